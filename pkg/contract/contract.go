@@ -1,0 +1,90 @@
+// Package contract holds every annotation, label, taint and Event reason that
+// Windlass writes or honours, with its parser and its printer.
+//
+// The agent and the scaler never call each other. They meet on the Node
+// object, in the words of this package:
+//
+//	scaler, people ── drain-request ──▶ agent      please leave
+//	agent ─────────── drain-report ───▶ scaler     how far it is
+//	scaler ────────── drain-permit ───▶ agent      a drain without hurry may begin
+//	scaler ────────── terminating ────▶ everybody  the point of no return
+//	agent ─────────── served, cordoned-by ─▶ agent its own memory over a restart
+//
+// Every value has a Parse function and a String method that round-trip.
+// Unknown fields are ignored, so that agent and scaler may differ by a
+// version. A report names the ids it answers, so that an old report never
+// answers a new request. No other package spells the prefix.
+package contract
+
+// Prefix stands before every key of ours.
+const Prefix = "windlass.dev/"
+
+// Annotations of a Node.
+const (
+	// AnnotationDrainRequest asks the agent to drain its node. Written by the
+	// scaler and by people, read by the agent; see Request.
+	AnnotationDrainRequest = Prefix + "drain-request"
+
+	// AnnotationDrainReport says how far the drain is. Written by the agent,
+	// renewed every ReportEvery while a drain is open, deleted on undo; read
+	// by the scaler and by people; see Report.
+	AnnotationDrainReport = Prefix + "drain-report"
+
+	// AnnotationDrainPermit holds the id of the drain that may begin. Written
+	// by the scaler; drains without hurry wait for it, for a bounded time.
+	AnnotationDrainPermit = Prefix + "drain-permit"
+
+	// AnnotationTerminating holds the id of the request whose instance is
+	// being terminated: the point of no return. Written by the scaler, with a
+	// resourceVersion precondition, just before the AWS call. From then on
+	// nobody takes the drain back.
+	AnnotationTerminating = Prefix + "terminating"
+
+	// AnnotationServed is the agent's memory of the notices that it served or
+	// that were taken back; see Served.
+	AnnotationServed = Prefix + "served"
+
+	// AnnotationCordonedBy marks a cordon of ours; see Cordon. A human's
+	// cordon has no such mark and is never undone.
+	AnnotationCordonedBy = Prefix + "cordoned-by"
+
+	// AnnotationExcluded marks that the label LabelExcludeFromLoadBalancers is
+	// ours, with the id of the notice it was set for. A label without this
+	// mark belongs to somebody else and is never removed.
+	AnnotationExcluded = Prefix + "excluded-from-load-balancers"
+
+	// AnnotationHold, with any value but "false", keeps a node from being
+	// retired. Written by people, read by the scaler.
+	AnnotationHold = Prefix + "hold"
+)
+
+// Annotations of a Pod, written by people.
+const (
+	// AnnotationSafeToEvict is "true", "false" or "on-completion"; it wins
+	// over Cluster Autoscaler's annotation of the same meaning.
+	AnnotationSafeToEvict = Prefix + "safe-to-evict"
+)
+
+// LabelExcludeFromLoadBalancers takes a node out of cloud load balancers.
+// Its owner is Kubernetes: any value excludes.
+// https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers
+const LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+// Names of the ConfigMaps that the scaler keeps in its own namespace.
+const (
+	// ConfigMapState is the scaler's memory, written before the action that
+	// it guards.
+	ConfigMapState = "windlass-state"
+	// ConfigMapStatus holds the verdicts, for people.
+	ConfigMapStatus = "windlass-status"
+)
+
+// LeaseScaler is the name of the Lease that the leading scaler holds.
+const LeaseScaler = "windlass-scaler"
+
+// LabelAppName and the two names below tell our own pods from others.
+const (
+	LabelAppName = "app.kubernetes.io/name"
+	AppAgent     = "windlass-agent"
+	AppScaler    = "windlass-scaler"
+)

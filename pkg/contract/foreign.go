@@ -1,0 +1,125 @@
+package contract
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Words of others, honoured as their owners define them.
+const (
+	// Cluster Autoscaler: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+	casPrefix = "cluster-autoscaler.kubernetes.io/"
+
+	// AnnotationScaleDownDisabled on a Node, "true": never retire it.
+	AnnotationScaleDownDisabled = casPrefix + "scale-down-disabled"
+	// AnnotationForeignSafeToEvict on a Pod; ours wins where both stand.
+	AnnotationForeignSafeToEvict = casPrefix + "safe-to-evict"
+	// AnnotationSafeLocalVolumes on a Pod: comma list of volumes that do not
+	// block.
+	AnnotationSafeLocalVolumes = casPrefix + "safe-to-evict-local-volumes"
+	// AnnotationDaemonSetPod on a Pod, "true": treat it as a DaemonSet's.
+	AnnotationDaemonSetPod = casPrefix + "daemonset-pod"
+	// AnnotationScaleUpDelay on a Pod: a duration before it counts as waiting.
+	AnnotationScaleUpDelay = casPrefix + "pod-scale-up-delay"
+	// AnnotationDaemonSetEviction on a Pod: "true" or "false".
+	AnnotationDaemonSetEviction = casPrefix + "enable-ds-eviction"
+
+	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+	statusTaintPrefix  = "status-taint.cluster-autoscaler.kubernetes.io/"
+
+	// TaintToBeDeleted and TaintDeletionCandidate are Cluster Autoscaler's hard
+	// and soft taints of a node that it retires.
+	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"
+	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
+
+	// LeaseClusterAutoscaler is held by a running Cluster Autoscaler, by
+	// default in NamespaceClusterAutoscaler.
+	LeaseClusterAutoscaler     = "cluster-autoscaler"
+	NamespaceClusterAutoscaler = "kube-system"
+
+	// Tags of an Auto Scaling group:
+	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
+
+	// TagTemplate begins the tags that describe a new node of a group that has
+	// none yet: …/label/<key>, …/taint/<key> = value:Effect, …/resources/<name>.
+	TagTemplate         = "k8s.io/cluster-autoscaler/node-template/"
+	TagTemplateLabel    = TagTemplate + "label/"
+	TagTemplateTaint    = TagTemplate + "taint/"
+	TagTemplateResource = TagTemplate + "resources/"
+	TagTemplateOption   = TagTemplate + "autoscaling-options/"
+	TagEKSNodegroup     = "eks:nodegroup-name"
+	TagEKSCluster       = "eks:cluster-name"
+
+	// AnnotationDoNotDisrupt is Karpenter's, on a Pod or a Node, "true".
+	// https://karpenter.sh/docs/concepts/disruption/
+	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+
+	// AnnotationMirror marks a static pod's mirror.
+	AnnotationMirror = corev1.MirrorPodAnnotationKey
+)
+
+// SafeToEvict is what a pod's owner says about moving it.
+type SafeToEvict string
+
+const (
+	// SafeUnsaid: no annotation, or one with an unknown value.
+	SafeUnsaid SafeToEvict = ""
+	// SafeYes: move it, whatever else speaks against it but a budget.
+	SafeYes SafeToEvict = "true"
+	// SafeNo: never move it.
+	SafeNo SafeToEvict = "false"
+	// SafeOnCompletion: wait until it has ended.
+	SafeOnCompletion SafeToEvict = "on-completion"
+)
+
+// SafeToEvictOf reads a pod's annotations. Ours wins where both stand;
+// Karpenter's do-not-disrupt counts as SafeNo where neither stands.
+func SafeToEvictOf(annotations map[string]string) SafeToEvict {
+	for _, key := range []string{AnnotationSafeToEvict, AnnotationForeignSafeToEvict} {
+		switch v := SafeToEvict(annotations[key]); v {
+		case SafeYes, SafeNo, SafeOnCompletion:
+			return v
+		}
+	}
+	if annotations[AnnotationDoNotDisrupt] == "true" {
+		return SafeNo
+	}
+	return SafeUnsaid
+}
+
+// Held says whether people keep a node from being retired, and by which
+// annotation.
+func Held(annotations map[string]string) (by string, held bool) {
+	if v, ok := annotations[AnnotationHold]; ok && v != "false" {
+		return AnnotationHold, true
+	}
+	for _, key := range []string{AnnotationScaleDownDisabled, AnnotationDoNotDisrupt} {
+		if annotations[key] == "true" {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// Startup says whether a taint is one that a node carries only until some
+// component has come up on it: the node is coming, not unfit.
+func Startup(t corev1.Taint) bool {
+	return strings.HasPrefix(t.Key, startupTaintPrefix) || strings.HasPrefix(t.Key, ignoreTaintPrefix)
+}
+
+// Transient says whether a taint tells of a node's passing condition and not
+// of its kind, so that no shape may learn it from a living node.
+func Transient(t corev1.Taint) bool {
+	switch t.Key {
+	case TaintDraining, TaintUnneeded, TaintToBeDeleted, TaintDeletionCandidate,
+		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+		corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
+		corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeOutOfService,
+		"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
+		"NodeWithImpairedVolumes":
+		return true
+	}
+	return Startup(t) || strings.HasPrefix(t.Key, statusTaintPrefix) || strings.HasPrefix(t.Key, "aws-node-termination-handler/")
+}

@@ -1,0 +1,92 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ServedKept is how many served notices a node remembers.
+const ServedKept = 8
+
+// Served is one notice that the agent is done with. A served notice starts no
+// second drain; only a notice of a stronger kind does.
+type Served struct {
+	ID   string `json:"id"`
+	Kind Kind   `json:"kind"`
+	// Boot is the node's boot id at the time: after a reboot a node that was
+	// drained for it may serve again.
+	Boot string `json:"boot,omitempty"`
+	At   Time   `json:"at,omitzero"`
+	// Withdrawn says that the notice was taken back before it was fulfilled.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+}
+
+// ServedList is the value of AnnotationServed, the oldest first.
+type ServedList []Served
+
+// ParseServed reads the annotation's value; an empty value is an empty list.
+func ParseServed(value string) (ServedList, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	var list ServedList
+	if err := json.Unmarshal([]byte(value), &list); err != nil {
+		return nil, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationServed, quoted(value), err)
+	}
+	return list, nil
+}
+
+// String prints the annotation's value.
+func (l ServedList) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	return encode(l)
+}
+
+// Add returns the list with s as its newest entry, without an older entry of
+// the same id, and no longer than ServedKept.
+func (l ServedList) Add(s Served) ServedList {
+	out := make(ServedList, 0, len(l)+1)
+	for _, old := range l {
+		if old.ID != s.ID {
+			out = append(out, old)
+		}
+	}
+	out = append(out, s)
+	return out[max(0, len(out)-ServedKept):]
+}
+
+// Find returns the entry of a notice.
+func (l ServedList) Find(id string) (Served, bool) {
+	for _, s := range l {
+		if s.ID == id {
+			return s, true
+		}
+	}
+	return Served{}, false
+}
+
+// Cordon is the value of AnnotationCordonedBy: this cordon is ours.
+type Cordon struct {
+	// By names the program, AppAgent or AppScaler.
+	By string `json:"by"`
+	// Notice is the id of the notice the node was cordoned for.
+	Notice string `json:"notice"`
+	// Boot is the node's boot id at the time.
+	Boot string `json:"boot,omitempty"`
+	At   Time   `json:"at,omitzero"`
+}
+
+// ParseCordon reads the annotation's value.
+func ParseCordon(value string) (Cordon, error) {
+	var c Cordon
+	if err := json.Unmarshal([]byte(value), &c); err != nil {
+		return Cordon{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationCordonedBy, quoted(value), err)
+	}
+	return c, nil
+}
+
+// String prints the annotation's value.
+func (c Cordon) String() string { return encode(c) }

@@ -1,0 +1,84 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ReportEvery is how often the agent renews an open report.
+const ReportEvery = 10 * time.Second
+
+// GoneAfter is how old a report's Renewed may be before its agent counts as
+// gone.
+const GoneAfter = 30 * time.Second
+
+// Phase says how far a drain is.
+type Phase string
+
+const (
+	// PhaseWaiting: the node is cordoned; the drain waits for a permit, or for
+	// pods that leave by themselves.
+	PhaseWaiting Phase = "Waiting"
+	// PhaseDraining: pods are being evicted or are ending.
+	PhaseDraining Phase = "Draining"
+	// PhaseBlocked: nothing but refused evictions is left; BlockedBy names
+	// what refuses them.
+	PhaseBlocked Phase = "Blocked"
+	// PhaseDrained: no pod is left that must be placed again.
+	PhaseDrained Phase = "Drained"
+	// PhaseFailed: the drain cannot be done; Message says why.
+	PhaseFailed Phase = "Failed"
+)
+
+// Phases lists every phase.
+var Phases = []Phase{PhaseWaiting, PhaseDraining, PhaseBlocked, PhaseDrained, PhaseFailed}
+
+// Open says whether the drain still goes on.
+func (p Phase) Open() bool {
+	return p == PhaseWaiting || p == PhaseDraining || p == PhaseBlocked
+}
+
+// Report is the value of AnnotationDrainReport.
+type Report struct {
+	// Answers names the notices and requests that this drain serves.
+	Answers []string `json:"answers"`
+	Phase   Phase    `json:"phase"`
+	// Kind is the strongest kind among the notices served.
+	Kind Kind `json:"kind,omitempty"`
+	// Reason is why the node drains, in words.
+	Reason string `json:"reason,omitempty"`
+	// Left counts the pods that must still leave.
+	Left int `json:"left"`
+	// BlockedBy names what refuses evictions: budgets as namespace/name, or
+	// pods whose annotation forbids it.
+	BlockedBy []string `json:"blockedBy,omitempty"`
+	// Since is when the drain began, Renewed when the agent last wrote.
+	Since   Time `json:"since,omitzero"`
+	Renewed Time `json:"renewed,omitzero"`
+	// Deadline is the one that the agent works to; zero where there is none.
+	Deadline Time `json:"deadline,omitzero"`
+	// Version is the agent's.
+	Version string `json:"version,omitempty"`
+	// Message is one sentence for people.
+	Message string `json:"message,omitempty"`
+}
+
+// ParseReport reads the annotation's value.
+func ParseReport(value string) (Report, error) {
+	var r Report
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		return Report{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainReport, quoted(value), err)
+	}
+	if !slices.Contains(Phases, r.Phase) {
+		return Report{}, fmt.Errorf("%s has the unknown phase %q: want one of %v", AnnotationDrainReport, r.Phase, Phases)
+	}
+	return r, nil
+}
+
+// String prints the annotation's value.
+func (r Report) String() string { return encode(r) }
+
+// AnswersTo says whether this report is about the notice or request id.
+func (r Report) AnswersTo(id string) bool { return slices.Contains(r.Answers, id) }

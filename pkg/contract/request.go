@@ -1,0 +1,93 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Request is the value of AnnotationDrainRequest: somebody asks that the node
+// be drained.
+type Request struct {
+	// ID is stable: the same wish has the same id however often it is written,
+	// and the report that answers it names the id.
+	ID string `json:"id"`
+	// Kind says why; empty means KindRequest.
+	Kind Kind `json:"kind,omitempty"`
+	// Reason is a sentence for people.
+	Reason string `json:"reason,omitempty"`
+	// By names who asks, e.g. "windlass-scaler".
+	By string `json:"by,omitempty"`
+	// At is when it was asked.
+	At Time `json:"at,omitzero"`
+	// Deadline is when the instance goes whatever is left on it; zero means
+	// that there is no such moment and the drain may wait for budgets.
+	Deadline Time `json:"deadline,omitzero"`
+}
+
+// word is what people write by hand: `kubectl annotate node n
+// windlass.dev/drain-request=upgrade`.
+var word = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`)
+
+// ParseRequest reads a drain request: JSON, or a bare word, which is taken as
+// the reason and gives the id "request:<word>". Anything else is an error
+// that quotes the value.
+func ParseRequest(value string) (Request, error) {
+	if word.MatchString(value) {
+		return Request{ID: "request:" + value, Kind: KindRequest, Reason: value}, nil
+	}
+	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+		return Request{}, fmt.Errorf("%s %s is neither JSON nor a single word of at most 63 letters, digits, '.', '_' or '-'", AnnotationDrainRequest, quoted(value))
+	}
+	var r Request
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		return Request{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainRequest, quoted(value), err)
+	}
+	if r.Kind == "" {
+		r.Kind = KindRequest
+	}
+	if _, err := ParseKind(string(r.Kind)); err != nil {
+		return Request{}, fmt.Errorf("%s: %w", AnnotationDrainRequest, err)
+	}
+	if r.ID == "" {
+		r.ID = "request:" + r.Reason
+	}
+	return r, nil
+}
+
+// String prints the annotation's value.
+func (r Request) String() string { return encode(r) }
+
+// TerminateID is the id of the notice that Auto Scaling is terminating an
+// instance. The agent derives it from the instance metadata, the scaler from
+// the group, and so they mean the same drain.
+func TerminateID(instance string) string { return "asg-terminate:" + instance }
+
+// RetireID is the id of a retirement. It holds the moment since which the node
+// is unneeded, so that deciding again gives the same id, and a retirement that
+// was taken back is not mistaken for the next one.
+func RetireID(instance string, unneeded time.Time) string {
+	return "scale-down:" + instance + ":" + strconv.FormatInt(unneeded.Unix(), 10)
+}
+
+// quoted shortens a value that may be anything for use in a message.
+func quoted(value string) string {
+	const most = 80
+	if len(value) > most {
+		return strconv.Quote(value[:most]) + "…"
+	}
+	return strconv.Quote(value)
+}
+
+// encode prints a value of the contract. Its types hold strings, numbers and
+// times only, which always encode.
+func encode(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("contract value %T does not encode: %v", v, err))
+	}
+	return string(out)
+}
