@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// Action is one small thing to do. It carries what it expects to find: if the
+// world differs, nothing is done, and the next look decides again. Its String
+// is the one text for logs, Events and golden files.
+//
+// Actions of one Lane are carried out in sequence, lanes in parallel.
+type Action interface {
+	fmt.Stringer
+	Lane() string
+}
+
+// PodRef names a pod.
+type PodRef struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid,omitempty"`
+}
+
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
+// NodeRef names a node as it was seen: a node of the same name with another
+// UID is another node.
+type NodeRef struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid,omitempty"`
+}
+
+func (n NodeRef) String() string { return n.Name }
+
+// Grow raises a group's desired capacity, if it still is From.
+type Grow struct {
+	Group string
+	// Zone is where the new nodes are wanted; empty where any zone serves.
+	Zone     string
+	From, To int
+	// For are the waiting pods that the new nodes are for.
+	For []PodRef
+}
+
+// Lane is the group.
+func (a Grow) Lane() string { return a.Group }
+
+func (a Grow) String() string {
+	where := ""
+	if a.Zone != "" {
+		where = " in " + a.Zone
+	}
+	return fmt.Sprintf("grow %s %d→%d%s for %s", a.Group, a.From, a.To, where, few(a.For))
+}
+
+// Retire asks the node's agent to drain it: the request and the draining taint
+// in one patch. It is also how the scaler answers a termination that Auto
+// Scaling began with the deadline that the metadata service does not give.
+type Retire struct {
+	Group string
+	Node  NodeRef
+	// ID is stable over looks; see contract.RetireID and contract.TerminateID.
+	ID   string
+	Kind contract.Kind
+	// Why is a sentence for people.
+	Why string
+	// Deadline is zero for a drain that may wait for budgets.
+	Deadline time.Time
+}
+
+// Lane is the group.
+func (a Retire) Lane() string { return a.Group }
+
+func (a Retire) String() string {
+	deadline := ""
+	if !a.Deadline.IsZero() {
+		deadline = " by " + a.Deadline.UTC().Format(time.TimeOnly)
+	}
+	return fmt.Sprintf("retire %s (%s)%s: %s", a.Node, a.Kind, deadline, a.Why)
+}
+
+// Keep takes a retirement back, if the request ID still stands on the node and
+// the instance is not being terminated.
+type Keep struct {
+	Group string
+	Node  NodeRef
+	ID    string
+	Why   string
+}
+
+// Lane is the group.
+func (a Keep) Lane() string { return a.Group }
+
+func (a Keep) String() string { return fmt.Sprintf("keep %s: %s", a.Node, a.Why) }
+
+// Permit lets the agent begin the drain that it holds back.
+type Permit struct {
+	Group string
+	Node  NodeRef
+	ID    string
+}
+
+// Lane is the group.
+func (a Permit) Lane() string { return a.Group }
+
+func (a Permit) String() string { return fmt.Sprintf("permit %s on %s", a.ID, a.Node) }
+
+// Mark puts the unneeded taint on a node, so that its clock outlives us.
+type Mark struct {
+	Group string
+	Node  NodeRef
+	Since time.Time
+}
+
+// Lane is the group.
+func (a Mark) Lane() string { return a.Group }
+
+func (a Mark) String() string {
+	return fmt.Sprintf("mark %s unneeded since %s", a.Node, a.Since.UTC().Format(time.TimeOnly))
+}
+
+// Unmark takes the unneeded taint off.
+type Unmark struct {
+	Group string
+	Node  NodeRef
+	Why   string
+}
+
+// Lane is the group.
+func (a Unmark) Lane() string { return a.Group }
+
+func (a Unmark) String() string { return fmt.Sprintf("unmark %s: %s", a.Node, a.Why) }
+
+// Evict evicts a pod of a node whose agent is gone.
+type Evict struct {
+	Group string
+	Node  NodeRef
+	Pod   PodRef
+	// Grace cuts the pod's grace period, in seconds; nil leaves it.
+	Grace *int64
+}
+
+// Lane is the group.
+func (a Evict) Lane() string { return a.Group }
+
+func (a Evict) String() string { return fmt.Sprintf("evict %s from %s", a.Pod, a.Node) }
+
+// Terminate ends an instance. With a node, the terminating mark is written
+// first, for the request ID, and the node's pods are listed live: if one must
+// be placed again, the mark is taken off and nothing is terminated.
+type Terminate struct {
+	Group    string
+	Instance string
+	// Node is empty for an instance that never joined.
+	Node NodeRef
+	ID   string
+	// Decrement lowers the group's desired capacity by one.
+	Decrement bool
+	Why       string
+}
+
+// Lane is the group.
+func (a Terminate) Lane() string { return a.Group }
+
+func (a Terminate) String() string {
+	how := "and replace"
+	if a.Decrement {
+		how = "with decrement"
+	}
+	return fmt.Sprintf("terminate %s of %s %s: %s", a.Instance, a.Group, how, a.Why)
+}
+
+// Heartbeat restarts the timer of an instance that waits for a hook.
+type Heartbeat struct {
+	Group, Instance, Hook string
+}
+
+// Lane is the group.
+func (a Heartbeat) Lane() string { return a.Group }
+
+func (a Heartbeat) String() string {
+	return fmt.Sprintf("heartbeat %s of %s for %s", a.Hook, a.Group, a.Instance)
+}
+
+// Complete tells Auto Scaling to go on with an instance that waits for a hook.
+// The result is always CONTINUE. With a node, its pods are listed live first.
+type Complete struct {
+	Group, Instance, Hook string
+	// Node is empty for an instance that never joined.
+	Node NodeRef
+	Why  string
+}
+
+// Lane is the group.
+func (a Complete) Lane() string { return a.Group }
+
+func (a Complete) String() string {
+	return fmt.Sprintf("complete %s of %s for %s: %s", a.Hook, a.Group, a.Instance, a.Why)
+}
+
+// Suspend stops one of the group's own processes.
+type Suspend struct {
+	Group, Process string
+	Why            string
+}
+
+// Lane is the group.
+func (a Suspend) Lane() string { return a.Group }
+
+func (a Suspend) String() string {
+	return fmt.Sprintf("suspend %s of %s: %s", a.Process, a.Group, a.Why)
+}
+
+// few names up to three pods and counts the rest.
+func few(pods []PodRef) string {
+	const most = 3
+	names := make([]string, 0, most)
+	for _, p := range pods[:min(most, len(pods))] {
+		names = append(names, p.String())
+	}
+	text := strings.Join(names, ", ")
+	if rest := len(pods) - len(names); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
+}
