@@ -1,0 +1,216 @@
+package contract
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+func moments() *rapid.Generator[Time] {
+	return rapid.Custom(func(t *rapid.T) Time {
+		seconds := rapid.Int64Range(0, 4e9).Draw(t, "seconds")
+		if seconds == 0 {
+			return Time{}
+		}
+		return At(time.Unix(seconds, rapid.Int64Range(0, 999999999).Draw(t, "nanos")))
+	})
+}
+
+// TestRoundTrip: what is printed is read back unchanged, for every value that
+// stands in an annotation.
+func TestRoundTrip(t *testing.T) {
+	text := rapid.String()
+	kind := rapid.SampledFrom(Kinds)
+	t.Run("request", rapid.MakeCheck(func(t *rapid.T) {
+		want := Request{
+			ID: rapid.StringN(1, 20, -1).Draw(t, "id"), Kind: kind.Draw(t, "kind"), Reason: text.Draw(t, "reason"),
+			By: text.Draw(t, "by"), At: moments().Draw(t, "at"), Deadline: moments().Draw(t, "deadline"),
+		}
+		got, err := ParseRequest(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
+	t.Run("report", rapid.MakeCheck(func(t *rapid.T) {
+		want := Report{
+			Answers: rapid.SliceOfN(text, 1, 4).Draw(t, "answers"), Phase: rapid.SampledFrom(Phases).Draw(t, "phase"),
+			Kind: kind.Draw(t, "kind"), Reason: text.Draw(t, "reason"), Left: rapid.IntRange(0, 200).Draw(t, "left"),
+			Since: moments().Draw(t, "since"), Renewed: moments().Draw(t, "renewed"), Deadline: moments().Draw(t, "deadline"),
+			Version: text.Draw(t, "version"), Message: text.Draw(t, "message"),
+		}
+		got, err := ParseReport(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
+	t.Run("served", rapid.MakeCheck(func(t *rapid.T) {
+		var want ServedList
+		for range rapid.IntRange(0, 12).Draw(t, "n") {
+			want = want.Add(Served{ID: text.Draw(t, "id"), Kind: kind.Draw(t, "kind"), At: moments().Draw(t, "at"), Withdrawn: rapid.Bool().Draw(t, "withdrawn")})
+		}
+		if len(want) > ServedKept {
+			t.Fatalf("%d served notices are remembered, want at most %d", len(want), ServedKept)
+		}
+		got, err := ParseServed(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
+	t.Run("cordon", rapid.MakeCheck(func(t *rapid.T) {
+		want := Cordon{By: text.Draw(t, "by"), Notice: text.Draw(t, "notice"), Boot: text.Draw(t, "boot"), At: moments().Draw(t, "at")}
+		got, err := ParseCordon(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
+	t.Run("unneeded", rapid.MakeCheck(func(t *rapid.T) {
+		want := time.Unix(rapid.Int64Range(1, 4e9).Draw(t, "seconds"), 0).UTC()
+		got, ok, err := Unneeded([]corev1.Taint{UnneededTaint(want)})
+		if err != nil || !ok || !got.Equal(want) {
+			t.Fatalf("got %v, %v, %v, want %v", got, ok, err, want)
+		}
+	}))
+}
+
+func TestParseRequest(t *testing.T) {
+	for _, c := range []struct {
+		reason, value string
+		want          Request
+		err           string
+	}{
+		{reason: "a bare word is the reason, and makes the id", value: "upgrade", want: Request{ID: "request:upgrade", Kind: KindRequest, Reason: "upgrade"}},
+		{reason: "JSON without a kind is somebody's request", value: `{"id":"x"}`, want: Request{ID: "x", Kind: KindRequest}},
+		{reason: "JSON without an id gets one from its reason", value: `{"reason":"disk"}`, want: Request{ID: "request:disk", Kind: KindRequest, Reason: "disk"}},
+		{reason: "a later version's field is ignored", value: `{"id":"x","colour":"red"}`, want: Request{ID: "x", Kind: KindRequest}},
+		{reason: "several words are neither", value: "please go", err: `"please go" is neither JSON nor a single word`},
+		{reason: "an empty value is neither", value: "", err: `"" is neither JSON nor a single word`},
+		{reason: "broken JSON is quoted", value: `{"id":`, err: `"{\"id\":" is not valid JSON`},
+		{reason: "a time of another form names what is wanted", value: `{"id":"x","deadline":"tomorrow"}`, err: "not RFC 3339"},
+		{reason: "an unknown kind lists the known ones", value: `{"id":"x","kind":"whim"}`, err: `unknown kind of drain "whim"`},
+		{reason: "a long value is cut in the message", value: strings.Repeat("no ", 100), err: `no no"…`},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got, err := ParseRequest(c.value)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("got error %v, want one with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseReportRefusesUnknownPhase(t *testing.T) {
+	if _, err := ParseReport(`{"phase":"Resting"}`); err == nil || !strings.Contains(err.Error(), `"Resting"`) {
+		t.Fatalf("got %v, want an error that quotes the phase", err)
+	}
+}
+
+func TestUnneededRefusesOtherValues(t *testing.T) {
+	if _, _, err := Unneeded([]corev1.Taint{{Key: TaintUnneeded, Value: "yesterday"}}); err == nil || !strings.Contains(err.Error(), `"yesterday"`) {
+		t.Fatalf("got %v, want an error that quotes the value", err)
+	}
+	if _, ok, err := Unneeded(nil); ok || err != nil {
+		t.Fatalf("got %v, %v for no taint, want none", ok, err)
+	}
+}
+
+func TestSafeToEvictOf(t *testing.T) {
+	for _, c := range []struct {
+		reason      string
+		annotations map[string]string
+		want        SafeToEvict
+	}{
+		{"nothing said", nil, SafeUnsaid},
+		{"ours wins over Cluster Autoscaler's", map[string]string{AnnotationSafeToEvict: "true", AnnotationForeignSafeToEvict: "false"}, SafeYes},
+		{"Cluster Autoscaler's alone counts", map[string]string{AnnotationForeignSafeToEvict: "on-completion"}, SafeOnCompletion},
+		{"a value of ours that nobody knows leaves the word to the other", map[string]string{AnnotationSafeToEvict: "yes", AnnotationForeignSafeToEvict: "false"}, SafeNo},
+		{"Karpenter's is a no", map[string]string{AnnotationDoNotDisrupt: "true"}, SafeNo},
+		{"either of the first two wins over Karpenter's", map[string]string{AnnotationDoNotDisrupt: "true", AnnotationSafeToEvict: "true"}, SafeYes},
+	} {
+		if got := SafeToEvictOf(c.annotations); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestHeld(t *testing.T) {
+	for _, c := range []struct {
+		reason      string
+		annotations map[string]string
+		by          string
+	}{
+		{"free", nil, ""},
+		{"our hold with any value", map[string]string{AnnotationHold: "until friday"}, AnnotationHold},
+		{"our hold taken back in words", map[string]string{AnnotationHold: "false"}, ""},
+		{"Cluster Autoscaler's word", map[string]string{AnnotationScaleDownDisabled: "true"}, AnnotationScaleDownDisabled},
+		{"only true counts there", map[string]string{AnnotationScaleDownDisabled: "1"}, ""},
+	} {
+		by, held := Held(c.annotations)
+		if by != c.by || held != (c.by != "") {
+			t.Errorf("%s: got %q, %v, want %q", c.reason, by, held, c.by)
+		}
+	}
+}
+
+// TestTransient: what passes is never part of a shape, what a user chose is.
+func TestTransient(t *testing.T) {
+	for key, want := range map[string]bool{
+		TaintDraining:                  true,
+		TaintUnneeded:                  true,
+		"node.kubernetes.io/not-ready": true,
+		"startup-taint.cluster-autoscaler.kubernetes.io/cilium": true,
+		"aws-node-termination-handler/spot-itn":                 true,
+		"dedicated":                                             false,
+		"nvidia.com/gpu":                                        false,
+	} {
+		if got := Transient(corev1.Taint{Key: key}); got != want {
+			t.Errorf("Transient(%s) = %v, want %v", key, got, want)
+		}
+	}
+}
+
+func TestStrengthOrdersKinds(t *testing.T) {
+	for i := 1; i < len(Kinds); i++ {
+		if Kinds[i-1].Strength() <= Kinds[i].Strength() {
+			t.Errorf("%s is not stronger than %s", Kinds[i-1], Kinds[i])
+		}
+	}
+	if Kind("whim").Strength() != 0 {
+		t.Error("an unknown kind has strength")
+	}
+}
+
+// TestRetireID: the same retirement has the same id, the next one another.
+func TestRetireID(t *testing.T) {
+	since := time.Unix(1700000000, 0)
+	if RetireID("i-1", since) != RetireID("i-1", since.Add(400*time.Millisecond)) {
+		t.Error("the id changes within the second that the taint can hold")
+	}
+	if RetireID("i-1", since) == RetireID("i-1", since.Add(time.Second)) {
+		t.Error("two retirements have one id")
+	}
+}
