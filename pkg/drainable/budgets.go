@@ -1,0 +1,129 @@
+package drainable
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Budgets holds the PodDisruptionBudgets of a cluster and how many disruptions
+// each still allows. A nil *Budgets guards nothing.
+type Budgets struct {
+	byNamespace map[string][]*guard
+}
+
+// guard is one budget with its selector parsed.
+type guard struct {
+	budget   fleet.Budget
+	selector labels.Selector
+	left     int32
+}
+
+// NewBudgets indexes budgets by what they guard. In policy/v1 an empty selector
+// guards every pod of the namespace and an absent one guards none; one that
+// does not parse guards none either.
+func NewBudgets(list []fleet.Budget) *Budgets {
+	b := &Budgets{byNamespace: map[string][]*guard{}}
+	for _, budget := range list {
+		if budget.Selector == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(budget.Selector)
+		if err != nil {
+			continue
+		}
+		g := &guard{budget: budget, selector: selector, left: budget.Allowed}
+		b.byNamespace[budget.Namespace] = append(b.byNamespace[budget.Namespace], g)
+	}
+	for _, guards := range b.byNamespace {
+		slices.SortFunc(guards, func(x, y *guard) int { return cmp.Compare(x.budget.Name, y.budget.Name) })
+	}
+	return b
+}
+
+// Guarding names the budgets that guard a pod, as namespace/name, in order.
+func (b *Budgets) Guarding(p *fleet.Pod) []string {
+	var keys []string
+	for _, g := range b.guards(p) {
+		keys = append(keys, g.budget.Key())
+	}
+	return keys
+}
+
+// Take spends the disruption that evicting this pod costs, so that the next
+// question finds one less. It returns the way back. It spends nothing for a
+// pod that the eviction API does not count.
+func (b *Budgets) Take(p *fleet.Pod) (undo func()) {
+	guards := b.guards(p)
+	if uncounted(p) || (len(guards) == 1 && guards[0].ignores(p)) {
+		return func() {}
+	}
+	for _, g := range guards {
+		g.left--
+	}
+	return func() {
+		for _, g := range guards {
+			g.left++
+		}
+	}
+}
+
+func (b *Budgets) guards(p *fleet.Pod) []*guard {
+	if b == nil {
+		return nil
+	}
+	var guards []*guard
+	for _, g := range b.byNamespace[p.Namespace] {
+		if g.selector.Matches(labels.Set(p.Labels)) {
+			guards = append(guards, g)
+		}
+	}
+	return guards
+}
+
+// refuses answers as the eviction API would.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+func (b *Budgets) refuses(p *fleet.Pod) Verdict {
+	guards := b.guards(p)
+	if len(guards) == 0 || uncounted(p) {
+		return Verdict{}
+	}
+	if len(guards) > 1 {
+		return Verdict{
+			Outcome: Block, Rule: RuleBudget, Budget: guards[0].budget.Key(),
+			Reason: fmt.Sprintf("the eviction API refuses a pod with %d budgets (%s and %s)", len(guards), guards[0].budget.Key(), guards[1].budget.Key()),
+		}
+	}
+	g := guards[0]
+	if g.ignores(p) || g.left > 0 {
+		return Verdict{}
+	}
+	return Verdict{
+		Outcome: Block, Rule: RuleBudget, Budget: g.budget.Key(),
+		Reason: fmt.Sprintf("budget %s allows no further disruption", g.budget.Key()),
+	}
+}
+
+// ignores says that an unready pod costs nothing of this budget.
+// https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
+func (g *guard) ignores(p *fleet.Pod) bool {
+	if p.Ready {
+		return false
+	}
+	if g.budget.AlwaysAllowUnhealthy {
+		return true
+	}
+	return g.budget.Desired > 0 && g.budget.Healthy >= g.budget.Desired
+}
+
+// uncounted pods are evicted whatever their budgets say: they have not started,
+// have ended, or are being deleted.
+func uncounted(p *fleet.Pod) bool {
+	return p.Ended() || p.Phase == corev1.PodPending || !p.Deleted.IsZero()
+}

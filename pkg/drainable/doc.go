@@ -1,0 +1,13 @@
+// Package drainable answers, for one pod of a node that shall be emptied: may
+// it leave, when, and if not, what forbids it. The scaler foresees with these
+// answers which nodes can go, the agent acts by them, so both always mean the
+// same.
+//
+//	rules.go    the rules, and their order in one table
+//	urgency.go  which of them yield where the instance goes anyway
+//	budgets.go  PodDisruptionBudgets, as the eviction API counts them
+//	empty.go    is the node empty: who must be placed again, who still ends
+//	tier.go     who leaves first
+//
+// Everything in here is a pure function of its arguments.
+package drainable

@@ -1,0 +1,50 @@
+package drainable
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// MustBePlacedAgain says that the pod needs a place elsewhere if its node goes.
+// Static pods and those of DaemonSets leave with the node, ended ones need
+// none, and in place of one that is being deleted its owner has created
+// another already.
+func MustBePlacedAgain(p *fleet.Pod) bool {
+	return !isMirror(p) && !IsDaemonSet(p) && !p.Ended() && p.Deleted.IsZero()
+}
+
+// Occupies says that the node is not empty while this pod is there: it must be
+// placed again, or it is being deleted and its grace period still runs.
+// Neither Drained nor a termination comes before the last such pod has gone.
+func Occupies(p *fleet.Pod, now time.Time) bool {
+	if isMirror(p) || IsDaemonSet(p) || p.Ended() {
+		return false
+	}
+	return !isLongTerminating(p, now)
+}
+
+// IsDaemonSet says that the pod belongs to a DaemonSet, or says of itself that
+// it shall be treated as if.
+func IsDaemonSet(p *fleet.Pod) bool {
+	if p.Annotations[contract.AnnotationDaemonSetPod] == "true" {
+		return true
+	}
+	return p.Owner != nil && p.Owner.Kind == "DaemonSet"
+}
+
+func isMirror(p *fleet.Pod) bool {
+	_, ok := p.Annotations[contract.AnnotationMirror]
+	return ok
+}
+
+// A deletionTimestamp is the moment at which the grace period ends; the API
+// server adds the pod's grace to the time of the request.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+const overtime = 30 * time.Second
+
+// isLongTerminating says that the pod should have gone some time ago.
+func isLongTerminating(p *fleet.Pod, now time.Time) bool {
+	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > overtime
+}
