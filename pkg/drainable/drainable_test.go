@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 		{"ordinary", web(), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"static", web(naked, annotated(contract.AnnotationMirror, "x")), nil, chosen, "Skip Mirror", "Skip Mirror", "Skip Mirror"},
 		{"deleted long ago", web(deletedAt(now.Add(-31 * time.Second))), nil, chosen, "Skip LongTerminating", "Skip LongTerminating", "Skip LongTerminating"},
-		{"being deleted", web(naked, deletedAt(now.Add(20 * time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
+		{"being deleted", web(naked, deletedAt(now.Add(20*time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
 		{"daemon", web(ownedBy("DaemonSet")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon by annotation", web(naked, annotated(contract.AnnotationDaemonSetPod, "true")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon being deleted", web(ownedBy("DaemonSet"), deletedAt(now)), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
