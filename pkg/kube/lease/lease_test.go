@@ -138,13 +138,19 @@ func start(t *testing.T, s *store, identity string, windUp time.Duration) *repli
 	return r
 }
 
+// pass lets time go by, and everybody do what is due.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestTheNextBeginsWhenTheLeaderHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		first := start(t, s, "a", 3*time.Second)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		second := start(t, s, "b", 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if first.began.IsZero() || !second.began.IsZero() {
 			t.Fatalf("a began %v, b began %v: want only a", first.began, second.began)
 		}
@@ -157,7 +163,7 @@ func TestTheNextBeginsWhenTheLeaderHasEnded(t *testing.T) {
 		if wound := time.Since(stopped); wound != 3*time.Second {
 			t.Errorf("a returned after %s, want when its work did, 3s", wound)
 		}
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if gap := second.began.Sub(stopped); gap < 3*time.Second || gap > 8*time.Second {
 			t.Errorf("b began %s after a was stopped, want after a's work ended and long before its lease ran out", gap)
 		}
@@ -175,7 +181,7 @@ func TestUnreachableServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		r := start(t, s, "a", 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		s.setDown(true)
 		down := time.Now()
 		if err := <-r.outcome; err != ErrLost {
@@ -187,7 +193,7 @@ func TestUnreachableServer(t *testing.T) {
 
 		s.setDown(false)
 		again := start(t, s, "a", 0)
-		time.Sleep(DefaultDuration + 2*DefaultRetry)
+		pass(DefaultDuration + 2*DefaultRetry)
 		if again.began.IsZero() {
 			t.Error("could not lead again after the lease was lost")
 		}
@@ -200,7 +206,7 @@ func TestTakenBySomebodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		r := start(t, s, "a", time.Second)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		s.take("thief")
 		taken := time.Now()
 		if err := <-r.outcome; err != ErrLost {
@@ -219,9 +225,9 @@ func TestStoppedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		leader := start(t, s, "a", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		waiting := start(t, s, "b", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		waiting.stop()
 		if err := <-waiting.outcome; err != nil {
 			t.Errorf("outcome of the one that waits: %v", err)
@@ -241,7 +247,7 @@ func TestRestartUnderTheSameName(t *testing.T) {
 		now := time.Now()
 		s := &store{version: 1, record: &resourcelock.LeaderElectionRecord{HolderIdentity: "a", LeaseDurationSeconds: 15}}
 		r := start(t, s, "a", 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if waited := r.began.Sub(now); waited > time.Second {
 			t.Errorf("waited %s for itself", waited)
 		}
