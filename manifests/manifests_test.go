@@ -1,0 +1,407 @@
+// Package manifests holds what a cluster is given; its tests hold that to the
+// rules by which it was written: least rights, least privilege, pinned images.
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// objects are the rendered manifests, by kind.
+type objects struct {
+	namespaces   []corev1.Namespace
+	accounts     []corev1.ServiceAccount
+	roles        []rbacv1.Role
+	clusterRoles []rbacv1.ClusterRole
+	bindings     []rbacv1.RoleBinding
+	clusterBinds []rbacv1.ClusterRoleBinding
+	configMaps   []corev1.ConfigMap
+	daemonSets   []appsv1.DaemonSet
+	deployments  []appsv1.Deployment
+	budgets      []policyv1.PodDisruptionBudget
+}
+
+// render does what `kubectl kustomize` does to a folder: it is the same code.
+func render(t *testing.T, fs filesys.FileSystem, folder string) objects {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o objects
+	for _, resource := range resources.Resources() {
+		body, err := resource.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.add(resource.GetKind(), body); err != nil {
+			t.Fatalf("%s: %v", resource.CurId(), err)
+		}
+	}
+	return o
+}
+
+func (o *objects) add(kind string, body []byte) error {
+	switch kind {
+	case "Namespace":
+		return appendStrict(&o.namespaces, body)
+	case "ServiceAccount":
+		return appendStrict(&o.accounts, body)
+	case "Role":
+		return appendStrict(&o.roles, body)
+	case "ClusterRole":
+		return appendStrict(&o.clusterRoles, body)
+	case "RoleBinding":
+		return appendStrict(&o.bindings, body)
+	case "ClusterRoleBinding":
+		return appendStrict(&o.clusterBinds, body)
+	case "ConfigMap":
+		return appendStrict(&o.configMaps, body)
+	case "DaemonSet":
+		return appendStrict(&o.daemonSets, body)
+	case "Deployment":
+		return appendStrict(&o.deployments, body)
+	case "PodDisruptionBudget":
+		return appendStrict(&o.budgets, body)
+	}
+	return fmt.Errorf("kind %s is not one that these tests know", kind)
+}
+
+// appendStrict refuses fields that the type does not have.
+func appendStrict[T any](list *[]T, body []byte) error {
+	var object T
+	if err := yaml.UnmarshalStrict(body, &object); err != nil {
+		return err
+	}
+	*list = append(*list, object)
+	return nil
+}
+
+func renderBase(t *testing.T) objects { return render(t, filesys.MakeFsOnDisk(), ".") }
+
+// workload is what both programs have in common.
+type workload struct {
+	name     string
+	selector *metav1.LabelSelector
+	template corev1.PodTemplateSpec
+}
+
+func (o objects) workloads() map[string]workload {
+	out := map[string]workload{}
+	for _, d := range o.daemonSets {
+		out[d.Name] = workload{d.Name, d.Spec.Selector, d.Spec.Template}
+	}
+	for _, d := range o.deployments {
+		out[d.Name] = workload{d.Name, d.Spec.Selector, d.Spec.Template}
+	}
+	return out
+}
+
+func TestBothProgramsAreThere(t *testing.T) {
+	o := renderBase(t)
+	workloads := o.workloads()
+	want := []string{contract.AppAgent, contract.AppScaler}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(workloads))); diff != "" {
+		t.Fatalf("workloads (-want +got):\n%s", diff)
+	}
+	for _, w := range workloads {
+		if got := w.template.Labels[contract.LabelAppName]; got != w.name || w.selector.MatchLabels[contract.LabelAppName] != w.name {
+			t.Errorf("%s: its pods are labelled %s=%q; the programs know each other by that", w.name, contract.LabelAppName, got)
+		}
+		if w.template.Spec.ServiceAccountName != w.name {
+			t.Errorf("%s runs as service account %q", w.name, w.template.Spec.ServiceAccountName)
+		}
+	}
+}
+
+// What Pod Security calls "restricted" holds for both programs but for the
+// agent's host network.
+func TestPodsAreConfined(t *testing.T) {
+	for _, w := range renderBase(t).workloads() {
+		t.Run(w.name, func(t *testing.T) {
+			spec := w.template.Spec
+			if spec.HostNetwork != (w.name == contract.AppAgent) {
+				t.Errorf("hostNetwork is %v", spec.HostNetwork)
+			}
+			if spec.HostPID || spec.HostIPC {
+				t.Error("shares the host's processes or memory")
+			}
+			if len(spec.Volumes) != 0 {
+				t.Errorf("has volumes: %v", spec.Volumes)
+			}
+			pod := spec.SecurityContext
+			if pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot || pod.RunAsUser == nil || *pod.RunAsUser == 0 {
+				t.Errorf("may run as root: %v", pod)
+			}
+			if pod == nil || pod.SeccompProfile == nil || pod.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Error("seccomp profile is not RuntimeDefault")
+			}
+			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+				checkContainer(t, c)
+			}
+		})
+	}
+}
+
+func checkContainer(t *testing.T, c corev1.Container) {
+	t.Helper()
+	s := c.SecurityContext
+	if s == nil {
+		t.Fatalf("container %s has no securityContext", c.Name)
+	}
+	if s.Privileged != nil && *s.Privileged {
+		t.Errorf("container %s is privileged", c.Name)
+	}
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		t.Errorf("container %s may gain privileges", c.Name)
+	}
+	if s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+		t.Errorf("container %s may write to its root file system", c.Name)
+	}
+	if s.Capabilities == nil || len(s.Capabilities.Add) != 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("container %s keeps capabilities: %v", c.Name, s.Capabilities)
+	}
+	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+		t.Errorf("container %s lacks a request or a memory limit: %v", c.Name, c.Resources)
+	}
+}
+
+// A tag says what runs; "latest" says what ran last somewhere else. A registry
+// would be somebody's.
+func TestImagesArePinned(t *testing.T) {
+	for _, w := range renderBase(t).workloads() {
+		for _, c := range w.template.Spec.Containers {
+			name, tag, _ := strings.Cut(c.Image, ":")
+			if name != w.name || tag == "" || tag == "latest" {
+				t.Errorf("%s has the image %q, want %s:<version>", w.name, c.Image, w.name)
+			}
+		}
+	}
+}
+
+func TestAgentIsOnEveryNodeAndOpensNoPort(t *testing.T) {
+	spec := renderBase(t).workloads()[contract.AppAgent].template.Spec
+	if want := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}; !cmp.Equal(want, spec.Tolerations) {
+		t.Errorf("tolerations %v, want all taints of all effects", spec.Tolerations)
+	}
+	if spec.PriorityClassName != "system-node-critical" {
+		t.Errorf("priority class %q", spec.PriorityClassName)
+	}
+	if spec.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
+		t.Errorf("DNS policy %q on the host's network", spec.DNSPolicy)
+	}
+	var env []string
+	for _, c := range spec.Containers {
+		if len(c.Ports) != 0 {
+			t.Errorf("container %s opens %v on the host", c.Name, c.Ports)
+		}
+		for _, v := range c.Env {
+			env = append(env, v.Name)
+		}
+	}
+	for _, name := range []string{"NODE_NAME", "POD_NAME", "POD_NAMESPACE", "GOMEMLIMIT"} {
+		if !slices.Contains(env, name) {
+			t.Errorf("environment lacks %s: %v", name, env)
+		}
+	}
+}
+
+func TestScalerSurvivesTheLossOfANode(t *testing.T) {
+	o := renderBase(t)
+	deployment, budget := o.deployments[0], o.budgets[0]
+	if *deployment.Spec.Replicas < 2 {
+		t.Errorf("%d replicas", *deployment.Spec.Replicas)
+	}
+	var spread []string
+	for _, c := range deployment.Spec.Template.Spec.TopologySpreadConstraints {
+		spread = append(spread, c.TopologyKey)
+		if c.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			t.Errorf("spread over %s keeps a replica from starting on a small cluster", c.TopologyKey)
+		}
+		if !cmp.Equal(c.LabelSelector, deployment.Spec.Selector) {
+			t.Errorf("spread over %s counts %v", c.TopologyKey, c.LabelSelector)
+		}
+	}
+	if diff := cmp.Diff([]string{corev1.LabelHostname, corev1.LabelTopologyZone}, spread); diff != "" {
+		t.Errorf("spread (-want +got):\n%s", diff)
+	}
+	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntValue() != 1 || !cmp.Equal(budget.Spec.Selector, deployment.Spec.Selector) {
+		t.Errorf("budget %v", budget.Spec)
+	}
+}
+
+// Every right to change something, by program. A new one belongs here, with
+// the reason in the manifest. What is not in the list is reading.
+func TestRightsToWrite(t *testing.T) {
+	want := []string{
+		"windlass-agent: create events",
+		"windlass-agent: create pods/eviction",
+		"windlass-agent: patch nodes",
+		"windlass-scaler: create configmaps in its namespace",
+		"windlass-scaler: create events",
+		"windlass-scaler: create leases.coordination.k8s.io in its namespace",
+		"windlass-scaler: create pods/eviction",
+		"windlass-scaler: patch nodes",
+		"windlass-scaler: update configmaps [windlass-state windlass-status] in its namespace",
+		"windlass-scaler: update leases.coordination.k8s.io [windlass-scaler] in its namespace",
+	}
+	o := renderBase(t)
+	var got []string
+	for _, role := range o.clusterRoles {
+		got = append(got, writes(role.Name, role.Rules, "")...)
+	}
+	for _, role := range o.roles {
+		got = append(got, writes(role.Name, role.Rules, " in its namespace")...)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights to write (-want +got):\n%s", diff)
+	}
+}
+
+func writes(program string, rules []rbacv1.PolicyRule, where string) []string {
+	var out []string
+	for _, rule := range rules {
+		for _, verb := range rule.Verbs {
+			if slices.Contains([]string{"get", "list", "watch"}, verb) {
+				continue
+			}
+			for _, resource := range rule.Resources {
+				if group := rule.APIGroups[0]; group != "" {
+					resource += "." + group
+				}
+				if len(rule.ResourceNames) != 0 {
+					resource += fmt.Sprint(" ", rule.ResourceNames)
+				}
+				out = append(out, fmt.Sprintf("%s: %s %s%s", program, verb, resource, where))
+			}
+		}
+	}
+	return out
+}
+
+// Rules that hold for reading too.
+func TestRightsAreNamed(t *testing.T) {
+	o := renderBase(t)
+	var rules []rbacv1.PolicyRule
+	for _, role := range o.clusterRoles {
+		rules = append(rules, role.Rules...)
+		if role.AggregationRule != nil {
+			t.Errorf("%s takes in rights of other roles", role.Name)
+		}
+	}
+	for _, role := range o.roles {
+		rules = append(rules, role.Rules...)
+	}
+	for _, rule := range rules {
+		words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "*") }) {
+			t.Errorf("rule with a wildcard: %v", rule)
+		}
+		if slices.Contains(rule.Resources, "secrets") {
+			t.Errorf("rule for secrets: %v", rule)
+		}
+		if len(rule.APIGroups) != 1 {
+			t.Errorf("rule for several API groups gives each of them every resource: %v", rule)
+		}
+		if len(rule.NonResourceURLs) != 0 {
+			t.Errorf("rule for URLs: %v", rule)
+		}
+	}
+	for _, account := range o.accounts {
+		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+			t.Errorf("any pod of %s gets its token without asking", account.Name)
+		}
+	}
+}
+
+// Bindings join each program's account to the role of its name and to no other.
+func TestBindings(t *testing.T) {
+	o := renderBase(t)
+	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: o.namespaces[0].Name}}
+		if diff := cmp.Diff(want, subjects); diff != "" || ref.Name != name {
+			t.Errorf("binding %s to role %s (-want +got):\n%s", name, ref.Name, diff)
+		}
+	}
+	for _, b := range o.clusterBinds {
+		check(b.Name, b.RoleRef, b.Subjects)
+	}
+	for _, b := range o.bindings {
+		check(b.Name, b.RoleRef, b.Subjects)
+	}
+	if bound, roles := len(o.clusterBinds)+len(o.bindings), len(o.clusterRoles)+len(o.roles); bound != roles {
+		t.Errorf("%d bindings for %d roles", bound, roles)
+	}
+}
+
+// "Any other namespace by one line": nothing may be left in the old one.
+func TestAnotherNamespace(t *testing.T) {
+	fs := filesys.MakeFsInMemory()
+	copyIn(t, fs, "manifests", ".", "base")
+	const overlay = "namespace: elsewhere\nresources: [../manifests]\n"
+	if err := fs.WriteFile("overlay/kustomization.yaml", []byte(overlay)); err != nil {
+		t.Fatal(err)
+	}
+	o := render(t, fs, "overlay")
+	places := []string{o.namespaces[0].Name}
+	for _, d := range o.daemonSets {
+		places = append(places, d.Namespace)
+	}
+	for _, d := range o.deployments {
+		places = append(places, d.Namespace)
+	}
+	for _, r := range o.roles {
+		places = append(places, r.Namespace)
+	}
+	for _, b := range o.bindings {
+		places = append(places, b.Namespace, b.Subjects[0].Namespace)
+	}
+	for _, b := range o.clusterBinds {
+		places = append(places, b.Subjects[0].Namespace)
+	}
+	for _, place := range places {
+		if place != "elsewhere" {
+			t.Errorf("something is in namespace %q", place)
+		}
+	}
+}
+
+// copyIn puts the files of folders into a file system in memory.
+func copyIn(t *testing.T, fs filesys.FileSystem, root string, folders ...string) {
+	t.Helper()
+	disk := filesys.MakeFsOnDisk()
+	for _, folder := range folders {
+		for _, pattern := range []string{"*.yaml", "*.env"} {
+			paths, err := filepath.Glob(filepath.Join(folder, pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range paths {
+				body, err := disk.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := fs.WriteFile(filepath.Join(root, path), body); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
