@@ -1,0 +1,90 @@
+# `make` lists what there is. Needed: Go, make, git; nothing else, and no root.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# What the binaries call themselves.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The tag of the images is the one that the manifests ask for.
+IMAGE_TAG ?= $(shell sed -n 's/^ *newTag: *//p' manifests/kustomization.yaml | head -1)
+
+GO ?= go
+LDFLAGS := -s -w -X windlass.dev/windlass/pkg/telemetry.version=$(VERSION)
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# The control plane of the tests is a module of its own, so that what it is
+# made of never mixes with what Windlass is made of.
+CONTROLPLANE := e2e/controlplane
+# Newer ones need a module that the public proxy does not serve.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+PROGRAMS := agent scaler
+
+.PHONY: help
+help: ## list the targets
+	@echo 'make <target>, where target is one of'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+.PHONY: build
+build: $(PROGRAMS:%=build-%) ## build bin/windlass-agent and bin/windlass-scaler
+
+.PHONY: $(PROGRAMS:%=build-%)
+$(PROGRAMS:%=build-%): build-%:
+	$(BUILD) -o bin/windlass-$* ./$*
+
+.PHONY: controlplane
+controlplane: ## build etcd, the Kubernetes programs and kwok for the tests; a second time is instant
+	$(GO) run -C $(CONTROLPLANE) . build
+
+.PHONY: test
+test: controlplane ## run every test, those against a real control plane included (ARGS='-run X -v')
+	$(GO) test -C $(CONTROLPLANE) ./...
+	$(GO) test -timeout 60m $(ARGS) ./...
+
+.PHONY: e2e
+e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v')
+	$(GO) test -timeout 60m -count 1 $(ARGS) ./e2e/...
+
+.PHONY: demo
+demo: controlplane ## play a day of a cluster in two minutes (KEEP=1 leaves it running)
+	$(GO) run ./e2e/demo $(if $(KEEP),--keep)
+
+.PHONY: world
+world: controlplane ## start the same world without Windlass until interrupted (NODES=3 GROUPS=2)
+	$(GO) run ./e2e/demo --world $(if $(NODES),--nodes=$(NODES)) $(if $(GROUPS),--groups=$(GROUPS))
+
+.PHONY: bench
+bench: controlplane ## run every benchmark (ARGS='-benchtime 5x', BENCH=Name)
+	$(GO) test -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(ARGS) ./...
+
+.PHONY: images
+images: ## build the two images with docker or buildah
+	@if docker info >/dev/null 2>&1; then builder='docker build'; \
+	elif command -v buildah >/dev/null 2>&1; then builder='buildah build'; \
+	else echo 'make images: neither a docker that answers nor buildah is here; install one of them' >&2; exit 1; fi; \
+	for program in $(PROGRAMS); do \
+		$$builder -f Dockerfile.$$program -t windlass-$$program:$(IMAGE_TAG) \
+			--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) . || exit 1; \
+	done
+
+.PHONY: check
+check: ## gofmt, go vet and staticcheck over both modules
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
+		echo 'gofmt would change:' >&2; echo "$$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -C $(CONTROLPLANE) ./...
+	$(GO) tool staticcheck ./...
+	staticcheck=$$($(GO) tool -n staticcheck) && cd $(CONTROLPLANE) && $$staticcheck ./...
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities (asks vuln.go.dev)
+	@$(GO) run $(GOVULNCHECK) ./... || { status=$$?; \
+		echo 'make vuln: if no finding stands above, its database could not be had: it needs the network (vuln.go.dev, or GOVULNDB).' >&2; \
+		exit $$status; }
+
+.PHONY: update
+update: ## rewrite the golden files of the scenario tests; look at the difference before you commit it
+	$(GO) test $$($(GO) list -f '{{range .TestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$.ImportPath}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -args -rewrite
+
+.PHONY: clean
+clean: ## remove what was built here; the test control plane stays in the user's cache
+	rm -rf bin out
