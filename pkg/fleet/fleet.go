@@ -295,6 +295,12 @@ type State struct {
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
+	// GiveUps says until when a node is not drained again after a drain of it
+	// was given up, by node name.
+	GiveUps map[string]BackOff `json:"giveUps,omitempty"`
+	// Unjoined remembers since when an instance of a group has been seen without
+	// a node, by instance id.
+	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
 	// Seen remembers the memory, in bytes, that nodes of an instance type
 	// really report.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`

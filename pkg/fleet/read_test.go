@@ -1,0 +1,58 @@
+package fleet_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+func TestReadSaysWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"not yaml", "now: [", "this is no YAML: yaml: line 1"},
+		{"the same field twice", "now: 2025-01-01T10:00:00Z\nnow: 2025-01-01T10:00:00Z", `key "now" already set`},
+		{"unknown field", "now: 2025-01-01T10:00:00Z\ngroups: [{name: web, size: 3}]", `unknown field "groups[0].size"`},
+		{"two unknown fields", "now: 2025-01-01T10:00:00Z\nhue: red\nnodes: [{color: red}]", `unknown field "nodes[0].color"`},
+		{"wrong kind", "now: 2025-01-01T10:00:00Z\ngroups: [{min: many}]", "cannot unmarshal string into Go struct field Group.groups.min of type int"},
+		{"no moment", "groups: []", "it has no field now"},
+		{"a quantity that is none", "now: 2025-01-01T10:00:00Z\nnodes: [{allocatable: {cpu: four}}]", "quantities must match"},
+	} {
+		_, err := fleet.Read(strings.NewReader(tc.in))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got error %v, want one with %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestReadWhatWriteWrote(t *testing.T) {
+	at := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
+	want := fleet.Snapshot{
+		Now: at,
+		Groups: []fleet.Group{{
+			Name: "web", Min: 1, Max: 3, Desired: 2,
+			Shapes:    []fleet.Shape{{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1930m")}}},
+			Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}},
+		}},
+		Nodes: []fleet.Node{{Name: "web-1", ProviderID: "aws:///a/i-1", Ready: true}},
+		Pods:  []fleet.Pod{{Namespace: "shop", Name: "p", Spec: &corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Scheduling: fleet.Unschedulable}},
+		State: fleet.State{BackOffs: map[string]fleet.BackOff{"web": {Until: at, Count: 1}}},
+	}
+	var text bytes.Buffer
+	if err := fleet.Write(&text, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := fleet.Read(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal := cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+	if diff := cmp.Diff(want, got, equal); diff != "" {
+		t.Errorf("read differs from what was written (-want +got):\n%s", diff)
+	}
+}
