@@ -1,0 +1,157 @@
+package manifests
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// policy is an IAM policy document.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html
+type policy struct {
+	Version   string
+	Statement []statement
+}
+
+type statement struct {
+	Sid       string
+	Effect    string
+	Action    words
+	Resource  words
+	Condition map[string]map[string]string
+}
+
+// words is a list that may be written as one string.
+type words []string
+
+func (w *words) UnmarshalJSON(body []byte) error {
+	if len(body) > 0 && body[0] == '"' {
+		*w = make(words, 1)
+		return json.Unmarshal(body, &(*w)[0])
+	}
+	return json.Unmarshal(body, (*[]string)(w))
+}
+
+func readPolicy(t *testing.T) policy {
+	t.Helper()
+	body, err := os.ReadFile("iam/scaler-policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.DisallowUnknownFields()
+	var p policy
+	if err := decoder.Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The policy allows what scaler/asg calls, and nothing else.
+func TestPolicyAllowsWhatIsCalled(t *testing.T) {
+	var allowed []string
+	for _, s := range readPolicy(t).Statement {
+		if s.Effect != "Allow" {
+			t.Errorf("statement %s: effect %q", s.Sid, s.Effect)
+		}
+		allowed = append(allowed, s.Action...)
+	}
+	slices.Sort(allowed)
+	if diff := cmp.Diff(calls(t, "../scaler/asg"), allowed); diff != "" {
+		t.Errorf("actions (-called +allowed):\n%s", diff)
+	}
+}
+
+// calls finds the AWS actions that a package names: every call takes a struct
+// of the service's package whose name is that of the action and "Input".
+func calls(t *testing.T, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, actions(file)...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func actions(file *ast.File) []string {
+	var found []string
+	ast.Inspect(file, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		service, ok := selector.X.(*ast.Ident)
+		action, isInput := strings.CutSuffix(selector.Sel.Name, "Input")
+		if ok && isInput && slices.Contains([]string{"autoscaling", "ec2", "eks"}, service.Name) {
+			found = append(found, service.Name+":"+action)
+		}
+		return true
+	})
+	return found
+}
+
+// Reading knows no scope at AWS; whatever changes a group is allowed on groups
+// of this cluster only.
+func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
+	const tag = "aws:ResourceTag/k8s.io/cluster-autoscaler/"
+	want := map[string]map[string]string{"Null": {tag + clusterName(t): "false"}}
+	for _, s := range readPolicy(t).Statement {
+		for _, action := range s.Action {
+			if strings.Contains(action, "*") {
+				t.Errorf("statement %s allows %s", s.Sid, action)
+			}
+			_, verb, _ := strings.Cut(action, ":")
+			if strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") {
+				continue
+			}
+			if diff := cmp.Diff(want, s.Condition); diff != "" {
+				t.Errorf("statement %s allows %s; condition (-want +got):\n%s", s.Sid, action, diff)
+			}
+		}
+	}
+}
+
+// A managed node group's cluster is a part of its ARN.
+func TestPolicyReadsOnlyItsOwnNodeGroups(t *testing.T) {
+	want := words{"arn:aws:eks:*:*:nodegroup/" + clusterName(t) + "/*/*"}
+	for _, s := range readPolicy(t).Statement {
+		if !slices.Contains(s.Action, "eks:DescribeNodegroup") {
+			continue
+		}
+		if diff := cmp.Diff(want, s.Resource); diff != "" {
+			t.Errorf("statement %s: resources (-want +got):\n%s", s.Sid, diff)
+		}
+		return
+	}
+	t.Error("no statement allows eks:DescribeNodegroup")
+}
+
+// clusterName is the one in settings.env, which the policy repeats.
+func clusterName(t *testing.T) string {
+	t.Helper()
+	settings := renderBase(t).configMaps[0].Data
+	if settings["CLUSTER_NAME"] == "" {
+		t.Fatalf("settings without CLUSTER_NAME: %v", settings)
+	}
+	return settings["CLUSTER_NAME"]
+}
