@@ -1,0 +1,154 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	smithy "github.com/aws/smithy-go"
+)
+
+// What a failed call means for whoever asked for it; test with errors.Is.
+var (
+	// ErrDenied: IAM does not allow the call.
+	ErrDenied = errors.New("access denied")
+	// ErrThrottled: too many calls; the bucket is shared by the whole account
+	// and region.
+	ErrThrottled = errors.New("throttled")
+	// ErrUnavailable: AWS was not reached, or failed itself (5xx).
+	ErrUnavailable = errors.New("unavailable")
+	// ErrCredentials: there are none, or AWS does not accept them.
+	ErrCredentials = errors.New("no valid AWS credentials")
+	// ErrMissing: what the call is about does not exist.
+	ErrMissing = errors.New("not found")
+	// ErrChanged: the group is not as the action expects; nothing was done.
+	ErrChanged = errors.New("the group changed in between")
+	// ErrTooEarly: the instance does not wait for the hook yet.
+	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
+)
+
+// CallError is a call that AWS refused or did not answer. Its text has no
+// request id and no local address, so that the same trouble always has the
+// same text.
+type CallError struct {
+	// Call is the right that IAM asks for: autoscaling:SetDesiredCapacity.
+	Call string
+	// Code and Message are AWS's; Code is empty where it did not answer.
+	Code, Message string
+	// Class is one of the errors above, or nil.
+	Class error
+	// err is what the SDK said.
+	err error
+}
+
+func (e *CallError) Error() string {
+	if errors.Is(e.Class, ErrDenied) {
+		return fmt.Sprintf("no right to call %s: %s", e.Call, e.Message)
+	}
+	if e.Code == "" {
+		return fmt.Sprintf("%s: %s", e.Call, e.Message)
+	}
+	return fmt.Sprintf("%s: %s: %s", e.Call, e.Code, e.Message)
+}
+
+// Unwrap gives the class and the SDK's own error.
+func (e *CallError) Unwrap() []error {
+	if e.Class == nil {
+		return []error{e.err}
+	}
+	return []error{e.Class, e.err}
+}
+
+// explain turns the SDK's error of a call into a CallError; nil stays nil.
+func explain(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &CallError{Call: call, err: err}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		e.Code, e.Message = api.ErrorCode(), firstSentence(api.ErrorMessage())
+		e.Class = classify(e.Code, api.ErrorFault())
+		return e
+	}
+	if errors.Is(err, context.Canceled) {
+		e.Message = "cancelled"
+		return e
+	}
+	e.Class, e.Message = ErrUnavailable, unreached(err)
+	if noCredentials(err) {
+		e.Class = ErrCredentials
+	}
+	return e
+}
+
+// Codes by meaning: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
+// and https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+var (
+	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "Client.UnauthorizedOperation", "NotAuthorized", "OptInRequired"}
+	throttled   = []string{"Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "TooManyRequestsException", "PriorRequestNotComplete", "SlowDown", "BandwidthLimitExceeded"}
+	credentials = []string{"AuthFailure", "InvalidClientTokenId", "ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException", "SignatureDoesNotMatch", "IncompleteSignature", "MissingAuthenticationToken", "InvalidSignatureException", "RequestExpired"}
+	unavailable = []string{"ServiceUnavailable", "InternalFailure", "InternalError", "InternalServerError", "Unavailable", "RequestTimeout"}
+)
+
+func classify(code string, fault smithy.ErrorFault) error {
+	switch {
+	case slices.Contains(deniedCodes, code):
+		return ErrDenied
+	case slices.Contains(throttled, code):
+		return ErrThrottled
+	case slices.Contains(credentials, code):
+		return ErrCredentials
+	case strings.Contains(code, "NotFound"):
+		return ErrMissing
+	case slices.Contains(unavailable, code), fault == smithy.FaultServer:
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// firstSentence drops what is different each time: EC2 adds an encoded blob to
+// a refusal.
+func firstSentence(message string) string {
+	message, _, _ = strings.Cut(message, " Encoded authorization failure message")
+	return strings.TrimSpace(message)
+}
+
+// unreached says why AWS did not answer, without the address of our own end.
+func unreached(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		where := ""
+		if op.Addr != nil {
+			where = " " + op.Addr.String()
+		}
+		return fmt.Sprintf("%s%s: %v", op.Op, where, op.Err)
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// noCredentials recognises the SDK's failure to sign a request, which has no
+// type of its own (aws/signer/v4 middleware, "failed to retrieve credentials").
+func noCredentials(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "retrieve credentials") || strings.Contains(text, "get identity")
+}
+
+// noActiveAction recognises the one error by which AWS says both "too early"
+// and "done": https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
+func noActiveAction(err error) bool {
+	var call *CallError
+	return errors.As(err, &call) && call.Code == "ValidationError" && strings.Contains(call.Message, "No active Lifecycle Action")
+}

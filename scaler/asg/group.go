@@ -1,0 +1,139 @@
+package asg
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// known is what we know of one group beside its latest description.
+type known struct {
+	raw *astypes.AutoScalingGroup
+
+	blueprint blueprint
+	// drawn identifies what the blueprint was made of; redrawAt is when to make
+	// it again although that is the same.
+	drawn    string
+	redrawAt time.Time
+
+	hooks     []fleet.Hook
+	hookFault string
+	hooksRead bool
+	hooksAt   time.Time // when to read them next, if something fails
+
+	failures      []fleet.Failure
+	activityFault string
+	activitiesAt  time.Time // when to read activities next, if there is cause
+	// leaving says since when instances leave; exact are those of them for
+	// which an activity said so.
+	leaving map[string]time.Time
+	exact   map[string]bool
+
+	// moving is since when something is coming or leaving; zero while nothing
+	// is.
+	moving time.Time
+	// named has the bounds of --nodes; nil where the group was discovered.
+	named *Named
+}
+
+// instances as AWS lists them, in the order of their ids.
+func (k *known) instances() []fleet.Instance {
+	out := make([]fleet.Instance, 0, len(k.raw.Instances))
+	for _, i := range k.raw.Instances {
+		instance := newInstance(i)
+		instance.LeavingSince = k.leaving[instance.ID]
+		out = append(out, instance)
+	}
+	slices.SortFunc(out, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+func newInstance(i astypes.Instance) fleet.Instance {
+	return fleet.Instance{
+		ID:        aws.ToString(i.InstanceId),
+		Zone:      aws.ToString(i.AvailabilityZone),
+		Type:      aws.ToString(i.InstanceType),
+		State:     string(i.LifecycleState),
+		Unhealthy: aws.ToString(i.HealthStatus) == "Unhealthy",
+		Protected: aws.ToBool(i.ProtectedFromScaleIn),
+	}
+}
+
+// group draws all together.
+func (k *known) group(stale string) fleet.Group {
+	raw := k.raw
+	g := fleet.Group{
+		Name:      aws.ToString(raw.AutoScalingGroupName),
+		ARN:       aws.ToString(raw.AutoScalingGroupARN),
+		Min:       int(aws.ToInt32(raw.MinSize)),
+		Max:       int(aws.ToInt32(raw.MaxSize)),
+		Desired:   int(aws.ToInt32(raw.DesiredCapacity)),
+		Zones:     k.blueprint.zones,
+		Instances: k.instances(),
+		Hooks:     k.hooks,
+		Failures:  k.failures,
+		ScaleDown: k.blueprint.options,
+		Faults:    slices.Clone(k.blueprint.faults),
+	}
+	for _, p := range raw.SuspendedProcesses {
+		g.Suspended = append(g.Suspended, aws.ToString(p.ProcessName))
+	}
+	slices.Sort(g.Suspended)
+	if k.named != nil {
+		g.Min, g.Max = k.named.Min, k.named.Max
+		g.Faults = append(g.Faults, boundFaults(*k.named, raw)...)
+	}
+	if status := aws.ToString(raw.Status); status != "" {
+		g.Faults = append(g.Faults, fmt.Sprintf("Auto Scaling says of the group: %s", status))
+	}
+	for _, fault := range []string{k.hookFault, k.activityFault, stale} {
+		if fault != "" {
+			g.Faults = append(g.Faults, fault)
+		}
+	}
+	return g
+}
+
+// boundFaults: AWS refuses what is outside the group's own bounds, whatever the
+// flag says.
+func boundFaults(n Named, raw *astypes.AutoScalingGroup) []string {
+	var faults []string
+	if least := int(aws.ToInt32(raw.MinSize)); n.Min < least {
+		faults = append(faults, fmt.Sprintf("%s says min %d, but Auto Scaling holds the group at %d or more", FlagNodes, n.Min, least))
+	}
+	if most := int(aws.ToInt32(raw.MaxSize)); n.Max > most {
+		faults = append(faults, fmt.Sprintf("%s says max %d, but Auto Scaling lets the group have %d at most", FlagNodes, n.Max, most))
+	}
+	return faults
+}
+
+// definition identifies everything that a blueprint is made of.
+func definition(g *astypes.AutoScalingGroup) string {
+	out, err := json.Marshal([]any{g.LaunchTemplate, g.LaunchConfigurationName, g.MixedInstancesPolicy, g.AvailabilityZones, g.Tags})
+	if err != nil {
+		panic(fmt.Sprintf("the description of an Auto Scaling group does not encode: %v", err)) // strings and numbers always do
+	}
+	return string(out)
+}
+
+func newHook(h astypes.LifecycleHook) fleet.Hook {
+	return fleet.Hook{
+		Name:       aws.ToString(h.LifecycleHookName),
+		Transition: aws.ToString(h.LifecycleTransition),
+		Heartbeat:  seconds(h.HeartbeatTimeout),
+		Global:     seconds(h.GlobalTimeout),
+		Default:    aws.ToString(h.DefaultResult),
+	}
+}
+
+func seconds(n *int32) metav1.Duration {
+	return metav1.Duration{Duration: time.Duration(aws.ToInt32(n)) * time.Second}
+}

@@ -1,0 +1,68 @@
+package asg
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// The pace of reading: the quotas of the API are shared by everybody in the
+// account, so nothing is read faster than somebody waits for it.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/throttling.html
+const (
+	// quick is the pace while something comes or leaves.
+	quick = time.Second
+	// slow is the pace while nothing does.
+	slow = 30 * time.Second
+	// patience is for how long quick is kept up; what takes longer is looked
+	// at every sixtieth of the time it takes, and never slower than slow.
+	patience = 60
+	// nudgeGap is the least time between two readings, whoever asks for them.
+	nudgeGap = 200 * time.Millisecond
+
+	// redrawEvery is how often a blueprint is made again although the group's
+	// definition is the same: $Latest may mean another version by then, and a
+	// managed group other labels. The books keep what cannot have changed.
+	redrawEvery = 10 * time.Minute
+	// retryFault is when something that failed is asked again.
+	retryFault = 30 * time.Second
+	// activitiesAtOnce is how many groups' activities one reading asks for.
+	activitiesAtOnce = 5
+	// failureKept is how long a failed launch is told of.
+	failureKept = time.Hour
+)
+
+// pace says how long a reading will do: moving is the moment since which
+// something moves, the latest of all groups; zero if nothing does.
+func pace(now, moving time.Time) time.Duration {
+	if moving.IsZero() {
+		return slow
+	}
+	return min(max(quick, now.Sub(moving)/patience), slow)
+}
+
+// unsettled says that an instance is on its way, in or out.
+func unsettled(g *astypes.AutoScalingGroup) bool {
+	for _, i := range g.Instances {
+		instance := newInstance(i)
+		if instance.Live() && instance.State != fleet.InService || instance.Leaving() {
+			return true
+		}
+	}
+	return missing(g) != 0
+}
+
+// missing is how many instances are still to come: those that Auto Scaling
+// owes to the desired capacity. It is negative where there are too many.
+func missing(g *astypes.AutoScalingGroup) int {
+	n := int(aws.ToInt32(g.DesiredCapacity))
+	for _, i := range g.Instances {
+		if newInstance(i).Live() {
+			n--
+		}
+	}
+	return n
+}

@@ -1,0 +1,406 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/sync/errgroup"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Reader keeps a reading of all our groups. Reading and asking for the result
+// are apart: Groups never calls AWS, so a decision never waits for it.
+type Reader struct {
+	account   *Account
+	selection Selection
+	logger    *slog.Logger
+	// changed is called after a reading that differs from the one before.
+	changed func()
+	now     func() time.Time
+
+	types      *typeBook
+	launches   *launchBook
+	nodegroups *nodegroupBook
+
+	nudge chan struct{}
+
+	reading sync.Mutex // held by Read; guards known
+	known   map[string]*known
+
+	mu     sync.Mutex // guards what follows
+	latest reading
+	drawn  []fleet.Group // latest, with the shapes of seen
+	seen   map[string]resource.Quantity
+}
+
+// reading is the outcome of Read.
+type reading struct {
+	groups     []fleet.Group // without shapes
+	blueprints []blueprint   // of the same index
+	at         time.Time
+	err        error
+	moving     time.Time
+}
+
+// NewReader returns a Reader that has read nothing yet. changed may be nil.
+func NewReader(account *Account, selection Selection, logger *slog.Logger, changed func()) *Reader {
+	if changed == nil {
+		changed = func() {}
+	}
+	now := time.Now
+	return &Reader{
+		account: account, selection: selection, logger: logger, changed: changed, now: now,
+		types:      &typeBook{ec2: account.compute, known: map[string]typeInfo{}},
+		launches:   &launchBook{account: account, now: now, known: map[string]template{}},
+		nodegroups: &nodegroupBook{eks: account.managed, now: now, known: map[string]nodegroup{}},
+		nudge:      make(chan struct{}, 1),
+		known:      map[string]*known{},
+	}
+}
+
+// Run reads again and again until ctx ends: at once when nudged, each second
+// while something comes or leaves, else every 30 seconds.
+func (r *Reader) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-r.nudge:
+		}
+		if r.age() >= nudgeGap {
+			r.log(r.Read(ctx))
+		}
+		timer.Reset(r.wait())
+	}
+}
+
+// Nudge asks for a reading soon.
+func (r *Reader) Nudge() {
+	select {
+	case r.nudge <- struct{}{}:
+	default:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest.moving = r.now() // what was nudged for may take a moment to show
+}
+
+// Groups returns the latest reading, in the order of names, when it was taken,
+// and why a later one failed. seen is the memory that nodes of a type were
+// seen to report. The result is shared: do not change it.
+func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drawn == nil || !maps.EqualFunc(seen, r.seen, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) {
+		r.drawn = slices.Clone(r.latest.groups)
+		for i, b := range r.latest.blueprints {
+			r.drawn[i].Shapes = b.shapes(seen)
+		}
+		r.seen = maps.Clone(seen)
+	}
+	return r.drawn, r.latest.at, r.latest.err
+}
+
+func (r *Reader) age() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest.at.IsZero() {
+		return nudgeGap
+	}
+	return r.now().Sub(r.latest.at)
+}
+
+func (r *Reader) wait() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest.err != nil {
+		return quick * 5
+	}
+	return pace(r.now(), r.latest.moving)
+}
+
+func (r *Reader) log(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.logger.Warn("groups not read", "err", err)
+	}
+}
+
+// Read reads now. If the groups cannot be described at all it returns why, and
+// keeps what it knew; everything else that fails is a fault of one group.
+func (r *Reader) Read(ctx context.Context) error {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	described, missing, err := r.describe(ctx)
+	if err != nil {
+		r.stale(err)
+		return err
+	}
+	now := r.now()
+	r.match(described)
+	r.study(ctx, now)
+	r.keep(r.assemble(missing, now))
+	return nil
+}
+
+// describe asks for our groups: one paged call for those that are discovered,
+// one for those that are named. missing are names that no group has.
+func (r *Reader) describe(ctx context.Context) (found []astypes.AutoScalingGroup, missing []Named, err error) {
+	if len(r.selection.Tags) > 0 {
+		found, err = r.pages(ctx, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(r.selection.Tags)})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	wanted := r.selection.Named
+	for chunk := range slices.Chunk(wanted, groupsPerPage) {
+		in := &autoscaling.DescribeAutoScalingGroupsInput{}
+		for _, n := range chunk {
+			in.AutoScalingGroupNames = append(in.AutoScalingGroupNames, n.Name)
+		}
+		more, err := r.pages(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, more...)
+	}
+	for _, n := range wanted {
+		if !slices.ContainsFunc(found, func(g astypes.AutoScalingGroup) bool { return aws.ToString(g.AutoScalingGroupName) == n.Name }) {
+			missing = append(missing, n)
+		}
+	}
+	return found, missing, nil
+}
+
+// groupsPerPage is the most that AWS gives at once.
+const groupsPerPage = 100
+
+func (r *Reader) pages(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]astypes.AutoScalingGroup, error) {
+	in.MaxRecords = aws.Int32(groupsPerPage)
+	var found []astypes.AutoScalingGroup
+	for {
+		out, err := r.account.scaling.DescribeAutoScalingGroups(ctx, in)
+		if err != nil {
+			return nil, explain("autoscaling:DescribeAutoScalingGroups", err)
+		}
+		found = append(found, out.AutoScalingGroups...)
+		if aws.ToString(out.NextToken) == "" {
+			return found, nil
+		}
+		in.NextToken = out.NextToken
+	}
+}
+
+// match brings known in line with what was described.
+func (r *Reader) match(described []astypes.AutoScalingGroup) {
+	before := r.known
+	r.known = make(map[string]*known, len(described))
+	for i := range described {
+		name := aws.ToString(described[i].AutoScalingGroupName)
+		k := before[name]
+		if k == nil {
+			k = &known{leaving: map[string]time.Time{}, exact: map[string]bool{}}
+		}
+		k.raw = &described[i]
+		for n := range r.selection.Named {
+			if r.selection.Named[n].Name == name {
+				k.named = &r.selection.Named[n]
+			}
+		}
+		r.known[name] = k
+	}
+}
+
+// studyAtOnce is how many groups are asked about at the same time.
+const studyAtOnce = 4
+
+// study asks what must be asked anew, of each group by itself.
+func (r *Reader) study(ctx context.Context, now time.Time) {
+	var asking errgroup.Group
+	asking.SetLimit(studyAtOnce)
+	curious := 0
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		k := r.known[name]
+		k.settle(now)
+		activities := k.curious(now) && curious < activitiesAtOnce
+		if activities {
+			curious++
+		}
+		asking.Go(func() error {
+			r.studyShape(ctx, k, now)
+			r.studyHooks(ctx, k, now)
+			if activities {
+				r.studyActivities(ctx, k, now)
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // none returns an error: they are faults of their group
+}
+
+// settle notes what moves since when, and which instances leave.
+func (k *known) settle(now time.Time) {
+	if !unsettled(k.raw) {
+		k.moving = time.Time{}
+	} else if k.moving.IsZero() {
+		k.moving = now
+	}
+	leaving := map[string]time.Time{}
+	for _, i := range k.raw.Instances {
+		instance := newInstance(i)
+		if !instance.Leaving() {
+			continue
+		}
+		since, seen := k.leaving[instance.ID]
+		if !seen {
+			since = now
+			k.moving = now // a new departure deserves quick readings again
+			k.hooksRead = false
+			k.activitiesAt = now
+		}
+		leaving[instance.ID] = since
+	}
+	k.leaving = leaving
+	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
+	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
+}
+
+// curious says that the group's activities would tell something: why an
+// instance does not come, or since when one leaves.
+func (k *known) curious(now time.Time) bool {
+	return (missing(k.raw) > 0 || len(k.exact) < len(k.leaving)) && !now.Before(k.activitiesAt)
+}
+
+func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {
+	d := definition(k.raw)
+	if d == k.drawn && now.Before(k.redrawAt) {
+		return
+	}
+	b, err := r.blueprint(ctx, k.raw)
+	if err != nil && d == k.drawn && len(k.blueprint.types) > 0 && passing(err) {
+		k.redrawAt = now.Add(retryFault) // keep the old one, which is most likely right
+		return
+	}
+	k.blueprint, k.drawn, k.redrawAt = b, d, now.Add(redrawEvery)
+	if err != nil {
+		k.redrawAt = now.Add(retryFault)
+	}
+}
+
+// passing says that a failure is AWS's and not the group's.
+func passing(err error) bool {
+	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCredentials)
+}
+
+// studyHooks reads the hooks when the group is new and when an instance begins
+// to leave. They may change without a trace on the group, but nobody asks for
+// them in between.
+func (r *Reader) studyHooks(ctx context.Context, k *known, now time.Time) {
+	if k.hooksRead || now.Before(k.hooksAt) {
+		return
+	}
+	out, err := r.account.scaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: k.raw.AutoScalingGroupName})
+	if err != nil {
+		err = explain("autoscaling:DescribeLifecycleHooks", err)
+		k.hookFault, k.hooksAt = fmt.Sprintf("its lifecycle hooks are not known: %v", err), now.Add(retryFault)
+		if passing(err) {
+			k.hooksAt = now.Add(quick)
+		}
+		return
+	}
+	k.hooks, k.hookFault, k.hooksRead, k.hooksAt = nil, "", true, time.Time{}
+	for _, h := range out.LifecycleHooks {
+		k.hooks = append(k.hooks, newHook(h))
+	}
+	slices.SortFunc(k.hooks, func(a, b fleet.Hook) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
+	k.activitiesAt = now.Add(pace(now, k.moving))
+	out, err := r.account.scaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName})
+	if err != nil {
+		err = explain("autoscaling:DescribeScalingActivities", err)
+		k.activityFault = ""
+		if !passing(err) {
+			k.activityFault, k.activitiesAt = fmt.Sprintf("its scaling activities are not known: %v", err), now.Add(retryFault)
+		}
+		return
+	}
+	k.activityFault = ""
+	k.failures = slices.DeleteFunc(failures(out.Activities), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
+	for id, since := range departures(out.Activities) {
+		if _, leaves := k.leaving[id]; leaves {
+			k.leaving[id], k.exact[id] = since, true
+		}
+	}
+}
+
+// assemble makes a reading of all that is known now.
+func (r *Reader) assemble(missing []Named, now time.Time) reading {
+	next := reading{at: now}
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		k := r.known[name]
+		next.groups = append(next.groups, k.group(""))
+		next.blueprints = append(next.blueprints, k.blueprint)
+		if k.moving.After(next.moving) {
+			next.moving = k.moving
+		}
+	}
+	for _, n := range missing {
+		next.groups = append(next.groups, fleet.Group{Name: n.Name, Min: n.Min, Max: n.Max,
+			Faults: []string{fmt.Sprintf("there is no Auto Scaling group %s in %s, but %s names it", n.Name, r.account.Region, FlagNodes)}})
+		next.blueprints = append(next.blueprints, blueprint{})
+	}
+	return next
+}
+
+// stale keeps the old reading, and says of each group how old it is.
+func (r *Reader) stale(err error) {
+	next := reading{at: r.latestAt(), err: err}
+	sentence := fmt.Sprintf("as it was at %s, because since then: %v", next.at.UTC().Format(time.TimeOnly), err)
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		next.groups = append(next.groups, r.known[name].group(sentence))
+		next.blueprints = append(next.blueprints, r.known[name].blueprint)
+	}
+	r.keep(next)
+}
+
+func (r *Reader) latestAt() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.at
+}
+
+// keep makes a reading the latest.
+func (r *Reader) keep(next reading) {
+	r.mu.Lock()
+	// A nudge that came meanwhile still wants quick readings.
+	if nudged := r.latest.moving; nudged.After(next.moving) && r.now().Sub(nudged) < nudgeFor {
+		next.moving = nudged
+	}
+	same := apiequality.Semantic.DeepEqual(r.latest.groups, next.groups) && r.latest.at.IsZero() == next.at.IsZero()
+	r.latest, r.drawn = next, nil
+	r.mu.Unlock()
+	if !same {
+		r.changed()
+	}
+}
+
+// nudgeFor is how long quick readings go on after a nudge though nothing
+// shows.
+const nudgeFor = 3 * time.Second

@@ -1,0 +1,144 @@
+package asg
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// tagged is what a group's tags say of its new nodes, in the words of Cluster
+// Autoscaler.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#auto-discovery-setup
+type tagged struct {
+	labels    map[string]string
+	taints    []corev1.Taint
+	resources corev1.ResourceList
+	options   fleet.ScaleDownOptions
+	// nodegroup and cluster are set for a managed group of EKS.
+	nodegroup, cluster string
+	// faults has a sentence for each tag that says nothing we understand.
+	faults []string
+}
+
+// readTags never fails: a tag that is malformed is left out and named.
+func readTags(tags []astypes.TagDescription) tagged {
+	t := tagged{labels: map[string]string{}, resources: corev1.ResourceList{}}
+	for _, tag := range tags {
+		key, value := aws.ToString(tag.Key), aws.ToString(tag.Value)
+		if err := t.read(key, value); err != nil {
+			t.faults = append(t.faults, fmt.Sprintf("tag %s=%s is left out: %v", key, value, err))
+		}
+	}
+	slices.Sort(t.faults)
+	slices.SortFunc(t.taints, compareTaints)
+	return t
+}
+
+func (t *tagged) read(key, value string) error {
+	switch key {
+	case contract.TagEKSNodegroup:
+		t.nodegroup = value
+		return nil
+	case contract.TagEKSCluster:
+		t.cluster = value
+		return nil
+	}
+	if name, ok := strings.CutPrefix(key, contract.TagTemplateLabel); ok {
+		return t.label(name, value)
+	}
+	if name, ok := strings.CutPrefix(key, contract.TagTemplateTaint); ok {
+		return t.taint(name, value)
+	}
+	if name, ok := strings.CutPrefix(key, contract.TagTemplateResource); ok {
+		return t.resource(name, value)
+	}
+	if name, ok := strings.CutPrefix(key, contract.TagTemplateOption); ok {
+		return t.option(name, value)
+	}
+	return nil
+}
+
+func (t *tagged) label(name, value string) error {
+	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+		return fmt.Errorf("%q is no label name: %s", name, wrong[0])
+	}
+	if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
+		return fmt.Errorf("%q is no label value: %s", value, wrong[0])
+	}
+	t.labels[name] = value
+	return nil
+}
+
+var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+
+// taint reads value:Effect; the value may be empty.
+func (t *tagged) taint(name, text string) error {
+	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+		return fmt.Errorf("%q is no taint key: %s", name, wrong[0])
+	}
+	value, effect, ok := strings.Cut(text, ":")
+	if !ok || !slices.Contains(taintEffects, corev1.TaintEffect(effect)) {
+		return fmt.Errorf("want value:Effect, with one of the effects %v", taintEffects)
+	}
+	if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
+		return fmt.Errorf("%q is no taint value: %s", value, wrong[0])
+	}
+	t.taints = append(t.taints, corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(effect)})
+	return nil
+}
+
+func (t *tagged) resource(name, value string) error {
+	quantity, err := resource.ParseQuantity(value)
+	if err != nil {
+		return fmt.Errorf("%q is no quantity such as 2, 500m or 20Gi", value)
+	}
+	if quantity.Sign() < 0 {
+		return fmt.Errorf("a resource cannot be negative")
+	}
+	t.resources[corev1.ResourceName(name)] = quantity
+	return nil
+}
+
+func (t *tagged) option(name, value string) error {
+	switch name {
+	case "scaledownutilizationthreshold":
+		share, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(share >= 0 && share <= 1) {
+			return fmt.Errorf("%q is no share between 0 and 1", value)
+		}
+		t.options.UtilizationThreshold = &share
+	case "scaledownunneededtime":
+		return duration(value, &t.options.UnneededTime)
+	case "scaledownunreadytime":
+		return duration(value, &t.options.UnreadyTime)
+	}
+	return nil
+}
+
+func duration(text string, into **metav1.Duration) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is no duration such as 10m", text)
+	}
+	*into = &metav1.Duration{Duration: d}
+	return nil
+}
+
+func compareTaints(a, b corev1.Taint) int {
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return strings.Compare(string(a.Effect), string(b.Effect))
+}

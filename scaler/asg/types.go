@@ -1,0 +1,149 @@
+package asg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// typeInfo has the figures of an instance type.
+type typeInfo struct {
+	name    string
+	arch    string // as Kubernetes spells it: amd64, arm64
+	cores   int64
+	memory  int64 // bytes on paper
+	maxPods int64
+	// devices are extended resources that the usual device plugins announce.
+	devices map[corev1.ResourceName]int64
+}
+
+// Extended resources of accelerators, by maker.
+const (
+	resourceNvidia = "nvidia.com/gpu"
+	resourceAMD    = "amd.com/gpu"
+	resourceNeuron = "aws.amazon.com/neuron"
+)
+
+// typeBook looks instance types up once: their figures never change.
+type typeBook struct {
+	ec2 computing
+
+	mu    sync.Mutex
+	known map[string]typeInfo
+}
+
+// describeTypesAtOnce is the most that one call takes.
+const describeTypesAtOnce = 100
+
+// get returns the figures of all names. The error names a type that EC2 does
+// not know.
+func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for chunk := range slices.Chunk(b.unknown(names), describeTypesAtOnce) {
+		if err := b.fetch(ctx, chunk); err != nil {
+			return nil, err
+		}
+	}
+	infos := make([]typeInfo, 0, len(names))
+	for _, name := range names {
+		info, ok := b.known[name]
+		if !ok {
+			return nil, fmt.Errorf("instance type %s: %w", name, ErrMissing)
+		}
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b typeInfo) int { return cmp.Compare(a.name, b.name) })
+	return infos, nil
+}
+
+func (b *typeBook) unknown(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if _, ok := b.known[name]; !ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (b *typeBook) fetch(ctx context.Context, names []string) error {
+	in := &ec2.DescribeInstanceTypesInput{}
+	for _, name := range names {
+		in.InstanceTypes = append(in.InstanceTypes, ec2types.InstanceType(name))
+	}
+	for {
+		out, err := b.ec2.DescribeInstanceTypes(ctx, in)
+		if err != nil {
+			return typesError(names, explain("ec2:DescribeInstanceTypes", err))
+		}
+		for _, t := range out.InstanceTypes {
+			b.known[string(t.InstanceType)] = newTypeInfo(t)
+		}
+		if aws.ToString(out.NextToken) == "" {
+			return nil
+		}
+		in.NextToken = out.NextToken
+	}
+}
+
+func typesError(names []string, err error) error {
+	var call *CallError
+	if errors.As(err, &call) && call.Code == "InvalidInstanceType" {
+		return fmt.Errorf("instance type %s: %w: %s", strings.Join(names, ", "), ErrMissing, call.Message)
+	}
+	return err
+}
+
+func newTypeInfo(t ec2types.InstanceTypeInfo) typeInfo {
+	info := typeInfo{name: string(t.InstanceType), arch: "amd64", devices: map[corev1.ResourceName]int64{}}
+	if t.ProcessorInfo != nil && slices.Contains(t.ProcessorInfo.SupportedArchitectures, ec2types.ArchitectureTypeArm64) {
+		info.arch = "arm64"
+	}
+	if t.VCpuInfo != nil {
+		info.cores = int64(aws.ToInt32(t.VCpuInfo.DefaultVCpus))
+	}
+	if t.MemoryInfo != nil {
+		info.memory = aws.ToInt64(t.MemoryInfo.SizeInMiB) * mebi
+	}
+	if n := t.NetworkInfo; n != nil {
+		info.maxPods = maxPods(int64(aws.ToInt32(n.MaximumNetworkInterfaces)), int64(aws.ToInt32(n.Ipv4AddressesPerInterface)))
+	}
+	if t.GpuInfo != nil {
+		for _, gpu := range t.GpuInfo.Gpus {
+			info.addDevice(gpuResource(aws.ToString(gpu.Manufacturer)), aws.ToInt32(gpu.Count))
+		}
+	}
+	if t.NeuronInfo != nil {
+		for _, neuron := range t.NeuronInfo.NeuronDevices {
+			info.addDevice(resourceNeuron, aws.ToInt32(neuron.Count))
+		}
+	}
+	return info
+}
+
+func gpuResource(maker string) corev1.ResourceName {
+	switch strings.ToUpper(maker) {
+	case "NVIDIA":
+		return resourceNvidia
+	case "AMD":
+		return resourceAMD
+	}
+	return ""
+}
+
+func (t *typeInfo) addDevice(name corev1.ResourceName, count int32) {
+	if name != "" && count > 0 {
+		t.devices[name] += int64(count)
+	}
+}
