@@ -12,10 +12,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // ErrLost means that the lease could not be renewed in time, or that somebody
@@ -114,7 +116,7 @@ func lead(ctx context.Context, config Config, work func(context.Context) error, 
 	if err != nil {
 		return fmt.Errorf("electing a leader by lease %s/%s: %w", config.Namespace, config.Name, err)
 	}
-	elector.Run(electing)
+	elector.Run(klog.NewContext(electing, logr.FromSlogHandler(quietAfter{config.Logger.Handler(), electing})))
 	if !term.begun() {
 		return nil
 	}

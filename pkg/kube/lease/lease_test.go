@@ -1,12 +1,14 @@
 package lease
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -290,6 +292,33 @@ func TestWorkEndsByItself(t *testing.T) {
 		}
 		if holder := s.holder(); holder != "" {
 			t.Errorf("lease is still held by %q", holder)
+		}
+	})
+}
+
+// The end of a term as planned is no error; one that was not is told.
+func TestLogOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		loud := config("a")
+		loud.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		s := &store{}
+		if err := lead(t.Context(), loud, func(context.Context) error { return nil }, &lock{store: s, identity: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.String(); !strings.Contains(got, "leading") || strings.Contains(got, "ERROR") || strings.Contains(got, "Failed") {
+			t.Errorf("log of a planned end:\n%s", got)
+		}
+
+		log.Reset()
+		err := lead(t.Context(), loud, func(ctx context.Context) error {
+			s.setDown(true)
+			<-ctx.Done()
+			time.Sleep(time.Second) // for as long as this, the election goes on trying
+			return nil
+		}, &lock{store: s, identity: "a"})
+		if err != ErrLost || !strings.Contains(log.String(), "ERROR") {
+			t.Errorf("outcome %v, log of a lost lease:\n%s", err, log.String())
 		}
 	})
 }
