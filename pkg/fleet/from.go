@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PodFrom says in our words what a Pod is. It shares what it can with p: its
+// spec (but for nodeName), its maps and its owner.
+func PodFrom(p *corev1.Pod) Pod {
+	spec := p.Spec
+	spec.NodeName = ""
+	pod := Pod{
+		Namespace:   p.Namespace,
+		Name:        p.Name,
+		UID:         p.UID,
+		Created:     p.CreationTimestamp.UTC(),
+		Labels:      p.Labels,
+		Annotations: p.Annotations,
+		Owner:       metav1.GetControllerOfNoCopy(p),
+		Node:        p.Spec.NodeName,
+		Nominated:   p.Status.NominatedNodeName,
+		Spec:        &spec,
+		Phase:       p.Status.Phase,
+		Deleted:     deleted(p),
+	}
+	for i := range p.Status.Conditions {
+		pod.condition(&p.Status.Conditions[i])
+	}
+	return pod
+}
+
+func deleted(o metav1.Object) time.Time {
+	if t := o.GetDeletionTimestamp(); t != nil {
+		return t.UTC()
+	}
+	return time.Time{}
+}
+
+func (p *Pod) condition(c *corev1.PodCondition) {
+	switch c.Type {
+	case corev1.PodReady:
+		p.Ready = c.Status == corev1.ConditionTrue
+	case corev1.PodScheduled:
+		if p.Node != "" || c.Status != corev1.ConditionFalse {
+			return
+		}
+		switch c.Reason {
+		case corev1.PodReasonUnschedulable:
+			p.Scheduling = Unschedulable
+		case corev1.PodReasonSchedulingGated:
+			p.Scheduling = Gated
+		default:
+			return // SchedulerError and the like: not judged
+		}
+		p.Judged = c.LastTransitionTime.UTC()
+	}
+}
+
+// NodeFrom says in our words what a Node is. It shares what it can with n.
+func NodeFrom(n *corev1.Node) Node {
+	node := Node{
+		Name:          n.Name,
+		UID:           n.UID,
+		ProviderID:    n.Spec.ProviderID,
+		Created:       n.CreationTimestamp.UTC(),
+		Labels:        n.Labels,
+		Annotations:   n.Annotations,
+		Taints:        n.Spec.Taints,
+		Unschedulable: n.Spec.Unschedulable,
+		Capacity:      n.Status.Capacity,
+		Allocatable:   n.Status.Allocatable,
+		BootID:        n.Status.NodeInfo.BootID,
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			node.Ready, node.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.UTC()
+		}
+	}
+	return node
+}
+
+// BudgetFrom says in our words what a PodDisruptionBudget is.
+func BudgetFrom(b *policyv1.PodDisruptionBudget) Budget {
+	budget := Budget{
+		Namespace: b.Namespace,
+		Name:      b.Name,
+		Selector:  b.Spec.Selector,
+		Healthy:   b.Status.CurrentHealthy,
+		Desired:   b.Status.DesiredHealthy,
+	}
+	// The eviction API refuses while the status lags behind the spec.
+	if b.Status.ObservedGeneration >= b.Generation {
+		budget.Allowed = b.Status.DisruptionsAllowed
+	}
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil {
+		budget.AlwaysAllowUnhealthy = *p == policyv1.AlwaysAllow
+	}
+	return budget
+}
