@@ -183,3 +183,7 @@ func (p hostPort) clashes(q hostPort) bool {
 }
 
 func (p hostPort) String() string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }
+
+// CPUAndMemory is what the class requests, in thousandths of a cpu and in
+// bytes.
+func (c *Class) CPUAndMemory() (milli, bytes int64) { return c.request(cpu), c.request(memory) }

@@ -4,6 +4,23 @@ import "windlass.dev/windlass/pkg/fleet"
 
 // Decide says what to do now. It is a pure function: the same snapshot and
 // policy give the same plan, in whatever order the snapshot lists its parts.
+//
+// Every step reads what the steps before it have settled, and from top to
+// bottom each has the stronger claim: what others take from us comes before
+// what pods need, and what pods need before what we would like to save.
 func Decide(s fleet.Snapshot, p Policy) Plan {
-	return Plan{State: s.State}
+	d := look(s, p)
+
+	d.pauseGroups()        // whose launches failed, for a while
+	d.replaceLost()        // instances that never became nodes
+	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
+
+	d.seatLeaving() // pods of nodes that leave hold a place elsewhere
+	d.seatWaiting() // pods without a node: on free room, coming nodes, nodes kept after all
+	d.grow()        // new nodes for those that are left
+
+	d.finishRetirements() // drained nodes go; drains that cannot end are given up
+	d.beginRetirements()  // nodes that nobody needs are marked, and drained when due
+
+	return d.plan()
 }

@@ -15,8 +15,14 @@ const (
 	PodFitsNothing Reason = "FitsNoGroup"
 	// PodGroupsFull: groups that could take it are at max or in back-off.
 	PodGroupsFull Reason = "GroupsUnavailable"
+	// PodKeepsNode: a node that was to go stays for it.
+	PodKeepsNode Reason = "KeepsNode"
 	// PodGated: it has scheduling gates.
 	PodGated Reason = "SchedulingGated"
+	// PodNominated: kube-scheduler makes room for it on a node.
+	PodNominated Reason = "Nominated"
+	// PodExpendable: its priority is below the cut-off, so it brings no node.
+	PodExpendable Reason = "Expendable"
 )
 
 // Reasons of nodes.
@@ -34,6 +40,7 @@ const (
 	NodeComing      Reason = "Coming"      // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
 	NodeNotOurs     Reason = "NotInAnyGroup"
+	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
 )
 
 // Reasons of groups.
@@ -44,6 +51,8 @@ const (
 	GroupAtMax       Reason = "AtMax"
 	GroupBackOff     Reason = "InBackOff"
 	GroupUnfulfilled Reason = "Unfulfilled"
-	GroupFaulty      Reason = "Faulty"          // its definition cannot be used
+	GroupFaulty      Reason = "Faulty"          // something is wrong with its definition
+	GroupForeignHook Reason = "ForeignHook"     // only hooks of others hold its terminations
+	GroupSuspended   Reason = "LaunchSuspended" // Auto Scaling launches nothing now
 	GroupRivalled    Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
 )

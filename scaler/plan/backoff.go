@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// pauseGroups learns from failed launches. A group with a running pause is not
+// grown, and what Auto Scaling still owes it does not count as coming.
+func (d *decision) pauseGroups() {
+	for _, g := range d.groups {
+		b := d.state.BackOffs[g.Name]
+		for _, f := range g.Failures { // the oldest first
+			b = d.policy.learn(b, f)
+		}
+		if b.Count == 0 || d.now.After(b.Until.Add(d.policy.BackOffReset)) {
+			delete(d.state.BackOffs, g.Name)
+			continue
+		}
+		d.state.BackOffs[g.Name] = b
+		if d.now.Before(b.Until) {
+			g.paused = &b
+			d.clock.at(b.Until)
+		}
+	}
+}
+
+// learn takes one failure into account. A failure during the pause is of the
+// same trouble and only makes it start again; the next one after it doubles the
+// pause; after a long time without any the count begins anew.
+func (p Policy) learn(b fleet.BackOff, f fleet.Failure) fleet.BackOff {
+	count := b.Count
+	switch {
+	case count > 0 && !f.At.After(b.Until.Add(-p.pause(count))):
+		return b // seen before
+	case count == 0, f.At.After(b.Until.Add(p.BackOffReset)):
+		count = 1
+	case !f.At.Before(b.Until):
+		count++
+	}
+	return fleet.BackOff{Until: f.At.Add(p.pause(count)), Count: count, Cause: f.Cause}
+}
+
+// pause is how long the group rests after that many failures.
+func (p Policy) pause(count int) time.Duration { return doubled(p.BackOff, count, p.MaxBackOff) }
+
+// doubled is first for a count of 1 and twice as much for each more, up to most.
+func doubled(first time.Duration, count int, most time.Duration) time.Duration {
+	d := first
+	for range count - 1 {
+		if d *= 2; d >= most {
+			return most
+		}
+	}
+	return min(d, most)
+}
+
+// replaceLost ends instances that should long have become nodes. Their group
+// launches others in their place.
+func (d *decision) replaceLost() {
+	unjoined := map[string]time.Time{}
+	for _, g := range d.groups {
+		joined := map[string]bool{}
+		for _, n := range g.nodes {
+			joined[n.InstanceID()] = true
+		}
+		for _, i := range g.live {
+			if joined[i.ID] {
+				continue
+			}
+			since, known := d.state.Unjoined[i.ID]
+			if !known {
+				since = d.now
+			}
+			unjoined[i.ID] = since
+			d.replace(g, i, since.Add(d.policy.MaxNodeProvisionTime))
+		}
+	}
+	d.state.Unjoined = unjoined
+	d.coming = d.onTheWay()
+}
+
+func (d *decision) replace(g *group, i *fleet.Instance, due time.Time) {
+	if d.now.Before(due) {
+		d.clock.at(due)
+		return
+	}
+	g.lost[i.ID] = true
+	d.do(Terminate{
+		Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID,
+		Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),
+	})
+}

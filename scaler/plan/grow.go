@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// Processes of Auto Scaling that decisions ask for by name.
+const processLaunch = "Launch"
+
+// grow makes groups larger for the pods that are left. The largest pod chooses
+// first, because the fewest groups can take it; what room its new nodes have
+// goes to the others, the largest first.
+func (d *decision) grow() {
+	left := d.inOrder(d.left)
+	for len(left) > 0 {
+		best, ok := d.choose(left)
+		if !ok {
+			left = d.refuse(left)
+			continue
+		}
+		best.group.fresh = append(best.group.fresh, best.packing.Places...)
+		left = d.inOrder(best.packing.Left)
+	}
+	for _, g := range d.groups {
+		d.growBy(g)
+	}
+}
+
+// option is one group that could take pods, and how.
+type option struct {
+	group   *group
+	packing fit.Packing
+	waste   float64
+}
+
+// choose finds the best group for the first of these pods, the others going
+// along where they fit: least waste, then the most pods, then the fewest nodes,
+// then the first name.
+func (d *decision) choose(left []fit.Tenant) (option, bool) {
+	var options []option
+	for _, g := range d.groups {
+		room, _ := g.room()
+		if room <= 0 || !d.fitsNew(left[0].Class, g) {
+			continue
+		}
+		packing := d.fit.Pack(left, g.looks, room)
+		options = append(options, option{g, packing, fit.Waste(packing.Places)})
+	}
+	if len(options) == 0 {
+		return option{}, false
+	}
+	return slices.MinFunc(options, func(a, b option) int {
+		return cmp.Or(
+			cmp.Compare(a.waste, b.waste),
+			cmp.Compare(len(a.packing.Left), len(b.packing.Left)),
+			cmp.Compare(len(a.packing.Places), len(b.packing.Places)),
+			cmp.Compare(a.group.Name, b.group.Name),
+		)
+	}), true
+}
+
+func (d *decision) fitsNew(c *fit.Class, g *group) bool {
+	return len(d.fit.Fits(c, fit.NewPlace(g.Name, g.looks...))) == 0
+}
+
+// base is what the group grows from. Auto Scaling may have more instances than
+// desired for a while; asking for fewer than there are would end some of them.
+func (g *group) base() int { return max(g.Desired, len(g.live)) }
+
+// room is how many nodes the group may still grow by; if none, why.
+func (g *group) room() (n int, whyNot string) {
+	switch {
+	case len(g.looks) == 0 && len(g.Faults) > 0:
+		return 0, strings.Join(g.Faults, "; ")
+	case len(g.looks) == 0:
+		return 0, "nothing is known of what its nodes look like"
+	case g.suspended(processLaunch):
+		return 0, "its Launch process is suspended"
+	case g.paused != nil:
+		return 0, fmt.Sprintf("in back-off until %s after %s", clockTime(g.paused.Until), g.paused.Cause)
+	}
+	n = g.Max - g.base() - len(g.fresh)
+	if n <= 0 {
+		return 0, fmt.Sprintf("at its maximum of %d", g.Max)
+	}
+	return n, ""
+}
+
+func (g *group) suspended(process string) bool { return slices.Contains(g.Suspended, process) }
+
+// refuse settles the verdict of the pods like the first, and returns the rest.
+func (d *decision) refuse(left []fit.Tenant) (rest []fit.Tenant) {
+	class := left[0].Class
+	reason, message := d.whyNot(class)
+	for _, t := range left {
+		if t.Class != class {
+			rest = append(rest, t)
+			continue
+		}
+		d.sayPod(t, reason, "", message)
+	}
+	return rest
+}
+
+// whyNot says for each group by name what keeps these pods from it.
+func (d *decision) whyNot(c *fit.Class) (Reason, string) {
+	if len(d.groups) == 0 {
+		return PodFitsNothing, "there is no group that could grow"
+	}
+	reason := PodFitsNothing
+	var texts []string
+	for _, g := range d.groups {
+		_, why := g.room()
+		if len(g.looks) > 0 {
+			if misses := d.fit.Fits(c, fit.NewPlace(g.Name, g.looks...)); len(misses) > 0 {
+				why = fmt.Sprintf("%s %s", g.looks[0].Name, misses)
+			} else {
+				reason, g.wanted = PodGroupsFull, true
+			}
+		}
+		texts = append(texts, fmt.Sprintf("%s: %s", g.Name, why))
+	}
+	return reason, strings.Join(texts, "; ") + caveat(c)
+}
+
+// growBy turns the new nodes of a group into actions, one for each zone that
+// pods insist on and one for the rest, and tells the pods.
+func (d *decision) growBy(g *group) {
+	if len(g.fresh) == 0 {
+		return
+	}
+	byZone := map[string][]*fit.Place{}
+	for _, p := range g.fresh {
+		zone := g.zoneOf(p)
+		byZone[zone] = append(byZone[zone], p)
+	}
+	from, to := g.Desired, g.base()+len(g.fresh)
+	at := g.base()
+	for _, zone := range slices.SortedFunc(maps.Keys(byZone), lastEmpty) {
+		var pods []fit.Tenant
+		for _, p := range byZone[zone] {
+			pods = append(pods, p.Tenants()...)
+		}
+		at += len(byZone[zone])
+		d.do(Grow{Group: g.Name, Zone: zone, From: from, To: at, For: refs(d.inOrder(pods))})
+		from = at
+		for _, t := range pods {
+			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, to, caveat(t.Class)))
+		}
+	}
+	d.state.GrownAt[g.Name] = d.now
+}
+
+// zoneOf a new node: empty where any of the group's zones will do.
+func (g *group) zoneOf(p *fit.Place) string {
+	if len(p.Looks()) == len(g.looks) {
+		return ""
+	}
+	return p.Looks()[0].Zone
+}
+
+// lastEmpty orders zones so that what is wanted in one zone is asked for before
+// what may go anywhere.
+func lastEmpty(a, b string) int {
+	if (a == "") != (b == "") {
+		return cmp.Compare(len(b), len(a))
+	}
+	return cmp.Compare(a, b)
+}

@@ -1,0 +1,366 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// decision is a plan in the making: the snapshot in a fixed order with its
+// parts joined, and what has been settled so far.
+type decision struct {
+	now     time.Time
+	policy  Policy
+	rival   *fleet.Rival
+	given   fleet.State
+	daemons []fleet.DaemonSet
+	groups  []*group // by name
+	nodes   []*node  // by name
+	pods    []*fleet.Pod
+
+	fit     *fit.Cluster
+	budgets *drainable.Budgets
+
+	// coming are the nodes that will be there soon, as places for pods.
+	coming []*fit.Place
+	// foreseen are pods that will wait when their node has been drained, left
+	// those that found no place so far.
+	foreseen []fit.Tenant
+	left     []fit.Tenant
+
+	actions     []Action
+	podVerdicts []Verdict
+	state       fleet.State
+	clock       clock
+}
+
+// group is an Auto Scaling group with what belongs to it.
+type group struct {
+	*fleet.Group
+	// looks are those of a new node, one for each zone.
+	looks []*fit.Looks
+	live  []*fleet.Instance
+	nodes []*node
+
+	// paused is the running pause after failed launches, nil without one.
+	paused *fleet.BackOff
+	// lost are instances that never became nodes.
+	lost map[string]bool
+	// fresh are the nodes that the group shall grow by.
+	fresh []*fit.Place
+	// terminated counts the instances that this plan ends with decrement.
+	terminated int
+	// wanted says that a pod would fit the group, could it grow.
+	wanted bool
+}
+
+// node is a Kubernetes node with what belongs to it.
+type node struct {
+	*fleet.Node
+	group    *group          // nil for a node of no group
+	instance *fleet.Instance // nil likewise
+	pods     []*fleet.Pod    // by namespace and name
+
+	request   contract.Request
+	requested bool
+	report    contract.Report
+	reported  bool
+	// mark is the request whose termination has begun; empty before.
+	mark  string
+	stage stage
+
+	// place is the node as a place for pods; nil where it is none.
+	place *fit.Place
+	// gone says that the node is on its way out by this plan or would be.
+	gone bool
+	// kept says that this plan takes its retirement back.
+	kept bool
+
+	reason  Reason
+	message string
+}
+
+func (n *node) ref() NodeRef { return NodeRef{Name: n.Name, UID: n.UID} }
+
+// say settles the node's verdict; the first one stands.
+func (n *node) say(reason Reason, message string) {
+	if n.reason != "" {
+		return
+	}
+	n.reason, n.message = reason, message
+}
+
+func (n *node) groupName() string {
+	if n.group == nil {
+		return ""
+	}
+	return n.group.Name
+}
+
+// occupied names the first pod for which the node is not empty yet.
+func (n *node) occupied(now time.Time) (by string, yes bool) {
+	for _, p := range n.pods {
+		if drainable.Occupies(p, now) {
+			return p.Key(), true
+		}
+	}
+	return "", false
+}
+
+// look brings a snapshot into order and joins what belongs together. The
+// snapshot is not changed.
+func look(s fleet.Snapshot, p Policy) *decision {
+	d := &decision{
+		now: s.Now, policy: p, rival: s.Rival, given: s.State,
+		daemons: slices.Clone(s.DaemonSets),
+		fit:     fit.New(s.Pods),
+		budgets: drainable.NewBudgets(s.Budgets),
+		state:   copyState(s.State),
+		clock:   clock{now: s.Now},
+	}
+	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	d.pods = podsOf(s)
+	d.groups = groupsOf(s)
+	d.nodes = nodesOf(s)
+	d.join()
+	d.settle()
+	return d
+}
+
+func podsOf(s fleet.Snapshot) []*fleet.Pod {
+	pods := make([]*fleet.Pod, len(s.Pods))
+	for i := range s.Pods {
+		pods[i] = &s.Pods[i]
+	}
+	slices.SortFunc(pods, func(a, b *fleet.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return pods
+}
+
+func groupsOf(s fleet.Snapshot) []*group {
+	groups := make([]*group, len(s.Groups))
+	for i := range s.Groups {
+		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]bool{}}
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.Name, b.Name) })
+	return groups
+}
+
+// sortedGroup is a copy whose lists have an order.
+func sortedGroup(g fleet.Group) *fleet.Group {
+	g.Shapes = slices.Clone(g.Shapes)
+	slices.SortFunc(g.Shapes, func(a, b fleet.Shape) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
+	})
+	g.Instances = slices.Clone(g.Instances)
+	slices.SortFunc(g.Instances, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	g.Hooks = slices.Clone(g.Hooks)
+	slices.SortFunc(g.Hooks, func(a, b fleet.Hook) int { return cmp.Compare(a.Name, b.Name) })
+	g.Failures = slices.Clone(g.Failures)
+	slices.SortFunc(g.Failures, func(a, b fleet.Failure) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
+	})
+	g.Faults = slices.Sorted(slices.Values(g.Faults))
+	return &g
+}
+
+func nodesOf(s fleet.Snapshot) []*node {
+	nodes := make([]*node, len(s.Nodes))
+	for i := range s.Nodes {
+		nodes[i] = &node{Node: &s.Nodes[i]}
+	}
+	slices.SortFunc(nodes, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return nodes
+}
+
+// join tells every node its group, its instance and its pods.
+func (d *decision) join() {
+	type member struct {
+		group    *group
+		instance *fleet.Instance
+	}
+	members := map[string]member{}
+	for _, g := range d.groups {
+		for i := range g.Instances {
+			instance := &g.Instances[i]
+			members[instance.ID] = member{g, instance}
+			if instance.Live() {
+				g.live = append(g.live, instance)
+			}
+		}
+	}
+	byName := map[string]*node{}
+	for _, n := range d.nodes {
+		byName[n.Name] = n
+		if m, ok := members[n.InstanceID()]; ok {
+			n.group, n.instance = m.group, m.instance
+			m.group.nodes = append(m.group.nodes, n)
+		}
+	}
+	for _, p := range d.pods {
+		if n, ok := byName[p.Node]; ok && p.Node != "" {
+			n.pods = append(n.pods, p)
+		}
+	}
+}
+
+// settle reads what stands on every node, and makes places of those where pods
+// could be.
+func (d *decision) settle() {
+	for _, g := range d.groups {
+		for i := range g.Shapes {
+			g.looks = append(g.looks, d.fit.LooksLike(&g.Shapes[i], d.daemons))
+		}
+	}
+	for _, n := range d.nodes {
+		n.read()
+		n.stage = d.stageOf(n)
+		if ignored, ok := n.stage.passing(n); ok {
+			looks := d.fit.LooksOf(n.Node, ignored)
+			if n.stage == coming {
+				d.fit.Reserve(looks, d.daemons, n.pods)
+			}
+			n.place = fit.NewPlace(n.Name, looks)
+			d.furnish(n)
+		}
+	}
+	d.nominate()
+}
+
+// furnish seats the pods that are on the node. Expendable ones take no room:
+// kube-scheduler moves them aside for any other.
+func (d *decision) furnish(n *node) {
+	for _, p := range n.pods {
+		if !p.Ended() && !d.expendable(p) {
+			d.fit.Put(d.fit.Tenant(p), n.place)
+		}
+	}
+}
+
+// nominate seats the pods for which kube-scheduler is making room.
+func (d *decision) nominate() {
+	for _, p := range d.pods {
+		if p.Node != "" || p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
+			continue
+		}
+		if n := d.node(p.Nominated); n != nil && n.place != nil {
+			d.fit.Put(d.fit.Tenant(p), n.place)
+		}
+	}
+}
+
+func (d *decision) node(name string) *node {
+	i, ok := slices.BinarySearchFunc(d.nodes, name, func(n *node, name string) int { return cmp.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return d.nodes[i]
+}
+
+// in lists the nodes of some stages.
+func (d *decision) in(stages ...stage) []*node {
+	var list []*node
+	for _, n := range d.nodes {
+		if slices.Contains(stages, n.stage) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (d *decision) expendable(p *fleet.Pod) bool { return p.Priority() < d.policy.ExpendableBelow }
+
+func (d *decision) do(a Action) { d.actions = append(d.actions, a) }
+
+// read takes what scaler, agent and people wrote on the node. A value that does
+// not parse counts as absent: the agent tells people of a bad request, and a
+// report that nobody can read answers nothing.
+func (n *node) read() {
+	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
+		if r, err := contract.ParseRequest(value); err == nil {
+			n.request, n.requested = r, true
+		}
+	}
+	if value, ok := n.Annotations[contract.AnnotationDrainReport]; ok {
+		if r, err := contract.ParseReport(value); err == nil {
+			n.report, n.reported = r, true
+		}
+	}
+	n.mark = n.Annotations[contract.AnnotationTerminating]
+}
+
+// answered is the report, if it is about that request or notice.
+func (n *node) answered(id string) (contract.Report, bool) {
+	if !n.reported || !n.report.AnswersTo(id) {
+		return contract.Report{}, false
+	}
+	return n.report, true
+}
+
+// draining is why the node drains, in the strongest word that is known.
+func (n *node) draining() contract.Kind {
+	taint, _ := contract.Draining(n.Taints)
+	kind := taint
+	for _, k := range []contract.Kind{n.request.Kind, n.report.Kind} {
+		if k.Strength() > kind.Strength() {
+			kind = k
+		}
+	}
+	return kind
+}
+
+func copyState(s fleet.State) fleet.State {
+	return fleet.State{
+		Heartbeats: copied(s.Heartbeats), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Seen: maps.Clone(s.Seen),
+	}
+}
+
+// compact leaves no empty maps, so that a state that says nothing new is equal
+// to the one that was read.
+func compact(s fleet.State) fleet.State {
+	return fleet.State{
+		Heartbeats: filled(s.Heartbeats), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Seen: filled(s.Seen),
+	}
+}
+
+func filled[V any](m map[string]V) map[string]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func copied[V any](m map[string]V) map[string]V {
+	out := make(map[string]V, len(m))
+	maps.Copy(out, m)
+	return out
+}
+
+// clock finds the earliest of the moments at which something falls due.
+type clock struct{ now, next time.Time }
+
+// at asks for a look at t; moments that have passed ask for none.
+func (c *clock) at(t time.Time) {
+	if !t.After(c.now) {
+		return
+	}
+	if c.next.IsZero() || t.Before(c.next) {
+		c.next = t
+	}
+}
+
+// clockTime prints a moment in verdicts.
+func clockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const (
+	// giveUpPause is how long a node is left in peace after its first drain that
+	// was given up; it doubles with each further one.
+	giveUpPause    = 15 * time.Minute
+	giveUpPauseMax = 4 * time.Hour
+	// giveUpForgotten is how long after a pause the next one is the first again.
+	giveUpForgotten = 24 * time.Hour
+	// growthRemembered is how long it is known that a group grew.
+	growthRemembered = time.Hour
+)
+
+// finishRetirements ends the instances whose nodes have been drained, and gives
+// up drains that do not end.
+func (d *decision) finishRetirements() {
+	for _, n := range d.in(terminating) {
+		d.terminateAgain(n)
+	}
+	for _, n := range d.in(retiring) {
+		if !n.kept {
+			d.finish(n)
+		}
+	}
+	for _, n := range d.in(leaving) {
+		d.replaceDrained(n)
+	}
+	d.forget()
+}
+
+// terminateAgain repeats a termination that was cut short between the mark and
+// the call to Auto Scaling.
+func (d *decision) terminateAgain(n *node) {
+	n.say(NodeTerminating, "its instance is being terminated")
+	if n.instance == nil || !n.instance.Live() {
+		return
+	}
+	d.terminate(n, n.mark, n.group.shrinkable(), "its termination had begun")
+}
+
+func (d *decision) terminate(n *node, id string, decrement bool, why string) {
+	if decrement {
+		n.group.terminated++
+	}
+	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Why: why})
+}
+
+// shrinkable says that the group may be one smaller after what this plan does.
+func (g *group) shrinkable() bool { return g.Desired-g.terminated > g.Min }
+
+// finish carries a retirement on to its end, or back.
+func (d *decision) finish(n *node) {
+	id := n.request.ID
+	report, answered := n.answered(id)
+	by, held := contract.Held(n.Annotations)
+	switch {
+	case n.instance == nil || !n.instance.Live():
+		n.say(NodeRetiring, "it is drained, and its instance is none of its group any more")
+	case held:
+		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
+	case !n.group.shrinkable():
+		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
+	case answered && report.Phase == contract.PhaseDrained:
+		d.finishDrained(n)
+	case !answered:
+		d.limit(n, n.request.At.Time, "its agent did not answer")
+	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
+		d.limit(n, report.Since.Time, "blocked by "+listed(report.BlockedBy))
+	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
+		d.limit(n, report.Since.Time, "it failed: "+report.Message)
+	}
+	n.say(NodeRetiring, "nobody needs it"+n.progress(id))
+}
+
+func (d *decision) finishDrained(n *node) {
+	if pod, occupied := n.occupied(d.now); occupied {
+		n.say(NodeRetiring, fmt.Sprintf("nobody needs it; it was drained, and then pod %s came", pod))
+		return
+	}
+	d.terminate(n, n.request.ID, true, "nobody needs it, and it is drained")
+	n.say(NodeTerminating, "nobody needs it, and it is drained")
+}
+
+// limit gives a drain up that is stuck for too long.
+func (d *decision) limit(n *node, since time.Time, why string) {
+	end := since.Add(d.policy.MaxDrainTime)
+	if d.now.Before(end) {
+		d.clock.at(end)
+		return
+	}
+	b := d.state.GiveUps[n.Name]
+	count := b.Count + 1
+	if d.now.After(b.Until.Add(giveUpForgotten)) {
+		count = 1
+	}
+	until := d.now.Add(doubled(giveUpPause, count, giveUpPauseMax))
+	d.state.GiveUps[n.Name] = fleet.BackOff{Until: until, Count: count, Cause: why}
+	d.clock.at(until)
+	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
+}
+
+// keep takes a retirement back.
+func (d *decision) keep(n *node, why string) {
+	if n.kept {
+		return
+	}
+	n.kept = true
+	d.do(Keep{Group: n.groupName(), Node: n.ref(), ID: n.request.ID, Why: why})
+	n.say(NodeKept, "its retirement is taken back: "+why)
+}
+
+// replaceDrained ends an instance whose pods have left before EC2 takes it. If
+// the group grew for those pods, its replacement is there already and desired
+// goes down again; otherwise Auto Scaling replaces it now.
+func (d *decision) replaceDrained(n *node) {
+	if n.instance == nil || !n.instance.Live() || !n.reported || n.report.Phase != contract.PhaseDrained || len(n.report.Answers) == 0 {
+		return
+	}
+	kind := n.draining()
+	if kind != contract.KindSpot && kind != contract.KindRebalance {
+		return
+	}
+	_, held := contract.Held(n.Annotations)
+	_, occupied := n.occupied(d.now)
+	if held || occupied {
+		return
+	}
+	at, grew := d.state.GrownAt[n.group.Name]
+	grew = grew && !at.Before(n.report.Since.Time)
+	d.terminate(n, n.report.Answers[0], grew && n.group.shrinkable(), fmt.Sprintf("it is drained for %s", kind))
+	n.say(NodeTerminating, fmt.Sprintf("it is drained for %s", kind))
+}
+
+// forget drops what has no consequence any more.
+func (d *decision) forget() {
+	for name, b := range d.state.GiveUps {
+		if d.now.After(b.Until.Add(giveUpForgotten)) {
+			delete(d.state.GiveUps, name)
+		}
+	}
+	remembered := max(growthRemembered, d.policy.DelayAfterAdd)
+	for name, at := range d.state.GrownAt {
+		if d.now.Sub(at) > remembered {
+			delete(d.state.GrownAt, name)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// stage is where a node stands between its coming and its going.
+type stage string
+
+const (
+	// coming: registered, and not up yet.
+	coming stage = "coming"
+	// serving: Ready and open to pods. The only stage that pods of retired
+	// nodes are moved to.
+	serving stage = "serving"
+	// cordoned: Ready, and closed by somebody else.
+	cordoned stage = "cordoned"
+	// unready: it was up, or should long be.
+	unready stage = "unready"
+	// retiring: we asked its agent to drain it, and may still take that back.
+	retiring stage = "retiring"
+	// returning: a drain of it was taken back, and its agent has yet to undo it.
+	returning stage = "returning"
+	// leaving: somebody else takes it, Auto Scaling, EC2 or people.
+	leaving stage = "leaving"
+	// terminating: past the point of no return.
+	terminating stage = "terminating"
+)
+
+// stageOf asks in the order of finality.
+func (d *decision) stageOf(n *node) stage {
+	if n.mark != "" {
+		return terminating
+	}
+	if n.instance != nil && n.instance.Leaving() {
+		return leaving
+	}
+	if kind := n.draining(); kind != "" {
+		switch {
+		case n.ours() && kind == contract.KindScaleDown:
+			return retiring
+		case !n.requested && undone(kind):
+			return returning
+		}
+		return leaving
+	}
+	if d.comingUp(n) {
+		return coming
+	}
+	if !n.Ready {
+		return unready
+	}
+	if n.Unschedulable {
+		return cordoned
+	}
+	return serving
+}
+
+// ours says that the request on the node is a retirement by this scaler.
+func (n *node) ours() bool {
+	return n.requested && n.request.By == contract.AppScaler && n.request.Kind == contract.KindScaleDown
+}
+
+// undone: a drain of such a kind goes on for as long as its request stands. If
+// there is none any more, what is left of the drain is being undone.
+func undone(kind contract.Kind) bool {
+	return kind == contract.KindScaleDown || kind == contract.KindRequest
+}
+
+// comingUp says that a node has not served yet: it is young, and either not
+// Ready or still tainted until something has started on it.
+func (d *decision) comingUp(n *node) bool {
+	patience := n.Created.Add(d.policy.MaxNodeProvisionTime)
+	if !d.now.Before(patience) || n.Ready && !slices.ContainsFunc(n.Taints, starting) {
+		return false
+	}
+	d.clock.at(patience)
+	return true
+}
+
+// starting says that a taint stands until something has come up on its node.
+func starting(t corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeNetworkUnavailable, taintUninitialized:
+		return true
+	}
+	return contract.Startup(t)
+}
+
+// taintUninitialized stands until the cloud controller has seen the node.
+// https://kubernetes.io/docs/reference/labels-annotations-taints/#node-cloudprovider-kubernetes-io-uninitialized
+const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// passing says which taints of a node in that stage go by themselves, and ok
+// whether the node is a place for pods at all.
+func (s stage) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
+	switch s {
+	case serving, cordoned:
+		return func(corev1.Taint) bool { return false }, true
+	case coming:
+		return func(t corev1.Taint) bool {
+			return t.Key != corev1.TaintNodeUnschedulable && contract.Transient(t)
+		}, true
+	case retiring, returning:
+		_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
+		return func(t corev1.Taint) bool {
+			return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
+		}, true
+	}
+	return nil, false
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// plan puts together what was settled. Beside a Cluster Autoscaler it keeps
+// the verdicts and drops the rest.
+func (d *decision) plan() Plan {
+	if d.rivalled() {
+		d.clock.at(d.rival.Renewed.Add(rivalAlive))
+		return Plan{Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.given)}
+	}
+	return Plan{Actions: d.ordered(), Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state)}
+}
+
+// rivalAlive is how long after its last sign another autoscaler counts as
+// alive.
+const rivalAlive = time.Minute
+
+// rivalled says that another autoscaler acts on the same groups.
+func (d *decision) rivalled() bool {
+	return d.rival != nil && !d.policy.AlongsideClusterAutoscaler
+}
+
+// ordered sorts actions by lane; within one, what is most pressing goes first.
+func (d *decision) ordered() []Action {
+	slices.SortStableFunc(d.actions, func(a, b Action) int {
+		return cmp.Or(cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(rank(a), rank(b)))
+	})
+	return d.actions
+}
+
+// rank within a lane. Grow goes before anything that lowers desired, which it
+// expects to find as it was.
+func rank(a Action) int {
+	switch a.(type) {
+	case Grow:
+		return 0
+	case Complete:
+		return 1
+	case Heartbeat:
+		return 2
+	case Keep:
+		return 3
+	case Retire:
+		return 4
+	case Terminate:
+		return 5
+	case Unmark:
+		return 6
+	}
+	return 7
+}
+
+// verdicts has one for each waiting pod, node and group, by kind and name.
+func (d *decision) verdicts() []Verdict {
+	list := slices.Clone(d.podVerdicts)
+	for _, n := range d.nodes {
+		list = append(list, Verdict{
+			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: n.message,
+		})
+	}
+	for _, g := range d.groups {
+		reason, message := d.groupVerdict(g)
+		list = append(list, Verdict{Of: OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
+	}
+	slices.SortStableFunc(list, func(a, b Verdict) int {
+		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return list
+}
+
+// groupVerdict is the most telling of all that is true of a group; its message
+// adds what else people should know.
+func (d *decision) groupVerdict(g *group) (Reason, string) {
+	reason, message := d.condition(g)
+	notes := slices.Clone(g.Faults)
+	if hook := d.foreignHook(g); hook != "" {
+		notes = append(notes, fmt.Sprintf("its terminations are held by %s alone, which is not ours to complete", hook))
+	}
+	if reason == GroupSteady && len(g.Faults) > 0 {
+		reason = GroupFaulty
+	}
+	if reason == GroupSteady && len(notes) > 0 {
+		reason = GroupForeignHook
+	}
+	return reason, strings.Join(append([]string{message}, notes...), "; ")
+}
+
+func (d *decision) condition(g *group) (Reason, string) {
+	size := fmt.Sprintf("%d desired of %d to %d", g.Desired, g.Min, g.Max)
+	on := len(d.unregistered(g)) + g.unlaunched()
+	for _, n := range g.nodes {
+		if n.stage == coming && n.instance.Live() {
+			on++
+		}
+	}
+	owed := ""
+	if g.owed() > 0 {
+		owed = fmt.Sprintf("; unfulfilled %d", g.owed())
+	}
+	switch {
+	case d.rivalled():
+		return GroupRivalled, fmt.Sprintf("%s; a Cluster Autoscaler is alive (lease %s), so nothing is done", size, d.rival.Lease)
+	case len(g.looks) == 0:
+		return GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
+	case len(g.fresh) > 0:
+		return GroupGrows, fmt.Sprintf("it grows %d→%d", g.Desired, g.base()+len(g.fresh))
+	case g.paused != nil:
+		return GroupBackOff, fmt.Sprintf("%s%s; in back-off until %s after %s", size, owed, clockTime(g.paused.Until), g.paused.Cause)
+	case g.suspended(processLaunch):
+		return GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
+	case on > 0:
+		return GroupComing, fmt.Sprintf("%s; %d coming", size, on)
+	case g.wanted:
+		return GroupAtMax, size + "; pods wait that it has no room for"
+	}
+	return GroupSteady, size
+}
+
+// foreignHook names the hooks that hold terminations where none of them is
+// ours; empty otherwise.
+func (d *decision) foreignHook(g *group) string {
+	var names []string
+	for _, h := range g.Hooks {
+		if h.Transition == fleet.OnTerminate {
+			names = append(names, h.Name)
+		}
+	}
+	if len(d.ourHooks(g)) > 0 {
+		return ""
+	}
+	return listed(names)
+}

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// seatWaiting looks for places for the pods without a node, without launching
+// any: on nodes that serve, because kube-scheduler may not have looked since
+// room came free; on nodes whose drain is being undone; on nodes that come; and
+// on nodes being retired, because keeping is cheaper than launching.
+func (d *decision) seatWaiting() {
+	free := newRows(places(d.in(serving)))
+	staying := newRows(d.staying())
+	coming := newRows(d.coming)
+	retiring := newRows(d.retirable())
+	for _, t := range d.inOrder(append(d.waiting(), d.foreseen...)) {
+		if p := free.seat(d.fit, t); p != nil {
+			d.sayPod(t, PodFitsFree, "", fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class)))
+			continue
+		}
+		if p := staying.seat(d.fit, t); p != nil {
+			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
+			continue
+		}
+		if p := coming.seat(d.fit, t); p != nil {
+			d.sayPod(t, PodFitsComing, "", fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class)))
+			continue
+		}
+		if p := retiring.seat(d.fit, t); p != nil {
+			d.keep(d.node(p.Name), fmt.Sprintf("pod %s needs it", t.Pod.Key()))
+			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
+			continue
+		}
+		d.left = append(d.left, t)
+	}
+}
+
+// retirable are the retiring nodes that may still be kept, with the room that
+// they would have.
+func (d *decision) retirable() []*fit.Place {
+	var list []*node
+	for _, n := range d.in(retiring) {
+		if !n.kept {
+			list = append(list, n)
+		}
+	}
+	return places(list)
+}
+
+// waiting are the pods that a new node could help; each of the others without a
+// node gets a verdict that says why none would.
+func (d *decision) waiting() []fit.Tenant {
+	var list []fit.Tenant
+	for _, p := range d.pods {
+		if !wantsNode(p) {
+			continue
+		}
+		t := d.fit.Tenant(p)
+		switch {
+		case p.Scheduling == fleet.Gated:
+			d.sayPod(t, PodGated, "", "it has scheduling gates, and wants no node before they are removed")
+		case p.Nominated != "":
+			d.sayPod(t, PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
+		case d.expendable(p):
+			d.sayPod(t, PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.policy.ExpendableBelow))
+		default:
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// wantsNode says that the pod is without a node and in need of one. Pods of
+// DaemonSets are made for a node that is there already.
+func wantsNode(p *fleet.Pod) bool {
+	return p.Node == "" && drainable.MustBePlacedAgain(p)
+}
+
+// inOrder is the order in which pods are placed: by priority, the largest
+// first, measured against the largest nodes that there could be.
+func (d *decision) inOrder(pods []fit.Tenant) []fit.Tenant {
+	var all []*fit.Looks
+	for _, g := range d.groups {
+		all = append(all, g.looks...)
+	}
+	return d.fit.Sorted(pods, all)
+}
+
+// sayPod settles the verdict of a waiting pod. Pods that are only foreseen to
+// wait have none.
+func (d *decision) sayPod(t fit.Tenant, reason Reason, group, message string) {
+	if !wantsNode(t.Pod) {
+		return
+	}
+	d.podVerdicts = append(d.podVerdicts, Verdict{
+		Of: OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
+	})
+}
