@@ -73,10 +73,16 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// FromMetadata says whether an id is of a notice that the instance metadata
-// gives, so that a request by another has no other end than the metadata's.
-func FromMetadata(id string) bool {
-	return strings.HasPrefix(id, spotPrefix) || strings.HasPrefix(id, contract.TerminateID(""))
+// OfMetadata says by its id whether a notice is one that the instance metadata
+// give, and of which kind.
+func OfMetadata(id string) (contract.Kind, bool) {
+	if strings.HasPrefix(id, spotPrefix) {
+		return contract.KindSpot, true
+	}
+	if strings.HasPrefix(id, contract.TerminateID("")) {
+		return contract.KindASG, true
+	}
+	return "", false
 }
 
 // merge makes one of two notices of the same id: the scaler sees a termination

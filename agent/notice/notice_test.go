@@ -148,18 +148,19 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-func TestFromMetadata(t *testing.T) {
-	for id, want := range map[string]bool{
-		contract.TerminateID(instance):       true,
-		"spot:i-1:2025-01-01T12:02:00Z":      true,
-		contract.RetireID(instance, noon):    false,
-		"request:upgrade":                    false,
-		"":                                   false,
-		"asg-terminate":                      false,
-		"x" + contract.TerminateID(instance): false,
+func TestOfMetadata(t *testing.T) {
+	for id, want := range map[string]contract.Kind{
+		contract.TerminateID(instance):       contract.KindASG,
+		"spot:i-1:2025-01-01T12:02:00Z":      contract.KindSpot,
+		contract.RetireID(instance, noon):    "",
+		"request:upgrade":                    "",
+		"":                                   "",
+		"asg-terminate":                      "",
+		"x" + contract.TerminateID(instance): "",
 	} {
-		if got := notice.FromMetadata(id); got != want {
-			t.Errorf("FromMetadata(%q) = %v, want %v", id, got, want)
+		kind, ok := notice.OfMetadata(id)
+		if kind != want || ok != (want != "") {
+			t.Errorf("OfMetadata(%q) = %q, %v, want %q", id, kind, ok, want)
 		}
 	}
 }

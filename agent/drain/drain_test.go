@@ -1,0 +1,377 @@
+package drain_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// TestScenarios plays the files of testdata, each a story about one node. A
+// command first changes the world, one line for each change, and then
+//
+//	new      begins with a bare node at 10:00:00; the agent knows everything
+//	change   prints nothing
+//	decide   prints the answer, and does nothing
+//	act      prints the answer, carries it out, prints what came of it
+//	run for=2m   goes on acting, and prints what changes at which time
+//	node     prints what Windlass has written on the Node
+//
+// The laws are checked on every answer. `make update` writes what is printed.
+//
+// The changes are
+//
+//	node cordoned | uncordoned | gone | boot=b | taint=k=v:E | label k=v | no-label k |
+//	     annotation k=v | no-annotation k        (k: short for the contract's keys)
+//	request <value> | no-request
+//	terminated | spot in 2m | spot stop in 2m | no-notice
+//	pod ns/name [grace=s] [critical] [daemon] [mirror] [naked] [safe=v] [ended] [local]
+//	no-pod ns/name | ends ns/name | stuck ns/name
+//	budget ns/name app allowed=n [heals=20s]     (guards the pods named app-…)
+//	answer ns/name outcome [budget] [message]    what came of an eviction that was sent
+//	sent ns/name                                 an eviction is under way
+//	stirred ns
+//	after 5s | at 10:00:07
+//	restart | hears | deaf | blind
+//	down | up | unwritable | writable
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w, policy := newWorld(), testPolicy()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "new" {
+				w = newWorld()
+			}
+			for _, line := range strings.Split(d.Input, "\n") {
+				line, _, _ = strings.Cut(line, "#")
+				if strings.TrimSpace(line) == "" {
+					continue
+				}
+				if err := w.change(strings.TrimSpace(line)); err != nil {
+					d.Fatalf(t, "%q: %v", line, err)
+				}
+			}
+			switch d.Cmd {
+			case "new", "change":
+				return ""
+			case "decide":
+				return print(w.decide(t, policy, false))
+			case "act":
+				return print(w.decide(t, policy, true))
+			case "run":
+				var long string
+				d.ScanArgs(t, "for", &long)
+				length, err := time.ParseDuration(long)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				return print(w.run(t, policy, length))
+			case "node":
+				return print(describeNode(w.node))
+			}
+			d.Fatalf(t, "unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+func testPolicy() drain.Policy {
+	p := drain.DefaultPolicy()
+	p.Version = "test"
+	return p
+}
+
+func print(lines []string) string {
+	return strings.Join(cmpEmpty(lines, "nothing"), "\n") + "\n"
+}
+
+// decide prints one answer, and carries it out if asked.
+func (w *world) decide(t *testing.T, policy drain.Policy, act bool) []string {
+	next := drain.Decide(w.view(), policy)
+	w.check(t, policy, next)
+	lines := describe(w.node, next, w.now)
+	if act {
+		lines = append(lines, w.apply(next)...)
+		w.check(t, policy, drain.Decide(w.view(), policy))
+	}
+	return lines
+}
+
+func (w *world) check(t require, policy drain.Policy, next drain.Next) {
+	t.Helper()
+	for _, law := range broken(w, policy, next) {
+		t.Errorf("at %s: %s", w.now.Format(time.TimeOnly), law)
+	}
+	for uid, n := range w.deletions {
+		if n > 1 {
+			t.Errorf("pod %s was deleted %d times", uid, n)
+		}
+	}
+}
+
+// require is what testing and rapid have in common.
+type require interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// run goes on for a time and prints, at each moment at which there is something
+// new, what it is. What only repeats (a report renewed) is left out.
+func (w *world) run(t require, policy drain.Policy, length time.Duration) []string {
+	var lines []string
+	end, stands := w.now.Add(length), ""
+	for turns := 0; !w.now.After(end); turns++ {
+		if turns > 10_000 {
+			t.Fatalf("a hot loop")
+		}
+		next := drain.Decide(w.view(), policy)
+		w.check(t, policy, next)
+		told := next
+		if w.down || w.refuseWrites {
+			told.Node, told.Events = nil, nil
+		}
+		for _, line := range describe(w.node, told, w.now) {
+			what, rest, _ := strings.Cut(line, ": ")
+			if what == "wake" || what == "step" || line == "node: report" || (what == "stands" && rest == stands) {
+				continue
+			}
+			if what == "stands" {
+				stands = rest
+			}
+			lines = append(lines, w.now.Format("15:04:05.000")+" "+line)
+		}
+		before, written, tries := w.node, w.written, len(next.Steps)
+		for _, line := range w.apply(next) {
+			lines = append(lines, w.now.Format("15:04:05.000")+" "+line)
+		}
+		if tries > 0 || written != w.written || before != w.node {
+			continue
+		}
+		to := w.soonest(next.Wake)
+		if to.IsZero() {
+			break
+		}
+		if !to.After(w.now) {
+			t.Fatalf("woken at %s for %s and nothing was done", w.now, to)
+		}
+		if to.After(end) {
+			break
+		}
+		w.pass(to)
+	}
+	if end.After(w.now) {
+		w.pass(end)
+	}
+	return lines
+}
+
+// change carries out one line of a story.
+func (w *world) change(line string) error {
+	fields := strings.Fields(line)
+	rest := strings.TrimSpace(strings.TrimPrefix(line, fields[0]))
+	switch fields[0] {
+	case "node":
+		return w.changeNode(fields[1:], strings.TrimSpace(strings.TrimPrefix(rest, fields[1])))
+	case "request":
+		w.node.Annotations[contract.AnnotationDrainRequest] = rest
+	case "no-request":
+		delete(w.node.Annotations, contract.AnnotationDrainRequest)
+	case "terminated":
+		return w.hearBody(notice.ParseTargetState(instance, "Terminated"))
+	case "spot":
+		return w.changeSpot(fields[1:])
+	case "no-notice":
+		w.notices = nil
+	case "pod":
+		return w.changePod(fields[1:])
+	case "no-pod", "ends", "stuck":
+		return w.endPod(fields[0], rest)
+	case "budget":
+		return w.changeBudget(fields[1:])
+	case "sent", "answer":
+		return w.changeTry(fields)
+	case "stirred":
+		w.stirred[rest] = w.now
+	case "after":
+		d, err := time.ParseDuration(rest)
+		w.pass(w.now.Add(d))
+		return err
+	case "at":
+		at, err := time.Parse("15:04:05.999", rest)
+		w.pass(time.Date(2025, 1, 1, at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), time.UTC))
+		return err
+	case "restart":
+		w.restart()
+	case "hears":
+		w.hear()
+	case "deaf":
+		w.heard = false
+	case "blind":
+		w.podsKnown = false
+	case "down", "up":
+		w.down = fields[0] == "down"
+	case "unwritable", "writable":
+		w.refuseWrites, w.unwritable = fields[0] == "unwritable", time.Time{}
+	default:
+		return fmt.Errorf("unknown change %s", fields[0])
+	}
+	return nil
+}
+
+func (w *world) changeNode(fields []string, rest string) error {
+	key, value, _ := strings.Cut(rest, "=")
+	switch word, of, _ := strings.Cut(fields[0], "="); word {
+	case "cordoned", "uncordoned":
+		w.node.Unschedulable = word == "cordoned"
+	case "gone":
+		w.node = nil
+	case "boot":
+		w.node.BootID = of
+	case "taint":
+		key, value, _ := strings.Cut(of, "=")
+		value, effect, _ := strings.Cut(value, ":")
+		taint := corev1.Taint{Key: full(key), Value: value, Effect: corev1.TaintEffect(effect)}
+		w.node.Taints = append(w.node.Taints, taint)
+	case "label":
+		w.node.Labels[full(key)] = value
+	case "no-label":
+		delete(w.node.Labels, full(rest))
+	case "annotation":
+		w.node.Annotations[full(key)] = value
+	case "no-annotation":
+		delete(w.node.Annotations, full(rest))
+	default:
+		return fmt.Errorf("unknown change %s", word)
+	}
+	return nil
+}
+
+// full spells out the contract's keys.
+func full(key string) string {
+	switch key {
+	case "exclude":
+		return contract.LabelExcludeFromLoadBalancers
+	case "draining", "drain-report", "drain-permit", "terminating", "served", "cordoned-by", "unneeded", "hold":
+		return contract.Prefix + key
+	}
+	return key
+}
+
+func (w *world) hearBody(notices []notice.Notice, err error) error {
+	w.notices = append(w.notices, notices...)
+	return err
+}
+
+func (w *world) changeSpot(fields []string) error {
+	action := "terminate"
+	if fields[0] != "in" {
+		action, fields = fields[0], fields[1:]
+	}
+	in, err := time.ParseDuration(fields[1])
+	if err != nil {
+		return err
+	}
+	body := fmt.Sprintf(`{"action":%q,"time":%q}`, action, w.now.Add(in).Format(time.RFC3339))
+	return w.hearBody(notice.ParseInstanceAction(instance, body))
+}
+
+func (w *world) changePod(fields []string) error {
+	p := newPod(fields[0])
+	for _, word := range fields[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "grace":
+			seconds, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return err
+			}
+			p.Spec.TerminationGracePeriodSeconds = &seconds
+		case "critical":
+			p.Spec.PriorityClassName = "system-cluster-critical"
+		case "daemon":
+			p.Owner = &metav1.OwnerReference{Kind: "DaemonSet", Name: "d"}
+		case "mirror":
+			p.Annotations[contract.AnnotationMirror] = "x"
+		case "naked":
+			p.Owner = nil
+		case "safe":
+			p.Annotations[contract.AnnotationSafeToEvict] = value
+		case "ended":
+			p.Phase = corev1.PodSucceeded
+		case "local":
+			p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		default:
+			return fmt.Errorf("unknown word %s", word)
+		}
+	}
+	w.addPod(p)
+	return nil
+}
+
+func (w *world) endPod(how, key string) error {
+	uid, ok := w.find(key)
+	if !ok {
+		return fmt.Errorf("no such pod")
+	}
+	p := w.pods[uid]
+	switch how {
+	case "no-pod":
+		delete(w.pods, uid)
+		w.stirred[p.Namespace] = w.now
+		return nil
+	case "ends":
+		p.Phase = corev1.PodSucceeded
+	case "stuck": // its kubelet will never end it
+		w.stuck[uid] = true
+	}
+	w.pods[uid] = p
+	return nil
+}
+
+func (w *world) changeBudget(fields []string) error {
+	b := &budget{app: fields[1]}
+	for _, word := range fields[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		var err error
+		switch key {
+		case "allowed":
+			b.allowed, err = strconv.Atoi(value)
+		case "heals":
+			b.heals, err = time.ParseDuration(value)
+		default:
+			err = fmt.Errorf("unknown word %s", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.budgets[fields[0]] = b
+	return nil
+}
+
+func (w *world) changeTry(fields []string) error {
+	uid, ok := w.find(fields[1])
+	if !ok {
+		return fmt.Errorf("no such pod")
+	}
+	if fields[0] == "sent" {
+		w.tries = w.tries.Send(uid, w.now)
+		return nil
+	}
+	answer := drain.Answer{Outcome: drain.Outcome(fields[2])}
+	if answer.Outcome == drain.Refused && len(fields) > 3 {
+		answer.Budget, fields = fields[3], fields[1:]
+	}
+	answer.Message = strings.Join(fields[min(3, len(fields)):], " ")
+	w.tries = w.tries.Learn(uid, w.now, answer)
+	return nil
+}

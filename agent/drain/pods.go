@@ -1,0 +1,240 @@
+package drain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// candidate is a pod that may be evicted.
+type candidate struct {
+	pod     *fleet.Pod
+	tier    drainable.Tier
+	verdict drainable.Verdict
+	try     Try
+}
+
+// tally is how the pods of the node stand.
+type tally struct {
+	// left counts the pods that must still go.
+	left int
+	// leaving counts those of them that are being deleted, moving those that are
+	// being asked for with some hope, waiting those that shall end by themselves.
+	leaving, moving, waiting int
+	// candidates are those that may be asked for now, by namespace and name.
+	candidates []candidate
+	// blockedBy names what keeps the others, with the reasons in words.
+	blockedBy, reasons []string
+}
+
+// look judges every pod.
+func (d *decision) look(deadline time.Time) tally {
+	if !d.PodsKnown {
+		return tally{}
+	}
+	var (
+		t       tally
+		urgency = d.urgency(deadline)
+		held    = map[drainable.Tier]bool{}
+		all     []candidate
+	)
+	for _, pod := range d.sortedPods() {
+		c := candidate{pod: pod, tier: drainable.TierOf(pod), try: d.Tries.Pods[pod.UID]}
+		c.verdict = drainable.Judge(drainable.Question{Pod: pod, Now: d.Now, Policy: d.policy.Pods, Urgency: urgency})
+		if c.verdict.Outcome == drainable.Skip {
+			continue
+		}
+		t.left++
+		switch {
+		case c.verdict.Outcome == drainable.Block:
+			t.block("pod "+pod.Key(), c.verdict.Reason)
+		case !pod.Deleted.IsZero():
+			t.leaving++
+			held[c.tier] = true
+			d.wakeAt(pod.Deleted.Add(longTerminating))
+		case c.try.Outcome == Accepted:
+			t.leaving++
+			held[c.tier] = true
+		case c.verdict.Outcome == drainable.Wait:
+			t.waiting++
+			held[c.tier] = true
+		default:
+			held[c.tier] = held[c.tier] || !c.try.stuck()
+			all = append(all, c)
+		}
+	}
+	everybody := d.near(deadline, d.policy.CriticalReserve)
+	for _, c := range all {
+		if everybody || !holdsBefore(held, c.tier) {
+			t.admit(c)
+		}
+	}
+	d.name(&t)
+	return t
+}
+
+// longTerminating is when a pod that is being deleted no longer counts: after
+// drainable's overtime, and a moment so that it is surely over.
+const longTerminating = 31 * time.Second
+
+// holdsBefore says that a pod of an earlier tier is still to go, and may. Those
+// that cannot leave hold up nobody.
+func holdsBefore(held map[drainable.Tier]bool, tier drainable.Tier) bool {
+	for earlier, holds := range held {
+		if holds && earlier < tier {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tally) admit(c candidate) {
+	t.candidates = append(t.candidates, c)
+	if !c.try.stuck() {
+		t.moving++
+	}
+}
+
+func (t *tally) block(by, reason string) {
+	t.blockedBy = append(t.blockedBy, by)
+	t.reasons = append(t.reasons, by+": "+reason)
+}
+
+// name adds what keeps the stuck candidates: each budget once, other pods by
+// name.
+func (d *decision) name(t *tally) {
+	budgets := map[string]string{}
+	for _, c := range t.candidates {
+		if !c.try.stuck() {
+			continue
+		}
+		if c.try.Budget != "" {
+			budgets[c.try.Budget] = cmp.Or(d.Tries.Budgets[c.try.Budget].Message, c.try.Message)
+			continue
+		}
+		t.block("pod "+c.pod.Key(), c.try.String())
+	}
+	for _, budget := range slices.Sorted(maps.Keys(budgets)) {
+		t.block(budget, budgets[budget])
+	}
+}
+
+func (d *decision) sortedPods() []*fleet.Pod {
+	out := make([]*fleet.Pod, 0, len(d.Pods))
+	for i := range d.Pods {
+		out = append(out, &d.Pods[i])
+	}
+	slices.SortFunc(out, func(a, b *fleet.Pod) int {
+		return cmp.Or(strings.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
+	})
+	return out
+}
+
+// steps are the evictions that are due.
+func (d *decision) steps(t tally, deadline time.Time) []Evict {
+	var steps []Evict
+	refused := map[string][]candidate{}
+	for _, c := range t.candidates {
+		if c.try.Outcome == Refused && c.try.Budget != "" {
+			refused[c.try.Budget] = append(refused[c.try.Budget], c)
+			continue
+		}
+		at, ok := c.try.again(c.pod.UID, d.Written)
+		if ok && d.due(at) {
+			steps = append(steps, d.evict(c, t, deadline))
+		}
+	}
+	for _, budget := range slices.Sorted(maps.Keys(refused)) {
+		pods := refused[budget]
+		if slices.ContainsFunc(pods, func(c candidate) bool { return c.try.Sent }) {
+			continue
+		}
+		if c := probe(pods); d.due(d.roomAt(budget, c, deadline)) {
+			steps = append(steps, d.evict(c, t, deadline))
+		}
+	}
+	return steps
+}
+
+// due says that a moment has come, and otherwise looks again when it has.
+func (d *decision) due(at time.Time) bool {
+	if at.After(d.Now) {
+		d.wakeAt(at)
+		return false
+	}
+	return true
+}
+
+// hastyPause is the longest pause between questions to a budget when the
+// deadline is near.
+const hastyPause = 3 * time.Second
+
+// roomAt is when a budget that has refused is asked again.
+func (d *decision) roomAt(budget string, c candidate, deadline time.Time) time.Time {
+	limit := d.Tries.Budgets[budget]
+	if limit.Room {
+		return d.Now
+	}
+	pause := backOff(limit.Rounds)
+	if d.near(deadline, pressing) {
+		pause = min(pause, hastyPause)
+	}
+	if d.Stirred[c.pod.Namespace].After(limit.At) {
+		pause = min(pause, time.Second)
+	}
+	return limit.At.Add(spread(c.pod.UID, pause))
+}
+
+func (d *decision) evict(c candidate, t tally, deadline time.Time) Evict {
+	return Evict{
+		Namespace: c.pod.Namespace,
+		Name:      c.pod.Name,
+		UID:       c.pod.UID,
+		Grace:     d.grace(c, t, deadline),
+		Overrides: c.verdict.Overrides,
+		Why:       d.winner().Reason,
+	}
+}
+
+// usualGrace is Kubernetes' grace period where a pod names none.
+const usualGrace = int64(corev1.DefaultTerminationGracePeriodSeconds)
+
+// margin is what passes between the eviction and the kubelet's hearing of it.
+const margin = 2 * time.Second
+
+// grace is nil where the pod's own period ends before the deadline. Otherwise
+// it is what is left, so that the pod itself hears of its end, but never
+// nothing: a grace of 0 would take the pod away without a word to it. Ordinary
+// pods leave a part of the time to the critical ones after them.
+func (d *decision) grace(c candidate, t tally, deadline time.Time) *int64 {
+	if deadline.IsZero() {
+		return nil
+	}
+	left := deadline.Sub(d.Now)
+	if c.tier < drainable.TierCritical && d.criticalLeft() {
+		left -= min(d.policy.CriticalReserve, left/4)
+	}
+	own := usualGrace
+	if c.pod.Spec != nil && c.pod.Spec.TerminationGracePeriodSeconds != nil {
+		own = *c.pod.Spec.TerminationGracePeriodSeconds
+	}
+	seconds := max(1, int64((left-margin)/time.Second))
+	if own <= seconds {
+		return nil
+	}
+	return &seconds
+}
+
+// criticalLeft says that a critical pod must leave after the ordinary ones.
+func (d *decision) criticalLeft() bool {
+	return slices.ContainsFunc(d.Pods, func(p fleet.Pod) bool {
+		return drainable.TierOf(&p) == drainable.TierCritical && drainable.MustBePlacedAgain(&p)
+	})
+}

@@ -1,0 +1,159 @@
+package drain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const (
+	// writeEvery bounds how often the agent writes to its Node.
+	writeEvery = time.Second
+	// mostNamed bounds how many names a report lists, and mostReasons how many
+	// it explains.
+	mostNamed, mostReasons = 10, 3
+)
+
+// report says how the drain stands.
+func (d *decision) report(deadline time.Time, t tally) contract.Report {
+	r := contract.Report{
+		Answers:  notice.IDs(d.notices),
+		Kind:     d.winner().Kind,
+		Reason:   d.winner().Reason,
+		Since:    contract.At(d.Now),
+		Renewed:  contract.At(d.Now),
+		Deadline: contract.At(deadline),
+		Version:  d.policy.Version,
+	}
+	if d.continues() {
+		r.Since = d.old.Since
+	}
+	if !d.PodsKnown {
+		d.unseen(&r)
+		return r
+	}
+	r.Phase, r.Left = t.phase(), t.left
+	r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
+	r.Message = t.message(r.Phase)
+	if t.left > 0 && d.near(deadline, 0) {
+		r.Message = "the deadline has passed; " + r.Message
+	}
+	if d.bad != nil {
+		r.Message += "; " + d.bad.Error()
+	}
+	return r
+}
+
+// unseen fills in what was last known, while the pods are not seen (again).
+func (d *decision) unseen(r *contract.Report) {
+	r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"
+	if d.continues() {
+		r.Phase, r.Left, r.BlockedBy, r.Message = d.old.Phase, d.old.Left, d.old.BlockedBy, d.old.Message
+	}
+}
+
+func (t tally) phase() contract.Phase {
+	switch {
+	case t.left == 0:
+		return contract.PhaseDrained
+	case t.leaving > 0 || t.moving > 0:
+		return contract.PhaseDraining
+	case len(t.blockedBy) > 0:
+		return contract.PhaseBlocked
+	}
+	return contract.PhaseWaiting
+}
+
+func (t tally) message(phase contract.Phase) string {
+	switch phase {
+	case contract.PhaseDrained:
+		return "no pod is left that needs another place"
+	case contract.PhaseWaiting:
+		return fmt.Sprintf("waiting for %s to complete", pods(t.waiting))
+	case contract.PhaseBlocked:
+		return fmt.Sprintf("%s left, kept by %s", pods(t.left), t.why())
+	}
+	if len(t.blockedBy) > 0 {
+		return fmt.Sprintf("%s to go, some kept by %s", pods(t.left), t.why())
+	}
+	return pods(t.left) + " to go"
+}
+
+// why lists the first reasons.
+func (t tally) why() string {
+	shown := t.reasons[:min(len(t.reasons), mostReasons)]
+	text := strings.Join(shown, "; ")
+	if more := len(t.reasons) - len(shown); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+// write completes next: with what the Node shall be, if it is not so yet and
+// the last write is long enough ago, and with when to look again.
+func (d *decision) write(next *Next) {
+	defer func() { next.Wake = d.wake }()
+	if next.Report != nil {
+		d.putReport(next.Report)
+	}
+	if sameState(d.want, *d.Node) {
+		return
+	}
+	if !d.Written.IsZero() && !d.due(d.Written.Add(writeEvery)) {
+		return
+	}
+	next.Node, next.Events = &d.want, d.events
+	if next.Report != nil && next.Report.Phase.Open() {
+		d.wakeAt(d.Now.Add(contract.ReportEvery))
+	}
+}
+
+// putReport puts the report on want, but leaves the one that is there if that
+// says the same and is fresh enough.
+func (d *decision) putReport(r *contract.Report) {
+	r.Renewed = contract.At(d.Now)
+	if d.old != nil && saysTheSame(*d.old, *r) && !d.stale() {
+		d.want.Annotations[contract.AnnotationDrainReport] = d.Node.Annotations[contract.AnnotationDrainReport]
+		return
+	}
+	d.want.Annotations[contract.AnnotationDrainReport] = r.String()
+}
+
+// stale says that an open report must be renewed now.
+func (d *decision) stale() bool {
+	if !d.old.Phase.Open() {
+		return false
+	}
+	return d.due(d.old.Renewed.Add(contract.ReportEvery))
+}
+
+func saysTheSame(a, b contract.Report) bool {
+	a.Renewed, b.Renewed = contract.Time{}, contract.Time{}
+	return a.String() == b.String()
+}
+
+// sameState compares what the agent writes of a Node. When a taint was added
+// is left out: the API server fills it in for some.
+func sameState(a, b fleet.Node) bool {
+	return a.Unschedulable == b.Unschedulable &&
+		maps.Equal(a.Annotations, b.Annotations) &&
+		maps.Equal(a.Labels, b.Labels) &&
+		slices.EqualFunc(a.Taints, b.Taints, func(x, y corev1.Taint) bool {
+			return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
+		})
+}

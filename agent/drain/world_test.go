@@ -1,0 +1,315 @@
+package drain_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const instance = "i-1"
+
+var start = time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
+
+// world is one node with its pods, budgets and metadata: what an agent sees,
+// and what becomes of what it does. The agent's own memory (tries, heard,
+// written) can be lost by a restart; the rest cannot.
+type world struct {
+	now     time.Time
+	node    *fleet.Node
+	pods    map[types.UID]fleet.Pod
+	budgets map[string]*budget
+	notices []notice.Notice
+
+	// down: the API server does not answer. refuseWrites: it refuses patches.
+	down, refuseWrites bool
+	// stuck pods do not end when their grace does.
+	stuck map[types.UID]bool
+
+	// The agent's own memory.
+	heard, podsKnown    bool
+	tries               drain.Tries
+	stirred             map[string]time.Time
+	written, unwritable time.Time
+
+	deletions map[types.UID]int
+	evicted   []string
+	created   int
+}
+
+// budget allows disruptions; one that was spent comes back when a replacement
+// is ready.
+type budget struct {
+	app     string
+	allowed int
+	heals   time.Duration
+	healing []time.Time
+}
+
+func newWorld() *world {
+	return &world{
+		now: start, heard: true, podsKnown: true,
+		node: &fleet.Node{
+			Name: "n", BootID: "boot-1", Ready: true,
+			Annotations: map[string]string{}, Labels: map[string]string{},
+		},
+		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
+		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, deletions: map[types.UID]int{},
+	}
+}
+
+func (w *world) view() drain.View {
+	v := drain.View{
+		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard,
+		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
+		Written: w.written, Unwritable: w.unwritable,
+	}
+	if w.node != nil {
+		node := *w.node
+		node.Annotations, node.Labels, node.Taints = maps.Clone(node.Annotations), maps.Clone(node.Labels), slices.Clone(node.Taints)
+		v.Node = &node
+	}
+	if !w.podsKnown {
+		return v
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		v.Pods = append(v.Pods, w.pods[uid])
+	}
+	return v
+}
+
+// restart loses what is in the memory of the agent's process.
+func (w *world) restart() {
+	w.heard, w.podsKnown = false, false
+	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
+	w.written, w.unwritable = time.Time{}, time.Time{}
+}
+
+// hear is what the agent comes to know soon after a start.
+func (w *world) hear() { w.heard, w.podsKnown = true, true }
+
+// send marks steps as sent, as the agent does before it asks.
+func (w *world) send(steps []drain.Evict) {
+	for _, s := range steps {
+		w.tries = w.tries.Send(s.UID, w.now)
+	}
+}
+
+// apply writes the node and answers the evictions.
+func (w *world) apply(next drain.Next) (lines []string) {
+	w.write(next)
+	w.send(next.Steps)
+	for _, s := range next.Steps {
+		answer := w.evict(s)
+		w.tries = w.tries.Learn(s.UID, w.now, answer)
+		line := fmt.Sprintf("%s/%s %s", s.Namespace, s.Name, answer.Outcome)
+		if answer.Budget != "" {
+			line += " by " + answer.Budget
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (w *world) write(next drain.Next) {
+	if next.Node == nil || w.down {
+		return
+	}
+	if w.refuseWrites {
+		if w.unwritable.IsZero() {
+			w.unwritable = w.now
+		}
+		return
+	}
+	w.node, w.written = next.Node, w.now
+}
+
+func (w *world) evict(s drain.Evict) drain.Answer {
+	if w.down {
+		return drain.Answer{Outcome: drain.Failed, Message: "connection refused"}
+	}
+	pod, ok := w.pods[s.UID]
+	if !ok {
+		return drain.Answer{Outcome: drain.Gone}
+	}
+	app := pod.Labels["app"]
+	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {
+		b := w.budgets[key]
+		if b.app != app {
+			continue
+		}
+		if b.allowed == 0 {
+			return drain.Answer{Outcome: drain.Refused, Budget: key, Message: "no room"}
+		}
+		b.allowed--
+		if b.heals > 0 {
+			b.healing = append(b.healing, w.now.Add(b.heals))
+		}
+	}
+	w.deletions[s.UID]++
+	grace := 30 * time.Second
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		grace = time.Duration(*g) * time.Second
+	}
+	if s.Grace != nil {
+		grace = time.Duration(*s.Grace) * time.Second
+	}
+	pod.Deleted = w.now.Add(grace)
+	w.pods[s.UID] = pod
+	w.evicted = append(w.evicted, pod.Key())
+	return drain.Answer{Outcome: drain.Accepted}
+}
+
+// pass lets time go by: pods end with their grace, budgets heal.
+func (w *world) pass(to time.Time) {
+	w.now = to
+	for uid, pod := range w.pods {
+		if !pod.Deleted.IsZero() && !pod.Deleted.After(w.now) && !w.stuck[uid] {
+			delete(w.pods, uid)
+			w.stirred[pod.Namespace] = w.now
+		}
+	}
+	for _, b := range w.budgets {
+		b.healing = slices.DeleteFunc(b.healing, func(at time.Time) bool {
+			if at.After(w.now) {
+				return false
+			}
+			b.allowed++
+			return true
+		})
+	}
+	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.pods[uid]; return ok })
+}
+
+// soonest is the next moment at which something happens by itself, no later
+// than wake; zero for never.
+func (w *world) soonest(wake time.Time) time.Time {
+	at := wake
+	for _, pod := range w.pods {
+		if pod.Deleted.After(w.now) {
+			at = notice.Earliest(at, pod.Deleted)
+		}
+	}
+	if w.down || w.refuseWrites { // the agent tries again to write
+		at = notice.Earliest(at, w.now.Add(time.Second))
+	}
+	return at
+}
+
+func (w *world) addPod(p fleet.Pod) {
+	w.created++
+	p.UID = types.UID(fmt.Sprintf("%s-%d", p.Name, w.created))
+	w.pods[p.UID] = p
+}
+
+func (w *world) find(key string) (types.UID, bool) {
+	var found []types.UID
+	for uid, p := range w.pods {
+		if p.Key() == key {
+			found = append(found, uid)
+		}
+	}
+	if len(found) == 0 {
+		return "", false
+	}
+	return slices.Max(found), true
+}
+
+// newPod is an ordinary pod with an owner.
+func newPod(key string) fleet.Pod {
+	namespace, name, _ := strings.Cut(key, "/")
+	app, _, _ := strings.Cut(name, "-")
+	priority := int32(0)
+	return fleet.Pod{
+		Namespace: namespace, Name: name, Created: start, Labels: map[string]string{"app": app},
+		Annotations: map[string]string{}, Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: app},
+		Node: "n", Spec: &corev1.PodSpec{Priority: &priority}, Phase: corev1.PodRunning, Ready: true,
+	}
+}
+
+// describe prints an answer.
+func describe(was *fleet.Node, next drain.Next, now time.Time) []string {
+	var lines []string
+	if next.Node != nil {
+		for _, change := range drain.Changes(*was, *next.Node) {
+			if !strings.HasPrefix(change, "annotation drain-report=") {
+				lines = append(lines, "node: "+change)
+			}
+		}
+		if next.Node.Annotations[contract.AnnotationDrainReport] != was.Annotations[contract.AnnotationDrainReport] {
+			lines = append(lines, "node: report")
+		}
+	}
+	for _, e := range next.Events {
+		lines = append(lines, fmt.Sprintf("event: %s%s: %s", map[bool]string{true: "! "}[e.Warning], e.Reason, e.Message))
+	}
+	for _, s := range next.Steps {
+		lines = append(lines, "step: "+s.String())
+	}
+	if r := next.Report; r != nil {
+		lines = append(lines, "stands: "+describeReport(*r))
+	}
+	if !next.Wake.IsZero() {
+		lines = append(lines, "wake: in "+next.Wake.Sub(now).Round(time.Millisecond).String())
+	}
+	return lines
+}
+
+func describeReport(r contract.Report) string {
+	text := fmt.Sprintf("%s left=%d", r.Phase, r.Left)
+	if r.Kind != "" {
+		text += " " + string(r.Kind)
+	}
+	if len(r.Answers) > 0 {
+		text += " for " + strings.Join(r.Answers, ",")
+	}
+	text += " since " + r.Since.Format(time.TimeOnly)
+	if !r.Deadline.IsZero() {
+		text += " until " + r.Deadline.Format(time.TimeOnly)
+	}
+	if len(r.BlockedBy) > 0 {
+		text += " blocked by " + strings.Join(r.BlockedBy, ", ")
+	}
+	return text + ": " + cmp.Or(r.Message, "-")
+}
+
+// describeNode prints what Windlass writes of a node, but for the report.
+func describeNode(n *fleet.Node) []string {
+	if n == nil {
+		return []string{"no node"}
+	}
+	var lines []string
+	if n.Unschedulable {
+		lines = append(lines, "unschedulable")
+	}
+	for _, t := range n.Taints {
+		lines = append(lines, "taint "+t.ToString())
+	}
+	for _, m := range []struct {
+		what string
+		of   map[string]string
+	}{{"label", n.Labels}, {"annotation", n.Annotations}} {
+		for _, key := range slices.Sorted(maps.Keys(m.of)) {
+			lines = append(lines, fmt.Sprintf("%s %s=%s", m.what, key, m.of[key]))
+		}
+	}
+	return cmpEmpty(lines, "bare")
+}
+
+func cmpEmpty(lines []string, otherwise string) []string {
+	if len(lines) == 0 {
+		return []string{otherwise}
+	}
+	return lines
+}
