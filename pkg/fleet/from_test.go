@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -77,5 +78,17 @@ func TestBudgetFrom(t *testing.T) {
 	b.Status.ObservedGeneration, want.Allowed = 2, 3
 	if diff := cmp.Diff(want, BudgetFrom(b)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestEqualComparesMeaning(t *testing.T) {
+	a := Node{Created: noon, Capacity: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	b := Node{Created: noon.In(time.FixedZone("east", 3600)), Labels: map[string]string{}, Capacity: corev1.ResourceList{"cpu": resource.MustParse("1000m")}}
+	if !Equal(a, b) {
+		t.Error("the same node differs from itself")
+	}
+	b.Ready = true
+	if Equal(a, b) {
+		t.Error("a ready node equals one that is not")
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"golang.org/x/sync/errgroup"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -393,7 +392,7 @@ func (r *Reader) keep(next reading) {
 	if nudged := r.latest.moving; nudged.After(next.moving) && r.now().Sub(nudged) < nudgeFor {
 		next.moving = nudged
 	}
-	same := apiequality.Semantic.DeepEqual(r.latest.groups, next.groups) && r.latest.at.IsZero() == next.at.IsZero()
+	same := fleet.Equal(r.latest.groups, next.groups) && r.latest.at.IsZero() == next.at.IsZero()
 	r.latest, r.drawn = next, nil
 	r.mu.Unlock()
 	if !same {

@@ -1,0 +1,308 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const ours = "windlass-system"
+
+// groups is a reading that is handed out as it is.
+type groups struct {
+	at     time.Time
+	list   []fleet.Group
+	err    error
+	nudged atomic.Int32
+}
+
+func (g *groups) Groups(map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
+	return g.list, g.at, g.err
+}
+func (g *groups) Nudge() { g.nudged.Add(1) }
+
+// world starts an Observer over a fake API server and waits until it has seen
+// everything.
+func world(t *testing.T, objects ...apiruntime.Object) (*Observer, *fake.Clientset, *groups) {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	read := &groups{at: time.Now(), list: []fleet.Group{{Name: "web"}}}
+	o := New(Config{Client: client, Groups: read, Namespace: ours, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { o.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	time.Sleep(time.Second) // the first burst of news
+	synctest.Wait()
+	drain(o)
+	return o, client, read
+}
+
+func drain(o *Observer) {
+	select {
+	case <-o.Changed():
+	default:
+	}
+}
+
+// nudgedAfter says how long it took until the Observer told of a change.
+func nudgedAfter(t *testing.T, o *Observer) time.Duration {
+	t.Helper()
+	began := time.Now()
+	select {
+	case <-o.Changed():
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was told for a minute")
+	}
+	return time.Since(began)
+}
+
+func pod(name string, with ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name + "-uid")},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image", Env: []corev1.EnvVar{{Name: "A", Value: name}}}}},
+	}
+	for _, w := range with {
+		w(p)
+	}
+	return p
+}
+
+func unschedulable(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+}
+
+func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+
+func agentOf(node string, ready bool) *corev1.Pod {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	return pod("agent-"+node, on(node), func(p *corev1.Pod) {
+		p.Namespace, p.Labels = ours, map[string]string{contract.LabelAppName: contract.AppAgent}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+	})
+}
+
+func TestSnapshotHasEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, client, _ := world(t,
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+			pod("a", on("n1")), pod("b", unschedulable), agentOf("n1", true), agentOf("n2", false),
+		)
+		s, err := o.Snapshot(time.Now(), fleet.State{GrownAt: map[string]time.Time{"web": time.Now()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range s.Pods {
+			names = append(names, p.Key()+" "+string(p.Scheduling))
+		}
+		slices.Sort(names)
+		want := []string{"default/a ", "default/b Unschedulable", ours + "/agent-n1 ", ours + "/agent-n2 "}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]bool{"n1": true, "n2": false}, s.Agents); diff != "" {
+			t.Error(diff)
+		}
+		if len(s.Nodes) != 1 || len(s.Groups) != 1 || s.Rival != nil || len(s.State.GrownAt) != 1 {
+			t.Errorf("nodes %d, groups %d, rival %v, state %v", len(s.Nodes), len(s.Groups), s.Rival, s.State)
+		}
+
+		// What was handed out does not change any more.
+		if err := client.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		nudgedAfter(t, o)
+		later, err := o.Snapshot(time.Now(), fleet.State{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Pods) != 4 || len(later.Pods) != 3 {
+			t.Errorf("%d pods before, %d after", len(s.Pods), len(later.Pods))
+		}
+	})
+}
+
+// From the watch event of an unschedulable pod to the decision pass 10 ms, in
+// which the rest of a burst arrives; what is not urgent may take longer.
+func TestUrgentNewsAreQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, client, read := world(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		pods := client.CoreV1().Pods("default")
+		create := func(p *corev1.Pod) {
+			t.Helper()
+			if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create(pod("plain"))
+		if took := nudgedAfter(t, o); took != later {
+			t.Errorf("a new pod is told of after %s, want %s", took, later)
+		}
+		create(pod("other"))
+		for i := range 5 {
+			create(pod(fmt.Sprint("waits", i), unschedulable))
+		}
+		if took := nudgedAfter(t, o); took != soon {
+			t.Errorf("waiting pods are told of after %s, want %s", took, soon)
+		}
+		time.Sleep(time.Second)
+		select {
+		case <-o.Changed():
+			t.Error("one burst was told of twice")
+		default:
+		}
+
+		before := read.nudged.Load()
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
+			Annotations: map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseDrained}.String()}}}, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := nudgedAfter(t, o); took != soon {
+			t.Errorf("a report is told of after %s, want %s", took, soon)
+		}
+		if read.nudged.Load() == before {
+			t.Error("a report did not ask for a reading of the groups")
+		}
+	})
+}
+
+// A change that no decision can see is not told of.
+func TestHeartbeatsAreNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, client, _ := world(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+			Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 5}}}}, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		select {
+		case <-o.Changed():
+			t.Error("a list of images was told of")
+		default:
+		}
+	})
+}
+
+func TestNothingIsDecidedBeforeAllWasSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, _, read := world(t)
+		read.at, read.err = time.Time{}, errors.New("no right to call autoscaling:DescribeAutoScalingGroups")
+		_, err := o.Snapshot(time.Now(), fleet.State{})
+		if !errors.Is(err, ErrNotYet) || !errors.Is(err, read.err) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestRivalIsAliveForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: contract.NamespaceClusterAutoscaler, Name: contract.LeaseClusterAutoscaler},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("them"), RenewTime: ptr.To(metav1.NowMicro())},
+		}
+		o, _, _ := world(t, lease)
+		s, err := o.Snapshot(time.Now(), fleet.State{})
+		if err != nil || s.Rival == nil || s.Rival.Holder != "them" {
+			t.Fatalf("rival %v, error %v", s.Rival, err)
+		}
+		if took := nudgedAfter(t, o); took > rivalAlive+rivalEvery {
+			t.Errorf("the rival's end is told of after %s", took)
+		}
+		if s, err = o.Snapshot(time.Now(), fleet.State{}); err != nil || s.Rival != nil {
+			t.Errorf("rival %v, error %v", s.Rival, err)
+		}
+	})
+}
+
+// AwaitNode returns when the watch has seen the version, or the node is gone.
+func TestAwaitNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, client, _ := world(t)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		o.AwaitNode(ctx, "n1", "5")
+		o.AwaitNode(ctx, "gone", "9")
+		if ctx.Err() != nil {
+			t.Fatal("waited for a version that was seen")
+		}
+		o.AwaitNode(ctx, "n1", "6")
+		if ctx.Err() == nil {
+			t.Error("did not wait for a version that was not seen")
+		}
+	})
+}
+
+// Pods of one template share one spec, and an unused spec is forgotten.
+func TestSpecsAreShared(t *testing.T) {
+	s := newSpecs()
+	spec := func(cpu string) *corev1.PodSpec {
+		return &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}}
+	}
+	a, b, c := s.share(spec("1")), s.share(spec("1")), s.share(spec("2"))
+	if a != b || a == c {
+		t.Errorf("shared %v, mixed up %v", a == b, a == c)
+	}
+	runtime.KeepAlive([]*corev1.PodSpec{a, b, c})
+	a, b, c = nil, nil, nil
+	for range 100 {
+		runtime.GC()
+		s.mu.Lock()
+		left := len(s.shared)
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("unused specs are kept")
+}
+
+// What no decision reads is not kept.
+func TestSlim(t *testing.T) {
+	p := pod("a", func(p *corev1.Pod) {
+		p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false", "document": "long"}
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "kube-api-access-x1", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+			{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}
+	})
+	slimPod(p)
+	if diff := cmp.Diff(map[string]string{contract.AnnotationSafeToEvict: "false"}, p.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if len(p.Spec.Volumes) != 1 || p.Spec.Volumes[0].Name != "cache" || p.Spec.Containers[0].Env != nil {
+		t.Errorf("spec %+v", p.Spec)
+	}
+}

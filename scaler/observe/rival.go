@@ -1,0 +1,100 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const (
+	// rivalEvery is how often the lease of a Cluster Autoscaler is looked at.
+	rivalEvery = 10 * time.Second
+	// rivalAlive is how old its last renewal may be.
+	rivalAlive = time.Minute
+)
+
+// rivalWatch looks whether a Cluster Autoscaler is alive in the cluster.
+type rivalWatch struct {
+	leases coordinationv1.LeaseInterface
+	logger *slog.Logger
+	// changed is called when a rival came or went.
+	changed func()
+
+	mu     sync.Mutex
+	asked  bool
+	rival  *fleet.Rival
+	denied bool
+}
+
+func (w *rivalWatch) run(ctx context.Context) {
+	tick := time.NewTicker(rivalEvery)
+	defer tick.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *rivalWatch) look(ctx context.Context) {
+	lease, err := w.leases.Get(ctx, contract.LeaseClusterAutoscaler, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.failed(ctx, err)
+		return
+	}
+	var rival *fleet.Rival
+	if err == nil && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < rivalAlive {
+		rival = &fleet.Rival{
+			Lease:   contract.NamespaceClusterAutoscaler + "/" + contract.LeaseClusterAutoscaler,
+			Renewed: lease.Spec.RenewTime.UTC(),
+		}
+		if lease.Spec.HolderIdentity != nil {
+			rival.Holder = *lease.Spec.HolderIdentity
+		}
+	}
+	w.mu.Lock()
+	moved := !w.asked || (w.rival == nil) != (rival == nil)
+	w.asked, w.rival = true, rival
+	w.mu.Unlock()
+	if moved {
+		w.changed()
+	}
+}
+
+// failed leaves what was known. Without the right to look there is nobody to
+// see, which is worth one line.
+func (w *rivalWatch) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !apierrors.IsForbidden(err) {
+		return
+	}
+	w.asked = true
+	if !w.denied {
+		w.denied = true
+		w.logger.Warn("not allowed to see whether a Cluster Autoscaler runs", "err",
+			fmt.Errorf("getting lease %s/%s: %w", contract.NamespaceClusterAutoscaler, contract.LeaseClusterAutoscaler, err))
+	}
+}
+
+// latest returns the rival, nil without one, and whether anybody looked yet.
+func (w *rivalWatch) latest() (*fleet.Rival, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rival, w.asked
+}

@@ -1,0 +1,62 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// Pauses after a watch broke: an API server that restarts is missed for
+// seconds, and drains wait meanwhile.
+const (
+	firstPause = 200 * time.Millisecond
+	mostPause  = 2 * time.Second
+)
+
+// lister is the part of a typed client that a watch needs; L is the list type.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// follow keeps a table up to date until ctx ends. client is the clientset that
+// api comes from; report hears of every call that the watch consists of.
+func follow[O object, T any, L runtime.Object](ctx context.Context, client any, api lister[L], fields string, into *table[O, T], report func(error)) {
+	var example O
+	what := fmt.Sprintf("%T", example)
+	calls := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = fields
+			list, err := api.List(ctx, options)
+			report(watchError(what, err))
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = fields
+			w, err := api.Watch(ctx, options)
+			report(watchError(what, err))
+			return w, err
+		},
+	}
+	logger := klog.FromContext(ctx)
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(calls, client), example, into, cache.ReflectorOptions{
+		Name: what, Logger: &logger,
+		Backoff: &wait.Backoff{Duration: firstPause, Cap: mostPause, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
+	}).RunWithContext(ctx)
+}
+
+func watchError(what string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("watching %s: %w", what, err)
+}
