@@ -1,0 +1,89 @@
+package imds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+)
+
+// ErrAbsent means that the metadata have nothing at a path: for a notice, that
+// there is none.
+var ErrAbsent = errors.New("the instance metadata have no such path")
+
+// Read reads the body at a path below /latest/meta-data/. The error is
+// ErrAbsent where there is none.
+type Read func(ctx context.Context, path string) (string, error)
+
+const (
+	// dialTimeout and headerTimeout bound one request: the service is a hop
+	// away, and answers in milliseconds or not at all.
+	dialTimeout, headerTimeout = time.Second, 2 * time.Second
+	// idleTimeout is longer than any pause between two requests.
+	idleTimeout = 2 * time.Minute
+	// bodyLimit is more than any body that is asked for.
+	bodyLimit = 64 << 10
+	// attempts: a token that has expired is replaced, and the request sent again.
+	attempts = 2
+)
+
+// NewRead returns a Read of the instance's own metadata service, or the one at
+// the standard variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
+//
+// It keeps one connection: the service limits how many there are at one time.
+// It goes through no proxy, and does not fall back to IMDSv1. It repeats a
+// request only to renew its token; when to ask again is for the caller to say.
+// The retry quota of the SDK is off: an outage of an hour would use it up, and
+// what comes after would fail for want of it.
+func NewRead() Read {
+	client := imds.New(imds.Options{
+		EnableFallback: aws.FalseTernary,
+		HTTPClient: &http.Client{Transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			ResponseHeaderTimeout: headerTimeout,
+			MaxConnsPerHost:       1,
+			MaxIdleConns:          1,
+			IdleConnTimeout:       idleTimeout,
+		}},
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts = attempts
+			o.RateLimiter = ratelimit.None
+		}),
+	})
+	return func(ctx context.Context, path string) (string, error) {
+		return read(ctx, client, path)
+	}
+}
+
+func read(ctx context.Context, client *imds.Client, path string) (string, error) {
+	out, err := client.GetMetadata(ctx, &imds.GetMetadataInput{Path: path})
+	if statusOf(err) == http.StatusNotFound {
+		return "", ErrAbsent
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading %s from the instance metadata: %w", path, err)
+	}
+	defer out.Content.Close()
+	body, err := io.ReadAll(io.LimitReader(out.Content, bodyLimit))
+	if err != nil {
+		return "", fmt.Errorf("reading %s from the instance metadata: %w", path, err)
+	}
+	return string(body), nil
+}
+
+// statusOf an error of the SDK; 0 where the service did not answer.
+func statusOf(err error) int {
+	var answered interface{ HTTPStatusCode() int }
+	if errors.As(err, &answered) {
+		return answered.HTTPStatusCode()
+	}
+	return 0
+}

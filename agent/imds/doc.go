@@ -1,0 +1,8 @@
+// Package imds reads the notices that EC2 leaves in the instance metadata
+// (IMDSv2, never IMDSv1).
+//
+//	client.go   one path, read over one kept connection
+//	watcher.go  every path of notice.Sources at its pace, and what they say
+//
+// Facts: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html
+package imds
