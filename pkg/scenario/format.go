@@ -1,0 +1,389 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Format prints a snapshot as lines that Parse reads, sorted by verb and name.
+// What a scenario can say comes back as it was; of other snapshots it is a
+// summary.
+func Format(s fleet.Snapshot) string {
+	p := printer{s: s, nodeOf: map[string]bool{}}
+	p.line("now", printTime(s.Now))
+	for _, n := range s.Nodes {
+		p.nodeOf[n.InstanceID()] = true
+	}
+	each(s.Groups, func(g fleet.Group) string { return g.Name }, p.group)
+	each(s.DaemonSets, func(d fleet.DaemonSet) string { return d.Namespace + "/" + d.Name }, p.daemonSet)
+	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.node)
+	each(s.Pods, fleet.Pod.Key, p.pod)
+	each(s.Budgets, fleet.Budget.Key, p.budget)
+	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.words)
+	p.state(s.State)
+	if s.Rival != nil {
+		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
+	}
+	return p.out.String()
+}
+
+// each prints a list in the order of its names.
+func each[T any](list []T, name func(T) string, print func(T)) {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b T) int { return cmp.Compare(name(a), name(b)) })
+	for _, thing := range sorted {
+		print(thing)
+	}
+}
+
+type printer struct {
+	s      fleet.Snapshot
+	nodeOf map[string]bool
+	out    strings.Builder
+}
+
+// line prints a verb, a name and those words that are not empty.
+func (p *printer) line(verb, name string, words ...string) {
+	p.out.WriteString(verb + " " + name)
+	for _, w := range words {
+		if w == "" {
+			continue
+		}
+		if strings.ContainsAny(w, " \t#") {
+			w = `"` + w + `"`
+		}
+		p.out.WriteString(" " + w)
+	}
+	p.out.WriteString("\n")
+}
+
+// said is a word unless its value is empty; flag one if it is so; at one unless
+// the moment is zero; other one unless the value is the usual one.
+func said(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return key + "=" + value
+}
+
+func flag(key string, is bool) string {
+	if !is {
+		return ""
+	}
+	return key
+}
+
+func at(key string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return key + "=" + printTime(t)
+}
+
+func other(key, value, usual string) string {
+	if value == usual {
+		return ""
+	}
+	return key + "=" + value
+}
+
+func (p *printer) group(g fleet.Group) {
+	words := []string{
+		fmt.Sprintf("min=%d", g.Min), fmt.Sprintf("max=%d", g.Max), fmt.Sprintf("desired=%d", g.Desired),
+		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.Shapes) == 0),
+	}
+	if len(g.Shapes) > 0 {
+		s := g.Shapes[0]
+		words = append(words, other("type", s.InstanceType, "m5.large"))
+		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
+		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)))
+	}
+	for _, h := range g.Hooks {
+		words = append(words, said("hook", printHook(h)))
+	}
+	for _, f := range g.Failures {
+		words = append(words, said("failed", printTime(f.At)+"/"+f.Cause))
+	}
+	for _, f := range g.Faults {
+		words = append(words, said("fault", f))
+	}
+	words = append(words, said("suspended", strings.Join(g.Suspended, ",")))
+	if t := g.ScaleDown.UtilizationThreshold; t != nil {
+		words = append(words, said("threshold", strconv.FormatFloat(*t, 'g', -1, 64)))
+	}
+	if t := g.ScaleDown.UnneededTime; t != nil {
+		words = append(words, said("unneeded", t.Duration.String()))
+	}
+	p.line("group", g.Name, words...)
+	each(g.Instances, func(i fleet.Instance) string { return i.ID }, func(i fleet.Instance) {
+		if p.nodeOf[i.ID] && "i-"+strings.TrimPrefix(i.ID, "i-") == i.ID && p.named(i.ID) {
+			return // its node's line stands for it
+		}
+		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
+			other("state", i.State, fleet.InService), at("leaving", i.LeavingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy))
+	})
+}
+
+// named says that an instance has the name that its node's line gives it.
+func (p *printer) named(id string) bool {
+	return slices.ContainsFunc(p.s.Nodes, func(n fleet.Node) bool { return "i-"+n.Name == id })
+}
+
+func roomWords(have, usual corev1.ResourceList) []string {
+	var words []string
+	for _, r := range []struct {
+		word string
+		name corev1.ResourceName
+	}{{"cpu", corev1.ResourceCPU}, {"mem", corev1.ResourceMemory}, {"pods", corev1.ResourcePods}} {
+		q, u := have[r.name], usual[r.name]
+		if q.Cmp(u) != 0 {
+			words = append(words, said(r.word, q.String()))
+		}
+	}
+	return words
+}
+
+func (p *printer) node(n fleet.Node) {
+	g, i := p.memberOf(n)
+	usualLabels, usualRoom := map[string]string{}, instanceTypes["m5.large"]
+	var usualTaints []corev1.Taint
+	var groupName, zone, state, leaving string
+	if g != nil {
+		groupName, zone = g.Name, other("zone", n.Zone(), firstZone(g))
+		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.LeavingSince)
+		if len(g.Shapes) > 0 {
+			usualLabels, usualTaints, usualRoom = g.Shapes[0].Labels, g.Shapes[0].Taints, g.Shapes[0].Allocatable
+		}
+	}
+	since, unneeded, err := contract.Unneeded(n.Taints)
+	words := []string{
+		said("group", groupName), zone, state, leaving,
+		flag("notready", !n.Ready), flag("cordoned", n.Unschedulable), other("age", p.s.Now.Sub(n.Created).String(), firstAge.String()),
+		said("labels", printPairs(extra(n.Labels, usualLabels))), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
+	}
+	if unneeded && err == nil {
+		words = append(words, at("unneeded", since))
+	}
+	words = append(words, roomWords(n.Allocatable, usualRoom)...)
+	words = append(words, said("annotate", printPairs(ownAnnotations(n.Annotations))))
+	p.line("node", n.Name, words...)
+}
+
+func (p *printer) memberOf(n fleet.Node) (*fleet.Group, *fleet.Instance) {
+	for g := range p.s.Groups {
+		for i := range p.s.Groups[g].Instances {
+			if p.s.Groups[g].Instances[i].ID == n.InstanceID() {
+				return &p.s.Groups[g], &p.s.Groups[g].Instances[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// extra are labels that the node's line must say.
+func extra(labels, usual map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range labels {
+		if k != corev1.LabelHostname && k != corev1.LabelTopologyZone && usual[k] != v {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func ownTaints(taints, usual []corev1.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		same := func(u corev1.Taint) bool { return u.MatchTaint(&t) && u.Value == t.Value }
+		if t.Key != contract.TaintDraining && t.Key != contract.TaintUnneeded && !slices.ContainsFunc(usual, same) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func ownAnnotations(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationTerminating} {
+		delete(out, key)
+	}
+	return out
+}
+
+// words prints what scaler, agent and people wrote on a node.
+func (p *printer) words(n fleet.Node) {
+	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
+		p.request(n.Name, value)
+	}
+	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
+		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
+			at("since", r.Since.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
+			said("message", r.Message), at("deadline", r.Deadline.Time))
+	}
+	if id, ok := n.Annotations[contract.AnnotationTerminating]; ok {
+		p.line("mark", n.Name, said("id", id))
+	}
+}
+
+func (p *printer) request(node, value string) {
+	r, err := contract.ParseRequest(value)
+	if err != nil || r.By == "" {
+		p.line("request", node, said("raw", value))
+		return
+	}
+	p.line("request", node, said("kind", string(r.Kind)), said("id", r.ID), other("by", r.By, contract.AppScaler),
+		at("at", r.At.Time), at("deadline", r.Deadline.Time), said("reason", r.Reason))
+}
+
+func (p *printer) pod(pod fleet.Pod) {
+	p.line("pod", strings.TrimPrefix(pod.Key(), "default/"), p.podWords(pod)...)
+}
+
+func (p *printer) podWords(pod fleet.Pod) []string {
+	usual := NewWorld().newPod(pod.Key())
+	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
+		said("nominated", pod.Nominated), other("age", p.s.Now.Sub(pod.Created).String(), firstAge.String()), at("ends", pod.Deleted)}
+	if pod.Node != "" {
+		words = append(words, flag("starting", pod.Phase == corev1.PodPending), flag("unready", pod.Phase == corev1.PodRunning && !pod.Ready))
+	}
+	words = append(words, flag("succeeded", pod.Phase == corev1.PodSucceeded), flag("failed", pod.Phase == corev1.PodFailed))
+	if !maps.Equal(pod.Labels, usual.Labels) {
+		words = append(words, said("labels", printPairs(pod.Labels)))
+	}
+	switch o := pod.Owner; {
+	case o == nil:
+		words = append(words, "naked")
+	case o.Kind != usual.Owner.Kind || o.Name != usual.Owner.Name:
+		words = append(words, said("owner", o.Kind+"/"+o.Name))
+	}
+	words = append(words, specWords(pod.Spec)...)
+	return append(words, said("annotate", printPairs(pod.Annotations)))
+}
+
+func specWords(spec *corev1.PodSpec) []string {
+	if spec == nil {
+		return nil
+	}
+	var words []string
+	requests := map[corev1.ResourceName]resource.Quantity{}
+	for _, c := range spec.Containers {
+		for name, q := range c.Resources.Requests {
+			sum := requests[name]
+			sum.Add(q)
+			requests[name] = sum
+		}
+		for _, port := range c.Ports {
+			words = append(words, other("hostport", strconv.Itoa(int(port.HostPort)), "0"))
+		}
+	}
+	for _, r := range []struct {
+		word string
+		name corev1.ResourceName
+	}{{"cpu", corev1.ResourceCPU}, {"mem", corev1.ResourceMemory}, {"gpu", gpu}} {
+		if q, ok := requests[r.name]; ok {
+			words = append(words, said(r.word, q.String()))
+		}
+	}
+	if spec.Priority != nil {
+		words = append(words, said("priority", strconv.Itoa(int(*spec.Priority))))
+	}
+	words = append(words, said("selector", printPairs(spec.NodeSelector)), said("tolerates", printTolerations(spec.Tolerations)),
+		flag("local", slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })))
+	if a := spec.Affinity; a != nil {
+		words = append(words, flag("apart", a.PodAntiAffinity != nil), said("affinity", printAffinity(a.NodeAffinity)))
+	}
+	for _, c := range spec.TopologySpreadConstraints {
+		words = append(words, said("spread", c.TopologyKey))
+	}
+	return words
+}
+
+func printAffinity(a *corev1.NodeAffinity) string {
+	if a == nil || a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	var texts []string
+	for _, term := range a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			texts = append(texts, e.Key+"="+strings.Join(e.Values, "|"))
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
+func (p *printer) budget(b fleet.Budget) {
+	var selector string
+	if b.Selector != nil && !maps.Equal(b.Selector.MatchLabels, map[string]string{"app": b.Name}) {
+		selector = printPairs(b.Selector.MatchLabels)
+	}
+	p.line("pdb", strings.TrimPrefix(b.Key(), metav1.NamespaceDefault+"/"), fmt.Sprintf("allowed=%d", b.Allowed),
+		other("healthy", strconv.Itoa(int(b.Healthy)), "2"), other("desired", strconv.Itoa(int(b.Desired)), "1"),
+		said("match", selector), flag("all", b.Selector != nil && len(b.Selector.MatchLabels) == 0), flag("lenient", b.AlwaysAllowUnhealthy))
+}
+
+func (p *printer) daemonSet(d fleet.DaemonSet) {
+	p.line("daemonset", strings.TrimPrefix(d.Namespace+"/"+d.Name, metav1.NamespaceDefault+"/"), specWords(&d.Template.Spec)...)
+}
+
+func (p *printer) state(s fleet.State) {
+	for _, m := range []struct {
+		verb string
+		of   map[string]time.Time
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"unjoined", s.Unjoined}} {
+		for _, name := range slices.Sorted(maps.Keys(m.of)) {
+			p.line(m.verb, name, at("at", m.of[name]))
+		}
+	}
+	for _, m := range []struct {
+		verb string
+		of   map[string]fleet.BackOff
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}} {
+		for _, name := range slices.Sorted(maps.Keys(m.of)) {
+			b := m.of[name]
+			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
+		}
+	}
+}
+
+func printPairs(m map[string]string) string {
+	var texts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		texts = append(texts, k+"="+m[k])
+	}
+	return strings.Join(texts, ",")
+}
+
+func printTaints(taints []corev1.Taint) string {
+	var texts []string
+	for _, t := range taints {
+		texts = append(texts, t.ToString())
+	}
+	return strings.Join(texts, ",")
+}
+
+func printTolerations(list []corev1.Toleration) string {
+	var texts []string
+	for _, t := range list {
+		switch {
+		case t.Key == "":
+			texts = append(texts, "*")
+		case t.Operator == corev1.TolerationOpEqual:
+			texts = append(texts, t.Key+"="+t.Value)
+		default:
+			texts = append(texts, t.Key)
+		}
+	}
+	return strings.Join(texts, ",")
+}

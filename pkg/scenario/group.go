@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// groupDraft is a group while its line is read: its shapes depend on several
+// words and are made at the end.
+type groupDraft struct {
+	*fleet.Group
+	kind      string
+	shape     fleet.Shape // without its zone
+	resources corev1.ResourceList
+	shapeless bool
+}
+
+// group NAME: min=0 max=10 desired=0 zones=a type=m5.large. hook is
+// name[/heartbeat[/global]], 5m and 1h where unsaid; failed is time/cause.
+func group(w *World, l line) error {
+	g := w.group(l.name)
+	if g == nil {
+		w.Groups = append(w.Groups, fleet.Group{Name: l.name, Max: 10, Zones: []string{"a"}})
+		g = w.group(l.name)
+	}
+	d := groupDraft{Group: g, kind: "m5.large", resources: corev1.ResourceList{}}
+	if len(g.Shapes) > 0 {
+		d.shape = g.Shapes[0]
+		d.kind = d.shape.InstanceType
+	}
+	if err := groupWords.apply(&d, l.words); err != nil {
+		return err
+	}
+	return d.finish()
+}
+
+var groupWords = table[groupDraft]{
+	"min":       setter(integer, func(d *groupDraft, n int) { d.Min = n }),
+	"max":       setter(integer, func(d *groupDraft, n int) { d.Max = n }),
+	"desired":   setter(integer, func(d *groupDraft, n int) { d.Desired = n }),
+	"zones":     setter(text, func(d *groupDraft, v string) { d.Zones = list(v) }),
+	"type":      setter(text, func(d *groupDraft, v string) { d.kind = v }),
+	"cpu":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceCPU] = q }),
+	"mem":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceMemory] = q }),
+	"pods":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourcePods] = q }),
+	"labels":    setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
+	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
+	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
+	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
+	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
+	"hook":      setter(hook, func(d *groupDraft, h fleet.Hook) { d.Hooks = append(d.Hooks, h) }),
+	"failed":    setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
+	"threshold": setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
+	"unneeded": setter(duration, func(d *groupDraft, t time.Duration) {
+		d.ScaleDown.UnneededTime = &metav1.Duration{Duration: t}
+	}),
+}
+
+// finish gives the group its shapes, one a zone.
+func (d *groupDraft) finish() error {
+	d.Shapes = nil
+	if d.shapeless {
+		return nil
+	}
+	room := d.shape.Allocatable
+	if d.kind != d.shape.InstanceType {
+		known, ok := instanceTypes[d.kind]
+		if !ok {
+			return fmt.Errorf("unknown instance type %q: want one of %s", d.kind, strings.Join(slices.Sorted(maps.Keys(instanceTypes)), ", "))
+		}
+		room = known
+	}
+	room = maps.Clone(room)
+	maps.Copy(room, d.resources)
+	for _, zone := range d.Zones {
+		d.Shapes = append(d.Shapes, fleet.Shape{
+			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints,
+		})
+	}
+	return nil
+}
+
+func hook(value string) (fleet.Hook, error) {
+	name, rest, _ := strings.Cut(value, "/")
+	h := fleet.Hook{
+		Name: name, Transition: fleet.OnTerminate, Default: "CONTINUE",
+		Heartbeat: metav1.Duration{Duration: 5 * time.Minute}, Global: metav1.Duration{Duration: time.Hour},
+	}
+	beat, global, _ := strings.Cut(rest, "/")
+	for text, d := range map[string]*metav1.Duration{beat: &h.Heartbeat, global: &h.Global} {
+		if text == "" {
+			continue
+		}
+		read, err := duration(text)
+		if err != nil {
+			return fleet.Hook{}, err
+		}
+		d.Duration = read
+	}
+	return h, nil
+}
+
+func printHook(h fleet.Hook) string {
+	return fmt.Sprintf("%s/%s/%s", h.Name, h.Heartbeat.Duration, h.Global.Duration)
+}
+
+func failure(value string) (fleet.Failure, error) {
+	at, cause, ok := strings.Cut(value, "/")
+	if !ok {
+		return fleet.Failure{}, fmt.Errorf("want time/cause such as 10:00:00/InsufficientInstanceCapacity")
+	}
+	t, err := clockTime(at)
+	return fleet.Failure{At: t, Cause: cause, Text: cause}, err
+}
+
+func share(value string) (float64, error) {
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0, fmt.Errorf("want a share such as 0.5")
+	}
+	return f, nil
+}
+
+// instance ID group=NAME: state=InService, zone= that of the group's first
+// shape, leaving=TIME.
+func instance(w *World, l line) error {
+	i := w.instance(l.name)
+	if i == nil {
+		g := w.group(l.value("group"))
+		if g == nil {
+			return fmt.Errorf("its group %q is not there", l.value("group"))
+		}
+		g.Instances = append(g.Instances, fleet.Instance{ID: l.name, State: fleet.InService, Zone: firstZone(g), Type: instanceType(g)})
+		i = w.instance(l.name)
+	}
+	return instanceWords.apply(i, l.without("group"))
+}
+
+var instanceWords = table[fleet.Instance]{
+	"zone":      setter(text, func(i *fleet.Instance, v string) { i.Zone = v }),
+	"type":      setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
+	"state":     setter(text, func(i *fleet.Instance, v string) { i.State = v }),
+	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.LeavingSince = t }),
+	"protected": func(i *fleet.Instance, _ string) error { i.Protected = true; return nil },
+	"unhealthy": func(i *fleet.Instance, _ string) error { i.Unhealthy = true; return nil },
+}

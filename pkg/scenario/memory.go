@@ -1,0 +1,68 @@
+package scenario
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// rival LEASE: renewed=now.
+func rival(w *World, l line) error {
+	r := fleet.Rival{Lease: l.name, Renewed: w.Now}
+	words := table[fleet.Rival]{
+		"renewed": setter(clockTime, func(r *fleet.Rival, t time.Time) { r.Renewed = t }),
+		"holder":  setter(text, func(r *fleet.Rival, v string) { r.Holder = v }),
+	}
+	if err := words.apply(&r, l.words); err != nil {
+		return err
+	}
+	w.Rival = &r
+	return nil
+}
+
+var backOffWords = table[fleet.BackOff]{
+	"until": setter(clockTime, func(b *fleet.BackOff, t time.Time) { b.Until = t }),
+	"count": setter(integer, func(b *fleet.BackOff, n int) { b.Count = n }),
+	"cause": setter(text, func(b *fleet.BackOff, v string) { b.Cause = v }),
+}
+
+// backoff GROUP: until=TIME count=1 cause=WORD.
+func backOff(w *World, l line) error { return pause(&w.State.BackOffs, l) }
+
+// giveup NODE: likewise.
+func giveUp(w *World, l line) error { return pause(&w.State.GiveUps, l) }
+
+func pause(m *map[string]fleet.BackOff, l line) error {
+	b := fleet.BackOff{Count: 1}
+	if err := backOffWords.apply(&b, l.words); err != nil {
+		return err
+	}
+	put(m, l.name, b)
+	return nil
+}
+
+// grown GROUP at=TIME.
+func grown(w *World, l line) error { return moment(&w.State.GrownAt, w, l) }
+
+// heartbeat INSTANCE/HOOK at=TIME.
+func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l) }
+
+// unjoined INSTANCE at=TIME.
+func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
+
+func moment(m *map[string]time.Time, w *World, l line) error {
+	t := w.Now
+	words := table[time.Time]{"at": setter(clockTime, func(to *time.Time, read time.Time) { *to = read })}
+	if err := words.apply(&t, l.words); err != nil {
+		return err
+	}
+	put(m, l.name, t)
+	return nil
+}
+
+func put[V any](m *map[string]V, key string, v V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = v
+}

@@ -1,0 +1,269 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// firstAge is how long things have been there where their line says no age.
+const firstAge = time.Hour
+
+// nodeDraft is a node and its instance while its line is read.
+type nodeDraft struct {
+	*fleet.Node
+	instance *fleet.Instance
+	now      time.Time
+}
+
+// node NAME [group=NAME]: Ready, an hour old, of its group's shape in its first
+// zone, on an instance i-NAME that is InService. Without a group it is an
+// m5.large of nobody's; free stands for no instance of ours.
+func node(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		fresh, err := w.newNode(l.name, l.value("group"))
+		if err != nil {
+			return err
+		}
+		w.Nodes = append(w.Nodes, fresh)
+		n = w.node(l.name)
+	}
+	d := nodeDraft{Node: n, instance: w.instance(n.InstanceID()), now: w.Now}
+	return nodeWords.apply(&d, l.without("group"))
+}
+
+// newNode makes the node, and its instance if that is not there yet.
+func (w *World) newNode(name, groupName string) (fleet.Node, error) {
+	n := fleet.Node{
+		Name: name, UID: types.UID("uid-" + name), Created: w.Now.Add(-firstAge), Ready: true, ReadySince: w.Now.Add(-firstAge),
+		Labels: map[string]string{corev1.LabelHostname: name}, Allocatable: instanceTypes["m5.large"],
+	}
+	if groupName == "" {
+		return n, nil
+	}
+	g := w.group(groupName)
+	if g == nil {
+		return fleet.Node{}, fmt.Errorf("its group %q is not there", groupName)
+	}
+	zone := firstZone(g)
+	if len(g.Shapes) > 0 {
+		n.Allocatable = g.Shapes[0].Allocatable
+		maps.Copy(n.Labels, g.Shapes[0].Labels)
+		n.Taints = slices.Clone(g.Shapes[0].Taints)
+	}
+	if i := w.instance("i-" + name); i != nil {
+		zone = i.Zone
+	} else {
+		g.Instances = append(g.Instances, fleet.Instance{ID: "i-" + name, Zone: zone, Type: instanceType(g), State: fleet.InService})
+	}
+	n.Labels[corev1.LabelTopologyZone] = zone
+	n.ProviderID = "aws:///" + zone + "/i-" + name
+	return n, nil
+}
+
+func firstZone(g *fleet.Group) string {
+	if len(g.Zones) == 0 {
+		return ""
+	}
+	return g.Zones[0]
+}
+
+func instanceType(g *fleet.Group) string {
+	if len(g.Shapes) == 0 {
+		return ""
+	}
+	return g.Shapes[0].InstanceType
+}
+
+var nodeWords = table[nodeDraft]{
+	"ready":    func(d *nodeDraft, _ string) error { d.Ready, d.ReadySince = true, d.now; return nil },
+	"notready": func(d *nodeDraft, _ string) error { d.Ready, d.ReadySince = false, d.now; return nil },
+	"cordoned": func(d *nodeDraft, _ string) error { d.Unschedulable = true; return nil },
+	"open":     func(d *nodeDraft, _ string) error { d.Unschedulable = false; return nil },
+	"zone": setter(text, func(d *nodeDraft, v string) {
+		d.Labels[corev1.LabelTopologyZone] = v
+		if d.instance != nil {
+			d.ProviderID = "aws:///" + v + "/" + d.instance.ID
+			d.instance.Zone = v
+		}
+	}),
+	"age": setter(duration, func(d *nodeDraft, t time.Duration) { d.Created = d.now.Add(-t) }),
+	"cpu": setter(quantity, func(d *nodeDraft, q resource.Quantity) { d.resize(corev1.ResourceCPU, q) }),
+	"mem": setter(quantity, func(d *nodeDraft, q resource.Quantity) { d.resize(corev1.ResourceMemory, q) }),
+	"pods": setter(quantity, func(d *nodeDraft, q resource.Quantity) {
+		d.resize(corev1.ResourcePods, q)
+	}),
+	"labels": setter(pairs, func(d *nodeDraft, m map[string]string) { maps.Copy(d.Labels, m) }),
+	"taints": setter(taints, func(d *nodeDraft, ts []corev1.Taint) {
+		for _, t := range ts {
+			d.Taints = contract.WithTaint(d.Taints, t)
+		}
+	}),
+	"untaint": setter(text, func(d *nodeDraft, v string) { d.Taints = contract.WithoutTaint(d.Taints, v) }),
+	"unneeded": setter(clockTime, func(d *nodeDraft, t time.Time) {
+		d.Taints = contract.WithTaint(d.Taints, contract.UnneededTaint(t))
+	}),
+	"hold":     func(d *nodeDraft, _ string) error { d.annotate(contract.AnnotationHold, "true"); return nil },
+	"annotate": setter(pairs, func(d *nodeDraft, m map[string]string) { d.annotateAll(m) }),
+	"state": func(d *nodeDraft, v string) error {
+		if d.instance == nil {
+			return fmt.Errorf("it has no instance of ours")
+		}
+		d.instance.State = v
+		if d.instance.Leaving() && d.instance.LeavingSince.IsZero() {
+			d.instance.LeavingSince = d.now
+		}
+		return nil
+	},
+	"leaving": setter(clockTime, func(d *nodeDraft, t time.Time) {
+		if d.instance != nil {
+			d.instance.LeavingSince = t
+		}
+	}),
+}
+
+func (d *nodeDraft) resize(name corev1.ResourceName, q resource.Quantity) {
+	d.Allocatable = maps.Clone(d.Allocatable)
+	d.Allocatable[name] = q
+}
+
+func (d *nodeDraft) annotateAll(m map[string]string) {
+	for k, v := range m {
+		d.annotate(k, v)
+	}
+}
+
+func (d *nodeDraft) annotate(key, value string) { annotate(d.Node, key, value) }
+
+func annotate(n *fleet.Node, key, value string) {
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[key] = value
+}
+
+// request NODE: kind=scale-down by=windlass-scaler at=now, with the id that the
+// scaler would give it, and the draining taint. raw= is the annotation as it
+// stands, without a taint.
+func request(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	if raw := l.value("raw"); raw != "" {
+		annotate(n, contract.AnnotationDrainRequest, raw)
+		return nil
+	}
+	r := contract.Request{Kind: contract.KindScaleDown, By: contract.AppScaler, At: contract.At(w.Now)}
+	if err := requestWords.apply(&r, l.words); err != nil {
+		return err
+	}
+	if r.ID == "" {
+		r.ID = defaultID(n, r.Kind, w.Now)
+	}
+	w.Request(l.name, r)
+	return nil
+}
+
+func defaultID(n *fleet.Node, kind contract.Kind, now time.Time) string {
+	switch kind {
+	case contract.KindScaleDown:
+		since, ok, err := contract.Unneeded(n.Taints)
+		if !ok || err != nil {
+			since = now
+		}
+		return contract.RetireID(n.InstanceID(), since)
+	case contract.KindASG:
+		return contract.TerminateID(n.InstanceID())
+	}
+	return string(kind) + ":" + n.Name
+}
+
+var requestWords = table[contract.Request]{
+	"id":       setter(text, func(r *contract.Request, v string) { r.ID = v }),
+	"kind":     setter(contract.ParseKind, func(r *contract.Request, k contract.Kind) { r.Kind = k }),
+	"by":       setter(text, func(r *contract.Request, v string) { r.By = v }),
+	"reason":   setter(text, func(r *contract.Request, v string) { r.Reason = v }),
+	"at":       setter(clockTime, func(r *contract.Request, t time.Time) { r.At = contract.At(t) }),
+	"deadline": setter(clockTime, func(r *contract.Request, t time.Time) { r.Deadline = contract.At(t) }),
+}
+
+// report NODE: phase=Draining, in answer to the request on the node if there is
+// one, since now; with the draining taint of its kind. phase=none takes report
+// and taint away, as an undo does.
+func report(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	if l.value("phase") == "none" {
+		w.Undo(l.name)
+		return nil
+	}
+	r := contract.Report{Phase: contract.PhaseDraining, Since: contract.At(w.Now), Renewed: contract.At(w.Now)}
+	if old, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
+		r = old
+	} else if asked, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); err == nil {
+		r.Answers, r.Kind, r.Deadline = []string{asked.ID}, asked.Kind, asked.Deadline
+	}
+	if err := reportWords.apply(&r, l.words); err != nil {
+		return err
+	}
+	if len(r.Answers) == 0 {
+		r.Answers = []string{defaultID(n, r.Kind, w.Now)}
+	}
+	w.Report(l.name, r)
+	return nil
+}
+
+var reportWords = table[contract.Report]{
+	"phase": func(r *contract.Report, v string) error {
+		if !slices.Contains(contract.Phases, contract.Phase(v)) {
+			return fmt.Errorf("want one of %v, or none", contract.Phases)
+		}
+		r.Phase = contract.Phase(v)
+		return nil
+	},
+	"answers":  setter(text, func(r *contract.Report, v string) { r.Answers = list(v) }),
+	"kind":     setter(contract.ParseKind, func(r *contract.Report, k contract.Kind) { r.Kind = k }),
+	"since":    setter(clockTime, func(r *contract.Report, t time.Time) { r.Since = contract.At(t) }),
+	"blocked":  setter(text, func(r *contract.Report, v string) { r.BlockedBy = list(v) }),
+	"left":     setter(integer, func(r *contract.Report, n int) { r.Left = n }),
+	"message":  setter(text, func(r *contract.Report, v string) { r.Message = v }),
+	"deadline": setter(clockTime, func(r *contract.Report, t time.Time) { r.Deadline = contract.At(t) }),
+}
+
+// mark NODE: the terminating mark, for the request on the node or id=.
+func mark(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	id := l.value("id")
+	if asked, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); id == "" && err == nil {
+		id = asked.ID
+	}
+	if id == "" {
+		return fmt.Errorf("no request stands on it and no id= is said")
+	}
+	annotate(n, contract.AnnotationTerminating, id)
+	return nil
+}
+
+func kindAndName(value string) (kind, name string, err error) {
+	kind, name, ok := strings.Cut(value, "/")
+	if !ok {
+		return "", "", fmt.Errorf("want kind/name such as pod/app-1")
+	}
+	return kind, name, nil
+}

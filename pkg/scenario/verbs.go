@@ -1,0 +1,70 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// verbs is the language: what a line does to the world.
+var verbs = map[string]func(*World, line) error{
+	"now":       now,
+	"group":     group,
+	"instance":  instance,
+	"node":      node,
+	"pod":       pod,
+	"pdb":       pdb,
+	"daemonset": daemonSet,
+	"request":   request,
+	"report":    report,
+	"mark":      mark,
+	"rival":     rival,
+	"backoff":   backOff,
+	"giveup":    giveUp,
+	"grown":     grown,
+	"heartbeat": heartbeat,
+	"unjoined":  unjoined,
+	"gone":      gone,
+}
+
+// now TIME: the moment of the snapshot.
+func now(w *World, l line) error {
+	t, err := clockTime(l.name)
+	if err != nil {
+		return err
+	}
+	w.Now = t
+	return nil
+}
+
+// gone KIND/NAME takes a thing out of the world: pod, node (with its pods and
+// its instance), instance, pdb, group, rival.
+func gone(w *World, l line) error {
+	kind, name, err := kindAndName(l.name)
+	if err != nil {
+		return err
+	}
+	before := w.count()
+	switch kind {
+	case "pod":
+		w.Pods = slices.DeleteFunc(w.Pods, func(p fleet.Pod) bool { return p.Key() == podKey(name) })
+	case "node":
+		w.dropNode(name)
+	case "instance":
+		w.dropInstance(name)
+	case "pdb":
+		w.Budgets = slices.DeleteFunc(w.Budgets, func(b fleet.Budget) bool { return b.Key() == podKey(name) })
+	case "group":
+		w.Groups = slices.DeleteFunc(w.Groups, func(g fleet.Group) bool { return g.Name == name })
+	case "rival":
+		w.Rival = nil
+		return nil
+	default:
+		return fmt.Errorf("want pod, node, instance, pdb, group or rival before the slash")
+	}
+	if w.count() == before {
+		return fmt.Errorf("there is no such %s", kind)
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// World is a snapshot that goes on: a small model of what Auto Scaling, the
+// agents and the controllers do, exact enough to decide again after acting.
+// Each method is one thing that happens; nothing happens by itself.
+type World struct {
+	fleet.Snapshot
+	// launched numbers the instances that the model launches.
+	launched int
+}
+
+// NewWorld is empty, at ten in the morning.
+func NewWorld() *World {
+	return &World{Snapshot: fleet.Snapshot{Now: day.Add(10 * time.Hour)}}
+}
+
+func (w *World) group(name string) *fleet.Group {
+	return find(w.Groups, func(g *fleet.Group) bool { return g.Name == name })
+}
+
+func (w *World) node(name string) *fleet.Node {
+	return find(w.Nodes, func(n *fleet.Node) bool { return n.Name == name })
+}
+
+func (w *World) pod(key string) *fleet.Pod {
+	return find(w.Pods, func(p *fleet.Pod) bool { return p.Key() == key })
+}
+
+func (w *World) instance(id string) *fleet.Instance {
+	for g := range w.Groups {
+		if i := find(w.Groups[g].Instances, func(i *fleet.Instance) bool { return i.ID == id }); i != nil {
+			return i
+		}
+	}
+	return nil
+}
+
+func (w *World) nodeOf(instance string) *fleet.Node {
+	return find(w.Nodes, func(n *fleet.Node) bool { return n.InstanceID() == instance })
+}
+
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func (w *World) count() int {
+	n := len(w.Pods) + len(w.Nodes) + len(w.Budgets) + len(w.Groups)
+	for _, g := range w.Groups {
+		n += len(g.Instances)
+	}
+	return n
+}
+
+func (w *World) dropNode(name string) {
+	if n := w.node(name); n != nil {
+		w.dropInstance(n.InstanceID())
+	}
+	w.Nodes = slices.DeleteFunc(w.Nodes, func(n fleet.Node) bool { return n.Name == name })
+	w.Pods = slices.DeleteFunc(w.Pods, func(p fleet.Pod) bool { return p.Node == name })
+}
+
+func (w *World) dropInstance(id string) {
+	for g := range w.Groups {
+		w.Groups[g].Instances = slices.DeleteFunc(w.Groups[g].Instances, func(i fleet.Instance) bool { return i.ID == id })
+	}
+}
+
+// SetDesired is SetDesiredCapacity, called by somebody who has read from.
+func (w *World) SetDesired(group string, from, to int) error {
+	g := w.group(group)
+	switch {
+	case g == nil:
+		return fmt.Errorf("group %s is not there", group)
+	case g.Desired != from:
+		return fmt.Errorf("group %s has %d desired, not %d", group, g.Desired, from)
+	case to < g.Min || to > g.Max:
+		return fmt.Errorf("group %s may have %d to %d, not %d", group, g.Min, g.Max, to)
+	}
+	g.Desired = to
+	return nil
+}
+
+// Request writes a drain request and its taint on a node.
+func (w *World) Request(node string, r contract.Request) {
+	n := w.node(node)
+	annotate(n, contract.AnnotationDrainRequest, r.String())
+	n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(r.Kind))
+}
+
+// Withdraw takes a drain request back, if it still is that one. The agent's
+// undo is another thing.
+func (w *World) Withdraw(node, id string) error {
+	n := w.node(node)
+	r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	if err != nil || r.ID != id {
+		return fmt.Errorf("the request %s does not stand on node %s", id, node)
+	}
+	if _, marked := n.Annotations[contract.AnnotationTerminating]; marked {
+		return fmt.Errorf("node %s is past the point of no return", node)
+	}
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, contract.AnnotationDrainRequest)
+	return nil
+}
+
+// Report is the agent's word about its drain.
+func (w *World) Report(node string, r contract.Report) {
+	n := w.node(node)
+	annotate(n, contract.AnnotationDrainReport, r.String())
+	if r.Kind != "" {
+		n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(r.Kind))
+	}
+}
+
+// Undo is what an agent does when its drain was taken back.
+func (w *World) Undo(node string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, contract.AnnotationDrainReport)
+	n.Taints = contract.WithoutTaint(n.Taints, contract.TaintDraining)
+}
+
+// SetUnneeded puts the unneeded taint on a node; the zero time takes it off.
+func (w *World) SetUnneeded(node string, since time.Time) {
+	n := w.node(node)
+	if since.IsZero() {
+		n.Taints = contract.WithoutTaint(n.Taints, contract.TaintUnneeded)
+		return
+	}
+	n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(since))
+}
+
+// Terminate is TerminateInstanceInAutoScalingGroup, with the terminating mark
+// before it where there is a node.
+func (w *World) Terminate(instance, id string, decrement bool) error {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		member := find(g.Instances, func(m *fleet.Instance) bool { return m.ID == instance })
+		if member == nil {
+			continue
+		}
+		if decrement && g.Desired <= g.Min {
+			return fmt.Errorf("group %s is at its minimum of %d", g.Name, g.Min)
+		}
+		if n := w.nodeOf(instance); n != nil {
+			annotate(n, contract.AnnotationTerminating, id)
+		}
+		if decrement {
+			g.Desired--
+		}
+		w.leave(g, member)
+		return nil
+	}
+	return fmt.Errorf("instance %s is not there", instance)
+}
+
+// leave begins a termination: it waits where the group has a hook for it.
+func (w *World) leave(g *fleet.Group, i *fleet.Instance) {
+	i.State = fleet.TerminatingProceed
+	i.LeavingSince = w.Now
+	for _, h := range g.Hooks {
+		if h.Transition == fleet.OnTerminate {
+			i.State = fleet.TerminatingWait
+		}
+	}
+}
+
+// Complete is CompleteLifecycleAction with CONTINUE.
+func (w *World) Complete(instance string) error {
+	i := w.instance(instance)
+	if i == nil || i.State != fleet.TerminatingWait {
+		return fmt.Errorf("no active lifecycle action for instance %s", instance)
+	}
+	i.State = fleet.TerminatingProceed
+	return nil
+}
+
+// Reap lets every instance that proceeds to its end come to it, with its node
+// and what is on that.
+func (w *World) Reap() {
+	var ended []string
+	for _, g := range w.Groups {
+		for _, i := range g.Instances {
+			if i.State == fleet.TerminatingProceed || i.State == fleet.Terminated {
+				ended = append(ended, i.ID)
+			}
+		}
+	}
+	for _, id := range ended {
+		if n := w.nodeOf(id); n != nil {
+			w.respawn(n.Name)
+			w.dropNode(n.Name)
+		}
+		w.dropInstance(id)
+	}
+}
+
+// respawn lets the owners of a node's pods create others in their place.
+func (w *World) respawn(node string) {
+	for _, p := range slices.Clone(w.Pods) {
+		if p.Node == node && drainable.MustBePlacedAgain(&p) && p.Owner != nil {
+			w.recreate(p)
+		}
+	}
+}
+
+// recreate adds the pod that its owner creates in place of p.
+func (w *World) recreate(p fleet.Pod) {
+	p.Name += "r"
+	p.UID = types.UID("uid-" + p.Key())
+	p.Created, p.Judged = w.Now, w.Now
+	p.Node, p.Nominated, p.Phase, p.Ready, p.Scheduling, p.Deleted = "", "", corev1.PodPending, false, fleet.Unschedulable, time.Time{}
+	w.Pods = append(w.Pods, p)
+}
+
+// Launch gives each group the instances that it is owed, in its zones by turns;
+// they have no node yet.
+func (w *World) Launch() {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		live := 0
+		for _, m := range g.Instances {
+			if m.Live() {
+				live++
+			}
+		}
+		for ; live < g.Desired && len(g.Zones) > 0 && !slices.Contains(g.Suspended, "Launch"); live++ {
+			w.launched++
+			id := fmt.Sprintf("i-%s-new%d", g.Name, w.launched)
+			g.Instances = append(g.Instances, fleet.Instance{
+				ID: id, Zone: g.Zones[w.launched%len(g.Zones)], Type: instanceType(g), State: fleet.Pending,
+			})
+		}
+	}
+}
+
+// Join makes every instance without a node InService with a Ready one.
+func (w *World) Join() {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		for j := range g.Instances {
+			m := &g.Instances[j]
+			if !m.Live() || w.nodeOf(m.ID) != nil {
+				continue
+			}
+			m.State = fleet.InService
+			n, err := w.newNode(strings.TrimPrefix(m.ID, "i-"), g.Name)
+			if err != nil {
+				panic(err) // the group is the one at hand
+			}
+			n.Created, n.ReadySince = w.Now, w.Now
+			w.Nodes = append(w.Nodes, n)
+		}
+	}
+}
+
+// Drain lets the agent of every node with a drain request do what it can: pods
+// leave where their budgets allow it and are created again elsewhere, and the
+// agent reports; where a request is gone it undoes.
+func (w *World) Drain() {
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+		if err != nil {
+			if rep, bad := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); bad != nil || rep.Kind == contract.KindScaleDown {
+				w.Undo(n.Name)
+			}
+			continue
+		}
+		w.drain(n.Name, r)
+	}
+}
+
+func (w *World) drain(node string, r contract.Request) {
+	report := contract.Report{Answers: []string{r.ID}, Kind: r.Kind, Phase: contract.PhaseDrained, Since: contract.At(w.Now), Renewed: contract.At(w.Now)}
+	if old, err := contract.ParseReport(w.node(node).Annotations[contract.AnnotationDrainReport]); err == nil && old.AnswersTo(r.ID) {
+		report.Since = old.Since
+	}
+	budgets := drainable.NewBudgets(w.Budgets)
+	for _, p := range slices.Clone(w.Pods) {
+		if p.Node != node || !drainable.MustBePlacedAgain(&p) {
+			continue
+		}
+		v := drainable.Judge(drainable.Question{Pod: &p, Now: w.Now, Budgets: budgets, Urgency: drainable.UrgencyOf(r.Kind, r.Deadline.Time)})
+		if v.Outcome != drainable.Leave {
+			report.Phase = contract.PhaseBlocked
+			report.Left++
+			if v.Budget != "" && !slices.Contains(report.BlockedBy, v.Budget) {
+				report.BlockedBy = append(report.BlockedBy, v.Budget)
+			}
+			continue
+		}
+		w.evict(p)
+		budgets.Take(&p)
+	}
+	w.Report(node, report)
+}
+
+// evict is the eviction API's yes: the pod goes, its budgets have one less, its
+// owner creates another.
+func (w *World) evict(p fleet.Pod) {
+	for i := range w.Budgets {
+		if b := &w.Budgets[i]; b.Matches(p) && b.Allowed > 0 {
+			b.Allowed--
+		}
+	}
+	w.Pods = slices.DeleteFunc(w.Pods, func(q fleet.Pod) bool { return q.UID == p.UID })
+	if p.Owner != nil {
+		w.recreate(p)
+	}
+}
