@@ -122,7 +122,9 @@ type Call struct {
 	Detail string
 	// Grows says that it raises a group's desired capacity.
 	Grows bool
-	Error string
+	// Decrements says that it terminates an instance that is not to be replaced.
+	Decrements bool
+	Error      string
 }
 
 // Reads says that the call changed nothing.

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"windlass.dev/windlass/e2e/demo/play"
+	"windlass.dev/windlass/e2e/demo/screen"
+	"windlass.dev/windlass/e2e/demo/story"
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/telemetry"
+)
+
+// run does what the flags say, in a folder of its own. The folder stays only
+// if something went wrong, for its logs.
+func run(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "windlass-demo-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	if o.world {
+		err = runBare(ctx, o, dir)
+	} else {
+		err = runDay(ctx, o, dir)
+	}
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w\nThe logs of all programs are in %s", err, dir)
+	}
+	if err != nil {
+		err = errors.New("interrupted")
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// runDay plays the day, sums up, and keeps the world for those who want it.
+func runDay(ctx context.Context, o options, dir string) error {
+	return inWorld(ctx, dir, daySpec(), os.Stdout, func(w *world.World) error {
+		if err := perform(ctx, o, w); err != nil {
+			return err
+		}
+		if o.keep {
+			return keep(ctx, w, os.Stdout)
+		}
+		return nil
+	})
+}
+
+// inWorld builds all programs, starts a world, does something in it and ends
+// it.
+func inWorld(ctx context.Context, dir string, spec world.Spec, progress io.Writer, do func(*world.World) error) error {
+	programs, err := world.Build(ctx, filepath.Join(dir, "bin"), progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(progress, "starting a control plane and a fake AWS")
+	log, err := os.Create(filepath.Join(dir, "world.log"))
+	if err != nil {
+		return fmt.Errorf("making the world's log: %w", err)
+	}
+	defer log.Close()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	telemetry.SetDefault(logger) // what client-go says must not stand in the picture
+	began := time.Now()
+	w, err := world.Start(ctx, world.Config{
+		Spec: spec, Programs: programs, Dir: filepath.Join(dir, "world"),
+		Progress: progress, Log: logger,
+	})
+	if err != nil {
+		return fmt.Errorf("starting the world: %w", err)
+	}
+	fmt.Fprintf(progress, "started in %s\n", time.Since(began).Round(100*time.Millisecond))
+	return errors.Join(do(w), w.Close())
+}
+
+const region = "eu-west-1"
+
+var zones = []string{region + "a", region + "b"}
+
+// daySpec is the world of the day.
+func daySpec() world.Spec {
+	hook := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 300, Default: "CONTINUE"}
+	return world.Spec{
+		Cloud: fakeaws.Spec{
+			Region: region,
+			Groups: []fakeaws.Group{
+				{Name: play.Web, Min: play.WebMin, Max: 6, Zones: zones, Type: "m5.large", Hooks: []fakeaws.Hook{hook}, Tags: role(play.Web, false)},
+				{Name: play.Batch, Max: 5, Zones: zones, Type: "c6i.xlarge", Spot: true, Hooks: []fakeaws.Hook{hook}, Tags: role(play.Batch, true)},
+			},
+			// A real day's waits, made shorter; also the spot notice, which is
+			// two minutes on AWS.
+			Timing: fakeaws.Timing{Reconcile: fakeaws.Seconds(1), Pending: fakeaws.Seconds(1), Boot: fakeaws.Seconds(4), HealthCheck: fakeaws.Seconds(1), SpotNotice: fakeaws.Seconds(60)},
+		},
+		Settle: fakeaws.Seconds(1),
+		// Ten minutes each where nothing is said.
+		Scaler: []string{"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=5s"},
+	}
+}
+
+// role are the tags that tell the scaler which label, and which taint, the
+// nodes of an empty group would have.
+func role(name string, tainted bool) map[string]string {
+	tags := map[string]string{contract.TagTemplateLabel + "role": name}
+	if tainted {
+		tags[contract.TagTemplateTaint+"role"] = name + ":NoSchedule"
+	}
+	return tags
+}
+
+// perform plays the day before the viewer's eyes and tells how it went.
+func perform(ctx context.Context, o options, w *world.World) error {
+	s, stopWatching, err := watched(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer stopWatching()
+	stop := show(o, s)
+	err = play.Run(ctx, s, play.Day())
+	if shown := stop(); shown != nil {
+		return errors.Join(err, shown)
+	}
+	if err != nil {
+		return err
+	}
+	return sumUp(o, s, w)
+}
+
+// show begins to show the stage; the function that it returns ends that.
+func show(o options, s *stage) (stop func() error) {
+	v := viewer{state: s.state, changed: s.Changed, draw: logger(os.Stdout), pause: 250 * time.Millisecond}
+	end := func() error { return nil }
+	if !o.log {
+		t := screen.NewTerminal(os.Stdout, colourful(os.Getenv))
+		v.draw, end = painter(t, func() (int, int) { return terminalSize(os.Stdout) }), t.Close
+		v.pause, v.clock = 100*time.Millisecond, time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- v.run(ctx) }()
+	return func() error {
+		cancel()
+		return errors.Join(<-done, end())
+	}
+}
+
+// sumUp prints the summary; what was promised and not kept is an error.
+func sumUp(o options, s *stage, w *world.World) error {
+	var sum story.Summary
+	s.Look(func(y *story.Story) { sum = y.Summary(time.Now()) })
+	for _, exit := range w.Exits() {
+		sum.Faults = append(sum.Faults, fmt.Sprintf("the program of pod %s ended unasked: %v", exit.Pod, exit.Err))
+	}
+	for _, line := range screen.Summary(sum) {
+		if o.log || !colourful(os.Getenv) {
+			fmt.Println(line)
+			continue
+		}
+		fmt.Println(line.Coloured())
+	}
+	if len(sum.Faults) > 0 {
+		return fmt.Errorf("%d promises were not kept", len(sum.Faults))
+	}
+	return nil
+}
+
+// keep tells how to get into the world and waits for an interrupt.
+func keep(ctx context.Context, w *world.World, out io.Writer) error {
+	fmt.Fprintf(out, `
+The world goes on until you interrupt it (Ctrl-C). In another terminal:
+
+%s
+$KUBECTL get nodes,pods -A -o wide
+$KUBECTL -n %[2]s get configmap %[3]s -o yaml      # the verdicts
+$KUBECTL get events -A --sort-by=.lastTimestamp
+$KUBECTL -n %[4]s scale deployment shop --replicas=12
+$KUBECTL annotate node NAME %[5]s=upgrade    # asks for a drain; NAME %[5]s- takes it back
+`, exports(w), world.Namespace, contract.ConfigMapStatus, play.Namespace, contract.AnnotationDrainRequest)
+	<-ctx.Done()
+	return nil
+}
