@@ -1,0 +1,140 @@
+package fakeaws_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+)
+
+// bed is a server with the real clients of the SDK in front of it.
+type bed struct {
+	*fakeaws.Server
+	t   *testing.T
+	ctx context.Context
+
+	asg *autoscaling.Client
+	ec2 *ec2.Client
+	eks *eks.Client
+	sts *sts.Client
+}
+
+// quick are timings that keep tests short.
+var quick = fakeaws.Timing{
+	Reconcile: fakeaws.Seconds(.002), Pending: fakeaws.Seconds(.005), Boot: fakeaws.Seconds(.01), WarmStart: fakeaws.Seconds(.005),
+	Terminating: fakeaws.Seconds(.005), Shutdown: fakeaws.Seconds(.005), HealthCheck: fakeaws.Seconds(.005), LaunchRetry: fakeaws.Seconds(.2),
+}
+
+func start(t *testing.T, groups ...fakeaws.Group) *bed {
+	t.Helper()
+	return startSpec(t, fakeaws.Spec{Groups: groups})
+}
+
+func startSpec(t *testing.T, spec fakeaws.Spec) *bed {
+	t.Helper()
+	if spec.Timing == (fakeaws.Timing{}) {
+		spec.Timing = quick
+	}
+	s, err := fakeaws.Start(fakeaws.Config{Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	cfg := aws.Config{
+		Region: "eu-west-1", BaseEndpoint: aws.String(s.URL()), Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
+		RetryMaxAttempts: 1,
+	}
+	return &bed{Server: s, t: t, ctx: ctx, asg: autoscaling.NewFromConfig(cfg), ec2: ec2.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}
+}
+
+// must fails the test on an error.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// wantError checks status, code and text of an error of the SDK, and that it carries a request id.
+func wantError(t *testing.T, err error, status int, code, text string) {
+	t.Helper()
+	var (
+		api  smithy.APIError
+		http *smithyhttp.ResponseError
+	)
+	if !errors.As(err, &api) || !errors.As(err, &http) {
+		t.Fatalf("got %v, want the error %s of AWS", err, code)
+	}
+	if http.HTTPStatusCode() != status || api.ErrorCode() != code || api.ErrorMessage() != text {
+		t.Fatalf("got %d %s %q\nwant %d %s %q", http.HTTPStatusCode(), api.ErrorCode(), api.ErrorMessage(), status, code, text)
+	}
+	if id := http.Response.Header.Get("X-Amzn-Requestid"); id == "" {
+		t.Fatal("the error carries no request id")
+	}
+}
+
+// waitStates waits until the group, without its warm pool, has exactly so many instances in each lifecycle state.
+func (b *bed) waitStates(group string, want map[fakeaws.LifecycleState]int) []fakeaws.Instance {
+	b.t.Helper()
+	changed := make(chan struct{}, 1)
+	b.OnInstance(func(fakeaws.Instance) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	for {
+		g, err := b.Group(group)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		have := map[fakeaws.LifecycleState]int{}
+		for _, i := range append(g.Instances, g.Warm...) {
+			have[i.LifecycleState]++
+		}
+		if sameCounts(have, want) {
+			return g.Instances
+		}
+		select {
+		case <-changed:
+		case <-b.ctx.Done():
+			b.t.Fatalf("group %s has %v, want %v", group, have, want)
+		}
+	}
+}
+
+func sameCounts(a, b map[fakeaws.LifecycleState]int) bool {
+	for s, n := range a {
+		if b[s] != n {
+			return false
+		}
+	}
+	for s, n := range b {
+		if a[s] != n {
+			return false
+		}
+	}
+	return true
+}
+
+func ptr[T any](v T) *T { return &v }
