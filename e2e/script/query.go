@@ -1,9 +1,9 @@
 // Package script is the part of the end-to-end scripts' language that asks
 // questions about API objects: which objects, what must hold of them, how many.
 //
-//	wait pods -l app=web count==5 .status.phase==Running
-//	wait node/$NODE .spec.unschedulable==true 'annotation:windlass.dev/drain-report=~Drained'
-//	wait node/$NODE gone
+//	await pods -l app=web count==5 .status.phase==Running
+//	await node/$NODE .spec.unschedulable==true 'annotation:windlass.dev/drain-report=~Drained'
+//	await node/$NODE gone
 package script
 
 import (
@@ -92,14 +92,11 @@ func Parse(words []string) (Query, error) {
 }
 
 func (q *Query) addComparison(word string) error {
-	at, op := findOperator(word)
-	if op == "" {
-		return fmt.Errorf("%q is no comparison; want %s", word, Usage)
+	left, comparison, err := ParseComparison(word)
+	if err != nil {
+		return err
 	}
-	c := Condition{Path: word[:at], Comparison: Comparison{Op: op, Value: word[at+len(op):]}}
-	if err := c.check(); err != nil {
-		return fmt.Errorf("%q: %w", word, err)
-	}
+	c := Condition{Path: left, Comparison: comparison}
 	if c.Path == "count" {
 		q.Count = &c.Comparison
 		return nil
@@ -109,6 +106,19 @@ func (q *Query) addComparison(word string) error {
 	}
 	q.Conditions = append(q.Conditions, c)
 	return nil
+}
+
+// ParseComparison reads LEFT==VALUE, with any of the operators.
+func ParseComparison(word string) (left string, c Comparison, err error) {
+	at, op := findOperator(word)
+	if op == "" {
+		return "", c, fmt.Errorf("%q is no comparison; want LEFT==VALUE with one of %s", word, strings.Join(operators, " "))
+	}
+	c = Comparison{Op: op, Value: word[at+len(op):]}
+	if err := c.check(); err != nil {
+		return "", c, fmt.Errorf("%q: %w", word, err)
+	}
+	return word[:at], c, nil
 }
 
 // findOperator finds the first operator that is not inside the brackets of a

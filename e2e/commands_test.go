@@ -1,0 +1,357 @@
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"windlass.dev/windlass/e2e/script"
+	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// apply applies YAML files as an administrator: apply FILE...
+func (s *session) apply(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if neg || len(args) == 0 {
+		return errors.New("usage: apply FILE...")
+	}
+	for _, file := range args {
+		// $VARIABLES of the script stand in its files, too.
+		if err := s.w.Apply(s.ctx, []byte(os.Expand(ts.ReadFile(file), ts.Getenv))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubectl runs kubectl as an administrator; stdout can be matched afterwards:
+// [!] kubectl ARGUMENT...
+func (s *session) kubectl(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	out, err := s.w.Kubectl(s.ctx, nil, args...)
+	fmt.Fprint(ts.Stdout(), out)
+	if neg && err == nil {
+		return errors.New("unexpected success")
+	}
+	if neg {
+		fmt.Fprint(ts.Stderr(), err)
+		return nil
+	}
+	return err
+}
+
+// await waits until a query holds: await QUERY, as script.Usage says.
+func (s *session) await(ts *testscript.TestScript, neg bool, args []string) error {
+	q, err := s.query(neg, args)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	answer, err := s.asker.Wait(s.ctx, q)
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", strings.Join(args, " "), err)
+	}
+	ts.Logf("after %s", time.Since(began).Round(time.Millisecond))
+	s.note(ts, q, answer)
+	return nil
+}
+
+// ask looks once: [!] ask QUERY.
+func (s *session) ask(ts *testscript.TestScript, neg bool, args []string) error {
+	q, err := s.query(false, args)
+	if err != nil {
+		return err
+	}
+	answer, err := s.asker.Ask(s.ctx, q)
+	if err != nil {
+		return err
+	}
+	if answer.Holds == neg {
+		return fmt.Errorf("%s holds: %v; %d of %d match:\n%s", strings.Join(args, " "), answer.Holds, len(answer.Matched), len(answer.Seen), strings.Join(answer.Seen, "\n"))
+	}
+	s.note(ts, q, answer)
+	return nil
+}
+
+func (s *session) query(neg bool, args []string) (script.Query, error) {
+	if s.w == nil {
+		return script.Query{}, errNoWorld
+	}
+	if neg {
+		return script.Query{}, errors.New("this command has no negation; turn a comparison round, or use gone")
+	}
+	return script.Parse(args)
+}
+
+// note puts the names of the matching objects on stdout and into a variable.
+func (s *session) note(ts *testscript.TestScript, q script.Query, answer script.Answer) {
+	names := strings.Join(answer.Names(), " ")
+	fmt.Fprintln(ts.Stdout(), names)
+	if q.As != "" {
+		ts.Setenv(q.As, names)
+	}
+}
+
+// get puts a value of the first object that matches, by name, into a variable:
+// get VARIABLE PATH QUERY.
+func (s *session) get(ts *testscript.TestScript, neg bool, args []string) error {
+	if neg || len(args) < 3 {
+		return errors.New("usage: get VARIABLE PATH QUERY")
+	}
+	q, err := s.query(false, args[2:])
+	if err != nil {
+		return err
+	}
+	answer, err := s.asker.Ask(s.ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(answer.Matched) == 0 {
+		return fmt.Errorf("no object matches %s", strings.Join(args[2:], " "))
+	}
+	value, err := script.Read(answer.Matched[0], args[1])
+	if err != nil {
+		return err
+	}
+	ts.Setenv(args[0], value)
+	fmt.Fprintln(ts.Stdout(), value)
+	return nil
+}
+
+// crash ends something with SIGKILL: crash scaler N | agent NODE | COMPONENT.
+func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) error {
+	pod, component, err := s.target(neg, args)
+	if err != nil {
+		return err
+	}
+	if component != "" {
+		return s.w.Plane.Kill(s.ctx, component)
+	}
+	return s.w.KillProgram(s.ctx, pod)
+}
+
+// start starts again what has crashed: start scaler N | agent NODE | COMPONENT.
+func (s *session) start(ts *testscript.TestScript, neg bool, args []string) error {
+	pod, component, err := s.target(neg, args)
+	if err != nil {
+		return err
+	}
+	if component != "" {
+		return s.w.Plane.Start(s.ctx, component)
+	}
+	return s.w.StartProgram(s.ctx, pod)
+}
+
+func (s *session) target(neg bool, args []string) (pod, component string, err error) {
+	if s.w == nil {
+		return "", "", errNoWorld
+	}
+	switch {
+	case !neg && len(args) == 2 && (args[0] == "scaler" || args[0] == "agent"):
+		pod, err = s.pod(args[0], args[1])
+		return pod, "", err
+	case !neg && len(args) == 1:
+		return "", args[0], nil
+	}
+	return "", "", errors.New("usage: crash|start scaler N | agent NODE | COMPONENT of the control plane")
+}
+
+// pod finds the pod of "scaler N" or "agent NODE".
+func (s *session) pod(program, which string) (string, error) {
+	if program == "agent" {
+		return s.w.AgentOf(which)
+	}
+	if which == "leader" {
+		return s.leader()
+	}
+	scalers := s.w.Scalers()
+	n, err := strconv.Atoi(which)
+	if err != nil || n < 0 || n >= len(scalers) {
+		return "", fmt.Errorf("scaler %q: there are %d, from 0, and leader", which, len(scalers))
+	}
+	return scalers[n], nil
+}
+
+// leader finds the scaler that holds the Lease, whose holder begins with the
+// name of its pod.
+func (s *session) leader() (string, error) {
+	q := script.Query{Kind: "leases", Name: contract.LeaseScaler, Namespace: world.Namespace}
+	answer, err := s.asker.Wait(s.ctx, q)
+	if err != nil {
+		return "", err
+	}
+	holder, err := script.Read(answer.Matched[0], ".spec.holderIdentity")
+	if err != nil {
+		return "", err
+	}
+	for _, pod := range s.w.Scalers() {
+		if strings.HasPrefix(holder, pod) {
+			return pod, nil
+		}
+	}
+	return "", fmt.Errorf("the Lease is held by %q, which is none of %q", holder, s.w.Scalers())
+}
+
+// logs waits until a program has logged a line, or with ! looks that it has not:
+// [!] logs scaler N|leader|agent NODE REGEXP.
+func (s *session) logs(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if len(args) != 3 {
+		return errors.New("usage: [!] logs scaler N|leader REGEXP, or agent NODE REGEXP")
+	}
+	pod, err := s.pod(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	line, err := regexp.Compile("(?m)^.*" + args[2] + ".*$")
+	if err != nil {
+		return err
+	}
+	found := func() (bool, string) {
+		content, err := s.w.Log(pod)
+		if err != nil {
+			return false, err.Error()
+		}
+		match := line.Find(content)
+		return match != nil, string(match)
+	}
+	if neg {
+		if ok, match := found(); ok {
+			return fmt.Errorf("%s has logged %s", pod, match)
+		}
+		return nil
+	}
+	return s.until("a line "+args[2]+" in the log of "+pod, func() (bool, string) { return found() })
+}
+
+// metric waits until the sum of a metric's samples compares well:
+// metric scaler N|leader NAME[{LABEL="VALUE"}]>=VALUE.
+func (s *session) metric(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if neg || len(args) != 3 {
+		return errors.New("usage: metric scaler N|leader NAME[{LABELS}]OP VALUE, as one word")
+	}
+	want, err := parseMetric(args[2])
+	if err != nil {
+		return err
+	}
+	return s.until("metric "+args[2], func() (bool, string) {
+		pod, err := s.pod(args[0], args[1])
+		if err != nil {
+			return false, err.Error()
+		}
+		sum, err := s.scrape(pod, want)
+		if err != nil {
+			return false, err.Error()
+		}
+		return want.Holds(strconv.FormatFloat(sum, 'f', -1, 64)), fmt.Sprint(sum)
+	})
+}
+
+type metricQuery struct {
+	name   string
+	labels []string // each must be there, as LABEL="VALUE"
+	script.Comparison
+}
+
+func parseMetric(word string) (metricQuery, error) {
+	m := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?(==|!=|>=|<=)([0-9.]+)$`).FindStringSubmatch(word)
+	if m == nil {
+		return metricQuery{}, fmt.Errorf("%q: want NAME{LABELS}>=VALUE", word)
+	}
+	q := metricQuery{name: m[1], Comparison: script.Comparison{Op: m[3], Value: m[4]}}
+	if m[2] != "" {
+		q.labels = strings.Split(m[2], ",")
+	}
+	return q, nil
+}
+
+// scrape adds up the samples of a metric; one that is not there is 0.
+func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) {
+	response, err := s.w.Get(s.ctx, pod, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(response.Body)
+		return 0, errors.Join(fmt.Errorf("%s: %s", response.Status, body), err)
+	}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		series, value, found := strings.Cut(lines.Text(), " ")
+		name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+		if !found || name != want.name {
+			continue
+		}
+		matches := true
+		for _, l := range want.labels {
+			matches = matches && strings.Contains(","+labels+",", ","+l+",")
+		}
+		if !matches {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			return 0, fmt.Errorf("sample %q: %w", lines.Text(), err)
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// pause lets time pass where time itself is the matter, such as an API server
+// that is away for 20 s: pause DURATION. Never to wait for something.
+func (s *session) pause(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if neg || len(args) != 1 {
+		return errors.New("usage: pause DURATION")
+	}
+	d, err := time.ParseDuration(args[0])
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// until asks, every few milliseconds, what has no watch: logs, metrics and the
+// fake AWS.
+func (s *session) until(what string, holds func() (ok bool, seen string)) error {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, seen := holds()
+		if ok {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return fmt.Errorf("waiting for %s: seen last: %s", what, seen)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package e2e runs the scripts of testdata against a real control plane, a fake
+// AWS and the two programs as processes: each script is a promise.
+//
+//	go test ./e2e -run 'TestScripts/five_pods' -v
+//
+// The scripts' language is that of testscript; testdata/README.md lists what is
+// added to it.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"windlass.dev/windlass/e2e/script"
+	"windlass.dev/windlass/e2e/world"
+)
+
+var (
+	scriptTime = flag.Duration("e2e.time", 4*time.Minute, "how long a script may take before what it waits for counts as missing")
+	keepLogs   = flag.String("e2e.logs", "", "folder that gets every world's logs, in a folder per script")
+)
+
+// TestScripts runs every script of testdata.
+func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts control planes")
+	}
+	bin := t.TempDir()
+	plane, err := world.BuildControlPlane(t.Context(), bin, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := sync.OnceValues(func() (world.Programs, error) { return world.Build(t.Context(), bin, os.Stderr) })
+	build := func(spec world.Spec) (world.Programs, error) {
+		if spec.NoPrograms {
+			return plane, nil
+		}
+		return both()
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			s := &session{build: build}
+			env.Values[sessionKey{}] = s
+			env.Defer(func() { s.judge(env.T()) }) // after the world's own end
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"world":   command((*session).world),
+			"apply":   command((*session).apply),
+			"kubectl": command((*session).kubectl),
+			"await":   command((*session).await),
+			"ask":     command((*session).ask),
+			"get":     command((*session).get),
+			"aws":     command((*session).aws),
+			"imds":    command((*session).aws), // the notices among aws's words
+			"calls":   command((*session).calls),
+			"crash":   command((*session).crash),
+			"start":   command((*session).start),
+			"logs":    command((*session).logs),
+			"metric":  command((*session).metric),
+			"pause":   command((*session).pause),
+		},
+	})
+}
+
+// worlds bounds how many worlds run at once: each has a control plane of its
+// own, and a slow one is another test's time-out.
+var worlds = make(chan struct{}, 2)
+
+type sessionKey struct{}
+
+// session is one script's world and what its commands share.
+type session struct {
+	build    func(world.Spec) (world.Programs, error)
+	w        *world.World
+	asker    *script.Asker
+	ctx      context.Context
+	failed   bool
+}
+
+// command makes a testscript command of a method. neg is the command's "!".
+func command(do func(s *session, ts *testscript.TestScript, neg bool, args []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		s := ts.Value(sessionKey{}).(*session)
+		if err := do(s, ts, neg, args); err != nil {
+			s.failed = true
+			s.explain(ts)
+			ts.Fatalf("%v", err)
+		}
+	}
+}
+
+var errNoWorld = errors.New("there is no world yet; begin with the command world")
+
+// world starts the script's world: world [FILE], YAML as in world.ParseSpec.
+func (s *session) world(ts *testscript.TestScript, neg bool, args []string) error {
+	if neg || len(args) > 1 || s.w != nil {
+		return errors.New("usage: world [FILE], once")
+	}
+	var content []byte
+	if len(args) == 1 {
+		content = []byte(ts.ReadFile(args[0]))
+	}
+	spec, err := world.ParseSpec(content)
+	if err != nil {
+		return err
+	}
+	programs, err := s.build(spec)
+	if err != nil {
+		return err
+	}
+	spec.ControlPlane = append(spec.ControlPlane, "--audit")
+	worlds <- struct{}{}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *scriptTime, fmt.Errorf("not within the script's %s", *scriptTime))
+	ts.Defer(func() {
+		cancel()
+		<-worlds
+	})
+	s.w, err = world.Start(ctx, world.Config{Spec: spec, Programs: programs, Dir: s.dir(ts), Log: slog.New(slog.NewTextHandler(ts.Stderr(), nil))})
+	if err != nil {
+		return err
+	}
+	ts.Defer(func() {
+		if err := s.w.Close(); err != nil {
+			ts.Logf("ending the world: %v", err)
+		}
+	})
+	s.ctx = ctx
+	if s.asker, err = script.NewAsker(s.w.Admin); err != nil {
+		return err
+	}
+	ts.Setenv("KUBECONFIG", s.w.Plane.Kubeconfig)
+	ts.Logf("control plane ready after %.1fs", s.w.Plane.Seconds)
+	return nil
+}
+
+// dir is where the world's files go.
+func (s *session) dir(ts *testscript.TestScript) string {
+	if *keepLogs != "" {
+		return filepath.Join(*keepLogs, ts.Name())
+	}
+	return ts.MkAbs(".world")
+}
+
+// judge holds a script that went well against the laws.
+func (s *session) judge(t testscript.T) {
+	if s.w == nil || s.failed {
+		return
+	}
+	breaches, err := s.checkLaws()
+	if err != nil {
+		breaches = append(breaches, err.Error())
+	}
+	if len(breaches) == 0 {
+		return
+	}
+	t.Log("the script broke laws:\n" + strings.Join(breaches, "\n"))
+	t.FailNow()
+}
+
+// explain shows, when a script fails, what the programs said last.
+func (s *session) explain(ts *testscript.TestScript) {
+	if s.w == nil {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(s.w.Dir, "logs", "*.log"))
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		ts.Logf("--- the end of %s\n%s", filepath.Base(f), world.Tail(f, 15))
+	}
+}

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+)
+
+// TestLawsNotice: each breach is seen, and what is allowed is none.
+func TestLawsNotice(t *testing.T) {
+	const (
+		agent   = `"user":{"username":"system:serviceaccount:windlass-system:windlass-agent"}`
+		evicted = `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"}`
+		uid     = `"requestObject":{"deleteOptions":{"preconditions":{"uid":"u1"}}}`
+	)
+	for _, c := range []struct {
+		reason string
+		audit  []string
+		want   string // part of the one breach; "" for none
+	}{
+		{"one eviction", []string{agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`}, ""},
+		{"a refusal and then an eviction", []string{
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":429}`,
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+		}, ""},
+		{"the same pod twice", []string{
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+		}, "evicted 2 times"},
+		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
+		{"a deletion", []string{agent + `,"verb":"delete","objectRef":{"resource":"pods","name":"web-1"},"responseStatus":{"code":200}`}, "eviction is the only way"},
+		{"a missing right", []string{agent + `,"verb":"patch","objectRef":{"resource":"nodes","name":"n"},"responseStatus":{"code":403}`}, "no right to patch nodes"},
+		{"somebody else's deletion", []string{`"user":{"username":"kwok"},"verb":"delete","objectRef":{"resource":"pods"}`}, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var audit []audited
+			for _, line := range c.audit {
+				var a audited
+				if err := json.Unmarshal([]byte("{"+line+"}"), &a); err != nil {
+					t.Fatal(err)
+				}
+				audit = append(audit, a)
+			}
+			got := auditBreaches(audit)
+			if c.want == "" && len(got) == 0 {
+				return
+			}
+			if len(got) != 1 || c.want == "" || !strings.Contains(got[0], c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCallQuery(t *testing.T) {
+	log := []fakeaws.Call{
+		{Operation: "DescribeAutoScalingGroups"},
+		{Operation: "SetDesiredCapacity", Params: map[string]string{"AutoScalingGroupName": "web", "DesiredCapacity": "3"}},
+		{Operation: "SetDesiredCapacity", Params: map[string]string{"AutoScalingGroupName": "web", "DesiredCapacity": "12"}, Error: "ValidationError"},
+	}
+	for query, want := range map[string]int{
+		"SetDesiredCapacity":                              2,
+		"Set":                                             0,
+		"SetDesiredCapacity|Describe.*":                   3,
+		"SetDesiredCapacity DesiredCapacity>=4":           1,
+		"SetDesiredCapacity error==":                      1,
+		"SetDesiredCapacity error==ValidationError":       1,
+		"SetDesiredCapacity AutoScalingGroupName!=web":    0,
+		"SetDesiredCapacity DesiredCapacity==3 count==99": 1,
+	} {
+		q, err := parseCalls(strings.Fields(query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(q.find(log)); got != want {
+			t.Errorf("%s: got %d calls, want %d", query, got, want)
+		}
+	}
+}
+
+func TestParseMetric(t *testing.T) {
+	got, err := parseMetric(`windlass_actions_total{group="web",kind="grow"}>=1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"windlass_actions_total", `group="web"`, `kind="grow"`, ">=", "1"}, append(append([]string{got.name}, got.labels...), got.Op, got.Value)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := parseMetric("up"); err == nil {
+		t.Error("a metric without a comparison was no error")
+	}
+}

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"windlass.dev/windlass/e2e/world"
+)
+
+// audited is what the laws read of a line of the API server's audit log.
+type audited struct {
+	Verb string
+	User struct{ Username string }
+
+	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
+
+	ResponseStatus struct{ Code int }
+
+	RequestObject struct {
+		DeleteOptions struct {
+			Preconditions struct{ UID string }
+		}
+	}
+}
+
+// ours is how the API server calls the two programs.
+const ours = "system:serviceaccount:" + world.Namespace + ":"
+
+// checkLaws returns what must not have happened in any script, whatever it was
+// about. Each line is a breach.
+func (s *session) checkLaws() ([]string, error) {
+	var breaches []string
+	for _, exit := range s.w.Exits() {
+		breaches = append(breaches, fmt.Sprintf("%s ended by itself at %s: %v", exit.Pod, exit.At.Format("15:04:05.000"), exit.Err))
+	}
+	for _, c := range s.callLog() {
+		switch {
+		case c.Params["LifecycleActionResult"] == "ABANDON":
+			breaches = append(breaches, fmt.Sprintf("ABANDON was sent: %v", c.Params))
+		case c.Operation == "SetDesiredCapacity" && c.Error == "ValidationError":
+			breaches = append(breaches, fmt.Sprintf("desired was to be set outside min..max: %v", c.Params))
+		}
+	}
+	audit, err := s.auditLog()
+	return append(breaches, auditBreaches(audit)...), err
+}
+
+// auditBreaches looks at what the programs did to pods and nodes.
+func auditBreaches(audit []audited) []string {
+	var breaches []string
+	evicted := map[string]int{}
+	for _, a := range audit {
+		if !strings.HasPrefix(a.User.Username, ours) {
+			continue
+		}
+		who, what := strings.TrimPrefix(a.User.Username, ours), a.ObjectRef.Namespace+"/"+a.ObjectRef.Name
+		switch {
+		case a.ResponseStatus.Code == 403:
+			breaches = append(breaches, fmt.Sprintf("%s has no right to %s %s %s", who, a.Verb, a.ObjectRef.Resource, what))
+		case a.ObjectRef.Resource == "pods" && strings.HasPrefix(a.Verb, "delete"):
+			breaches = append(breaches, fmt.Sprintf("%s deleted pod %s; eviction is the only way", who, what))
+		case a.ObjectRef.Subresource == "eviction":
+			uid := a.RequestObject.DeleteOptions.Preconditions.UID
+			if uid == "" {
+				breaches = append(breaches, fmt.Sprintf("%s evicted pod %s without saying which UID", who, what))
+			}
+			if a.ResponseStatus.Code == 201 {
+				evicted[what+" "+uid]++
+			}
+		}
+	}
+	for pod, times := range evicted {
+		if times > 1 {
+			breaches = append(breaches, fmt.Sprintf("pod %s was evicted %d times", pod, times))
+		}
+	}
+	return breaches
+}
+
+func (s *session) auditLog() ([]audited, error) {
+	f, err := os.Open(filepath.Join(s.w.Dir, "cluster", "logs", "audit.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []audited
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var a audited
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			continue // the line that the API server was writing when it was killed
+		}
+		all = append(all, a)
+	}
+	return all, lines.Err()
+}

@@ -1,0 +1,97 @@
+package world
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
+)
+
+// TestNodeFollowsItsInstance: one life of an instance, with a reboot, a stay in
+// a warm pool and an API server that fails now and then.
+func TestNodeFollowsItsInstance(t *testing.T) {
+	client := fake.NewClientset()
+	broken := false
+	client.PrependReactor("*", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return broken, nil, errors.New("the API server is away")
+	})
+	var killed []string
+	j := newJoiner()
+	j.client, j.region, j.settle, j.log = client, "eu-west-1", time.Minute, slog.New(slog.DiscardHandler)
+	j.groups = func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true }
+	j.disk = func(cloud.Instance) int { return 20 }
+	j.killNode = func(node string) { killed = append(killed, node) }
+
+	i := cloud.Instance{ID: "i-1", Group: "web", Type: "m5.large", Zone: "eu-west-1a", PrivateDNSName: "n1", MemoryMiB: 7800, OS: cloud.OSBooting, BootID: "boot-1"}
+	step := func(change func()) error {
+		change()
+		j.observe(i)
+		return j.reconcile(t.Context(), i.ID)
+	}
+	node := func() *corev1.Node {
+		t.Helper()
+		n, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ready := func() corev1.ConditionStatus { return node().Status.Conditions[0].Status }
+
+	if err := step(func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := j.instance("n1"); ok {
+		t.Error("a booting machine has a Node")
+	}
+
+	if err := step(func() { i.OS, broken = cloud.OSUp, true }); err == nil {
+		t.Error("an API server that is away was no error")
+	}
+	if err := step(func() { broken = false }); err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(); got != corev1.ConditionFalse {
+		t.Errorf("a new node's Ready is %s, want False", got)
+	}
+	at, err := time.Parse(time.RFC3339Nano, node().Annotations[annotationReadyAt])
+	if err != nil || time.Until(at) > time.Minute || time.Until(at) < 50*time.Second {
+		t.Errorf("it turns Ready at %s (%v), want in a minute", at, err)
+	}
+
+	if err := step(func() { i.OS = cloud.OSOff }); err != nil {
+		t.Fatal(err)
+	}
+	if got := ready(); got != corev1.ConditionUnknown {
+		t.Errorf("a halted node's Ready is %s, want Unknown", got)
+	}
+	if len(killed) != 1 {
+		t.Errorf("halting killed %q, want what ran on n1", killed)
+	}
+
+	if err := step(func() { i.OS, i.BootID = cloud.OSUp, "boot-2" }); err != nil {
+		t.Fatal(err)
+	}
+	if got := node().Status.NodeInfo.BootID; got != "boot-2" {
+		t.Errorf("boot id after a boot: %q", got)
+	}
+
+	if err := step(func() { i.Gone, i.OS = true, cloud.OSOff }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Node outlived its instance: %v", err)
+	}
+	if all := j.instances(); len(all) != 0 {
+		t.Errorf("instances after the end: %v", all)
+	}
+}

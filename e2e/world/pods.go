@@ -1,0 +1,538 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// Exit is a program's end that nobody asked for.
+type Exit struct {
+	Pod string    // of which pod
+	At  time.Time // when
+	Err error     // how; nil for exit status 0
+}
+
+// programs is the kubelet of those pods whose container is really run: the
+// agent's and the scaler's. kwok plays all other pods. A pod that is bound to a
+// node and Running has a process with the command line and the environment of
+// its manifest and the credentials of its service account, bound to that very
+// pod; the process ends with the pod.
+type programs struct {
+	client   kubernetes.Interface
+	plane    *ControlPlane
+	dir      string            // a folder per pod, and logs
+	binaries map[string]string // by value of the label app.kubernetes.io/name
+	extra    map[string]Extra  // likewise
+	imds     func(node string) (address string, ok bool)
+	aws      []string // environment that leads to the fake AWS
+	log      *slog.Logger
+
+	mu    sync.Mutex
+	pods  map[types.UID]*programPod
+	exits []Exit
+	wait  sync.WaitGroup
+}
+
+func newPrograms(client kubernetes.Interface, plane *ControlPlane, dir string, log *slog.Logger) *programs {
+	return &programs{client: client, plane: plane, dir: dir, log: log, pods: map[types.UID]*programPod{}}
+}
+
+// Extra is what a world adds to a program's manifest.
+type Extra struct {
+	Args []string
+	Env  []string // NAME=value
+}
+
+// programPod is one pod whose container is a process.
+type programPod struct {
+	pod     *corev1.Pod
+	app     string
+	address string // of its HTTP server, host:port, if it has one
+
+	gone  atomic.Bool   // the pod is deleted, or about to be
+	begun chan struct{} // closed when its first start was tried
+
+	mu      sync.Mutex // one change at a time
+	process *process
+	asked   bool // somebody ended it on purpose; it stays down until Start
+}
+
+// restartAfter is the pause before a program that ended by itself runs again.
+// A kubelet starts with none and goes up to five minutes.
+const restartAfter = time.Second
+
+// run watches pods until ctx ends, and then ends all processes.
+func (k *programs) run(ctx context.Context) {
+	factory := informers.NewSharedInformerFactoryWithOptions(k.client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
+	}))
+	informer := factory.Core().V1().Pods().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { k.observe(ctx, o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { k.observe(ctx, o.(*corev1.Pod)) },
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			k.forget(o.(*corev1.Pod))
+		},
+	})
+	if err != nil {
+		k.log.Error("cannot watch pods", "error", err)
+		return
+	}
+	factory.Start(ctx.Done())
+	<-ctx.Done()
+	factory.Shutdown()
+	k.mu.Lock()
+	pods := slices.Collect(maps.Values(k.pods))
+	k.mu.Unlock()
+	for _, p := range pods {
+		k.forget(p.pod)
+	}
+	k.wait.Wait()
+}
+
+// observe starts the process of a pod that came to run, and asks it to end when
+// the pod shall.
+func (k *programs) observe(ctx context.Context, pod *corev1.Pod) {
+	k.mu.Lock()
+	p := k.pods[pod.UID]
+	k.mu.Unlock()
+	if p == nil {
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+			return
+		}
+		k.adopt(ctx, pod)
+		return
+	}
+	if pod.DeletionTimestamp != nil && !p.gone.Swap(true) {
+		k.wait.Go(func() { k.end(ctx, p) })
+	}
+}
+
+// adopt begins to run the program of a pod.
+func (k *programs) adopt(ctx context.Context, pod *corev1.Pod) {
+	app := pod.Labels[contract.LabelAppName]
+	if k.binaries[app] == "" {
+		return
+	}
+	if _, isInstance := k.imds(pod.Spec.NodeName); app == contract.AppAgent && !isInstance {
+		return // a fixed node is no instance: there is nothing for an agent to hear
+	}
+	p := &programPod{pod: pod, app: app, begun: make(chan struct{})}
+	k.mu.Lock()
+	k.pods[pod.UID] = p
+	k.mu.Unlock()
+	k.wait.Go(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		defer close(p.begun)
+		if err := k.start(ctx, p); err != nil && ctx.Err() == nil {
+			k.log.Error("cannot run a program", "pod", pod.Name, "error", err)
+		}
+	})
+}
+
+// end gives a process the pod's grace period, and when it needed less, tells
+// the API server so, as a kubelet does.
+func (k *programs) end(ctx context.Context, p *programPod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil {
+		return
+	}
+	p.asked = true
+	grace := 30 * time.Second
+	if s := p.pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	if err := p.process.stop(ctx, grace); err != nil {
+		k.log.Error("cannot end a program", "pod", p.pod.Name, "error", err)
+		return
+	}
+	now := int64(0)
+	err := k.client.CoreV1().Pods(p.pod.Namespace).Delete(ctx, p.pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(p.pod.UID)),
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		k.log.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
+	}
+}
+
+// forget kills the process of a pod that is no more.
+func (k *programs) forget(pod *corev1.Pod) {
+	k.mu.Lock()
+	p := k.pods[pod.UID]
+	delete(k.pods, pod.UID)
+	k.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.gone.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = true
+	if p.process == nil {
+		return
+	}
+	if err := p.process.kill(); err != nil {
+		k.log.Error("cannot kill a program", "pod", pod.Name, "error", err)
+	}
+}
+
+// killNode ends what runs on a node whose machine has gone.
+func (k *programs) killNode(node string) {
+	for _, p := range k.find(func(p *programPod) bool { return p.pod.Spec.NodeName == node }) {
+		k.forget(p.pod)
+	}
+}
+
+// find returns the pods that satisfy a condition, in the order of their names.
+func (k *programs) find(wanted func(*programPod) bool) []*programPod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var found []*programPod
+	for _, p := range k.pods {
+		if wanted(p) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *programPod) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
+	return found
+}
+
+// start runs the process. The caller holds p.mu.
+func (k *programs) start(ctx context.Context, p *programPod) error {
+	if p.gone.Load() {
+		return errors.New("the pod is deleted")
+	}
+	cmd, err := k.command(ctx, p)
+	if err != nil {
+		return err
+	}
+	logFile, err := os.OpenFile(k.logFile(p.pod), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening its log: %w", err)
+	}
+	defer logFile.Close() // the child has its own copy
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	running, err := startProcess(cmd)
+	if err != nil {
+		return err
+	}
+	p.process, p.asked = running, false
+	k.log.Debug("program runs", "pod", p.pod.Name, "node", p.pod.Spec.NodeName, "pid", running.cmd.Process.Pid)
+	k.wait.Go(func() { k.watch(ctx, p, running) })
+	return nil
+}
+
+func (k *programs) logFile(pod *corev1.Pod) string {
+	return filepath.Join(k.dir, "logs", pod.Name+".log")
+}
+
+// watch starts a process again that ended by itself, as a kubelet does, and
+// remembers that it did.
+func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
+	<-running.exited
+	p.mu.Lock()
+	unasked := !p.asked && ctx.Err() == nil
+	p.mu.Unlock()
+	if !unasked {
+		return
+	}
+	k.mu.Lock()
+	k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err})
+	k.mu.Unlock()
+	k.log.Warn("a program ended by itself", "pod", p.pod.Name, "error", running.err, "log", Tail(k.logFile(p.pod), 5))
+	k.setReady(ctx, p, false)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(restartAfter):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked || p.gone.Load() || p.process != running {
+		return
+	}
+	if err := k.start(ctx, p); err != nil {
+		k.log.Error("cannot run a program again", "pod", p.pod.Name, "error", err)
+		return
+	}
+	k.setReady(ctx, p, true)
+}
+
+// kill ends a program with SIGKILL; it stays down until revive.
+func (k *programs) kill(ctx context.Context, p *programPod) error {
+	<-p.begun
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil || !p.process.running() {
+		return fmt.Errorf("the program of pod %s is not running", p.pod.Name)
+	}
+	p.asked = true
+	if err := p.process.kill(); err != nil {
+		return fmt.Errorf("killing the program of pod %s: %w", p.pod.Name, err)
+	}
+	k.setReady(ctx, p, false)
+	return nil
+}
+
+// revive runs a program again that was killed.
+func (k *programs) revive(ctx context.Context, p *programPod) error {
+	<-p.begun
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process != nil && p.process.running() {
+		return fmt.Errorf("the program of pod %s is running already", p.pod.Name)
+	}
+	if err := k.start(ctx, p); err != nil {
+		return fmt.Errorf("starting the program of pod %s: %w", p.pod.Name, err)
+	}
+	k.setReady(ctx, p, true)
+	return nil
+}
+
+// setReady says on the pod what its process does, which kwok does not know. The
+// API server may be away just then; that is no fault of the world's.
+func (k *programs) setReady(ctx context.Context, p *programPod, ready bool) {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	now := metav1.Now()
+	conditions := []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: status, LastTransitionTime: now},
+		{Type: corev1.ContainersReady, Status: status, LastTransitionTime: now},
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": p.pod.UID}, // a precondition
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		k.log.Error("cannot encode a pod's status", "error", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := k.client.CoreV1().Pods(p.pod.Namespace).Patch(ctx, p.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		k.log.Debug("cannot say whether a pod is ready", "pod", p.pod.Name, "error", err)
+	}
+}
+
+// command builds the command line and the environment of a pod's container.
+func (k *programs) command(ctx context.Context, p *programPod) (*exec.Cmd, error) {
+	container := p.pod.Spec.Containers[0]
+	kubeconfig, err := k.credentials(ctx, p.pod)
+	if err != nil {
+		return nil, err
+	}
+	env, err := k.environment(ctx, p.pod, container)
+	if err != nil {
+		return nil, err
+	}
+	extra := k.extra[p.app]
+	args := []string{}
+	for _, arg := range slices.Concat(container.Command, container.Args) {
+		args = append(args, expand(arg, env))
+	}
+	args = append(args, "--kubeconfig="+kubeconfig)
+	if hasFlag(args, "listen") {
+		// Pods have an address each, processes share this host's.
+		if p.address == "" {
+			if p.address, err = freeAddress(); err != nil {
+				return nil, err
+			}
+		}
+		args = append(args, "--listen="+p.address)
+	}
+	args = append(args, extra.Args...)
+	cmd := exec.Command(k.binaries[p.app], args...)
+	cmd.Dir = filepath.Dir(kubeconfig)
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	slices.Sort(cmd.Env)
+	cmd.Env = append(cmd.Env, "HOME="+cmd.Dir)
+	if address, ok := k.imds(p.pod.Spec.NodeName); ok {
+		cmd.Env = append(cmd.Env, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address)
+	}
+	if p.app == contract.AppScaler {
+		cmd.Env = append(cmd.Env, k.aws...)
+	}
+	cmd.Env = append(cmd.Env, extra.Env...)
+	return cmd, nil
+}
+
+func hasFlag(args []string, name string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return a == "--"+name || strings.HasPrefix(a, "--"+name+"=")
+	})
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// tokenLife is longer than any world's.
+const tokenLife = 7 * 24 * time.Hour
+
+// credentials writes a kubeconfig with a token of the pod's service account
+// that is bound to the pod: what a projected token volume would hold.
+func (k *programs) credentials(ctx context.Context, pod *corev1.Pod) (file string, err error) {
+	seconds := int64(tokenLife / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	answer, err := k.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of service account %s: %w", pod.Spec.ServiceAccountName, err)
+	}
+	dir := filepath.Join(k.dir, "pods", pod.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder of pod %s: %w", pod.Name, err)
+	}
+	file = filepath.Join(dir, "kubeconfig")
+	content := fmt.Sprintf(kubeconfigFormat, k.plane.Server, k.plane.CA, pod.Namespace, answer.Status.Token)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		return "", fmt.Errorf("writing the kubeconfig of pod %s: %w", pod.Name, err)
+	}
+	return file, nil
+}
+
+const kubeconfigFormat = `apiVersion: v1
+kind: Config
+clusters:
+- name: world
+  cluster:
+    server: %s
+    certificate-authority: %s
+contexts:
+- name: world
+  context:
+    cluster: world
+    user: pod
+    namespace: %s
+current-context: world
+users:
+- name: pod
+  user:
+    token: %s
+`
+
+// environment resolves a container's envFrom and env as a kubelet does, as far
+// as our manifests use it. A source that it does not know is an error: better
+// than a program that runs without.
+func (k *programs) environment(ctx context.Context, pod *corev1.Pod, container corev1.Container) (map[string]string, error) {
+	env := map[string]string{}
+	for _, source := range container.EnvFrom {
+		if source.ConfigMapRef == nil {
+			return nil, errors.New("envFrom without configMapRef is not supported")
+		}
+		config, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, source.ConfigMapRef.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading the environment from a ConfigMap: %w", err)
+		}
+		for name, value := range config.Data {
+			env[source.Prefix+name] = value
+		}
+	}
+	for _, v := range container.Env {
+		value, err := valueOf(v, pod)
+		if err != nil {
+			return nil, err
+		}
+		env[v.Name] = expand(value, env)
+	}
+	return env, nil
+}
+
+func valueOf(v corev1.EnvVar, pod *corev1.Pod) (string, error) {
+	if v.ValueFrom == nil {
+		return v.Value, nil
+	}
+	if v.ValueFrom.FieldRef == nil {
+		return "", fmt.Errorf("environment variable %s: only fieldRef is supported", v.Name)
+	}
+	switch path := v.ValueFrom.FieldRef.FieldPath; path {
+	case "metadata.name":
+		return pod.Name, nil
+	case "metadata.namespace":
+		return pod.Namespace, nil
+	case "metadata.uid":
+		return string(pod.UID), nil
+	case "spec.nodeName":
+		return pod.Spec.NodeName, nil
+	case "status.hostIP":
+		return pod.Status.HostIP, nil
+	case "status.podIP":
+		return pod.Status.PodIP, nil
+	default:
+		return "", fmt.Errorf("environment variable %s: field %s is not supported", v.Name, path)
+	}
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\([A-Za-z_][A-Za-z0-9_]*\)`)
+
+// expand replaces $(NAME) as Kubernetes does: unknown names stay, $$ is $.
+func expand(s string, env map[string]string) string {
+	return reference.ReplaceAllStringFunc(s, func(r string) string {
+		if r == "$$" {
+			return "$"
+		}
+		value, known := env[r[2:len(r)-1]]
+		if !known {
+			return r
+		}
+		return value
+	})
+}
+
+// get asks a program's own HTTP server.
+func (p *programPod) get(ctx context.Context, path string) (*http.Response, error) {
+	p.mu.Lock()
+	address := p.address
+	p.mu.Unlock()
+	if address == "" {
+		return nil, fmt.Errorf("the program of pod %s has no address", p.pod.Name)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(request)
+}

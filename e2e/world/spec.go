@@ -1,0 +1,91 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// Spec is a world as a script writes it down. Its fields stand beside those of
+// the cloud (groups, launchTemplates, timing, timeScale, ...).
+type Spec struct {
+	Cloud cloud.Spec `json:"-"`
+
+	// Settle is how long a node takes from joining to Ready; 300ms if empty
+	// (real: 5 to 20 s).
+	Settle cloud.Duration `json:"settle,omitempty"`
+	// Undiscovered leaves the groups without the tags by which the scaler of the
+	// manifests finds groups.
+	Undiscovered bool `json:"undiscovered,omitempty"`
+	// NoIMDS starts no metadata services, for worlds of thousands of nodes.
+	NoIMDS bool `json:"noIMDS,omitempty"`
+	// NoPrograms starts the world without agents and scalers.
+	NoPrograms bool `json:"noPrograms,omitempty"`
+	// Scaler and Agent are flags that are added to those of the manifests.
+	Scaler []string `json:"scaler,omitempty"`
+	Agent  []string `json:"agent,omitempty"`
+	// Environment is added to that of both, as NAME=value.
+	Environment []string `json:"environment,omitempty"`
+	// Replicas of the scaler; nil as in the manifests.
+	Replicas *int `json:"replicas,omitempty"`
+	// ControlPlane are flags of the control plane's supervisor.
+	ControlPlane []string `json:"controlPlane,omitempty"`
+}
+
+// ParseSpec reads the YAML of a spec. Unknown fields are errors.
+func ParseSpec(content []byte) (Spec, error) {
+	var all struct {
+		cloud.Spec
+		World Spec `json:"world"`
+	}
+	if err := yaml.UnmarshalStrict(content, &all); err != nil {
+		return Spec{}, fmt.Errorf("reading the world's YAML: %w", err)
+	}
+	all.World.Cloud = all.Spec
+	return all.World, nil
+}
+
+// ClusterName is the name of every world's cluster: that of manifests/settings.env.
+const ClusterName = "my-cluster"
+
+// discoverable gives every group the tags by which the scaler finds it, except
+// those that say something of their own about it.
+func (s Spec) discoverable() cloud.Spec {
+	c := s.Cloud
+	if s.Undiscovered {
+		return c
+	}
+	c.Groups = append([]cloud.Group(nil), c.Groups...)
+	for i := range c.Groups {
+		tags := map[string]string{tagEnabled: "true", tagCluster: "owned"}
+		maps.Copy(tags, c.Groups[i].Tags)
+		c.Groups[i].Tags = tags
+	}
+	return c
+}
+
+const (
+	tagEnabled = "k8s.io/cluster-autoscaler/enabled"
+	tagCluster = "k8s.io/cluster-autoscaler/" + ClusterName
+)
+
+// settle is Spec.Settle with its default.
+func (s Spec) settle() time.Duration {
+	if s.Settle == 0 {
+		return 300 * time.Millisecond
+	}
+	return time.Duration(s.Settle)
+}
+
+// extras are what the spec adds to the programs' manifests.
+func (s Spec) extras() map[string]Extra {
+	return map[string]Extra{
+		contract.AppAgent:  {Args: s.Agent, Env: s.Environment},
+		contract.AppScaler: {Args: s.Scaler, Env: s.Environment},
+	}
+}
