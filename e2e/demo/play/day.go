@@ -35,23 +35,23 @@ const generous = 2 * time.Minute
 func Day() []Act {
 	return []Act{
 		{
-			Title: "Night.", About: "A small shop runs on two on-demand nodes; the spot group is empty.",
+			Title: "Night", About: "A small shop runs on two on-demand nodes; the spot group is empty.",
 			Do: night, Within: generous, Lasts: 5 * time.Second,
 		},
 		{
-			Title: "Morning.", About: "Three times the customers, and a batch of pictures to render.",
+			Title: "Morning", About: "Three times the customers, and a batch of pictures to render.",
 			Do: morning, Within: generous, Lasts: 12 * time.Second,
 		},
 		{
-			Title: "Noon.", About: "EC2 takes a spot instance back. Its pods may leave one at a time.",
+			Title: "Noon", About: "EC2 takes a spot instance back. Its pods may leave one at a time.",
 			Do: noon, Within: generous, Lasts: 15 * time.Second,
 		},
 		{
-			Title: "Afternoon.", About: "A scaling policy of somebody else's shrinks web; a hook holds the instance.",
+			Title: "Afternoon", About: "A scaling policy of somebody else's shrinks web; a hook holds the instance.",
 			Do: afternoon, Within: generous, Lasts: 12 * time.Second,
 		},
 		{
-			Title: "Evening.", About: "The customers go home. Nodes that nobody needs are drained and terminated.",
+			Title: "Evening", About: "The customers go home. Nodes that nobody needs are drained and terminated.",
 			Do: evening, Within: generous, Lasts: 5 * time.Second,
 		},
 	}
@@ -152,7 +152,7 @@ func evening(ctx context.Context, stage Stage) ([]Condition, error) {
 // NodesCome is an act in which nothing is done but to wait until every group
 // has the nodes that it starts with.
 func NodesCome(groups []fakeaws.Group) Act {
-	return Act{Title: "The nodes come.", Within: generous, Do: func(context.Context, Stage) ([]Condition, error) {
+	return Act{Title: "The nodes come", Within: generous, Do: func(context.Context, Stage) ([]Condition, error) {
 		var all []Condition
 		for _, g := range groups {
 			size := g.Min

@@ -21,7 +21,7 @@ func Changes(before, after story.State) []string {
 	c.verdicts(before.Verdicts, after.Verdicts)
 	stamp := fmt.Sprintf("%s %6.1fs  ", after.Now.UTC().Format("15:04:05"), after.Elapsed.Seconds())
 	for i, line := range c {
-		c[i] = stamp + line
+		c[i] = strings.TrimRight(stamp+line, " ")
 	}
 	return c
 }
@@ -34,7 +34,7 @@ func (c *changes) add(format string, args ...any) {
 
 func (c *changes) act(before, after story.Act) {
 	if before.Number != after.Number {
-		c.add("act      %d of %d: %s. %s", after.Number, after.Of, after.Title, after.About)
+		c.add("act      %d of %d: %s  %s", after.Number, after.Of, after.Title, after.About)
 	}
 	for _, what := range before.Awaited {
 		if before.Number == after.Number && !slices.Contains(after.Awaited, what) {

@@ -25,7 +25,10 @@ func Summary(s story.Summary) []Line {
 	}
 	lines = append(lines, item("AWS calls", calls(s)))
 	if len(s.Faults) == 0 {
-		return append(lines, Line{{label("pods dropped"), Faint}, {fmt.Sprintf("0 of %d", s.Pods), Good}, {": each left by eviction or by its owner, with its whole grace period, and was replaced", Plain}})
+		return append(lines,
+			Line{{label("pods dropped"), Faint}, {fmt.Sprintf("0 of %d", s.Pods), Good}},
+			item("", fmt.Sprintf("%d left, each evicted or deleted by its owner, with its whole grace period;", s.Left)),
+			item("", "what was evicted has been replaced, and no budget was violated"))
 	}
 	for _, fault := range s.Faults {
 		lines = append(lines, Line{{label("broken"), Faint}, {fault, Bad}})

@@ -65,7 +65,11 @@ func (t *Terminal) Close() error {
 	}
 	var b bytes.Buffer
 	b.WriteString(firstScreen)
-	for _, l := range t.last {
+	last := t.last
+	for len(last) > 0 && last[len(last)-1].String() == "" {
+		last = last[:len(last)-1]
+	}
+	for _, l := range last {
 		b.WriteString(t.print(l) + "\n")
 	}
 	t.last = nil

@@ -24,7 +24,10 @@ type Summary struct {
 	// among them that were answered with an error.
 	Calls   map[string]int `json:"calls,omitempty"`
 	Refused int            `json:"refused"`
-	Pods    int            `json:"pods"`
+	// Pods counts all that there were, Left those among them that ran and are
+	// gone.
+	Pods int `json:"pods"`
+	Left int `json:"left"`
 	Floors  []Floor        `json:"floors,omitempty"`
 	// Faults are sentences, each on something that was promised and not kept.
 	Faults []string `json:"faults,omitempty"`
@@ -81,6 +84,11 @@ func (s *Story) Summary(now time.Time) Summary {
 		sum.Calls[c.Operation]++
 		if c.Error != "" {
 			sum.Refused++
+		}
+	}
+	for _, l := range s.lives {
+		if !l.running.IsZero() && !l.gone.IsZero() {
+			sum.Left++
 		}
 	}
 	sum.PodWaits, sum.CallWaits = s.podWaits(), s.callWaits()

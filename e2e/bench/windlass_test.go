@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/world"
+)
+
+// BenchmarkPodToSetDesiredCapacity: a pod that only one empty group can take is
+// created; the time from the first sight of its Unschedulable condition, and
+// from before its creation, until the call reaches AWS. Each sample has a group
+// and a pod of its own.
+func BenchmarkPodToSetDesiredCapacity(b *testing.B) {
+	const samples = 20
+	var spec world.Spec
+	for i := range samples {
+		spec.Cloud.Groups = append(spec.Cloud.Groups, groupOf(numbered("pod", i), "m5.large", 0, 1))
+	}
+	t := start(b, spec)
+	var fromCondition, fromCreation []time.Duration
+	once(b, func() {
+		for i := range samples {
+			name := numbered("pod", i)
+			created := time.Now()
+			if _, err := t.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(t.ctx, podFor(name), metav1.CreateOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			called := t.call("SetDesiredCapacity", fakeaws.ForGroup(name)).Time
+			t.await("the condition of "+name, func() bool { return t.pods.count(name, unschedulable) == 1 })
+			fromCondition = append(fromCondition, called.Sub(t.pods.last(name, unschedulable)))
+			fromCreation = append(fromCreation, called.Sub(created))
+			// The next sample begins when this one's pod has got its node.
+			t.await(name+" to run", func() bool { return t.pods.count(name, ready) == 1 })
+		}
+	})
+	report(b, "condition-to-call", "Unschedulable seen → SetDesiredCapacity", "20 groups", fromCondition)
+	report(b, "creation-to-call", "pod created → SetDesiredCapacity", "20 groups, kube-scheduler in between", fromCreation)
+}
+
+// BenchmarkNoticeToLastEviction: a spot notice for a node of fifty pods without
+// a budget; the time from the notice in IMDS until the last of them is seen to
+// be evicted.
+func BenchmarkNoticeToLastEviction(b *testing.B) {
+	const samples, pods = 5, 50
+	var spec world.Spec
+	for i := range samples {
+		spec.Cloud.Groups = append(spec.Cloud.Groups, groupOf(numbered("notice", i), "m5.4xlarge", 1, 1))
+	}
+	t := start(b, spec)
+	var took []time.Duration
+	once(b, func() {
+		for i := range samples {
+			name := numbered("notice", i)
+			instance := t.instance(name)
+			t.deploy(name, pods)
+			noticed := time.Now()
+			if err := t.AWS.SpotNotice(instance.ID, 0); err != nil {
+				b.Fatal(err)
+			}
+			t.await(fmt.Sprintf("%d evictions of %s", pods, name), func() bool { return t.pods.count(name, evicted) == pods })
+			took = append(took, t.pods.last(name, evicted).Sub(noticed))
+			t.undeploy(name)
+		}
+	})
+	report(b, "notice-to-last-eviction", fmt.Sprintf("spot notice → last of %d evictions", pods), "IMDS polled every "+imdsPoll.String(), took)
+}
+
+// BenchmarkLastPodGoneToComplete: Auto Scaling terminates an instance that our
+// hook holds; the time from when its last pod is gone until the lifecycle
+// action is completed.
+func BenchmarkLastPodGoneToComplete(b *testing.B) {
+	const samples = 10
+	hook := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 300, Default: "CONTINUE"}
+	var spec world.Spec
+	for i := range samples {
+		spec.Cloud.Groups = append(spec.Cloud.Groups, groupOf(numbered("hook", i), "m5.large", 1, 1, hook))
+	}
+	t := start(b, spec)
+	var took []time.Duration
+	once(b, func() {
+		for i := range samples {
+			name := numbered("hook", i)
+			instance := t.instance(name)
+			t.deploy(name, 1)
+			if err := t.AWS.Terminate(instance.ID, false); err != nil {
+				b.Fatal(err)
+			}
+			completed := t.call("CompleteLifecycleAction", fakeaws.ForInstance(instance.ID)).Time
+			t.await("the watch to see it", func() bool { return t.pods.count(name, gone) == 1 })
+			took = append(took, completed.Sub(t.pods.last(name, gone)))
+			t.undeploy(name)
+		}
+	})
+	report(b, "gone-to-complete", "last pod gone → CompleteLifecycleAction", "one hook", took)
+}
+
+func unschedulable(s seen) time.Time { return s.unschedulable }
+func ready(s seen) time.Time         { return s.ready }
+func evicted(s seen) time.Time       { return s.evicted }
+func gone(s seen) time.Time          { return s.gone }
+
+func numbered(name string, i int) string { return fmt.Sprintf("%s-%02d", name, i) }
+
+func podFor(group string) *corev1.Pod {
+	template := templateFor(group)
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: group, Labels: template.Labels}, Spec: template.Spec}
+}
+
+// templateFor is a small pod that only the nodes of a group take.
+func templateFor(group string) corev1.PodTemplateSpec {
+	grace := int64(1)
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": group}},
+		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{labelGroup: group},
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{
+				Name: "app", Image: "app",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+				}},
+			}},
+		},
+	}
+}
+
+// deploy runs so many pods on the nodes of a group and waits until all are
+// Ready.
+func (t *bed) deploy(group string, pods int) {
+	t.b.Helper()
+	replicas := int32(pods)
+	template := templateFor(group)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Template: template, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
+	}
+	if _, err := t.Client.AppsV1().Deployments(metav1.NamespaceDefault).Create(t.ctx, d, metav1.CreateOptions{}); err != nil {
+		t.b.Fatal(err)
+	}
+	t.await(fmt.Sprintf("%d pods of %s", pods, group), func() bool { return t.pods.count(group, ready) == pods })
+}
+
+// undeploy takes the pods away that still wait for a place, so that they are
+// no part of the next sample.
+func (t *bed) undeploy(group string) {
+	t.b.Helper()
+	foreground := metav1.DeletePropagationForeground
+	if err := t.Client.AppsV1().Deployments(metav1.NamespaceDefault).Delete(t.ctx, group, metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+		t.b.Fatal(err)
+	}
+}
+
+// imdsPoll is how often the agent looks at IMDS unless it is told otherwise.
+const imdsPoll = 2 * time.Second
