@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/evict"
+	"windlass.dev/windlass/agent/imds"
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/kube"
+)
+
+// Agent drains one node: it looks at it, lets drain.Decide say what to do, and
+// does it. All functions are called from goroutines of its own, and none of
+// them is called again before it returned, but for Evict.
+type Agent struct {
+	// Name of the node.
+	Name   string
+	Policy drain.Policy
+	Logger *slog.Logger
+
+	// ReadNode reads the Node.
+	ReadNode func(context.Context) (*corev1.Node, error)
+	// WriteNode writes to it, on the patch's conditions; see kube.Send.
+	WriteNode func(context.Context, kube.NodePatch) (*corev1.Node, error)
+	// Evict asks for one eviction.
+	Evict func(context.Context, drain.Evict) drain.Answer
+
+	// WatchNode, WatchPods and WatchNotices go on until their context ends.
+	// WatchPods is called while the node drains only.
+	WatchNode    func(context.Context, func(evict.Metadata))
+	WatchPods    func(context.Context, *evict.Pods)
+	WatchNotices func(context.Context, func(imds.Sighting))
+
+	// Tell writes an Event.
+	Tell func(kube.Event)
+	// Identify is told which instance the Node says it is.
+	Identify func(instance string)
+}
+
+// evictionsAtOnce bounds how many evictions are asked for at one time.
+const evictionsAtOnce = 20
+
+// Run goes on until ctx ends. It leaves a drain as it is then: the next agent
+// on this node goes on with it.
+func (a *Agent) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &loop{
+		Agent: a,
+		ctx:   ctx,
+		do:    make(chan func()),
+		nudge: make(chan struct{}, 1),
+		slots: make(chan struct{}, evictionsAtOnce),
+	}
+	defer l.running.Wait()
+	defer cancel()
+	l.running.Go(func() {
+		a.WatchNode(ctx, func(m evict.Metadata) { l.post(func() { l.hearMetadata(m) }) })
+	})
+	l.running.Go(func() {
+		a.WatchNotices(ctx, func(s imds.Sighting) { l.post(func() { l.hearNotices(s) }) })
+	})
+	for {
+		if !l.wait(l.turn()) {
+			return
+		}
+	}
+}
+
+// loop is the one goroutine that decides. Its fields belong to that goroutine;
+// others reach it by post.
+type loop struct {
+	*Agent
+	ctx     context.Context
+	running sync.WaitGroup
+	do      chan func()
+	nudge   chan struct{}
+	slots   chan struct{}
+
+	sighting imds.Sighting
+	metadata evict.Metadata
+	node     nodeAccess
+	drain    *underWay
+	// settled is what there was to see when there was last nothing to do; while
+	// that does not change, nothing is read.
+	settled string
+}
+
+// underWay is what is kept in memory while the node drains.
+type underWay struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	pods   *evict.Pods
+	tries  drain.Tries
+}
+
+// post has f run in the loop's goroutine.
+func (l *loop) post(f func()) {
+	select {
+	case l.do <- f:
+	case <-l.ctx.Done():
+	}
+}
+
+// wait waits for something new, or until wake. It returns false when it is time
+// to end.
+func (l *loop) wait(wake time.Time) bool {
+	var alarm <-chan time.Time
+	if !wake.IsZero() {
+		timer := time.NewTimer(time.Until(wake))
+		defer timer.Stop()
+		alarm = timer.C
+	}
+	select {
+	case <-l.ctx.Done():
+		return false
+	case f := <-l.do:
+		f()
+	case <-l.nudge:
+	case <-alarm:
+	}
+	for { // whatever else has come meanwhile is one look too
+		select {
+		case f := <-l.do:
+			f()
+		default:
+			return l.ctx.Err() == nil
+		}
+	}
+}
+
+// turn looks, decides and acts once. It returns when to do so again, whatever
+// happens; zero for never.
+func (l *loop) turn() time.Time {
+	if l.idle() {
+		l.node.forget()
+		return time.Time{}
+	}
+	now := time.Now()
+	if l.read(now) || l.node.reading {
+		return time.Time{} // its end is an event
+	}
+	if l.node.raw == nil {
+		return l.node.retry(now)
+	}
+	next := drain.Decide(l.view(now), l.Policy)
+	l.follow(next.WatchPods)
+	l.evict(now, next.Steps)
+	l.write(now, next)
+	if next.Node == nil && !next.WatchPods && next.Wake.IsZero() && !l.node.dirty {
+		l.settled = l.shows()
+	}
+	wake := next.Wake
+	if next.Node != nil || l.node.dirty {
+		wake = notice.Earliest(wake, l.node.retry(now))
+	}
+	return wake
+}
+
+func (l *loop) hearNotices(s imds.Sighting) {
+	for _, n := range s.Notices {
+		if !hasNotice(l.sighting.Notices, n.ID) {
+			l.Logger.Info("notice", "id", n.ID, "kind", n.Kind, "reason", n.Reason, "deadline", n.Deadline)
+		}
+	}
+	for _, n := range l.sighting.Notices {
+		if !hasNotice(s.Notices, n.ID) {
+			l.Logger.Info("notice no longer stands", "id", n.ID)
+		}
+	}
+	l.sighting = s
+}
+
+func hasNotice(list []notice.Notice, id string) bool {
+	for _, n := range list {
+		if n.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loop) view(now time.Time) drain.View {
+	v := drain.View{
+		Now:        now,
+		Node:       l.node.fleet(),
+		Notices:    l.sighting.Notices,
+		Heard:      l.sighting.Heard,
+		Written:    l.node.written,
+		Unwritable: l.node.unwritable,
+	}
+	if l.drain == nil {
+		return v
+	}
+	seen := l.drain.pods.Seen()
+	if seen.Known {
+		l.drain.tries = l.drain.tries.Only(seen.Has)
+	}
+	v.Pods, v.PodsKnown, v.Stirred, v.Tries = seen.Pods, seen.Known, seen.Stirred, l.drain.tries
+	return v
+}
+
+// follow begins to watch the pods, or stops.
+func (l *loop) follow(pods bool) {
+	if pods == (l.drain != nil) {
+		return
+	}
+	if !pods {
+		l.drain.cancel()
+		l.drain = nil
+		return
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	list := evict.NewPods(func() {
+		select {
+		case l.nudge <- struct{}{}:
+		default: // a look is due anyway
+		}
+	})
+	l.drain = &underWay{ctx: ctx, cancel: cancel, pods: list}
+	l.running.Go(func() { l.WatchPods(ctx, list) })
+}
+
+// evict carries out steps, a bounded number at a time.
+func (l *loop) evict(now time.Time, steps []drain.Evict) {
+	d := l.drain
+	for _, step := range steps {
+		d.tries = d.tries.Send(step.UID, now)
+		l.running.Go(func() {
+			select {
+			case <-d.ctx.Done(): // taken back before its turn came
+				return
+			case l.slots <- struct{}{}:
+			}
+			answer := l.Evict(l.ctx, step)
+			<-l.slots
+			l.post(func() { l.learn(d, step, answer) })
+		})
+	}
+}
+
+func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer) {
+	pod := step.Namespace + "/" + step.Name
+	first := d.tries.Pods[step.UID].Count == 0
+	d.tries = d.tries.Learn(step.UID, time.Now(), answer)
+	switch {
+	case answer.Outcome == drain.Accepted:
+		l.Logger.Info("evicted", "pod", pod, "uid", step.UID, "overrides", step.Overrides)
+		l.tellOverride(step)
+	case answer.Outcome == drain.Gone:
+		l.Logger.Debug("pod is gone", "pod", pod, "uid", step.UID)
+	case first:
+		l.Logger.Info("pod not evicted, trying on", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
+	default:
+		l.Logger.Debug("pod not evicted, trying on", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/imds"
+	"windlass.dev/windlass/pkg/telemetry"
+)
+
+// config is what the flags and the environment say.
+type config struct {
+	nodeName   string
+	kubeconfig string
+	// namespace and podName of this agent, from the downward API; for the log.
+	namespace, podName string
+	pollInterval       time.Duration
+	drainTime          time.Duration
+	log                telemetry.LogFlags
+}
+
+// The environment variables that flags fall back to, as the downward API fills
+// them.
+const (
+	envNodeName  = "NODE_NAME"
+	envNamespace = "POD_NAMESPACE"
+	envPodName   = "POD_NAME"
+)
+
+func (c *config) register(flags *pflag.FlagSet) {
+	flags.StringVar(&c.nodeName, "node-name", os.Getenv(envNodeName), "the Node that this agent is for [$"+envNodeName+"]")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the service account of this pod is used")
+	flags.StringVar(&c.namespace, "namespace", os.Getenv(envNamespace), "the namespace of this pod, for the log [$"+envNamespace+"]")
+	flags.StringVar(&c.podName, "pod-name", os.Getenv(envPodName), "the name of this pod, for the log [$"+envPodName+"]")
+	flags.DurationVar(&c.pollInterval, "imds-poll-interval", imds.UsualInterval,
+		"how often the instance metadata are read for a spot interruption and the target lifecycle state")
+	flags.DurationVar(&c.drainTime, "termination-drain-time", drain.DefaultPolicy().TerminationDrainTime,
+		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")
+	c.log.Register(flags)
+}
+
+// leastPoll keeps a typing error from becoming a flood.
+const leastPoll = 50 * time.Millisecond
+
+// check says what is wrong, all of it.
+func (c *config) check() error {
+	var errs []error
+	if c.nodeName == "" {
+		errs = append(errs, fmt.Errorf("the name of the node is not known: set --node-name or $%s", envNodeName))
+	}
+	if c.pollInterval < leastPoll {
+		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))
+	}
+	if c.drainTime <= 0 {
+		errs = append(errs, fmt.Errorf("--termination-drain-time is %s: want a positive duration", c.drainTime))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *config) policy() drain.Policy {
+	p := drain.DefaultPolicy()
+	p.TerminationDrainTime = c.drainTime
+	p.Version = telemetry.Version()
+	return p
+}
+
+// identity names this pod in the log.
+func (c *config) identity() string { return cmp.Or(c.namespace, "-") + "/" + cmp.Or(c.podName, "-") }

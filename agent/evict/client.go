@@ -1,0 +1,69 @@
+package evict
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"windlass.dev/windlass/pkg/kube"
+)
+
+// Client asks the API server about one node.
+type Client struct {
+	api  rest.Interface
+	node string
+}
+
+var (
+	_ kube.NodePatcher  = (*Client)(nil)
+	_ kube.EventCreator = (*Client)(nil)
+)
+
+// scheme has the kinds that are sent or received, and no others.
+var scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Event{})
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, metav1.SchemeGroupVersion)
+	if err := metav1.AddMetaToScheme(s); err != nil {
+		panic(fmt.Sprintf("registering metadata kinds: %v", err)) // it has no way to fail
+	}
+	return s
+}
+
+// New returns a client for the node of that name. Nothing is sent yet.
+func New(config *rest.Config, node string) (*Client, error) {
+	c := rest.CopyConfig(config)
+	c.APIPath = "/api"
+	c.GroupVersion = &corev1.SchemeGroupVersion
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	api, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server: %w", err)
+	}
+	return &Client{api: api, node: node}, nil
+}
+
+const (
+	// callTimeout bounds one read or write.
+	callTimeout = 10 * time.Second
+	// evictTimeout bounds one eviction: the server itself tries for ten seconds
+	// to write a budget that others write to as well.
+	evictTimeout = 30 * time.Second
+)
+
+// CreateWithEventNamespaceWithContext writes an Event to the namespace that it
+// names.
+func (c *Client) CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error) {
+	out := &corev1.Event{}
+	err := c.api.Post().Namespace(event.Namespace).Resource("events").Body(event).MaxRetries(0).Do(ctx).Into(out)
+	return out, err
+}

@@ -1,0 +1,132 @@
+package evict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// source is what a watch is made of.
+type source struct {
+	// what is watched, for the log.
+	what string
+	// begin reads the whole and says at which version it is; nil where the watch
+	// itself begins with what there is.
+	begin func(context.Context) (version string, err error)
+	// open opens the watch at a version; "" is whatever there is now.
+	open func(ctx context.Context, version string) (watch.Interface, error)
+	// take is told of each change.
+	take func(watch.Event)
+}
+
+// errExpired means that the server no longer knows the version at which the
+// watch was to go on.
+var errExpired = errors.New("the version of the watch has expired")
+
+const (
+	// firstPause and longestPause bound the pauses between tries that fail.
+	firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
+	// healthy is how long a watch lives that was no failure.
+	healthy = 10 * time.Second
+)
+
+// follow keeps a watch open until ctx ends. A watch that ends is resumed where
+// it ended; where the server no longer knows that point, all is read anew.
+func follow(ctx context.Context, s source, logger *slog.Logger) {
+	version, failures := "", 0
+	for ctx.Err() == nil {
+		opened := time.Now()
+		var err error
+		version, err = s.follow(ctx, version)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil || time.Since(opened) > healthy {
+			failures = 0
+		}
+		if err != nil {
+			failures++
+			logger.Debug("watch ended", "of", s.what, "err", err)
+		}
+		if failures == warnAt {
+			logger.Warn("cannot watch, trying on", "of", s.what, "err", err)
+		}
+		sleep(ctx, pauseAfter(failures))
+	}
+}
+
+// warnAt is the number of failures in a row that people should hear of.
+const warnAt = 3
+
+// pauseAfter that many failures in a row: doubled each time, with jitter, so
+// that the agents of a cluster do not come back to a restarted API server in
+// one moment.
+func pauseAfter(failures int) time.Duration {
+	pause := longestPause
+	if failures <= 5 {
+		pause = firstPause << max(failures-1, 0)
+	}
+	return pause/2 + rand.N(pause/2)
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// follow opens one watch and takes what comes until it ends. It returns the
+// version at which to go on; an error says that it did not end in good order.
+func (s source) follow(ctx context.Context, version string) (string, error) {
+	if version == "" && s.begin != nil {
+		var err error
+		if version, err = s.begin(ctx); err != nil {
+			return "", fmt.Errorf("listing %s: %w", s.what, err)
+		}
+	}
+	w, err := s.open(ctx, version)
+	if expired(err) {
+		return "", errExpired
+	}
+	if err != nil {
+		return version, fmt.Errorf("watching %s: %w", s.what, err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			err := apierrors.FromObject(event.Object)
+			if expired(err) {
+				return "", errExpired
+			}
+			return version, fmt.Errorf("watching %s: %w", s.what, err)
+		}
+		object, err := meta.Accessor(event.Object)
+		if err != nil {
+			return "", fmt.Errorf("watching %s: unexpected %T: %w", s.what, event.Object, err)
+		}
+		version = object.GetResourceVersion()
+		if event.Type != watch.Bookmark {
+			s.take(event)
+		}
+	}
+	return version, nil
+}
+
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// watchSeconds is how long the server keeps a watch open: between 45 and 60
+// minutes, so that a thousand agents do not come back in one moment.
+func watchSeconds() string { return strconv.Itoa(45*60 + rand.IntN(15*60)) }

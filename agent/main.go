@@ -1,0 +1,104 @@
+// Windlass-agent drains the node that it runs on in time: when EC2 or Auto
+// Scaling takes its instance, and when somebody asks for it on the Node.
+//
+// It opens no port, holds no AWS rights, and asks the API server for nothing
+// but one watch while there is nothing to do.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/evict"
+	"windlass.dev/windlass/agent/imds"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/pkg/telemetry"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, contract.AppAgent+":", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var c config
+	root := &cobra.Command{
+		Use:           contract.AppAgent,
+		Short:         "Drains the node it runs on, in time.",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c) },
+	}
+	c.register(root.Flags())
+	root.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version.",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), telemetry.Version()) },
+	})
+	return root
+}
+
+// run wires the parts together and goes on until ctx ends.
+func run(ctx context.Context, c config) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	logger, err := telemetry.NewLogger(os.Stderr, c.log)
+	if err != nil {
+		return err
+	}
+	telemetry.SetDefault(logger)
+	rest, err := kube.Config(c.kubeconfig, contract.AppAgent, telemetry.Version())
+	if err != nil {
+		return err
+	}
+	client, err := evict.New(rest, c.nodeName)
+	if err != nil {
+		return err
+	}
+	logger.Info("started", "node", c.nodeName, "pod", c.identity(), "version", telemetry.Version())
+	serve(ctx, c, client, logger)
+	logger.Info("stopped; a drain under way goes on with the next agent of this node")
+	return nil
+}
+
+func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Logger) {
+	events := kube.NewEventWriter(client, contract.AppAgent, c.nodeName, logger, kube.EventLimits{})
+	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
+	agent := &Agent{
+		Name:     c.nodeName,
+		Policy:   c.policy(),
+		Logger:   logger,
+		ReadNode: client.Node,
+		WriteNode: func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
+			return kube.Send(ctx, client, patch)
+		},
+		Evict:        client.Evict,
+		WatchNode:    func(ctx context.Context, saw func(evict.Metadata)) { client.WatchNode(ctx, logger, saw) },
+		WatchPods:    func(ctx context.Context, pods *evict.Pods) { client.WatchPods(ctx, logger, pods) },
+		WatchNotices: watcher.Run,
+		Tell:         func(e kube.Event) { events.Write(e) },
+		Identify:     watcher.SetInstance,
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		events.Run(ctx)
+	}()
+	agent.Run(ctx)
+	<-written
+}

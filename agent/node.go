@@ -1,0 +1,243 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/evict"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+)
+
+// nodeAccess is the Node as it was last read, and how reading and writing it
+// goes. One of both is under way at a time.
+type nodeAccess struct {
+	// raw is nil while the Node is not known.
+	raw *corev1.Node
+	// gone: it was deleted, as far as is known.
+	gone bool
+	// dirty: it has changed since.
+	dirty bool
+
+	reading, writing bool
+	failures         int
+	retryAt          time.Time
+
+	written, unwritable time.Time
+}
+
+// forget drops what is not needed while there is nothing to do.
+func (n *nodeAccess) forget() { n.raw, n.dirty = nil, false }
+
+func (n *nodeAccess) fleet() *fleet.Node {
+	node := fleet.NodeFrom(n.raw)
+	return &node
+}
+
+// take remembers the Node, without its list of images, which is most of it.
+func (n *nodeAccess) take(node *corev1.Node) {
+	node.Status.Images, node.ManagedFields = nil, nil
+	n.raw, n.gone, n.dirty = node, false, false
+}
+
+// retry is when the next try is due; zero where none waits for its time.
+func (n *nodeAccess) retry(now time.Time) time.Time {
+	if n.reading || n.writing || !n.retryAt.After(now) {
+		return time.Time{}
+	}
+	return n.retryAt
+}
+
+// succeed and fail keep the pause between tries.
+func (n *nodeAccess) succeed() { n.failures, n.retryAt = 0, time.Time{} }
+
+const firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
+
+// fail makes the next try wait: not at all after a first failure that was a
+// change by somebody else, and longer each time.
+func (n *nodeAccess) fail(changed bool) {
+	n.failures++
+	if changed && n.failures == 1 {
+		return
+	}
+	pause := longestPause
+	if n.failures <= 5 {
+		pause = firstPause << (n.failures - 1)
+	}
+	n.retryAt = time.Now().Add(pause/2 + rand.N(pause/2))
+}
+
+// hearMetadata notes that the Node has changed.
+func (l *loop) hearMetadata(m evict.Metadata) {
+	l.metadata = m
+	l.node.gone = !m.Exists
+	if !m.Exists {
+		l.node.forget()
+		l.Logger.Info("the node was deleted")
+		return
+	}
+	if l.node.raw != nil && newer(m.Version, l.node.raw.ResourceVersion) {
+		l.node.dirty = true
+	}
+}
+
+// newer compares resource versions. Those of one resource are numbers that
+// grow; https://github.com/kubernetes/enhancements/issues/5504
+func newer(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errX != nil || errY != nil {
+		return a != b
+	}
+	return x > y
+}
+
+// idle says that nothing has changed since there was nothing to do.
+func (l *loop) idle() bool { return l.drain == nil && l.settled != "" && l.settled == l.shows() }
+
+// shows is everything from which a drain may begin, or something be left to
+// undo, as far as it is seen without reading the Node: our own keys, and the
+// notices.
+func (l *loop) shows() string {
+	var keys []string
+	for key, value := range l.metadata.Annotations {
+		if strings.HasPrefix(key, contract.Prefix) {
+			keys = append(keys, key+"="+value)
+		}
+	}
+	slices.Sort(keys)
+	return fmt.Sprintf("%v %q %v %v", l.metadata.Exists, keys, l.sighting.Heard, l.sighting.Notices)
+}
+
+// read begins to read the Node if that is needed and due, and says whether it
+// has.
+func (l *loop) read(now time.Time) bool {
+	n := &l.node
+	needed := n.dirty || n.raw == nil && !n.gone
+	if !needed || n.reading || n.writing || now.Before(n.retryAt) {
+		return false
+	}
+	n.reading = true
+	l.running.Go(func() {
+		node, err := l.ReadNode(l.ctx)
+		l.post(func() { l.tookRead(node, err) })
+	})
+	return true
+}
+
+func (l *loop) tookRead(node *corev1.Node, err error) {
+	n := &l.node
+	n.reading = false
+	if err == nil {
+		n.take(node)
+		n.succeed()
+		if l.Identify != nil {
+			l.Identify(n.fleet().InstanceID())
+		}
+		return
+	}
+	if apierrors.IsNotFound(err) {
+		n.forget()
+		n.gone = true
+	}
+	n.fail(false)
+	l.logFailure("cannot read the node, trying on", err)
+}
+
+// logFailure says so at the first time, and then less often.
+func (l *loop) logFailure(message string, err error) {
+	level := l.Logger.Debug
+	if f := l.node.failures; f == 1 || f%20 == 0 {
+		level = l.Logger.Warn
+	}
+	level(message, "err", err, "failures", l.node.failures)
+}
+
+// write begins to write the Node if there is something to write and it is due.
+func (l *loop) write(now time.Time, next drain.Next) {
+	n := &l.node
+	if next.Node == nil || n.reading || n.writing || n.dirty || now.Before(n.retryAt) {
+		return
+	}
+	was := kube.StateOf(n.raw)
+	want := was.Clone()
+	want.Annotations, want.Labels = next.Node.Annotations, next.Node.Labels
+	want.Taints, want.Unschedulable = next.Node.Taints, next.Node.Unschedulable
+	patch := kube.NewNodePatch(was, want, kube.GuardVersion)
+	if patch.Empty() {
+		l.Logger.Error("a write without a change", "node", l.Name, "changes", drain.Changes(*n.fleet(), *next.Node))
+		n.written = now
+		return
+	}
+	changes := drain.Changes(*n.fleet(), *next.Node)
+	n.writing = true
+	l.running.Go(func() {
+		node, err := l.WriteNode(l.ctx, patch)
+		l.post(func() { l.tookWrite(node, err, changes, next.Events) })
+	})
+}
+
+func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events []drain.Event) {
+	n := &l.node
+	n.writing = false
+	switch {
+	case err == nil:
+		n.take(node)
+		n.succeed()
+		n.written, n.unwritable = time.Now(), time.Time{}
+		l.Logger.Debug("node written", "changes", changes)
+		l.tell(events)
+	case errors.Is(err, kube.ErrChanged):
+		n.dirty = true
+		n.fail(true)
+		l.Logger.Debug("the node changed in between, looking again", "err", err)
+	default:
+		if refused(err) && n.unwritable.IsZero() {
+			n.unwritable = time.Now()
+		}
+		n.fail(false)
+		l.logFailure("cannot write the node, trying on", err)
+	}
+}
+
+// refused says that the API server answered, and with no.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// tell writes the Events of a change that was written.
+func (l *loop) tell(events []drain.Event) {
+	for _, e := range events {
+		l.Logger.Info("drain", "reason", e.Reason, "message", e.Message)
+		l.Tell(kube.Event{Object: kube.NodeReference(l.Name), Warning: e.Warning, Reason: e.Reason, Message: e.Message})
+	}
+}
+
+// tellOverride says on the pod that its own word was overruled.
+func (l *loop) tellOverride(step drain.Evict) {
+	if step.Overrides == "" {
+		return
+	}
+	l.Tell(kube.Event{
+		Object:  kube.PodReference(step.Namespace, step.Name, string(step.UID)),
+		Warning: true,
+		Reason:  contract.EventEvictionForced,
+		Message: fmt.Sprintf("evicted against %s: %s", step.Overrides, step.Why),
+	})
+}
