@@ -84,11 +84,11 @@ type sessionKey struct{}
 
 // session is one script's world and what its commands share.
 type session struct {
-	build    func(world.Spec) (world.Programs, error)
-	w        *world.World
-	asker    *script.Asker
-	ctx      context.Context
-	failed   bool
+	build  func(world.Spec) (world.Programs, error)
+	w      *world.World
+	asker  *script.Asker
+	ctx    context.Context
+	failed bool
 }
 
 // command makes a testscript command of a method. neg is the command's "!".

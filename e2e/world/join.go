@@ -34,8 +34,7 @@ type joiner struct {
 	killNode func(node string)        // ends what really runs there
 	log      *slog.Logger
 
-	queue   workqueue.TypedRateLimitingInterface[string]
-	changed chan struct{} // gets a token when instances came or went
+	queue workqueue.TypedRateLimitingInterface[string]
 
 	mu     sync.Mutex
 	latest map[string]cloud.Instance // by id; until gone
@@ -54,27 +53,18 @@ const joinWorkers = 16
 func newJoiner() *joiner {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 2*time.Second)
 	return &joiner{
-		queue:   workqueue.NewTypedRateLimitingQueue(limiter),
-		changed: make(chan struct{}, 1),
-		latest:  map[string]cloud.Instance{},
-		joined:  map[string]joined{},
+		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
+		latest: map[string]cloud.Instance{},
+		joined: map[string]joined{},
 	}
 }
 
 // observe takes a snapshot of an instance. It does not block.
 func (j *joiner) observe(i cloud.Instance) {
 	j.mu.Lock()
-	_, known := j.latest[i.ID]
 	j.latest[i.ID] = i
 	j.mu.Unlock()
 	j.queue.Add(i.ID)
-	if known && !i.Gone {
-		return
-	}
-	select {
-	case j.changed <- struct{}{}:
-	default: // one is waiting already
-	}
 }
 
 // run works until ctx ends.
