@@ -26,9 +26,9 @@ type Summary struct {
 	Refused int            `json:"refused"`
 	// Pods counts all that there were, Left those among them that ran and are
 	// gone.
-	Pods int `json:"pods"`
-	Left int `json:"left"`
-	Floors  []Floor        `json:"floors,omitempty"`
+	Pods   int     `json:"pods"`
+	Left   int     `json:"left"`
+	Floors []Floor `json:"floors,omitempty"`
 	// Faults are sentences, each on something that was promised and not kept.
 	Faults []string `json:"faults,omitempty"`
 }

@@ -4,8 +4,9 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/status"
 )
 
 // Watch keeps a Story up to date. All of it may be used concurrently.
@@ -162,17 +166,35 @@ func (w *Watch) configMap(c *corev1.ConfigMap) {
 	})
 }
 
-// verdictsOf reads the verdicts that the scaler publishes.
+// verdictsOf reads the verdicts that the scaler publishes: a line for each
+// group and each node, and one for all pods with the same verdict.
 func verdictsOf(data map[string]string) ([]story.Verdict, error) {
 	var all []story.Verdict
-	for key, value := range data {
-		var some []story.Verdict
-		if err := json.Unmarshal([]byte(value), &some); err != nil {
+	for key, text := range data {
+		var page status.Page
+		if err := yaml.Unmarshal([]byte(text), &page); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", key, err)
 		}
-		all = append(all, some...)
+		for _, g := range page.Groups {
+			all = append(all, story.Verdict{Of: string(plan.OfGroup), Name: g.Name, Reason: string(g.Reason), Message: g.Message})
+		}
+		for _, p := range page.Pods {
+			all = append(all, story.Verdict{Of: string(plan.OfPod), Name: first(p.Pods), Count: p.Count, Reason: string(p.Reason), Message: p.Message})
+		}
+		for _, n := range page.Nodes {
+			for _, name := range slices.Sorted(maps.Keys(n.Nodes)) {
+				all = append(all, story.Verdict{Of: string(plan.OfNode), Name: name, Reason: string(n.Reason), Message: n.Nodes[name]})
+			}
+		}
 	}
 	return all, nil
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
 }
 
 // Told adds a sentence of the play's own to the story.

@@ -1,0 +1,36 @@
+package watch
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/e2e/demo/story"
+	"windlass.dev/windlass/scaler/status"
+)
+
+// TestVerdictsOf: what the scaler writes on its page is read back as verdicts.
+func TestVerdictsOf(t *testing.T) {
+	page := status.Page{
+		Groups: []status.GroupLine{{Name: "web", Reason: "Grows", Message: "1→2"}},
+		Pods:   []status.PodLine{{Reason: "GetsNode", Message: "web", Count: 5, Pods: []string{"demo/a", "demo/b"}}},
+		Nodes:  []status.NodeLine{{Reason: "Needed", Count: 2, Nodes: map[string]string{"n2": "busy", "n1": "half"}}},
+	}
+	text, err := page.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := verdictsOf(map[string]string{"status": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []story.Verdict{
+		{Of: "group", Name: "web", Reason: "Grows", Message: "1→2"},
+		{Of: "pod", Name: "demo/a", Count: 5, Reason: "GetsNode", Message: "web"},
+		{Of: "node", Name: "n1", Reason: "Needed", Message: "half"},
+		{Of: "node", Name: "n2", Reason: "Needed", Message: "busy"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
