@@ -116,6 +116,13 @@ func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.
 	return r.drawn, r.latest.at, r.latest.err
 }
 
+// Err says why the latest attempt to read failed; nil if it did not.
+func (r *Reader) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest.err
+}
+
 func (r *Reader) age() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

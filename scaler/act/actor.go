@@ -1,0 +1,204 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// Groups changes Auto Scaling groups. Each call looks first and stops with
+// asg.ErrChanged if the group is not as expected. Verbs of package asg is one.
+type Groups interface {
+	SetDesired(ctx context.Context, group string, from, to int) error
+	Terminate(ctx context.Context, group, instance string, decrement bool) error
+	Complete(ctx context.Context, group, instance, hook string) error
+	Heartbeat(ctx context.Context, group, instance, hook string) error
+	Suspend(ctx context.Context, group, process string) error
+}
+
+var _ Groups = (*asg.Verbs)(nil)
+
+// Events takes news for people; it reports whether there was room.
+type Events interface {
+	Write(kube.Event) bool
+}
+
+var _ Events = (*kube.EventWriter)(nil)
+
+// Actor carries out actions. Use New.
+type Actor struct {
+	Nodes  corev1client.NodeInterface
+	Pods   corev1client.PodsGetter
+	Groups Groups
+	Events Events
+	Logger *slog.Logger
+	// Await waits until observations know a version of a node, so that the
+	// next look does not decide the same again.
+	Await func(ctx context.Context, node, version string)
+
+	pauses pauses
+}
+
+// Result is what became of an action.
+type Result struct {
+	Action plan.Action
+	// Outcome is one word, for metrics.
+	Outcome Outcome
+	// Err says why it was not done; nil for Done and Paused.
+	Err  error
+	Took time.Duration
+}
+
+// Outcome of an action.
+type Outcome string
+
+// The outcomes.
+const (
+	Done Outcome = "done"
+	// Stopped: the world was not as the action expects; nothing was done.
+	Stopped Outcome = "stopped"
+	Failed  Outcome = "failed"
+	// Paused: it failed a moment ago, and was not tried.
+	Paused Outcome = "paused"
+)
+
+// ErrStopped means that the world is not as the action expects.
+var ErrStopped = errors.New("stopped")
+
+func stopped(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrStopped}, args...)...)
+}
+
+const (
+	// lanesAtOnce bounds how many groups are worked on at the same time.
+	lanesAtOnce = 8
+	// actionTime is how long one action may take.
+	actionTime = 10 * time.Second
+	// awaitTime is how long an action waits for the observers to know of it.
+	awaitTime = time.Second
+)
+
+// Do carries out actions: those of a lane one after the other, in their order,
+// lanes side by side. Results come in the order of the actions. An action that
+// fails does not keep the next one back.
+func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
+	results := make([]Result, len(actions))
+	lanes := map[string][]int{}
+	var order []string
+	for i, action := range actions {
+		lane := action.Lane()
+		if lanes[lane] == nil {
+			order = append(order, lane)
+		}
+		lanes[lane] = append(lanes[lane], i)
+	}
+	var working errgroup.Group
+	working.SetLimit(lanesAtOnce)
+	for _, lane := range order {
+		working.Go(func() error {
+			for _, i := range lanes[lane] {
+				results[i] = a.one(ctx, actions[i])
+			}
+			return nil
+		})
+	}
+	_ = working.Wait() // failures are results
+	return results
+}
+
+func (a *Actor) one(ctx context.Context, action plan.Action) Result {
+	began := time.Now()
+	if a.pauses.runs(action, began) {
+		return Result{Action: action, Outcome: Paused}
+	}
+	ctx, cancel := context.WithTimeout(ctx, actionTime)
+	defer cancel()
+	err := a.do(ctx, action)
+	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Took: time.Since(began)}
+	a.pauses.note(action, result, time.Now())
+	a.log(result)
+	return result
+}
+
+func (a *Actor) do(ctx context.Context, action plan.Action) error {
+	switch x := action.(type) {
+	case plan.Grow:
+		return a.grow(ctx, x)
+	case plan.Retire:
+		return a.retire(ctx, x)
+	case plan.Keep:
+		return a.keep(ctx, x)
+	case plan.Permit:
+		return a.permit(ctx, x)
+	case plan.Mark:
+		return a.mark(ctx, x)
+	case plan.Unmark:
+		return a.unmark(ctx, x)
+	case plan.Evict:
+		return a.evict(ctx, x)
+	case plan.Terminate:
+		return a.terminate(ctx, x)
+	case plan.Heartbeat:
+		return a.Groups.Heartbeat(ctx, x.Group, x.Instance, x.Hook)
+	case plan.Complete:
+		return a.complete(ctx, x)
+	case plan.Suspend:
+		return a.Groups.Suspend(ctx, x.Group, x.Process)
+	}
+	return fmt.Errorf("nobody knows how to carry out a %T", action)
+}
+
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, ErrStopped), errors.Is(err, kube.ErrChanged), errors.Is(err, asg.ErrChanged), errors.Is(err, asg.ErrTooEarly):
+		return Stopped
+	}
+	return Failed
+}
+
+func (a *Actor) log(r Result) {
+	logger := a.Logger.With("action", r.Action.String(), "took", r.Took.Round(time.Millisecond))
+	switch r.Outcome {
+	case Done:
+		logger.Info("done")
+	case Stopped:
+		logger.Info("stopped", "why", r.Err)
+	case Failed:
+		logger.Error("failed", "err", r.Err)
+	}
+}
+
+// KindOf names the kind of an action in one word: grow, retire, …
+func KindOf(action plan.Action) string { return strings.ToLower(reflect.TypeOf(action).Name()) }
+
+// ChangesGroups says that an action may have changed an Auto Scaling group, so
+// that the groups should be read again before the next look.
+func ChangesGroups(action plan.Action) bool {
+	switch action.(type) {
+	case plan.Grow, plan.Terminate, plan.Complete, plan.Suspend:
+		return true
+	}
+	return false
+}
+
+// tell writes an Event on a node, if there is one.
+func (a *Actor) tell(node plan.NodeRef, reason, message string) {
+	if node.Name == "" {
+		return
+	}
+	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed})
+}

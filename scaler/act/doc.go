@@ -1,0 +1,11 @@
+// Package act carries out the actions of a plan. It decides nothing: it looks
+// whether the world still is as the action expects, does the one thing, or
+// stops, and the next look decides again.
+//
+//	actor.go     Actor.Do: lanes side by side, the actions of a lane in a row
+//	group.go     what is asked of Auto Scaling
+//	node.go      what is written on Nodes: requests, permits, marks
+//	terminate.go the point of no return
+//	pause.go     what failed is not tried again at once
+//	announce.go  Events on pods
+package act

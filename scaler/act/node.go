@@ -1,0 +1,186 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+var errNodeGone = fmt.Errorf("%w: the node is gone", ErrStopped)
+
+// node reads a Node live: what the watch told may be late.
+func (a *Actor) node(ctx context.Context, ref plan.NodeRef) (*corev1.Node, error) {
+	node, err := a.Nodes.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, errNodeGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting node %s: %w", ref.Name, err)
+	}
+	if ref.UID != "" && node.UID != ref.UID {
+		return nil, errNodeGone
+	}
+	return node, nil
+}
+
+// write sends what leads from a node to want, and waits until the observers
+// know of it. The result is nil if there was nothing to write.
+func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeState, guard kube.Guard) (*corev1.Node, error) {
+	written, err := kube.Send(ctx, a.Nodes, kube.NewNodePatch(kube.StateOf(node), want, guard))
+	if err != nil || written == nil {
+		return written, err
+	}
+	if a.Await != nil {
+		ctx, cancel := context.WithTimeout(ctx, awaitTime)
+		defer cancel()
+		a.Await(ctx, written.Name, written.ResourceVersion)
+	}
+	return written, nil
+}
+
+// retire writes the request and the taint in one patch. A stronger request
+// stands; so does one of a person against our wish to save a node.
+func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	if id, marked := node.Annotations[contract.AnnotationTerminating]; marked {
+		return stopped("its instance is being terminated for %s", id)
+	}
+	if by, held := contract.Held(node.Annotations); held && x.Kind == contract.KindScaleDown {
+		return stopped("its annotation %s holds it", by)
+	}
+	request := contract.Request{
+		ID: x.ID, Kind: x.Kind, Reason: x.Why, By: contract.AppScaler,
+		At: contract.At(time.Now()), Deadline: contract.At(x.Deadline),
+	}
+	if value, asked := node.Annotations[contract.AnnotationDrainRequest]; asked {
+		standing, err := contract.ParseRequest(value)
+		if err == nil && standing.ID == x.ID && standing.Deadline.Equal(request.Deadline) {
+			return nil // done already
+		}
+		if err == nil && standing.ID != x.ID && standing.Kind.Strength() >= x.Kind.Strength() {
+			return stopped("the request %s stands on it", standing.ID)
+		}
+		if err != nil && x.Kind == contract.KindScaleDown {
+			return stopped("somebody's request stands on it: %v", err)
+		}
+	}
+	want := kube.StateOf(node)
+	want.Annotations[contract.AnnotationDrainRequest] = request.String()
+	if kind, draining := contract.Draining(want.Taints); !draining || kind.Strength() < x.Kind.Strength() {
+		want.Taints = contract.WithTaint(want.Taints, contract.DrainingTaint(x.Kind))
+	}
+	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventRetiring, x.String())
+	return nil
+}
+
+// keep takes the request off. The taint and the cordon are the agent's to undo.
+func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	value, asked := node.Annotations[contract.AnnotationDrainRequest]
+	if !asked {
+		return nil
+	}
+	if id, marked := node.Annotations[contract.AnnotationTerminating]; marked {
+		return stopped("its instance is being terminated for %s", id)
+	}
+	request, err := contract.ParseRequest(value)
+	if err != nil {
+		return stopped("somebody's request stands on it: %v", err)
+	}
+	if request.ID != x.ID {
+		return stopped("the request %s stands on it, not %s", request.ID, x.ID)
+	}
+	want := kube.StateOf(node)
+	delete(want.Annotations, contract.AnnotationDrainRequest)
+	if want.Annotations[contract.AnnotationDrainPermit] == x.ID {
+		delete(want.Annotations, contract.AnnotationDrainPermit)
+	}
+	// The mark must not come up in between.
+	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventKept, x.String())
+	return nil
+}
+
+func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	want := kube.StateOf(node)
+	want.Annotations[contract.AnnotationDrainPermit] = x.ID
+	_, err = a.write(ctx, node, want, kube.GuardKeys)
+	return err
+}
+
+func (a *Actor) mark(ctx context.Context, x plan.Mark) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	if _, marked, err := contract.Unneeded(node.Spec.Taints); marked && err == nil {
+		return nil
+	}
+	want := kube.StateOf(node)
+	want.Taints = contract.WithTaint(want.Taints, contract.UnneededTaint(x.Since))
+	_, err = a.write(ctx, node, want, kube.GuardKeys)
+	return err
+}
+
+func (a *Actor) unmark(ctx context.Context, x plan.Unmark) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	want := kube.StateOf(node)
+	want.Taints = contract.WithoutTaint(want.Taints, contract.TaintUnneeded)
+	_, err = a.write(ctx, node, want, kube.GuardKeys)
+	return err
+}
+
+// occupant names a pod that the node must not go away under; empty without one.
+// The pods are listed live.
+func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
+	pods, err := a.Pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("listing the pods of node %s: %w", node, err)
+	}
+	now := time.Now()
+	for i := range pods.Items {
+		if p := fleet.PodFrom(&pods.Items[i]); drainable.Occupies(&p, now) {
+			return p.Key(), nil
+		}
+	}
+	return "", nil
+}
+
+func newEviction(x plan.Evict, only *metav1.Preconditions) *policyv1.Eviction {
+	return &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: x.Pod.Namespace, Name: x.Pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: x.Grace, Preconditions: only},
+	}
+}

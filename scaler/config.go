@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"windlass.dev/windlass/pkg/telemetry"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// settings are all flags of the program. Where Cluster Autoscaler has a flag of
+// the same meaning, ours has its name and its default.
+type settings struct {
+	log        telemetry.LogFlags
+	kubeconfig string
+	namespace  string
+	policy     plan.Policy
+
+	nodes     []string
+	discovery []string
+	selection asg.Selection // the two above, parsed by check
+
+	address     string
+	leaderElect bool
+	identity    string
+}
+
+const (
+	defaultNamespace = "windlass-system"
+	defaultAddress   = ":8085"
+)
+
+// aliases are other names of flags.
+var aliases = map[string]string{"address": "metrics-address", "listen": "metrics-address"}
+
+// register adds the flags that both commands have.
+func (s *settings) register(flags *pflag.FlagSet) {
+	flags.SetNormalizeFunc(normalize)
+	flags.SortFlags = false
+
+	s.log.Register(flags)
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty for the service account of this pod")
+	flags.StringVar(&s.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), defaultNamespace), "our own namespace, where the agents run and the config maps and the lease are; $POD_NAMESPACE where that is set")
+
+	flags.StringArrayVar(&s.nodes, "nodes", nil, "a group and its bounds, as min:max:name; several times for several groups")
+	flags.StringArrayVar(&s.discovery, "node-group-auto-discovery", nil, "discover groups by tags, as asg:tag=key[=value][,key[=value]…]; a group must carry all tags of all these flags")
+
+	p := plan.DefaultPolicy()
+	s.policy = p
+	flags.BoolVar(&s.policy.AlongsideClusterAutoscaler, "alongside-cluster-autoscaler", p.AlongsideClusterAutoscaler, "act although a Cluster Autoscaler is alive in the cluster, not only plan")
+	flags.Int32Var(&s.policy.ExpendableBelow, "expendable-pods-priority-cutoff", p.ExpendableBelow, "pods below this priority bring no node")
+	flags.StringVar(&s.policy.Expander, "expander", p.Expander, "how one of several possible groups is chosen")
+	flags.DurationVar(&s.policy.MaxNodeProvisionTime, "max-node-provision-time", p.MaxNodeProvisionTime, "how long an instance may take from its launch to a registered node")
+	flags.DurationVar(&s.policy.BackOff, "initial-node-group-backoff-duration", p.BackOff, "pause of a group after its first failed launch; it doubles with each more")
+	flags.DurationVar(&s.policy.MaxBackOff, "max-node-group-backoff-duration", p.MaxBackOff, "the longest such pause")
+	flags.DurationVar(&s.policy.BackOffReset, "node-group-backoff-reset-timeout", p.BackOffReset, "how long without a failure until the next one is the first again")
+
+	flags.StringSliceVar(&s.policy.TerminationHooks, "termination-hook", p.TerminationHooks, "names of the lifecycle hooks that are ours to complete when an instance is terminated")
+	flags.DurationVar(&s.policy.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime, "how long a drain may take that answers a termination by Auto Scaling")
+
+	flags.BoolVar(&s.policy.ScaleDown, "scale-down-enabled", p.ScaleDown, "retire nodes that nobody needs")
+	flags.Float64Var(&s.policy.UtilizationThreshold, "scale-down-utilization-threshold", p.UtilizationThreshold, "the share of its cpu and memory below which a node may be unneeded")
+	flags.DurationVar(&s.policy.UnneededTime, "scale-down-unneeded-time", p.UnneededTime, "how long a node must be unneeded before it is retired")
+	flags.DurationVar(&s.policy.DelayAfterAdd, "scale-down-delay-after-add", p.DelayAfterAdd, "how long a group that grew is not shrunk")
+	flags.BoolVar(&s.policy.IgnoreDaemonSets, "ignore-daemonsets-utilization", p.IgnoreDaemonSets, "leave pods of daemon sets out of the utilization")
+	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once for scale-down; 0 means a tenth of the nodes, at least two")
+	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up")
+	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired")
+	flags.Float64Var(&s.policy.MaxUnreadyPercent, "max-total-unready-percentage", p.MaxUnreadyPercent, "with more unready nodes than this and than the count, nothing is retired")
+	flags.BoolVar(&s.policy.Drainable.SkipSystemPods, "skip-nodes-with-system-pods", p.Drainable.SkipSystemPods, "keep nodes with pods of kube-system that no budget guards")
+	flags.DurationVar(&s.policy.Drainable.SystemPodTimeout, "blocking-system-pod-distruption-timeout", p.Drainable.SystemPodTimeout, "the age from which such a pod blocks no more; 0 means never")
+	flags.BoolVar(&s.policy.Drainable.SkipLocalStorage, "skip-nodes-with-local-storage", p.Drainable.SkipLocalStorage, "keep nodes with pods that have a hostPath or emptyDir volume")
+	flags.BoolVar(&s.policy.Drainable.SkipCustomControllers, "skip-nodes-with-custom-controller-pods", p.Drainable.SkipCustomControllers, "keep nodes with pods whose controller is none of Kubernetes' own")
+}
+
+// registerRun adds the flags of the command run alone.
+func (s *settings) registerRun(flags *pflag.FlagSet) {
+	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz, /livez and, to this host alone, /verdicts; empty for nowhere")
+	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")
+	host, _ := os.Hostname() // without a name of the host the pod's must be given
+	flags.StringVar(&s.identity, "leader-elect-identity", cmp.Or(os.Getenv("POD_NAME"), host), "our name in the election; $POD_NAME where that is set, else the host's name")
+}
+
+// normalize lets _ stand for -, as Cluster Autoscaler does, and knows other
+// names of flags.
+func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	name = strings.ReplaceAll(name, "_", "-")
+	return pflag.NormalizedName(cmp.Or(aliases[name], name))
+}
+
+// check says everything that is wrong with the flags.
+func (s *settings) check() error {
+	selection, err := asg.ParseSelection(s.nodes, s.discovery)
+	s.selection = selection
+	wrong := []error{err, s.policy.Validate()}
+	if s.namespace == "" {
+		wrong = append(wrong, errors.New("--namespace is empty"))
+	}
+	if s.leaderElect && s.identity == "" {
+		wrong = append(wrong, errors.New("--leader-elect-identity is empty, and this host has no name"))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return fmt.Errorf("wrong flags:\n%w", err)
+	}
+	return nil
+}

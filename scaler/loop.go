@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/observe"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+const (
+	// idle is how long the loop sleeps at most: nothing depends on it, but
+	// whatever was overlooked is found then.
+	idle = time.Minute
+	// breath is the least time between two looks that no event asked for.
+	breath = 50 * time.Millisecond
+	// tryAgain is how long to wait where a look could not be taken.
+	tryAgain = time.Second
+)
+
+// loop is observe → decide → act. One goroutine runs it, so nothing in it needs
+// a lock, and a look knows of everything that the looks before it did.
+type loop struct {
+	// observe takes a snapshot; it fails with observe.ErrNotYet before there
+	// is one.
+	observe func(now time.Time) (fleet.Snapshot, error)
+	decide  func(fleet.Snapshot) plan.Plan
+	// remember writes the state that guards the actions of the same plan.
+	remember func(context.Context, fleet.State) error
+	// act carries actions out and returns when the next observation knows of
+	// them. Due is when something that failed may be tried again.
+	act func(context.Context, []plan.Action) []act.Result
+	due func(now time.Time) time.Time
+	// tell shows what was seen, decided and done.
+	tell func(look)
+	// changed wakes the loop.
+	changed <-chan struct{}
+	logger  *slog.Logger
+	// alive is called after each turn, with what went wrong.
+	alive func(error)
+}
+
+// look is one turn of the loop.
+type look struct {
+	snapshot fleet.Snapshot
+	plan     plan.Plan
+	results  []act.Result
+	took     time.Duration // to observe and decide
+}
+
+// run looks again and again, until ctx ends or somebody else turns out to use
+// the same memory.
+func (l *loop) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.changed:
+		case <-timer.C:
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		wake, err := l.turn(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		l.alive(err)
+		if text := textOf(err); text != said {
+			said = text
+			l.say(err)
+		}
+		if err != nil && !errors.Is(err, observe.ErrNotYet) && isFatal(err) {
+			return err
+		}
+		timer.Reset(l.sleep(time.Now(), wake, err))
+	}
+}
+
+// turn takes one look. It returns when the plan wants the next one.
+func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
+	began := time.Now()
+	snapshot, err := l.observe(began)
+	if err != nil {
+		return time.Time{}, err
+	}
+	p := l.decide(snapshot)
+	this := look{snapshot: snapshot, plan: p, took: time.Since(began)}
+	if err := l.remember(ctx, p.State); err != nil {
+		l.tell(this)
+		return time.Time{}, err
+	}
+	this.results = l.act(ctx, p.Actions)
+	if err := l.unbeat(ctx, p.State, this.results); err != nil {
+		return time.Time{}, err
+	}
+	l.tell(this)
+	return p.Wake, nil
+}
+
+// unbeat forgets heartbeats that were written down and not sent, so that the
+// next look sends them.
+func (l *loop) unbeat(ctx context.Context, state fleet.State, results []act.Result) error {
+	var failed []string
+	for _, r := range results {
+		if beat, ok := r.Action.(plan.Heartbeat); ok && r.Outcome != act.Done {
+			failed = append(failed, fleet.HeartbeatKey(beat.Instance, beat.Hook))
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	kept := map[string]time.Time{}
+	for key, at := range state.Heartbeats {
+		kept[key] = at
+	}
+	for _, key := range failed {
+		delete(kept, key)
+	}
+	state.Heartbeats = kept
+	return l.remember(ctx, state)
+}
+
+func (l *loop) sleep(now, wake time.Time, err error) time.Duration {
+	if err != nil {
+		return tryAgain
+	}
+	sleep := idle
+	for _, at := range []time.Time{wake, l.due(now)} {
+		if !at.IsZero() {
+			sleep = min(sleep, at.Sub(now))
+		}
+	}
+	return max(sleep, breath)
+}
+
+func (l *loop) say(err error) {
+	switch {
+	case err == nil:
+		l.logger.Info("looking")
+	case errors.Is(err, observe.ErrNotYet):
+		l.logger.Info("waiting", "for", err)
+	default:
+		l.logger.Error("look failed", "err", err)
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,81 @@
+// Command windlass-scaler adds nodes for pods that wait and retires nodes that
+// nobody needs, on EC2 Auto Scaling groups.
+//
+//	config.go   flags → settings
+//	scaler.go   Run: the parts, and the leader lease around the loop
+//	loop.go     observe → decide → act, again and again
+//	metrics.go  what Prometheus is told
+//	plan.go     the command plan: the decision without the action
+//	print.go    a plan for people, or as YAML or JSON
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"windlass.dev/windlass/pkg/telemetry"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "windlass-scaler:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	root := &cobra.Command{
+		Use:           "windlass-scaler",
+		Short:         "Adds nodes for pods that wait and retires nodes that nobody needs.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), versionCommand(stdout))
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return root.ExecuteContext(ctx)
+}
+
+func runCommand(stderr io.Writer) *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Observe, decide and act, until told to stop.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			logger, err := telemetry.NewLogger(stderr, s.log)
+			if err != nil {
+				return err
+			}
+			telemetry.SetDefault(logger)
+			return Run(cmd.Context(), s, logger)
+		},
+	}
+	s.register(cmd.Flags())
+	s.registerRun(cmd.Flags())
+	return cmd
+}
+
+func versionCommand(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(stdout, telemetry.Version())
+			return err
+		},
+	}
+}

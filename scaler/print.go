@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// The forms in which a plan is printed.
+const (
+	asTable = "table"
+	asYAML  = "yaml"
+	asJSON  = "json"
+)
+
+var outputs = []string{asTable, asYAML, asJSON}
+
+// printout is a plan for people and programs.
+type printout struct {
+	// At is when the snapshot was taken, Wake when to look again.
+	At       time.Time      `json:"at"`
+	Actions  []actionLine   `json:"actions"`
+	Verdicts []plan.Verdict `json:"verdicts"`
+	Wake     time.Time      `json:"wake,omitzero"`
+}
+
+// actionLine is an action: its kind, the text that logs and Events have, and
+// its fields.
+type actionLine struct {
+	Kind string      `json:"kind"`
+	Text string      `json:"text"`
+	Do   plan.Action `json:"do"`
+}
+
+func newPrintout(at time.Time, p plan.Plan) printout {
+	out := printout{At: at, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
+	for _, a := range p.Actions {
+		out.Actions = append(out.Actions, actionLine{Kind: act.KindOf(a), Text: a.String(), Do: a})
+	}
+	return out
+}
+
+func (p printout) write(w io.Writer, form string) error {
+	switch form {
+	case asJSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(p)
+	case asYAML:
+		text, err := yaml.Marshal(p)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	return p.table(w)
+}
+
+func (p printout) table(w io.Writer) error {
+	if len(p.Actions) == 0 {
+		fmt.Fprintln(w, "nothing to do")
+	}
+	for _, a := range p.Actions {
+		fmt.Fprintln(w, a.Text)
+	}
+	for _, part := range []struct {
+		of    plan.SubjectKind
+		title string
+	}{{plan.OfGroup, "GROUP"}, {plan.OfPod, "POD"}, {plan.OfNode, "NODE"}} {
+		if err := p.part(w, part.of, part.title); err != nil {
+			return err
+		}
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(w, "\nlook again by %s\n", p.Wake.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func (p printout) part(w io.Writer, of plan.SubjectKind, title string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	header := false
+	for _, v := range p.Verdicts {
+		if v.Of != of {
+			continue
+		}
+		if !header {
+			fmt.Fprintf(table, "\n%s\tREASON\tWHY\n", title)
+			header = true
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, v.Reason, v.Message)
+	}
+	return table.Flush()
+}

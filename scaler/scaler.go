@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/kubernetes"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/pkg/kube/lease"
+	"windlass.dev/windlass/pkg/telemetry"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/observe"
+	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/status"
+)
+
+const program = contract.AppScaler
+
+// scaler holds the parts together. All of them run from the start, so that a
+// replica that comes to lead knows the cluster already; only the groups are
+// read, and only the loop runs, while it leads.
+type scaler struct {
+	settings settings
+	logger   *slog.Logger
+	client   kubernetes.Interface
+	account  *asg.Account
+
+	observer  *observe.Observer
+	reader    *asg.Reader
+	actor     *act.Actor
+	announcer *act.Announcer
+	events    *kube.EventWriter
+	board     *status.Board
+	metrics   *metrics
+	health    *telemetry.Health
+
+	apiServer, aws, turning *telemetry.Check
+	leading                 atomic.Bool
+
+	mu     sync.Mutex
+	latest look // for /verdicts
+}
+
+// How long each part may be silent or failing before it counts as unwell.
+const (
+	apiPatience  = 15 * time.Second
+	awsPatience  = time.Minute
+	loopPatience = time.Minute
+	loopSilence  = 3 * time.Minute
+)
+
+// Run runs the scaler until ctx ends. It fails at once on what waiting does not
+// mend, such as missing credentials; an API server that is away is waited for.
+func Run(ctx context.Context, s settings, logger *slog.Logger) error {
+	config, err := kube.Config(s.kubeconfig, program, telemetry.Version())
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	m := newMetrics()
+	account, err := asg.Dial(ctx, m.call)
+	if err != nil {
+		return err
+	}
+	sc := newScaler(s, client, account, m, logger)
+	listener, err := sc.listen()
+	if err != nil {
+		return err
+	}
+	logger.Info("starting", "version", telemetry.Version(), "namespace", s.namespace, "identity", s.identity, "region", account.Region)
+	return sc.run(ctx, listener)
+}
+
+func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
+	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}}
+	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
+	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
+	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
+	sc.aws.OK() // there are credentials; more is not known before it leads
+
+	sc.reader = asg.NewReader(account, s.selection, logger, func() { sc.observer.GroupsChanged() })
+	sc.observer = observe.New(observe.Config{
+		Client: client, Groups: sc.reader, Namespace: s.namespace, Logger: logger, Report: sc.apiServer.Report,
+	})
+	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{})
+	sc.announcer = &act.Announcer{Events: sc.events}
+	sc.actor = &act.Actor{
+		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: asg.NewVerbs(account),
+		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode,
+	}
+	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
+	return sc
+}
+
+// run starts everything and waits for its end.
+func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if listener != nil {
+		server := &http.Server{Handler: sc.handler(), ReadHeaderTimeout: 5 * time.Second}
+		sc.logger.Info("serving", "address", listener.Addr().String())
+		parts.Go(func() {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				sc.logger.Error("metrics are not served any more", "err", err)
+			}
+		})
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nobody is left to be told
+		defer func() { _ = server.Close() }()
+	}
+	parts.Go(func() { sc.observer.Run(ctx) })
+	parts.Go(func() { sc.events.Run(ctx) })
+	parts.Go(func() { sc.board.Run(ctx) })
+	parts.Go(func() { sc.waitingIsWell(ctx) })
+
+	if !sc.settings.leaderElect {
+		return sc.lead(ctx)
+	}
+	return sc.compete(ctx)
+}
+
+// compete leads whenever it can, until ctx ends.
+func (sc *scaler) compete(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := lease.Lead(ctx, lease.Config{
+			Namespace: sc.settings.namespace, Name: contract.LeaseScaler, Identity: sc.settings.identity,
+			Client: sc.client.CoordinationV1(), Logger: sc.logger,
+			OnNewLeader: func(identity string) { sc.logger.Info("leader", "identity", identity) },
+		}, sc.lead)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, lease.ErrLost) && !errors.Is(err, status.ErrOthers) {
+			return err
+		}
+		sc.logger.Warn("not leading any more", "err", err)
+	}
+	return nil
+}
+
+// waitingIsWell keeps a replica alive that does not lead: its loop stands still.
+func (sc *scaler) waitingIsWell(ctx context.Context) {
+	tick := time.NewTicker(loopSilence / 6)
+	defer tick.Stop()
+	for {
+		if !sc.leading.Load() {
+			sc.turning.OK()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// lead runs the loop until ctx ends.
+func (sc *scaler) lead(ctx context.Context) error {
+	sc.leading.Store(true)
+	sc.metrics.leader.Set(1)
+	defer sc.metrics.leader.Set(0)
+	defer sc.leading.Store(false)
+
+	memory := status.NewMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
+	if err := sc.load(ctx, memory); err != nil {
+		return err
+	}
+	reading, stopReading := context.WithCancel(ctx)
+	var reader sync.WaitGroup
+	reader.Go(func() { sc.reader.Run(reading) })
+	defer reader.Wait()
+	defer stopReading()
+
+	l := &loop{
+		observe: func(now time.Time) (fleet.Snapshot, error) {
+			snapshot, err := sc.observer.Snapshot(now, memory.State())
+			sc.aws.Report(sc.reader.Err())
+			return snapshot, err
+		},
+		decide:   func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, sc.settings.policy) },
+		remember: memory.Remember,
+		act:      sc.act,
+		due:      sc.actor.Due,
+		tell:     sc.tell,
+		changed:  sc.observer.Changed(),
+		logger:   sc.logger,
+		alive:    sc.turned,
+	}
+	return l.run(ctx)
+}
+
+// load reads the memory, however long the API server takes to answer.
+func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
+	for {
+		err := memory.Load(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil // the loop ends at once
+		}
+		if errors.Is(err, status.ErrUnreadable) {
+			sc.logger.Error("starting with an empty memory", "err", err)
+			return nil
+		}
+		sc.apiServer.Fail(err)
+		sc.logger.Warn("memory not read", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tryAgain):
+		}
+	}
+}
+
+// isFatal says that the loop must not go on: somebody else leads too.
+func isFatal(err error) bool { return errors.Is(err, status.ErrOthers) }
+
+// turned reports on the loop. What keeps it from deciding is the trouble of
+// another part; that it turns is what a restart could mend.
+func (sc *scaler) turned(error) { sc.turning.OK() }
+
+// act carries actions out and reads the groups again where that may have
+// changed them.
+func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
+	results := sc.actor.Do(ctx, actions)
+	for _, r := range results {
+		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {
+			sc.reader.Nudge() // and again in a moment: not all of it shows at once
+			if err := sc.reader.Read(ctx); err != nil && ctx.Err() == nil {
+				sc.logger.Warn("groups not read after an action", "err", err)
+			}
+			break
+		}
+	}
+	return results
+}
+
+// tell shows a look to everybody.
+func (sc *scaler) tell(l look) {
+	sc.metrics.look(l, time.Now())
+	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
+	sc.board.Post(status.NewPage(l.snapshot, l.plan))
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.latest = l
+}
+
+// listen opens the address for metrics; nil where there is none.
+func (sc *scaler) listen() (net.Listener, error) {
+	if sc.settings.address == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", sc.settings.address)
+	if err != nil {
+		return nil, fmt.Errorf("serving metrics on --metrics-address=%s: %w", sc.settings.address, err)
+	}
+	return listener, nil
+}
+
+func (sc *scaler) handler() http.Handler {
+	mux := http.NewServeMux()
+	sc.health.Register(mux)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(sc.metrics.registry, promhttp.HandlerOpts{Registry: sc.metrics.registry}))
+	mux.HandleFunc("GET /verdicts", sc.verdicts)
+	return mux
+}
+
+// verdicts serves the latest plan in full, to callers on this host alone
+// (kubectl port-forward is one): it names every pod of the cluster.
+func (sc *scaler) verdicts(w http.ResponseWriter, r *http.Request) {
+	if !fromHere(r.RemoteAddr) {
+		http.Error(w, "verdicts are served to this host alone; use kubectl port-forward", http.StatusForbidden)
+		return
+	}
+	sc.mu.Lock()
+	l := sc.latest
+	sc.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	// A caller that hung up is not an event worth telling.
+	_ = json.NewEncoder(w).Encode(newPrintout(l.snapshot.Now, l.plan))
+}
+
+func fromHere(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,122 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+const (
+	// pageKey is where the ConfigMap holds the page, as YAML.
+	pageKey = "status"
+	// postEvery is the least time between two writes.
+	postEvery = 5 * time.Second
+	// postTime is how long one write may take.
+	postTime = 5 * time.Second
+)
+
+// Board keeps the ConfigMap windlass-status. Whoever posts never waits.
+type Board struct {
+	maps   corev1client.ConfigMapInterface
+	leader string
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	latest Page
+	fresh  chan struct{}
+}
+
+// NewBoard returns a board of the namespace that maps belong to.
+func NewBoard(maps corev1client.ConfigMapInterface, leader string, logger *slog.Logger) *Board {
+	return &Board{maps: maps, leader: leader, logger: logger, fresh: make(chan struct{}, 1)}
+}
+
+// Post puts a page up, in place of one that has not been written yet.
+func (b *Board) Post(page Page) {
+	page.Leader = b.leader
+	b.mu.Lock()
+	b.latest = page
+	b.mu.Unlock()
+	select {
+	case b.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes what is posted until ctx ends: on change only, and at most every
+// five seconds. A page that could not be written is tried again then.
+func (b *Board) Run(ctx context.Context) {
+	written := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.fresh:
+		}
+		page := b.page()
+		text, err := page.Encode()
+		if err == nil && text == written {
+			continue
+		}
+		if err == nil {
+			err = b.write(ctx, page)
+		}
+		if err == nil {
+			written = text
+		}
+		if err != nil && ctx.Err() == nil {
+			b.logger.Warn("status not written", "err", err)
+			b.again()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(postEvery):
+		}
+	}
+}
+
+func (b *Board) page() Page {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.latest
+}
+
+func (b *Board) again() {
+	select {
+	case b.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// write replaces the whole text: the page belongs to whoever leads.
+func (b *Board) write(ctx context.Context, page Page) error {
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	page.Written = time.Now().UTC().Truncate(time.Second)
+	text, err := page.Encode()
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapStatus, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
+		Data:       map[string]string{pageKey: text},
+	}
+	_, err = b.maps.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = b.maps.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("writing config map %s: %w", contract.ConfigMapStatus, err)
+	}
+	return nil
+}

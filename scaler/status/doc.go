@@ -1,0 +1,7 @@
+// Package status keeps what the scaler writes about itself in its own
+// namespace: its memory, and the verdicts for people.
+//
+//	memory.go  Memory: the ConfigMap windlass-state
+//	board.go   Board: the ConfigMap windlass-status, on change, not too often
+//	page.go    what stands on the board, within its bounds
+package status

@@ -1,0 +1,200 @@
+package status
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// The bounds of a page: an object of the API holds 1 MiB, and everybody who
+// watches it gets all of it at each change.
+const (
+	maxPage      = 256 << 10
+	podNames     = 3
+	nodeNames    = 10
+	leastClasses = 1
+)
+
+// Page is what people read of a plan: groups in full, waiting pods by class,
+// nodes by reason.
+type Page struct {
+	// Written is when the page was, Leader who wrote it.
+	Written time.Time    `json:"written,omitzero"`
+	Leader  string       `json:"leader,omitempty"`
+	Rival   *fleet.Rival `json:"rival,omitempty"`
+	Doing   []string     `json:"doing,omitempty"`
+	Groups  []GroupLine  `json:"groups"`
+	Pods    []PodLine    `json:"waitingPods,omitempty"`
+	Nodes   []NodeLine   `json:"nodes,omitempty"`
+	// Omitted counts lines that found no room.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// GroupLine is one group.
+type GroupLine struct {
+	Name    string      `json:"name"`
+	Min     int         `json:"min"`
+	Max     int         `json:"max"`
+	Desired int         `json:"desired"`
+	Ready   int         `json:"ready"`
+	Leaving int         `json:"leaving,omitempty"`
+	Reason  plan.Reason `json:"reason"`
+	Message string      `json:"message"`
+	Faults  []string    `json:"faults,omitempty"`
+}
+
+// PodLine is a class of waiting pods: those with the same verdict.
+type PodLine struct {
+	Reason  plan.Reason `json:"reason"`
+	Message string      `json:"message"`
+	Count   int         `json:"count"`
+	Pods    []string    `json:"pods"`
+}
+
+// NodeLine is all nodes with the same reason, the first of them with their
+// messages.
+type NodeLine struct {
+	Reason plan.Reason       `json:"reason"`
+	Count  int               `json:"count"`
+	Nodes  map[string]string `json:"nodes"`
+}
+
+// NewPage draws a page of a plan.
+func NewPage(s fleet.Snapshot, p plan.Plan) Page {
+	page := Page{Rival: rivalOf(s), Groups: []GroupLine{}}
+	for _, a := range p.Actions {
+		page.Doing = append(page.Doing, a.String())
+	}
+	if len(page.Doing) > maxDoing {
+		page.Omitted += len(page.Doing) - maxDoing
+		page.Doing = page.Doing[:maxDoing]
+	}
+	page.groups(s, p.Verdicts)
+	page.pods(p.Verdicts)
+	page.nodes(p.Verdicts)
+	return page
+}
+
+// maxDoing is how many actions stand on a page.
+const maxDoing = 50
+
+// rivalOf leaves out when the lease was renewed, which changes all the time.
+func rivalOf(s fleet.Snapshot) *fleet.Rival {
+	if s.Rival == nil {
+		return nil
+	}
+	return &fleet.Rival{Lease: s.Rival.Lease, Holder: s.Rival.Holder}
+}
+
+func (page *Page) groups(s fleet.Snapshot, verdicts []plan.Verdict) {
+	ready := map[string]bool{}
+	for i := range s.Nodes {
+		if s.Nodes[i].Ready {
+			ready[s.Nodes[i].InstanceID()] = true
+		}
+	}
+	said := map[string]plan.Verdict{}
+	for _, v := range verdicts {
+		if v.Of == plan.OfGroup {
+			said[v.Name] = v
+		}
+	}
+	for _, g := range s.Groups {
+		line := GroupLine{Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Faults: g.Faults,
+			Reason: said[g.Name].Reason, Message: said[g.Name].Message}
+		for _, i := range g.Instances {
+			if i.Live() && ready[i.ID] {
+				line.Ready++
+			}
+			if i.Leaving() {
+				line.Leaving++
+			}
+		}
+		page.Groups = append(page.Groups, line)
+	}
+	slices.SortFunc(page.Groups, func(a, b GroupLine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (page *Page) pods(verdicts []plan.Verdict) {
+	type class struct {
+		reason  plan.Reason
+		message string
+	}
+	classes := map[class]*PodLine{}
+	for _, v := range verdicts {
+		if v.Of != plan.OfPod {
+			continue
+		}
+		key := class{v.Reason, v.Message}
+		line := classes[key]
+		if line == nil {
+			line = &PodLine{Reason: v.Reason, Message: v.Message}
+			classes[key] = line
+		}
+		line.Count++
+		line.Pods = append(line.Pods, v.Name)
+	}
+	for _, line := range classes {
+		slices.Sort(line.Pods)
+		line.Pods = line.Pods[:min(podNames, len(line.Pods))]
+		page.Pods = append(page.Pods, *line)
+	}
+	slices.SortFunc(page.Pods, func(a, b PodLine) int {
+		return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+func (page *Page) nodes(verdicts []plan.Verdict) {
+	reasons := map[plan.Reason]map[string]string{}
+	for _, v := range verdicts {
+		if v.Of != plan.OfNode {
+			continue
+		}
+		if reasons[v.Reason] == nil {
+			reasons[v.Reason] = map[string]string{}
+		}
+		reasons[v.Reason][v.Name] = v.Message
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		all := reasons[reason]
+		line := NodeLine{Reason: reason, Count: len(all), Nodes: map[string]string{}}
+		names := slices.Sorted(maps.Keys(all))
+		for _, name := range names[:min(nodeNames, len(names))] {
+			line.Nodes[name] = all[name]
+		}
+		page.Nodes = append(page.Nodes, line)
+	}
+}
+
+// Encode prints a page as YAML that has room in a ConfigMap: classes of pods
+// that few belong to go first, then faults and messages of groups.
+func (page Page) Encode() (string, error) {
+	for {
+		text, err := yaml.Marshal(page)
+		if err != nil {
+			return "", err
+		}
+		if len(text) <= maxPage || !page.shrink() {
+			return string(text), nil
+		}
+	}
+}
+
+// shrink takes something out. It says whether there was anything left to take.
+func (page *Page) shrink() bool {
+	if n := len(page.Pods); n > leastClasses {
+		page.Pods, page.Omitted = page.Pods[:n/2], page.Omitted+n-n/2
+		return true
+	}
+	if n := len(page.Groups); n > leastClasses {
+		page.Groups, page.Omitted = page.Groups[:n/2], page.Omitted+n-n/2
+		return true
+	}
+	return false
+}
