@@ -291,6 +291,9 @@ type State struct {
 	// Heartbeats remembers when a hook's timer was last restarted, by
 	// HeartbeatKey.
 	Heartbeats map[string]time.Time `json:"heartbeats,omitempty"`
+	// Completed remembers when a hook was completed for an instance that has
+	// not moved on since, by HeartbeatKey.
+	Completed map[string]time.Time `json:"completed,omitempty"`
 	// BackOffs says until when a group is not grown, by group.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.

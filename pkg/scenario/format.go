@@ -341,7 +341,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"unjoined", s.Unjoined}} {
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]))
 		}

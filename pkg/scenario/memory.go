@@ -47,6 +47,9 @@ func grown(w *World, l line) error { return moment(&w.State.GrownAt, w, l) }
 // heartbeat INSTANCE/HOOK at=TIME.
 func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l) }
 
+// completed INSTANCE/HOOK at=TIME.
+func completed(w *World, l line) error { return moment(&w.State.Completed, w, l) }
+
 // unjoined INSTANCE at=TIME.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
 

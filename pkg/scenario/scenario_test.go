@@ -36,6 +36,7 @@ report web-2 phase=Blocked answers=asg-terminate:i-web-2 kind=asg since=09:59:00
 mark web-2 id=asg-terminate:i-web-2
 grown web at=09:30:00
 heartbeat i-web-2/windlass at=09:58:00
+completed i-web-2/windlass at=09:58:30
 unjoined i-7 at=09:57:00
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup web-3 until=10:15:00 count=2

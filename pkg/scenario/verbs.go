@@ -24,6 +24,7 @@ var verbs = map[string]func(*World, line) error{
 	"giveup":    giveUp,
 	"grown":     grown,
 	"heartbeat": heartbeat,
+	"completed": completed,
 	"unjoined":  unjoined,
 	"gone":      gone,
 }

@@ -22,11 +22,13 @@ type World struct {
 	fleet.Snapshot
 	// launched numbers the instances that the model launches.
 	launched int
+	// completed are the hooks that are done with, by instance.
+	completed map[string][]string
 }
 
 // NewWorld is empty, at ten in the morning.
 func NewWorld() *World {
-	return &World{Snapshot: fleet.Snapshot{Now: day.Add(10 * time.Hour)}}
+	return &World{Snapshot: fleet.Snapshot{Now: day.Add(10 * time.Hour)}, completed: map[string][]string{}}
 }
 
 func (w *World) group(name string) *fleet.Group {
@@ -185,11 +187,18 @@ func (w *World) leave(g *fleet.Group, i *fleet.Instance) {
 	}
 }
 
-// Complete is CompleteLifecycleAction with CONTINUE.
-func (w *World) Complete(instance string) error {
-	i := w.instance(instance)
-	if i == nil || i.State != fleet.TerminatingWait {
-		return fmt.Errorf("no active lifecycle action for instance %s", instance)
+// Complete is CompleteLifecycleAction with CONTINUE: the instance proceeds when
+// all hooks of its group that hold it are completed.
+func (w *World) Complete(group, instance, hook string) error {
+	g, i := w.group(group), w.instance(instance)
+	if g == nil || i == nil || i.State != fleet.TerminatingWait || slices.Contains(w.completed[instance], hook) {
+		return fmt.Errorf("no active lifecycle action %s for instance %s", hook, instance)
+	}
+	w.completed[instance] = append(w.completed[instance], hook)
+	for _, h := range g.Hooks {
+		if h.Transition == fleet.OnTerminate && !slices.Contains(w.completed[instance], h.Name) {
+			return nil
+		}
 	}
 	i.State = fleet.TerminatingProceed
 	return nil

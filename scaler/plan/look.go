@@ -322,7 +322,7 @@ func (n *node) draining() contract.Kind {
 
 func copyState(s fleet.State) fleet.State {
 	return fleet.State{
-		Heartbeats: copied(s.Heartbeats), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
+		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Seen: maps.Clone(s.Seen),
 	}
 }
@@ -331,7 +331,7 @@ func copyState(s fleet.State) fleet.State {
 // to the one that was read.
 func compact(s fleet.State) fleet.State {
 	return fleet.State{
-		Heartbeats: filled(s.Heartbeats), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
+		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Seen: filled(s.Seen),
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,10 @@ const (
 	// tooEarly is how soon to look again at an instance that is ready to go and
 	// that Auto Scaling has not brought to its hook yet.
 	tooEarly = time.Second
+	// completeAgain is how long a completion may take to show, and
+	// completeAgainBeside where hooks of others hold the instance as well.
+	completeAgain       = 5 * time.Second
+	completeAgainBeside = time.Minute
 	// heartbeatShare of a hook's timeout may pass without a heartbeat. It is
 	// less than half, so that one that is late by a tenth still comes before.
 	heartbeatShare = 0.4
@@ -37,22 +42,20 @@ type termination struct {
 // deadline, holds the instance while its pods leave, and lets it go when they
 // have.
 func (d *decision) answerTerminations() {
-	beating := map[string]bool{}
+	waits := map[string]bool{}
 	for _, t := range d.terminations() {
 		d.giveDeadline(t)
 		for _, hook := range t.hooks {
 			key := fleet.HeartbeatKey(t.instance.ID, hook.Name)
-			beating[key] = true
-			if !d.complete(t, hook) {
+			waits[key] = true
+			if !d.complete(t, hook, key) {
 				d.heartbeat(t, hook, key)
 			}
 		}
 	}
-	for key := range d.state.Heartbeats {
-		if !beating[key] {
-			delete(d.state.Heartbeats, key)
-		}
-	}
+	over := func(key string, _ time.Time) bool { return !waits[key] }
+	maps.DeleteFunc(d.state.Heartbeats, over)
+	maps.DeleteFunc(d.state.Completed, over)
 }
 
 func (d *decision) terminations() []termination {
@@ -101,16 +104,25 @@ func (d *decision) deadline(t termination) time.Time {
 		return n.request.Deadline.Time
 	}
 	began := d.began(t)
-	if len(t.hooks) == 0 {
-		return began.Add(hooklessDrainTime)
-	}
-	end := began.Add(d.policy.TerminationDrainTime)
-	for _, h := range t.hooks {
-		if last := began.Add(h.Global.Duration - hookSlack); h.Global.Duration > 0 && last.Before(end) {
-			end = last
+	held := time.Duration(0)
+	for _, h := range t.group.Hooks {
+		if h.Transition == fleet.OnTerminate {
+			held = max(held, d.holds(h))
 		}
 	}
-	return end
+	return began.Add(max(hooklessDrainTime, min(held, d.policy.TerminationDrainTime)))
+}
+
+// holds is for how long a hook surely keeps an instance: ours as long as it may
+// be prolonged, one of others until its first timeout.
+func (d *decision) holds(h fleet.Hook) time.Duration {
+	if !slices.Contains(d.policy.TerminationHooks, h.Name) {
+		return h.Heartbeat.Duration - hookSlack
+	}
+	if h.Global.Duration <= 0 {
+		return d.policy.TerminationDrainTime
+	}
+	return h.Global.Duration - hookSlack
 }
 
 // giveDeadline answers the agent's notice, whose source tells no time. It is
@@ -134,7 +146,7 @@ func (d *decision) giveDeadline(t termination) {
 
 // complete lets the instance go if nothing holds it here any more. It says
 // whether nothing does.
-func (d *decision) complete(t termination, hook fleet.Hook) bool {
+func (d *decision) complete(t termination, hook fleet.Hook, key string) bool {
 	why, ready := d.readyToGo(t)
 	if !ready {
 		return false
@@ -143,12 +155,30 @@ func (d *decision) complete(t termination, hook fleet.Hook) bool {
 		d.clock.at(d.now.Add(tooEarly))
 		return true
 	}
+	if at, done := d.state.Completed[key]; done && d.now.Before(at.Add(t.patience())) {
+		d.clock.at(at.Add(t.patience()))
+		return true
+	}
+	d.state.Completed[key] = d.now
+	d.clock.at(d.now.Add(t.patience()))
 	c := Complete{Group: t.group.Name, Instance: t.instance.ID, Hook: hook.Name, Why: why}
 	if t.node != nil {
 		c.Node = t.node.ref()
 	}
 	d.do(c)
 	return true
+}
+
+// patience is how long an instance may stay at its hooks after ours was
+// completed, before it is tried again: the call may have failed. Where others
+// hold it too, that tells little.
+func (t termination) patience() time.Duration {
+	for _, h := range t.group.Hooks {
+		if h.Transition == fleet.OnTerminate && !slices.ContainsFunc(t.hooks, func(ours fleet.Hook) bool { return ours.Name == h.Name }) {
+			return completeAgainBeside
+		}
+	}
+	return completeAgain
 }
 
 func (d *decision) readyToGo(t termination) (why string, ready bool) {

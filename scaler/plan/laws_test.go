@@ -1,0 +1,377 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// laws names every law of ARCHITECTURE.md that a plan breaks. Law 2 takes two
+// plans, see repeats. Law 10 holds by construction: Complete has no other
+// result than CONTINUE.
+func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
+		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawWake,
+	} {
+		broken = append(broken, law(s, p, got)...)
+	}
+	return broken
+}
+
+// repeats: law 2, deciding again after acting repeats no action.
+func repeats(before, after plan.Plan) []string {
+	var broken []string
+	for _, a := range after.Actions {
+		if slices.ContainsFunc(before.Actions, func(b plan.Action) bool { return b.String() == a.String() }) {
+			broken = append(broken, fmt.Sprintf("law 2: %s was decided, done, and decided again", a))
+		}
+	}
+	return broken
+}
+
+// Law 1: permuting the input changes nothing, and neither does deciding.
+func law1Order(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	before := encoded(s)
+	for seed := range uint64(3) {
+		other := plan.Decide(shuffled(s, seed), p)
+		if diff := cmp.Diff(got, other); diff != "" {
+			broken = append(broken, fmt.Sprintf("law 1: another order gives another plan (-one +other):\n%s", diff))
+		}
+	}
+	if after := encoded(s); before != after {
+		broken = append(broken, "law 1: deciding changed the snapshot")
+	}
+	return broken
+}
+
+func encoded(s fleet.Snapshot) string {
+	out, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+func shuffled(s fleet.Snapshot, seed uint64) fleet.Snapshot {
+	r := rand.New(rand.NewPCG(seed, seed))
+	s.Groups, s.Nodes, s.Pods, s.Budgets, s.DaemonSets = mixed(r, s.Groups), mixed(r, s.Nodes), mixed(r, s.Pods), mixed(r, s.Budgets), mixed(r, s.DaemonSets)
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		g.Shapes, g.Instances, g.Hooks, g.Failures = mixed(r, g.Shapes), mixed(r, g.Instances), mixed(r, g.Hooks), mixed(r, g.Failures)
+	}
+	return s
+}
+
+func mixed[T any](r *rand.Rand, list []T) []T {
+	out := slices.Clone(list)
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+func liveOf(g fleet.Group) int {
+	live := 0
+	for _, i := range g.Instances {
+		if i.Live() {
+			live++
+		}
+	}
+	return live
+}
+
+// Law 3: desired stays within min and max, and not below the live instances.
+func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, g := range s.Groups {
+		desired, live := g.Desired, liveOf(g)
+		for _, a := range got.Actions {
+			switch a := a.(type) {
+			case plan.Grow:
+				if a.Group != g.Name {
+					continue
+				}
+				if a.From != desired || a.To <= a.From || a.To < live || a.To > g.Max || a.To < g.Min {
+					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, %d to %d", a, desired, live, g.Min, g.Max))
+				}
+				desired = a.To
+			case plan.Terminate:
+				if a.Group != g.Name {
+					continue
+				}
+				live--
+				if a.Decrement {
+					desired--
+				}
+				if a.Decrement && (desired < g.Min || desired < live) {
+					broken = append(broken, fmt.Sprintf("law 3: %s leaves %d desired, %d live, at least %d", a, desired, live, g.Min))
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// retired are the nodes that will be drained for scale-down once the plan is
+// done: fresh by this plan, others by earlier ones.
+func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
+	fresh, all = map[string]bool{}, map[string]bool{}
+	for _, n := range s.Nodes {
+		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+		if err == nil && r.By == contract.AppScaler && r.Kind == contract.KindScaleDown {
+			all[n.Name] = true
+		}
+	}
+	for _, a := range got.Actions {
+		switch a := a.(type) {
+		case plan.Retire:
+			if a.Kind == contract.KindScaleDown {
+				fresh[a.Node.Name], all[a.Node.Name] = true, true
+			}
+		case plan.Keep:
+			delete(all, a.Node.Name)
+		}
+	}
+	return fresh, all
+}
+
+// Law 4: what this plan retires, with all that is being drained already, costs
+// no budget more than it allows.
+func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	fresh, all := retired(s, got)
+	var broken []string
+	for _, b := range s.Budgets {
+		cost, new := int32(0), int32(0)
+		for _, p := range s.Pods {
+			if !b.Matches(p) || !p.Ready || !drainable.MustBePlacedAgain(&p) || p.Node == "" || p.Annotations[contract.AnnotationSafeToEvict] == "on-completion" {
+				continue
+			}
+			if all[p.Node] {
+				cost++
+			}
+			if fresh[p.Node] {
+				new++
+			}
+		}
+		if new > 0 && cost > b.Allowed {
+			broken = append(broken, fmt.Sprintf("law 4: budget %s allows %d, and what is retired costs %d", b.Key(), b.Allowed, cost))
+		}
+	}
+	return broken
+}
+
+// Law 5: nothing on hold and no node with a blocking pod is retired.
+func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	fresh, _ := retired(s, got)
+	var broken []string
+	for _, n := range s.Nodes {
+		if !fresh[n.Name] {
+			continue
+		}
+		if by, held := contract.Held(n.Annotations); held {
+			broken = append(broken, fmt.Sprintf("law 5: %s is retired though %s holds it", n.Name, by))
+		}
+		for i := range s.Pods {
+			pod := &s.Pods[i]
+			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Policy: p.Drainable})
+			if pod.Node == n.Name && v.Outcome == drainable.Block {
+				broken = append(broken, fmt.Sprintf("law 5: %s is retired though pod %s blocks (%s)", n.Name, pod.Key(), v.Rule))
+			}
+		}
+	}
+	return broken
+}
+
+// Law 6: all pods of all retired nodes have places on nodes that serve, at
+// once. The judge searches every assignment, where few enough.
+func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	fresh, all := retired(s, got)
+	if len(fresh) == 0 {
+		return nil
+	}
+	cluster := fit.New(s.Pods)
+	var movers []fit.Tenant
+	byNode := map[string][]*fleet.Pod{}
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		if pod.Node != "" && !pod.Ended() && pod.Priority() >= p.ExpendableBelow {
+			byNode[pod.Node] = append(byNode[pod.Node], pod)
+		}
+		waits := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now}).Outcome == drainable.Wait
+		if all[pod.Node] && drainable.MustBePlacedAgain(pod) && !waits && pod.Priority() >= p.ExpendableBelow {
+			movers = append(movers, cluster.Tenant(pod))
+		}
+	}
+	var places []*fit.Place
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		_, draining := contract.Draining(n.Taints)
+		if !n.Ready || n.Unschedulable || draining || all[n.Name] || leavingInstance(s, n.InstanceID()) {
+			continue
+		}
+		place := fit.NewPlace(n.Name, cluster.LooksOf(n, nothing))
+		for _, pod := range byNode[n.Name] {
+			cluster.Put(cluster.Tenant(pod), place)
+		}
+		places = append(places, place)
+	}
+	steps := 100_000
+	if !assignable(cluster, cluster.Sorted(movers, nil), places, &steps) {
+		return []string{fmt.Sprintf("law 6: the pods of the retired nodes have no places: %v", got.Actions)}
+	}
+	return nil
+}
+
+func nothing(corev1.Taint) bool { return false }
+
+func leavingInstance(s fleet.Snapshot, id string) bool {
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			if i.ID == id && i.Leaving() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// assignable searches all assignments; when it is tired it gives the benefit of
+// the doubt.
+func assignable(c *fit.Cluster, movers []fit.Tenant, places []*fit.Place, steps *int) bool {
+	if len(movers) == 0 {
+		return true
+	}
+	for _, p := range places {
+		if *steps--; *steps < 0 {
+			return true
+		}
+		start := c.Fork()
+		if c.TrySeat(movers[0], p) && assignable(c, movers[1:], places, steps) {
+			return true
+		}
+		c.Revert(start)
+	}
+	return false
+}
+
+// Law 7: one verdict for every waiting pod, node and group, and for nothing
+// else.
+func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	want := map[string]int{}
+	for i := range s.Pods {
+		if p := &s.Pods[i]; p.Node == "" && drainable.MustBePlacedAgain(p) {
+			want["pod "+p.Key()]++
+		}
+	}
+	for _, n := range s.Nodes {
+		want["node "+n.Name]++
+	}
+	for _, g := range s.Groups {
+		want["group "+g.Name]++
+	}
+	var broken []string
+	have := map[string]int{}
+	for _, v := range got.Verdicts {
+		have[string(v.Of)+" "+v.Name]++
+		if v.Reason == "" || v.Message == "" {
+			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
+		}
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		broken = append(broken, fmt.Sprintf("law 7: verdicts (-want +got):\n%s", diff))
+	}
+	return broken
+}
+
+// Law 8: a human's cordon is never undone. Only taking back a request opens a
+// node, so only requests of ours are taken back.
+func law8Cordons(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		keep, ok := a.(plan.Keep)
+		if !ok {
+			continue
+		}
+		n := nodeNamed(s, keep.Node.Name)
+		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+		if err != nil || r.ID != keep.ID || r.By != contract.AppScaler || n.Annotations[contract.AnnotationTerminating] != "" {
+			broken = append(broken, fmt.Sprintf("law 8: %s takes back what is not ours, or too late", keep))
+		}
+	}
+	return broken
+}
+
+func nodeNamed(s fleet.Snapshot, name string) fleet.Node {
+	for _, n := range s.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return fleet.Node{}
+}
+
+// Law 9: an instance with a node is only terminated when its drain has ended,
+// or when its termination has begun, and never with a pod on it.
+func law9Drained(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		end, ok := a.(plan.Terminate)
+		if !ok {
+			continue
+		}
+		if end.Node.Name == "" {
+			if slices.ContainsFunc(s.Nodes, func(n fleet.Node) bool { return n.InstanceID() == end.Instance }) {
+				broken = append(broken, fmt.Sprintf("law 9: %s, and it has a node", end))
+			}
+			continue
+		}
+		n := nodeNamed(s, end.Node.Name)
+		if n.Annotations[contract.AnnotationTerminating] == end.ID {
+			continue
+		}
+		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		if err != nil || !r.AnswersTo(end.ID) || r.Phase != contract.PhaseDrained {
+			broken = append(broken, fmt.Sprintf("law 9: %s, and its drain has not ended", end))
+		}
+		for i := range s.Pods {
+			if p := &s.Pods[i]; p.Node == n.Name && drainable.Occupies(p, s.Now) {
+				broken = append(broken, fmt.Sprintf("law 9: %s, and pod %s is there", end, p.Key()))
+			}
+		}
+	}
+	return broken
+}
+
+// Where there is nothing to do, there is nothing to do until Wake, and no
+// verdict changes: no clock runs out unseen and no text ticks.
+func lawWake(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	if len(got.Actions) > 0 {
+		return nil
+	}
+	s.State = got.State
+	later := got.Wake.Add(-time.Millisecond)
+	if got.Wake.IsZero() {
+		later = s.Now.Add(40 * time.Minute)
+	}
+	s.Now = later
+	then := plan.Decide(s, p)
+	var broken []string
+	if len(then.Actions) > 0 {
+		broken = append(broken, fmt.Sprintf("wake: by %s there is %v to do, and nobody asked to look again before %v", later, then.Actions, got.Wake))
+	}
+	if diff := cmp.Diff(got.Verdicts, then.Verdicts); diff != "" {
+		broken = append(broken, fmt.Sprintf("wake: by %s verdicts change, and nobody asked to look again before %v (-now +then):\n%s", later, got.Wake, diff))
+	}
+	return broken
+}

@@ -1,0 +1,245 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// TestScenarios plays the files of testdata; -rewrite writes down what comes
+// out. Their commands:
+//
+//	world             a world, in the lines of pkg/scenario
+//	change            further lines
+//	policy k=v …      changes to the default policy, see policyWords
+//	decide [of=…]     decides, holds the plan against the laws, and prints it; of
+//	                  chooses whose verdicts are printed: pod, node, group, none
+//	act               carries the last plan out and decides again: no action may
+//	                  come twice
+//	happen …          lets the world do one thing after another: launch, join,
+//	                  schedule, drain, reap
+//	advance 5m        lets time pass
+//	show              prints the world
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		p := &player{World: scenario.NewWorld(), policy: plan.DefaultPolicy()}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out, err := p.play(t, d)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out
+		})
+	})
+}
+
+// player is a world under a policy.
+type player struct {
+	*scenario.World
+	policy plan.Policy
+	last   plan.Plan
+}
+
+func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
+	switch d.Cmd {
+	case "world":
+		p.World, p.policy = scenario.NewWorld(), plan.DefaultPolicy()
+		return "", p.Apply(d.Input)
+	case "change":
+		return "", p.Apply(d.Input)
+	case "policy":
+		return "", p.setPolicy(d.CmdArgs)
+	case "decide":
+		return p.decide(t, d), nil
+	case "act":
+		return p.act(t)
+	case "happen":
+		return "", p.happen(d.CmdArgs)
+	case "advance":
+		step, err := time.ParseDuration(d.CmdArgs[0].Key)
+		p.Now = p.Now.Add(step)
+		return "", err
+	case "show":
+		return scenario.Format(p.Snapshot), nil
+	}
+	return "", fmt.Errorf("unknown command %s", d.Cmd)
+}
+
+var policyWords = map[string]func(*plan.Policy, string) error{
+	"alongside":             func(p *plan.Policy, _ string) error { p.AlongsideClusterAutoscaler = true; return nil },
+	"no-scale-down":         func(p *plan.Policy, _ string) error { p.ScaleDown = false; return nil },
+	"ignore-daemonsets":     func(p *plan.Policy, _ string) error { p.IgnoreDaemonSets = true; return nil },
+	"unneeded-time":         func(p *plan.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
+	"delay-after-add":       func(p *plan.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
+	"max-drain-time":        func(p *plan.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
+	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
+	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
+		p.TerminationDrainTime, err = time.ParseDuration(v)
+		return
+	},
+	"threshold": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
+}
+
+func (p *player) setPolicy(args []datadriven.CmdArg) error {
+	for _, a := range args {
+		set, ok := policyWords[a.Key]
+		if !ok {
+			return fmt.Errorf("unknown word %s: want one of %v", a.Key, slices.Sorted(maps.Keys(policyWords)))
+		}
+		if err := set(&p.policy, strings.Join(a.Vals, ",")); err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+	}
+	return p.policy.Validate()
+}
+
+func (p *player) decide(t *testing.T, d *datadriven.TestData) string {
+	p.last = plan.Decide(p.Snapshot, p.policy)
+	for _, broken := range laws(p.Snapshot, p.policy, p.last) {
+		t.Errorf("%s: %s", d.Pos, broken)
+	}
+	of := []string{"pod", "node", "group"}
+	for _, a := range d.CmdArgs {
+		of = a.Vals
+	}
+	return render(p.last, of)
+}
+
+// act carries the plan out and decides again.
+func (p *player) act(t *testing.T) (string, error) {
+	if err := carryOut(p.World, p.last); err != nil {
+		return "", err
+	}
+	again := plan.Decide(p.Snapshot, p.policy)
+	for _, broken := range laws(p.Snapshot, p.policy, again) {
+		t.Error(broken)
+	}
+	for _, broken := range repeats(p.last, again) {
+		t.Error(broken)
+	}
+	p.last = again
+	return render(again, nil), nil
+}
+
+// carryOut does to the world what the actions ask for.
+func carryOut(w *scenario.World, p plan.Plan) error {
+	w.State = p.State
+	for _, a := range p.Actions {
+		if err := carry(w, a); err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+func carry(w *scenario.World, a plan.Action) error {
+	switch a := a.(type) {
+	case plan.Grow:
+		return w.SetDesired(a.Group, a.From, a.To)
+	case plan.Retire:
+		w.Request(a.Node.Name, contract.Request{
+			ID: a.ID, Kind: a.Kind, Reason: a.Why, By: contract.AppScaler, At: contract.At(w.Now), Deadline: contract.At(a.Deadline),
+		})
+		return nil
+	case plan.Keep:
+		return w.Withdraw(a.Node.Name, a.ID)
+	case plan.Mark:
+		w.SetUnneeded(a.Node.Name, a.Since)
+		return nil
+	case plan.Unmark:
+		w.SetUnneeded(a.Node.Name, time.Time{})
+		return nil
+	case plan.Terminate:
+		return w.Terminate(a.Instance, a.ID, a.Decrement)
+	case plan.Complete:
+		return w.Complete(a.Group, a.Instance, a.Hook)
+	case plan.Heartbeat:
+		return nil
+	}
+	return fmt.Errorf("the model does not know %T", a)
+}
+
+func (p *player) happen(args []datadriven.CmdArg) error {
+	for _, a := range args {
+		switch a.Key {
+		case "launch":
+			p.Launch()
+		case "join":
+			p.Join()
+		case "schedule":
+			schedule(p.World)
+		case "drain":
+			p.Drain()
+		case "reap":
+			p.Reap()
+		default:
+			return fmt.Errorf("nothing called %s happens in this world", a.Key)
+		}
+	}
+	return nil
+}
+
+// schedule is kube-scheduler: it binds every pod that fits a Ready node, and
+// says of the others that they are unschedulable.
+func schedule(w *scenario.World) {
+	cluster := fit.New(w.Pods)
+	var places []*fit.Place
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if !n.Ready {
+			continue
+		}
+		place := fit.NewPlace(n.Name, cluster.LooksOf(n, nothing))
+		for j := range w.Pods {
+			if p := &w.Pods[j]; p.Node == n.Name && !p.Ended() {
+				cluster.Put(cluster.Tenant(p), place)
+			}
+		}
+		places = append(places, place)
+	}
+	for j := range w.Pods {
+		p := &w.Pods[j]
+		if p.Node != "" || p.Scheduling == fleet.Gated || !drainable.MustBePlacedAgain(p) {
+			continue
+		}
+		place := cluster.Seat(cluster.Tenant(p), places)
+		if place == nil {
+			p.Scheduling, p.Judged = fleet.Unschedulable, w.Now
+			continue
+		}
+		p.Node, p.Nominated, p.Scheduling, p.Phase, p.Ready = place.Name, "", "", "Running", true
+	}
+}
+
+// render prints a plan: its actions, verdicts of those kinds, and when to look
+// again.
+func render(p plan.Plan, of []string) string {
+	var out strings.Builder
+	for _, a := range p.Actions {
+		fmt.Fprintf(&out, "%s\n", a)
+	}
+	if len(p.Actions) == 0 {
+		out.WriteString("nothing to do\n")
+	}
+	for _, v := range p.Verdicts {
+		if slices.Contains(of, string(v.Of)) {
+			fmt.Fprintf(&out, "  %s\n", v)
+		}
+	}
+	if !p.Wake.IsZero() {
+		fmt.Fprintf(&out, "wake %s\n", p.Wake.UTC().Format("15:04:05.999"))
+	}
+	return out.String()
+}
