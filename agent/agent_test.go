@@ -1,0 +1,286 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+var terminated = notice.Notice{
+	ID: contract.TerminateID(instance), Kind: contract.KindASG, Source: notice.FromTargetState, Reason: "Auto Scaling terminates the instance",
+}
+
+func story(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		f(w)
+		w.checkLaws()
+	})
+}
+
+func TestNotice(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.addPod("web-2")
+		w.addPod("job-1", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false"}
+		})
+		w.agent()
+		w.after(time.Minute)
+		w.notify(terminated)
+		w.after(100 * time.Millisecond)
+		if n := len(w.deletions); n != 3 {
+			t.Errorf("%d evictions accepted 100 ms after the notice, want 3", n)
+		}
+		w.after(10 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained || !r.AnswersTo(terminated.ID) {
+			t.Errorf("report %s", r)
+		}
+		if kind, _ := contract.Draining(w.node.Spec.Taints); !w.node.Spec.Unschedulable || kind != contract.KindASG {
+			t.Errorf("node %+v", w.node.Spec)
+		}
+		want := []string{"Node DrainStarted", "Pod EvictionOverridesAnnotation", "Node Drained"}
+		if diff := cmp.Diff(want, w.events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// While there is nothing to do the API server hears nothing, whatever the
+// kubelet writes to the Node.
+func TestIdle(t *testing.T) {
+	story(t, func(w *world) {
+		w.agent()
+		w.after(time.Second)
+		w.reads = 0
+		for i := range 100 {
+			w.change(func(n *corev1.Node) { n.Labels = map[string]string{"turn": fmt.Sprint(i)} })
+			w.after(time.Minute)
+		}
+		if w.reads+w.writes+w.podLists > 0 {
+			t.Errorf("%d reads, %d writes, %d lists of an idle agent", w.reads, w.writes, w.podLists)
+		}
+	})
+}
+
+func TestRequestAndWithdrawal(t *testing.T) {
+	story(t, func(w *world) {
+		w.change(func(n *corev1.Node) { n.Spec.Unschedulable = true }) // by a person
+		w.addPod("web-1")
+		before := w.node.DeepCopy()
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+		w.annotate(contract.AnnotationDrainRequest, "")
+		w.after(5 * time.Second)
+		if diff := cmp.Diff(before.Spec, w.node.Spec); diff != "" {
+			t.Errorf("spec (-before +after):\n%s", diff)
+		}
+		if len(w.node.Annotations)+len(w.node.Labels) > 0 {
+			t.Errorf("left behind: %v %v", w.node.Annotations, w.node.Labels)
+		}
+		if len(w.podWatches) > 0 {
+			t.Error("the pods are still watched")
+		}
+		w.reads = 0
+		w.after(time.Hour)
+		if w.reads > 0 {
+			t.Errorf("%d reads when all was over", w.reads)
+		}
+	})
+}
+
+// The API server is away in mid-drain for twenty seconds.
+func TestOutage(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 30 {
+			w.addPod(fmt.Sprintf("web-%d", i))
+		}
+		w.slow = 500 * time.Millisecond
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(900 * time.Millisecond)
+		w.set(func() { w.down = true })
+		w.after(20 * time.Second)
+		if n := len(w.deletions); n == 0 || n == 30 {
+			t.Fatalf("%d pods deleted when the server was lost: not in mid-drain", n)
+		}
+		w.set(func() { w.down = false })
+		w.after(15 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 30 {
+			t.Errorf("%d deletions, report %s", len(w.deletions), r)
+		}
+	})
+}
+
+// The server is away when the notice comes.
+func TestNoticeInOutage(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.agent()
+		w.after(time.Second)
+		w.set(func() { w.down = true })
+		w.notify(terminated)
+		w.after(time.Minute)
+		if w.reads > 40 {
+			t.Errorf("%d reads in a minute", w.reads)
+		}
+		w.set(func() { w.down = false })
+		w.after(10 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// Others write to the Node all the time; the agent gets through, and undoes
+// nothing of theirs.
+func TestConflicts(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		for i := range 500 {
+			w.change(func(n *corev1.Node) {
+				n.Annotations["other"] = fmt.Sprint(i)
+				n.Spec.Taints = contract.WithTaint(n.Spec.Taints, corev1.Taint{Key: "other", Value: fmt.Sprint(i), Effect: corev1.TaintEffectNoSchedule})
+			})
+			w.after(17 * time.Millisecond)
+		}
+		w.after(10 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+		if w.node.Annotations["other"] != "499" || len(w.node.Spec.Taints) != 2 {
+			t.Errorf("%v %v", w.node.Annotations, w.node.Spec.Taints)
+		}
+	})
+}
+
+// The agent is killed again and again.
+func TestRestarts(t *testing.T) {
+	for _, every := range []time.Duration{3 * time.Millisecond, 11 * time.Millisecond, 70 * time.Millisecond, 1300 * time.Millisecond} {
+		story(t, func(w *world) {
+			for i := range 40 {
+				w.addPod(fmt.Sprintf("web-%d", i))
+			}
+			w.addPod("db-1")
+			w.room["db"] = 0
+			w.notify(terminated)
+			for range 20 {
+				stop := w.agent()
+				w.after(every)
+				stop()
+			}
+			w.set(func() { w.room["db"], w.writtenAt = 1, nil })
+			w.agent()
+			w.after(time.Minute)
+			if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 41 {
+				t.Errorf("every %s: %d deletions, report %s", every, len(w.deletions), r)
+			}
+			w.writtenAt = nil // each process counts its own
+		})
+	}
+}
+
+func TestManyPods(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 110 {
+			w.addPod(fmt.Sprintf("web-%d", i))
+		}
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(200 * time.Millisecond)
+		if n := len(w.deletions); n != 110 {
+			t.Errorf("%d of 110 evictions accepted after 200 ms at 10 ms each", n)
+		}
+		if w.mostAsking != evictionsAtOnce {
+			t.Errorf("%d evictions at one time, want %d", w.mostAsking, evictionsAtOnce)
+		}
+		w.after(5 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// A drain that is taken back stops at once: what waits for its turn is not sent.
+func TestTakenBackInMidDrain(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 100 {
+			w.addPod(fmt.Sprintf("web-%d", i))
+		}
+		w.slow = time.Second
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(1500 * time.Millisecond)
+		w.annotate(contract.AnnotationDrainRequest, "")
+		w.after(time.Minute)
+		if n := len(w.deletions); n != 2*evictionsAtOnce {
+			t.Errorf("%d pods were evicted, want those of the two rounds that were sent", n)
+		}
+		if w.node.Spec.Unschedulable || len(w.node.Spec.Taints) > 0 || len(w.node.Annotations) > 0 {
+			t.Errorf("left behind: %+v %v", w.node.Spec, w.node.Annotations)
+		}
+	})
+}
+
+func TestNodeDeleted(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.room["db"] = 0
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(5 * time.Second)
+		w.deleteNode()
+		w.after(time.Second)
+		w.reads, w.writes = 0, 0
+		w.after(time.Hour)
+		if w.reads+w.writes > 0 {
+			t.Errorf("%d reads and %d writes of a node that is gone", w.reads, w.writes)
+		}
+	})
+}
+
+// Refused: the report says by whom, and it ends when there is room.
+func TestBlocked(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.addPod("web-1")
+		w.room["db"] = 0
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(30 * time.Second)
+		r := w.report()
+		if r.Phase != contract.PhaseBlocked || !slices.Equal(r.BlockedBy, []string{"shop/db"}) || r.Left != 1 {
+			t.Errorf("report %s", r)
+		}
+		if age := time.Since(r.Renewed.Time); age > contract.ReportEvery+time.Second {
+			t.Errorf("the report was renewed %s ago", age)
+		}
+		w.set(func() { w.room["db"] = 1 })
+		w.after(15 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+	})
+}
