@@ -1,0 +1,582 @@
+package asg_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/asg"
+)
+
+// bed is a fake AWS with the SDK's own clients in front of it, reached by the
+// standard environment.
+type bed struct {
+	*fakeaws.Server
+	account *asg.Account
+
+	mu    sync.Mutex
+	codes map[string]int // "operation code" → calls, as recorded
+}
+
+var timing = fakeaws.Timing{
+	Reconcile: fakeaws.Seconds(.002), Pending: fakeaws.Seconds(.005), Boot: fakeaws.Seconds(.01),
+	Terminating: fakeaws.Seconds(.005), Shutdown: fakeaws.Seconds(.005), LaunchRetry: fakeaws.Seconds(.05),
+}
+
+func start(t *testing.T, spec fakeaws.Spec) *bed {
+	t.Helper()
+	if spec.Timing == (fakeaws.Timing{}) {
+		spec.Timing = timing
+	}
+	s, err := fakeaws.Start(fakeaws.Config{Spec: spec, NoIMDS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	environment(t, s.URL())
+	b := &bed{Server: s, codes: map[string]int{}}
+	b.account, err = asg.Dial(t.Context(), func(c asg.Call) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.codes[c.Operation+" "+c.Code]++
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func environment(t *testing.T, url string) {
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": url, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+func (b *bed) reader(t *testing.T, nodes, discovery []string) *asg.Reader {
+	t.Helper()
+	selection, err := asg.ParseSelection(nodes, discovery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asg.NewReader(b.account, selection, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+}
+
+func read(t *testing.T, r *asg.Reader) map[string]fleet.Group {
+	t.Helper()
+	if err := r.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return byName(r)
+}
+
+func byName(r *asg.Reader) map[string]fleet.Group {
+	groups, _, _ := r.Groups(nil)
+	out := map[string]fleet.Group{}
+	for _, g := range groups {
+		out[g.Name] = g
+	}
+	return out
+}
+
+// settled waits until a group has n instances in service and no other.
+func (b *bed) settled(t *testing.T, group string, n int) []fakeaws.Instance {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		status, err := b.Group(group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := 0
+		for _, i := range status.Instances {
+			if i.LifecycleState == fakeaws.InService {
+				in++
+			}
+		}
+		if in == n && len(status.Instances) == n {
+			return status.Instances
+		}
+		if err := b.Sleep(ctx, 2*time.Millisecond); err != nil {
+			t.Fatalf("%d of %d in service: %v", in, n, err)
+		}
+	}
+}
+
+func desired(n int) *int { return &n }
+
+func enabled() map[string]string { return map[string]string{"k8s.io/cluster-autoscaler/enabled": ""} }
+
+const discoverEnabled = "asg:tag=k8s.io/cluster-autoscaler/enabled"
+
+// One paged call finds all groups that carry the tags; named groups have the
+// flag's bounds.
+func TestDiscovery(t *testing.T) {
+	var spec fakeaws.Spec
+	for i := range 120 {
+		spec.Groups = append(spec.Groups, fakeaws.Group{Name: "g" + string(rune('a'+i/26)) + string(rune('a'+i%26)), Max: 5, Type: "m5.large", Tags: enabled()})
+	}
+	spec.Groups = append(spec.Groups,
+		fakeaws.Group{Name: "other", Max: 5, Type: "m5.large"},
+		fakeaws.Group{Name: "named", Min: 0, Max: 9, Type: "m5.large"})
+	b := start(t, spec)
+	groups := read(t, b.reader(t, []string{"0:3:named", "1:2:ghost"}, []string{discoverEnabled}))
+	if len(groups) != 122 {
+		t.Fatalf("%d groups", len(groups))
+	}
+	if _, ok := groups["other"]; ok {
+		t.Error("a group without the tag was discovered")
+	}
+	if g := groups["named"]; g.Min != 0 || g.Max != 3 || len(g.Faults) != 0 {
+		t.Errorf("named: %d..%d, faults %q", g.Min, g.Max, g.Faults)
+	}
+	if g := groups["ghost"]; len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "no Auto Scaling group ghost in eu-west-1") {
+		t.Errorf("ghost: faults %q", g.Faults)
+	}
+	if n := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))); n != 3 {
+		t.Errorf("%d calls describe 122 groups, want 2 pages and 1 of names", n)
+	}
+}
+
+// A shape says what a new node will report, zone by zone, before there is one.
+func TestShape(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{
+		Name: "web", Max: 5, Type: "m5.large", VolumeGiB: 50, Zones: []string{"eu-west-1b", "eu-west-1a"},
+		Tags: map[string]string{
+			contract.TagTemplateLabel + "team":        "blue",
+			contract.TagTemplateTaint + "dedicated":   "web:NoSchedule",
+			contract.TagTemplateResource + "dongles":  "2",
+			contract.TagTemplateLabel + "not a label": "x",
+		},
+	}}})
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	g := read(t, r)["web"]
+	if len(g.Shapes) != 2 || g.Shapes[0].Zone != "eu-west-1a" || g.Shapes[1].Zone != "eu-west-1b" {
+		t.Fatalf("shapes %+v", g.Shapes)
+	}
+	shape := g.Shapes[1]
+	for name, want := range map[corev1.ResourceName]string{
+		"cpu": "1930m", "pods": "29", "dongles": "2", "memory": "6903Mi", "ephemeral-storage": "44Gi",
+	} {
+		got, wanted := shape.Allocatable[name], resource.MustParse(want)
+		if name == "memory" {
+			got.Set(got.Value() >> 20 << 20) // whole MiB will do
+		}
+		if got.Cmp(wanted) != 0 {
+			t.Errorf("allocatable %s: %s, want %s", name, got.String(), want)
+		}
+	}
+	for name, want := range map[string]string{
+		"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "m5.large",
+		"topology.kubernetes.io/zone": "eu-west-1b", "topology.kubernetes.io/region": "eu-west-1", "team": "blue",
+	} {
+		if got := shape.Labels[name]; got != want {
+			t.Errorf("label %s=%s, want %s", name, got, want)
+		}
+	}
+	if _, ok := shape.Labels["kubernetes.io/hostname"]; ok {
+		t.Error("the shape has a host's name")
+	}
+	if diff := cmp.Diff([]corev1.Taint{{Key: "dedicated", Value: "web", Effect: "NoSchedule"}}, shape.Taints); diff != "" {
+		t.Error(diff)
+	}
+	if len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "label/not a label") {
+		t.Errorf("faults %q do not name the malformed tag", g.Faults)
+	}
+
+	// What was seen of a type is better than what is on paper.
+	seen := resource.MustParse("7800Mi")
+	groups, _, _ := r.Groups(map[string]resource.Quantity{"m5.large": seen})
+	if got := groups[0].Shapes[0].Capacity[corev1.ResourceMemory]; got.Cmp(seen) != 0 {
+		t.Errorf("memory %s, seen were %s", got.String(), seen.String())
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// The node that comes reports what its shape said, but for the memory, of
+// which the shape promises no more.
+func TestShapeAgreesWithTheCatalog(t *testing.T) {
+	for _, name := range []string{"m5.large", "c5.4xlarge", "r6g.2xlarge", "t3.medium", "g4dn.xlarge"} {
+		figures, ok := fakeaws.LookupType(name)
+		if !ok {
+			t.Fatalf("the catalog does not know %s", name)
+		}
+		b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "g", Max: 1, Type: name}}})
+		g := read(t, b.reader(t, []string{"0:1:g"}, nil))["g"]
+		if len(g.Shapes) != 1 {
+			t.Fatalf("%s: shapes %v, faults %q", name, g.Shapes, g.Faults)
+		}
+		capacity := g.Shapes[0].Capacity
+		if got := capacity.Cpu().Value(); got != int64(figures.VCPUs) {
+			t.Errorf("%s: %d cpus, want %d", name, got, figures.VCPUs)
+		}
+		if got, most := capacity.Memory().Value()>>20, int64(figures.MemoryMiB); got >= most || got < most*9/10 {
+			t.Errorf("%s: %d MiB of %d", name, got, most)
+		}
+	}
+}
+
+// Where several types may come the shape is the least of each resource.
+func TestMixedInstances(t *testing.T) {
+	b := start(t, fakeaws.Spec{
+		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
+		Groups: []fakeaws.Group{
+			{Name: "mixed", Max: 5, MixedInstances: &fakeaws.MixedInstances{
+				LaunchTemplate: fakeaws.TemplateRef{Name: "lt", Version: "$Latest"},
+				Overrides:      []fakeaws.Override{{Type: "c5.xlarge"}, {Type: "m5.large"}},
+			}},
+			{Name: "weighted", Max: 5, MixedInstances: &fakeaws.MixedInstances{
+				LaunchTemplate: fakeaws.TemplateRef{Name: "lt"},
+				Overrides:      []fakeaws.Override{{Type: "c5.xlarge", Weight: 2}, {Type: "m5.large", Weight: 1}},
+			}},
+			{Name: "byRequirements", Max: 5, MixedInstances: &fakeaws.MixedInstances{
+				LaunchTemplate: fakeaws.TemplateRef{Name: "lt"},
+				Overrides: []fakeaws.Override{{Requirements: &fakeaws.Requirements{
+					VCPUs: fakeaws.Range{Min: ptr(2.0), Max: ptr(4.0)}, MemoryMiB: fakeaws.Range{Min: ptr(8192.0)}, AllowedTypes: []string{"m5.*"}}}},
+			}},
+		},
+	})
+	groups := read(t, b.reader(t, []string{"0:5:mixed", "0:5:weighted", "0:5:byRequirements"}, nil))
+	mixed := groups["mixed"]
+	if len(mixed.Shapes) != 1 {
+		t.Fatalf("shapes %v, faults %q", mixed.Shapes, mixed.Faults)
+	}
+	if got := mixed.Shapes[0].Capacity; got.Cpu().Value() != 2 || got.Memory().Value() > 8<<30 {
+		t.Errorf("capacity %v", got)
+	}
+	if _, ok := mixed.Shapes[0].Labels["node.kubernetes.io/instance-type"]; ok || mixed.Shapes[0].InstanceType != "" {
+		t.Error("one of several types is promised")
+	}
+	if g := groups["weighted"]; len(g.Shapes) != 0 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "weight 2") {
+		t.Errorf("weighted: shapes %v, faults %q", g.Shapes, g.Faults)
+	}
+	if g := groups["byRequirements"]; len(g.Shapes) != 1 || g.Shapes[0].Capacity.Cpu().Value() != 2 {
+		t.Errorf("by requirements: shapes %v, faults %q", g.Shapes, g.Faults)
+	}
+}
+
+func TestLaunchConfiguration(t *testing.T) {
+	b := start(t, fakeaws.Spec{
+		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m6g.large"}},
+		Groups:               []fakeaws.Group{{Name: "old", Max: 5, LaunchConfiguration: "lc"}},
+	})
+	g := read(t, b.reader(t, []string{"0:5:old"}, nil))["old"]
+	if len(g.Shapes) != 1 || g.Shapes[0].Labels["kubernetes.io/arch"] != "arm64" {
+		t.Errorf("shapes %+v, faults %q", g.Shapes, g.Faults)
+	}
+}
+
+// A managed group's labels and taints come from EKS, valueless ones too; tags
+// overrule them.
+func TestManagedNodeGroup(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{
+		Name: "eks-web", Max: 5, Type: "m5.large",
+		Tags: map[string]string{contract.TagTemplateLabel + "tier": "front"},
+		EKS: &fakeaws.Nodegroup{Cluster: "prod", Name: "web", Labels: map[string]string{"tier": "web", "empty": ""},
+			Taints: []fakeaws.Taint{{Key: "special", Effect: "NO_EXECUTE"}, {Key: "color", Value: ptr("red"), Effect: "PREFER_NO_SCHEDULE"}}},
+	}}})
+	r := b.reader(t, []string{"0:5:eks-web"}, nil)
+	g := read(t, r)["eks-web"]
+	if len(g.Shapes) != 1 || len(g.Faults) != 0 {
+		t.Fatalf("shapes %v, faults %q", g.Shapes, g.Faults)
+	}
+	labels := g.Shapes[0].Labels
+	if value, ok := labels["empty"]; !ok || value != "" || labels["tier"] != "front" || labels["eks.amazonaws.com/nodegroup"] != "web" {
+		t.Errorf("labels %v", labels)
+	}
+	want := []corev1.Taint{{Key: "color", Value: "red", Effect: "PreferNoSchedule"}, {Key: "special", Effect: "NoExecute"}}
+	if diff := cmp.Diff(want, g.Shapes[0].Taints); diff != "" {
+		t.Error(diff)
+	}
+
+	b.Deny("eks:DescribeNodegroup")
+	g = read(t, b.reader(t, []string{"0:5:eks-web"}, nil))["eks-web"]
+	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "no right to call eks:DescribeNodegroup") {
+		t.Errorf("denied: shapes %d, faults %q", len(g.Shapes), g.Faults)
+	}
+}
+
+// One group's trouble is its own.
+func TestMissingTemplateHidesNobody(t *testing.T) {
+	b := start(t, fakeaws.Spec{
+		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
+		Groups: []fakeaws.Group{
+			{Name: "broken", Max: 5, LaunchTemplate: &fakeaws.TemplateRef{Name: "lt"}},
+			{Name: "whole", Max: 5, Type: "m5.large"},
+		},
+	})
+	if err := b.DeleteTemplate("lt"); err != nil {
+		t.Fatal(err)
+	}
+	groups := read(t, b.reader(t, []string{"0:5:broken", "0:5:whole"}, nil))
+	if g := groups["broken"]; len(g.Shapes) != 0 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "launch template lt") {
+		t.Errorf("broken: shapes %v, faults %q", g.Shapes, g.Faults)
+	}
+	if g := groups["whole"]; len(g.Shapes) != 1 || len(g.Faults) != 0 {
+		t.Errorf("whole: shapes %v, faults %q", g.Shapes, g.Faults)
+	}
+}
+
+// A group of which nothing changes costs one call a reading.
+func TestReadingIsCheap(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{
+		{Name: "a", Max: 5, Desired: desired(2), Type: "m5.large", Tags: enabled()},
+		{Name: "b", Max: 5, Type: "c5.large", Tags: enabled()},
+	}})
+	b.settled(t, "a", 2)
+	r := b.reader(t, nil, []string{discoverEnabled})
+	read(t, r)
+	after := b.LastSeq()
+	for range 5 {
+		read(t, r)
+	}
+	if calls := b.Calls(fakeaws.After(after)); len(calls) != 5 {
+		t.Errorf("5 readings cost %d calls: %v", len(calls), calls)
+	}
+}
+
+// Failed launches are told of, with their cause and zone.
+func TestFailures(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large", Zones: []string{"eu-west-1a"}}}})
+	if err := b.SetShortages(fakeaws.Shortage{Group: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SetDesired("web", 1); err != nil {
+		t.Fatal(err)
+	}
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		failures := read(t, r)["web"].Failures
+		if len(failures) > 0 {
+			if f := failures[0]; f.Cause != "InsufficientInstanceCapacity" || f.Zone != "eu-west-1a" || time.Since(f.At) > time.Minute {
+				t.Errorf("failure %+v", f)
+			}
+			return
+		}
+		if err := b.Sleep(ctx, 20*time.Millisecond); err != nil {
+			t.Fatal("no failure was told of")
+		}
+	}
+}
+
+// A departure has the time at which its activity began, and its hooks.
+func TestLeavingSince(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large",
+		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
+	gone := b.settled(t, "web", 2)[0]
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	read(t, r)
+	if err := b.Terminate(gone.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	began := b.Activities("web")[0].Start
+	g := read(t, r)["web"]
+	for _, i := range g.Instances {
+		if i.Leaving() != (i.ID == gone.ID) {
+			t.Errorf("%s is %s", i.ID, i.State)
+		}
+		if i.Leaving() && i.LeavingSince.Sub(began).Abs() > time.Second {
+			t.Errorf("leaving since %s, the activity began at %s", i.LeavingSince, began)
+		}
+	}
+	if g.Desired != 1 || len(g.Hooks) != 1 || g.Hooks[0].Heartbeat.Duration != 5*time.Minute || g.Hooks[0].Transition != fleet.OnTerminate {
+		t.Errorf("desired %d, hooks %+v", g.Desired, g.Hooks)
+	}
+}
+
+// A reading that fails leaves the last one, and says so.
+func TestStaleReading(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	read(t, r)
+	fault := b.Inject(fakeaws.Fault{Operation: "DescribeAutoScalingGroups", Code: "Throttling"})
+	if err := r.Read(t.Context()); !errors.Is(err, asg.ErrThrottled) {
+		t.Errorf("error %v", err)
+	}
+	g := byName(r)["web"]
+	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeAutoScalingGroups: Throttling") {
+		t.Errorf("shapes %d, faults %q", len(g.Shapes), g.Faults)
+	}
+	b.RemoveFault(fault)
+	if g := read(t, r)["web"]; len(g.Faults) != 0 {
+		t.Errorf("faults %q", g.Faults)
+	}
+
+	b.Deny("autoscaling:DescribeAutoScalingGroups")
+	if err := r.Read(t.Context()); !errors.Is(err, asg.ErrDenied) || !strings.HasPrefix(err.Error(), "no right to call autoscaling:DescribeAutoScalingGroups") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A group whose hooks may not be read works, and says so.
+func TestDeniedHooksAreAFault(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
+	b.Deny("autoscaling:DescribeLifecycleHooks")
+	g := read(t, b.reader(t, []string{"0:5:web"}, nil))["web"]
+	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeLifecycleHooks") {
+		t.Errorf("shapes %d, faults %q", len(g.Shapes), g.Faults)
+	}
+}
+
+func TestDialSaysWhatIsMissing(t *testing.T) {
+	environment(t, "http://127.0.0.1:1")
+	t.Setenv("AWS_REGION", "")
+	if _, err := asg.Dial(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+		t.Errorf("no region: %v", err)
+	}
+	t.Setenv("AWS_REGION", "eu-west-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if _, err := asg.Dial(t.Context(), nil); !errors.Is(err, asg.ErrCredentials) || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("no credentials: %v", err)
+	}
+}
+
+func TestSetDesired(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
+	v := asg.NewVerbs(b.account)
+	if err := v.SetDesired(t.Context(), "web", 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	// What somebody else wished meanwhile is not overwritten.
+	if err := v.SetDesired(t.Context(), "web", 0, 4); !errors.Is(err, asg.ErrChanged) {
+		t.Errorf("error %v", err)
+	}
+	if err := v.SetDesired(t.Context(), "web", 2, 9); err == nil || !strings.Contains(err.Error(), "ValidationError") {
+		t.Errorf("above max: %v", err)
+	}
+	if err := v.SetDesired(t.Context(), "ghost", 2, 9); !errors.Is(err, asg.ErrChanged) {
+		t.Errorf("no group: %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("SetDesiredCapacity"))); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+	if status, err := b.Group("web"); err != nil || status.Desired != 2 {
+		t.Errorf("desired %d, error %v", status.Desired, err)
+	}
+}
+
+// A call that changes something is never repeated by itself: nobody knows
+// whether the one before was heard.
+func TestChangesAreNotRepeated(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
+	b.Inject(fakeaws.Fault{Operation: "SetDesiredCapacity", Code: "InternalFailure"})
+	err := asg.NewVerbs(b.account).SetDesired(t.Context(), "web", 0, 2)
+	if !errors.Is(err, asg.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("SetDesiredCapacity"))); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.codes["SetDesiredCapacity InternalFailure"] != 1 || b.codes["DescribeAutoScalingGroups ok"] != 1 {
+		t.Errorf("recorded %v", b.codes)
+	}
+}
+
+func TestTerminate(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large",
+		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
+	id := b.settled(t, "web", 2)[0].ID
+	v := asg.NewVerbs(b.account)
+	if err := v.Terminate(t.Context(), "web", id, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Terminate(t.Context(), "web", id, true); !errors.Is(err, asg.ErrChanged) {
+		t.Errorf("twice: %v", err)
+	}
+	if status, err := b.Group("web"); err != nil || status.Desired != 1 {
+		t.Errorf("desired %d, error %v", status.Desired, err)
+	}
+}
+
+// "No active Lifecycle Action" means too early before the wait, and done after.
+func TestComplete(t *testing.T) {
+	slow := timing
+	slow.Terminating = fakeaws.Seconds(.3)
+	b := start(t, fakeaws.Spec{Timing: slow, Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large",
+		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}, {Name: "backup", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
+	id := b.settled(t, "web", 1)[0].ID
+	if err := b.Terminate(id, true); err != nil {
+		t.Fatal(err)
+	}
+	v := asg.NewVerbs(b.account)
+	if err := v.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrTooEarly) {
+		t.Fatalf("in Terminating: %v", err)
+	}
+	b.await(t, id, fakeaws.TerminatingWait)
+	if err := v.Heartbeat(t.Context(), "web", id, "windlass"); err != nil {
+		t.Errorf("heartbeat: %v", err)
+	}
+	if err := v.Complete(t.Context(), "web", id, "windlass"); err != nil {
+		t.Fatalf("in Terminating:Wait: %v", err)
+	}
+	// The other hook still holds it. Asking again asks nobody.
+	calls := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction")))
+	if err := v.Complete(t.Context(), "web", id, "windlass"); err != nil {
+		t.Errorf("completed, and still held by another: %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction"))); n != calls {
+		t.Errorf("%d calls, then %d", calls, n)
+	}
+	// A new leader does not know that, and finds out at its second try.
+	next := asg.NewVerbs(b.account)
+	if err := next.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrTooEarly) {
+		t.Errorf("a new leader's first try: %v", err)
+	}
+	if err := next.Complete(t.Context(), "web", id, "windlass"); err != nil {
+		t.Errorf("a new leader's second try: %v", err)
+	}
+	if err := next.Complete(t.Context(), "web", id, "backup"); err != nil {
+		t.Errorf("the other hook: %v", err)
+	}
+	if err := v.Complete(t.Context(), "web", "i-0123456789abcdef0", "windlass"); err != nil {
+		t.Errorf("an instance that is gone: %v", err)
+	}
+	for _, c := range b.Calls(fakeaws.Operation("CompleteLifecycleAction")) {
+		if c.Params["LifecycleActionResult"] != "CONTINUE" {
+			t.Errorf("sent %s", c.Params["LifecycleActionResult"])
+		}
+	}
+}
+
+func (b *bed) await(t *testing.T, id string, state fakeaws.LifecycleState) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		i, err := b.Instance(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.LifecycleState == state {
+			return
+		}
+		if err := b.Sleep(ctx, 2*time.Millisecond); err != nil {
+			t.Fatalf("%s is %s: %v", id, i.LifecycleState, err)
+		}
+	}
+}
