@@ -365,14 +365,14 @@ func (k *programs) command(ctx context.Context, p *programPod) (*exec.Cmd, error
 		args = append(args, expand(arg, env))
 	}
 	args = append(args, "--kubeconfig="+kubeconfig)
-	if hasFlag(args, "listen") {
+	if hasFlag(args, "metrics-address") {
 		// Pods have an address each, processes share this host's.
 		if p.address == "" {
 			if p.address, err = freeAddress(); err != nil {
 				return nil, err
 			}
 		}
-		args = append(args, "--listen="+p.address)
+		args = append(args, "--metrics-address="+p.address)
 	}
 	args = append(args, extra.Args...)
 	cmd := exec.Command(k.binaries[p.app], args...)

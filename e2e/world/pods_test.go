@@ -53,7 +53,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestHasFlag(t *testing.T) {
-	args := []string{"run", "--listen=:8080", "--listening"}
+	args := []string{"run", "--metrics-address=:8085", "--metrics"}
 	if !hasFlag(args, "listen") || hasFlag(args, "list") {
 		t.Error("hasFlag looks at more or less than the flag's whole name")
 	}

@@ -43,7 +43,7 @@ func program() error {
 		if v, ok := strings.CutPrefix(arg, "--kubeconfig="); ok {
 			kubeconfig = v
 		}
-		if v, ok := strings.CutPrefix(arg, "--listen="); ok {
+		if v, ok := strings.CutPrefix(arg, "--metrics-address="); ok {
 			listen = v
 		}
 	}
