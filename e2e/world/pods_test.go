@@ -54,7 +54,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestHasFlag(t *testing.T) {
 	args := []string{"run", "--metrics-address=:8085", "--metrics"}
-	if !hasFlag(args, "listen") || hasFlag(args, "list") {
+	if !hasFlag(args, "metrics-address") || hasFlag(args, "metrics-addr") {
 		t.Error("hasFlag looks at more or less than the flag's whole name")
 	}
 }
