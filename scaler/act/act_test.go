@@ -1,0 +1,593 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// groups records what is asked of Auto Scaling, and answers with err.
+type groups struct {
+	mu    sync.Mutex
+	calls []string
+	err   error
+	// during is called in the middle of each call.
+	during func(call string)
+}
+
+func (g *groups) call(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	g.mu.Lock()
+	g.calls = append(g.calls, call)
+	g.mu.Unlock()
+	if g.during != nil {
+		g.during(call)
+	}
+	return g.err
+}
+
+func (g *groups) SetDesired(_ context.Context, group string, from, to int) error {
+	return g.call("desired %s %d→%d", group, from, to)
+}
+func (g *groups) Terminate(_ context.Context, group, instance string, decrement bool) error {
+	return g.call("terminate %s %s %v", group, instance, decrement)
+}
+func (g *groups) Complete(_ context.Context, group, instance, hook string) error {
+	return g.call("complete %s %s %s", group, instance, hook)
+}
+func (g *groups) Heartbeat(_ context.Context, group, instance, hook string) error {
+	return g.call("heartbeat %s %s %s", group, instance, hook)
+}
+func (g *groups) Suspend(_ context.Context, group, process string) error {
+	return g.call("suspend %s %s", group, process)
+}
+
+// events records what people are told.
+type events struct {
+	mu   sync.Mutex
+	list []string
+	room int // 0 for any number
+}
+
+func (e *events) Write(event kube.Event) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.room > 0 && len(e.list) == e.room {
+		return false
+	}
+	e.list = append(e.list, event.Reason+" "+event.Object.Name+": "+event.Message)
+	return true
+}
+
+type bed struct {
+	*Actor
+	client *fake.Clientset
+	groups *groups
+	events *events
+}
+
+// newBed has one node n1 with the given annotations, and the given pods on it.
+func newBed(annotations map[string]string, pods ...*corev1.Pod) *bed {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid1", ResourceVersion: "7", Annotations: annotations}}
+	objects := []runtime.Object{node}
+	for _, p := range pods {
+		objects = append(objects, p)
+	}
+	b := &bed{client: fake.NewClientset(objects...), groups: &groups{}, events: &events{}}
+	b.client.PrependReactor("list", "pods", listByNode(b.client))
+	b.Actor = &Actor{
+		Nodes: b.client.CoreV1().Nodes(), Pods: b.client.CoreV1(), Groups: b.groups, Events: b.events,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	return b
+}
+
+// listByNode applies the field selector that the fake leaves out.
+func listByNode(client *fake.Clientset) clienttesting.ReactionFunc {
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		selector := action.(clienttesting.ListAction).GetListRestrictions().Fields
+		all, err := client.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "")
+		if err != nil {
+			return true, nil, err
+		}
+		list := &corev1.PodList{}
+		for _, p := range all.(*corev1.PodList).Items {
+			if selector.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName}) {
+				list.Items = append(list.Items, p)
+			}
+		}
+		return true, list, nil
+	}
+}
+
+func (b *bed) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node, err := b.client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// do carries out one action and returns what became of it.
+func (b *bed) one(t *testing.T, action plan.Action) Result {
+	t.Helper()
+	return b.Do(t.Context(), []plan.Action{action})[0]
+}
+
+func onNode(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+var n1 = plan.NodeRef{Name: "n1", UID: "uid1"}
+
+func retire(kind contract.Kind, id string) plan.Retire {
+	return plan.Retire{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
+}
+
+func request(kind contract.Kind, id string) map[string]string {
+	return map[string]string{contract.AnnotationDrainRequest: contract.Request{ID: id, Kind: kind}.String()}
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	out := map[string]string{key: value}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+func TestRetire(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		standing map[string]string
+		action   plan.Retire
+		want     Outcome
+		wantID   string // of the request afterwards
+	}{
+		{"asks", nil, retire(contract.KindScaleDown, "a"), Done, "a"},
+		{"asks once", request(contract.KindScaleDown, "a"), retire(contract.KindScaleDown, "a"), Done, "a"},
+		{"leaves a stronger request alone", request(contract.KindASG, "x"), retire(contract.KindScaleDown, "a"), Stopped, "x"},
+		{"overrules a weaker one", request(contract.KindScaleDown, "x"), retire(contract.KindASG, "a"), Done, "a"},
+		{"leaves what people wrote alone", map[string]string{contract.AnnotationDrainRequest: "not a request"}, retire(contract.KindScaleDown, "a"), Stopped, ""},
+		{"does not touch a node on hold", map[string]string{contract.AnnotationHold: "true"}, retire(contract.KindScaleDown, "a"), Stopped, ""},
+		{"answers Auto Scaling even then", map[string]string{contract.AnnotationHold: "true"}, retire(contract.KindASG, "a"), Done, "a"},
+		{"is too late after the mark", map[string]string{contract.AnnotationTerminating: "x"}, retire(contract.KindASG, "a"), Stopped, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(tc.standing)
+			if r := b.one(t, tc.action); r.Outcome != tc.want {
+				t.Fatalf("%s: %v", r.Outcome, r.Err)
+			}
+			node := b.node(t)
+			got, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest])
+			if tc.wantID != "" && (err != nil || got.ID != tc.wantID) {
+				t.Errorf("request %+v, error %v", got, err)
+			}
+			kind, tainted := contract.Draining(node.Spec.Taints)
+			if wrote := tc.want == Done && tc.standing[contract.AnnotationDrainRequest] != request(tc.action.Kind, tc.action.ID)[contract.AnnotationDrainRequest]; wrote != tainted || (wrote && kind != tc.action.Kind) {
+				t.Errorf("taint %q %v", kind, tainted)
+			}
+		})
+	}
+}
+
+// The request and the taint come in one patch, or not at all.
+func TestRetireIsOnePatch(t *testing.T) {
+	b := newBed(nil)
+	b.one(t, retire(contract.KindScaleDown, "a"))
+	var patches []string
+	for _, a := range b.client.Actions() {
+		if p, ok := a.(clienttesting.PatchAction); ok {
+			patches = append(patches, string(p.GetPatch()))
+		}
+	}
+	if len(patches) != 1 {
+		t.Fatalf("patches %q", patches)
+	}
+	var ops []kube.Op
+	if err := json.Unmarshal([]byte(patches[0]), &ops); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, op := range ops {
+		got = append(got, op.Op+" "+op.Path)
+	}
+	want := []string{"test /metadata/uid", "test /metadata/resourceVersion", "add /metadata/annotations", "add /spec/taints"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(b.events.list) != 1 || !strings.HasPrefix(b.events.list[0], contract.EventRetiring+" n1: ") {
+		t.Errorf("events %q", b.events.list)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	keep := plan.Keep{Group: "web", Node: n1, ID: "a", Why: "pods wait for it"}
+	for _, tc := range []struct {
+		name     string
+		standing map[string]string
+		want     Outcome
+		left     bool
+	}{
+		{"takes the request back", with(request(contract.KindScaleDown, "a"), contract.AnnotationDrainPermit, "a"), Done, false},
+		{"is done where there is none", nil, Done, false},
+		{"leaves another request", request(contract.KindScaleDown, "b"), Stopped, true},
+		{"is too late after the mark", with(request(contract.KindScaleDown, "a"), contract.AnnotationTerminating, "a"), Stopped, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(tc.standing)
+			if r := b.one(t, keep); r.Outcome != tc.want {
+				t.Fatalf("%s: %v", r.Outcome, r.Err)
+			}
+			annotations := b.node(t).Annotations
+			if _, left := annotations[contract.AnnotationDrainRequest]; left != tc.left {
+				t.Errorf("annotations %v", annotations)
+			}
+			if _, permitted := annotations[contract.AnnotationDrainPermit]; permitted {
+				t.Error("its permit is left")
+			}
+		})
+	}
+}
+
+func TestMarkAndUnmark(t *testing.T) {
+	b := newBed(nil)
+	since := time.Unix(1_700_000_000, 0)
+	for range 2 { // twice is once
+		if r := b.one(t, plan.Mark{Group: "web", Node: n1, Since: since}); r.Outcome != Done {
+			t.Fatal(r.Err)
+		}
+	}
+	if got, ok, err := contract.Unneeded(b.node(t).Spec.Taints); !ok || err != nil || !got.Equal(since) {
+		t.Errorf("since %s %v %v", got, ok, err)
+	}
+	if r := b.one(t, plan.Unmark{Group: "web", Node: n1}); r.Outcome != Done {
+		t.Fatal(r.Err)
+	}
+	if taints := b.node(t).Spec.Taints; len(taints) != 0 {
+		t.Errorf("taints %v", taints)
+	}
+}
+
+// A node of the same name with another UID is another node.
+func TestAnotherNodeOfTheName(t *testing.T) {
+	other := plan.NodeRef{Name: "n1", UID: "older"}
+	for _, action := range []plan.Action{
+		plan.Retire{Node: other, ID: "a", Kind: contract.KindASG}, plan.Keep{Node: other, ID: "a"}, plan.Permit{Node: other, ID: "a"},
+		plan.Mark{Node: other}, plan.Unmark{Node: other}, plan.Terminate{Node: other, Instance: "i-1", ID: "a"},
+	} {
+		b := newBed(nil)
+		if r := b.one(t, action); r.Outcome != Stopped {
+			t.Errorf("%s: %s", KindOf(action), r.Outcome)
+		}
+		if len(b.groups.calls) != 0 || len(b.node(t).Annotations) != 0 || len(b.node(t).Spec.Taints) != 0 {
+			t.Errorf("%s: something was done", KindOf(action))
+		}
+	}
+}
+
+func terminate() plan.Terminate {
+	return plan.Terminate{Group: "web", Instance: "i-1", Node: n1, ID: "a", Decrement: true, Why: "drained"}
+}
+
+// The mark stands while Auto Scaling is called, and stays.
+func TestTerminate(t *testing.T) {
+	b := newBed(request(contract.KindScaleDown, "a"), onNode("elsewhere", "n2"))
+	b.groups.during = func(string) {
+		if mark := b.node(t).Annotations[contract.AnnotationTerminating]; mark != "a" {
+			t.Errorf("called under the mark %q", mark)
+		}
+	}
+	if r := b.one(t, terminate()); r.Outcome != Done {
+		t.Fatal(r.Err)
+	}
+	if diff := cmp.Diff([]string{"terminate web i-1 true"}, b.groups.calls); diff != "" {
+		t.Error(diff)
+	}
+	if mark := b.node(t).Annotations[contract.AnnotationTerminating]; mark != "a" {
+		t.Errorf("mark %q", mark)
+	}
+}
+
+// A pod that came in between takes the mark off again.
+func TestTerminateFindsAPod(t *testing.T) {
+	b := newBed(nil, onNode("late", "n1"))
+	r := b.one(t, terminate())
+	if r.Outcome != Stopped || !strings.Contains(r.Err.Error(), "default/late") {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+	if len(b.groups.calls) != 0 {
+		t.Errorf("called %v", b.groups.calls)
+	}
+	if _, marked := b.node(t).Annotations[contract.AnnotationTerminating]; marked {
+		t.Error("the mark stands")
+	}
+}
+
+func TestTerminateFails(t *testing.T) {
+	refused := &asg.CallError{Call: "autoscaling:TerminateInstanceInAutoScalingGroup", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}
+	for _, tc := range []struct {
+		name   string
+		err    error
+		want   Outcome
+		marked bool
+	}{
+		{"it was refused", refused, Failed, false},
+		{"nobody knows whether it was heard", &asg.CallError{Class: asg.ErrUnavailable}, Failed, true},
+		{"AWS failed", &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}, Failed, true},
+		{"it leaves already", fmt.Errorf("%w: Terminating", asg.ErrChanged), Stopped, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(nil)
+			b.groups.err = tc.err
+			if r := b.one(t, terminate()); r.Outcome != tc.want {
+				t.Errorf("%s: %v", r.Outcome, r.Err)
+			}
+			if _, marked := b.node(t).Annotations[contract.AnnotationTerminating]; marked != tc.marked {
+				t.Errorf("marked %v", marked)
+			}
+		})
+	}
+}
+
+// Killed after the mark, the next one goes on; a mark of another request is
+// left to whoever set it.
+func TestTerminateGoesOn(t *testing.T) {
+	b := newBed(map[string]string{contract.AnnotationTerminating: "a"})
+	if r := b.one(t, terminate()); r.Outcome != Done || len(b.groups.calls) != 1 {
+		t.Errorf("%s, calls %v", r.Outcome, b.groups.calls)
+	}
+	b = newBed(map[string]string{contract.AnnotationTerminating: "other"})
+	if r := b.one(t, terminate()); r.Outcome != Stopped || len(b.groups.calls) != 0 {
+		t.Errorf("%s, calls %v", r.Outcome, b.groups.calls)
+	}
+}
+
+// An instance that never joined has no node to look at.
+func TestTerminateWithoutNode(t *testing.T) {
+	b := newBed(nil)
+	if r := b.one(t, plan.Terminate{Group: "web", Instance: "i-2"}); r.Outcome != Done {
+		t.Fatal(r.Err)
+	}
+	if diff := cmp.Diff([]string{"terminate web i-2 false"}, b.groups.calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Somebody writes the node between our read and our patch: nothing happens.
+// The fake does not look at resource versions by itself, but it does carry out
+// the patch's own tests.
+func TestTheMarkIsGuarded(t *testing.T) {
+	b := newBed(nil)
+	b.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid1", ResourceVersion: "6"}}, nil
+	})
+	b.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `{"op":"test","path":"/metadata/resourceVersion","value":"6"}`) {
+			t.Error("the patch does not test the version that was read")
+		}
+		return true, nil, apierrors.NewGenericServerResponse(422, "patch", corev1.Resource("nodes"), "n1", "", 0, false)
+	})
+	if r := b.one(t, terminate()); r.Outcome != Stopped || !errors.Is(r.Err, kube.ErrChanged) {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+	if len(b.groups.calls) != 0 {
+		t.Errorf("called %v", b.groups.calls)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	failed := contract.Report{Phase: contract.PhaseFailed, Answers: []string{contract.TerminateID("i-1")}}.String()
+	for _, tc := range []struct {
+		name   string
+		action plan.Complete
+		bed    *bed
+		want   Outcome
+	}{
+		{"the node is empty", plan.Complete{Node: n1}, newBed(nil), Done},
+		{"a pod came", plan.Complete{Node: n1}, newBed(nil, onNode("late", "n1")), Stopped},
+		{"the drain failed, and pods are left", plan.Complete{Node: n1},
+			newBed(map[string]string{contract.AnnotationDrainReport: failed}, onNode("stuck", "n1")), Done},
+		{"the node is gone", plan.Complete{Node: plan.NodeRef{Name: "n9"}}, newBed(nil), Done},
+		{"it never joined", plan.Complete{}, newBed(nil), Done},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.action.Group, tc.action.Instance, tc.action.Hook = "web", "i-1", "windlass"
+			r := tc.bed.one(t, tc.action)
+			if r.Outcome != tc.want {
+				t.Errorf("%s: %v", r.Outcome, r.Err)
+			}
+			if called := len(tc.bed.groups.calls) == 1; called != (tc.want == Done) {
+				t.Errorf("calls %v", tc.bed.groups.calls)
+			}
+		})
+	}
+}
+
+func TestEvict(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want Outcome
+	}{
+		{"accepted", nil, Done},
+		{"gone", apierrors.NewNotFound(corev1.Resource("pods"), "a"), Done},
+		{"another pod of the name", apierrors.NewConflict(corev1.Resource("pods"), "a", nil), Done},
+		{"its budget forbids it", apierrors.NewTooManyRequests("budget", 10), Stopped},
+		{"denied", apierrors.NewForbidden(corev1.Resource("pods"), "a", nil), Failed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(nil)
+			var sent *policyv1.Eviction
+			b.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				sent = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
+				return true, nil, tc.err
+			})
+			grace := int64(5)
+			r := b.one(t, plan.Evict{Group: "web", Node: n1, Pod: plan.PodRef{Namespace: "default", Name: "a", UID: "u"}, Grace: &grace})
+			if r.Outcome != tc.want {
+				t.Errorf("%s: %v", r.Outcome, r.Err)
+			}
+			if sent == nil || *sent.DeleteOptions.Preconditions.UID != types.UID("u") || *sent.DeleteOptions.GracePeriodSeconds != 5 {
+				t.Errorf("sent %+v", sent)
+			}
+		})
+	}
+}
+
+// Pods are told of the node that comes for them, or of what went wrong.
+func TestGrowTellsPods(t *testing.T) {
+	grow := plan.Grow{Group: "web", From: 1, To: 2, For: []plan.PodRef{{Namespace: "default", Name: "a"}, {Namespace: "default", Name: "b"}}}
+	b := newBed(nil)
+	b.one(t, grow)
+	want := []string{"TriggeredScaleUp a: group web grows 1→2", "TriggeredScaleUp b: group web grows 1→2"}
+	if diff := cmp.Diff(want, b.events.list); diff != "" {
+		t.Error(diff)
+	}
+
+	b = newBed(nil)
+	b.groups.err = &asg.CallError{Call: "autoscaling:SetDesiredCapacity", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}
+	b.one(t, grow)
+	if len(b.events.list) != 2 || !strings.Contains(b.events.list[0], "no right to call autoscaling:SetDesiredCapacity") {
+		t.Errorf("events %q", b.events.list)
+	}
+}
+
+// The actions of a lane keep their order; lanes do not wait for each other.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &groups{}
+		g.during = func(call string) {
+			if strings.Contains(call, "slow") {
+				time.Sleep(2 * time.Second)
+			}
+		}
+		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		began := time.Now()
+		results := a.Do(t.Context(), []plan.Action{
+			plan.Heartbeat{Group: "slow", Instance: "1"}, plan.Suspend{Group: "quick", Process: "A"},
+			plan.Heartbeat{Group: "slow", Instance: "2"}, plan.Suspend{Group: "quick", Process: "B"},
+		})
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("took %s", took)
+		}
+		var slow, quick []string
+		for _, call := range g.calls {
+			if strings.Contains(call, "slow") {
+				slow = append(slow, call)
+				continue
+			}
+			quick = append(quick, call)
+		}
+		if diff := cmp.Diff([]string{"heartbeat slow 1 ", "heartbeat slow 2 "}, slow); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"suspend quick A", "suspend quick B"}, quick); diff != "" {
+			t.Error(diff)
+		}
+		if results[1].Took != 0 || results[0].Took != 2*time.Second {
+			t.Errorf("took %s and %s", results[0].Took, results[1].Took)
+		}
+	})
+}
+
+// What failed is left alone for a while, and longer each time.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &groups{err: &asg.CallError{Code: "AccessDenied", Class: asg.ErrDenied}}
+		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		try := func(action plan.Action) Outcome { return a.Do(t.Context(), []plan.Action{action})[0].Outcome }
+		tries := 0
+		for range 600 { // a look each 100 ms, for a minute
+			if try(plan.Suspend{Group: "web", Process: "A"}) == Failed {
+				tries++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if tries != 6 { // at 0, 1, 3, 7, 15 and 31 s
+			t.Errorf("%d tries in a minute", tries)
+		}
+		if due := a.Due(time.Now()); due.Before(time.Now()) || time.Until(due) > mostFailure {
+			t.Errorf("due in %s", time.Until(due))
+		}
+		// Others are not concerned, and a success forgets.
+		g.err = nil
+		if got := try(plan.Suspend{Group: "web", Process: "B"}); got != Done {
+			t.Errorf("another action: %s", got)
+		}
+		time.Sleep(time.Minute)
+		if got := try(plan.Suspend{Group: "web", Process: "A"}); got != Done {
+			t.Errorf("after the pause: %s", got)
+		}
+		if due := a.Due(time.Now()); !due.IsZero() {
+			t.Errorf("due at %s after a success", due)
+		}
+		// Too early is tried again within a second.
+		g.err = asg.ErrTooEarly
+		try(plan.Complete{Group: "web", Instance: "i-1", Hook: "h"})
+		if wait := time.Until(a.Due(time.Now())); wait > time.Second {
+			t.Errorf("too early: again in %s", wait)
+		}
+	})
+}
+
+// A pod is told why it waits when the verdict is reached and when it changes,
+// the oldest first; what finds no room is told later.
+func TestAnnounce(t *testing.T) {
+	now := time.Now()
+	s := fleet.Snapshot{Pods: []fleet.Pod{{UID: "1", Created: now}, {UID: "2", Created: now.Add(-time.Hour)}}}
+	verdict := func(uid, message string, reason plan.Reason) plan.Verdict {
+		return plan.Verdict{Of: plan.OfPod, Name: "default/p" + uid, UID: uid, Reason: reason, Message: message}
+	}
+	e := &events{}
+	n := &Announcer{Events: e}
+	first := []plan.Verdict{verdict("1", "too big", plan.PodFitsNothing), verdict("2", "at max", plan.PodGroupsFull), verdict("3", "comes", plan.PodFitsComing)}
+	n.Announce(s, first)
+	n.Announce(s, first)
+	want := []string{"NotTriggerScaleUp p2: at max", "NotTriggerScaleUp p1: too big"}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+	n.Announce(s, []plan.Verdict{verdict("1", "still too big", plan.PodFitsNothing), verdict("2", "at max", plan.PodGroupsFull)})
+	if diff := cmp.Diff("NotTriggerScaleUp p1: still too big", e.list[len(e.list)-1]); diff != "" || len(e.list) != 3 {
+		t.Errorf("%s\n%q", diff, e.list)
+	}
+
+	e.room = 4
+	more := []plan.Verdict{verdict("1", "a", plan.PodFitsNothing), verdict("2", "b", plan.PodFitsNothing)}
+	n.Announce(s, more)
+	if len(e.list) != 4 {
+		t.Errorf("events %q", e.list)
+	}
+	e.room = 0
+	n.Announce(s, more)
+	if diff := cmp.Diff([]string{"NotTriggerScaleUp p2: b", "NotTriggerScaleUp p1: a"}, e.list[3:]); diff != "" {
+		t.Error(diff)
+	}
+}
