@@ -201,7 +201,8 @@ func (l *loop) view(now time.Time) drain.View {
 	if seen.Known {
 		l.drain.tries = l.drain.tries.Only(seen.Has)
 	}
-	v.Pods, v.PodsKnown, v.Stirred, v.Tries = seen.Pods, seen.Known, seen.Stirred, l.drain.tries
+	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
+	v.Tries = l.drain.tries
 	return v
 }
 

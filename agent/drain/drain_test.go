@@ -218,6 +218,9 @@ func (w *world) change(line string) error {
 	case "blind":
 		w.podsKnown = false
 	case "down", "up":
+		if w.down && fields[0] == "up" {
+			w.back = w.now
+		}
 		w.down = fields[0] == "down"
 	case "unwritable", "writable":
 		w.refuseWrites, w.unwritable = fields[0] == "unwritable", time.Time{}

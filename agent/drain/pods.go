@@ -47,7 +47,8 @@ func (d *decision) look(deadline time.Time) tally {
 	)
 	for _, pod := range d.sortedPods() {
 		c := candidate{pod: pod, tier: drainable.TierOf(pod), try: d.Tries.Pods[pod.UID]}
-		c.verdict = drainable.Judge(drainable.Question{Pod: pod, Now: d.Now, Policy: d.policy.Pods, Urgency: urgency})
+		outage := d.outage(pod)
+		c.verdict = drainable.Judge(drainable.Question{Pod: pod, Now: d.Now.Add(-outage), Policy: d.policy.Pods, Urgency: urgency})
 		if c.verdict.Outcome == drainable.Skip {
 			continue
 		}
@@ -58,7 +59,7 @@ func (d *decision) look(deadline time.Time) tally {
 		case !pod.Deleted.IsZero():
 			t.leaving++
 			held[c.tier] = true
-			d.wakeAt(pod.Deleted.Add(longTerminating))
+			d.wakeAt(pod.Deleted.Add(outage + longTerminating))
 		case c.try.Outcome == Accepted:
 			t.leaving++
 			held[c.tier] = true
@@ -78,6 +79,18 @@ func (d *decision) look(deadline time.Time) tally {
 	}
 	d.name(&t)
 	return t
+}
+
+// outage is how much later the kubelet of a pod may have heard that it is being
+// deleted than the API server wrote down. Both speak over the API server: if we
+// lost it in between, so may have the kubelet, and the pod's time to end begins
+// only when it is back.
+func (d *decision) outage(pod *fleet.Pod) time.Duration {
+	if pod.Deleted.IsZero() {
+		return 0
+	}
+	asked := pod.Deleted.Add(-ownGrace(pod))
+	return max(0, d.Back.Sub(asked))
 }
 
 // longTerminating is when a pod that is being deleted no longer counts: after
@@ -203,9 +216,6 @@ func (d *decision) evict(c candidate, t tally, deadline time.Time) Evict {
 	}
 }
 
-// usualGrace is Kubernetes' grace period where a pod names none.
-const usualGrace = int64(corev1.DefaultTerminationGracePeriodSeconds)
-
 // margin is what passes between the eviction and the kubelet's hearing of it.
 const margin = 2 * time.Second
 
@@ -221,15 +231,20 @@ func (d *decision) grace(c candidate, t tally, deadline time.Time) *int64 {
 	if c.tier < drainable.TierCritical && d.criticalLeft() {
 		left -= min(d.policy.CriticalReserve, left/4)
 	}
-	own := usualGrace
-	if c.pod.Spec != nil && c.pod.Spec.TerminationGracePeriodSeconds != nil {
-		own = *c.pod.Spec.TerminationGracePeriodSeconds
-	}
 	seconds := max(1, int64((left-margin)/time.Second))
-	if own <= seconds {
+	if ownGrace(c.pod) <= time.Duration(seconds)*time.Second {
 		return nil
 	}
 	return &seconds
+}
+
+// ownGrace is the time that a pod asks for to end.
+func ownGrace(pod *fleet.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // criticalLeft says that a critical pod must leave after the ordinary ones.

@@ -27,6 +27,9 @@ type View struct {
 	// Stirred tells by namespace when a pod of this node last left or changed
 	// its readiness: a budget may have room again.
 	Stirred map[string]time.Time
+	// Back is when the watch of the pods last came back after it had failed; zero
+	// if it never failed.
+	Back time.Time
 	// Written is when the agent last wrote to the Node, zero if it has not.
 	Written time.Time
 	// Unwritable is since when the API server has refused what the agent would

@@ -42,6 +42,7 @@ type world struct {
 	tries               drain.Tries
 	stirred             map[string]time.Time
 	written, unwritable time.Time
+	back                time.Time
 
 	deletions map[types.UID]int
 	evicted   []string
@@ -73,7 +74,7 @@ func (w *world) view() drain.View {
 	v := drain.View{
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard,
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
-		Written: w.written, Unwritable: w.unwritable,
+		Written: w.written, Unwritable: w.unwritable, Back: w.back,
 	}
 	if w.node != nil {
 		node := *w.node
@@ -93,7 +94,7 @@ func (w *world) view() drain.View {
 func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
-	w.written, w.unwritable = time.Time{}, time.Time{}
+	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
 }
 
 // hear is what the agent comes to know soon after a start.
@@ -175,7 +176,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 func (w *world) pass(to time.Time) {
 	w.now = to
 	for uid, pod := range w.pods {
-		if !pod.Deleted.IsZero() && !pod.Deleted.After(w.now) && !w.stuck[uid] {
+		if !pod.Deleted.IsZero() && !pod.Deleted.After(w.now) && !w.stuck[uid] && !w.down {
 			delete(w.pods, uid)
 			w.stirred[pod.Namespace] = w.now
 		}

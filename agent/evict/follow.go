@@ -25,6 +25,8 @@ type source struct {
 	open func(ctx context.Context, version string) (watch.Interface, error)
 	// take is told of each change.
 	take func(watch.Event)
+	// back is told when the watch is open again after it had failed; may be nil.
+	back func()
 }
 
 // errExpired means that the server no longer knows the version at which the
@@ -45,7 +47,7 @@ func follow(ctx context.Context, s source, logger *slog.Logger) {
 	for ctx.Err() == nil {
 		opened := time.Now()
 		var err error
-		version, err = s.follow(ctx, version)
+		version, err = s.follow(ctx, version, failures > 0)
 		if ctx.Err() != nil {
 			return
 		}
@@ -86,9 +88,10 @@ func sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// follow opens one watch and takes what comes until it ends. It returns the
+// follow opens one watch and takes what comes until it ends; failed says that
+// the one before did not end well. It returns the
 // version at which to go on; an error says that it did not end in good order.
-func (s source) follow(ctx context.Context, version string) (string, error) {
+func (s source) follow(ctx context.Context, version string, failed bool) (string, error) {
 	if version == "" && s.begin != nil {
 		var err error
 		if version, err = s.begin(ctx); err != nil {
@@ -103,6 +106,9 @@ func (s source) follow(ctx context.Context, version string) (string, error) {
 		return version, fmt.Errorf("watching %s: %w", s.what, err)
 	}
 	defer w.Stop()
+	if failed && s.back != nil {
+		s.back()
+	}
 	for event := range w.ResultChan() {
 		if event.Type == watch.Error {
 			err := apierrors.FromObject(event.Object)

@@ -23,6 +23,7 @@ type Pods struct {
 	known   bool
 	pods    map[types.UID]fleet.Pod
 	stirred map[string]time.Time
+	back    time.Time
 }
 
 // NewPods returns an empty list that is not known yet. changed is called after
@@ -39,6 +40,8 @@ type Seen struct {
 	Pods []fleet.Pod
 	// Stirred tells by namespace when a pod last left or changed its readiness.
 	Stirred map[string]time.Time
+	// Back is when the watch last came back after it had failed; zero for never.
+	Back time.Time
 }
 
 // Has says whether a pod is there.
@@ -55,7 +58,7 @@ func (s Seen) Has(uid types.UID) bool {
 func (p *Pods) Seen() Seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Seen{Known: p.known, Pods: make([]fleet.Pod, 0, len(p.pods)), Stirred: maps.Clone(p.stirred)}
+	s := Seen{Known: p.known, Pods: make([]fleet.Pod, 0, len(p.pods)), Stirred: maps.Clone(p.stirred), Back: p.back}
 	for _, pod := range p.pods {
 		s.Pods = append(s.Pods, pod)
 	}
@@ -97,6 +100,14 @@ func (p *Pods) Take(e watch.Event) {
 			p.stirred[pod.Namespace] = time.Now()
 		}
 	}
+	p.mu.Unlock()
+	p.changed()
+}
+
+// Return notes that the watch is open again after it had failed.
+func (p *Pods) Return() {
+	p.mu.Lock()
+	p.back = time.Now()
 	p.mu.Unlock()
 	p.changed()
 }
@@ -157,5 +168,6 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 				Watch(ctx)
 		},
 		take: pods.Take,
+		back: pods.Return,
 	}, logger)
 }
