@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"ordinary", web(), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"static", web(naked, annotated(contract.AnnotationMirror, "x")), nil, chosen, "Skip Mirror", "Skip Mirror", "Skip Mirror"},
-		{"deleted long ago", web(deletedAt(now.Add(-31 * time.Second))), nil, chosen, "Skip LongTerminating", "Skip LongTerminating", "Skip LongTerminating"},
+		{"deleted long ago", web(deletedAt(now.Add(-30 * time.Second))), nil, chosen, "Skip LongTerminating", "Skip LongTerminating", "Skip LongTerminating"},
 		{"being deleted", web(naked, deletedAt(now.Add(20*time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
 		{"daemon", web(ownedBy("DaemonSet")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon by annotation", web(naked, annotated(contract.AnnotationDaemonSetPod, "true")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
@@ -112,7 +112,7 @@ func TestJudge(t *testing.T) {
 
 		{"kube-system", web(inKubeSystem), nil, chosen, "Block UnmovableKubeSystemPod", "Leave Ordinary over UnmovableKubeSystemPod", "Leave Ordinary over UnmovableKubeSystemPod"},
 		{"kube-system, acting", web(inKubeSystem), nil, acting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
-		{"kube-system for over an hour", web(inKubeSystem, func(p *fleet.Pod) { p.Created = now.Add(-time.Hour - 1) }), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
+		{"kube-system for over an hour", web(inKubeSystem, func(p *fleet.Pod) { p.Created = now.Add(-time.Hour) }), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"kube-system with a budget", web(inKubeSystem), []fleet.Budget{budget("web", 1, func(b *fleet.Budget) { b.Namespace = "kube-system" })}, chosen,
 			"Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 
@@ -202,8 +202,8 @@ func TestEmpty(t *testing.T) {
 		{"daemon", web(ownedBy("DaemonSet")), false, false},
 		{"ended", web(phase(corev1.PodFailed)), false, false},
 		{"grace period runs", web(deletedAt(now.Add(time.Second))), false, true},
-		{"grace period just over", web(deletedAt(now.Add(-30 * time.Second))), false, true},
-		{"should have gone", web(deletedAt(now.Add(-31 * time.Second))), false, false},
+		{"grace period just over", web(deletedAt(now.Add(-29 * time.Second))), false, true},
+		{"should have gone", web(deletedAt(now.Add(-30 * time.Second))), false, false},
 	} {
 		if got := drainable.MustBePlacedAgain(tc.pod); got != tc.again {
 			t.Errorf("%s: MustBePlacedAgain = %v, want %v", tc.name, got, tc.again)

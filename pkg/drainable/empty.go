@@ -39,12 +39,14 @@ func isMirror(p *fleet.Pod) bool {
 	return ok
 }
 
-// A deletionTimestamp is the moment at which the grace period ends; the API
-// server adds the pod's grace to the time of the request.
+// Overtime is how long after its grace period a pod may still be there before
+// nobody waits for it any more. A deletionTimestamp is the moment at which the
+// grace period ends: the API server adds the pod's grace to the time of the
+// request.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
-const overtime = 30 * time.Second
+const Overtime = 30 * time.Second
 
 // isLongTerminating says that the pod should have gone some time ago.
 func isLongTerminating(p *fleet.Pod, now time.Time) bool {
-	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > overtime
+	return !p.Deleted.IsZero() && now.Sub(p.Deleted) >= Overtime
 }

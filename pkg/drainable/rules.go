@@ -253,7 +253,7 @@ func system(q Question) Verdict {
 		return Verdict{}
 	}
 	limit := q.Policy.SystemPodTimeout
-	if limit > 0 && q.Now.Sub(q.Pod.Created) > limit {
+	if limit > 0 && q.Now.Sub(q.Pod.Created) >= limit {
 		return Verdict{}
 	}
 	return Verdict{Outcome: Block, Reason: "it is a pod of kube-system that no budget guards"}

@@ -22,6 +22,8 @@ type World struct {
 	fleet.Snapshot
 	// launched numbers the instances that the model launches.
 	launched int
+	// born numbers the pods that owners create in place of others.
+	born int
 	// completed are the hooks that are done with, by instance.
 	completed map[string][]string
 }
@@ -187,14 +189,43 @@ func (w *World) leave(g *fleet.Group, i *fleet.Instance) {
 	}
 }
 
+// TakeAway is Auto Scaling terminating an instance of its own accord: it waits
+// where the group has a hook for it, and another will be owed.
+func (w *World) TakeAway(instance string) {
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		if m := find(g.Instances, func(m *fleet.Instance) bool { return m.ID == instance }); m != nil && m.Live() {
+			w.leave(g, m)
+		}
+	}
+}
+
+// Refill is the disruption controller when every replica runs again: each budget
+// allows one disruption again, unless it never did.
+func (w *World) Refill() {
+	for i := range w.Budgets {
+		if b := &w.Budgets[i]; b.Allowed == 0 && b.Healthy > b.Desired && w.running(b) {
+			b.Allowed = 1
+		}
+	}
+}
+
+// running says that no pod of the budget waits.
+func (w *World) running(b *fleet.Budget) bool {
+	return !slices.ContainsFunc(w.Pods, func(p fleet.Pod) bool { return b.Matches(p) && p.Node == "" })
+}
+
 // Complete is CompleteLifecycleAction with CONTINUE: the instance proceeds when
-// all hooks of its group that hold it are completed.
+// all hooks of its group that hold it are completed. To complete one again while
+// others hold it changes nothing.
 func (w *World) Complete(group, instance, hook string) error {
 	g, i := w.group(group), w.instance(instance)
-	if g == nil || i == nil || i.State != fleet.TerminatingWait || slices.Contains(w.completed[instance], hook) {
+	if g == nil || i == nil || i.State != fleet.TerminatingWait {
 		return fmt.Errorf("no active lifecycle action %s for instance %s", hook, instance)
 	}
-	w.completed[instance] = append(w.completed[instance], hook)
+	if !slices.Contains(w.completed[instance], hook) {
+		w.completed[instance] = append(w.completed[instance], hook)
+	}
 	for _, h := range g.Hooks {
 		if h.Transition == fleet.OnTerminate && !slices.Contains(w.completed[instance], h.Name) {
 			return nil
@@ -202,6 +233,22 @@ func (w *World) Complete(group, instance, hook string) error {
 	}
 	i.State = fleet.TerminatingProceed
 	return nil
+}
+
+// CompleteAllBut lets the owners of all other hooks complete them.
+func (w *World) CompleteAllBut(ours []string) {
+	for _, g := range w.Groups {
+		for _, i := range g.Instances {
+			for _, h := range g.Hooks {
+				if i.State != fleet.TerminatingWait || slices.Contains(ours, h.Name) || slices.Contains(w.completed[i.ID], h.Name) {
+					continue
+				}
+				if err := w.Complete(g.Name, i.ID, h.Name); err != nil {
+					panic(err) // it waits, and this hook is not completed
+				}
+			}
+		}
+	}
 }
 
 // Reap lets every instance that proceeds to its end come to it, with its node
@@ -235,7 +282,9 @@ func (w *World) respawn(node string) {
 
 // recreate adds the pod that its owner creates in place of p.
 func (w *World) recreate(p fleet.Pod) {
-	p.Name += "r"
+	w.born++
+	stem, _, _ := strings.Cut(p.Name, "+")
+	p.Name = fmt.Sprintf("%s+%d", stem, w.born)
 	p.UID = types.UID("uid-" + p.Key())
 	p.Created, p.Judged = w.Now, w.Now
 	p.Node, p.Nominated, p.Phase, p.Ready, p.Scheduling, p.Deleted = "", "", corev1.PodPending, false, fleet.Unschedulable, time.Time{}

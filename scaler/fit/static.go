@@ -48,6 +48,16 @@ func static(class *Class, l *Looks) Reasons {
 	return append(why, affinityMisses(class.affinity, l.node)...)
 }
 
+// Tolerates says that none of these taints keeps the class off.
+func (c *Class) Tolerates(taints ...corev1.Taint) bool {
+	for _, t := range taints {
+		if !tolerates(c.tolerations, t) {
+			return false
+		}
+	}
+	return true
+}
+
 func tolerates(tolerations []corev1.Toleration, t corev1.Taint) bool {
 	return slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool {
 		return tol.ToleratesTaint(klog.Logger{}, &t, false)

@@ -87,6 +87,7 @@ func (d *decision) replace(g *group, i *fleet.Instance, due time.Time) {
 		return
 	}
 	g.lost[i.ID] = true
+	g.ended++
 	d.do(Terminate{
 		Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID,
 		Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -54,8 +56,9 @@ type group struct {
 	lost map[string]bool
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
-	// terminated counts the instances that this plan ends with decrement.
-	terminated int
+	// ended counts the instances that this plan ends, lowered those of them
+	// that go with decrement.
+	ended, lowered int
 	// wanted says that a pod would fit the group, could it grow.
 	wanted bool
 }
@@ -211,7 +214,18 @@ func (d *decision) join() {
 	for _, p := range d.pods {
 		if n, ok := byName[p.Node]; ok && p.Node != "" {
 			n.pods = append(n.pods, p)
+			d.watch(p)
 		}
+	}
+}
+
+// watch asks for a look when time alone changes what the rules say of a pod.
+func (d *decision) watch(p *fleet.Pod) {
+	if !p.Deleted.IsZero() {
+		d.clock.at(p.Deleted.Add(drainable.Overtime))
+	}
+	if rules := d.policy.Drainable; rules.SkipSystemPods && rules.SystemPodTimeout > 0 && p.Namespace == metav1.NamespaceSystem {
+		d.clock.at(p.Created.Add(rules.SystemPodTimeout))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/scaler/fit"
@@ -203,11 +205,20 @@ func (r *retirement) moveAll(n *node) (Reason, string) {
 		if len(t.Class.NotConsidered) > 0 {
 			return NodeNoPlace, fmt.Sprintf("pod %s stays where it is%s", t.Pod.Key(), caveat(t.Class))
 		}
+		if t.Class.Tolerates(closed...) {
+			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
+		}
 		if !r.move(t, n) {
 			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t, n))
 		}
 	}
 	return "", ""
+}
+
+// closed is what keeps kube-scheduler off a node that is drained.
+var closed = []corev1.Taint{
+	contract.DrainingTaint(contract.KindScaleDown),
+	{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 }
 
 func (r *retirement) move(t fit.Tenant, from *node) bool {
@@ -248,11 +259,16 @@ func (r *retirement) unneeded(n *node) {
 	}
 	due := since.Add(n.group.unneededTime(r.policy))
 	text := fmt.Sprintf("unneeded since %s", clockTime(since))
+	if !ok {
+		r.clock.at(due)
+		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
+		return
+	}
 	grown, grew := r.state.GrownAt[n.group.Name]
 	rested := grown.Add(r.policy.DelayAfterAdd)
 	_, occupied := n.occupied(r.now)
 	switch {
-	case !ok || r.now.Before(due):
+	case r.now.Before(due):
 		r.clock.at(due)
 		n.say(NodeWaiting, fmt.Sprintf("%s; it goes at %s if it still is", text, clockTime(due)))
 	case grew && r.now.Before(rested):

@@ -47,14 +47,20 @@ func (d *decision) terminateAgain(n *node) {
 }
 
 func (d *decision) terminate(n *node, id string, decrement bool, why string) {
+	n.group.ended++
 	if decrement {
-		n.group.terminated++
+		n.group.lowered++
 	}
 	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Why: why})
 }
 
-// shrinkable says that the group may be one smaller after what this plan does.
-func (g *group) shrinkable() bool { return g.Desired-g.terminated > g.Min }
+// shrinkable says that desired may be one less after what this plan does. It
+// may not where there are more instances than desired: then nothing is
+// launched in place of one that ends.
+func (g *group) shrinkable() bool { return !g.surplus() && g.Desired-g.lowered > g.Min }
+
+// surplus says that there are more instances than desired.
+func (g *group) surplus() bool { return len(g.live)-g.ended > g.Desired-g.lowered }
 
 // finish carries a retirement on to its end, or back.
 func (d *decision) finish(n *node) {
@@ -66,7 +72,7 @@ func (d *decision) finish(n *node) {
 		n.say(NodeRetiring, "it is drained, and its instance is none of its group any more")
 	case held:
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
-	case !n.group.shrinkable():
+	case !n.group.shrinkable() && !n.group.surplus():
 		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
 	case answered && report.Phase == contract.PhaseDrained:
 		d.finishDrained(n)
@@ -82,10 +88,11 @@ func (d *decision) finish(n *node) {
 
 func (d *decision) finishDrained(n *node) {
 	if pod, occupied := n.occupied(d.now); occupied {
+		d.limit(n, n.report.Since.Time, fmt.Sprintf("pods come back to it, such as %s", pod))
 		n.say(NodeRetiring, fmt.Sprintf("nobody needs it; it was drained, and then pod %s came", pod))
 		return
 	}
-	d.terminate(n, n.request.ID, true, "nobody needs it, and it is drained")
+	d.terminate(n, n.request.ID, n.group.shrinkable(), "nobody needs it, and it is drained")
 	n.say(NodeTerminating, "nobody needs it, and it is drained")
 }
 

@@ -18,7 +18,7 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// TestScenarios plays the files of testdata; -rewrite writes down what comes
+// TestScenarios plays the files of testdata/scenarios; -rewrite writes down what comes
 // out. Their commands:
 //
 //	world             a world, in the lines of pkg/scenario
@@ -33,7 +33,7 @@ import (
 //	advance 5m        lets time pass
 //	show              prints the world
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		p := &player{World: scenario.NewWorld(), policy: plan.DefaultPolicy()}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := p.play(t, d)

@@ -1,0 +1,290 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// TestLawsOnRandomFleets holds every law against random worlds in random
+// states, also such as no sequence of events would lead to.
+func TestLawsOnRandomFleets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := parsed(t, randomWorld(t, true))
+		p := randomPolicy(t)
+		first := plan.Decide(w.Snapshot, p)
+		hold(t, w, p, first)
+		if err := carryOut(w, first); err != nil {
+			t.Fatalf("%v\n%s", err, scenario.Format(w.Snapshot))
+		}
+		again := plan.Decide(w.Snapshot, p)
+		hold(t, w, p, again)
+		for _, broken := range repeats(first, again) {
+			t.Errorf("%s\n%s", broken, scenario.Format(w.Snapshot))
+		}
+	})
+}
+
+// TestRandomDays lets random worlds live: things happen, plans are carried out,
+// and in the end, when nothing happens any more, the scaler comes to rest with
+// no pod waiting that a group could still take.
+func TestRandomDays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := parsed(t, randomWorld(t, false))
+		p := randomPolicy(t)
+		for range rapid.IntRange(1, 12).Draw(t, "events") {
+			randomEvent(t, w)
+			look(t, w, p)
+		}
+		comeToRest(t, w, p)
+	})
+}
+
+// look decides, holds the laws against it, and carries it out.
+func look(t *rapid.T, w *scenario.World, p plan.Policy) plan.Plan {
+	got := plan.Decide(w.Snapshot, p)
+	hold(t, w, p, got)
+	if err := carryOut(w, got); err != nil {
+		t.Fatalf("%v\n%s", err, scenario.Format(w.Snapshot))
+	}
+	return got
+}
+
+// comeToRest lets everything that is under way come to its end, for a few hours.
+func comeToRest(t *rapid.T, w *scenario.World, p plan.Policy) {
+	const rounds, still, step = 150, 20, 3 * time.Minute
+	var log []string
+	quiet := 0
+	for round := 0; round < rounds && quiet < still; round++ {
+		w.Launch()
+		w.Join()
+		schedule(w)
+		w.Drain()
+		w.Refill()
+		w.CompleteAllBut(p.TerminationHooks)
+		w.Reap()
+		schedule(w)
+		got := look(t, w, p)
+		quiet++
+		for _, a := range got.Actions {
+			log = append(log, w.Now.Format(time.TimeOnly)+" "+a.String())
+			quiet = 0
+		}
+		w.Now = w.Now.Add(step)
+	}
+	if quiet < still {
+		t.Fatalf("after %d rounds the scaler is not at rest:\n%s\n%s", rounds, strings.Join(log[max(0, len(log)-40):], "\n"), scenario.Format(w.Snapshot))
+	}
+	for _, v := range plan.Decide(w.Snapshot, p).Verdicts {
+		switch v.Reason {
+		case plan.PodFitsFree, plan.PodFitsComing, plan.PodGetsNode, plan.PodKeepsNode, plan.NodeComing, plan.NodeRetiring, plan.NodeTerminating, plan.GroupGrows, plan.GroupComing:
+			t.Fatalf("at rest, and yet %s\n%s\n%s", v, strings.Join(log, "\n"), scenario.Format(w.Snapshot))
+		}
+	}
+}
+
+func hold(t *rapid.T, w *scenario.World, p plan.Policy, got plan.Plan) {
+	for _, broken := range laws(w.Snapshot, p, got) {
+		t.Errorf("%s\n%s\n%s", broken, render(got, nil), scenario.Format(w.Snapshot))
+	}
+}
+
+func parsed(t *rapid.T, text string) *scenario.World {
+	w := scenario.NewWorld()
+	if err := w.Apply(text); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return w
+}
+
+func randomPolicy(t *rapid.T) plan.Policy {
+	p := plan.DefaultPolicy()
+	p.MaxDrainParallelism = rapid.IntRange(0, 3).Draw(t, "parallel")
+	p.IgnoreDaemonSets = rapid.Bool().Draw(t, "ignore daemonsets")
+	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
+	p.DelayAfterAdd = time.Duration(rapid.IntRange(0, 10).Draw(t, "after add")) * time.Minute
+	return p
+}
+
+// text collects lines of a random scenario.
+type text struct {
+	*rapid.T
+	lines []string
+}
+
+func (x *text) line(words ...string) {
+	var said []string
+	for _, w := range words {
+		if w != "" {
+			said = append(said, w)
+		}
+	}
+	x.lines = append(x.lines, strings.Join(said, " "))
+}
+
+func (x *text) number(label string, from, to int) int {
+	return rapid.IntRange(from, to).Draw(x.T, label)
+}
+
+// one chooses a word; an empty one is no word.
+func (x *text) one(label string, words ...string) string {
+	return rapid.SampledFrom(words).Draw(x.T, label)
+}
+
+// rarely is a word in one of ten cases.
+func (x *text) rarely(word string) string {
+	if x.number(word, 0, 9) < 9 {
+		return ""
+	}
+	return word
+}
+
+// randomWorld describes a cluster; a wild one is in any state at all.
+func randomWorld(t *rapid.T, wild bool) string {
+	x := &text{T: t}
+	groups := x.number("groups", 1, 3)
+	nodes, perGroup := 0, map[int]int{}
+	for g := range groups {
+		n := x.number("nodes of a group", 0, 4)
+		perGroup[g] = n
+		low := x.number("min", 0, 2)
+		desired := max(n, low)
+		if wild {
+			desired = x.number("desired", low, 6)
+		}
+		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("min=%d max=%d desired=%d", low, max(desired, n)+x.number("spare", 0, 3), desired),
+			x.one("zones", "", "zones=a,b"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
+			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other"),
+			x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
+		if wild {
+			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
+		}
+	}
+	for g := range groups {
+		for range perGroup[g] {
+			nodes++
+			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
+			if wild {
+				x.wildNode(fmt.Sprintf("n%d", nodes))
+			}
+		}
+	}
+	if wild {
+		x.lines = append(x.lines, x.rarely("node stranger"), x.rarely("rival kube-system/cluster-autoscaler"), x.rarely("grown g0 at=09:58:00"))
+		for i := range x.number("instances", 0, 2) {
+			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
+		}
+	}
+	if x.rarely("daemonset") != "" {
+		x.line("daemonset proxy cpu=100m tolerates=*")
+	}
+	for a := range x.number("apps", 0, 6) {
+		x.app(fmt.Sprintf("app%d", a), nodes, wild)
+	}
+	return strings.Join(x.lines, "\n")
+}
+
+// wildNode puts a node into any state.
+func (x *text) wildNode(name string) {
+	x.line("node", name, x.rarely("notready"), x.one("age", "", "", "", "age=1m"),
+		x.rarely("taints=node.kubernetes.io/not-ready:NoSchedule"),
+		x.one("state", "", "", "", "", "", "state=Terminating", "state=Terminating:Wait", "state=Terminating:Proceed", "state=Standby"))
+	asked := x.one("request", "", "", "", "", "kind=scale-down at=09:50:00", "kind=scale-down at=09:59:00", "kind=asg deadline=10:05:00", "kind=request by=ann")
+	if asked != "" {
+		x.line("request", name, asked)
+	}
+	phase := x.one("phase", "", "", "phase=Draining", "phase=Drained", "phase=Blocked blocked=default/app0", "phase=Failed message=no", "phase=Waiting")
+	if phase != "" {
+		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("kind", "", "", "kind=spot", "kind=rebalance"))
+	}
+	if asked != "" {
+		if m := x.rarely("mark"); m != "" {
+			x.line(m, name)
+		}
+	}
+}
+
+// app is some equal pods, on nodes or waiting. Only wild ones are expendable:
+// the model's scheduler moves nobody aside.
+func (x *text) app(name string, nodes int, wild bool) {
+	words := []string{
+		fmt.Sprintf("cpu=%dm", 100*x.number("cpu", 1, 20)), fmt.Sprintf("mem=%dMi", 256*x.number("mem", 1, 8)),
+		x.rarely("selector=disk=ssd"), x.rarely("selector=topology.kubernetes.io/zone=a"), x.rarely("tolerates=dedicated"), x.rarely("tolerates=*"),
+		x.rarely("safe=false"), x.rarely("safe=true"), x.rarely("safe=on-completion"), x.rarely("local"), x.rarely("priority=100"),
+		x.rarely("hostport=80"), x.rarely("spread=topology.kubernetes.io/zone"), x.rarely("apart"),
+	}
+	if wild {
+		words = append(words, x.rarely("priority=-20"), x.rarely("naked"), x.rarely("owner=DaemonSet/proxy"), x.rarely("unready"), x.rarely("ends=10:00:20"), x.rarely("succeeded"))
+	}
+	for i := range x.number("pods", 1, 4) {
+		where := "waiting"
+		if n := x.number("node", 0, nodes); n > 0 {
+			where = fmt.Sprintf("on=n%d", n)
+		}
+		if wild && where == "waiting" {
+			where = x.one("waits", "waiting", "waiting", "unjudged", "gated")
+		}
+		x.line(append([]string{"pod", fmt.Sprintf("%s-%d", name, i), where}, words...)...)
+	}
+	if x.number("guarded", 0, 2) == 0 {
+		x.line("pdb", name, fmt.Sprintf("allowed=%d", x.number("allowed", 0, 2)))
+	}
+}
+
+// randomEvent is one thing that happens in a world.
+func randomEvent(t *rapid.T, w *scenario.World) {
+	x := &text{T: t}
+	switch x.number("event", 0, 9) {
+	case 0, 1:
+		w.Now = w.Now.Add(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
+	case 2:
+		x.app(fmt.Sprintf("new%d", len(w.Pods)), 0, false)
+	case 3:
+		for i := 0; i < len(w.Pods); i++ {
+			if x.number("scaled down", 0, 2) == 0 {
+				x.line("gone", "pod/"+w.Pods[i].Key())
+			}
+		}
+	case 4:
+		if i := x.instance(w); i != nil {
+			w.TakeAway(i.ID)
+		}
+	case 5:
+		w.Drain()
+		w.Refill()
+	case 6:
+		w.Launch()
+		w.Join()
+	case 7:
+		w.Launch()
+	case 8:
+		schedule(w)
+	case 9:
+		w.Reap()
+	}
+	if err := w.Apply(strings.Join(x.lines, "\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (x *text) instance(w *scenario.World) *fleet.Instance {
+	var live []*fleet.Instance
+	for g := range w.Groups {
+		for i := range w.Groups[g].Instances {
+			if m := &w.Groups[g].Instances[i]; m.Live() {
+				live = append(live, m)
+			}
+		}
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	return live[x.number("instance", 0, len(live)-1)]
+}
