@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/e2e/demo/play"
@@ -154,9 +156,7 @@ func show(o options, s *stage) (stop func() error) {
 func sumUp(o options, s *stage, w *world.World) error {
 	var sum story.Summary
 	s.Look(func(y *story.Story) { sum = y.Summary(time.Now()) })
-	for _, exit := range w.Exits() {
-		sum.Faults = append(sum.Faults, fmt.Sprintf("the program of pod %s ended unasked: %v", exit.Pod, exit.Err))
-	}
+	sum.Faults = append(sum.Faults, crashes(w.Exits())...)
 	for _, line := range screen.Summary(sum) {
 		if o.log || !colourful(os.Getenv) {
 			fmt.Println(line)
@@ -168,6 +168,21 @@ func sumUp(o options, s *stage, w *world.World) error {
 		return fmt.Errorf("%d promises were not kept", len(sum.Faults))
 	}
 	return nil
+}
+
+// crashes tells of programs that ended unasked, once for each pod.
+func crashes(exits []world.Exit) []string {
+	times := map[string]int{}
+	last := map[string]error{}
+	for _, exit := range exits {
+		times[exit.Pod]++
+		last[exit.Pod] = exit.Err
+	}
+	var faults []string
+	for _, pod := range slices.Sorted(maps.Keys(times)) {
+		faults = append(faults, fmt.Sprintf("the program of pod %s ended unasked %d times, at last with: %v", pod, times[pod], last[pod]))
+	}
+	return faults
 }
 
 // keep tells how to get into the world and waits for an interrupt.

@@ -38,8 +38,11 @@ type life struct {
 	pod                                         Pod
 	seen, unschedulable, running, evicted, gone time.Time
 	// until is the end of the grace period that it was given.
-	until     time.Time
-	triggered bool // an Event says that a group grew for it
+	until time.Time
+	// triggered is when an Event said that a group grew for it; growth is what
+	// that Event said.
+	triggered time.Time
+	growth    string
 	killed    bool // its instance ended under it
 }
 
@@ -203,14 +206,15 @@ func (s *Story) VerdictsSeen(verdicts []Verdict, at time.Time) {
 
 // EventSeen tells of an Event of Windlass's.
 func (s *Story) EventSeen(e Event, at time.Time) {
-	if e.Reason == contract.EventTriggeredScaleUp {
-		for _, l := range s.lives {
-			if e.Kind == "pod" && l.pod.Name == e.Subject {
-				l.triggered = true
-			}
+	s.feed.add(Happening{At: at, By: e.Source, Subject: e.Kind + " " + ShortName(e.Subject), Text: e.Reason + ": " + e.Message})
+	if e.Reason != contract.EventTriggeredScaleUp {
+		return
+	}
+	for _, l := range s.lives {
+		if l.pod.Name == e.Subject && l.triggered.IsZero() {
+			l.triggered, l.growth = at, e.Message
 		}
 	}
-	s.feed.add(Happening{At: at, By: e.Source, Subject: e.Kind + " " + ShortName(e.Subject), Text: e.Reason + ": " + e.Message})
 }
 
 // CallSeen tells of a request that reached AWS.

@@ -115,20 +115,29 @@ func (s *Story) podWaits() Spread {
 }
 
 // callWaits goes by the Events that name the pods for which a group grew.
+// Where the scaler was quicker than whoever told us of the pod, it is 0.
 func (s *Story) callWaits() Spread {
 	var waits []time.Duration
 	for _, l := range s.lives {
-		if !l.triggered || l.unschedulable.IsZero() {
-			continue
-		}
-		for _, c := range s.calls {
-			if c.Grows && c.Error == "" && c.At.After(l.unschedulable) {
-				waits = append(waits, c.At.Sub(l.unschedulable))
-				break
-			}
+		if called, ok := s.callFor(l); ok {
+			waits = append(waits, max(0, called.Sub(l.unschedulable)))
 		}
 	}
 	return SpreadOf(waits)
+}
+
+// callFor finds the call that the Event on a pod speaks of: the last one before
+// it that grew a group which it names.
+func (s *Story) callFor(l *life) (at time.Time, found bool) {
+	if l.triggered.IsZero() || l.unschedulable.IsZero() {
+		return time.Time{}, false
+	}
+	for _, c := range s.calls {
+		if c.Grows && c.Error == "" && !c.At.After(l.triggered) && slices.Contains(strings.Fields(l.growth), c.Group) {
+			at, found = c.At, true
+		}
+	}
+	return at, found
 }
 
 // dropped names the pods that did not leave in the two proper ways, evicted or
