@@ -1,0 +1,320 @@
+package evict
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// server answers lists at once, and hands each watch that is opened to the
+// test, which sends its events and ends it.
+type server struct {
+	t       *testing.T
+	watches chan *openWatch
+	done    chan struct{}
+
+	mu    sync.Mutex
+	list  *corev1.PodList
+	lists int
+	// broken is what the next request is answered with instead.
+	broken int
+}
+
+type openWatch struct {
+	version, accept, selector string
+	events                    chan watch.Event
+}
+
+func newServer(t *testing.T) (*server, *Client) {
+	s := &server{t: t, watches: make(chan *openWatch), done: make(chan struct{}), list: &corev1.PodList{}}
+	client := clientOf(t, s)
+	t.Cleanup(func() { close(s.done) })
+	return s, client
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	broken := s.broken
+	s.broken = 0
+	list := s.list
+	watching := r.URL.Query().Get("watch") == "true"
+	if !watching && broken == 0 {
+		s.lists++
+	}
+	s.mu.Unlock()
+	if broken != 0 {
+		write(w, broken, apierrors.NewGenericServerResponse(broken, "get", pods, "", "broken", 0, true).Status())
+		return
+	}
+	if !watching {
+		write(w, http.StatusOK, list)
+		return
+	}
+	open := &openWatch{
+		version:  r.URL.Query().Get("resourceVersion"),
+		accept:   r.Header.Get("Accept"),
+		selector: r.URL.Query().Get("fieldSelector"),
+		events:   make(chan watch.Event),
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	select {
+	case s.watches <- open:
+	case <-s.done:
+		return
+	}
+	s.stream(w, r.Context(), open)
+}
+
+func (s *server) stream(w http.ResponseWriter, ctx context.Context, open *openWatch) {
+	for {
+		select {
+		case e, ok := <-open.events:
+			if !ok {
+				return
+			}
+			object, err := json.Marshal(e.Object)
+			if err != nil {
+				s.t.Error(err)
+			}
+			fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", e.Type, object)
+			w.(http.Flusher).Flush()
+		case <-ctx.Done():
+			return
+		case <-s.done:
+			return
+		}
+	}
+}
+
+func (s *server) next() *openWatch {
+	s.t.Helper()
+	select {
+	case w := <-s.watches:
+		return w
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("no watch was opened")
+		return nil
+	}
+}
+
+func (s *server) set(version string, items ...corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = &corev1.PodList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: items,
+	}
+}
+
+func (s *server) listed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists
+}
+
+func pod(name, version string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: version},
+		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func ready(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+}
+
+// podsOf watches the pods until the test ends. until waits for a state of them.
+func podsOf(t *testing.T, client *Client) (until func(what string, is func(Seen) bool) Seen) {
+	t.Helper()
+	changed := make(chan struct{}, 1)
+	list := NewPods(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		client.WatchPods(ctx, quiet, list)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return func(what string, is func(Seen) bool) Seen {
+		t.Helper()
+		deadline := time.After(20 * time.Second)
+		for {
+			if s := list.Seen(); is(s) {
+				return s
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				t.Fatalf("%s: not seen; the pods are %v", what, names(list.Seen()))
+			}
+		}
+	}
+}
+
+func names(s Seen) string {
+	var out []string
+	for _, p := range s.Pods {
+		out = append(out, p.Name)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func are(want string) func(Seen) bool {
+	return func(s Seen) bool { return s.Known && names(s) == want }
+}
+
+func TestWatchPods(t *testing.T) {
+	s, client := newServer(t)
+	s.set("10", *pod("a", "9"), *pod("b", "10"))
+	until := podsOf(t, client)
+
+	first := s.next()
+	seen := until("the list", are("a b"))
+	if first.version != "10" || first.selector != "spec.nodeName=n" {
+		t.Errorf("watch %+v", first)
+	}
+	if len(seen.Stirred) > 0 || !seen.Back.IsZero() {
+		t.Errorf("stirred %v, back %v, but nothing happened", seen.Stirred, seen.Back)
+	}
+	if p := seen.Pods[0]; len(p.Spec.Containers) > 0 {
+		t.Errorf("kept of a pod: %+v", p.Spec)
+	}
+
+	first.events <- watch.Event{Type: watch.Added, Object: pod("c", "11")}
+	until("one more", are("a b c"))
+	first.events <- watch.Event{Type: watch.Modified, Object: pod("c", "12", ready)}
+	until("a pod that turned ready", func(s Seen) bool { return !s.Stirred["shop"].IsZero() })
+	first.events <- watch.Event{Type: watch.Deleted, Object: pod("a", "13")}
+	until("one less", are("b c"))
+	first.events <- watch.Event{Type: watch.Bookmark, Object: pod("", "20")}
+	close(first.events)
+
+	second := s.next()
+	if second.version != "20" || s.listed() != 1 {
+		t.Errorf("resumed at %s after %d lists, want at 20 after one", second.version, s.listed())
+	}
+	until("the same pods", are("b c"))
+
+	s.set("30", *pod("c", "12"), *pod("d", "29"))
+	gone := apierrors.NewResourceExpired("too old").Status()
+	gone.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	second.events <- watch.Event{Type: watch.Error, Object: &gone}
+	third := s.next()
+	if third.version != "30" || s.listed() != 2 {
+		t.Errorf("after 410: at %s after %d lists, want at 30 after two", third.version, s.listed())
+	}
+	seen = until("the new list", are("c d"))
+	if seen.Back.IsZero() {
+		t.Error("a watch that failed came back unnoticed")
+	}
+}
+
+// The server answers with an error for a while; the pods stay as they were.
+func TestWatchPodsThroughErrors(t *testing.T) {
+	s, client := newServer(t)
+	s.set("10", *pod("a", "9"))
+	until := podsOf(t, client)
+	first := s.next()
+	until("the list", are("a"))
+
+	s.mu.Lock()
+	s.broken = http.StatusGone
+	s.mu.Unlock()
+	close(first.events)
+	second := s.next()
+	if second.version != "10" || s.listed() != 2 {
+		t.Errorf("410 at the opening: at %s after %d lists", second.version, s.listed())
+	}
+	for _, status := range []int{http.StatusInternalServerError, http.StatusForbidden, http.StatusTooManyRequests} {
+		s.mu.Lock()
+		s.broken = status
+		s.mu.Unlock()
+		close(second.events)
+		second = s.next()
+		if second.version != "10" || s.listed() != 2 {
+			t.Errorf("%d: at %s after %d lists, want resumed at 10", status, second.version, s.listed())
+		}
+		until("the same pods", are("a"))
+	}
+}
+
+func TestWatchNode(t *testing.T) {
+	s, client := newServer(t)
+	heard := make(chan Metadata)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		client.WatchNode(ctx, quiet, func(m Metadata) {
+			select {
+			case heard <- m:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+
+	first := s.next()
+	if first.version != "" || first.selector != "metadata.name=n" || !strings.Contains(first.accept, "as=PartialObjectMetadata") {
+		t.Errorf("watch %+v", first)
+	}
+	node := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "5", Annotations: map[string]string{"a": "b"}},
+	}
+	first.events <- watch.Event{Type: watch.Added, Object: node}
+	if m := <-heard; !m.Exists || m.Version != "5" || m.Annotations["a"] != "b" {
+		t.Errorf("heard %+v", m)
+	}
+	first.events <- watch.Event{Type: watch.Deleted, Object: node}
+	if m := <-heard; m.Exists {
+		t.Errorf("heard %+v", m)
+	}
+	close(first.events)
+	if second := s.next(); second.version != "5" {
+		t.Errorf("resumed at %q", second.version)
+	}
+	if s.listed() > 0 {
+		t.Error("the node was listed")
+	}
+}
+
+func TestPauseAfter(t *testing.T) {
+	for failures := range 40 {
+		for range 100 {
+			pause := pauseAfter(failures)
+			if pause < firstPause/2 || pause > longestPause {
+				t.Fatalf("%s after %d failures", pause, failures)
+			}
+		}
+	}
+}
