@@ -188,7 +188,7 @@ func (s *Server) WaitCalls(ctx context.Context, n int, matches ...Match) ([]Call
 		case <-changed:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for %d calls, have %d: %w", n, len(found), ctx.Err())
-		case <-s.done:
+		case <-s.live.Done():
 			return nil, fmt.Errorf("waiting for %d calls, have %d: the server was closed", n, len(found))
 		}
 	}

@@ -39,7 +39,7 @@ func (s *Server) serveAWS(w http.ResponseWriter, r *http.Request) {
 	}
 	verdict := verdict{err: problem}
 	if problem == nil {
-		verdict = s.faults.judge(call, s.account(), started)
+		verdict = s.faults.judge(call, s.accountID(), started)
 	}
 	answer, err := s.carryOut(r, req, verdict)
 	if err != nil {
@@ -84,12 +84,6 @@ func unknownOperation(req request) error {
 		return cloud.Errorf(http.StatusNotFound, "UnknownOperationException", "The fake does not know this operation")
 	}
 	return cloud.Errorf(http.StatusBadRequest, "InvalidAction", "Could not find operation %s for version %s", req.operation, req.service.Version)
-}
-
-func (s *Server) account() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cloud.Account()
 }
 
 // credential is the part of the Authorization header that tells who calls which service.

@@ -11,70 +11,41 @@ import (
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
+	"windlass.dev/windlass/e2e/fakeaws/live"
 	"windlass.dev/windlass/e2e/fakeaws/metadata"
 )
 
 // Server is a running fake AWS.
 type Server struct {
-	cfg  Config
-	http *http.Server
-	addr string
-	log  *slog.Logger
-
+	cfg    Config
+	http   *http.Server
+	addr   string
+	log    *slog.Logger
 	calls  *callLog
 	faults *faults
+	live   *live.Cloud
+	served sync.WaitGroup
 
-	mu    sync.Mutex // around the cloud, the metadata services and the queue of deliveries
-	cloud *cloud.Cloud
+	mu    sync.Mutex // around the metadata services
 	imds  map[string]*metadata.Service
 	hosts int
-
-	observers []func(Instance)
-	outbox    []delivery
-	filled    chan struct{} // has room for one: the outbox is not empty
-	wake      chan struct{} // has room for one: the next time-out may be another
-	done      chan struct{}
-	running   sync.WaitGroup
-}
-
-// delivery is a snapshot on its way to observers.
-type delivery struct {
-	to       []func(Instance)
-	instance Instance
 }
 
 // Start starts a server. Close ends it.
 func Start(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
-	s := &Server{
-		cfg: cfg, log: cfg.Log, calls: newCallLog(cfg.CallLog), faults: newFaults(), imds: map[string]*metadata.Service{},
-		filled: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
-	}
+	s := &Server{cfg: cfg, log: cfg.Log, calls: newCallLog(cfg.CallLog), faults: newFaults(), imds: map[string]*metadata.Service{}}
 	l, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening for AWS calls: %w", err)
 	}
 	s.addr = l.Addr().String()
-	if err := s.makeCloud(); err != nil {
-		return nil, errors.Join(err, l.Close())
+	if s.live, err = live.Start(cfg.Spec, s.openIMDS, s.dropIMDS); err != nil {
+		return nil, fmt.Errorf("making the cloud: %w", errors.Join(err, s.closeIMDS(), l.Close()))
 	}
 	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
-	s.running.Go(func() { _ = s.http.Serve(l) }) // It ends when the server is closed.
-	s.running.Go(s.keepTime)
-	s.running.Go(s.deliver)
+	s.served.Go(func() { _ = s.http.Serve(l) }) // It ends when the server is closed.
 	return s, nil
-}
-
-func (s *Server) makeCloud() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := cloud.New(s.cfg.Spec, time.Now(), s.openIMDS)
-	if err != nil {
-		return fmt.Errorf("making the cloud: %w", errors.Join(err, s.closeIMDS()))
-	}
-	s.cloud = c
-	s.flush()
-	return nil
 }
 
 // URL is the endpoint of all AWS services.
@@ -85,24 +56,18 @@ func (s *Server) ControlURL() string { return s.URL() + controlPath }
 
 // Close ends the server, its metadata services and its goroutines.
 func (s *Server) Close() error {
-	close(s.done)
 	err := s.http.Close()
-	s.mu.Lock()
-	err = errors.Join(err, s.closeIMDS())
-	s.mu.Unlock()
-	s.running.Wait()
-	return err
+	s.live.Close()
+	s.served.Wait()
+	return errors.Join(err, s.closeIMDS())
 }
 
-// With runs f while nothing else looks at the cloud, and then delivers what has changed. f must not keep the cloud.
-func (s *Server) With(f func(c *cloud.Cloud, now time.Time) error) error {
-	s.mu.Lock()
-	err := f(s.cloud, time.Now())
-	s.flush()
-	s.mu.Unlock()
-	signal(s.wake)
-	return err
-}
+// With runs f on the cloud while nothing else looks at it, and then lets observers know what has changed. f must not keep the cloud.
+func (s *Server) With(f func(c *cloud.Cloud, now time.Time) error) error { return s.live.With(f) }
+
+// OnInstance lets f know of every change of an instance, in order: its lifecycle state, its operating system coming up or ending, its health, and at last
+// that it is gone. f first learns of all that are there already. It is called by one goroutine and may call the server.
+func (s *Server) OnInstance(f func(Instance)) { s.live.OnInstance(f) }
 
 // Sleep waits for d, unless the caller goes away or the server ends.
 func (s *Server) Sleep(ctx context.Context, d time.Duration) error {
@@ -116,88 +81,8 @@ func (s *Server) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.done:
+	case <-s.live.Done():
 		return net.ErrClosed
-	}
-}
-
-// keepTime lets the cloud do what is due.
-func (s *Server) keepTime() {
-	t := time.NewTimer(time.Hour)
-	defer t.Stop()
-	for {
-		s.mu.Lock()
-		s.cloud.Advance(time.Now())
-		s.flush()
-		next, ok := s.cloud.Next()
-		s.mu.Unlock()
-		wait := time.Hour
-		if ok {
-			wait = time.Until(next)
-		}
-		t.Reset(wait)
-		select {
-		case <-t.C:
-		case <-s.wake:
-		case <-s.done:
-			return
-		}
-	}
-}
-
-// flush queues what has changed in the cloud. The caller holds the lock.
-func (s *Server) flush() {
-	for _, i := range s.cloud.TakeEvents() {
-		if i.Gone {
-			s.dropIMDS(i.ID)
-		}
-		s.outbox = append(s.outbox, delivery{to: s.observers, instance: i})
-	}
-	if len(s.outbox) > 0 {
-		signal(s.filled)
-	}
-}
-
-// OnInstance lets f know of every change of an instance, in order: its lifecycle state, its operating system coming up or ending, its health, and at last
-// that it is gone. f first learns of all that are there already. It is called by one goroutine and may call the server.
-func (s *Server) OnInstance(f func(Instance)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range s.cloud.Instances() {
-		if !i.Gone {
-			s.outbox = append(s.outbox, delivery{to: []func(Instance){f}, instance: i})
-		}
-	}
-	s.observers = append(s.observers[:len(s.observers):len(s.observers)], f)
-	signal(s.filled)
-}
-
-// deliver hands the snapshots to the observers.
-func (s *Server) deliver() {
-	for {
-		select {
-		case <-s.filled:
-		case <-s.done:
-			return
-		}
-		s.mu.Lock()
-		batch := s.outbox
-		s.outbox = nil
-		s.mu.Unlock()
-		for _, d := range batch {
-			s.log.Debug("instance changed", "instance", d.instance.ID, "state", d.instance.LifecycleState, "os", d.instance.OS, "gone", d.instance.Gone)
-			for _, f := range d.to {
-				f(d.instance)
-			}
-		}
-	}
-}
-
-// signal sets a flag that a goroutine waits for.
-func signal(flag chan<- struct{}) {
-	select {
-	case flag <- struct{}{}:
-	default:
 	}
 }
 
@@ -206,11 +91,13 @@ const (
 	imdsTries       = 20
 )
 
-// openIMDS starts the metadata service of a new instance and answers its address. The caller holds the lock.
+// openIMDS starts the metadata service of a new instance and answers its address.
 func (s *Server) openIMDS(id string) string {
 	if s.cfg.NoIMDS {
 		return ""
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	view := func() (metadata.View, bool) { return s.metadataOf(id) }
 	note := func(r metadata.Request) { s.calls.add(imdsCall(id, r)) }
 	for range imdsTries {
@@ -228,6 +115,8 @@ func (s *Server) openIMDS(id string) string {
 }
 
 func (s *Server) dropIMDS(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	service := s.imds[id]
 	if service == nil {
 		return
@@ -239,6 +128,8 @@ func (s *Server) dropIMDS(id string) {
 }
 
 func (s *Server) closeIMDS() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
 	for id, service := range s.imds {
 		errs = append(errs, service.Close())
@@ -248,11 +139,12 @@ func (s *Server) closeIMDS() error {
 }
 
 // metadataOf is what the metadata service of an instance shows; false while its machine is off.
-func (s *Server) metadataOf(id string) (metadata.View, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cloud.Advance(time.Now())
-	s.flush()
-	i, notices, ok := s.cloud.Metadata(id)
-	return metadata.View{Instance: i, Notices: notices, Region: s.cloud.Region(), Account: s.cloud.Account()}, ok && i.OS != OSOff
+func (s *Server) metadataOf(id string) (view metadata.View, runs bool) {
+	_ = s.With(func(c *cloud.Cloud, _ time.Time) error { // It never fails.
+		i, notices, ok := c.Metadata(id)
+		view = metadata.View{Instance: i, Notices: notices, Region: c.Region(), Account: c.Account()}
+		runs = ok && i.OS != OSOff
+		return nil
+	})
+	return view, runs
 }

@@ -11,7 +11,7 @@ import (
 
 // Backend is the cloud behind a lock and with a clock.
 type Backend interface {
-	// With runs f while nothing else looks at the cloud.
+	// With brings the cloud up to now and runs f while nothing else looks at it.
 	With(f func(c *cloud.Cloud, now time.Time) error) error
 	// Sleep waits; it fails when the caller goes away.
 	Sleep(ctx context.Context, d time.Duration) error
@@ -31,8 +31,7 @@ var Operations = map[string]map[string]Handler{
 // describing makes a handler of a function that only looks at the cloud.
 func describing(look func(c *cloud.Cloud, v wire.Values) (any, error)) Handler {
 	return func(_ context.Context, b Backend, v wire.Values) (answer any, err error) {
-		err = b.With(func(c *cloud.Cloud, now time.Time) error {
-			c.Advance(now)
+		err = b.With(func(c *cloud.Cloud, _ time.Time) error {
 			answer, err = look(c, v)
 			return err
 		})

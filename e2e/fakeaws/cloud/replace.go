@@ -80,7 +80,8 @@ func (c *Cloud) RebalanceZones(name string, force bool, now time.Time) (int, err
 	counts := g.zoneCounts()
 	for moved < g.overlapAllowed() {
 		to, from := g.emptiest(counts), g.fullest(counts)
-		if to == from || counts[from]-counts[to] < 2 && (!force || moved > 0) {
+		uneven := counts[from]-counts[to] > 1
+		if to == from || !uneven && (!force || moved > 0) {
 			break
 		}
 		old := g.movable(from)
@@ -90,6 +91,9 @@ func (c *Cloud) RebalanceZones(name string, force bool, now time.Time) (int, err
 		counts[from]--
 		counts[to]++
 		moved++
+		if !uneven {
+			break
+		}
 	}
 	if moved == 0 {
 		return 0, invalid("The zones of group %s are balanced, or nothing may be moved: %v", name, counts)

@@ -31,6 +31,9 @@ func (g *group) poolSize() int {
 
 // keepWarmPool fills the pool, or empties it of what is too much.
 func (c *Cloud) keepWarmPool(g *group) {
+	if g.spec.WarmPool == nil {
+		return
+	}
 	pool := g.warm()
 	for n := len(pool); n < g.poolSize() && !g.isSuspended("Launch"); n++ {
 		if !c.launchWarm(g) {

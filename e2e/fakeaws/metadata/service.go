@@ -168,7 +168,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) int {
 		return 0
 	case mode == Failing:
 		return fail(w, http.StatusInternalServerError)
-	case mode == Off:
+	case mode == Off || view.Notices.NoIMDS:
 		return fail(w, http.StatusForbidden)
 	case r.Method == http.MethodPut:
 		return s.putToken(w, r, view.Notices.HopLimit)
