@@ -59,7 +59,7 @@ func (d *decision) look(deadline time.Time) tally {
 		case !pod.Deleted.IsZero():
 			t.leaving++
 			held[c.tier] = true
-			d.wakeAt(pod.Deleted.Add(outage + longTerminating))
+			d.wakeAt(pod.Deleted.Add(outage + drainable.Overtime))
 		case c.try.Outcome == Accepted:
 			t.leaving++
 			held[c.tier] = true
@@ -92,10 +92,6 @@ func (d *decision) outage(pod *fleet.Pod) time.Duration {
 	asked := pod.Deleted.Add(-ownGrace(pod))
 	return max(0, d.Back.Sub(asked))
 }
-
-// longTerminating is when a pod that is being deleted no longer counts: after
-// drainable's overtime, and a moment so that it is surely over.
-const longTerminating = 31 * time.Second
 
 // holdsBefore says that a pod of an earlier tier is still to go, and may. Those
 // that cannot leave hold up nobody.

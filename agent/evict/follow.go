@@ -27,6 +27,10 @@ type source struct {
 	take func(watch.Event)
 	// back is told when the watch is open again after it had failed; may be nil.
 	back func()
+
+	// lost: it failed, and was not opened since. A version that has expired is no
+	// failure of the server.
+	lost bool
 }
 
 // errExpired means that the server no longer knows the version at which the
@@ -42,15 +46,16 @@ const (
 
 // follow keeps a watch open until ctx ends. A watch that ends is resumed where
 // it ended; where the server no longer knows that point, all is read anew.
-func follow(ctx context.Context, s source, logger *slog.Logger) {
+func follow(ctx context.Context, s *source, logger *slog.Logger) {
 	version, failures := "", 0
 	for ctx.Err() == nil {
 		opened := time.Now()
 		var err error
-		version, err = s.follow(ctx, version, failures > 0)
+		version, err = s.follow(ctx, version)
 		if ctx.Err() != nil {
 			return
 		}
+		s.lost = s.lost || err != nil && !errors.Is(err, errExpired)
 		if err == nil || time.Since(opened) > healthy {
 			failures = 0
 		}
@@ -88,10 +93,9 @@ func sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// follow opens one watch and takes what comes until it ends; failed says that
-// the one before did not end well. It returns the
+// follow opens one watch and takes what comes until it ends. It returns the
 // version at which to go on; an error says that it did not end in good order.
-func (s source) follow(ctx context.Context, version string, failed bool) (string, error) {
+func (s *source) follow(ctx context.Context, version string) (string, error) {
 	if version == "" && s.begin != nil {
 		var err error
 		if version, err = s.begin(ctx); err != nil {
@@ -106,9 +110,10 @@ func (s source) follow(ctx context.Context, version string, failed bool) (string
 		return version, fmt.Errorf("watching %s: %w", s.what, err)
 	}
 	defer w.Stop()
-	if failed && s.back != nil {
+	if s.lost && s.back != nil {
 		s.back()
 	}
+	s.lost = false
 	for event := range w.ResultChan() {
 		if event.Type == watch.Error {
 			err := apierrors.FromObject(event.Object)

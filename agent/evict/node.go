@@ -52,7 +52,7 @@ const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetada
 // beginning with what they are. It is the one thing that an idle agent asks of
 // the API server: one request in three quarters of an hour.
 func (c *Client) WatchNode(ctx context.Context, logger *slog.Logger, saw func(Metadata)) {
-	follow(ctx, source{
+	follow(ctx, &source{
 		what: "node " + c.node,
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
 			return c.api.Get().Resource("nodes").

@@ -144,7 +144,7 @@ func lean(pod *corev1.Pod) *corev1.Pod {
 // ctx ends. While the API server is away they stay as they were.
 func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	ours := "spec.nodeName=" + c.node
-	follow(ctx, source{
+	follow(ctx, &source{
 		what: "pods of node " + c.node,
 		begin: func(ctx context.Context) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -232,10 +232,7 @@ func TestWatchPods(t *testing.T) {
 	if third.version != "30" || s.listed() != 2 {
 		t.Errorf("after 410: at %s after %d lists, want at 30 after two", third.version, s.listed())
 	}
-	seen = until("the new list", are("c d"))
-	if seen.Back.IsZero() {
-		t.Error("a watch that failed came back unnoticed")
-	}
+	until("the new list", are("c d"))
 }
 
 // The server answers with an error for a while; the pods stay as they were.
@@ -265,6 +262,7 @@ func TestWatchPodsThroughErrors(t *testing.T) {
 		}
 		until("the same pods", are("a"))
 	}
+	until("an outage, and its end", func(s Seen) bool { return !s.Back.IsZero() })
 }
 
 func TestWatchNode(t *testing.T) {
