@@ -36,8 +36,8 @@ const (
 	defaultAddress   = ":8085"
 )
 
-// aliases are other names of flags.
-var aliases = map[string]string{"address": "metrics-address", "listen": "metrics-address"}
+// aliases are names that Cluster Autoscaler has for flags of ours.
+var aliases = map[string]string{"address": "metrics-address"}
 
 // register adds the flags that both commands have.
 func (s *settings) register(flags *pflag.FlagSet) {

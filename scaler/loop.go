@@ -144,7 +144,7 @@ func (l *loop) sleep(now, wake time.Time, err error) time.Duration {
 func (l *loop) say(err error) {
 	switch {
 	case err == nil:
-		l.logger.Info("looking")
+		l.logger.Info("everything was seen")
 	case errors.Is(err, observe.ErrNotYet):
 		l.logger.Info("waiting", "for", err)
 	default:

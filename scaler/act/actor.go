@@ -171,7 +171,7 @@ func outcomeOf(err error) Outcome {
 }
 
 func (a *Actor) log(r Result) {
-	logger := a.Logger.With("action", r.Action.String(), "took", r.Took.Round(time.Millisecond))
+	logger := a.Logger.With("action", r.Action.String(), "took", r.Took.Round(time.Millisecond).String())
 	switch r.Outcome {
 	case Done:
 		logger.Info("done")

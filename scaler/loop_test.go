@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/observe"
+	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/status"
+)
+
+// stage is a loop of func fields that notes what is asked of it, and when.
+type stage struct {
+	loop
+	began   time.Time
+	notes   []string
+	changes chan struct{}
+	plans   []plan.Plan // one after the other; the last one for ever
+	outcome act.Outcome
+}
+
+func newStage(plans ...plan.Plan) *stage {
+	s := &stage{began: time.Now(), changes: make(chan struct{}, 1), plans: plans, outcome: act.Done}
+	s.loop = loop{
+		observe: func(now time.Time) (fleet.Snapshot, error) { return fleet.Snapshot{Now: now}, nil },
+		decide: func(fleet.Snapshot) plan.Plan {
+			s.note("look")
+			p := s.plans[0]
+			if len(s.plans) > 1 {
+				s.plans = s.plans[1:]
+			}
+			return p
+		},
+		remember: func(_ context.Context, state fleet.State) error {
+			if len(state.Heartbeats) > 0 {
+				s.note(fmt.Sprintf("remember %d", len(state.Heartbeats)))
+			}
+			return nil
+		},
+		act: func(_ context.Context, actions []plan.Action) []act.Result {
+			var results []act.Result
+			for _, a := range actions {
+				s.note(a.String())
+				results = append(results, act.Result{Action: a, Outcome: s.outcome})
+			}
+			return results
+		},
+		due:     func(time.Time) time.Time { return time.Time{} },
+		tell:    func(look) {},
+		changed: s.changes,
+		logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		alive:   func(error) {},
+	}
+	return s
+}
+
+func (s *stage) note(what string) {
+	s.notes = append(s.notes, fmt.Sprintf("%s %s", time.Since(s.began), what))
+}
+
+// run lets the loop run for a time and returns what was noted.
+func (s *stage) run(t *testing.T, d time.Duration) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if err := s.loop.run(ctx); err != nil {
+		t.Errorf("the loop ended: %v", err)
+	}
+	return s.notes
+}
+
+// The loop looks at once, when something changed, when the plan wants it, and
+// otherwise once a minute.
+func TestLoopWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{Wake: time.Now().Add(7 * time.Second)}, plan.Plan{})
+		go func() {
+			time.Sleep(10 * time.Second)
+			s.changes <- struct{}{}
+		}()
+		want := []string{"0s look", "7s look", "10s look", "1m10s look"}
+		if diff := cmp.Diff(want, s.run(t, 2*time.Minute)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A plan that wants the next look in the past does not make the loop spin.
+func TestLoopBreathes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{Wake: time.Now().Add(-time.Hour)})
+		if notes := s.run(t, time.Second-1); len(notes) != int(time.Second/breath) {
+			t.Errorf("%d looks in a second", len(notes))
+		}
+	})
+}
+
+// What the plan remembers is written before what it guards is done; a
+// heartbeat that was not sent is forgotten again.
+func TestLoopRemembersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beat := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}
+		p := plan.Plan{Actions: []plan.Action{beat}, State: fleet.State{Heartbeats: map[string]time.Time{
+			fleet.HeartbeatKey("i-1", "h"): time.Now(), fleet.HeartbeatKey("i-2", "h"): time.Now()}}}
+		s := newStage(p)
+		if diff := cmp.Diff([]string{"0s look", "0s remember 2", "0s " + beat.String()}, s.run(t, time.Second)); diff != "" {
+			t.Error(diff)
+		}
+		s = newStage(p)
+		s.outcome = act.Failed
+		want := []string{"0s look", "0s remember 2", "0s " + beat.String(), "0s remember 1"}
+		if diff := cmp.Diff(want, s.run(t, time.Second)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// If the memory cannot be written nothing is done, and the loop tries again. If
+// somebody else writes it the loop ends.
+func TestLoopDoesNothingWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{Actions: []plan.Action{plan.Suspend{Group: "web", Process: "A"}}})
+		tries := 0
+		s.remember = func(context.Context, fleet.State) error {
+			if tries++; tries <= 2 {
+				return errors.New("the API server is away")
+			}
+			return nil
+		}
+		want := []string{"0s look", "1s look", "2s look", "2s suspend A of web: "}
+		if diff := cmp.Diff(want, s.run(t, 3*time.Second)); diff != "" {
+			t.Error(diff)
+		}
+
+		s = newStage(plan.Plan{})
+		s.remember = func(context.Context, fleet.State) error { return fmt.Errorf("writing: %w", status.ErrOthers) }
+		if err := s.loop.run(t.Context()); !errors.Is(err, status.ErrOthers) {
+			t.Errorf("the loop ended with %v", err)
+		}
+	})
+}
+
+// Before everything was seen nothing is decided; news wake the loop.
+func TestLoopWaitsForItsEyes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{})
+		seen := false
+		s.observe = func(now time.Time) (fleet.Snapshot, error) {
+			if !seen {
+				return fleet.Snapshot{}, fmt.Errorf("%w: nodes", observe.ErrNotYet)
+			}
+			return fleet.Snapshot{Now: now}, nil
+		}
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			seen = true
+			s.changes <- struct{}{}
+		}()
+		if diff := cmp.Diff([]string{"300ms look"}, s.run(t, 10*time.Second)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What failed and may be tried again wakes the loop.
+func TestLoopTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{})
+		again := time.Now().Add(4 * time.Second)
+		s.due = func(now time.Time) time.Time {
+			if now.Before(again) {
+				return again
+			}
+			return time.Time{}
+		}
+		if notes := s.run(t, 30*time.Second); !slices.Equal(notes, []string{"0s look", "4s look"}) {
+			t.Errorf("notes %q", notes)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+func TestWrongArguments(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte("groups: [{nmae: web}]\nnow: 2026-08-01T12:00:00Z\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"run", "--foo"}, []string{"unknown flag: --foo"}},
+		{[]string{"walk"}, []string{`unknown command "walk"`}},
+		{[]string{"run", "now"}, []string{`unknown command "now"`}},
+		{[]string{"run"}, []string{"no groups", "--nodes=min:max:name"}},
+		{[]string{"run", "--nodes=web"}, []string{"--nodes=web", "min:max:name"}},
+		{[]string{"run", "--nodes=0:5:web", "--expander=roulette", "--scale-down-unneeded-time=-1s"},
+			[]string{`--expander is "roulette"`, "--scale-down-unneeded-time is -1s"}},
+		{[]string{"run", "--nodes=0:5:web", "--scale-down-unneeded-time=soon"}, []string{"scale-down-unneeded-time", `"soon"`}},
+		{[]string{"run", "--nodes=0:5:web", "--log-level=loud"}, []string{`log level "loud"`}},
+		{[]string{"run", "--nodes=0:5:web", "--namespace="}, []string{"--namespace is empty"}},
+		{[]string{"run", "--nodes=0:5:web", "--kubeconfig=/no/such/file"}, []string{"/no/such/file"}},
+		{[]string{"plan", "--output=xml"}, []string{"--output=xml", "table"}},
+		{[]string{"plan", "-f", "/no/such/file"}, []string{"/no/such/file"}},
+		{[]string{"plan", "-f", broken}, []string{broken, "nmae"}},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			err := run(t.Context(), tc.args, io.Discard, io.Discard)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not contain %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// A program that cannot sign its calls says so and ends.
+func TestNoCredentials(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+	err := run(t.Context(), []string{"run", "--nodes=0:5:web", "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1")}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "no valid AWS credentials") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +
+		`"clusters":[{"name":"c","cluster":{"server":"` + server + `"}}],"users":[{"name":"u","user":{"token":"t"}}]}`
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Cluster Autoscaler's spelling of flags is understood.
+func TestFlagsOfClusterAutoscaler(t *testing.T) {
+	var s settings
+	cmd := runCommand(io.Discard)
+	if err := cmd.ParseFlags([]string{"--scale_down_unneeded_time=3m", "--address=127.0.0.1:9"}); err != nil {
+		t.Error(err)
+	}
+	flags := cmd.Flags()
+	if got := flags.Lookup("scale-down-unneeded-time").Value.String(); got != "3m0s" {
+		t.Errorf("unneeded time %s of %+v", got, s)
+	}
+	if got := flags.Lookup("metrics-address").Value.String(); got != "127.0.0.1:9" {
+		t.Errorf("address %s", got)
+	}
+}
+
+// waitingWorld has one empty group and one pod that waits for a node.
+func waitingWorld(t *testing.T) string {
+	t.Helper()
+	text := `
+now: 2026-08-01T12:00:00Z
+groups:
+- name: web
+  min: 0
+  max: 5
+  desired: 0
+  zones: [eu-west-1a]
+  shapes:
+  - {zone: eu-west-1a, instanceType: m5.large, allocatable: {cpu: 1930m, memory: 6903Mi, pods: "29"}}
+pods:
+- {namespace: default, name: small, uid: u1, scheduling: Unschedulable, phase: Pending, spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+- {namespace: default, name: big, uid: u2, scheduling: Unschedulable, phase: Pending, spec: {containers: [{name: c, resources: {requests: {cpu: "64"}}}]}}
+`
+	name := filepath.Join(t.TempDir(), "snapshot.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// The plan of a saved snapshot is the same on every machine, in every form, and
+// a snapshot that is saved again gives it again.
+func TestPlanOfASnapshot(t *testing.T) {
+	file := waitingWorld(t)
+	saved := filepath.Join(t.TempDir(), "again.yaml")
+	var table, again, asJSON, asYAML bytes.Buffer
+	for _, call := range []struct {
+		out  *bytes.Buffer
+		args []string
+	}{
+		{&table, []string{"plan", "-f", file, "--snapshot-out", saved}},
+		{&again, []string{"plan", "-f", saved}},
+		{&asJSON, []string{"plan", "-f", file, "-o", "json"}},
+		{&asYAML, []string{"plan", "-f", file, "-o", "yaml"}},
+	} {
+		if err := run(t.Context(), call.args, call.out, io.Discard); err != nil {
+			t.Fatalf("%v: %v", call.args, err)
+		}
+	}
+	for _, want := range []string{"grow web 0→1", "default/small", "default/big", string(plan.PodFitsNothing), "GROUP"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table does not contain %q:\n%s", want, table.String())
+		}
+	}
+	if table.String() != again.String() {
+		t.Errorf("the saved snapshot gives another plan:\n%s\n%s", table.String(), again.String())
+	}
+	var fromJSON, fromYAML map[string]any
+	if err := json.Unmarshal(asJSON.Bytes(), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(asYAML.Bytes(), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	for form, p := range map[string]map[string]any{"json": fromJSON, "yaml": fromYAML} {
+		actions, verdicts := p["actions"].([]any), p["verdicts"].([]any)
+		if len(actions) != 1 || actions[0].(map[string]any)["kind"] != "grow" || len(verdicts) != 3 {
+			t.Errorf("%s: %v", form, p)
+		}
+	}
+}
+
+// Verdicts name every pod of the cluster; they are for callers on this host.
+func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
+	sc := newScaler(settings{}, fake.NewClientset(), &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Name: "default/a"}}}})
+	for address, want := range map[string]int{"127.0.0.1:9": http.StatusOK, "[::1]:9": http.StatusOK, "10.0.0.1:9": http.StatusForbidden} {
+		request := httptest.NewRequest(http.MethodGet, "/verdicts", nil)
+		request.RemoteAddr = address
+		response := httptest.NewRecorder()
+		sc.handler().ServeHTTP(response, request)
+		if response.Code != want || strings.Contains(response.Body.String(), "default/a") != (want == http.StatusOK) {
+			t.Errorf("%s: %d %s", address, response.Code, response.Body)
+		}
+	}
+	for _, path := range []string{"/metrics", "/livez"} {
+		response := httptest.NewRecorder()
+		sc.handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
+		if response.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, response.Code)
+		}
+	}
+}
+
+// An API server that is away is waited for, and health says so.
+func TestAPIServerUnreachable(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	reader, logs := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(t.Context(), []string{"run", "--nodes=0:5:web", "--leader-elect=false", "--metrics-address=" + address,
+			"--kubeconfig=" + kubeconfig(t, "http://127.0.0.1:1")}, io.Discard, logs)
+		_ = logs.Close()
+		ended <- err
+	}()
+	seen := awaitLine(t, reader, "memory not read", "connection refused")
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	response, err := http.Get("http://" + address + "/healthz")
+	if err != nil {
+		t.Fatalf("health: %v after\n%s", err, seen)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(body), "connection refused") {
+		t.Errorf("health: %d %s %v", response.StatusCode, body, err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("ended: %v", err)
+	default:
+	}
+}
+
+// awaitLine reads logs until a line has all the words.
+func awaitLine(t *testing.T, logs io.Reader, words ...string) string {
+	t.Helper()
+	var seen strings.Builder
+	buffer := make([]byte, 4096)
+	for {
+		n, err := logs.Read(buffer)
+		seen.Write(buffer[:n])
+		for line := range strings.SplitSeq(seen.String(), "\n") {
+			all := true
+			for _, w := range words {
+				all = all && strings.Contains(line, w)
+			}
+			if all {
+				return seen.String()
+			}
+		}
+		if err != nil {
+			t.Fatalf("the log ended with %v:\n%s", err, seen.String())
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	m := newMetrics()
+	start := time.Now()
+	drained := contract.Report{Phase: contract.PhaseDrained}.String()
+	snapshot := fleet.Snapshot{
+		Now:    start,
+		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
+		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
+			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
+		Pods: []fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
+	}
+	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
+	m.look(look{snapshot: snapshot, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}}}}, start)
+	m.look(look{snapshot: snapshot, results: []act.Result{{Action: grow, Outcome: act.Done}, {Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done}, {Action: grow, Outcome: act.Failed}}}, start.Add(2*time.Second))
+	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
+	want := `
+# HELP windlass_actions_total Actions, by kind and by what became of them.
+# TYPE windlass_actions_total counter
+windlass_actions_total{kind="complete",result="done"} 1
+windlass_actions_total{kind="grow",result="done"} 1
+windlass_actions_total{kind="grow",result="failed"} 1
+# HELP windlass_group_nodes Nodes of a group: desired, ready, min, max.
+# TYPE windlass_group_nodes gauge
+windlass_group_nodes{count="desired",group="web"} 2
+windlass_group_nodes{count="max",group="web"} 5
+windlass_group_nodes{count="min",group="web"} 0
+windlass_group_nodes{count="ready",group="web"} 1
+`
+	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_group_nodes"); err != nil {
+		t.Error(err)
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); h != nil {
+			counts[f.GetName()] = h.GetSampleSum()
+		}
+	}
+	for _, name := range []string{"windlass_pod_to_launch_seconds", "windlass_drained_to_completed_seconds"} {
+		if counts[name] < 1.9 || counts[name] > 2.1 {
+			t.Errorf("%s: %v, want 2", name, counts[name])
+		}
+	}
+}
