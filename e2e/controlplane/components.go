@@ -62,6 +62,13 @@ func components(dir string, p ports, o options) []component {
 			"--service-account-key-file=" + pki("service-account.pub"),
 			"--service-account-signing-key-file=" + pki("service-account.key"),
 			"--service-cluster-ip-range=10.96.0.0/16",
+			// Nobody proxies; without an authority for it KCM and scheduler complain
+			// every few seconds.
+			"--requestheader-client-ca-file=" + pki("ca.crt"),
+			"--requestheader-allowed-names=front-proxy-client",
+			"--requestheader-username-headers=X-Remote-User",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 			"--allow-privileged=true",
 			// One client, kwok, speaks for thousands of kubelets: no fair queues.
 			"--enable-priority-and-fairness=false",
