@@ -257,7 +257,7 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 func (sc *scaler) tell(l look) {
 	sc.metrics.look(l, time.Now())
 	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
-	sc.board.Post(status.NewPage(l.snapshot, l.plan))
+	sc.board.Post(func() status.Page { return status.NewPage(l.snapshot, l.plan) })
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = l

@@ -31,7 +31,7 @@ type Board struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	latest Page
+	latest func() Page
 	fresh  chan struct{}
 }
 
@@ -40,11 +40,11 @@ func NewBoard(maps corev1client.ConfigMapInterface, leader string, logger *slog.
 	return &Board{maps: maps, leader: leader, logger: logger, fresh: make(chan struct{}, 1)}
 }
 
-// Post puts a page up, in place of one that has not been written yet.
-func (b *Board) Post(page Page) {
-	page.Leader = b.leader
+// Post puts a page up, in place of one that has not been written yet. The page
+// is drawn only if it comes to be written.
+func (b *Board) Post(draw func() Page) {
 	b.mu.Lock()
-	b.latest = page
+	b.latest = draw
 	b.mu.Unlock()
 	select {
 	case b.fresh <- struct{}{}:
@@ -87,8 +87,11 @@ func (b *Board) Run(ctx context.Context) {
 
 func (b *Board) page() Page {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.latest
+	draw := b.latest
+	b.mu.Unlock()
+	page := draw()
+	page.Leader = b.leader
+	return page
 }
 
 func (b *Board) again() {

@@ -16,6 +16,8 @@ import (
 // watches it gets all of it at each change.
 const (
 	maxPage      = 256 << 10
+	maxDoing     = 50
+	maxClasses   = 1000
 	podNames     = 3
 	nodeNames    = 10
 	leastClasses = 1
@@ -81,9 +83,6 @@ func NewPage(s fleet.Snapshot, p plan.Plan) Page {
 	return page
 }
 
-// maxDoing is how many actions stand on a page.
-const maxDoing = 50
-
 // rivalOf leaves out when the lease was renewed, which changes all the time.
 func rivalOf(s fleet.Snapshot) *fleet.Rival {
 	if s.Rival == nil {
@@ -148,6 +147,9 @@ func (page *Page) pods(verdicts []plan.Verdict) {
 	slices.SortFunc(page.Pods, func(a, b PodLine) int {
 		return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
+	if n := len(page.Pods); n > maxClasses {
+		page.Pods, page.Omitted = page.Pods[:maxClasses], page.Omitted+n-maxClasses
+	}
 }
 
 func (page *Page) nodes(verdicts []plan.Verdict) {

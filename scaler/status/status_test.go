@@ -1,0 +1,255 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+const ours = "windlass-system"
+
+func state(group string) fleet.State {
+	return fleet.State{GrownAt: map[string]time.Time{group: time.Unix(1_700_000_000, 0).UTC()}}
+}
+
+// What one leader remembers the next one knows.
+func TestMemoryOutlivesItsLeader(t *testing.T) {
+	maps := fake.NewClientset().CoreV1().ConfigMaps(ours)
+	first := NewMemory(maps)
+	if err := first.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"web", "batch"} { // made, then changed
+		if err := first.Remember(t.Context(), state(group)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := NewMemory(maps)
+	if err := next.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(state("batch"), next.State()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Nothing is written where nothing changed.
+func TestMemoryWritesOnChange(t *testing.T) {
+	client := fake.NewClientset()
+	m := NewMemory(client.CoreV1().ConfigMaps(ours))
+	for range 3 {
+		if err := m.Remember(t.Context(), fleet.State{Heartbeats: map[string]time.Time{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(client.Actions()); n != 0 {
+		t.Errorf("%d calls for an empty state", n)
+	}
+	for range 3 {
+		if err := m.Remember(t.Context(), state("web")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(client.Actions()); n != 1 {
+		t.Errorf("%d calls for one state", n)
+	}
+}
+
+// Two that think they lead find out; what was not written is not remembered.
+func TestMemoryHasOneWriter(t *testing.T) {
+	client := fake.NewClientset()
+	maps := client.CoreV1().ConfigMaps(ours)
+	one, other := NewMemory(maps), NewMemory(maps)
+	if err := one.Remember(t.Context(), state("web")); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
+		t.Errorf("the second that makes it: %v", err)
+	}
+	if err := other.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(corev1.Resource("configmaps"), contract.ConfigMapState, nil)
+	})
+	if err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
+		t.Errorf("the second that changes it: %v", err)
+	}
+	if diff := cmp.Diff(state("web"), other.State()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMemoryUnreadable(t *testing.T) {
+	maps := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapState},
+		Data: map[string]string{"state": "{"}}).CoreV1().ConfigMaps(ours)
+	m := NewMemory(maps)
+	if err := m.Load(t.Context()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), contract.ConfigMapState) {
+		t.Errorf("error %v", err)
+	}
+	if err := m.Remember(t.Context(), state("web")); err != nil {
+		t.Errorf("writing anew: %v", err)
+	}
+}
+
+func TestPage(t *testing.T) {
+	s := fleet.Snapshot{
+		Rival: &fleet.Rival{Lease: "kube-system/cluster-autoscaler", Renewed: time.Now()},
+		Groups: []fleet.Group{
+			{Name: "web", Max: 5, Desired: 3, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Terminating}}},
+			{Name: "batch", Max: 2, Faults: []string{"no template"}},
+		},
+		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true}, {Name: "n2", ProviderID: "aws:///a/i-2", Ready: true}},
+	}
+	var verdicts []plan.Verdict
+	for i := range 5 {
+		verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: plan.PodGroupsFull, Message: "web is at max"})
+	}
+	verdicts = append(verdicts,
+		plan.Verdict{Of: plan.OfPod, Name: "default/big", Reason: plan.PodFitsNothing, Message: "64 cpu"},
+		plan.Verdict{Of: plan.OfGroup, Name: "web", Reason: plan.GroupAtMax, Message: "5 of 5"})
+	for i := range 12 {
+		verdicts = append(verdicts, plan.Verdict{Of: plan.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: plan.NodeNeeded, Message: "used"})
+	}
+	page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []plan.Action{plan.Suspend{Group: "web", Process: "A", Why: "x"}}})
+
+	wantGroups := []GroupLine{
+		{Name: "batch", Max: 2, Faults: []string{"no template"}},
+		{Name: "web", Max: 5, Desired: 3, Ready: 1, Leaving: 1, Reason: plan.GroupAtMax, Message: "5 of 5"},
+	}
+	if diff := cmp.Diff(wantGroups, page.Groups); diff != "" {
+		t.Error(diff)
+	}
+	wantPods := []PodLine{
+		{Reason: plan.PodGroupsFull, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
+		{Reason: plan.PodFitsNothing, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
+	}
+	if diff := cmp.Diff(wantPods, page.Pods); diff != "" {
+		t.Error(diff)
+	}
+	if len(page.Nodes) != 1 || page.Nodes[0].Count != 12 || len(page.Nodes[0].Nodes) != 10 || page.Nodes[0].Nodes["n00"] != "used" {
+		t.Errorf("nodes %+v", page.Nodes)
+	}
+	if diff := cmp.Diff([]string{"suspend A of web: x"}, page.Doing); diff != "" {
+		t.Error(diff)
+	}
+	if page.Rival == nil || !page.Rival.Renewed.IsZero() {
+		t.Errorf("rival %+v: its renewals would change the page all the time", page.Rival)
+	}
+}
+
+// However many verdicts there are, the page has room in its ConfigMap.
+func TestPageHasBounds(t *testing.T) {
+	var verdicts []plan.Verdict
+	for i := range 20_000 {
+		verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: plan.PodFitsNothing,
+			Message: fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100))})
+	}
+	var s fleet.Snapshot
+	for i := range 100 {
+		s.Groups = append(s.Groups, fleet.Group{Name: fmt.Sprintf("group-%d", i)})
+	}
+	page := NewPage(s, plan.Plan{Verdicts: verdicts})
+	text, err := page.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 256<<10 || len(text) < 64<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+	if !strings.Contains(text, "omitted:") || !strings.Contains(text, "group-99") {
+		t.Error("the page does not say that it leaves something out, or leaves groups out first")
+	}
+}
+
+// A page is written when it changes, and at most every five seconds.
+func TestBoardWritesOnChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		b := NewBoard(client.CoreV1().ConfigMaps(ours), "me", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { b.Run(ctx); close(done) }()
+		defer func() { cancel(); <-done }()
+
+		for i := range 100 { // for ten seconds, something else each 100 ms
+			b.Post(func() Page { return Page{Doing: []string{fmt.Sprint(i)}} })
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := writes(client); n != 2 {
+			t.Errorf("%d writes in ten seconds", n)
+		}
+		time.Sleep(postEvery)
+		before := writes(client)
+		for range 100 {
+			b.Post(func() Page { return Page{Doing: []string{"99"}} })
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := writes(client); n != before {
+			t.Errorf("%d writes of an unchanged page", n-before)
+		}
+		object, err := client.CoreV1().ConfigMaps(ours).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := object.Data["status"]; !strings.Contains(text, "leader: me") || !strings.Contains(text, `- "99"`) || !strings.Contains(text, "written:") {
+			t.Errorf("status:\n%s", text)
+		}
+	})
+}
+
+// A page that could not be written is tried again.
+func TestBoardTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		away := true
+		client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if away {
+				return true, nil, errors.New("away")
+			}
+			return false, nil, nil
+		})
+		b := NewBoard(client.CoreV1().ConfigMaps(ours), "me", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { b.Run(ctx); close(done) }()
+		defer func() { cancel(); <-done }()
+		b.Post(func() Page { return Page{} })
+		time.Sleep(time.Second)
+		away = false
+		time.Sleep(2 * postEvery)
+		if _, err := client.CoreV1().ConfigMaps(ours).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// writes counts the pages that arrived.
+func writes(client *fake.Clientset) int {
+	n := 0
+	for _, a := range client.Actions() {
+		if a.GetVerb() == "create" || a.GetVerb() == "update" {
+			n++
+		}
+	}
+	// The first update finds nothing and is followed by a create.
+	return n - 1
+}
