@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 )
 
 // Agent drains one node: it looks at it, lets drain.Decide say what to do, and
-// does it. All functions are called from goroutines of its own, and none of
-// them is called again before it returned, but for Evict.
+// does it. Its functions are all that it knows of the world. Only Evict is
+// called again before an earlier call has returned; Tell and Identify must not
+// wait.
 type Agent struct {
 	// Name of the node.
 	Name   string
@@ -214,6 +216,7 @@ func (l *loop) follow(pods bool) {
 	if !pods {
 		l.drain.cancel()
 		l.drain = nil
+		debug.FreeOSMemory() // it may be weeks until the next one
 		return
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
