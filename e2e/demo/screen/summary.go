@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"windlass.dev/windlass/e2e/demo/story"
@@ -23,7 +22,7 @@ func Summary(s story.Summary) []Line {
 	for _, f := range s.Floors {
 		lines = append(lines, item("", fmt.Sprintf("%s: %s, at the closest %d served where its budget wants %d", f.Workload, count(f.Evictions, "eviction"), f.Serving, f.Allowed)))
 	}
-	lines = append(lines, item("AWS calls", calls(s)))
+	lines = append(lines, calls(s)...)
 	if len(s.Faults) == 0 {
 		return append(lines,
 			Line{{label("pods dropped"), Faint}, {fmt.Sprintf("0 of %d", s.Pods), Good}},
@@ -47,8 +46,8 @@ func evictions(s story.Summary) string {
 	return fmt.Sprintf("%d, each through the eviction API", s.Evictions())
 }
 
-// calls lists those that change something first.
-func calls(s story.Summary) string {
+// calls lists those that changed something, then those that only looked.
+func calls(s story.Summary) []Line {
 	var changing, reading []string
 	total := 0
 	for _, op := range slices.Sorted(maps.Keys(s.Calls)) {
@@ -60,12 +59,9 @@ func calls(s story.Summary) string {
 		}
 		changing = append(changing, part)
 	}
-	out := fmt.Sprintf("%d", total)
-	if s.Refused > 0 {
-		out += fmt.Sprintf(" (%d refused)", s.Refused)
+	lines := []Line{item("AWS calls", fmt.Sprintf("%d, of which %d refused", total, s.Refused))}
+	for _, part := range slices.Concat(changing, reading) {
+		lines = append(lines, item("", part))
 	}
-	if total == 0 {
-		return out
-	}
-	return out + ": " + strings.Join(append(changing, reading...), ", ")
+	return lines
 }

@@ -84,6 +84,9 @@ func (s *Story) State(now time.Time, act Act) State {
 	state := State{Now: now, Elapsed: now.Sub(s.began), Act: act, Feed: slices.Clone(s.feed.last), FeedFrom: s.feed.dropped, Waiting: s.waiting()}
 	verdicts := map[string]string{}
 	for _, v := range s.verdicts {
+		if v.Of == "node" && s.nodes[v.Name].Name == "" {
+			continue // published before the node went
+		}
 		state.Verdicts = append(state.Verdicts, v.Verdict)
 		if v.Of == "group" {
 			verdicts[v.Name] = v.Reason

@@ -211,7 +211,8 @@ func (s *Story) EventSeen(e Event, at time.Time) {
 		return
 	}
 	for _, l := range s.lives {
-		if l.pod.Name == e.Subject && l.triggered.IsZero() {
+		// A group can also grow for pods that still have a node, which leaves.
+		if l.pod.Name == e.Subject && l.pod.waits() && l.triggered.IsZero() {
 			l.triggered, l.growth = at, e.Message
 		}
 	}
