@@ -155,7 +155,8 @@ func (w *World) SetUnneeded(node string, since time.Time) {
 }
 
 // Terminate is TerminateInstanceInAutoScalingGroup, with the terminating mark
-// before it where there is a node.
+// before it where there is a node. If a pod there must be placed again, the mark
+// goes and nothing else happens.
 func (w *World) Terminate(instance, id string, decrement bool) error {
 	for i := range w.Groups {
 		g := &w.Groups[i]
@@ -167,6 +168,11 @@ func (w *World) Terminate(instance, id string, decrement bool) error {
 			return fmt.Errorf("group %s is at its minimum of %d", g.Name, g.Min)
 		}
 		if n := w.nodeOf(instance); n != nil {
+			if w.busy(n.Name) {
+				n.Annotations = maps.Clone(n.Annotations)
+				delete(n.Annotations, contract.AnnotationTerminating)
+				return nil
+			}
 			annotate(n, contract.AnnotationTerminating, id)
 		}
 		if decrement {
@@ -176,6 +182,11 @@ func (w *World) Terminate(instance, id string, decrement bool) error {
 		return nil
 	}
 	return fmt.Errorf("instance %s is not there", instance)
+}
+
+// busy says that a pod of the node must be placed again.
+func (w *World) busy(node string) bool {
+	return slices.ContainsFunc(w.Pods, func(p fleet.Pod) bool { return p.Node == node && drainable.MustBePlacedAgain(&p) })
 }
 
 // leave begins a termination: it waits where the group has a hook for it.
@@ -226,29 +237,41 @@ func (w *World) Complete(group, instance, hook string) error {
 	if !slices.Contains(w.completed[instance], hook) {
 		w.completed[instance] = append(w.completed[instance], hook)
 	}
-	for _, h := range g.Hooks {
-		if h.Transition == fleet.OnTerminate && !slices.Contains(w.completed[instance], h.Name) {
-			return nil
-		}
-	}
-	i.State = fleet.TerminatingProceed
+	w.proceed(g, instance)
 	return nil
 }
 
-// CompleteAllBut lets the owners of all other hooks complete them.
-func (w *World) CompleteAllBut(ours []string) {
+// Expire lets every hook go that has waited for its timeout without a heartbeat,
+// or for its global one.
+func (w *World) Expire() {
 	for _, g := range w.Groups {
 		for _, i := range g.Instances {
 			for _, h := range g.Hooks {
-				if i.State != fleet.TerminatingWait || slices.Contains(ours, h.Name) || slices.Contains(w.completed[i.ID], h.Name) {
-					continue
-				}
-				if err := w.Complete(g.Name, i.ID, h.Name); err != nil {
-					panic(err) // it waits, and this hook is not completed
+				if i.State == fleet.TerminatingWait && w.expired(i, h) {
+					w.completed[i.ID] = append(w.completed[i.ID], h.Name)
+					w.proceed(&g, i.ID)
 				}
 			}
 		}
 	}
+}
+
+func (w *World) expired(i fleet.Instance, h fleet.Hook) bool {
+	last := i.LeavingSince
+	if beat, ok := w.State.Heartbeats[fleet.HeartbeatKey(i.ID, h.Name)]; ok {
+		last = beat
+	}
+	return w.Now.Sub(last) >= h.Heartbeat.Duration || w.Now.Sub(i.LeavingSince) >= h.Global.Duration
+}
+
+// proceed moves an instance on when no hook holds it any more.
+func (w *World) proceed(g *fleet.Group, instance string) {
+	for _, h := range g.Hooks {
+		if h.Transition == fleet.OnTerminate && !slices.Contains(w.completed[instance], h.Name) {
+			return
+		}
+	}
+	w.instance(instance).State = fleet.TerminatingProceed
 }
 
 // Reap lets every instance that proceeds to its end come to it, with its node

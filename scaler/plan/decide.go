@@ -15,9 +15,10 @@ func Decide(s fleet.Snapshot, p Policy) Plan {
 	d.replaceLost()        // instances that never became nodes
 	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
 
-	d.seatLeaving() // pods of nodes that leave hold a place elsewhere
-	d.seatWaiting() // pods without a node: on free room, coming nodes, nodes kept after all
-	d.grow()        // new nodes for those that are left
+	d.seatRetiring() // pods of nodes that we drain keep the places they were promised
+	d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all
+	d.seatLeaving()  // pods of nodes that others take have what is left
+	d.grow()         // new nodes for the waiting pods that found no place
 
 	d.finishRetirements() // drained nodes go; drains that cannot end are given up
 	d.beginRetirements()  // nodes that nobody needs are marked, and drained when due

@@ -129,7 +129,9 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	fresh, all = map[string]bool{}, map[string]bool{}
 	for _, n := range s.Nodes {
 		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
-		late := n.Annotations[contract.AnnotationTerminating] != "" || leavingInstance(s, n.InstanceID())
+		report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		late := n.Annotations[contract.AnnotationTerminating] != "" || leavingInstance(s, n.InstanceID()) ||
+			report.Kind.Strength() > contract.KindScaleDown.Strength()
 		if err == nil && r.By == contract.AppScaler && r.Kind == contract.KindScaleDown && !late {
 			all[n.Name] = true
 		}

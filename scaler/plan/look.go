@@ -31,10 +31,8 @@ type decision struct {
 
 	// coming are the nodes that will be there soon, as places for pods.
 	coming []*fit.Place
-	// foreseen are pods that will wait when their node has been drained, left
-	// those that found no place so far.
-	foreseen []fit.Tenant
-	left     []fit.Tenant
+	// left are the waiting pods that found no place so far.
+	left []fit.Tenant
 
 	actions     []Action
 	podVerdicts []Verdict

@@ -98,28 +98,47 @@ func (g *group) looksIn(zone string) []*fit.Looks {
 	return g.looks
 }
 
-// seatLeaving lets the pods of nodes that leave hold a place, before any other
-// pod is looked at: they will come back as waiting pods, and then nobody shall
-// have taken it.
-//
-// What we retire was promised a place on nodes that serve; if it has none any
-// more, the retirement is taken back. What others take may also go to nodes
-// that come: Auto Scaling replaces what it takes, so that its terminations
-// bring no further node. A spot interruption is not replaced before the
-// instance is gone, so its pods wait from the notice on.
-func (d *decision) seatLeaving() {
+// seatRetiring lets the pods of nodes that we retire keep the places that they
+// were promised on nodes that serve, before any other pod is looked at. If there
+// is none for one any more, the retirement is taken back.
+func (d *decision) seatRetiring() {
 	for _, n := range d.in(retiring) {
 		d.spend(n)
-		d.seatRetiring(n)
+		start, serving := d.fit.Fork(), places(d.in(serving))
+		for _, t := range d.fit.Sorted(d.moving(n), nil) {
+			if d.fit.Seat(t, serving) == nil {
+				d.fit.Revert(start)
+				d.keep(n, fmt.Sprintf("pod %s has no other place any more", t.Pod.Key()))
+				break
+			}
+		}
 	}
+}
+
+// foresee finds the pods that will wait soon: a spot interruption is not
+// replaced before the instance is gone, so the pods of its node wait from the
+// notice on. Each counts until it is evicted, and then its successor does.
+func (d *decision) foresee() []fit.Tenant {
+	var list []fit.Tenant
+	for _, n := range d.in(leaving) {
+		if n.awaited() {
+			list = append(list, d.moving(n)...)
+		}
+	}
+	return list
+}
+
+// seatLeaving gives the pods of nodes that others take what room is left after
+// the waiting ones, so that nobody is moved there. It brings no node: Auto
+// Scaling replaces what it takes.
+func (d *decision) seatLeaving() {
 	open := newRows(slices.Concat(places(d.in(serving)), d.staying(), d.coming))
 	for _, n := range d.in(leaving, terminating) {
 		d.spend(n)
+		if n.awaited() {
+			continue
+		}
 		for _, t := range d.fit.Sorted(d.moving(n), nil) {
-			if n.awaited() {
-				d.foreseen = append(d.foreseen, t)
-				continue
-			}
 			open.seat(d.fit, t)
 		}
 	}
@@ -130,17 +149,6 @@ func (d *decision) seatLeaving() {
 func (n *node) awaited() bool {
 	return n.stage == leaving && n.reported && n.report.Phase.Open() &&
 		n.draining() == contract.KindSpot && n.instance != nil && n.instance.Live()
-}
-
-func (d *decision) seatRetiring(n *node) {
-	start, serving := d.fit.Fork(), places(d.in(serving))
-	for _, t := range d.fit.Sorted(d.moving(n), nil) {
-		if d.fit.Seat(t, serving) == nil {
-			d.fit.Revert(start)
-			d.keep(n, fmt.Sprintf("pod %s has no other place any more", t.Pod.Key()))
-			return
-		}
-	}
 }
 
 // staying are the nodes whose drain was or is being taken back.

@@ -68,7 +68,7 @@ func comeToRest(t *rapid.T, w *scenario.World, p plan.Policy) {
 		schedule(w)
 		w.Drain()
 		w.Refill()
-		w.CompleteAllBut(p.TerminationHooks)
+		w.Expire()
 		w.Reap()
 		schedule(w)
 		got := look(t, w, p)

@@ -140,6 +140,10 @@ func (d *decision) replaceDrained(n *node) {
 	if held || occupied {
 		return
 	}
+	if len(n.group.fresh) > 0 {
+		d.clock.at(d.now.Add(time.Second)) // first see the group grown
+		return
+	}
 	at, grew := d.state.GrownAt[n.group.Name]
 	grew = grew && !at.Before(n.report.Since.Time)
 	d.terminate(n, n.report.Answers[0], grew && n.group.shrinkable(), fmt.Sprintf("it is drained for %s", kind))

@@ -17,7 +17,7 @@ func (d *decision) seatWaiting() {
 	staying := newRows(d.staying())
 	coming := newRows(d.coming)
 	retiring := newRows(d.retirable())
-	for _, t := range d.inOrder(append(d.waiting(), d.foreseen...)) {
+	for _, t := range d.inOrder(append(d.waiting(), d.foresee()...)) {
 		if p := free.seat(d.fit, t); p != nil {
 			d.sayPod(t, PodFitsFree, "", fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class)))
 			continue
