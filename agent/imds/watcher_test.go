@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 // service is the metadata as a map of paths; a nil map does not answer.
 type service struct {
+	mu     sync.Mutex
 	bodies map[string]string
 	asked  map[string]int
 	at     []time.Time
@@ -28,7 +30,25 @@ func newService() *service {
 	}
 }
 
+// set gives a path a body.
+func (s *service) set(path, body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies[path] = body
+}
+
+// turn replaces everything, and returns what was.
+func (s *service) turn(bodies map[string]string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.bodies
+	s.bodies = bodies
+	return before
+}
+
 func (s *service) read(_ context.Context, path string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.asked[path]++
 	s.at = append(s.at, time.Now())
 	if s.bodies == nil {
@@ -83,29 +103,28 @@ func TestWatcher(t *testing.T) {
 		}
 		expect("every path was asked at once, and none has a notice", "heard=true")
 
-		s.bodies["spot/instance-action"] = spotBody
+		s.set("spot/instance-action", spotBody)
 		time.Sleep(6 * time.Second)
 		expect("a notice", "heard=true spot:i-1:2025-01-01T12:02:00Z")
 
 		time.Sleep(10 * time.Minute)
 		expect("the same notice a hundred times")
 
-		s.bodies["autoscaling/target-lifecycle-state"] = "Terminated"
+		s.set("autoscaling/target-lifecycle-state", "Terminated")
 		time.Sleep(6 * time.Second)
 		expect("another", "heard=true asg-terminate:i-1 spot:i-1:2025-01-01T12:02:00Z")
 
-		s.bodies["autoscaling/target-lifecycle-state"] = "<html>"
+		s.set("autoscaling/target-lifecycle-state", "<html>")
 		time.Sleep(time.Minute)
 		expect("a body that says nothing changes nothing")
 
-		bodies := s.bodies
-		s.bodies = nil
+		bodies := s.turn(nil)
 		time.Sleep(time.Hour)
 		expect("no answer for an hour changes nothing")
 
-		s.bodies = bodies
-		delete(s.bodies, "spot/instance-action")
-		s.bodies["autoscaling/target-lifecycle-state"] = "InService"
+		delete(bodies, "spot/instance-action")
+		bodies["autoscaling/target-lifecycle-state"] = "InService"
+		s.turn(bodies)
 		time.Sleep(time.Minute)
 		got := said()
 		if len(got) == 0 || got[len(got)-1] != "heard=true" {
@@ -120,7 +139,7 @@ func TestWatcherIsFrugal(t *testing.T) {
 	for life, most := range map[string]float64{"spot": 0.45, "on-demand": 0.25} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newService()
-			s.bodies[pathLifeCycle] = life
+			s.set(pathLifeCycle, life)
 			watch(t, s, 0)
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -139,8 +158,7 @@ func TestWatcherOutage(t *testing.T) {
 		s := newService()
 		said, log, _ := watch(t, s, 0)
 		said()
-		began, bodies := len(s.at), s.bodies
-		s.bodies = nil
+		began, bodies := len(s.at), s.turn(nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 
@@ -151,7 +169,7 @@ func TestWatcherOutage(t *testing.T) {
 		if got := strings.Count(log.String(), "cannot be read"); got != 1 {
 			t.Errorf("the outage is logged %d times:\n%s", got, log)
 		}
-		s.bodies = bodies
+		s.turn(bodies)
 		back := time.Now()
 		time.Sleep(2 * longestBackOff)
 		synctest.Wait()
@@ -177,7 +195,7 @@ func TestWatcherOutage(t *testing.T) {
 func TestWatcherStartsBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		s.bodies = nil
+		s.turn(nil)
 		said, _, w := watch(t, s, 0)
 		time.Sleep(time.Minute)
 		w.SetInstance("i-2")
@@ -185,7 +203,7 @@ func TestWatcherStartsBlind(t *testing.T) {
 		if got := said(); len(got) != 0 {
 			t.Errorf("said %q", got)
 		}
-		s.bodies = map[string]string{"autoscaling/target-lifecycle-state": "Terminated"}
+		s.turn(map[string]string{"autoscaling/target-lifecycle-state": "Terminated"})
 		time.Sleep(time.Minute)
 		want := "heard=true asg-terminate:i-2"
 		if got := said(); len(got) == 0 || got[len(got)-1] != want {
@@ -197,7 +215,7 @@ func TestWatcherStartsBlind(t *testing.T) {
 func TestWatcherComplainsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		s.bodies["spot/instance-action"] = "{"
+		s.set("spot/instance-action", "{")
 		said, log, _ := watch(t, s, time.Second)
 		time.Sleep(10 * time.Minute)
 		if got := said(); len(got) != 0 {
