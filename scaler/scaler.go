@@ -235,7 +235,12 @@ func isFatal(err error) bool { return errors.Is(err, status.ErrOthers) }
 
 // turned reports on the loop. What keeps it from deciding is the trouble of
 // another part; that it turns is what a restart could mend.
-func (sc *scaler) turned(error) { sc.turning.OK() }
+func (sc *scaler) turned(err error) {
+	sc.turning.OK()
+	if err != nil {
+		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
+	}
+}
 
 // act carries actions out and reads the groups again where that may have
 // changed them.
@@ -257,7 +262,7 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 func (sc *scaler) tell(l look) {
 	sc.metrics.look(l, time.Now())
 	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
-	sc.board.Post(func() status.Page { return status.NewPage(l.snapshot, l.plan) })
+	sc.board.Post(func() status.Page { return status.NewPage(l.snapshot, l.plan, l.results) })
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = l

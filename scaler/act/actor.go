@@ -56,7 +56,8 @@ type Result struct {
 	Action plan.Action
 	// Outcome is one word, for metrics.
 	Outcome Outcome
-	// Err says why it was not done; nil for Done and Paused.
+	// Err says why it was not done; for Paused, why it failed before, nil if it
+	// only stopped then.
 	Err  error
 	Took time.Duration
 }
@@ -120,8 +121,8 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 
 func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	began := time.Now()
-	if a.pauses.runs(action, began) {
-		return Result{Action: action, Outcome: Paused}
+	if why, runs := a.pauses.runs(action, began); runs {
+		return Result{Action: action, Outcome: Paused, Err: why}
 	}
 	ctx, cancel := context.WithTimeout(ctx, actionTime)
 	defer cancel()

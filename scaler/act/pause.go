@@ -31,7 +31,8 @@ type pauses struct {
 
 type pause struct {
 	until time.Time
-	count int // of failures in a row
+	count int   // of failures in a row
+	err   error // the last failure; nil where the action only stopped
 }
 
 // keyOf names what an action is about, without the figures that change from
@@ -64,11 +65,12 @@ func keyOf(action plan.Action) string {
 	return KindOf(action) + "/" + action.String()
 }
 
-// runs says that the action failed a moment ago.
-func (p *pauses) runs(action plan.Action, now time.Time) bool {
+// runs says whether the action failed a moment ago, and why.
+func (p *pauses) runs(action plan.Action, now time.Time) (why error, runs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return now.Before(p.ends[keyOf(action)].until)
+	pause := p.ends[keyOf(action)]
+	return pause.err, now.Before(pause.until)
 }
 
 // note remembers how an action ended.
@@ -90,7 +92,7 @@ func (p *pauses) note(action plan.Action, r Result, now time.Time) {
 		p.ends[key] = pause{until: now.Add(afterChange)}
 	default:
 		wait := firstFailure << min(was.count, 10)
-		p.ends[key] = pause{until: now.Add(min(wait, mostFailure)), count: was.count + 1}
+		p.ends[key] = pause{until: now.Add(min(wait, mostFailure)), count: was.count + 1, err: r.Err}
 	}
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
 )
 
@@ -30,10 +32,14 @@ type Page struct {
 	Written time.Time    `json:"written,omitzero"`
 	Leader  string       `json:"leader,omitempty"`
 	Rival   *fleet.Rival `json:"rival,omitempty"`
-	Doing   []string     `json:"doing,omitempty"`
-	Groups  []GroupLine  `json:"groups"`
-	Pods    []PodLine    `json:"waitingPods,omitempty"`
-	Nodes   []NodeLine   `json:"nodes,omitempty"`
+	// Trouble is why nothing can be decided; all else is empty then.
+	Trouble string   `json:"trouble,omitempty"`
+	Doing   []string `json:"doing,omitempty"`
+	// Failing are actions that were tried in vain, and why.
+	Failing []string    `json:"failing,omitempty"`
+	Groups  []GroupLine `json:"groups"`
+	Pods    []PodLine   `json:"waitingPods,omitempty"`
+	Nodes   []NodeLine  `json:"nodes,omitempty"`
 	// Omitted counts lines that found no room.
 	Omitted int `json:"omitted,omitempty"`
 }
@@ -67,20 +73,31 @@ type NodeLine struct {
 	Nodes  map[string]string `json:"nodes"`
 }
 
-// NewPage draws a page of a plan.
-func NewPage(s fleet.Snapshot, p plan.Plan) Page {
+// NewPage draws a page of a plan, and of what became of its actions.
+func NewPage(s fleet.Snapshot, p plan.Plan, results []act.Result) Page {
 	page := Page{Rival: rivalOf(s), Groups: []GroupLine{}}
 	for _, a := range p.Actions {
 		page.Doing = append(page.Doing, a.String())
 	}
-	if len(page.Doing) > maxDoing {
-		page.Omitted += len(page.Doing) - maxDoing
-		page.Doing = page.Doing[:maxDoing]
+	for _, r := range results {
+		if failed := r.Outcome == act.Failed || r.Outcome == act.Paused; failed && r.Err != nil {
+			page.Failing = append(page.Failing, fmt.Sprintf("%s: %v", r.Action, r.Err))
+		}
 	}
+	page.Doing, page.Failing = page.few(page.Doing), page.few(page.Failing)
 	page.groups(s, p.Verdicts)
 	page.pods(p.Verdicts)
 	page.nodes(p.Verdicts)
 	return page
+}
+
+// few cuts a list of actions, and counts what is cut.
+func (page *Page) few(lines []string) []string {
+	if n := len(lines) - maxDoing; n > 0 {
+		page.Omitted += n
+		return lines[:maxDoing]
+	}
+	return lines
 }
 
 // rivalOf leaves out when the lease was renewed, which changes all the time.
