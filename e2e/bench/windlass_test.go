@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/world"
 )
@@ -52,10 +53,12 @@ func BenchmarkNoticeToLastEviction(b *testing.B) {
 	const samples, pods = 5, 50
 	var spec world.Spec
 	for i := range samples {
-		spec.Cloud.Groups = append(spec.Cloud.Groups, groupOf(numbered("notice", i), "m5.4xlarge", 1, 1))
+		g := groupOf(numbered("notice", i), "m5.4xlarge", 1, 1)
+		g.Spot = true
+		spec.Cloud.Groups = append(spec.Cloud.Groups, g)
 	}
 	t := start(b, spec)
-	var took []time.Duration
+	var took, burst []time.Duration
 	once(b, func() {
 		for i := range samples {
 			name := numbered("notice", i)
@@ -66,11 +69,14 @@ func BenchmarkNoticeToLastEviction(b *testing.B) {
 				b.Fatal(err)
 			}
 			t.await(fmt.Sprintf("%d evictions of %s", pods, name), func() bool { return t.pods.count(name, evicted) == pods })
-			took = append(took, t.pods.last(name, evicted).Sub(noticed))
+			last := t.pods.last(name, evicted)
+			took = append(took, last.Sub(noticed))
+			burst = append(burst, last.Sub(t.pods.first(name, evicted)))
 			t.undeploy(name)
 		}
 	})
-	report(b, "notice-to-last-eviction", fmt.Sprintf("spot notice → last of %d evictions", pods), "IMDS polled every "+imdsPoll.String(), took)
+	report(b, "notice-to-last-eviction", fmt.Sprintf("spot notice → last of %d evictions", pods), "IMDS polled every "+imds.UsualInterval.String(), took)
+	report(b, "first-to-last-eviction", fmt.Sprintf("first → last of %d evictions", pods), "no budget", burst)
 }
 
 // BenchmarkLastPodGoneToComplete: Auto Scaling terminates an instance that our
@@ -157,6 +163,3 @@ func (t *bed) undeploy(group string) {
 		t.b.Fatal(err)
 	}
 }
-
-// imdsPoll is how often the agent looks at IMDS unless it is told otherwise.
-const imdsPoll = 2 * time.Second
