@@ -42,7 +42,8 @@ func (w *World) node(name string) *fleet.Node {
 }
 
 func (w *World) pod(key string) *fleet.Pod {
-	return find(w.Pods, func(p *fleet.Pod) bool { return p.Key() == key })
+	namespace, name, _ := strings.Cut(key, "/")
+	return find(w.Pods, func(p *fleet.Pod) bool { return p.Name == name && p.Namespace == namespace })
 }
 
 func (w *World) instance(id string) *fleet.Instance {

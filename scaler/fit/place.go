@@ -92,17 +92,19 @@ func (p *Place) Looks() []*Looks { return p.could }
 
 // Fits says what keeps a class off a place; nothing does if it fits. Where the
 // place could look in several ways, one that fits is enough, and else the
-// nearest miss is told.
+// nearest miss is told, the first of several.
 func (c *Cluster) Fits(class *Class, p *Place) Reasons {
-	var misses []Reasons
+	var nearest Reasons
 	for _, l := range p.could {
 		why := c.fits(class, p, l)
 		if len(why) == 0 {
 			return nil
 		}
-		misses = append(misses, why)
+		if nearest == nil || why.Nearer(nearest) {
+			nearest = why
+		}
 	}
-	return Nearest(misses)
+	return nearest
 }
 
 func (c *Cluster) fits(class *Class, p *Place, l *Looks) Reasons {

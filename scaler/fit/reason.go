@@ -1,9 +1,7 @@
 package fit
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,19 +82,13 @@ func (r Reasons) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Nearest finds the nearest miss: the fewest reasons, then the least shortfall,
-// then the least text. It is nil only if there are none.
-func Nearest(misses []Reasons) Reasons {
-	if len(misses) == 0 {
-		return nil
+// Nearer says that r is a nearer miss than o: fewer reasons, or as many and less
+// missing.
+func (r Reasons) Nearer(o Reasons) bool {
+	if len(r) != len(o) {
+		return len(r) < len(o)
 	}
-	return slices.MinFunc(misses, func(a, b Reasons) int {
-		return cmp.Or(
-			cmp.Compare(len(a), len(b)),
-			cmp.Compare(a.shortfall(), b.shortfall()),
-			cmp.Compare(a.String(), b.String()),
-		)
-	})
+	return r.shortfall() < o.shortfall()
 }
 
 func (r Reasons) shortfall() float64 {

@@ -230,23 +230,21 @@ func (r *retirement) move(t fit.Tenant, from *node) bool {
 // nearest says of the node that comes nearest to taking the pod what is
 // missing.
 func (r *retirement) nearest(t fit.Tenant, from *node) string {
-	var misses []fit.Reasons
-	of := map[string]string{}
+	var best *node
+	var why fit.Reasons
 	for _, to := range r.stay {
 		if to == from || to.gone {
 			continue
 		}
-		why := r.fit.Fits(t.Class, to.place)
-		misses = append(misses, why)
-		if text := why.String(); of[text] == "" || to.Name < of[text] {
-			of[text] = to.Name
+		misses := r.fit.Fits(t.Class, to.place)
+		if best == nil || misses.Nearer(why) {
+			best, why = to, misses
 		}
 	}
-	if len(misses) == 0 {
+	if best == nil {
 		return ": no other node is Ready and open to pods"
 	}
-	why := fit.Nearest(misses).String()
-	return fmt.Sprintf("; the nearest is %s: %s", of[why], why)
+	return fmt.Sprintf("; the nearest is %s: %s", best.Name, why)
 }
 
 // unneeded starts the node's clock, or retires it if that has run out.

@@ -1,0 +1,323 @@
+package fit_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+func none(corev1.Taint) bool { return false }
+
+func parse(t interface {
+	Helper()
+	Fatal(...any)
+}, text string) fleet.Snapshot {
+	t.Helper()
+	s, err := scenario.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func podNamed(s fleet.Snapshot, name string) *fleet.Pod {
+	i := slices.IndexFunc(s.Pods, func(p fleet.Pod) bool { return p.Name == name })
+	return &s.Pods[i]
+}
+
+// Each row asks whether the pod p fits the node n, and if not, for what reasons.
+func TestFits(t *testing.T) {
+	for _, tc := range []struct{ name, node, pod, others, want string }{
+		{"empty node", "", "cpu=1930m mem=7Gi", "", ""},
+		{"a little too much cpu", "", "cpu=1931m", "", "needs 1.931 cpu, has 1.93"},
+		{"cpu and memory", "", "cpu=4 mem=8Gi", "", "needs 4 cpu, has 1.93, needs 8Gi memory, has 7Gi"},
+		{"what others use", "", "cpu=1 mem=1Gi", "pod q on=n cpu=1", "needs 1 cpu, has 0.93"},
+		{"ended pods use nothing", "", "cpu=1930m", "pod q on=n cpu=1 succeeded", ""},
+		{"a resource the node has not", "", "gpu=1", "", "needs 1 nvidia.com/gpu, has 0"},
+		{"no room for another pod", "pods=1", "", "pod q on=n", "has as many pods as it may"},
+		{"a pod that asks for nothing", "", "", "pod q on=n cpu=1930m", ""},
+		{"cordoned", "cordoned", "", "", "cordoned"},
+		{"cordoned, and it does not mind", "cordoned", "tolerates=*", "", ""},
+		{"taint", "taints=dedicated=gpu:NoSchedule", "", "", "taint dedicated=gpu:NoSchedule not tolerated"},
+		{"taint of another value", "taints=dedicated=gpu:NoSchedule", "tolerates=dedicated=web", "", "taint dedicated=gpu:NoSchedule not tolerated"},
+		{"taint that evicts", "taints=a=b:NoExecute", "", "", "taint a=b:NoExecute not tolerated"},
+		{"soft taint", "taints=a=b:PreferNoSchedule", "", "", ""},
+		{"tolerated by value, by key, by all", "taints=a=b:NoSchedule,c=d:NoSchedule", "tolerates=a=b,c", "", ""},
+		{"no such label", "", "selector=disk=ssd", "", "node selector disk=ssd: no such label"},
+		{"another value", "labels=disk=hdd", "selector=disk=ssd", "", "node selector disk=ssd: it is hdd"},
+		{"affinity", "labels=disk=hdd", "affinity=disk=hdd|ssd", "", ""},
+		{"affinity not met", "labels=disk=tape", "affinity=disk=hdd|ssd,kubernetes.io/hostname=n", "", "node affinity disk In hdd,ssd not met"},
+		{"by host name", "", "selector=kubernetes.io/hostname=n", "", ""},
+		{"host port", "", "hostport=80", "pod q on=n hostport=80", "host port 80/TCP is taken"},
+		{"another host port", "", "hostport=81", "pod q on=n hostport=80", ""},
+		{"several reasons, static ones first", "cordoned taints=a=b:NoSchedule", "cpu=2 selector=disk=ssd hostport=80", "pod q on=n hostport=80",
+			"cordoned, taint a=b:NoSchedule not tolerated, node selector disk=ssd: no such label, host port 80/TCP is taken, needs 2 cpu, has 1.93"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parse(t, fmt.Sprintf("node n %s\npod p %s\n%s", tc.node, tc.pod, tc.others))
+			c := fit.New(s.Pods)
+			place := fit.NewPlace("n", c.LooksOf(&s.Nodes[0], none))
+			for i := range s.Pods {
+				if p := &s.Pods[i]; p.Node == "n" && !p.Ended() {
+					c.Put(c.Tenant(p), place)
+				}
+			}
+			p := c.Tenant(podNamed(s, "p"))
+			if got := c.Fits(p.Class, place).String(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if seated := c.TrySeat(p, place); seated != (tc.want == "") {
+				t.Errorf("TrySeat says %v", seated)
+			}
+		})
+	}
+}
+
+// A pod asks for what runs at once at its worst moment: its containers, its
+// sidecars, an init container with those sidecars that started before, and the
+// overhead of its sandbox.
+func TestRequests(t *testing.T) {
+	container := func(milli string, sidecar bool) corev1.Container {
+		c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(milli)}}}
+		if sidecar {
+			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		}
+		return c
+	}
+	for _, tc := range []struct {
+		name string
+		spec corev1.PodSpec
+		want string
+	}{
+		{"containers", corev1.PodSpec{Containers: []corev1.Container{container("100m", false), container("200m", false)}}, "300m"},
+		{"a larger init container", corev1.PodSpec{
+			InitContainers: []corev1.Container{container("1", false)}, Containers: []corev1.Container{container("200m", false)}}, "1"},
+		{"a sidecar stays", corev1.PodSpec{
+			InitContainers: []corev1.Container{container("300m", true)}, Containers: []corev1.Container{container("200m", false)}}, "500m"},
+		{"an init container beside a sidecar", corev1.PodSpec{
+			InitContainers: []corev1.Container{container("300m", true), container("1", false)}, Containers: []corev1.Container{container("200m", false)}}, "1300m"},
+		{"overhead", corev1.PodSpec{
+			Containers: []corev1.Container{container("200m", false)}, Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}, "250m"},
+	} {
+		got := fit.Requests(&tc.spec)[corev1.ResourceCPU]
+		if got.Cmp(resource.MustParse(tc.want)) != 0 {
+			t.Errorf("%s: %s cpu, want %s", tc.name, got.String(), tc.want)
+		}
+	}
+}
+
+// Equal pods are of one class whatever their names and owners and however their
+// lists are ordered; pods that differ in what filters read are not.
+func TestClass(t *testing.T) {
+	s := parse(t, `
+pod a cpu=1 tolerates=x,y
+pod b cpu=1000m tolerates=y,x owner=other
+pod c cpu=1
+pod d cpu=1 tolerates=x,y selector=disk=ssd
+pod e cpu=1 tolerates=x,y hostport=80
+pod f cpu=1 tolerates=x,y priority=7
+`)
+	c := fit.New(s.Pods)
+	class := func(name string) *fit.Class { return c.Tenant(podNamed(s, name)).Class }
+	for _, name := range []string{"b", "f"} {
+		if class(name) != class("a") {
+			t.Errorf("%s is not of a's class", name)
+		}
+	}
+	for _, name := range []string{"c", "d", "e"} {
+		if class(name) == class("a") {
+			t.Errorf("%s is of a's class", name)
+		}
+	}
+}
+
+// What is not considered is named, for the pod that asks and for the one that
+// is kept away.
+func TestNotConsidered(t *testing.T) {
+	s := parse(t, `
+pod lonely-1 on=n apart
+pod lonely-2 owner=x spread=topology.kubernetes.io/zone
+pod other cpu=1
+`)
+	podNamed(s, "other").Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
+	c := fit.New(s.Pods)
+	for name, want := range map[string][]string{
+		"lonely-1": {"pod anti-affinity", "the anti-affinity of other pods"},
+		"lonely-2": {"topology spread", "the anti-affinity of other pods"},
+		"other":    {"volumes"},
+	} {
+		if diff := cmp.Diff(want, c.Tenant(podNamed(s, name)).Class.NotConsidered); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An unsettled place settles with what it takes.
+func TestUnsettledPlace(t *testing.T) {
+	s := parse(t, `
+group web zones=a,b
+pod any cpu=100m
+pod in-a cpu=100m selector=topology.kubernetes.io/zone=a
+pod in-b cpu=100m selector=topology.kubernetes.io/zone=b
+`)
+	c := fit.New(s.Pods)
+	var could []*fit.Looks
+	for i := range s.Groups[0].Shapes {
+		could = append(could, c.LooksLike(&s.Groups[0].Shapes[i], nil))
+	}
+	place := fit.NewPlace("new", could...)
+	start := c.Fork()
+	for _, step := range []struct {
+		pod  string
+		sits bool
+		left int
+	}{{"any", true, 2}, {"in-b", true, 1}, {"in-a", false, 1}} {
+		if got := c.TrySeat(c.Tenant(podNamed(s, step.pod)), place); got != step.sits || len(place.Looks()) != step.left {
+			t.Errorf("%s: seated %v, %d looks left; want %v and %d", step.pod, got, len(place.Looks()), step.sits, step.left)
+		}
+	}
+	c.Revert(start)
+	if len(place.Looks()) != 2 || len(place.Tenants()) != 0 {
+		t.Errorf("after going back: %d looks, %d tenants", len(place.Looks()), len(place.Tenants()))
+	}
+}
+
+func TestPack(t *testing.T) {
+	for _, tc := range []struct {
+		name, world string
+		limit       int
+		want        []string // the pods of each new node
+		left        []string
+	}{
+		{"the largest first", "pod s-1..3 cpu=400m\npod l-1..2 cpu=1200m", 9, []string{"l-1 s-1", "l-2 s-2", "s-3"}, nil},
+		{"the older first where they are equal", "pod a cpu=1 age=1m\npod b cpu=1 age=2m", 1, []string{"b"}, []string{"a"}},
+		{"greater priority first", "pod big cpu=1900m\npod vip cpu=100m priority=9", 1, []string{"vip"}, []string{"big"}},
+		{"no more than the limit", "pod a-1..4 cpu=1900m", 2, []string{"a-1", "a-2"}, []string{"a-3", "a-4"}},
+		{"not what fits no new node", "pod a cpu=9\npod b cpu=1", 9, []string{"b"}, []string{"a"}},
+		{"a host port each", "pod a-1..2 hostport=80", 9, []string{"a-1", "a-2"}, nil},
+		{"nothing", "", 9, nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parse(t, "group web\n"+tc.world)
+			c := fit.New(s.Pods)
+			var pods []fit.Tenant
+			for i := range s.Pods {
+				pods = append(pods, c.Tenant(&s.Pods[i]))
+			}
+			packing := c.Pack(pods, []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0], nil)}, tc.limit)
+			var got []string
+			for _, p := range packing.Places {
+				got = append(got, names(p.Tenants()))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("new nodes (-want +got):\n%s", diff)
+			}
+			var left []string
+			for _, t := range packing.Left {
+				left = append(left, t.Pod.Name)
+			}
+			if diff := cmp.Diff(tc.left, left); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func names(tenants []fit.Tenant) string {
+	text := ""
+	for _, t := range tenants {
+		if text != "" {
+			text += " "
+		}
+		text += t.Pod.Name
+	}
+	return text
+}
+
+// DaemonSets that would run on a new node take room there; those that would not
+// do not.
+func TestDaemonSetsTakeRoom(t *testing.T) {
+	s := parse(t, `
+group web taints=dedicated=web:NoSchedule
+daemonset proxy cpu=100m tolerates=*
+daemonset shy cpu=1
+daemonset elsewhere cpu=1 tolerates=* selector=disk=ssd
+pod p cpu=1900m tolerates=*
+`)
+	c := fit.New(s.Pods)
+	place := fit.NewPlace("new", c.LooksLike(&s.Groups[0].Shapes[0], s.DaemonSets))
+	const want = "needs 1.9 cpu, has 1.83"
+	if got := c.Fits(c.Tenant(&s.Pods[0]).Class, place).String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Whatever is done after a fork, going back undoes all of it, and nothing else:
+// every question has its old answer again.
+func TestRevertUndoesEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := "group web zones=a,b\nnode n-1..3\n"
+		for i := range rapid.IntRange(1, 12).Draw(t, "pods") {
+			text += fmt.Sprintf("pod p-%d cpu=%dm mem=%dMi %s\n", i, 100*rapid.IntRange(0, 12).Draw(t, "cpu"), 256*rapid.IntRange(0, 9).Draw(t, "mem"),
+				rapid.SampledFrom([]string{"", "hostport=80", "selector=topology.kubernetes.io/zone=b", "gpu=1"}).Draw(t, "more"))
+		}
+		s, err := scenario.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := fit.New(s.Pods)
+		var places []*fit.Place
+		for i := range s.Nodes {
+			places = append(places, fit.NewPlace(s.Nodes[i].Name, c.LooksOf(&s.Nodes[i], none)))
+		}
+		places = append(places, fit.NewPlace("new", c.LooksLike(&s.Groups[0].Shapes[0], nil), c.LooksLike(&s.Groups[0].Shapes[1], nil)))
+		answers := func() []string {
+			var all []string
+			for _, p := range places {
+				for i := range s.Pods {
+					all = append(all, c.Fits(c.Tenant(&s.Pods[i]).Class, p).String())
+				}
+				all = append(all, fmt.Sprint(len(p.Looks()), " ", names(p.Tenants())))
+			}
+			return all
+		}
+		var marks []fit.Mark
+		var before [][]string
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				marks, before = append(marks, c.Fork()), append(before, answers())
+			case 1:
+				if len(marks) == 0 {
+					continue
+				}
+				last := len(marks) - 1
+				c.Revert(marks[last])
+				if diff := cmp.Diff(before[last], answers()); diff != "" {
+					t.Fatalf("going back changed answers (-before +after):\n%s", diff)
+				}
+				marks, before = marks[:last], before[:last]
+			default:
+				c.Seat(c.Tenant(rapid.SampledFrom(pointers(s.Pods)).Draw(t, "pod")), places)
+			}
+		}
+	})
+}
+
+func pointers(pods []fleet.Pod) []*fleet.Pod {
+	var list []*fleet.Pod
+	for i := range pods {
+		list = append(list, &pods[i])
+	}
+	return list
+}

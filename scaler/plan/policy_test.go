@@ -1,0 +1,44 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/scaler/plan"
+)
+
+func TestDefaultPolicyIsValid(t *testing.T) {
+	if err := plan.DefaultPolicy().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// All that is wrong is said at once, each with its flag.
+func TestValidate(t *testing.T) {
+	p := plan.DefaultPolicy()
+	p.MaxNodeProvisionTime = 0
+	p.BackOff = time.Hour
+	p.UnneededTime = -time.Second
+	p.Expander = "random"
+	p.UtilizationThreshold = 50
+	p.MaxDrainParallelism = -1
+	p.MaxUnreadyPercent = 101
+	p.TerminationHooks = []string{"windlass", ""}
+	const want = `--max-node-provision-time is 0s: want more than 0
+--scale-down-unneeded-time is -1s: want at least 0
+--max-node-group-backoff-duration is 30m0s, less than the initial 1h0m0s
+--expander is "random": want least-waste
+--scale-down-utilization-threshold is 50: want a share between 0 and 1
+--max-drain-parallelism is -1: want at least 0
+--max-total-unready-percentage is 101: want 0 to 100
+--termination-hook names a hook without a name`
+	err := p.Validate()
+	if err == nil {
+		t.Fatal("a policy with eight faults is called valid")
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
