@@ -59,13 +59,12 @@ var table = []folder{
 	{path: "agent/imds", layer: edge},
 	{path: "agent/notice", layer: pure},
 	{path: "e2e/...", layer: testbed},
-	{path: "kubectl-windlass", layer: program},
 	{path: "manifests", layer: testbed},
 	{path: "pkg/contract", layer: pure},
 	{path: "pkg/drainable", layer: pure},
 	{path: "pkg/fleet", layer: pure, also: []string{"sigs.k8s.io/json", "sigs.k8s.io/yaml"}},
 	{path: "pkg/kube/...", layer: edge},
-	{path: "pkg/scenario", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
+	{path: "pkg/scenario", layer: pure, also: []string{"k8s.io/utils"}},
 	{path: "pkg/telemetry", layer: edge},
 	{path: "scaler", layer: program},
 	{path: "scaler/act", layer: edge},
@@ -74,6 +73,7 @@ var table = []folder{
 	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2"}},
 	{path: "scaler/observe", layer: edge},
 	{path: "scaler/plan", layer: pure},
+	{path: "scaler/status", layer: edge},
 	{path: ".", layer: testbed},
 }
 

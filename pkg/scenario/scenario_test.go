@@ -19,7 +19,7 @@ group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd hook=windla
 daemonset kube-system/proxy cpu=100m tolerates=*
 node away
 node web-1 group=web
-node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=windlass.dev/hold=true
+node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=example.com/hold=true
 node web-3 group=web notready
 pod app-1 on=web-1 cpu=500m mem=1Gi
 pod app-2 on=web-1 unready naked local
