@@ -296,7 +296,7 @@ func (d *decision) announce(r contract.Report) {
 	}
 	if !d.continues() {
 		d.tell(false, contract.EventDrainStarted, fmt.Sprintf("draining (%s): %s", r.Kind, r.Reason))
-	} else if d.old.Kind != r.Kind {
+	} else if d.old.Kind != r.Kind && r.Left > 0 {
 		d.tell(false, contract.EventDrainStarted, fmt.Sprintf("the drain goes on (%s, was %s): %s", r.Kind, d.old.Kind, r.Reason))
 	}
 	before := contract.Report{}

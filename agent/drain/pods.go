@@ -182,8 +182,9 @@ func (d *decision) due(at time.Time) bool {
 }
 
 // hastyPause is the longest pause between questions to a budget when the
-// deadline is near.
-const hastyPause = 3 * time.Second
+// deadline is near: every pod behind the budget waits it out once, so with many
+// of them it is what their drain takes.
+const hastyPause = time.Second
 
 // roomAt is when a budget that has refused is asked again.
 func (d *decision) roomAt(budget string, c candidate, deadline time.Time) time.Time {
