@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -98,33 +99,37 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return time.Time{}, err
 	}
 	this.results = l.act(ctx, p.Actions)
-	if err := l.unbeat(ctx, p.State, this.results); err != nil {
+	if err := l.unlearn(ctx, p.State, this.results); err != nil {
 		return time.Time{}, err
 	}
 	l.tell(this)
 	return p.Wake, nil
 }
 
-// unbeat forgets heartbeats that were written down and not sent, so that the
-// next look sends them.
-func (l *loop) unbeat(ctx context.Context, state fleet.State, results []act.Result) error {
-	var failed []string
+// unlearn forgets what was written down before it was done, and then was not
+// done: the next look does it.
+func (l *loop) unlearn(ctx context.Context, state fleet.State, results []act.Result) error {
+	state.Heartbeats, state.Completed, state.GrownAt = maps.Clone(state.Heartbeats), maps.Clone(state.Completed), maps.Clone(state.GrownAt)
+	undone := false
 	for _, r := range results {
-		if beat, ok := r.Action.(plan.Heartbeat); ok && r.Outcome != act.Done {
-			failed = append(failed, fleet.HeartbeatKey(beat.Instance, beat.Hook))
+		if r.Outcome == act.Done {
+			continue
 		}
+		switch x := r.Action.(type) {
+		case plan.Heartbeat:
+			delete(state.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
+		case plan.Complete:
+			delete(state.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
+		case plan.Grow:
+			delete(state.GrownAt, x.Group)
+		default:
+			continue
+		}
+		undone = true
 	}
-	if len(failed) == 0 {
+	if !undone {
 		return nil
 	}
-	kept := map[string]time.Time{}
-	for key, at := range state.Heartbeats {
-		kept[key] = at
-	}
-	for _, key := range failed {
-		delete(kept, key)
-	}
-	state.Heartbeats = kept
 	return l.remember(ctx, state)
 }
 

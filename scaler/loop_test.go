@@ -44,7 +44,7 @@ func newStage(plans ...plan.Plan) *stage {
 		},
 		remember: func(_ context.Context, state fleet.State) error {
 			if len(state.Heartbeats) > 0 {
-				s.note(fmt.Sprintf("remember %d", len(state.Heartbeats)))
+				s.note(fmt.Sprintf("remember %d", len(state.Heartbeats)+len(state.Completed)+len(state.GrownAt)))
 			}
 			return nil
 		},
@@ -124,6 +124,24 @@ func TestLoopRemembersFirst(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// What was not done is not remembered as done: the next look does it.
+func TestLoopUnlearns(t *testing.T) {
+	key := fleet.HeartbeatKey("i-1", "h")
+	for _, p := range []plan.Plan{
+		{Actions: []plan.Action{plan.Complete{Instance: "i-1", Hook: "h"}}, State: fleet.State{Completed: map[string]time.Time{key: {}}}},
+		{Actions: []plan.Action{plan.Grow{Group: "web", To: 1}}, State: fleet.State{GrownAt: map[string]time.Time{"web": {}}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(p)
+			s.outcome = act.Failed
+			want := []string{"0s look", "0s remember 1", "0s " + p.Actions[0].String(), "0s remember 0"}
+			if diff := cmp.Diff(want, s.run(t, time.Second)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 // If the memory cannot be written nothing is done, and the loop tries again. If
