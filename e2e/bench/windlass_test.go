@@ -64,6 +64,9 @@ func BenchmarkNoticeToLastEviction(b *testing.B) {
 			name := numbered("notice", i)
 			instance := t.instance(name)
 			t.deploy(name, pods)
+			// The agents began to poll together, and each sample ends just after
+			// a poll: without this all notices would come at the worst moment.
+			t.pause(time.Duration(i) * imds.UsualInterval / samples)
 			noticed := time.Now()
 			if err := t.AWS.SpotNotice(instance.ID, 0); err != nil {
 				b.Fatal(err)
@@ -114,6 +117,14 @@ func evicted(s seen) time.Time       { return s.evicted }
 func gone(s seen) time.Time          { return s.gone }
 
 func numbered(name string, i int) string { return fmt.Sprintf("%s-%02d", name, i) }
+
+// pause lets some time go by that is part of how a sample is taken.
+func (t *bed) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.ctx.Done():
+	}
+}
 
 func podFor(group string) *corev1.Pod {
 	template := templateFor(group)
