@@ -90,6 +90,9 @@ type Config struct {
 	IMDSPort int
 	// NoIMDS starts no metadata services at all, for worlds of thousands of instances.
 	NoIMDS bool
+	// Latency is the least time that a call takes, 10ms if 0. Real calls take 10 to 200 ms; an answer within microseconds trips a race of smithy-go: it closes
+	// the body of a request while net/http still looks for the body's end, and net/http then breaks the connection under the answer.
+	Latency time.Duration
 	// CallLog is how many calls are kept, 100,000 if 0; the oldest are forgotten first.
 	CallLog int
 	// Log may be nil.
@@ -98,6 +101,7 @@ type Config struct {
 
 const (
 	defaultCallLog = 100_000
+	defaultLatency = 10 * time.Millisecond
 	imdsNets       = 190
 	firstIMDSNet   = 64
 )
@@ -111,6 +115,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.CallLog == 0 {
 		cfg.CallLog = defaultCallLog
+	}
+	if cfg.Latency == 0 {
+		cfg.Latency = defaultLatency
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -119,7 +119,7 @@ var commands = map[string]command{
 		return map[string]int{"id": s.Inject(*o.Fault)}, nil
 	},
 	"remove-fault":       func(s *Server, o order) (any, error) { s.RemoveFault(o.ID); return nil, nil },
-	"throttle":           func(s *Server, o order) (any, error) { s.SetThrottles(time.Now(), o.Throttles...); return nil, nil },
+	"throttle":           func(s *Server, o order) (any, error) { s.SetThrottles(o.Throttles...); return nil, nil },
 	"deny":               func(s *Server, o order) (any, error) { s.Deny(o.Actions...); return nil, nil },
 	"imds-mode":          func(s *Server, o order) (any, error) { return nil, s.SetIMDSMode(o.Instance, o.Mode) },
 	"imds":               func(s *Server, o order) (any, error) { return nil, s.SetIMDS(o.Instance, o.Path, o.Answer) },

@@ -80,12 +80,12 @@ func (s *Server) RemoveFault(id int) {
 }
 
 // SetThrottles replaces the token buckets; none means no throttling.
-func (s *Server) SetThrottles(now time.Time, throttles ...Throttle) {
+func (s *Server) SetThrottles(throttles ...Throttle) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.buckets = nil
 	for _, t := range throttles {
-		s.faults.buckets = append(s.faults.buckets, &bucket{Throttle: t, tokens: float64(t.Burst), filled: now})
+		s.faults.buckets = append(s.faults.buckets, &bucket{Throttle: t, tokens: float64(t.Burst), filled: time.Now()})
 	}
 }
 

@@ -46,6 +46,8 @@ func (s *Server) serveAWS(w http.ResponseWriter, r *http.Request) {
 		e := wire.ErrorOf(err)
 		call.Status, call.Error, call.Message = e.Status, e.Code, e.Message
 	}
+	// A caller that has gone away is not waited for; the call is logged all the same.
+	_ = s.Sleep(r.Context(), s.cfg.Latency-time.Since(started))
 	call.Took = time.Since(started)
 	s.log.Debug("call", "call", call)
 	s.calls.add(call)
