@@ -107,7 +107,7 @@ func TestRequestAndWithdrawal(t *testing.T) {
 func TestOutage(t *testing.T) {
 	story(t, func(w *world) {
 		for i := range 30 {
-			w.addPod(fmt.Sprintf("web-%d", i))
+			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
 		w.slow = 500 * time.Millisecond
 		w.agent()
@@ -201,7 +201,7 @@ func TestRestarts(t *testing.T) {
 func TestManyPods(t *testing.T) {
 	story(t, func(w *world) {
 		for i := range 110 {
-			w.addPod(fmt.Sprintf("web-%d", i))
+			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
 		w.agent()
 		w.after(time.Second)
@@ -220,11 +220,31 @@ func TestManyPods(t *testing.T) {
 	})
 }
 
+// Pods of one owner are asked for one at a time: a budget that guards them would
+// make evictions that arrive together wait for each other in the API server.
+func TestManyPodsOfOneOwner(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 110 {
+			w.addPod(fmt.Sprintf("web-%d", i))
+		}
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(1300 * time.Millisecond)
+		if n := len(w.deletions); n != 110 {
+			t.Errorf("%d of 110 evictions accepted after 1.3 s at 10 ms each", n)
+		}
+		if w.mostAsking != 1 {
+			t.Errorf("%d evictions at one time, want 1", w.mostAsking)
+		}
+	})
+}
+
 // A drain that is taken back stops at once: what waits for its turn is not sent.
 func TestTakenBackInMidDrain(t *testing.T) {
 	story(t, func(w *world) {
 		for i := range 100 {
-			w.addPod(fmt.Sprintf("web-%d", i))
+			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
 		w.slow = time.Second
 		w.agent()

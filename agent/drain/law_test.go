@@ -66,6 +66,22 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 			out = append(out, "a pod has no time to end: "+s.String())
 		}
 	}
+	return append(out, crowdedOwners(view, next)...)
+}
+
+// crowdedOwners names owners of whose pods more than one is asked for at once.
+func crowdedOwners(view drain.View, next drain.Next) (out []string) {
+	asking := map[string]int{}
+	for _, p := range view.Pods {
+		due := slices.ContainsFunc(next.Steps, func(s drain.Evict) bool { return s.UID == p.UID })
+		if p.Owner == nil || !due && !view.Tries.Pods[p.UID].Sent {
+			continue
+		}
+		owner := p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
+		if asking[owner]++; asking[owner] == 2 {
+			out = append(out, "two pods at once are asked for of "+owner)
+		}
+	}
 	return out
 }
 

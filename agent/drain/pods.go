@@ -146,10 +146,22 @@ func (d *decision) sortedPods() []*fleet.Pod {
 	return out
 }
 
-// steps are the evictions that are due.
+// steps are the evictions that are due, one at a time for the pods of one
+// owner. These are the pods that a budget guards together, and evictions of one
+// budget that arrive together are in each other's way: the API server writes
+// the budget's status for each, tries again after half a second where that
+// conflicts, and where it is cut off in between it counts the pod as disrupted
+// for two minutes.
 func (d *decision) steps(t tally, deadline time.Time) []Evict {
 	var steps []Evict
 	refused := map[string][]candidate{}
+	asking := d.lanesAsking()
+	ask := func(c candidate) {
+		if lane := laneOf(c.pod); !asking[lane] {
+			asking[lane] = true
+			steps = append(steps, d.evict(c, t, deadline))
+		}
+	}
 	for _, c := range t.candidates {
 		if c.try.Outcome == Refused && c.try.Budget != "" {
 			refused[c.try.Budget] = append(refused[c.try.Budget], c)
@@ -157,7 +169,7 @@ func (d *decision) steps(t tally, deadline time.Time) []Evict {
 		}
 		at, ok := c.try.again(c.pod.UID, d.Written)
 		if ok && d.due(at) {
-			steps = append(steps, d.evict(c, t, deadline))
+			ask(c)
 		}
 	}
 	for _, budget := range slices.Sorted(maps.Keys(refused)) {
@@ -166,10 +178,29 @@ func (d *decision) steps(t tally, deadline time.Time) []Evict {
 			continue
 		}
 		if c := probe(pods); d.due(d.roomAt(budget, c, deadline)) {
-			steps = append(steps, d.evict(c, t, deadline))
+			ask(c)
 		}
 	}
 	return steps
+}
+
+// laneOf a pod is its owner; a pod of no owner has a lane of its own.
+func laneOf(p *fleet.Pod) string {
+	if p.Owner == nil {
+		return string(p.UID)
+	}
+	return p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
+}
+
+// lanesAsking are the owners of whose pods one is being asked for.
+func (d *decision) lanesAsking() map[string]bool {
+	asking := map[string]bool{}
+	for i := range d.Pods {
+		if pod := &d.Pods[i]; d.Tries.Pods[pod.UID].Sent {
+			asking[laneOf(pod)] = true
+		}
+	}
+	return asking
 }
 
 // due says that a moment has come, and otherwise looks again when it has.
