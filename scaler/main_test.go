@@ -269,8 +269,10 @@ func TestMetrics(t *testing.T) {
 		Pods: []fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
 	}
 	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
-	m.look(look{snapshot: snapshot, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}}}}, start)
-	m.look(look{snapshot: snapshot, results: []act.Result{{Action: grow, Outcome: act.Done}, {Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done}, {Action: grow, Outcome: act.Failed}}}, start.Add(2*time.Second))
+	m.look(look{snapshot: snapshot, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}}}})
+	ended := start.Add(2 * time.Second)
+	m.look(look{snapshot: snapshot, results: []act.Result{{Action: grow, Outcome: act.Done, Ended: ended},
+		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended}, {Action: grow, Outcome: act.Failed, Ended: ended}}})
 	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
 	want := `
 # HELP windlass_actions_total Actions, by kind and by what became of them.

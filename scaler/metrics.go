@@ -71,16 +71,16 @@ func (m *metrics) call(c asg.Call) {
 }
 
 // look tells of one turn of the loop. Only the loop calls it.
-func (m *metrics) look(l look, now time.Time) {
+func (m *metrics) look(l look) {
 	m.looks.Observe(l.took.Seconds())
 	m.fleet(l.snapshot)
 	m.verdicts(l.plan.Verdicts)
 	m.seeWaiting(l.snapshot)
-	m.seeDrained(l.snapshot, now)
+	m.seeDrained(l.snapshot)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(act.KindOf(r.Action), string(r.Outcome)).Inc()
 		if r.Outcome == act.Done {
-			m.done(r.Action, now)
+			m.done(r)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (m *metrics) seeWaiting(s fleet.Snapshot) {
 	m.waiting = seen
 }
 
-func (m *metrics) seeDrained(s fleet.Snapshot, now time.Time) {
+func (m *metrics) seeDrained(s fleet.Snapshot) {
 	seen := make(map[string]time.Time, len(m.emptied))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -156,17 +156,17 @@ func (m *metrics) seeDrained(s fleet.Snapshot, now time.Time) {
 	m.emptied = seen
 }
 
-func (m *metrics) done(action plan.Action, now time.Time) {
-	switch x := action.(type) {
+func (m *metrics) done(r act.Result) {
+	switch x := r.Action.(type) {
 	case plan.Grow:
 		for _, p := range x.For {
 			if since, ok := m.waiting[p.UID]; ok {
-				m.launch.Observe(now.Sub(since).Seconds())
+				m.launch.Observe(r.Ended.Sub(since).Seconds())
 			}
 		}
 	case plan.Complete:
 		if since, ok := m.emptied[x.Instance]; ok {
-			m.drained.Observe(now.Sub(since).Seconds())
+			m.drained.Observe(r.Ended.Sub(since).Seconds())
 		}
 	}
 }

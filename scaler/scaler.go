@@ -248,10 +248,8 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 	results := sc.actor.Do(ctx, actions)
 	for _, r := range results {
 		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {
-			sc.reader.Nudge() // and again in a moment: not all of it shows at once
-			if err := sc.reader.Read(ctx); err != nil && ctx.Err() == nil {
-				sc.logger.Warn("groups not read after an action", "err", err)
-			}
+			sc.reader.Nudge()       // and again in a moment: not all of it shows at once
+			_ = sc.reader.Read(ctx) // it logs, and the old reading stands
 			break
 		}
 	}
@@ -260,7 +258,7 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 
 // tell shows a look to everybody.
 func (sc *scaler) tell(l look) {
-	sc.metrics.look(l, time.Now())
+	sc.metrics.look(l)
 	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
 	sc.board.Post(func() status.Page { return status.NewPage(l.snapshot, l.plan, l.results) })
 	sc.mu.Lock()

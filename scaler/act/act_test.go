@@ -474,6 +474,9 @@ func TestGrowTellsPods(t *testing.T) {
 	b = newBed(nil)
 	b.groups.err = &asg.CallError{Call: "autoscaling:SetDesiredCapacity", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}
 	b.one(t, grow)
+	// After the pause the same failure is no news.
+	b.pauses.ends[keyOf(grow)] = pause{until: time.Now(), count: 1, err: b.groups.err}
+	b.one(t, grow)
 	if len(b.events.list) != 2 || !strings.Contains(b.events.list[0], "no right to call autoscaling:SetDesiredCapacity") {
 		t.Errorf("events %q", b.events.list)
 	}

@@ -58,8 +58,10 @@ type Result struct {
 	Outcome Outcome
 	// Err says why it was not done; for Paused, why it failed before, nil if it
 	// only stopped then.
-	Err  error
-	Took time.Duration
+	Err error
+	// Ended is when the action did, Took how long it took.
+	Ended time.Time
+	Took  time.Duration
 }
 
 // Outcome of an action.
@@ -127,8 +129,11 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	ctx, cancel := context.WithTimeout(ctx, actionTime)
 	defer cancel()
 	err := a.do(ctx, action)
-	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Took: time.Since(began)}
-	a.pauses.note(action, result, time.Now())
+	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Ended: time.Now()}
+	result.Took = result.Ended.Sub(began)
+	if news := a.pauses.note(action, result); news && result.Outcome == Failed {
+		a.tellFailure(result)
+	}
 	a.log(result)
 	return result
 }
@@ -202,4 +207,37 @@ func (a *Actor) tell(node plan.NodeRef, reason, message string) {
 		return
 	}
 	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed})
+}
+
+// tellFailure writes an Event on whatever waits for the action: pods or a node.
+func (a *Actor) tellFailure(r Result) {
+	message := fmt.Sprintf("%s: %v", r.Action, r.Err)
+	if grow, ok := r.Action.(plan.Grow); ok {
+		a.tellPods(grow.For, true, contract.EventActionFailed, message)
+		return
+	}
+	a.tell(nodeOf(r.Action), contract.EventActionFailed, message)
+}
+
+// nodeOf is the node that an action is about; empty where there is none.
+func nodeOf(action plan.Action) plan.NodeRef {
+	switch x := action.(type) {
+	case plan.Retire:
+		return x.Node
+	case plan.Keep:
+		return x.Node
+	case plan.Permit:
+		return x.Node
+	case plan.Mark:
+		return x.Node
+	case plan.Unmark:
+		return x.Node
+	case plan.Evict:
+		return x.Node
+	case plan.Terminate:
+		return x.Node
+	case plan.Complete:
+		return x.Node
+	}
+	return plan.NodeRef{}
 }

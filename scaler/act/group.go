@@ -17,9 +17,6 @@ import (
 // grow raises the desired capacity, and tells the pods that it is for.
 func (a *Actor) grow(ctx context.Context, x plan.Grow) error {
 	if err := a.Groups.SetDesired(ctx, x.Group, x.From, x.To); err != nil {
-		if outcomeOf(err) == Failed {
-			a.tellPods(x.For, true, contract.EventActionFailed, fmt.Sprintf("%s: %v", x, err))
-		}
 		return err
 	}
 	a.tellPods(x.For, false, contract.EventTriggeredScaleUp, fmt.Sprintf("group %s grows %d→%d", x.Group, x.From, x.To))

@@ -73,8 +73,10 @@ func (p *pauses) runs(action plan.Action, now time.Time) (why error, runs bool) 
 	return pause.err, now.Before(pause.until)
 }
 
-// note remembers how an action ended.
-func (p *pauses) note(action plan.Action, r Result, now time.Time) {
+// note remembers how an action ended. It says whether that is news: not the
+// same failure as before.
+func (p *pauses) note(action plan.Action, r Result) (news bool) {
+	now := r.Ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ends == nil {
@@ -93,7 +95,9 @@ func (p *pauses) note(action plan.Action, r Result, now time.Time) {
 	default:
 		wait := firstFailure << min(was.count, 10)
 		p.ends[key] = pause{until: now.Add(min(wait, mostFailure)), count: was.count + 1, err: r.Err}
+		return was.err == nil || was.err.Error() != r.Err.Error()
 	}
+	return true
 }
 
 // Due is when the first running pause ends; zero without one.

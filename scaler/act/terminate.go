@@ -47,7 +47,7 @@ func (a *Actor) terminate(ctx context.Context, x plan.Terminate) error {
 		return a.takeBack(ctx, node, stopped("pod %s is still on node %s", pod, x.Node.Name))
 	}
 	if err := a.Groups.Terminate(ctx, x.Group, x.Instance, x.Decrement); err != nil {
-		return a.notTerminated(ctx, node, x, err)
+		return a.notTerminated(ctx, node, err)
 	}
 	a.tell(x.Node, contract.EventTerminated, x.String())
 	return nil
@@ -68,11 +68,10 @@ func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x plan.Terminate
 
 // notTerminated takes the mark back if the call certainly had no effect. Where
 // that is not known, or the instance leaves already, the mark stays.
-func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, x plan.Terminate, why error) error {
+func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error) error {
 	if errors.Is(why, asg.ErrChanged) {
 		return why
 	}
-	a.tell(x.Node, contract.EventActionFailed, fmt.Sprintf("%s: %v", x, why))
 	var refused *asg.CallError
 	if !errors.As(why, &refused) || refused.Code == "" || errors.Is(why, asg.ErrUnavailable) {
 		return why

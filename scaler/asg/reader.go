@@ -41,6 +41,7 @@ type Reader struct {
 
 	mu     sync.Mutex // guards what follows
 	latest reading
+	said   string        // the last trouble that was logged
 	drawn  []fleet.Group // latest, with the shapes of seen
 	seen   map[string]resource.Quantity
 }
@@ -83,7 +84,7 @@ func (r *Reader) Run(ctx context.Context) {
 		case <-r.nudge:
 		}
 		if r.age() >= nudgeGap {
-			r.log(r.Read(ctx))
+			_ = r.Read(ctx) // it logs
 		}
 		timer.Reset(r.wait())
 	}
@@ -141,18 +142,35 @@ func (r *Reader) wait() time.Duration {
 	return pace(r.now(), r.latest.moving)
 }
 
+// log tells of trouble when it begins, changes and ends.
 func (r *Reader) log(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	r.mu.Lock()
+	news := text != r.said
+	r.said = text
+	r.mu.Unlock()
+	switch {
+	case !news:
+	case err != nil:
 		r.logger.Warn("groups not read", "err", err)
+	default:
+		r.logger.Info("groups are read again")
 	}
 }
 
-// Read reads now. If the groups cannot be described at all it returns why, and
-// keeps what it knew; everything else that fails is a fault of one group.
+// Read reads now. If the groups cannot be described at all it logs and returns
+// why, and keeps what it knew; everything else that fails is a fault of one group.
 func (r *Reader) Read(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	described, missing, err := r.describe(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.log(err)
 	if err != nil {
 		r.stale(err)
 		return err
