@@ -7,9 +7,10 @@
 //	spec.go       what exists at the start (YAML)          defaults.go  its defaults and checks
 //	state.go      lifecycle states, Instance               errors.go    errors as AWS words them
 //	cloud.go      Cloud: time, ids, look-ups               group.go     desired capacity, reconciling
-//	launch.go     zones, types, capacity, new instances    terminate.go victims and leaving
+//	launch.go     zones, types, capacity (and launchinstances.go)  terminate.go victims and leaving
 //	phases.go     Pending and Terminating with their hooks hooks.go     lifecycle actions
 //	warmpool.go   warm pools                               replace.go   launch before terminate: AZ rebalance, capacity rebalance
-//	refresh.go    instance refresh                         notices.go   spot, rebalance, maintenance, health, power
+//	refresh.go    instance refresh                         notices.go   spot, rebalance and maintenance, as the metadata service shows them
+//	moves.go      health, protection, power, standby, detaching, any forced state
 //	activity.go   scaling activities                       templates.go launch templates, images, what a group launches
 package cloud

@@ -22,7 +22,7 @@ func invalid(format string, args ...any) *Error {
 	return Errorf(400, "ValidationError", format, args...)
 }
 
-// contention says that another change of the same resource is under way.
+// inProgress says that a scaling activity has to end first.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SetDesiredCapacity.html#API_SetDesiredCapacity_Errors
 func inProgress(activity string) *Error {
 	return Errorf(400, "ScalingActivityInProgress", "Scaling activity %s is in progress and blocks this action", activity)

@@ -149,7 +149,7 @@ func (i Instance) TypeOf() catalog.Type {
 	return t
 }
 
-// remove takes an instance that is gone out of what EC2 shows, after its time.
+// forget takes an instance that is gone out of what EC2 shows, after its time.
 func (c *Cloud) forget(i *instance) {
 	c.after(c.scaled(c.spec.Timing.Linger), func() {
 		delete(c.byID, i.ID)

@@ -152,12 +152,14 @@ func (c *Cloud) launchMissing(g *group, missing int) {
 		return
 	}
 	without := map[string]bool{} // zones that have failed in this attempt
+	counts, have := g.zoneCounts(), g.capacity()
 	for missing > 0 {
 		if i := c.fromWarmPool(g); i != nil {
-			missing -= i.weight()
+			counts[i.Zone]++
+			have, missing = have+i.weight(), missing-i.weight()
 			continue
 		}
-		zone, ok := g.emptiestZone(without)
+		zone, ok := g.emptiestZone(counts, without)
 		if !ok {
 			c.retryLaunch(g)
 			return
@@ -168,21 +170,20 @@ func (c *Cloud) launchMissing(g *group, missing int) {
 			c.failLaunch(g, zone, failed[len(failed)-1].status(src.mixed))
 			continue
 		}
-		c.launch(g, zone, o, g.startedCause(o.capacity()))
-		missing -= o.capacity()
+		c.launch(g, zone, o, g.startedCause(have, o.capacity()))
+		counts[zone]++
+		have, missing = have+o.capacity(), missing-o.capacity()
 	}
 }
 
 func (o offer) capacity() int { return max(1, o.weight) }
 
-func (g *group) startedCause(n int) string {
-	have := g.capacity()
+func (g *group) startedCause(have, n int) string {
 	return g.cause("an instance was started in response to a difference between desired and actual capacity, increasing the capacity from %d to %d", have, have+n)
 }
 
 // emptiestZone is the zone with the fewest instances, the first of those named first.
-func (g *group) emptiestZone(without map[string]bool) (string, bool) {
-	counts := g.zoneCounts()
+func (g *group) emptiestZone(counts map[string]int, without map[string]bool) (string, bool) {
 	best, found := "", false
 	for _, z := range g.spec.Zones {
 		if without[z] {
@@ -257,7 +258,7 @@ func (g *group) nextIsSpot() bool {
 
 // failLaunch records a failed attempt.
 func (c *Cloud) failLaunch(g *group, zone, message string) {
-	a := c.startActivity(g, zone, "Launching a new EC2 instance.  Status Reason: "+message, g.startedCause(1), statusFailed)
+	a := c.startActivity(g, zone, "Launching a new EC2 instance.  Status Reason: "+message, g.startedCause(g.capacity(), 1), statusFailed)
 	c.endActivity(a, statusFailed, message)
 	g.lastActivity = c.now
 }

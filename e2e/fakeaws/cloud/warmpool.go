@@ -79,11 +79,14 @@ func (c *Cloud) rest(g *group, i *instance) {
 
 // fromWarmPool brings an instance from the pool into the group; nil if none is at rest.
 func (c *Cloud) fromWarmPool(g *group) *instance {
+	if g.spec.WarmPool == nil {
+		return nil
+	}
 	for _, i := range g.warm() {
 		if i.LifecycleState != g.poolState() || i.Health != "Healthy" {
 			continue
 		}
-		i.activity = c.startActivity(g, i.Zone, "Launching a new EC2 instance from warm pool: "+i.ID, g.startedCause(i.weight()), statusPreInService)
+		i.activity = c.startActivity(g, i.Zone, "Launching a new EC2 instance from warm pool: "+i.ID, g.startedCause(g.capacity(), i.weight()), statusPreInService)
 		if i.OS == OSOff {
 			i.EC2State = "pending"
 			c.bootUp(i, c.scaled(c.spec.Timing.WarmStart))
