@@ -15,7 +15,7 @@ func Summary(s story.Summary) []Line {
 		nil,
 		text(Title, fmt.Sprintf("The day took %s.", s.Elapsed.Round(time.Second))),
 		item("pods, first seen to Running", s.PodWaits.String()),
-		item("Unschedulable to the AWS call", s.CallWaits.String()),
+		item("pods, first seen to AWS call", s.CallWaits.String()),
 		item("instances", fmt.Sprintf("%d launched, %d ended", s.Launched, s.Ended)),
 		item("evictions", evictions(s)),
 	}

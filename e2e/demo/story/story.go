@@ -35,8 +35,8 @@ type Story struct {
 
 // life is what a pod went through; a zero time is what it did not.
 type life struct {
-	pod                                         Pod
-	seen, unschedulable, running, evicted, gone time.Time
+	pod                          Pod
+	seen, running, evicted, gone time.Time
 	// until is the end of the grace period that it was given.
 	until time.Time
 	// triggered is when an Event said that a group grew for it; growth is what
@@ -149,7 +149,6 @@ func (s *Story) PodSeen(p Pod, at time.Time) {
 		*when = at
 		return true
 	}
-	note(p.Unschedulable, &l.unschedulable)
 	note(p.Running, &l.running)
 	if l.until.IsZero() {
 		l.until = p.Until

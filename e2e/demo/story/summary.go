@@ -12,9 +12,10 @@ import (
 // Summary is what there is to say at the end.
 type Summary struct {
 	Elapsed time.Duration `json:"elapsed"`
-	// PodWaits are the times from the first sight of a pod to Running;
-	// CallWaits those from a pod found unschedulable to the call that grew a
-	// group for it.
+	// PodWaits are the times from the first sight of a pod to Running,
+	// CallWaits those to the call that grew a group for it. (Not from its
+	// Unschedulable condition: the scaler often calls before a watch has told
+	// us of it. The benchmarks measure that.)
 	PodWaits  Spread `json:"podWaits"`
 	CallWaits Spread `json:"callWaits"`
 	// Launched and Ended count instances.
@@ -115,12 +116,11 @@ func (s *Story) podWaits() Spread {
 }
 
 // callWaits goes by the Events that name the pods for which a group grew.
-// Where the scaler was quicker than whoever told us of the pod, it is 0.
 func (s *Story) callWaits() Spread {
 	var waits []time.Duration
 	for _, l := range s.lives {
 		if called, ok := s.callFor(l); ok {
-			waits = append(waits, max(0, called.Sub(l.unschedulable)))
+			waits = append(waits, max(0, called.Sub(l.seen)))
 		}
 	}
 	return SpreadOf(waits)
@@ -129,7 +129,7 @@ func (s *Story) callWaits() Spread {
 // callFor finds the call that the Event on a pod speaks of: the last one before
 // it that grew a group which it names.
 func (s *Story) callFor(l *life) (at time.Time, found bool) {
-	if l.triggered.IsZero() || l.unschedulable.IsZero() {
+	if l.triggered.IsZero() {
 		return time.Time{}, false
 	}
 	for _, c := range s.calls {
