@@ -49,7 +49,7 @@ func runDay(ctx context.Context, o options, dir string) error {
 			return err
 		}
 		if o.keep {
-			return keep(ctx, w, os.Stdout)
+			return keep(ctx, w, filepath.Join(dir, "world.env"), os.Stdout)
 		}
 		return nil
 	})
@@ -186,17 +186,24 @@ func crashes(exits []world.Exit) []string {
 }
 
 // keep tells how to get into the world and waits for an interrupt.
-func keep(ctx context.Context, w *world.World, out io.Writer) error {
+func keep(ctx context.Context, w *world.World, file string, out io.Writer) error {
+	if err := os.WriteFile(file, []byte(exports(w)), 0o600); err != nil {
+		return fmt.Errorf("writing the environment: %w", err)
+	}
 	fmt.Fprintf(out, `
-The world goes on until you interrupt it (Ctrl-C). In another terminal:
+The world goes on until you interrupt it (Ctrl-C). Its kubeconfig is
+%[1]s
 
-%s
-$KUBECTL get nodes,pods -A -o wide
-$KUBECTL -n %[2]s get configmap %[3]s -o yaml      # the verdicts
-$KUBECTL get events -A --sort-by=.lastTimestamp
-$KUBECTL -n %[4]s scale deployment shop --replicas=12
-$KUBECTL annotate node NAME %[5]s=upgrade    # asks for a drain; NAME %[5]s- takes it back
-`, exports(w), world.Namespace, contract.ConfigMapStatus, play.Namespace, contract.AnnotationDrainRequest)
+In another terminal:
+  . %[2]s
+  $KUBECTL get nodes,pods -A -o wide
+  $KUBECTL get events -A --sort-by=.lastTimestamp
+  $KUBECTL -n %[3]s scale deployment shop --replicas=12
+  # why, or why not: the verdicts
+  $KUBECTL -n %[4]s get configmap %[5]s -o yaml
+  # ask for a drain; with NAME %[6]s- it is taken back
+  $KUBECTL annotate node NAME %[6]s=upgrade
+`, w.Plane.Kubeconfig, file, play.Namespace, world.Namespace, contract.ConfigMapStatus, contract.AnnotationDrainRequest)
 	<-ctx.Done()
 	return nil
 }

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,19 +94,39 @@ func bar(g story.GroupLine) string {
 
 func nodes(s story.State, rows int) []Line {
 	lines := []Line{text(Faint, pad("NODE", 17)+pad("GROUP", 8)+pad("ZONE", 11)+pad("TYPE", 11)+right("PODS", 4)+"  STATE")}
-	for i, n := range s.Nodes {
-		if len(lines) == rows-1 && len(s.Nodes)-i > 1 {
-			return append(lines, text(Faint, fmt.Sprintf("… and %d more", len(s.Nodes)-i)), nil)
-		}
+	shown := foremost(s.Nodes, rows-2)
+	for _, n := range shown {
 		lines = append(lines, Line{
 			{pad(n.Name, 16) + " ", Plain}, {pad(n.Group, 7) + " " + pad(n.Zone, 10) + " " + pad(n.Type, 10) + " ", Faint},
 			{right(fmt.Sprint(n.Pods), 4), Plain}, {"  " + string(n.State), stageTones[n.State]}, {detail(n), Plain},
 		})
 	}
-	if len(s.Nodes) == 0 {
+	switch left := len(s.Nodes) - len(shown); {
+	case len(s.Nodes) == 0:
 		lines = append(lines, text(Faint, "none"))
+	case left > 0:
+		lines = append(lines, text(Faint, fmt.Sprintf("… and %d more", left)))
 	}
 	return append(lines, nil)
+}
+
+// foremost keeps as many nodes as there are rows, one of which is needed to
+// count the rest. Where all goes well there is the least to see.
+func foremost(nodes []story.NodeLine, rows int) []story.NodeLine {
+	if len(nodes) <= rows {
+		return nodes
+	}
+	surplus := len(nodes) - max(0, rows-1)
+	var kept []story.NodeLine
+	for _, n := range slices.Backward(nodes) {
+		if n.State == story.Ready && surplus > 0 {
+			surplus--
+			continue
+		}
+		kept = append(kept, n)
+	}
+	slices.Reverse(kept)
+	return kept[:len(kept)-surplus]
 }
 
 func detail(n story.NodeLine) string {

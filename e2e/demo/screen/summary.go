@@ -20,14 +20,15 @@ func Summary(s story.Summary) []Line {
 		item("evictions", evictions(s)),
 	}
 	for _, f := range s.Floors {
-		lines = append(lines, item("", fmt.Sprintf("%s: %s, at the closest %d served where its budget wants %d", f.Workload, count(f.Evictions, "eviction"), f.Serving, f.Allowed)))
+		lines = append(lines, item("", fmt.Sprintf("%s %d: at the closest %d served, want %d", f.Workload, f.Evictions, f.Serving, f.Allowed)))
 	}
 	lines = append(lines, calls(s)...)
 	if len(s.Faults) == 0 {
 		return append(lines,
 			Line{{label("pods dropped"), Faint}, {fmt.Sprintf("0 of %d", s.Pods), Good}},
-			item("", fmt.Sprintf("%d left, each evicted or deleted by its owner, with its whole grace period;", s.Left)),
-			item("", "what was evicted has been replaced, and no budget was violated"))
+			item("", fmt.Sprintf("%d left, evicted or deleted by their owner,", s.Left)),
+			item("", "each with its whole grace period; those"),
+			item("", "evicted were replaced, no budget violated"))
 	}
 	for _, fault := range s.Faults {
 		lines = append(lines, Line{{label("broken"), Faint}, {fault, Bad}})
