@@ -21,7 +21,7 @@ func Picture(s story.State, width, height int) []Line {
 	lines := head(s, width)
 	lines = append(lines, groups(s)...)
 	room := height - len(lines)
-	nodeLines := nodes(s, max(3, room-minFeed))
+	nodeLines := nodes(s, max(3, room-below(s)))
 	lines = append(lines, nodeLines...)
 	lines = append(lines, waiting(s))
 	if verdicts := verdicts(s, verdictRows(height-len(lines))); len(verdicts) > 0 {
@@ -38,8 +38,9 @@ func Picture(s story.State, width, height int) []Line {
 	return lines
 }
 
-// minFeed is what is kept free below the nodes.
-const minFeed = 8
+// below is how many lines are kept free below the nodes: for the waiting pods,
+// a title, and the last of what happened.
+func below(s story.State) int { return 3 + min(4, len(s.Feed)) }
 
 // verdictRows is how much of the room left is for verdicts, their title
 // included: a third, for at most five verdicts.
