@@ -17,6 +17,7 @@ import (
 	"windlass.dev/windlass/e2e/script"
 	"windlass.dev/windlass/e2e/world"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/telemetry"
 )
 
 // apply applies YAML files as an administrator: apply FILE...
@@ -266,6 +267,37 @@ func (s *session) metric(ts *testscript.TestScript, neg bool, args []string) err
 	})
 }
 
+// health waits until a line of what a program says of its health matches:
+// health scaler N|leader REGEXP.
+func (s *session) health(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if neg || len(args) != 3 {
+		return errors.New("usage: health scaler N|leader REGEXP")
+	}
+	line, err := regexp.Compile("(?m)" + args[2])
+	if err != nil {
+		return err
+	}
+	return s.until("health "+args[2], func() (bool, string) {
+		pod, err := s.pod(args[0], args[1])
+		if err != nil {
+			return false, err.Error()
+		}
+		response, err := s.w.Get(s.ctx, pod, telemetry.HealthPath)
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return false, err.Error()
+		}
+		return line.Match(body), string(body)
+	})
+}
+
 type metricQuery struct {
 	name   string
 	labels []string // each must be there, as LABEL="VALUE"
@@ -296,9 +328,13 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		return 0, errors.Join(fmt.Errorf("%s: %s", response.Status, body), err)
 	}
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		series, value, found := strings.Cut(lines.Text(), " ")
+		at := strings.LastIndexByte(lines.Text(), ' ') // labels may hold spaces, too
+		if at < 0 {
+			continue
+		}
+		series, value := lines.Text()[:at], lines.Text()[at+1:]
 		name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
-		if !found || name != want.name {
+		if name != want.name {
 			continue
 		}
 		matches := true

@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"start":   command((*session).start),
 			"logs":    command((*session).logs),
 			"metric":  command((*session).metric),
+			"health":  command((*session).health),
 			"pause":   command((*session).pause),
 		},
 	})

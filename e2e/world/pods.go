@@ -80,8 +80,8 @@ type programPod struct {
 	begun chan struct{} // closed when its first start was tried
 
 	mu      sync.Mutex // one change at a time
-	process *process
-	asked   bool // somebody ended it on purpose; it stays down until Start
+	recipe  *recipe    // nil before the first start
+	process *process   // the latest; one that was asked to end stays down until revive
 }
 
 // restartAfter is the pause before a program that ended by itself runs again.
@@ -169,7 +169,7 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 	if p.process == nil {
 		return
 	}
-	p.asked = true
+	p.process.asked = true
 	grace := 30 * time.Second
 	if s := p.pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		grace = time.Duration(*s) * time.Second
@@ -199,10 +199,10 @@ func (k *programs) forget(pod *corev1.Pod) {
 	p.gone.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = true
 	if p.process == nil {
 		return
 	}
+	p.process.asked = true
 	if err := p.process.kill(); err != nil {
 		k.log.Error("cannot kill a program", "pod", pod.Name, "error", err)
 	}
@@ -248,7 +248,7 @@ func (k *programs) start(ctx context.Context, p *programPod) error {
 	if err != nil {
 		return err
 	}
-	p.process, p.asked = running, false
+	p.process = running
 	k.log.Debug("program runs", "pod", p.pod.Name, "node", p.pod.Spec.NodeName, "pid", running.cmd.Process.Pid)
 	k.wait.Go(func() { k.watch(ctx, p, running) })
 	return nil
@@ -263,7 +263,7 @@ func (k *programs) logFile(pod *corev1.Pod) string {
 func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 	<-running.exited
 	p.mu.Lock()
-	unasked := !p.asked && ctx.Err() == nil
+	unasked := !running.asked && ctx.Err() == nil
 	p.mu.Unlock()
 	if !unasked {
 		return
@@ -280,7 +280,7 @@ func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked || p.gone.Load() || p.process != running {
+	if running.asked || p.gone.Load() || p.process != running {
 		return
 	}
 	if err := k.start(ctx, p); err != nil {
@@ -298,7 +298,7 @@ func (k *programs) kill(ctx context.Context, p *programPod) error {
 	if p.process == nil || !p.process.running() {
 		return fmt.Errorf("the program of pod %s is not running", p.pod.Name)
 	}
-	p.asked = true
+	p.process.asked = true
 	if err := p.process.kill(); err != nil {
 		return fmt.Errorf("killing the program of pod %s: %w", p.pod.Name, err)
 	}
@@ -348,8 +348,29 @@ func (k *programs) setReady(ctx context.Context, p *programPod, ready bool) {
 	}
 }
 
-// command builds the command line and the environment of a pod's container.
+// recipe is what a pod's process is started with, again and again.
+type recipe struct {
+	args, env []string
+	dir       string
+}
+
+// command is the process of a pod's container. What it needs is asked of the API
+// server once: a kubelet, too, starts a container again while that is away.
 func (k *programs) command(ctx context.Context, p *programPod) (*exec.Cmd, error) {
+	if p.recipe == nil {
+		r, err := k.prepare(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		p.recipe = r
+	}
+	cmd := exec.Command(k.binaries[p.app], p.recipe.args...)
+	cmd.Dir, cmd.Env = p.recipe.dir, slices.Clone(p.recipe.env)
+	return cmd, nil
+}
+
+// prepare makes the command line and the environment of a pod's container.
+func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) {
 	container := p.pod.Spec.Containers[0]
 	kubeconfig, err := k.credentials(ctx, p.pod)
 	if err != nil {
@@ -375,21 +396,20 @@ func (k *programs) command(ctx context.Context, p *programPod) (*exec.Cmd, error
 		args = append(args, "--metrics-address="+p.address)
 	}
 	args = append(args, extra.Args...)
-	cmd := exec.Command(k.binaries[p.app], args...)
-	cmd.Dir = filepath.Dir(kubeconfig)
+	r := &recipe{args: args, dir: filepath.Dir(kubeconfig)}
 	for name, value := range env {
-		cmd.Env = append(cmd.Env, name+"="+value)
+		r.env = append(r.env, name+"="+value)
 	}
-	slices.Sort(cmd.Env)
-	cmd.Env = append(cmd.Env, "HOME="+cmd.Dir)
+	slices.Sort(r.env)
+	r.env = append(r.env, "HOME="+r.dir)
 	if address, ok := k.imds(p.pod.Spec.NodeName); ok {
-		cmd.Env = append(cmd.Env, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address)
+		r.env = append(r.env, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address)
 	}
 	if p.app == contract.AppScaler {
-		cmd.Env = append(cmd.Env, k.aws...)
+		r.env = append(r.env, k.aws...)
 	}
-	cmd.Env = append(cmd.Env, extra.Env...)
-	return cmd, nil
+	r.env = append(r.env, extra.Env...)
+	return r, nil
 }
 
 func hasFlag(args []string, name string) bool {

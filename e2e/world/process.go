@@ -18,6 +18,7 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has been reaped
+	asked  bool          // somebody ended it on purpose; for its owner to guard
 	err    error         // how it ended; valid once exited is closed
 }
 
