@@ -21,6 +21,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -236,6 +237,43 @@ func TestRivalIsAliveForAMinute(t *testing.T) {
 		}
 		if s, err = o.Snapshot(time.Now(), fleet.State{}); err != nil || s.Rival != nil {
 			t.Errorf("rival %v, error %v", s.Rival, err)
+		}
+	})
+}
+
+// An API server that comes late is asked again soon, and less often the longer
+// it stays away.
+func TestRivalIsLookedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		tries, away := 0, true
+		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			tries++
+			return away, nil, errors.New("connection refused")
+		})
+		seen := make(chan struct{}, 1)
+		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), logger: slog.New(slog.DiscardHandler), changed: func() { seen <- struct{}{} }}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.run(ctx)
+
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if _, asked := w.latest(); asked || tries != 3 {
+			t.Errorf("asked %t after %d tries in 3 s, want 3", asked, tries)
+		}
+		away = false
+		began := time.Now()
+		<-seen
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("seen %s after the API server came", took)
+		}
+
+		away, tries = true, 0
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if most := int(time.Hour/rivalEvery) + 5; tries > most {
+			t.Errorf("%d tries in an hour, want at most %d", tries, most)
 		}
 	})
 }

@@ -18,6 +18,10 @@ import (
 const (
 	// rivalEvery is how often the lease of a Cluster Autoscaler is looked at.
 	rivalEvery = 10 * time.Second
+	// rivalAgain is how soon after a look that failed the next one is; twice as
+	// long after each more, and rivalEvery at most. Before the first look nothing
+	// is decided, so an API server that comes late is not to be waited for twice.
+	rivalAgain = 500 * time.Millisecond
 	// rivalAlive is how old its last renewal may be.
 	rivalAlive = time.Minute
 )
@@ -36,23 +40,28 @@ type rivalWatch struct {
 }
 
 func (w *rivalWatch) run(ctx context.Context) {
-	tick := time.NewTicker(rivalEvery)
-	defer tick.Stop()
+	again := rivalAgain
 	for {
-		w.look(ctx)
+		pause := rivalEvery
+		if w.look(ctx) {
+			again = rivalAgain
+		} else {
+			pause, again = again, min(2*again, rivalEvery)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
 
-func (w *rivalWatch) look(ctx context.Context) {
+// look says whether it saw something: also that there is no rival, or no right
+// to look for one.
+func (w *rivalWatch) look(ctx context.Context) bool {
 	lease, err := w.leases.Get(ctx, contract.LeaseClusterAutoscaler, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		w.failed(ctx, err)
-		return
+		return w.failed(ctx, err)
 	}
 	var rival *fleet.Rival
 	if err == nil && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < rivalAlive {
@@ -71,25 +80,24 @@ func (w *rivalWatch) look(ctx context.Context) {
 	if moved {
 		w.changed()
 	}
+	return true
 }
 
 // failed leaves what was known. Without the right to look there is nobody to
-// see, which is worth one line.
-func (w *rivalWatch) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
+// see, which is worth one line; it says whether that is so.
+func (w *rivalWatch) failed(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || !apierrors.IsForbidden(err) {
+		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !apierrors.IsForbidden(err) {
-		return
-	}
 	w.asked = true
 	if !w.denied {
 		w.denied = true
 		w.logger.Warn("not allowed to see whether a Cluster Autoscaler runs", "err",
 			fmt.Errorf("getting lease %s/%s: %w", contract.NamespaceClusterAutoscaler, contract.LeaseClusterAutoscaler, err))
 	}
+	return true
 }
 
 // latest returns the rival, nil without one, and whether anybody looked yet.
