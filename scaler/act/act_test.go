@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -482,7 +483,8 @@ func TestGrowTellsPods(t *testing.T) {
 	}
 }
 
-// The actions of a lane keep their order; lanes do not wait for each other.
+// What changes a group keeps its order; groups do not wait for each other, and
+// instances that wait for a hook wait for nobody.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &groups{}
@@ -494,28 +496,77 @@ func TestLanes(t *testing.T) {
 		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		began := time.Now()
 		results := a.Do(t.Context(), []plan.Action{
-			plan.Heartbeat{Group: "slow", Instance: "1"}, plan.Suspend{Group: "quick", Process: "A"},
-			plan.Heartbeat{Group: "slow", Instance: "2"}, plan.Suspend{Group: "quick", Process: "B"},
+			plan.Grow{Group: "slow", To: 1}, plan.Suspend{Group: "quick", Process: "A"},
+			plan.Grow{Group: "slow", To: 2}, plan.Suspend{Group: "quick", Process: "B"},
+			plan.Heartbeat{Group: "slow", Instance: "1"}, plan.Heartbeat{Group: "slow", Instance: "2"},
 		})
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("took %s", took)
 		}
-		var slow, quick []string
+		var grown, quick []string
 		for _, call := range g.calls {
-			if strings.Contains(call, "slow") {
-				slow = append(slow, call)
-				continue
+			if strings.HasPrefix(call, "desired") {
+				grown = append(grown, call)
 			}
-			quick = append(quick, call)
+			if strings.HasPrefix(call, "suspend") {
+				quick = append(quick, call)
+			}
 		}
-		if diff := cmp.Diff([]string{"heartbeat slow 1 ", "heartbeat slow 2 "}, slow); diff != "" {
+		if diff := cmp.Diff([]string{"desired slow 0→1", "desired slow 0→2"}, grown); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]string{"suspend quick A", "suspend quick B"}, quick); diff != "" {
 			t.Error(diff)
 		}
-		if results[1].Took != 0 || results[0].Took != 2*time.Second {
-			t.Errorf("took %s and %s", results[0].Took, results[1].Took)
+		for i, want := range []time.Duration{2, 0, 4, 0, 2, 2} {
+			if got := results[i].Ended.Sub(began); got != want*time.Second {
+				t.Errorf("%s ended after %s", results[i].Action, got)
+			}
+		}
+	})
+}
+
+// slowNodes takes 50 ms to get a node.
+type slowNodes struct{ corev1client.NodeInterface }
+
+func (slowNodes) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Node, error) {
+	time.Sleep(50 * time.Millisecond)
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}, nil
+}
+
+func (slowNodes) Patch(_ context.Context, name string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Node, error) {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "2"}}, nil
+}
+
+// Marks are put on nodes last and for a second only, because a look that lasts
+// keeps pods waiting; the observers know of all of them when Do returns.
+func TestMarksDoNotHoldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		b.Nodes = slowNodes{b.Nodes}
+		known := map[string]string{}
+		b.Await = func(_ context.Context, node, version string) { known[node] = version }
+		var actions []plan.Action
+		for i := range 1000 {
+			actions = append(actions, plan.Mark{Group: "web", Node: plan.NodeRef{Name: fmt.Sprint("n", i)}, Since: time.Now()})
+		}
+		actions = append(actions, plan.Suspend{Group: "web", Process: "A"})
+		began := time.Now()
+		results := b.Do(t.Context(), actions)
+		if took := time.Since(began); took > markTime+100*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		if got := results[1000].Ended.Sub(began); got != 0 {
+			t.Errorf("what is no mark ended after %s", got)
+		}
+		done := 0
+		for _, r := range results[:1000] {
+			if r.Outcome == Done {
+				done++
+			}
+		}
+		if done < 100 || done == 1000 || len(known) != done {
+			t.Errorf("%d marked, %d known", done, len(known))
 		}
 	})
 }

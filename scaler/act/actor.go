@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,6 +52,9 @@ type Actor struct {
 	Await func(ctx context.Context, node, version string)
 
 	pauses pauses
+
+	mu      sync.Mutex
+	written map[string]string // the version of each node that Do wrote
 }
 
 // Result is what became of an action.
@@ -85,40 +91,102 @@ func stopped(format string, args ...any) error {
 }
 
 const (
-	// lanesAtOnce bounds how many groups are worked on at the same time.
+	// lanesAtOnce bounds how many actions are carried out at the same time.
 	lanesAtOnce = 8
 	// actionTime is how long one action may take.
 	actionTime = 10 * time.Second
-	// awaitTime is how long an action waits for the observers to know of it.
+	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
+	// markTime is how long a look may go on putting marks on nodes. The rest
+	// are for the next look: a pod may wait for a node meanwhile.
+	markTime = time.Second
 )
 
-// Do carries out actions: those of a lane one after the other, in their order,
-// lanes side by side. Results come in the order of the actions. An action that
-// fails does not keep the next one back.
+// Do carries out actions and returns when the observers know of them. Those
+// that change a group run one after the other, in their order, as do those that
+// concern the same node or instance; all others run side by side. Results come
+// in the order of the actions. An action that fails does not keep the next one
+// back.
 func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
+	began := time.Now()
 	results := make([]Result, len(actions))
-	lanes := map[string][]int{}
-	var order []string
-	for i, action := range actions {
-		lane := action.Lane()
-		if lanes[lane] == nil {
-			order = append(order, lane)
-		}
-		lanes[lane] = append(lanes[lane], i)
-	}
 	var working errgroup.Group
 	working.SetLimit(lanesAtOnce)
-	for _, lane := range order {
+	for _, lane := range lanes(actions) {
 		working.Go(func() error {
-			for _, i := range lanes[lane] {
+			for _, i := range lane {
+				if isMark(actions[i]) && time.Since(began) > markTime {
+					results[i] = Result{Action: actions[i], Outcome: Paused}
+					continue
+				}
 				results[i] = a.one(ctx, actions[i])
 			}
 			return nil
 		})
 	}
 	_ = working.Wait() // failures are results
+	a.await(ctx)
 	return results
+}
+
+// lanes groups the indices of actions that must keep their order. Marks come
+// last, because nobody waits for them.
+func lanes(actions []plan.Action) [][]int {
+	members := map[string][]int{}
+	var order, marks []string
+	for i, action := range actions {
+		lane := laneOf(action)
+		if members[lane] == nil && isMark(action) {
+			marks = append(marks, lane)
+		} else if members[lane] == nil {
+			order = append(order, lane)
+		}
+		members[lane] = append(members[lane], i)
+	}
+	var out [][]int
+	for _, lane := range append(order, marks...) {
+		out = append(out, members[lane])
+	}
+	return out
+}
+
+// laneOf is the group's lane for what changes the group, and a lane beside it
+// for what concerns one node or one waiting instance only: a hundred drained
+// instances need not wait for each other.
+func laneOf(action plan.Action) string {
+	switch x := action.(type) {
+	case plan.Grow, plan.Terminate, plan.Suspend:
+		return action.Lane()
+	case plan.Complete:
+		return action.Lane() + "/" + x.Instance
+	case plan.Heartbeat:
+		return action.Lane() + "/" + x.Instance
+	}
+	return action.Lane() + "/" + nodeOf(action).Name
+}
+
+func isMark(action plan.Action) bool {
+	switch action.(type) {
+	case plan.Mark, plan.Unmark:
+		return true
+	}
+	return false
+}
+
+// await waits until the observers know all that was written.
+func (a *Actor) await(ctx context.Context) {
+	a.mu.Lock()
+	written := a.written
+	a.written = nil
+	a.mu.Unlock()
+	if a.Await == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	for _, node := range slices.Sorted(maps.Keys(written)) {
+		a.Await(ctx, node, written[node])
+	}
 }
 
 func (a *Actor) one(ctx context.Context, action plan.Action) Result {

@@ -2,7 +2,7 @@
 // whether the world still is as the action expects, does the one thing, or
 // stops, and the next look decides again.
 //
-//	actor.go     Actor.Do: lanes side by side, the actions of a lane in a row
+//	actor.go     Actor.Do: what must keep its order does, the rest runs side by side
 //	group.go     what is asked of Auto Scaling
 //	node.go      what is written on Nodes: requests, permits, marks
 //	terminate.go the point of no return

@@ -35,18 +35,19 @@ func (a *Actor) node(ctx context.Context, ref plan.NodeRef) (*corev1.Node, error
 	return node, nil
 }
 
-// write sends what leads from a node to want, and waits until the observers
-// know of it. The result is nil if there was nothing to write.
+// write sends what leads from a node to want. The result is nil if there was
+// nothing to write.
 func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeState, guard kube.Guard) (*corev1.Node, error) {
 	written, err := kube.Send(ctx, a.Nodes, kube.NewNodePatch(kube.StateOf(node), want, guard))
 	if err != nil || written == nil {
 		return written, err
 	}
-	if a.Await != nil {
-		ctx, cancel := context.WithTimeout(ctx, awaitTime)
-		defer cancel()
-		a.Await(ctx, written.Name, written.ResourceVersion)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.written == nil {
+		a.written = map[string]string{}
 	}
+	a.written[written.Name] = written.ResourceVersion
 	return written, nil
 }
 

@@ -53,6 +53,9 @@ type template struct {
 // of returns what a group launches. It fails where that cannot be known, with
 // a sentence that names what is missing.
 func (b *launchBook) of(ctx context.Context, g *astypes.AutoScalingGroup) (launch, error) {
+	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" {
+		return launch{}, fmt.Errorf("the group's capacity is counted in %s and not in instances, which is not supported", unit)
+	}
 	switch {
 	case g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.LaunchTemplate != nil:
 		return b.mixed(ctx, g.MixedInstancesPolicy.LaunchTemplate)

@@ -255,26 +255,38 @@ const studyAtOnce = 4
 
 // study asks what must be asked anew, of each group by itself.
 func (r *Reader) study(ctx context.Context, now time.Time) {
+	for _, k := range r.known {
+		k.settle(now)
+	}
 	var asking errgroup.Group
 	asking.SetLimit(studyAtOnce)
-	curious := 0
-	for _, name := range slices.Sorted(maps.Keys(r.known)) {
-		k := r.known[name]
-		k.settle(now)
-		activities := k.curious(now) && curious < activitiesAtOnce
-		if activities {
-			curious++
-		}
+	for _, k := range r.known {
 		asking.Go(func() error {
 			r.studyShape(ctx, k, now)
 			r.studyHooks(ctx, k, now)
-			if activities {
-				r.studyActivities(ctx, k, now)
-			}
+			return nil
+		})
+	}
+	for _, k := range r.mostCurious(now) {
+		asking.Go(func() error {
+			r.studyActivities(ctx, k, now)
 			return nil
 		})
 	}
 	_ = asking.Wait() // none returns an error: they are faults of their group
+}
+
+// mostCurious are the groups whose activities to read now: those for which that
+// is due the longest, so that none is forgotten where many move at once.
+func (r *Reader) mostCurious(now time.Time) []*known {
+	var due []*known
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		if k := r.known[name]; k.curious(now) {
+			due = append(due, k)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *known) int { return a.activitiesAt.Compare(b.activitiesAt) })
+	return due[:min(activitiesAtOnce, len(due))]
 }
 
 // settle notes what moves since when, and which instances leave.

@@ -82,7 +82,7 @@ func ParseSelection(nodes, discovery []string) (Selection, error) {
 func parseNodes(text string) (Named, error) {
 	parts := strings.SplitN(text, ":", 3)
 	if len(parts) != 3 {
-		return Named{}, fmt.Errorf("has %d parts", len(parts))
+		return Named{}, fmt.Errorf("is not three parts with a colon between them")
 	}
 	least, err := strconv.Atoi(parts[0])
 	if err != nil || least < 0 {

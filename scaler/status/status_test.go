@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,9 +227,10 @@ func TestBoardWritesOnChange(t *testing.T) {
 func TestBoardTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if away {
+			if away.Load() {
 				return true, nil, errors.New("away")
 			}
 			return false, nil, nil
@@ -240,7 +242,7 @@ func TestBoardTriesAgain(t *testing.T) {
 		defer func() { cancel(); <-done }()
 		b.Post(func() Page { return Page{} })
 		time.Sleep(time.Second)
-		away = false
+		away.Store(false)
 		time.Sleep(2 * postEvery)
 		if _, err := client.CoreV1().ConfigMaps(ours).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{}); err != nil {
 			t.Error(err)
