@@ -1,9 +1,14 @@
 package fleet
 
 import (
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -24,6 +29,9 @@ func Read(r io.Reader) (Snapshot, error) {
 	}
 	var s Snapshot
 	unknown, err := json.UnmarshalStrict(asJSON, &s)
+	if err != nil {
+		err = located("", asJSON, reflect.TypeFor[Snapshot](), err)
+	}
 	if err := errors.Join(append([]error{err}, unknown...)...); err != nil {
 		return Snapshot{}, fmt.Errorf("this is no snapshot: %w", err)
 	}
@@ -31,6 +39,72 @@ func Read(r io.Reader) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("this is no snapshot: it has no field now, the moment it was taken at, such as 2006-01-02T15:04:05Z")
 	}
 	return s, nil
+}
+
+// located says where in a document the value stands that does not decode as t:
+// the decoder tells what is wrong with it, but of most kinds not which it is.
+func located(path string, raw []byte, t reflect.Type, err error) error {
+	for name, part := range parts(raw, t) {
+		if inner := json.UnmarshalCaseSensitivePreserveInts(part.raw, reflect.New(part.t).Interface()); inner != nil {
+			return located(path+name, part.raw, part.t, inner)
+		}
+	}
+	if path == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", strings.TrimPrefix(path, "."), err)
+}
+
+// part is a value inside another one, and what it is to decode as.
+type part struct {
+	raw []byte
+	t   reflect.Type
+}
+
+// parts goes through the fields or elements that a document of type t has, each
+// with what its path ends in. A type that decodes itself has none.
+func parts(raw []byte, t reflect.Type) func(yield func(string, part) bool) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return func(yield func(string, part) bool) {
+		if reflect.PointerTo(t).Implements(reflect.TypeFor[stdjson.Unmarshaler]()) {
+			return
+		}
+		if t.Kind() == reflect.Slice {
+			var elements []stdjson.RawMessage
+			_ = stdjson.Unmarshal(raw, &elements) // none where it is no list
+			for i, e := range elements {
+				if !yield(fmt.Sprintf("[%d]", i), part{e, t.Elem()}) {
+					return
+				}
+			}
+			return
+		}
+		var fields map[string]stdjson.RawMessage
+		_ = stdjson.Unmarshal(raw, &fields) // none where it is no object
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if inner := fieldType(t, name); inner != nil && !yield("."+name, part{fields[name], inner}) {
+				return
+			}
+		}
+	}
+}
+
+// fieldType is what the field of a struct or a map decodes as; nil where t has
+// no such field.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+				return f.Type
+			}
+		}
+	}
+	return nil
 }
 
 // Write prints a snapshot as YAML that Read reads.

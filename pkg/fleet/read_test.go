@@ -19,9 +19,15 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"the same field twice", "now: 2025-01-01T10:00:00Z\nnow: 2025-01-01T10:00:00Z", `key "now" already set`},
 		{"unknown field", "now: 2025-01-01T10:00:00Z\ngroups: [{name: web, size: 3}]", `unknown field "groups[0].size"`},
 		{"two unknown fields", "now: 2025-01-01T10:00:00Z\nhue: red\nnodes: [{color: red}]", `unknown field "nodes[0].color"`},
-		{"wrong kind", "now: 2025-01-01T10:00:00Z\ngroups: [{min: many}]", "cannot unmarshal string into Go struct field Group.groups.min of type int"},
+		{"wrong kind", "now: 2025-01-01T10:00:00Z\ngroups: [{min: many}]", "groups[0].min: json: cannot unmarshal string"},
 		{"no moment", "groups: []", "it has no field now"},
-		{"a quantity that is none", "now: 2025-01-01T10:00:00Z\nnodes: [{allocatable: {cpu: four}}]", "quantities must match"},
+		{"a quantity that is none", "now: 2025-01-01T10:00:00Z\nnodes: [{allocatable: {cpu: four}}]", "nodes[0].allocatable.cpu: quantities must match"},
+		{"deep inside", "now: 2025-01-01T10:00:00Z\npods: [{}, {spec: {containers: [{name: c, resources: {requests: {memory: lots}}}]}}]", "pods[1].spec.containers[0].resources.requests.memory: quantities"},
+		{"a moment that is none", "now: yesterday", `now: parsing time "yesterday"`},
+		{"no document", "just words", "this is no snapshot: json: cannot unmarshal string"},
+		{"no text", "\x00\xff\xfe", "this is no YAML"},
+		{"cut short", "now: 2025-01-01T10:00:00Z\ngroups: [{name: web, min: 1", "this is no YAML"},
+		{"nothing", "", "it has no field now"},
 	} {
 		_, err := fleet.Read(strings.NewReader(tc.in))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
