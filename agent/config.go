@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/imds"
@@ -51,8 +52,8 @@ const leastPoll = 50 * time.Millisecond
 // check says what is wrong, all of it.
 func (c *config) check() error {
 	var errs []error
-	if c.nodeName == "" {
-		errs = append(errs, fmt.Errorf("the name of the node is not known: set --node-name or $%s", envNodeName))
+	if err := checkNodeName(c.nodeName); err != nil {
+		errs = append(errs, err)
 	}
 	if c.pollInterval < leastPoll {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))
@@ -61,6 +62,16 @@ func (c *config) check() error {
 		errs = append(errs, fmt.Errorf("--termination-drain-time is %s: want a positive duration", c.drainTime))
 	}
 	return errors.Join(errs...)
+}
+
+func checkNodeName(name string) error {
+	if name == "" {
+		return fmt.Errorf("the name of the node is not known: set --node-name or $%s, which the downward API fills from spec.nodeName", envNodeName)
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Errorf("--node-name (or $%s) is %q, which no Node can be called: %s", envNodeName, name, wrong[0])
+	}
+	return nil
 }
 
 func (c *config) policy() drain.Policy {

@@ -32,7 +32,8 @@ func TestBadConfiguration(t *testing.T) {
 		want []string
 	}{
 		{"no node name", nil, nil, []string{"--node-name", "NODE_NAME"}},
-		{"unknown flag", []string{"--node", "n"}, nil, []string{"unknown flag: --node"}},
+		{"a name that no node has", []string{"--node-name=Web_1"}, nil, []string{`"Web_1"`, "NODE_NAME"}},
+		{"unknown flag", []string{"--node", "n"}, nil, []string{"unknown flag: --node", "windlass-agent --help"}},
 		{"arguments", []string{"n"}, nil, []string{`unknown command "n"`}},
 		{"no duration", []string{"--imds-poll-interval=5"}, nil, []string{"--imds-poll-interval", `"5"`}},
 		{"a flood", []string{"--imds-poll-interval=1ns"}, map[string]string{"NODE_NAME": "n"}, []string{"--imds-poll-interval is 1ns"}},

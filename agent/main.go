@@ -43,6 +43,9 @@ func command() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c) },
 	}
 	c.register(root.Flags())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
 	root.AddCommand(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version.",
