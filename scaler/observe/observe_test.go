@@ -246,10 +246,12 @@ func TestRivalIsAliveForAMinute(t *testing.T) {
 func TestRivalIsLookedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		tries, away := 0, true
+		var tries atomic.Int32
+		var away atomic.Bool
+		away.Store(true)
 		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			tries++
-			return away, nil, errors.New("connection refused")
+			tries.Add(1)
+			return away.Load(), nil, errors.New("connection refused")
 		})
 		seen := make(chan struct{}, 1)
 		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), logger: slog.New(slog.DiscardHandler), changed: func() { seen <- struct{}{} }}
@@ -259,21 +261,22 @@ func TestRivalIsLookedForAgain(t *testing.T) {
 
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if _, asked := w.latest(); asked || tries != 3 {
-			t.Errorf("asked %t after %d tries in 3 s, want 3", asked, tries)
+		if _, asked := w.latest(); asked || tries.Load() != 3 {
+			t.Errorf("asked %t after %d tries in 3 s, want 3", asked, tries.Load())
 		}
-		away = false
+		away.Store(false)
 		began := time.Now()
 		<-seen
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("seen %s after the API server came", took)
 		}
 
-		away, tries = true, 0
+		away.Store(true)
+		tries.Store(0)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if most := int(time.Hour/rivalEvery) + 5; tries > most {
-			t.Errorf("%d tries in an hour, want at most %d", tries, most)
+		if most := int(time.Hour/rivalEvery) + 5; int(tries.Load()) > most {
+			t.Errorf("%d tries in an hour, want at most %d", tries.Load(), most)
 		}
 	})
 }
