@@ -5,6 +5,7 @@
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
 //	metrics.go  what Prometheus is told
+//	troubles.go what the log is told of groups
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON
 package main
@@ -42,6 +43,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
 	return root.ExecuteContext(ctx)
 }
 

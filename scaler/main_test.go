@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
@@ -34,7 +35,7 @@ func TestWrongArguments(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"run", "--foo"}, []string{"unknown flag: --foo"}},
+		{[]string{"run", "--foo"}, []string{"unknown flag: --foo", "windlass-scaler run --help"}},
 		{[]string{"walk"}, []string{`unknown command "walk"`}},
 		{[]string{"run", "now"}, []string{`unknown command "now"`}},
 		{[]string{"run"}, []string{"no groups", "--nodes=min:max:name"}},
@@ -234,6 +235,48 @@ func TestAPIServerUnreachable(t *testing.T) {
 	}
 }
 
+// Each fault of a group is logged when it begins, and once that all are over;
+// that there are no groups at all, too.
+func TestTroublesAreToldOnce(t *testing.T) {
+	var log bytes.Buffer
+	tr := troubles{logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))}
+	with := func(faults ...string) []fleet.Group {
+		return []fleet.Group{{Name: "web", Faults: faults}, {Name: "batch"}}
+	}
+	for _, groups := range [][]fleet.Group{nil, nil, with("a"), with("a"), with("a", "b"), with("b"), with(), with(), nil} {
+		tr.tell(groups, "no tags")
+	}
+	want := `msg="no groups" err="no tags"
+msg="group has a fault" group=web fault=a
+msg="group has a fault" group=web fault=b
+msg="group has no faults any more" group=web
+msg="no groups" err="no tags"
+`
+	if diff := cmp.Diff(want, log.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Where the tags find no group the status page says which tags.
+func TestPageWithoutGroups(t *testing.T) {
+	selection, err := asg.ParseSelection(nil, []string{"asg:tag=owner=me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := newScaler(settings{selection: selection}, fake.NewClientset(), &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
+	if got := sc.page(look{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
+		t.Errorf("trouble %q", got)
+	}
+	if got := sc.page(look{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Trouble; got != "" {
+		t.Errorf("trouble %q though there is a group", got)
+	}
+}
+
 // awaitLine reads logs until a line has all the words.
 func awaitLine(t *testing.T, logs io.Reader, words ...string) string {
 	t.Helper()
@@ -263,7 +306,7 @@ func TestMetrics(t *testing.T) {
 	drained := contract.Report{Phase: contract.PhaseDrained}.String()
 	snapshot := fleet.Snapshot{
 		Now:    start,
-		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
+		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
 			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
 		Pods: []fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
@@ -280,6 +323,9 @@ func TestMetrics(t *testing.T) {
 windlass_actions_total{kind="complete",result="done"} 1
 windlass_actions_total{kind="grow",result="done"} 1
 windlass_actions_total{kind="grow",result="failed"} 1
+# HELP windlass_group_faults What is wrong with a group; its verdict and the log have the words.
+# TYPE windlass_group_faults gauge
+windlass_group_faults{group="web"} 1
 # HELP windlass_group_nodes Nodes of a group: desired, ready, min, max.
 # TYPE windlass_group_nodes gauge
 windlass_group_nodes{count="desired",group="web"} 2
@@ -287,7 +333,7 @@ windlass_group_nodes{count="max",group="web"} 5
 windlass_group_nodes{count="min",group="web"} 0
 windlass_group_nodes{count="ready",group="web"} 1
 `
-	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_group_nodes"); err != nil {
+	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_group_faults", "windlass_group_nodes"); err != nil {
 		t.Error(err)
 	}
 	families, err := m.registry.Gather()

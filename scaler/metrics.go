@@ -21,6 +21,7 @@ type metrics struct {
 	leader  prometheus.Gauge
 	pods    *prometheus.GaugeVec
 	groups  *prometheus.GaugeVec
+	faults  *prometheus.GaugeVec
 	nodes   *prometheus.GaugeVec
 	looks   prometheus.Histogram
 	actions *prometheus.CounterVec
@@ -49,6 +50,7 @@ func newMetrics() *metrics {
 		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "windlass", Name: "leader", Help: "1 while this replica leads."}),
 		pods:     gauge("pending_pods", "Pods without a node, by what happens to them.", "reason"),
 		groups:   gauge("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
+		faults:   gauge("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
 		nodes:    gauge("nodes", "Nodes, by what happens to them.", "reason"),
 		looks:    histogram("look_seconds", "How long it took to observe and decide."),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "actions_total",
@@ -60,7 +62,7 @@ func newMetrics() *metrics {
 		waiting: map[types.UID]time.Time{},
 		emptied: map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.groups, m.nodes, m.looks, m.actions, m.calls, m.launch, m.drained,
+	m.registry.MustRegister(m.leader, m.pods, m.groups, m.faults, m.nodes, m.looks, m.actions, m.calls, m.launch, m.drained,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -93,6 +95,7 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 		}
 	}
 	m.groups.Reset()
+	m.faults.Reset()
 	for _, g := range s.Groups {
 		n := 0
 		for _, i := range g.Instances {
@@ -100,6 +103,7 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 				n++
 			}
 		}
+		m.faults.WithLabelValues(g.Name).Set(float64(len(g.Faults)))
 		for count, value := range map[string]int{"desired": g.Desired, "ready": n, "min": g.Min, "max": g.Max} {
 			m.groups.WithLabelValues(g.Name, count).Set(float64(value))
 		}

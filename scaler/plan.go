@@ -91,13 +91,13 @@ func readSnapshot(name string) (fleet.Snapshot, error) {
 	if name != "-" {
 		var err error
 		if file, err = os.Open(name); err != nil {
-			return fleet.Snapshot{}, err
+			return fleet.Snapshot{}, fmt.Errorf("reading the snapshot: %w", err)
 		}
 		defer func() { _ = file.Close() }() // it was only read
 	}
 	snapshot, err := fleet.Read(file)
 	if err != nil {
-		return fleet.Snapshot{}, fmt.Errorf("%s: %w", name, err)
+		return fleet.Snapshot{}, fmt.Errorf("reading the snapshot %s: %w", name, err)
 	}
 	return snapshot, nil
 }
@@ -108,7 +108,7 @@ func saveSnapshot(name string, snapshot fleet.Snapshot) (err error) {
 	}
 	file, err := os.Create(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("saving the snapshot: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if err := fleet.Write(file, snapshot); err != nil {
@@ -148,6 +148,9 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	for {
 		snapshot, err := observer.Snapshot(time.Now(), memory.State())
 		if err == nil {
+			if len(snapshot.Groups) == 0 {
+				logger.Warn("no groups", "err", s.selection.WhyNone(account.Region))
+			}
 			return snapshot, nil
 		}
 		select {

@@ -45,6 +45,7 @@ type scaler struct {
 	events    *kube.EventWriter
 	board     *status.Board
 	metrics   *metrics
+	troubles  troubles // the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -88,7 +89,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 }
 
 func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
-	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}}
+	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
 	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
@@ -260,11 +261,25 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 func (sc *scaler) tell(l look) {
 	sc.metrics.look(l)
 	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
-	sc.board.Post(func() status.Page { return status.NewPage(l.snapshot, l.plan, l.results) })
+	sc.board.Post(func() status.Page { return sc.page(l) })
+	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
+		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
+	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = l
 }
+
+// page draws the status page of a look.
+func (sc *scaler) page(l look) status.Page {
+	page := status.NewPage(l.snapshot, l.plan, l.results)
+	if len(page.Groups) == 0 {
+		page.Trouble = sc.whyNone()
+	}
+	return page
+}
+
+func (sc *scaler) whyNone() string { return sc.settings.selection.WhyNone(sc.account.Region) }
 
 // listen opens the address for metrics; nil where there is none.
 func (sc *scaler) listen() (net.Listener, error) {

@@ -39,6 +39,17 @@ func TestParseSelection(t *testing.T) {
 	}
 }
 
+func TestWhyNone(t *testing.T) {
+	s, err := ParseSelection(nil, []string{"asg:tag=owner=me,enabled"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "no Auto Scaling group in eu-west-1 carries all the tags of --node-group-auto-discovery: enabled, owner=me"
+	if got := s.WhyNone("eu-west-1"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // What is wrong is quoted, and the right form is shown.
 func TestParseSelectionErrors(t *testing.T) {
 	for _, tc := range []struct {

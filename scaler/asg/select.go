@@ -50,6 +50,16 @@ func (t Tag) String() string {
 	return t.Key + "=" + t.Value
 }
 
+// WhyNone says why there may be no group at all in a region. A group that is
+// named but not there is a group with a fault.
+func (s Selection) WhyNone(region string) string {
+	texts := make([]string, 0, len(s.Tags))
+	for _, t := range s.Tags {
+		texts = append(texts, t.String())
+	}
+	return fmt.Sprintf("no Auto Scaling group in %s carries all the tags of %s: %s", region, FlagDiscovery, strings.Join(texts, ", "))
+}
+
 // ParseSelection reads the values of the two flags. As in Cluster Autoscaler,
 // the tags of several discovery flags are put together: a group must carry all
 // of them. An error quotes the flag's text and says what is expected.

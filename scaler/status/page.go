@@ -32,7 +32,8 @@ type Page struct {
 	Written time.Time    `json:"written,omitzero"`
 	Leader  string       `json:"leader,omitempty"`
 	Rival   *fleet.Rival `json:"rival,omitempty"`
-	// Trouble is why nothing can be decided; all else is empty then.
+	// Trouble is why nothing can be decided; all else is empty then. Without any
+	// group it is why there is none.
 	Trouble string   `json:"trouble,omitempty"`
 	Doing   []string `json:"doing,omitempty"`
 	// Failing are actions that were tried in vain, and why.
