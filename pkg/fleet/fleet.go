@@ -298,6 +298,9 @@ type State struct {
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
+	// Bursts counts how often a group was grown in the burst of pods that goes
+	// on, by group.
+	Bursts map[string]int `json:"bursts,omitempty"`
 	// GiveUps says until when a node is not drained again after a drain of it
 	// was given up, by node name.
 	GiveUps map[string]BackOff `json:"giveUps,omitempty"`

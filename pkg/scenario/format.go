@@ -346,6 +346,9 @@ func (p *printer) state(s fleet.State) {
 			p.line(m.verb, name, at("at", m.of[name]))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Bursts)) {
+		p.line("burst", name, fmt.Sprintf("count=%d", s.Bursts[name]))
+	}
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff

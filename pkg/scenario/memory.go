@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strconv"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -43,6 +44,17 @@ func pause(m *map[string]fleet.BackOff, l line) error {
 
 // grown GROUP at=TIME.
 func grown(w *World, l line) error { return moment(&w.State.GrownAt, w, l) }
+
+// burst GROUP count=N.
+func burst(w *World, l line) error {
+	n := 1
+	words := table[int]{"count": setter(strconv.Atoi, func(to *int, read int) { *to = read })}
+	if err := words.apply(&n, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Bursts, l.name, n)
+	return nil
+}
 
 // heartbeat INSTANCE/HOOK at=TIME.
 func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l) }

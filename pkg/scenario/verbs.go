@@ -23,6 +23,7 @@ var verbs = map[string]func(*World, line) error{
 	"backoff":   backOff,
 	"giveup":    giveUp,
 	"grown":     grown,
+	"burst":     burst,
 	"heartbeat": heartbeat,
 	"completed": completed,
 	"unjoined":  unjoined,

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"windlass.dev/windlass/scaler/fit"
 )
@@ -135,12 +136,21 @@ func (d *decision) growBy(g *group) {
 	if len(g.fresh) == 0 {
 		return
 	}
+	from, to := g.Desired, g.base()+len(g.fresh)
+	for _, p := range g.fresh {
+		for _, t := range p.Tenants() {
+			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, from, to, caveat(t.Class)))
+		}
+	}
+	if pace := d.paceOf(g.Name); d.now.Before(pace) {
+		d.clock.at(pace)
+		return
+	}
 	byZone := map[string][]*fit.Place{}
 	for _, p := range g.fresh {
 		zone := g.zoneOf(p)
 		byZone[zone] = append(byZone[zone], p)
 	}
-	from, to := g.Desired, g.base()+len(g.fresh)
 	at := g.base()
 	for _, zone := range slices.SortedFunc(maps.Keys(byZone), lastEmpty) {
 		var pods []fit.Tenant
@@ -150,11 +160,38 @@ func (d *decision) growBy(g *group) {
 		at += len(byZone[zone])
 		d.do(Grow{Group: g.Name, Zone: zone, From: from, To: at, For: refs(d.inOrder(pods))})
 		from = at
-		for _, t := range pods {
-			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, to, caveat(t.Class)))
-		}
 	}
-	d.state.GrownAt[g.Name] = d.now
+	count, _ := d.burst(g.Name)
+	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1
+}
+
+const (
+	// The pods of a burst are created and judged one after the other. The first
+	// brings nodes at once; for those after it a group grows again at intervals
+	// that begin at burstPace and double, so that a thousand pods are a handful
+	// of calls.
+	burstPace, burstPaceMost = 100 * time.Millisecond, time.Second
+	// burstOver is how long after it last grew a group's next growth is the
+	// first of another burst.
+	burstOver = 10 * time.Second
+)
+
+// burst is how often the group was grown in the burst that goes on.
+func (d *decision) burst(group string) (count int, goesOn bool) {
+	at, grew := d.state.GrownAt[group]
+	if !grew || d.now.Sub(at) >= burstOver {
+		return 0, false
+	}
+	return d.state.Bursts[group], true
+}
+
+// paceOf is the earliest moment at which the group grows again.
+func (d *decision) paceOf(group string) time.Time {
+	count, goesOn := d.burst(group)
+	if !goesOn || count == 0 {
+		return d.now
+	}
+	return d.state.GrownAt[group].Add(doubled(burstPace, count, burstPaceMost))
 }
 
 // zoneOf a new node: empty where any of the group's zones will do.

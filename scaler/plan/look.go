@@ -335,6 +335,7 @@ func (n *node) draining() contract.Kind {
 func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
+		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Seen: maps.Clone(s.Seen),
 	}
 }
@@ -344,6 +345,7 @@ func copyState(s fleet.State) fleet.State {
 func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
+		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Seen: filled(s.Seen),
 	}
 }

@@ -163,4 +163,9 @@ func (d *decision) forget() {
 			delete(d.state.GrownAt, name)
 		}
 	}
+	for name := range d.state.Bursts {
+		if _, goesOn := d.burst(name); !goesOn {
+			delete(d.state.Bursts, name)
+		}
+	}
 }
