@@ -84,9 +84,13 @@ type bed struct {
 func start(b *testing.B, spec world.Spec) *bed {
 	b.Helper()
 	ctx := b.Context()
-	programs, err := world.Build(ctx, programsDir(b), os.Stderr)
+	dir := programsDir(b)
+	if _, err := world.BuildControlPlane(ctx, dir, os.Stderr); err != nil {
+		b.Skipf("the control plane cannot be had here: %v", err)
+	}
+	programs, err := world.Build(ctx, dir, os.Stderr)
 	if err != nil {
-		b.Skipf("the control plane cannot be had: %v", err)
+		b.Fatal(err)
 	}
 	w, err := world.Start(ctx, world.Config{Spec: spec, Programs: programs, Progress: os.Stderr})
 	if err != nil {
