@@ -49,19 +49,59 @@ func runBare(ctx context.Context, o options, dir string) error {
 	})
 }
 
+// keepBare keeps the environment's file up to date until ctx ends: each instance
+// has a metadata service of its own in it.
 func keepBare(ctx context.Context, w *world.World, file string, out io.Writer) error {
-	if err := os.WriteFile(file, []byte(exports(w)), 0o600); err != nil {
-		return fmt.Errorf("writing the environment: %w", err)
-	}
-	fmt.Fprintf(out, `
+	changed := make(chan struct{}, 1)
+	w.AWS.OnInstance(func(fakeaws.Instance) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	return keepFile(ctx, file, changed, func() string { return exports(w) }, func() {
+		fmt.Fprintf(out, `
 The world goes on until you interrupt it (Ctrl-C). In another terminal:
 
   . %s
   $KUBECTL get nodes
   aws autoscaling describe-auto-scaling-groups
+
+The file is written again when instances come or go: IMDS_<instance> are the
+addresses of their metadata services.
 `, file)
-	<-ctx.Done()
-	return nil
+	})
+}
+
+// keepFile writes a file, tells that it is there, and writes it again after each
+// change that makes its text another one, until ctx ends. Who reads it never
+// sees half of it.
+func keepFile(ctx context.Context, file string, changed <-chan struct{}, text func() string, there func()) error {
+	written := ""
+	for first := true; ; first = false {
+		if now := text(); first || now != written {
+			if err := replace(file, now); err != nil {
+				return fmt.Errorf("writing the environment: %w", err)
+			}
+			written = now
+		}
+		if first {
+			there()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+func replace(file, text string) error {
+	partial := file + ".partial"
+	if err := os.WriteFile(partial, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(partial, file)
 }
 
 // exports are lines for a shell that lead kubectl, the aws command line or

@@ -55,10 +55,13 @@ func runDay(ctx context.Context, o options, dir string) error {
 	})
 }
 
-// inWorld builds all programs, starts a world, does something in it and ends
-// it.
+// inWorld builds what a world runs, starts it, does something in it and ends it.
 func inWorld(ctx context.Context, dir string, spec world.Spec, progress io.Writer, do func(*world.World) error) error {
-	programs, err := world.Build(ctx, filepath.Join(dir, "bin"), progress)
+	build := world.Build
+	if spec.NoPrograms {
+		build = world.BuildControlPlane
+	}
+	programs, err := build(ctx, filepath.Join(dir, "bin"), progress)
 	if err != nil {
 		return err
 	}

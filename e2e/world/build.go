@@ -19,58 +19,102 @@ type Programs struct {
 	Scaler     string // "" leaves the scalers out
 }
 
+// What is built, as progress calls it.
+const (
+	builtAgent      = "windlass-agent"
+	builtScaler     = "windlass-scaler"
+	builtSupervisor = "controlplane"
+	builtPlane      = "the control plane's programs"
+)
+
 // Build builds the supervisor and both programs from the checkout that the
 // working directory is in, into dir, and the control plane's programs into
 // their cache. It tells progress what is left to do.
-func Build(ctx context.Context, dir string, progress io.Writer) (Programs, error) {
+func Build(ctx context.Context, dir string, out io.Writer) (Programs, error) {
 	root, err := Root(ctx)
 	if err != nil {
 		return Programs{}, err
 	}
-	p := Programs{Agent: filepath.Join(dir, "windlass-agent"), Scaler: filepath.Join(dir, "windlass-scaler")}
-	if err := goBuild(ctx, progress, root, "./agent", p.Agent); err != nil {
+	p := newProgress(out, builtAgent, builtScaler, builtSupervisor, builtPlane)
+	programs := Programs{Agent: filepath.Join(dir, builtAgent), Scaler: filepath.Join(dir, builtScaler)}
+	if err := goBuild(ctx, p, root, "./agent", programs.Agent); err != nil {
 		return Programs{}, err
 	}
-	if err := goBuild(ctx, progress, root, "./scaler", p.Scaler); err != nil {
+	if err := goBuild(ctx, p, root, "./scaler", programs.Scaler); err != nil {
 		return Programs{}, err
 	}
-	plane, err := BuildControlPlane(ctx, dir, progress)
-	p.Supervisor = plane.Supervisor
-	return p, err
+	programs.Supervisor, err = buildControlPlane(ctx, p, root, dir)
+	return programs, err
 }
 
 // BuildControlPlane builds what a world without agents and scalers needs.
-func BuildControlPlane(ctx context.Context, dir string, progress io.Writer) (Programs, error) {
+func BuildControlPlane(ctx context.Context, dir string, out io.Writer) (Programs, error) {
 	root, err := Root(ctx)
 	if err != nil {
 		return Programs{}, err
 	}
-	p := Programs{Supervisor: filepath.Join(dir, "controlplane")}
-	if err := goBuild(ctx, progress, filepath.Join(root, "e2e", "controlplane"), ".", p.Supervisor); err != nil {
-		return Programs{}, err
-	}
-	cmd := exec.CommandContext(ctx, p.Supervisor, "build")
-	// Asked politely, it ends the go command that it runs.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 15 * time.Second
-	cmd.Stderr = progress
-	if err := cmd.Run(); err != nil {
-		return Programs{}, fmt.Errorf("building the control plane: %w", err)
-	}
-	return p, nil
+	supervisor, err := buildControlPlane(ctx, newProgress(out, builtSupervisor, builtPlane), root, dir)
+	return Programs{Supervisor: supervisor}, err
 }
 
-func goBuild(ctx context.Context, progress io.Writer, module, pkg, target string) error {
-	began := time.Now()
-	fmt.Fprintf(progress, "building %s\n", filepath.Base(target))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", target, pkg)
+func buildControlPlane(ctx context.Context, p *progress, root, dir string) (supervisor string, err error) {
+	supervisor = filepath.Join(dir, builtSupervisor)
+	if err := goBuild(ctx, p, filepath.Join(root, "e2e", "controlplane"), ".", supervisor); err != nil {
+		return "", err
+	}
+	p.next()
+	cmd := politely(exec.CommandContext(ctx, supervisor, "build"))
+	cmd.Stderr = p.out // it has a progress of its own
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("building the control plane: %w", err)
+	}
+	p.done()
+	return supervisor, nil
+}
+
+// goBuild builds a program as the next step.
+func goBuild(ctx context.Context, p *progress, module, pkg, target string) error {
+	p.next()
+	name := filepath.Base(target)
+	flags := []string{"-trimpath", "-ldflags=-s -w"}
+	stale, err := runGo(ctx, p, module, append(append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...), pkg)...)
+	if err != nil {
+		return fmt.Errorf("listing the packages of %s: %w", name, err)
+	}
+	p.planned(strings.Fields(stale))
+	if _, err := runGo(ctx, p, module, append(append([]string{"build", "-v", "-o", target}, flags...), pkg)...); err != nil {
+		return fmt.Errorf("building %s: %w", name, err)
+	}
+	p.done()
+	return nil
+}
+
+// runGo runs the go command and follows what it says on standard error.
+func runGo(ctx context.Context, p *progress, module string, args ...string) (stdout string, err error) {
+	cmd := politely(exec.CommandContext(ctx, "go", args...))
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "PWD="+module)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", filepath.Base(target), err, out)
+	var out strings.Builder
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return "", err
 	}
-	fmt.Fprintf(progress, "building %s took %s\n", filepath.Base(target), time.Since(began).Round(time.Second/10))
-	return nil
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	problems := p.follow(stderr)
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, strings.Join(problems, "\n"))
+	}
+	return out.String(), nil
+}
+
+// politely lets a command that is interrupted end what it runs itself.
+func politely(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 15 * time.Second
+	return cmd
 }
 
 // Root finds the folder of the module that the working directory is in.

@@ -9,6 +9,7 @@
 //	spec.go          Spec: the world of a script, as YAML
 //	controlplane.go  the supervisor of e2e/controlplane as a child
 //	build.go         the programs, built from this checkout
+//	progress.go      how far that is
 //	join.go          instances → Nodes       node.go  what a Node looks like
 //	pods.go          pods of our own → processes
 //	process.go       a child that cannot outlive us
