@@ -31,22 +31,43 @@ var (
 	keepLogs   = flag.String("e2e.logs", "", "folder that gets every world's logs, in a folder per script")
 )
 
+// What the tests run is built once, into a folder that ends with them.
+var (
+	bin        string
+	buildPlane = sync.OnceValues(func() (world.Programs, error) {
+		return world.BuildControlPlane(context.Background(), bin, os.Stderr)
+	})
+	buildAll = sync.OnceValues(func() (world.Programs, error) {
+		return world.Build(context.Background(), bin, os.Stderr)
+	})
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if bin, err = os.MkdirTemp("", "windlass-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(bin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
 // TestScripts runs every script of testdata.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts control planes")
 	}
-	bin := t.TempDir()
-	plane, err := world.BuildControlPlane(t.Context(), bin, os.Stderr)
-	if err != nil {
+	if _, err := buildPlane(); err != nil {
 		t.Fatal(err)
 	}
-	both := sync.OnceValues(func() (world.Programs, error) { return world.Build(t.Context(), bin, os.Stderr) })
 	build := func(spec world.Spec) (world.Programs, error) {
 		if spec.NoPrograms {
-			return plane, nil
+			return buildPlane()
 		}
-		return both()
+		return buildAll()
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
