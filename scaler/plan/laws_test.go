@@ -23,7 +23,7 @@ import (
 func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
-		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawWake,
+		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawWake, lawSettled,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -117,6 +117,30 @@ func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 				if a.Decrement && (desired < g.Min || desired < live) {
 					broken = append(broken, fmt.Sprintf("law 3: %s leaves %d desired, %d live, at least %d", a, desired, live, g.Min))
 				}
+			}
+		}
+	}
+	return broken
+}
+
+// lawSettled: no clock starts on a node in its first ten seconds, or in its
+// first few where nodes are to go sooner than that.
+func lawSettled(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		mark, ok := a.(plan.Mark)
+		if !ok {
+			continue
+		}
+		unneeded := p.UnneededTime
+		for _, g := range s.Groups {
+			if g.Name == mark.Group && g.ScaleDown.UnneededTime != nil {
+				unneeded = g.ScaleDown.UnneededTime.Duration
+			}
+		}
+		for _, n := range s.Nodes {
+			if age := s.Now.Sub(n.ReadySince); n.Name == mark.Node.Name && age < min(10*time.Second, unneeded) {
+				broken = append(broken, fmt.Sprintf("%s, though it is Ready for %s only", mark, age))
 			}
 		}
 	}

@@ -251,6 +251,11 @@ func (r *retirement) nearest(t fit.Tenant, from *node) string {
 func (r *retirement) unneeded(n *node) {
 	r.leaving[n.group]++
 	since, ok := marked(n)
+	if from := n.settled(r.policy); !ok && r.now.Before(from) {
+		r.clock.at(from)
+		n.say(NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", clockTime(n.ReadySince), clockTime(from)))
+		return
+	}
 	if !ok {
 		since = r.now.Truncate(time.Second)
 		r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
@@ -278,6 +283,16 @@ func (r *retirement) unneeded(n *node) {
 		r.retire(n, since, occupied)
 		n.say(NodeRetiring, text)
 	}
+}
+
+// settleTime is how long a node is Ready before its clock may start: the pods
+// that it came for are bound in its first seconds, and not always where this
+// plan would put them. To mark it at once would be two patches for nothing.
+const settleTime = 10 * time.Second
+
+// settled is when the node's clock may start at the earliest.
+func (n *node) settled(p Policy) time.Time {
+	return n.ReadySince.Add(min(settleTime, n.group.unneededTime(p)))
 }
 
 func (r *retirement) retire(n *node, since time.Time, occupied bool) {
