@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,6 +234,43 @@ func TestAPIServerUnreachable(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("ended: %v", err)
 	default:
+	}
+}
+
+// While the API server answers nothing it is asked less and less often: every
+// watch, our lease and the rival's.
+func TestAPIServerIsNotFlooded(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+	var mu sync.Mutex
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path]++
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	const patience = 3 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := run(ctx, []string{"run", "--nodes=0:5:web", "--metrics-address=", "--kubeconfig=" + kubeconfig(t, server.URL)}, io.Discard, io.Discard); err != nil {
+		t.Errorf("it ended by itself: %v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) < 6 {
+		t.Errorf("only %v was asked for", asked)
+	}
+	for path, times := range asked {
+		// After 0.2, 0.4, 0.8, 1.6 s; twice that where a watch is tried and then a list.
+		if times > 12 {
+			t.Errorf("%s was asked for %d times in %s", path, times, patience)
+		}
 	}
 }
 
