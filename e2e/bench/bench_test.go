@@ -23,10 +23,23 @@ import (
 
 // TestMain prints one table of everything that was measured.
 func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "windlass-bench-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	programsDir = dir
 	code := m.Run()
 	printTable()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	os.Exit(code)
 }
+
+// programsDir is where the programs of this process are built; again and again,
+// which costs nothing after the first time.
+var programsDir string
 
 // row is one line of the table.
 type row struct {
@@ -84,11 +97,10 @@ type bed struct {
 func start(b *testing.B, spec world.Spec) *bed {
 	b.Helper()
 	ctx := b.Context()
-	dir := programsDir(b)
-	if _, err := world.BuildControlPlane(ctx, dir, os.Stderr); err != nil {
+	if _, err := world.BuildControlPlane(ctx, programsDir, os.Stderr); err != nil {
 		b.Skipf("the control plane cannot be had here: %v", err)
 	}
-	programs, err := world.Build(ctx, dir, os.Stderr)
+	programs, err := world.Build(ctx, programsDir, os.Stderr)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,21 +129,6 @@ func once(b *testing.B, samples func()) {
 		}
 	}
 }
-
-// programsDir is the same for all benchmarks of this process, because only the
-// first call of world.Build builds.
-var programsDir = func() func(b *testing.B) string {
-	var once sync.Once
-	var dir string
-	var err error
-	return func(b *testing.B) string {
-		once.Do(func() { dir, err = os.MkdirTemp("", "windlass-bench-") })
-		if err != nil {
-			b.Fatal(err)
-		}
-		return dir
-	}
-}()
 
 // leads says whether a scaler holds the lease.
 func (t *bed) leads() bool {
