@@ -204,6 +204,7 @@ func (l *loop) view(now time.Time) drain.View {
 		l.drain.tries = l.drain.tries.Only(seen.Has)
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
+	v.Budgets = seen.Budgets
 	v.Tries = l.drain.tries
 	return v
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 var terminated = notice.Notice{
@@ -220,22 +224,90 @@ func TestManyPods(t *testing.T) {
 	})
 }
 
-// Pods of one owner are asked for one at a time: a budget that guards them would
-// make evictions that arrive together wait for each other in the API server.
-func TestManyPodsOfOneOwner(t *testing.T) {
+// Pods that one budget guards are asked for one at a time, and so are those of
+// one owner while the budgets are not known. Others are not.
+func TestWhoIsAskedForTogether(t *testing.T) {
+	guard := policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	other := guard
+	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	for _, c := range []struct {
+		reason  string
+		budgets []policyv1.PodDisruptionBudget
+		most    int
+	}{
+		{"no budget is known", nil, 1},
+		{"a budget guards them", []policyv1.PodDisruptionBudget{guard}, 1},
+		{"a budget guards others", []policyv1.PodDisruptionBudget{other}, evictionsAtOnce},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			story(t, func(w *world) {
+				for i := range 110 {
+					w.addPod(fmt.Sprintf("web-%d", i))
+				}
+				w.budgets = c.budgets
+				w.agent()
+				w.after(time.Second)
+				w.notify(terminated)
+				w.after(1300 * time.Millisecond)
+				if n := len(w.deletions); n != 110 {
+					t.Errorf("%d of 110 evictions accepted after 1.3 s at 10 ms each", n)
+				}
+				if w.mostAsking != c.most {
+					t.Errorf("%d evictions at one time, want %d", w.mostAsking, c.most)
+				}
+			})
+		})
+	}
+}
+
+// The watch is quicker than the answer of a read: what it told is read again.
+func TestChangeOvertakesRead(t *testing.T) {
 	story(t, func(w *world) {
-		for i := range 110 {
-			w.addPod(fmt.Sprintf("web-%d", i))
-		}
-		w.agent()
+		w.addPod("web-1")
+		w.agentWith(func(a *Agent) {
+			a.ReadNode = func(ctx context.Context) (*corev1.Node, error) {
+				node, err := w.readNode(ctx)
+				time.Sleep(5 * time.Millisecond) // of virtual time
+				return node, err
+			}
+		})
 		w.after(time.Second)
-		w.notify(terminated)
-		w.after(1300 * time.Millisecond)
-		if n := len(w.deletions); n != 110 {
-			t.Errorf("%d of 110 evictions accepted after 1.3 s at 10 ms each", n)
+		w.annotate(contract.AnnotationHold, "true")
+		time.Sleep(2 * time.Millisecond) // the read is under way
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(time.Minute)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
 		}
-		if w.mostAsking != 1 {
-			t.Errorf("%d evictions at one time, want 1", w.mostAsking)
+	})
+}
+
+// The watch is quicker than the answer of a write: the request that was taken
+// back meanwhile is not drained for any more.
+func TestChangeOvertakesWrite(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		overtaken := false
+		w.agentWith(func(a *Agent) {
+			a.WriteNode = func(ctx context.Context, p kube.NodePatch) (*corev1.Node, error) {
+				node, err := w.writeNode(ctx, p)
+				if w.report().Phase == contract.PhaseDrained && !overtaken {
+					overtaken = true
+					time.Sleep(time.Millisecond) // the write itself has been told of
+					w.annotate(contract.AnnotationDrainRequest, "")
+				}
+				time.Sleep(5 * time.Millisecond) // of virtual time
+				return node, err
+			}
+		})
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(10 * time.Minute)
+		if len(w.node.Annotations) > 0 || w.node.Spec.Unschedulable {
+			t.Errorf("ten minutes after it was taken back: %v, unschedulable %v", w.node.Annotations, w.node.Spec.Unschedulable)
 		}
 	})
 }

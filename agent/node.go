@@ -51,6 +51,13 @@ func (n *nodeAccess) take(node *corev1.Node) {
 	n.raw, n.gone, n.dirty = node, false, false
 }
 
+// take remembers the Node as an answer shows it. The watch may have told of a
+// later change before the answer came.
+func (l *loop) take(node *corev1.Node) {
+	l.node.take(node)
+	l.node.dirty = l.metadata.Exists && newer(l.metadata.Version, node.ResourceVersion)
+}
+
 // retry is when the next try is due; zero where none waits for its time.
 func (n *nodeAccess) retry(now time.Time) time.Time {
 	if n.reading || n.writing || !n.retryAt.After(now) {
@@ -140,7 +147,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 	n := &l.node
 	n.reading = false
 	if err == nil {
-		n.take(node)
+		l.take(node)
 		n.succeed()
 		if l.Identify != nil {
 			l.Identify(n.fleet().InstanceID())
@@ -193,7 +200,7 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 	n.writing = false
 	switch {
 	case err == nil:
-		n.take(node)
+		l.take(node)
 		n.succeed()
 		n.written, n.unwritable = time.Now(), time.Time{}
 		l.Logger.Debug("node written", "changes", changes)

@@ -17,6 +17,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,6 +50,9 @@ type world struct {
 	// slow is how long an eviction takes.
 	slow time.Duration
 
+	// budgets are listed to the agent; nil where it may not see them.
+	budgets []policyv1.PodDisruptionBudget
+
 	nodeWatches map[int]func(evict.Metadata)
 	podWatches  map[int]*evict.Pods
 	listeners   map[int]func(imds.Sighting)
@@ -79,7 +83,10 @@ func newWorld(t *testing.T) *world {
 }
 
 // agent starts an agent. It ends with stop, or with the test.
-func (w *world) agent() (stop func()) {
+func (w *world) agent() (stop func()) { return w.agentWith(func(*Agent) {}) }
+
+// agentWith starts an agent whose access to the world is changed.
+func (w *world) agentWith(change func(*Agent)) (stop func()) {
 	policy := drain.DefaultPolicy()
 	policy.Version = "test"
 	a := &Agent{
@@ -92,6 +99,7 @@ func (w *world) agent() (stop func()) {
 			w.events = append(w.events, e.Object.Kind+" "+e.Reason)
 		},
 	}
+	change(a)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -245,7 +253,11 @@ func (w *world) watchPods(ctx context.Context, pods *evict.Pods) {
 	for _, p := range w.pods {
 		list = append(list, *p.DeepCopy())
 	}
+	budgets := w.budgets
 	w.mu.Unlock()
+	if budgets != nil {
+		pods.Guard(budgets)
+	}
 	pods.Replace(list)
 	<-ctx.Done()
 	w.mu.Lock()

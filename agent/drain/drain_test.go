@@ -197,6 +197,8 @@ func (w *world) change(line string) error {
 		return w.endPod(fields[0], rest)
 	case "budget":
 		return w.changeBudget(fields[1:])
+	case "budgets":
+		w.hidden = rest == "hidden"
 	case "sent", "answer":
 		return w.changeTry(fields)
 	case "stirred":

@@ -66,23 +66,36 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 			out = append(out, "a pod has no time to end: "+s.String())
 		}
 	}
-	return append(out, crowdedOwners(view, next)...)
+	return append(out, crowded(view, next)...)
 }
 
-// crowdedOwners names owners of whose pods more than one is asked for at once.
-func crowdedOwners(view drain.View, next drain.Next) (out []string) {
+// crowded names budgets, or owners where the budgets are not known, of whose
+// pods more than one is asked for at once.
+func crowded(view drain.View, next drain.Next) (out []string) {
 	asking := map[string]int{}
-	for _, p := range view.Pods {
+	for i := range view.Pods {
+		p := &view.Pods[i]
 		due := slices.ContainsFunc(next.Steps, func(s drain.Evict) bool { return s.UID == p.UID })
-		if p.Owner == nil || !due && !view.Tries.Pods[p.UID].Sent {
+		if !due && !view.Tries.Pods[p.UID].Sent {
 			continue
 		}
-		owner := p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
-		if asking[owner]++; asking[owner] == 2 {
-			out = append(out, "two pods at once are asked for of "+owner)
+		for _, together := range guardedTogether(view, p) {
+			if asking[together]++; asking[together] == 2 {
+				out = append(out, "two pods at once are asked for of "+together)
+			}
 		}
 	}
 	return out
+}
+
+func guardedTogether(view drain.View, p *fleet.Pod) []string {
+	if view.Budgets != nil {
+		return view.Budgets.Guarding(p)
+	}
+	if p.Owner == nil {
+		return nil
+	}
+	return []string{p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name}
 }
 
 func brokenNode(view drain.View, next drain.Next) (out []string) {

@@ -146,18 +146,19 @@ func (d *decision) sortedPods() []*fleet.Pod {
 	return out
 }
 
-// steps are the evictions that are due, one at a time for the pods of one
-// owner. These are the pods that a budget guards together, and evictions of one
-// budget that arrive together are in each other's way: the API server writes
-// the budget's status for each, tries again after half a second where that
-// conflicts, and where it is cut off in between it counts the pod as disrupted
-// for two minutes.
+// steps are the evictions that are due, one at a time for the pods that one
+// budget guards. Evictions of one budget that arrive together are in each
+// other's way: the API server writes the budget's status for each, tries again
+// after half a second where that conflicts, and where it is cut off in between
+// it counts the pod as disrupted for two minutes. Unguarded pods are asked for
+// together: the server answers each after a consistent read of the budgets, and
+// those that are sent together share the tenth of a second that it takes.
 func (d *decision) steps(t tally, deadline time.Time) []Evict {
 	var steps []Evict
 	refused := map[string][]candidate{}
 	asking := d.lanesAsking()
 	ask := func(c candidate) {
-		if lane := laneOf(c.pod); !asking[lane] {
+		if lane := d.laneOf(c.pod); !asking[lane] {
 			asking[lane] = true
 			steps = append(steps, d.evict(c, t, deadline))
 		}
@@ -184,20 +185,25 @@ func (d *decision) steps(t tally, deadline time.Time) []Evict {
 	return steps
 }
 
-// laneOf a pod is its owner; a pod of no owner has a lane of its own.
-func laneOf(p *fleet.Pod) string {
-	if p.Owner == nil {
-		return string(p.UID)
+// laneOf a pod is the budget that guards it, or the pod itself where none does.
+// While the budgets are not known it is the pod's owner, whose pods one budget
+// guards as a rule.
+func (d *decision) laneOf(p *fleet.Pod) string {
+	if d.Budgets == nil && p.Owner != nil {
+		return p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
 	}
-	return p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
+	if guards := d.Budgets.Guarding(p); len(guards) > 0 {
+		return guards[0]
+	}
+	return string(p.UID)
 }
 
-// lanesAsking are the owners of whose pods one is being asked for.
+// lanesAsking are the lanes of which a pod is being asked for.
 func (d *decision) lanesAsking() map[string]bool {
 	asking := map[string]bool{}
 	for i := range d.Pods {
 		if pod := &d.Pods[i]; d.Tries.Pods[pod.UID].Sent {
-			asking[laneOf(pod)] = true
+			asking[d.laneOf(pod)] = true
 		}
 	}
 	return asking

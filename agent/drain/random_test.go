@@ -55,7 +55,9 @@ func init() { _ = flag.Set("rapid.nofailfile", "true") }
 var apps = []string{"web", "db", "job"}
 
 func randomTurn(t *rapid.T, w *world, story func(string)) {
-	switch rapid.IntRange(0, 11).Draw(t, "turn") {
+	switch rapid.IntRange(0, 12).Draw(t, "turn") {
+	case 12:
+		story("budgets " + rapid.SampledFrom([]string{"hidden", "seen"}).Draw(t, "budgets"))
 	case 0, 1, 2:
 		app := rapid.SampledFrom(apps).Draw(t, "app")
 		story(fmt.Sprintf("pod shop/%s-%d grace=%d %s", app, rapid.IntRange(1, 3).Draw(t, "n"), rapid.IntRange(0, 200).Draw(t, "grace"),

@@ -22,6 +22,10 @@ type View struct {
 	// Heard says that the metadata were asked for everything at least once. Until
 	// then a drain that a notice began is not over because the notice is unseen.
 	Heard bool
+	// Budgets of the cluster as the drain found them; nil while they are not
+	// known. They say which pods are guarded together; whether a pod may leave
+	// says the eviction API.
+	Budgets *drainable.Budgets
 	// Tries is what came of evictions so far.
 	Tries Tries
 	// Stirred tells by namespace when a pod of this node last left or changed

@@ -15,6 +15,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -36,6 +37,9 @@ type world struct {
 	down, refuseWrites bool
 	// stuck pods do not end when their grace does.
 	stuck map[types.UID]bool
+
+	// hidden budgets are not known to the agent.
+	hidden bool
 
 	// The agent's own memory.
 	heard, podsKnown    bool
@@ -84,10 +88,25 @@ func (w *world) view() drain.View {
 	if !w.podsKnown {
 		return v
 	}
+	if !w.hidden {
+		v.Budgets = drainable.NewBudgets(w.listBudgets())
+	}
 	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
 		v.Pods = append(v.Pods, w.pods[uid])
 	}
 	return v
+}
+
+// listBudgets are the budgets as the API server lists them.
+func (w *world) listBudgets() []fleet.Budget {
+	var list []fleet.Budget
+	for key, b := range w.budgets {
+		namespace, name, _ := strings.Cut(key, "/")
+		list = append(list, fleet.Budget{
+			Namespace: namespace, Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": b.app}},
+		})
+	}
+	return list
 }
 
 // restart loses what is in the memory of the agent's process.

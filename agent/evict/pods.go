@@ -2,16 +2,19 @@ package evict
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -24,6 +27,7 @@ type Pods struct {
 	pods    map[types.UID]fleet.Pod
 	stirred map[string]time.Time
 	back    time.Time
+	budgets *drainable.Budgets
 }
 
 // NewPods returns an empty list that is not known yet. changed is called after
@@ -42,6 +46,9 @@ type Seen struct {
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
 	Back time.Time
+	// Budgets are those that guard pods, as they were listed with the pods; nil
+	// where they could not be.
+	Budgets *drainable.Budgets
 }
 
 // Has says whether a pod is there.
@@ -58,7 +65,7 @@ func (s Seen) Has(uid types.UID) bool {
 func (p *Pods) Seen() Seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Seen{Known: p.known, Pods: make([]fleet.Pod, 0, len(p.pods)), Stirred: maps.Clone(p.stirred), Back: p.back}
+	s := Seen{Known: p.known, Pods: make([]fleet.Pod, 0, len(p.pods)), Stirred: maps.Clone(p.stirred), Back: p.back, Budgets: p.budgets}
 	for _, pod := range p.pods {
 		s.Pods = append(s.Pods, pod)
 	}
@@ -79,6 +86,18 @@ func (p *Pods) Replace(list []corev1.Pod) {
 		}
 	}
 	p.known = true
+	p.mu.Unlock()
+	p.changed()
+}
+
+// Guard takes over the budgets of the cluster.
+func (p *Pods) Guard(budgets []policyv1.PodDisruptionBudget) {
+	list := make([]fleet.Budget, 0, len(budgets))
+	for i := range budgets {
+		list = append(list, fleet.BudgetFrom(&budgets[i]))
+	}
+	p.mu.Lock()
+	p.budgets = drainable.NewBudgets(list)
 	p.mu.Unlock()
 	p.changed()
 }
@@ -149,6 +168,12 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 		begin: func(ctx context.Context) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
+			if budgets, err := c.budgets(ctx); err != nil {
+				// The drain does without; it is slower then.
+				logger.Warn("budgets not listed", "err", err)
+			} else {
+				pods.Guard(budgets)
+			}
 			list := &corev1.PodList{}
 			err := c.api.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
 			if err != nil {
@@ -170,4 +195,15 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 		take: pods.Take,
 		back: pods.Return,
 	}, logger)
+}
+
+// budgets lists those of the whole cluster, from the server's cache: they tell
+// which pods are guarded together, and nothing that must be true this moment.
+func (c *Client) budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error) {
+	list := &policyv1.PodDisruptionBudgetList{}
+	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", "0").MaxRetries(0).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("listing PodDisruptionBudgets: %w", err)
+	}
+	return list.Items, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,8 @@ type server struct {
 	lists int
 	// broken is what the next request is answered with instead.
 	broken int
+	// noBudgets: their list is forbidden.
+	noBudgets bool
 }
 
 type openWatch struct {
@@ -49,6 +52,10 @@ func newServer(t *testing.T) (*server, *Client) {
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/apis/policy/v1/poddisruptionbudgets" {
+		s.budgets(w)
+		return
+	}
 	s.mu.Lock()
 	broken := s.broken
 	s.broken = 0
@@ -81,6 +88,24 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.stream(w, r.Context(), open)
+}
+
+// budgets answers with one that guards all pods of a namespace, or with no.
+func (s *server) budgets(w http.ResponseWriter) {
+	s.mu.Lock()
+	forbidden := s.noBudgets
+	s.mu.Unlock()
+	if forbidden {
+		write(w, http.StatusForbidden, apierrors.NewGenericServerResponse(http.StatusForbidden, "list", pods, "", "no", 0, true).Status())
+		return
+	}
+	write(w, http.StatusOK, &policyv1.PodDisruptionBudgetList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"},
+		Items: []policyv1.PodDisruptionBudget{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		}},
+	})
 }
 
 func (s *server) stream(w http.ResponseWriter, ctx context.Context, open *openWatch) {
@@ -205,6 +230,9 @@ func TestWatchPods(t *testing.T) {
 	if len(seen.Stirred) > 0 || !seen.Back.IsZero() {
 		t.Errorf("stirred %v, back %v, but nothing happened", seen.Stirred, seen.Back)
 	}
+	if guards := seen.Budgets.Guarding(&seen.Pods[0]); len(guards) != 1 || guards[0] != "shop/all" {
+		t.Errorf("guarded by %v, want shop/all", guards)
+	}
 	if p := seen.Pods[0]; len(p.Spec.Containers) > 0 {
 		t.Errorf("kept of a pod: %+v", p.Spec)
 	}
@@ -233,6 +261,18 @@ func TestWatchPods(t *testing.T) {
 		t.Errorf("after 410: at %s after %d lists, want at 30 after two", third.version, s.listed())
 	}
 	until("the new list", are("c d"))
+}
+
+// Without the right to list budgets the pods are watched all the same.
+func TestWatchPodsWithoutBudgets(t *testing.T) {
+	s, client := newServer(t)
+	s.noBudgets = true
+	s.set("10", *pod("a", "9"))
+	until := podsOf(t, client)
+	s.next()
+	if seen := until("the list", are("a")); seen.Budgets != nil {
+		t.Errorf("budgets %v, but none were listed", seen.Budgets)
+	}
 }
 
 // The server answers with an error for a while; the pods stay as they were.
