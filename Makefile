@@ -54,7 +54,7 @@ world: controlplane ## start the same world without Windlass until interrupted (
 
 .PHONY: bench
 bench: controlplane ## run every benchmark (ARGS='-benchtime 5x', BENCH=Name)
-	$(GO) test -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(ARGS) ./...
+	$(GO) test -p 1 -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(ARGS) ./...
 
 .PHONY: images
 images: ## build the two images with docker or buildah
