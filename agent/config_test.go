@@ -31,7 +31,7 @@ func TestBadConfiguration(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{"no node name", nil, nil, []string{"--node-name", "NODE_NAME"}},
+		{"no node name", nil, nil, []string{"is not known", "--node-name", "NODE_NAME"}},
 		{"a name that no node has", []string{"--node-name=Web_1"}, nil, []string{`"Web_1"`, "NODE_NAME"}},
 		{"unknown flag", []string{"--node", "n"}, nil, []string{"unknown flag: --node", "windlass-agent --help"}},
 		{"arguments", []string{"n"}, nil, []string{`unknown command "n"`}},

@@ -74,7 +74,9 @@ func TestNoCredentials(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	err := run(t.Context(), []string{"run", "--nodes=0:5:web", "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1")}, io.Discard, io.Discard)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	err := run(ctx, []string{"run", "--nodes=0:5:web", "--metrics-address=", "--kubeconfig=" + kubeconfig(t, "https://127.0.0.1:1")}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no valid AWS credentials") {
 		t.Errorf("error %v", err)
 	}
