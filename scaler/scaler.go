@@ -63,6 +63,23 @@ const (
 	loopSilence  = 3 * time.Minute
 )
 
+const (
+	// rereadTime is how long the loop waits for a reading after it changed a
+	// group. Each change looks live, so an old reading costs no more than time.
+	rereadTime = 3 * time.Second
+	// oldReading is how old a reading may be and still be called one.
+	oldReading = 2 * time.Minute
+)
+
+// readingTrouble says what is wrong with the groups that were read: the latest
+// attempt failed, or none has ended for long.
+func readingTrouble(age time.Duration, err error) error {
+	if err == nil && age > oldReading {
+		return fmt.Errorf("the groups were last read %s ago", age.Round(time.Second))
+	}
+	return err
+}
+
 // Run runs the scaler until ctx ends. It fails at once on what waiting does not
 // mend, such as missing credentials; an API server that is away is waited for.
 func Run(ctx context.Context, s settings, logger *slog.Logger) error {
@@ -192,7 +209,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, error) {
 			snapshot, err := sc.observer.Snapshot(now, memory.State())
-			sc.aws.Report(sc.reader.Err())
+			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, err
 		},
 		decide:   func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, sc.settings.policy) },
@@ -249,8 +266,8 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 	results := sc.actor.Do(ctx, actions)
 	for _, r := range results {
 		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {
-			sc.reader.Nudge()       // and again in a moment: not all of it shows at once
-			_ = sc.reader.Read(ctx) // it logs, and the old reading stands
+			sc.reader.Nudge() // and again in a moment: not all of it shows at once
+			sc.reader.ReadFor(ctx, rereadTime)
 			break
 		}
 	}

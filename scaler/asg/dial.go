@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -66,6 +67,9 @@ const (
 	readAttempts = 2
 	// readBackoff is the most that the SDK waits between the two.
 	readBackoff = 500 * time.Millisecond
+	// callTime is how long one try may take. The SDK knows no such bound, and a
+	// connection that a gateway forgot would hang for ever.
+	callTime = 8 * time.Second
 	// findCredentials is how long the SDK may look for credentials.
 	findCredentials = 10 * time.Second
 )
@@ -74,7 +78,12 @@ const (
 // there is no region or there are no credentials; AWS itself is not called.
 // record, if not nil, hears of every call.
 func Dial(ctx context.Context, record func(Call)) (*Account, error) {
+	return dial(ctx, record, callTime)
+}
+
+func dial(ctx context.Context, record func(Call), callTime time.Duration) (*Account, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(callTime)),
 		config.WithRetryer(func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.MaxAttempts, o.MaxBackoff = readAttempts, readBackoff

@@ -23,6 +23,9 @@ const (
 	// nudgeGap is the least time between two readings, whoever asks for them.
 	nudgeGap = 200 * time.Millisecond
 
+	// readTime is how long one reading may take, with all its calls.
+	readTime = 30 * time.Second
+
 	// redrawEvery is how often a blueprint is made again although the group's
 	// definition is the same: $Latest may mean another version by then, and a
 	// managed group other labels. The books keep what cannot have changed.

@@ -36,7 +36,7 @@ type Reader struct {
 
 	nudge chan struct{}
 
-	reading sync.Mutex // held by Read; guards known
+	reading chan struct{} // full while somebody reads; guards known
 	known   map[string]*known
 
 	mu     sync.Mutex // guards what follows
@@ -67,6 +67,7 @@ func NewReader(account *Account, selection Selection, logger *slog.Logger, chang
 		launches:   &launchBook{account: account, now: now, known: map[string]template{}},
 		nodegroups: &nodegroupBook{eks: account.managed, now: now, known: map[string]nodegroup{}},
 		nudge:      make(chan struct{}, 1),
+		reading:    make(chan struct{}, 1),
 		known:      map[string]*known{},
 	}
 }
@@ -124,6 +125,17 @@ func (r *Reader) Err() error {
 	return r.latest.err
 }
 
+// Reading says how old the latest reading is, zero before the first one, and why
+// a later attempt failed.
+func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest.at.IsZero() {
+		return 0, r.latest.err
+	}
+	return now.Sub(r.latest.at), r.latest.err
+}
+
 func (r *Reader) age() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,12 +175,21 @@ func (r *Reader) log(err error) {
 
 // Read reads now. If the groups cannot be described at all it logs and returns
 // why, and keeps what it knew; everything else that fails is a fault of one group.
+// A reading ends after readTime, whatever AWS does; where ctx ends first that is
+// no failure of AWS.
 func (r *Reader) Read(ctx context.Context) error {
-	r.reading.Lock()
-	defer r.reading.Unlock()
-	described, missing, err := r.describe(ctx)
-	if ctx.Err() != nil {
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
 		return ctx.Err()
+	}
+	whole := ctx
+	ctx, cancel := context.WithTimeout(whole, readTime)
+	defer cancel()
+	described, missing, err := r.describe(ctx)
+	if whole.Err() != nil {
+		return whole.Err()
 	}
 	r.log(err)
 	if err != nil {
@@ -180,6 +201,20 @@ func (r *Reader) Read(ctx context.Context) error {
 	r.study(ctx, now)
 	r.keep(r.assemble(missing, now))
 	return nil
+}
+
+// ReadFor reads now and returns when that is done, but after wait at the latest:
+// the reading goes on then.
+func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.Read(ctx) // it logs, and the old reading stands
+	}()
+	select {
+	case <-done:
+	case <-time.After(wait):
+	}
 }
 
 // describe asks for our groups: one paged call for those that are discovered,

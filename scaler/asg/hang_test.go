@@ -1,0 +1,104 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+)
+
+// hanging never answers a description of groups, as a connection that a
+// gateway forgot.
+type hanging struct{ autoScaling }
+
+func (hanging) DescribeAutoScalingGroups(ctx context.Context, _ *autoscaling.DescribeAutoScalingGroupsInput, _ ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func hangingReader() *Reader {
+	selection := Selection{Named: []Named{{Name: "web", Max: 5}}}
+	return NewReader(&Account{scaling: hanging{}}, selection, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+}
+
+// A reading that AWS does not answer ends, and is a failure that shows.
+func TestReadEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		r := hangingReader()
+		began := time.Now()
+		err := r.Read(ctx)
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("took %s", took)
+		}
+		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no answer in time") {
+			t.Errorf("error %v", err)
+		}
+		if !errors.Is(r.Err(), ErrUnavailable) {
+			t.Errorf("the reader says %v", r.Err())
+		}
+	})
+}
+
+// Whoever wants a reading while another one hangs waits as long as he likes to,
+// and no longer; that is no failure.
+func TestReadDoesNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long, stop := context.WithCancel(t.Context())
+		r := hangingReader()
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = r.Read(long) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		r.ReadFor(long, 500*time.Millisecond)
+		if took := time.Since(began); took != 500*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+		if err := r.Read(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %s", took)
+		}
+		if r.Err() != nil {
+			t.Errorf("the reader says %v", r.Err())
+		}
+		stop()
+		<-ended
+	})
+}
+
+// Each try of a call ends by itself, whoever makes it.
+func TestCallsEnd(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() // nobody accepts: the kernel takes the connection, and nothing answers
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": "http://" + listener.Addr().String(), "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+	} {
+		t.Setenv(name, value)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	account, err := dial(ctx, nil, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = NewVerbs(account).Heartbeat(ctx, "web", "i-1", "hook")
+	if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("error %v, own end: %v", err, ctx.Err())
+	}
+}
