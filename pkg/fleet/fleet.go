@@ -307,6 +307,9 @@ type State struct {
 	// Unjoined remembers since when an instance of a group has been seen without
 	// a node, by instance id.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
+	// Returning remembers since when a node has been seen whose drain was taken
+	// back and not undone yet, by node name.
+	Returning map[string]time.Time `json:"returning,omitempty"`
 	// Seen remembers the memory, in bytes, that nodes of an instance type
 	// really report.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`

@@ -32,6 +32,9 @@ func Format(s fleet.Snapshot) string {
 	each(s.Pods, fleet.Pod.Key, p.pod)
 	each(s.Budgets, fleet.Budget.Key, p.budget)
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.words)
+	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
+		p.line("agent", name, flag("ready", s.Agents[name]), flag("gone", !s.Agents[name]))
+	}
 	p.state(s.State)
 	if s.Rival != nil {
 		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
@@ -229,12 +232,19 @@ func (p *printer) words(n fleet.Node) {
 	}
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
-			at("since", r.Since.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
+			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
 			said("message", r.Message), at("deadline", r.Deadline.Time))
 	}
 	if id, ok := n.Annotations[contract.AnnotationTerminating]; ok {
 		p.line("mark", n.Name, said("id", id))
 	}
+}
+
+func (p *printer) unlessNow(key string, t time.Time) string {
+	if t.Equal(p.s.Now) {
+		return ""
+	}
+	return at(key, t)
 }
 
 func (p *printer) request(node, value string) {
@@ -341,7 +351,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}} {
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"returning", s.Returning}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]))
 		}

@@ -65,6 +65,9 @@ func completed(w *World, l line) error { return moment(&w.State.Completed, w, l)
 // unjoined INSTANCE at=TIME.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
 
+// returning NODE at=TIME.
+func returning(w *World, l line) error { return moment(&w.State.Returning, w, l) }
+
 func moment(m *map[string]time.Time, w *World, l line) error {
 	t := w.Now
 	words := table[time.Time]{"at": setter(clockTime, func(to *time.Time, read time.Time) { *to = read })}

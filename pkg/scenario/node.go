@@ -237,10 +237,22 @@ var reportWords = table[contract.Report]{
 	"answers":  setter(text, func(r *contract.Report, v string) { r.Answers = list(v) }),
 	"kind":     setter(contract.ParseKind, func(r *contract.Report, k contract.Kind) { r.Kind = k }),
 	"since":    setter(clockTime, func(r *contract.Report, t time.Time) { r.Since = contract.At(t) }),
+	"renewed":  setter(clockTime, func(r *contract.Report, t time.Time) { r.Renewed = contract.At(t) }),
 	"blocked":  setter(text, func(r *contract.Report, v string) { r.BlockedBy = list(v) }),
 	"left":     setter(integer, func(r *contract.Report, n int) { r.Left = n }),
 	"message":  setter(text, func(r *contract.Report, v string) { r.Message = v }),
 	"deadline": setter(clockTime, func(r *contract.Report, t time.Time) { r.Deadline = contract.At(t) }),
+}
+
+// agent NODE: what is known of its agent, ready or gone.
+func agent(w *World, l line) error {
+	if w.node(l.name) == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	known := func(ready bool) func(*World, string) error {
+		return func(w *World, _ string) error { put(&w.Agents, l.name, ready); return nil }
+	}
+	return table[World]{"ready": known(true), "gone": known(false)}.apply(w, l.words)
 }
 
 // mark NODE: the terminating mark, for the request on the node or id=.

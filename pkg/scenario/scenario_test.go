@@ -54,7 +54,7 @@ rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 
 func TestErrorsNameLineAndWord(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
-		{"now 10:00:00\nnod web-1", `line 2: unknown verb "nod": want one of backoff, `},
+		{"now 10:00:00\nnod web-1", `line 2: unknown verb "nod": want one of agent, `},
 		{"now ten", "line 1: now ten: want a time such as 10:00:00"},
 		{"node", "line 1: node: what follows is missing"},
 		{"node web-1 group=web", `line 1: node web-1: its group "web" is not there`},

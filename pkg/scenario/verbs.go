@@ -27,6 +27,8 @@ var verbs = map[string]func(*World, line) error{
 	"heartbeat": heartbeat,
 	"completed": completed,
 	"unjoined":  unjoined,
+	"returning": returning,
+	"agent":     agent,
 	"gone":      gone,
 }
 

@@ -137,6 +137,22 @@ func (w *World) Report(node string, r contract.Report) {
 	}
 }
 
+// Advance lets time pass. Agents that are not known to be gone renew their open
+// reports.
+func (w *World) Advance(d time.Duration) {
+	w.Now = w.Now.Add(d)
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		if ready, known := w.Agents[n.Name]; err != nil || !r.Phase.Open() || known && !ready {
+			continue
+		}
+		r.Renewed = contract.At(w.Now)
+		n.Annotations = maps.Clone(n.Annotations)
+		annotate(n, contract.AnnotationDrainReport, r.String())
+	}
+}
+
 // Undo is what an agent does when its drain was taken back.
 func (w *World) Undo(node string) {
 	n := w.node(node)
@@ -362,6 +378,9 @@ func (w *World) Join() {
 func (w *World) Drain() {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
+		if ready, known := w.Agents[n.Name]; known && !ready {
+			continue
+		}
 		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
 		if err != nil {
 			if rep, bad := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); bad != nil || rep.Kind == contract.KindScaleDown {

@@ -92,27 +92,36 @@ func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 	return nil
 }
 
-// keep takes the request off. The taint and the cordon are the agent's to undo.
+// keep takes the request off. Taint, cordon and label are the agent's to undo,
+// and ours only where it is gone.
 func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
 	}
 	value, asked := node.Annotations[contract.AnnotationDrainRequest]
-	if !asked {
+	if !asked && !x.AgentGone {
 		return nil
 	}
 	if id, marked := node.Annotations[contract.AnnotationTerminating]; marked {
 		return stopped("its instance is being terminated for %s", id)
 	}
-	request, err := contract.ParseRequest(value)
-	if err != nil {
-		return stopped("somebody's request stands on it: %v", err)
-	}
-	if request.ID != x.ID {
-		return stopped("the request %s stands on it, not %s", request.ID, x.ID)
+	if asked {
+		request, err := contract.ParseRequest(value)
+		if err != nil {
+			return stopped("somebody's request stands on it: %v", err)
+		}
+		if request.ID != x.ID {
+			return stopped("the request %s stands on it, not %s", request.ID, x.ID)
+		}
 	}
 	want := kube.StateOf(node)
+	if x.AgentGone {
+		if kind := drainedFor(node); kind.Strength() > contract.KindScaleDown.Strength() {
+			return stopped("it is drained for %s", kind)
+		}
+		undo(&want)
+	}
 	delete(want.Annotations, contract.AnnotationDrainRequest)
 	if want.Annotations[contract.AnnotationDrainPermit] == x.ID {
 		delete(want.Annotations, contract.AnnotationDrainPermit)
@@ -123,6 +132,32 @@ func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
 	}
 	a.tell(x.Node, contract.EventKept, x.String())
 	return nil
+}
+
+// drainedFor is why a node drains, by its taint and its report. A report that
+// nobody can read says nothing.
+func drainedFor(node *corev1.Node) contract.Kind {
+	kind, _ := contract.Draining(node.Spec.Taints)
+	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	if err == nil && report.Kind.Strength() > kind.Strength() {
+		return report.Kind
+	}
+	return kind
+}
+
+// undo makes want the node that it was before its drain, as the agent would. A
+// cordon and a label without our mark are people's and stay.
+func undo(want *kube.NodeState) {
+	if _, ours := want.Annotations[contract.AnnotationCordonedBy]; ours {
+		want.Unschedulable = false
+	}
+	if _, ours := want.Annotations[contract.AnnotationExcluded]; ours {
+		delete(want.Labels, contract.LabelExcludeFromLoadBalancers)
+	}
+	want.Taints = contract.WithoutTaint(want.Taints, contract.TaintDraining)
+	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport} {
+		delete(want.Annotations, key)
+	}
 }
 
 func (a *Actor) permit(ctx context.Context, x plan.Permit) error {

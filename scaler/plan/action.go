@@ -90,14 +90,25 @@ func (a Retire) String() string {
 type Keep struct {
 	Group string
 	Node  NodeRef
-	ID    string
-	Why   string
+	// ID is empty where no request stands on the node any more, and only what
+	// the drain left there is to be undone.
+	ID string
+	// AgentGone says that nobody else undoes the drain: its taint, its cordon,
+	// its label and its report go together with the request.
+	AgentGone bool
+	Why       string
 }
 
 // Lane is the group.
 func (a Keep) Lane() string { return a.Group }
 
-func (a Keep) String() string { return fmt.Sprintf("keep %s: %s", a.Node, a.Why) }
+func (a Keep) String() string {
+	undo := ""
+	if a.AgentGone {
+		undo = " and undo its drain"
+	}
+	return fmt.Sprintf("keep %s%s: %s", a.Node, undo, a.Why)
+}
 
 // Permit lets the agent begin the drain that it holds back.
 type Permit struct {

@@ -14,6 +14,7 @@ func Decide(s fleet.Snapshot, p Policy) Plan {
 	d.pauseGroups()        // whose launches failed, for a while
 	d.replaceLost()        // instances that never became nodes
 	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
+	d.undoDrains()         // that were taken back, where no agent does
 
 	d.seatRetiring() // pods of nodes that we drain keep the places they were promised
 	d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all

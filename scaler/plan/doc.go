@@ -15,6 +15,7 @@
 //	waiting.go     which pods wait, and where they could go without a new node
 //	grow.go        new nodes for the rest, and which group launches them
 //	retiring.go    retirements under way: on to their end, or back
+//	returning.go   drains that were taken back, and agents that fell silent
 //	retire.go      nodes that nobody needs
 //	verdicts.go    the plan put together
 //

@@ -323,7 +323,7 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 
 // Law 8: a human's cordon is never undone. Only taking back a request opens a
 // node, so only requests of ours are taken back.
-func law8Cordons(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
 		keep, ok := a.(plan.Keep)
@@ -331,7 +331,18 @@ func law8Cordons(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 			continue
 		}
 		n := nodeNamed(s, keep.Node.Name)
-		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+		value, asked := n.Annotations[contract.AnnotationDrainRequest]
+		if keep.ID == "" {
+			kind, draining := contract.Draining(n.Taints)
+			report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+			withdrawn := func(k contract.Kind) bool { return k == "" || k == contract.KindScaleDown || k == contract.KindRequest }
+			if asked || !keep.AgentGone || !draining && report.Kind == "" || !withdrawn(kind) || !withdrawn(report.Kind) ||
+				s.Agents[n.Name] && s.Now.Sub(s.State.Returning[n.Name]) < p.MaxDrainTime {
+				broken = append(broken, fmt.Sprintf("law 8: %s undoes a drain that goes on, or that its agent undoes", keep))
+			}
+			continue
+		}
+		r, err := contract.ParseRequest(value)
 		if err != nil || r.ID != keep.ID || r.By != contract.AppScaler || n.Annotations[contract.AnnotationTerminating] != "" {
 			broken = append(broken, fmt.Sprintf("law 8: %s takes back what is not ours, or too late", keep))
 		}

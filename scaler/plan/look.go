@@ -21,6 +21,7 @@ type decision struct {
 	policy  Policy
 	rival   *fleet.Rival
 	given   fleet.State
+	agents  map[string]bool
 	daemons []fleet.DaemonSet
 	groups  []*group // by name
 	nodes   []*node  // by name
@@ -70,8 +71,11 @@ type node struct {
 
 	request   contract.Request
 	requested bool
-	report    contract.Report
-	reported  bool
+	// unreadable is what is wrong with the request, if one stands there that
+	// nobody understands.
+	unreadable error
+	report     contract.Report
+	reported   bool
 	// mark is the request whose termination has begun; empty before.
 	mark  string
 	stage stage
@@ -118,7 +122,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 // snapshot is not changed.
 func look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
-		now: s.Now, policy: p, rival: s.Rival, given: s.State,
+		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents,
 		daemons: slices.Clone(s.DaemonSets),
 		fit:     fit.New(s.Pods),
 		budgets: drainable.NewBudgets(s.Budgets),
@@ -300,9 +304,8 @@ func (d *decision) do(a Action) { d.actions = append(d.actions, a) }
 // report that nobody can read answers nothing.
 func (n *node) read() {
 	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
-		if r, err := contract.ParseRequest(value); err == nil {
-			n.request, n.requested = r, true
-		}
+		r, err := contract.ParseRequest(value)
+		n.request, n.requested, n.unreadable = r, err == nil, err
 	}
 	if value, ok := n.Annotations[contract.AnnotationDrainReport]; ok {
 		if r, err := contract.ParseReport(value); err == nil {
@@ -336,7 +339,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Seen: maps.Clone(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Seen: maps.Clone(s.Seen),
 	}
 }
 
@@ -346,7 +349,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Seen: filled(s.Seen),
 	}
 }
 

@@ -151,9 +151,14 @@ func (n *node) awaited() bool {
 		n.draining() == contract.KindSpot && n.instance != nil && n.instance.Live()
 }
 
-// staying are the nodes whose drain was or is being taken back.
+// staying are the nodes whose drain was taken back a moment ago, or is so now.
 func (d *decision) staying() []*fit.Place {
-	list := d.in(returning)
+	var list []*node
+	for _, n := range d.in(returning) {
+		if d.returnsSoon(n) {
+			list = append(list, n)
+		}
+	}
 	for _, n := range d.in(retiring) {
 		if n.kept {
 			list = append(list, n)

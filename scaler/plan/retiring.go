@@ -78,6 +78,9 @@ func (d *decision) finish(n *node) {
 		d.finishDrained(n)
 	case !answered:
 		d.limit(n, n.request.At.Time, "its agent did not answer")
+	case d.stale(report):
+		d.limit(n, report.Renewed.Time, "its agent has fallen silent")
+		n.say(NodeRetiring, fmt.Sprintf("nobody needs it; its agent has said nothing since %s", clockTime(report.Renewed.Time)))
 	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
 		d.limit(n, report.Since.Time, "blocked by "+listed(report.BlockedBy))
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
@@ -120,7 +123,7 @@ func (d *decision) keep(n *node, why string) {
 		return
 	}
 	n.kept = true
-	d.do(Keep{Group: n.groupName(), Node: n.ref(), ID: n.request.ID, Why: why})
+	d.do(Keep{Group: n.groupName(), Node: n.ref(), ID: n.request.ID, AgentGone: d.abandoned(n), Why: why})
 	n.say(NodeKept, "its retirement is taken back: "+why)
 }
 

@@ -69,7 +69,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 		return "", p.happen(d.CmdArgs)
 	case "advance":
 		step, err := time.ParseDuration(d.CmdArgs[0].Key)
-		p.Now = p.Now.Add(step)
+		p.Advance(step)
 		return "", err
 	case "show":
 		return scenario.Format(p.Snapshot), nil
@@ -154,7 +154,15 @@ func carry(w *scenario.World, a plan.Action) error {
 		})
 		return nil
 	case plan.Keep:
-		return w.Withdraw(a.Node.Name, a.ID)
+		if a.ID != "" {
+			if err := w.Withdraw(a.Node.Name, a.ID); err != nil {
+				return err
+			}
+		}
+		if a.AgentGone {
+			w.Undo(a.Node.Name)
+		}
+		return nil
 	case plan.Mark:
 		w.SetUnneeded(a.Node.Name, a.Since)
 		return nil
