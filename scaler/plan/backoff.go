@@ -1,17 +1,24 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// pauseGroups learns from failed launches. A group with a running pause is not
-// grown, and what Auto Scaling still owes it does not count as coming.
+// NeverJoined is the cause of a pause after an instance that never became a
+// node.
+const NeverJoined = "NeverJoined"
+
+// pauseGroups learns from launches that failed, and from those of which no node
+// came. A group with a running pause is not grown, and what Auto Scaling still
+// owes it does not count as coming.
 func (d *decision) pauseGroups() {
 	for _, g := range d.groups {
 		b := d.state.BackOffs[g.Name]
-		for _, f := range g.Failures { // the oldest first
+		for _, f := range g.failures() {
 			b = d.policy.learn(b, f)
 		}
 		if b.Count == 0 || d.now.After(b.Until.Add(d.policy.BackOffReset)) {
@@ -24,6 +31,16 @@ func (d *decision) pauseGroups() {
 			d.clock.at(b.Until)
 		}
 	}
+}
+
+// failures are all that went wrong with launches of the group, the oldest first.
+func (g *group) failures() []fleet.Failure {
+	list := slices.Clone(g.Failures)
+	for _, due := range g.lost {
+		list = append(list, fleet.Failure{At: due, Cause: NeverJoined})
+	}
+	slices.SortStableFunc(list, func(a, b fleet.Failure) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause)) })
+	return list
 }
 
 // learn takes one failure into account. A failure during the pause is of the
@@ -56,9 +73,10 @@ func doubled(first time.Duration, count int, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
-// replaceLost ends instances that should long have become nodes. Their group
-// launches others in their place.
-func (d *decision) replaceLost() {
+// endLost ends instances that should long have become nodes. Others of their
+// group would most likely fare no better: it shrinks by them where it may, and
+// is paused.
+func (d *decision) endLost() {
 	unjoined := map[string]time.Time{}
 	for _, g := range d.groups {
 		joined := map[string]bool{}
@@ -74,22 +92,25 @@ func (d *decision) replaceLost() {
 				since = d.now
 			}
 			unjoined[i.ID] = since
-			d.replace(g, i, since.Add(d.policy.MaxNodeProvisionTime))
+			d.endOverdue(g, i, since.Add(d.policy.MaxNodeProvisionTime))
 		}
 	}
 	d.state.Unjoined = unjoined
-	d.coming = d.onTheWay()
 }
 
-func (d *decision) replace(g *group, i *fleet.Instance, due time.Time) {
+func (d *decision) endOverdue(g *group, i *fleet.Instance, due time.Time) {
 	if d.now.Before(due) {
 		d.clock.at(due)
 		return
 	}
-	g.lost[i.ID] = true
+	decrement := g.shrinkable()
+	g.lost[i.ID] = due
 	g.ended++
+	if decrement {
+		g.lowered++
+	}
 	d.do(Terminate{
-		Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID,
+		Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement,
 		Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),
 	})
 }

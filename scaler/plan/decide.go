@@ -11,8 +11,8 @@ import "windlass.dev/windlass/pkg/fleet"
 func Decide(s fleet.Snapshot, p Policy) Plan {
 	d := look(s, p)
 
+	d.endLost()            // instances that never became nodes
 	d.pauseGroups()        // whose launches failed, for a while
-	d.replaceLost()        // instances that never became nodes
 	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
 	d.undoDrains()         // that were taken back, where no agent does
 

@@ -51,8 +51,9 @@ type group struct {
 
 	// paused is the running pause after failed launches, nil without one.
 	paused *fleet.BackOff
-	// lost are instances that never became nodes.
-	lost map[string]bool
+	// lost are instances that never became nodes, with the moment at which they
+	// should have.
+	lost map[string]time.Time
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
 	// ended counts the instances that this plan ends, lowered those of them
@@ -154,7 +155,7 @@ func podsOf(s fleet.Snapshot) []*fleet.Pod {
 func groupsOf(s fleet.Snapshot) []*group {
 	groups := make([]*group, len(s.Groups))
 	for i := range s.Groups {
-		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]bool{}}
+		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]time.Time{}}
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.Name, b.Name) })
 	return groups

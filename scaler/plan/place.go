@@ -69,7 +69,7 @@ func (d *decision) unregistered(g *group) []*fleet.Instance {
 	}
 	var list []*fleet.Instance
 	for _, i := range g.live {
-		if !joined[i.ID] && !g.lost[i.ID] {
+		if _, lost := g.lost[i.ID]; !joined[i.ID] && !lost {
 			list = append(list, i)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 // room came free; on nodes whose drain is being undone; on nodes that come; and
 // on nodes being retired, because keeping is cheaper than launching.
 func (d *decision) seatWaiting() {
+	d.coming = d.onTheWay()
 	free := newRows(places(d.in(serving)))
 	staying := newRows(d.staying())
 	coming := newRows(d.coming)
