@@ -120,7 +120,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 	sc.announcer = &act.Announcer{Events: sc.events}
 	sc.actor = &act.Actor{
 		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: asg.NewVerbs(account),
-		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode,
+		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, Alive: sc.turning.OK,
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
 	return sc

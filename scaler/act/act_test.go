@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -476,7 +477,7 @@ func TestGrowTellsPods(t *testing.T) {
 	b.groups.err = &asg.CallError{Call: "autoscaling:SetDesiredCapacity", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}
 	b.one(t, grow)
 	// After the pause the same failure is no news.
-	b.pauses.ends[keyOf(grow)] = pause{until: time.Now(), count: 1, err: b.groups.err}
+	b.pauses.ends[keyOf(grow)] = pause{until: time.Now(), count: 1, outcome: Failed, err: b.groups.err}
 	b.one(t, grow)
 	if len(b.events.list) != 2 || !strings.Contains(b.events.list[0], "no right to call autoscaling:SetDesiredCapacity") {
 		t.Errorf("events %q", b.events.list)
@@ -607,6 +608,94 @@ func TestPauses(t *testing.T) {
 		try(plan.Complete{Group: "web", Instance: "i-1", Hook: "h"})
 		if wait := time.Until(a.Due(time.Now())); wait > time.Second {
 			t.Errorf("too early: again in %s", wait)
+		}
+	})
+}
+
+// What stops again and again, for the same reason, is tried less and less
+// often, and told once.
+func TestPausesOfStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		g := &groups{err: fmt.Errorf("%w: web wants 4 instances, not 3", asg.ErrChanged)}
+		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		try := func() Outcome {
+			return a.Do(t.Context(), []plan.Action{plan.Grow{Group: "web", From: 3, To: 4}})[0].Outcome
+		}
+		tries := func(d time.Duration) int {
+			n := 0
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				if try() == Stopped {
+					n++
+				}
+			}
+			return n
+		}
+		if n := tries(time.Minute); n > 12 {
+			t.Errorf("%d tries in a minute", n)
+		}
+		if n := strings.Count(log.String(), "msg=stopped"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		if n := tries(time.Hour); n < 60 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		// Another reason is news: the world moves.
+		g.err = fmt.Errorf("%w: web wants 5 instances, not 3", asg.ErrChanged)
+		time.Sleep(mostFailure)
+		try()
+		if wait := time.Until(a.Due(time.Now())); wait > afterChange {
+			t.Errorf("after another reason: again in %s", wait)
+		}
+	})
+}
+
+// A hundred nodes that fall due at once keep neither a pod waiting for its node
+// nor the health of the loop.
+func TestTerminatesDoNotHoldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &groups{}
+		g.during = func(call string) {
+			if strings.HasPrefix(call, "terminate") {
+				time.Sleep(500 * time.Millisecond)
+			}
+		}
+		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		var alive atomic.Int64
+		a.Alive = func() { alive.Add(1) }
+		var actions []plan.Action
+		for n := range 20 {
+			group := fmt.Sprint("g", n)
+			for i := range 20 {
+				actions = append(actions, plan.Terminate{Group: group, Instance: fmt.Sprint(group, "-", i)})
+			}
+			actions = append(actions, plan.Heartbeat{Group: group, Instance: "h", Hook: "x"})
+		}
+		actions = append(actions, plan.Grow{Group: "new", To: 1})
+		began := time.Now()
+		results := a.Do(t.Context(), actions)
+		if took := time.Since(began); took > terminateTime+time.Second {
+			t.Errorf("took %s", took)
+		}
+		outcomes := map[Outcome]int{}
+		for _, r := range results {
+			if _, ends := r.Action.(plan.Terminate); ends {
+				outcomes[r.Outcome]++
+				continue
+			}
+			if r.Outcome != Done || r.Ended.Sub(began) > 0 {
+				t.Errorf("%s: %s after %s", r.Action, r.Outcome, r.Ended.Sub(began))
+			}
+		}
+		if outcomes[Done] == 0 || outcomes[Paused] == 0 || len(outcomes) != 2 {
+			t.Errorf("terminates: %v", outcomes)
+		}
+		if int(alive.Load()) != len(g.calls) {
+			t.Errorf("%d signs of life for %d calls", alive.Load(), len(g.calls))
+		}
+		// What was put off needs no event to be done.
+		if due := a.Due(time.Now()); due.IsZero() || due.After(time.Now()) {
+			t.Errorf("due at %v", due)
 		}
 	})
 }

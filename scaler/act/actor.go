@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,8 +52,13 @@ type Actor struct {
 	// Await waits until observations know a version of a node, so that the
 	// next look does not decide the same again.
 	Await func(ctx context.Context, node, version string)
+	// Alive, if not nil, is called after each action: a look with many of them
+	// may last, and is no loop that hangs.
+	Alive func()
 
 	pauses pauses
+	// putOff: the last Do left something to the next look.
+	putOff atomic.Bool
 
 	mu      sync.Mutex
 	written map[string]string // the version of each node that Do wrote
@@ -97,9 +104,11 @@ const (
 	actionTime = 10 * time.Second
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
-	// markTime is how long a look may go on putting marks on nodes. The rest
-	// are for the next look: a pod may wait for a node meanwhile.
-	markTime = time.Second
+	// markTime is how long a look may go on putting marks on nodes, and
+	// terminateTime how long it may begin to terminate instances. The rest are
+	// for the next look: a pod may wait for a node meanwhile.
+	markTime      = time.Second
+	terminateTime = 2 * time.Second
 )
 
 // Do carries out actions and returns when the observers know of them. Those
@@ -109,17 +118,22 @@ const (
 // back.
 func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	began := time.Now()
+	a.putOff.Store(false)
 	results := make([]Result, len(actions))
 	var working errgroup.Group
 	working.SetLimit(lanesAtOnce)
 	for _, lane := range lanes(actions) {
 		working.Go(func() error {
 			for _, i := range lane {
-				if isMark(actions[i]) && time.Since(began) > markTime {
+				if budget, bounded := budgetOf(actions[i]); bounded && time.Since(began) > budget {
 					results[i] = Result{Action: actions[i], Outcome: Paused}
+					a.putOff.Store(true)
 					continue
 				}
 				results[i] = a.one(ctx, actions[i])
+				if a.Alive != nil {
+					a.Alive()
+				}
 			}
 			return nil
 		})
@@ -129,25 +143,55 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	return results
 }
 
-// lanes groups the indices of actions that must keep their order. Marks come
-// last, because nobody waits for them.
+// lanes groups the indices of actions that must keep their order. Those come
+// first for which somebody waits.
 func lanes(actions []plan.Action) [][]int {
-	members := map[string][]int{}
-	var order, marks []string
+	var out [][]int
+	place := map[string]int{}
 	for i, action := range actions {
 		lane := laneOf(action)
-		if members[lane] == nil && isMark(action) {
-			marks = append(marks, lane)
-		} else if members[lane] == nil {
-			order = append(order, lane)
+		at, known := place[lane]
+		if !known {
+			at = len(out)
+			place[lane] = at
+			out = append(out, nil)
 		}
-		members[lane] = append(members[lane], i)
+		out[at] = append(out[at], i)
 	}
-	var out [][]int
-	for _, lane := range append(order, marks...) {
-		out = append(out, members[lane])
+	first := func(lane []int) int {
+		rank := rankOf(actions[lane[0]])
+		for _, i := range lane {
+			rank = min(rank, rankOf(actions[i]))
+		}
+		return rank
 	}
+	slices.SortStableFunc(out, func(a, b []int) int { return cmp.Compare(first(a), first(b)) })
 	return out
+}
+
+// rankOf orders actions by who waits for them: pods and instances in a hook, all
+// others, nobody but the bill, nobody.
+func rankOf(action plan.Action) int {
+	switch action.(type) {
+	case plan.Grow, plan.Heartbeat, plan.Complete:
+		return 0
+	case plan.Terminate:
+		return 2
+	case plan.Mark, plan.Unmark:
+		return 3
+	}
+	return 1
+}
+
+// budgetOf is how long after the start of a look an action may begin.
+func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
+	switch action.(type) {
+	case plan.Terminate:
+		return terminateTime, true
+	case plan.Mark, plan.Unmark:
+		return markTime, true
+	}
+	return 0, false
 }
 
 // laneOf is the group's lane for what changes the group, and a lane beside it
@@ -163,14 +207,6 @@ func laneOf(action plan.Action) string {
 		return action.Lane() + "/" + x.Instance
 	}
 	return action.Lane() + "/" + nodeOf(action).Name
-}
-
-func isMark(action plan.Action) bool {
-	switch action.(type) {
-	case plan.Mark, plan.Unmark:
-		return true
-	}
-	return false
 }
 
 // await waits until the observers know all that was written.
@@ -199,10 +235,13 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	err := a.do(ctx, action)
 	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Ended: time.Now()}
 	result.Took = result.Ended.Sub(began)
-	if news := a.pauses.note(action, result); news && result.Outcome == Failed {
+	news := a.pauses.note(action, result)
+	if news && result.Outcome == Failed {
 		a.tellFailure(result)
 	}
-	a.log(result)
+	if news || result.Outcome == Failed {
+		a.log(result)
+	}
 	return result
 }
 

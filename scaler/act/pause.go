@@ -15,10 +15,15 @@ import (
 // denies is not made five times a second.
 const (
 	// afterChange is the pause where the world was not as expected. What
-	// changed it is known in a moment.
+	// changed it is known in a moment; where it stops for the same reason again
+	// that moment doubles, up to mostStop.
 	afterChange = 100 * time.Millisecond
-	// afterTooEarly is the pause until an instance may have reached its hook.
+	mostStop    = 30 * time.Second
+	// afterTooEarly is the pause until an instance may have reached its hook. It
+	// doubles after patientTries, up to mostTooEarly.
 	afterTooEarly = 500 * time.Millisecond
+	mostTooEarly  = 5 * time.Second
+	patientTries  = 10
 	// firstFailure is the pause after a failure; it doubles up to mostFailure.
 	firstFailure = time.Second
 	mostFailure  = time.Minute
@@ -30,9 +35,20 @@ type pauses struct {
 }
 
 type pause struct {
-	until time.Time
-	count int   // of failures in a row
-	err   error // the last failure; nil where the action only stopped
+	until   time.Time
+	outcome Outcome // Stopped or Failed
+	err     error   // the last failure, or why it stopped
+	// count is how many failures there were in a row, or stops for the same
+	// reason.
+	count int
+}
+
+// failure is nil where the action only stopped.
+func (p pause) failure() error {
+	if p.outcome == Failed {
+		return p.err
+	}
+	return nil
 }
 
 // keyOf names what an action is about, without the figures that change from
@@ -70,11 +86,11 @@ func (p *pauses) runs(action plan.Action, now time.Time) (why error, runs bool) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.ends[keyOf(action)]
-	return pause.err, now.Before(pause.until)
+	return pause.failure(), now.Before(pause.until)
 }
 
 // note remembers how an action ended. It says whether that is news: not the
-// same failure as before.
+// same as before, for the same reason.
 func (p *pauses) note(action plan.Action, r Result) (news bool) {
 	now := r.Ended
 	p.mu.Lock()
@@ -84,24 +100,42 @@ func (p *pauses) note(action plan.Action, r Result) (news bool) {
 	}
 	maps.DeleteFunc(p.ends, func(_ string, old pause) bool { return now.Sub(old.until) > mostFailure })
 	key := keyOf(action)
-	was := p.ends[key]
-	switch {
-	case r.Outcome == Done:
+	if r.Outcome == Done {
 		delete(p.ends, key)
-	case errors.Is(r.Err, asg.ErrTooEarly):
-		p.ends[key] = pause{until: now.Add(afterTooEarly)}
-	case r.Outcome == Stopped:
-		p.ends[key] = pause{until: now.Add(afterChange)}
-	default:
-		wait := firstFailure << min(was.count, 10)
-		p.ends[key] = pause{until: now.Add(min(wait, mostFailure)), count: was.count + 1, err: r.Err}
-		return was.err == nil || was.err.Error() != r.Err.Error()
+		return true
 	}
-	return true
+	next, was := pause{outcome: r.Outcome, err: r.Err}, p.ends[key]
+	again := was.outcome == r.Outcome && was.err.Error() == r.Err.Error()
+	if again || r.Outcome == Failed && was.outcome == Failed {
+		next.count = was.count
+	}
+	next.until = now.Add(next.length())
+	next.count++
+	p.ends[key] = next
+	return !again
 }
 
-// Due is when the first running pause ends; zero without one.
+// length is how long to wait after one more such end.
+func (p pause) length() time.Duration {
+	switch {
+	case p.outcome == Failed:
+		return doubled(firstFailure, p.count, mostFailure)
+	case errors.Is(p.err, asg.ErrTooEarly):
+		return doubled(afterTooEarly, max(0, p.count-patientTries), mostTooEarly)
+	}
+	return doubled(afterChange, p.count, mostStop)
+}
+
+func doubled(first time.Duration, times int, most time.Duration) time.Duration {
+	return min(first<<min(times, 10), most)
+}
+
+// Due is when the first running pause ends, or now if the last Do put something
+// off because it took too long; zero without either.
 func (a *Actor) Due(now time.Time) time.Time {
+	if a.putOff.Load() {
+		return now
+	}
 	a.pauses.mu.Lock()
 	defer a.pauses.mu.Unlock()
 	var due time.Time
