@@ -214,3 +214,13 @@ func TestRetireID(t *testing.T) {
 		t.Error("two retirements have one id")
 	}
 }
+
+func TestRetires(t *testing.T) {
+	for id, want := range map[string]bool{
+		RetireID("i-1", time.Unix(1_700_000_000, 0)): true, TerminateID("i-1"): false, "spot:1": false, "": false,
+	} {
+		if got := Retires(id); got != want {
+			t.Errorf("%q retires: %v, want %v", id, got, want)
+		}
+	}
+}

@@ -70,8 +70,13 @@ func TerminateID(instance string) string { return "asg-terminate:" + instance }
 // is unneeded, so that deciding again gives the same id, and a retirement that
 // was taken back is not mistaken for the next one.
 func RetireID(instance string, unneeded time.Time) string {
-	return "scale-down:" + instance + ":" + strconv.FormatInt(unneeded.Unix(), 10)
+	return retirePrefix + instance + ":" + strconv.FormatInt(unneeded.Unix(), 10)
 }
+
+const retirePrefix = "scale-down:"
+
+// Retires says whether the id is that of a retirement.
+func Retires(id string) bool { return strings.HasPrefix(id, retirePrefix) }
 
 // quoted shortens a value that may be anything for use in a message.
 func quoted(value string) string {

@@ -55,6 +55,9 @@ type Group struct {
 	Shapes    []Shape    `json:"shapes,omitempty"`
 	Instances []Instance `json:"instances,omitempty"`
 	Hooks     []Hook     `json:"hooks,omitempty"`
+	// HooksUnknown says that the hooks have not been read yet: there may be
+	// some.
+	HooksUnknown bool `json:"hooksUnknown,omitempty"`
 	// Suspended names processes that Auto Scaling does not carry out now, such
 	// as Launch, Terminate or AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html

@@ -58,7 +58,10 @@ var groupWords = table[groupDraft]{
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
-	"hook":      setter(hook, func(d *groupDraft, h fleet.Hook) { d.Hooks = append(d.Hooks, h) }),
+	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
+		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
+	}),
+	"unhooked":  func(d *groupDraft, _ string) error { d.HooksUnknown = true; return nil }, // they were not read yet
 	"failed":    setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
 	"threshold": setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
 	"unneeded": setter(duration, func(d *groupDraft, t time.Duration) {

@@ -71,17 +71,18 @@ func newInstance(i astypes.Instance) fleet.Instance {
 func (k *known) group(stale string) fleet.Group {
 	raw := k.raw
 	g := fleet.Group{
-		Name:      aws.ToString(raw.AutoScalingGroupName),
-		ARN:       aws.ToString(raw.AutoScalingGroupARN),
-		Min:       int(aws.ToInt32(raw.MinSize)),
-		Max:       int(aws.ToInt32(raw.MaxSize)),
-		Desired:   int(aws.ToInt32(raw.DesiredCapacity)),
-		Zones:     k.blueprint.zones,
-		Instances: k.instances(),
-		Hooks:     k.hooks,
-		Failures:  k.failures,
-		ScaleDown: k.blueprint.options,
-		Faults:    slices.Clone(k.blueprint.faults),
+		Name:         aws.ToString(raw.AutoScalingGroupName),
+		ARN:          aws.ToString(raw.AutoScalingGroupARN),
+		Min:          int(aws.ToInt32(raw.MinSize)),
+		Max:          int(aws.ToInt32(raw.MaxSize)),
+		Desired:      int(aws.ToInt32(raw.DesiredCapacity)),
+		Zones:        k.blueprint.zones,
+		Instances:    k.instances(),
+		Hooks:        k.hooks,
+		HooksUnknown: !k.hooksRead && k.hooks == nil, // those of before are better than none
+		Failures:     k.failures,
+		ScaleDown:    k.blueprint.options,
+		Faults:       slices.Clone(k.blueprint.faults),
 	}
 	for _, p := range raw.SuspendedProcesses {
 		g.Suspended = append(g.Suspended, aws.ToString(p.ProcessName))

@@ -111,6 +111,9 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	if by, held := contract.Held(n.Annotations); held {
 		return NodeHeld, fmt.Sprintf("its annotation %s keeps it", by)
 	}
+	if n.unreadable != nil {
+		return NodeHeld, fmt.Sprintf("a drain request stands on it that nobody can read: %v", n.unreadable)
+	}
 	if b, ok := r.state.GiveUps[n.Name]; ok && r.now.Before(b.Until) {
 		r.clock.at(b.Until)
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
@@ -352,7 +355,7 @@ func (d *decision) sayStage(n *node) {
 	case n.instance.Leaving():
 		n.say(NodeLeaving, "Auto Scaling terminates its instance")
 	case !n.instance.Live():
-		n.say(NodeNotOurs, fmt.Sprintf("its instance is %s and does not count in group %s", n.instance.State, n.group.Name))
+		n.say(NodeNotOurs, n.whyNotOurs())
 	}
 	switch n.stage {
 	case coming:

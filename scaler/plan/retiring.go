@@ -37,13 +37,14 @@ func (d *decision) finishRetirements() {
 }
 
 // terminateAgain repeats a termination that was cut short between the mark and
-// the call to Auto Scaling.
+// the call to Auto Scaling. Only a retirement may have meant to make the group
+// smaller for certain; what was to be replaced is replaced.
 func (d *decision) terminateAgain(n *node) {
 	n.say(NodeTerminating, "its instance is being terminated")
 	if n.instance == nil || !n.instance.Live() {
 		return
 	}
-	d.terminate(n, n.mark, n.group.shrinkable(), "its termination had begun")
+	d.terminate(n, n.mark, contract.Retires(n.mark) && n.group.shrinkable(), "its termination had begun")
 }
 
 func (d *decision) terminate(n *node, id string, decrement bool, why string) {
@@ -69,7 +70,7 @@ func (d *decision) finish(n *node) {
 	by, held := contract.Held(n.Annotations)
 	switch {
 	case n.instance == nil || !n.instance.Live():
-		n.say(NodeRetiring, "it is drained, and its instance is none of its group any more")
+		d.keep(n, n.whyNotOurs())
 	case held:
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
 	case !n.group.shrinkable() && !n.group.surplus():
@@ -87,6 +88,15 @@ func (d *decision) finish(n *node) {
 		d.limit(n, report.Since.Time, "it failed: "+report.Message)
 	}
 	n.say(NodeRetiring, "nobody needs it"+n.progress(id))
+}
+
+// whyNotOurs says why to end the node's instance would not make a group of ours
+// smaller.
+func (n *node) whyNotOurs() string {
+	if n.instance == nil {
+		return "its instance is in none of our groups any more"
+	}
+	return fmt.Sprintf("its instance is %s and does not count in group %s", n.instance.State, n.group.Name)
 }
 
 func (d *decision) finishDrained(n *node) {

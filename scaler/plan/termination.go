@@ -132,10 +132,14 @@ func (d *decision) giveDeadline(t termination) {
 	if t.node == nil || t.node.mark != "" {
 		return // there is nobody to tell, or all has been done already
 	}
+	if t.group.HooksUnknown && !t.asked(id) {
+		t.node.say(NodeLeaving, "Auto Scaling terminates its instance; the hooks that may hold it are not known yet")
+		return
+	}
 	deadline := d.deadline(t)
 	d.clock.at(deadline)
 	t.node.say(NodeLeaving, fmt.Sprintf("Auto Scaling terminates its instance; its pods have until %s%s", clockTime(deadline), t.node.progress(id)))
-	if t.node.requested && t.node.request.ID == id {
+	if t.asked(id) {
 		return
 	}
 	d.do(Retire{
@@ -143,6 +147,9 @@ func (d *decision) giveDeadline(t termination) {
 		Why: "Auto Scaling terminates its instance", Deadline: deadline,
 	})
 }
+
+// asked says that the request stands on the node, and its deadline with it.
+func (t termination) asked(id string) bool { return t.node.requested && t.node.request.ID == id }
 
 // complete lets the instance go if nothing holds it here any more. It says
 // whether nothing does.

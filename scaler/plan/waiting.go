@@ -64,7 +64,7 @@ func (d *decision) waiting() []fit.Tenant {
 		switch {
 		case p.Scheduling == fleet.Gated:
 			d.sayPod(t, PodGated, "", "it has scheduling gates, and wants no node before they are removed")
-		case p.Nominated != "":
+		case d.promised(p):
 			d.sayPod(t, PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
 		case d.expendable(p):
 			d.sayPod(t, PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.policy.ExpendableBelow))
@@ -73,6 +73,13 @@ func (d *decision) waiting() []fit.Tenant {
 		}
 	}
 	return list
+}
+
+// promised says that kube-scheduler makes room for the pod on a node that it may
+// still come to.
+func (d *decision) promised(p *fleet.Pod) bool {
+	n := d.node(p.Nominated)
+	return n != nil && n.stage != leaving && n.stage != terminating
 }
 
 // wantsNode says that the pod is without a node and in need of one. Pods of
