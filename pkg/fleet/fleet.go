@@ -37,7 +37,7 @@ type Snapshot struct {
 type Rival struct {
 	Lease   string    `json:"lease"` // namespace/name
 	Holder  string    `json:"holder,omitempty"`
-	Renewed time.Time `json:"renewed"`
+	Renewed time.Time `json:"renewed,omitzero"`
 }
 
 // Group is an Auto Scaling group.
@@ -45,7 +45,7 @@ type Group struct {
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
 	// Min and Max bound what we set: the group's own figures, or those of an
-	// explicit --nodes flag.
+	// explicit --nodes flag as far as they lie within.
 	Min     int      `json:"min"`
 	Max     int      `json:"max"`
 	Desired int      `json:"desired"`
@@ -313,6 +313,9 @@ type State struct {
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.
 	Returning map[string]time.Time `json:"returning,omitempty"`
+	// Refused says until when no further node is launched for a pod for which
+	// one came in vain, by the pod's UID.
+	Refused map[string]BackOff `json:"refused,omitempty"`
 	// Seen remembers the memory, in bytes, that nodes of an instance type
 	// really report.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`

@@ -265,6 +265,9 @@ func (p *printer) podWords(pod fleet.Pod) []string {
 	usual := NewWorld().newPod(pod.Key())
 	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
 		said("nominated", pod.Nominated), other("age", p.s.Now.Sub(pod.Created).String(), firstAge.String()), at("ends", pod.Deleted)}
+	if pod.Scheduling != fleet.Unjudged {
+		words = append(words, p.unlessNow("judged", pod.Judged))
+	}
 	if pod.Node != "" {
 		words = append(words, flag("starting", pod.Phase == corev1.PodPending), flag("unready", pod.Phase == corev1.PodRunning && !pod.Ready))
 	}
@@ -362,7 +365,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff
-	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}} {
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"refused", s.Refused}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))

@@ -62,6 +62,7 @@ var podWords = table[podDraft]{
 	"waiting":   waits(fleet.Unschedulable),
 	"unjudged":  waits(fleet.Unjudged),
 	"gated":     waits(fleet.Gated),
+	"judged":    setter(clockTime, func(d *podDraft, t time.Time) { d.Judged = t }),
 	"nominated": setter(text, func(d *podDraft, v string) { d.Nominated = v }),
 	"starting":  func(d *podDraft, _ string) error { d.Phase, d.Ready = corev1.PodPending, false; return nil },
 	"unready":   func(d *podDraft, _ string) error { d.Ready = false; return nil },

@@ -340,7 +340,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Seen: maps.Clone(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Refused: copied(s.Refused), Seen: maps.Clone(s.Seen),
 	}
 }
 
@@ -350,7 +350,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Refused: filled(s.Refused), Seen: filled(s.Seen),
 	}
 }
 

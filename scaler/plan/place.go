@@ -33,6 +33,18 @@ func (r *rows) seat(c *fit.Cluster, t fit.Tenant) *fit.Place {
 	return nil
 }
 
+// find finds the first place that would take a pod of the class.
+func (r *rows) find(c *fit.Cluster, class *fit.Class) *fit.Place {
+	for i := r.from[class]; i < len(r.places); i++ {
+		r.from[class] = i
+		if len(c.Fits(class, r.places[i])) == 0 {
+			return r.places[i]
+		}
+	}
+	r.from[class] = len(r.places)
+	return nil
+}
+
 func places(nodes []*node) []*fit.Place {
 	var list []*fit.Place
 	for _, n := range nodes {

@@ -18,17 +18,35 @@ func (d *decision) seatWaiting() {
 	staying := newRows(d.staying())
 	coming := newRows(d.coming)
 	retiring := newRows(d.retirable())
-	for _, t := range d.inOrder(append(d.waiting(), d.foresee()...)) {
-		if p := free.seat(d.fit, t); p != nil {
+	trials := d.newTrials()
+	waiting := d.waiting()
+	trials.forget(waiting)
+	for _, t := range d.inOrder(append(waiting, d.foresee()...)) {
+		open, refused := free, trials.refused(t)
+		if refused {
+			open = trials.fresh
+		}
+		if p := open.seat(d.fit, t); p != nil {
 			d.sayPod(t, PodFitsFree, "", fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class)))
 			continue
 		}
-		if p := staying.seat(d.fit, t); p != nil {
-			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
-			continue
+		var elsewhere *fit.Place
+		if refused {
+			elsewhere = trials.settled.find(d.fit, t.Class)
+		}
+		if elsewhere == nil {
+			if p := staying.seat(d.fit, t); p != nil {
+				d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
+				continue
+			}
 		}
 		if p := coming.seat(d.fit, t); p != nil {
+			trials.begun[t.Class] = true
 			d.sayPod(t, PodFitsComing, "", fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class)))
+			continue
+		}
+		if elsewhere != nil {
+			trials.try(t, elsewhere)
 			continue
 		}
 		if p := retiring.seat(d.fit, t); p != nil {
