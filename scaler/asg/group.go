@@ -89,8 +89,7 @@ func (k *known) group(stale string) fleet.Group {
 	}
 	slices.Sort(g.Suspended)
 	if k.named != nil {
-		g.Min, g.Max = k.named.Min, k.named.Max
-		g.Faults = append(g.Faults, boundFaults(*k.named, raw)...)
+		g.Min, g.Max, g.Faults = within(g.Min, g.Max, *k.named, g.Faults)
 	}
 	if status := aws.ToString(raw.Status); status != "" {
 		g.Faults = append(g.Faults, fmt.Sprintf("Auto Scaling says of the group: %s", status))
@@ -103,17 +102,18 @@ func (k *known) group(stale string) fleet.Group {
 	return g
 }
 
-// boundFaults: AWS refuses what is outside the group's own bounds, whatever the
-// flag says.
-func boundFaults(n Named, raw *astypes.AutoScalingGroup) []string {
-	var faults []string
-	if least := int(aws.ToInt32(raw.MinSize)); n.Min < least {
-		faults = append(faults, fmt.Sprintf("%s says min %d, but Auto Scaling holds the group at %d or more", FlagNodes, n.Min, least))
+// within applies the bounds of --nodes inside the group's own. AWS refuses what
+// is outside of those, whatever the flag says.
+func within(least, most int, flag Named, faults []string) (lower, upper int, more []string) {
+	clamp := func(word string, n int) int {
+		holds := min(max(n, least), most)
+		if holds != n {
+			faults = append(faults, fmt.Sprintf("%s says %s %d, but the Auto Scaling group itself has %d..%d: %d is what holds", FlagNodes, word, n, least, most, holds))
+		}
+		return holds
 	}
-	if most := int(aws.ToInt32(raw.MaxSize)); n.Max > most {
-		faults = append(faults, fmt.Sprintf("%s says max %d, but Auto Scaling lets the group have %d at most", FlagNodes, n.Max, most))
-	}
-	return faults
+	lower, upper = clamp("min", flag.Min), clamp("max", flag.Max)
+	return lower, upper, faults
 }
 
 // definition identifies everything that a blueprint is made of.

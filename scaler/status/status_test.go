@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"context"
 	"errors"
 	"fmt"
@@ -160,6 +161,9 @@ func TestPage(t *testing.T) {
 	}
 	if page.Rival == nil || !page.Rival.Renewed.IsZero() {
 		t.Errorf("rival %+v: its renewals would change the page all the time", page.Rival)
+	}
+	if text, err := json.Marshal(page.Rival); err != nil || strings.Contains(string(text), "renewed") {
+		t.Errorf("the rival as people see it: %s, error %v", text, err)
 	}
 }
 
