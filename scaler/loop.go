@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -32,6 +33,9 @@ type loop struct {
 	decide  func(fleet.Snapshot) plan.Plan
 	// remember writes the state that guards the actions of the same plan.
 	remember func(context.Context, fleet.State) error
+	// paused says that an action failed or stopped a moment ago and is not tried
+	// now; the result says why.
+	paused func(plan.Action) (act.Result, bool)
 	// act carries actions out and returns when the next observation knows of
 	// them. Due is when something that failed may be tried again.
 	act func(context.Context, []plan.Action) []act.Result
@@ -94,43 +98,63 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	}
 	p := l.decide(snapshot)
 	this := look{snapshot: snapshot, plan: p, took: time.Since(began)}
-	if err := l.remember(ctx, p.State); err != nil {
+	ready, paused := l.part(p.Actions)
+	state := unlearn(p.State, snapshot.State, paused)
+	if err := l.remember(ctx, state); err != nil {
 		l.tell(this)
 		return time.Time{}, err
 	}
-	this.results = l.act(ctx, p.Actions)
-	if err := l.unlearn(ctx, p.State, this.results); err != nil {
-		return time.Time{}, err
+	done := l.act(ctx, ready)
+	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done }) {
+		if err := l.remember(ctx, unlearn(state, snapshot.State, done)); err != nil {
+			return time.Time{}, err
+		}
 	}
+	this.results = append(done, paused...)
 	l.tell(this)
 	return p.Wake, nil
 }
 
-// unlearn forgets what was written down before it was done, and then was not
-// done: the next look does it.
-func (l *loop) unlearn(ctx context.Context, state fleet.State, results []act.Result) error {
-	state.Heartbeats, state.Completed, state.GrownAt = maps.Clone(state.Heartbeats), maps.Clone(state.Completed), maps.Clone(state.GrownAt)
-	undone := false
+// part tells the actions that are tried from those that wait for their time.
+func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Result) {
+	for _, action := range actions {
+		if result, waits := l.paused(action); waits {
+			paused = append(paused, result)
+			continue
+		}
+		ready = append(ready, action)
+	}
+	return ready, paused
+}
+
+// unlearn puts back, for what was not done, what was remembered before: the next
+// look does it. Heartbeats, completions and growths are written down before they
+// are done.
+func unlearn(state, before fleet.State, results []act.Result) fleet.State {
+	state.Heartbeats, state.Completed = maps.Clone(state.Heartbeats), maps.Clone(state.Completed)
+	state.GrownAt, state.Bursts = maps.Clone(state.GrownAt), maps.Clone(state.Bursts)
 	for _, r := range results {
 		if r.Outcome == act.Done {
 			continue
 		}
 		switch x := r.Action.(type) {
 		case plan.Heartbeat:
-			delete(state.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
+			restore(state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Complete:
-			delete(state.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
+			restore(state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Grow:
-			delete(state.GrownAt, x.Group)
-		default:
-			continue
+			restore(state.GrownAt, before.GrownAt, x.Group)
+			restore(state.Bursts, before.Bursts, x.Group)
 		}
-		undone = true
 	}
-	if !undone {
-		return nil
+	return state
+}
+
+func restore[V any](now, before map[string]V, key string) {
+	delete(now, key)
+	if was, known := before[key]; known && now != nil {
+		now[key] = was
 	}
-	return l.remember(ctx, state)
 }
 
 func (l *loop) sleep(now, wake time.Time, err error) time.Duration {

@@ -56,6 +56,7 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return results
 		},
+		paused:  func(plan.Action) (act.Result, bool) { return act.Result{}, false },
 		due:     func(time.Time) time.Time { return time.Time{} },
 		tell:    func(look) {},
 		changed: s.changes,
@@ -143,6 +144,41 @@ func TestLoopUnlearns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was not done leaves what was remembered before: a group that grew an hour
+// ago has not grown now, and grew all the same. What is paused is not even
+// written down.
+func TestLoopRestores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, now := time.Now().Add(-time.Hour), time.Now()
+		hook := fleet.HeartbeatKey("i-1", "h")
+		old := fleet.State{GrownAt: map[string]time.Time{"web": before}, Bursts: map[string]int{"web": 1}, Heartbeats: map[string]time.Time{hook: before}, Completed: map[string]time.Time{hook: before}}
+		new := fleet.State{GrownAt: map[string]time.Time{"web": now}, Bursts: map[string]int{"web": 2}, Heartbeats: map[string]time.Time{hook: now}, Completed: map[string]time.Time{hook: now}}
+		for _, paused := range []bool{false, true} {
+			s := newStage(plan.Plan{State: new, Actions: []plan.Action{
+				plan.Grow{Group: "web", To: 1}, plan.Heartbeat{Instance: "i-1", Hook: "h"}, plan.Complete{Instance: "i-1", Hook: "h"}}})
+			s.outcome = act.Failed
+			s.observe = func(now time.Time) (fleet.Snapshot, error) { return fleet.Snapshot{Now: now, State: old}, nil }
+			s.paused = func(a plan.Action) (act.Result, bool) { return act.Result{Action: a, Outcome: act.Paused}, paused }
+			var written []fleet.State
+			s.remember = func(_ context.Context, state fleet.State) error {
+				written = append(written, state)
+				return nil
+			}
+			want := []fleet.State{new, old}
+			if paused {
+				want = []fleet.State{old}
+			}
+			notes := s.run(t, time.Second)
+			if diff := cmp.Diff(want, written); diff != "" {
+				t.Errorf("paused %v: %s", paused, diff)
+			}
+			if paused && len(notes) != 1 {
+				t.Errorf("paused, and done: %q", notes)
+			}
+		}
+	})
 }
 
 // If the memory cannot be written nothing is done, and the loop tries again. If

@@ -214,6 +214,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		},
 		decide:   func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, sc.settings.policy) },
 		remember: memory.Remember,
+		paused:   sc.actor.Paused,
 		act:      sc.act,
 		due:      sc.actor.Due,
 		tell:     sc.tell,

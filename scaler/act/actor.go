@@ -225,10 +225,17 @@ func (a *Actor) await(ctx context.Context) {
 	}
 }
 
+// Paused says that an action failed or stopped a moment ago and would not be
+// tried now; the result is what Do would return.
+func (a *Actor) Paused(action plan.Action) (Result, bool) {
+	why, runs := a.pauses.runs(action, time.Now())
+	return Result{Action: action, Outcome: Paused, Err: why}, runs
+}
+
 func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	began := time.Now()
-	if why, runs := a.pauses.runs(action, began); runs {
-		return Result{Action: action, Outcome: Paused, Err: why}
+	if result, paused := a.Paused(action); paused {
+		return result
 	}
 	ctx, cancel := context.WithTimeout(ctx, actionTime)
 	defer cancel()
