@@ -19,7 +19,7 @@ func (d *decision) pauseGroups() {
 	for _, g := range d.groups {
 		b := d.state.BackOffs[g.Name]
 		for _, f := range g.failures() {
-			b = d.policy.learn(b, f)
+			b = d.policy.Learn(b, f)
 		}
 		if b.Count == 0 || d.now.After(b.Until.Add(d.policy.BackOffReset)) {
 			delete(d.state.BackOffs, g.Name)
@@ -43,10 +43,11 @@ func (g *group) failures() []fleet.Failure {
 	return list
 }
 
-// learn takes one failure into account. A failure during the pause is of the
+// Learn takes one failure into account; the result belongs into
+// fleet.State.BackOffs, also where Auto Scaling has refused to grow a group. A failure during the pause is of the
 // same trouble and only makes it start again; the next one after it doubles the
 // pause; after a long time without any the count begins anew.
-func (p Policy) learn(b fleet.BackOff, f fleet.Failure) fleet.BackOff {
+func (p Policy) Learn(b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	count := b.Count
 	switch {
 	case count > 0 && !f.At.After(b.Until.Add(-p.pause(count))):

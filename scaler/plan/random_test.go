@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
@@ -164,7 +165,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other"),
 			x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
 		if wild {
-			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
+			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
 		}
 	}
 	for g := range groups {
@@ -202,7 +203,17 @@ func (x *text) wildNode(name string) {
 	}
 	phase := x.one("phase", "", "", "phase=Draining", "phase=Drained", "phase=Blocked blocked=default/app0", "phase=Failed message=no", "phase=Waiting")
 	if phase != "" {
-		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("kind", "", "", "kind=spot", "kind=rebalance"))
+		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("renewed", "", "", "renewed=09:59:00"), x.one("kind", "", "", "kind=spot", "kind=rebalance"))
+	}
+	if agent := x.one("agent", "", "ready", "gone"); agent != "" {
+		x.line("agent", name, agent)
+	}
+	if asked == "" && x.rarely("returning") != "" {
+		x.line("node", name, "taints="+contract.TaintDraining+"=scale-down:NoSchedule")
+		if raw := x.rarely(`"raw=what is this"`); raw != "" {
+			x.line("request", name, raw)
+		}
+		x.line("returning", name, x.one("returning since", "at=09:40:00", "at=09:59:00", "at=09:59:45"))
 	}
 	if asked != "" {
 		if m := x.rarely("mark"); m != "" {
@@ -229,7 +240,7 @@ func (x *text) app(name string, nodes int, wild bool) {
 			where = fmt.Sprintf("on=n%d", n)
 		}
 		if wild && where == "waiting" {
-			where = x.one("waits", "waiting", "waiting", "unjudged", "gated")
+			where = x.one("waits", "waiting", "waiting judged=09:58:00", "unjudged", "gated", "waiting nominated=n1")
 		}
 		x.line(append([]string{"pod", fmt.Sprintf("%s-%d", name, i), where}, words...)...)
 	}
@@ -243,7 +254,7 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 	x := &text{T: t}
 	switch x.number("event", 0, 9) {
 	case 0, 1:
-		w.Now = w.Now.Add(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
+		w.Advance(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
 	case 2:
 		x.app(fmt.Sprintf("new%d", len(w.Pods)), 0, false)
 	case 3:

@@ -68,7 +68,9 @@ func (d *decision) finish(n *node) {
 	id := n.request.ID
 	report, answered := n.answered(id)
 	by, held := contract.Held(n.Annotations)
-	switch {
+	switch b := d.state.GiveUps[n.Name]; {
+	case d.now.Before(b.Until):
+		d.keep(n, fmt.Sprintf("it is given up (%s) until %s", b.Cause, clockTime(b.Until)))
 	case n.instance == nil || !n.instance.Live():
 		d.keep(n, n.whyNotOurs())
 	case held:
@@ -116,15 +118,21 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 		d.clock.at(end)
 		return
 	}
-	b := d.state.GiveUps[n.Name]
+	b := GiveUp(d.state.GiveUps[n.Name], d.now, why)
+	d.state.GiveUps[n.Name] = b
+	d.clock.at(b.Until)
+	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
+}
+
+// GiveUp is the pause of a node after one more retirement that came to nothing.
+// It belongs into fleet.State.GiveUps, also where Auto Scaling has refused to
+// end the node's instance: while it lasts, the node is kept.
+func GiveUp(b fleet.BackOff, now time.Time, why string) fleet.BackOff {
 	count := b.Count + 1
-	if d.now.After(b.Until.Add(giveUpForgotten)) {
+	if now.After(b.Until.Add(giveUpForgotten)) {
 		count = 1
 	}
-	until := d.now.Add(doubled(giveUpPause, count, giveUpPauseMax))
-	d.state.GiveUps[n.Name] = fleet.BackOff{Until: until, Count: count, Cause: why}
-	d.clock.at(until)
-	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
+	return fleet.BackOff{Until: now.Add(doubled(giveUpPause, count, giveUpPauseMax)), Count: count, Cause: why}
 }
 
 // keep takes a retirement back.
