@@ -42,6 +42,12 @@ func TestKeepUndoesForAnAgentThatIsGone(t *testing.T) {
 			if r := b.one(t, keep); r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}
+			if r := b.one(t, keep); r.Outcome != tc.want { // twice is once
+				t.Fatalf("again %s: %v", r.Outcome, r.Err)
+			}
+			if told := len(b.events.list); tc.want == Done && told != 1 {
+				t.Errorf("told %d times", told)
+			}
 			after := b.node(t)
 			if _, tainted := contract.Draining(after.Spec.Taints); tainted == (tc.want == Done) {
 				t.Errorf("taints %v", after.Spec.Taints)

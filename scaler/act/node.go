@@ -127,7 +127,7 @@ func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
 		delete(want.Annotations, contract.AnnotationDrainPermit)
 	}
 	// The mark must not come up in between.
-	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
+	if written, err := a.write(ctx, node, want, kube.GuardVersion); err != nil || written == nil {
 		return err
 	}
 	a.tell(x.Node, contract.EventKept, x.String())
