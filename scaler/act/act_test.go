@@ -404,6 +404,31 @@ func TestTheMarkIsGuarded(t *testing.T) {
 	}
 }
 
+// of says which instance the node is.
+func (b *bed) of(instance string) *bed {
+	node, err := b.client.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
+	if err != nil {
+		panic(err)
+	}
+	node.Spec.ProviderID = "aws:///eu-west-1a/" + instance
+	if _, err := b.client.CoreV1().Nodes().Update(context.Background(), node, metav1.UpdateOptions{}); err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// What was completed already is no news.
+func TestCompletedAlready(t *testing.T) {
+	var log strings.Builder
+	b := newBed(nil)
+	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	b.groups.err = asg.ErrAlready
+	r := b.one(t, plan.Complete{Group: "web", Instance: "i-1", Hook: "windlass", Node: n1})
+	if r.Outcome != Done || r.Err != nil || len(b.events.list) != 0 || log.Len() != 0 {
+		t.Errorf("%s: %v, events %q, log %q", r.Outcome, r.Err, b.events.list, &log)
+	}
+}
+
 func TestComplete(t *testing.T) {
 	failed := contract.Report{Phase: contract.PhaseFailed, Answers: []string{contract.TerminateID("i-1")}}.String()
 	for _, tc := range []struct {
@@ -417,6 +442,8 @@ func TestComplete(t *testing.T) {
 		{"the drain failed, and pods are left", plan.Complete{Node: n1},
 			newBed(map[string]string{contract.AnnotationDrainReport: failed}, onNode("stuck", "n1")), Done},
 		{"the node is gone", plan.Complete{Node: plan.NodeRef{Name: "n9"}}, newBed(nil), Done},
+		{"its kubelet registered it again, and the pods live", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")), Stopped},
+		{"another instance has its name", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")).of("i-2"), Done},
 		{"it never joined", plan.Complete{}, newBed(nil), Done},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

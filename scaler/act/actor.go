@@ -240,6 +240,9 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	ctx, cancel := context.WithTimeout(ctx, actionTime)
 	defer cancel()
 	err := a.do(ctx, action)
+	if errors.Is(err, asg.ErrAlready) {
+		return Result{Action: action, Outcome: Done, Ended: time.Now(), Took: time.Since(began)} // which is no news
+	}
 	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Ended: time.Now()}
 	result.Took = result.Ended.Sub(began)
 	news := a.pauses.note(action, result)

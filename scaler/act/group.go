@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -49,12 +50,17 @@ func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
 	if x.Node.Name == "" {
 		return nil
 	}
-	node, err := a.node(ctx, x.Node)
+	node, err := a.node(ctx, plan.NodeRef{Name: x.Node.Name})
 	if errors.Is(err, errNodeGone) {
 		return nil // and all its pods with it
 	}
 	if err != nil {
 		return err
+	}
+	// Another UID alone says nothing: a kubelet registers its node again, and
+	// the pods live on.
+	if id := fleet.NodeFrom(node).InstanceID(); id != "" && id != x.Instance {
+		return nil // another machine has the name
 	}
 	// A drain that failed has pods left, and that is why it is called failed:
 	// whoever planned this knows.

@@ -536,7 +536,7 @@ func TestComplete(t *testing.T) {
 	}
 	// The other hook still holds it. Asking again asks nobody.
 	calls := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction")))
-	if err := v.Complete(t.Context(), "web", id, "windlass"); err != nil {
+	if err := v.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrAlready) {
 		t.Errorf("completed, and still held by another: %v", err)
 	}
 	if n := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction"))); n != calls {

@@ -28,6 +28,8 @@ var (
 	ErrChanged = errors.New("the group changed in between")
 	// ErrTooEarly: the instance does not wait for the hook yet.
 	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
+	// ErrAlready: Complete did that before; nobody was asked again.
+	ErrAlready = errors.New("completed already")
 )
 
 // CallError is a call that AWS refused or did not answer. Its text has no

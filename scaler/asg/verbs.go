@@ -89,12 +89,13 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 //
 // AWS says "No active Lifecycle Action" both before the instance waits and
 // after it does no more; a look at the instance tells the two apart. Complete
-// returns ErrTooEarly in the first case and nil in the second.
+// returns ErrTooEarly in the first case and nil in the second. While another
+// hook holds an instance that it completed it says ErrAlready, without a call.
 func (v *Verbs) Complete(ctx context.Context, group, instance, hook string) error {
 	key := fleet.HeartbeatKey(instance, hook)
 	w := v.recall(key)
 	if w.completed {
-		return nil
+		return ErrAlready
 	}
 	const continues = "CONTINUE"
 	_, err := v.scaling.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
