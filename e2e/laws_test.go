@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"windlass.dev/windlass/e2e/world"
 )
@@ -14,13 +15,19 @@ import (
 // audited is what the laws read of a line of the API server's audit log.
 type audited struct {
 	Verb string
-	User struct{ Username string }
+	User struct {
+		Username string
+		Extra    map[string][]string
+	}
 
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
 
 	ResponseStatus struct{ Code int }
 
+	RequestReceivedTimestamp time.Time
+
 	RequestObject struct {
+		Spec          struct{ ProviderID string }
 		DeleteOptions struct {
 			Preconditions struct{ UID string }
 		}
@@ -46,7 +53,8 @@ func (s *session) checkLaws() ([]string, error) {
 		}
 	}
 	audit, err := s.auditLog()
-	return append(breaches, auditBreaches(audit)...), err
+	breaches = append(breaches, auditBreaches(audit)...)
+	return append(breaches, earlyCompletions(audit, s.callLog())...), err
 }
 
 // auditBreaches looks at what the programs did to pods and nodes.
