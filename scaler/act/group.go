@@ -79,7 +79,8 @@ func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
 }
 
 // evict asks the eviction API, for exactly this pod and no later one of its
-// name. A pod that is gone has left.
+// name. A pod that is gone has left. No plan asks for it yet, and the manifests
+// grant no right to it.
 func (a *Actor) evict(ctx context.Context, x plan.Evict) error {
 	uid := x.Pod.UID
 	eviction := newEviction(x, &metav1.Preconditions{UID: &uid})

@@ -160,6 +160,8 @@ func undo(want *kube.NodeState) {
 	}
 }
 
+// permit lets a drain begin that waits for it. No plan asks for it yet, and no
+// agent waits.
 func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
