@@ -10,6 +10,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -31,6 +32,8 @@ type loop struct {
 	// is one.
 	observe func(now time.Time) (fleet.Snapshot, error)
 	decide  func(fleet.Snapshot) plan.Plan
+	// policy is the one that decide goes by.
+	policy plan.Policy
 	// remember writes the state that guards the actions of the same plan.
 	remember func(context.Context, fleet.State) error
 	// paused says that an action failed or stopped a moment ago and is not tried
@@ -106,7 +109,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	}
 	done := l.act(ctx, ready)
 	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done }) {
-		if err := l.remember(ctx, unlearn(state, snapshot.State, done)); err != nil {
+		if err := l.remember(ctx, heed(unlearn(state, snapshot.State, done), done, l.policy)); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -148,6 +151,36 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 		}
 	}
 	return state
+}
+
+// heed remembers what Auto Scaling refused for good, so that the next look does
+// without: a group that may not grow is passed over for a while, and a node whose
+// instance may not be ended is kept.
+func heed(state fleet.State, done []act.Result, policy plan.Policy) fleet.State {
+	for _, r := range done {
+		var refusal *asg.CallError
+		if r.Outcome != act.Failed || !errors.Is(r.Err, asg.ErrRefused) || !errors.As(r.Err, &refusal) {
+			continue
+		}
+		switch x := r.Action.(type) {
+		case plan.Grow:
+			failure := fleet.Failure{At: r.Ended, Cause: refusal.Code, Text: refusal.Message}
+			state.BackOffs = with(state.BackOffs, x.Group, policy.Learn(state.BackOffs[x.Group], failure))
+		case plan.Terminate:
+			if x.Node.Name != "" {
+				state.GiveUps = with(state.GiveUps, x.Node.Name, plan.GiveUp(state.GiveUps[x.Node.Name], r.Ended, refusal.Message))
+			}
+		}
+	}
+	return state
+}
+
+// with is a copy of a map with one more entry.
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	out := make(map[string]V, len(m)+1)
+	maps.Copy(out, m)
+	out[key] = value
+	return out
 }
 
 func restore[V any](now, before map[string]V, key string) {

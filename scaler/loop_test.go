@@ -15,6 +15,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/status"
@@ -179,6 +180,47 @@ func TestLoopRestores(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What Auto Scaling refuses is remembered: the group is passed over, the node
+// kept. What merely failed is not.
+func TestLoopHeedsRefusals(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		err    error
+		heeded bool
+	}{
+		{"beyond the group's bounds", &asg.CallError{Call: "autoscaling:X", Code: "ValidationError", Message: "no", Class: asg.ErrRefused}, true},
+		{"no right, which somebody may grant", &asg.CallError{Call: "autoscaling:X", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}, false},
+		{"AWS is away", &asg.CallError{Call: "autoscaling:X", Message: "no answer in time", Class: asg.ErrUnavailable}, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(plan.Plan{Actions: []plan.Action{
+					plan.Grow{Group: "web", To: 1}, plan.Terminate{Group: "web", Instance: "i-1", Node: plan.NodeRef{Name: "n"}}}})
+				s.policy = plan.DefaultPolicy()
+				s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+					var results []act.Result
+					for _, a := range actions {
+						results = append(results, act.Result{Action: a, Outcome: act.Failed, Err: c.err, Ended: time.Now()})
+					}
+					return results
+				}
+				var last fleet.State
+				s.remember = func(_ context.Context, state fleet.State) error {
+					last = state
+					return nil
+				}
+				s.run(t, time.Second)
+				if paused := last.BackOffs["web"]; paused.Until.After(time.Now()) != c.heeded {
+					t.Errorf("the group's pause is %+v", paused)
+				}
+				if kept := last.GiveUps["n"]; kept.Until.After(time.Now()) != c.heeded {
+					t.Errorf("the node's pause is %+v", kept)
+				}
+			})
+		})
+	}
 }
 
 // If the memory cannot be written nothing is done, and the loop tries again. If

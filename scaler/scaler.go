@@ -213,6 +213,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 			return snapshot, err
 		},
 		decide:   func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, sc.settings.policy) },
+		policy:   sc.settings.policy,
 		remember: memory.Remember,
 		paused:   sc.actor.Paused,
 		act:      sc.act,

@@ -22,6 +22,9 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrCredentials: there are none, or AWS does not accept them.
 	ErrCredentials = errors.New("no valid AWS credentials")
+	// ErrRefused: Auto Scaling does not do that, as asked, and will not if it is
+	// asked again: beyond a group's bounds, say.
+	ErrRefused = errors.New("refused")
 	// ErrMissing: what the call is about does not exist.
 	ErrMissing = errors.New("not found")
 	// ErrChanged: the group is not as the action expects; nothing was done.
@@ -106,6 +109,8 @@ func classify(code string, fault smithy.ErrorFault) error {
 		return ErrCredentials
 	case strings.Contains(code, "NotFound"):
 		return ErrMissing
+	case code == "ValidationError":
+		return ErrRefused
 	case slices.Contains(unavailable, code), fault == smithy.FaultServer:
 		return ErrUnavailable
 	}
