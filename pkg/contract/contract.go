@@ -31,7 +31,8 @@ const (
 	AnnotationDrainReport = Prefix + "drain-report"
 
 	// AnnotationDrainPermit holds the id of the drain that may begin. Written
-	// by the scaler; drains without hurry wait for it, for a bounded time.
+	// by the scaler; drains without hurry wait for it, for a bounded time. So far
+	// no scaler writes it and no agent waits.
 	AnnotationDrainPermit = Prefix + "drain-permit"
 
 	// AnnotationTerminating holds the id of the request whose instance is

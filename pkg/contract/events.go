@@ -18,9 +18,7 @@ const (
 	EventDrainBlocked = "DrainBlocked"
 	EventDrained      = "Drained"
 	EventDrainUndone  = "DrainTakenBack"
-	EventDrainFailed  = "DrainFailed"
 	EventBadRequest   = "BadDrainRequest"
 	// On pods, by the agent.
-	EventEvicted        = "EvictedByWindlass"
 	EventEvictionForced = "EvictionOverridesAnnotation"
 )

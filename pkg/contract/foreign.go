@@ -20,14 +20,9 @@ const (
 	AnnotationSafeLocalVolumes = casPrefix + "safe-to-evict-local-volumes"
 	// AnnotationDaemonSetPod on a Pod, "true": treat it as a DaemonSet's.
 	AnnotationDaemonSetPod = casPrefix + "daemonset-pod"
-	// AnnotationScaleUpDelay on a Pod: a duration before it counts as waiting.
-	AnnotationScaleUpDelay = casPrefix + "pod-scale-up-delay"
-	// AnnotationDaemonSetEviction on a Pod: "true" or "false".
-	AnnotationDaemonSetEviction = casPrefix + "enable-ds-eviction"
-
-	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
-	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
-	statusTaintPrefix  = "status-taint.cluster-autoscaler.kubernetes.io/"
+	startupTaintPrefix     = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignoreTaintPrefix      = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+	statusTaintPrefix      = "status-taint.cluster-autoscaler.kubernetes.io/"
 
 	// TaintToBeDeleted and TaintDeletionCandidate are Cluster Autoscaler's hard
 	// and soft taints of a node that it retires.

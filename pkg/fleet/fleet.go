@@ -316,8 +316,8 @@ type State struct {
 	// Refused says until when no further node is launched for a pod for which
 	// one came in vain, by the pod's UID.
 	Refused map[string]BackOff `json:"refused,omitempty"`
-	// Seen remembers the memory, in bytes, that nodes of an instance type
-	// really report.
+	// Seen is the memory, in bytes, that nodes of an instance type really
+	// report. Shapes go by it; so far people put it there, and no plan.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 // programs keep whole documents there.
 var podAnnotations = []string{
 	contract.AnnotationSafeToEvict, contract.AnnotationForeignSafeToEvict, contract.AnnotationSafeLocalVolumes,
-	contract.AnnotationDaemonSetPod, contract.AnnotationScaleUpDelay, contract.AnnotationDaemonSetEviction,
+	contract.AnnotationDaemonSetPod,
 	contract.AnnotationDoNotDisrupt, contract.AnnotationMirror,
 }
 
