@@ -75,11 +75,19 @@ func (n *names) vectorOf(list corev1.ResourceList) vector {
 	return v
 }
 
+// most is what an amount is cut to: more than any node has, and so little that
+// a few of them add up without overflow. A request for 9.3P of cpu would be a
+// negative number of thousandths, and fit everywhere.
+const most = int64(1) << 60
+
 func units(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
+	if name != corev1.ResourceCPU {
+		return min(q.Value(), most)
 	}
-	return q.Value()
+	if q.Value() >= most/1000 {
+		return most
+	}
+	return q.MilliValue()
 }
 
 // Requests is what a pod asks for: its containers, sidecars, init containers
@@ -93,6 +101,9 @@ func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 
 // figure prints an amount for people: 1.93 cpu, 7.2Gi, 3.
 func figure(name corev1.ResourceName, n int64) string {
+	if n >= most { // it was cut
+		return "≥" + figure(name, most-1)
+	}
 	switch {
 	case name == corev1.ResourceCPU:
 		return trimmed(float64(n)/1000, 3)
