@@ -16,9 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -277,6 +279,32 @@ func TestRivalIsLookedForAgain(t *testing.T) {
 		synctest.Wait()
 		if most := int(time.Hour/rivalEvery) + 5; int(tries.Load()) > most {
 			t.Errorf("%d tries in an hour, want at most %d", tries.Load(), most)
+		}
+	})
+}
+
+// An API server that starts says no to everybody for a moment: that is not to
+// be told that nobody is there. A no that lasts is.
+func TestRefusalMustLastToBeBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "cluster-autoscaler", errors.New("no"))
+		})
+		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), logger: slog.New(slog.DiscardHandler), changed: func() {}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.run(ctx)
+
+		time.Sleep(rivalEvery - time.Second)
+		synctest.Wait()
+		if _, asked := w.latest(); asked {
+			t.Error("a refusal is believed at once")
+		}
+		time.Sleep(2 * rivalEvery)
+		synctest.Wait()
+		if _, asked := w.latest(); !asked {
+			t.Error("a refusal that lasts is not believed")
 		}
 	})
 }

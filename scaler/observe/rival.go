@@ -37,6 +37,8 @@ type rivalWatch struct {
 	asked  bool
 	rival  *fleet.Rival
 	denied bool
+	// refused is since when the API server has been saying no; zero otherwise.
+	refused time.Time
 }
 
 func (w *rivalWatch) run(ctx context.Context) {
@@ -75,7 +77,7 @@ func (w *rivalWatch) look(ctx context.Context) bool {
 	}
 	w.mu.Lock()
 	moved := !w.asked || (w.rival == nil) != (rival == nil)
-	w.asked, w.rival = true, rival
+	w.asked, w.rival, w.refused = true, rival, time.Time{}
 	w.mu.Unlock()
 	if moved {
 		w.changed()
@@ -84,13 +86,22 @@ func (w *rivalWatch) look(ctx context.Context) bool {
 }
 
 // failed leaves what was known. Without the right to look there is nobody to
-// see, which is worth one line; it says whether that is so.
+// see, which is worth one line; it says whether that is so. An API server that
+// starts refuses everybody until it has read the roles, so that a refusal is
+// believed only when it has lasted.
 func (w *rivalWatch) failed(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || !apierrors.IsForbidden(err) {
-		return false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if ctx.Err() != nil || !apierrors.IsForbidden(err) {
+		w.refused = time.Time{}
+		return false
+	}
+	if w.refused.IsZero() {
+		w.refused = time.Now()
+	}
+	if time.Since(w.refused) < rivalEvery {
+		return false
+	}
 	w.asked = true
 	if !w.denied {
 		w.denied = true
