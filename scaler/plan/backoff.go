@@ -44,9 +44,10 @@ func (g *group) failures() []fleet.Failure {
 }
 
 // Learn takes one failure into account; the result belongs into
-// fleet.State.BackOffs, also where Auto Scaling has refused to grow a group. A failure during the pause is of the
-// same trouble and only makes it start again; the next one after it doubles the
-// pause; after a long time without any the count begins anew.
+// fleet.State.BackOffs, also where Auto Scaling has refused to grow a group. A
+// failure during the pause is of the same trouble and only makes it start again;
+// the next one after it doubles the pause; after a long time without any the
+// count begins anew.
 func (p Policy) Learn(b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	count := b.Count
 	switch {
