@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,12 +27,42 @@ type Snapshot struct {
 	Pods       []Pod       `json:"pods,omitempty"`
 	Budgets    []Budget    `json:"budgets,omitempty"`
 	DaemonSets []DaemonSet `json:"daemonSets,omitempty"`
+	// Kubernetes is the version of the API server, such as 1.36: kube-scheduler
+	// follows different rules from one to the next. Empty counts as the newest
+	// that is known.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Namespaces are the labels of each namespace, by name.
+	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
+	Storage    Storage                      `json:"storage,omitzero"`
+	Devices    Devices                      `json:"devices,omitzero"`
 	// Agents tells for each node name with an agent pod whether it is Ready.
 	Agents map[string]bool `json:"agents,omitempty"`
 	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.
 	Rival *Rival `json:"rival,omitempty"`
 	// State is the scaler's memory, from the ConfigMap.
 	State State `json:"state,omitzero"`
+}
+
+// Storage is all that says where a volume may be, as the API serves it but for
+// what nobody asks. The objects are shared and never changed: another pointer
+// means another version.
+type Storage struct {
+	Claims      []*corev1.PersistentVolumeClaim `json:"claims,omitempty"`
+	Volumes     []*corev1.PersistentVolume      `json:"volumes,omitempty"`
+	Classes     []*storagev1.StorageClass       `json:"classes,omitempty"`
+	Drivers     []*storagev1.CSIDriver          `json:"drivers,omitempty"`
+	Nodes       []*storagev1.CSINode            `json:"nodes,omitempty"`
+	Capacities  []*storagev1.CSIStorageCapacity `json:"capacities,omitempty"`
+	Attachments []*storagev1.VolumeAttachment   `json:"attachments,omitempty"`
+}
+
+// Devices is all that dynamic resource allocation goes by, shared and never
+// changed like Storage. Slices and claims are empty on a server without the API.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+type Devices struct {
+	Claims  []*resourcev1.ResourceClaim `json:"claims,omitempty"`
+	Slices  []*resourcev1.ResourceSlice `json:"slices,omitempty"`
+	Classes []*resourcev1.DeviceClass   `json:"classes,omitempty"`
 }
 
 // Rival is another autoscaler that holds its lease.
@@ -62,6 +94,23 @@ type Group struct {
 	// as Launch, Terminate or AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
 	Suspended []string `json:"suspended,omitempty"`
+	// Template is the launch template and version of the next instance, such as
+	// lt-0123:7; empty for a launch configuration.
+	Template string `json:"template,omitempty"`
+	// Spot says that new instances are spot instances.
+	Spot bool `json:"spot,omitempty"`
+	// Mixed says that the group has a mixed instances policy.
+	Mixed bool `json:"mixed,omitempty"`
+	// Synchronous says that LaunchInstances may launch for the group, in a zone of
+	// our choice and with the answer at once: it has a launch template, and its
+	// instances are all on demand or all spot.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
+	Synchronous bool `json:"synchronous,omitempty"`
+	// WarmPool is nil for a group without one. Its instances stand among
+	// Instances, in the states Warmed:*.
+	WarmPool *WarmPool `json:"warmPool,omitempty"`
+	// Refresh is the instance refresh that is under way, nil without one.
+	Refresh *Refresh `json:"refresh,omitempty"`
 	// Failures are failed launches that the group's activities tell of, the
 	// newest first.
 	Failures []Failure `json:"failures,omitempty"`
@@ -71,6 +120,23 @@ type Group struct {
 	Faults []string `json:"faults,omitempty"`
 	// ScaleDown overrides the policy for this group, from its tags.
 	ScaleDown ScaleDownOptions `json:"scaleDown,omitzero"`
+}
+
+// WarmPool is a group's pool of instances that have booted once.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
+type WarmPool struct {
+	// State is what pooled instances are kept in: Stopped, Running or Hibernated.
+	State string `json:"state"`
+	// Deleting says that the pool is being taken away.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// Refresh is an instance refresh: Auto Scaling replaces the group's instances
+// by and by.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-instance-refresh.html
+type Refresh struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
 }
 
 // ScaleDownOptions are a group's own settings, nil where the tag is absent.
@@ -89,6 +155,17 @@ type Shape struct {
 	Allocatable  corev1.ResourceList `json:"allocatable"`
 	Labels       map[string]string   `json:"labels,omitempty"`
 	Taints       []corev1.Taint      `json:"taints,omitempty"`
+	// Image is the machine image, empty where it is not known.
+	Image string `json:"image,omitempty"`
+	// DeclaredFeatures, Drivers and Slices are taken over from a node of the same
+	// template: what its kubelet declares, its CSINode's drivers with their attach
+	// limits, its devices.
+	DeclaredFeatures []string                    `json:"declaredFeatures,omitempty"`
+	Drivers          []storagev1.CSINodeDriver   `json:"drivers,omitempty"`
+	Slices           []*resourcev1.ResourceSlice `json:"slices,omitempty"`
+	// PricePerHour is in US dollars, on demand or spot as the group launches; 0
+	// where it is not known.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
 }
 
 // Lifecycle states of an instance that decisions ask for by name.
@@ -112,6 +189,9 @@ type Instance struct {
 	// State is the lifecycle state as Auto Scaling spells it.
 	State     string `json:"state"`
 	Unhealthy bool   `json:"unhealthy,omitempty"`
+	// Template is the launch template and version that it was launched from, as in
+	// Group.Template.
+	Template string `json:"template,omitempty"`
 	// Protected from scale-in.
 	Protected bool `json:"protected,omitempty"`
 	// LeavingSince is when the terminating activity began, or the first moment
@@ -183,6 +263,9 @@ type Node struct {
 	// ReadySince is when Ready last changed, to either value.
 	ReadySince time.Time `json:"readySince,omitzero"`
 	BootID     string    `json:"bootID,omitempty"`
+	// DeclaredFeatures are status.declaredFeatures.
+	// https://github.com/kubernetes/enhancements/issues/5328
+	DeclaredFeatures []string `json:"declaredFeatures,omitempty"`
 }
 
 // InstanceID is the EC2 instance of a provider id such as
@@ -236,6 +319,14 @@ type Pod struct {
 	Judged time.Time `json:"judged,omitzero"`
 	// Deleted is the deletionTimestamp, zero while nobody deletes the pod.
 	Deleted time.Time `json:"deleted,omitzero"`
+	// Allocated is what kube-scheduler counts for a pod on a node in place of what
+	// its spec requests, while a resize in place is under way; nil otherwise.
+	// https://github.com/kubernetes/enhancements/issues/1287
+	Allocated corev1.ResourceList `json:"allocated,omitempty"`
+	// Claims are status.resourceClaimStatuses: the names of generated claims.
+	Claims []corev1.PodResourceClaimStatus `json:"claims,omitempty"`
+	// ExtendedClaim is status.extendedResourceClaimStatus.
+	ExtendedClaim *corev1.PodExtendedResourceClaimStatus `json:"extendedClaim,omitempty"`
 }
 
 // Key is namespace/name.
@@ -297,8 +388,13 @@ type State struct {
 	// Completed remembers when a hook was completed for an instance that has
 	// not moved on since, by HeartbeatKey.
 	Completed map[string]time.Time `json:"completed,omitempty"`
-	// BackOffs says until when a group is not grown, by group.
+	// BackOffs says until when a group is not grown, by BackOffKey: one for each
+	// zone and cause, because a zone without capacity says nothing of the others.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
+	// Launches are the launches by LaunchInstances whose answer has not been seen,
+	// and the number of the last attempt, by LaunchKey: the same token is sent until
+	// an answer came.
+	Launches map[string]Launch `json:"launches,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
 	// Bursts counts how often a group was grown in the burst of pods that goes
@@ -316,9 +412,17 @@ type State struct {
 	// Refused says until when no further node is launched for a pod for which
 	// one came in vain, by the pod's UID.
 	Refused map[string]BackOff `json:"refused,omitempty"`
-	// Seen is the memory, in bytes, that nodes of an instance type really
-	// report. Shapes go by it; so far people put it there, and no plan.
+	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
+}
+
+// SeenKey names the nodes of an instance type and machine image in State.Seen;
+// image is empty where it is not known.
+func SeenKey(instanceType, image string) string {
+	if image == "" {
+		return instanceType
+	}
+	return instanceType + "/" + image
 }
 
 // BackOff is a pause after failures.
@@ -326,6 +430,38 @@ type BackOff struct {
 	Until time.Time `json:"until"`
 	Count int       `json:"count"`
 	Cause string    `json:"cause,omitempty"`
+}
+
+// Launch is one call of LaunchInstances. It is additive: what keeps it from being
+// done twice is that its token is sent again.
+type Launch struct {
+	// Token is the client token, 32 hex digits.
+	Token string `json:"token"`
+	Count int    `json:"count"`
+	// Desired is what the group's desired capacity was.
+	Desired int `json:"desired"`
+	// Attempt is part of what the token is made of; it rises when an answer came.
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
+	// Answered says that the answer was seen, whatever it was.
+	Answered bool `json:"answered,omitempty"`
+}
+
+// LaunchKey names a group's launches in a zone in State.Launches.
+func LaunchKey(group, zone string) string { return group + ":" + zone }
+
+// BackOffKey names a pause in State.BackOffs. Group names hold no colon. Zone is
+// empty for the whole group.
+func BackOffKey(group, zone, cause string) string { return group + ":" + zone + ":" + cause }
+
+// ParseBackOffKey is the inverse of BackOffKey. A key that is only a group's name
+// is a pause of the whole group.
+func ParseBackOffKey(key string) (group, zone, cause string) {
+	parts := strings.SplitN(key, ":", 3)
+	for len(parts) < 3 {
+		parts = append(parts, "")
+	}
+	return parts[0], parts[1], parts[2]
 }
 
 // HeartbeatKey names an instance's wait for a hook in State.Heartbeats.

@@ -26,6 +26,9 @@ func PodFrom(p *corev1.Pod) Pod {
 		Spec:        &spec,
 		Phase:       p.Status.Phase,
 		Deleted:     deleted(p),
+
+		Claims:        p.Status.ResourceClaimStatuses,
+		ExtendedClaim: p.Status.ExtendedResourceClaimStatus,
 	}
 	for i := range p.Status.Conditions {
 		pod.condition(&p.Status.Conditions[i])
@@ -74,6 +77,8 @@ func NodeFrom(n *corev1.Node) Node {
 		Capacity:      n.Status.Capacity,
 		Allocatable:   n.Status.Allocatable,
 		BootID:        n.Status.NodeInfo.BootID,
+
+		DeclaredFeatures: n.Status.DeclaredFeatures,
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
