@@ -71,7 +71,7 @@ var table = []folder{
 	{path: "scaler/asg", layer: edge},
 	// kube-scheduler's own rules, which ask for a (silent) logger.
 	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2"}},
-	{path: "scaler/fit/upstream", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/component-base", "k8s.io/kube-scheduler", "k8s.io/client-go", "k8s.io/dynamic-resource-allocation", "k8s.io/klog/v2", "k8s.io/utils"}},
+	{path: "scaler/fit/upstream", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/component-helpers", "k8s.io/component-base", "k8s.io/kube-scheduler", "k8s.io/client-go", "k8s.io/dynamic-resource-allocation", "k8s.io/klog/v2", "k8s.io/utils"}},
 	{path: "scaler/observe", layer: edge},
 	{path: "scaler/plan", layer: pure},
 	{path: "scaler/status", layer: edge},

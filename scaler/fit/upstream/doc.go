@@ -2,11 +2,12 @@
 // k8s.io/kubernetes: the rules themselves and not a copy of them. Package fit
 // asks it what is asked seldom (a class of pods against a class of nodes; volumes,
 // claims and devices), and its tests hold against it what fit counts by itself.
+//
+//	gates.go   the feature gates of a server version
+//	filters.go Filters: the plugins, and the questions about a pod and a node alone
+//	handle.go  what the plugins ask of the scheduler that they think they run in
+//
+// The plugins are called one by one and not through the scheduler's framework,
+// which stops at the first that refuses, measures itself in the background and
+// asks those too that a pod has nothing for.
 package upstream
-
-import (
-	_ "k8s.io/dynamic-resource-allocation/structured"
-	_ "k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	_ "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
-	_ "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-)
