@@ -53,8 +53,8 @@ world: controlplane ## start the same world without Windlass until interrupted (
 	$(GO) run ./e2e/demo --world $(if $(NODES),--nodes=$(NODES)) $(if $(GROUPS),--groups=$(GROUPS))
 
 .PHONY: bench
-bench: controlplane ## run every benchmark (ARGS='-benchtime 5x', BENCH=Name)
-	$(GO) test -p 1 -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(ARGS) ./...
+bench: controlplane ## run every benchmark and print one table (BENCH=Name, ARGS='-count 3', or ARGS='-read FILE' of a kept output)
+	$(GO) run ./e2e/bench/table -bench '$(or $(BENCH),.)' $(ARGS)
 
 .PHONY: images
 images: ## build the two images with docker or buildah
