@@ -350,7 +350,7 @@ func TestMetrics(t *testing.T) {
 		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
 			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
-		Pods: []fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
+		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
 	}
 	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
 	m.look(look{snapshot: snapshot, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}}}})

@@ -125,8 +125,7 @@ func (m *metrics) verdicts(verdicts []plan.Verdict) {
 
 func (m *metrics) seeWaiting(s fleet.Snapshot) {
 	seen := make(map[types.UID]time.Time, len(m.waiting))
-	for i := range s.Pods {
-		p := &s.Pods[i]
+	for _, p := range s.Pods {
 		if p.Node != "" || p.Scheduling != fleet.Unschedulable {
 			continue
 		}

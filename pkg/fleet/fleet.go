@@ -19,12 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot is everything the scaler knows at Now. Order carries no meaning.
+// Snapshot is everything the scaler knows at Now. Order carries no meaning. Pods,
+// of which there are many, are shared from one snapshot to the next and never
+// changed: another pointer means that something about the pod has changed.
 type Snapshot struct {
 	Now        time.Time   `json:"now"`
 	Groups     []Group     `json:"groups,omitempty"`
 	Nodes      []Node      `json:"nodes,omitempty"`
-	Pods       []Pod       `json:"pods,omitempty"`
+	Pods       []*Pod      `json:"pods,omitempty"`
 	Budgets    []Budget    `json:"budgets,omitempty"`
 	DaemonSets []DaemonSet `json:"daemonSets,omitempty"`
 	// Kubernetes is the version of the API server, such as 1.36: kube-scheduler

@@ -46,7 +46,7 @@ func TestReadWhatWriteWrote(t *testing.T) {
 			Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}},
 		}},
 		Nodes: []fleet.Node{{Name: "web-1", ProviderID: "aws:///a/i-1", Ready: true}},
-		Pods:  []fleet.Pod{{Namespace: "shop", Name: "p", Spec: &corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Scheduling: fleet.Unschedulable}},
+		Pods:  []*fleet.Pod{{Namespace: "shop", Name: "p", Spec: &corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Scheduling: fleet.Unschedulable}},
 		State: fleet.State{BackOffs: map[string]fleet.BackOff{"web": {Until: at, Count: 1}}},
 	}
 	var text bytes.Buffer

@@ -29,7 +29,7 @@ func Format(s fleet.Snapshot) string {
 	each(s.Groups, func(g fleet.Group) string { return g.Name }, p.group)
 	each(s.DaemonSets, func(d fleet.DaemonSet) string { return d.Namespace + "/" + d.Name }, p.daemonSet)
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.node)
-	each(s.Pods, fleet.Pod.Key, p.pod)
+	each(s.Pods, (*fleet.Pod).Key, p.pod)
 	each(s.Budgets, fleet.Budget.Key, p.budget)
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.words)
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -257,11 +257,11 @@ func (p *printer) request(node, value string) {
 		at("at", r.At.Time), at("deadline", r.Deadline.Time), said("reason", r.Reason))
 }
 
-func (p *printer) pod(pod fleet.Pod) {
+func (p *printer) pod(pod *fleet.Pod) {
 	p.line("pod", strings.TrimPrefix(pod.Key(), "default/"), p.podWords(pod)...)
 }
 
-func (p *printer) podWords(pod fleet.Pod) []string {
+func (p *printer) podWords(pod *fleet.Pod) []string {
 	usual := NewWorld().newPod(pod.Key())
 	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
 		said("nominated", pod.Nominated), other("age", p.s.Now.Sub(pod.Created).String(), firstAge.String()), at("ends", pod.Deleted)}

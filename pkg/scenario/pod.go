@@ -29,8 +29,8 @@ type podDraft struct {
 func pod(w *World, l line) error {
 	p := w.pod(podKey(l.name))
 	if p == nil {
-		w.Pods = append(w.Pods, w.newPod(podKey(l.name)))
-		p = &w.Pods[len(w.Pods)-1]
+		p = w.newPod(podKey(l.name))
+		w.Pods = append(w.Pods, p)
 	}
 	p.Spec = p.Spec.DeepCopy()
 	return podWords.apply(&podDraft{p, w.Now}, l.words)
@@ -44,10 +44,10 @@ func podKey(name string) string {
 	return metav1.NamespaceDefault + "/" + name
 }
 
-func (w *World) newPod(key string) fleet.Pod {
+func (w *World) newPod(key string) *fleet.Pod {
 	namespace, name, _ := strings.Cut(key, "/")
 	app := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-")
-	return fleet.Pod{
+	return &fleet.Pod{
 		Namespace: namespace, Name: name, UID: types.UID("uid-" + key), Created: w.Now.Add(-firstAge),
 		Labels: map[string]string{"app": app}, Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: app},
 		Spec:  &corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
@@ -196,7 +196,7 @@ func daemonSet(w *World, l line) error {
 		namespace, name = metav1.NamespaceDefault, l.name
 	}
 	p := w.newPod(namespace + "/" + name)
-	if err := podWords.apply(&podDraft{&p, w.Now}, l.words); err != nil {
+	if err := podWords.apply(&podDraft{p, w.Now}, l.words); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(w.DaemonSets, func(d fleet.DaemonSet) bool { return d.Namespace == namespace && d.Name == name }) {

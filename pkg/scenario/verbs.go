@@ -53,7 +53,7 @@ func gone(w *World, l line) error {
 	before := w.count()
 	switch kind {
 	case "pod":
-		w.Pods = slices.DeleteFunc(w.Pods, func(p fleet.Pod) bool { return p.Key() == podKey(name) })
+		w.Pods = slices.DeleteFunc(w.Pods, func(p *fleet.Pod) bool { return p.Key() == podKey(name) })
 	case "node":
 		w.dropNode(name)
 	case "instance":

@@ -43,7 +43,12 @@ func (w *World) node(name string) *fleet.Node {
 
 func (w *World) pod(key string) *fleet.Pod {
 	namespace, name, _ := strings.Cut(key, "/")
-	return find(w.Pods, func(p *fleet.Pod) bool { return p.Name == name && p.Namespace == namespace })
+	for _, p := range w.Pods {
+		if p.Name == name && p.Namespace == namespace {
+			return p
+		}
+	}
+	return nil
 }
 
 func (w *World) instance(id string) *fleet.Instance {
@@ -81,7 +86,7 @@ func (w *World) dropNode(name string) {
 		w.dropInstance(n.InstanceID())
 	}
 	w.Nodes = slices.DeleteFunc(w.Nodes, func(n fleet.Node) bool { return n.Name == name })
-	w.Pods = slices.DeleteFunc(w.Pods, func(p fleet.Pod) bool { return p.Node == name })
+	w.Pods = slices.DeleteFunc(w.Pods, func(p *fleet.Pod) bool { return p.Node == name })
 }
 
 func (w *World) dropInstance(id string) {
@@ -203,7 +208,7 @@ func (w *World) Terminate(instance, id string, decrement bool) error {
 
 // busy says that a pod of the node must be placed again.
 func (w *World) busy(node string) bool {
-	return slices.ContainsFunc(w.Pods, func(p fleet.Pod) bool { return p.Node == node && drainable.MustBePlacedAgain(&p) })
+	return slices.ContainsFunc(w.Pods, func(p *fleet.Pod) bool { return p.Node == node && drainable.MustBePlacedAgain(p) })
 }
 
 // leave begins a termination: it waits where the group has a hook for it.
@@ -240,7 +245,7 @@ func (w *World) Refill() {
 
 // running says that no pod of the budget waits.
 func (w *World) running(b *fleet.Budget) bool {
-	return !slices.ContainsFunc(w.Pods, func(p fleet.Pod) bool { return b.Matches(p) && p.Node == "" })
+	return !slices.ContainsFunc(w.Pods, func(p *fleet.Pod) bool { return b.Matches(*p) && p.Node == "" })
 }
 
 // Complete is CompleteLifecycleAction with CONTINUE: the instance proceeds when
@@ -314,21 +319,22 @@ func (w *World) Reap() {
 // respawn lets the owners of a node's pods create others in their place.
 func (w *World) respawn(node string) {
 	for _, p := range slices.Clone(w.Pods) {
-		if p.Node == node && drainable.MustBePlacedAgain(&p) && p.Owner != nil {
+		if p.Node == node && drainable.MustBePlacedAgain(p) && p.Owner != nil {
 			w.recreate(p)
 		}
 	}
 }
 
-// recreate adds the pod that its owner creates in place of p.
-func (w *World) recreate(p fleet.Pod) {
+// recreate adds the pod that its owner creates in place of one that is gone.
+func (w *World) recreate(gone *fleet.Pod) {
 	w.born++
+	p := *gone
 	stem, _, _ := strings.Cut(p.Name, "+")
 	p.Name = fmt.Sprintf("%s+%d", stem, w.born)
 	p.UID = types.UID("uid-" + p.Key())
 	p.Created, p.Judged = w.Now, w.Now
 	p.Node, p.Nominated, p.Phase, p.Ready, p.Scheduling, p.Deleted = "", "", corev1.PodPending, false, fleet.Unschedulable, time.Time{}
-	w.Pods = append(w.Pods, p)
+	w.Pods = append(w.Pods, &p)
 }
 
 // Launch gives each group the instances that it is owed, in its zones by turns;
@@ -399,10 +405,10 @@ func (w *World) drain(node string, r contract.Request) {
 	}
 	budgets := drainable.NewBudgets(w.Budgets)
 	for _, p := range slices.Clone(w.Pods) {
-		if p.Node != node || !drainable.MustBePlacedAgain(&p) {
+		if p.Node != node || !drainable.MustBePlacedAgain(p) {
 			continue
 		}
-		v := drainable.Judge(drainable.Question{Pod: &p, Now: w.Now, Budgets: budgets, Urgency: drainable.UrgencyOf(r.Kind, r.Deadline.Time)})
+		v := drainable.Judge(drainable.Question{Pod: p, Now: w.Now, Budgets: budgets, Urgency: drainable.UrgencyOf(r.Kind, r.Deadline.Time)})
 		if v.Outcome != drainable.Leave {
 			report.Phase = contract.PhaseBlocked
 			report.Left++
@@ -412,20 +418,20 @@ func (w *World) drain(node string, r contract.Request) {
 			continue
 		}
 		w.evict(p)
-		budgets.Take(&p)
+		budgets.Take(p)
 	}
 	w.Report(node, report)
 }
 
 // evict is the eviction API's yes: the pod goes, its budgets have one less, its
 // owner creates another.
-func (w *World) evict(p fleet.Pod) {
+func (w *World) evict(p *fleet.Pod) {
 	for i := range w.Budgets {
-		if b := &w.Budgets[i]; b.Matches(p) && b.Allowed > 0 {
+		if b := &w.Budgets[i]; b.Matches(*p) && b.Allowed > 0 {
 			b.Allowed--
 		}
 	}
-	w.Pods = slices.DeleteFunc(w.Pods, func(q fleet.Pod) bool { return q.UID == p.UID })
+	w.Pods = slices.DeleteFunc(w.Pods, func(q *fleet.Pod) bool { return q.UID == p.UID })
 	if p.Owner != nil {
 		w.recreate(p)
 	}

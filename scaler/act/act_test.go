@@ -731,7 +731,7 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 // the oldest first; what finds no room is told later.
 func TestAnnounce(t *testing.T) {
 	now := time.Now()
-	s := fleet.Snapshot{Pods: []fleet.Pod{{UID: "1", Created: now}, {UID: "2", Created: now.Add(-time.Hour)}}}
+	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "1", Created: now}, {UID: "2", Created: now.Add(-time.Hour)}}}
 	verdict := func(uid, message string, reason plan.Reason) plan.Verdict {
 		return plan.Verdict{Of: plan.OfPod, Name: "default/p" + uid, UID: uid, Reason: reason, Message: message}
 	}

@@ -26,9 +26,9 @@ func (n *Announcer) Announce(s fleet.Snapshot, verdicts []plan.Verdict) {
 		return
 	}
 	created := map[string]int64{}
-	for i := range s.Pods {
-		if s.Pods[i].Node == "" {
-			created[string(s.Pods[i].UID)] = s.Pods[i].Created.UnixNano()
+	for _, p := range s.Pods {
+		if p.Node == "" {
+			created[string(p.UID)] = p.Created.UnixNano()
 		}
 	}
 	slices.SortStableFunc(news, func(a, b plan.Verdict) int { return cmp.Compare(created[a.UID], created[b.UID]) })

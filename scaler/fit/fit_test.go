@@ -31,8 +31,8 @@ func parse(t interface {
 }
 
 func podNamed(s fleet.Snapshot, name string) *fleet.Pod {
-	i := slices.IndexFunc(s.Pods, func(p fleet.Pod) bool { return p.Name == name })
-	return &s.Pods[i]
+	i := slices.IndexFunc(s.Pods, func(p *fleet.Pod) bool { return p.Name == name })
+	return s.Pods[i]
 }
 
 // Each row asks whether the pod p fits the node n, and if not, for what reasons.
@@ -67,8 +67,8 @@ func TestFits(t *testing.T) {
 			s := parse(t, fmt.Sprintf("node n %s\npod p %s\n%s", tc.node, tc.pod, tc.others))
 			c := fit.New(s.Pods)
 			place := fit.NewPlace("n", c.LooksOf(&s.Nodes[0], none))
-			for i := range s.Pods {
-				if p := &s.Pods[i]; p.Node == "n" && !p.Ended() {
+			for _, p := range s.Pods {
+				if p.Node == "n" && !p.Ended() {
 					c.Put(c.Tenant(p), place)
 				}
 			}
@@ -211,8 +211,8 @@ func TestPack(t *testing.T) {
 			s := parse(t, "group web\n"+tc.world)
 			c := fit.New(s.Pods)
 			var pods []fit.Tenant
-			for i := range s.Pods {
-				pods = append(pods, c.Tenant(&s.Pods[i]))
+			for _, p := range s.Pods {
+				pods = append(pods, c.Tenant(p))
 			}
 			packing := c.Pack(pods, []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0], nil)}, tc.limit)
 			var got []string
@@ -257,7 +257,7 @@ pod p cpu=1900m tolerates=*
 	c := fit.New(s.Pods)
 	place := fit.NewPlace("new", c.LooksLike(&s.Groups[0].Shapes[0], s.DaemonSets))
 	const want = "needs 1.9 cpu, has 1.83"
-	if got := c.Fits(c.Tenant(&s.Pods[0]).Class, place).String(); got != want {
+	if got := c.Fits(c.Tenant(s.Pods[0]).Class, place).String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -284,8 +284,8 @@ func TestRevertUndoesEverything(t *testing.T) {
 		answers := func() []string {
 			var all []string
 			for _, p := range places {
-				for i := range s.Pods {
-					all = append(all, c.Fits(c.Tenant(&s.Pods[i]).Class, p).String())
+				for _, pod := range s.Pods {
+					all = append(all, c.Fits(c.Tenant(pod).Class, p).String())
 				}
 				all = append(all, fmt.Sprint(len(p.Looks()), " ", names(p.Tenants())))
 			}
@@ -308,16 +308,8 @@ func TestRevertUndoesEverything(t *testing.T) {
 				}
 				marks, before = marks[:last], before[:last]
 			default:
-				c.Seat(c.Tenant(rapid.SampledFrom(pointers(s.Pods)).Draw(t, "pod")), places)
+				c.Seat(c.Tenant(rapid.SampledFrom(s.Pods).Draw(t, "pod")), places)
 			}
 		}
 	})
-}
-
-func pointers(pods []fleet.Pod) []*fleet.Pod {
-	var list []*fleet.Pod
-	for i := range pods {
-		list = append(list, &pods[i])
-	}
-	return list
 }

@@ -21,16 +21,16 @@ type Cluster struct {
 
 // New prepares for the pods of a cluster: all of them, because each may keep
 // others away.
-func New(pods []fleet.Pod) *Cluster {
+func New(pods []*fleet.Pod) *Cluster {
 	c := &Cluster{
 		names:    newNames(),
 		bySpec:   map[*corev1.PodSpec]*Class{},
 		byKey:    map[string]*Class{},
 		verdicts: map[verdictKey]Reasons{},
 	}
-	for i := range pods {
-		if !pods[i].Ended() {
-			c.repulsions = append(c.repulsions, repulsions(&pods[i])...)
+	for _, p := range pods {
+		if !p.Ended() {
+			c.repulsions = append(c.repulsions, repulsions(p)...)
 		}
 	}
 	return c

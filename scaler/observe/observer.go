@@ -76,29 +76,50 @@ func New(config Config) *Observer {
 		logger: config.Logger, changed: func() { o.nudge.within(soon) },
 	}
 
-	o.pods = newTable(o.pod, differ[fleet.Pod], o.podChanged)
+	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
 	o.pods.slim = slimPod
-	o.nodes = newTable(fleet.NodeFrom, differ[fleet.Node], o.nodeChanged)
+	o.nodes = newTable(node, nodeName, differ[fleet.Node], o.nodeChanged)
 	o.nodes.slim = slimNode
 	o.nodes.versions = map[types.NamespacedName]string{}
-	o.budgets = newTable(fleet.BudgetFrom, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.nudge.within(later) })
-	o.daemonSets = newTable(daemonSet, differ[fleet.DaemonSet], func(_, _ *fleet.DaemonSet) { o.nudge.within(later) })
+	o.budgets = newTable(budget, budgetName, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.nudge.within(later) })
+	o.daemonSets = newTable(daemonSet, daemonSetName, differ[fleet.DaemonSet], func(_, _ *fleet.DaemonSet) { o.nudge.within(later) })
 	return o
+}
+
+func podName(p *fleet.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+func nodeName(n *fleet.Node) types.NamespacedName { return types.NamespacedName{Name: n.Name} }
+func budgetName(b *fleet.Budget) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+}
+func daemonSetName(d *fleet.DaemonSet) types.NamespacedName {
+	return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
 }
 
 func differ[T any](was, is *T) bool { return !fleet.Equal(*was, *is) }
 
-func (o *Observer) pod(p *corev1.Pod) fleet.Pod {
+func (o *Observer) pod(p *corev1.Pod) *fleet.Pod {
 	pod := fleet.PodFrom(p)
 	pod.Spec = o.specs.share(pod.Spec)
-	return pod
+	return &pod
 }
 
-func daemonSet(d *appsv1.DaemonSet) fleet.DaemonSet {
+func node(n *corev1.Node) *fleet.Node {
+	node := fleet.NodeFrom(n)
+	return &node
+}
+
+func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
+	budget := fleet.BudgetFrom(b)
+	return &budget
+}
+
+func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
 	template := d.Spec.Template
 	template.Annotations = only(template.Annotations, podAnnotations)
 	slimSpec(&template.Spec)
-	return fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
+	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }
 
 // notEnded leaves out pods that hold nothing any more.
@@ -150,14 +171,23 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (fleet.Snapshot, e
 	return fleet.Snapshot{
 		Now:        now.UTC(),
 		Groups:     groups,
-		Nodes:      o.nodes.snapshot(),
+		Nodes:      values(o.nodes.snapshot()),
 		Pods:       o.pods.snapshot(),
-		Budgets:    o.budgets.snapshot(),
-		DaemonSets: o.daemonSets.snapshot(),
+		Budgets:    values(o.budgets.snapshot()),
+		DaemonSets: values(o.daemonSets.snapshot()),
 		Agents:     o.readyAgents(),
 		Rival:      rival,
 		State:      state,
 	}, nil
+}
+
+// values are rows by value, as a snapshot has what there are few of.
+func values[T any](rows []*T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = *row
+	}
+	return out
 }
 
 func notYet(what string, err error) error {
@@ -229,9 +259,8 @@ func (o *Observer) noteAgent(was, is *fleet.Pod) {
 	defer o.mu.Unlock()
 	if was == nil && is == nil {
 		clear(o.agents)
-		pods := o.pods.snapshot()
-		for i := range pods {
-			o.setAgent(&pods[i])
+		for _, p := range o.pods.snapshot() {
+			o.setAgent(p)
 		}
 		o.ready = nil
 		return

@@ -13,12 +13,15 @@ import (
 )
 
 // table holds the latest state of every object of one kind, in our words. A
-// reflector fills it; the API's own objects are not kept.
+// reflector fills it; the API's own objects are not kept. A row never changes:
+// a change puts another one in its place, so whoever has seen a row may keep it.
 type table[O object, T any] struct {
 	// convert takes what we need; slim drops the rest from an object that has
 	// just come off the wire, before it is converted.
-	convert func(O) T
+	convert func(O) *T
 	slim    func(O)
+	// key is the name of a row.
+	key func(*T) types.NamespacedName
 	// differ says whether a change is one that decisions can see.
 	differ func(was, is *T) bool
 	// changed hears of every such change; was is nil for a new object, is for
@@ -26,9 +29,8 @@ type table[O object, T any] struct {
 	changed func(was, is *T)
 
 	mu       sync.Mutex
-	rows     map[types.NamespacedName]int
-	keys     []types.NamespacedName // of the row at each index
-	list     []T
+	rows     map[types.NamespacedName]int // where in list
+	list     []*T
 	versions map[types.NamespacedName]string // of nodes only, for await
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
@@ -40,9 +42,9 @@ type object interface {
 	runtime.Object
 }
 
-func newTable[O object, T any](convert func(O) T, differ func(was, is *T) bool, changed func(was, is *T)) *table[O, T] {
+func newTable[O object, T any](convert func(O) *T, key func(*T) types.NamespacedName, differ func(was, is *T) bool, changed func(was, is *T)) *table[O, T] {
 	return &table[O, T]{
-		convert: convert, differ: differ, changed: changed, slim: func(O) {},
+		convert: convert, key: key, differ: differ, changed: changed, slim: func(O) {},
 		rows: map[types.NamespacedName]int{}, moved: make(chan struct{}),
 	}
 }
@@ -70,12 +72,14 @@ func (t *table[O, T]) Update(in any) error {
 		return err
 	}
 	t.slim(o)
-	key, is := keyOf(o), t.convert(o)
+	is := t.convert(o)
 	t.mu.Lock()
-	was := t.put(key, is)
-	t.version(key, o.GetResourceVersion())
+	was, differs := t.put(is)
+	t.version(t.key(is), o.GetResourceVersion())
 	t.mu.Unlock()
-	t.tell(was, &is)
+	if differs {
+		t.changed(was, is)
+	}
 	return nil
 }
 
@@ -91,13 +95,16 @@ func (t *table[O, T]) Delete(in any) error {
 	t.mu.Lock()
 	was := t.drop(keyOf(o))
 	t.mu.Unlock()
-	t.tell(was, nil)
+	if was != nil {
+		t.changed(was, nil)
+	}
 	return nil
 }
 
-// Replace takes a whole list. It is told of as one change.
+// Replace takes a whole list. It is told of as one change. Rows that mean the
+// same as before stay: a watch that broke is no reason to think again.
 func (t *table[O, T]) Replace(items []any, _ string) error {
-	fresh := newTable(t.convert, t.differ, t.changed)
+	fresh := newTable(t.convert, t.key, t.differ, t.changed)
 	if t.versions != nil {
 		fresh.versions = map[types.NamespacedName]string{}
 	}
@@ -107,15 +114,34 @@ func (t *table[O, T]) Replace(items []any, _ string) error {
 			return err
 		}
 		t.slim(o)
-		fresh.put(keyOf(o), t.convert(o))
-		fresh.version(keyOf(o), o.GetResourceVersion())
+		is := t.convert(o)
+		fresh.put(is)
+		fresh.version(t.key(is), o.GetResourceVersion())
 	}
 	t.mu.Lock()
-	t.rows, t.keys, t.list, t.versions, t.shared, t.synced = fresh.rows, fresh.keys, fresh.list, fresh.versions, false, true
+	same := t.synced && t.keep(fresh)
+	t.rows, t.list, t.versions, t.shared, t.synced = fresh.rows, fresh.list, fresh.versions, false, true
 	t.wake()
 	t.mu.Unlock()
-	t.changed(nil, nil)
+	if !same {
+		t.changed(nil, nil)
+	}
 	return nil
+}
+
+// keep puts the present rows in place of equal ones of a fresh table. It says
+// whether all are equal.
+func (t *table[O, T]) keep(fresh *table[O, T]) (same bool) {
+	same = len(t.list) == len(fresh.list)
+	for key, at := range fresh.rows {
+		before, known := t.rows[key]
+		if !known || t.differ(t.list[before], fresh.list[at]) {
+			same = false
+			continue
+		}
+		fresh.list[at] = t.list[before]
+	}
+	return same
 }
 
 // Resync has nothing to do.
@@ -123,7 +149,7 @@ func (t *table[O, T]) Resync() error { return nil }
 
 // snapshot returns all rows, in no order. The result is not written to any
 // more; it is the same slice until something changes.
-func (t *table[O, T]) snapshot() []T {
+func (t *table[O, T]) snapshot() []*T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shared = true
@@ -151,35 +177,39 @@ func (t *table[O, T]) reached(key types.NamespacedName, version string) (bool, <
 
 // put, drop, version, own and wake are called with mu held.
 
-func (t *table[O, T]) put(key types.NamespacedName, is T) (was *T) {
+// put leaves a row in place that means the same.
+func (t *table[O, T]) put(is *T) (was *T, differs bool) {
+	key := t.key(is)
+	at, known := t.rows[key]
+	if known && !t.differ(t.list[at], is) {
+		return t.list[at], false
+	}
 	t.own()
-	if at, ok := t.rows[key]; ok {
-		old := t.list[at]
-		t.list[at] = is
-		return &old
+	if known {
+		was, t.list[at] = t.list[at], is
+		return was, true
 	}
 	t.rows[key] = len(t.list)
-	t.keys, t.list = append(t.keys, key), append(t.list, is)
-	return nil
+	t.list = append(t.list, is)
+	return nil, true
 }
 
 // drop moves the last row into the gap.
 func (t *table[O, T]) drop(key types.NamespacedName) (was *T) {
-	at, ok := t.rows[key]
-	if !ok {
+	at, known := t.rows[key]
+	if !known {
 		return nil
 	}
 	t.own()
-	old, last := t.list[at], len(t.list)-1
-	t.list[at], t.keys[at] = t.list[last], t.keys[last]
-	t.rows[t.keys[at]] = at
+	last := len(t.list) - 1
+	was, t.list[at] = t.list[at], t.list[last]
+	t.rows[t.key(t.list[at])] = at
+	t.list[last] = nil
+	t.list = t.list[:last]
 	delete(t.rows, key)
 	delete(t.versions, key)
-	var none T
-	t.list[last] = none
-	t.list, t.keys = t.list[:last], t.keys[:last]
 	t.wake()
-	return &old
+	return was
 }
 
 func (t *table[O, T]) version(key types.NamespacedName, version string) {
@@ -200,16 +230,6 @@ func (t *table[O, T]) own() {
 func (t *table[O, T]) wake() {
 	close(t.moved)
 	t.moved = make(chan struct{})
-}
-
-func (t *table[O, T]) tell(was, is *T) {
-	if was == nil && is == nil {
-		return
-	}
-	if was != nil && is != nil && !t.differ(was, is) {
-		return
-	}
-	t.changed(was, is)
 }
 
 func of[O object](in any) (O, error) {

@@ -181,7 +181,7 @@ func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	for _, b := range s.Budgets {
 		cost, new := int32(0), int32(0)
 		for _, p := range s.Pods {
-			if !b.Matches(p) || !p.Ready || !drainable.MustBePlacedAgain(&p) || p.Node == "" || p.Annotations[contract.AnnotationSafeToEvict] == "on-completion" {
+			if !b.Matches(*p) || !p.Ready || !drainable.MustBePlacedAgain(p) || p.Node == "" || p.Annotations[contract.AnnotationSafeToEvict] == "on-completion" {
 				continue
 			}
 			if all[p.Node] {
@@ -209,8 +209,7 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		if by, held := contract.Held(n.Annotations); held {
 			broken = append(broken, fmt.Sprintf("law 5: %s is retired though %s holds it", n.Name, by))
 		}
-		for i := range s.Pods {
-			pod := &s.Pods[i]
+		for _, pod := range s.Pods {
 			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Policy: p.Drainable})
 			if pod.Node == n.Name && v.Outcome == drainable.Block {
 				broken = append(broken, fmt.Sprintf("law 5: %s is retired though pod %s blocks (%s)", n.Name, pod.Key(), v.Rule))
@@ -230,8 +229,7 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	cluster := fit.New(s.Pods)
 	var movers []fit.Tenant
 	byNode := map[string][]*fleet.Pod{}
-	for i := range s.Pods {
-		pod := &s.Pods[i]
+	for _, pod := range s.Pods {
 		if pod.Node != "" && !pod.Ended() && pod.Priority() >= p.ExpendableBelow {
 			byNode[pod.Node] = append(byNode[pod.Node], pod)
 		}
@@ -296,8 +294,8 @@ func assignable(c *fit.Cluster, movers []fit.Tenant, places []*fit.Place, steps 
 // else.
 func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	want := map[string]int{}
-	for i := range s.Pods {
-		if p := &s.Pods[i]; p.Node == "" && drainable.MustBePlacedAgain(p) {
+	for _, p := range s.Pods {
+		if p.Node == "" && drainable.MustBePlacedAgain(p) {
 			want["pod "+p.Key()]++
 		}
 	}
@@ -382,8 +380,8 @@ func law9Drained(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		if err != nil || !r.AnswersTo(end.ID) || r.Phase != contract.PhaseDrained {
 			broken = append(broken, fmt.Sprintf("law 9: %s, and its drain has not ended", end))
 		}
-		for i := range s.Pods {
-			if p := &s.Pods[i]; p.Node == n.Name && drainable.Occupies(p, s.Now) {
+		for _, p := range s.Pods {
+			if p.Node == n.Name && drainable.Occupies(p, s.Now) {
 				broken = append(broken, fmt.Sprintf("law 9: %s, and pod %s is there", end, p.Key()))
 			}
 		}

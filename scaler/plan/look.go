@@ -142,10 +142,7 @@ func look(s fleet.Snapshot, p Policy) *decision {
 }
 
 func podsOf(s fleet.Snapshot) []*fleet.Pod {
-	pods := make([]*fleet.Pod, len(s.Pods))
-	for i := range s.Pods {
-		pods[i] = &s.Pods[i]
-	}
+	pods := slices.Clone(s.Pods)
 	slices.SortFunc(pods, func(a, b *fleet.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})

@@ -210,15 +210,14 @@ func schedule(w *scenario.World) {
 			continue
 		}
 		place := fit.NewPlace(n.Name, cluster.LooksOf(n, nothing))
-		for j := range w.Pods {
-			if p := &w.Pods[j]; p.Node == n.Name && !p.Ended() {
+		for _, p := range w.Pods {
+			if p.Node == n.Name && !p.Ended() {
 				cluster.Put(cluster.Tenant(p), place)
 			}
 		}
 		places = append(places, place)
 	}
-	for j := range w.Pods {
-		p := &w.Pods[j]
+	for _, p := range w.Pods {
 		if p.Node != "" || p.Scheduling == fleet.Gated || !drainable.MustBePlacedAgain(p) {
 			continue
 		}
