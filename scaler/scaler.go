@@ -206,13 +206,14 @@ func (sc *scaler) lead(ctx context.Context) error {
 	defer reader.Wait()
 	defer stopReading()
 
+	planner := plan.NewPlanner()
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, error) {
 			snapshot, err := sc.observer.Snapshot(now, memory.State())
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, err
 		},
-		decide:   func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, sc.settings.policy) },
+		decide:   func(s fleet.Snapshot) plan.Plan { return planner.Decide(s, sc.settings.policy) },
 		policy:   sc.settings.policy,
 		remember: memory.Remember,
 		paused:   sc.actor.Paused,

@@ -411,9 +411,6 @@ type State struct {
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.
 	Returning map[string]time.Time `json:"returning,omitempty"`
-	// Refused says until when no further node is launched for a pod for which
-	// one came in vain, by the pod's UID.
-	Refused map[string]BackOff `json:"refused,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 }

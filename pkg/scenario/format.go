@@ -365,7 +365,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff
-	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"refused", s.Refused}} {
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))

@@ -33,9 +33,6 @@ func backOff(w *World, l line) error { return pause(&w.State.BackOffs, l) }
 // giveup NODE: likewise.
 func giveUp(w *World, l line) error { return pause(&w.State.GiveUps, l) }
 
-// refused UID: likewise; a pod's UID is uid-namespace/name.
-func refused(w *World, l line) error { return pause(&w.State.Refused, l) }
-
 func pause(m *map[string]fleet.BackOff, l line) error {
 	b := fleet.BackOff{Count: 1}
 	if err := backOffWords.apply(&b, l.words); err != nil {

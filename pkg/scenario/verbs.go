@@ -28,7 +28,6 @@ var verbs = map[string]func(*World, line) error{
 	"completed": completed,
 	"unjoined":  unjoined,
 	"returning": returning,
-	"refused":   refused,
 	"agent":     agent,
 	"gone":      gone,
 }

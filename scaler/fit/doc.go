@@ -7,6 +7,7 @@
 //	static.go    names, selectors, affinity, taints: a verdict per class and looks
 //	resources.go cpu, memory and the rest, as packed whole numbers
 //	reason.go    why not, as values with the figures
+//	row.go       the first of many places that takes a pod
 //	pack.go      pods onto as few new nodes as possible
 //	unseen.go    what a pod may ask for that is not considered yet
 //

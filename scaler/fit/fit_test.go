@@ -3,6 +3,7 @@ package fit_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,12 @@ func parse(t interface {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func clusterOf(s fleet.Snapshot) *fit.Cluster {
+	return fit.NewRules().Cluster(fit.World{
+		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+	})
 }
 
 func podNamed(s fleet.Snapshot, name string) *fleet.Pod {
@@ -65,8 +72,8 @@ func TestFits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, fmt.Sprintf("node n %s\npod p %s\n%s", tc.node, tc.pod, tc.others))
-			c := fit.New(s.Pods)
-			place := fit.NewPlace("n", c.LooksOf(&s.Nodes[0], none))
+			c := clusterOf(s)
+			place := c.Add(c.LooksOf(&s.Nodes[0], none))
 			for _, p := range s.Pods {
 				if p.Node == "n" && !p.Ended() {
 					c.Put(c.Tenant(p), place)
@@ -127,7 +134,7 @@ pod d cpu=1 tolerates=x,y selector=disk=ssd
 pod e cpu=1 tolerates=x,y hostport=80
 pod f cpu=1 tolerates=x,y priority=7
 `)
-	c := fit.New(s.Pods)
+	c := clusterOf(s)
 	class := func(name string) *fit.Class { return c.Tenant(podNamed(s, name)).Class }
 	for _, name := range []string{"b", "f"} {
 		if class(name) != class("a") {
@@ -150,7 +157,7 @@ pod lonely-2 owner=x spread=topology.kubernetes.io/zone
 pod other cpu=1
 `)
 	podNamed(s, "other").Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
-	c := fit.New(s.Pods)
+	c := clusterOf(s)
 	for name, want := range map[string][]string{
 		"lonely-1": {"pod anti-affinity", "the anti-affinity of other pods"},
 		"lonely-2": {"topology spread", "the anti-affinity of other pods"},
@@ -162,33 +169,46 @@ pod other cpu=1
 	}
 }
 
-// An unsettled place settles with what it takes.
-func TestUnsettledPlace(t *testing.T) {
-	s := parse(t, `
-group web zones=a,b
-pod any cpu=100m
-pod in-a cpu=100m selector=topology.kubernetes.io/zone=a
-pod in-b cpu=100m selector=topology.kubernetes.io/zone=b
-`)
-	c := fit.New(s.Pods)
-	var could []*fit.Looks
-	for i := range s.Groups[0].Shapes {
-		could = append(could, c.LooksLike(&s.Groups[0].Shapes[i], nil))
-	}
-	place := fit.NewPlace("new", could...)
-	start := c.Fork()
-	for _, step := range []struct {
-		pod  string
-		sits bool
-		left int
-	}{{"any", true, 2}, {"in-b", true, 1}, {"in-a", false, 1}} {
-		if got := c.TrySeat(c.Tenant(podNamed(s, step.pod)), place); got != step.sits || len(place.Looks()) != step.left {
-			t.Errorf("%s: seated %v, %d looks left; want %v and %d", step.pod, got, len(place.Looks()), step.sits, step.left)
-		}
-	}
-	c.Revert(start)
-	if len(place.Looks()) != 2 || len(place.Tenants()) != 0 {
-		t.Errorf("after going back: %d looks, %d tenants", len(place.Looks()), len(place.Tenants()))
+// A group whose zones are ours to choose gives every pod the zone that it needs;
+// of one whose zones are not, the next node comes where it has fewest.
+func TestPackZones(t *testing.T) {
+	for _, tc := range []struct {
+		name, pods string
+		have       []int
+		steered    bool
+		want, left []string
+	}{
+		{"ours to choose", "pod a cpu=1900m selector=topology.kubernetes.io/zone=b", []int{0, 5}, true, []string{"b: a"}, nil},
+		{"the emptiest first", "pod a-1..2 cpu=1900m", []int{3, 2}, true, []string{"b: a-1", "a: a-2"}, nil},
+		{"not ours, as it comes", "pod a-1..2 cpu=1900m", []int{3, 2}, false, []string{"b: a-1", "a: a-2"}, nil},
+		{"not ours, and not where it is needed", "pod a cpu=1900m selector=topology.kubernetes.io/zone=b", []int{0, 5}, false, nil, []string{"a"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parse(t, "group web zones=a,b\n"+tc.pods)
+			c := clusterOf(s)
+			supply := fit.Supply{Name: "web", Have: tc.have, Limit: 9, Steered: tc.steered}
+			for i := range s.Groups[0].Shapes {
+				supply.Looks = append(supply.Looks, c.LooksLike(&s.Groups[0].Shapes[i], nil))
+			}
+			var pods []fit.Tenant
+			for _, p := range s.Pods {
+				pods = append(pods, c.Tenant(p))
+			}
+			packing := c.Pack(pods, supply)
+			var got, left []string
+			for _, p := range packing.Places {
+				got = append(got, p.Looks().Zone+": "+names(p.Tenants()))
+			}
+			for _, t := range packing.Left {
+				left = append(left, t.Pod.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("new nodes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.left, left); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -209,12 +229,12 @@ func TestPack(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, "group web\n"+tc.world)
-			c := fit.New(s.Pods)
+			c := clusterOf(s)
 			var pods []fit.Tenant
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			packing := c.Pack(pods, []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0], nil)}, tc.limit)
+			packing := c.Pack(pods, fit.Supply{Looks: []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0], nil)}, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))
@@ -254,8 +274,8 @@ daemonset shy cpu=1
 daemonset elsewhere cpu=1 tolerates=* selector=disk=ssd
 pod p cpu=1900m tolerates=*
 `)
-	c := fit.New(s.Pods)
-	place := fit.NewPlace("new", c.LooksLike(&s.Groups[0].Shapes[0], s.DaemonSets))
+	c := clusterOf(s)
+	place := c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0], s.DaemonSets))
 	const want = "needs 1.9 cpu, has 1.83"
 	if got := c.Fits(c.Tenant(s.Pods[0]).Class, place).String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -275,26 +295,28 @@ func TestRevertUndoesEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := fit.New(s.Pods)
+		c := clusterOf(s)
 		var places []*fit.Place
 		for i := range s.Nodes {
-			places = append(places, fit.NewPlace(s.Nodes[i].Name, c.LooksOf(&s.Nodes[i], none)))
+			places = append(places, c.Add(c.LooksOf(&s.Nodes[i], none)))
 		}
-		places = append(places, fit.NewPlace("new", c.LooksLike(&s.Groups[0].Shapes[0], nil), c.LooksLike(&s.Groups[0].Shapes[1], nil)))
+		places = append(places, c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0], nil)))
 		answers := func() []string {
 			var all []string
 			for _, p := range places {
 				for _, pod := range s.Pods {
 					all = append(all, c.Fits(c.Tenant(pod).Class, p).String())
 				}
-				all = append(all, fmt.Sprint(len(p.Looks()), " ", names(p.Tenants())))
+				seated := strings.Fields(names(p.Tenants()))
+				slices.Sort(seated) // their order has no meaning
+				all = append(all, strings.Join(seated, " "))
 			}
 			return all
 		}
 		var marks []fit.Mark
 		var before [][]string
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				marks, before = append(marks, c.Fork()), append(before, answers())
 			case 1:
@@ -307,9 +329,21 @@ func TestRevertUndoesEverything(t *testing.T) {
 					t.Fatalf("going back changed answers (-before +after):\n%s", diff)
 				}
 				marks, before = marks[:last], before[:last]
+			case 2:
+				if p := rapid.SampledFrom(places).Draw(t, "place"); len(p.Tenants()) > 0 {
+					c.Lift(rapid.SampledFrom(p.Tenants()).Draw(t, "tenant"), p)
+				}
 			default:
 				c.Seat(c.Tenant(rapid.SampledFrom(s.Pods).Draw(t, "pod")), places)
 			}
 		}
 	})
+}
+
+func pointers(pods []fleet.Pod) []*fleet.Pod {
+	var list []*fleet.Pod
+	for i := range pods {
+		list = append(list, &pods[i])
+	}
+	return list
 }

@@ -7,42 +7,86 @@ import (
 
 // Packing is the answer to how many new nodes pods need.
 type Packing struct {
-	// Places are the new nodes with the pods on them; none is empty.
+	// Places are the new nodes with the pods on them.
 	Places []*Place
 	// Left are the pods that fit no new node, or none within the limit.
 	Left []Tenant
 }
 
-// Pack puts pods onto at most limit new nodes that could look like any of
-// these: pods of greater priority first, then the largest, each at the first
-// node that it fits.
-func (c *Cluster) Pack(pods []Tenant, could []*Looks, limit int) Packing {
-	var packing Packing
-	var last *Class
-	from := 0
-	for _, t := range c.Sorted(pods, could) {
-		if t.Class != last {
-			last, from = t.Class, 0
-		}
-		// A place that has refused a pod refuses its like.
-		for from < len(packing.Places) && !c.TrySeat(t, packing.Places[from]) {
-			from++
-		}
-		if from < len(packing.Places) {
-			continue
-		}
-		if len(packing.Places) >= limit {
-			packing.Left = append(packing.Left, t)
-			continue
-		}
-		fresh := NewPlace("a new node", could...)
-		if !c.TrySeat(t, fresh) {
-			packing.Left = append(packing.Left, t)
-			continue
-		}
-		packing.Places = append(packing.Places, fresh)
+// Supply is where new nodes of one group come from.
+type Supply struct {
+	// Name is for people; the new places are called after it.
+	Name string
+	// Looks are those of a new node, one for each zone.
+	Looks []*Looks
+	// Have counts the group's nodes in each of these zones.
+	Have []int
+	// Limit is how many new nodes there may be at most.
+	Limit int
+	// Steered says that the zone of every new node is ours to choose. If not, Auto
+	// Scaling launches where the group has fewest, and of several such zones we
+	// take the first to be it.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html
+	Steered bool
+}
+
+// Next lists the zones, as indices of Looks, that one more node may be in, those
+// in which the group would have fewest first.
+func (s Supply) Next(opened []int) []int {
+	order := make([]int, len(s.Looks))
+	for i := range order {
+		order[i] = i
 	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(s.Have[a]+opened[a], s.Have[b]+opened[b])
+	})
+	if !s.Steered {
+		return order[:min(1, len(order))]
+	}
+	return order
+}
+
+// Pack puts pods onto new nodes: pods of greater priority first, then the
+// largest, each at the first node that it fits. The new nodes stay open.
+func (c *Cluster) Pack(pods []Tenant, s Supply) Packing {
+	var packing Packing
+	opened := make([]int, len(s.Looks))
+	row := c.NewRow(nil)
+	for _, t := range c.Sorted(pods, s.Looks) {
+		if row.Seat(t) != nil {
+			continue
+		}
+		fresh := c.openFor(t, s, opened)
+		if fresh == nil {
+			packing.Left = append(packing.Left, t)
+			continue
+		}
+		row.places = append(row.places, fresh)
+	}
+	packing.Places = row.places
 	return packing
+}
+
+// openFor opens a new node for the pod and gives it a seat there; nil if none
+// would take it.
+func (c *Cluster) openFor(t Tenant, s Supply, opened []int) *Place {
+	total := 0
+	for _, n := range opened {
+		total += n
+	}
+	if total >= s.Limit {
+		return nil
+	}
+	for _, i := range s.Next(opened) {
+		start := c.Fork()
+		p := c.Open("a new node of "+s.Name, s.Looks[i])
+		if c.TrySeat(t, p) {
+			opened[i]++
+			return p
+		}
+		c.Revert(start)
+	}
+	return nil
 }
 
 // Sorted orders pods as they are placed: greater priority first, then the
@@ -92,13 +136,12 @@ func (c *Class) size(room vector) float64 {
 }
 
 // Waste is the share of cpu and memory that stays free on these places, 0 to 1,
-// the mean of both. Where a place may still look in several ways, the first
-// counts.
+// the mean of both.
 func Waste(places []*Place) float64 {
 	var room, used [2]int64
 	for _, p := range places {
 		for i, r := range []int{cpu, memory} {
-			room[i] += p.could[0].room.at(r)
+			room[i] += p.looks.room.at(r)
 			used[i] += p.used.at(r)
 		}
 	}

@@ -1,6 +1,9 @@
 package plan
 
-import "windlass.dev/windlass/pkg/fleet"
+import (
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+)
 
 // Decide says what to do now. It is a pure function: the same snapshot and
 // policy give the same plan, in whatever order the snapshot lists its parts.
@@ -8,8 +11,19 @@ import "windlass.dev/windlass/pkg/fleet"
 // Every step reads what the steps before it have settled, and from top to
 // bottom each has the stronger claim: what others take from us comes before
 // what pods need, and what pods need before what we would like to save.
-func Decide(s fleet.Snapshot, p Policy) Plan {
-	d := look(s, p)
+func Decide(s fleet.Snapshot, p Policy) Plan { return NewPlanner().Decide(s, p) }
+
+// Planner decides again and again, and keeps what it has found out about rules
+// and classes of pods: the answers are those of Decide, and come sooner. Not for
+// concurrent use.
+type Planner struct{ rules *fit.Rules }
+
+// NewPlanner knows nothing yet.
+func NewPlanner() *Planner { return &Planner{fit.NewRules()} }
+
+// Decide says what to do now; see the function of that name.
+func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
+	d := look(k.rules, s, p)
 
 	d.endLost()            // instances that never became nodes
 	d.pauseGroups()        // whose launches failed, for a while

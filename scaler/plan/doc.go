@@ -13,7 +13,6 @@
 //	termination.go instances that Auto Scaling takes: deadline, heartbeat, complete
 //	place.go       places for pods: nodes that serve, that come, that are kept
 //	waiting.go     which pods wait, and where they could go without a new node
-//	trial.go       pods that kube-scheduler refuses where we see room
 //	grow.go        new nodes for the rest, and which group launches them
 //	retiring.go    retirements under way: on to their end, or back
 //	returning.go   drains that were taken back, and agents that fell silent

@@ -25,8 +25,12 @@ func (d *decision) grow() {
 			left = d.refuse(left)
 			continue
 		}
-		best.group.fresh = append(best.group.fresh, best.packing.Places...)
-		left = d.inOrder(best.packing.Left)
+		packing := d.fit.Pack(left, best.group.supply(best.room))
+		for _, p := range packing.Places {
+			best.group.have[best.group.zoneOf(p.Looks().Zone)]++
+		}
+		best.group.fresh = append(best.group.fresh, packing.Places...)
+		left = d.inOrder(packing.Left)
 	}
 	for _, g := range d.groups {
 		d.growBy(g)
@@ -36,6 +40,7 @@ func (d *decision) grow() {
 // option is one group that could take pods, and how.
 type option struct {
 	group   *group
+	room    int
 	packing fit.Packing
 	waste   float64
 }
@@ -50,8 +55,12 @@ func (d *decision) choose(left []fit.Tenant) (option, bool) {
 		if room <= 0 || !d.fitsNew(left[0].Class, g) {
 			continue
 		}
-		packing := d.fit.Pack(left, g.looks, room)
-		options = append(options, option{g, packing, fit.Waste(packing.Places)})
+		start := d.fit.Fork()
+		packing := d.fit.Pack(left, g.supply(room))
+		if len(packing.Places) > 0 {
+			options = append(options, option{g, room, packing, fit.Waste(packing.Places)})
+		}
+		d.fit.Revert(start)
 	}
 	if len(options) == 0 {
 		return option{}, false
@@ -67,7 +76,12 @@ func (d *decision) choose(left []fit.Tenant) (option, bool) {
 }
 
 func (d *decision) fitsNew(c *fit.Class, g *group) bool {
-	return len(d.fit.Fits(c, fit.NewPlace(g.Name, g.looks...))) == 0
+	return len(d.fit.FitsNew(c, g.looks)) == 0
+}
+
+// supply is where up to limit new nodes of the group come from.
+func (g *group) supply(limit int) fit.Supply {
+	return fit.Supply{Name: "group " + g.Name, Looks: g.looks, Have: g.have, Limit: limit, Steered: g.Synchronous}
 }
 
 // base is what the group grows from. Auto Scaling may have more instances than
@@ -119,7 +133,7 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 	for _, g := range d.groups {
 		_, why := g.room()
 		if len(g.looks) > 0 {
-			if misses := d.fit.Fits(c, fit.NewPlace(g.Name, g.looks...)); len(misses) > 0 {
+			if misses := d.fit.FitsNew(c, g.looks); len(misses) > 0 {
 				why = fmt.Sprintf("%s %s", g.looks[0].Name, misses)
 			} else {
 				reason, g.wanted = PodGroupsFull, true
@@ -148,7 +162,10 @@ func (d *decision) growBy(g *group) {
 	}
 	byZone := map[string][]*fit.Place{}
 	for _, p := range g.fresh {
-		zone := g.zoneOf(p)
+		zone := ""
+		if g.Synchronous {
+			zone = p.Looks().Zone
+		}
 		byZone[zone] = append(byZone[zone], p)
 	}
 	at := g.base()
@@ -192,14 +209,6 @@ func (d *decision) paceOf(group string) time.Time {
 		return d.now
 	}
 	return d.state.GrownAt[group].Add(doubled(burstPace, count, burstPaceMost))
-}
-
-// zoneOf a new node: empty where any of the group's zones will do.
-func (g *group) zoneOf(p *fit.Place) string {
-	if len(p.Looks()) == len(g.looks) {
-		return ""
-	}
-	return p.Looks()[0].Zone
 }
 
 // lastEmpty orders zones so that what is wanted in one zone is asked for before

@@ -226,7 +226,7 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	if len(fresh) == 0 {
 		return nil
 	}
-	cluster := fit.New(s.Pods)
+	cluster := clusterOf(s)
 	var movers []fit.Tenant
 	byNode := map[string][]*fleet.Pod{}
 	for _, pod := range s.Pods {
@@ -241,13 +241,15 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var places []*fit.Place
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
+		place := cluster.Add(cluster.LooksOf(n, nothing))
+		for _, pod := range byNode[n.Name] {
+			if t := cluster.Tenant(pod); !slices.Contains(movers, t) {
+				cluster.Put(t, place)
+			}
+		}
 		_, draining := contract.Draining(n.Taints)
 		if !n.Ready || n.Unschedulable || draining || all[n.Name] || leavingInstance(s, n.InstanceID()) {
 			continue
-		}
-		place := fit.NewPlace(n.Name, cluster.LooksOf(n, nothing))
-		for _, pod := range byNode[n.Name] {
-			cluster.Put(cluster.Tenant(pod), place)
 		}
 		places = append(places, place)
 	}

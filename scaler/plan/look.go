@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -46,6 +47,8 @@ type group struct {
 	*fleet.Group
 	// looks are those of a new node, one for each zone.
 	looks []*fit.Looks
+	// have counts for each of these zones what is there and what comes.
+	have  []int
 	live  []*fleet.Instance
 	nodes []*node
 
@@ -81,8 +84,11 @@ type node struct {
 	mark  string
 	stage stage
 
-	// place is the node as a place for pods; nil where it is none.
+	// place is the node with what is on it; open says that pods may be sent there.
 	place *fit.Place
+	open  bool
+	// moved are its pods that were given a seat elsewhere, because it retires.
+	moved []move
 	// gone says that the node is on its way out by this plan or would be.
 	gone bool
 	// kept says that this plan takes its retirement back.
@@ -121,11 +127,10 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 
 // look brings a snapshot into order and joins what belongs together. The
 // snapshot is not changed.
-func look(s fleet.Snapshot, p Policy) *decision {
+func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
 		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents,
 		daemons: slices.Clone(s.DaemonSets),
-		fit:     fit.New(s.Pods),
 		budgets: drainable.NewBudgets(s.Budgets),
 		state:   copyState(s.State),
 		clock:   clock{now: s.Now},
@@ -134,6 +139,9 @@ func look(s fleet.Snapshot, p Policy) *decision {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	d.pods = podsOf(s)
+	d.fit = rules.Cluster(fit.World{
+		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+	})
 	d.groups = groupsOf(s)
 	d.nodes = nodesOf(s)
 	d.join()
@@ -236,18 +244,24 @@ func (d *decision) settle() {
 		for i := range g.Shapes {
 			g.looks = append(g.looks, d.fit.LooksLike(&g.Shapes[i], d.daemons))
 		}
+		g.have = make([]int, len(g.looks))
+		for _, i := range g.live {
+			if len(g.looks) > 0 {
+				g.have[g.zoneOf(i.Zone)]++
+			}
+		}
 	}
 	for _, n := range d.nodes {
 		n.read()
 		n.stage = d.stageOf(n)
-		if ignored, ok := n.stage.passing(n); ok {
-			looks := d.fit.LooksOf(n.Node, ignored)
-			if n.stage == coming {
-				d.fit.Reserve(looks, d.daemons, n.pods)
-			}
-			n.place = fit.NewPlace(n.Name, looks)
-			d.furnish(n)
+		var ignored func(corev1.Taint) bool
+		ignored, n.open = n.stage.passing(n)
+		looks := d.fit.LooksOf(n.Node, ignored)
+		if n.stage == coming {
+			d.fit.Reserve(looks, d.daemons, n.pods)
 		}
+		n.place = d.fit.Add(looks)
+		d.furnish(n)
 	}
 	d.nominate()
 }
@@ -268,7 +282,7 @@ func (d *decision) nominate() {
 		if p.Node != "" || p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
 			continue
 		}
-		if n := d.node(p.Nominated); n != nil && n.place != nil {
+		if n := d.node(p.Nominated); n != nil && n.open {
 			d.fit.Put(d.fit.Tenant(p), n.place)
 		}
 	}
@@ -337,7 +351,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Refused: copied(s.Refused), Seen: maps.Clone(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Launches: copied(s.Launches), Seen: copied(s.Seen),
 	}
 }
 
@@ -347,7 +361,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Refused: filled(s.Refused), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Launches: filled(s.Launches), Seen: filled(s.Seen),
 	}
 }
 

@@ -11,44 +11,10 @@ import (
 	"windlass.dev/windlass/scaler/fit"
 )
 
-// rows are places in the order in which they are tried, for many pods of few
-// classes: a place that has refused a pod is not asked for its like again. No
-// room may be freed while they are in use.
-type rows struct {
-	places []*fit.Place
-	from   map[*fit.Class]int
-}
-
-func newRows(places []*fit.Place) *rows { return &rows{places, map[*fit.Class]int{}} }
-
-// seat finds the first place that takes the pod.
-func (r *rows) seat(c *fit.Cluster, t fit.Tenant) *fit.Place {
-	for i := r.from[t.Class]; i < len(r.places); i++ {
-		r.from[t.Class] = i
-		if c.TrySeat(t, r.places[i]) {
-			return r.places[i]
-		}
-	}
-	r.from[t.Class] = len(r.places)
-	return nil
-}
-
-// find finds the first place that would take a pod of the class.
-func (r *rows) find(c *fit.Cluster, class *fit.Class) *fit.Place {
-	for i := r.from[class]; i < len(r.places); i++ {
-		r.from[class] = i
-		if len(c.Fits(class, r.places[i])) == 0 {
-			return r.places[i]
-		}
-	}
-	r.from[class] = len(r.places)
-	return nil
-}
-
 func places(nodes []*node) []*fit.Place {
 	var list []*fit.Place
 	for _, n := range nodes {
-		if n.place != nil {
+		if n.open {
 			list = append(list, n.place)
 		}
 	}
@@ -64,10 +30,12 @@ func (d *decision) onTheWay() []*fit.Place {
 			continue
 		}
 		for _, i := range d.unregistered(g) {
-			list = append(list, fit.NewPlace("instance "+i.ID, g.looksIn(i.Zone)...))
+			list = append(list, d.fit.Open("instance "+i.ID, g.looks[g.zoneOf(i.Zone)]))
 		}
 		for range g.unlaunched() {
-			list = append(list, fit.NewPlace("a node of group "+g.Name, g.looks...))
+			next := g.supply(0).Next(make([]int, len(g.looks)))[0]
+			g.have[next]++
+			list = append(list, d.fit.Open("a node of group "+g.Name, g.looks[next]))
 		}
 	}
 	return list
@@ -99,15 +67,10 @@ func (g *group) unlaunched() int {
 	return g.owed()
 }
 
-// looksIn are the looks of a new node in that zone, or all where the zone is
-// unknown.
-func (g *group) looksIn(zone string) []*fit.Looks {
-	for _, l := range g.looks {
-		if l.Zone == zone && zone != "" {
-			return []*fit.Looks{l}
-		}
-	}
-	return g.looks
+// zoneOf is the index of the zone among the group's looks; 0 where it is none of
+// them.
+func (g *group) zoneOf(zone string) int {
+	return max(0, slices.IndexFunc(g.looks, func(l *fit.Looks) bool { return l.Zone == zone }))
 }
 
 // seatRetiring lets the pods of nodes that we retire keep the places that they
@@ -117,14 +80,54 @@ func (d *decision) seatRetiring() {
 	for _, n := range d.in(retiring) {
 		d.spend(n)
 		start, serving := d.fit.Fork(), places(d.in(serving))
-		for _, t := range d.fit.Sorted(d.moving(n), nil) {
-			if d.fit.Seat(t, serving) == nil {
+		for _, t := range d.lifted(n) {
+			to := d.fit.Seat(t, serving)
+			if to == nil {
 				d.fit.Revert(start)
+				n.moved = nil
 				d.keep(n, fmt.Sprintf("pod %s has no other place any more", t.Pod.Key()))
 				break
 			}
+			n.moved = append(n.moved, move{t, to})
 		}
 	}
+}
+
+// move is a pod that was given a seat at another node.
+type move struct {
+	pod fit.Tenant
+	to  *fit.Place
+}
+
+// lifted takes the pods that leave with a node off it, in the order in which they
+// are placed again.
+func (d *decision) lifted(n *node) []fit.Tenant {
+	list := d.fit.Sorted(d.moving(n), nil)
+	for _, t := range list {
+		d.fit.Lift(t, n.place)
+	}
+	return list
+}
+
+// seatKept gives the pod a seat at a retiring node, if it has room beside the
+// pods that would stay there then.
+func (d *decision) seatKept(t fit.Tenant) *node {
+	for _, n := range d.in(retiring) {
+		if n.kept {
+			continue
+		}
+		start := d.fit.Fork()
+		for _, m := range n.moved {
+			d.fit.Lift(m.pod, m.to)
+			d.fit.Put(m.pod, n.place)
+		}
+		if d.fit.TrySeat(t, n.place) {
+			n.moved = nil
+			return n
+		}
+		d.fit.Revert(start)
+	}
+	return nil
 }
 
 // foresee finds the pods that will wait soon: a spot interruption is not
@@ -144,14 +147,14 @@ func (d *decision) foresee() []fit.Tenant {
 // the waiting ones, so that nobody is moved there. It brings no node: Auto
 // Scaling replaces what it takes.
 func (d *decision) seatLeaving() {
-	open := newRows(slices.Concat(places(d.in(serving)), d.staying(), d.coming))
+	open := d.fit.NewRow(slices.Concat(places(d.in(serving)), d.staying(), d.coming))
 	for _, n := range d.in(leaving, terminating) {
 		d.spend(n)
 		if n.awaited() {
 			continue
 		}
-		for _, t := range d.fit.Sorted(d.moving(n), nil) {
-			open.seat(d.fit, t)
+		for _, t := range d.lifted(n) {
+			open.Seat(t)
 		}
 	}
 }

@@ -17,9 +17,6 @@ const (
 	PodGroupsFull Reason = "GroupsUnavailable"
 	// PodKeepsNode: a node that was to go stays for it.
 	PodKeepsNode Reason = "KeepsNode"
-	// PodRefused: nodes have room, and kube-scheduler refuses them for terms
-	// that are not considered here.
-	PodRefused Reason = "RefusedByScheduler"
 	// PodGated: it has scheduling gates.
 	PodGated Reason = "SchedulingGated"
 	// PodNominated: kube-scheduler makes room for it on a node.

@@ -204,7 +204,10 @@ func (r *retirement) moveAll(n *node) (Reason, string) {
 			movers = append(movers, t)
 		}
 	}
-	for _, t := range r.fit.Sorted(movers, n.place.Looks()) {
+	for _, t := range movers {
+		r.fit.Lift(t, n.place)
+	}
+	for _, t := range r.fit.Sorted(movers, []*fit.Looks{n.place.Looks()}) {
 		if len(t.Class.NotConsidered) > 0 {
 			return NodeNoPlace, fmt.Sprintf("pod %s stays where it is%s", t.Pod.Key(), caveat(t.Class))
 		}

@@ -199,23 +199,28 @@ func (p *player) happen(args []datadriven.CmdArg) error {
 	return nil
 }
 
+func clusterOf(s fleet.Snapshot) *fit.Cluster {
+	return fit.NewRules().Cluster(fit.World{
+		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+	})
+}
+
 // schedule is kube-scheduler: it binds every pod that fits a Ready node, and
 // says of the others that they are unschedulable.
 func schedule(w *scenario.World) {
-	cluster := fit.New(w.Pods)
+	cluster := clusterOf(w.Snapshot)
 	var places []*fit.Place
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		if !n.Ready {
-			continue
-		}
-		place := fit.NewPlace(n.Name, cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.LooksOf(n, nothing))
 		for _, p := range w.Pods {
 			if p.Node == n.Name && !p.Ended() {
 				cluster.Put(cluster.Tenant(p), place)
 			}
 		}
-		places = append(places, place)
+		if n.Ready {
+			places = append(places, place)
+		}
 	}
 	for _, p := range w.Pods {
 		if p.Node != "" || p.Scheduling == fleet.Gated || !drainable.MustBePlacedAgain(p) {

@@ -111,5 +111,5 @@ func (s stage) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 			return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
 		}, true
 	}
-	return nil, false
+	return func(corev1.Taint) bool { return false }, false
 }

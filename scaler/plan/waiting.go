@@ -14,60 +14,29 @@ import (
 // on nodes being retired, because keeping is cheaper than launching.
 func (d *decision) seatWaiting() {
 	d.coming = d.onTheWay()
-	free := newRows(places(d.in(serving)))
-	staying := newRows(d.staying())
-	coming := newRows(d.coming)
-	retiring := newRows(d.retirable())
-	trials := d.newTrials()
-	waiting := d.waiting()
-	trials.forget(waiting)
-	for _, t := range d.inOrder(append(waiting, d.foresee()...)) {
-		open, refused := free, trials.refused(t)
-		if refused {
-			open = trials.fresh
-		}
-		if p := open.seat(d.fit, t); p != nil {
+	free := d.fit.NewRow(places(d.in(serving)))
+	staying := d.fit.NewRow(d.staying())
+	coming := d.fit.NewRow(d.coming)
+	for _, t := range d.inOrder(append(d.waiting(), d.foresee()...)) {
+		if p := free.Seat(t); p != nil {
 			d.sayPod(t, PodFitsFree, "", fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class)))
 			continue
 		}
-		var elsewhere *fit.Place
-		if refused {
-			elsewhere = trials.settled.find(d.fit, t.Class)
+		if p := staying.Seat(t); p != nil {
+			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
+			continue
 		}
-		if elsewhere == nil {
-			if p := staying.seat(d.fit, t); p != nil {
-				d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
-				continue
-			}
-		}
-		if p := coming.seat(d.fit, t); p != nil {
-			trials.begun[t.Class] = true
+		if p := coming.Seat(t); p != nil {
 			d.sayPod(t, PodFitsComing, "", fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class)))
 			continue
 		}
-		if elsewhere != nil {
-			trials.try(t, elsewhere)
-			continue
-		}
-		if p := retiring.seat(d.fit, t); p != nil {
-			d.keep(d.node(p.Name), fmt.Sprintf("pod %s needs it", t.Pod.Key()))
-			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
+		if n := d.seatKept(t); n != nil {
+			d.keep(n, fmt.Sprintf("pod %s needs it", t.Pod.Key()))
+			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", n.Name, caveat(t.Class)))
 			continue
 		}
 		d.left = append(d.left, t)
 	}
-}
-
-// retirable are the retiring nodes that may still be kept, with the room that
-// they would have.
-func (d *decision) retirable() []*fit.Place {
-	var list []*node
-	for _, n := range d.in(retiring) {
-		if !n.kept {
-			list = append(list, n)
-		}
-	}
-	return places(list)
 }
 
 // waiting are the pods that a new node could help; each of the others without a
