@@ -89,8 +89,8 @@ func (s *Server) SetThrottles(throttles ...Throttle) {
 	}
 }
 
-// Deny replaces the actions that the callers have no rights for, such as autoscaling:SetDesiredCapacity; * at the end stands for anything. Without the right
-// for ec2:CreateFleet, LaunchInstances is denied.
+// Deny replaces the actions that the callers have no rights for, such as autoscaling:SetDesiredCapacity; * at the end stands for anything. Without the rights
+// for ec2:CreateFleet and ec2:DescribeLaunchTemplateVersions, LaunchInstances is denied.
 func (s *Server) Deny(actions ...string) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -113,8 +113,8 @@ func (f *faults) judge(c Call, account string, now time.Time) verdict {
 			return verdict{err: throttled(c.Service)}
 		}
 	}
-	if f.denies(c) {
-		return verdict{err: denied(c, account)}
+	if action := f.denies(c); action != "" {
+		return verdict{err: denied(c, action, account)}
 	}
 	var v verdict
 	for _, a := range f.faults {
@@ -155,14 +155,18 @@ func (a *armed) hits(c Call) bool {
 	return true
 }
 
-func (f *faults) denies(c Call) bool {
+// denies names the action that the caller may not do and that the call needs.
+func (f *faults) denies(c Call) (action string) {
 	actions := []string{c.Service + ":" + c.Operation}
 	if c.Operation == "LaunchInstances" {
-		actions = append(actions, "ec2:CreateFleet")
+		actions = append(actions, "ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions")
 	}
-	return slices.ContainsFunc(f.denied, func(pattern string) bool {
-		return slices.ContainsFunc(actions, func(action string) bool { return cloud.MatchPattern(pattern, action) })
-	})
+	for _, action := range actions {
+		if slices.ContainsFunc(f.denied, func(pattern string) bool { return cloud.MatchPattern(pattern, action) }) {
+			return action
+		}
+	}
+	return ""
 }
 
 // knownErrors are errors whose status and text the fake knows.
@@ -205,9 +209,9 @@ func throttled(service string) *cloud.Error {
 
 // denied is what each service answers to a caller without rights.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
-func denied(c Call, account string) *cloud.Error {
-	text := fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/windlass/windlass is not authorized to perform: %s:%s because no identity-based policy allows the %[2]s:%[3]s action",
-		account, c.Service, c.Operation)
+func denied(c Call, action, account string) *cloud.Error {
+	text := fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/windlass/windlass is not authorized to perform: %s because no identity-based policy allows the %[2]s action",
+		account, action)
 	switch c.Service {
 	case "ec2":
 		return cloud.Errorf(http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. %s", text)

@@ -70,7 +70,7 @@ func TestDeny(t *testing.T) {
 	_, err = b.eks.DescribeNodegroup(b.ctx, &eks.DescribeNodegroupInput{ClusterName: ptr("c"), NodegroupName: ptr("n")})
 	wantError(t, err, 403, "AccessDeniedException", me+"eks:DescribeNodegroup because no identity-based policy allows the eks:DescribeNodegroup action")
 	_, err = b.asg.LaunchInstances(b.ctx, &autoscaling.LaunchInstancesInput{AutoScalingGroupName: ptr("web"), RequestedCapacity: ptr(int32(1))})
-	wantError(t, err, 403, "AccessDenied", me+"autoscaling:LaunchInstances because no identity-based policy allows the autoscaling:LaunchInstances action")
+	wantError(t, err, 403, "AccessDenied", me+"ec2:CreateFleet because no identity-based policy allows the ec2:CreateFleet action")
 	must(b.asg.DescribeAutoScalingGroups(b.ctx, nil))(t)
 	b.Deny()
 	if err := b.setDesired("web", 1); err != nil {

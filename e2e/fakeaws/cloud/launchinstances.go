@@ -41,9 +41,14 @@ type LaunchShortage struct {
 // launchCall is a call that was or is being answered, by its token.
 type launchCall struct {
 	request LaunchRequest
+	began   time.Time
 	done    bool
 	result  LaunchResult
 }
+
+// tokenLife is how long after the first call its token stands for it; later it is as good as new.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launching-instances-synchronous-provisioning.html#client-tokens-sp
+const tokenLife = 8 * time.Hour
 
 const retryWithGroupConfiguration = "retry-with-group-configuration"
 
@@ -61,13 +66,13 @@ func (c *Cloud) StartLaunch(r LaunchRequest, now time.Time) (*LaunchResult, erro
 	if !tokenForm.MatchString(r.Token) {
 		return nil, invalid("1 validation error detected: Value '%s' at 'clientToken' failed to satisfy constraint: Member must satisfy regular expression pattern: [A-Za-z0-9\\-_\\/]+", r.Token)
 	}
-	if call := c.launched[r.key()]; call != nil {
+	if call := c.launched[r.key()]; call != nil && !(call.done && c.now.Sub(call.began) >= c.scaled(Duration(tokenLife))) {
 		return call.again(r)
 	}
 	if err := c.checkLaunch(g, r); err != nil {
 		return nil, err
 	}
-	c.launched[r.key()] = &launchCall{request: r}
+	c.launched[r.key()] = &launchCall{request: r, began: c.now}
 	return nil, nil
 }
 
@@ -87,19 +92,49 @@ func (r LaunchRequest) equal(o LaunchRequest) bool {
 	return r.Capacity == o.Capacity && r.Retry == o.Retry && slices.Equal(r.Zones, o.Zones) && slices.Equal(r.ZoneIDs, o.ZoneIDs) && slices.Equal(r.SubnetIDs, o.SubnetIDs)
 }
 
+// underWay is the capacity that calls ask for which are not answered yet.
+func (c *Cloud) underWay(group string) int {
+	sum := 0
+	for _, call := range c.launched {
+		if call.request.Group == group && !call.done {
+			sum += call.request.Capacity
+		}
+	}
+	return sum
+}
+
+// twoMarkets says that the group buys on demand and spot.
+func (g *group) twoMarkets() bool {
+	m := g.spec.MixedInstances
+	if m == nil {
+		return false
+	}
+	percent := 100
+	if m.OnDemandPercentAbove != nil {
+		percent = *m.OnDemandPercentAbove
+	}
+	return percent < 100 && (percent > 0 || m.OnDemandBase > 0)
+}
+
+// checkLaunch refuses what the page names as limitations. AWS does not publish the texts.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html#limitations-considerations-synchronous
 func (c *Cloud) checkLaunch(g *group, r LaunchRequest) error {
 	switch {
 	case r.Capacity < 1:
 		return invalid("1 validation error detected: Value '%d' at 'requestedCapacity' failed to satisfy constraint: Member must have value greater than or equal to 1", r.Capacity)
 	case g.spec.LaunchConfiguration != "":
 		return invalid("LaunchInstances is not supported for Auto Scaling groups that use launch configurations")
+	case g.spec.WarmPool != nil:
+		return Errorf(400, "UnsupportedOperation", "LaunchInstances is not supported for Auto Scaling groups that have a warm pool")
+	case g.twoMarkets():
+		return invalid("LaunchInstances is not supported for mixed instances policies that combine On-Demand and Spot Instances")
 	case r.Retry != "" && r.Retry != "none" && r.Retry != retryWithGroupConfiguration:
 		return invalid("1 validation error detected: Value '%s' at 'retryStrategy' failed to satisfy constraint: Member must satisfy enum value set: [none, retry-with-group-configuration]", r.Retry)
 	case len(r.Zones) > 0 && len(r.ZoneIDs) > 0:
 		return invalid("You cannot specify both AvailabilityZones and AvailabilityZoneIds")
 	case g.isSuspended("Launch"):
 		return invalid("The Launch process of Auto Scaling group %s is suspended", r.Group)
-	case g.desired+r.Capacity > g.max:
+	case g.desired+c.underWay(r.Group)+r.Capacity > g.max:
 		return invalid("The requested capacity %d added to the desired capacity %d is above max value %d for the AutoScalingGroup.", r.Capacity, g.desired, g.max)
 	}
 	if g.countOf(r.Capacity) > maxInstancesPerCall {

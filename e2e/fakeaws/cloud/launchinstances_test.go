@@ -65,6 +65,58 @@ func TestLaunchInstancesPartly(t *testing.T) {
 	}
 }
 
+// A token stands for its first call for eight hours, and for a new one after that.
+func TestLaunchInstancesTokenEnds(t *testing.T) {
+	w := newWorld(t, Group{Name: "web", Max: 10, Type: "m5.large"})
+	r := LaunchRequest{Group: "web", Token: "t", Capacity: 1}
+	for _, step := range []struct {
+		wait    time.Duration
+		desired int
+	}{{0, 1}, {tokenLife - time.Second, 1}, {time.Second, 2}} {
+		w.pass(step.wait)
+		if _, err := w.launchSync(r); err != nil {
+			t.Fatal(err)
+		}
+		if g, _ := w.Group("web"); g.Desired != step.desired {
+			t.Errorf("after %s more: desired %d, want %d", step.wait, g.Desired, step.desired)
+		}
+	}
+}
+
+// Groups that the page says it is not for.
+func TestLaunchInstancesUnsupported(t *testing.T) {
+	percent := func(n int) *int { return &n }
+	mixed := func(name string, base int, above *int) Group {
+		return Group{Name: name, Max: 3, MixedInstances: &MixedInstances{
+			LaunchTemplate: TemplateRef{Name: "plain"}, Overrides: []Override{{Type: "m5.large"}}, OnDemandBase: base, OnDemandPercentAbove: above}}
+	}
+	w := newWorld(t, Group{Name: "plain", Max: 3, Type: "m5.large"}, Group{Name: "warm", Max: 3, Type: "m5.large", WarmPool: &WarmPool{}},
+		mixed("half", 0, percent(50)), mixed("base", 1, percent(0)), mixed("spot", 0, percent(0)), mixed("on-demand", 1, percent(100)))
+	for group, code := range map[string]string{
+		"plain": "", "warm": "UnsupportedOperation", "half": "ValidationError", "base": "ValidationError", "spot": "", "on-demand": "",
+	} {
+		_, err := w.launchSync(LaunchRequest{Group: group, Token: "t", Capacity: 1})
+		var e *Error
+		if errors.As(err, &e); (e == nil) != (code == "") || e != nil && e.Code != code {
+			t.Errorf("%s: %v, want %q", group, err, code)
+		}
+	}
+}
+
+// Calls that are not answered yet count: together they do not exceed the maximum.
+func TestLaunchInstancesAtOnce(t *testing.T) {
+	w := newWorld(t, Group{Name: "web", Max: 3, Type: "m5.large"})
+	if _, err := w.StartLaunch(LaunchRequest{Group: "web", Token: "a", Capacity: 2}, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.StartLaunch(LaunchRequest{Group: "web", Token: "b", Capacity: 2}, w.now); err == nil {
+		t.Error("four of at most three")
+	}
+	if _, err := w.StartLaunch(LaunchRequest{Group: "web", Token: "b", Capacity: 1}, w.now); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLaunchInstancesErrors(t *testing.T) {
 	w := newWorld(t, Group{Name: "web", Max: 10, Type: "m5.large", Zones: abc}, Group{Name: "big", Max: 1000, Type: "m5.large"})
 	if _, err := w.StartLaunch(LaunchRequest{Group: "web", Token: "busy", Capacity: 1, Zones: abc[:1]}, w.now); err != nil {
