@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,6 +34,12 @@ var (
 	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
 	// ErrAlready: Complete did that before; nobody was asked again.
 	ErrAlready = errors.New("completed already")
+	// ErrUnsent: AWS was not asked to launch, or did not listen.
+	ErrUnsent = errors.New("nothing was launched")
+	// ErrUnderWay: AWS was asked to launch and has not answered yet.
+	ErrUnderWay = errors.New("no answer yet")
+	// ErrUnanswered: AWS was asked to launch, and whether it did is not known.
+	ErrUnanswered = errors.New("no answer")
 )
 
 // CallError is a call that AWS refused or did not answer. Its text has no
@@ -115,6 +122,39 @@ func classify(code string, fault smithy.ErrorFault) error {
 		return ErrUnavailable
 	}
 	return nil
+}
+
+// stillBusy recognises the answers of LaunchInstances that say nothing of the
+// outcome: the same call is being carried out already, or another one is in the
+// way. To both the SDK's words are to try again with the same token.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchInstances.html#API_LaunchInstances_Errors
+func stillBusy(code string) bool {
+	return code == "IdempotentCallInProgress" || code == "ResourceContention"
+}
+
+// Right is the right that is missing: AWS names it where it is another than the
+// call's own, such as ec2:CreateFleet for LaunchInstances. It is empty for an
+// error of another kind.
+func (e *CallError) Right() string {
+	if !errors.Is(e.Class, ErrDenied) {
+		return ""
+	}
+	if right := RightIn(e.Message); right != "" {
+		return right
+	}
+	return e.Call
+}
+
+var notAuthorized = regexp.MustCompile(`not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)`)
+
+// RightIn is the right that a message of AWS says is missing, empty if it names
+// none.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+func RightIn(message string) string {
+	if found := notAuthorized.FindStringSubmatch(message); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // firstSentence drops what is different each time: EC2 adds an encoded blob to

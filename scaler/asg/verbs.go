@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +19,15 @@ import (
 // the group is as expected and stops with ErrChanged if not; none is ever
 // repeated in here.
 type Verbs struct {
+	// Arrived, if not nil, is called when AWS has answered a Launch, from
+	// anywhere.
+	Arrived func()
+
 	scaling autoScaling
 
 	now func() time.Time
+
+	launches launches
 
 	mu sync.Mutex
 	// waits remembers the waits that Complete was asked to end, by
@@ -44,7 +51,10 @@ const forgetWait = time.Minute
 
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
-	return &Verbs{scaling: account.scaling, now: time.Now, waits: map[string]wait{}}
+	return &Verbs{
+		scaling: account.scaling, now: time.Now,
+		launches: launches{calls: map[string]*launchCall{}}, waits: map[string]wait{},
+	}
 }
 
 // SetDesired sets a group's desired capacity to to, if it still is from.
@@ -53,10 +63,34 @@ func (v *Verbs) SetDesired(ctx context.Context, group string, from, to int) erro
 	if err != nil {
 		return err
 	}
-	if now.desired != from {
-		return fmt.Errorf("%w: %s wants %d instances, not %d", ErrChanged, group, now.desired, from)
+	if err := now.wants(group, from); err != nil {
+		return err
 	}
-	_, err = v.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+	return v.setDesired(ctx, group, to)
+}
+
+// Lower takes back what a group wants and has not got, if it still wants from.
+// Auto Scaling chooses whom it ends where a group has more than it wants. So
+// nothing is done unless all that live at this moment fit in to and each is
+// protected from scale-in: an instance that comes in between is the only one that
+// may be ended, and nothing runs there yet.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-instance-protection.html
+func (v *Verbs) Lower(ctx context.Context, group string, from, to int) error {
+	now, err := v.describe(ctx, group)
+	if err != nil {
+		return err
+	}
+	if err := now.wants(group, from); err != nil {
+		return err
+	}
+	if err := now.keeps(group, to); err != nil {
+		return err
+	}
+	return v.setDesired(ctx, group, to)
+}
+
+func (v *Verbs) setDesired(ctx context.Context, group string, to int) error {
+	_, err := v.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(to)), HonorCooldown: aws.Bool(false),
 	}, once)
 	return explain("autoscaling:SetDesiredCapacity", err)
@@ -174,6 +208,33 @@ func (v *Verbs) Suspend(ctx context.Context, group, process string) error {
 type state struct {
 	desired   int
 	instances map[string]fleet.Instance
+}
+
+// wants fails unless the group's desired capacity is n.
+func (s state) wants(group string, n int) error {
+	if s.desired != n {
+		return fmt.Errorf("%w: %s wants %d instances, not %d", ErrChanged, group, s.desired, n)
+	}
+	return nil
+}
+
+// keeps fails unless no instance would have to go if only n were wanted, and none
+// of those that are there could.
+func (s state) keeps(group string, n int) error {
+	live := 0
+	for _, id := range slices.Sorted(maps.Keys(s.instances)) {
+		i := s.instances[id]
+		if !i.Live() {
+			continue
+		}
+		if live++; !i.Protected {
+			return fmt.Errorf("%w: %s of %s is not protected from scale-in", ErrChanged, id, group)
+		}
+	}
+	if live > n {
+		return fmt.Errorf("%w: %s has %d instances, more than %d", ErrChanged, group, live, n)
+	}
+	return nil
 }
 
 func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
