@@ -1,0 +1,237 @@
+package plan_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// What a look costs in which groups grow: Decide as a whole, scale-down
+// included. Each benchmark reports its bound beside its figure, as target-UNIT
+// for UNIT, and fails only if the plan is wrong.
+
+// BenchmarkHomogeneous: 50,000 equal pods without controllers bring 1,000 nodes
+// to an empty cluster, as in Cluster Autoscaler's BenchmarkRunOnceScaleUp.
+func BenchmarkHomogeneous(b *testing.B) {
+	c := homogeneous(50_000)
+	right := answer{placed: 50_000, nodes: between{1_000, 1_000}}
+	b.Run("cold", func(b *testing.B) {
+		measure(b, c, right, bounds{ms: 150, mb: 30}, func() *plan.Planner { return plan.NewPlanner() })
+	})
+	b.Run("kept", func(b *testing.B) {
+		planner := plan.NewPlanner()
+		planner.Decide(c.Snapshot, plan.DefaultPolicy())
+		measure(b, c, right, bounds{ms: 30, mb: 30}, func() *plan.Planner { return planner })
+	})
+}
+
+// BenchmarkHeterogeneous: 10,000 pods of 1,000 specs wait in a cluster of 5,000
+// nodes with 50,000 pods, and 20 groups over 3 zones could grow.
+func BenchmarkHeterogeneous(b *testing.B) {
+	measure(b, heterogeneous(), answer{placed: 10_000, nodes: between{100, 1_000}}, bounds{ms: 300}, plan.NewPlanner)
+}
+
+// BenchmarkAntiAffinity: 50,000 pods come onto 5,000 nodes. On hosts: ten apps of
+// 5,000 pods, each with one pod on a node at the most. In zones: 16,667 apps of
+// three pods, each with one pod in a zone.
+func BenchmarkAntiAffinity(b *testing.B) {
+	b.Run("hostname", func(b *testing.B) {
+		const apps, each = 10, 5_000
+		right := answer{placed: apps * each, nodes: between{each, each}, sound: oneOnANode}
+		measure(b, apartOnHosts(apps, each), right, bounds{ms: 1_000}, plan.NewPlanner)
+	})
+	b.Run("zonal", func(b *testing.B) {
+		// A third of the pods is in each zone, and ten fill a node.
+		const apps = 16_667
+		nodes := 3 * ((apps + 9) / 10)
+		right := answer{placed: 3 * apps, nodes: between{nodes, nodes}, sound: oneInAZone}
+		measure(b, apartInZones(apps), right, bounds{ms: 1_000}, plan.NewPlanner)
+	})
+}
+
+// BenchmarkFifthsMix: 20,000 pods of the mix of Karpenter's benchmark, 40 groups
+// over 3 zones, and no node yet. The 4,000 pods that keep away from each other
+// need that many nodes.
+func BenchmarkFifthsMix(b *testing.B) {
+	const pending = 20_000
+	right := answer{placed: pending, nodes: between{pending / 5, pending / 4}, sound: soundMix}
+	measure(b, fifths(pending), right, bounds{ms: 1_000}, plan.NewPlanner)
+}
+
+// bounds are the targets of a benchmark: milliseconds, and megabytes allocated, of
+// which 0 is no target.
+type bounds struct{ ms, mb float64 }
+
+// measure decides again and again, each time with the planner that is given.
+func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *plan.Planner) {
+	b.Helper()
+	var before, after runtime.MemStats
+	policy := plan.DefaultPolicy()
+	var got plan.Plan
+	runs := 0
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		got = planner().Decide(c.Snapshot, policy)
+		runs++
+	}
+	runtime.ReadMemStats(&after)
+	bounded(b, "ms", float64(b.Elapsed())/float64(runs)/float64(time.Millisecond), bound.ms)
+	if mb := float64(after.TotalAlloc-before.TotalAlloc) / float64(runs) / 1e6; bound.mb > 0 {
+		bounded(b, "MB", mb, bound.mb)
+	} else {
+		b.ReportMetric(mb, "MB")
+	}
+	b.ReportMetric(0, "ns/op") // it is in ms
+	b.ReportMetric(float64(grown(got)), "nodes")
+	for _, wrong := range right.wrongs(c, got) {
+		b.Error(wrong)
+	}
+	// What of it goes to growing alone.
+	policy.ScaleDown = false
+	began := time.Now()
+	planner().Decide(c.Snapshot, policy)
+	b.ReportMetric(float64(time.Since(began))/float64(time.Millisecond), "ms-without-scale-down")
+}
+
+// bounded reports a figure and its target, which it should not exceed.
+func bounded(b *testing.B, unit string, figure, target float64) {
+	b.ReportMetric(figure, unit)
+	b.ReportMetric(target, "target-"+unit)
+}
+
+// between is from and to, both included.
+type between struct{ from, to int }
+
+// answer is what is known of the right plan.
+type answer struct {
+	placed int
+	nodes  between // new ones
+	// sound says what is wrong with where the pods go; nil asks nothing.
+	sound func(c *city, launches []launch) []string
+}
+
+func (a answer) wrongs(c *city, got plan.Plan) []string {
+	var wrong []string
+	placed := 0
+	for _, v := range got.Verdicts {
+		if v.Of != plan.OfPod {
+			continue
+		}
+		switch v.Reason {
+		case plan.PodGetsNode, plan.PodFitsFree, plan.PodFitsComing:
+			placed++
+		default:
+			if len(wrong) < 3 {
+				wrong = append(wrong, v.String())
+			}
+		}
+	}
+	if placed != a.placed {
+		wrong = append(wrong, fmt.Sprintf("%d pods have a place, want %d", placed, a.placed))
+	}
+	if n := grown(got); n < a.nodes.from || n > a.nodes.to {
+		wrong = append(wrong, fmt.Sprintf("%d new nodes, want %d to %d", n, a.nodes.from, a.nodes.to))
+	}
+	if a.sound != nil {
+		wrong = append(wrong, a.sound(c, launchesOf(c, got))...)
+	}
+	return wrong
+}
+
+// grown counts the new nodes of a plan.
+func grown(p plan.Plan) int {
+	n := 0
+	for _, a := range p.Actions {
+		if g, ok := a.(plan.Grow); ok {
+			n += g.To - g.From
+		}
+	}
+	return n
+}
+
+// launch is a growth with the pods that it is for.
+type launch struct {
+	zone  string
+	nodes int
+	pods  []*fleet.Pod
+}
+
+func launchesOf(c *city, p plan.Plan) []launch {
+	byName := make(map[string]*fleet.Pod, len(c.Pods))
+	for i := range c.Pods {
+		byName[c.Pods[i].Key()] = c.Pods[i]
+	}
+	var list []launch
+	for _, a := range p.Actions {
+		g, ok := a.(plan.Grow)
+		if !ok {
+			continue
+		}
+		l := launch{zone: g.Zone, nodes: g.To - g.From}
+		for _, ref := range g.For {
+			l.pods = append(l.pods, byName[ref.String()])
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// oneOnANode: no launch is for more pods of an app than it brings nodes.
+func oneOnANode(_ *city, launches []launch) []string {
+	var wrong []string
+	for _, l := range launches {
+		count := map[string]int{}
+		for _, p := range l.pods {
+			if app := p.Labels[labelApp]; app != "" {
+				count[app]++
+			}
+		}
+		for app, n := range count {
+			if n > l.nodes {
+				wrong = append(wrong, fmt.Sprintf("%d pods of %s on %d nodes", n, app, l.nodes))
+			}
+		}
+	}
+	return wrong
+}
+
+// oneInAZone: no zone gets two pods of an app.
+func oneInAZone(_ *city, launches []launch) []string {
+	count := map[string]int{}
+	for _, l := range launches {
+		for _, p := range l.pods {
+			count[l.zone+" "+p.Labels[labelApp]]++
+		}
+	}
+	for where, n := range count {
+		if n > 1 {
+			return []string{fmt.Sprintf("%d pods in %s", n, where)}
+		}
+	}
+	return nil
+}
+
+// soundMix: pods that keep away from each other's host have one each, and pods
+// that want to be together in a zone are.
+func soundMix(c *city, launches []launch) []string {
+	wrong := oneOnANode(c, launches)
+	zones := map[string]string{}
+	for _, l := range launches {
+		for _, p := range l.pods {
+			value := p.Labels[labelAffinity]
+			if value == "" {
+				continue
+			}
+			if zone, known := zones[value]; known && zone != l.zone {
+				return append(wrong, fmt.Sprintf("pods of %s=%s are in %s and in %s", labelAffinity, value, zone, l.zone))
+			}
+			zones[value] = l.zone
+		}
+	}
+	return wrong
+}
