@@ -1,19 +1,27 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodedeclaredfeatures"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodename"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeunschedulable"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 )
 
 // Filters are kube-scheduler's filter plugins of the default profile. They answer
@@ -22,6 +30,17 @@ import (
 type Filters struct {
 	features feature.Features
 	static   []fwk.FilterPlugin
+
+	// seldom are the plugins for volumes and devices, in their order; volumes and
+	// devices those of them that reserve.
+	seldom           []fwk.FilterPlugin
+	volumes, devices fwk.ReservePlugin
+
+	world *world
+	// question is what was last asked about the world as it is.
+	question *question
+	// seats are the pods seated since Sync, the last one last.
+	seats []*seat
 }
 
 // Refusal is what one plugin has against a pod on a node.
@@ -50,8 +69,9 @@ func New(serverVersion string) (*Filters, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Filters{features: features}
-	if err := f.makeStatic(handle{}); err != nil {
+	f := &Filters{features: features, world: newWorld()}
+	h := handle{world: f.world}
+	if err := errors.Join(f.makeStatic(h), f.makeSeldom(h)); err != nil {
 		return nil, fmt.Errorf("making the plugins of Kubernetes %s: %w", v, err)
 	}
 	return f, nil
@@ -76,40 +96,41 @@ func (f *Filters) makeStatic(h fwk.Handle) error {
 	return nil
 }
 
+// makeSeldom makes the plugins for volumes and devices, in the order of the
+// default profile.
+func (f *Filters) makeSeldom(h fwk.Handle) error {
+	restrictions, err1 := volumerestrictions.New(silent, nil, h, f.features)
+	limits, err2 := nodevolumelimits.NewCSI(silent, nil, h, f.features)
+	binding, err3 := volumebinding.New(silent, &config.VolumeBindingArgs{}, h, f.features)
+	zone, err4 := volumezone.New(silent, nil, h, f.features)
+	devices, err5 := dynamicresources.New(silent, f.devicesArgs(), h, f.features)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	for _, plugin := range []fwk.Plugin{restrictions, limits, binding, zone, devices} {
+		f.seldom = append(f.seldom, plugin.(fwk.FilterPlugin))
+	}
+	f.volumes, f.devices = binding.(fwk.ReservePlugin), devices.(fwk.ReservePlugin)
+	return nil
+}
+
+// devicesArgs leave the clock out: no search ends by time (see patience), and no
+// device counts as one that will never get ready.
+func (f *Filters) devicesArgs() *config.DynamicResourcesArgs {
+	args := &config.DynamicResourcesArgs{}
+	if f.features.EnableDRADeviceBindingConditions && f.features.EnableDRAResourceClaimDeviceStatus {
+		args.BindingTimeout = &metav1.Duration{Duration: math.MaxInt64}
+	}
+	return args
+}
+
 // Static says what keeps a pod off a node that no other object decides: cordon,
 // name, taints, selectors and node affinity, declared features. Every plugin that
 // refuses is in it; none does where it is empty.
 func (f *Filters) Static(pod *corev1.Pod, node *corev1.Node) []Refusal {
 	info := framework.NewNodeInfo()
 	info.SetNode(node)
-	state := framework.NewCycleState()
-	var refusals []Refusal
-	for _, plugin := range f.static {
-		if refusal, refused := ask(plugin, state, pod, info); refused {
-			refusals = append(refusals, refusal)
-		}
-	}
-	return refusals
-}
-
-// ask asks one plugin, with its preparation for the pod before where it has one.
-func ask(plugin fwk.FilterPlugin, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) (Refusal, bool) {
-	if prepares, ok := plugin.(fwk.PreFilterPlugin); ok {
-		only, status := prepares.PreFilter(silent, state, pod, []fwk.NodeInfo{info})
-		if status.IsSkip() {
-			return Refusal{}, false
-		}
-		if !status.IsSuccess() {
-			return refusalOf(plugin.Name(), status), true
-		}
-		if !only.AllNodes() && !only.NodeNames.Has(info.Node().Name) {
-			return Refusal{Plugin: plugin.Name(), Reasons: []string{"the pod names other nodes"}, Unresolvable: true}, true
-		}
-	}
-	if status := plugin.Filter(silent, state, pod, info); !status.IsSuccess() {
-		return refusalOf(plugin.Name(), status), true
-	}
-	return Refusal{}, false
+	return newQuestion(pod, f.static, info).answer(info)
 }
 
 // refusalOf a status. One that is an error refuses too: kube-scheduler does not

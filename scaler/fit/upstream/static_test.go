@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit/upstream"
 )
 
@@ -91,5 +93,17 @@ func TestNewRefusesWhatIsNoVersion(t *testing.T) {
 	}
 	if _, err := upstream.New("latest"); err == nil {
 		t.Error("latest is taken for a version")
+	}
+}
+
+// The plugins of a real scheduler come with informers, recorders and queues that
+// run on their own. Here nothing does.
+func TestNothingRunsInTheBackground(t *testing.T) {
+	before := runtime.NumGoroutine()
+	f := filters(t, "1.36")
+	f.Sync(nil, storage(), fleet.Devices{})
+	f.Seat(mounting("p", "new"), f.NewHost(node("a1", "a"), nil, nil))
+	if now := runtime.NumGoroutine(); now > before {
+		t.Errorf("%d goroutines, %d before", now, before)
 	}
 }

@@ -1,0 +1,170 @@
+package upstream
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit/upstream/memory"
+)
+
+// world is what the plugins for volumes and devices see of the cluster.
+type world struct {
+	*memory.Informers
+	devices *devices
+
+	claims       shelf[*corev1.PersistentVolumeClaim]
+	volumes      shelf[*corev1.PersistentVolume]
+	classes      shelf[*storagev1.StorageClass]
+	drivers      shelf[*storagev1.CSIDriver]
+	nodes        shelf[*storagev1.CSINode]
+	capacities   shelf[*storagev1.CSIStorageCapacity]
+	attachments  shelf[*storagev1.VolumeAttachment]
+	deviceClaims shelf[*resourcev1.ResourceClaim]
+	slices       shelf[*resourcev1.ResourceSlice]
+	deviceClass  shelf[*resourcev1.DeviceClass]
+
+	// mounts counts for each claim, namespace/name, the pods that mount it.
+	mounts map[string]int
+	// revision is the last resource version that was given to a claim for devices.
+	revision int
+}
+
+func newWorld() *world {
+	w := &world{Informers: memory.NewInformers(), mounts: map[string]int{}}
+	w.devices = newDevices(w.Informers)
+	w.claims.informer = w.Claims
+	w.volumes.informer = w.Volumes
+	w.classes.informer = w.Classes
+	w.drivers.informer = w.Drivers
+	w.nodes.informer = w.CSINodes
+	w.capacities.informer = w.Capacities
+	w.attachments.informer = w.Attachments
+	w.deviceClaims.informer = w.DeviceClaims
+	w.slices.informer = w.Slices
+	w.deviceClass.informer = w.DeviceClasses
+	// What watches claims for devices goes by their versions, which must rise even
+	// where a change is only thought of, or taken back.
+	w.deviceClaims.told = func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim { return w.revised(c) }
+	return w
+}
+
+// revised is a claim as of now.
+func (w *world) revised(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	revised := *c
+	w.revision++
+	revised.ResourceVersion = strconv.Itoa(w.revision)
+	return &revised
+}
+
+func (w *world) sync(s fleet.Storage, d fleet.Devices) {
+	clear(w.mounts)
+	w.claims.sync(s.Claims)
+	w.volumes.sync(s.Volumes)
+	w.classes.sync(s.Classes)
+	w.drivers.sync(s.Drivers)
+	w.nodes.sync(s.Nodes)
+	w.capacities.sync(s.Capacities)
+	w.attachments.sync(s.Attachments)
+	w.deviceClaims.sync(d.Claims)
+	w.slices.sync(d.Slices)
+	w.deviceClass.sync(d.Classes)
+}
+
+// shelf holds the objects of a kind: those that were synced, and what is thought
+// of beside or instead of them until the next sync.
+type shelf[T interface {
+	comparable
+	runtime.Object
+	metav1.Object
+}] struct {
+	informer *memory.Informer
+	synced   map[string]T
+	thought  map[string]T
+	// told is what is shown of an object; nil for the object itself.
+	told func(T) T
+}
+
+func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+// sync makes these the objects that there are.
+func (s *shelf[T]) sync(objects []T) {
+	before := s.synced
+	s.synced = make(map[string]T, len(objects))
+	for _, o := range objects {
+		s.synced[keyOf(o)] = o
+	}
+	for key, o := range s.thought {
+		if _, real := before[key]; !real {
+			s.informer.Delete(o)
+		}
+	}
+	for key, o := range s.synced {
+		_, changed := s.thought[key]
+		if known, ok := before[key]; !ok || known != o || changed {
+			s.show(o)
+		}
+	}
+	for key, o := range before {
+		if _, ok := s.synced[key]; !ok {
+			s.informer.Delete(o)
+		}
+	}
+	s.thought = nil
+}
+
+func (s *shelf[T]) show(o T) {
+	if s.told != nil {
+		o = s.told(o)
+	}
+	s.informer.Set(o)
+}
+
+// get finds what there is by that key, thought of or real.
+func (s *shelf[T]) get(key string) (T, bool) {
+	if o, ok := s.thought[key]; ok {
+		return o, true
+	}
+	o, ok := s.synced[key]
+	return o, ok
+}
+
+// think has another object instead of what there is by that name, or beside all
+// others.
+func (s *shelf[T]) think(o T) (undo func()) {
+	key := keyOf(o)
+	before, had := s.thought[key]
+	if s.thought == nil {
+		s.thought = map[string]T{}
+	}
+	s.thought[key] = o
+	s.show(o)
+	return func() {
+		if had {
+			s.thought[key] = before
+			s.show(before)
+			return
+		}
+		delete(s.thought, key)
+		if real, ok := s.synced[key]; ok {
+			s.show(real)
+			return
+		}
+		s.informer.Delete(o)
+	}
+}
+
+// count adds to how many pods mount the claims of a pod. Volumes with a claim of
+// their own are nobody else's.
+func (w *world) count(pod *corev1.Pod, n int) {
+	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			w.mounts[pod.Namespace+"/"+claim.ClaimName] += n
+		}
+	}
+}
