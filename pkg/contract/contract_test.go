@@ -224,3 +224,27 @@ func TestRetires(t *testing.T) {
 		}
 	}
 }
+
+func TestPodScaleUpDelay(t *testing.T) {
+	for _, tc := range []struct {
+		value string
+		want  time.Duration
+		bad   bool
+	}{
+		{"", 30 * time.Second, false},
+		{"90s", 90 * time.Second, false},
+		{"10s", 30 * time.Second, false}, // it only makes the delay longer
+		{"-1h", 30 * time.Second, false},
+		{"soon", 30 * time.Second, true},
+		{"90", 30 * time.Second, true},
+	} {
+		annotations := map[string]string{}
+		if tc.value != "" {
+			annotations[contract.AnnotationPodScaleUpDelay] = tc.value
+		}
+		got, err := contract.PodScaleUpDelay(annotations, 30*time.Second)
+		if got != tc.want || (err != nil) != tc.bad {
+			t.Errorf("%q: %s, %v; want %s, bad %v", tc.value, got, err, tc.want, tc.bad)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package contract
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -20,9 +22,13 @@ const (
 	AnnotationSafeLocalVolumes = casPrefix + "safe-to-evict-local-volumes"
 	// AnnotationDaemonSetPod on a Pod, "true": treat it as a DaemonSet's.
 	AnnotationDaemonSetPod = casPrefix + "daemonset-pod"
-	startupTaintPrefix     = "startup-taint.cluster-autoscaler.kubernetes.io/"
-	ignoreTaintPrefix      = "ignore-taint.cluster-autoscaler.kubernetes.io/"
-	statusTaintPrefix      = "status-taint.cluster-autoscaler.kubernetes.io/"
+	// AnnotationPodScaleUpDelay on a Pod, a duration such as 90s: it brings no node
+	// before it is as old as that. It can only be longer than the flag
+	// --new-pod-scale-up-delay says for all.
+	AnnotationPodScaleUpDelay = casPrefix + "pod-scale-up-delay"
+	startupTaintPrefix        = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignoreTaintPrefix         = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+	statusTaintPrefix         = "status-taint.cluster-autoscaler.kubernetes.io/"
 
 	// TaintToBeDeleted and TaintDeletionCandidate are Cluster Autoscaler's hard
 	// and soft taints of a node that it retires.
@@ -82,6 +88,21 @@ func SafeToEvictOf(annotations map[string]string) SafeToEvict {
 		return SafeNo
 	}
 	return SafeUnsaid
+}
+
+// PodScaleUpDelay is how old a pod has to be to bring a node: usually least, and
+// longer where its annotation says so. An annotation that is no duration counts
+// for nothing, and err says so.
+func PodScaleUpDelay(annotations map[string]string, least time.Duration) (time.Duration, error) {
+	value, ok := annotations[AnnotationPodScaleUpDelay]
+	if !ok {
+		return least, nil
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return least, fmt.Errorf("annotation %s %s is no duration such as 90s", AnnotationPodScaleUpDelay, quoted(value))
+	}
+	return max(least, d), nil
 }
 
 // Held says whether people keep a node from being retired, and by which
