@@ -6,13 +6,13 @@
 //	gates.go    the feature gates of a server version
 //	filters.go  Filters: the plugins, and the questions about a pod and a node alone
 //	question.go a pod, with what the plugins prepared for it
-//	seldom.go    the questions about volumes and devices
-//	host.go      Host: a node, there or to come, with the pods that have any
-//	seat.go      seats: volumes assumed and devices allocated, and given back
-//	world.go     what there is of volumes and devices, and what is only thought of
+//	seldom.go   the questions about volumes and devices
+//	host.go     Host: a node, there or to come, with the pods that have any
+//	seat.go     seats: volumes assumed and devices allocated, and given back
+//	world.go    what there is of volumes and devices, and what is only thought of
 //	devices.go  who has which device
-//	handle.go    what the plugins ask of the scheduler that they think they run in
-//	memory       informers without a server
+//	handle.go   what the plugins ask of the scheduler that they think they run in
+//	memory      informers without a server
 //
 // The plugins are called one by one and not through the scheduler's framework,
 // which stops at the first that refuses, measures itself in the background and
