@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,6 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// TestMain prints one table of everything that was measured.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "windlass-bench-")
 	if err != nil {
@@ -30,7 +28,6 @@ func TestMain(m *testing.M) {
 	}
 	programsDir = dir
 	code := m.Run()
-	printTable()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -41,48 +38,30 @@ func TestMain(m *testing.M) {
 // which costs nothing after the first time.
 var programsDir string
 
-// row is one line of the table.
-type row struct {
-	what     string
-	samples  []time.Duration
-	settings string // what the figures depend on
-}
-
-var (
-	tableMu sync.Mutex
-	table   []row
-)
-
-// report adds a row to the table and the middle and the worst sample to the
-// benchmark's own metrics.
-func report(b *testing.B, name, what, settings string, samples []time.Duration) {
+// report reports the middle and the worst of what a benchmark has measured under
+// this name.
+func report(b *testing.B, name string, samples []time.Duration) {
 	b.Helper()
 	if len(samples) == 0 {
-		b.Fatalf("%s: no samples", what)
+		b.Fatalf("%s: no samples", name)
 	}
-	slices.Sort(samples)
 	b.ReportMetric(0, "ns/op") // says nothing here
-	b.ReportMetric(milliseconds(p50(samples)), name+"-p50-ms")
-	b.ReportMetric(milliseconds(samples[len(samples)-1]), name+"-max-ms")
-	tableMu.Lock()
-	defer tableMu.Unlock()
-	table = append(table, row{what, samples, settings})
+	b.ReportMetric(milliseconds(percentile(samples, 50)), name+"-p50-ms")
+	b.ReportMetric(milliseconds(percentile(samples, 100)), name+"-max-ms")
 }
 
-func p50(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2] }
+// percentile is the smallest sample that is not exceeded by that share of them.
+func percentile(samples []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(samples))
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func printTable() {
-	if len(table) == 0 {
-		return
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nfrom → to\tp50\tmax\tof\twith")
-	for _, r := range table {
-		fmt.Fprintf(w, "%s\t%.0f ms\t%.0f ms\t%d\t%s\n", r.what, milliseconds(p50(r.samples)), milliseconds(r.samples[len(r.samples)-1]), len(r.samples), r.settings)
-	}
-	w.Flush()
+// bounded reports a figure and its target, which it should not exceed.
+func bounded(b *testing.B, unit string, figure, target float64) {
+	b.ReportMetric(figure, unit)
+	b.ReportMetric(target, "target-"+unit)
 }
 
 // bed is a world with Windlass in it, and what was seen of its pods.
@@ -117,7 +96,9 @@ func start(b *testing.B, spec world.Spec) *bed {
 	if err := t.pods.watch(ctx, w); err != nil {
 		b.Fatal(err)
 	}
-	t.await("the scaler to lead", func() bool { return t.leads() })
+	if spec.Replicas == nil || *spec.Replicas > 0 {
+		t.await("the scaler to lead", func() bool { return t.leads() })
+	}
 	return t
 }
 
@@ -163,11 +144,17 @@ func (t *bed) await(what string, so func() bool) {
 // call waits for the first call of an operation that AWS granted.
 func (t *bed) call(operation string, matches ...fakeaws.Match) fakeaws.Call {
 	t.b.Helper()
+	return t.called(append(matches, fakeaws.Operation(operation))...)
+}
+
+// called waits for the first call that matches and that AWS granted.
+func (t *bed) called(matches ...fakeaws.Match) fakeaws.Call {
+	t.b.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	c, err := t.AWS.WaitCall(ctx, append(matches, fakeaws.Operation(operation), fakeaws.Succeeded)...)
+	c, err := t.AWS.WaitCall(ctx, append(matches, fakeaws.Succeeded)...)
 	if err != nil {
-		t.b.Fatalf("%s: %v\ncalls:\n%s", operation, err, t.changingCalls())
+		t.b.Fatalf("%v\ncalls:\n%s", err, t.changingCalls())
 	}
 	return c
 }

@@ -15,37 +15,6 @@ import (
 	"windlass.dev/windlass/e2e/world"
 )
 
-// BenchmarkPodToSetDesiredCapacity: a pod that only one empty group can take is
-// created; the time from the first sight of its Unschedulable condition, and
-// from before its creation, until the call reaches AWS. Each sample has a group
-// and a pod of its own.
-func BenchmarkPodToSetDesiredCapacity(b *testing.B) {
-	const samples = 20
-	var spec world.Spec
-	for i := range samples {
-		spec.Cloud.Groups = append(spec.Cloud.Groups, groupOf(numbered("pod", i), "m5.large", 0, 1))
-	}
-	t := start(b, spec)
-	var fromCondition, fromCreation []time.Duration
-	once(b, func() {
-		for i := range samples {
-			name := numbered("pod", i)
-			created := time.Now()
-			if _, err := t.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(t.ctx, podFor(name), metav1.CreateOptions{}); err != nil {
-				b.Fatal(err)
-			}
-			called := t.call("SetDesiredCapacity", fakeaws.ForGroup(name)).Time
-			t.await("the condition of "+name, func() bool { return t.pods.count(name, unschedulable) == 1 })
-			fromCondition = append(fromCondition, called.Sub(t.pods.last(name, unschedulable)))
-			fromCreation = append(fromCreation, called.Sub(created))
-			// The next sample begins when this one's pod has got its node.
-			t.await(name+" to run", func() bool { return t.pods.count(name, ready) == 1 })
-		}
-	})
-	report(b, "condition-to-call", "Unschedulable seen → SetDesiredCapacity", "20 groups", fromCondition)
-	report(b, "creation-to-call", "pod created → SetDesiredCapacity", "20 groups, kube-scheduler in between", fromCreation)
-}
-
 // BenchmarkNoticeToLastEviction: a spot notice for a node of fifty pods without
 // a budget; the time from the notice in IMDS until the last of them is seen to
 // be evicted.
@@ -78,8 +47,8 @@ func BenchmarkNoticeToLastEviction(b *testing.B) {
 			t.undeploy(name)
 		}
 	})
-	report(b, "notice-to-last-eviction", fmt.Sprintf("spot notice → last of %d evictions", pods), "IMDS polled every "+imds.UsualInterval.String(), took)
-	report(b, "first-to-last-eviction", fmt.Sprintf("first → last of %d evictions", pods), "no budget", burst)
+	report(b, "notice-to-last-eviction", took)
+	report(b, "first-to-last-eviction", burst)
 }
 
 // BenchmarkLastPodGoneToComplete: Auto Scaling terminates an instance that our
@@ -108,7 +77,7 @@ func BenchmarkLastPodGoneToComplete(b *testing.B) {
 			t.undeploy(name)
 		}
 	})
-	report(b, "gone-to-complete", "last pod gone → CompleteLifecycleAction", "one hook", took)
+	report(b, "gone-to-complete", took)
 }
 
 func unschedulable(s seen) time.Time { return s.unschedulable }

@@ -159,7 +159,8 @@ clientConnection:
 `
 
 // auditPolicy logs who changed pods and nodes, and when: enough to count
-// evictions and cordons after the fact.
+// evictions and cordons after the fact, and to tell when kube-scheduler judged a
+// pod.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -174,5 +175,11 @@ rules:
   resources:
   - group: ""
     resources: [pods]
+- level: Metadata
+  users: ["system:kube-scheduler"]
+  verbs: [patch]
+  resources:
+  - group: ""
+    resources: [pods/status]
 - level: None
 `
