@@ -240,9 +240,9 @@ func TestPodScaleUpDelay(t *testing.T) {
 	} {
 		annotations := map[string]string{}
 		if tc.value != "" {
-			annotations[contract.AnnotationPodScaleUpDelay] = tc.value
+			annotations[AnnotationPodScaleUpDelay] = tc.value
 		}
-		got, err := contract.PodScaleUpDelay(annotations, 30*time.Second)
+		got, err := PodScaleUpDelay(annotations, 30*time.Second)
 		if got != tc.want || (err != nil) != tc.bad {
 			t.Errorf("%q: %s, %v; want %s, bad %v", tc.value, got, err, tc.want, tc.bad)
 		}
