@@ -7,6 +7,7 @@
 package fleet
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -397,6 +398,9 @@ type State struct {
 	// and the number of the last attempt, by LaunchKey: the same token is sent until
 	// an answer came.
 	Launches map[string]Launch `json:"launches,omitempty"`
+	// Unsteered says until when a group is not launched for in zones of our choice,
+	// and why, by group: a right is missing, or LaunchInstances is not for it.
+	Unsteered map[string]BackOff `json:"unsteered,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
 	// Bursts counts how often a group was grown in the burst of pods that goes
@@ -442,12 +446,28 @@ type Launch struct {
 	// Attempt is part of what the token is made of; it rises when an answer came.
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"`
-	// Answered says that the answer was seen, whatever it was.
+	// Answered says that the answer was seen, whatever it was; Came is how many
+	// instances it named.
 	Answered bool `json:"answered,omitempty"`
+	Came     int  `json:"came,omitempty"`
 }
 
-// LaunchKey names a group's launches in a zone in State.Launches.
-func LaunchKey(group, zone string) string { return group + ":" + zone }
+// LaunchKey names a launch of a group in a zone in State.Launches. One call is for
+// 100 instances at the most: part counts the calls of one look, from 0.
+func LaunchKey(group, zone string, part int) string {
+	if part == 0 {
+		return group + ":" + zone
+	}
+	return group + ":" + zone + ":" + strconv.Itoa(part)
+}
+
+// ParseLaunchKey is the inverse of LaunchKey.
+func ParseLaunchKey(key string) (group, zone string, part int) {
+	group, rest, _ := strings.Cut(key, ":")
+	zone, number, _ := strings.Cut(rest, ":")
+	part, _ = strconv.Atoi(number) // none is 0
+	return group, zone, part
+}
 
 // BackOffKey names a pause in State.BackOffs. Group names hold no colon. Zone is
 // empty for the whole group.

@@ -122,7 +122,7 @@ func (p *printer) group(g fleet.Group) {
 	for _, f := range g.Faults {
 		words = append(words, said("fault", f))
 	}
-	words = append(words, said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown))
+	words = append(words, said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown), flag("steered", g.Synchronous))
 	if t := g.ScaleDown.UtilizationThreshold; t != nil {
 		words = append(words, said("threshold", strconv.FormatFloat(*t, 'g', -1, 64)))
 	}
@@ -162,8 +162,9 @@ func (p *printer) node(n fleet.Node) {
 	g, i := p.memberOf(n)
 	usualLabels, usualRoom := map[string]string{}, instanceTypes["m5.large"]
 	var usualTaints []corev1.Taint
-	var groupName, zone, state, leaving string
+	var groupName, zone, state, leaving, protected string
 	if g != nil {
+		protected = flag("protected", i.Protected)
 		groupName, zone = g.Name, other("zone", n.Zone(), firstZone(g))
 		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.LeavingSince)
 		if len(g.Shapes) > 0 {
@@ -172,7 +173,7 @@ func (p *printer) node(n fleet.Node) {
 	}
 	since, unneeded, err := contract.Unneeded(n.Taints)
 	words := []string{
-		said("group", groupName), zone, state, leaving,
+		said("group", groupName), zone, state, leaving, protected,
 		flag("notready", !n.Ready), flag("cordoned", n.Unschedulable), other("age", p.s.Now.Sub(n.Created).String(), firstAge.String()),
 		said("labels", printPairs(extra(n.Labels, usualLabels))), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
 	}
@@ -365,11 +366,19 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff
-	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}} {
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"unsteered", s.Unsteered}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Launches)) {
+		x, came := s.Launches[key], ""
+		if x.Answered {
+			came = fmt.Sprintf("came=%d", x.Came)
+		}
+		p.line("launch", key, said("token", x.Token), fmt.Sprintf("count=%d", x.Count), fmt.Sprintf("desired=%d", x.Desired),
+			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came)
 	}
 }
 

@@ -56,6 +56,7 @@ var groupWords = table[groupDraft]{
 	"labels":    setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
 	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
+	"steered":   func(d *groupDraft, _ string) error { d.Synchronous = true; return nil },
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {

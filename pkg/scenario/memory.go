@@ -33,6 +33,30 @@ func backOff(w *World, l line) error { return pause(&w.State.BackOffs, l) }
 // giveup NODE: likewise.
 func giveUp(w *World, l line) error { return pause(&w.State.GiveUps, l) }
 
+// unsteered GROUP: likewise.
+func unsteered(w *World, l line) error { return pause(&w.State.Unsteered, l) }
+
+var launchWords = table[fleet.Launch]{
+	"token":    setter(text, func(x *fleet.Launch, v string) { x.Token = v }),
+	"count":    setter(integer, func(x *fleet.Launch, n int) { x.Count = n }),
+	"desired":  setter(integer, func(x *fleet.Launch, n int) { x.Desired = n }),
+	"attempt":  setter(integer, func(x *fleet.Launch, n int) { x.Attempt = n }),
+	"at":       setter(clockTime, func(x *fleet.Launch, t time.Time) { x.At = t }),
+	"answered": func(x *fleet.Launch, _ string) error { x.Answered = true; return nil },
+	"came":     setter(integer, func(x *fleet.Launch, n int) { x.Answered, x.Came = true, n }),
+}
+
+// launch GROUP:ZONE token=HEX count=1 desired=0 attempt=1 at=now; came=N says that
+// so many did.
+func launch(w *World, l line) error {
+	x := fleet.Launch{Count: 1, Attempt: 1, At: w.Now}
+	if err := launchWords.apply(&x, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Launches, l.name, x)
+	return nil
+}
+
 func pause(m *map[string]fleet.BackOff, l line) error {
 	b := fleet.BackOff{Count: 1}
 	if err := backOffWords.apply(&b, l.words); err != nil {

@@ -125,6 +125,13 @@ var nodeWords = table[nodeDraft]{
 		}
 		return nil
 	},
+	"protected": func(d *nodeDraft, _ string) error {
+		if d.instance == nil {
+			return fmt.Errorf("it has no instance of ours")
+		}
+		d.instance.Protected = true
+		return nil
+	},
 	"leaving": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		if d.instance != nil {
 			d.instance.LeavingSince = t

@@ -22,6 +22,8 @@ var verbs = map[string]func(*World, line) error{
 	"rival":     rival,
 	"backoff":   backOff,
 	"giveup":    giveUp,
+	"unsteered": unsteered,
+	"launch":    launch,
 	"grown":     grown,
 	"burst":     burst,
 	"heartbeat": heartbeat,

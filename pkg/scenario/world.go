@@ -26,11 +26,13 @@ type World struct {
 	born int
 	// completed are the hooks that are done with, by instance.
 	completed map[string][]string
+	// came is how many instances each client token launched.
+	came map[string]int
 }
 
 // NewWorld is empty, at ten in the morning.
 func NewWorld() *World {
-	return &World{Snapshot: fleet.Snapshot{Now: day.Add(10 * time.Hour)}, completed: map[string][]string{}}
+	return &World{Snapshot: fleet.Snapshot{Now: day.Add(10 * time.Hour)}, completed: map[string][]string{}, came: map[string]int{}}
 }
 
 func (w *World) group(name string) *fleet.Group {
@@ -108,6 +110,36 @@ func (w *World) SetDesired(group string, from, to int) error {
 	}
 	g.Desired = to
 	return nil
+}
+
+// LaunchIn is LaunchInstances: it adds to what the group wants and has. The same
+// token launches once.
+func (w *World) LaunchIn(group, zone, token string, count int) (came int, err error) {
+	if came, known := w.came[token]; known {
+		return came, nil
+	}
+	g := w.group(group)
+	switch {
+	case g == nil:
+		return 0, fmt.Errorf("group %s is not there", group)
+	case !slices.Contains(g.Zones, zone):
+		return 0, fmt.Errorf("group %s is not in zone %s", group, zone)
+	case g.Desired+count > g.Max:
+		return 0, fmt.Errorf("group %s may have %d, not %d", group, g.Max, g.Desired+count)
+	}
+	g.Desired += count
+	for range count {
+		w.launch(g, zone)
+	}
+	w.came[token] = count
+	return count, nil
+}
+
+// launch adds an instance without a node.
+func (w *World) launch(g *fleet.Group, zone string) {
+	w.launched++
+	id := fmt.Sprintf("i-%s-new%d", g.Name, w.launched)
+	g.Instances = append(g.Instances, fleet.Instance{ID: id, Zone: zone, Type: instanceType(g), State: fleet.Pending})
 }
 
 // Request writes a drain request and its taint on a node.
@@ -349,11 +381,7 @@ func (w *World) Launch() {
 			}
 		}
 		for ; live < g.Desired && len(g.Zones) > 0 && !slices.Contains(g.Suspended, "Launch"); live++ {
-			w.launched++
-			id := fmt.Sprintf("i-%s-new%d", g.Name, w.launched)
-			g.Instances = append(g.Instances, fleet.Instance{
-				ID: id, Zone: g.Zones[w.launched%len(g.Zones)], Type: instanceType(g), State: fleet.Pending,
-			})
+			w.launch(g, g.Zones[(w.launched+1)%len(g.Zones)])
 		}
 	}
 }

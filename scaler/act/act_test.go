@@ -38,6 +38,8 @@ type groups struct {
 	mu    sync.Mutex
 	calls []string
 	err   error
+	// launched is the answer to each launch.
+	launched asg.Launched
 	// during is called in the middle of each call.
 	during func(call string)
 }
@@ -55,6 +57,17 @@ func (g *groups) call(format string, args ...any) error {
 
 func (g *groups) SetDesired(_ context.Context, group string, from, to int) error {
 	return g.call("desired %s %d→%d", group, from, to)
+}
+func (g *groups) Lower(_ context.Context, group string, from, to int) error {
+	return g.call("lower %s %d→%d", group, from, to)
+}
+func (g *groups) Launch(_ context.Context, o asg.LaunchOrder) (asg.Launched, error) {
+	from := "as it is"
+	if o.From != nil {
+		from = fmt.Sprintf("from %d", *o.From)
+	}
+	err := g.call("launch %s %s %d %s %s", o.Group, o.Zone, o.Count, o.Token, from)
+	return g.launched, err
 }
 func (g *groups) Terminate(_ context.Context, group, instance string, decrement bool) error {
 	return g.call("terminate %s %s %v", group, instance, decrement)

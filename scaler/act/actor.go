@@ -27,6 +27,8 @@ import (
 // asg.ErrChanged if the group is not as expected. Verbs of package asg is one.
 type Groups interface {
 	SetDesired(ctx context.Context, group string, from, to int) error
+	Lower(ctx context.Context, group string, from, to int) error
+	Launch(ctx context.Context, order asg.LaunchOrder) (asg.Launched, error)
 	Terminate(ctx context.Context, group, instance string, decrement bool) error
 	Complete(ctx context.Context, group, instance, hook string) error
 	Heartbeat(ctx context.Context, group, instance, hook string) error
@@ -72,6 +74,8 @@ type Result struct {
 	// Err says why it was not done; for Paused, why it failed before, nil if it
 	// only stopped then.
 	Err error
+	// Answer is what AWS said to a Grow with a token, nil if it was not asked.
+	Answer *plan.Answer
 	// Ended is when the action did, Took how long it took.
 	Ended time.Time
 	Took  time.Duration
@@ -86,6 +90,8 @@ const (
 	// Stopped: the world was not as the action expects; nothing was done.
 	Stopped Outcome = "stopped"
 	Failed  Outcome = "failed"
+	// Begun: AWS carries it out and has not answered yet. A later look hears it.
+	Begun Outcome = "begun"
 	// Paused: it failed a moment ago, and was not tried.
 	Paused Outcome = "paused"
 )
@@ -124,13 +130,19 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	working.SetLimit(lanesAtOnce)
 	for _, lane := range lanes(actions) {
 		working.Go(func() error {
+			chain := chain{}
 			for _, i := range lane {
+				if chain.broken(actions[i]) {
+					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: time.Now()}
+					continue
+				}
 				if budget, bounded := budgetOf(actions[i]); bounded && time.Since(began) > budget {
 					results[i] = Result{Action: actions[i], Outcome: Paused}
 					a.putOff.Store(true)
 					continue
 				}
 				results[i] = a.one(ctx, actions[i])
+				chain.note(results[i])
 				if a.Alive != nil {
 					a.Alive()
 				}
@@ -141,6 +153,21 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	_ = working.Wait() // failures are results
 	a.await(ctx)
 	return results
+}
+
+// chain is the launches of one group in one look: the first of them looks at the
+// group, and the others go by that.
+type chain struct{ unsent bool }
+
+func (c *chain) broken(action plan.Action) bool {
+	x, grows := action.(plan.Grow)
+	return grows && x.Follows && c.unsent
+}
+
+func (c *chain) note(r Result) {
+	if x, grows := r.Action.(plan.Grow); grows && !x.Again && !x.Follows {
+		c.unsent = r.Answer == nil || r.Answer.Unsent
+	}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come
@@ -199,7 +226,7 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 // instances need not wait for each other.
 func laneOf(action plan.Action) string {
 	switch x := action.(type) {
-	case plan.Grow, plan.Terminate, plan.Suspend:
+	case plan.Grow, plan.Lower, plan.Terminate, plan.Suspend:
 		return action.Lane()
 	case plan.Complete:
 		return action.Lane() + "/" + x.Instance
@@ -239,11 +266,11 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, actionTime)
 	defer cancel()
-	err := a.do(ctx, action)
+	answer, err := a.do(ctx, action)
 	if errors.Is(err, asg.ErrAlready) {
 		return Result{Action: action, Outcome: Done, Ended: time.Now(), Took: time.Since(began)} // which is no news
 	}
-	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Ended: time.Now()}
+	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: time.Now()}
 	result.Took = result.Ended.Sub(began)
 	news := a.pauses.note(action, result)
 	if news && result.Outcome == Failed {
@@ -255,10 +282,18 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	return result
 }
 
-func (a *Actor) do(ctx context.Context, action plan.Action) error {
-	switch x := action.(type) {
-	case plan.Grow:
+func (a *Actor) do(ctx context.Context, action plan.Action) (*plan.Answer, error) {
+	if x, ok := action.(plan.Grow); ok {
 		return a.grow(ctx, x)
+	}
+	return nil, a.plain(ctx, action)
+}
+
+// plain does what is either done or not.
+func (a *Actor) plain(ctx context.Context, action plan.Action) error {
+	switch x := action.(type) {
+	case plan.Lower:
+		return a.Groups.Lower(ctx, x.Group, x.From, x.To)
 	case plan.Retire:
 		return a.retire(ctx, x)
 	case plan.Keep:
@@ -287,7 +322,9 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
-	case errors.Is(err, ErrStopped), errors.Is(err, kube.ErrChanged), errors.Is(err, asg.ErrChanged), errors.Is(err, asg.ErrTooEarly):
+	case errors.Is(err, asg.ErrUnderWay):
+		return Begun
+	case errors.Is(err, ErrStopped), errors.Is(err, kube.ErrChanged), errors.Is(err, asg.ErrChanged), errors.Is(err, asg.ErrTooEarly), errors.Is(err, asg.ErrStillBusy):
 		return Stopped
 	}
 	return Failed
@@ -298,6 +335,8 @@ func (a *Actor) log(r Result) {
 	switch r.Outcome {
 	case Done:
 		logger.Info("done")
+	case Begun:
+		logger.Info("begun")
 	case Stopped:
 		logger.Info("stopped", "why", r.Err)
 	case Failed:
@@ -312,7 +351,7 @@ func KindOf(action plan.Action) string { return strings.ToLower(reflect.TypeOf(a
 // that the groups should be read again before the next look.
 func ChangesGroups(action plan.Action) bool {
 	switch action.(type) {
-	case plan.Grow, plan.Terminate, plan.Complete, plan.Suspend:
+	case plan.Grow, plan.Lower, plan.Terminate, plan.Complete, plan.Suspend:
 		return true
 	}
 	return false

@@ -12,16 +12,84 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// grow raises the desired capacity, and tells the pods that it is for.
-func (a *Actor) grow(ctx context.Context, x plan.Grow) error {
-	if err := a.Groups.SetDesired(ctx, x.Group, x.From, x.To); err != nil {
-		return err
+// grow makes a group larger, and tells the pods that it is for.
+func (a *Actor) grow(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
+	if x.Token != "" {
+		return a.launch(ctx, x)
 	}
-	a.tellPods(x.For, false, contract.EventTriggeredScaleUp, fmt.Sprintf("group %s grows %d→%d", x.Group, x.From, x.To))
-	return nil
+	if err := a.Groups.SetDesired(ctx, x.Group, x.From, x.To); err != nil {
+		return nil, err
+	}
+	a.tellGrowth(x, x.To-x.From)
+	return nil, nil
+}
+
+// launch launches instances in one zone. That only some came is no failure.
+func (a *Actor) launch(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
+	order := asg.LaunchOrder{Group: x.Group, Zone: x.Zone, Token: x.Token, Count: x.Count}
+	if !x.Again && !x.Follows {
+		order.From = &x.From
+	}
+	got, err := a.Groups.Launch(ctx, order)
+	answer := answerOf(got, err)
+	switch {
+	case errors.Is(err, asg.ErrUnderWay):
+		a.tellGrowth(x, x.Count)
+	case err == nil && answer.Came == 0:
+		err = fmt.Errorf("nothing came: %s", answer.Failures[0].Text)
+	case err == nil:
+		a.tellGrowth(x, answer.Came)
+		if answer.Came < x.Count {
+			a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", answer.Failures[0].Text)
+		}
+	}
+	return &answer, err
+}
+
+// answerOf says what an answer means for the next look.
+func answerOf(got asg.Launched, err error) plan.Answer {
+	switch {
+	case errors.Is(err, asg.ErrUnsent):
+		return plan.Answer{Unsent: true}
+	case errors.Is(err, asg.ErrUnderWay), errors.Is(err, asg.ErrUnanswered):
+		return plan.Answer{}
+	}
+	answer := plan.Answer{Seen: true, Came: len(got.Instances), Failures: got.Failures}
+	var refusal *asg.CallError
+	switch {
+	case errors.As(err, &refusal) && refusal.Right() != "":
+		answer.Unsteered = "no right to call " + refusal.Right()
+	case err != nil:
+		answer.Unsteered = err.Error()
+	case answer.Came == 0:
+		answer.Unsteered = forbidden(answer.Failures)
+	}
+	return answer
+}
+
+// forbidden names the right that is missing if that is why nothing came. Auto
+// Scaling has rights of its own and may do without ours.
+func forbidden(failures []fleet.Failure) string {
+	for _, f := range failures {
+		if right := asg.RightIn(f.Text); right != "" {
+			return "no right to call " + right
+		}
+	}
+	return ""
+}
+
+// tellGrowth tells the pods that nodes are coming. A launch that is repeated does
+// not know them any more.
+func (a *Actor) tellGrowth(x plan.Grow, n int) {
+	where := ""
+	if x.Zone != "" {
+		where = " in " + x.Zone
+	}
+	a.tellPods(x.For, false, contract.EventTriggeredScaleUp, fmt.Sprintf("group %s grows %d→%d%s", x.Group, x.From, x.From+n, where))
 }
 
 func (a *Actor) tellPods(pods []plan.PodRef, warning bool, reason, message string) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -19,8 +20,8 @@ const (
 	// that moment doubles, up to mostStop.
 	afterChange = 100 * time.Millisecond
 	mostStop    = 30 * time.Second
-	// afterTooEarly is the pause until an instance may have reached its hook. It
-	// doubles after patientTries, up to mostTooEarly.
+	// afterTooEarly is the pause until an instance may have reached its hook, or AWS
+	// may be done with a launch. It doubles after patientTries, up to mostTooEarly.
 	afterTooEarly = 500 * time.Millisecond
 	mostTooEarly  = 5 * time.Second
 	patientTries  = 10
@@ -36,7 +37,7 @@ type pauses struct {
 
 type pause struct {
 	until   time.Time
-	outcome Outcome // Stopped or Failed
+	outcome Outcome // Stopped, Begun or Failed
 	err     error   // the last failure, or why it stopped
 	// count is how many failures there were in a row, or stops for the same
 	// reason.
@@ -56,7 +57,9 @@ func (p pause) failure() error {
 func keyOf(action plan.Action) string {
 	switch x := action.(type) {
 	case plan.Grow:
-		return "grow/" + x.Group + "/" + x.Zone
+		return "grow/" + fleet.LaunchKey(x.Group, x.Zone, x.Part)
+	case plan.Lower:
+		return "lower/" + x.Group
 	case plan.Retire:
 		return "retire/" + x.Node.Name
 	case plan.Keep:
@@ -120,7 +123,9 @@ func (p pause) length() time.Duration {
 	switch {
 	case p.outcome == Failed:
 		return doubled(firstFailure, p.count, mostFailure)
-	case errors.Is(p.err, asg.ErrTooEarly):
+	case p.outcome == Begun:
+		return 0 // to hear the answer asks nobody
+	case errors.Is(p.err, asg.ErrTooEarly), errors.Is(p.err, asg.ErrStillBusy):
 		return doubled(afterTooEarly, max(0, p.count-patientTries), mostTooEarly)
 	}
 	return doubled(afterChange, p.count, mostStop)

@@ -40,6 +40,9 @@ var (
 	ErrUnderWay = errors.New("no answer yet")
 	// ErrUnanswered: AWS was asked to launch, and whether it did is not known.
 	ErrUnanswered = errors.New("no answer")
+	// ErrStillBusy: AWS carries that very launch out, or another one of the group.
+	// It comes with ErrUnanswered.
+	ErrStillBusy = errors.New("AWS is busy with it")
 )
 
 // CallError is a call that AWS refused or did not answer. Its text has no

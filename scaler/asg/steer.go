@@ -131,7 +131,9 @@ func outcomeOfLaunch(err error) error {
 	switch {
 	case errors.Is(err, ErrThrottled), errors.Is(err, ErrCredentials):
 		return fmt.Errorf("%w: %w", ErrUnsent, err)
-	case errors.Is(err, ErrUnavailable), !errors.As(err, &call), call.Code == "", stillBusy(call.Code):
+	case errors.As(err, &call) && stillBusy(call.Code):
+		return fmt.Errorf("%w: %w: %w", ErrUnanswered, ErrStillBusy, err)
+	case errors.Is(err, ErrUnavailable), call == nil, call.Code == "":
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return err

@@ -38,12 +38,30 @@ type NodeRef struct {
 
 func (n NodeRef) String() string { return n.Name }
 
-// Grow raises a group's desired capacity, if it still is From.
+// Grow raises a group's desired capacity, if it still is From. Without a Token it
+// is set to To, and Auto Scaling launches where it likes. With one Count instances
+// are launched in Zone, or none; the same call is repeated with the same Token
+// until its answer was seen.
 type Grow struct {
 	Group string
-	// Zone is where the new nodes are wanted; empty where any zone serves.
+	// Zone is where the new nodes are wanted; empty where Auto Scaling chooses.
 	Zone     string
 	From, To int
+
+	Token string
+	Count int
+	// Attempt is the number of the launch in this zone: it rises with each answer.
+	Attempt int
+	// Part tells the launches of one look in the same zone apart, from 0; see
+	// fleet.LaunchKey.
+	Part int
+	// Again says that this was decided by an earlier look, and perhaps done: the
+	// group may be as it was before that or after.
+	Again bool
+	// Follows says that other launches of the same look come before this one. It
+	// is not done if they were not.
+	Follows bool
+
 	// For are the waiting pods that the new nodes are for.
 	For []PodRef
 }
@@ -56,7 +74,25 @@ func (a Grow) String() string {
 	if a.Zone != "" {
 		where = " in " + a.Zone
 	}
+	if a.Again {
+		return fmt.Sprintf("grow %s %d→%d%s as before", a.Group, a.From, a.To, where)
+	}
 	return fmt.Sprintf("grow %s %d→%d%s for %s", a.Group, a.From, a.To, where, few(a.For))
+}
+
+// Lower takes back what a group wants and does not get, if its desired capacity
+// still is From, and if Auto Scaling cannot end anybody for it.
+type Lower struct {
+	Group    string
+	From, To int
+	Why      string
+}
+
+// Lane is the group.
+func (a Lower) Lane() string { return a.Group }
+
+func (a Lower) String() string {
+	return fmt.Sprintf("lower %s %d→%d: %s", a.Group, a.From, a.To, a.Why)
 }
 
 // Retire asks the node's agent to drain it: the request and the draining taint

@@ -25,6 +25,7 @@ func NewPlanner() *Planner { return &Planner{fit.NewRules()} }
 func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d := look(k.rules, s, p)
 
+	d.recallLaunches()     // whose answer nobody has seen
 	d.endLost()            // instances that never became nodes
 	d.pauseGroups()        // whose launches failed, for a while
 	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
@@ -35,6 +36,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d.seatLeaving()  // pods of nodes that others take have what is left
 	d.grow()         // new nodes for the waiting pods that found no place
 
+	d.lowerUnfulfilled()  // what was asked for and cannot come is taken back
 	d.finishRetirements() // drained nodes go; drains that cannot end are given up
 	d.beginRetirements()  // nodes that nobody needs are marked, and drained when due
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func (d *decision) fitsNew(c *fit.Class, g *group) bool {
 
 // supply is where up to limit new nodes of the group come from.
 func (g *group) supply(limit int) fit.Supply {
-	return fit.Supply{Name: "group " + g.Name, Looks: g.looks, Have: g.have, Limit: limit, Steered: g.Synchronous}
+	return fit.Supply{Name: "group " + g.Name, Looks: g.looks, Have: g.have, Limit: limit, Steered: g.unsteered == ""}
 }
 
 // base is what the group grows from. Auto Scaling may have more instances than
@@ -123,8 +122,7 @@ func (d *decision) refuse(left []fit.Tenant) (rest []fit.Tenant) {
 	return rest
 }
 
-// growBy turns the new nodes of a group into actions, one for each zone that
-// pods insist on and one for the rest, and tells the pods.
+// growBy turns the new nodes of a group into actions, and tells the pods.
 func (d *decision) growBy(g *group) {
 	if len(g.fresh) == 0 {
 		return
@@ -139,23 +137,11 @@ func (d *decision) growBy(g *group) {
 		d.clock.at(pace)
 		return
 	}
-	byZone := map[string][]*fit.Place{}
-	for _, p := range g.fresh {
-		zone := ""
-		if g.Synchronous {
-			zone = p.Looks().Zone
-		}
-		byZone[zone] = append(byZone[zone], p)
+	if g.unanswered {
+		return // what is under way is counted already; the answer brings the next look
 	}
-	at := g.base()
-	for _, zone := range slices.SortedFunc(maps.Keys(byZone), lastEmpty) {
-		var pods []fit.Tenant
-		for _, p := range byZone[zone] {
-			pods = append(pods, p.Tenants()...)
-		}
-		at += len(byZone[zone])
-		d.do(Grow{Group: g.Name, Zone: zone, From: from, To: at, For: refs(d.inOrder(pods))})
-		from = at
+	for _, x := range d.grows(g) {
+		d.do(x)
 	}
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1
@@ -188,13 +174,4 @@ func (d *decision) paceOf(group string) time.Time {
 		return d.now
 	}
 	return d.state.GrownAt[group].Add(doubled(burstPace, count, burstPaceMost))
-}
-
-// lastEmpty orders zones so that what is wanted in one zone is asked for before
-// what may go anywhere.
-func lastEmpty(a, b string) int {
-	if (a == "") != (b == "") {
-		return cmp.Compare(len(b), len(a))
-	}
-	return cmp.Compare(a, b)
 }

@@ -91,6 +91,10 @@ func liveOf(g fleet.Group) int {
 	return live
 }
 
+func allProtected(g fleet.Group) bool {
+	return !slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.Live() && !i.Protected })
+}
+
 // Law 3: desired stays within min and max, and not below the live instances.
 func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	var broken []string
@@ -99,11 +103,19 @@ func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		for _, a := range got.Actions {
 			switch a := a.(type) {
 			case plan.Grow:
-				if a.Group != g.Name {
+				if a.Group != g.Name || a.Again {
 					continue
 				}
 				if a.From != desired || a.To <= a.From || a.To < live || a.To > g.Max || a.To < g.Min {
 					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, %d to %d", a, desired, live, g.Min, g.Max))
+				}
+				desired = a.To
+			case plan.Lower:
+				if a.Group != g.Name {
+					continue
+				}
+				if a.From != desired || a.To >= a.From || a.To < live || a.To < g.Min || !allProtected(g) {
+					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, at least %d", a, desired, live, g.Min))
 				}
 				desired = a.To
 			case plan.Terminate:

@@ -57,6 +57,13 @@ type group struct {
 	// lost are instances that never became nodes, with the moment at which they
 	// should have.
 	lost map[string]time.Time
+	// unsteered is why the zones of its new nodes are not ours to choose, empty if
+	// they are.
+	unsteered string
+	// unanswered says that a launch is under way, as far as anybody knows.
+	unanswered bool
+	// promised are the zones of the nodes that were launched and do not show yet.
+	promised []string
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
 	// ended counts the instances that this plan ends, lowered those of them
@@ -351,7 +358,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Launches: copied(s.Launches), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
 }
 
@@ -361,7 +368,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Launches: filled(s.Launches), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}
 }
 

@@ -32,13 +32,22 @@ func (d *decision) onTheWay() []*fit.Place {
 		for _, i := range d.unregistered(g) {
 			list = append(list, d.fit.Open("instance "+i.ID, g.looks[g.zoneOf(i.Zone)]))
 		}
-		for range g.unlaunched() {
-			next := g.supply(0).Next(make([]int, len(g.looks)))[0]
+		for i := range g.unlaunched() {
+			next := g.nextZone(i)
 			g.have[next]++
 			list = append(list, d.fit.Open("a node of group "+g.Name, g.looks[next]))
 		}
 	}
 	return list
+}
+
+// nextZone is the index of the zone of the i-th node that is yet to be launched:
+// the one where it was launched by us, or where Auto Scaling would.
+func (g *group) nextZone(i int) int {
+	if i < len(g.promised) {
+		return g.zoneOf(g.promised[i])
+	}
+	return g.supply(0).Next(make([]int, len(g.looks)))[0]
 }
 
 // unregistered are live instances whose node is still to come.
@@ -59,10 +68,11 @@ func (d *decision) unregistered(g *group) []*fleet.Instance {
 // owed is what Auto Scaling has yet to launch to have as many as desired.
 func (g *group) owed() int { return max(0, g.Desired-len(g.live)) }
 
-// unlaunched is how much of that can be counted on.
+// unlaunched is how much of that can be counted on: what Auto Scaling goes on
+// trying, and what it has told us that it launched.
 func (g *group) unlaunched() int {
 	if g.paused != nil || g.suspended(processLaunch) {
-		return 0
+		return min(g.owed(), len(g.promised))
 	}
 	return g.owed()
 }

@@ -147,6 +147,13 @@ func carryOut(w *scenario.World, p plan.Plan) error {
 func carry(w *scenario.World, a plan.Action) error {
 	switch a := a.(type) {
 	case plan.Grow:
+		if a.Token == "" {
+			return w.SetDesired(a.Group, a.From, a.To)
+		}
+		came, err := w.LaunchIn(a.Group, a.Zone, a.Token, a.Count)
+		w.State = plan.DefaultPolicy().Hear(w.State, w.Groups, a, plan.Answer{Seen: true, Came: came}, w.Now)
+		return err
+	case plan.Lower:
 		return w.SetDesired(a.Group, a.From, a.To)
 	case plan.Retire:
 		w.Request(a.Node.Name, contract.Request{

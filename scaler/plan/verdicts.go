@@ -53,10 +53,12 @@ func rank(a Action) int {
 		return 4
 	case Terminate:
 		return 5
-	case Unmark:
+	case Lower:
 		return 6
+	case Unmark:
+		return 7
 	}
-	return 7
+	return 8
 }
 
 // verdicts has one for each waiting pod, node and group, by kind and name.
