@@ -17,6 +17,11 @@ CONTROLPLANE := e2e/controlplane
 # Newer ones need a module that the public proxy does not serve.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+# What `make fuzz` compares: so many pairs of pod and node, from that random world
+# on. The seed is a new one each second; the run prints it.
+PAIRS ?= 10000000
+SEED ?= $(shell date +%s)
+
 PROGRAMS := agent scaler
 
 .PHONY: help
@@ -55,6 +60,10 @@ world: controlplane ## start the same world without Windlass until interrupted (
 .PHONY: bench
 bench: controlplane ## run every benchmark and print one table (BENCH=Name, ARGS='-count 3', or ARGS='-read FILE' of a kept output)
 	$(GO) run ./e2e/bench/table -bench '$(or $(BENCH),.)' $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 SEED=1)
+	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)
 
 .PHONY: images
 images: ## build the two images with docker or buildah

@@ -139,6 +139,7 @@ func sorted(objects []any) []any {
 type Informers struct {
 	Claims, Volumes, Classes, Drivers, CSINodes, Capacities, Attachments *Informer
 	DeviceClaims, Slices, DeviceClasses                                  *Informer
+	Namespaces                                                           *Informer
 	// Pods and Nodes stay empty: the plugins look them up only to bind.
 	Pods, Nodes *Informer
 	// Factory hands them out.
@@ -162,6 +163,7 @@ func NewInformers() *Informers {
 		{&all.DeviceClaims, &resourcev1.ResourceClaim{}},
 		{&all.Slices, &resourcev1.ResourceSlice{}},
 		{&all.DeviceClasses, &resourcev1.DeviceClass{}},
+		{&all.Namespaces, &corev1.Namespace{}},
 		{&all.Pods, &corev1.Pod{}},
 		{&all.Nodes, &corev1.Node{}},
 	} {

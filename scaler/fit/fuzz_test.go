@@ -1,0 +1,327 @@
+package fit_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	helper "k8s.io/component-helpers/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/fit/oracle"
+)
+
+var (
+	pairs = flag.Int("pairs", 100_000, "how many (pod, place) pairs TestAgainstScheduler compares")
+	seed  = flag.Uint64("seed", 1, "the first random world of TestAgainstScheduler; each is the seed of the next plus one")
+	only  = flag.Int("minor", 0, "compare by the rules of Kubernetes 1.minor alone")
+	part  = flag.Uint("features", uint(modelled), "a bit for each part of the rules that worlds make use of")
+	most  = flag.Int("mismatches", 3, "stop after so many")
+)
+
+// modelled are the parts of the rules that fit follows so far.
+const modelled = resources | ports | nodeTerms | taints
+
+// The minor versions whose feature gates are compared.
+var minors = []int{33, 34, 35, 36}
+
+// Whatever kube-scheduler says of a pod and a node, fit says too: in random
+// clusters that make use of all its rules, at every step of a packing, with the
+// feature gates of each version. The reasons agree as far as the scheduler gives
+// them: it stops at the first plugin that refuses, which must be among fit's rules.
+//
+// A mismatch prints how to see it again. `make fuzz` compares more.
+func TestAgainstScheduler(t *testing.T) {
+	began := time.Now()
+	versions := minors
+	if *only != 0 {
+		versions = []int{*only}
+	}
+	total := tally{}
+	for _, minor := range versions {
+		judge, err := oracle.New(t.Context(), fmt.Sprint("1.", minor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := comparison{minor: minor, oracle: judge, rules: fit.NewRules()}
+		for s := *seed; c.pairs < *pairs/len(versions) && total.mismatches+c.mismatches < *most; s++ {
+			c.run(t, s)
+		}
+		total.pairs += c.pairs
+		total.fitting += c.fitting
+		total.worlds += c.worlds
+		total.mismatches += c.mismatches
+	}
+	t.Logf("%d pairs, %d of them fit, in %d worlds from seed %d: %d mismatches, %.1f s",
+		total.pairs, total.fitting, total.worlds, *seed, total.mismatches, time.Since(began).Seconds())
+	if total.mismatches == 0 && total.fitting < total.pairs/20 {
+		t.Errorf("of %d pairs only %d fit: that compares little", total.pairs, total.fitting)
+	}
+}
+
+type tally struct{ pairs, fitting, worlds, mismatches int }
+
+// comparison is of one version's rules. What fit remembers goes from world to
+// world, as it goes from look to look.
+type comparison struct {
+	minor  int
+	oracle *oracle.Oracle
+	rules  *fit.Rules
+	tally
+}
+
+// bench is one world, as both see it.
+type bench struct {
+	dice
+	*comparison
+	t       *testing.T
+	seed    uint64
+	world   world
+	cluster *fit.Cluster
+
+	places []*fit.Place
+	nodes  []string // of the oracle, by the places' index
+	// waiting are pods without a node, seated those with one.
+	waiting []*pod
+	seated  map[*pod]int // index of the place
+	steps   []string
+}
+
+// pod is a pod as the API has it, and as fit has it.
+type pod struct {
+	*corev1.Pod
+	tenant fit.Tenant
+}
+
+// run compares one world, step by step.
+func (c *comparison) run(t *testing.T, seed uint64) {
+	b := &bench{dice: newDice(^seed), comparison: c, t: t, seed: seed, world: newWorld(seed, c.minor, feature(*part)), seated: map[*pod]int{}}
+	c.worlds++
+	b.begin()
+	for range b.between(2, 6) {
+		if !b.compare() || !b.step() {
+			return
+		}
+	}
+	b.compare()
+}
+
+// begin shows the world to both.
+func (b *bench) begin() {
+	w := b.world.World
+	var shown []*fleet.Pod
+	var alive []*corev1.Pod
+	for _, p := range w.Pods {
+		shown = append(shown, fleetPod(p))
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			alive = append(alive, p) // the scheduler does not see the others
+		}
+	}
+	w.Pods = alive
+	b.oracle.Reset(w)
+
+	b.cluster = b.rules.Cluster(fit.World{
+		Kubernetes: fmt.Sprintf("v1.%d.2", b.minor), Pods: shown,
+		Namespaces: w.Namespaces, Storage: w.Storage, Devices: w.Devices,
+	})
+	for _, n := range w.Nodes {
+		node := fleet.NodeFrom(n)
+		b.places = append(b.places, b.cluster.Add(b.cluster.LooksOf(&node, none)))
+		b.nodes = append(b.nodes, n.Name)
+	}
+	for i, p := range b.world.Pods {
+		if shown[i].Ended() {
+			continue
+		}
+		p := &pod{p, b.cluster.Tenant(shown[i])}
+		if p.Spec.NodeName == "" {
+			b.waiting = append(b.waiting, p)
+			continue
+		}
+		place := slices.Index(b.nodes, p.Spec.NodeName)
+		b.cluster.Put(p.tenant, b.places[place])
+		b.seated[p] = place
+	}
+}
+
+// fleetPod is the pod as the scaler observes it.
+func fleetPod(p *corev1.Pod) *fleet.Pod {
+	seen := fleet.PodFrom(p)
+	if len(p.Status.ContainerStatuses) > 0 {
+		seen.Allocated = helper.PodRequests(p, helper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
+	}
+	return &seen
+}
+
+// compare asks both about every waiting pod and every place.
+func (b *bench) compare() bool {
+	for _, p := range b.waiting {
+		question := b.oracle.Ask(p.Pod)
+		for i, place := range b.places {
+			b.pairs++
+			want, got := question.On(b.nodes[i]), b.cluster.Fits(p.tenant.Class, place)
+			if want.Plugin == "" {
+				b.fitting++
+			}
+			if why := differ(want, got); why != "" {
+				b.mismatch(p, b.nodes[i], why)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// differ says how two verdicts disagree; "" if they do not.
+func differ(want oracle.Verdict, got fit.Reasons) string {
+	if want.Plugin == "" && len(got) == 0 {
+		return ""
+	}
+	if want.Plugin != "" && slices.ContainsFunc(got, func(r fit.Reason) bool { return pluginOf(r.Rule) == want.Plugin }) {
+		return ""
+	}
+	if want.Plugin == "" {
+		return fmt.Sprintf("kube-scheduler: fits; fit: %s (%s)", got, rulesOf(got))
+	}
+	return fmt.Sprintf("kube-scheduler: %s %q; fit: %s (%s)", want.Plugin, want.Reasons, got, rulesOf(got))
+}
+
+// pluginOf a rule. NodeAffinity looks at selectors too.
+func pluginOf(r fit.Rule) string {
+	if r == fit.RuleSelector {
+		return "NodeAffinity"
+	}
+	return string(r)
+}
+
+func rulesOf(reasons fit.Reasons) string {
+	var rules []string
+	for _, r := range reasons {
+		rules = append(rules, string(r.Rule))
+	}
+	return strings.Join(rules, ", ")
+}
+
+func (b *bench) mismatch(p *pod, node, why string) {
+	b.mismatches++
+	b.t.Errorf("pod %s/%s, node %s: %s\n  after: %s\n  again: go test ./scaler/fit -run TestAgainstScheduler -args -minor %d -seed %d -features %d -pairs 1",
+		p.Namespace, p.Name, node, why, strings.Join(b.steps, "; "), b.minor, b.seed, *part)
+}
+
+// step does something to both; false if they disagree about it.
+func (b *bench) step() bool {
+	switch b.IntN(10) {
+	case 0:
+		b.open()
+	case 1:
+		b.lift()
+	case 2:
+		return b.whatIf()
+	default:
+		return b.seat()
+	}
+	return true
+}
+
+func (b *bench) told(format string, args ...any) {
+	b.steps = append(b.steps, fmt.Sprintf(format, args...))
+}
+
+// open adds a node of some shape.
+func (b *bench) open() {
+	shape := one(b.dice, b.world.shapes...)
+	name := fmt.Sprint("new-", len(b.steps))
+	b.told("open %s", name)
+	place := b.cluster.Open(name, b.cluster.LooksLike(&shape, nil))
+	b.places, b.nodes = append(b.places, place), append(b.nodes, name)
+
+	var csi *storagev1.CSINode
+	if shape.Drivers != nil {
+		csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: shape.Drivers}}
+		csi.Name = name
+	}
+	var slices []*resourcev1.ResourceSlice
+	for _, s := range shape.Slices {
+		moved := s.DeepCopy()
+		moved.Name, moved.Spec.NodeName, moved.Spec.Pool.Name = "slice-"+name, &name, name
+		slices = append(slices, moved)
+	}
+	b.oracle.Open(nodeOf(shape, name), csi, slices)
+}
+
+// lift takes a pod off its node.
+func (b *bench) lift() {
+	var candidates []*pod
+	for p := range b.seated {
+		candidates = append(candidates, p)
+	}
+	if len(candidates) == 0 {
+		return
+	}
+	slices.SortFunc(candidates, func(p, q *pod) int { return strings.Compare(p.Name, q.Name) })
+	p := one(b.dice, candidates...)
+	b.told("lift %s off %s", p.Name, b.nodes[b.seated[p]])
+	b.cluster.Lift(p.tenant, b.places[b.seated[p]])
+	b.oracle.Lift(p.Pod)
+	delete(b.seated, p)
+}
+
+// seat gives a waiting pod a place that it fits, if there is one.
+func (b *bench) seat() bool {
+	if len(b.waiting) == 0 {
+		return true
+	}
+	i := b.IntN(len(b.waiting))
+	p := b.waiting[i]
+	for _, at := range b.Perm(len(b.places)) {
+		if !b.cluster.TrySeat(p.tenant, b.places[at]) {
+			continue
+		}
+		b.told("seat %s on %s", p.Name, b.nodes[at])
+		if err := b.oracle.Seat(p.Pod, b.nodes[at]); err != nil {
+			b.mismatch(p, b.nodes[at], fmt.Sprintf("fit seats it; kube-scheduler: %v", err))
+			return false
+		}
+		b.waiting = slices.Delete(slices.Clone(b.waiting), i, i+1)
+		b.seated[p] = at
+		return true
+	}
+	return true
+}
+
+// whatIf does some steps, compares, and takes them back.
+func (b *bench) whatIf() bool {
+	mark, done := b.cluster.Fork(), b.oracle.Steps()
+	places, nodes, waiting, seated := b.places, b.nodes, b.waiting, maps.Clone(b.seated)
+	b.told("fork")
+	for range b.between(1, 3) {
+		switch b.IntN(4) {
+		case 0:
+			b.open()
+		case 1:
+			b.lift()
+		default:
+			if !b.seat() {
+				return false
+			}
+		}
+	}
+	if !b.compare() {
+		return false
+	}
+	b.told("revert")
+	b.cluster.Revert(mark)
+	if err := b.oracle.Revert(done); err != nil {
+		b.t.Fatal(err)
+	}
+	b.places, b.nodes, b.waiting, b.seated = slices.Clip(places), slices.Clip(nodes), waiting, seated
+	return true
+}
