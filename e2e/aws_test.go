@@ -181,9 +181,10 @@ func (s *session) awaitValues(what string, conditions []string, look func(*cloud
 
 // calls looks at the log of AWS calls, or waits until it shows something:
 //
-//	calls [await] OPERATION [count==N] [PARAMETER==VALUE...] [error==CODE]
+//	calls [await] OPERATION [count==N] [span<=MS] [PARAMETER==VALUE...] [error==CODE]
 //
-// Without a count there must be one at least. OPERATION is a regular expression
+// Without a count there must be one at least. Span is the time from the first of
+// the calls found to the last, in milliseconds. OPERATION is a regular expression
 // for the whole name. With ! there must be none.
 func (s *session) calls(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
@@ -194,7 +195,7 @@ func (s *session) calls(ts *testscript.TestScript, neg bool, args []string) erro
 		args = args[1:]
 	}
 	if len(args) == 0 || (neg && waits) {
-		return errors.New("usage: [!] calls [await] OPERATION [count==N] [PARAMETER==VALUE...] [error==CODE]")
+		return errors.New("usage: [!] calls [await] OPERATION [count==N] [span<=MS] [PARAMETER==VALUE...] [error==CODE]")
 	}
 	q, err := parseCalls(args)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *session) calls(ts *testscript.TestScript, neg bool, args []string) erro
 	}
 	holds := func() (bool, string) {
 		found := q.find(s.callLog())
-		return q.count.Holds(strconv.Itoa(len(found))), fmt.Sprintf("%d calls match\n%s\nof\n%s", len(found), showCalls(found), showCalls(s.callLog()))
+		return q.holds(found), fmt.Sprintf("%d calls match\n%s\nof\n%s", len(found), showCalls(found), showCalls(s.callLog()))
 	}
 	if waits {
 		return s.until("calls "+strings.Join(args, " "), holds)
@@ -220,6 +221,7 @@ func (s *session) calls(ts *testscript.TestScript, neg bool, args []string) erro
 type callQuery struct {
 	operation  *regexp.Regexp
 	count      script.Comparison
+	span       *script.Comparison // nil asks nothing
 	conditions map[string]script.Comparison
 }
 
@@ -234,14 +236,36 @@ func parseCalls(words []string) (callQuery, error) {
 		if err != nil {
 			return q, err
 		}
-		if name == "count" {
+		switch name {
+		case "count":
 			q.count = c
-			continue
+		case "span":
+			q.span = &c
+		default:
+			q.conditions[name] = c
 		}
-		q.conditions[name] = c
 	}
 	return q, nil
 }
+
+// holds says whether the calls that were found are as many, and as close
+// together, as they should be.
+func (q callQuery) holds(found []fakeaws.Call) bool {
+	if !q.count.Holds(strconv.Itoa(len(found))) {
+		return false
+	}
+	if q.span == nil {
+		return true
+	}
+	if len(found) == 0 {
+		return false
+	}
+	first := slices.MinFunc(found, earlier).Time
+	last := slices.MaxFunc(found, earlier).Time
+	return q.span.Holds(strconv.FormatInt(last.Sub(first).Milliseconds(), 10))
+}
+
+func earlier(a, b fakeaws.Call) int { return a.Time.Compare(b.Time) }
 
 func (q callQuery) find(all []fakeaws.Call) []fakeaws.Call {
 	return slices.DeleteFunc(slices.Clone(all), func(c fakeaws.Call) bool { return !q.matches(c) })

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,6 +80,26 @@ func TestCallQuery(t *testing.T) {
 		if got := len(q.find(log)); got != want {
 			t.Errorf("%s: got %d calls, want %d", query, got, want)
 		}
+	}
+}
+
+func TestCallSpan(t *testing.T) {
+	at := func(ms int) fakeaws.Call {
+		return fakeaws.Call{Operation: "LaunchInstances", Time: time.UnixMilli(int64(ms))}
+	}
+	q, err := parseCalls(strings.Fields("LaunchInstances span<=1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The log is in the order of the answers.
+	if close := []fakeaws.Call{at(1500), at(600), at(1600)}; !q.holds(close) {
+		t.Error("calls within a second were not found to be")
+	}
+	if far := []fakeaws.Call{at(600), at(1601)}; q.holds(far) {
+		t.Error("calls more than a second apart were found to be within one")
+	}
+	if q.holds(nil) {
+		t.Error("no calls at all were found to be within a second")
 	}
 }
 

@@ -29,9 +29,9 @@ type joiner struct {
 	client   kubernetes.Interface
 	region   string
 	groups   func(name string) (cloud.Group, bool)
-	disk     func(cloud.Instance) int // GiB of the root volume
-	settle   time.Duration            // from joining to Ready
-	killNode func(node string)        // ends what really runs there
+	disk     func(cloud.Instance) int     // GiB of the root volume
+	readyAt  func(group string) time.Time // of a node that starts now
+	killNode func(node string)            // ends what really runs there
 	log      *slog.Logger
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -120,7 +120,7 @@ func (j *joiner) reconcile(ctx context.Context, id string) error {
 
 func (j *joiner) join(ctx context.Context, i cloud.Instance) error {
 	group, _ := j.groups(i.Group)
-	m := machine{instance: i, group: group, region: j.region, diskGiB: j.disk(i), readyAt: time.Now().Add(j.settle)}
+	m := machine{instance: i, group: group, region: j.region, diskGiB: j.disk(i), readyAt: j.readyAt(i.Group)}
 	n, err := m.node()
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (j *joiner) halt(ctx context.Context, i cloud.Instance, was joined) error {
 // boot: the machine is up again, after a reboot or a stay in a warm pool.
 func (j *joiner) boot(ctx context.Context, i cloud.Instance, was joined) error {
 	j.killNode(was.node)
-	if err := j.report(ctx, was.node, i.BootID, time.Now().Add(j.settle), corev1.ConditionFalse, "KubeletNotReady", "the machine has just booted"); err != nil {
+	if err := j.report(ctx, was.node, i.BootID, j.readyAt(i.Group), corev1.ConditionFalse, "KubeletNotReady", "the machine has just booted"); err != nil {
 		return err
 	}
 	j.remember(i.ID, joined{node: was.node, bootID: i.BootID, up: true})

@@ -26,7 +26,8 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 	})
 	var killed []string
 	j := newJoiner()
-	j.client, j.region, j.settle, j.log = client, "eu-west-1", time.Minute, slog.New(slog.DiscardHandler)
+	j.client, j.region, j.log = client, "eu-west-1", slog.New(slog.DiscardHandler)
+	j.readyAt = func(string) time.Time { return time.Now().Add(time.Minute) }
 	j.groups = func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true }
 	j.disk = func(cloud.Instance) int { return 20 }
 	j.killNode = func(node string) { killed = append(killed, node) }

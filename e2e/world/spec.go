@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,8 @@ type Spec struct {
 	// Settle is how long a node takes from joining to Ready; 300ms if empty
 	// (real: 5 to 20 s).
 	Settle cloud.Duration `json:"settle,omitempty"`
+	// NeverReady names groups whose nodes join and never turn Ready.
+	NeverReady []string `json:"neverReady,omitempty"`
 	// Undiscovered leaves the groups without the tags by which the scaler of the
 	// manifests finds groups.
 	Undiscovered bool `json:"undiscovered,omitempty"`
@@ -80,6 +83,14 @@ func (s Spec) settle() time.Duration {
 		return 300 * time.Millisecond
 	}
 	return time.Duration(s.Settle)
+}
+
+// readyAt is when a node of the group turns Ready that starts now.
+func (s Spec) readyAt(group string) time.Time {
+	if slices.Contains(s.NeverReady, group) {
+		return never
+	}
+	return time.Now().Add(s.settle())
 }
 
 // extras are what the spec adds to the programs' manifests.

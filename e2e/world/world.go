@@ -148,7 +148,7 @@ func (w *World) makeDir() error {
 // startCloud starts the fake AWS, whose instances join as nodes.
 func (w *World) startCloud(ctx context.Context, c Config) error {
 	j := newJoiner()
-	j.client, j.log, j.settle = w.Client, w.log, c.Spec.settle()
+	j.client, j.log, j.readyAt = w.Client, w.log, c.Spec.readyAt
 	w.programs = newPrograms(w.Client, w.Plane, w.Dir, w.log)
 	w.programs.imds = j.imds
 	j.killNode = w.programs.killNode
