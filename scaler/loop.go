@@ -108,15 +108,21 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return time.Time{}, err
 	}
 	done := l.act(ctx, ready)
-	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done }) {
-		if err := l.remember(ctx, heed(unlearn(state, snapshot.State, done), done, l.policy)); err != nil {
+	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
+		if err := l.remember(ctx, l.heed(unlearn(state, snapshot.State, done), snapshot, done)); err != nil {
 			return time.Time{}, err
 		}
 	}
 	this.results = append(done, paused...)
 	l.tell(this)
+	if slices.ContainsFunc(done, fallsShort) {
+		return time.Now(), nil // there may be another zone, or another group
+	}
 	return p.Wake, nil
 }
+
+// fallsShort says that AWS has not launched all that it was asked for.
+func fallsShort(r act.Result) bool { return r.Answer != nil && r.Answer.FallsShort() }
 
 // part tells the actions that are tried from those that wait for their time.
 func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Result) {
@@ -135,7 +141,7 @@ func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Re
 // are done.
 func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 	state.Heartbeats, state.Completed = maps.Clone(state.Heartbeats), maps.Clone(state.Completed)
-	state.GrownAt, state.Bursts = maps.Clone(state.GrownAt), maps.Clone(state.Bursts)
+	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
 	for _, r := range results {
 		if r.Outcome == act.Done {
 			continue
@@ -146,18 +152,37 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 		case plan.Complete:
 			restore(state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Grow:
-			restore(state.GrownAt, before.GrownAt, x.Group)
-			restore(state.Bursts, before.Bursts, x.Group)
+			if !grew(results, x.Group) {
+				restore(state.GrownAt, before.GrownAt, x.Group)
+				restore(state.Bursts, before.Bursts, x.Group)
+			}
+			if r.Answer == nil || r.Answer.Unsent {
+				restore(state.Launches, before.Launches, fleet.LaunchKey(x.Group, x.Zone, x.Part))
+			}
 		}
 	}
 	return state
 }
 
-// heed remembers what Auto Scaling refused for good, so that the next look does
-// without: a group that may not grow is passed over for a while, and a node whose
-// instance may not be ended is kept.
-func heed(state fleet.State, done []act.Result, policy plan.Policy) fleet.State {
+// grew says that a group has grown, or may have: a launch without an answer may
+// have been carried out, and is repeated.
+func grew(results []act.Result, group string) bool {
+	return slices.ContainsFunc(results, func(r act.Result) bool {
+		x, grows := r.Action.(plan.Grow)
+		maybe := r.Answer != nil && !r.Answer.Unsent && !r.Answer.Seen
+		return grows && x.Group == group && (r.Outcome == act.Done || maybe)
+	})
+}
+
+// heed remembers what AWS answered to launches, and what Auto Scaling refused for
+// good, so that the next look does without: a group that may not grow is passed
+// over for a while, and a node whose instance may not be ended is kept.
+func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Result) fleet.State {
 	for _, r := range done {
+		if x, grows := r.Action.(plan.Grow); grows && r.Answer != nil {
+			state = l.policy.Hear(state, snapshot.Groups, x, *r.Answer, r.Ended)
+			continue
+		}
 		var refusal *asg.CallError
 		if r.Outcome != act.Failed || !errors.Is(r.Err, asg.ErrRefused) || !errors.As(r.Err, &refusal) {
 			continue
@@ -165,7 +190,7 @@ func heed(state fleet.State, done []act.Result, policy plan.Policy) fleet.State 
 		switch x := r.Action.(type) {
 		case plan.Grow:
 			failure := fleet.Failure{At: r.Ended, Cause: refusal.Code, Text: refusal.Message}
-			state.BackOffs = with(state.BackOffs, x.Group, policy.Learn(state.BackOffs[x.Group], failure))
+			state.BackOffs = with(state.BackOffs, x.Group, l.policy.Learn(state.BackOffs[x.Group], failure))
 		case plan.Terminate:
 			if x.Node.Name != "" {
 				state.GiveUps = with(state.GiveUps, x.Node.Name, plan.GiveUp(state.GiveUps[x.Node.Name], r.Ended, refusal.Message))

@@ -118,8 +118,10 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{})
 	sc.announcer = &act.Announcer{Events: sc.events}
+	verbs := asg.NewVerbs(account)
+	verbs.Arrived = sc.observer.GroupsChanged
 	sc.actor = &act.Actor{
-		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: asg.NewVerbs(account),
+		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
 		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, Alive: sc.turning.OK,
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)

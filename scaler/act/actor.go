@@ -130,7 +130,7 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	working.SetLimit(lanesAtOnce)
 	for _, lane := range lanes(actions) {
 		working.Go(func() error {
-			chain := chain{}
+			chain := chain{unsent: true}
 			for _, i := range lane {
 				if chain.broken(actions[i]) {
 					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: time.Now()}
@@ -156,7 +156,7 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 }
 
 // chain is the launches of one group in one look: the first of them looks at the
-// group, and the others go by that.
+// group, and the others go by that. Without it they are not made.
 type chain struct{ unsent bool }
 
 func (c *chain) broken(action plan.Action) bool {
