@@ -83,10 +83,17 @@ func (g *generator) deviceClaim(namespace, name string) *resourcev1.ResourceClai
 	return c
 }
 
+// allocate gives a device to a claim, if nobody has it.
 func (g *generator) allocate(c *resourcev1.ResourceClaim, s *resourcev1.ResourceSlice) {
+	device := one(g.dice, s.Spec.Devices...).Name
+	for _, other := range g.Devices.Claims {
+		if a := other.Status.Allocation; a != nil && a.Devices.Results[0].Pool == s.Spec.Pool.Name && a.Devices.Results[0].Device == device {
+			return
+		}
+	}
 	c.Status.Allocation = &resourcev1.AllocationResult{
 		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{
-			Request: "request", Driver: deviceDriver, Pool: s.Spec.Pool.Name, Device: one(g.dice, s.Spec.Devices...).Name,
+			Request: "request", Driver: deviceDriver, Pool: s.Spec.Pool.Name, Device: device,
 		}}},
 		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{*s.Spec.NodeName}},

@@ -257,3 +257,31 @@ func TestDevices(t *testing.T) {
 	f.Sync(nil, fleet.Storage{}, fleet.Devices{Claims: []*resourcev1.ResourceClaim{deviceClaim("x")}})
 	check(t, f, using("p", "x"), f.NewHost(node("a1", "a"), nil, nil)) // it did not look at claims by default
 }
+
+// A device that went from one claim to another between two looks is taken, in
+// whatever order the claims are shown.
+func TestDeviceChangesHands(t *testing.T) {
+	f := filters(t, "1.36")
+	d := fleet.Devices{
+		Slices:  []*resourcev1.ResourceSlice{slice("a1", "gpu-0")},
+		Classes: []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}},
+	}
+	holding := func(name string) *resourcev1.ResourceClaim {
+		c := deviceClaim(name)
+		c.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: "gpu", Driver: "gpu.example.com", Pool: "a1", Device: "gpu-0"},
+		}}}
+		return c
+	}
+	for range 20 { // maps are walked in any order
+		for _, claims := range [][]*resourcev1.ResourceClaim{
+			{holding("x"), deviceClaim("y"), deviceClaim("z")},
+			{deviceClaim("x"), holding("y"), deviceClaim("z")},
+			{holding("w"), deviceClaim("z")},
+		} {
+			d.Claims = claims
+			f.Sync(nil, fleet.Storage{}, d)
+			check(t, f, using("p", "z"), f.NewHost(node("a1", "a"), nil, nil), "DynamicResources")
+		}
+	}
+}

@@ -92,30 +92,29 @@ type shelf[T interface {
 
 func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-// sync makes these the objects that there are.
+// sync makes these the objects that there are. What changed is taken away before
+// anything is shown: a device may have gone from one claim to another, and whoever
+// counts devices must not see it given before it is free.
 func (s *shelf[T]) sync(objects []T) {
-	before := s.synced
-	s.synced = make(map[string]T, len(objects))
+	now := make(map[string]T, len(objects))
 	for _, o := range objects {
-		s.synced[keyOf(o)] = o
+		now[keyOf(o)] = o
 	}
 	for key, o := range s.thought {
-		if _, real := before[key]; !real {
+		s.informer.Delete(o)
+		delete(s.synced, key)
+	}
+	for key, o := range s.synced {
+		if now[key] != o {
 			s.informer.Delete(o)
 		}
 	}
-	for key, o := range s.synced {
-		_, changed := s.thought[key]
-		if known, ok := before[key]; !ok || known != o || changed {
+	for key, o := range now {
+		if s.synced[key] != o {
 			s.show(o)
 		}
 	}
-	for key, o := range before {
-		if _, ok := s.synced[key]; !ok {
-			s.informer.Delete(o)
-		}
-	}
-	s.thought = nil
+	s.synced, s.thought = now, nil
 }
 
 func (s *shelf[T]) show(o T) {
