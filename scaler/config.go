@@ -11,6 +11,7 @@ import (
 
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/asg/prices"
 	"windlass.dev/windlass/scaler/plan"
 )
 
@@ -25,6 +26,8 @@ type settings struct {
 	nodes     []string
 	discovery []string
 	selection asg.Selection // the two above, parsed by check
+	assume    asg.Assumptions
+	priceFile string
 
 	address     string
 	leaderElect bool
@@ -34,6 +37,11 @@ type settings struct {
 const (
 	defaultNamespace = "windlass-system"
 	defaultAddress   = ":8085"
+	// defaultMemoryOverhead is Karpenter's, of the flag of the same meaning.
+	defaultMemoryOverhead = 0.075
+	// defaultSpotFactor lies in the middle of what spot instances cost; AWS
+	// promises "up to 90 %" off, and popular types are at half the price.
+	defaultSpotFactor = 0.4
 )
 
 // aliases are names that Cluster Autoscaler has for flags of ours.
@@ -50,6 +58,10 @@ func (s *settings) register(flags *pflag.FlagSet) {
 
 	flags.StringArrayVar(&s.nodes, "nodes", nil, "a group and its bounds, as min:max:name; several times for several groups")
 	flags.StringArrayVar(&s.discovery, "node-group-auto-discovery", nil, "discover groups by tags, as asg:tag=key[=value][,key[=value]…]; a group must carry all tags of all these flags")
+
+	flags.Float64Var(&s.assume.MemoryOverhead, "vm-memory-overhead", defaultMemoryOverhead, "the share of an instance type's memory that its nodes are taken not to report, until one was seen")
+	flags.StringVar(&s.priceFile, "price-file", "", "a file with prices that win over those that are part of the program: a region, an instance type and US dollars an hour on each line")
+	flags.Float64Var(&s.assume.SpotFactor, "spot-price-factor", defaultSpotFactor, "what a spot instance is taken to cost, as a share of its price on demand")
 
 	p := plan.DefaultPolicy()
 	s.policy = p
@@ -98,7 +110,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (s *settings) check() error {
 	selection, err := asg.ParseSelection(s.nodes, s.discovery)
 	s.selection = selection
-	wrong := []error{err, s.policy.Validate()}
+	wrong := []error{err, s.policy.Validate(), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
 	}
@@ -109,4 +121,29 @@ func (s *settings) check() error {
 		return fmt.Errorf("wrong flags:\n%w", err)
 	}
 	return nil
+}
+
+// checkAssumptions reads the prices, too.
+func (s *settings) checkAssumptions() error {
+	var wrong []error
+	if o := s.assume.MemoryOverhead; !(o >= 0 && o < 1) {
+		wrong = append(wrong, fmt.Errorf("--vm-memory-overhead=%v: want a share from 0 to less than 1, such as %v", o, defaultMemoryOverhead))
+	}
+	if f := s.assume.SpotFactor; !(f > 0 && f <= 1) {
+		wrong = append(wrong, fmt.Errorf("--spot-price-factor=%v: want a share above 0, and 1 at the most", f))
+	}
+	s.assume.Prices = prices.Shipped()
+	if s.priceFile == "" {
+		return errors.Join(wrong...)
+	}
+	text, err := os.ReadFile(s.priceFile)
+	if err != nil {
+		return errors.Join(append(wrong, fmt.Errorf("--price-file: %w", err))...)
+	}
+	own, err := prices.Parse(string(text))
+	if err != nil {
+		return errors.Join(append(wrong, fmt.Errorf("--price-file=%s: %w", s.priceFile, err))...)
+	}
+	s.assume.Prices = s.assume.Prices.With(own)
+	return errors.Join(wrong...)
 }

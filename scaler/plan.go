@@ -131,7 +131,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	if err != nil {
 		return fleet.Snapshot{}, err
 	}
-	reader := asg.NewReader(account, s.selection, logger, nil)
+	reader := asg.NewReader(account, s.selection, s.assume, logger, nil)
 	if err := reader.Read(ctx); err != nil {
 		return fleet.Snapshot{}, err
 	}

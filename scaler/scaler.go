@@ -112,7 +112,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
 	sc.aws.OK() // there are credentials; more is not known before it leads
 
-	sc.reader = asg.NewReader(account, s.selection, logger, func() { sc.observer.GroupsChanged() })
+	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
 		Client: client, Groups: sc.reader, Namespace: s.namespace, Logger: logger, Report: sc.apiServer.Report,
 	})
@@ -268,6 +268,11 @@ func (sc *scaler) turned(err error) {
 // act carries actions out and reads the groups again where that may have
 // changed them.
 func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
+	for _, action := range actions {
+		if retire, ok := action.(plan.Retire); ok {
+			sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
+		}
+	}
 	results := sc.actor.Do(ctx, actions)
 	for _, r := range results {
 		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {

@@ -1,13 +1,17 @@
 package asg
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -24,6 +28,133 @@ const (
 )
 
 var instanceID = regexp.MustCompile(`\bi-[0-9a-f]+\b`)
+
+// log is what a group's activities have told so far.
+type log struct {
+	// settled is the moment before which nothing is left to tell: every activity that
+	// began earlier had ended when the activities were last read.
+	settled time.Time
+	// failed are the activities that were told of as failures, and when they ended.
+	failed map[string]time.Time
+}
+
+// tell takes activities of the group over, the newest first: all that began since
+// settled, and perhaps more.
+func (k *known) tell(newestFirst []astypes.Activity, now time.Time) {
+	if k.told.failed == nil {
+		k.told.failed = map[string]time.Time{}
+	}
+	maps.DeleteFunc(k.told.failed, func(_ string, at time.Time) bool { return now.Sub(at) > failureKept })
+	var fresh []astypes.Activity
+	for _, a := range newestFirst {
+		id := aws.ToString(a.ActivityId)
+		if _, old := k.told.failed[id]; isFailure(a) && !old && now.Sub(ended(a)) <= failureKept {
+			k.told.failed[id] = ended(a)
+			fresh = append(fresh, a)
+		}
+	}
+	k.failures = slices.Concat(failures(fresh), k.failures)
+	slices.SortStableFunc(k.failures, func(a, b fleet.Failure) int { return b.At.Compare(a.At) })
+	k.failures = k.failures[:min(len(k.failures), failuresKept)]
+	for id, since := range departures(newestFirst) {
+		if _, leaves := k.leaving[id]; leaves {
+			k.leaving[id], k.exact[id] = since, true
+		}
+	}
+	k.told.settle(newestFirst)
+}
+
+// settle moves the moment on.
+func (l *log) settle(activities []astypes.Activity) {
+	if len(activities) == 0 {
+		return
+	}
+	var newest, open time.Time
+	for _, a := range activities {
+		start := aws.ToTime(a.StartTime)
+		if start.After(newest) {
+			newest = start
+		}
+		if a.EndTime == nil && (open.IsZero() || start.Before(open)) {
+			open = start
+		}
+	}
+	l.settled = newest
+	if !open.IsZero() {
+		l.settled = open
+	}
+}
+
+// enough says that a page reaches back beyond the moment: activities that still run
+// stand first, all others follow by their start.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
+func (l *log) enough(page []astypes.Activity, now time.Time) bool {
+	if len(page) == 0 {
+		return true
+	}
+	last, since := page[len(page)-1], l.settled
+	if since.IsZero() {
+		since = now.Add(-failureKept)
+	}
+	return last.EndTime != nil && aws.ToTime(last.StartTime).Before(since)
+}
+
+// activityPages bounds the reading of activities; a page holds a hundred.
+const activityPages = 20
+
+func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
+	k.activitiesAt = now.Add(pace(now, k.moving))
+	activities, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName},
+		func(page []astypes.Activity) bool { return k.told.enough(page, now) })
+	k.activityFault = ""
+	if err == nil {
+		k.tell(activities, now)
+		return
+	}
+	if !passing(err) {
+		k.activityFault, k.activitiesAt = fmt.Sprintf("its scaling activities are not known: %v", err), now.Add(retryFault)
+	}
+}
+
+// studyAllActivities reads the activities of all groups of the account together:
+// where many launch at once that is fewer calls, and no group waits for its turn.
+func (r *Reader) studyAllActivities(ctx context.Context, due []*known, now time.Time) {
+	enough := func(page []astypes.Activity) bool {
+		return !slices.ContainsFunc(due, func(k *known) bool { return !k.told.enough(page, now) })
+	}
+	activities, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{}, enough)
+	byGroup := map[string][]astypes.Activity{}
+	for _, a := range activities {
+		name := aws.ToString(a.AutoScalingGroupName)
+		byGroup[name] = append(byGroup[name], a)
+	}
+	for _, k := range due {
+		k.activityFault, k.activitiesAt = "", now.Add(pace(now, k.moving))
+		switch {
+		case err == nil:
+			k.tell(byGroup[aws.ToString(k.raw.AutoScalingGroupName)], now)
+		case !passing(err):
+			k.activityFault, k.activitiesAt = fmt.Sprintf("its scaling activities are not known: %v", err), now.Add(retryFault)
+		}
+	}
+}
+
+// activities reads pages until enough are there.
+func (r *Reader) activities(ctx context.Context, in *autoscaling.DescribeScalingActivitiesInput, enough func([]astypes.Activity) bool) ([]astypes.Activity, error) {
+	var found []astypes.Activity
+	for range activityPages {
+		out, err := r.account.scaling.DescribeScalingActivities(ctx, in)
+		if err != nil {
+			return nil, explain("autoscaling:DescribeScalingActivities", err)
+		}
+		found = append(found, out.Activities...)
+		if aws.ToString(out.NextToken) == "" || enough(out.Activities) {
+			break
+		}
+		in.NextToken = out.NextToken
+	}
+	return found, nil
+}
 
 // departures says since when instances are being terminated. The newest
 // activity of an instance counts.
@@ -42,18 +173,18 @@ func departures(newestFirst []astypes.Activity) map[string]time.Time {
 	return since
 }
 
-// failures tells of launches that failed, the newest first.
-func failures(newestFirst []astypes.Activity) []fleet.Failure {
-	var out []fleet.Failure
-	for _, a := range newestFirst {
-		launch := strings.HasPrefix(aws.ToString(a.Description), launching)
-		if a.StatusCode != astypes.ScalingActivityStatusCodeFailed || !launch || len(out) == failuresKept {
-			continue
-		}
+// isFailure tells a launch that failed.
+func isFailure(a astypes.Activity) bool {
+	return a.StatusCode == astypes.ScalingActivityStatusCodeFailed && strings.HasPrefix(aws.ToString(a.Description), launching)
+}
+
+// failures words launches that failed.
+func failures(failed []astypes.Activity) []fleet.Failure {
+	out := make([]fleet.Failure, 0, len(failed))
+	for _, a := range failed {
 		text := aws.ToString(a.StatusMessage)
 		out = append(out, fleet.Failure{At: ended(a), Zone: zoneOf(aws.ToString(a.Details)), Cause: causeOf(text), Text: text})
 	}
-	slices.SortStableFunc(out, func(a, b fleet.Failure) int { return b.At.Compare(a.At) })
 	return out
 }
 

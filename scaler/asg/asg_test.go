@@ -18,6 +18,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/asg/prices"
 )
 
 // bed is a fake AWS with the SDK's own clients in front of it, reached by the
@@ -71,13 +72,15 @@ func environment(t *testing.T, url string) {
 	}
 }
 
+var assume = asg.Assumptions{MemoryOverhead: 0.075, Prices: prices.Shipped(), SpotFactor: 0.4}
+
 func (b *bed) reader(t *testing.T, nodes, discovery []string) *asg.Reader {
 	t.Helper()
 	selection, err := asg.ParseSelection(nodes, discovery)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asg.NewReader(b.account, selection, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	return asg.NewReader(b.account, selection, assume, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 }
 
 func read(t *testing.T, r *asg.Reader) map[string]fleet.Group {

@@ -24,30 +24,39 @@ type known struct {
 	drawn    string
 	redrawAt time.Time
 
-	hooks     []fleet.Hook
-	hookFault string
-	hooksRead bool
-	hooksAt   time.Time // when to read them next, if something fails
+	hooks      []fleet.Hook
+	hooking    fact
+	warm       []astypes.Instance
+	pooling    fact
+	refresh    *fleet.Refresh
+	refreshing fact
+
+	// pool identifies all by which a change of the warm pool shows.
+	pool      string
+	refreshAt time.Time // when to look again at a refresh that is under way
 
 	failures      []fleet.Failure
 	activityFault string
 	activitiesAt  time.Time // when to read activities next, if there is cause
+	told          log
 	// leaving says since when instances leave; exact are those of them for
 	// which an activity said so.
 	leaving map[string]time.Time
 	exact   map[string]bool
 
 	// moving is since when something is coming or leaving; zero while nothing
-	// is.
-	moving time.Time
+	// is. desired is the figure of then.
+	moving  time.Time
+	desired int
 	// named has the bounds of --nodes; nil where the group was discovered.
 	named *Named
 }
 
 // instances as AWS lists them, in the order of their ids.
 func (k *known) instances() []fleet.Instance {
-	out := make([]fleet.Instance, 0, len(k.raw.Instances))
-	for _, i := range k.raw.Instances {
+	all := slices.Concat(k.raw.Instances, k.warm)
+	out := make([]fleet.Instance, 0, len(all))
+	for _, i := range all {
 		instance := newInstance(i)
 		instance.LeavingSince = k.leaving[instance.ID]
 		out = append(out, instance)
@@ -57,7 +66,7 @@ func (k *known) instances() []fleet.Instance {
 }
 
 func newInstance(i astypes.Instance) fleet.Instance {
-	return fleet.Instance{
+	instance := fleet.Instance{
 		ID:        aws.ToString(i.InstanceId),
 		Zone:      aws.ToString(i.AvailabilityZone),
 		Type:      aws.ToString(i.InstanceType),
@@ -65,6 +74,10 @@ func newInstance(i astypes.Instance) fleet.Instance {
 		Unhealthy: aws.ToString(i.HealthStatus) == "Unhealthy",
 		Protected: aws.ToBool(i.ProtectedFromScaleIn),
 	}
+	if t := i.LaunchTemplate; t != nil {
+		instance.Template = versionName(aws.ToString(t.LaunchTemplateId), aws.ToString(t.Version))
+	}
+	return instance
 }
 
 // group draws all together.
@@ -79,7 +92,13 @@ func (k *known) group(stale string) fleet.Group {
 		Zones:        k.blueprint.zones,
 		Instances:    k.instances(),
 		Hooks:        k.hooks,
-		HooksUnknown: !k.hooksRead && k.hooks == nil, // those of before are better than none
+		HooksUnknown: !k.hooking.read && k.hooks == nil, // those of before are better than none
+		Template:     k.blueprint.launch.template.version,
+		Spot:         k.blueprint.launch.spot && !k.blueprint.launch.onDemand,
+		Mixed:        raw.MixedInstancesPolicy != nil,
+		Synchronous:  k.synchronous(),
+		WarmPool:     newWarmPool(raw.WarmPoolConfiguration),
+		Refresh:      k.refresh,
 		Failures:     k.failures,
 		ScaleDown:    k.blueprint.options,
 		Faults:       slices.Clone(k.blueprint.faults),
@@ -94,12 +113,28 @@ func (k *known) group(stale string) fleet.Group {
 	if status := aws.ToString(raw.Status); status != "" {
 		g.Faults = append(g.Faults, fmt.Sprintf("Auto Scaling says of the group: %s", status))
 	}
-	for _, fault := range []string{k.hookFault, k.activityFault, stale} {
+	for _, fault := range []string{k.hooking.fault, k.pooling.fault, k.refreshing.fault, k.activityFault, stale} {
 		if fault != "" {
 			g.Faults = append(g.Faults, fault)
 		}
 	}
 	return g
+}
+
+// synchronous says whether LaunchInstances works for the group: it takes a launch
+// template, one way of buying, and no warm pool.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
+func (k *known) synchronous() bool {
+	l := k.blueprint.launch
+	return l.template.version != "" && l.spot != l.onDemand && k.raw.WarmPoolConfiguration == nil
+}
+
+func newWarmPool(c *astypes.WarmPoolConfiguration) *fleet.WarmPool {
+	if c == nil {
+		return nil
+	}
+	state := cmp.Or(c.PoolState, astypes.WarmPoolStateStopped)
+	return &fleet.WarmPool{State: string(state), Deleting: c.Status == astypes.WarmPoolStatusPendingDelete}
 }
 
 // within applies the bounds of --nodes inside the group's own. AWS refuses what
@@ -118,7 +153,12 @@ func within(least, most int, flag Named, faults []string) (lower, upper int, mor
 
 // definition identifies everything that a blueprint is made of.
 func definition(g *astypes.AutoScalingGroup) string {
-	out, err := json.Marshal([]any{g.LaunchTemplate, g.LaunchConfigurationName, g.MixedInstancesPolicy, g.AvailabilityZones, g.Tags})
+	return identify(g.LaunchTemplate, g.LaunchConfigurationName, g.MixedInstancesPolicy, g.AvailabilityZones, g.Tags)
+}
+
+// identify tells whether parts of a group's description are as they were.
+func identify(parts ...any) string {
+	out, err := json.Marshal(parts)
 	if err != nil {
 		panic(fmt.Sprintf("the description of an Auto Scaling group does not encode: %v", err)) // strings and numbers always do
 	}

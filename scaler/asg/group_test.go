@@ -25,7 +25,7 @@ func TestBounds(t *testing.T) {
 	} {
 		k := &known{
 			raw:   &astypes.AutoScalingGroup{MinSize: aws.Int32(int32(tc.group[0])), MaxSize: aws.Int32(int32(tc.group[1]))},
-			named: &Named{Name: "web", Min: tc.flag[0], Max: tc.flag[1]}, hooksRead: true,
+			named: &Named{Name: "web", Min: tc.flag[0], Max: tc.flag[1]}, hooking: fact{read: true},
 		}
 		g := k.group("")
 		if got := fmt.Sprintf("%d..%d", g.Min, g.Max); got != tc.want || len(g.Faults) != tc.faults {
@@ -45,11 +45,11 @@ func TestBounds(t *testing.T) {
 // Hooks that were never read are not "no hooks"; those of before are better
 // than none.
 func TestHooksUnknown(t *testing.T) {
-	k := &known{raw: &astypes.AutoScalingGroup{}, hookFault: "denied"}
+	k := &known{raw: &astypes.AutoScalingGroup{}, hooking: fact{fault: "denied"}}
 	if !k.group("").HooksUnknown {
 		t.Error("never read, and known")
 	}
-	k.hooksRead = true
+	k.hooking = fact{read: true}
 	if k.group("").HooksUnknown {
 		t.Error("read, and unknown")
 	}

@@ -25,7 +25,7 @@ func (hanging) DescribeAutoScalingGroups(ctx context.Context, _ *autoscaling.Des
 
 func hangingReader() *Reader {
 	selection := Selection{Named: []Named{{Name: "web", Max: 5}}}
-	return NewReader(&Account{scaling: hanging{}}, selection, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	return NewReader(&Account{scaling: hanging{}}, selection, Assumptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 }
 
 // A reading that AWS does not answer ends, and is a failure that shows.

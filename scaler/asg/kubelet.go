@@ -1,36 +1,48 @@
 package asg
 
 import (
+	"maps"
+	"strconv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
-// What the kubelet of an EKS optimized image makes of an instance.
+// What the kubelet of an EKS optimized image makes of an instance. nodeadm of
+// Amazon Linux 2023, bootstrap.sh of Amazon Linux 2 and Bottlerocket agree.
 // https://github.com/awslabs/amazon-eks-ami, nodeadm/internal/kubelet
 const (
 	mebi = int64(1) << 20
 	gibi = int64(1) << 30
 
-	// A node reports less memory than its type has on paper: firmware and the
-	// kernel keep some. Cluster Autoscaler and Karpenter assume 7.5 % until
-	// they know better.
-	// https://karpenter.sh/docs/reference/settings/ (vm-memory-overhead-percent)
-	memoryOverhead = 0.075
-
-	// Of memory, kubeReserved keeps 255 MiB and 11 MiB for each pod; the hard
-	// eviction threshold keeps 100 MiB more.
-	reservedMemory       = 255 * mebi
-	reservedMemoryPerPod = 11 * mebi
-	evictionMemory       = 100 * mebi
-
-	// Of the root volume, the hard eviction threshold keeps a tenth and
-	// kubeReserved 1 GiB.
-	evictionStorageShare = 10
-	reservedStorage      = 1 * gibi
-	// An EKS optimized image asks for a root volume of 20 GiB where its launch
-	// template says nothing.
+	// Of memory, kubeReserved keeps 255 MiB and 11 MiB for each pod.
+	reservedMemory       = 255
+	reservedMemoryPerPod = 11
+	// An EKS optimized image asks for a volume of 20 GiB where its launch template
+	// says nothing.
 	defaultVolume = 20 * gibi
 )
+
+// The kubelet's words for what runs short.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#eviction-signals
+const (
+	memoryAvailable = "memory.available"
+	nodefsAvailable = "nodefs.available"
+)
+
+var imageEviction = map[string]string{memoryAvailable: "100Mi", nodefsAvailable: "10%"}
+
+// imageReserved is kubeReserved as the image reckons it.
+func imageReserved(cores, pods int64) map[string]string {
+	return map[string]string{
+		"cpu":               strconv.FormatInt(reservedCPU(cores), 10) + "m",
+		"memory":            strconv.FormatInt(reservedMemory+reservedMemoryPerPod*pods, 10) + "Mi",
+		"ephemeral-storage": "1Gi",
+	}
+}
 
 // reservedCPU is kubeReserved's share in thousandths of a core: 6 % of the
 // first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the others.
@@ -46,42 +58,90 @@ func reservedCPU(cores int64) int64 {
 	return (total + cores*250) / 100
 }
 
-// maxPods is how many pods find an IP address: each interface has one address
-// for itself, and two pods use the host's.
-// https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
-func maxPods(interfaces, addresses int64) int64 {
-	return interfaces*(addresses-1) + 2
+// machine is an instance as a node: its type, and what its template makes of it.
+type machine struct {
+	typeInfo
+	from template
+	// overhead is the share of the memory on paper that a node never reports.
+	overhead float64
+	// seen is the memory that such nodes were seen to report, nil if none was.
+	seen *resource.Quantity
 }
 
-// capacity is what the node reports as its own. seen is the memory that nodes
-// of the type were seen to report, nil if none was.
-func (t typeInfo) capacity(volume int64, seen *resource.Quantity) corev1.ResourceList {
-	memory := *resource.NewQuantity(int64(float64(t.memory)*(1-memoryOverhead)), resource.BinarySI)
-	if seen != nil {
-		memory = *seen
+// resources are what the node reports, and what of it pods may have. An error
+// tells of what user data says in vain; the figures hold all the same.
+func (m machine) resources() (capacity, usable corev1.ResourceList, err error) {
+	settings := m.from.data
+	pods, reserving, err := settings.Pods(userdata.Machine{Cores: m.cores, Interfaces: m.interfaces, Addresses: m.addresses, Nitro: m.nitro})
+	memory := *resource.NewQuantity(int64(float64(m.memory)*(1-m.overhead)), resource.BinarySI)
+	if m.seen != nil {
+		memory = *m.seen
 	}
-	list := corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewQuantity(t.cores, resource.DecimalSI),
+	capacity = corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewQuantity(m.cores, resource.DecimalSI),
 		corev1.ResourceMemory:           memory,
-		corev1.ResourcePods:             *resource.NewQuantity(t.maxPods, resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(volume, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(pods, resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(m.storage(), resource.BinarySI),
 	}
-	for name, count := range t.devices {
-		list[name] = *resource.NewQuantity(count, resource.DecimalSI)
+	for name, count := range m.devices {
+		capacity[name] = *resource.NewQuantity(count, resource.DecimalSI)
 	}
-	return list
+	usable = capacity.DeepCopy()
+	for _, kept := range []map[string]string{settings.KubeReserved.With(imageReserved(m.cores, reserving)), settings.SystemReserved.Of} {
+		for name, text := range kept {
+			take(usable, corev1.ResourceName(name), text, capacity)
+		}
+	}
+	eviction := settings.EvictionHard.With(maps.Clone(imageEviction))
+	take(usable, corev1.ResourceMemory, eviction[memoryAvailable], capacity)
+	take(usable, corev1.ResourceEphemeralStorage, eviction[nodefsAvailable], capacity)
+	return capacity, usable, err
 }
 
-// allocatable is what of the capacity pods may have. The figures depend on the
-// type's own cores and pods, and so does what the kubelet keeps.
-func allocatable(capacity corev1.ResourceList) corev1.ResourceList {
-	list := capacity.DeepCopy()
-	cores, pods := capacity.Cpu().Value(), capacity.Pods().Value()
-	list[corev1.ResourceCPU] = *resource.NewMilliQuantity(capacity.Cpu().MilliValue()-reservedCPU(cores), resource.DecimalSI)
-	memory := capacity.Memory().Value() - reservedMemory - reservedMemoryPerPod*pods - evictionMemory
-	list[corev1.ResourceMemory] = *resource.NewQuantity(max(0, memory), resource.BinarySI)
-	storage := capacity.StorageEphemeral().Value()
-	storage -= storage/evictionStorageShare + reservedStorage
-	list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(max(0, storage), resource.BinarySI)
-	return list
+// storage is the size of what pods share for files, in bytes: the volume, or the
+// instance's own disks where its user data joins them.
+func (m machine) storage() int64 {
+	switch disks := m.from.data.LocalDisks; {
+	case m.disks == 0:
+	case disks == userdata.RAID0:
+		return m.disks
+	case disks == userdata.RAID10:
+		return m.disks / 2 // each half mirrors the other
+	}
+	return m.from.storage()
+}
+
+// take subtracts an amount: a quantity, or a percentage of the capacity. Nothing is
+// taken of what the node does not have, and nothing falls below zero.
+func take(from corev1.ResourceList, name corev1.ResourceName, amount string, capacity corev1.ResourceList) {
+	left, has := from[name]
+	if !has || amount == "" {
+		return
+	}
+	whole := capacity[name]
+	kept := amountOf(amount, whole)
+	if left.Cmp(kept) < 0 {
+		kept = left
+	}
+	left.Sub(kept)
+	from[name] = left
+}
+
+// amountOf reads what userdata found to be an amount. A threshold of 100 % counts
+// as none.
+// https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
+func amountOf(text string, whole resource.Quantity) resource.Quantity {
+	percent, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
+		q, err := resource.ParseQuantity(text)
+		if err != nil {
+			return resource.Quantity{} // userdata let nothing of that kind through
+		}
+		return q
+	}
+	share, err := strconv.ParseFloat(percent, 64)
+	if err != nil || share >= 100 {
+		share = 0
+	}
+	return *resource.NewQuantity(int64(float64(whole.Value())*share/100), resource.BinarySI)
 }

@@ -1,6 +1,7 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +20,21 @@ import (
 type nodegroup struct {
 	labels map[string]string
 	taints []corev1.Taint
-	until  time.Time
+	// tags are node-template tags of the node group, which EKS does not hand on to
+	// its Auto Scaling group.
+	tags tagged
+	read time.Time
 }
 
-// nodegroupFor is how long a managed group's labels and taints are taken to be
-// what they were: they change without a trace on the Auto Scaling group.
-const nodegroupFor = 10 * time.Minute
+const (
+	// nodegroupTurn is how often the managed groups that were read longest ago are
+	// read again: their labels and taints change without a trace on the Auto Scaling
+	// group. What else changes shows there, and has the group read at once.
+	nodegroupTurn = redrawEvery
+	// nodegroupsATurn is how many these are, so that a hundred managed groups cost no
+	// more than a few; a hundred are through in eight hours.
+	nodegroupsATurn = 2
+)
 
 // Labels that EKS puts on the nodes of managed groups.
 // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
@@ -39,26 +50,56 @@ type nodegroupBook struct {
 
 	mu    sync.Mutex
 	known map[string]nodegroup
+	// turn are the groups whose turn it is to be read again, until when.
+	turn  []string
+	until time.Time
 }
 
-func (b *nodegroupBook) get(ctx context.Context, cluster, name string) (nodegroup, error) {
+// get returns a managed group; changed says that it is to be read anew.
+func (b *nodegroupBook) get(ctx context.Context, cluster, name string, changed bool) (nodegroup, error) {
 	key := cluster + "/" + name
-	b.mu.Lock()
-	n, ok := b.known[key]
-	b.mu.Unlock()
-	if ok && b.now().Before(n.until) {
+	if n, ok := b.recall(key); ok && !changed {
 		return n, nil
 	}
 	out, err := b.eks.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
 	if err != nil {
 		return nodegroup{}, fmt.Errorf("managed node group %s of cluster %s: %w", name, cluster, explain("eks:DescribeNodegroup", err))
 	}
-	n = newNodegroup(name, out.Nodegroup)
-	n.until = b.now().Add(nodegroupFor)
+	n := newNodegroup(name, out.Nodegroup)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	n.read = b.now()
 	b.known[key] = n
 	return n, nil
+}
+
+// recall returns what is known of a group, unless it is its turn to be read again.
+func (b *nodegroupBook) recall(key string) (nodegroup, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, ok := b.known[key]
+	if !ok {
+		return nodegroup{}, false
+	}
+	now := b.now()
+	if !now.Before(b.until) {
+		b.turn, b.until = b.oldest(), now.Add(nodegroupTurn)
+	}
+	i := slices.Index(b.turn, key)
+	if i < 0 || now.Sub(n.read) < nodegroupTurn {
+		return n, true
+	}
+	b.turn = slices.Delete(b.turn, i, i+1)
+	return nodegroup{}, false
+}
+
+// oldest are those that were read longest ago.
+func (b *nodegroupBook) oldest() []string {
+	keys := slices.Collect(maps.Keys(b.known))
+	slices.SortFunc(keys, func(x, y string) int {
+		return cmp.Or(b.known[x].read.Compare(b.known[y].read), cmp.Compare(x, y))
+	})
+	return keys[:min(nodegroupsATurn, len(keys))]
 }
 
 func newNodegroup(name string, g *ekstypes.Nodegroup) nodegroup {
@@ -75,6 +116,11 @@ func newNodegroup(name string, g *ekstypes.Nodegroup) nodegroup {
 		n.taints = append(n.taints, corev1.Taint{Key: aws.ToString(t.Key), Value: aws.ToString(t.Value), Effect: effectOf(t.Effect)})
 	}
 	slices.SortFunc(n.taints, compareTaints)
+	var tags []astypes.TagDescription
+	for key, value := range g.Tags {
+		tags = append(tags, astypes.TagDescription{Key: &key, Value: &value})
+	}
+	n.tags = readTags(tags)
 	return n
 }
 

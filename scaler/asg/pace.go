@@ -15,11 +15,15 @@ import (
 const (
 	// quick is the pace while something comes or leaves.
 	quick = time.Second
-	// slow is the pace while nothing does.
-	slow = 30 * time.Second
-	// patience is for how long quick is kept up; what takes longer is looked
-	// at every sixtieth of the time it takes, and never slower than slow.
-	patience = 60
+	// slow is the pace while nothing does. A page holds a hundred groups, so that
+	// this is one call; with what is read again now and then (see redrawEvery), it
+	// leaves an idle scaler below two calls a minute.
+	slow = 40 * time.Second
+	// patience is for how many seconds quick is kept up since something began to move
+	// or was asked for, so that a failed launch is seen within a second; what takes
+	// longer is looked at every three-hundredth of the time it takes, and never slower
+	// than slow.
+	patience = 300
 	// nudgeGap is the least time between two readings, whoever asks for them.
 	nudgeGap = 200 * time.Millisecond
 
@@ -32,7 +36,8 @@ const (
 	redrawEvery = 10 * time.Minute
 	// retryFault is when something that failed is asked again.
 	retryFault = 30 * time.Second
-	// activitiesAtOnce is how many groups' activities one reading asks for.
+	// activitiesAtOnce is how many groups' activities one reading asks for by
+	// themselves; where more are due, those of all groups are read together.
 	activitiesAtOnce = 5
 	// failureKept is how long a failed launch is told of.
 	failureKept = time.Hour

@@ -135,8 +135,11 @@ func TestReserved(t *testing.T) {
 			t.Errorf("%d cores: reserved %dm, want %dm", tc.cores, got, tc.wantMilli)
 		}
 	}
-	m5large := typeInfo{name: "m5.large", cores: 2, memory: 8 * gibi, maxPods: maxPods(3, 10)}
-	usable := allocatable(m5large.capacity(20*gibi, nil))
+	m5large := machine{typeInfo: typeInfo{name: "m5.large", cores: 2, memory: 8 * gibi, interfaces: 3, addresses: 10}, overhead: 0.075}
+	_, usable, err := m5large.resources()
+	if err != nil {
+		t.Error(err)
+	}
 	for name, want := range map[corev1.ResourceName]string{"cpu": "1930m", "pods": "29"} {
 		if q := usable[name]; q.String() != want {
 			t.Errorf("%s: %s, want %s", name, q.String(), want)

@@ -2,19 +2,16 @@ package asg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -30,20 +27,23 @@ type Reader struct {
 	changed func()
 	now     func() time.Time
 
+	assume     Assumptions
 	types      *typeBook
 	launches   *launchBook
 	nodegroups *nodegroupBook
+	zones      *zoneBook
 
 	nudge chan struct{}
 
 	reading chan struct{} // full while somebody reads; guards known
 	known   map[string]*known
 
-	mu     sync.Mutex // guards what follows
-	latest reading
-	said   string        // the last trouble that was logged
-	drawn  []fleet.Group // latest, with the shapes of seen
-	seen   map[string]resource.Quantity
+	mu      sync.Mutex // guards what follows
+	latest  reading
+	said    string        // the last trouble that was logged
+	drawn   []fleet.Group // latest, with the shapes of seen
+	seen    map[string]resource.Quantity
+	recheck map[string]bool // groups of which to read all anew
 }
 
 // reading is the outcome of Read.
@@ -56,24 +56,27 @@ type reading struct {
 }
 
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
-func NewReader(account *Account, selection Selection, logger *slog.Logger, changed func()) *Reader {
+func NewReader(account *Account, selection Selection, assume Assumptions, logger *slog.Logger, changed func()) *Reader {
 	if changed == nil {
 		changed = func() {}
 	}
-	now := time.Now
-	return &Reader{
-		account: account, selection: selection, logger: logger, changed: changed, now: now,
-		types:      &typeBook{ec2: account.compute, known: map[string]typeInfo{}},
-		launches:   &launchBook{account: account, now: now, known: map[string]template{}},
-		nodegroups: &nodegroupBook{eks: account.managed, now: now, known: map[string]nodegroup{}},
-		nudge:      make(chan struct{}, 1),
-		reading:    make(chan struct{}, 1),
-		known:      map[string]*known{},
+	r := &Reader{
+		account: account, selection: selection, assume: assume, logger: logger, changed: changed, now: time.Now,
+		nudge:   make(chan struct{}, 1),
+		reading: make(chan struct{}, 1),
+		known:   map[string]*known{},
+		recheck: map[string]bool{},
 	}
+	clock := func() time.Time { return r.now() }
+	r.types = &typeBook{ec2: account.compute, known: map[string]typeInfo{}}
+	r.launches = &launchBook{account: account, now: clock, known: map[string]template{}, floating: floating{wanted: map[string]bool{}}}
+	r.nodegroups = &nodegroupBook{eks: account.managed, now: clock, known: map[string]nodegroup{}}
+	r.zones = &zoneBook{ec2: account.compute, logger: logger, now: clock, known: map[string]string{}}
+	return r
 }
 
 // Run reads again and again until ctx ends: at once when nudged, each second
-// while something comes or leaves, else every 30 seconds.
+// while something comes or leaves, else every 40 seconds.
 func (r *Reader) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -102,9 +105,28 @@ func (r *Reader) Nudge() {
 	r.latest.moving = r.now() // what was nudged for may take a moment to show
 }
 
+// Recheck has the next reading read all anew that shows no trace on a group when it
+// changes, such as its hooks and an instance refresh, for a group of which much will
+// be asked from now on.
+func (r *Reader) Recheck(group string) {
+	r.mu.Lock()
+	r.recheck[group] = true
+	r.mu.Unlock()
+	r.Nudge()
+}
+
+// rechecked hands over the groups that Recheck named.
+func (r *Reader) rechecked() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	named := r.recheck
+	r.recheck = map[string]bool{}
+	return named
+}
+
 // Groups returns the latest reading, in the order of names, when it was taken,
-// and why a later one failed. seen is the memory that nodes of a type were
-// seen to report. The result is shared: do not change it.
+// and why a later one failed. seen is the memory that nodes were seen to
+// report, by fleet.SeenKey. The result is shared: do not change it.
 func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,142 +304,6 @@ func (r *Reader) match(described []astypes.AutoScalingGroup) {
 			}
 		}
 		r.known[name] = k
-	}
-}
-
-// studyAtOnce is how many groups are asked about at the same time.
-const studyAtOnce = 4
-
-// study asks what must be asked anew, of each group by itself.
-func (r *Reader) study(ctx context.Context, now time.Time) {
-	for _, k := range r.known {
-		k.settle(now)
-	}
-	var asking errgroup.Group
-	asking.SetLimit(studyAtOnce)
-	for _, k := range r.known {
-		asking.Go(func() error {
-			r.studyShape(ctx, k, now)
-			r.studyHooks(ctx, k, now)
-			return nil
-		})
-	}
-	for _, k := range r.mostCurious(now) {
-		asking.Go(func() error {
-			r.studyActivities(ctx, k, now)
-			return nil
-		})
-	}
-	_ = asking.Wait() // none returns an error: they are faults of their group
-}
-
-// mostCurious are the groups whose activities to read now: those for which that
-// is due the longest, so that none is forgotten where many move at once.
-func (r *Reader) mostCurious(now time.Time) []*known {
-	var due []*known
-	for _, name := range slices.Sorted(maps.Keys(r.known)) {
-		if k := r.known[name]; k.curious(now) {
-			due = append(due, k)
-		}
-	}
-	slices.SortStableFunc(due, func(a, b *known) int { return a.activitiesAt.Compare(b.activitiesAt) })
-	return due[:min(activitiesAtOnce, len(due))]
-}
-
-// settle notes what moves since when, and which instances leave.
-func (k *known) settle(now time.Time) {
-	if !unsettled(k.raw) {
-		k.moving = time.Time{}
-	} else if k.moving.IsZero() {
-		k.moving = now
-	}
-	leaving := map[string]time.Time{}
-	for _, i := range k.raw.Instances {
-		instance := newInstance(i)
-		if !instance.Leaving() {
-			continue
-		}
-		since, seen := k.leaving[instance.ID]
-		if !seen {
-			since = now
-			k.moving = now // a new departure deserves quick readings again
-			k.hooksRead = false
-			k.activitiesAt = now
-		}
-		leaving[instance.ID] = since
-	}
-	k.leaving = leaving
-	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
-	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
-}
-
-// curious says that the group's activities would tell something: why an
-// instance does not come, or since when one leaves.
-func (k *known) curious(now time.Time) bool {
-	return (missing(k.raw) > 0 || len(k.exact) < len(k.leaving)) && !now.Before(k.activitiesAt)
-}
-
-func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {
-	d := definition(k.raw)
-	if d == k.drawn && now.Before(k.redrawAt) {
-		return
-	}
-	b, err := r.blueprint(ctx, k.raw)
-	if err != nil && d == k.drawn && len(k.blueprint.types) > 0 && passing(err) {
-		k.redrawAt = now.Add(retryFault) // keep the old one, which is most likely right
-		return
-	}
-	k.blueprint, k.drawn, k.redrawAt = b, d, now.Add(redrawEvery)
-	if err != nil {
-		k.redrawAt = now.Add(retryFault)
-	}
-}
-
-// passing says that a failure is AWS's and not the group's.
-func passing(err error) bool {
-	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCredentials)
-}
-
-// studyHooks reads the hooks when the group is new and when an instance begins
-// to leave. They may change without a trace on the group, but nobody asks for
-// them in between.
-func (r *Reader) studyHooks(ctx context.Context, k *known, now time.Time) {
-	if k.hooksRead || now.Before(k.hooksAt) {
-		return
-	}
-	out, err := r.account.scaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: k.raw.AutoScalingGroupName})
-	if err != nil {
-		err = explain("autoscaling:DescribeLifecycleHooks", err)
-		k.hookFault, k.hooksAt = fmt.Sprintf("its lifecycle hooks are not known: %v", err), now.Add(retryFault)
-		if passing(err) {
-			k.hooksAt = now.Add(quick)
-		}
-		return
-	}
-	k.hooks, k.hookFault, k.hooksRead, k.hooksAt = nil, "", true, time.Time{}
-	for _, h := range out.LifecycleHooks {
-		k.hooks = append(k.hooks, newHook(h))
-	}
-	slices.SortFunc(k.hooks, func(a, b fleet.Hook) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
-	k.activitiesAt = now.Add(pace(now, k.moving))
-	out, err := r.account.scaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName})
-	if err != nil {
-		err = explain("autoscaling:DescribeScalingActivities", err)
-		k.activityFault = ""
-		if !passing(err) {
-			k.activityFault, k.activitiesAt = fmt.Sprintf("its scaling activities are not known: %v", err), now.Add(retryFault)
-		}
-		return
-	}
-	k.activityFault = ""
-	k.failures = slices.DeleteFunc(failures(out.Activities), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
-	for id, since := range departures(out.Activities) {
-		if _, leaves := k.leaving[id]; leaves {
-			k.leaving[id], k.exact[id] = since, true
-		}
 	}
 }
 

@@ -11,29 +11,48 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/asg/prices"
+	"windlass.dev/windlass/scaler/asg/userdata"
 )
+
+// Assumptions are what is taken to be so until it is seen, or because it cannot be
+// seen.
+type Assumptions struct {
+	// MemoryOverhead is the share of an instance type's memory that its nodes do not
+	// report, until one was seen: firmware and the kernel keep some. 0.075 is what
+	// Karpenter assumes.
+	// https://karpenter.sh/docs/reference/settings/ (vm-memory-overhead-percent)
+	MemoryOverhead float64
+	// Prices are on demand; nil knows none.
+	Prices prices.Book
+	// SpotFactor is the price of a spot instance as a share of that on demand.
+	SpotFactor float64
+}
 
 // blueprint is all that a group's shapes are made of, but for what has been
 // seen of its types.
 type blueprint struct {
-	region  string
-	zones   []string
-	types   []typeInfo // none where the shape cannot be known
-	volume  int64
-	labels  map[string]string
-	taints  []corev1.Taint
-	extra   corev1.ResourceList
-	options fleet.ScaleDownOptions
-	faults  []string
+	region   string
+	zones    []string
+	zoneIDs  map[string]string
+	machines []machine // none where the shape cannot be known
+	labels   map[string]string
+	taints   []corev1.Taint
+	extra    corev1.ResourceList
+	options  fleet.ScaleDownOptions
+	launch   launch
+	price    float64
+	faults   []string
 }
 
-// blueprint asks for all of it. What fails becomes a fault; err is the first
-// failure that may pass, so that it is worth asking again soon.
-func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup) (blueprint, error) {
+// blueprint asks for all of it. changed says that the group's definition is not as
+// it was. What fails becomes a fault; err is the first failure that may pass, so
+// that it is worth asking again soon.
+func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup, changed bool) (blueprint, error) {
 	tags := readTags(g.Tags)
 	b := blueprint{
-		region: r.account.Region, zones: slices.Sorted(slices.Values(g.AvailabilityZones)),
-		labels: map[string]string{}, extra: tags.resources, options: tags.options, faults: tags.faults,
+		region: r.account.Region, zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: r.zones.ids(ctx, g.AvailabilityZones),
+		labels: map[string]string{}, extra: corev1.ResourceList{}, options: tags.options, faults: tags.faults,
 	}
 	var failed error
 	fault := func(err error) {
@@ -43,25 +62,73 @@ func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup) (bl
 		}
 	}
 
-	l, err := r.launches.of(ctx, g)
-	if err == nil {
-		b.volume = l.volume
-		b.types, err = r.types.get(ctx, l.types)
+	var err error
+	if b.launch, err = r.launches.of(ctx, g); err == nil {
+		b.machines, err = r.machines(ctx, b.launch.offers)
 	}
 	if err != nil {
 		fault(fmt.Errorf("what a new node looks like is not known: %w", err))
 	}
+	b.readUserData()
 	if tags.nodegroup != "" && tags.cluster != "" {
-		n, err := r.nodegroups.get(ctx, tags.cluster, tags.nodegroup)
+		n, err := r.nodegroups.get(ctx, tags.cluster, tags.nodegroup, changed)
 		if err != nil {
 			fault(err)
 		}
 		maps.Copy(b.labels, n.labels)
-		b.taints = append(b.taints, n.taints...)
+		b.taints = mergeTaints(b.taints, n.taints)
+		b.add(n.tags)
+		b.faults = append(b.faults, n.tags.faults...)
 	}
-	maps.Copy(b.labels, tags.labels)
-	b.taints = mergeTaints(b.taints, tags.taints)
+	b.add(tags)
+	b.price = r.assume.price(b.region, b.launch)
 	return b, failed
+}
+
+// add lays tags over what is there: they win.
+func (b *blueprint) add(tags tagged) {
+	maps.Copy(b.labels, tags.labels)
+	maps.Copy(b.extra, tags.resources)
+	b.taints = mergeTaints(b.taints, tags.taints)
+}
+
+// machines looks up the types that are offered.
+func (r *Reader) machines(ctx context.Context, offers []offer) ([]machine, error) {
+	names := make([]string, 0, len(offers))
+	for _, o := range offers {
+		names = append(names, o.name)
+	}
+	types, err := r.types.get(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	machines := make([]machine, 0, len(offers))
+	for i, o := range offers {
+		machines = append(machines, machine{typeInfo: types[i], from: o.from, overhead: r.assume.MemoryOverhead})
+	}
+	return machines, nil
+}
+
+// readUserData takes over what the user data of the templates says: labels that all
+// of them give, and taints that any of them does.
+func (b *blueprint) readUserData() {
+	for i, m := range b.machines {
+		data := m.from.data
+		if i == 0 {
+			maps.Copy(b.labels, data.Labels)
+		}
+		maps.DeleteFunc(b.labels, func(name, value string) bool { other, ok := data.Labels[name]; return !ok || other != value })
+		b.taints = mergeTaints(b.taints, data.Taints)
+		faults := data.Faults
+		if _, _, err := m.resources(); err != nil {
+			faults = append(slices.Clone(faults), err.Error())
+		}
+		for _, f := range faults {
+			if !slices.Contains(b.faults, f) {
+				b.faults = append(b.faults, f)
+			}
+		}
+	}
 }
 
 // mergeTaints lets a later taint of the same key and effect win.
@@ -75,39 +142,84 @@ func mergeTaints(first, later []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// shapes draws one shape for each zone. seen is the memory that nodes of a type
-// were seen to report.
+// price is that of the dearest that may come, as the resources are those of the
+// smallest: whatever comes has no less and costs no more. It is 0 if one of them
+// has none that is known.
+func (a Assumptions) price(region string, l launch) float64 {
+	most := 0.0
+	for _, o := range l.offers {
+		one := a.Prices.Of(region, o.name)
+		if one == 0 {
+			return 0
+		}
+		most = max(most, one)
+	}
+	if !l.onDemand {
+		most *= a.SpotFactor
+	}
+	return most
+}
+
+// shapes draws one shape for each zone. seen is the memory that nodes were seen to
+// report, by fleet.SeenKey.
 func (b blueprint) shapes(seen map[string]resource.Quantity) []fleet.Shape {
-	if len(b.types) == 0 {
+	if len(b.machines) == 0 {
 		return nil
 	}
 	capacity, usable := b.resources(seen)
 	shapes := make([]fleet.Shape, 0, len(b.zones))
 	for _, zone := range b.zones {
-		shape := fleet.Shape{Zone: zone, Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints}
-		if len(b.types) == 1 {
-			shape.InstanceType = b.types[0].name
-		}
-		shapes = append(shapes, shape)
+		shapes = append(shapes, fleet.Shape{
+			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.price,
+			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
+		})
 	}
 	return shapes
 }
 
-// resources takes the least of each resource over all types: whatever comes
+// instanceType is empty where several may come.
+func (b blueprint) instanceType() string {
+	return same(b.machines, func(m machine) string { return m.name })
+}
+
+// image is empty where several may come.
+func (b blueprint) image() string {
+	return same(b.machines, func(m machine) string { return m.from.image })
+}
+
+// same is what all have in common; empty if nothing.
+func same(machines []machine, of func(machine) string) string {
+	for _, m := range machines {
+		if of(m) != of(machines[0]) {
+			return ""
+		}
+	}
+	return of(machines[0])
+}
+
+// resources takes the least of each resource over all machines: whatever comes
 // has that much. A resource that one of them lacks counts for nothing.
 func (b blueprint) resources(seen map[string]resource.Quantity) (capacity, usable corev1.ResourceList) {
-	for _, t := range b.types {
-		var memory *resource.Quantity
-		if q, ok := seen[t.name]; ok {
-			memory = &q
-		}
-		c := t.capacity(b.volume, memory)
-		capacity, usable = least(capacity, c), least(usable, allocatable(c))
+	for _, m := range b.machines {
+		m.seen = memorySeen(seen, m.name, m.from.image)
+		c, u, _ := m.resources() // the error is a fault of the blueprint already
+		capacity, usable = least(capacity, c), least(usable, u)
 	}
 	for name, quantity := range b.extra {
 		capacity[name], usable[name] = quantity, quantity
 	}
 	return capacity, usable
+}
+
+// memorySeen prefers nodes of the same image; another image keeps a few MiB more or
+// less.
+func memorySeen(seen map[string]resource.Quantity, instanceType, image string) *resource.Quantity {
+	for _, key := range []string{fleet.SeenKey(instanceType, image), fleet.SeenKey(instanceType, "")} {
+		if q, ok := seen[key]; ok {
+			return &q
+		}
+	}
+	return nil
 }
 
 func least(a, b corev1.ResourceList) corev1.ResourceList {
@@ -132,37 +244,46 @@ func least(a, b corev1.ResourceList) corev1.ResourceList {
 // those that are deprecated and still written.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/
 const (
-	labelArchBeta   = "beta.kubernetes.io/arch"
-	labelOSBeta     = "beta.kubernetes.io/os"
-	operatingSystem = "linux"
+	labelArchBeta = "beta.kubernetes.io/arch"
+	labelOSBeta   = "beta.kubernetes.io/os"
+	// labelZoneID is the cloud controller's; its value means the same zone in every
+	// account.
+	// https://github.com/kubernetes/cloud-provider-aws/blob/master/docs/zone_topology.md
+	labelZoneID = "topology.k8s.aws/zone-id"
+	// labelEBSZone is that of the EBS CSI driver: its volumes ask for it.
+	// https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+	labelEBSZone = "topology.ebs.csi.aws.com/zone"
 )
 
 // nodeLabels leaves the hostname out: each new node has one of its own.
 func (b blueprint) nodeLabels(zone string) map[string]string {
+	system := b.system()
 	labels := map[string]string{
-		corev1.LabelOSStable:                operatingSystem,
-		labelOSBeta:                         operatingSystem,
+		corev1.LabelOSStable:                system,
+		labelOSBeta:                         system,
 		corev1.LabelTopologyZone:            zone,
 		corev1.LabelTopologyRegion:          b.region,
 		corev1.LabelFailureDomainBetaZone:   zone,
 		corev1.LabelFailureDomainBetaRegion: b.region,
+		labelEBSZone:                        zone,
 	}
-	if arch, ok := b.arch(); ok {
+	if id := b.zoneIDs[zone]; id != "" {
+		labels[labelZoneID] = id
+	}
+	if arch := same(b.machines, func(m machine) string { return m.arch }); arch != "" {
 		labels[corev1.LabelArchStable], labels[labelArchBeta] = arch, arch
 	}
-	if len(b.types) == 1 {
-		labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelInstanceType] = b.types[0].name, b.types[0].name
+	if name := b.instanceType(); name != "" {
+		labels[corev1.LabelInstanceTypeStable], labels[corev1.LabelInstanceType] = name, name
 	}
 	maps.Copy(labels, b.labels)
 	return labels
 }
 
-// arch is known if all types have the same.
-func (b blueprint) arch() (string, bool) {
-	for _, t := range b.types[1:] {
-		if t.arch != b.types[0].arch {
-			return "", false
-		}
+// system is the operating system, which user data gives away.
+func (b blueprint) system() string {
+	if b.machines[0].from.data.Family == userdata.Windows {
+		return string(corev1.Windows)
 	}
-	return b.types[0].arch, true
+	return string(corev1.Linux)
 }

@@ -1,7 +1,6 @@
 package asg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +16,15 @@ import (
 
 // typeInfo has the figures of an instance type.
 type typeInfo struct {
-	name    string
-	arch    string // as Kubernetes spells it: amd64, arm64
-	cores   int64
-	memory  int64 // bytes on paper
-	maxPods int64
+	name   string
+	arch   string // as Kubernetes spells it: amd64, arm64
+	cores  int64
+	memory int64 // bytes on paper
+	disks  int64 // bytes of its own disks together
+	nitro  bool
+	// interfaces of the default network card, which alone serves pods, and IPv4
+	// addresses of each.
+	interfaces, addresses int64
 	// devices are extended resources that the usual device plugins announce.
 	devices map[corev1.ResourceName]int64
 }
@@ -31,6 +34,8 @@ const (
 	resourceNvidia = "nvidia.com/gpu"
 	resourceAMD    = "amd.com/gpu"
 	resourceNeuron = "aws.amazon.com/neuron"
+	resourceCores  = "aws.amazon.com/neuroncore"
+	resourceHabana = "habana.ai/gaudi"
 )
 
 // typeBook looks instance types up once: their figures never change.
@@ -44,7 +49,7 @@ type typeBook struct {
 // describeTypesAtOnce is the most that one call takes.
 const describeTypesAtOnce = 100
 
-// get returns the figures of all names. The error names a type that EC2 does
+// get returns the figures of all names, in their order. The error names a type that EC2 does
 // not know.
 func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) {
 	b.mu.Lock()
@@ -62,7 +67,6 @@ func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) 
 		}
 		infos = append(infos, info)
 	}
-	slices.SortFunc(infos, func(a, b typeInfo) int { return cmp.Compare(a.name, b.name) })
 	return infos, nil
 }
 
@@ -117,8 +121,12 @@ func newTypeInfo(t ec2types.InstanceTypeInfo) typeInfo {
 		info.memory = aws.ToInt64(t.MemoryInfo.SizeInMiB) * mebi
 	}
 	if n := t.NetworkInfo; n != nil {
-		info.maxPods = maxPods(int64(aws.ToInt32(n.MaximumNetworkInterfaces)), int64(aws.ToInt32(n.Ipv4AddressesPerInterface)))
+		info.interfaces, info.addresses = interfaces(n), int64(aws.ToInt32(n.Ipv4AddressesPerInterface))
 	}
+	if s := t.InstanceStorageInfo; s != nil {
+		info.disks = aws.ToInt64(s.TotalSizeInGB) * giga
+	}
+	info.nitro = t.Hypervisor == ec2types.InstanceTypeHypervisorNitro || aws.ToBool(t.BareMetal)
 	if t.GpuInfo != nil {
 		for _, gpu := range t.GpuInfo.Gpus {
 			info.addDevice(gpuResource(aws.ToString(gpu.Manufacturer)), aws.ToInt32(gpu.Count))
@@ -127,9 +135,26 @@ func newTypeInfo(t ec2types.InstanceTypeInfo) typeInfo {
 	if t.NeuronInfo != nil {
 		for _, neuron := range t.NeuronInfo.NeuronDevices {
 			info.addDevice(resourceNeuron, aws.ToInt32(neuron.Count))
+			if neuron.CoreInfo != nil {
+				info.addDevice(resourceCores, aws.ToInt32(neuron.Count)*aws.ToInt32(neuron.CoreInfo.Count))
+			}
 		}
 	}
 	return info
+}
+
+// giga is EC2's unit of disks.
+const giga = int64(1_000_000_000)
+
+// interfaces of the default network card: the VPC CNI puts pods on no other.
+// https://github.com/aws/amazon-vpc-cni-k8s/blob/master/misc/eni-max-pods.txt
+func interfaces(n *ec2types.NetworkInfo) int64 {
+	for _, card := range n.NetworkCards {
+		if aws.ToInt32(card.NetworkCardIndex) == aws.ToInt32(n.DefaultNetworkCardIndex) {
+			return int64(aws.ToInt32(card.MaximumNetworkInterfaces))
+		}
+	}
+	return int64(aws.ToInt32(n.MaximumNetworkInterfaces))
 }
 
 func gpuResource(maker string) corev1.ResourceName {
@@ -138,6 +163,8 @@ func gpuResource(maker string) corev1.ResourceName {
 		return resourceNvidia
 	case "AMD":
 		return resourceAMD
+	case "HABANA":
+		return resourceHabana
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 
 // ec2 are the operations of EC2.
 var ec2 = map[string]Handler{
+	"DescribeAvailabilityZones":                describing(describeZones),
 	"DescribeInstanceTypes":                    describing(describeTypes),
 	"GetInstanceTypesFromInstanceRequirements": describing(typesFromRequirements),
 	"DescribeSpotPriceHistory":                 describing(describeSpotPrices),

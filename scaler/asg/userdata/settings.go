@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +122,8 @@ func (s *Settings) amounts(what string, into *Amounts, given map[string]string, 
 
 func isAmount(text string, percent bool) bool {
 	if number, ok := strings.CutSuffix(text, "%"); ok && percent {
-		text = number
+		share, err := strconv.ParseFloat(number, 64)
+		return err == nil && share >= 0 && share <= 100
 	}
 	q, err := resource.ParseQuantity(text)
 	return err == nil && q.Sign() >= 0

@@ -1,0 +1,126 @@
+package asg
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"golang.org/x/sync/errgroup"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// studyAtOnce is how many groups are asked about at the same time.
+const studyAtOnce = 4
+
+// study asks what must be asked anew, of each group by itself.
+func (r *Reader) study(ctx context.Context, now time.Time) {
+	recheck := r.rechecked()
+	for name, k := range r.known {
+		k.settle(now)
+		if recheck[name] {
+			k.forgetFacts()
+		}
+		r.zones.learn(k.raw.Instances)
+	}
+	var asking errgroup.Group
+	asking.SetLimit(studyAtOnce)
+	for _, k := range r.known {
+		asking.Go(func() error {
+			r.studyShape(ctx, k, now)
+			r.studyFacts(ctx, k, now)
+			return nil
+		})
+	}
+	due := r.curious(now)
+	if len(due) > activitiesAtOnce {
+		asking.Go(func() error {
+			r.studyAllActivities(ctx, due, now)
+			return nil
+		})
+		due = nil
+	}
+	for _, k := range due {
+		asking.Go(func() error {
+			r.studyActivities(ctx, k, now)
+			return nil
+		})
+	}
+	_ = asking.Wait() // none returns an error: they are faults of their group
+}
+
+// curious are the groups whose activities to read now, in the order of names.
+func (r *Reader) curious(now time.Time) []*known {
+	var due []*known
+	for _, name := range slices.Sorted(maps.Keys(r.known)) {
+		if k := r.known[name]; k.curious(now) {
+			due = append(due, k)
+		}
+	}
+	return due
+}
+
+// settle notes what moves since when, and which instances leave.
+func (k *known) settle(now time.Time) {
+	if desired := int(aws.ToInt32(k.raw.DesiredCapacity)); desired != k.desired {
+		k.desired, k.moving = desired, now // what was asked for just now deserves quick readings
+	}
+	if !unsettled(k.raw) {
+		k.moving = time.Time{}
+	} else if k.moving.IsZero() {
+		k.moving = now
+	}
+	leaving := map[string]time.Time{}
+	for _, i := range k.raw.Instances {
+		instance := newInstance(i)
+		if !instance.Leaving() {
+			continue
+		}
+		since, seen := k.leaving[instance.ID]
+		if !seen {
+			since = now
+			k.moving = now // a new departure deserves quick readings again
+			k.hooking.forget()
+			k.refreshing.forget() // it may be why
+			k.activitiesAt = now
+		}
+		leaving[instance.ID] = since
+	}
+	k.leaving = leaving
+	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
+	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
+}
+
+// curious says that the group's activities would tell something: why an
+// instance does not come, or since when one leaves.
+func (k *known) curious(now time.Time) bool {
+	return (missing(k.raw) > 0 || len(k.exact) < len(k.leaving)) && !now.Before(k.activitiesAt)
+}
+
+func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {
+	d := definition(k.raw)
+	changed := d != k.drawn
+	if !changed && now.Before(k.redrawAt) {
+		return
+	}
+	if changed {
+		k.forgetFacts()
+	}
+	b, err := r.blueprint(ctx, k.raw, changed)
+	if err != nil && !changed && len(k.blueprint.machines) > 0 && passing(err) {
+		k.redrawAt = now.Add(retryFault) // keep the old one, which is most likely right
+		return
+	}
+	k.blueprint, k.drawn, k.redrawAt = b, d, now.Add(redrawEvery)
+	if err != nil {
+		k.redrawAt = now.Add(retryFault)
+	}
+}
+
+// passing says that a failure is AWS's and not the group's.
+func passing(err error) bool {
+	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCredentials)
+}

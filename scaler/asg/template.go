@@ -1,0 +1,285 @@
+package asg
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"windlass.dev/windlass/scaler/asg/userdata"
+)
+
+// template is what we need of a version of a launch template, or of a launch
+// configuration.
+type template struct {
+	// version names it, such as lt-0123:7; empty for a launch configuration.
+	version      string
+	instanceType string
+	requirements *ec2types.InstanceRequirements
+	// volumes are the sizes of EBS volumes in bytes, in the template's order.
+	volumes []volume
+	image   string
+	spot    bool
+	data    userdata.Settings
+}
+
+type volume struct {
+	device string
+	size   int64
+}
+
+// Devices that hold what the kubelet counts as ephemeral storage: the root, and
+// with Bottlerocket the second, because its root is read only.
+// https://bottlerocket.dev/en/os/latest/#/concepts/components/#block-devices
+var (
+	rootDevices      = []string{"/dev/xvda", "/dev/sda1"}
+	bottlerocketData = "/dev/xvdb"
+)
+
+// storage is the size of the volume that pods share, in bytes.
+func (t template) storage() int64 {
+	if t.data.Family == userdata.Bottlerocket {
+		return t.sizeOf(bottlerocketData, defaultVolume)
+	}
+	first := defaultVolume
+	if len(t.volumes) > 0 {
+		first = t.volumes[0].size // images of others have other devices; the root comes first
+	}
+	return t.sizeOf(rootDevices[0], t.sizeOf(rootDevices[1], first))
+}
+
+func (t template) sizeOf(device string, otherwise int64) int64 {
+	for _, v := range t.volumes {
+		if v.device == device {
+			return v.size
+		}
+	}
+	return otherwise
+}
+
+// launchBook reads launch templates and configurations. A numbered version of
+// a template and a launch configuration never change and are read once;
+// $Latest and $Default are asked for again after floatingFor, those of all
+// templates of the account in one call.
+type launchBook struct {
+	account *Account
+	now     func() time.Time
+
+	mu       sync.Mutex
+	known    map[string]template
+	floating floating
+}
+
+// floating are the templates that $Latest and $Default meant when all were read.
+type floating struct {
+	mu    sync.Mutex // held while they are read
+	known map[string]template
+	until time.Time
+	// wanted are those that groups launch from.
+	wanted map[string]bool
+	// tooMany says that reading all of the account costs more calls than reading
+	// those that are wanted.
+	tooMany bool
+}
+
+const (
+	// floatingFor is how long $Latest and $Default are taken to mean what they
+	// meant. A group that launches from a new version meanwhile has the new
+	// version on its instances, but the shape is only needed for the next ones. A
+	// little less than redrawEvery, so that a redrawn blueprint is a new one.
+	floatingFor = redrawEvery - 30*time.Second
+	// versionsPerPage is the most that AWS gives at once.
+	versionsPerPage = 200
+	// pagesAtMost bounds the reading of all templates of an account.
+	pagesAtMost = 5
+)
+
+const (
+	latestVersion  = "$Latest"
+	defaultVersion = "$Default"
+)
+
+// template reads a launch template, by id where there is one.
+func (b *launchBook) template(ctx context.Context, spec *astypes.LaunchTemplateSpecification) (template, error) {
+	version := aws.ToString(spec.Version)
+	if version == "" {
+		version = defaultVersion // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateSpecification.html
+	}
+	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{version}}
+	name := aws.ToString(spec.LaunchTemplateName)
+	if id := aws.ToString(spec.LaunchTemplateId); id != "" {
+		in.LaunchTemplateId, name = &id, id
+	} else {
+		in.LaunchTemplateName = &name
+	}
+	read := func() (template, error) { return b.read(ctx, in, name, version) }
+	if _, err := strconv.Atoi(version); err == nil {
+		return b.remembered("template/"+name+"/"+version, read)
+	}
+	return b.floats(ctx, name, version, read)
+}
+
+// read asks for one version of one template.
+func (b *launchBook) read(ctx context.Context, in *ec2.DescribeLaunchTemplateVersionsInput, name, version string) (template, error) {
+	out, err := b.account.compute.DescribeLaunchTemplateVersions(ctx, in)
+	if err != nil {
+		return template{}, templateError(name, version, explain("ec2:DescribeLaunchTemplateVersions", err))
+	}
+	if len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+		return template{}, templateError(name, version, ErrMissing)
+	}
+	return newTemplate(out.LaunchTemplateVersions[0]), nil
+}
+
+// floats finds what $Latest or $Default means now. What was not among all of them,
+// being new or gone, is asked for by itself.
+func (b *launchBook) floats(ctx context.Context, name, version string, read func() (template, error)) (template, error) {
+	f := &b.floating
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := name + "/" + version
+	f.wanted[key] = true
+	if !b.now().Before(f.until) {
+		f.known = map[string]template{}
+		if err := b.readAll(ctx); err != nil {
+			return template{}, err
+		}
+		f.until = b.now().Add(floatingFor)
+	}
+	if t, ok := f.known[key]; ok {
+		return t, nil
+	}
+	t, err := read()
+	if err != nil {
+		return template{}, err
+	}
+	f.known[key] = t
+	return t, nil
+}
+
+// readAll reads $Latest and $Default of every template of the account, unless that
+// takes more calls than asking for the wanted ones.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeLaunchTemplateVersions.html
+func (b *launchBook) readAll(ctx context.Context) error {
+	f := &b.floating
+	if f.tooMany {
+		return nil
+	}
+	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{latestVersion, defaultVersion}, MaxResults: aws.Int32(versionsPerPage)}
+	latest := map[string]int64{}
+	for page := 1; ; page++ {
+		out, err := b.account.compute.DescribeLaunchTemplateVersions(ctx, in)
+		if err != nil {
+			return fmt.Errorf("launch templates of the account: %w", explain("ec2:DescribeLaunchTemplateVersions", err))
+		}
+		for _, v := range out.LaunchTemplateVersions {
+			f.keep(v, latest)
+		}
+		if aws.ToString(out.NextToken) == "" {
+			f.tooMany = page > 1 && page > len(f.wanted)
+			return nil
+		}
+		if page == pagesAtMost {
+			f.tooMany = true
+			f.known = map[string]template{} // half of them may have the default and not the latest
+			return nil
+		}
+		in.NextToken = out.NextToken
+	}
+}
+
+// keep files a version under what it is now. latest has the highest number so far
+// of each template.
+func (f *floating) keep(v ec2types.LaunchTemplateVersion, latest map[string]int64) {
+	if v.LaunchTemplateData == nil {
+		return
+	}
+	id, number := aws.ToString(v.LaunchTemplateId), aws.ToInt64(v.VersionNumber)
+	t := newTemplate(v)
+	file := func(version string) {
+		f.known[id+"/"+version], f.known[aws.ToString(v.LaunchTemplateName)+"/"+version] = t, t
+	}
+	if aws.ToBool(v.DefaultVersion) {
+		file(defaultVersion)
+	}
+	if number >= latest[id] {
+		latest[id] = number
+		file(latestVersion)
+	}
+}
+
+func templateError(name, version string, err error) error {
+	return fmt.Errorf("launch template %s, version %s: %w", name, version, err)
+}
+
+func newTemplate(v ec2types.LaunchTemplateVersion) template {
+	data := v.LaunchTemplateData
+	t := template{
+		version:      versionName(aws.ToString(v.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)),
+		instanceType: string(data.InstanceType), requirements: data.InstanceRequirements,
+		image: aws.ToString(data.ImageId), data: userdata.Parse(aws.ToString(data.UserData)),
+	}
+	for _, m := range data.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToInt32(m.Ebs.VolumeSize) > 0 {
+			t.volumes = append(t.volumes, volume{aws.ToString(m.DeviceName), int64(*m.Ebs.VolumeSize) * gibi})
+		}
+	}
+	if o := data.InstanceMarketOptions; o != nil {
+		t.spot = o.MarketType == ec2types.MarketTypeSpot
+	}
+	return t
+}
+
+// versionName names a version of a template as fleet.Group.Template does.
+func versionName(id, version string) string { return id + ":" + version }
+
+func (b *launchBook) configuration(ctx context.Context, name string) (template, error) {
+	return b.remembered("configuration/"+name, func() (template, error) {
+		out, err := b.account.scaling.DescribeLaunchConfigurations(ctx, &autoscaling.DescribeLaunchConfigurationsInput{LaunchConfigurationNames: []string{name}})
+		if err != nil {
+			return template{}, fmt.Errorf("launch configuration %s: %w", name, explain("autoscaling:DescribeLaunchConfigurations", err))
+		}
+		if len(out.LaunchConfigurations) == 0 {
+			return template{}, fmt.Errorf("launch configuration %s: %w", name, ErrMissing)
+		}
+		return configured(out.LaunchConfigurations[0]), nil
+	})
+}
+
+func configured(lc astypes.LaunchConfiguration) template {
+	t := template{
+		instanceType: aws.ToString(lc.InstanceType), image: aws.ToString(lc.ImageId),
+		data: userdata.Parse(aws.ToString(lc.UserData)), spot: aws.ToString(lc.SpotPrice) != "",
+	}
+	for _, m := range lc.BlockDeviceMappings {
+		if m.Ebs != nil && aws.ToInt32(m.Ebs.VolumeSize) > 0 {
+			t.volumes = append(t.volumes, volume{aws.ToString(m.DeviceName), int64(*m.Ebs.VolumeSize) * gibi})
+		}
+	}
+	return t
+}
+
+// remembered reads what never changes once. Failures are not remembered.
+func (b *launchBook) remembered(key string, read func() (template, error)) (template, error) {
+	b.mu.Lock()
+	t, ok := b.known[key]
+	b.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := read()
+	if err != nil {
+		return template{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known[key] = t
+	return t, nil
+}
