@@ -69,6 +69,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.Int32Var(&s.policy.ExpendableBelow, "expendable-pods-priority-cutoff", p.ExpendableBelow, "pods below this priority bring no node")
 	flags.StringVar(&s.policy.Expander, "expander", p.Expander, "how one of several possible groups is chosen")
 	flags.DurationVar(&s.policy.MaxNodeProvisionTime, "max-node-provision-time", p.MaxNodeProvisionTime, "how long an instance may take from its launch to a registered node")
+	flags.DurationVar(&s.policy.MaxNodeStartupTime, "max-node-startup-time", p.MaxNodeStartupTime, "how long a registered node may take until it is Ready")
 	flags.DurationVar(&s.policy.BackOff, "initial-node-group-backoff-duration", p.BackOff, "pause of a group after its first failed launch; it doubles with each more")
 	flags.DurationVar(&s.policy.MaxBackOff, "max-node-group-backoff-duration", p.MaxBackOff, "the longest such pause")
 	flags.DurationVar(&s.policy.BackOffReset, "node-group-backoff-reset-timeout", p.BackOffReset, "how long without a failure until the next one is the first again")

@@ -409,8 +409,8 @@ type State struct {
 	// GiveUps says until when a node is not drained again after a drain of it
 	// was given up, by node name.
 	GiveUps map[string]BackOff `json:"giveUps,omitempty"`
-	// Unjoined remembers since when an instance of a group has been seen without
-	// a node, by instance id.
+	// Unjoined remembers since when an instance of a group has been seen that has
+	// not had a node yet that was Ready, by instance id.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.

@@ -117,7 +117,7 @@ func (p *printer) group(g fleet.Group) {
 		words = append(words, said("hook", printHook(h)))
 	}
 	for _, f := range g.Failures {
-		words = append(words, said("failed", printTime(f.At)+"/"+f.Cause))
+		words = append(words, said("failed", strings.TrimSuffix(printTime(f.At)+"/"+f.Cause+"/"+f.Zone, "/")))
 	}
 	for _, f := range g.Faults {
 		words = append(words, said("fault", f))

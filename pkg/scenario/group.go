@@ -26,7 +26,8 @@ type groupDraft struct {
 }
 
 // group NAME: min=0 max=10 desired=0 zones=a type=m5.large. hook is
-// name[/heartbeat[/global]], 5m and 1h where unsaid; failed is time/cause.
+// name[/heartbeat[/global]], 5m and 1h where unsaid; failed is
+// time/cause[/zone].
 func group(w *World, l line) error {
 	g := w.group(l.name)
 	if g == nil {
@@ -123,8 +124,9 @@ func failure(value string) (fleet.Failure, error) {
 	if !ok {
 		return fleet.Failure{}, fmt.Errorf("want time/cause such as 10:00:00/InsufficientInstanceCapacity")
 	}
+	cause, zone, _ := strings.Cut(cause, "/")
 	t, err := clockTime(at)
-	return fleet.Failure{At: t, Cause: cause, Text: cause}, err
+	return fleet.Failure{At: t, Zone: zone, Cause: cause, Text: cause}, err
 }
 
 func share(value string) (float64, error) {

@@ -2,44 +2,109 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
 )
 
-// NeverJoined is the cause of a pause after an instance that never became a
-// node.
-const NeverJoined = "NeverJoined"
-
 // pauseGroups learns from launches that failed, and from those of which no node
-// came. A group with a running pause is not grown, and what Auto Scaling still
-// owes it does not count as coming.
+// came. Where a pause runs nothing is grown, and what Auto Scaling still owes
+// there does not count as coming.
 func (d *decision) pauseGroups() {
+	all := make([]*fleet.Group, len(d.groups))
+	for i, g := range d.groups {
+		all[i] = g.Group
+	}
 	for _, g := range d.groups {
-		b := d.state.BackOffs[g.Name]
 		for _, f := range g.failures() {
-			b = d.policy.Learn(b, f)
+			for _, key := range concerned(all, g.Group, f) {
+				d.learnOf(key, f)
+			}
 		}
-		if b.Count == 0 || d.now.After(b.Until.Add(d.policy.BackOffReset)) {
-			delete(d.state.BackOffs, g.Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.state.BackOffs)) {
+		b := d.state.BackOffs[key]
+		if d.now.After(b.Until.Add(d.policy.BackOffReset)) {
+			delete(d.state.BackOffs, key)
 			continue
 		}
-		d.state.BackOffs[g.Name] = b
-		if d.now.Before(b.Until) {
-			g.paused = &b
+		name, zone, _ := fleet.ParseBackOffKey(key)
+		if g := d.groupOf(name); g != nil && d.now.Before(b.Until) {
+			g.pause(zone, b)
 			d.clock.at(b.Until)
 		}
 	}
 }
 
+func (d *decision) learnOf(key string, f fleet.Failure) {
+	b := d.policy.Learn(d.state.BackOffs[key], f)
+	if d.now.After(b.Until.Add(d.policy.BackOffReset)) {
+		return // Auto Scaling tells of failures for weeks
+	}
+	d.state.BackOffs[key] = b
+}
+
+// pause notes a running pause; of several in one zone the longest counts.
+func (g *group) pause(zone string, b fleet.BackOff) {
+	if longest, ok := g.pauses[zone]; !ok || b.Until.After(longest.Until) {
+		g.pauses[zone] = b
+	}
+}
+
+// pausedIn is the running pause of a zone or of the whole group, the longest of
+// them; nil without one.
+func (g *group) pausedIn(zone string) *fleet.BackOff {
+	var longest *fleet.BackOff
+	for _, z := range []string{"", zone} {
+		if b, ok := g.pauses[z]; ok && (longest == nil || b.Until.After(longest.Until)) {
+			longest = &b
+		}
+	}
+	return longest
+}
+
+// paused is the pause that ends first of those that keep a group from growing in
+// any zone; nil where it may grow in one.
+func (g *group) paused() *fleet.BackOff {
+	if len(g.looks) == 0 {
+		return g.pausedIn("")
+	}
+	var first *fleet.BackOff
+	for _, l := range g.looks {
+		b := g.pausedIn(l.Zone)
+		if b == nil {
+			return nil
+		}
+		if first == nil || b.Until.Before(first.Until) {
+			first = b
+		}
+	}
+	return first
+}
+
+// open is the looks of new nodes in zones where no pause runs, and how many nodes
+// the group has in each.
+func (g *group) open() (looks []*fit.Looks, have []int) {
+	for i, l := range g.looks {
+		if g.pausedIn(l.Zone) == nil {
+			looks, have = append(looks, l), append(have, g.have[i])
+		}
+	}
+	return looks, have
+}
+
 // failures are all that went wrong with launches of the group, the oldest first.
 func (g *group) failures() []fleet.Failure {
 	list := slices.Clone(g.Failures)
-	for _, due := range g.lost {
-		list = append(list, fleet.Failure{At: due, Cause: NeverJoined})
+	for _, f := range g.lost {
+		list = append(list, f)
 	}
-	slices.SortStableFunc(list, func(a, b fleet.Failure) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause)) })
+	slices.SortFunc(list, func(a, b fleet.Failure) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Zone, b.Zone))
+	})
 	return list
 }
 
@@ -73,46 +138,4 @@ func doubled(first time.Duration, count int, most time.Duration) time.Duration {
 		}
 	}
 	return min(d, most)
-}
-
-// endLost ends instances that should long have become nodes. Others of their
-// group would most likely fare no better: it shrinks by them where it may, and
-// is paused.
-func (d *decision) endLost() {
-	unjoined := map[string]time.Time{}
-	for _, g := range d.groups {
-		joined := map[string]bool{}
-		for _, n := range g.nodes {
-			joined[n.InstanceID()] = true
-		}
-		for _, i := range g.live {
-			if joined[i.ID] {
-				continue
-			}
-			since, known := d.state.Unjoined[i.ID]
-			if !known {
-				since = d.now
-			}
-			unjoined[i.ID] = since
-			d.endOverdue(g, i, since.Add(d.policy.MaxNodeProvisionTime))
-		}
-	}
-	d.state.Unjoined = unjoined
-}
-
-func (d *decision) endOverdue(g *group, i *fleet.Instance, due time.Time) {
-	if d.now.Before(due) {
-		d.clock.at(due)
-		return
-	}
-	decrement := g.shrinkable()
-	g.lost[i.ID] = due
-	g.ended++
-	if decrement {
-		g.lowered++
-	}
-	d.do(Terminate{
-		Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement,
-		Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),
-	})
 }

@@ -56,35 +56,47 @@ func Scope(cause string) Reach {
 // own, of the zone or of the group, and those of the groups that share the limit
 // that was reached.
 func (p Policy) Blame(backOffs map[string]fleet.BackOff, groups []fleet.Group, group string, f fleet.Failure) map[string]fleet.BackOff {
-	backOffs = copied(backOffs)
-	learn := func(group, zone string) {
-		key := fleet.BackOffKey(group, zone, f.Cause)
-		backOffs[key] = p.Learn(backOffs[key], f)
-	}
-	reach := Scope(f.Cause)
-	if reach == ReachZone {
-		learn(group, f.Zone)
-		return backOffs
-	}
-	learn(group, "")
-	for _, g := range groups {
-		if g.Name != group && (reach == ReachAccount || reach == ReachQuota && sharesQuota(groups, group, &g)) {
-			learn(g.Name, "")
+	of := &fleet.Group{Name: group}
+	all := make([]*fleet.Group, len(groups))
+	for i := range groups {
+		all[i] = &groups[i]
+		if all[i].Name == group {
+			of = all[i]
 		}
+	}
+	backOffs = copied(backOffs)
+	for _, key := range concerned(all, of, f) {
+		backOffs[key] = p.Learn(backOffs[key], f)
 	}
 	return backOffs
 }
 
-// sharesQuota says that new instances of the two groups count against the same
-// limit. Where that is not known they do not.
-func sharesQuota(groups []fleet.Group, group string, other *fleet.Group) bool {
-	for i := range groups {
-		if g := &groups[i]; g.Name == group {
-			mine := quotaOf(g)
-			return mine != "" && mine == quotaOf(other)
+// concerned are the keys in fleet.State.BackOffs of all that would fail as a
+// launch of that group did.
+func concerned(groups []*fleet.Group, of *fleet.Group, f fleet.Failure) []string {
+	reach := Scope(f.Cause)
+	if reach == ReachZone || ofZone(f) {
+		return []string{fleet.BackOffKey(of.Name, f.Zone, f.Cause)}
+	}
+	keys := []string{fleet.BackOffKey(of.Name, "", f.Cause)}
+	for _, g := range groups {
+		if g.Name != of.Name && (reach == ReachAccount || reach == ReachQuota && sharesQuota(g, of)) {
+			keys = append(keys, fleet.BackOffKey(g.Name, "", f.Cause))
 		}
 	}
-	return false
+	return keys
+}
+
+// ofZone says that our own finding about a zone is about that zone; see lose.
+func ofZone(f fleet.Failure) bool {
+	return f.Zone != "" && (f.Cause == NeverJoined || f.Cause == NeverReady)
+}
+
+// sharesQuota says that new instances of the two groups count against the same
+// limit. Where that is not known they do not.
+func sharesQuota(a, b *fleet.Group) bool {
+	quota := quotaOf(a)
+	return quota != "" && quota == quotaOf(b)
 }
 
 // quotaOf names the limit that a group's instances count against, empty where it

@@ -75,12 +75,15 @@ func (d *decision) choose(left []fit.Tenant) (option, bool) {
 }
 
 func (d *decision) fitsNew(c *fit.Class, g *group) bool {
-	return len(d.fit.FitsNew(c, g.looks)) == 0
+	looks, _ := g.open()
+	return len(d.fit.FitsNew(c, looks)) == 0
 }
 
-// supply is where up to limit new nodes of the group come from.
+// supply is where up to limit new nodes of the group come from: zones in which no
+// pause runs.
 func (g *group) supply(limit int) fit.Supply {
-	return fit.Supply{Name: "group " + g.Name, Looks: g.looks, Have: g.have, Limit: limit, Steered: g.unsteered == ""}
+	looks, have := g.open()
+	return fit.Supply{Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit, Steered: g.unsteered == ""}
 }
 
 // base is what the group grows from. Auto Scaling may have more instances than
@@ -96,8 +99,8 @@ func (g *group) room() (n int, whyNot string) {
 		return 0, "nothing is known of what its nodes look like"
 	case g.suspended(processLaunch):
 		return 0, "its Launch process is suspended"
-	case g.paused != nil:
-		return 0, fmt.Sprintf("in back-off until %s after %s", clockTime(g.paused.Until), g.paused.Cause)
+	case g.paused() != nil:
+		return 0, g.resting()
 	}
 	n = g.Max - g.base() - len(g.fresh)
 	if n <= 0 {

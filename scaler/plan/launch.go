@@ -240,7 +240,8 @@ func added[V any](m map[string]V, key string, v V) map[string]V {
 func (d *decision) lowerUnfulfilled() {
 	for _, g := range d.groups {
 		to := max(g.Min, len(g.live))
-		if g.Desired <= to || g.paused == nil || g.unanswered || len(g.promised) > 0 || len(g.fresh) > 0 || g.ended > 0 || g.Refresh != nil {
+		rest := g.paused()
+		if g.Desired <= to || rest == nil || g.unanswered || len(g.promised) > 0 || len(g.fresh) > 0 || g.ended > 0 || g.Refresh != nil {
 			continue
 		}
 		if slices.ContainsFunc(g.Instances, fleet.Instance.Leaving) || !g.protected() {
@@ -252,7 +253,7 @@ func (d *decision) lowerUnfulfilled() {
 			d.clock.at(due)
 			continue
 		}
-		d.do(Lower{Group: g.Name, From: g.Desired, To: to, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.policy.MaxNodeProvisionTime, g.paused.Cause)})
+		d.do(Lower{Group: g.Name, From: g.Desired, To: to, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.policy.MaxNodeProvisionTime, rest.Cause)})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -372,8 +373,9 @@ func nodeNamed(s fleet.Snapshot, name string) fleet.Node {
 }
 
 // Law 9: an instance with a node is only terminated when its drain has ended,
-// or when its termination has begun, and never with a pod on it.
-func law9Drained(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+// or when its termination has begun, or when it never served, and never with a pod
+// on it.
+func law9Drained(s fleet.Snapshot, policy plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
 		end, ok := a.(plan.Terminate)
@@ -390,6 +392,10 @@ func law9Drained(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		if n.Annotations[contract.AnnotationTerminating] == end.ID {
 			continue
 		}
+		if strings.HasPrefix(end.ID, "never-ready:") {
+			broken = append(broken, neverServed(s, policy, n, end)...)
+			continue
+		}
 		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
 		if err != nil || !r.AnswersTo(end.ID) || r.Phase != contract.PhaseDrained {
 			broken = append(broken, fmt.Sprintf("law 9: %s, and its drain has not ended", end))
@@ -398,6 +404,23 @@ func law9Drained(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 			if p.Node == n.Name && drainable.Occupies(p, s.Now) {
 				broken = append(broken, fmt.Sprintf("law 9: %s, and pod %s is there", end, p.Key()))
 			}
+		}
+	}
+	return broken
+}
+
+// neverServed is the exception to law 9: a node that did not come up in its time
+// has had no pod that a drain could move.
+func neverServed(s fleet.Snapshot, p plan.Policy, n fleet.Node, end plan.Terminate) []string {
+	var broken []string
+	_, held := contract.Held(n.Annotations)
+	starting := slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return contract.Startup(t) || strings.HasPrefix(t.Key, "node.") })
+	if held || n.Ready && !starting || s.Now.Sub(n.Created) < p.MaxNodeStartupTime {
+		broken = append(broken, fmt.Sprintf("law 9: %s, and it may still come up, or did", end))
+	}
+	for _, pod := range s.Pods {
+		if pod.Node == n.Name && drainable.Occupies(pod, s.Now) {
+			broken = append(broken, fmt.Sprintf("law 9: %s, and pod %s is there", end, pod.Key()))
 		}
 	}
 	return broken

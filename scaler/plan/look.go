@@ -52,11 +52,12 @@ type group struct {
 	live  []*fleet.Instance
 	nodes []*node
 
-	// paused is the running pause after failed launches, nil without one.
-	paused *fleet.BackOff
-	// lost are instances that never became nodes, with the moment at which they
-	// should have.
-	lost map[string]time.Time
+	// pauses are those that run after failed launches, by zone; that of the whole
+	// group has no zone. See pausedIn.
+	pauses map[string]fleet.BackOff
+	// lost are the instances that never became nodes that are Ready, as failures at
+	// the moment at which they should have been.
+	lost map[string]fleet.Failure
 	// unsteered is why the zones of its new nodes are not ours to choose, empty if
 	// they are.
 	unsteered string
@@ -167,7 +168,7 @@ func podsOf(s fleet.Snapshot) []*fleet.Pod {
 func groupsOf(s fleet.Snapshot) []*group {
 	groups := make([]*group, len(s.Groups))
 	for i := range s.Groups {
-		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]time.Time{}}
+		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]fleet.Failure{}, pauses: map[string]fleet.BackOff{}}
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.Name, b.Name) })
 	return groups

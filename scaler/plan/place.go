@@ -47,7 +47,8 @@ func (g *group) nextZone(i int) int {
 	if i < len(g.promised) {
 		return g.zoneOf(g.promised[i])
 	}
-	return g.supply(0).Next(make([]int, len(g.looks)))[0]
+	s := g.supply(0)
+	return g.zoneOf(s.Looks[s.Next(make([]int, len(s.Looks)))[0]].Zone)
 }
 
 // unregistered are live instances whose node is still to come.
@@ -71,7 +72,7 @@ func (g *group) owed() int { return max(0, g.Desired-len(g.live)) }
 // unlaunched is how much of that can be counted on: what Auto Scaling goes on
 // trying, and what it has told us that it launched.
 func (g *group) unlaunched() int {
-	if g.paused != nil || g.suspended(processLaunch) {
+	if g.paused() != nil || g.suspended(processLaunch) {
 		return min(g.owed(), len(g.promised))
 	}
 	return g.owed()

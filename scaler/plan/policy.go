@@ -25,6 +25,10 @@ type Policy struct {
 	// MaxNodeProvisionTime is how long an instance may take from its launch to
 	// a registered node. Flag --max-node-provision-time.
 	MaxNodeProvisionTime time.Duration
+	// MaxNodeStartupTime is how long a node may take from its registration until it
+	// is Ready, without the taints that stand while something starts on it. Flag
+	// --max-node-startup-time.
+	MaxNodeStartupTime time.Duration
 	// BackOff is the pause of a group after a failed launch; it doubles with
 	// each further failure up to MaxBackOff. Flags --initial-node-group-backoff-duration
 	// and --max-node-group-backoff-duration.
@@ -78,6 +82,7 @@ func DefaultPolicy() Policy {
 		ExpendableBelow:      -10,
 		Expander:             LeastWaste,
 		MaxNodeProvisionTime: 15 * time.Minute,
+		MaxNodeStartupTime:   15 * time.Minute,
 		BackOff:              5 * time.Minute,
 		MaxBackOff:           30 * time.Minute,
 		BackOffReset:         3 * time.Hour,
@@ -102,6 +107,7 @@ const LeastWaste = "least-waste"
 func (p Policy) Validate() error {
 	var wrong faults
 	wrong.positive("--max-node-provision-time", p.MaxNodeProvisionTime)
+	wrong.positive("--max-node-startup-time", p.MaxNodeStartupTime)
 	wrong.positive("--initial-node-group-backoff-duration", p.BackOff)
 	wrong.positive("--max-node-group-backoff-duration", p.MaxBackOff)
 	wrong.positive("--node-group-backoff-reset-timeout", p.BackOffReset)

@@ -39,6 +39,7 @@ const (
 	NodeTerminating Reason = "Terminating" // past the point of no return
 	NodeComing      Reason = "Coming"      // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
+	NodeNeverReady  Reason = "NeverReady" // it registered and did not come up in time
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
 )

@@ -74,7 +74,7 @@ func undone(kind contract.Kind) bool {
 // comingUp says that a node has not served yet: it is young, and either not
 // Ready or still tainted until something has started on it.
 func (d *decision) comingUp(n *node) bool {
-	patience := n.Created.Add(d.policy.MaxNodeProvisionTime)
+	patience := n.Created.Add(d.policy.MaxNodeStartupTime)
 	if !d.now.Before(patience) || n.Ready && !slices.ContainsFunc(n.Taints, starting) {
 		return false
 	}

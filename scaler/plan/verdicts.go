@@ -84,6 +84,12 @@ func (d *decision) verdicts() []Verdict {
 func (d *decision) groupVerdict(g *group) (Reason, string) {
 	reason, message := d.condition(g)
 	notes := slices.Clone(g.Faults)
+	if rest := g.restingBeside(); rest != "" {
+		notes = append([]string{rest}, notes...)
+	}
+	if g.Synchronous && g.unsteered != "" {
+		notes = append(notes, "Auto Scaling chooses its zones: "+g.unsteered)
+	}
 	if hook := d.foreignHook(g); hook != "" {
 		notes = append(notes, fmt.Sprintf("its terminations are held by %s alone, which is not ours to complete", hook))
 	}
@@ -115,8 +121,8 @@ func (d *decision) condition(g *group) (Reason, string) {
 		return GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
 	case len(g.fresh) > 0:
 		return GroupGrows, fmt.Sprintf("it grows %d→%d", g.Desired, g.base()+len(g.fresh))
-	case g.paused != nil:
-		return GroupBackOff, fmt.Sprintf("%s%s; in back-off until %s after %s", size, owed, clockTime(g.paused.Until), g.paused.Cause)
+	case g.paused() != nil:
+		return GroupBackOff, fmt.Sprintf("%s%s; %s%s", size, owed, g.resting(), lookAt(g.paused()))
 	case g.suspended(processLaunch):
 		return GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
 	case on > 0:

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Causes of pauses after launches that Auto Scaling calls a success.
+const (
+	// NeverJoined: no node of the instance has registered.
+	NeverJoined = "NeverJoined"
+	// NeverReady: a node has registered, and never was fit for use.
+	NeverReady = "NeverReady"
+)
+
+// bornUnready is how long after its creation a node's Ready condition may have
+// changed last for a node that never was Ready: the kubelet registers first and
+// reports then.
+const bornUnready = time.Minute
+
+// endLost ends instances that should long have become nodes, and nodes that
+// should long have been Ready. Others of their group would most likely fare no
+// better: it shrinks by them where it may, and is paused.
+func (d *decision) endLost() {
+	unjoined := map[string]time.Time{}
+	for _, g := range d.groups {
+		joined := map[string]*node{}
+		for _, n := range g.nodes {
+			joined[n.InstanceID()] = n
+		}
+		for _, i := range g.live {
+			since, known := d.state.Unjoined[i.ID]
+			if !known {
+				since = d.now
+			}
+			n := joined[i.ID]
+			switch {
+			case n == nil && i.State == fleet.PendingWait:
+				// Somebody's launch hook holds it, and ends by its own timeout: our
+				// clock starts when it goes on.
+			case n == nil:
+				unjoined[i.ID] = since
+				d.endUnjoined(g, i, since.Add(d.policy.MaxNodeProvisionTime))
+			case n.neverUp(known):
+				unjoined[i.ID] = since
+				if i.State != fleet.PendingWait {
+					d.endUnready(n)
+				}
+			}
+		}
+	}
+	d.state.Unjoined = unjoined
+}
+
+// neverUp says that a node has never been fit for use. Without a memory of it,
+// it was Ready once if that has changed since it registered.
+func (n *node) neverUp(remembered bool) bool {
+	if n.mark != "" || n.up() {
+		return false
+	}
+	return remembered || !n.Ready && n.ReadySince.Sub(n.Created) < bornUnready
+}
+
+// up says that a node is Ready, and that nothing has yet to start on it.
+func (n *node) up() bool { return n.Ready && !slices.ContainsFunc(n.Taints, starting) }
+
+func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
+	if d.now.Before(due) {
+		d.clock.at(due)
+		return
+	}
+	d.lose(g, i, due, NeverJoined)
+	if decrement, ok := d.mayEnd(g, NeverJoined); ok {
+		d.do(Terminate{
+			Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement,
+			Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),
+		})
+	}
+}
+
+// endUnready ends a node that never was Ready. Whatever holds a node elsewhere
+// holds this one too, and so does a pod that got there all the same.
+func (d *decision) endUnready(n *node) {
+	due := n.Created.Add(d.policy.MaxNodeStartupTime)
+	if d.now.Before(due) {
+		d.clock.at(due)
+		return
+	}
+	_, held := contract.Held(n.Annotations)
+	_, occupied := n.occupied(d.now)
+	if held || occupied || n.stage != unready && n.stage != serving && n.stage != cordoned {
+		return
+	}
+	why := "it has not been Ready within " + d.policy.MaxNodeStartupTime.String()
+	if n.Ready {
+		why = fmt.Sprintf("its taint %s has not gone within %s", n.startupTaint(), d.policy.MaxNodeStartupTime)
+	}
+	d.lose(n.group, n.instance, due, NeverReady)
+	n.stage, n.open = leaving, false
+	decrement, ok := d.mayEnd(n.group, NeverReady)
+	if !ok {
+		n.say(NodeNeverReady, why+"; it is replaced when the pause of its group is over")
+		return
+	}
+	d.do(Terminate{
+		Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: "never-ready:" + n.instance.ID, Decrement: decrement, Why: why,
+	})
+	n.say(NodeNeverReady, why+", so its instance is ended")
+}
+
+func (n *node) startupTaint() string {
+	i := slices.IndexFunc(n.Taints, starting)
+	return n.Taints[i].Key
+}
+
+// lose gives an instance up: it is not coming, and its launch has failed. Where
+// others of its kind are Ready in other zones the fault is its zone's.
+func (d *decision) lose(g *group, i *fleet.Instance, due time.Time, cause string) {
+	zone := ""
+	if g.worksBeside(i.Zone) {
+		zone = i.Zone
+	}
+	g.lost[i.ID] = fleet.Failure{At: due, Zone: zone, Cause: cause}
+}
+
+// worksBeside says that a node of the present launch template is up in another
+// zone.
+func (g *group) worksBeside(zone string) bool {
+	return slices.ContainsFunc(g.nodes, func(n *node) bool {
+		return n.up() && n.instance.Zone != zone && n.instance.Template == g.Template
+	})
+}
+
+// mayEnd says whether an instance that came to nothing is ended now, and whether
+// its group shrinks by it. Where it may not, Auto Scaling launches another at
+// once, which will most likely come to nothing too: that is done once a pause, so
+// that it does not go on for ever at full speed.
+func (d *decision) mayEnd(g *group, cause string) (decrement, ok bool) {
+	decrement = g.shrinkable()
+	if !decrement && !g.surplus() {
+		for _, zone := range append([]string{""}, g.Zones...) {
+			b := d.state.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]
+			if d.now.Before(b.Until) {
+				d.clock.at(b.Until)
+				return false, false
+			}
+		}
+	}
+	g.ended++
+	if decrement {
+		g.lowered++
+	}
+	return decrement, true
+}
+
+// lookAt tells people where the trouble of nodes that never come up shows, when
+// it has come again.
+func lookAt(b *fleet.BackOff) string {
+	if b.Count < 2 {
+		return ""
+	}
+	switch b.Cause {
+	case NeverJoined:
+		return fmt.Sprintf(", %d times in a row: look at the console output of its instances, at the user data of its launch template, at the rights of its instance role in the cluster and at the way to the API server", b.Count)
+	case NeverReady:
+		return fmt.Sprintf(", %d times in a row: look at the conditions of its nodes, at the network plugin and at the DaemonSets that take startup taints off", b.Count)
+	}
+	return ""
+}
