@@ -40,6 +40,12 @@ const (
 	LeaseClusterAutoscaler     = "cluster-autoscaler"
 	NamespaceClusterAutoscaler = "kube-system"
 
+	// ConfigMapPriorities, key PrioritiesKey, says for the expander priority which
+	// groups are preferred; in the namespace of the autoscaler.
+	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
+	ConfigMapPriorities = "cluster-autoscaler-priority-expander"
+	PrioritiesKey       = "priorities"
+
 	// Tags of an Auto Scaling group:
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 

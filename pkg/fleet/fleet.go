@@ -38,10 +38,16 @@ type Snapshot struct {
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
 	Storage    Storage                      `json:"storage,omitzero"`
 	Devices    Devices                      `json:"devices,omitzero"`
+	// Faults are sentences about what of the cluster may not be read, and what is
+	// decided without it.
+	Faults []string `json:"faults,omitempty"`
 	// Agents tells for each node name with an agent pod whether it is Ready.
 	Agents map[string]bool `json:"agents,omitempty"`
 	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.
 	Rival *Rival `json:"rival,omitempty"`
+	// Priorities is what the ConfigMap cluster-autoscaler-priority-expander says
+	// under its key priorities, nil where there is none.
+	Priorities *string `json:"priorities,omitempty"`
 	// State is the scaler's memory, from the ConfigMap.
 	State State `json:"state,omitzero"`
 }

@@ -36,6 +36,9 @@ func Format(s fleet.Snapshot) string {
 		p.line("agent", name, flag("ready", s.Agents[name]), flag("gone", !s.Agents[name]))
 	}
 	p.state(s.State)
+	if s.Priorities != nil {
+		p.line("priorities", `"`+*s.Priorities+`"`)
+	}
 	if s.Rival != nil {
 		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
 	}
@@ -112,7 +115,9 @@ func (p *printer) group(g fleet.Group) {
 		words = append(words, other("type", s.InstanceType, "m5.large"))
 		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
 		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)))
+		words = append(words, other("price", strconv.FormatFloat(s.PricePerHour, 'g', -1, 64), "0"))
 	}
+	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))
 	for _, h := range g.Hooks {
 		words = append(words, said("hook", printHook(h)))
 	}
@@ -316,12 +321,27 @@ func specWords(spec *corev1.PodSpec) []string {
 	words = append(words, said("selector", printPairs(spec.NodeSelector)), said("tolerates", printTolerations(spec.Tolerations)),
 		flag("local", slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })))
 	if a := spec.Affinity; a != nil {
-		words = append(words, flag("apart", a.PodAntiAffinity != nil), said("affinity", printAffinity(a.NodeAffinity)))
+		words = append(words, printApart(a.PodAntiAffinity), said("affinity", printAffinity(a.NodeAffinity)))
+	}
+	words = append(words, said("scheduler", spec.SchedulerName))
+	if spec.SchedulingGroup != nil {
+		words = append(words, said("podgroup", *spec.SchedulingGroup.PodGroupName))
 	}
 	for _, c := range spec.TopologySpreadConstraints {
 		words = append(words, said("spread", c.TopologyKey))
 	}
 	return words
+}
+
+func printApart(a *corev1.PodAntiAffinity) string {
+	if a == nil {
+		return ""
+	}
+	key := a.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
+	if key == corev1.LabelHostname {
+		return "apart"
+	}
+	return said("apart", key)
 }
 
 func printAffinity(a *corev1.NodeAffinity) string {

@@ -58,6 +58,12 @@ var groupWords = table[groupDraft]{
 	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
 	"steered":   func(d *groupDraft, _ string) error { d.Synchronous = true; return nil },
+	"price":     setter(share, func(d *groupDraft, f float64) { d.shape.PricePerHour = f }), // dollars an hour
+	"pool":      func(d *groupDraft, _ string) error { d.WarmPool = &fleet.WarmPool{State: "Stopped"}; return nil },
+	"refreshed": func(d *groupDraft, _ string) error {
+		d.Refresh = &fleet.Refresh{ID: "r-1", Status: "InProgress"}
+		return nil
+	},
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
@@ -89,7 +95,7 @@ func (d *groupDraft) finish() error {
 	maps.Copy(room, d.resources)
 	for _, zone := range d.Zones {
 		d.Shapes = append(d.Shapes, fleet.Shape{
-			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints,
+			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour,
 		})
 	}
 	return nil
@@ -132,7 +138,7 @@ func failure(value string) (fleet.Failure, error) {
 func share(value string) (float64, error) {
 	f, err := strconv.ParseFloat(value, 64)
 	if err != nil {
-		return 0, fmt.Errorf("want a share such as 0.5")
+		return 0, fmt.Errorf("want a number such as 0.5")
 	}
 	return f, nil
 }

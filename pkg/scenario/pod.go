@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,10 +101,15 @@ var podWords = table[podDraft]{
 	"hostport": setter(integer, func(d *podDraft, n int) {
 		d.Spec.Containers[0].Ports = append(d.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(n), ContainerPort: int32(n)})
 	}),
-	"apart": func(d *podDraft, _ string) error {
+	"scheduler": setter(text, func(d *podDraft, v string) { d.Spec.SchedulerName = v }),
+	"gang":      setter(text, func(d *podDraft, v string) { d.annotate(contract.AnnotationAllOrNothing, v) }),
+	"podgroup": setter(text, func(d *podDraft, v string) {
+		d.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &v}
+	}),
+	"apart": func(d *podDraft, domain string) error { // a node each, or another domain
 		d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels}, TopologyKey: corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels}, TopologyKey: cmp.Or(domain, corev1.LabelHostname),
 			}},
 		}
 		return nil

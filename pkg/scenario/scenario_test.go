@@ -13,7 +13,7 @@ import (
 // text, line for line.
 func TestFormatIsReadBack(t *testing.T) {
 	const text = `now 10:00:00
-group gpu min=0 max=3 desired=1 zones=a type=g4dn.xlarge taints=dedicated=gpu:NoSchedule suspended=Launch
+group gpu min=0 max=3 desired=1 zones=a type=g4dn.xlarge taints=dedicated=gpu:NoSchedule price=0.526 pool refreshed suspended=Launch
 instance i-7 group=gpu state=Pending
 group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
 daemonset kube-system/proxy cpu=100m tolerates=*
@@ -26,6 +26,7 @@ pod app-2 on=web-1 unready naked local
 pod big unjudged cpu=2 priority=-5 selector=disk=ssd tolerates=dedicated=gpu,other
 pod old on=web-2 ends=10:00:30 succeeded hostport=80
 pod shy gated apart affinity=disk=hdd|ssd
+pod solo apart=topology.kubernetes.io/zone scheduler=volcano podgroup=train
 pod wide spread=topology.kubernetes.io/zone
 pod kube-system/proxy-1 on=web-1 owner=DaemonSet/proxy annotate=a=b
 pdb app allowed=0
@@ -44,6 +45,7 @@ giveup web-3 until=10:15:00 count=2
 unsteered gpu until=11:00:00 count=1 "cause=no right to call ec2:CreateFleet"
 launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 attempt=4 at=09:58:00 came=0
+priorities "{10: [web], 20: [spot]}"
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 `
 	s, err := scenario.Parse(text)

@@ -9,29 +9,30 @@ import (
 
 // verbs is the language: what a line does to the world.
 var verbs = map[string]func(*World, line) error{
-	"now":       now,
-	"group":     group,
-	"instance":  instance,
-	"node":      node,
-	"pod":       pod,
-	"pdb":       pdb,
-	"daemonset": daemonSet,
-	"request":   request,
-	"report":    report,
-	"mark":      mark,
-	"rival":     rival,
-	"backoff":   backOff,
-	"giveup":    giveUp,
-	"unsteered": unsteered,
-	"launch":    launch,
-	"grown":     grown,
-	"burst":     burst,
-	"heartbeat": heartbeat,
-	"completed": completed,
-	"unjoined":  unjoined,
-	"returning": returning,
-	"agent":     agent,
-	"gone":      gone,
+	"now":        now,
+	"group":      group,
+	"instance":   instance,
+	"node":       node,
+	"pod":        pod,
+	"pdb":        pdb,
+	"daemonset":  daemonSet,
+	"request":    request,
+	"report":     report,
+	"mark":       mark,
+	"rival":      rival,
+	"backoff":    backOff,
+	"giveup":     giveUp,
+	"unsteered":  unsteered,
+	"launch":     launch,
+	"grown":      grown,
+	"burst":      burst,
+	"heartbeat":  heartbeat,
+	"completed":  completed,
+	"unjoined":   unjoined,
+	"returning":  returning,
+	"agent":      agent,
+	"gone":       gone,
+	"priorities": priorities,
 }
 
 // now TIME: the moment of the snapshot.
@@ -72,5 +73,11 @@ func gone(w *World, l line) error {
 	if w.count() == before {
 		return fmt.Errorf("there is no such %s", kind)
 	}
+	return nil
+}
+
+// priorities TEXT: what the ConfigMap of the expander priority says.
+func priorities(w *World, l line) error {
+	w.Priorities = &l.name
 	return nil
 }
