@@ -23,14 +23,18 @@ const (
 	breath = 50 * time.Millisecond
 	// tryAgain is how long to wait where a look could not be taken.
 	tryAgain = time.Second
+	// distrust is how long the answer of the last look is taken to be that of the
+	// next one where nothing has changed: a plan says when time alone changes it,
+	// and one that forgets to is found out then.
+	distrust = 10 * time.Minute
 )
 
 // loop is observe → decide → act. One goroutine runs it, so nothing in it needs
 // a lock, and a look knows of everything that the looks before it did.
 type loop struct {
 	// observe takes a snapshot; it fails with observe.ErrNotYet before there
-	// is one.
-	observe func(now time.Time) (fleet.Snapshot, error)
+	// is one. The version is another one if anything but Now and State may be.
+	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
 	decide  func(fleet.Snapshot) plan.Plan
 	// policy is the one that decide goes by.
 	policy plan.Policy
@@ -50,6 +54,23 @@ type loop struct {
 	logger  *slog.Logger
 	// alive is called after each turn, with what went wrong.
 	alive func(error)
+	// last is the look whose answer still holds if nothing has changed; nil where
+	// there is none.
+	last *answered
+}
+
+// answered is what the answer of a look depended on, and for how long it holds.
+type answered struct {
+	at      time.Time
+	version uint64
+	state   fleet.State
+	wake    time.Time // zero where time alone changes nothing
+}
+
+// holds says that another look would see and say the same.
+func (a *answered) holds(now time.Time, version uint64, state fleet.State) bool {
+	return a != nil && a.version == version && now.Sub(a.at) < distrust &&
+		(a.wake.IsZero() || now.Before(a.wake)) && fleet.Equal(a.state, state)
 }
 
 // look is one turn of the loop.
@@ -92,13 +113,19 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// turn takes one look. It returns when the plan wants the next one.
+// turn takes one look. It returns when the plan wants the next one. Where nothing
+// has changed since a look that found nothing to do, there is nothing to decide,
+// do or tell.
 func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	began := time.Now()
-	snapshot, err := l.observe(began)
+	snapshot, version, err := l.observe(began)
 	if err != nil {
 		return time.Time{}, err
 	}
+	if l.last.holds(began, version, snapshot.State) {
+		return l.last.wake, nil
+	}
+	l.last = nil
 	p := l.decide(snapshot)
 	this := look{snapshot: snapshot, plan: p, took: time.Since(began)}
 	ready, paused := l.part(p.Actions)
@@ -115,6 +142,9 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	}
 	this.results = append(done, paused...)
 	l.tell(this)
+	if len(p.Actions) == 0 {
+		l.last = &answered{at: began, version: version, state: snapshot.State, wake: p.Wake}
+	}
 	if slices.ContainsFunc(done, fallsShort) {
 		return time.Now(), nil // there may be another zone, or another group
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,12 +30,20 @@ type stage struct {
 	changes chan struct{}
 	plans   []plan.Plan // one after the other; the last one for ever
 	outcome act.Outcome
+	version uint64
+	still   bool        // nothing changes any more
+	state   fleet.State // that looks begin with
 }
 
 func newStage(plans ...plan.Plan) *stage {
 	s := &stage{began: time.Now(), changes: make(chan struct{}, 1), plans: plans, outcome: act.Done}
 	s.loop = loop{
-		observe: func(now time.Time) (fleet.Snapshot, error) { return fleet.Snapshot{Now: now}, nil },
+		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
+			if !s.still {
+				s.version++
+			}
+			return fleet.Snapshot{Now: now, State: s.state}, s.version, nil
+		},
 		decide: func(fleet.Snapshot) plan.Plan {
 			s.note("look")
 			p := s.plans[0]
@@ -96,6 +105,59 @@ func TestLoopWakes(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Where nothing has changed, the answer of the last look holds until the plan
+// says that time alone changes it, and ten minutes at the most. Actions are to be
+// looked at again, and so is a memory that has changed.
+func TestLoopDoesNotDecideTwice(t *testing.T) {
+	kept := fleet.State{Unjoined: map[string]time.Time{"i-1": time.Unix(1, 0)}}
+	for _, c := range []struct {
+		name  string
+		plans []plan.Plan
+		then  func(*stage) // after a minute and a half
+		want  []string
+	}{
+		{"nothing changes", []plan.Plan{{}}, nil, []string{"0s look", "10m0s look"}},
+		{"the plan's time comes", []plan.Plan{{Wake: time.Unix(0, 0).Add(90 * time.Second)}, {}}, nil, []string{"0s look", "1m30s look", "11m30s look"}},
+		{"there is something to do", []plan.Plan{{Actions: []plan.Action{plan.Unmark{Node: plan.NodeRef{Name: "n"}}}}, {}}, nil,
+			[]string{"0s look", "0s unmark n: ", "1m0s look", "11m0s look"}},
+		{"something changes", []plan.Plan{{}}, func(s *stage) { s.version++; s.changes <- struct{}{} }, []string{"0s look", "1m30s look", "11m30s look"}},
+		{"nothing but a nudge", []plan.Plan{{}}, func(s *stage) { s.changes <- struct{}{} }, []string{"0s look", "10m30s look"}},
+		{"the memory changes", []plan.Plan{{}}, func(s *stage) { s.state = kept; s.changes <- struct{}{} }, []string{"0s look", "1m30s look", "11m30s look"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				plans := slices.Clone(c.plans)
+				for i := range plans {
+					if w := plans[i].Wake; !w.IsZero() {
+						plans[i].Wake = time.Now().Add(w.Sub(time.Unix(0, 0)))
+					}
+				}
+				s := newStage(plans...)
+				s.still = true
+				told, turned := 0, 0
+				s.tell = func(look) { told++ }
+				s.alive = func(err error) { turned++ }
+				if c.then != nil {
+					time.AfterFunc(90*time.Second, func() { c.then(s) })
+				}
+				notes := s.run(t, 12*time.Minute)
+				if diff := cmp.Diff(c.want, notes); diff != "" {
+					t.Error(diff)
+				}
+				looks := 0
+				for _, note := range notes {
+					if strings.HasSuffix(note, " look") {
+						looks++
+					}
+				}
+				if told != looks || turned < 12 {
+					t.Errorf("%d looks, %d told of, %d turns in 12 minutes", looks, told, turned)
+				}
+			})
+		})
+	}
 }
 
 // A plan that wants the next look in the past does not make the loop spin.
@@ -160,7 +222,7 @@ func TestLoopRestores(t *testing.T) {
 			s := newStage(plan.Plan{State: new, Actions: []plan.Action{
 				plan.Grow{Group: "web", To: 1}, plan.Heartbeat{Instance: "i-1", Hook: "h"}, plan.Complete{Instance: "i-1", Hook: "h"}}})
 			s.outcome = act.Failed
-			s.observe = func(now time.Time) (fleet.Snapshot, error) { return fleet.Snapshot{Now: now, State: old}, nil }
+			s.state = old
 			s.paused = func(a plan.Action) (act.Result, bool) { return act.Result{Action: a, Outcome: act.Paused}, paused }
 			var written []fleet.State
 			s.remember = func(_ context.Context, state fleet.State) error {
@@ -253,11 +315,11 @@ func TestLoopWaitsForItsEyes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(plan.Plan{})
 		seen := false
-		s.observe = func(now time.Time) (fleet.Snapshot, error) {
+		s.observe = func(now time.Time) (fleet.Snapshot, uint64, error) {
 			if !seen {
-				return fleet.Snapshot{}, fmt.Errorf("%w: nodes", observe.ErrNotYet)
+				return fleet.Snapshot{}, 0, fmt.Errorf("%w: nodes", observe.ErrNotYet)
 			}
-			return fleet.Snapshot{Now: now}, nil
+			return fleet.Snapshot{Now: now}, 0, nil
 		}
 		go func() {
 			time.Sleep(300 * time.Millisecond)

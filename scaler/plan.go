@@ -146,7 +146,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	go func() { observer.Run(watching); close(done) }()
 	defer func() { stop(); <-done }()
 	for {
-		snapshot, err := observer.Snapshot(time.Now(), memory.State())
+		snapshot, _, err := observer.Snapshot(time.Now(), memory.State())
 		if err == nil {
 			if len(snapshot.Groups) == 0 {
 				logger.Warn("no groups", "err", s.selection.WhyNone(account.Region))

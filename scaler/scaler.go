@@ -210,10 +210,10 @@ func (sc *scaler) lead(ctx context.Context) error {
 
 	planner := plan.NewPlanner()
 	l := &loop{
-		observe: func(now time.Time) (fleet.Snapshot, error) {
-			snapshot, err := sc.observer.Snapshot(now, memory.State())
+		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
+			snapshot, version, err := sc.observer.Snapshot(now, memory.State())
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
-			return snapshot, err
+			return snapshot, version, err
 		},
 		decide:   func(s fleet.Snapshot) plan.Plan { return planner.Decide(s, sc.settings.policy) },
 		policy:   sc.settings.policy,

@@ -2,9 +2,13 @@
 //
 //	observer.go  Observer: the watches, the groups, the rival → Snapshot
 //	table.go     the latest state of one kind of object, in our words
+//	watches.go   which kinds are watched, and which of them are vital
 //	watch.go     a reflector that fills a table, and its health
-//	slim.go      what is dropped of an object before it is kept
-//	share.go     equal pod specs are kept once
+//	server.go    the API server's version, and whether it serves devices
+//	refusal.go   a right that is missing
+//	slim.go      what is dropped of pods and nodes before they are kept
+//	storage.go   likewise of volumes and devices
+//	share.go     what pods of one template have in common is kept once
 //	rival.go     is a Cluster Autoscaler alive beside us
 //	nudge.go     something changed: tell whoever decides
 //

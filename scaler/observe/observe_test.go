@@ -22,6 +22,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -51,7 +52,20 @@ func world(t *testing.T, objects ...apiruntime.Object) (*Observer, *fake.Clients
 	t.Helper()
 	client := fake.NewClientset(objects...)
 	read := &groups{at: time.Now(), list: []fleet.Group{{Name: "web"}}}
-	o := New(Config{Client: client, Groups: read, Namespace: ours, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return watchOver(t, client, func(c *Config) { c.Groups = read }), client, read
+}
+
+// watchOver starts an Observer over an API server and waits for the first news.
+func watchOver(t *testing.T, client kubernetes.Interface, change ...func(*Config)) *Observer {
+	t.Helper()
+	config := Config{
+		Client: client, Namespace: ours, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Groups: &groups{at: time.Now(), list: []fleet.Group{{Name: "web"}}},
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	o := New(config)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { o.Run(ctx); close(done) }()
@@ -60,7 +74,7 @@ func world(t *testing.T, objects ...apiruntime.Object) (*Observer, *fake.Clients
 	time.Sleep(time.Second) // the first burst of news
 	synctest.Wait()
 	drain(o)
-	return o, client, read
+	return o
 }
 
 func drain(o *Observer) {
@@ -116,7 +130,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 			pod("a", on("n1")), pod("b", unschedulable), agentOf("n1", true), agentOf("n2", false),
 		)
-		s, err := o.Snapshot(time.Now(), fleet.State{GrownAt: map[string]time.Time{"web": time.Now()}})
+		s, _, err := o.Snapshot(time.Now(), fleet.State{GrownAt: map[string]time.Time{"web": time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +155,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		nudgedAfter(t, o)
-		later, err := o.Snapshot(time.Now(), fleet.State{})
+		later, _, err := o.Snapshot(time.Now(), fleet.State{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +230,7 @@ func TestNothingIsDecidedBeforeAllWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, _, read := world(t)
 		read.at, read.err = time.Time{}, errors.New("no right to call autoscaling:DescribeAutoScalingGroups")
-		_, err := o.Snapshot(time.Now(), fleet.State{})
+		_, _, err := o.Snapshot(time.Now(), fleet.State{})
 		if !errors.Is(err, ErrNotYet) || !errors.Is(err, read.err) {
 			t.Errorf("error %v", err)
 		}
@@ -230,14 +244,14 @@ func TestRivalIsAliveForAMinute(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("them"), RenewTime: ptr.To(metav1.NowMicro())},
 		}
 		o, _, _ := world(t, lease)
-		s, err := o.Snapshot(time.Now(), fleet.State{})
+		s, _, err := o.Snapshot(time.Now(), fleet.State{})
 		if err != nil || s.Rival == nil || s.Rival.Holder != "them" {
 			t.Fatalf("rival %v, error %v", s.Rival, err)
 		}
 		if took := nudgedAfter(t, o); took > rivalAlive+rivalEvery {
 			t.Errorf("the rival's end is told of after %s", took)
 		}
-		if s, err = o.Snapshot(time.Now(), fleet.State{}); err != nil || s.Rival != nil {
+		if s, _, err = o.Snapshot(time.Now(), fleet.State{}); err != nil || s.Rival != nil {
 			t.Errorf("rival %v, error %v", s.Rival, err)
 		}
 	})
@@ -334,12 +348,17 @@ func TestAwaitNode(t *testing.T) {
 
 // Pods of one template share one spec, and an unused spec is forgotten.
 func TestSpecsAreShared(t *testing.T) {
-	s := newSpecs()
+	s := newSharer()
 	spec := func(cpu string) *corev1.PodSpec {
 		return &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}}
 	}
-	a, b, c := s.share(spec("1")), s.share(spec("1")), s.share(spec("2"))
+	share := func(spec *corev1.PodSpec) *corev1.PodSpec {
+		p := fleet.Pod{Spec: spec}
+		s.pod(&p)
+		return p.Spec
+	}
+	a, b, c := share(spec("1")), share(spec("1")), share(spec("2"))
 	if a != b || a == c {
 		t.Errorf("shared %v, mixed up %v", a == b, a == c)
 	}
@@ -347,9 +366,9 @@ func TestSpecsAreShared(t *testing.T) {
 	a, b, c = nil, nil, nil
 	for range 100 {
 		runtime.GC()
-		s.mu.Lock()
-		left := len(s.shared)
-		s.mu.Unlock()
+		s.specs.mu.Lock()
+		left := len(s.specs.known)
+		s.specs.mu.Unlock()
 		if left == 0 {
 			return
 		}

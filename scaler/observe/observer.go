@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,17 +48,25 @@ type Config struct {
 type Observer struct {
 	config Config
 	nudge  *nudger
-	specs  *specs
+	share  *sharer
 	rival  *rivalWatch
+	server *server
 
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
 	budgets    *table[*policyv1.PodDisruptionBudget, fleet.Budget]
 	daemonSets *table[*appsv1.DaemonSet, fleet.DaemonSet]
+	others     *others
+	watches    []watched
+
+	// version counts the changes that a Snapshot can show.
+	version atomic.Uint64
 
 	mu     sync.Mutex
 	agents map[string]agent // by the pod's name
 	ready  map[string]bool  // by the node's name; what agents add up to, nil if to be done again
+	copied copied
+	groups []fleet.Group // of the last Snapshot
 }
 
 type agent struct {
@@ -70,10 +79,10 @@ func New(config Config) *Observer {
 	if config.Report == nil {
 		config.Report = func(error) {}
 	}
-	o := &Observer{config: config, nudge: newNudger(), specs: newSpecs(), agents: map[string]agent{}}
+	o := &Observer{config: config, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
 	o.rival = &rivalWatch{
 		leases: config.Client.CoordinationV1().Leases(contract.NamespaceClusterAutoscaler),
-		logger: config.Logger, changed: func() { o.nudge.within(soon) },
+		logger: config.Logger, changed: func() { o.news(soon) },
 	}
 
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
@@ -81,9 +90,22 @@ func New(config Config) *Observer {
 	o.nodes = newTable(node, nodeName, differ[fleet.Node], o.nodeChanged)
 	o.nodes.slim = slimNode
 	o.nodes.versions = map[types.NamespacedName]string{}
-	o.budgets = newTable(budget, budgetName, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.nudge.within(later) })
-	o.daemonSets = newTable(daemonSet, daemonSetName, differ[fleet.DaemonSet], func(_, _ *fleet.DaemonSet) { o.nudge.within(later) })
+	o.budgets = newTable(budget, budgetName, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.news(later) })
+	o.daemonSets = newTable(daemonSet, daemonSetName, differ[fleet.DaemonSet], func(_, _ *fleet.DaemonSet) { o.news(later) })
+	o.others = newOthers(func() { o.news(later) })
+	o.server = &server{
+		api: config.Client.Discovery(), broke: make(chan struct{}, 1), changed: func() { o.news(later) },
+		watchDevices: o.watchDevices, forgetDevices: o.others.forgetDevices,
+		refused: o.refusal("ask for the server's version", "the newest rules of kube-scheduler that are known are followed, and no devices are seen"),
+	}
+	o.watches = o.allWatches()
 	return o
+}
+
+// news counts a change and nudges.
+func (o *Observer) news(within time.Duration) {
+	o.version.Add(1)
+	o.nudge.within(within)
 }
 
 func podName(p *fleet.Pod) types.NamespacedName {
@@ -101,7 +123,8 @@ func differ[T any](was, is *T) bool { return !fleet.Equal(*was, *is) }
 
 func (o *Observer) pod(p *corev1.Pod) *fleet.Pod {
 	pod := fleet.PodFrom(p)
-	pod.Spec = o.specs.share(pod.Spec)
+	pod.Allocated = allocated(p)
+	o.share.pod(&pod)
 	return &pod
 }
 
@@ -122,18 +145,27 @@ func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
 	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }
 
-// notEnded leaves out pods that hold nothing any more.
-const notEnded = "status.phase!=Succeeded,status.phase!=Failed"
-
 // Run watches until ctx ends.
 func (o *Observer) Run(ctx context.Context) {
-	c, report := o.config.Client, o.config.Report
 	var watching sync.WaitGroup
-	watching.Go(func() { follow(ctx, c, c.CoreV1().Pods(""), notEnded, o.pods, report) })
-	watching.Go(func() { follow(ctx, c, c.CoreV1().Nodes(), "", o.nodes, report) })
-	watching.Go(func() { follow(ctx, c, c.PolicyV1().PodDisruptionBudgets(""), "", o.budgets, report) })
-	watching.Go(func() { follow(ctx, c, c.AppsV1().DaemonSets(""), "", o.daemonSets, report) })
+	for _, w := range o.watches {
+		if !w.devices {
+			watching.Go(func() { w.run(ctx) })
+		}
+	}
+	watching.Go(func() { o.server.run(ctx) })
 	watching.Go(func() { o.rival.run(ctx) })
+	watching.Wait()
+}
+
+// watchDevices watches what only some servers serve, until ctx ends.
+func (o *Observer) watchDevices(ctx context.Context) {
+	var watching sync.WaitGroup
+	for _, w := range o.watches {
+		if w.devices {
+			watching.Go(func() { w.run(ctx) })
+		}
+	}
 	watching.Wait()
 }
 
@@ -146,48 +178,135 @@ func (o *Observer) GroupsChanged() { o.nudge.within(soon) }
 // ErrNotYet means that something has not been seen for the first time yet.
 var ErrNotYet = errors.New("not everything was seen yet")
 
-// Snapshot is what is known now. It fails with ErrNotYet, naming what is
+// Snapshot is what is known now. Its version is another one whenever anything of
+// it but Now and State may be; what did not change is shared with the snapshots
+// before and must not be written to. It fails with ErrNotYet, naming what is
 // missing, before everything was seen once.
-func (o *Observer) Snapshot(now time.Time, state fleet.State) (fleet.Snapshot, error) {
-	for _, watch := range []struct {
-		what   string
-		synced bool
-	}{
-		{"nodes", o.nodes.hasSynced()}, {"pods", o.pods.hasSynced()},
-		{"budgets", o.budgets.hasSynced()}, {"daemon sets", o.daemonSets.hasSynced()},
-	} {
-		if !watch.synced {
-			return fleet.Snapshot{}, fmt.Errorf("%w: %s", ErrNotYet, watch.what)
-		}
-	}
-	rival, asked := o.rival.latest()
-	if !asked {
-		return fleet.Snapshot{}, fmt.Errorf("%w: the lease of a Cluster Autoscaler", ErrNotYet)
+func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot, version uint64, err error) {
+	faults, err := o.seen()
+	if err != nil {
+		return fleet.Snapshot{}, 0, err
 	}
 	groups, at, err := o.config.Groups.Groups(state.Seen)
 	if at.IsZero() {
-		return fleet.Snapshot{}, notYet("the Auto Scaling groups", err)
+		return fleet.Snapshot{}, 0, notYet("the Auto Scaling groups", err)
 	}
+	o.noteGroups(groups)
+	version = o.version.Load() // first: what comes now counts as unseen
+	rival, _ := o.rival.latest()
+	kubernetes, _ := o.server.latest()
+	nodes, budgets, daemonSets := o.copies()
 	return fleet.Snapshot{
 		Now:        now.UTC(),
 		Groups:     groups,
-		Nodes:      values(o.nodes.snapshot()),
+		Nodes:      nodes,
 		Pods:       o.pods.snapshot(),
-		Budgets:    values(o.budgets.snapshot()),
-		DaemonSets: values(o.daemonSets.snapshot()),
+		Budgets:    budgets,
+		DaemonSets: daemonSets,
+		Kubernetes: kubernetes,
+		Namespaces: o.namespaces(),
+		Storage:    o.others.storage(),
+		Devices:    o.others.devices(),
+		Faults:     faults,
 		Agents:     o.readyAgents(),
 		Rival:      rival,
 		State:      state,
-	}, nil
+	}, version, nil
 }
 
-// values are rows by value, as a snapshot has what there are few of.
-func values[T any](rows []*T) []T {
-	out := make([]T, len(rows))
-	for i, row := range rows {
-		out[i] = *row
+// seen fails where something has not been seen yet that may be any moment. It
+// returns a sentence for everything that cannot be seen.
+func (o *Observer) seen() (faults []string, err error) {
+	for _, w := range o.watches {
+		if fault := w.refused.fault(); fault != "" {
+			faults = append(faults, fault)
+		} else if !w.synced() && (!w.devices || o.server.servesDevices()) {
+			return nil, fmt.Errorf("%w: %s", ErrNotYet, w.what)
+		}
 	}
-	return out
+	if _, asked := o.rival.latest(); !asked {
+		return nil, fmt.Errorf("%w: the lease of a Cluster Autoscaler", ErrNotYet)
+	}
+	if _, asked := o.server.latest(); !asked {
+		return nil, fmt.Errorf("%w: the server's version", ErrNotYet)
+	}
+	if fault := o.server.refused.fault(); fault != "" {
+		faults = append(faults, fault)
+	}
+	return faults, nil
+}
+
+// noteGroups counts a reading that says something new.
+func (o *Observer) noteGroups(groups []fleet.Group) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.EqualFunc(o.groups, groups, sameGroup) {
+		o.groups = groups
+		o.version.Add(1)
+	}
+}
+
+// sameGroup compares the many instances the quick way: they hold nothing but
+// plain values.
+func sameGroup(a, b fleet.Group) bool {
+	if !slices.Equal(a.Instances, b.Instances) {
+		return false
+	}
+	a.Instances, b.Instances = nil, nil
+	return fleet.Equal(a, b)
+}
+
+// copied are rows by value, as a snapshot has what there are few of, and the
+// rows that they were made of.
+type copied struct {
+	nodes      values[fleet.Node]
+	budgets    values[fleet.Budget]
+	daemonSets values[fleet.DaemonSet]
+	namespaces []*corev1.Namespace
+	labels     map[string]map[string]string // by namespace
+}
+
+func (o *Observer) copies() ([]fleet.Node, []fleet.Budget, []fleet.DaemonSet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.copied.nodes.of(o.nodes.snapshot()), o.copied.budgets.of(o.budgets.snapshot()), o.copied.daemonSets.of(o.daemonSets.snapshot())
+}
+
+// namespaces are the labels of each, made anew when one has changed.
+func (o *Observer) namespaces() map[string]map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rows := o.others.namespaces.snapshot()
+	if o.copied.labels == nil || !sameRows(o.copied.namespaces, rows) {
+		o.copied.namespaces, o.copied.labels = rows, make(map[string]map[string]string, len(rows))
+		for _, n := range rows {
+			o.copied.labels[n.Name] = n.Labels
+		}
+	}
+	return o.copied.labels
+}
+
+// sameRows knows rows by where they are: a table never writes to what it has
+// handed out.
+func sameRows[T any](a, b []*T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// values copies rows once for each state of their table.
+type values[T any] struct {
+	rows []*T
+	list []T
+}
+
+func (v *values[T]) of(rows []*T) []T {
+	if sameRows(v.rows, rows) {
+		return v.list
+	}
+	v.rows, v.list = rows, make([]T, len(rows))
+	for i, row := range rows {
+		v.list[i] = *row
+	}
+	return v.list
 }
 
 func notYet(what string, err error) error {
@@ -219,10 +338,10 @@ func (o *Observer) podChanged(was, is *fleet.Pod) {
 	o.noteAgent(was, is)
 	urgent := is != nil && is.Scheduling == fleet.Unschedulable && (was == nil || was.Scheduling != fleet.Unschedulable)
 	if urgent {
-		o.nudge.within(soon)
+		o.news(soon)
 		return
 	}
-	o.nudge.within(later)
+	o.news(later)
 }
 
 // nodeChanged nudges at once for what the agents and people write, and asks for
@@ -230,7 +349,7 @@ func (o *Observer) podChanged(was, is *fleet.Pod) {
 func (o *Observer) nodeChanged(was, is *fleet.Node) {
 	if was == nil || is == nil {
 		o.config.Groups.Nudge()
-		o.nudge.within(soon)
+		o.news(soon)
 		return
 	}
 	if report := contract.AnnotationDrainReport; was.Annotations[report] != is.Annotations[report] && phaseOf(was) != phaseOf(is) {
@@ -238,10 +357,10 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 	}
 	written := !maps.Equal(was.Annotations, is.Annotations) || was.Unschedulable != is.Unschedulable || was.Ready != is.Ready
 	if written {
-		o.nudge.within(soon)
+		o.news(soon)
 		return
 	}
-	o.nudge.within(later)
+	o.news(later)
 }
 
 func phaseOf(n *fleet.Node) contract.Phase {

@@ -1,27 +1,87 @@
 package observe
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // podAnnotations are those that decisions read. All others are dropped: some
 // programs keep whole documents there.
 var podAnnotations = []string{
 	contract.AnnotationSafeToEvict, contract.AnnotationForeignSafeToEvict, contract.AnnotationSafeLocalVolumes,
-	contract.AnnotationDaemonSetPod,
-	contract.AnnotationDoNotDisrupt, contract.AnnotationMirror,
+	contract.AnnotationDaemonSetPod, contract.AnnotationPodScaleUpDelay,
+	contract.AnnotationAllOrNothing, contract.AnnotationDoNotDisrupt, contract.AnnotationMirror,
+	contract.AnnotationPodScaleUpDelay, contract.AnnotationAllOrNothing,
 }
 
-// slimPod drops what neither placing a pod nor moving it depends on.
+// slimPod drops what neither placing a pod nor moving it depends on. It leaves
+// the statuses of containers only where kube-scheduler counts by them.
 func slimPod(p *corev1.Pod) {
 	p.Annotations = only(p.Annotations, podAnnotations)
-	p.Finalizers = nil
-	slimSpec(&p.Spec)
-	p.Status = corev1.PodStatus{
+	p.Finalizers, p.ManagedFields = nil, nil
+	status := corev1.PodStatus{
 		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName,
+		ResourceClaimStatuses: p.Status.ResourceClaimStatuses, ExtendedResourceClaimStatus: p.Status.ExtendedResourceClaimStatus,
 	}
+	if allocated(p) != nil {
+		status.ContainerStatuses, status.InitContainerStatuses = p.Status.ContainerStatuses, p.Status.InitContainerStatuses
+		status.Resources, status.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
+	}
+	p.Status = status
+	slimSpec(&p.Spec)
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == "DaemonSet" && p.Spec.NodeName != "" {
+		slimPinned(&p.Spec)
+	}
+}
+
+// slimPinned drops the node affinity that the DaemonSet controller gives each of
+// its pods, once the pod is where it says: such a pod never goes elsewhere, and
+// without it the pods of one DaemonSet are equal.
+func slimPinned(s *corev1.PodSpec) {
+	if s.Affinity == nil || s.Affinity.NodeAffinity == nil {
+		return
+	}
+	required := s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		return
+	}
+	for _, term := range required.NodeSelectorTerms {
+		if !slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool {
+			return f.Key == metav1.ObjectNameField && slices.Equal(f.Values, []string{s.NodeName})
+		}) {
+			return
+		}
+	}
+	affinity := *s.Affinity
+	affinity.NodeAffinity = nil
+	s.Affinity = &affinity
+	if affinity.PodAffinity == nil && affinity.PodAntiAffinity == nil {
+		s.Affinity = nil
+	}
+}
+
+// allocated is what kube-scheduler counts for a pod where it is not what the
+// spec requests: while a resize in place is under way, or was refused. The pod
+// level status is only there where the server's features count by it.
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/1287-in-place-update-pod-resources
+func allocated(p *corev1.Pod) corev1.ResourceList {
+	reported := func(s corev1.ContainerStatus) bool { return s.Resources != nil }
+	if p.Status.Resources == nil && !slices.ContainsFunc(p.Status.ContainerStatuses, reported) && !slices.ContainsFunc(p.Status.InitContainerStatuses, reported) {
+		return nil
+	}
+	counted := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	})
+	if fleet.Equal(counted, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})) {
+		return nil
+	}
+	return counted
 }
 
 func only(all map[string]string, keys []string) map[string]string {

@@ -51,15 +51,28 @@ func newTable[O object, T any](convert func(O) *T, key func(*T) types.Namespaced
 
 var _ cache.TransformingStore = (*table[object, int])(nil)
 
-// Transformer slims objects while a long list of them is still arriving.
+// arrival is a row with the version of the object that it was made of.
+type arrival[T any] struct {
+	row     *T
+	version string
+}
+
+// Transformer makes rows while a long list of objects is still arriving, so that
+// the objects are never there all at once.
 func (t *table[O, T]) Transformer() cache.TransformFunc {
 	return func(in any) (any, error) {
-		if o, ok := in.(O); ok {
-			o.SetManagedFields(nil)
-			t.slim(o)
+		o, ok := in.(O)
+		if !ok {
+			return in, nil // what it is, Replace says
 		}
-		return in, nil
+		return t.arrive(o), nil
 	}
+}
+
+func (t *table[O, T]) arrive(o O) arrival[T] {
+	version := o.GetResourceVersion()
+	t.slim(o)
+	return arrival[T]{t.convert(o), version}
 }
 
 // Add is Update: a watch that was broken may tell of either.
@@ -71,14 +84,13 @@ func (t *table[O, T]) Update(in any) error {
 	if err != nil {
 		return err
 	}
-	t.slim(o)
-	is := t.convert(o)
+	is := t.arrive(o)
 	t.mu.Lock()
-	was, differs := t.put(is)
-	t.version(t.key(is), o.GetResourceVersion())
+	was, differs := t.put(is.row)
+	t.version(t.key(is.row), is.version)
 	t.mu.Unlock()
 	if differs {
-		t.changed(was, is)
+		t.changed(was, is.row)
 	}
 	return nil
 }
@@ -105,18 +117,21 @@ func (t *table[O, T]) Delete(in any) error {
 // same as before stay: a watch that broke is no reason to think again.
 func (t *table[O, T]) Replace(items []any, _ string) error {
 	fresh := newTable(t.convert, t.key, t.differ, t.changed)
+	fresh.rows, fresh.list = make(map[types.NamespacedName]int, len(items)), make([]*T, 0, len(items))
 	if t.versions != nil {
 		fresh.versions = map[types.NamespacedName]string{}
 	}
 	for _, item := range items {
-		o, err := of[O](item)
-		if err != nil {
-			return err
+		is, ready := item.(arrival[T])
+		if !ready {
+			o, err := of[O](item)
+			if err != nil {
+				return err
+			}
+			is = t.arrive(o)
 		}
-		t.slim(o)
-		is := t.convert(o)
-		fresh.put(is)
-		fresh.version(t.key(is), o.GetResourceVersion())
+		fresh.put(is.row)
+		fresh.version(t.key(is.row), is.version)
 	}
 	t.mu.Lock()
 	same := t.synced && t.keep(fresh)
@@ -154,6 +169,15 @@ func (t *table[O, T]) snapshot() []*T {
 	defer t.mu.Unlock()
 	t.shared = true
 	return t.list[:len(t.list):len(t.list)]
+}
+
+// clear forgets everything, as before the first list.
+func (t *table[O, T]) clear() {
+	t.mu.Lock()
+	t.rows, t.list, t.shared, t.synced = map[types.NamespacedName]int{}, nil, false, false
+	t.wake()
+	t.mu.Unlock()
+	t.changed(nil, nil)
 }
 
 func (t *table[O, T]) hasSynced() bool {

@@ -15,11 +15,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Pauses after a watch broke: an API server that restarts is missed for
-// seconds, and drains wait meanwhile.
+// Pauses after a watch broke, each twice the last one: an API server that
+// restarts is missed for seconds, and drains wait meanwhile. For what is not
+// vital nobody waits.
 const (
-	firstPause = 200 * time.Millisecond
-	mostPause  = 2 * time.Second
+	firstPause    = 200 * time.Millisecond
+	mostPause     = 2 * time.Second
+	mostPauseElse = 30 * time.Second
 )
 
 // lister is the part of a typed client that a watch needs; L is the list type.
@@ -30,7 +32,7 @@ type lister[L runtime.Object] interface {
 
 // follow keeps a table up to date until ctx ends. client is the clientset that
 // api comes from; report hears of every call that the watch consists of.
-func follow[O object, T any, L runtime.Object](ctx context.Context, client any, api lister[L], fields string, into *table[O, T], report func(error)) {
+func follow[O object, T any, L runtime.Object](ctx context.Context, client any, api lister[L], fields string, into *table[O, T], most time.Duration, report func(error)) {
 	var example O
 	what := fmt.Sprintf("%T", example)
 	calls := &cache.ListWatch{
@@ -50,7 +52,7 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 	logger := klog.FromContext(ctx)
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(calls, client), example, into, cache.ReflectorOptions{
 		Name: what, Logger: &logger,
-		Backoff: &wait.Backoff{Duration: firstPause, Cap: mostPause, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
+		Backoff: &wait.Backoff{Duration: firstPause, Cap: most, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
 	}).RunWithContext(ctx)
 }
 
