@@ -412,7 +412,7 @@ func TestTheCheckerFindsWhatIsWrong(t *testing.T) {
 		{[]pkg{ours("pkg/fleet", "net/http")}, "pkg/fleet imports net/http: a pure package does not reach the world"},
 		{[]pkg{ours("pkg/fleet", "log/slog")}, "pkg/fleet imports log/slog: a pure package does not reach the world"},
 		{[]pkg{ours("agent/drain", "math/rand/v2")}, "agent/drain imports math/rand/v2: a pure package does not reach the world"},
-		{[]pkg{ours("scaler/plan", "k8s.io/client-go/rest")}, "scaler/plan imports k8s.io/client-go/rest: a pure package imports no other module than k8s.io/api, k8s.io/apimachinery"},
+		{[]pkg{ours("pkg/drainable", "k8s.io/client-go/rest")}, "pkg/drainable imports k8s.io/client-go/rest: a pure package imports no other module than k8s.io/api, k8s.io/apimachinery"},
 		{[]pkg{ours("scaler/plan", module+"/pkg/kube")}, "scaler/plan imports windlass.dev/windlass/pkg/kube: a pure package imports pure ones only"},
 		{[]pkg{ours("agent/evict", module+"/scaler/plan")}, "agent/evict imports windlass.dev/windlass/scaler/plan: programs share pkg/... only"},
 		{[]pkg{ours("pkg/kube", module+"/agent/drain")}, "pkg/kube imports windlass.dev/windlass/agent/drain: programs share pkg/... only"},

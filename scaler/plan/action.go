@@ -62,7 +62,8 @@ type Grow struct {
 	// is not done if they were not.
 	Follows bool
 
-	// For are the waiting pods that the new nodes are for.
+	// For are the waiting pods that the new nodes are for; none where a group grows
+	// to its minimum, or only to reach a zone.
 	For []PodRef
 }
 
@@ -76,6 +77,9 @@ func (a Grow) String() string {
 	}
 	if a.Again {
 		return fmt.Sprintf("grow %s %d→%d%s as before", a.Group, a.From, a.To, where)
+	}
+	if len(a.For) == 0 {
+		return fmt.Sprintf("grow %s %d→%d%s", a.Group, a.From, a.To, where)
 	}
 	return fmt.Sprintf("grow %s %d→%d%s for %s", a.Group, a.From, a.To, where, few(a.For))
 }

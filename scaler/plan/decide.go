@@ -38,7 +38,11 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 
 	d.lowerUnfulfilled()  // what was asked for and cannot come is taken back
 	d.finishRetirements() // drained nodes go; drains that cannot end are given up
-	d.beginRetirements()  // nodes that nobody needs are marked, and drained when due
+	if d.growing() {
+		d.leaveNodes() // another look asks who is needed
+	} else {
+		d.beginRetirements() // nodes that nobody needs are marked, and drained when due
+	}
 
 	return d.plan()
 }

@@ -13,41 +13,75 @@ import (
 // Processes of Auto Scaling that decisions ask for by name.
 const processLaunch = "Launch"
 
-// grow makes groups larger for the pods that are left. The largest pod chooses
-// first, because the fewest groups can take it; what room its new nodes have
-// goes to the others, the largest first.
+// grow makes groups larger for the pods that are left, and settles their verdicts.
 func (d *decision) grow() {
-	left := d.inOrder(d.left)
-	for len(left) > 0 {
-		best, ok := d.choose(left)
-		if !ok {
-			left = d.refuse(left)
-			continue
-		}
-		packing := d.fit.Pack(left, best.group.supply(best.room))
-		for _, p := range packing.Places {
-			best.group.have[best.group.zoneOf(p.Looks().Zone)]++
-		}
-		best.group.fresh = append(best.group.fresh, packing.Places...)
-		left = d.inOrder(packing.Left)
+	d.oldest = oldest(d.left, d.gangs)
+	d.refuse(d.growFor(d.left))
+	for _, g := range d.gangs {
+		d.growForGang(g)
 	}
+	d.fillToMinimum()
 	for _, g := range d.groups {
 		d.growBy(g)
 	}
 }
 
-// option is one group that could take pods, and how.
-type option struct {
-	group   *group
-	room    int
-	packing fit.Packing
-	waste   float64
+// growFor plans new nodes for pods, and returns those that none would help. The
+// largest pod chooses first, because the fewest groups can take it; what room its
+// new nodes have goes to the others, the largest first.
+func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+	left := d.inOrder(pods)
+	planned := 0
+	for len(left) > 0 {
+		options := d.options(left)
+		if len(options) == 0 {
+			var alike []fit.Tenant
+			alike, left = split(left, left[0].Class)
+			refused = append(refused, alike...)
+		} else {
+			left = d.inOrder(d.seatFresh(d.draw(options, left)))
+			planned++
+		}
+		if len(left) == 0 && planned > 0 {
+			// What was refused may have wanted company that has a node only now.
+			left, refused, planned = d.inOrder(d.seatFresh(refused)), nil, 0
+		}
+	}
+	return refused
 }
 
-// choose finds the best group for the first of these pods, the others going
-// along where they fit: least waste, then the most pods, then the fewest nodes,
-// then the first name.
-func (d *decision) choose(left []fit.Tenant) (option, bool) {
+// split separates the pods of a class from the others.
+func split(pods []fit.Tenant, class *fit.Class) (alike, others []fit.Tenant) {
+	for _, t := range pods {
+		if t.Class == class {
+			alike = append(alike, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	return alike, others
+}
+
+// seatFresh seats pods at the new nodes that are planned already, and returns the
+// others: one that keeps its distance, or seeks company, may find a seat there that
+// it did not find before.
+func (d *decision) seatFresh(pods []fit.Tenant) (left []fit.Tenant) {
+	var fresh []*fit.Place
+	for _, g := range d.groups {
+		fresh = append(fresh, g.fresh...)
+	}
+	row := d.fit.NewRow(fresh)
+	for _, t := range pods {
+		if row.Seat(t) == nil {
+			left = append(left, t)
+		}
+	}
+	return left
+}
+
+// options are the groups that could take the first of these pods, the others going
+// along where they fit.
+func (d *decision) options(left []fit.Tenant) []option {
 	var options []option
 	for _, g := range d.groups {
 		room, _ := g.room()
@@ -57,21 +91,11 @@ func (d *decision) choose(left []fit.Tenant) (option, bool) {
 		start := d.fit.Fork()
 		packing := d.fit.Pack(left, g.supply(room))
 		if len(packing.Places) > 0 {
-			options = append(options, option{g, room, packing, fit.Waste(packing.Places)})
+			options = append(options, newOption(g, packing))
 		}
 		d.fit.Revert(start)
 	}
-	if len(options) == 0 {
-		return option{}, false
-	}
-	return slices.MinFunc(options, func(a, b option) int {
-		return cmp.Or(
-			cmp.Compare(a.waste, b.waste),
-			cmp.Compare(len(a.packing.Left), len(b.packing.Left)),
-			cmp.Compare(len(a.packing.Places), len(b.packing.Places)),
-			cmp.Compare(a.group.Name, b.group.Name),
-		)
-	}), true
+	return options
 }
 
 func (d *decision) fitsNew(c *fit.Class, g *group) bool {
@@ -79,11 +103,125 @@ func (d *decision) fitsNew(c *fit.Class, g *group) bool {
 	return len(d.fit.FitsNew(c, looks)) == 0
 }
 
+// draw plans new nodes of the best group, and returns the pods that are left.
+// Groups that are alike help it out: only together may they have the zones over
+// which pods have to spread. What would leave the last node half empty goes to a
+// group that suits it better, if there is one.
+func (d *decision) draw(options []option, pods []fit.Tenant) (left []fit.Tenant) {
+	groups := d.likeTheBest(options)
+	supplies := d.supplies(groups)
+	start := d.fit.Fork()
+	packing := d.fit.Pack(pods, supplies...)
+	if last, of := tail(packing); last != nil {
+		full := supplies[of].Limit
+		d.fit.Revert(start)
+		supplies[of].Limit = count(packing.From, of) - 1
+		packing = d.fit.Pack(pods, supplies...)
+		if !d.betterOff(last, groups[of]) {
+			d.fit.Revert(start)
+			supplies[of].Limit = full
+			packing = d.fit.Pack(pods, supplies...)
+		}
+	}
+	for i, p := range packing.Places {
+		d.open(groups[packing.From[i]], p)
+	}
+	return packing.Left
+}
+
+// tail is the pods on the last new node, if that is not the only one and more than
+// half of it stays free, and of which supply it is.
+func tail(p fit.Packing) (pods []fit.Tenant, of int) {
+	n := len(p.Places)
+	if n < 2 || fit.Waste(p.Places[n-1:]) <= 0.5 {
+		return nil, 0
+	}
+	return p.Places[n-1].Tenants(), p.From[n-1]
+}
+
+func count(list []int, n int) int {
+	sum := 0
+	for _, x := range list {
+		if x == n {
+			sum++
+		}
+	}
+	return sum
+}
+
+// betterOff says that for these pods alone a group would be chosen that is not like
+// that one.
+func (d *decision) betterOff(pods []fit.Tenant, than *group) bool {
+	options := d.options(d.inOrder(pods))
+	if len(options) == 0 {
+		return false
+	}
+	best := d.best(options)
+	return best.group != than && best.left == 0 && !d.policy.alike(best.group, than)
+}
+
+// likeTheBest is the best group and those that are like it: first those that could
+// take the first pod too, in the order in which they would be chosen, then the
+// others by name.
+func (d *decision) likeTheBest(options []option) []*group {
+	best := d.best(options).group
+	groups := []*group{best}
+	rest := slices.Clone(options)
+	for len(rest) > 0 {
+		next := d.best(rest).group
+		rest = slices.DeleteFunc(rest, func(o option) bool { return o.group == next })
+		if next != best && d.policy.alike(best, next) {
+			groups = append(groups, next)
+		}
+	}
+	for _, g := range d.groups {
+		if room, _ := g.room(); room > 0 && !slices.Contains(groups, g) && d.policy.alike(best, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// supplies are where the new nodes of groups come from. If the cluster has not room
+// for all that they could be, the first is asked alone.
+func (d *decision) supplies(groups []*group) []fit.Supply {
+	var supplies []fit.Supply
+	total := 0
+	for i, g := range groups {
+		room, _ := g.room()
+		s := g.supply(room)
+		if !d.policy.BalanceSimilar {
+			s.Rank = i
+		}
+		supplies = append(supplies, s)
+		total += room
+	}
+	if most, _ := d.cluster.room(groups[0]); total > most {
+		return supplies[:1]
+	}
+	return supplies
+}
+
 // supply is where up to limit new nodes of the group come from: zones in which no
-// pause runs.
+// pause runs. Where the zone is not ours to choose and a pod needs one that is not
+// next, Auto Scaling has to be asked for those before it too.
 func (g *group) supply(limit int) fit.Supply {
 	looks, have := g.open()
-	return fit.Supply{Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit, Steered: g.unsteered == ""}
+	return fit.Supply{
+		Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit,
+		Steered: g.unsteered == "", Detour: max(0, len(looks)-1-g.detours()),
+	}
+}
+
+// detours counts new nodes that are planned only to reach the zone of another.
+func (g *group) detours() int {
+	n := 0
+	for _, p := range g.fresh {
+		if len(p.Tenants()) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // base is what the group grows from. Auto Scaling may have more instances than
@@ -101,28 +239,69 @@ func (g *group) room() (n int, whyNot string) {
 		return 0, "its Launch process is suspended"
 	case g.paused() != nil:
 		return 0, g.resting()
+	case g.ill != "":
+		return 0, g.ill
 	}
 	n = g.Max - g.base() - len(g.fresh)
 	if n <= 0 {
 		return 0, fmt.Sprintf("at its maximum of %d", g.Max)
 	}
-	return n, ""
+	most, whyNot := g.cluster.room(g)
+	return min(n, most), whyNot
 }
 
 func (g *group) suspended(process string) bool { return slices.Contains(g.Suspended, process) }
 
-// refuse settles the verdict of the pods like the first, and returns the rest.
-func (d *decision) refuse(left []fit.Tenant) (rest []fit.Tenant) {
-	class := left[0].Class
-	reason, message := d.whyNot(class)
-	for _, t := range left {
-		if t.Class != class {
-			rest = append(rest, t)
-			continue
-		}
-		d.sayPod(t, reason, "", message)
+// refuse settles the verdicts of pods that no new node would help.
+func (d *decision) refuse(pods []fit.Tenant) {
+	type verdict struct {
+		reason  Reason
+		message string
 	}
-	return rest
+	verdicts := map[*fit.Class]verdict{}
+	for _, t := range pods {
+		v, known := verdicts[t.Class]
+		if !known {
+			v.reason, v.message = d.whyNot(t.Class)
+			verdicts[t.Class] = v
+		}
+		d.sayPod(t, v.reason, "", v.message)
+	}
+}
+
+// oldest is the UID of the pod that was created first.
+func oldest(pods []fit.Tenant, gangs []gang) string {
+	for _, g := range gangs {
+		pods = slices.Concat(pods, g.pods)
+	}
+	if len(pods) == 0 {
+		return ""
+	}
+	return string(slices.MinFunc(pods, func(a, b fit.Tenant) int {
+		return cmp.Or(a.Pod.Created.Compare(b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
+	}).Pod.UID)
+}
+
+// growing says that a group grows in this look, or would but for its pace.
+func (d *decision) growing() bool {
+	return slices.ContainsFunc(d.groups, func(g *group) bool { return len(g.fresh) > 0 })
+}
+
+// lookAgain is when nodes that nobody may need are looked at, after a look in which
+// groups grew.
+const lookAgain = time.Second
+
+// leaveNodes says of every node where it stands. Whether it could go is not asked
+// while pods wait and groups grow for them: that takes most of the time of a look,
+// and the pods shall not wait for it. Marks stay as they are.
+func (d *decision) leaveNodes() {
+	for _, n := range d.nodes {
+		d.sayStage(n)
+		if n.reason == "" {
+			n.say(NodeNotAsked, "groups grow; whether it is needed is asked after that")
+			d.clock.at(d.now.Add(lookAgain))
+		}
+	}
 }
 
 // growBy turns the new nodes of a group into actions, and tells the pods.

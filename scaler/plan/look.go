@@ -35,6 +35,15 @@ type decision struct {
 	coming []*fit.Place
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant
+	// gangs are the waiting pods that find places all together or not at all.
+	gangs []gang
+	// oldest is the UID of the pod that has waited for the longest.
+	oldest string
+	// cluster is the size of the whole, against its limits.
+	cluster *cluster
+	// priorities are the tiers of the expander of that name, nil where all groups
+	// pass.
+	priorities []tier
 
 	actions     []Action
 	podVerdicts []Verdict
@@ -72,6 +81,12 @@ type group struct {
 	ended, lowered int
 	// wanted says that a pod would fit the group, could it grow.
 	wanted bool
+	// cluster is the whole that it belongs to.
+	cluster *cluster
+	// ill is why no more nodes of it are wanted, as those that it has are not well.
+	ill string
+	// notes are what people should know beside its verdict.
+	notes []string
 }
 
 // node is a Kubernetes node with what belongs to it.
@@ -104,6 +119,13 @@ type node struct {
 
 	reason  Reason
 	message string
+}
+
+// note keeps a sentence for the group's verdict, once.
+func (g *group) note(text string) {
+	if !slices.Contains(g.notes, text) {
+		g.notes = append(g.notes, text)
+	}
 }
 
 func (n *node) ref() NodeRef { return NodeRef{Name: n.Name, UID: n.UID} }
@@ -142,6 +164,7 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 		budgets: drainable.NewBudgets(s.Budgets),
 		state:   copyState(s.State),
 		clock:   clock{now: s.Now},
+		cluster: &cluster{},
 	}
 	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -154,6 +177,10 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	d.nodes = nodesOf(s)
 	d.join()
 	d.settle()
+	for _, g := range d.groups {
+		g.cluster, g.ill = d.cluster, d.illness(g)
+	}
+	d.prefer(s.Priorities)
 	return d
 }
 

@@ -121,10 +121,10 @@ func (d *decision) lifted(n *node) []fit.Tenant {
 }
 
 // seatKept gives the pod a seat at a retiring node, if it has room beside the
-// pods that would stay there then.
-func (d *decision) seatKept(t fit.Tenant) *node {
+// pods that would stay there then, and says where those were to go.
+func (d *decision) seatKept(t fit.Tenant) (*node, []move) {
 	for _, n := range d.in(retiring) {
-		if n.kept {
+		if !n.open {
 			continue
 		}
 		start := d.fit.Fork()
@@ -133,12 +133,13 @@ func (d *decision) seatKept(t fit.Tenant) *node {
 			d.fit.Put(m.pod, n.place)
 		}
 		if d.fit.TrySeat(t, n.place) {
+			moved := n.moved
 			n.moved = nil
-			return n
+			return n, moved
 		}
 		d.fit.Revert(start)
 	}
-	return nil
+	return nil, nil
 }
 
 // foresee finds the pods that will wait soon: a spot interruption is not
@@ -148,7 +149,7 @@ func (d *decision) foresee() []fit.Tenant {
 	var list []fit.Tenant
 	for _, n := range d.in(leaving) {
 		if n.awaited() {
-			list = append(list, d.moving(n)...)
+			list = append(list, d.lifted(n)...)
 		}
 	}
 	return list

@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/drainable"
 )
@@ -19,9 +22,31 @@ type Policy struct {
 	// ExpendableBelow is the priority below which a waiting pod brings no node.
 	// Flag --expendable-pods-priority-cutoff.
 	ExpendableBelow int32
-	// Expander names how one of several possible groups is chosen. Flag
-	// --expander; so far least-waste only.
+	// Schedulers name the schedulers whose waiting pods bring nodes. Others place
+	// pods by rules that nobody here knows. Flag --scheduler-name.
+	Schedulers []string
+	// NewPodDelay is how old a pod has to be to bring a node; a pod may say that it
+	// is longer for itself. Flag --new-pod-scale-up-delay.
+	NewPodDelay time.Duration
+	// Expander names how one of several possible groups is chosen, or several ways
+	// with commas between, each for what the one before it leaves open. Flag
+	// --expander.
 	Expander string
+	// BalanceSimilar lets groups that are alike grow by turns, the smallest first.
+	// Flag --balance-similar-node-groups.
+	BalanceSimilar bool
+	// BalancingIgnoredLabels are labels in which groups may differ and still be
+	// alike. Flag --balancing-ignore-label.
+	BalancingIgnoredLabels []string
+	// MaxNodes is how many nodes there may be in the cluster, those of no group and
+	// those that come included; 0 is no limit. Flag --max-nodes-total.
+	MaxNodes int
+	// Cores and Memory, in GiB, bound the cluster as a whole: it does not grow
+	// beyond their maximum. Flags --cores-total and --memory-total.
+	Cores, Memory Range
+	// EnforceMinSize grows groups that are smaller than their minimum. Flag
+	// --enforce-node-group-min-size.
+	EnforceMinSize bool
 	// MaxNodeProvisionTime is how long an instance may take from its launch to
 	// a registered node. Flag --max-node-provision-time.
 	MaxNodeProvisionTime time.Duration
@@ -68,7 +93,8 @@ type Policy struct {
 	// given up. Flag --max-drain-time.
 	MaxDrainTime time.Duration
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
-	// more than both, nothing is retired. Flags --ok-total-unready-count and
+	// more than both, nothing is retired, and a group with more of its own does not
+	// grow. Flags --ok-total-unready-count and
 	// --max-total-unready-percentage.
 	MaxUnready        int
 	MaxUnreadyPercent float64
@@ -80,7 +106,10 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		ExpendableBelow:      -10,
+		Schedulers:           []string{corev1.DefaultSchedulerName},
 		Expander:             LeastWaste,
+		Cores:                Range{0, 320_000},
+		Memory:               Range{0, 6_400_000},
 		MaxNodeProvisionTime: 15 * time.Minute,
 		MaxNodeStartupTime:   15 * time.Minute,
 		BackOff:              5 * time.Minute,
@@ -99,10 +128,6 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// LeastWaste chooses the group whose new nodes keep the least of their cpu and
-// memory free.
-const LeastWaste = "least-waste"
-
 // Validate says everything that is wrong with a policy, one sentence a line.
 func (p Policy) Validate() error {
 	var wrong faults
@@ -118,8 +143,17 @@ func (p Policy) Validate() error {
 	if p.MaxBackOff < p.BackOff {
 		wrong.add("--max-node-group-backoff-duration is %s, less than the initial %s", p.MaxBackOff, p.BackOff)
 	}
-	if p.Expander != LeastWaste {
-		wrong.add("--expander is %q: want %s", p.Expander, LeastWaste)
+	for _, name := range p.expanders() {
+		if _, known := expanders[name]; !known {
+			wrong.add("--expander names %q: want some of %s", name, strings.Join(slices.Sorted(maps.Keys(expanders)), ", "))
+		}
+	}
+	wrong.notNegative("--new-pod-scale-up-delay", p.NewPodDelay)
+	if p.MaxNodes < 0 {
+		wrong.add("--max-nodes-total is %d: want at least 0", p.MaxNodes)
+	}
+	if len(p.Schedulers) == 0 || slices.Contains(p.Schedulers, "") {
+		wrong.add("--scheduler-name names no scheduler")
 	}
 	if p.UtilizationThreshold < 0 || p.UtilizationThreshold > 1 {
 		wrong.add("--scale-down-utilization-threshold is %v: want a share between 0 and 1", p.UtilizationThreshold)

@@ -21,7 +21,8 @@ func TestValidate(t *testing.T) {
 	p.MaxNodeProvisionTime = 0
 	p.BackOff = time.Hour
 	p.UnneededTime = -time.Second
-	p.Expander = "random"
+	p.Expander = "least-waste,cheapest"
+	p.NewPodDelay, p.MaxNodes, p.Schedulers = -time.Second, -1, nil
 	p.UtilizationThreshold = 50
 	p.MaxDrainParallelism = -1
 	p.MaxUnreadyPercent = 101
@@ -29,14 +30,17 @@ func TestValidate(t *testing.T) {
 	const want = `--max-node-provision-time is 0s: want more than 0
 --scale-down-unneeded-time is -1s: want at least 0
 --max-node-group-backoff-duration is 30m0s, less than the initial 1h0m0s
---expander is "random": want least-waste
+--expander names "cheapest": want some of least-nodes, least-waste, most-pods, price, priority, random
+--new-pod-scale-up-delay is -1s: want at least 0
+--max-nodes-total is -1: want at least 0
+--scheduler-name names no scheduler
 --scale-down-utilization-threshold is 50: want a share between 0 and 1
 --max-drain-parallelism is -1: want at least 0
 --max-total-unready-percentage is 101: want 0 to 100
 --termination-hook names a hook without a name`
 	err := p.Validate()
 	if err == nil {
-		t.Fatal("a policy with eight faults is called valid")
+		t.Fatal("a policy with eleven faults is called valid")
 	}
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

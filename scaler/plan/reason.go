@@ -21,6 +21,12 @@ const (
 	PodGated Reason = "SchedulingGated"
 	// PodNominated: kube-scheduler makes room for it on a node.
 	PodNominated Reason = "Nominated"
+	// PodOfOther: another scheduler places it.
+	PodOfOther Reason = "OtherScheduler"
+	// PodYoung: it is not old enough to bring a node.
+	PodYoung Reason = "TooYoung"
+	// PodGangShort: it is one of a gang for which there is not room enough.
+	PodGangShort Reason = "GangDoesNotFit"
 	// PodExpendable: its priority is below the cut-off, so it brings no node.
 	PodExpendable Reason = "Expendable"
 )
@@ -42,6 +48,7 @@ const (
 	NodeNeverReady  Reason = "NeverReady" // it registered and did not come up in time
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
+	NodeNotAsked    Reason = "NotLookedAt"      // groups grow, and nobody asks yet whether it could go
 )
 
 // Reasons of groups.

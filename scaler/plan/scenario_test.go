@@ -89,7 +89,16 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 		p.TerminationDrainTime, err = time.ParseDuration(v)
 		return
 	},
-	"threshold": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
+	"expander":       func(p *plan.Policy, v string) error { p.Expander = v; return nil },
+	"balance":        func(p *plan.Policy, _ string) error { p.BalanceSimilar = true; return nil },
+	"ignore-label":   func(p *plan.Policy, v string) error { p.BalancingIgnoredLabels = []string{v}; return nil },
+	"new-pod-delay":  func(p *plan.Policy, v string) (err error) { p.NewPodDelay, err = time.ParseDuration(v); return },
+	"scheduler-name": func(p *plan.Policy, v string) error { p.Schedulers = strings.Split(v, ","); return nil },
+	"max-nodes":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxNodes); return },
+	"cores":          func(p *plan.Policy, v string) error { return p.Cores.Set(v) },
+	"memory":         func(p *plan.Policy, v string) error { return p.Memory.Set(v) },
+	"enforce-min":    func(p *plan.Policy, _ string) error { p.EnforceMinSize = true; return nil },
+	"threshold":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }
 
 func (p *player) setPolicy(args []datadriven.CmdArg) error {

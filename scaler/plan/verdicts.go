@@ -83,7 +83,7 @@ func (d *decision) verdicts() []Verdict {
 // adds what else people should know.
 func (d *decision) groupVerdict(g *group) (Reason, string) {
 	reason, message := d.condition(g)
-	notes := slices.Clone(g.Faults)
+	notes := slices.Concat(g.Faults, g.notes)
 	if rest := g.restingBeside(); rest != "" {
 		notes = append([]string{rest}, notes...)
 	}
@@ -96,7 +96,7 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	if reason == GroupSteady && len(g.Faults) > 0 {
 		reason = GroupFaulty
 	}
-	if reason == GroupSteady && len(notes) > 0 {
+	if reason == GroupSteady && d.foreignHook(g) != "" {
 		reason = GroupForeignHook
 	}
 	return reason, strings.Join(append([]string{message}, notes...), "; ")

@@ -2,7 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -11,32 +14,106 @@ import (
 // seatWaiting looks for places for the pods without a node, without launching
 // any: on nodes that serve, because kube-scheduler may not have looked since
 // room came free; on nodes whose drain is being undone; on nodes that come; and
-// on nodes being retired, because keeping is cheaper than launching.
+// on nodes being retired, because keeping is cheaper than launching. Gangs, which
+// need more room at once, come after all others.
 func (d *decision) seatWaiting() {
 	d.coming = d.onTheWay()
-	free := d.fit.NewRow(places(d.in(serving)))
-	staying := d.fit.NewRow(d.staying())
-	coming := d.fit.NewRow(d.coming)
-	for _, t := range d.inOrder(append(d.waiting(), d.foresee()...)) {
-		if p := free.Seat(t); p != nil {
-			d.sayPod(t, PodFitsFree, "", fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class)))
-			continue
+	d.measure()
+	alone, gangs := d.gangsOf(append(d.waiting(), d.foresee()...))
+	d.gangs = gangs
+	room := d.openRoom()
+	for _, t := range d.inOrder(alone) {
+		s, ok := room.seat(t)
+		switch {
+		case ok:
+			d.take(s)
+		case !d.young(t):
+			d.left = append(d.left, t)
 		}
-		if p := staying.Seat(t); p != nil {
-			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class)))
-			continue
-		}
-		if p := coming.Seat(t); p != nil {
-			d.sayPod(t, PodFitsComing, "", fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class)))
-			continue
-		}
-		if n := d.seatKept(t); n != nil {
-			d.keep(n, fmt.Sprintf("pod %s needs it", t.Pod.Key()))
-			d.sayPod(t, PodKeepsNode, "", fmt.Sprintf("node %s stays and has room for it%s", n.Name, caveat(t.Class)))
-			continue
-		}
-		d.left = append(d.left, t)
 	}
+}
+
+// openRoom is where pods may go without a new node.
+type openRoom struct {
+	*decision
+	free, staying, coming *fit.Row
+}
+
+// openRoom lists it as it is now. No room may come free while it is in use.
+func (d *decision) openRoom() openRoom {
+	return openRoom{
+		decision: d,
+		free:     d.fit.NewRow(places(d.in(serving))),
+		staying:  d.fit.NewRow(d.staying()),
+		coming:   d.fit.NewRow(d.coming),
+	}
+}
+
+// seat is where a pod goes that needs no new node.
+type seat struct {
+	pod     fit.Tenant
+	reason  Reason
+	message string
+	// keeps is the node whose retirement is taken back for it, nil without one;
+	// moved is where that node's pods were to go.
+	keeps *node
+	moved []move
+}
+
+// seat gives the pod a seat.
+func (r openRoom) seat(t fit.Tenant) (seat, bool) {
+	if p := r.free.Seat(t); p != nil {
+		return seat{pod: t, reason: PodFitsFree, message: fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class))}, true
+	}
+	if p := r.staying.Seat(t); p != nil {
+		return seat{pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class))}, true
+	}
+	if p := r.coming.Seat(t); p != nil {
+		return seat{pod: t, reason: PodFitsComing, message: fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class))}, true
+	}
+	if r.tooYoung(t) {
+		return seat{}, false
+	}
+	n, moved := r.seatKept(t)
+	if n == nil {
+		return seat{}, false
+	}
+	return seat{
+		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it%s", n.Name, caveat(t.Class)),
+		keeps: n, moved: moved,
+	}, true
+}
+
+// take settles that a pod has that seat.
+func (d *decision) take(s seat) {
+	if s.keeps != nil {
+		d.keep(s.keeps, fmt.Sprintf("pod %s needs it", s.pod.Pod.Key()))
+	}
+	d.sayPod(s.pod, s.reason, "", s.message)
+}
+
+// young settles the verdict of a pod that is too young to bring a node, and asks
+// for a look when it is old enough.
+func (d *decision) young(t fit.Tenant) bool {
+	if !d.tooYoung(t) {
+		return false
+	}
+	due := d.growsFrom(t)
+	d.clock.at(due)
+	d.sayPod(t, PodYoung, "", fmt.Sprintf("there is no room for it, and it brings a node from %s on", clockTime(due)))
+	return true
+}
+
+func (d *decision) tooYoung(t fit.Tenant) bool { return d.now.Before(d.growsFrom(t)) }
+
+// growsFrom is when a pod is old enough to bring a node. One that runs now and will
+// wait for another node is.
+func (d *decision) growsFrom(t fit.Tenant) time.Time {
+	if t.Pod.Node != "" {
+		return d.now
+	}
+	delay, _ := contract.PodScaleUpDelay(t.Pod.Annotations, d.policy.NewPodDelay) // one that nobody can read counts for nothing
+	return t.Pod.Created.Add(delay)
 }
 
 // waiting are the pods that a new node could help; each of the others without a
@@ -47,19 +124,29 @@ func (d *decision) waiting() []fit.Tenant {
 		if !wantsNode(p) {
 			continue
 		}
-		t := d.fit.Tenant(p)
+		t := fit.Tenant{Pod: p}
 		switch {
 		case p.Scheduling == fleet.Gated:
 			d.sayPod(t, PodGated, "", "it has scheduling gates, and wants no node before they are removed")
+		case !d.scheduled(p):
+			d.sayPod(t, PodOfOther, "", fmt.Sprintf("its scheduler is %s, and --scheduler-name does not name that, so it brings no node", p.Spec.SchedulerName))
 		case d.promised(p):
 			d.sayPod(t, PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
 		case d.expendable(p):
 			d.sayPod(t, PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.policy.ExpendableBelow))
 		default:
-			list = append(list, t)
+			list = append(list, d.fit.Tenant(p))
 		}
 	}
 	return list
+}
+
+// scheduled says that a scheduler places the pod for which nodes are brought.
+func (d *decision) scheduled(p *fleet.Pod) bool {
+	if p.Spec == nil || p.Spec.SchedulerName == "" {
+		return true // the API server fills in the default
+	}
+	return slices.Contains(d.policy.Schedulers, p.Spec.SchedulerName)
 }
 
 // promised says that kube-scheduler makes room for the pod on a node that it may

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// Names of expanders, as Cluster Autoscaler has them. An expander says which of
+// several groups shall take pods. Several, separated by commas, are a chain: each
+// chooses among those that the one before it found equally good.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-are-expanders
+const (
+	// LeastWaste: the new nodes keep the least of their cpu and memory free.
+	LeastWaste = "least-waste"
+	// LeastNodes: the fewest nodes for the pods that they take.
+	LeastNodes = "least-nodes"
+	// MostPods: the most pods find a place.
+	MostPods = "most-pods"
+	// Priority: as the ConfigMap cluster-autoscaler-priority-expander says.
+	Priority = "priority"
+	// Price: the least money for what the pods request.
+	Price = "price"
+	// Random: any, the same one while the same pods wait.
+	Random = "random"
+)
+
+// expanders keep the best of some options, several if they are equally good.
+var expanders = map[string]func(*decision, []option) []option{
+	LeastWaste: func(_ *decision, list []option) []option { return least(list, option.waste) },
+	LeastNodes: func(_ *decision, list []option) []option { return least(list, option.nodesPerPod) },
+	MostPods:   func(_ *decision, list []option) []option { return least(list, option.podsLeft) },
+	Priority:   (*decision).preferred,
+	Price:      (*decision).cheapest,
+	Random:     (*decision).drawn,
+}
+
+// Expanders are the names of a chain.
+func (p Policy) expanders() []string { return strings.Split(p.Expander, ",") }
+
+// best is the option that the chain of expanders chooses. Of those that it finds
+// equally good it is the one that takes the most pods, then the one with the
+// fewest nodes, then the first by name.
+func (d *decision) best(options []option) option {
+	for _, name := range d.policy.expanders() {
+		options = expanders[name](d, options)
+	}
+	return slices.MinFunc(options, func(a, b option) int {
+		return cmp.Or(
+			cmp.Compare(a.left, b.left),
+			cmp.Compare(a.nodes, b.nodes),
+			cmp.Compare(a.group.Name, b.group.Name),
+		)
+	})
+}
+
+// option is a group that could take pods, and what its new nodes would be.
+type option struct {
+	group *group
+	// pods is how many it would take, on how many nodes, and how many it would
+	// leave.
+	pods, nodes, left int
+	// free is the share of cpu and memory that would stay free.
+	free float64
+	// work is what the pods request, by workOf.
+	work float64
+	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
+	// known.
+	hourly float64
+}
+
+func newOption(g *group, packing fit.Packing) option {
+	o := option{group: g, nodes: len(packing.Places), left: len(packing.Left), free: fit.Waste(packing.Places)}
+	for _, p := range packing.Places {
+		for _, t := range p.Tenants() {
+			o.pods++
+			o.work += workOf(t.Class)
+		}
+	}
+	if price := g.price(); price > 0 {
+		o.hourly = price * float64(o.nodes)
+	}
+	return o
+}
+
+func (o option) waste() float64       { return o.free }
+func (o option) podsLeft() float64    { return float64(o.left) }
+func (o option) nodesPerPod() float64 { return float64(o.nodes) / float64(o.pods) }
+
+// least keeps the options with the smallest figure.
+func least(options []option, figure func(option) float64) []option {
+	smallest := figure(slices.MinFunc(options, func(a, b option) int { return cmp.Compare(figure(a), figure(b)) }))
+	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return figure(o) > smallest })
+}
+
+// memoryPerCPU is how much memory costs as much as one cpu. Of one size, c5, m5
+// and r5 differ in their memory alone, and their prices on demand rise by about a
+// tenth of that of a cpu for each GiB.
+// https://aws.amazon.com/ec2/pricing/on-demand/
+const memoryPerCPU = 10 << 30
+
+// workOf is what a pod requests, in cpus or in the memory that costs as much. A pod
+// that requests nothing still is a pod.
+func workOf(c *fit.Class) float64 {
+	milli, bytes := c.CPUAndMemory()
+	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
+}
+
+// price is that of the group's dearest shape, 0 where one is not known.
+func (g *group) price() float64 {
+	dearest := 0.0
+	for i := range g.Shapes {
+		if g.Shapes[i].PricePerHour <= 0 {
+			return 0
+		}
+		dearest = max(dearest, g.Shapes[i].PricePerHour)
+	}
+	return dearest
+}
+
+// cheapest keeps those that cost least for what they take. A group whose price is
+// not known comes last, and says so.
+func (d *decision) cheapest(options []option) []option {
+	known := slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly == 0 })
+	if len(known) < len(options) {
+		for _, o := range options {
+			if o.hourly == 0 {
+				o.group.note("what its nodes cost is not known, so by price it comes last")
+			}
+		}
+	}
+	if len(known) == 0 {
+		return options
+	}
+	return least(known, func(o option) float64 { return o.hourly / o.work })
+}
+
+// prefer reads the priorities where the expander asks for them. Without them, or if
+// they cannot be read, all groups are as good.
+func (d *decision) prefer(text *string) {
+	if !slices.Contains(d.policy.expanders(), Priority) {
+		return
+	}
+	where := "ConfigMap " + contract.ConfigMapPriorities
+	problem := where + " is not there, so no group is preferred"
+	if text != nil {
+		var err error
+		if d.priorities, err = parsePriorities(*text); err == nil {
+			return
+		}
+		problem = fmt.Sprintf("%s is of no use, so no group is preferred: %v", where, err)
+	}
+	for _, g := range d.groups {
+		g.note(problem)
+	}
+}
+
+// preferred keeps the groups of the highest priority that has one.
+func (d *decision) preferred(options []option) []option {
+	if d.priorities == nil {
+		return options
+	}
+	for _, tier := range d.priorities {
+		var chosen []option
+		for _, o := range options {
+			if tier.has(o.group.Name) {
+				chosen = append(chosen, o)
+			}
+		}
+		if len(chosen) > 0 {
+			return chosen
+		}
+	}
+	for _, o := range options {
+		o.group.note("no priority of ConfigMap " + contract.ConfigMapPriorities + " is for it")
+	}
+	return options
+}
+
+// drawn keeps one by lot: the first by a hash of its name and of the pod that has
+// waited for the longest, so that the lot falls anew when others wait.
+func (d *decision) drawn(options []option) []option {
+	lot := func(o option) uint64 {
+		sum := sha256.Sum256([]byte(o.group.Name + "\n" + d.oldest))
+		return binary.BigEndian.Uint64(sum[:])
+	}
+	return []option{slices.MinFunc(options, func(a, b option) int {
+		return cmp.Or(cmp.Compare(lot(a), lot(b)), cmp.Compare(a.group.Name, b.group.Name))
+	})}
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// gang is pods that are of no use one by one, such as the workers of a training.
+// Either each of them that waits finds a place, on nodes that there are or that
+// are brought, or no node is brought for any.
+type gang struct {
+	name string
+	pods []fit.Tenant
+}
+
+// gangOf names the gang of a pod; empty for a pod of none. Kubernetes has a word
+// for it, which is alpha and off by default in 1.36, and of which the pod names
+// only the group: how many of it would do is not looked at, all of them have to.
+// https://github.com/kubernetes/enhancements/issues/4671
+func gangOf(p *fleet.Pod) string {
+	if p.Spec != nil && p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil {
+		return fmt.Sprintf("pod group %s/%s", p.Namespace, *p.Spec.SchedulingGroup.PodGroupName)
+	}
+	switch name := p.Annotations[contract.AnnotationAllOrNothing]; name {
+	case "", "false":
+		return ""
+	case "true":
+		if p.Owner == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name)
+	default:
+		return fmt.Sprintf("%s/%s", p.Namespace, name)
+	}
+}
+
+// gangsOf takes the gangs out of the waiting pods: those of greater priority
+// first, then by name.
+func (d *decision) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
+	byName := map[string]int{}
+	for _, t := range pods {
+		name := gangOf(t.Pod)
+		if name == "" {
+			alone = append(alone, t)
+			continue
+		}
+		i, known := byName[name]
+		if !known {
+			i = len(gangs)
+			byName[name] = i
+			gangs = append(gangs, gang{name: name})
+		}
+		gangs[i].pods = append(gangs[i].pods, t)
+	}
+	slices.SortFunc(gangs, func(a, b gang) int {
+		return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.name, b.name))
+	})
+	return alone, gangs
+}
+
+// priority is the least of its pods'.
+func (g gang) priority() int32 {
+	return slices.MinFunc(g.pods, func(a, b fit.Tenant) int {
+		return cmp.Compare(a.Pod.Priority(), b.Pod.Priority())
+	}).Pod.Priority()
+}
+
+// growForGang finds places for all pods of a gang, or leaves everything as it was.
+func (d *decision) growForGang(g gang) {
+	start, before := d.fit.Fork(), d.growth()
+	var seats []seat
+	var left, young []fit.Tenant
+	room := d.openRoom()
+	for _, t := range d.inOrder(g.pods) {
+		s, ok := room.seat(t)
+		switch {
+		case ok:
+			seats = append(seats, s)
+		case d.tooYoung(t):
+			young = append(young, t)
+		default:
+			left = append(left, t)
+		}
+	}
+	refused := d.growFor(left)
+	if len(refused)+len(young) == 0 {
+		for _, s := range seats {
+			d.take(s)
+		}
+		return
+	}
+	why := ""
+	if len(refused) > 0 {
+		_, text := d.whyNot(refused[0].Class)
+		why = fmt.Sprintf("; pod %s has none: %s", refused[0].Pod.Key(), text)
+	}
+	d.fit.Revert(start)
+	d.restore(before)
+	for _, s := range seats {
+		if s.keeps != nil && s.moved != nil {
+			s.keeps.moved = s.moved
+		}
+	}
+	for _, t := range young {
+		d.clock.at(d.growsFrom(t))
+	}
+	message := fmt.Sprintf("only %d of the %d waiting pods of gang %s find a place%s", len(g.pods)-len(refused)-len(young), len(g.pods), g.name, why)
+	if len(refused) == 0 {
+		message = fmt.Sprintf("some of the %d waiting pods of gang %s are too young to bring a node", len(g.pods), g.name)
+	}
+	for _, t := range g.pods {
+		d.sayPod(t, PodGangShort, "", message)
+	}
+}
+
+// growth is how far the new nodes of each group are planned.
+type growth struct {
+	fresh   map[*group][]*fit.Place
+	have    map[*group][]int
+	cluster cluster
+}
+
+func (d *decision) growth() growth {
+	now := growth{map[*group][]*fit.Place{}, map[*group][]int{}, *d.cluster}
+	for _, g := range d.groups {
+		now.fresh[g], now.have[g] = slices.Clip(g.fresh), slices.Clone(g.have)
+	}
+	return now
+}
+
+func (d *decision) restore(to growth) {
+	for _, g := range d.groups {
+		g.fresh, g.have = to.fresh[g], to.have[g]
+	}
+	*d.cluster = to.cluster
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// How much two groups may differ and still be alike: Cluster Autoscaler's defaults
+// of --memory-difference-ratio and --max-allocatable-difference-ratio.
+const (
+	memoryMayDiffer      = 0.015
+	allocatableMayDiffer = 0.05
+)
+
+// unlike are labels in which groups that are alike may differ: where the node is,
+// which it is, and which group or tool it belongs to.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/processors/nodegroupset/aws_nodegroups.go
+var unlike = []string{
+	corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+	corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	"beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
+	"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name",
+	"eks.amazonaws.com/nodegroup", "k8s.amazonaws.com/eniConfig", "lifecycle",
+	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
+}
+
+// alike says that a new node of one group is as good as one of the other, but for
+// the zone. Of each the first shape speaks, because its others differ in the zone
+// alone.
+func (p Policy) alike(a, b *group) bool {
+	if len(a.Shapes) == 0 || len(b.Shapes) == 0 {
+		return false
+	}
+	x, y := &a.Shapes[0], &b.Shapes[0]
+	return maps.Equal(p.telling(x.Labels), p.telling(y.Labels)) &&
+		sameTaints(x.Taints, y.Taints) &&
+		near(capacityOf(x), capacityOf(y), func(r corev1.ResourceName) float64 {
+			if r == corev1.ResourceMemory {
+				return memoryMayDiffer
+			}
+			return 0
+		}) &&
+		near(x.Allocatable, y.Allocatable, func(corev1.ResourceName) float64 { return allocatableMayDiffer })
+}
+
+func (p Policy) telling(labels map[string]string) map[string]string {
+	left := map[string]string{}
+	for key, value := range labels {
+		if !slices.Contains(unlike, key) && !slices.Contains(p.BalancingIgnoredLabels, key) {
+			left[key] = value
+		}
+	}
+	return left
+}
+
+// capacityOf a shape; what pods may have of it where the rest is not known.
+func capacityOf(s *fleet.Shape) corev1.ResourceList {
+	if len(s.Capacity) > 0 {
+		return s.Capacity
+	}
+	return s.Allocatable
+}
+
+// near says that two lists name the same resources, and that no amount differs by
+// more than a share of the greater.
+func near(a, b corev1.ResourceList, mayDiffer func(corev1.ResourceName) float64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, x := range a {
+		y, ok := b[name]
+		if !ok {
+			return false
+		}
+		p, q := x.AsApproximateFloat64(), y.AsApproximateFloat64()
+		if math.Abs(p-q) > mayDiffer(name)*max(p, q) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameTaints(a, b []corev1.Taint) bool {
+	byName := func(list []corev1.Taint) []corev1.Taint {
+		return slices.SortedFunc(slices.Values(list), func(a, b corev1.Taint) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
+		})
+	}
+	return slices.EqualFunc(byName(a), byName(b), func(a, b corev1.Taint) bool {
+		return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+	})
+}
