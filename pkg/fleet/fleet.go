@@ -447,8 +447,11 @@ type Launch struct {
 	// Token is the client token, 32 hex digits.
 	Token string `json:"token"`
 	Count int    `json:"count"`
-	// Desired is what the group's desired capacity was.
+	// Desired is what the group's desired capacity was, and Had how many instances
+	// it had in the zone, before this look's launches and with those of the looks
+	// before.
 	Desired int `json:"desired"`
+	Had     int `json:"had,omitempty"`
 	// Attempt is part of what the token is made of; it rises when an answer came.
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"`

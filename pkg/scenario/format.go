@@ -397,7 +397,7 @@ func (p *printer) state(s fleet.State) {
 		if x.Answered {
 			came = fmt.Sprintf("came=%d", x.Came)
 		}
-		p.line("launch", key, said("token", x.Token), fmt.Sprintf("count=%d", x.Count), fmt.Sprintf("desired=%d", x.Desired),
+		p.line("launch", key, said("token", x.Token), fmt.Sprintf("count=%d", x.Count), fmt.Sprintf("desired=%d", x.Desired), other("had", strconv.Itoa(x.Had), "0"),
 			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came)
 	}
 }

@@ -40,6 +40,7 @@ var launchWords = table[fleet.Launch]{
 	"token":    setter(text, func(x *fleet.Launch, v string) { x.Token = v }),
 	"count":    setter(integer, func(x *fleet.Launch, n int) { x.Count = n }),
 	"desired":  setter(integer, func(x *fleet.Launch, n int) { x.Desired = n }),
+	"had":      setter(integer, func(x *fleet.Launch, n int) { x.Had = n }),
 	"attempt":  setter(integer, func(x *fleet.Launch, n int) { x.Attempt = n }),
 	"at":       setter(clockTime, func(x *fleet.Launch, t time.Time) { x.At = t }),
 	"answered": func(x *fleet.Launch, _ string) error { x.Answered = true; return nil },

@@ -44,7 +44,7 @@ backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup web-3 until=10:15:00 count=2
 unsteered gpu until=11:00:00 count=1 "cause=no right to call ec2:CreateFleet"
 launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
-launch web:b token=1f count=2 desired=2 attempt=4 at=09:58:00 came=0
+launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 `

@@ -41,7 +41,7 @@ const (
 // recallLaunches repeats the launches whose answer nobody has seen, counts on what
 // was launched and does not show yet, and finds out which groups are steered.
 func (d *decision) recallLaunches() {
-	expected := map[expectation]int{}
+	sums := map[promise]int{}
 	for _, key := range slices.Sorted(maps.Keys(d.state.Launches)) {
 		l := d.state.Launches[key]
 		name, zone, part := fleet.ParseLaunchKey(key)
@@ -57,9 +57,13 @@ func (d *decision) recallLaunches() {
 		} else if !d.now.Before(l.At.Add(shownAfter)) {
 			continue
 		}
-		expected[expectation{g, l.At}] += n
-		g.Desired = max(g.Desired, l.Desired+expected[expectation{g, l.At}])
-		g.promised = append(g.promised, slices.Repeat([]string{zone}, n)...)
+		whole, there := promise{g, "", l.At}, promise{g, zone, l.At}
+		sums[whole], sums[there] = sums[whole]+n, sums[there]+n
+		g.expect(zone, l.Had+sums[there])
+		if wants := l.Desired + sums[whole]; wants > g.Desired {
+			g.Desired = wants
+			d.clock.at(l.At.Add(shownAfter))
+		}
 	}
 	d.forgetUnsteered()
 	for _, g := range d.groups {
@@ -67,11 +71,35 @@ func (d *decision) recallLaunches() {
 	}
 }
 
-// expectation is what a group was promised by the launches of one look, on top of
-// what it wanted then.
-type expectation struct {
+// promise is what the launches of one look bring to a group, in a zone or, where
+// that is empty, in all. It comes on top of what was there and was promised then.
+type promise struct {
 	group *group
+	zone  string
 	at    time.Time
+}
+
+// expect counts on nodes that do not show yet, so that there are n in the zone.
+func (g *group) expect(zone string, n int) {
+	for range n - g.had(zone) {
+		g.promised = append(g.promised, zone)
+	}
+}
+
+// had is how many live instances the group has in a zone, or was promised.
+func (g *group) had(zone string) int {
+	n := 0
+	for _, i := range g.live {
+		if i.Zone == zone {
+			n++
+		}
+	}
+	for _, z := range g.promised {
+		if z == zone {
+			n++
+		}
+	}
+	return n
 }
 
 // forgotten is from when on a launch is not spoken of any more. An unanswered one
@@ -104,6 +132,9 @@ func (d *decision) forgetUnsteered() {
 	maps.DeleteFunc(d.state.Unsteered, func(name string, b fleet.BackOff) bool {
 		return d.groupOf(name) == nil || !d.now.Before(b.Until)
 	})
+	for _, b := range d.state.Unsteered {
+		d.clock.at(b.Until)
+	}
 }
 
 // whyUnsteered says why the zones of a group's new nodes are not ours to choose;
@@ -161,7 +192,7 @@ func (d *decision) podsOf(places []*fit.Place) []PodRef {
 // launch notes a launch of some nodes in a zone and returns the call.
 func (d *decision) launch(g *group, zone string, part, from, count int) Grow {
 	key := fleet.LaunchKey(g.Name, zone, part)
-	l := fleet.Launch{Count: count, Desired: g.Desired, Attempt: d.state.Launches[key].Attempt + 1, At: d.now}
+	l := fleet.Launch{Count: count, Desired: g.Desired, Had: g.had(zone), Attempt: d.state.Launches[key].Attempt + 1, At: d.now}
 	l.Token = token(g, zone, from, count, l.Attempt)
 	d.state.Launches[key] = l
 	return Grow{
