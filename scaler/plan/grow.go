@@ -42,7 +42,7 @@ func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 			left = d.inOrder(d.seatFresh(d.draw(options, left)))
 			planned++
 		}
-		if len(left) == 0 && planned > 0 {
+		if len(left) == 0 && planned > 0 && slices.ContainsFunc(refused, followsOthers) {
 			// What was refused may have wanted company that has a node only now.
 			left, refused, planned = d.inOrder(d.seatFresh(refused)), nil, 0
 		}
@@ -63,20 +63,29 @@ func split(pods []fit.Tenant, class *fit.Class) (alike, others []fit.Tenant) {
 }
 
 // seatFresh seats pods at the new nodes that are planned already, and returns the
-// others: one that keeps its distance, or seeks company, may find a seat there that
-// it did not find before.
+// others. Only one that goes where others are, or spreads evenly with them, may find
+// a seat there that it did not find before.
 func (d *decision) seatFresh(pods []fit.Tenant) (left []fit.Tenant) {
+	if !slices.ContainsFunc(pods, followsOthers) {
+		return pods
+	}
 	var fresh []*fit.Place
 	for _, g := range d.groups {
 		fresh = append(fresh, g.fresh...)
 	}
 	row := d.fit.NewRow(fresh)
 	for _, t := range pods {
-		if row.Seat(t) == nil {
+		if !followsOthers(t) || row.Seat(t) == nil {
 			left = append(left, t)
 		}
 	}
 	return left
+}
+
+// followsOthers says that where other pods are may open a place to this one.
+func followsOthers(t fit.Tenant) bool {
+	s := t.Pod.Spec
+	return s != nil && (len(s.TopologySpreadConstraints) > 0 || s.Affinity != nil && s.Affinity.PodAffinity != nil)
 }
 
 // options are the groups that could take the first of these pods, the others going

@@ -120,10 +120,10 @@ func (d *decision) lifted(n *node) []fit.Tenant {
 	return list
 }
 
-// seatKept gives the pod a seat at a retiring node, if it has room beside the
-// pods that would stay there then, and says where those were to go.
-func (d *decision) seatKept(t fit.Tenant) (*node, []move) {
-	for _, n := range d.in(retiring) {
+// seatKept gives the pod a seat at one of the retiring nodes, if it has room beside
+// the pods that would stay there then, and says where those were to go.
+func (d *decision) seatKept(t fit.Tenant, retiring []*node) (*node, []move) {
+	for _, n := range retiring {
 		if !n.open {
 			continue
 		}

@@ -37,6 +37,7 @@ func (d *decision) seatWaiting() {
 type openRoom struct {
 	*decision
 	free, staying, coming *fit.Row
+	retiring              []*node
 }
 
 // openRoom lists it as it is now. No room may come free while it is in use.
@@ -46,6 +47,7 @@ func (d *decision) openRoom() openRoom {
 		free:     d.fit.NewRow(places(d.in(serving))),
 		staying:  d.fit.NewRow(d.staying()),
 		coming:   d.fit.NewRow(d.coming),
+		retiring: d.in(retiring),
 	}
 }
 
@@ -74,7 +76,7 @@ func (r openRoom) seat(t fit.Tenant) (seat, bool) {
 	if r.tooYoung(t) {
 		return seat{}, false
 	}
-	n, moved := r.seatKept(t)
+	n, moved := r.seatKept(t, r.retiring)
 	if n == nil {
 		return seat{}, false
 	}
