@@ -95,11 +95,21 @@ func starting(t corev1.Taint) bool {
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-cloudprovider-kubernetes-io-uninitialized
 const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
+// uncordoned says that a taint stands for a cordon that was taken off. The node
+// controller takes the taint off a moment later than people or agents take off
+// the cordon; a pod that waits just then must not bring a node.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-nodes-by-condition
+func uncordoned(n *node, t corev1.Taint) bool {
+	return t.Key == corev1.TaintNodeUnschedulable && !n.Unschedulable
+}
+
 // passing says which taints of a node in that stage go by themselves, and ok
 // whether the node is a place for pods at all.
 func (s stage) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 	switch s {
-	case serving, cordoned:
+	case serving:
+		return func(t corev1.Taint) bool { return uncordoned(n, t) }, true
+	case cordoned:
 		return func(corev1.Taint) bool { return false }, true
 	case coming:
 		return func(t corev1.Taint) bool {
