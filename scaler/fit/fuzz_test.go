@@ -20,11 +20,11 @@ import (
 )
 
 var (
-	pairs = flag.Int("pairs", 100_000, "how many (pod, place) pairs TestAgainstScheduler compares")
-	seed  = flag.Uint64("seed", 1, "the first random world of TestAgainstScheduler; each is the seed of the next plus one")
-	only  = flag.Int("minor", 0, "compare by the rules of Kubernetes 1.minor alone")
-	part  = flag.Uint("features", uint(modelled), "a bit for each part of the rules that worlds make use of")
-	most  = flag.Int("mismatches", 3, "stop after so many")
+	pairs    = flag.Int("pairs", 100_000, "how many (pod, place) pairs TestAgainstScheduler compares")
+	seed     = flag.Uint64("seed", 1, "the first random world of TestAgainstScheduler; each is the seed of the next plus one")
+	only     = flag.Int("minor", 0, "compare by the rules of Kubernetes 1.minor alone")
+	features = flag.Uint("features", uint(modelled), "a bit for each part of the rules that worlds make use of")
+	most     = flag.Int("mismatches", 3, "stop after so many")
 )
 
 // modelled are the parts of the rules that fit follows so far.
@@ -55,19 +55,74 @@ func TestAgainstScheduler(t *testing.T) {
 		for s := *seed; c.pairs < *pairs/len(versions) && total.mismatches+c.mismatches < *most; s++ {
 			c.run(t, s)
 		}
-		total.pairs += c.pairs
-		total.fitting += c.fitting
-		total.worlds += c.worlds
-		total.mismatches += c.mismatches
+		total.add(c.tally)
 	}
-	t.Logf("%d pairs, %d of them fit, in %d worlds from seed %d: %d mismatches, %.1f s",
-		total.pairs, total.fitting, total.worlds, *seed, total.mismatches, time.Since(began).Seconds())
-	if total.mismatches == 0 && total.fitting < total.pairs/20 {
-		t.Errorf("of %d pairs only %d fit: that compares little", total.pairs, total.fitting)
+	t.Logf("%d pairs in %d worlds from seed %d: %d mismatches, %.1f s\nkube-scheduler's answers: %s",
+		total.pairs, total.worlds, *seed, total.mismatches, time.Since(began).Seconds(), total.answers)
+	if total.mismatches == 0 && total.pairs >= 50_000 {
+		total.answers.checkVariety(t, total.pairs)
 	}
 }
 
-type tally struct{ pairs, fitting, worlds, mismatches int }
+// tally counts what was compared.
+type tally struct {
+	pairs, worlds, mismatches int
+	answers                   answers
+}
+
+func (t *tally) add(o tally) {
+	t.pairs += o.pairs
+	t.worlds += o.worlds
+	t.mismatches += o.mismatches
+	for plugin, n := range o.answers {
+		t.answers.count(plugin, n)
+	}
+}
+
+// answers counts for each plugin how often kube-scheduler told of it; "" counts
+// the pairs that fit.
+type answers map[string]int
+
+func (a *answers) count(plugin string, n int) {
+	if *a == nil {
+		*a = answers{}
+	}
+	(*a)[plugin] += n
+}
+
+func (a answers) String() string {
+	texts := []string{fmt.Sprintf("fits %d", a[""])}
+	for _, plugin := range slices.Sorted(maps.Keys(a)) {
+		if plugin != "" {
+			texts = append(texts, fmt.Sprintf("%s %d", plugin, a[plugin]))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// refusing are the plugins that worlds with a feature give reason to refuse.
+var refusing = map[feature][]string{
+	0:         {"", "NodeResourcesFit"},
+	ports:     {"NodePorts"},
+	nodeTerms: {"NodeAffinity"},
+	taints:    {"NodeUnschedulable", "TaintToleration"},
+	podTerms:  {"InterPodAffinity"},
+	spread:    {"PodTopologySpread"},
+	volumes:   {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"},
+	devices:   {"DynamicResources"},
+	declared:  {"NodeDeclaredFeatures"},
+}
+
+// checkVariety fails where an answer is so rare that little was compared.
+func (a answers) checkVariety(t *testing.T, pairs int) {
+	for part, plugins := range refusing {
+		for _, plugin := range plugins {
+			if feature(*features)&part == part && a[plugin] < pairs/5000 && (*only == 0 || *only >= 36) {
+				t.Errorf("of %d pairs only %d get the answer %q: that compares little", pairs, a[plugin], plugin)
+			}
+		}
+	}
+}
 
 // comparison is of one version's rules. What fit remembers goes from world to
 // world, as it goes from look to look.
@@ -103,7 +158,7 @@ type pod struct {
 
 // run compares one world, step by step.
 func (c *comparison) run(t *testing.T, seed uint64) {
-	b := &bench{dice: newDice(^seed), comparison: c, t: t, seed: seed, world: newWorld(seed, c.minor, feature(*part)), seated: map[*pod]int{}}
+	b := &bench{dice: newDice(^seed), comparison: c, t: t, seed: seed, world: newWorld(seed, c.minor, feature(*features)), seated: map[*pod]int{}}
 	c.worlds++
 	b.begin()
 	for range b.between(2, 6) {
@@ -126,7 +181,13 @@ func (b *bench) begin() {
 		}
 	}
 	w.Pods = alive
-	b.oracle.Reset(w)
+	bare := w
+	bare.Nodes = nil
+	ignored := b.ignored()
+	for _, n := range w.Nodes {
+		bare.Nodes = append(bare.Nodes, without(n, ignored))
+	}
+	b.oracle.Reset(bare)
 
 	b.cluster = b.rules.Cluster(fit.World{
 		Kubernetes: fmt.Sprintf("v1.%d.2", b.minor), Pods: shown,
@@ -134,7 +195,7 @@ func (b *bench) begin() {
 	})
 	for _, n := range w.Nodes {
 		node := fleet.NodeFrom(n)
-		b.places = append(b.places, b.cluster.Add(b.cluster.LooksOf(&node, none)))
+		b.places = append(b.places, b.cluster.Add(b.cluster.LooksOf(&node, ignored)))
 		b.nodes = append(b.nodes, n.Name)
 	}
 	for i, p := range b.world.Pods {
@@ -152,6 +213,22 @@ func (b *bench) begin() {
 	}
 }
 
+// ignored says which taints fit is told to ignore in this world.
+func (b *bench) ignored() func(corev1.Taint) bool {
+	if b.dice.Rand == nil || b.chance(75) {
+		return none
+	}
+	return func(t corev1.Taint) bool { return t.Key == "spot" || t.Key == corev1.TaintNodeUnschedulable }
+}
+
+// without is the node as if it had none of those taints.
+func without(n *corev1.Node, ignored func(corev1.Taint) bool) *corev1.Node {
+	bare := n.DeepCopy()
+	bare.Spec.Taints = slices.DeleteFunc(bare.Spec.Taints, ignored)
+	bare.Spec.Unschedulable = n.Spec.Unschedulable && !ignored(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	return bare
+}
+
 // fleetPod is the pod as the scaler observes it.
 func fleetPod(p *corev1.Pod) *fleet.Pod {
 	seen := fleet.PodFrom(p)
@@ -163,21 +240,35 @@ func fleetPod(p *corev1.Pod) *fleet.Pod {
 
 // compare asks both about every waiting pod and every place.
 func (b *bench) compare() bool {
+	row := b.cluster.NewRow(b.places)
 	for _, p := range b.waiting {
 		question := b.oracle.Ask(p.Pod)
+		var first *fit.Place
 		for i, place := range b.places {
 			b.pairs++
 			want, got := question.On(b.nodes[i]), b.cluster.Fits(p.tenant.Class, place)
-			if want.Plugin == "" {
-				b.fitting++
-			}
+			b.answers.count(want.Plugin, 1)
 			if why := differ(want, got); why != "" {
 				b.mismatch(p, b.nodes[i], why)
 				return false
 			}
+			if first == nil && want.Plugin == "" {
+				first = place
+			}
+		}
+		if got := row.Find(p.tenant.Class); got != first {
+			b.mismatch(p, "any", fmt.Sprintf("in a row it fits %s first, want %s", nameOf(got), nameOf(first)))
+			return false
 		}
 	}
 	return true
+}
+
+func nameOf(p *fit.Place) string {
+	if p == nil {
+		return "no place"
+	}
+	return p.Name
 }
 
 // differ says how two verdicts disagree; "" if they do not.
@@ -213,7 +304,7 @@ func rulesOf(reasons fit.Reasons) string {
 func (b *bench) mismatch(p *pod, node, why string) {
 	b.mismatches++
 	b.t.Errorf("pod %s/%s, node %s: %s\n  after: %s\n  again: go test ./scaler/fit -run TestAgainstScheduler -args -minor %d -seed %d -features %d -pairs 1",
-		p.Namespace, p.Name, node, why, strings.Join(b.steps, "; "), b.minor, b.seed, *part)
+		p.Namespace, p.Name, node, why, strings.Join(b.steps, "; "), b.minor, b.seed, *features)
 }
 
 // step does something to both; false if they disagree about it.
@@ -225,6 +316,8 @@ func (b *bench) step() bool {
 		b.lift()
 	case 2:
 		return b.whatIf()
+	case 3:
+		return b.pour()
 	default:
 		return b.seat()
 	}
@@ -282,7 +375,10 @@ func (b *bench) seat() bool {
 	i := b.IntN(len(b.waiting))
 	p := b.waiting[i]
 	for _, at := range b.Perm(len(b.places)) {
-		if !b.cluster.TrySeat(p.tenant, b.places[at]) {
+		if fits := len(b.cluster.Fits(p.tenant.Class, b.places[at])) == 0; b.cluster.TrySeat(p.tenant, b.places[at]) != fits {
+			b.mismatch(p, b.nodes[at], fmt.Sprintf("fits: %t, but seated: %t", fits, !fits))
+			return false
+		} else if !fits {
 			continue
 		}
 		b.told("seat %s on %s", p.Name, b.nodes[at])
@@ -294,6 +390,31 @@ func (b *bench) seat() bool {
 		b.seated[p] = at
 		return true
 	}
+	return true
+}
+
+// pour seats waiting pods in a row of places, each at the first that it fits.
+func (b *bench) pour() bool {
+	row := b.cluster.NewRow(b.places)
+	b.told("pour")
+	for _, p := range b.waiting[:b.IntN(len(b.waiting)+1)] {
+		question := b.oracle.Ask(p.Pod)
+		want := slices.IndexFunc(b.nodes, func(n string) bool { return question.On(n).Plugin == "" })
+		got := slices.Index(b.places, row.Seat(p.tenant)) // -1 for none
+		if got != want {
+			b.mismatch(p, "any", fmt.Sprintf("in a row it is seated at place %d, want %d", got, want))
+			return false
+		}
+		if got < 0 {
+			continue
+		}
+		if err := b.oracle.Seat(p.Pod, b.nodes[got]); err != nil {
+			b.t.Fatal(err)
+		}
+		b.told("seat %s on %s", p.Name, b.nodes[got])
+		b.seated[p] = got
+	}
+	b.waiting = slices.DeleteFunc(slices.Clone(b.waiting), func(p *pod) bool { _, seated := b.seated[p]; return seated })
 	return true
 }
 
