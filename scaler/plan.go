@@ -140,7 +140,9 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 		return fleet.Snapshot{}, err
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
-	observer := observe.New(observe.Config{Client: client, Groups: reader, Namespace: s.namespace, Logger: logger, Report: keepLatest(trouble)})
+	observer := observe.New(observe.Config{
+		Client: client, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Logger: logger, Report: keepLatest(trouble),
+	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { observer.Run(watching); close(done) }()

@@ -37,7 +37,9 @@ type Config struct {
 	Groups Groups
 	// Namespace is our own, in which the agents run.
 	Namespace string
-	Logger    *slog.Logger
+	// Priorities asks for the ConfigMap of the expander of that name, in Namespace.
+	Priorities bool
+	Logger     *slog.Logger
 	// Report hears of every call to the API server that watching consists of;
 	// nil for nobody.
 	Report func(error)
@@ -51,6 +53,7 @@ type Observer struct {
 	share  *sharer
 	rival  *rivalWatch
 	server *server
+	wishes *prioritiesWatch
 
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
@@ -97,6 +100,12 @@ func New(config Config) *Observer {
 		api: config.Client.Discovery(), broke: make(chan struct{}, 1), changed: func() { o.news(later) },
 		watchDevices: o.watchDevices, forgetDevices: o.others.forgetDevices,
 		refused: o.refusal("ask for the server's version", "the newest rules of kube-scheduler that are known are followed, and no devices are seen"),
+	}
+	if config.Priorities {
+		o.wishes = &prioritiesWatch{
+			maps: config.Client.CoreV1().ConfigMaps(config.Namespace), report: o.config.Report, changed: func() { o.news(later) },
+			refused: o.refusal("get configmap "+contract.ConfigMapPriorities, "no group is preferred"),
+		}
 	}
 	o.watches = o.allWatches()
 	return o
@@ -155,6 +164,7 @@ func (o *Observer) Run(ctx context.Context) {
 	}
 	watching.Go(func() { o.server.run(ctx) })
 	watching.Go(func() { o.rival.run(ctx) })
+	watching.Go(func() { o.wishes.run(ctx) })
 	watching.Wait()
 }
 
@@ -195,6 +205,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	version = o.version.Load() // first: what comes now counts as unseen
 	rival, _ := o.rival.latest()
 	kubernetes, _ := o.server.latest()
+	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
 	return fleet.Snapshot{
 		Now:        now.UTC(),
@@ -210,6 +221,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Faults:     faults,
 		Agents:     o.readyAgents(),
 		Rival:      rival,
+		Priorities: priorities,
 		State:      state,
 	}, version, nil
 }
@@ -230,8 +242,13 @@ func (o *Observer) seen() (faults []string, err error) {
 	if _, asked := o.server.latest(); !asked {
 		return nil, fmt.Errorf("%w: the server's version", ErrNotYet)
 	}
-	if fault := o.server.refused.fault(); fault != "" {
-		faults = append(faults, fault)
+	if _, known := o.wishes.latest(); !known {
+		return nil, fmt.Errorf("%w: config map %s", ErrNotYet, contract.ConfigMapPriorities)
+	}
+	for _, fault := range []string{o.server.refused.fault(), o.wishes.fault()} {
+		if fault != "" {
+			faults = append(faults, fault)
+		}
 	}
 	return faults, nil
 }

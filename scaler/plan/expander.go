@@ -144,7 +144,7 @@ func (d *decision) cheapest(options []option) []option {
 // prefer reads the priorities where the expander asks for them. Without them, or if
 // they cannot be read, all groups are as good.
 func (d *decision) prefer(text *string) {
-	if !slices.Contains(d.policy.expanders(), Priority) {
+	if !d.policy.AsksForPriorities() {
 		return
 	}
 	where := "ConfigMap " + contract.ConfigMapPriorities

@@ -128,6 +128,9 @@ func DefaultPolicy() Policy {
 	}
 }
 
+// AsksForPriorities says that the expander goes by the snapshot's Priorities.
+func (p Policy) AsksForPriorities() bool { return slices.Contains(p.expanders(), Priority) }
+
 // Validate says everything that is wrong with a policy, one sentence a line.
 func (p Policy) Validate() error {
 	var wrong faults
