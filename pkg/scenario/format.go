@@ -114,10 +114,11 @@ func (p *printer) group(g fleet.Group) {
 		s := g.Shapes[0]
 		words = append(words, other("type", s.InstanceType, "m5.large"))
 		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
-		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)))
+		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)), said("image", s.Image))
 		words = append(words, other("price", strconv.FormatFloat(s.PricePerHour, 'g', -1, 64), "0"))
 	}
 	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))
+	words = append(words, said("template", g.Template), flag("mixed", g.Mixed))
 	for _, h := range g.Hooks {
 		words = append(words, said("hook", printHook(h)))
 	}
@@ -140,7 +141,7 @@ func (p *printer) group(g fleet.Group) {
 			return // its node's line stands for it
 		}
 		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
-			other("state", i.State, fleet.InService), at("leaving", i.LeavingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy))
+			other("state", i.State, fleet.InService), at("leaving", i.LeavingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
 	})
 }
 
@@ -154,7 +155,7 @@ func roomWords(have, usual corev1.ResourceList) []string {
 	for _, r := range []struct {
 		word string
 		name corev1.ResourceName
-	}{{"cpu", corev1.ResourceCPU}, {"mem", corev1.ResourceMemory}, {"pods", corev1.ResourcePods}} {
+	}{{"cpu", corev1.ResourceCPU}, {"mem", corev1.ResourceMemory}, {"pods", corev1.ResourcePods}, {"gpu", gpu}} {
 		q, u := have[r.name], usual[r.name]
 		if q.Cmp(u) != 0 {
 			words = append(words, said(r.word, q.String()))
@@ -167,9 +168,9 @@ func (p *printer) node(n fleet.Node) {
 	g, i := p.memberOf(n)
 	usualLabels, usualRoom := map[string]string{}, instanceTypes["m5.large"]
 	var usualTaints []corev1.Taint
-	var groupName, zone, state, leaving, protected string
+	var groupName, zone, state, leaving, protected, template string
 	if g != nil {
-		protected = flag("protected", i.Protected)
+		protected, template = flag("protected", i.Protected), other("template", i.Template, g.Template)
 		groupName, zone = g.Name, other("zone", n.Zone(), firstZone(g))
 		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.LeavingSince)
 		if len(g.Shapes) > 0 {
@@ -178,7 +179,7 @@ func (p *printer) node(n fleet.Node) {
 	}
 	since, unneeded, err := contract.Unneeded(n.Taints)
 	words := []string{
-		said("group", groupName), zone, state, leaving, protected,
+		said("group", groupName), zone, state, leaving, protected, template,
 		flag("notready", !n.Ready), flag("cordoned", n.Unschedulable), other("age", p.s.Now.Sub(n.Created).String(), firstAge.String()),
 		said("labels", printPairs(extra(n.Labels, usualLabels))), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
 	}
@@ -186,6 +187,9 @@ func (p *printer) node(n fleet.Node) {
 		words = append(words, at("unneeded", since))
 	}
 	words = append(words, roomWords(n.Allocatable, usualRoom)...)
+	if q, ok := n.Capacity[corev1.ResourceMemory]; ok {
+		words = append(words, said("reports", q.String()))
+	}
 	words = append(words, said("annotate", printPairs(ownAnnotations(n.Annotations))))
 	p.line("node", n.Name, words...)
 }
@@ -391,6 +395,10 @@ func (p *printer) state(s fleet.State) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Seen)) {
+		q := s.Seen[key]
+		p.line("seen", key, said("mem", q.String()))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Launches)) {
 		x, came := s.Launches[key], ""

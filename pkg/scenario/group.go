@@ -56,6 +56,9 @@ var groupWords = table[groupDraft]{
 	"pods":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourcePods] = q }),
 	"labels":    setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
 	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
+	"template":  setter(text, func(d *groupDraft, v string) { d.Template = v }),
+	"image":     setter(text, func(d *groupDraft, v string) { d.shape.Image = v }),
+	"mixed":     func(d *groupDraft, _ string) error { d.Mixed = true; return nil },
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
 	"steered":   func(d *groupDraft, _ string) error { d.Synchronous = true; return nil },
 	"price":     setter(share, func(d *groupDraft, f float64) { d.shape.PricePerHour = f }), // dollars an hour
@@ -95,7 +98,7 @@ func (d *groupDraft) finish() error {
 	maps.Copy(room, d.resources)
 	for _, zone := range d.Zones {
 		d.Shapes = append(d.Shapes, fleet.Shape{
-			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour,
+			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour, Image: d.shape.Image,
 		})
 	}
 	return nil
@@ -160,6 +163,7 @@ func instance(w *World, l line) error {
 
 var instanceWords = table[fleet.Instance]{
 	"zone":      setter(text, func(i *fleet.Instance, v string) { i.Zone = v }),
+	"template":  setter(text, func(i *fleet.Instance, v string) { i.Template = v }),
 	"type":      setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
 	"state":     setter(text, func(i *fleet.Instance, v string) { i.State = v }),
 	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.LeavingSince = t }),

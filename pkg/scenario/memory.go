@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -92,6 +94,17 @@ func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
 
 // returning NODE at=TIME.
 func returning(w *World, l line) error { return moment(&w.State.Returning, w, l) }
+
+// seen TYPE/IMAGE mem=QUANTITY.
+func seen(w *World, l line) error {
+	var q resource.Quantity
+	words := table[resource.Quantity]{"mem": setter(quantity, func(to *resource.Quantity, read resource.Quantity) { *to = read })}
+	if err := words.apply(&q, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Seen, l.name, q)
+	return nil
+}
 
 func moment(m *map[string]time.Time, w *World, l line) error {
 	t := w.Now

@@ -64,7 +64,7 @@ func (w *World) newNode(name, groupName string) (fleet.Node, error) {
 	if i := w.instance("i-" + name); i != nil {
 		zone = i.Zone
 	} else {
-		g.Instances = append(g.Instances, fleet.Instance{ID: "i-" + name, Zone: zone, Type: instanceType(g), State: fleet.InService})
+		g.Instances = append(g.Instances, fleet.Instance{ID: "i-" + name, Zone: zone, Type: instanceType(g), State: fleet.InService, Template: g.Template})
 	}
 	n.Labels[corev1.LabelTopologyZone] = zone
 	n.ProviderID = "aws:///" + zone + "/i-" + name
@@ -102,6 +102,16 @@ var nodeWords = table[nodeDraft]{
 	"mem": setter(quantity, func(d *nodeDraft, q resource.Quantity) { d.resize(corev1.ResourceMemory, q) }),
 	"pods": setter(quantity, func(d *nodeDraft, q resource.Quantity) {
 		d.resize(corev1.ResourcePods, q)
+	}),
+	"gpu": setter(quantity, func(d *nodeDraft, q resource.Quantity) { d.resize(gpu, q) }),
+	// reports is the memory that the kubelet has found.
+	"reports": setter(quantity, func(d *nodeDraft, q resource.Quantity) {
+		d.Capacity = corev1.ResourceList{corev1.ResourceMemory: q}
+	}),
+	"template": setter(text, func(d *nodeDraft, v string) {
+		if d.instance != nil {
+			d.instance.Template = v
+		}
 	}),
 	"labels": setter(pairs, func(d *nodeDraft, m map[string]string) { maps.Copy(d.Labels, m) }),
 	"taints": setter(taints, func(d *nodeDraft, ts []corev1.Taint) {

@@ -15,9 +15,9 @@ func TestFormatIsReadBack(t *testing.T) {
 	const text = `now 10:00:00
 group gpu min=0 max=3 desired=1 zones=a type=g4dn.xlarge taints=dedicated=gpu:NoSchedule price=0.526 pool refreshed suspended=Launch
 instance i-7 group=gpu state=Pending
-group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
+group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd template=lt-1:7 mixed hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
 daemonset kube-system/proxy cpu=100m tolerates=*
-node away
+node away reports=8000Mi
 node web-1 group=web protected
 node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=example.com/hold=true
 node web-3 group=web notready
@@ -43,6 +43,7 @@ burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup web-3 until=10:15:00 count=2
 unsteered gpu until=11:00:00 count=1 "cause=no right to call ec2:CreateFleet"
+seen m5.large/ami-1 mem=7600Mi
 launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"

@@ -30,6 +30,7 @@ var verbs = map[string]func(*World, line) error{
 	"completed":  completed,
 	"unjoined":   unjoined,
 	"returning":  returning,
+	"seen":       seen,
 	"agent":      agent,
 	"gone":       gone,
 	"priorities": priorities,

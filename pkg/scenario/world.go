@@ -139,7 +139,7 @@ func (w *World) LaunchIn(group, zone, token string, count int) (came int, err er
 func (w *World) launch(g *fleet.Group, zone string) {
 	w.launched++
 	id := fmt.Sprintf("i-%s-new%d", g.Name, w.launched)
-	g.Instances = append(g.Instances, fleet.Instance{ID: id, Zone: zone, Type: instanceType(g), State: fleet.Pending})
+	g.Instances = append(g.Instances, fleet.Instance{ID: id, Zone: zone, Type: instanceType(g), State: fleet.Pending, Template: g.Template})
 }
 
 // Request writes a drain request and its taint on a node.

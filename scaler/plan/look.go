@@ -47,8 +47,11 @@ type decision struct {
 
 	actions     []Action
 	podVerdicts []Verdict
-	state       fleet.State
-	clock       clock
+	// asked are the labels that waiting pods ask for, nil before anybody wanted to
+	// know.
+	asked map[string]bool
+	state fleet.State
+	clock clock
 }
 
 // group is an Auto Scaling group with what belongs to it.
@@ -74,6 +77,8 @@ type group struct {
 	unanswered bool
 	// promised are the zones of the nodes that were launched and do not show yet.
 	promised []string
+	// differs says where its nodes are not as their shape was.
+	differs []string
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
 	// ended counts the instances that this plan ends, lowered those of them
@@ -176,6 +181,7 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	d.groups = groupsOf(s)
 	d.nodes = nodesOf(s)
 	d.join()
+	d.learnShapes(s)
 	d.settle()
 	for _, g := range d.groups {
 		g.cluster, g.ill = d.cluster, d.illness(g)

@@ -53,14 +53,15 @@ const (
 
 // Reasons of groups.
 const (
-	GroupGrows       Reason = "Grows"
-	GroupSteady      Reason = "Steady"
-	GroupComing      Reason = "NodesComing"
-	GroupAtMax       Reason = "AtMax"
-	GroupBackOff     Reason = "InBackOff"
-	GroupUnfulfilled Reason = "Unfulfilled"
-	GroupFaulty      Reason = "Faulty"          // something is wrong with its definition
-	GroupForeignHook Reason = "ForeignHook"     // only hooks of others hold its terminations
-	GroupSuspended   Reason = "LaunchSuspended" // Auto Scaling launches nothing now
-	GroupRivalled    Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
+	GroupGrows        Reason = "Grows"
+	GroupSteady       Reason = "Steady"
+	GroupComing       Reason = "NodesComing"
+	GroupAtMax        Reason = "AtMax"
+	GroupBackOff      Reason = "InBackOff"
+	GroupUnfulfilled  Reason = "Unfulfilled"
+	GroupFaulty       Reason = "Faulty"          // something is wrong with its definition
+	GroupShapeDiffers Reason = "ShapeDiffers"    // its nodes are not as planned
+	GroupForeignHook  Reason = "ForeignHook"     // only hooks of others hold its terminations
+	GroupSuspended    Reason = "LaunchSuspended" // Auto Scaling launches nothing now
+	GroupRivalled     Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
 )

@@ -90,11 +90,15 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	if g.Synchronous && g.unsteered != "" {
 		notes = append(notes, "Auto Scaling chooses its zones: "+g.unsteered)
 	}
+	notes = append(notes, g.differing()...)
 	if hook := d.foreignHook(g); hook != "" {
 		notes = append(notes, fmt.Sprintf("its terminations are held by %s alone, which is not ours to complete", hook))
 	}
 	if reason == GroupSteady && len(g.Faults) > 0 {
 		reason = GroupFaulty
+	}
+	if reason == GroupSteady && len(g.differs) > 0 {
+		reason = GroupShapeDiffers
 	}
 	if reason == GroupSteady && d.foreignHook(g) != "" {
 		reason = GroupForeignHook
