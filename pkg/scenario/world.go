@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -369,19 +370,23 @@ func (w *World) recreate(gone *fleet.Pod) {
 	w.Pods = append(w.Pods, &p)
 }
 
-// Launch gives each group the instances that it is owed, in its zones by turns;
+// Launch gives each group the instances that it is owed, in the zone where it has fewest;
 // they have no node yet.
 func (w *World) Launch() {
 	for i := range w.Groups {
 		g := &w.Groups[i]
-		live := 0
+		live := map[string]int{}
+		sum := 0
 		for _, m := range g.Instances {
 			if m.Live() {
-				live++
+				live[m.Zone]++
+				sum++
 			}
 		}
-		for ; live < g.Desired && len(g.Zones) > 0 && !slices.Contains(g.Suspended, "Launch"); live++ {
-			w.launch(g, g.Zones[(w.launched+1)%len(g.Zones)])
+		for ; sum < g.Desired && len(g.Zones) > 0 && !slices.Contains(g.Suspended, "Launch"); sum++ {
+			zone := slices.MinFunc(g.Zones, func(a, b string) int { return cmp.Compare(live[a], live[b]) })
+			live[zone]++
+			w.launch(g, zone)
 		}
 	}
 }

@@ -111,6 +111,12 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.IgnoreDaemonSets = rapid.Bool().Draw(t, "ignore daemonsets")
 	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
 	p.DelayAfterAdd = time.Duration(rapid.IntRange(0, 10).Draw(t, "after add")) * time.Minute
+	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
+	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
+	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
+	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
+	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
+	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")
 	return p
 }
 
@@ -161,11 +167,14 @@ func randomWorld(t *rapid.T, wild bool) string {
 			desired = x.number("desired", low, 6)
 		}
 		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("min=%d max=%d desired=%d", low, max(desired, n)+x.number("spare", 0, 3), desired),
-			x.one("zones", "", "zones=a,b"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
+			x.one("zones", "", "zones=b", "zones=a,b", "zones=a,b,c"), x.one("steered", "", "steered"), x.one("price", "", "price=0.1", "price=0.2"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
 			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other"),
-			x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
+			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
 		if wild {
 			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
+			if at := x.one("launched", "", "", "at=09:59:40", "at=09:00:00"); at != "" {
+				x.line("launch", fmt.Sprintf("g%d:a", g), "token=0f", at, fmt.Sprintf("desired=%d", desired), x.one("came", "", "came=0", "came=1"))
+			}
 		}
 	}
 	for g := range groups {
@@ -182,6 +191,9 @@ func randomWorld(t *rapid.T, wild bool) string {
 		for i := range x.number("instances", 0, 2) {
 			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
 		}
+	}
+	if tiers := x.one("priorities", "", "", `"{10: [g0], 20: [g1]}"`, `"{ten: [g0]}"`); tiers != "" {
+		x.line("priorities", tiers)
 	}
 	if x.rarely("daemonset") != "" {
 		x.line("daemonset proxy cpu=100m tolerates=*")
@@ -229,7 +241,8 @@ func (x *text) app(name string, nodes int, wild bool) {
 		fmt.Sprintf("cpu=%dm", 100*x.number("cpu", 1, 20)), fmt.Sprintf("mem=%dMi", 256*x.number("mem", 1, 8)),
 		x.rarely("selector=disk=ssd"), x.rarely("selector=topology.kubernetes.io/zone=a"), x.rarely("tolerates=dedicated"), x.rarely("tolerates=*"),
 		x.rarely("safe=false"), x.rarely("safe=true"), x.rarely("safe=on-completion"), x.rarely("local"), x.rarely("priority=100"),
-		x.rarely("hostport=80"), x.rarely("spread=topology.kubernetes.io/zone"), x.rarely("apart"),
+		x.rarely("hostport=80"), x.rarely("spread=topology.kubernetes.io/zone"), x.rarely("apart"), x.rarely("apart=topology.kubernetes.io/zone"),
+		x.rarely("gang=" + name), x.rarely("scheduler=volcano"),
 	}
 	if wild {
 		words = append(words, x.rarely("priority=-20"), x.rarely("naked"), x.rarely("owner=DaemonSet/proxy"), x.rarely("unready"), x.rarely("ends=10:00:20"), x.rarely("succeeded"))
