@@ -105,6 +105,11 @@ func (s *Server) StartRefresh(group string, p RefreshPreferences) (string, error
 	return ask(s, func(c *cloud.Cloud, now time.Time) (string, error) { return c.StartRefresh(group, p, now) })
 }
 
+// CancelRefresh cancels the instance refresh under way and answers its id.
+func (s *Server) CancelRefresh(group string) (string, error) {
+	return ask(s, func(c *cloud.Cloud, now time.Time) (string, error) { return c.CancelRefresh(group, now) })
+}
+
 // SpotNotice gives an instance a spot interruption notice (terminate) and reclaims it after in; 0 means two minutes, scaled.
 func (s *Server) SpotNotice(id string, in time.Duration) error {
 	return s.SpotAction(id, "terminate", in)

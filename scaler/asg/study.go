@@ -35,13 +35,19 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 			return nil
 		})
 	}
-	due := r.curious(now)
+	r.askActivities(ctx, &asking, r.curious(now), now)
+	_ = asking.Wait() // none returns an error: they are faults of their group
+}
+
+// askActivities asks for the activities of each group that is due, or for those of
+// all at once.
+func (r *Reader) askActivities(ctx context.Context, asking *errgroup.Group, due []*known, now time.Time) {
 	if len(due) > activitiesAtOnce {
 		asking.Go(func() error {
 			r.studyAllActivities(ctx, due, now)
 			return nil
 		})
-		due = nil
+		return
 	}
 	for _, k := range due {
 		asking.Go(func() error {
@@ -49,7 +55,6 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 			return nil
 		})
 	}
-	_ = asking.Wait() // none returns an error: they are faults of their group
 }
 
 // curious are the groups whose activities to read now, in the order of names.

@@ -43,11 +43,22 @@ func (s *Settings) flag(name string, value word, read func(*Settings, string)) {
 	if value.open && name == "max-pods" && s.calculator(value.text) {
 		return
 	}
-	if value.open {
-		s.fault("--%s=%s is left out: only a shell knows its value", name, value.text)
+	if !value.open {
+		read(s, value.text)
 		return
 	}
-	read(s, value.text)
+	// One of a list that is not known says nothing of the others.
+	var known []string
+	for _, item := range items(value.text) {
+		if strings.Contains(item, "$") {
+			s.fault("--%s: %s is left out: only a shell knows its value", name, item)
+			continue
+		}
+		known = append(known, item)
+	}
+	if len(known) > 0 {
+		read(s, strings.Join(known, ","))
+	}
 }
 
 func (s *Settings) maxPodsFlag(text string) {

@@ -141,8 +141,8 @@ func TestFaults(t *testing.T) {
 	}{
 		{"a form that nobody knows", "hello world", []string{`its form is not known (it begins "hello world")`}, 0},
 		{"a quote that is open", "#!/bin/bash\nbootstrap.sh prod --kubelet-extra-args '--max-pods=5", []string{"a quote is not closed"}, 0},
-		{"a value that a shell knows", bootstrap("--node-labels=id=$(curl http://169.254.169.254/) --max-pods=7"),
-			[]string{"--node-labels=id=$(curl http://169.254.169.254/) is left out: only a shell knows its value"}, 7},
+		{"a value that a shell knows", bootstrap("--node-labels=a=b,id=$(curl http://169.254.169.254/) --max-pods=7 --pods-per-core=$N"),
+			[]string{"--node-labels: id=$(curl http://169.254.169.254/) is left out: only a shell knows its value", "--pods-per-core: $N is left out"}, 7},
 		{"a number in words", bootstrap("--max-pods=many --node-labels=a=b"), []string{"--max-pods=many is left out"}, 0},
 		{"labels and taints that the API refuses", bootstrap("--node-labels=bad/l/x=1,ok=yes --register-with-taints=x=y:Sometimes,z --max-pods=7"),
 			[]string{"the label bad/l/x=1", "--register-with-taints: z", "the taint x=y:Sometimes"}, 7},
