@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"windlass.dev/windlass/scaler/fit"
 )
 
 // mismatch is what fit and kube-scheduler disagree about in a random world.
@@ -36,7 +34,7 @@ func (w *world) omit(names []string) {
 // mismatch, perhaps another one, and describes that. What fit remembers of other
 // worlds is left out first, if it has no part in it.
 func (c *comparison) shrink(t *testing.T, seed uint64, found *mismatch) string {
-	fresh := comparison{minor: c.minor, oracle: c.oracle, rules: fit.NewRules()}
+	fresh := newComparison(c.minor, c.oracle)
 	again := fresh.run(t, seed, found.omitted)
 	if again == nil {
 		return found.describe(c.minor, seed) + "\n  not seen by rules that remember no other world: begin some seeds earlier"
@@ -44,7 +42,7 @@ func (c *comparison) shrink(t *testing.T, seed uint64, found *mismatch) string {
 	for smaller := true; smaller; {
 		smaller = false
 		for _, name := range again.world.names() {
-			fresh.rules = fit.NewRules()
+			fresh.forget()
 			if less := fresh.run(t, seed, append(slices.Clone(again.omitted), name)); less != nil {
 				again, smaller = less, true
 				break

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/fit/oracle"
 )
 
@@ -169,7 +168,8 @@ func (s special) run(t *testing.T, plugin string, judge *oracle.Oracle) {
 		w.Pods = append(w.Pods, linePod(t, fmt.Sprint("other-", i), line))
 	}
 	w.Pods = append(w.Pods, linePod(t, "asked", s.pod))
-	b := &bench{comparison: &comparison{minor: 36, oracle: judge, rules: fit.NewRules()}, t: t, world: w, seated: map[*pod]int{}}
+	c := newComparison(36, judge)
+	b := &bench{comparison: &c, t: t, world: w, shown: c.show(w.Pods), seated: map[*pod]int{}}
 	b.begin()
 
 	asked := b.waiting[len(b.waiting)-1]
