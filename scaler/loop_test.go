@@ -285,6 +285,65 @@ func TestLoopHeedsRefusals(t *testing.T) {
 	}
 }
 
+// A launch is written down before it is made, and its answer after it; where
+// something is missing the next look follows at once.
+func TestLoopHearsAnswers(t *testing.T) {
+	x := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, To: 2}
+	failed := []fleet.Failure{{Zone: "a", Cause: "InsufficientInstanceCapacity", At: time.Now()}}
+	for _, c := range []struct {
+		name     string
+		outcome  act.Outcome
+		answer   *plan.Answer
+		noted    bool // the launch, in the end
+		answered bool
+		again    bool // looks again at once
+	}{
+		{"all came", act.Done, &plan.Answer{Seen: true, Came: 2}, true, true, false},
+		{"some came", act.Done, &plan.Answer{Seen: true, Came: 1, Failures: failed}, true, true, true},
+		{"none came", act.Failed, &plan.Answer{Seen: true, Failures: failed}, true, true, true},
+		{"not allowed", act.Failed, &plan.Answer{Seen: true, Unsteered: "no right"}, true, true, true},
+		{"nobody knows", act.Failed, &plan.Answer{}, true, false, false},
+		{"under way", act.Begun, &plan.Answer{}, true, false, false},
+		{"never sent", act.Stopped, &plan.Answer{Unsent: true}, false, false, false},
+		{"not tried", act.Stopped, nil, false, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				state := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t", Count: 2}}, GrownAt: map[string]time.Time{"web": time.Now()}}
+				s := newStage(plan.Plan{Actions: []plan.Action{x}, State: state}, plan.Plan{})
+				s.policy = plan.DefaultPolicy()
+				var written []fleet.State
+				s.remember = func(_ context.Context, state fleet.State) error {
+					if len(written) < 2 {
+						written = append(written, state)
+					}
+					return nil
+				}
+				s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+					if len(actions) == 0 {
+						return nil
+					}
+					if len(written) != 1 || written[0].Launches["web:a"].Token != "t" {
+						t.Errorf("not written before the call: %v", written)
+					}
+					return []act.Result{{Action: x, Outcome: c.outcome, Answer: c.answer, Err: errors.New("it"), Ended: time.Now()}}
+				}
+				looks := len(s.run(t, time.Second))
+				if (looks > 1) != c.again {
+					t.Errorf("%d looks in a second", looks)
+				}
+				l, noted := written[1].Launches["web:a"]
+				if noted != c.noted || l.Answered != c.answered {
+					t.Errorf("in the end %+v, noted %v", l, noted)
+				}
+				if _, grew := written[1].GrownAt["web"]; grew != (c.noted && (!c.answered || c.answer.Came > 0)) {
+					t.Errorf("grown: %v", grew)
+				}
+			})
+		})
+	}
+}
+
 // If the memory cannot be written nothing is done, and the loop tries again. If
 // somebody else writes it the loop ends.
 func TestLoopDoesNothingWithoutMemory(t *testing.T) {
