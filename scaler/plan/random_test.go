@@ -172,9 +172,6 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
 		if wild {
 			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
-			if at := x.one("launched", "", "", "at=09:59:40", "at=09:00:00"); at != "" {
-				x.line("launch", fmt.Sprintf("g%d:a", g), "token=0f", at, fmt.Sprintf("desired=%d", desired), x.one("came", "", "came=0", "came=1"))
-			}
 		}
 	}
 	for g := range groups {

@@ -160,8 +160,12 @@ func carry(w *scenario.World, a plan.Action) error {
 			return w.SetDesired(a.Group, a.From, a.To)
 		}
 		came, err := w.LaunchIn(a.Group, a.Zone, a.Token, a.Count)
-		w.State = plan.DefaultPolicy().Hear(w.State, w.Groups, a, plan.Answer{Seen: true, Came: came}, w.Now)
-		return err
+		answer := plan.Answer{Seen: true, Came: came}
+		if err != nil {
+			answer.Unsteered = err.Error()
+		}
+		w.State = plan.DefaultPolicy().Hear(w.State, w.Groups, a, answer, w.Now)
+		return nil
 	case plan.Lower:
 		return w.SetDesired(a.Group, a.From, a.To)
 	case plan.Retire:
