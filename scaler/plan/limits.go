@@ -52,17 +52,49 @@ func (d *decision) measure() {
 	c := d.cluster
 	c.most, c.mostMilli, c.mostByte = int64(d.policy.MaxNodes), d.policy.Cores.Max*1000, d.policy.Memory.Max*gib
 	for _, n := range d.nodes {
-		size := n.Capacity
-		if len(size) == 0 {
-			size = n.Allocatable
-		}
+		milli, bytes := n.size()
 		c.nodes++
-		c.milli += size.Cpu().MilliValue()
-		c.bytes += size.Memory().Value()
+		c.milli += milli
+		c.bytes += bytes
 	}
 	for _, g := range d.groups {
 		c.add(g, len(d.unregistered(g))+g.unlaunched())
 	}
+}
+
+// size is the node's capacity, or what pods may have of it where that is not known.
+func (n *node) size() (milli, bytes int64) {
+	size := n.Capacity
+	if len(size) == 0 {
+		size = n.Allocatable
+	}
+	return size.Cpu().MilliValue(), size.Memory().Value()
+}
+
+// remains is the size of the nodes that stay: no more may go than would leave the
+// least that people want.
+type remains struct{ milli, bytes int64 }
+
+func (r *remains) add(n *node) {
+	milli, bytes := n.size()
+	r.milli, r.bytes = r.milli+milli, r.bytes+bytes
+}
+
+func (r *remains) take(n *node) {
+	milli, bytes := n.size()
+	r.milli, r.bytes = r.milli-milli, r.bytes-bytes
+}
+
+// needs says why a node may not go; empty if it may.
+func (r *remains) needs(n *node, p Policy) string {
+	milli, bytes := n.size()
+	switch {
+	case r.milli-milli < p.Cores.Min*1000:
+		return fmt.Sprintf("the cluster may not have fewer than %d cores", p.Cores.Min)
+	case r.bytes-bytes < p.Memory.Min*gib:
+		return fmt.Sprintf("the cluster may not have less than %d GiB of memory", p.Memory.Min)
+	}
+	return ""
 }
 
 // add counts new nodes of a group.

@@ -42,7 +42,8 @@ type Policy struct {
 	// those that come included; 0 is no limit. Flag --max-nodes-total.
 	MaxNodes int
 	// Cores and Memory, in GiB, bound the cluster as a whole: it does not grow
-	// beyond their maximum. Flags --cores-total and --memory-total.
+	// beyond their maximum, nor is anything retired below their minimum. Flags
+	// --cores-total and --memory-total.
 	Cores, Memory Range
 	// EnforceMinSize grows groups that are smaller than their minimum. Flag
 	// --enforce-node-group-min-size.

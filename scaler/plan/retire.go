@@ -44,6 +44,7 @@ type retirement struct {
 	// draining counts the nodes with pods on them that are being drained for
 	// us, of at most allowed.
 	draining, allowed int
+	remains           remains
 }
 
 func (d *decision) newRetirement() *retirement {
@@ -56,6 +57,9 @@ func (d *decision) newRetirement() *retirement {
 		if _, occupied := n.occupied(d.now); occupied {
 			r.draining++
 		}
+	}
+	for _, n := range d.in(serving, cordoned, returning, unready) {
+		r.remains.add(n)
 	}
 	r.stay = d.in(serving)
 	used := map[*node]float64{}
@@ -124,6 +128,9 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	}
 	if r.floor(n.group) {
 		return NodeMinSize, fmt.Sprintf("group %s may not have fewer than %d", n.group.Name, n.group.Min)
+	}
+	if why := r.remains.needs(n, r.policy); why != "" {
+		return NodeMinSize, why
 	}
 	return r.empty(n)
 }
@@ -256,6 +263,7 @@ func (r *retirement) nearest(t fit.Tenant, from *node) string {
 // unneeded starts the node's clock, or retires it if that has run out.
 func (r *retirement) unneeded(n *node) {
 	r.leaving[n.group]++
+	r.remains.take(n)
 	since, ok := marked(n)
 	if from := n.settled(r.policy); !ok && r.now.Before(from) {
 		r.clock.at(from)
