@@ -13,7 +13,11 @@
 //	termination.go instances that Auto Scaling takes: deadline, heartbeat, complete
 //	place.go       places for pods: nodes that serve, that come, that are kept
 //	waiting.go     which pods wait, and where they could go without a new node
-//	grow.go        new nodes for the rest, and which group launches them
+//	grow.go        new nodes for the rest: one plan over all groups
+//	expander.go    which of several groups grows; priorities.go as people prefer
+//	similar.go     groups that are alike, and help each other out
+//	limits.go      how large the cluster may be, and which groups are well
+//	gang.go        pods that find places all together or not at all
 //	retiring.go    retirements under way: on to their end, or back
 //	returning.go   drains that were taken back, and agents that fell silent
 //	retire.go      nodes that nobody needs
