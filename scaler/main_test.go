@@ -82,7 +82,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-func kubeconfig(t *testing.T, server string) string {
+func kubeconfig(t testing.TB, server string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +

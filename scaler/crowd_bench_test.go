@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/observe"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// BenchmarkIdleLook: what a look costs where nothing has changed since the last
+// one, with 5,000 nodes and 150,000 pods, watched over HTTP.
+func BenchmarkIdleLook(b *testing.B) {
+	const nodes, podsPerNode = 5_000, 30
+	config, err := kube.Config(kubeconfig(b, crowd{nodes, podsPerNode}.start(b).URL), program, "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	observer := observe.New(observe.Config{Client: client, Groups: oneGroup{}, Namespace: defaultNamespace, Logger: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { observer.Run(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+
+	decided, policy, state := 0, plan.DefaultPolicy(), fleet.State{}
+	planner := plan.NewPlanner()
+	l := &loop{
+		observe: func(now time.Time) (fleet.Snapshot, uint64, error) { return observer.Snapshot(now, state) },
+		decide: func(s fleet.Snapshot) plan.Plan {
+			decided++
+			if len(s.Nodes) != nodes || len(s.Pods) != nodes*podsPerNode {
+				b.Fatalf("%d nodes, %d pods", len(s.Nodes), len(s.Pods))
+			}
+			return planner.Decide(s, policy)
+		},
+		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
+		paused:   func(plan.Action) (act.Result, bool) { return act.Result{}, false },
+		act:      func(context.Context, []plan.Action) []act.Result { return nil },
+		tell:     func(look) {},
+		policy:   policy,
+	}
+	for {
+		_, err := l.turn(ctx)
+		if err == nil && l.last != nil && fleet.Equal(l.last.state, state) {
+			break
+		}
+		if err != nil && !errors.Is(err, observe.ErrNotYet) {
+			b.Fatal(err)
+		}
+		<-observer.Changed()
+	}
+	before := decided
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.turn(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if decided != before {
+		b.Errorf("decided %d times although nothing changed", decided-before)
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms")
+	b.ReportMetric(1, "target-ms")
+}
+
+// oneGroup is a reading of one group without instances.
+type oneGroup struct{}
+
+var readOnce = time.Now()
+
+func (oneGroup) Groups(map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
+	return []fleet.Group{{Name: "web", Max: 10}}, readOnce, nil
+}
+func (oneGroup) Nudge() {}
+
+// BenchmarkScalerMemory: what of the real program is resident when it has seen
+// everything and looked for half a minute; anonymous memory apart, since the
+// rest is the program's file; and the most that there ever was.
+func BenchmarkScalerMemory(b *testing.B) {
+	binary := filepath.Join(b.TempDir(), program)
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		nodes  int
+		target float64
+	}{{1_000, 60}, {5_000, 200}} {
+		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
+			for range b.N { // once: a run takes longer than what -benchtime asks for
+				memory := residentOf(b, binary, crowd{c.nodes, 30})
+				b.ReportMetric(memory["VmRSS"], "MiB")
+				b.ReportMetric(memory["RssAnon"], "anon-MiB")
+				b.ReportMetric(memory["VmHWM"], "peak-MiB")
+			}
+			b.ReportMetric(c.target, "target-MiB")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// residentOf runs the program until it has settled and reads its memory, in MiB
+// by the kernel's names.
+func residentOf(b *testing.B, binary string, c crowd) map[string]float64 {
+	cloud, err := fakeaws.Start(fakeaws.Config{NoIMDS: true, Spec: fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = cloud.Close() }()
+	ctx, cancel := context.WithTimeout(b.Context(), 3*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary, "run", "--nodes=0:5:web", "--leader-elect=false", "--metrics-address=", "--kubeconfig="+kubeconfig(b, c.start(b).URL))
+	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+cloud.URL(), "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "AWS_EC2_METADATA_DISABLED=true", "GOGC=", "GOMEMLIMIT=")
+	log, err := command.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { cancel(); _ = command.Wait() }() // killed
+	seen := make(chan error, 1)
+	go func() {
+		var said strings.Builder
+		for lines := bufio.NewScanner(log); lines.Scan(); {
+			said.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), "everything was seen") {
+				seen <- nil
+			}
+		}
+		seen <- fmt.Errorf("the program ended:\n%s", said.String())
+	}()
+	if err := <-seen; err != nil {
+		b.Fatal(err)
+	}
+	select {
+	case err := <-seen:
+		b.Fatal(err)
+	case <-time.After(30 * time.Second): // what garbage is left by then stays
+	}
+	return memoryOf(b, command.Process.Pid)
+}
+
+func memoryOf(b *testing.B, pid int) map[string]float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Skip(err) // not Linux
+	}
+	memory := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if kib, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB")); err == nil {
+			memory[name] = float64(kib) / 1024
+		}
+	}
+	return memory
+}
