@@ -1,36 +1,38 @@
 package fit
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Class is all of a pod that decides where it fits. Pods of one class are
-// interchangeable, so each question is asked once for all of them.
+// Class is all of a pod that decides where it fits, and where it lets others fit.
+// Pods of one class are interchangeable, so each question is asked once for all of
+// them.
 type Class struct {
-	// Key is canonical: equal for equal pods, whatever their names and owners.
+	// Key is canonical: equal for equal pods, whatever their names and owners. A pod
+	// with volumes or claims is equal to no other.
 	Key string
-	// NotConsidered names what the pod asks for and this package does not look
-	// at, in words, sorted; empty for most.
-	NotConsidered []string
 
-	requests    []amount // by resource number, none of them 0
-	ports       []hostPort
-	nodeName    string
-	selector    map[string]string
-	affinity    *corev1.NodeSelector
-	required    nodeaffinity.RequiredNodeAffinity
-	tolerations []corev1.Toleration
-	// singular classes ask for single nodes by name, so that equal looks do not
-	// mean equal answers.
-	singular bool
+	// id numbers the classes that are known.
+	id int
+	*traits
+	*terms
+	// takes is what a pod of the class uses of a node where it is; it differs from
+	// what it asks for while a resize is under way.
+	takes []amount
+	// matched are the selectors that select these pods, in ascending order.
+	matched *matches
+	// terminating pods do not count for spread.
+	terminating bool
+	// own is the only pod of a class that volumes or devices are asked about; nil for
+	// the others.
+	own *corev1.Pod
 }
 
 // Tenant is a pod with its class.
@@ -39,150 +41,124 @@ type Tenant struct {
 	Class *Class
 }
 
-// classKey is what a class is made of, in an order that encodes canonically:
-// maps are sorted by the encoder, lists by newClass.
+// classKey is what tells classes apart.
 type classKey struct {
-	Requests      []amountKey          `json:"r,omitempty"`
-	Ports         []hostPort           `json:"p,omitempty"`
-	NodeName      string               `json:"n,omitempty"`
-	Selector      map[string]string    `json:"s,omitempty"`
-	Affinity      *corev1.NodeSelector `json:"a,omitempty"`
-	Tolerations   []corev1.Toleration  `json:"t,omitempty"`
-	NotConsidered []string             `json:"x,omitempty"`
+	traits      *traits
+	terms       *terms
+	matched     *matches
+	terminating bool
+	allocated   string
+	own         *fleet.Pod
 }
 
-type amountKey struct {
-	Name corev1.ResourceName `json:"r"`
-	N    int64               `json:"n"`
-}
-
-// newClass reads a pod's spec. unseen is what is not considered of it.
-func newClass(n *names, spec *corev1.PodSpec, unseen []string) *Class {
-	c := &Class{
-		NotConsidered: unseen,
-		ports:         hostPorts(spec),
-		nodeName:      spec.NodeName,
-		selector:      spec.NodeSelector,
-		affinity:      requiredAffinity(spec),
-		required:      nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}),
-		tolerations:   spec.Tolerations,
+// classOf finds a pod's class.
+func (l *lore) classOf(p *fleet.Pod) *Class {
+	if class, known := l.byPod[p]; known {
+		return class
 	}
-	c.requests = requestsOf(n, spec)
-	c.singular = c.nodeName != "" || c.asksForHosts()
-	c.Key = c.key(n)
+	t := l.traitsOf(p.Spec)
+	key := classKey{
+		traits: t, terms: l.termsOf(p, t), matched: l.selectors.matching(p.Namespace, p.Labels, l.namespaces),
+		terminating: !p.Deleted.IsZero(), allocated: allocated(p),
+	}
+	if t.claims || l.asksServed(t) {
+		key.own = p
+	}
+	class, known := l.classes[key]
+	if !known {
+		class = l.newClass(key, p)
+		l.classes[key] = class
+	}
+	l.byPod[p] = class
+	l.classified++
+	return class
+}
+
+func (l *lore) newClass(k classKey, p *fleet.Pod) *Class {
+	c := &Class{
+		Key: k.canonical(l, p), id: len(l.classes),
+		traits: k.traits, terms: k.terms, takes: k.traits.takes, matched: k.matched, terminating: k.terminating,
+	}
+	if p.Allocated != nil {
+		c.takes = l.names.taken(p.Allocated)
+	}
+	if k.own != nil {
+		c.own = apiPod(p)
+	}
 	return c
 }
 
-func requestsOf(n *names, spec *corev1.PodSpec) []amount {
-	v := n.vectorOf(Requests(spec))
-	v.add(podCount, 1)
-	var requests []amount
-	for i, amt := range v {
-		if amt != 0 {
-			requests = append(requests, amount{i, amt})
+// asksServed says that the pods ask for a resource that a device class serves.
+func (l *lore) asksServed(t *traits) bool {
+	for _, name := range t.extended {
+		served, known := l.served[name]
+		if !known {
+			served = l.isServed(name)
+			l.served[name] = served
+		}
+		if served {
+			return true
 		}
 	}
-	return requests
+	return false
 }
 
-func (c *Class) key(n *names) string {
-	k := classKey{
-		Ports: c.ports, NodeName: c.nodeName, Selector: c.selector, Affinity: c.affinity,
-		NotConsidered: c.NotConsidered,
+// canonical is a text that tells classes apart as the key does, and does not change
+// from process to process.
+func (k classKey) canonical(l *lore, p *fleet.Pod) string {
+	text := []string{k.traits.key}
+	if k.terms != nil {
+		text = append(text, k.terms.key)
 	}
-	for _, r := range c.requests {
-		k.Requests = append(k.Requests, amountKey{n.names[r.resource], r.n})
+	for _, s := range k.matched.ids {
+		text = append(text, "in "+l.selectors.list[s].key)
 	}
-	slices.SortFunc(k.Requests, func(a, b amountKey) int { return cmp.Compare(a.Name, b.Name) })
-	k.Tolerations = slices.Clone(c.tolerations)
-	slices.SortFunc(k.Tolerations, func(a, b corev1.Toleration) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator),
-			cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
-	})
-	out, err := json.Marshal(k)
+	if k.terminating {
+		text = append(text, "terminating")
+	}
+	if k.allocated != "" {
+		text = append(text, k.allocated)
+	}
+	if k.own != nil {
+		text = append(text, p.Namespace+"/"+p.Name+"/"+string(p.UID))
+	}
+	return strings.Join(text, " ")
+}
+
+// allocated is the canonical text of what counts for a pod that is being resized.
+func allocated(p *fleet.Pod) string {
+	if p.Allocated == nil {
+		return ""
+	}
+	return "resized " + encoded(p.Allocated)
+}
+
+// apiPod is the pod as kube-scheduler's plugins know it.
+func apiPod(p *fleet.Pod) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels, Annotations: p.Annotations},
+		Spec:       *specOf(p.Spec),
+		Status:     corev1.PodStatus{ResourceClaimStatuses: p.Claims, ExtendedResourceClaimStatus: p.ExtendedClaim},
+	}
+	if p.Owner != nil {
+		pod.OwnerReferences = []metav1.OwnerReference{*p.Owner}
+	}
+	if !p.Deleted.IsZero() {
+		at := metav1.NewTime(p.Deleted)
+		pod.DeletionTimestamp = &at
+	}
+	return pod
+}
+
+// encoded is the canonical text of what encodes: maps are sorted by the encoder,
+// lists by whoever calls.
+func encoded(value any) string {
+	out, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("a class key holds only what encodes: %v", err))
+		panic(fmt.Sprintf("API values always encode: %v", err))
 	}
 	return string(out)
 }
-
-// Request is what the class asks of a resource, in thousandths for cpu and in
-// whole units otherwise.
-func (c *Class) request(resource int) int64 {
-	for _, r := range c.requests {
-		if r.resource == resource {
-			return r.n
-		}
-	}
-	return 0
-}
-
-// asksForHosts says whether labels or fields that differ from node to node of
-// one kind are asked for.
-func (c *Class) asksForHosts() bool {
-	if _, ok := c.selector[corev1.LabelHostname]; ok {
-		return true
-	}
-	if c.affinity == nil {
-		return false
-	}
-	return slices.ContainsFunc(c.affinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return len(t.MatchFields) > 0 || slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
-			return e.Key == corev1.LabelHostname
-		})
-	})
-}
-
-func requiredAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-}
-
-// hostPort is a port of the node that one pod only can have.
-type hostPort struct {
-	Protocol corev1.Protocol `json:"p"`
-	IP       string          `json:"i"`
-	Port     int32           `json:"n"`
-}
-
-const anyIP = "0.0.0.0"
-
-func hostPorts(spec *corev1.PodSpec) []hostPort {
-	var ports []hostPort
-	take := func(c corev1.Container) {
-		for _, p := range c.Ports {
-			if p.HostPort > 0 {
-				ports = append(ports, hostPort{
-					Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), IP: cmp.Or(p.HostIP, anyIP), Port: p.HostPort,
-				})
-			}
-		}
-	}
-	for _, c := range spec.Containers {
-		take(c)
-	}
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			take(c)
-		}
-	}
-	slices.SortFunc(ports, func(a, b hostPort) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.IP, b.IP))
-	})
-	return ports
-}
-
-// clashes says that both cannot be had on one node.
-func (p hostPort) clashes(q hostPort) bool {
-	if p.Port != q.Port || p.Protocol != q.Protocol {
-		return false
-	}
-	return p.IP == q.IP || p.IP == anyIP || q.IP == anyIP
-}
-
-func (p hostPort) String() string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }
 
 // CPUAndMemory is what the class requests, in thousandths of a cpu and in
 // bytes.

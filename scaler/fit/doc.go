@@ -1,18 +1,37 @@
 // Package fit answers two questions for the scaler: does this pod fit this
-// node, and if not, why not; and how many new nodes do these pods need.
+// node, and if not, why not; and how many new nodes do these pods need. Its answers
+// are those of kube-scheduler's filter plugins in the default profile, with the
+// feature gates of the server's version.
 //
+// What is known from look to look:
+//
+//	rules.go     Rules: all that was learned, and when it is forgotten
 //	class.go     Class: all that decides where a pod fits, equal for equal pods
+//	traits.go    what of a pod's spec counts, found by pointer, by bytes, by meaning
+//	terms.go     what a pod says of other pods
+//	selector.go  all selectors of all terms, and which of them select a pod
 //	looks.go     Looks: all of a node, or of a new node, that decides what fits
-//	place.go     Place: a node with what is on it; Cluster: places and their undo log
-//	static.go    names, selectors, affinity, taints: a verdict per class and looks
-//	resources.go cpu, memory and the rest, as packed whole numbers
+//	static.go    names, selectors, affinity, taints: asked once of the plugins
+//
+// What is counted in a look:
+//
+//	cluster.go   Cluster: what classes count for, and what counts for them
+//	place.go     Place: a node with what is on it
+//	resources.go cpu, memory and the rest, as columns of whole numbers
+//	ports.go     host ports
+//	tally.go     pods by domain
+//	affinity.go  inter-pod affinity and anti-affinity
+//	spread.go    topology spread
+//	routed.go    volumes, claims and devices, which the plugins are asked about
+//	undo.go      seats, and how they are taken back
+//
+// What is asked:
+//
+//	ask.go       does it fit, and why not
 //	reason.go    why not, as values with the figures
 //	row.go       the first of many places that takes a pod
 //	pack.go      pods onto as few new nodes as possible
-//	unseen.go    what a pod may ask for that is not considered yet
 //
-// So far resources, host ports, node selectors, required node affinity, taints
-// and names are considered, as kube-scheduler does. What else a pod asks for,
-// its class says in NotConsidered, so that whoever decides can keep off it and
-// a verdict can tell.
+// Package upstream holds the plugins. What is counted here and not asked there is
+// held against kube-scheduler's whole framework by TestAgainstScheduler.
 package fit

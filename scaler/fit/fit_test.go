@@ -148,27 +148,6 @@ pod f cpu=1 tolerates=x,y priority=7
 	}
 }
 
-// What is not considered is named, for the pod that asks and for the one that
-// is kept away.
-func TestNotConsidered(t *testing.T) {
-	s := parse(t, `
-pod lonely-1 on=n apart
-pod lonely-2 owner=x spread=topology.kubernetes.io/zone
-pod other cpu=1
-`)
-	podNamed(s, "other").Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
-	c := clusterOf(s)
-	for name, want := range map[string][]string{
-		"lonely-1": {"pod anti-affinity", "the anti-affinity of other pods"},
-		"lonely-2": {"topology spread", "the anti-affinity of other pods"},
-		"other":    {"volumes"},
-	} {
-		if diff := cmp.Diff(want, c.Tenant(podNamed(s, name)).Class.NotConsidered); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 // A group whose zones are ours to choose gives every pod the zone that it needs;
 // of one whose zones are not, the next node comes where it has fewest.
 func TestPackZones(t *testing.T) {
@@ -340,10 +319,26 @@ func TestRevertUndoesEverything(t *testing.T) {
 	})
 }
 
-func pointers(pods []fleet.Pod) []*fleet.Pod {
-	var list []*fleet.Pod
-	for i := range pods {
-		list = append(list, &pods[i])
+// A pod that asks for a node by its name does not fit a node that comes.
+func TestNewNodesAreNotThoseThatPodsName(t *testing.T) {
+	c := fit.NewRules().Cluster(fit.World{})
+	looks := c.LooksLike(&fleet.Shape{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}}, nil)
+	place := c.Open("new", looks)
+	for _, tc := range []struct {
+		operator corev1.NodeSelectorOperator
+		fits     bool
+	}{{corev1.NodeSelectorOpIn, false}, {corev1.NodeSelectorOpNotIn, true}} {
+		pod := &fleet.Pod{Name: "p", Spec: &corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: tc.operator, Values: []string{"n1"}}},
+			}}},
+		}}}}
+		class := c.Tenant(pod).Class
+		if got := len(c.Fits(class, place)) == 0; got != tc.fits {
+			t.Errorf("%s n1: fits a new node: %t", tc.operator, got)
+		}
+		if got := len(c.FitsNew(class, []*fit.Looks{looks})) == 0; got != tc.fits {
+			t.Errorf("%s n1: would fit a new node: %t", tc.operator, got)
+		}
 	}
-	return list
 }

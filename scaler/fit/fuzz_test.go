@@ -29,7 +29,7 @@ var (
 )
 
 // modelled are the parts of the rules that fit follows so far.
-const modelled = resources | ports | nodeTerms | taints
+const modelled = feature(1<<11 - 1)
 
 // The minor versions whose feature gates are compared.
 var minors = []int{33, 34, 35, 36}

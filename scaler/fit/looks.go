@@ -2,12 +2,13 @@ package fit
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
+	"hash/maphash"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -20,12 +21,20 @@ type Looks struct {
 	// Zone is empty where it is not known.
 	Zone string
 
-	node          *corev1.Node // name and labels only
+	labels        map[string]string
 	taints        []corev1.Taint
 	unschedulable bool
-	// room is what pods may have of it.
-	room vector
-	key  string
+	features      []string
+	allocatable   corev1.ResourceList
+	// drivers and slices are what a new node will have: volumes that may be attached,
+	// devices.
+	drivers []storagev1.CSINodeDriver
+	slices  []*resourcev1.ResourceSlice
+	// has is all that pods may have of it, room what DaemonSets leave of that.
+	has, room vector
+
+	kind    *kind
+	edition int
 }
 
 // LooksOf a node, but for the taints that ignored names: those that will go by
@@ -34,65 +43,74 @@ type Looks struct {
 func (c *Cluster) LooksOf(n *fleet.Node, ignored func(corev1.Taint) bool) *Looks {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	l := &Looks{
-		Name: n.Name, Zone: n.Zone(),
-		node:          &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}},
+		Name: n.Name, Zone: n.Zone(), labels: n.Labels,
 		unschedulable: n.Unschedulable && !ignored(cordon),
-		room:          c.names.vectorOf(n.Allocatable),
+		features:      n.DeclaredFeatures, allocatable: n.Allocatable,
+		has: c.lore.names.vectorOf(n.Allocatable),
 	}
 	for _, t := range n.Taints {
 		if hard(t) && !ignored(t) {
 			l.taints = append(l.taints, t)
 		}
 	}
-	l.key = l.canonical()
+	l.room = l.has
 	return l
 }
 
 // LooksLike a new node of a shape, with the DaemonSets on it that would run
 // there.
 func (c *Cluster) LooksLike(s *fleet.Shape, daemons []fleet.DaemonSet) *Looks {
-	labels := map[string]string{}
-	for k, v := range s.Labels {
-		labels[k] = v
-	}
+	labels := maps.Clone(s.Labels)
 	if s.Zone != "" {
+		if labels == nil {
+			labels = map[string]string{}
+		}
 		labels[corev1.LabelTopologyZone] = s.Zone
 	}
 	l := &Looks{
-		Name: cmp.Or(s.InstanceType, "a new node"), Zone: s.Zone,
-		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
-		room: c.names.vectorOf(s.Allocatable),
+		Name: cmp.Or(s.InstanceType, "a new node"), Zone: s.Zone, labels: labels,
+		features: s.DeclaredFeatures, allocatable: s.Allocatable, drivers: s.Drivers, slices: s.Slices,
+		has: c.lore.names.vectorOf(s.Allocatable),
 	}
 	for _, t := range s.Taints {
 		if hard(t) {
 			l.taints = append(l.taints, t)
 		}
 	}
-	l.key = l.canonical()
-	c.reserve(l, daemons, nil)
+	l.room = l.has
+	c.Reserve(l, daemons, nil)
 	return l
 }
 
 // Reserve takes from the looks of a node what those DaemonSets will take that
 // run there but have no pod there yet.
 func (c *Cluster) Reserve(l *Looks, daemons []fleet.DaemonSet, present []*fleet.Pod) {
-	c.reserve(l, daemons, present)
-}
-
-func (c *Cluster) reserve(l *Looks, daemons []fleet.DaemonSet, present []*fleet.Pod) {
+	l.room = slices.Clone(l.room)
 	for i := range daemons {
 		ds := &daemons[i]
 		if slices.ContainsFunc(present, func(p *fleet.Pod) bool { return ownedBy(p, ds) }) {
 			continue
 		}
-		class := newClass(c.names, &ds.Template.Spec, nil)
-		if len(c.static(class, l)) > 0 {
+		traits := c.daemonTraits(ds)
+		if !c.admits(traits.demands, c.imagined(l)) {
 			continue
 		}
-		for _, r := range class.requests {
-			l.room.add(r.resource, -r.n)
+		for _, a := range traits.takes {
+			l.room.add(a.resource, -a.n)
 		}
 	}
+}
+
+// daemonTraits are those of a DaemonSet's pods. Its spec has a new address in every
+// look, so it is found by what it says.
+func (c *Cluster) daemonTraits(ds *fleet.DaemonSet) *traits {
+	t, known := c.daemons[&ds.Template.Spec]
+	if !known {
+		t = c.lore.traitsOf(&ds.Template.Spec)
+		delete(c.lore.traits.bySpec, &ds.Template.Spec)
+		c.daemons[&ds.Template.Spec] = t
+	}
+	return t
 }
 
 func ownedBy(p *fleet.Pod, ds *fleet.DaemonSet) bool {
@@ -105,27 +123,72 @@ func hard(t corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// canonical is equal for looks that every class but singular ones answers
-// alike.
-func (l *Looks) canonical() string {
-	labels := map[string]string{}
-	for k, v := range l.node.Labels {
-		if k != corev1.LabelHostname {
-			labels[k] = v
+// kind is what static questions go by: looks of one kind have equal answers, but to
+// demands that name hosts.
+type kind struct {
+	id   int
+	node *corev1.Node
+	// look is the last in which it was seen.
+	look int
+}
+
+// kindKey hashes all that a kind is made of.
+type kindKey [2]uint64
+
+// kindOf the looks. Labels that nobody asks for make no difference.
+func (l *lore) kindOf(looks *Looks) *kind {
+	if looks.kind != nil && looks.edition == l.edition {
+		return looks.kind
+	}
+	key := l.kindKey(looks)
+	k, known := l.kinds[key]
+	if !known {
+		k = &kind{id: l.numbered, node: nodeOf(looks, looks.Name, looks.labels)}
+		l.numbered++
+		l.kinds[key] = k
+	}
+	if k.look != l.look {
+		k.look = l.look
+		l.met++
+	}
+	looks.kind, looks.edition = k, l.edition
+	return k
+}
+
+// kindKey adds the hashes of the parts up, because they have no order.
+func (l *lore) kindKey(looks *Looks) kindKey {
+	var key kindKey
+	add := func(part [3]string) {
+		for i, seed := range l.traits.seeds {
+			key[i] += maphash.Comparable(seed, part)
 		}
 	}
-	taints := make([]string, len(l.taints))
-	for i, t := range l.taints {
-		taints[i] = t.ToString()
+	for k, v := range looks.labels {
+		if l.asked[k] {
+			add([3]string{"label", k, v})
+		}
 	}
-	slices.Sort(taints)
-	out, err := json.Marshal(struct {
+	for _, t := range looks.taints {
+		add([3]string{string(t.Effect), t.Key, t.Value})
+	}
+	for _, f := range looks.features {
+		add([3]string{"feature", f})
+	}
+	if looks.unschedulable {
+		add([3]string{"cordoned"})
+	}
+	return key
+}
+
+// Key is equal for looks that fit the same pods, wherever they come from.
+func (l *Looks) Key() string {
+	return encoded(struct {
 		L map[string]string
-		T []string
+		T []corev1.Taint
 		U bool
-	}{labels, taints, l.unschedulable})
-	if err != nil {
-		panic(fmt.Sprintf("labels and taints always encode: %v", err))
-	}
-	return string(out)
+		F []string
+		R vector
+		D []storagev1.CSINodeDriver
+		S []*resourcev1.ResourceSlice
+	}{l.labels, l.taints, l.unschedulable, l.features, l.room, l.drivers, l.slices})
 }

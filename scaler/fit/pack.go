@@ -226,7 +226,7 @@ func Waste(places []*Place) float64 {
 	for _, p := range places {
 		for i, r := range []int{cpu, memory} {
 			room[i] += p.looks.room.at(r)
-			used[i] += p.used.at(r)
+			used[i] += p.looks.room.at(r) - p.left(r)
 		}
 	}
 	sum := 0.0

@@ -2,9 +2,11 @@ package fit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // Rule names what a pod fails by, in the words of kube-scheduler's plugins.
@@ -17,14 +19,33 @@ const (
 	RuleTaint         Rule = "TaintToleration"
 	RuleSelector      Rule = "NodeSelector"
 	RuleAffinity      Rule = "NodeAffinity"
+	RuleFeatures      Rule = "NodeDeclaredFeatures"
 	RulePort          Rule = "NodePorts"
 	RuleResources     Rule = "NodeResourcesFit"
+
+	RulePodTopologySpread  Rule = "PodTopologySpread"
+	RuleInterPodAffinity   Rule = "InterPodAffinity"
+	RuleVolumeRestrictions Rule = "VolumeRestrictions"
+	RuleNodeVolumeLimits   Rule = "NodeVolumeLimits"
+	RuleVolumeBinding      Rule = "VolumeBinding"
+	RuleVolumeZone         Rule = "VolumeZone"
+	RuleDynamicResources   Rule = "DynamicResources"
 )
+
+// plugin is the name of the plugin whose rule it is. NodeAffinity has two, which
+// have words of their own.
+func (r Rule) plugin() string {
+	if r == RuleSelector {
+		return string(RuleAffinity)
+	}
+	return string(r)
+}
 
 // Reason is one thing that keeps a pod off a place.
 type Reason struct {
 	Rule Rule
-	// What is the taint, the selector, the node name, the port or the resource.
+	// What is the taint, the selector, the node name, the port or the resource; for
+	// rules about other pods, volumes and devices the whole sentence.
 	What string
 	// Found is what the place has instead, for a selector; empty where it has
 	// nothing of the kind.
@@ -57,6 +78,9 @@ func (r Reason) String() string {
 			return "has as many pods as it may"
 		}
 		return fmt.Sprintf("needs %s %s, has %s", figure(name, r.Need), r.What, figure(name, r.Have))
+	}
+	if r.What != "" {
+		return r.What
 	}
 	return string(r.Rule)
 }
@@ -97,4 +121,63 @@ func (r Reasons) shortfall() float64 {
 		sum += reason.shortfall()
 	}
 	return sum
+}
+
+// newName stands for the host name of a node that is not there yet.
+const newName = "a new node's own"
+
+func selectorMisses(selector map[string]string, p *Place) Reasons {
+	var why Reasons
+	labels := p.node().Labels
+	for k, v := range selector {
+		found, ok := labels[k]
+		if ok && found == v {
+			continue
+		}
+		if p.opened > 0 && k == corev1.LabelHostname {
+			found = newName
+		}
+		why = append(why, Reason{Rule: RuleSelector, What: k + "=" + v, Found: found})
+	}
+	slices.SortFunc(why, func(a, b Reason) int { return strings.Compare(a.What, b.What) })
+	return why
+}
+
+// affinityMisses names the expressions that fail where there is one term, and
+// the whole where there are several, of which any would do.
+func affinityMisses(required *corev1.NodeSelector, node *corev1.Node) Reasons {
+	if required == nil || anyMatches(required.NodeSelectorTerms, node) {
+		return nil
+	}
+	if len(required.NodeSelectorTerms) != 1 {
+		return Reasons{{Rule: RuleAffinity, What: fmt.Sprintf("of %d terms", len(required.NodeSelectorTerms))}}
+	}
+	var why Reasons
+	term := required.NodeSelectorTerms[0]
+	for _, e := range term.MatchExpressions {
+		if !anyMatches([]corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{e}}}, node) {
+			why = append(why, Reason{Rule: RuleAffinity, What: expression(e)})
+		}
+	}
+	for _, e := range term.MatchFields {
+		if !anyMatches([]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{e}}}, node) {
+			why = append(why, Reason{Rule: RuleAffinity, What: expression(e)})
+		}
+	}
+	if len(why) == 0 {
+		return Reasons{{Rule: RuleAffinity, What: "of an empty term"}}
+	}
+	return why
+}
+
+func anyMatches(terms []corev1.NodeSelectorTerm, node *corev1.Node) bool {
+	ok, err := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: terms}).Match(node)
+	return ok && err == nil
+}
+
+func expression(e corev1.NodeSelectorRequirement) string {
+	if len(e.Values) == 0 {
+		return fmt.Sprintf("%s %s", e.Key, e.Operator)
+	}
+	return fmt.Sprintf("%s %s %s", e.Key, e.Operator, strings.Join(e.Values, ","))
 }

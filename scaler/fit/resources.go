@@ -1,12 +1,16 @@
 package fit
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helper "k8s.io/component-helpers/resource"
+
+	"windlass.dev/windlass/scaler/fit/upstream"
 )
 
 // Resources are numbered, so that a vector of amounts is a slice: the usual
@@ -65,29 +69,77 @@ type amount struct {
 	n        int64
 }
 
-// vectorOf takes a list as kube-scheduler does: cpu in thousandths, everything
-// else in whole units.
+// counted says whether kube-scheduler counts a resource at all.
+func counted(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
+		return true
+	}
+	return upstream.Countable(name)
+}
+
+// vectorOf takes what a node has as kube-scheduler does: cpu in thousandths,
+// everything else in whole units.
 func (n *names) vectorOf(list corev1.ResourceList) vector {
 	var v vector
 	for name, q := range list {
-		v.add(n.of(name), units(name, q))
+		if counted(name) {
+			v.add(n.of(name), units(name, q))
+		}
 	}
 	return v
 }
 
-// most is what an amount is cut to: more than any node has, and so little that
-// a few of them add up without overflow. A request for 9.3P of cpu would be a
-// negative number of thousandths, and fit everywhere.
+// taken is what kube-scheduler counts as used by a pod that asks for a list, and
+// the one pod that it is itself.
+func (n *names) taken(list corev1.ResourceList) []amount {
+	amounts := []amount{{podCount, 1}}
+	for name, q := range list {
+		if r := units(name, q); name != corev1.ResourcePods && counted(name) && r != 0 {
+			amounts = append(amounts, amount{n.of(name), r})
+		}
+	}
+	slices.SortFunc(amounts, func(a, b amount) int { return cmp.Compare(a.resource, b.resource) })
+	return amounts
+}
+
+// asked is what a pod that asks for a list needs free. What it asks for as nothing
+// or less it has everywhere, even where more than all is used.
+func (n *names) asked(list corev1.ResourceList) []amount {
+	amounts := []amount{{podCount, 1}}
+	for name, q := range list {
+		if name == corev1.ResourcePods || !counted(name) {
+			continue
+		}
+		r := units(name, q)
+		if q.Sign() > 0 && beyond(name, q) {
+			r = most
+		}
+		if r > 0 {
+			amounts = append(amounts, amount{n.of(name), r})
+		}
+	}
+	slices.SortFunc(amounts, func(a, b amount) int { return cmp.Compare(a.resource, b.resource) })
+	return amounts
+}
+
+// most is what a request is cut to: more than any node has. kube-scheduler itself
+// takes a request for 9.3P of cpu for one of nothing, because the number of its
+// thousandths overflows; no node is launched for such a pod.
 const most = int64(1) << 60
 
+func beyond(name corev1.ResourceName, q resource.Quantity) bool {
+	if name == corev1.ResourceCPU {
+		return q.CmpInt64(most/1000) >= 0
+	}
+	return q.CmpInt64(most) >= 0
+}
+
 func units(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name != corev1.ResourceCPU {
-		return min(q.Value(), most)
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
 	}
-	if q.Value() >= most/1000 {
-		return most
-	}
-	return q.MilliValue()
+	return q.Value()
 }
 
 // Requests is what a pod asks for: its containers, sidecars, init containers

@@ -16,19 +16,23 @@ func (c *Cluster) NewRow(places []*Place) *Row { return &Row{c, places, map[*Cla
 func (r *Row) Seat(t Tenant) *Place {
 	p := r.Find(t.Class)
 	if p != nil {
-		r.cluster.Put(t, p)
+		r.cluster.seat(r.cluster.member(t.Class), t, p)
 	}
 	return p
 }
 
 // Find finds the first place that would take a pod of the class.
 func (r *Row) Find(class *Class) *Place {
+	m := r.cluster.member(class)
+	head := true
 	for i := r.from[class]; i < len(r.places); i++ {
-		r.from[class] = i
-		if len(r.cluster.Fits(class, r.places[i])) == 0 {
+		answer := r.cluster.ask(m, r.places[i])
+		if answer == fits {
 			return r.places[i]
 		}
+		if head = head && answer == lasting; head {
+			r.from[class] = i + 1
+		}
 	}
-	r.from[class] = len(r.places)
 	return nil
 }

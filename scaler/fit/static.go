@@ -1,117 +1,195 @@
 package fit
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 )
 
-// verdictKey names a static question.
-type verdictKey struct{ class, looks string }
-
-// static is what no amount of room can mend. It is asked once for each class
-// and looks.
-func (c *Cluster) static(class *Class, l *Looks) Reasons {
-	if class.singular {
-		return static(class, l)
-	}
-	key := verdictKey{class.Key, l.key}
-	if why, ok := c.verdicts[key]; ok {
-		return why
-	}
-	why := static(class, l)
-	c.verdicts[key] = why
-	return why
+// demands is what a pod asks of a node that no other pod and no amount of room
+// decides: its name, labels, taints and features.
+type demands struct {
+	key         string
+	spec        *corev1.PodSpec
+	required    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+	// comparison says that tolerations may compare numbers.
+	comparison bool
+	// singular demands tell nodes of one kind apart, by name.
+	singular bool
+	// affinityKey and tolerationsKey are canonical texts of these parts.
+	affinityKey, tolerationsKey string
+	// verdicts are known answers, by the number of the kind of node.
+	verdicts []verdict
 }
 
-func static(class *Class, l *Looks) Reasons {
-	var why Reasons
-	if l.unschedulable && !tolerates(class.tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
-		why = append(why, Reason{Rule: RuleUnschedulable})
+// verdict is the answer to a static question.
+type verdict uint8
+
+const (
+	unknown verdict = iota
+	admitted
+	barred
+)
+
+func (l *lore) demandsOf(spec *corev1.PodSpec, k traitsKey) *demands {
+	k.Requests, k.Ports = nil, nil
+	key := encoded(k)
+	if d, known := l.demands[key]; known {
+		return d
 	}
-	if class.nodeName != "" && class.nodeName != l.node.Name {
-		why = append(why, Reason{Rule: RuleName, What: class.nodeName})
+	pod := &corev1.Pod{Spec: *spec}
+	d := &demands{
+		key: key, spec: spec, required: nodeaffinity.GetRequiredNodeAffinity(pod),
+		tolerations: spec.Tolerations, comparison: l.gates.Comparison,
+		affinityKey:    encoded(traitsKey{Selector: k.Selector, Affinity: k.Affinity}),
+		tolerationsKey: encoded(traitsKey{Tolerations: k.Tolerations}),
 	}
-	for _, t := range l.taints {
-		if !tolerates(class.tolerations, t) {
-			why = append(why, Reason{Rule: RuleTaint, What: t.ToString()})
+	d.singular = spec.NodeName != "" || asksForHosts(spec)
+	for key := range spec.NodeSelector {
+		l.ask(key)
+	}
+	if k.Affinity != nil {
+		for _, term := range k.Affinity.NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				l.ask(e.Key)
+			}
 		}
 	}
-	if ok, err := class.required.Match(l.node); ok && err == nil {
-		return why
-	}
-	why = append(why, selectorMisses(class.selector, l.node.Labels)...)
-	return append(why, affinityMisses(class.affinity, l.node)...)
+	l.demands[key] = d
+	return d
 }
+
+// ask notes that nodes differ by a label from now on.
+func (l *lore) ask(key string) {
+	if key == corev1.LabelHostname || l.asked[key] {
+		return
+	}
+	l.asked[key] = true
+	l.edition++
+	clear(l.kinds)
+}
+
+// asksForHosts says whether labels or fields that differ from node to node of
+// one kind are asked for.
+func asksForHosts(spec *corev1.PodSpec) bool {
+	if _, ok := spec.NodeSelector[corev1.LabelHostname]; ok {
+		return true
+	}
+	affinity := requiredAffinity(spec)
+	return affinity != nil && slices.ContainsFunc(affinity.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return len(t.MatchFields) > 0 || slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == corev1.LabelHostname
+		})
+	})
+}
+
+// admits says that nothing static keeps the demands off a place. kube-scheduler's
+// plugins are asked once for each demands and kind of node.
+func (c *Cluster) admits(d *demands, p *Place) bool {
+	if d.singular {
+		return c.admitsSingle(d, p)
+	}
+	kind := c.lore.kindOf(p.looks)
+	for len(d.verdicts) <= kind.id {
+		d.verdicts = append(d.verdicts, unknown)
+	}
+	if d.verdicts[kind.id] == unknown {
+		d.verdicts[kind.id] = barred
+		if len(c.lore.filters.Static(d.pod(), kind.node)) == 0 {
+			d.verdicts[kind.id] = admitted
+		}
+	}
+	return d.verdicts[kind.id] == admitted
+}
+
+// single names a place and demands that tell places apart.
+type single struct {
+	demands *demands
+	place   *Place
+}
+
+// admitsSingle asks the plugins about one place, unless its name or labels settle
+// it, as they do for nearly all.
+func (c *Cluster) admitsSingle(d *demands, p *Place) bool {
+	if d.spec.NodeName != "" && d.spec.NodeName != p.nodeName() {
+		return false
+	}
+	if ok, err := d.required.Match(p.node()); !ok || err != nil {
+		return false
+	}
+	key := single{d, p}
+	known := c.singles[key]
+	if known == unknown {
+		known = barred
+		if len(c.lore.filters.Static(d.pod(), p.node())) == 0 {
+			known = admitted
+		}
+		c.singles[key] = known
+	}
+	return known == admitted
+}
+
+func (d *demands) pod() *corev1.Pod { return &corev1.Pod{Spec: *d.spec} }
 
 // Tolerates says that none of these taints keeps the class off.
 func (c *Class) Tolerates(taints ...corev1.Taint) bool {
 	for _, t := range taints {
-		if !tolerates(c.tolerations, t) {
+		if !c.demands.tolerates(t) {
 			return false
 		}
 	}
 	return true
 }
 
-func tolerates(tolerations []corev1.Toleration, t corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool {
-		return tol.ToleratesTaint(klog.Logger{}, &t, false)
-	})
+func (d *demands) tolerates(t corev1.Taint) bool {
+	return helper.TolerationsTolerateTaint(klog.Logger{}, d.tolerations, &t, d.comparison)
 }
 
-func selectorMisses(selector, labels map[string]string) Reasons {
-	var why Reasons
-	for k, v := range selector {
-		found, ok := labels[k]
-		if ok && found == v {
-			continue
+// explained says in our words why the plugins bar demands from a place. They
+// decide: of what we find, only what they refuse for is told, and what they refuse
+// for and we cannot find is told in their words.
+func (c *Cluster) explained(d *demands, p *Place) Reasons {
+	found := map[string]Reasons{}
+	note := func(r ...Reason) {
+		for _, reason := range r {
+			found[reason.Rule.plugin()] = append(found[reason.Rule.plugin()], reason)
 		}
-		why = append(why, Reason{Rule: RuleSelector, What: k + "=" + v, Found: found})
 	}
-	slices.SortFunc(why, func(a, b Reason) int { return strings.Compare(a.What, b.What) })
-	return why
-}
+	if p.looks.unschedulable {
+		note(Reason{Rule: RuleUnschedulable})
+	}
+	if d.spec.NodeName != "" {
+		note(Reason{Rule: RuleName, What: d.spec.NodeName})
+	}
+	for _, t := range p.looks.taints {
+		if !d.tolerates(t) {
+			note(Reason{Rule: RuleTaint, What: t.ToString()})
+		}
+	}
+	note(selectorMisses(d.spec.NodeSelector, p)...)
+	note(affinityMisses(requiredAffinity(d.spec), p.node())...)
 
-// affinityMisses names the expressions that fail where there is one term, and
-// the whole where there are several, of which any would do.
-func affinityMisses(required *corev1.NodeSelector, node *corev1.Node) Reasons {
-	if required == nil || matches(required.NodeSelectorTerms, node) {
-		return nil
-	}
-	if len(required.NodeSelectorTerms) != 1 {
-		return Reasons{{Rule: RuleAffinity, What: fmt.Sprintf("of %d terms", len(required.NodeSelectorTerms))}}
-	}
 	var why Reasons
-	term := required.NodeSelectorTerms[0]
-	for _, e := range term.MatchExpressions {
-		if !matches([]corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{e}}}, node) {
-			why = append(why, Reason{Rule: RuleAffinity, What: expression(e)})
+	for _, refusal := range c.lore.filters.Static(d.pod(), p.node()) {
+		if ours := found[refusal.Plugin]; len(ours) > 0 {
+			why = append(why, ours...)
+		} else {
+			why = append(why, theirs(refusal))
 		}
-	}
-	for _, e := range term.MatchFields {
-		if !matches([]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{e}}}, node) {
-			why = append(why, Reason{Rule: RuleAffinity, What: expression(e)})
-		}
-	}
-	if len(why) == 0 {
-		return Reasons{{Rule: RuleAffinity, What: "of an empty term"}}
 	}
 	return why
 }
 
-func matches(terms []corev1.NodeSelectorTerm, node *corev1.Node) bool {
-	ok, err := nodeaffinity.NewLazyErrorNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: terms}).Match(node)
-	return ok && err == nil
-}
-
-func expression(e corev1.NodeSelectorRequirement) string {
-	if len(e.Values) == 0 {
-		return fmt.Sprintf("%s %s", e.Key, e.Operator)
+// nodeOf is a node as the static plugins see it.
+func nodeOf(l *Looks, name string, labels map[string]string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       corev1.NodeSpec{Taints: l.taints, Unschedulable: l.unschedulable},
+		Status:     corev1.NodeStatus{Allocatable: l.allocatable, DeclaredFeatures: l.features},
 	}
-	return fmt.Sprintf("%s %s %s", e.Key, e.Operator, strings.Join(e.Values, ","))
 }

@@ -321,7 +321,7 @@ func (d *decision) growBy(g *group) {
 	from, to := g.Desired, g.base()+len(g.fresh)
 	for _, p := range g.fresh {
 		for _, t := range p.Tenants() {
-			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, from, to, caveat(t.Class)))
+			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it", g.Name, from, to))
 		}
 	}
 	if pace := d.paceOf(g.Name); d.now.Before(pace) {

@@ -229,14 +229,6 @@ func refs(tenants []fit.Tenant) []PodRef {
 	return list
 }
 
-// caveat says what was not looked at for a pod.
-func caveat(c *fit.Class) string {
-	if len(c.NotConsidered) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (its %s not considered)", listed(c.NotConsidered))
-}
-
 // listed joins words as people do.
 func listed(words []string) string {
 	if len(words) < 2 {

@@ -215,9 +215,6 @@ func (r *retirement) moveAll(n *node) (Reason, string) {
 		r.fit.Lift(t, n.place)
 	}
 	for _, t := range r.fit.Sorted(movers, []*fit.Looks{n.place.Looks()}) {
-		if len(t.Class.NotConsidered) > 0 {
-			return NodeNoPlace, fmt.Sprintf("pod %s stays where it is%s", t.Pod.Key(), caveat(t.Class))
-		}
 		if t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
 		}

@@ -65,13 +65,13 @@ type seat struct {
 // seat gives the pod a seat.
 func (r openRoom) seat(t fit.Tenant) (seat, bool) {
 	if p := r.free.Seat(t); p != nil {
-		return seat{pod: t, reason: PodFitsFree, message: fmt.Sprintf("node %s has room for it%s", p.Name, caveat(t.Class))}, true
+		return seat{pod: t, reason: PodFitsFree, message: fmt.Sprintf("node %s has room for it", p.Name)}, true
 	}
 	if p := r.staying.Seat(t); p != nil {
-		return seat{pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it%s", p.Name, caveat(t.Class))}, true
+		return seat{pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", p.Name)}, true
 	}
 	if p := r.coming.Seat(t); p != nil {
-		return seat{pod: t, reason: PodFitsComing, message: fmt.Sprintf("%s is coming and has room for it%s", p.Name, caveat(t.Class))}, true
+		return seat{pod: t, reason: PodFitsComing, message: fmt.Sprintf("%s is coming and has room for it", p.Name)}, true
 	}
 	if r.tooYoung(t) {
 		return seat{}, false
@@ -81,7 +81,7 @@ func (r openRoom) seat(t fit.Tenant) (seat, bool) {
 		return seat{}, false
 	}
 	return seat{
-		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it%s", n.Name, caveat(t.Class)),
+		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", n.Name),
 		keeps: n, moved: moved,
 	}, true
 }

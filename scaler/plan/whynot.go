@@ -37,7 +37,7 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 			reason, g.wanted = PodGroupsFull, true
 		}
 	}
-	return reason, tell(misses) + caveat(c)
+	return reason, tell(misses)
 }
 
 func (d *decision) missOf(c *fit.Class, g *group) miss {

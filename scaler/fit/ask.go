@@ -1,0 +1,102 @@
+package fit
+
+// refusal is how a place answers a class.
+type refusal uint8
+
+const (
+	fits refusal = iota
+	// lasting: nothing that is seated makes it fit; only what leaves does.
+	lasting
+	// level: the domain has too many for the spread, until others catch up.
+	level
+	// passing: seats elsewhere may make it fit.
+	passing
+)
+
+// ask whether a class fits a place, the cheapest questions first.
+func (c *Cluster) ask(m *member, p *Place) refusal {
+	if !c.holds(m, p) || len(m.broken) > 0 || m.keptOff(p) {
+		return lasting
+	}
+	if m.gathers != nil && !m.gathered(p) {
+		return passing
+	}
+	for i := range m.spreads {
+		s := &m.spreads[i]
+		if p.domains[s.over] == none {
+			return lasting
+		}
+		if !s.allows(p) {
+			return level
+		}
+	}
+	if m.own != nil && len(c.lore.filters.Refusals(m.own, p.host)) > 0 {
+		return passing
+	}
+	return fits
+}
+
+// holds says that the place would take the class if no other pod had anything
+// against it: it has the room and the ports, and all that is static.
+func (c *Cluster) holds(m *member, p *Place) bool {
+	for _, a := range m.asks {
+		if a.n > c.free[a.resource][p.index] && !c.delegates(m, p, a.resource) {
+			return false
+		}
+	}
+	if !c.admits(m.demands, p) {
+		return false
+	}
+	if len(m.ports) > 0 {
+		if _, taken := clash(m.ports, p.ports); taken {
+			return false
+		}
+	}
+	return true
+}
+
+// Fits says what keeps a class off a place; nothing does if it fits.
+func (c *Cluster) Fits(class *Class, p *Place) Reasons {
+	m := c.member(class)
+	if c.ask(m, p) == fits {
+		return nil
+	}
+	var why Reasons
+	if !c.admits(m.demands, p) {
+		why = c.explained(m.demands, p)
+	}
+	for _, wanted := range m.ports {
+		if _, taken := clash([]hostPort{wanted}, p.ports); taken {
+			why = append(why, Reason{Rule: RulePort, What: wanted.String()})
+		}
+	}
+	for _, a := range m.asks {
+		if have := p.left(a.resource); a.n > have && !c.delegates(m, p, a.resource) {
+			why = append(why, Reason{Rule: RuleResources, What: string(c.lore.names.names[a.resource]), Need: a.n, Have: have})
+		}
+	}
+	if len(m.broken) > 0 {
+		return append(why, m.broken...)
+	}
+	why = append(why, c.uneven(m, p)...)
+	why = append(why, c.apart(m, p)...)
+	return append(why, c.routes(m, p)...)
+}
+
+// FitsNew says what keeps a class off a new node that looks like one of these;
+// of several misses it tells the nearest, the first of them.
+func (c *Cluster) FitsNew(class *Class, looks []*Looks) Reasons {
+	var nearest Reasons
+	for _, l := range looks {
+		start := c.Fork()
+		why := c.Fits(class, c.Open(l.Name, l))
+		c.Revert(start)
+		if len(why) == 0 {
+			return nil
+		}
+		if nearest == nil || why.Nearer(nearest) {
+			nearest = why
+		}
+	}
+	return nearest
+}

@@ -1,0 +1,178 @@
+package fit
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit/upstream"
+)
+
+// World is what decides where pods fit, beside the nodes.
+type World struct {
+	// Kubernetes is the version of the API server: kube-scheduler's rules follow
+	// it. Empty counts as the newest that is known, and so does what is no version.
+	Kubernetes string
+	// Pods are all pods, those without a node too, because each may keep others
+	// away.
+	Pods       []*fleet.Pod
+	Namespaces map[string]map[string]string
+	Storage    fleet.Storage
+	Devices    fleet.Devices
+}
+
+// Rules is kube-scheduler's rules with what was learned of them: classes of pods,
+// kinds of nodes, and which fit which. It may be kept from look to look: that saves
+// work and changes no answer. It keeps about as much as the last look used. Not for
+// concurrent use.
+type Rules struct {
+	version string
+	filters *upstream.Filters
+	*lore
+}
+
+// NewRules knows nothing yet.
+func NewRules() *Rules { return &Rules{} }
+
+// lore is what was learned. It holds for one version of Kubernetes.
+type lore struct {
+	filters *upstream.Filters
+	gates   upstream.Gates
+
+	names   *names
+	traits  *traitMemory
+	demands map[string]*demands
+	// asked are the labels of nodes that some pod asks for; edition counts how
+	// often one came new.
+	asked   map[string]bool
+	edition int
+	kinds   map[kindKey]*kind
+	// numbered counts the kinds that there ever were.
+	numbered int
+
+	selectors *selectors
+	terms     map[termsKey]*terms
+	classes   map[classKey]*Class
+	byPod     map[*fleet.Pod]*Class
+	// namespaces and served are what classes were made under.
+	namespaces map[string]map[string]string
+	served     map[corev1.ResourceName]bool
+
+	// classified counts the pods that were met, met the kinds of nodes of this
+	// look.
+	classified, look, met int
+}
+
+func newLore(filters *upstream.Filters) *lore {
+	return &lore{
+		filters: filters, gates: filters.Gates(),
+		names: newNames(), traits: newTraitMemory(),
+		demands: map[string]*demands{}, asked: map[string]bool{}, kinds: map[kindKey]*kind{},
+		selectors: newSelectors(), terms: map[termsKey]*terms{},
+		classes: map[classKey]*Class{}, byPod: map[*fleet.Pod]*Class{},
+		served: map[corev1.ResourceName]bool{},
+	}
+}
+
+// Cluster begins a look at a world in which there is no node yet.
+func (r *Rules) Cluster(w World) *Cluster {
+	r.follow(w.Kubernetes)
+	r.filters.Sync(w.Namespaces, w.Storage, w.Devices)
+	r.tidy(w.Pods)
+	r.setNamespaces(w.Namespaces)
+	r.setServed()
+	r.look, r.met = r.look+1, 0
+	r.learnTerms(w.Pods)
+	return newCluster(r.lore, w)
+}
+
+// follow takes the rules of a version of Kubernetes.
+func (r *Rules) follow(version string) {
+	if r.lore != nil && r.version == version {
+		return
+	}
+	filters, err := upstream.New(version)
+	if err != nil {
+		if filters, err = upstream.New(""); err != nil {
+			panic(err) // the plugins that this program is built with
+		}
+	}
+	r.version, r.filters, r.lore = version, filters, newLore(filters)
+}
+
+const (
+	// slack is how many pods are remembered beyond those that there are, so that
+	// small clusters are not tidied at every look.
+	slack = 1000
+	// turnover is how often all pods of a cluster may be replaced until all that was
+	// learned is forgotten, the old with the new.
+	turnover = 4
+)
+
+// tidy forgets what is of no use any more.
+func (r *Rules) tidy(pods []*fleet.Pod) {
+	if r.classified > turnover*(len(pods)+slack) || len(r.kinds) > 2*r.met+slack {
+		r.lore = newLore(r.filters)
+		return
+	}
+	if len(r.byPod) <= len(pods)+len(pods)/4+slack {
+		return
+	}
+	byPod := make(map[*fleet.Pod]*Class, len(pods))
+	for _, p := range pods {
+		if class, known := r.byPod[p]; known {
+			byPod[p] = class
+		}
+	}
+	r.byPod = byPod
+	r.traits.keep(pods)
+}
+
+// setNamespaces takes over the labels of namespaces. What was known of which pods a
+// selector selects is void if they changed.
+func (l *lore) setNamespaces(namespaces map[string]map[string]string) {
+	if !maps.EqualFunc(l.namespaces, namespaces, func(a, b map[string]string) bool { return maps.Equal(a, b) }) {
+		l.namespaces = maps.Clone(namespaces)
+		l.forgetClasses()
+		l.terms, l.selectors = map[termsKey]*terms{}, newSelectors()
+	}
+}
+
+// setServed finds the resources that device classes serve now. Pods that ask for
+// one are judged one by one.
+func (l *lore) setServed() {
+	before := l.served
+	l.served = map[corev1.ResourceName]bool{}
+	for _, name := range l.names.names {
+		l.served[name] = l.isServed(name)
+	}
+	for name, was := range before {
+		if l.served[name] != was {
+			l.forgetClasses()
+			return
+		}
+	}
+}
+
+func (l *lore) isServed(name corev1.ResourceName) bool {
+	return l.filters.Delegated(nil, name, &corev1.Node{})
+}
+
+func (l *lore) forgetClasses() {
+	l.classes, l.byPod = map[classKey]*Class{}, map[*fleet.Pod]*Class{}
+}
+
+// learnTerms learns the terms of all pods before any pod gets its class: which of
+// them select a pod is part of that.
+func (l *lore) learnTerms(pods []*fleet.Pod) {
+	before := len(l.selectors.list)
+	for _, p := range pods {
+		if _, known := l.byPod[p]; !known {
+			l.termsOf(p, l.traitsOf(p.Spec))
+		}
+	}
+	if len(l.selectors.list) > before {
+		l.forgetClasses()
+	}
+}

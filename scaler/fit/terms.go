@@ -1,0 +1,191 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// terms are what a pod says of other pods, with all selectors numbered.
+type terms struct {
+	key            string
+	affinity, anti []podTerm
+	spread         []spreadTerm
+	// broken says what of it nobody can read: kube-scheduler places no such pod.
+	broken Reasons
+}
+
+// podTerm is a required term of affinity or anti-affinity.
+type podTerm struct {
+	// selected are the pods that it speaks of when its own pod is placed; repelled
+	// are those that it keeps away after that. See asOwn.
+	selected, repelled int
+	topology           string
+	text               string
+}
+
+// spreadTerm is a topology spread constraint that forbids placements.
+type spreadTerm struct {
+	// selected are the pods that count; none of them where all is set.
+	selected int
+	// all says that the selector is empty: then no pod counts but the one that is
+	// being placed.
+	all                        bool
+	topology                   string
+	maxSkew, minDomains        int32
+	honorAffinity, honorTaints bool
+	text                       string
+}
+
+// termsKey is all that terms are made of.
+type termsKey struct {
+	traits            *traits
+	namespace, values string
+}
+
+// termsOf reads the terms of a pod, nil for a pod that has none.
+func (l *lore) termsOf(p *fleet.Pod, t *traits) *terms {
+	if t.spec == nil {
+		return &noTerms
+	}
+	key := termsKey{t, p.Namespace, valuesOf(t.spec, p.Labels)}
+	known, ok := l.terms[key]
+	if !ok {
+		known = l.newTerms(t.spec, p)
+		known.key = "of " + p.Namespace + key.values
+		l.terms[key] = known
+	}
+	return known
+}
+
+var noTerms terms
+
+// valuesOf the labels that the matchLabelKeys of spread constraints name.
+func valuesOf(spec *corev1.PodSpec, labels map[string]string) string {
+	var text strings.Builder
+	for _, c := range spec.TopologySpreadConstraints {
+		for _, key := range c.MatchLabelKeys {
+			value, has := labels[key]
+			fmt.Fprintf(&text, " %s=%q/%v", key, value, has)
+		}
+	}
+	return text.String()
+}
+
+func (l *lore) newTerms(spec *corev1.PodSpec, p *fleet.Pod) *terms {
+	t := &terms{}
+	if a := spec.Affinity; a != nil && a.PodAffinity != nil {
+		t.affinity = l.podTerms(t, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
+		l.podTerms(t, unweighted(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution), p.Namespace)
+	}
+	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		t.anti = l.podTerms(t, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
+		l.podTerms(t, unweighted(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution), p.Namespace)
+	}
+	t.spread = l.spreadTerms(t, spec, p)
+	return t
+}
+
+func unweighted(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm {
+	var list []corev1.PodAffinityTerm
+	for _, t := range terms {
+		list = append(list, t.PodAffinityTerm)
+	}
+	return list
+}
+
+// podTerms reads the terms of one kind. If one is broken, none of them counts.
+func (l *lore) podTerms(of *terms, list []corev1.PodAffinityTerm, namespace string) []podTerm {
+	var read []podTerm
+	for i := range list {
+		pods, err1 := parsed(list[i].LabelSelector)
+		among, err2 := parsed(list[i].NamespaceSelector)
+		for _, err := range []error{err1, err2} {
+			if err != nil {
+				of.broken = append(of.broken, Reason{Rule: RuleInterPodAffinity, What: fmt.Sprintf("its terms cannot be read: %v", err)})
+				return nil
+			}
+		}
+		names := slices.Clone(list[i].Namespaces)
+		if len(names) == 0 && list[i].NamespaceSelector == nil {
+			names = []string{namespace}
+		}
+		read = append(read, podTerm{
+			selected: l.selectors.of(selector{namespaces: names, among: asOwn(among), pods: pods}),
+			repelled: l.selectors.of(selector{namespaces: names, among: among, pods: pods}),
+			topology: list[i].TopologyKey, text: forPeople(pods),
+		})
+	}
+	return read
+}
+
+// asOwn is what kube-scheduler makes of a namespace selector while it places the
+// pod itself: one that a namespace without labels meets, such as !team, is taken to
+// select all namespaces. (InterPodAffinity unrolls the selector into names but goes
+// on to ask it, about no labels.)
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
+func asOwn(among labels.Selector) labels.Selector {
+	if among.Matches(labels.Set{}) {
+		return labels.Everything()
+	}
+	return among
+}
+
+func (l *lore) spreadTerms(of *terms, spec *corev1.PodSpec, p *fleet.Pod) []spreadTerm {
+	var read []spreadTerm
+	for i := range spec.TopologySpreadConstraints {
+		c := &spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+			continue
+		}
+		pods, err := parsed(c.LabelSelector)
+		if err != nil {
+			of.broken = append(of.broken, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("its constraints cannot be read: %v", err)})
+			return nil
+		}
+		if l.gates.MatchLabelKeys {
+			pods = withLabels(pods, c.MatchLabelKeys, p.Labels)
+		}
+		t := spreadTerm{
+			all: pods.Empty(), topology: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: valueOr(c.MinDomains, 1),
+			honorAffinity: true, text: forPeople(pods),
+		}
+		if !t.all {
+			t.selected = l.selectors.of(selector{namespaces: []string{p.Namespace}, among: labels.Nothing(), pods: pods})
+		}
+		if l.gates.NodeInclusionPolicy {
+			t.honorAffinity = valueOr(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor
+			t.honorTaints = valueOr(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor
+		}
+		read = append(read, t)
+	}
+	return read
+}
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// withLabels is a selector that also demands the pod's own values of those labels
+// that it has.
+func withLabels(s labels.Selector, keys []string, own map[string]string) labels.Selector {
+	demanded := map[string]string{}
+	for _, key := range keys {
+		if value, has := own[key]; has {
+			demanded[key] = value
+		}
+	}
+	requirements, selectable := s.Requirements()
+	if len(demanded) == 0 || !selectable {
+		return s
+	}
+	return labels.SelectorFromSet(demanded).Add(requirements...)
+}

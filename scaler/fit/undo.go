@@ -1,0 +1,131 @@
+package fit
+
+import "slices"
+
+// TrySeat gives the pod a seat at p if it fits.
+func (c *Cluster) TrySeat(t Tenant, p *Place) bool {
+	m := c.member(t.Class)
+	if c.ask(m, p) != fits {
+		return false
+	}
+	c.seat(m, t, p)
+	return true
+}
+
+// Seat gives the pod a seat at the first place that it fits, and nil if it fits
+// none.
+func (c *Cluster) Seat(t Tenant, places []*Place) *Place {
+	for _, p := range places {
+		if c.TrySeat(t, p) {
+			return p
+		}
+	}
+	return nil
+}
+
+// seat gives a pod a seat that it fits. Its volumes and devices are taken.
+func (c *Cluster) seat(m *member, t Tenant, p *Place) {
+	if m.own != nil {
+		c.undos = append(c.undos, c.lore.filters.Seat(m.own, p.host))
+	}
+	c.log = append(c.log, change{p, t, given})
+	c.put(m, t, p)
+}
+
+// Put gives the pod a seat whether it fits or not: it is there already.
+func (c *Cluster) Put(t Tenant, p *Place) {
+	m := c.member(t.Class)
+	if m.own != nil {
+		c.undos = append(c.undos, c.lore.filters.Put(m.own, p.host))
+	}
+	c.log = append(c.log, change{p, t, given})
+	c.put(m, t, p)
+}
+
+// Lift takes a pod off the place where it has a seat.
+func (c *Cluster) Lift(t Tenant, p *Place) {
+	if !slices.ContainsFunc(p.tenants, func(o Tenant) bool { return o.Pod == t.Pod }) {
+		return
+	}
+	m := c.member(t.Class)
+	if m.own != nil {
+		c.undos = append(c.undos, c.lore.filters.Remove(m.own, p.host))
+	}
+	c.log = append(c.log, change{p, t, taken})
+	c.lift(m, t, p)
+}
+
+func (c *Cluster) put(m *member, t Tenant, p *Place) {
+	p.tenants = append(p.tenants, t)
+	p.ports = append(p.ports, m.ports...)
+	for _, a := range m.takes {
+		c.free[a.resource][p.index] -= a.n
+	}
+	for _, tally := range m.joins {
+		tally.add(p, 1)
+	}
+}
+
+func (c *Cluster) lift(m *member, t Tenant, p *Place) {
+	// What came last leaves first, when a what-if is taken back.
+	for i := len(p.tenants) - 1; i >= 0; i-- {
+		if p.tenants[i].Pod == t.Pod {
+			p.tenants = slices.Delete(p.tenants, i, i+1)
+			break
+		}
+	}
+	for _, port := range m.ports {
+		i := slices.Index(p.ports, port)
+		p.ports = slices.Delete(p.ports, i, i+1)
+	}
+	for _, a := range m.takes {
+		c.free[a.resource][p.index] += a.n
+	}
+	for _, tally := range m.joins {
+		tally.add(p, -1)
+	}
+}
+
+// change remembers one thing that was done.
+type change struct {
+	place  *Place
+	tenant Tenant
+	what   deed
+}
+
+type deed uint8
+
+const (
+	given deed = iota
+	taken
+	opened
+)
+
+// Mark is a moment to which Revert goes back.
+type Mark int
+
+// Fork begins a what-if.
+func (c *Cluster) Fork() Mark { return Mark(len(c.log)) }
+
+// Revert takes back all that was changed since, the last first.
+func (c *Cluster) Revert(to Mark) {
+	for len(c.log) > int(to) {
+		last := c.log[len(c.log)-1]
+		c.log = c.log[:len(c.log)-1]
+		if last.what == opened {
+			c.leave(last.place)
+			continue
+		}
+		m := c.members[last.tenant.Class.id]
+		if last.what == given {
+			c.lift(m, last.tenant, last.place)
+		} else {
+			c.put(m, last.tenant, last.place)
+		}
+		if m.own != nil {
+			end := len(c.undos) - 1
+			c.undos[end]()
+			c.undos = c.undos[:end]
+		}
+	}
+}
