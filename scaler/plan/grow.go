@@ -33,14 +33,13 @@ func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 	left := d.inOrder(pods)
 	planned := 0
 	for len(left) > 0 {
-		options := d.options(left)
-		if len(options) == 0 {
+		if rest, ok := d.draw(left); ok {
+			left = d.inOrder(d.seatFresh(rest))
+			planned++
+		} else {
 			var alike []fit.Tenant
 			alike, left = split(left, left[0].Class)
 			refused = append(refused, alike...)
-		} else {
-			left = d.inOrder(d.seatFresh(d.draw(options, left)))
-			planned++
 		}
 		if len(left) == 0 && planned > 0 && slices.ContainsFunc(refused, followsOthers) {
 			// What was refused may have wanted company that has a node only now.
@@ -92,11 +91,8 @@ func followsOthers(t fit.Tenant) bool {
 // along where they fit.
 func (d *decision) options(left []fit.Tenant) []option {
 	var options []option
-	for _, g := range d.groups {
+	for _, g := range d.able(left[0].Class) {
 		room, _ := g.room()
-		if room <= 0 || !d.fitsNew(left[0].Class, g) {
-			continue
-		}
 		start := d.fit.Fork()
 		packing := d.fit.Pack(left, g.supply(room))
 		if len(packing.Places) > 0 {
@@ -107,16 +103,37 @@ func (d *decision) options(left []fit.Tenant) []option {
 	return options
 }
 
+// able are the groups that have room and whose nodes would take the class.
+func (d *decision) able(class *fit.Class) []*group {
+	var groups []*group
+	for _, g := range d.groups {
+		if room, _ := g.room(); room > 0 && d.fitsNew(class, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
 func (d *decision) fitsNew(c *fit.Class, g *group) bool {
 	looks, _ := g.open()
 	return len(d.fit.FitsNew(c, looks)) == 0
 }
 
-// draw plans new nodes of the best group, and returns the pods that are left.
+// draw plans new nodes of the best group for the first of these pods and those that
+// go along, and returns the pods that are left; ok says that there is such a group.
 // Groups that are alike help it out: only together may they have the zones over
 // which pods have to spread. What would leave the last node half empty goes to a
 // group that suits it better, if there is one.
-func (d *decision) draw(options []option, pods []fit.Tenant) (left []fit.Tenant) {
+func (d *decision) draw(pods []fit.Tenant) (left []fit.Tenant, ok bool) {
+	var options []option
+	if able := d.able(pods[0].Class); len(able) == 1 {
+		options = []option{{group: able[0], pods: 1, nodes: 1, work: 1, hourly: able[0].price()}} // no need to weigh it
+	} else {
+		options = d.options(pods)
+	}
+	if len(options) == 0 {
+		return pods, false
+	}
 	groups := d.likeTheBest(options)
 	supplies := d.supplies(groups)
 	start := d.fit.Fork()
@@ -135,7 +152,7 @@ func (d *decision) draw(options []option, pods []fit.Tenant) (left []fit.Tenant)
 	for i, p := range packing.Places {
 		d.open(groups[packing.From[i]], p)
 	}
-	return packing.Left
+	return packing.Left, len(packing.Places) > 0
 }
 
 // tail is the pods on the last new node, if that is not the only one and more than
