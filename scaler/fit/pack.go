@@ -190,21 +190,25 @@ func (c *Cluster) Sorted(pods []Tenant, against []*Looks) []Tenant {
 			size[t.Class] = t.Class.size(room)
 		}
 	}
-	slices.SortFunc(sorted, func(a, b Tenant) int {
+	inOrder := func(a, b Tenant) int {
+		if by := cmp.Compare(b.Pod.Priority(), a.Pod.Priority()); by != 0 {
+			return by
+		}
 		if a.Class != b.Class {
-			return cmp.Or(
-				cmp.Compare(b.Pod.Priority(), a.Pod.Priority()),
-				cmp.Compare(size[b.Class], size[a.Class]),
-				cmp.Compare(a.Class.Key, b.Class.Key),
-			)
+			return cmp.Or(cmp.Compare(size[b.Class], size[a.Class]), cmp.Compare(a.Class.Key, b.Class.Key))
+		}
+		if by := a.Pod.Created.Compare(b.Pod.Created); by != 0 {
+			return by
 		}
 		return cmp.Or(
-			cmp.Compare(b.Pod.Priority(), a.Pod.Priority()),
-			a.Pod.Created.Compare(b.Pod.Created),
-			cmp.Compare(a.Pod.Key(), b.Pod.Key()),
+			cmp.Compare(a.Pod.Namespace, b.Pod.Namespace),
+			cmp.Compare(a.Pod.Name, b.Pod.Name),
 			cmp.Compare(a.Pod.UID, b.Pod.UID),
 		)
-	})
+	}
+	if !slices.IsSortedFunc(sorted, inOrder) { // most have been sorted before
+		slices.SortFunc(sorted, inOrder)
+	}
 	return sorted
 }
 
