@@ -63,6 +63,10 @@ const (
 	loopSilence  = 3 * time.Minute
 )
 
+// eventQueue is how many Events may wait: each pod of a burst is told of its node,
+// and at 20 a second thousands take minutes.
+const eventQueue = 10_000
+
 const (
 	// rereadTime is how long the loop waits for a reading after it changed a
 	// group. Each change looks live, so an old reading costs no more than time.
@@ -116,7 +120,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 	sc.observer = observe.New(observe.Config{
 		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Logger: logger, Report: sc.apiServer.Report,
 	})
-	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{})
+	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	sc.announcer = &act.Announcer{Events: sc.events}
 	verbs := asg.NewVerbs(account)
 	verbs.Arrived = sc.observer.GroupsChanged
@@ -147,6 +151,7 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	}
 	parts.Go(func() { sc.observer.Run(ctx) })
 	parts.Go(func() { sc.events.Run(ctx) })
+	parts.Go(func() { sc.announcer.Run(ctx) })
 	parts.Go(func() { sc.board.Run(ctx) })
 	parts.Go(func() { sc.waitingIsWell(ctx) })
 

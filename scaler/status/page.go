@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -17,12 +18,14 @@ import (
 // The bounds of a page: an object of the API holds 1 MiB, and everybody who
 // watches it gets all of it at each change.
 const (
-	maxPage      = 256 << 10
-	maxDoing     = 50
-	maxClasses   = 1000
-	podNames     = 3
-	nodeNames    = 10
-	leastClasses = 1
+	maxPage    = 256 << 10
+	maxDoing   = 50
+	maxClasses = 1000
+	podNames   = 3
+	nodeNames  = 10
+	// maxText is the most of a message, and maxFaults how many a group shows.
+	maxText   = 1 << 10
+	maxFaults = 10
 )
 
 // Page is what people read of a plan: groups in full, waiting pods by class,
@@ -78,11 +81,11 @@ type NodeLine struct {
 func NewPage(s fleet.Snapshot, p plan.Plan, results []act.Result) Page {
 	page := Page{Rival: rivalOf(s), Groups: []GroupLine{}}
 	for _, a := range p.Actions {
-		page.Doing = append(page.Doing, a.String())
+		page.Doing = append(page.Doing, cut(a.String()))
 	}
 	for _, r := range results {
 		if failed := r.Outcome == act.Failed || r.Outcome == act.Paused; failed && r.Err != nil {
-			page.Failing = append(page.Failing, fmt.Sprintf("%s: %v", r.Action, r.Err))
+			page.Failing = append(page.Failing, cut(fmt.Sprintf("%s: %v", r.Action, r.Err)))
 		}
 	}
 	page.Doing, page.Failing = page.few(page.Doing), page.few(page.Failing)
@@ -123,8 +126,8 @@ func (page *Page) groups(s fleet.Snapshot, verdicts []plan.Verdict) {
 		}
 	}
 	for _, g := range s.Groups {
-		line := GroupLine{Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Faults: g.Faults,
-			Reason: said[g.Name].Reason, Message: said[g.Name].Message}
+		line := GroupLine{Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Faults: page.faults(g.Faults),
+			Reason: said[g.Name].Reason, Message: cut(said[g.Name].Message)}
 		for _, i := range g.Instances {
 			if i.Live() && ready[i.ID] {
 				line.Ready++
@@ -148,10 +151,10 @@ func (page *Page) pods(verdicts []plan.Verdict) {
 		if v.Of != plan.OfPod {
 			continue
 		}
-		key := class{v.Reason, v.Message}
+		key := class{v.Reason, cut(v.Message)}
 		line := classes[key]
 		if line == nil {
-			line = &PodLine{Reason: v.Reason, Message: v.Message}
+			line = &PodLine{Reason: v.Reason, Message: key.message}
 			classes[key] = line
 		}
 		line.Count++
@@ -179,7 +182,7 @@ func (page *Page) nodes(verdicts []plan.Verdict) {
 		if reasons[v.Reason] == nil {
 			reasons[v.Reason] = map[string]string{}
 		}
-		reasons[v.Reason][v.Name] = v.Message
+		reasons[v.Reason][v.Name] = cut(v.Message)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		all := reasons[reason]
@@ -192,9 +195,37 @@ func (page *Page) nodes(verdicts []plan.Verdict) {
 	}
 }
 
-// Encode prints a page as YAML that has room in a ConfigMap: classes of pods
-// that few belong to go first, then faults and messages of groups.
+// faults are the first of a group's, the others counted.
+func (page *Page) faults(all []string) []string {
+	n := len(all)
+	if n > maxFaults {
+		page.Omitted += n - maxFaults
+		n = maxFaults
+	}
+	var few []string
+	for _, fault := range all[:n] {
+		few = append(few, cut(fault))
+	}
+	return few
+}
+
+// cut shortens a text that is too long, without breaking a character.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// Encode prints a page as YAML that always has room in a ConfigMap: classes of pods
+// that few belong to go first, then names of nodes, what is being done, and groups.
 func (page Page) Encode() (string, error) {
+	for page.letters() > maxPage && page.shrink() {
+	}
 	for {
 		text, err := yaml.Marshal(page)
 		if err != nil {
@@ -206,14 +237,68 @@ func (page Page) Encode() (string, error) {
 	}
 }
 
+// letters is the least that the page takes as text; to count is much cheaper than
+// to encode.
+func (page *Page) letters() int {
+	sum := 0
+	for _, list := range [][]string{page.Doing, page.Failing} {
+		sum += total(list)
+	}
+	for _, g := range page.Groups {
+		sum += len(g.Name) + len(g.Message) + total(g.Faults)
+	}
+	for _, p := range page.Pods {
+		sum += len(p.Message) + total(p.Pods)
+	}
+	for _, n := range page.Nodes {
+		for name, message := range n.Nodes {
+			sum += len(name) + len(message)
+		}
+	}
+	return sum
+}
+
+func total(texts []string) int {
+	sum := 0
+	for _, t := range texts {
+		sum += len(t)
+	}
+	return sum
+}
+
 // shrink takes something out. It says whether there was anything left to take.
 func (page *Page) shrink() bool {
-	if n := len(page.Pods); n > leastClasses {
-		page.Pods, page.Omitted = page.Pods[:n/2], page.Omitted+n-n/2
-		return true
+	switch {
+	case len(page.Pods) > 1:
+		page.Pods = halved(page, page.Pods)
+	case page.shrinkNodes():
+	case len(page.Doing)+len(page.Failing) > 1:
+		page.Doing, page.Failing = halved(page, page.Doing), halved(page, page.Failing)
+	case len(page.Groups) > 0:
+		page.Groups = halved(page, page.Groups)
+	default:
+		return false
 	}
-	if n := len(page.Groups); n > leastClasses {
-		page.Groups, page.Omitted = page.Groups[:n/2], page.Omitted+n-n/2
+	return true
+}
+
+// halved is the first half of a list; what goes is counted.
+func halved[T any](page *Page, list []T) []T {
+	keep := len(list) / 2
+	page.Omitted += len(list) - keep
+	return slices.Clip(list[:keep])
+}
+
+// shrinkNodes takes the names of nodes out of the first line that has some; their count
+// stays.
+func (page *Page) shrinkNodes() bool {
+	for i, line := range page.Nodes {
+		if len(line.Nodes) == 0 {
+			continue
+		}
+		page.Nodes = slices.Clone(page.Nodes) // the caller's page keeps its own
+		page.Omitted += len(line.Nodes)
+		page.Nodes[i].Nodes = nil
 		return true
 	}
 	return false

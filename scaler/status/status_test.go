@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -188,6 +189,34 @@ func TestPageHasBounds(t *testing.T) {
 	}
 	if !strings.Contains(text, "omitted:") || !strings.Contains(text, "group-99") {
 		t.Error("the page does not say that it leaves something out, or leaves groups out first")
+	}
+}
+
+// Neither do ten thousand groups, long names, nor messages of any length.
+func TestPageHasBoundsWhateverIsSaid(t *testing.T) {
+	long := strings.Repeat("ä", 2_000)
+	var s fleet.Snapshot
+	var verdicts []plan.Verdict
+	var actions []plan.Action
+	for i := range 10_000 {
+		name := fmt.Sprintf("%05d-%s", i, strings.Repeat("n", 250))
+		s.Groups = append(s.Groups, fleet.Group{Name: name, Faults: []string{long, long}})
+		for _, kind := range []plan.SubjectKind{plan.OfGroup, plan.OfPod, plan.OfNode} {
+			verdicts = append(verdicts, plan.Verdict{Of: kind, Name: name, Reason: plan.Reason(fmt.Sprintf("R%d", i%40)), Message: fmt.Sprint(i, long)})
+		}
+		actions = append(actions, plan.Suspend{Group: name, Process: "A", Why: long})
+	}
+	page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: actions}, nil)
+	page.Written = time.Now()
+	text, err := page.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 256<<10 || len(text) < 64<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+	if !strings.Contains(text, "00000-nnn") || !strings.Contains(text, "omitted:") || !utf8.ValidString(text) {
+		t.Error("no group is left, or nothing is said to be left out")
 	}
 }
 
