@@ -72,6 +72,9 @@ func (m *mismatch) describe(minor int, seed uint64) string {
 	for _, p := range m.world.Pods {
 		fmt.Fprintf(&text, "  %s/%s: labels %v, leaving %t, %s\n", p.Namespace, p.Name, p.Labels, p.DeletionTimestamp != nil, short(p.Spec))
 	}
+	for _, shape := range m.world.shapes {
+		fmt.Fprintf(&text, "  shape: zone %s, labels %v, taints %v, allocatable %s\n", shape.Zone, shape.Labels, shape.Taints, short(shape.Allocatable))
+	}
 	fmt.Fprintf(&text, "  again: go test ./scaler/fit -run TestAgainstScheduler -args -minor %d -seed %d -features %d -pairs 1 -omit %s",
 		minor, seed, *features, strings.Join(m.omitted, ","))
 	return text.String()

@@ -133,6 +133,7 @@ var specialCases = map[string][]special{
 		{name: "by the value of its label", nodes: square, pods: []string{"on=a1 app=web tier=old"}, pod: "app=web tier=new spread=zone/1(app=web),keys=tier", fits: "a1 a2 b1 b2"},
 		{name: "by a label that it lacks", nodes: square, pods: []string{"on=a1 app=web tier=old"}, pod: "app=web spread=zone/1(app=web),keys=tier", fits: "b1 b2"},
 		{name: "by the value of its label alone", nodes: square, pods: []string{"on=a1 tier=new"}, pod: "tier=new spread=zone/1(*),keys=tier", fits: "b1 b2"},
+		{name: "one honors taints and no other, the other affinity and no taints", nodes: []string{"a1 zone=a", "b1 zone=b taint=dedicated"}, pods: []string{"on=a1 app=web"}, pod: "app=web spread=zone/1(app=db) spread=zone/1(app=web),affinity=Ignore,taints=Honor", fits: "a1"},
 		{name: "one policy for each constraint", nodes: []string{"a1 zone=a", "a2 zone=a taint=dedicated", "b1 zone=b"}, pods: []string{"on=a1 app=web", "on=b1 app=web"}, pod: "app=web spread=host/1(app=web),taints=Honor spread=zone/1(app=web),taints=Ignore", fits: "a1 b1"},
 	},
 }

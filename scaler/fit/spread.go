@@ -60,11 +60,11 @@ func (c *Cluster) electorate(m *member, term *spreadTerm) *electorate {
 	key := fmt.Sprint(e.topologies)
 	if term.honorAffinity {
 		e.affinity = m.demands
-		key += m.demands.affinityKey
+		key += "affinity" + m.demands.affinityKey
 	}
 	if term.honorTaints {
 		e.taints = m.demands
-		key += m.demands.tolerationsKey
+		key += "taints" + m.demands.tolerationsKey
 	}
 	if known, ok := c.byElectorate[key]; ok {
 		return known
