@@ -91,12 +91,7 @@ func (l *lore) newClass(k classKey, p *fleet.Pod) *Class {
 // asksServed says that the pods ask for a resource that a device class serves.
 func (l *lore) asksServed(t *traits) bool {
 	for _, name := range t.extended {
-		served, known := l.served[name]
-		if !known {
-			served = l.isServed(name)
-			l.served[name] = served
-		}
-		if served {
+		if l.serves(name) {
 			return true
 		}
 	}

@@ -182,8 +182,12 @@ func (c *comparison) run(t *testing.T, seed uint64, omitted []string) *mismatch 
 	}
 	d := newDice(^seed)
 	shown := c.show(w.Pods)
-	for range d.between(1, 2) { // looks
-		b := &bench{dice: d, comparison: c, t: t, world: w, shown: shown, seated: map[*pod]int{}}
+	var steps []string
+	for look := range d.between(1, 2) {
+		if look > 0 {
+			steps = append(steps, "look again")
+		}
+		b := &bench{dice: d, comparison: c, t: t, world: w, shown: shown, seated: map[*pod]int{}, steps: steps}
 		b.begin()
 		for range b.between(2, 5) {
 			if !b.compare() || !b.step() {
@@ -197,6 +201,7 @@ func (c *comparison) run(t *testing.T, seed uint64, omitted []string) *mismatch 
 			b.found.omitted = omitted
 			return b.found
 		}
+		steps = b.steps
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (p *Place) settle() {
 // none of it by a device plugin, and a device class serves it.
 // https://github.com/kubernetes/enhancements/issues/5004
 func (c *Cluster) delegates(m *member, p *Place, resource int) bool {
-	return m.own != nil && c.lore.served[c.lore.names.names[resource]] && p.looks.has.at(resource) <= 0
+	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.looks.has.at(resource) <= 0
 }
 
 // routes says what volumes and devices have against a place.

@@ -155,6 +155,17 @@ func (l *lore) setServed() {
 	}
 }
 
+// serves says whether a device class serves a resource, which may be one that has
+// just come up.
+func (l *lore) serves(name corev1.ResourceName) bool {
+	served, known := l.served[name]
+	if !known {
+		served = l.isServed(name)
+		l.served[name] = served
+	}
+	return served
+}
+
 func (l *lore) isServed(name corev1.ResourceName) bool {
 	return l.filters.Delegated(nil, name, &corev1.Node{})
 }

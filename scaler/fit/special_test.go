@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	"windlass.dev/windlass/scaler/fit/oracle"
 )
 
@@ -195,5 +200,32 @@ func (s special) run(t *testing.T, plugin string, judge *oracle.Oracle) {
 	}
 	if got := strings.Join(ours, " "); got != s.fits {
 		t.Errorf("fit: it fits [%s], want [%s]", got, s.fits)
+	}
+}
+
+// An extended resource that a device class serves is for DynamicResources, also
+// where the pod is judged by itself for another reason.
+func TestServedResourceOfAPodWithVolumes(t *testing.T) {
+	judge, err := oracle.New(t.Context(), "1.36")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &generator{dice: newDice(1), minor: 36}
+	w := world{World: oracle.World{Nodes: []*corev1.Node{lineNode("n")}}}
+	w.Devices.Classes = []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr.To(string(served))}}}
+	w.Devices.Slices = []*resourcev1.ResourceSlice{g.slice("n")}
+	asked := linePod(t, "asked", "")
+	demand(&asked.Spec.Containers[0].Resources, served, "1")
+	asked.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}}}
+	w.Pods = []*corev1.Pod{asked}
+
+	c := newComparison(36, judge)
+	b := &bench{comparison: &c, t: t, world: w, shown: c.show(w.Pods), seated: map[*pod]int{}}
+	b.begin()
+	if b.compare(); b.found != nil {
+		t.Error(b.found.describe(36, 0))
+	}
+	if b.answers[""] != 1 {
+		t.Errorf("kube-scheduler: %s", b.answers)
 	}
 }

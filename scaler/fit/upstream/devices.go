@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"slices"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
@@ -56,9 +58,12 @@ type claimTracker struct {
 }
 
 // SignalClaimPendingAllocation is called by Reserve for each claim that it
-// allocates.
+// allocates. A pod that names a claim twice gets it allocated twice; the first
+// allocation stays.
 func (t *claimTracker) SignalClaimPendingAllocation(_ types.UID, claim *resourcev1.ResourceClaim) error {
-	t.allocated = append(t.allocated, claim)
+	if !slices.ContainsFunc(t.allocated, func(c *resourcev1.ResourceClaim) bool { return keyOf(c) == keyOf(claim) }) {
+		t.allocated = append(t.allocated, claim)
+	}
 	return nil
 }
 

@@ -258,6 +258,27 @@ func TestDevices(t *testing.T) {
 	check(t, f, using("p", "x"), f.NewHost(node("a1", "a"), nil, nil)) // it did not look at claims by default
 }
 
+// A pod may name one claim twice. What it was given is free again when it is gone.
+func TestClaimNamedTwice(t *testing.T) {
+	f := filters(t, "1.36")
+	d := fleet.Devices{
+		Claims:  []*resourcev1.ResourceClaim{deviceClaim("x"), deviceClaim("y"), deviceClaim("z")},
+		Slices:  []*resourcev1.ResourceSlice{slice("a1", "gpu-0", "gpu-1")},
+		Classes: []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}},
+	}
+	twice := using("p", "x")
+	twice.Spec.ResourceClaims = append(twice.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "again", ResourceClaimName: ptr.To("x")})
+	both := using("q", "y")
+	both.Spec.ResourceClaims = append(both.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "too", ResourceClaimName: ptr.To("z")})
+
+	f.Sync(nil, fleet.Storage{}, d)
+	h := f.NewHost(node("a1", "a"), nil, nil)
+	f.Seat(twice, h)
+	check(t, f, both, h, "DynamicResources")
+	f.Remove(twice, h)
+	check(t, f, both, h)
+}
+
 // A device that went from one claim to another between two looks is taken, in
 // whatever order the claims are shown.
 func TestDeviceChangesHands(t *testing.T) {
