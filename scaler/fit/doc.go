@@ -23,6 +23,7 @@
 //	affinity.go  inter-pod affinity and anti-affinity
 //	spread.go    topology spread
 //	routed.go    volumes, claims and devices, which the plugins are asked about
+//	expect.go    zones that have no node yet, and could
 //	undo.go      seats, and how they are taken back
 //
 // What is asked:

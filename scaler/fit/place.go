@@ -20,6 +20,8 @@ type Place struct {
 	looks   *Looks
 	// opened numbers a place that is not there yet; 0 for a node that is.
 	opened int
+	// expected says that no pod goes there: it stands for its domains. See Expect.
+	expected bool
 	// domains are those that the place is in, by topology; votes says which
 	// electorates it belongs to.
 	domains []int32
@@ -76,10 +78,10 @@ func (c *Cluster) enter(p *Place) {
 		p.votes = make([]bool, len(c.electorates))
 		for i, e := range c.electorates {
 			p.votes[i] = c.elects(e, p)
-			e.enroll(p, 1)
+			c.enroll(e, p, 1)
 		}
 	}
-	if c.routed {
+	if c.routed && !p.expected {
 		p.settle()
 	}
 }
@@ -91,7 +93,7 @@ func (c *Cluster) leave(p *Place) {
 		p.host = nil
 	}
 	for _, e := range c.electorates {
-		e.enroll(p, -1)
+		c.enroll(e, p, -1)
 	}
 	if i, known := c.byLabel[corev1.LabelHostname]; known {
 		c.topologies[i].free = append(c.topologies[i].free, p.domains[i])

@@ -19,7 +19,7 @@ import (
 func (c *Cluster) route() {
 	c.routed = true
 	for _, p := range c.places {
-		if p != nil {
+		if p != nil && !p.expected {
 			p.settle()
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Cluster) electorate(m *member, term *spreadTerm) *electorate {
 	for _, p := range c.places {
 		if p != nil {
 			p.votes = append(p.votes, c.elects(e, p))
-			e.enroll(p, 1)
+			c.enroll(e, p, 1)
 		}
 	}
 	return e
@@ -110,11 +110,14 @@ func (e *electorate) couldGo(p *Place) bool {
 }
 
 // enroll counts a place in, or out by -1.
-func (e *electorate) enroll(p *Place, n int32) {
+func (c *Cluster) enroll(e *electorate, p *Place, n int32) {
 	if !p.votes[e.id] {
 		return
 	}
 	for i, t := range e.topologies {
+		if !p.populates(c.topologies[t]) {
+			continue
+		}
 		before := e.places[i].add(p.domains[t], n)
 		if before == 0 {
 			e.domainsOf[i]++

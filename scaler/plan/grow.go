@@ -26,10 +26,41 @@ func (d *decision) grow() {
 	}
 }
 
-// growFor plans new nodes for pods, and returns those that none would help. The
+// growFor plans new nodes for pods, and returns those that none would help. Pods that
+// spread take the zones of all nodes that could come for places where they might be.
+// Where that leaves some without one, as no node comes to a zone after all, they go by
+// the zones that there are, as kube-scheduler does.
+func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+	if !slices.ContainsFunc(pods, spreads) {
+		return d.growInTurn(pods)
+	}
+	over := d.fit.Expect(d.toCome())
+	refused = d.growInTurn(pods)
+	over()
+	if !slices.ContainsFunc(refused, spreads) {
+		return refused
+	}
+	return d.growInTurn(d.inOrder(d.seatFresh(refused)))
+}
+
+func spreads(t fit.Tenant) bool { return t.Class.Spreads() }
+
+// toCome is how the new nodes could look that groups have room for.
+func (d *decision) toCome() []*fit.Looks {
+	var list []*fit.Looks
+	for _, g := range d.groups {
+		if room, _ := g.room(); room > 0 {
+			looks, _ := g.open()
+			list = append(list, looks...)
+		}
+	}
+	return list
+}
+
+// growInTurn plans new nodes for pods, and returns those that none would help. The
 // largest pod chooses first, because the fewest groups can take it; what room its
 // new nodes have goes to the others, the largest first.
-func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
 	left := d.inOrder(pods)
 	planned := 0
 	for len(left) > 0 {

@@ -1,0 +1,35 @@
+package fit
+
+import corev1 "k8s.io/api/core/v1"
+
+// Expect says that nodes could come that look like these. Until over is called,
+// their zones, and whatever else nodes share by a label, are domains to spread over,
+// with no pod in them. kube-scheduler counts only domains that have a node: with
+// nodes in zone a alone, all pods that spread over zones go there. Whoever plans new
+// nodes knows better. It is stricter than kube-scheduler, never laxer: what fits
+// meanwhile fits for kube-scheduler too.
+//
+// What is opened meanwhile may stay; what was seated or opened before must not be
+// taken back meanwhile.
+func (c *Cluster) Expect(looks []*Looks) (over func()) {
+	expected := make([]*Place, len(looks))
+	for i, l := range looks {
+		c.opened++
+		expected[i] = &Place{Name: l.Name, cluster: c, looks: l, opened: c.opened, expected: true}
+		c.enter(expected[i])
+	}
+	return func() {
+		for _, p := range expected {
+			c.leave(p)
+		}
+	}
+}
+
+// populates says that the place makes its domain exist. One that is only expected
+// has no host name that anybody could count on.
+func (p *Place) populates(t *topology) bool {
+	return !p.expected || t.key != corev1.LabelHostname
+}
+
+// Spreads says that pods of the class go only where they are spread evenly enough.
+func (c *Class) Spreads() bool { return len(c.spread) > 0 }
