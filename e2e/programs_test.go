@@ -42,7 +42,7 @@ func TestBadInput(t *testing.T) {
 		{"malformed nodes", contract.AppScaler, []string{"run", "--nodes=5:web"}, nil, []string{"--nodes=5:web", "want min:max:name, such as 0:10:web"}},
 		{"min above max", contract.AppScaler, []string{"run", "--nodes=5:1:web"}, nil, []string{"--nodes=5:1:web", "min 5 is greater than max 1"}},
 		{"malformed discovery", contract.AppScaler, []string{"run", "--node-group-auto-discovery=label:a=b"}, nil, []string{"--node-group-auto-discovery=label:a=b", `does not begin with "asg:tag="`}},
-		{"everything at once", contract.AppScaler, []string{"run", "--nodes=web", "--expander=roulette"}, nil, []string{"--nodes=web", `--expander is "roulette"`}},
+		{"everything at once", contract.AppScaler, []string{"run", "--nodes=web", "--expander=roulette"}, nil, []string{"--nodes=web", `--expander names "roulette"`}},
 		{"no cluster", contract.AppScaler, []string{"run", "--nodes=0:5:web"}, signed, []string{"--kubeconfig"}},
 		{"no region", contract.AppScaler, []string{"run", "--nodes=0:5:web", kubeconfig}, nil, []string{"AWS_REGION"}},
 		{"no credentials", contract.AppScaler, []string{"run", "--nodes=0:5:web", kubeconfig}, signed[:1], []string{"no valid AWS credentials", "IRSA", "AWS_ACCESS_KEY_ID"}},

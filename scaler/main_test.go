@@ -43,7 +43,7 @@ func TestWrongArguments(t *testing.T) {
 		{[]string{"run"}, []string{"no groups", "--nodes=min:max:name"}},
 		{[]string{"run", "--nodes=web"}, []string{"--nodes=web", "min:max:name"}},
 		{[]string{"run", "--nodes=0:5:web", "--expander=roulette", "--scale-down-unneeded-time=-1s"},
-			[]string{`--expander is "roulette"`, "--scale-down-unneeded-time is -1s"}},
+			[]string{`--expander names "roulette"`, "--scale-down-unneeded-time is -1s"}},
 		{[]string{"run", "--nodes=0:5:web", "--scale-down-unneeded-time=soon"}, []string{"scale-down-unneeded-time", `"soon"`}},
 		{[]string{"run", "--nodes=0:5:web", "--log-level=loud"}, []string{`log level "loud"`}},
 		{[]string{"run", "--nodes=0:5:web", "--namespace="}, []string{"--namespace is empty"}},
