@@ -120,6 +120,7 @@ func (s *session) awaitGroup(name string, conditions []string) error {
 		}
 		leaving := 0
 		serving := 0
+		launched := 0
 		for _, i := range g.Instances {
 			if i.LifecycleState.Leaving() {
 				leaving++
@@ -128,10 +129,15 @@ func (s *session) awaitGroup(name string, conditions []string) error {
 				serving++
 			}
 		}
+		for _, i := range c.Instances() { // those that are gone among them
+			if i.Group == name {
+				launched++
+			}
+		}
 		return map[string]string{
 			"min": strconv.Itoa(g.Min), "max": strconv.Itoa(g.Max), "desired": strconv.Itoa(g.Desired),
 			"instances": strconv.Itoa(len(g.Instances)), "in-service": strconv.Itoa(serving),
-			"leaving": strconv.Itoa(leaving), "warm": strconv.Itoa(len(g.Warm)),
+			"leaving": strconv.Itoa(leaving), "launched": strconv.Itoa(launched), "warm": strconv.Itoa(len(g.Warm)),
 		}, nil
 	})
 }

@@ -50,6 +50,8 @@ func (s *session) checkLaws() ([]string, error) {
 			breaches = append(breaches, fmt.Sprintf("ABANDON was sent: %v", c.Params))
 		case c.Operation == "SetDesiredCapacity" && c.Error == "ValidationError":
 			breaches = append(breaches, fmt.Sprintf("desired was to be set outside min..max: %v", c.Params))
+		case c.Operation == "LaunchInstances" && strings.Contains(c.Message, "above max"):
+			breaches = append(breaches, fmt.Sprintf("more was to be launched than max allows: %v", c.Params))
 		}
 	}
 	audit, err := s.auditLog()
