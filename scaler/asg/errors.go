@@ -60,8 +60,12 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	if errors.Is(e.Class, ErrDenied) {
+	switch right := e.Right(); right {
+	case "":
+	case e.Call:
 		return fmt.Sprintf("no right to call %s: %s", e.Call, e.Message)
+	default:
+		return fmt.Sprintf("no right to call %s, which %s needs: %s", right, e.Call, e.Message)
 	}
 	if e.Code == "" {
 		return fmt.Sprintf("%s: %s", e.Call, e.Message)
