@@ -135,12 +135,13 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return time.Time{}, err
 	}
 	done := l.act(ctx, ready)
+	this.results = slices.Concat(done, paused)
 	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
 		if err := l.remember(ctx, l.heed(unlearn(state, snapshot.State, done), snapshot, done)); err != nil {
+			l.tell(this)
 			return time.Time{}, err
 		}
 	}
-	this.results = append(done, paused...)
 	l.tell(this)
 	if len(p.Actions) == 0 {
 		l.last = &answered{at: began, version: version, state: snapshot.State, wake: p.Wake}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -63,8 +64,8 @@ const (
 	loopSilence  = 3 * time.Minute
 )
 
-// eventQueue is how many Events may wait: each pod of a burst is told of its node,
-// and at 20 a second thousands take minutes.
+// eventQueue is how many Events may wait. What is told of pods and groups waits
+// elsewhere; this is for all nodes of a large cluster at once.
 const eventQueue = 10_000
 
 const (
@@ -121,7 +122,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Logger: logger, Report: sc.apiServer.Report,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
-	sc.announcer = &act.Announcer{Events: sc.events}
+	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
 	verbs := asg.NewVerbs(account)
 	verbs.Arrived = sc.observer.GroupsChanged
 	sc.actor = &act.Actor{
@@ -151,7 +152,6 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	}
 	parts.Go(func() { sc.observer.Run(ctx) })
 	parts.Go(func() { sc.events.Run(ctx) })
-	parts.Go(func() { sc.announcer.Run(ctx) })
 	parts.Go(func() { sc.board.Run(ctx) })
 	parts.Go(func() { sc.waitingIsWell(ctx) })
 
@@ -207,11 +207,12 @@ func (sc *scaler) lead(ctx context.Context) error {
 	if err := sc.load(ctx, memory); err != nil {
 		return err
 	}
-	reading, stopReading := context.WithCancel(ctx)
-	var reader sync.WaitGroup
-	reader.Go(func() { sc.reader.Run(reading) })
-	defer reader.Wait()
-	defer stopReading()
+	leading, stop := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	parts.Go(func() { sc.reader.Run(leading) })
+	parts.Go(func() { sc.announcer.Run(leading) })
+	defer parts.Wait()
+	defer stop()
 
 	planner := plan.NewPlanner()
 	l := &loop{
@@ -292,7 +293,7 @@ func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 // tell shows a look to everybody.
 func (sc *scaler) tell(l look) {
 	sc.metrics.look(l)
-	sc.announcer.Announce(l.snapshot, l.plan.Verdicts)
+	sc.announcer.Announce(l.snapshot, l.plan, l.results)
 	sc.board.Post(func() status.Page { return sc.page(l) })
 	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
 		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
@@ -300,6 +301,12 @@ func (sc *scaler) tell(l look) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = l
+}
+
+// statusPage is the object on which news of groups stand, once there is one.
+func (sc *scaler) statusPage() (corev1.ObjectReference, bool) {
+	uid := sc.board.UID()
+	return kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapStatus, uid), uid != ""
 }
 
 // page draws the status page of a look.

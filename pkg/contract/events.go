@@ -6,6 +6,14 @@ const (
 	// On pods, by the scaler.
 	EventTriggeredScaleUp  = "TriggeredScaleUp"
 	EventNotTriggerScaleUp = "NotTriggerScaleUp"
+	// On the ConfigMap windlass-status, of groups, by the scaler. A group is no
+	// object; Cluster Autoscaler writes of its own on its status ConfigMap too.
+	EventScaledUpGroup        = "ScaledUpGroup"
+	EventFailedToScaleUpGroup = "FailedToScaleUpGroup"
+	EventScaleUpFailed        = "ScaleUpFailed"      // a launch has failed: the group rests
+	EventScaleUpTimedOut      = "ScaleUpTimedOut"    // no node came of one: the group rests
+	EventDeleteUnregistered   = "DeleteUnregistered" // an instance that never joined was ended
+	EventLoweredGroup         = "LoweredGroup"
 	// On nodes, by the scaler.
 	EventRetiring     = "Retiring"
 	EventKept         = "RetirementTakenBack"

@@ -19,7 +19,8 @@ import (
 
 // Event tells people what happened to an object, on the object.
 type Event struct {
-	// Object is what it happened to; see PodReference and NodeReference.
+	// Object is what it happened to; see PodReference, NodeReference and
+	// ConfigMapReference.
 	Object corev1.ObjectReference
 	// Warning marks what somebody should look at.
 	Warning bool
@@ -42,6 +43,11 @@ func NodeReference(name string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
+// ConfigMapReference says which ConfigMap an Event is about.
+func ConfigMapReference(namespace, name string, uid types.UID) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name, UID: uid}
+}
+
 // EventCreator sends Events. A typed core/v1 EventInterface of all namespaces
 // is one.
 type EventCreator interface {
@@ -50,7 +56,7 @@ type EventCreator interface {
 
 // EventLimits bound what an EventWriter asks of the API server.
 type EventLimits struct {
-	// PerSecond is how many Events are sent a second; 20 if 0.
+	// PerSecond is how many Events are sent a second at the most, evenly; 20 if 0.
 	PerSecond float64
 	// Queue is how many wait at most; 1000 if 0. What comes when the queue is
 	// full is dropped and counted, newest first: the caller asks in the order
@@ -94,7 +100,7 @@ func NewEventWriter(events EventCreator, component, host string, logger *slog.Lo
 		events:  events,
 		source:  corev1.EventSource{Component: component, Host: host},
 		logger:  logger,
-		limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))),
+		limiter: rate.NewLimiter(rate.Limit(perSecond), 1),
 		queue:   make(chan *corev1.Event, cmp.Or(limits.Queue, defaultEventQueue)),
 	}
 }

@@ -27,7 +27,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
@@ -503,27 +502,6 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// Pods are told of the node that comes for them, or of what went wrong.
-func TestGrowTellsPods(t *testing.T) {
-	grow := plan.Grow{Group: "web", From: 1, To: 2, For: []plan.PodRef{{Namespace: "default", Name: "a"}, {Namespace: "default", Name: "b"}}}
-	b := newBed(nil)
-	b.one(t, grow)
-	want := []string{"TriggeredScaleUp a: group web grows 1→2", "TriggeredScaleUp b: group web grows 1→2"}
-	if diff := cmp.Diff(want, b.events.list); diff != "" {
-		t.Error(diff)
-	}
-
-	b = newBed(nil)
-	b.groups.err = &asg.CallError{Call: "autoscaling:SetDesiredCapacity", Code: "AccessDenied", Message: "no", Class: asg.ErrDenied}
-	b.one(t, grow)
-	// After the pause the same failure is no news.
-	b.pauses.ends[keyOf(grow)] = pause{until: time.Now(), count: 1, outcome: Failed, err: b.groups.err}
-	b.one(t, grow)
-	if len(b.events.list) != 2 || !strings.Contains(b.events.list[0], "no right to call autoscaling:SetDesiredCapacity") {
-		t.Errorf("events %q", b.events.list)
-	}
-}
-
 // What changes a group keeps its order; groups do not wait for each other, and
 // instances that wait for a hook wait for nobody.
 func TestLanes(t *testing.T) {
@@ -738,39 +716,4 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 			t.Errorf("due at %v", due)
 		}
 	})
-}
-
-// A pod is told why it waits when the verdict is reached and when it changes,
-// the oldest first; what finds no room is told later.
-func TestAnnounce(t *testing.T) {
-	now := time.Now()
-	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "1", Created: now}, {UID: "2", Created: now.Add(-time.Hour)}}}
-	verdict := func(uid, message string, reason plan.Reason) plan.Verdict {
-		return plan.Verdict{Of: plan.OfPod, Name: "default/p" + uid, UID: uid, Reason: reason, Message: message}
-	}
-	e := &events{}
-	n := &Announcer{Events: e}
-	first := []plan.Verdict{verdict("1", "too big", plan.PodFitsNothing), verdict("2", "at max", plan.PodGroupsFull), verdict("3", "comes", plan.PodFitsComing)}
-	n.Announce(s, first)
-	n.Announce(s, first)
-	want := []string{"NotTriggerScaleUp p2: at max", "NotTriggerScaleUp p1: too big"}
-	if diff := cmp.Diff(want, e.list); diff != "" {
-		t.Error(diff)
-	}
-	n.Announce(s, []plan.Verdict{verdict("1", "still too big", plan.PodFitsNothing), verdict("2", "at max", plan.PodGroupsFull)})
-	if diff := cmp.Diff("NotTriggerScaleUp p1: still too big", e.list[len(e.list)-1]); diff != "" || len(e.list) != 3 {
-		t.Errorf("%s\n%q", diff, e.list)
-	}
-
-	e.room = 4
-	more := []plan.Verdict{verdict("1", "a", plan.PodFitsNothing), verdict("2", "b", plan.PodFitsNothing)}
-	n.Announce(s, more)
-	if len(e.list) != 4 {
-		t.Errorf("events %q", e.list)
-	}
-	e.room = 0
-	n.Announce(s, more)
-	if diff := cmp.Diff([]string{"NotTriggerScaleUp p2: b", "NotTriggerScaleUp p1: a"}, e.list[3:]); diff != "" {
-		t.Error(diff)
-	}
 }

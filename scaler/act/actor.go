@@ -365,14 +365,10 @@ func (a *Actor) tell(node plan.NodeRef, reason, message string) {
 	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed})
 }
 
-// tellFailure writes an Event on whatever waits for the action: pods or a node.
+// tellFailure writes an Event on the node that the action is about, if any. Pods
+// and groups hear of it from the Announcer.
 func (a *Actor) tellFailure(r Result) {
-	message := fmt.Sprintf("%s: %v", r.Action, r.Err)
-	if grow, ok := r.Action.(plan.Grow); ok {
-		a.tellPods(grow.For, true, contract.EventActionFailed, message)
-		return
-	}
-	a.tell(nodeOf(r.Action), contract.EventActionFailed, message)
+	a.tell(nodeOf(r.Action), contract.EventActionFailed, fmt.Sprintf("%s: %v", r.Action, r.Err))
 }
 
 // nodeOf is the node that an action is about; empty where there is none.

@@ -1,54 +1,46 @@
 package act
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// announcedPerSecond is how many pods are told in a second. It is the rate of the
-// writer of Events, so that no more than a second's worth stands there before what
-// is told of actions.
-const announcedPerSecond = 20
+// announcedPerSecond is how much is announced in a second. The writer of Events
+// sends a few more, so that what is told of nodes finds its queue short, however
+// many pods have still to hear.
+const announcedPerSecond = 15
 
-// Announcer tells pods that get no node why: one Event when the verdict is
-// reached, and another only when it changes. The oldest pod is told first. What
-// finds no room is told later, if it still holds then.
+// Announcer tells people, after each look, what becomes of waiting pods and of
+// groups. A pod hears which group grows for it, or why none does: once when that
+// is decided, and again only when it changes, the oldest pod first. What finds no
+// room is told later, if it still holds then.
 type Announcer struct {
 	Events Events
+	// Page is the object that bears the Events of groups, and whether there is one
+	// yet: a group is no object of Kubernetes.
+	Page func() (page corev1.ObjectReference, ok bool)
 
 	mu      sync.Mutex
-	told    map[string]string // the message, by the pod's UID
-	waiting []plan.Verdict    // to be told, the oldest pod first
+	groups  groupNews
+	pods    podNews
 	limiter *rate.Limiter
 }
 
-// Announce tells what is new in the verdicts of waiting pods, as far as there is
-// room now. It is for Run to tell the rest.
-func (n *Announcer) Announce(s fleet.Snapshot, verdicts []plan.Verdict) {
+// Announce tells what is new after a look, as far as there is room now. It is for
+// Run to tell the rest.
+func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.waiting = n.news(verdicts)
-	if len(n.waiting) == 0 {
-		return
-	}
-	created := map[string]int64{}
-	for _, p := range s.Pods {
-		if p.Node == "" {
-			created[string(p.UID)] = p.Created.UnixNano()
-		}
-	}
-	slices.SortStableFunc(n.waiting, func(a, b plan.Verdict) int { return cmp.Compare(created[a.UID], created[b.UID]) })
+	n.groups.look(s, p, results)
+	n.pods.look(s, p, results)
 	n.tell()
 }
 
@@ -69,43 +61,34 @@ func (n *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// tell tells as many pods as it may. Whoever calls it holds the lock.
+// tell tells as much as it may, of groups first: they are few, and many pods hang
+// on each. Whoever calls it holds the lock.
 func (n *Announcer) tell() {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(announcedPerSecond, announcedPerSecond)
 	}
-	for len(n.waiting) > 0 && n.limiter.Allow() {
-		v := n.waiting[0]
-		namespace, name, _ := strings.Cut(v.Name, "/")
-		event := kube.Event{Object: kube.PodReference(namespace, name, v.UID), Reason: contract.EventNotTriggerScaleUp, Message: v.Message}
-		if !n.Events.Write(event) {
-			return
+	if page, ok := n.page(); ok {
+		for n.tellOne(func() (kube.Event, bool) { return n.groups.next(page) }, n.groups.told) {
 		}
-		n.told[v.UID] = v.Message
-		n.waiting = n.waiting[1:]
+	}
+	for n.tellOne(n.pods.next, n.pods.told) {
 	}
 }
 
-// news returns the verdicts that were not told, and forgets pods that do not
-// wait any more.
-func (n *Announcer) news(verdicts []plan.Verdict) []plan.Verdict {
-	told := make(map[string]string, len(n.told))
-	var news []plan.Verdict
-	for _, v := range verdicts {
-		if v.Of != plan.OfPod || !refused(v.Reason) {
-			continue
-		}
-		if n.told[v.UID] == v.Message {
-			told[v.UID] = v.Message
-			continue
-		}
-		news = append(news, v)
+func (n *Announcer) page() (corev1.ObjectReference, bool) {
+	if n.Page == nil {
+		return corev1.ObjectReference{}, false
 	}
-	n.told = told
-	return news
+	return n.Page()
 }
 
-// refused says that the pod waits and nothing is done about it.
-func refused(r plan.Reason) bool {
-	return r == plan.PodFitsNothing || r == plan.PodGroupsFull || r == plan.PodGangShort
+// tellOne tells the next piece of news. It says whether there was one, and room
+// for it.
+func (n *Announcer) tellOne(next func() (kube.Event, bool), told func()) bool {
+	event, ok := next()
+	if !ok || !n.limiter.Allow() || !n.Events.Write(event) {
+		return false
+	}
+	told()
+	return true
 }

@@ -2,11 +2,15 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -14,70 +18,209 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// heard keeps what was said, and when.
-type heard struct {
-	pods []string
-	at   []time.Time
+// at10 is ten o'clock.
+var at10 = time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
+
+// verdict is one of a pod whose name is its UID.
+func verdict(uid string, reason plan.Reason, message string) plan.Verdict {
+	return plan.Verdict{Of: plan.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Message: message}
 }
 
-func (h *heard) Write(e kube.Event) bool {
-	h.pods, h.at = append(h.pods, string(e.Object.UID)), append(h.at, time.Now())
-	return true
+func verdicts(list ...plan.Verdict) plan.Plan { return plan.Plan{Verdicts: list} }
+
+// growFor grows the group web by one node for each pod.
+func growFor(uids ...string) plan.Grow {
+	x := plan.Grow{Group: "web", From: 1, To: 1 + len(uids)}
+	for _, uid := range uids {
+		x.For = append(x.For, plan.PodRef{Namespace: "default", Name: uid, UID: types.UID(uid)})
+	}
+	return x
 }
 
-// Five thousand pods hear why they wait after a single look: each once, the oldest
-// first, and no more than twenty in a second but for the first one.
+func page() (corev1.ObjectReference, bool) {
+	return kube.ConfigMapReference("windlass-system", "windlass-status", "u"), true
+}
+
+// A pod hears why it waits when that is decided and when it changes, the oldest
+// first; what finds no room is told later.
+func TestAnnounceWaiting(t *testing.T) {
+	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
+	first := verdicts(verdict("young", plan.PodFitsNothing, "too big"), verdict("old", plan.PodGroupsFull, "at max"), verdict("third", plan.PodFitsFree, "there is room"))
+	second := verdicts(verdict("young", plan.PodFitsNothing, "still too big"), verdict("old", plan.PodGroupsFull, "at max"))
+	e := &events{}
+	n := &Announcer{Events: e}
+	n.Announce(s, first, nil)
+	n.Announce(s, first, nil)
+	n.Announce(s, second, nil)
+	e.room = 4
+	third := verdicts(verdict("young", plan.PodFitsNothing, "a"), verdict("old", plan.PodFitsNothing, "b"))
+	n.Announce(s, third, nil)
+	e.room = 0
+	n.Announce(s, third, nil)
+	want := []string{
+		"NotTriggerScaleUp old: at max", "NotTriggerScaleUp young: too big", "NotTriggerScaleUp young: still too big",
+		"NotTriggerScaleUp old: b", "NotTriggerScaleUp young: a",
+	}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A pod hears of the nodes that are launched for it, or of what went wrong: the same
+// failure once.
+func TestAnnounceGrowth(t *testing.T) {
+	gets := verdicts(verdict("a", plan.PodGetsNode, "web grows"), verdict("b", plan.PodGetsNode, "web grows"))
+	comes := verdicts(verdict("a", plan.PodFitsComing, "it comes"), verdict("b", plan.PodFitsComing, "it comes"))
+	failed := []Result{{Action: growFor("a", "b"), Outcome: Failed, Err: errors.New("no right")}}
+	done := []Result{{Action: growFor("a", "b"), Outcome: Done}}
+	paused := []Result{{Action: growFor("a", "b"), Outcome: Paused}}
+	e := &events{}
+	n := &Announcer{Events: e}
+	for _, results := range [][]Result{failed, paused, failed, done} {
+		n.Announce(fleet.Snapshot{}, gets, results)
+	}
+	n.Announce(fleet.Snapshot{}, comes, nil)
+	want := []string{
+		"ActionFailed a: grow web 1→3 for default/a, default/b: no right", "ActionFailed b: grow web 1→3 for default/a, default/b: no right",
+		"TriggeredScaleUp a: group web grows 1→3", "TriggeredScaleUp b: group web grows 1→3",
+	}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What found no room is told as long as it holds: of the two pods whose Events came
+// too late, only the one that still waits for its node hears of it.
+func TestAnnounceOnlyWhatHolds(t *testing.T) {
+	e := &events{room: 1}
+	n := &Announcer{Events: e}
+	gets := verdicts(verdict("a", plan.PodGetsNode, ""), verdict("b", plan.PodGetsNode, ""), verdict("c", plan.PodGetsNode, ""))
+	n.Announce(fleet.Snapshot{}, gets, []Result{{Action: growFor("a", "b", "c"), Outcome: Done}})
+	e.room = 0
+	n.Announce(fleet.Snapshot{}, verdicts(verdict("c", plan.PodFitsComing, "it comes")), nil)
+	if diff := cmp.Diff([]string{"TriggeredScaleUp a: group web grows 1→4", "TriggeredScaleUp c: group web grows 1→4"}, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Groups tell of their growth, of failures once, of pauses as each begins, and of
+// instances that were ended without a node. Pauses of before are old news.
+func TestAnnounceGroups(t *testing.T) {
+	rest := func(count int, until time.Time) fleet.BackOff {
+		return fleet.BackOff{Until: until, Count: count, Cause: "InsufficientInstanceCapacity"}
+	}
+	old, zone, lost := fleet.BackOffKey("old", "", "X"), fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"), fleet.BackOffKey("web", "", plan.NeverJoined)
+	pauses := func(b fleet.BackOff) map[string]fleet.BackOff {
+		return map[string]fleet.BackOff{old: {Count: 1}, zone: b}
+	}
+	twice := pauses(rest(2, at10.Add(10*time.Minute)))
+	twice[lost] = fleet.BackOff{Until: at10.Add(5 * time.Minute), Count: 1, Cause: plan.NeverJoined}
+	failure := Result{Action: growFor("a"), Outcome: Failed, Err: errors.New("no right")}
+
+	e := &events{}
+	n := &Announcer{Events: e, Page: page}
+	for _, look := range []struct {
+		backOffs map[string]fleet.BackOff
+		results  []Result
+	}{
+		{map[string]fleet.BackOff{old: {Count: 1}}, []Result{{Action: growFor("a"), Outcome: Done}}},
+		{pauses(rest(1, at10.Add(5*time.Minute))), []Result{failure}},
+		{pauses(rest(1, at10.Add(6*time.Minute))), []Result{failure}},
+		{twice, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}, Outcome: Done}}},
+		{nil, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-2", Node: plan.NodeRef{Name: "n"}}, Outcome: Done}}},
+		{nil, []Result{{Action: plan.Lower{Group: "web", From: 3, To: 1, Why: "nothing came"}, Outcome: Done}}},
+	} {
+		n.Announce(fleet.Snapshot{State: fleet.State{BackOffs: map[string]fleet.BackOff{old: {Count: 1}}}}, plan.Plan{State: fleet.State{BackOffs: look.backOffs}}, look.results)
+	}
+	want := []string{
+		"ScaledUpGroup windlass-status: group web grows 1→2",
+		"FailedToScaleUpGroup windlass-status: grow web 1→2 for default/a: no right",
+		"ScaleUpFailed windlass-status: group web: no capacity in a until 10:05:00",
+		"DeleteUnregistered windlass-status: " + plan.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}.String(),
+		"ScaleUpTimedOut windlass-status: group web: in back-off until 10:05:00 after NeverJoined",
+		"ScaleUpFailed windlass-status: group web: no capacity in a until 10:10:00",
+		"LoweredGroup windlass-status: lower web 3→1: nothing came",
+	}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// News of groups waits for an object to stand on.
+func TestAnnounceGroupsWaitForThePage(t *testing.T) {
+	e := &events{}
+	written := false
+	n := &Announcer{Events: e, Page: func() (corev1.ObjectReference, bool) { ref, _ := page(); return ref, written }}
+	n.Announce(fleet.Snapshot{}, plan.Plan{}, []Result{{Action: growFor("a"), Outcome: Done}})
+	if len(e.list) != 0 {
+		t.Fatalf("told %q without a page", e.list)
+	}
+	written = true
+	n.Announce(fleet.Snapshot{}, plan.Plan{}, nil)
+	if diff := cmp.Diff([]string{"ScaledUpGroup windlass-status: group web grows 1→2"}, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// server takes Events, and keeps of whom they tell and when they came.
+type server struct {
+	names []string
+	at    []time.Time
+}
+
+func (s *server) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
+	s.names, s.at = append(s.names, event.InvolvedObject.Name), append(s.at, time.Now())
+	return event, nil
+}
+
+// Twenty thousand pods hear why they wait after a single look: each once, the oldest
+// first, however short the queue. No second has more than twenty Events, and one that
+// is told of a node meanwhile waits for no more than a second.
 func TestAnnounceManyPods(t *testing.T) {
-	const pods = 5000
+	const pods, perSecond = 20_000, 20
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		n := &Announcer{Events: h}
+		api := &server{}
+		writer := kube.NewEventWriter(api, "windlass-scaler", "", slog.New(slog.DiscardHandler), kube.EventLimits{Queue: 2 * perSecond})
+		n := &Announcer{Events: writer}
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { n.Run(ctx); close(done) }()
-		defer func() { cancel(); <-done }()
+		ended := make(chan struct{}, 2)
+		go func() { writer.Run(ctx); ended <- struct{}{} }()
+		go func() { n.Run(ctx); ended <- struct{}{} }()
 
 		var s fleet.Snapshot
-		var verdicts []plan.Verdict
+		var p plan.Plan
 		for i := range pods {
-			uid := fmt.Sprintf("%04d", pods-1-i) // the last of them is the oldest
+			uid := fmt.Sprintf("%05d", pods-1-i) // the last of them is the oldest
 			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: time.Unix(int64(pods-i), 0)})
-			verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, UID: uid, Name: "default/p" + uid, Reason: plan.PodFitsNothing, Message: "too big"})
+			p.Verdicts = append(p.Verdicts, verdict(uid, plan.PodFitsNothing, "too big"))
 		}
-		n.Announce(s, verdicts)
-		time.Sleep(pods/announcedPerSecond*time.Second + time.Second)
-		synctest.Wait()
+		n.Announce(s, p, nil)
+		time.Sleep(time.Minute)
+		written := time.Now()
+		writer.Write(kube.Event{Object: kube.NodeReference("node")})
+		time.Sleep(pods / announcedPerSecond * time.Second)
+		cancel()
+		<-ended
+		<-ended
 
-		if len(h.pods) != pods {
-			t.Fatalf("%d pods were told", len(h.pods))
-		}
-		for i, uid := range h.pods {
-			if want := fmt.Sprintf("%04d", i); uid != want {
-				t.Fatalf("pod %s was told in the place of %s", uid, want)
+		next := 0
+		for i, name := range api.names {
+			if i >= perSecond && api.at[i].Sub(api.at[i-perSecond]) < time.Second {
+				t.Fatalf("more than %d Events in a second at %s", perSecond, api.at[i])
 			}
-			if i >= 2*announcedPerSecond && h.at[i].Sub(h.at[i-2*announcedPerSecond]) < time.Second {
-				t.Fatalf("more than %d Events in a second at %s", 2*announcedPerSecond, h.at[i])
+			if name == "node" {
+				if waited := api.at[i].Sub(written); waited > time.Second {
+					t.Errorf("the node waited for %s", waited)
+				}
+				continue
 			}
+			if want := fmt.Sprintf("%05d", next); name != want {
+				t.Fatalf("pod %s was told in the place of %s", name, want)
+			}
+			next++
 		}
-	})
-}
-
-// What does not hold any more when there is room is not told.
-func TestAnnounceOnlyWhatHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &heard{}
-		n := &Announcer{Events: h}
-		var verdicts []plan.Verdict
-		for i := range 2 * announcedPerSecond {
-			verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, UID: fmt.Sprint(i), Name: "default/p", Reason: plan.PodGroupsFull, Message: "at max"})
-		}
-		n.Announce(fleet.Snapshot{}, verdicts)
-		n.Announce(fleet.Snapshot{}, verdicts[:announcedPerSecond]) // the others have got a node
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		n.Run(ctx)
-		if len(h.pods) != announcedPerSecond {
-			t.Errorf("%d pods were told", len(h.pods))
+		if next != pods || len(api.names) != pods+1 || writer.Dropped() != 0 {
+			t.Errorf("%d pods were told, %d Events in all, %d dropped", next, len(api.names), writer.Dropped())
 		}
 	})
 }

@@ -11,21 +11,16 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// grow makes a group larger, and tells the pods that it is for.
+// grow makes a group larger.
 func (a *Actor) grow(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
 	if x.Token != "" {
 		return a.launch(ctx, x)
 	}
-	if err := a.Groups.SetDesired(ctx, x.Group, x.From, x.To); err != nil {
-		return nil, err
-	}
-	a.tellGrowth(x, x.To-x.From)
-	return nil, nil
+	return nil, a.Groups.SetDesired(ctx, x.Group, x.From, x.To)
 }
 
 // launch launches instances in one zone. That only some came is no failure.
@@ -37,15 +32,10 @@ func (a *Actor) launch(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
 	got, err := a.Groups.Launch(ctx, order)
 	answer := answerOf(got, err)
 	switch {
-	case errors.Is(err, asg.ErrUnderWay):
-		a.tellGrowth(x, x.Count)
 	case err == nil && answer.Came == 0:
 		err = fmt.Errorf("nothing came: %s", answer.Failures[0].Text)
-	case err == nil:
-		a.tellGrowth(x, answer.Came)
-		if answer.Came < x.Count {
-			a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", answer.Failures[0].Text)
-		}
+	case err == nil && answer.Came < x.Count:
+		a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", answer.Failures[0].Text)
 	}
 	return &answer, err
 }
@@ -80,25 +70,6 @@ func forbidden(failures []fleet.Failure) string {
 		}
 	}
 	return ""
-}
-
-// tellGrowth tells the pods that nodes are coming. A launch that is repeated does
-// not know them any more.
-func (a *Actor) tellGrowth(x plan.Grow, n int) {
-	where := ""
-	if x.Zone != "" {
-		where = " in " + x.Zone
-	}
-	a.tellPods(x.For, false, contract.EventTriggeredScaleUp, fmt.Sprintf("group %s grows %d→%d%s", x.Group, x.From, x.From+n, where))
-}
-
-func (a *Actor) tellPods(pods []plan.PodRef, warning bool, reason, message string) {
-	for _, p := range pods {
-		event := kube.Event{Object: kube.PodReference(p.Namespace, p.Name, string(p.UID)), Warning: warning, Reason: reason, Message: message}
-		if !a.Events.Write(event) {
-			return // the queue is full of news as old as this
-		}
-	}
 }
 
 // complete lets an instance go that waits for a hook, if nothing is left on its

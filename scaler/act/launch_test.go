@@ -3,7 +3,6 @@ package act
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func TestLaunchAnswers(t *testing.T) {
 		err      error
 		outcome  Outcome
 		answer   plan.Answer
-		told     string // the beginning of the Event, if any
+		told     string // the reason of what the pod is told, if anything
 	}{
 		{"all came", asg.Launched{Instances: two}, nil, Done, plan.Answer{Seen: true, Came: 2}, contract.EventTriggeredScaleUp},
 		{"one came", asg.Launched{Instances: two[:1], Failures: []fleet.Failure{short}}, nil, Done,
@@ -64,8 +63,8 @@ func TestLaunchAnswers(t *testing.T) {
 			if diff := cmp.Diff(c.answer, *r.Answer); diff != "" {
 				t.Error(diff)
 			}
-			if told := strings.Join(b.events.list, "\n"); !strings.HasPrefix(told, c.told) || (told == "") != (c.told == "") {
-				t.Errorf("told %q, want %q", told, c.told)
+			if told := growths([]Result{r})["u"]; told.reason != c.told {
+				t.Errorf("told %q, want %q", told.reason, c.told)
 			}
 		})
 	}

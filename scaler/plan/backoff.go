@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -94,6 +95,16 @@ func (g *group) open() (looks []*fit.Looks, have []int) {
 		}
 	}
 	return looks, have
+}
+
+// Pause puts a pause into words, by its key in fleet.State.BackOffs: whose it is,
+// until when, and after what.
+func Pause(key string, b fleet.BackOff) string {
+	group, zone, _ := fleet.ParseBackOffKey(key)
+	if zone == "" {
+		return fmt.Sprintf("%s: in back-off until %s after %s%s", group, clockTime(b.Until), b.Cause, lookAt(&b))
+	}
+	return fmt.Sprintf("%s: %s until %s%s", group, notIn(b.Cause, []string{zone}), clockTime(b.Until), lookAt(&b))
 }
 
 // failures are all that went wrong with launches of the group, the oldest first.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -32,6 +33,7 @@ type Board struct {
 
 	mu     sync.Mutex
 	latest func() Page
+	uid    types.UID // of the ConfigMap; empty before the first write
 	fresh  chan struct{}
 }
 
@@ -114,12 +116,23 @@ func (b *Board) write(ctx context.Context, page Page) error {
 		ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapStatus, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
 		Data:       map[string]string{pageKey: text},
 	}
-	_, err = b.maps.Update(ctx, object, metav1.UpdateOptions{})
+	written, err := b.maps.Update(ctx, object, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = b.maps.Create(ctx, object, metav1.CreateOptions{})
+		written, err = b.maps.Create(ctx, object, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("writing config map %s: %w", contract.ConfigMapStatus, err)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.uid = written.UID
 	return nil
+}
+
+// UID is that of the ConfigMap, by which kubectl describe finds its Events; empty
+// before it was written.
+func (b *Board) UID() types.UID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.uid
 }

@@ -1,0 +1,99 @@
+package act
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// mostGroupNews is how much news of groups waits at the most; of more the oldest
+// goes. Only without a page to write it on does so much come together.
+const mostGroupNews = 500
+
+// groupNews is what people have to be told of groups: that one grows, that it does
+// not, that it rests, that an instance was ended which no node came of.
+type groupNews struct {
+	waiting []word
+	// rests are the pauses that people know of; nil before the first look.
+	rests map[string]fleet.BackOff
+	// failed is how the last growth of a group failed, until one works.
+	failed map[string]string
+}
+
+// look takes in what a look has found and done.
+func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
+	if n.rests == nil {
+		n.rests, n.failed = s.State.BackOffs, map[string]string{} // those before us have told of them
+	}
+	for _, r := range results {
+		if w, ok := n.wordOf(r); ok {
+			n.waiting = append(n.waiting, w)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.State.BackOffs)) {
+		b := p.State.BackOffs[key]
+		if was, known := n.rests[key]; !known || was.Count != b.Count {
+			n.waiting = append(n.waiting, pauseWord(key, b))
+		}
+	}
+	n.rests = p.State.BackOffs
+	if more := len(n.waiting) - mostGroupNews; more > 0 {
+		n.waiting = slices.Clone(n.waiting[more:])
+	}
+}
+
+func (n *groupNews) wordOf(r Result) (word, bool) {
+	switch x := r.Action.(type) {
+	case plan.Grow:
+		return n.growth(x, r)
+	case plan.Lower:
+		return word{reason: contract.EventLoweredGroup, message: x.String()}, r.Outcome == Done
+	case plan.Terminate:
+		// Where there is a node, the Event is the node's.
+		return word{reason: contract.EventDeleteUnregistered, message: x.String(), warning: true}, r.Outcome == Done && x.Node.Name == ""
+	}
+	return word{}, false
+}
+
+// growth is told when it is done, and when it fails in another way than before.
+func (n *groupNews) growth(x plan.Grow, r Result) (word, bool) {
+	w, ok := growth(x, r)
+	switch {
+	case !ok:
+		return word{}, false
+	case r.Outcome == Failed:
+		was := n.failed[x.Group]
+		n.failed[x.Group] = w.message
+		return word{reason: contract.EventFailedToScaleUpGroup, message: w.message, warning: true}, was != w.message
+	}
+	delete(n.failed, x.Group)
+	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
+}
+
+// pauseWord tells that a group rests, with Cluster Autoscaler's word for the cause.
+func pauseWord(key string, b fleet.BackOff) word {
+	_, _, cause := fleet.ParseBackOffKey(key)
+	reason := contract.EventScaleUpFailed
+	if cause == plan.NeverJoined {
+		reason = contract.EventScaleUpTimedOut
+	}
+	return word{reason: reason, message: fmt.Sprintf("group %s", plan.Pause(key, b)), warning: true}
+}
+
+// next is what to tell next, on that object; told says that it was told.
+func (n *groupNews) next(page corev1.ObjectReference) (kube.Event, bool) {
+	if len(n.waiting) == 0 {
+		return kube.Event{}, false
+	}
+	w := n.waiting[0]
+	return kube.Event{Object: page, Reason: w.reason, Message: w.message, Warning: w.warning}, true
+}
+
+func (n *groupNews) told() { n.waiting = n.waiting[1:] }

@@ -1,0 +1,153 @@
+package act
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// podNews is what waiting pods have to be told.
+type podNews struct {
+	heard   map[string]word // what each pod heard last, by its UID
+	waiting []newsOfPod     // to be told, the oldest pod first
+}
+
+// word is what an Event says.
+type word struct {
+	reason, message string
+	warning         bool
+}
+
+type newsOfPod struct {
+	uid, name string // the name as namespace/name
+	created   time.Time
+	word
+}
+
+// look takes in what a look has decided and done. Pods that do not wait any more
+// are forgotten, and what was to be told of them.
+func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
+	untold := make(map[string]word, len(n.waiting))
+	for _, w := range n.waiting {
+		untold[w.uid] = w.word
+	}
+	grown := growths(results)
+	heard := make(map[string]word, len(n.heard))
+	var news []newsOfPod
+	for _, v := range p.Verdicts {
+		if v.Of != plan.OfPod {
+			continue
+		}
+		last, known := n.heard[v.UID]
+		if known {
+			heard[v.UID] = last
+		}
+		if w, ok := wordOf(v, grown, untold); ok && w != last {
+			news = append(news, newsOfPod{uid: v.UID, name: v.Name, word: w})
+		}
+	}
+	n.heard, n.waiting = heard, news
+	n.sort(s)
+}
+
+// wordOf is what a waiting pod has to hear: why it gets no node, or what has just
+// been done for it, or was before and it has not heard yet.
+func wordOf(v plan.Verdict, grown, untold map[string]word) (word, bool) {
+	switch v.Reason {
+	case plan.PodFitsNothing, plan.PodGroupsFull, plan.PodGangShort:
+		return word{reason: contract.EventNotTriggerScaleUp, message: v.Message}, true
+	case plan.PodGetsNode, plan.PodFitsComing:
+		if w, ok := grown[v.UID]; ok {
+			return w, true
+		}
+		w, ok := untold[v.UID]
+		return w, ok && w.reason != contract.EventNotTriggerScaleUp
+	}
+	return word{}, false
+}
+
+// growths is what became of growing groups, for each pod that it was for.
+func growths(results []Result) map[string]word {
+	words := map[string]word{}
+	for _, r := range results {
+		x, grows := r.Action.(plan.Grow)
+		if !grows {
+			continue
+		}
+		w, ok := growth(x, r)
+		if !ok {
+			continue
+		}
+		for _, p := range x.For {
+			words[string(p.UID)] = w
+		}
+	}
+	return words
+}
+
+// growth is what a pod hears of its group's growth; nothing where nothing came of
+// it that people should know.
+func growth(x plan.Grow, r Result) (word, bool) {
+	switch r.Outcome {
+	case Done, Begun:
+		where := ""
+		if x.Zone != "" {
+			where = " in " + x.Zone
+		}
+		message := fmt.Sprintf("group %s grows %d→%d%s", x.Group, x.From, x.From+launched(x, r), where)
+		return word{reason: contract.EventTriggeredScaleUp, message: message}, true
+	case Failed:
+		return word{reason: contract.EventActionFailed, message: fmt.Sprintf("%s: %v", x, r.Err), warning: true}, true
+	}
+	return word{}, false
+}
+
+// launched is how many nodes a growth brings: what has come, or else what was
+// asked for.
+func launched(x plan.Grow, r Result) int {
+	if r.Answer != nil && r.Answer.Seen {
+		return r.Answer.Came
+	}
+	return x.To - x.From
+}
+
+// sort puts the oldest pod first.
+func (n *podNews) sort(s fleet.Snapshot) {
+	if len(n.waiting) < 2 {
+		return
+	}
+	created := map[string]time.Time{}
+	for _, p := range s.Pods {
+		if p.Node == "" {
+			created[string(p.UID)] = p.Created
+		}
+	}
+	for i := range n.waiting {
+		n.waiting[i].created = created[n.waiting[i].uid]
+	}
+	slices.SortStableFunc(n.waiting, func(a, b newsOfPod) int {
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+	})
+}
+
+// next is what to tell next; told says that it was told.
+func (n *podNews) next() (kube.Event, bool) {
+	if len(n.waiting) == 0 {
+		return kube.Event{}, false
+	}
+	w := n.waiting[0]
+	namespace, name, _ := strings.Cut(w.name, "/")
+	return kube.Event{Object: kube.PodReference(namespace, name, w.uid), Reason: w.reason, Message: w.message, Warning: w.warning}, true
+}
+
+func (n *podNews) told() {
+	w := n.waiting[0]
+	n.heard[w.uid], n.waiting = w.word, n.waiting[1:]
+}
