@@ -115,6 +115,7 @@ func (d *decision) growForGang(g gang) {
 	}
 	for _, t := range g.pods {
 		d.sayPod(t, PodGangShort, "", message)
+		d.settleBack(t)
 	}
 }
 

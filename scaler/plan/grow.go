@@ -309,7 +309,8 @@ func (g *group) room() (n int, whyNot string) {
 
 func (g *group) suspended(process string) bool { return slices.Contains(g.Suspended, process) }
 
-// refuse settles the verdicts of pods that no new node would help.
+// refuse settles the verdicts of pods that no new node would help. Those that are
+// only foreseen to wait stay where they are.
 func (d *decision) refuse(pods []fit.Tenant) {
 	type verdict struct {
 		reason  Reason
@@ -323,6 +324,7 @@ func (d *decision) refuse(pods []fit.Tenant) {
 			verdicts[t.Class] = v
 		}
 		d.sayPod(t, v.reason, "", v.message)
+		d.settleBack(t)
 	}
 }
 

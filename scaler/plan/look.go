@@ -75,6 +75,10 @@ type group struct {
 	unsteered string
 	// unanswered says that a launch is under way, as far as anybody knows.
 	unanswered bool
+	// read is the desired capacity that was read. Desired has on top of it what
+	// launches promise that the reading does not show, and which may come to nothing
+	// or be gone again: whether the group may be smaller is asked of read alone.
+	read int
 	// promised are the zones of the nodes that were launched and do not show yet.
 	promised []string
 	// differs says where its nodes are not as their shape was.
@@ -201,7 +205,7 @@ func podsOf(s fleet.Snapshot) []*fleet.Pod {
 func groupsOf(s fleet.Snapshot) []*group {
 	groups := make([]*group, len(s.Groups))
 	for i := range s.Groups {
-		groups[i] = &group{Group: sortedGroup(s.Groups[i]), lost: map[string]fleet.Failure{}, pauses: map[string]fleet.BackOff{}}
+		groups[i] = &group{Group: sortedGroup(s.Groups[i]), read: s.Groups[i].Desired, lost: map[string]fleet.Failure{}, pauses: map[string]fleet.BackOff{}}
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return cmp.Compare(a.Name, b.Name) })
 	return groups

@@ -166,8 +166,18 @@ func (d *decision) seatLeaving() {
 			continue
 		}
 		for _, t := range d.lifted(n) {
-			open.Seat(t)
+			if open.Seat(t) == nil {
+				d.settleBack(t)
+			}
 		}
+	}
+}
+
+// settleBack seats a pod at its own node again, if it was lifted from one and has
+// found no other: for as long as it runs there it keeps others away.
+func (d *decision) settleBack(t fit.Tenant) {
+	if n := d.node(t.Pod.Node); n != nil {
+		d.fit.Put(t, n.place)
 	}
 }
 

@@ -45,10 +45,12 @@ type retirement struct {
 	// us, of at most allowed.
 	draining, allowed int
 	remains           remains
+	// unsettled says that pods are given seats on nodes that are not open yet.
+	unsettled bool
 }
 
 func (d *decision) newRetirement() *retirement {
-	r := &retirement{decision: d, leaving: map[*group]int{}, allowed: d.drainLimit()}
+	r := &retirement{decision: d, leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: len(d.coming)+len(d.staying()) > 0}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {
 			continue
@@ -143,14 +145,14 @@ func (r *retirement) stopped(n *node) (Reason, string) {
 	if unready := len(r.in(unready)); unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
 		return NodeStays, fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(r.nodes))
 	}
-	if len(n.group.live) > n.group.Desired {
+	if len(n.group.live) > n.group.read {
 		return NodeStays, fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", n.group.Name)
 	}
 	return "", ""
 }
 
 // floor says that with what is on its way out the group is at its minimum.
-func (r *retirement) floor(g *group) bool { return g.Desired-r.leaving[g] <= g.Min }
+func (r *retirement) floor(g *group) bool { return g.read-r.leaving[g] <= g.Min }
 
 // threshold is the utilization up to which a node of the group may go.
 func (g *group) threshold(p Policy) float64 {
@@ -217,6 +219,9 @@ func (r *retirement) moveAll(n *node) (Reason, string) {
 	for _, t := range r.fit.Sorted(movers, []*fit.Looks{n.place.Looks()}) {
 		if t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
+		}
+		if r.unsettled && followsOthers(t) {
+			return NodeNoPlace, fmt.Sprintf("pod %s goes by where other pods are, and some wait for nodes that are coming", t.Pod.Key())
 		}
 		if !r.move(t, n) {
 			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t, n))

@@ -58,10 +58,10 @@ func (d *decision) terminate(n *node, id string, decrement bool, why string) {
 // shrinkable says that desired may be one less after what this plan does. It
 // may not where there are more instances than desired: then nothing is
 // launched in place of one that ends.
-func (g *group) shrinkable() bool { return !g.surplus() && g.Desired-g.lowered > g.Min }
+func (g *group) shrinkable() bool { return !g.surplus() && g.read-g.lowered > g.Min }
 
 // surplus says that there are more instances than desired.
-func (g *group) surplus() bool { return len(g.live)-g.ended > g.Desired-g.lowered }
+func (g *group) surplus() bool { return len(g.live)-g.ended > g.read-g.lowered }
 
 // finish carries a retirement on to its end, or back.
 func (d *decision) finish(n *node) {
