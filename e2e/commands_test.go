@@ -139,6 +139,9 @@ func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) erro
 	if err != nil {
 		return err
 	}
+	if component == world.APIServer {
+		s.away = append(s.away, span{from: time.Now(), to: forever})
+	}
 	if component != "" {
 		return s.w.Plane.Kill(s.ctx, component)
 	}
@@ -151,11 +154,20 @@ func (s *session) start(ts *testscript.TestScript, neg bool, args []string) erro
 	if err != nil {
 		return err
 	}
-	if component != "" {
-		return s.w.Plane.Start(s.ctx, component)
+	if component == "" {
+		return s.w.StartProgram(s.ctx, pod)
 	}
-	return s.w.StartProgram(s.ctx, pod)
+	if err := s.w.Plane.Start(s.ctx, component); err != nil {
+		return err
+	}
+	if component == world.APIServer && len(s.away) > 0 {
+		s.away[len(s.away)-1].to = time.Now()
+	}
+	return nil
 }
+
+// forever is the end of what nobody has ended.
+var forever = time.Unix(1<<40, 0)
 
 func (s *session) target(neg bool, args []string) (pod, component string, err error) {
 	if s.w == nil {

@@ -111,7 +111,14 @@ type session struct {
 	asker  *script.Asker
 	ctx    context.Context
 	failed bool
+	// away are the times in which the API server was killed or not ready again.
+	away []span
 }
+
+// span is a time from one moment to another.
+type span struct{ from, to time.Time }
+
+func (s span) holds(t time.Time) bool { return !t.Before(s.from) && !t.After(s.to) }
 
 // command makes a testscript command of a method. neg is the command's "!".
 func command(do func(s *session, ts *testscript.TestScript, neg bool, args []string) error) func(*testscript.TestScript, bool, []string) {

@@ -34,7 +34,6 @@ func TestLawsNotice(t *testing.T) {
 		}, "evicted 2 times"},
 		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
 		{"a deletion", []string{agent + `,"verb":"delete","objectRef":{"resource":"pods","name":"web-1"},"responseStatus":{"code":200}`}, "eviction is the only way"},
-		{"a missing right", []string{agent + `,"verb":"patch","objectRef":{"resource":"nodes","name":"n"},"responseStatus":{"code":403}`}, "no right to patch nodes"},
 		{"somebody else's deletion", []string{`"user":{"username":"kwok"},"verb":"delete","objectRef":{"resource":"pods"}`}, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -54,6 +53,38 @@ func TestLawsNotice(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestMissingRights: whoever is forbidden something has no right to it, unless the
+// API server was starting and is known to grant it.
+func TestMissingRights(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 8, 1, 12, 0, second, 0, time.UTC) }
+	patch := func(user, resource string, second, code int) audited {
+		a := audited{Verb: "patch", RequestReceivedTimestamp: at(second)}
+		a.User.Username, a.ObjectRef.Resource, a.ResponseStatus.Code = user, resource, code
+		return a
+	}
+	const agent, scaler = ours + "windlass-agent", ours + "windlass-scaler"
+	away := []span{{from: at(10), to: at(20)}}
+	for _, c := range []struct {
+		reason string
+		audit  []audited
+		want   int
+	}{
+		{"forbidden", []audited{patch(agent, "nodes", 5, 403)}, 1},
+		{"forbidden once", []audited{patch(agent, "nodes", 5, 403), patch(agent, "nodes", 6, 200)}, 1},
+		{"forbidden by a starting API server", []audited{patch(agent, "nodes", 15, 403), patch(agent, "nodes", 21, 200)}, 0},
+		{"forbidden by a starting API server, as it was before", []audited{patch(agent, "nodes", 5, 200), patch(agent, "nodes", 15, 403)}, 0},
+		{"never granted", []audited{patch(agent, "nodes", 15, 403)}, 1},
+		{"granted to the other program", []audited{patch(agent, "nodes", 15, 403), patch(scaler, "nodes", 21, 200)}, 1},
+		{"granted for something else", []audited{patch(agent, "nodes", 15, 403), patch(agent, "pods", 21, 200)}, 1},
+		{"before and after as well", []audited{patch(agent, "nodes", 9, 403), patch(agent, "nodes", 15, 403), patch(agent, "nodes", 21, 403)}, 3},
+		{"somebody else", []audited{patch("kwok", "nodes", 5, 403)}, 0},
+	} {
+		if got := missingRights(c.audit, away); len(got) != c.want {
+			t.Errorf("%s: got %q, want %d", c.reason, got, c.want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,7 @@ func (s *session) checkLaws() ([]string, error) {
 	}
 	audit, err := s.auditLog()
 	breaches = append(breaches, auditBreaches(audit)...)
+	breaches = append(breaches, missingRights(audit, s.away)...)
 	return append(breaches, earlyCompletions(audit, s.callLog())...), err
 }
 
@@ -69,8 +71,6 @@ func auditBreaches(audit []audited) []string {
 		}
 		who, what := strings.TrimPrefix(a.User.Username, ours), a.ObjectRef.Namespace+"/"+a.ObjectRef.Name
 		switch {
-		case a.ResponseStatus.Code == 403:
-			breaches = append(breaches, fmt.Sprintf("%s has no right to %s %s %s", who, a.Verb, a.ObjectRef.Resource, what))
 		case a.ObjectRef.Resource == "pods" && strings.HasPrefix(a.Verb, "delete"):
 			breaches = append(breaches, fmt.Sprintf("%s deleted pod %s; eviction is the only way", who, what))
 		case a.ObjectRef.Subresource == "eviction":
@@ -89,6 +89,42 @@ func auditBreaches(audit []audited) []string {
 		}
 	}
 	return breaches
+}
+
+// missingRights finds what our programs were forbidden. An API server that is not
+// ready forbids what it has not read the rules of yet: that is no breach, if the
+// same right was granted at another time.
+func missingRights(audit []audited, away []span) []string {
+	granted := map[string]bool{}
+	for _, a := range audit {
+		if a.ResponseStatus.Code/100 == 2 {
+			granted[a.right()] = true
+		}
+	}
+	var breaches []string
+	for _, a := range audit {
+		if !strings.HasPrefix(a.User.Username, ours) || a.ResponseStatus.Code != 403 {
+			continue
+		}
+		unready := slices.ContainsFunc(away, func(s span) bool { return s.holds(a.RequestReceivedTimestamp) })
+		if unready && granted[a.right()] {
+			continue
+		}
+		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
+	}
+	return breaches
+}
+
+// right is what a request needed, in words that say it is missing.
+func (a audited) right() string {
+	what := a.ObjectRef.Resource
+	if a.ObjectRef.Subresource != "" {
+		what += "/" + a.ObjectRef.Subresource
+	}
+	if a.ObjectRef.Namespace != "" {
+		what += " in " + a.ObjectRef.Namespace
+	}
+	return fmt.Sprintf("%s has no right to %s %s", strings.TrimPrefix(a.User.Username, ours), a.Verb, what)
 }
 
 func (s *session) auditLog() ([]audited, error) {
