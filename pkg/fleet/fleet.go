@@ -459,6 +459,9 @@ type Launch struct {
 	// instances it named.
 	Answered bool `json:"answered,omitempty"`
 	Came     int  `json:"came,omitempty"`
+	// Shown says that what came was read with its group once: from then on the
+	// readings alone say what is there.
+	Shown bool `json:"shown,omitempty"`
 }
 
 // LaunchKey names a launch of a group in a zone in State.Launches. One call is for

@@ -401,12 +401,15 @@ func (p *printer) state(s fleet.State) {
 		p.line("seen", key, said("mem", q.String()))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Launches)) {
-		x, came := s.Launches[key], ""
+		x, came, shown := s.Launches[key], "", ""
 		if x.Answered {
 			came = fmt.Sprintf("came=%d", x.Came)
 		}
+		if x.Shown {
+			shown = "shown"
+		}
 		p.line("launch", key, said("token", x.Token), fmt.Sprintf("count=%d", x.Count), fmt.Sprintf("desired=%d", x.Desired), other("had", strconv.Itoa(x.Had), "0"),
-			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came)
+			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came, shown)
 	}
 }
 

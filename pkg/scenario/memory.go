@@ -47,10 +47,11 @@ var launchWords = table[fleet.Launch]{
 	"at":       setter(clockTime, func(x *fleet.Launch, t time.Time) { x.At = t }),
 	"answered": func(x *fleet.Launch, _ string) error { x.Answered = true; return nil },
 	"came":     setter(integer, func(x *fleet.Launch, n int) { x.Answered, x.Came = true, n }),
+	"shown":    func(x *fleet.Launch, _ string) error { x.Shown = true; return nil },
 }
 
 // launch GROUP:ZONE token=HEX count=1 desired=0 attempt=1 at=now; came=N says that
-// so many did.
+// so many did, and shown that their group was read with them.
 func launch(w *World, l line) error {
 	x := fleet.Launch{Count: 1, Attempt: 1, At: w.Now}
 	if err := launchWords.apply(&x, l.words); err != nil {

@@ -50,25 +50,42 @@ func (d *decision) recallLaunches() {
 			delete(d.state.Launches, key)
 			continue
 		}
-		n := l.Came
 		if !l.Answered {
-			n, g.unanswered = l.Count, true
+			g.unanswered = true
 			d.do(again(l, name, zone, part))
 		} else if !d.now.Before(l.At.Add(shownAfter)) {
 			continue
 		}
-		whole, there := promise{g, "", l.At}, promise{g, zone, l.At}
-		sums[whole], sums[there] = sums[whole]+n, sums[there]+n
-		g.expect(zone, l.Had+sums[there])
-		if wants := l.Desired + sums[whole]; wants > g.Desired {
-			g.Desired = wants
-			d.clock.at(l.At.Add(shownAfter))
-		}
+		l.Shown = d.countOn(g, zone, l, sums)
+		d.state.Launches[key] = l
 	}
 	d.forgetUnsteered()
 	for _, g := range d.groups {
 		g.unsteered = d.whyUnsteered(g)
 	}
+}
+
+// countOn counts on what a launch brings until its group was read with it once, and
+// says whether it was: from then on the readings alone say what is there, and nobody
+// waits for what is gone again.
+func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[promise]int) (shown bool) {
+	whole, there := promise{g, "", l.At}, promise{g, zone, l.At}
+	n, before := l.Came, l.Had+sums[there]
+	if !l.Answered {
+		n = l.Count
+	}
+	shown = l.Shown || l.Answered && g.liveIn(zone) >= before+n
+	if shown {
+		n = min(n, max(0, g.liveIn(zone)-before)) // those that are still there
+	}
+	sums[whole], sums[there] = sums[whole]+n, sums[there]+n
+	if shown {
+		return true
+	}
+	g.expect(zone, before+n)
+	g.Desired = max(g.Desired, l.Desired+sums[whole])
+	d.clock.at(l.At.Add(shownAfter))
+	return false
 }
 
 // promise is what the launches of one look bring to a group, in a zone or, where
@@ -88,14 +105,20 @@ func (g *group) expect(zone string, n int) {
 
 // had is how many live instances the group has in a zone, or was promised.
 func (g *group) had(zone string) int {
-	n := 0
-	for _, i := range g.live {
-		if i.Zone == zone {
+	n := g.liveIn(zone)
+	for _, z := range g.promised {
+		if z == zone {
 			n++
 		}
 	}
-	for _, z := range g.promised {
-		if z == zone {
+	return n
+}
+
+// liveIn is how many live instances the group was read with in a zone.
+func (g *group) liveIn(zone string) int {
+	n := 0
+	for _, i := range g.live {
+		if i.Zone == zone {
 			n++
 		}
 	}
