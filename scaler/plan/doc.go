@@ -9,6 +9,7 @@
 //
 //	look.go        the snapshot in a fixed order, with its parts joined
 //	stage.go       where a node stands between its coming and its going
+//	warmpool.go    nodes that registered in a warm pool
 //	backoff.go     failed launches, instances that never became nodes
 //	termination.go instances that Auto Scaling takes: deadline, heartbeat, complete
 //	place.go       places for pods: nodes that serve, that come, that are kept

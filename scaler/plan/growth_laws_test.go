@@ -10,11 +10,27 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
+// inPools are the instances that stand in warm pools.
+func inPools(s fleet.Snapshot) map[string]bool {
+	pooled := map[string]bool{}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			pooled[i.ID] = i.Warmed()
+		}
+	}
+	return pooled
+}
+
 // lawLimits: with what this plan adds, the nodes that are there are not more than
 // the cluster may have, nor their cores.
 func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
-	nodes, milli, grown := len(s.Nodes), int64(0), 0
+	nodes, milli, grown := 0, int64(0), 0
+	pooled := inPools(s)
 	for _, n := range s.Nodes {
+		if pooled[n.InstanceID()] {
+			continue
+		}
+		nodes++
 		milli += n.Allocatable.Cpu().MilliValue()
 	}
 	for _, a := range got.Actions {
@@ -22,10 +38,11 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		if !ok || grow.Again {
 			continue
 		}
-		grown += grow.To - grow.From
 		for _, g := range s.Groups {
 			if g.Name == grow.Group {
-				milli += int64(grow.To-grow.From) * g.Shapes[0].Allocatable.Cpu().MilliValue()
+				n := grow.To - max(grow.From, liveOf(g))
+				grown += n
+				milli += int64(n) * g.Shapes[0].Allocatable.Cpu().MilliValue()
 			}
 		}
 	}
@@ -78,8 +95,8 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, v := range got.Verdicts {
-		if v.Reason != plan.PodGetsNode || len(pods[v.UID].Spec.TopologySpreadConstraints) > 0 {
-			continue // with more pods elsewhere a spread opens what was closed when it was asked
+		if v.Reason != plan.PodGetsNode {
+			continue
 		}
 		class := cluster.Tenant(pods[v.UID]).Class
 		for place, serves := range open {

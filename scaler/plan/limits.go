@@ -47,11 +47,15 @@ type cluster struct {
 	mostMilli, mostByte int64
 }
 
-// measure counts what is there and what comes, whoever's it is.
+// measure counts what is there and what comes, whoever's it is. What is stopped in
+// a warm pool is neither.
 func (d *decision) measure() {
 	c := d.cluster
 	c.most, c.mostMilli, c.mostByte = int64(d.policy.MaxNodes), d.policy.Cores.Max*1000, d.policy.Memory.Max*gib
 	for _, n := range d.nodes {
+		if n.stage == pooled {
+			continue
+		}
 		milli, bytes := n.size()
 		c.nodes++
 		c.milli += milli

@@ -27,16 +27,14 @@ const bornUnready = time.Minute
 // better: it shrinks by them where it may, and is paused.
 func (d *decision) endLost() {
 	unjoined := map[string]time.Time{}
+	d.watchPools(unjoined)
 	for _, g := range d.groups {
 		joined := map[string]*node{}
 		for _, n := range g.nodes {
 			joined[n.InstanceID()] = n
 		}
 		for _, i := range g.live {
-			since, known := d.state.Unjoined[i.ID]
-			if !known {
-				since = d.now
-			}
+			since, known := d.launchedAt(i)
 			n := joined[i.ID]
 			switch {
 			case n == nil && i.State == fleet.PendingWait:
@@ -85,7 +83,7 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
 // endUnready ends a node that never was Ready. Whatever holds a node elsewhere
 // holds this one too, and so does a pod that got there all the same.
 func (d *decision) endUnready(n *node) {
-	due := n.Created.Add(d.policy.MaxNodeStartupTime)
+	due := d.dueUp(n)
 	if d.now.Before(due) {
 		d.clock.at(due)
 		return

@@ -46,6 +46,7 @@ const (
 	NodeComing      Reason = "Coming"      // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
 	NodeNeverReady  Reason = "NeverReady" // it registered and did not come up in time
+	NodePooled      Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
 	NodeNotAsked    Reason = "NotLookedAt"      // groups grow, and nobody asks yet whether it could go

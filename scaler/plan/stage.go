@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -21,6 +19,8 @@ const (
 	cordoned stage = "cordoned"
 	// unready: it was up, or should long be.
 	unready stage = "unready"
+	// pooled: it is not up, as its instance stands in a warm pool.
+	pooled stage = "pooled"
 	// retiring: we asked its agent to drain it, and may still take that back.
 	retiring stage = "retiring"
 	// returning: a drain of it was taken back, and its agent has yet to undo it.
@@ -48,6 +48,9 @@ func (d *decision) stageOf(n *node) stage {
 		}
 		return leaving
 	}
+	if n.inPool() && !n.up() {
+		return pooled
+	}
 	if d.comingUp(n) {
 		return coming
 	}
@@ -74,8 +77,8 @@ func undone(kind contract.Kind) bool {
 // comingUp says that a node has not served yet: it is young, and either not
 // Ready or still tainted until something has started on it.
 func (d *decision) comingUp(n *node) bool {
-	patience := n.Created.Add(d.policy.MaxNodeStartupTime)
-	if !d.now.Before(patience) || n.Ready && !slices.ContainsFunc(n.Taints, starting) {
+	patience := d.dueUp(n)
+	if !d.now.Before(patience) || n.up() {
 		return false
 	}
 	d.clock.at(patience)
