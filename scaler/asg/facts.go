@@ -49,7 +49,6 @@ func (r *Reader) studyFacts(ctx context.Context, k *known, now time.Time) {
 	if k.hooking.due(now) {
 		k.hooking.done("its lifecycle hooks are", r.readHooks(ctx, k), now)
 	}
-	k.noticePool(now)
 	if k.pooling.due(now) {
 		k.pooling.done("the instances of its warm pool are", r.readPool(ctx, k), now)
 	}

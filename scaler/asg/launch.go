@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // launch is what a group launches.
@@ -138,7 +139,11 @@ func (b *launchBook) override(ctx context.Context, o astypes.LaunchTemplateOverr
 		return []offer{{name, t}}, nil
 	}
 	if o.InstanceRequirements != nil {
-		types, err := b.matching(ctx, requirements(o.InstanceRequirements))
+		r, err := carried[ec2types.InstanceRequirements](o.InstanceRequirements)
+		if err != nil {
+			return nil, err
+		}
+		types, err := b.matching(ctx, r)
 		return offersOf(types, t), err
 	}
 	if o.LaunchTemplateSpecification == nil {

@@ -23,7 +23,8 @@ type nodegroup struct {
 	// tags are node-template tags of the node group, which EKS does not hand on to
 	// its Auto Scaling group.
 	tags tagged
-	read time.Time
+	// read is when EKS was asked, asked when we were.
+	read, asked time.Time
 }
 
 const (
@@ -34,6 +35,9 @@ const (
 	// nodegroupsATurn is how many these are, so that a hundred managed groups cost no
 	// more than a few; a hundred are through in eight hours.
 	nodegroupsATurn = 2
+	// unaskedFor is when a group that nobody asks for counts as gone: its blueprint
+	// is made anew every redrawEvery.
+	unaskedFor = 3 * redrawEvery
 )
 
 // Labels that EKS puts on the nodes of managed groups.
@@ -69,6 +73,7 @@ func (b *nodegroupBook) get(ctx context.Context, cluster, name string, changed b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n.read = b.now()
+	n.asked = n.read
 	b.known[key] = n
 	return n, nil
 }
@@ -82,7 +87,10 @@ func (b *nodegroupBook) recall(key string) (nodegroup, bool) {
 		return nodegroup{}, false
 	}
 	now := b.now()
+	n.asked = now
+	b.known[key] = n
 	if !now.Before(b.until) {
+		b.forgetUnasked(now)
 		b.turn, b.until = b.oldest(), now.Add(nodegroupTurn)
 	}
 	i := slices.Index(b.turn, key)
@@ -91,6 +99,12 @@ func (b *nodegroupBook) recall(key string) (nodegroup, bool) {
 	}
 	b.turn = slices.Delete(b.turn, i, i+1)
 	return nodegroup{}, false
+}
+
+// forgetUnasked drops the groups that nobody asks for any more. Deleted ones would
+// stay the oldest, and their turn would never end.
+func (b *nodegroupBook) forgetUnasked(now time.Time) {
+	maps.DeleteFunc(b.known, func(_ string, n nodegroup) bool { return now.Sub(n.asked) > unaskedFor })
 }
 
 // oldest are those that were read longest ago.

@@ -2,12 +2,11 @@ package asg
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
@@ -16,10 +15,14 @@ import (
 // group.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/create-mixed-instances-group-attribute-based-instance-type-selection.html
 func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequirements) ([]string, error) {
+	question, err := asked(r)
+	if err != nil {
+		return nil, err
+	}
 	in := &ec2.GetInstanceTypesFromInstanceRequirementsInput{
 		ArchitectureTypes:    architectures(r),
 		VirtualizationTypes:  []ec2types.VirtualizationType{ec2types.VirtualizationTypeHvm},
-		InstanceRequirements: requested(r),
+		InstanceRequirements: question,
 	}
 	var types []string
 	for {
@@ -50,57 +53,34 @@ func architectures(r *ec2types.InstanceRequirements) []ec2types.ArchitectureType
 	return []ec2types.ArchitectureType{ec2types.ArchitectureTypeX8664}
 }
 
-// requirements and requested carry over what narrows the choice of types most.
-// Prices and bandwidths do not: more types than will come make the shape's
-// minimum smaller, never larger.
-func requirements(r *astypes.InstanceRequirements) *ec2types.InstanceRequirements {
-	out := &ec2types.InstanceRequirements{
-		AllowedInstanceTypes:  r.AllowedInstanceTypes,
-		ExcludedInstanceTypes: r.ExcludedInstanceTypes,
-		BareMetal:             ec2types.BareMetal(strings.ToLower(string(r.BareMetal))),
-		BurstablePerformance:  ec2types.BurstablePerformance(strings.ToLower(string(r.BurstablePerformance))),
+// carried copies requirements from one API's type to another's, whose fields bear
+// the same names: Auto Scaling's, EC2's in a launch template, EC2's in a question.
+// Each field counts. One that got lost would let in types that will never come, and
+// the shape would promise less than any real node has.
+func carried[To any](requirements any) (*To, error) {
+	raw, err := json.Marshal(requirements)
+	if err != nil {
+		return nil, fmt.Errorf("requirements of instance types: %w", err)
 	}
-	for _, m := range r.CpuManufacturers {
-		out.CpuManufacturers = append(out.CpuManufacturers, ec2types.CpuManufacturer(m))
+	to := new(To)
+	if err := json.Unmarshal(raw, to); err != nil {
+		return nil, fmt.Errorf("requirements of instance types: %w", err)
 	}
-	for _, g := range r.InstanceGenerations {
-		out.InstanceGenerations = append(out.InstanceGenerations, ec2types.InstanceGeneration(g))
-	}
-	for _, m := range r.AcceleratorManufacturers {
-		out.AcceleratorManufacturers = append(out.AcceleratorManufacturers, ec2types.AcceleratorManufacturer(m))
-	}
-	if r.VCpuCount != nil {
-		out.VCpuCount = &ec2types.VCpuCountRange{Min: r.VCpuCount.Min, Max: r.VCpuCount.Max}
-	}
-	if r.MemoryMiB != nil {
-		out.MemoryMiB = &ec2types.MemoryMiB{Min: r.MemoryMiB.Min, Max: r.MemoryMiB.Max}
-	}
-	if r.AcceleratorCount != nil {
-		out.AcceleratorCount = &ec2types.AcceleratorCount{Min: r.AcceleratorCount.Min, Max: r.AcceleratorCount.Max}
-	}
-	return out
+	return to, nil
 }
 
-func requested(r *ec2types.InstanceRequirements) *ec2types.InstanceRequirementsRequest {
-	out := &ec2types.InstanceRequirementsRequest{
-		AllowedInstanceTypes:     r.AllowedInstanceTypes,
-		ExcludedInstanceTypes:    r.ExcludedInstanceTypes,
-		BareMetal:                r.BareMetal,
-		BurstablePerformance:     r.BurstablePerformance,
-		CpuManufacturers:         r.CpuManufacturers,
-		InstanceGenerations:      r.InstanceGenerations,
-		AcceleratorManufacturers: r.AcceleratorManufacturers,
-		VCpuCount:                &ec2types.VCpuCountRangeRequest{Min: aws.Int32(0)},
-		MemoryMiB:                &ec2types.MemoryMiBRequest{Min: aws.Int32(0)},
+// asked is the question for requirements. EC2 wants the least number of CPUs and
+// memory even where there is none.
+func asked(r *ec2types.InstanceRequirements) (*ec2types.InstanceRequirementsRequest, error) {
+	out, err := carried[ec2types.InstanceRequirementsRequest](r)
+	if err != nil {
+		return nil, err
 	}
-	if r.VCpuCount != nil {
-		out.VCpuCount = &ec2types.VCpuCountRangeRequest{Min: r.VCpuCount.Min, Max: r.VCpuCount.Max}
+	if out.VCpuCount == nil {
+		out.VCpuCount = &ec2types.VCpuCountRangeRequest{Min: aws.Int32(0)}
 	}
-	if r.MemoryMiB != nil {
-		out.MemoryMiB = &ec2types.MemoryMiBRequest{Min: r.MemoryMiB.Min, Max: r.MemoryMiB.Max}
+	if out.MemoryMiB == nil {
+		out.MemoryMiB = &ec2types.MemoryMiBRequest{Min: aws.Int32(0)}
 	}
-	if r.AcceleratorCount != nil {
-		out.AcceleratorCount = &ec2types.AcceleratorCountRequest{Min: r.AcceleratorCount.Min, Max: r.AcceleratorCount.Max}
-	}
-	return out
+	return out, nil
 }

@@ -24,6 +24,7 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 		if recheck[name] {
 			k.forgetFacts()
 		}
+		k.noticePool(now) // before anything is asked: it sets the pace of all of it
 		r.zones.learn(k.raw.Instances)
 	}
 	var asking errgroup.Group
