@@ -33,9 +33,9 @@ func (a *Actor) launch(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
 	answer := answerOf(got, err)
 	switch {
 	case err == nil && answer.Came == 0:
-		err = fmt.Errorf("nothing came: %s", answer.Failures[0].Text)
+		err = fmt.Errorf("nothing came: %s", got.Failures[0].Text)
 	case err == nil && answer.Came < x.Count:
-		a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", answer.Failures[0].Text)
+		a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", got.Failures[0].Text)
 	}
 	return &answer, err
 }
@@ -56,13 +56,15 @@ func answerOf(got asg.Launched, err error) plan.Answer {
 	case err != nil:
 		answer.Unsteered = err.Error()
 	case answer.Came == 0:
-		answer.Unsteered = forbidden(answer.Failures)
+		if answer.Unsteered = forbidden(got.Failures); answer.Unsteered != "" {
+			answer.Failures = nil // SetDesiredCapacity is to be tried at once
+		}
 	}
 	return answer
 }
 
-// forbidden names the right that is missing if that is why nothing came. Auto
-// Scaling has rights of its own and may do without ours.
+// forbidden names the right that is missing if that is why nothing came. It is no
+// failure of the group: Auto Scaling has rights of its own and may do without ours.
 func forbidden(failures []fleet.Failure) string {
 	for _, f := range failures {
 		if right := asg.RightIn(f.Text); right != "" {

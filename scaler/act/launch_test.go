@@ -42,7 +42,7 @@ func TestLaunchAnswers(t *testing.T) {
 		{"nothing came", asg.Launched{Failures: []fleet.Failure{short}}, nil, Failed,
 			plan.Answer{Seen: true, Failures: []fleet.Failure{short}}, contract.EventActionFailed},
 		{"nothing came, for want of a right", asg.Launched{Failures: []fleet.Failure{forbidden}}, nil, Failed,
-			plan.Answer{Seen: true, Failures: []fleet.Failure{forbidden}, Unsteered: "no right to call ec2:CreateFleet"}, contract.EventActionFailed},
+			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet"}, contract.EventActionFailed},
 		{"it lasts", asg.Launched{}, fmt.Errorf("%w for it", asg.ErrUnderWay), Begun, plan.Answer{}, contract.EventTriggeredScaleUp},
 		{"busy", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrStillBusy), Stopped, plan.Answer{}, ""},
 		{"no answer", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrUnavailable), Failed, plan.Answer{}, contract.EventActionFailed},
