@@ -100,22 +100,24 @@ func allProtected(g fleet.Group) bool {
 func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, g := range s.Groups {
-		desired, live := g.Desired, liveOf(g)
+		desired, known := promised(s, g)
+		live, read := liveOf(g), g.Desired
 		for _, a := range got.Actions {
 			switch a := a.(type) {
 			case plan.Grow:
 				if a.Group != g.Name || a.Again {
 					continue
 				}
-				if a.From != desired || a.To <= a.From || a.To < live || a.To > g.Max || a.To < g.Min {
+				if !known || a.From != desired || a.To <= a.From || a.To < live || a.To > g.Max || a.To < g.Min {
 					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, %d to %d", a, desired, live, g.Min, g.Max))
 				}
+				read += a.To - desired
 				desired = a.To
 			case plan.Lower:
 				if a.Group != g.Name {
 					continue
 				}
-				if a.From != desired || a.To >= a.From || a.To < live || a.To < g.Min || !allProtected(g) {
+				if !known || a.From != desired || a.To >= a.From || a.To < live || a.To < g.Min || !allProtected(g) {
 					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, at least %d", a, desired, live, g.Min))
 				}
 				desired = a.To
@@ -125,15 +127,49 @@ func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 				}
 				live--
 				if a.Decrement {
-					desired--
+					desired, read = desired-1, read-1
 				}
-				if a.Decrement && (desired < g.Min || desired < live) {
-					broken = append(broken, fmt.Sprintf("law 3: %s leaves %d desired, %d live, at least %d", a, desired, live, g.Min))
+				if a.Decrement && (read < g.Min || read < live) {
+					broken = append(broken, fmt.Sprintf("law 3: %s leaves %d desired, %d live, at least %d", a, read, live, g.Min))
 				}
 			}
 		}
 	}
 	return broken
+}
+
+// promised is what a group wants: as it was read or, where that reading may be older
+// than the answer to a launch, as that launch leaves it. Those of one look add up.
+// While an answer is owed it is not known: it may be more.
+func promised(s fleet.Snapshot, g fleet.Group) (desired int, known bool) {
+	desired, known = g.Desired, true
+	sums := map[time.Time]int{}
+	for key, l := range s.State.Launches {
+		name, zone, _ := fleet.ParseLaunchKey(key)
+		age := s.Now.Sub(l.At)
+		switch {
+		case name != g.Name:
+		case !l.Answered:
+			known = known && age >= 8*time.Hour-10*time.Minute
+		case !l.Shown && age < time.Minute && liveIn(g, zone) < l.Had+l.Came:
+			sums[l.At] += l.Came
+			desired = max(desired, l.Desired+sums[l.At])
+		}
+	}
+	if !known {
+		return g.Desired, false
+	}
+	return desired, true
+}
+
+func liveIn(g fleet.Group, zone string) int {
+	n := 0
+	for _, i := range g.Instances {
+		if i.Live() && i.Zone == zone {
+			n++
+		}
+	}
+	return n
 }
 
 // lawSettled: no clock starts on a node in its first ten seconds, or in its
@@ -233,44 +269,52 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 }
 
 // Law 6: all pods of all retired nodes have places on nodes that serve, at
-// once. The judge searches every assignment, where few enough.
+// once. Pods of nodes that others take may stay there or have such a place too. The
+// judge searches every assignment, where few enough.
 func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	if len(fresh) == 0 {
 		return nil
 	}
 	cluster := clusterOf(s)
-	var movers []fit.Tenant
-	byNode := map[string][]*fleet.Pod{}
-	for _, pod := range s.Pods {
-		if pod.Node != "" && !pod.Ended() && pod.Priority() >= p.ExpendableBelow {
-			byNode[pod.Node] = append(byNode[pod.Node], pod)
-		}
-		waits := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now}).Outcome == drainable.Wait
-		if all[pod.Node] && drainable.MustBePlacedAgain(pod) && !waits && pod.Priority() >= p.ExpendableBelow {
-			movers = append(movers, cluster.Tenant(pod))
-		}
-	}
+	var movers, wanderers []mover
 	var places []*fit.Place
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		place := cluster.Add(cluster.LooksOf(n, nothing))
-		for _, pod := range byNode[n.Name] {
-			if t := cluster.Tenant(pod); !slices.Contains(movers, t) {
+		_, draining := contract.Draining(n.Taints)
+		taken := !all[n.Name] && (draining || leavingInstance(s, n.InstanceID()))
+		for _, pod := range s.Pods {
+			if pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow {
+				continue
+			}
+			t := cluster.Tenant(pod)
+			waits := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now}).Outcome == drainable.Wait
+			moves := drainable.MustBePlacedAgain(pod) && !waits
+			switch {
+			case moves && all[n.Name]:
+				movers = append(movers, mover{t, nil})
+			case moves && taken:
+				wanderers = append(wanderers, mover{t, place})
+			default:
 				cluster.Put(t, place)
 			}
 		}
-		_, draining := contract.Draining(n.Taints)
-		if !n.Ready || n.Unschedulable || draining || all[n.Name] || leavingInstance(s, n.InstanceID()) {
-			continue
+		if n.Ready && !n.Unschedulable && !draining && !all[n.Name] && !taken {
+			places = append(places, place)
 		}
-		places = append(places, place)
 	}
 	steps := 100_000
-	if !assignable(cluster, cluster.Sorted(movers, nil), places, &steps) {
+	if !assignable(cluster, slices.Concat(wanderers, movers), places, &steps) {
 		return []string{fmt.Sprintf("law 6: the pods of the retired nodes have no places: %v", got.Actions)}
 	}
 	return nil
+}
+
+// mover is a pod that needs another place, or, with a home, may stay there.
+type mover struct {
+	fit.Tenant
+	home *fit.Place
 }
 
 func nothing(corev1.Taint) bool { return false }
@@ -288,16 +332,25 @@ func leavingInstance(s fleet.Snapshot, id string) bool {
 
 // assignable searches all assignments; when it is tired it gives the benefit of
 // the doubt.
-func assignable(c *fit.Cluster, movers []fit.Tenant, places []*fit.Place, steps *int) bool {
+func assignable(c *fit.Cluster, movers []mover, places []*fit.Place, steps *int) bool {
 	if len(movers) == 0 {
 		return true
+	}
+	first, rest := movers[0], movers[1:]
+	if first.home != nil {
+		start := c.Fork()
+		c.Put(first.Tenant, first.home)
+		if assignable(c, rest, places, steps) {
+			return true
+		}
+		c.Revert(start)
 	}
 	for _, p := range places {
 		if *steps--; *steps < 0 {
 			return true
 		}
 		start := c.Fork()
-		if c.TrySeat(movers[0], p) && assignable(c, movers[1:], places, steps) {
+		if c.TrySeat(first.Tenant, p) && assignable(c, rest, places, steps) {
 			return true
 		}
 		c.Revert(start)
