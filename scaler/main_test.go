@@ -17,13 +17,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -337,59 +334,6 @@ func awaitLine(t *testing.T, logs io.Reader, words ...string) string {
 		}
 		if err != nil {
 			t.Fatalf("the log ended with %v:\n%s", err, seen.String())
-		}
-	}
-}
-
-func TestMetrics(t *testing.T) {
-	m := newMetrics()
-	start := time.Now()
-	drained := contract.Report{Phase: contract.PhaseDrained}.String()
-	snapshot := fleet.Snapshot{
-		Now:    start,
-		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
-		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
-			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
-		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable}},
-	}
-	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
-	m.look(look{snapshot: snapshot, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}}}})
-	ended := start.Add(2 * time.Second)
-	m.look(look{snapshot: snapshot, results: []act.Result{{Action: grow, Outcome: act.Done, Ended: ended},
-		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended}, {Action: grow, Outcome: act.Failed, Ended: ended}}})
-	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
-	want := `
-# HELP windlass_actions_total Actions, by kind and by what became of them.
-# TYPE windlass_actions_total counter
-windlass_actions_total{kind="complete",result="done"} 1
-windlass_actions_total{kind="grow",result="done"} 1
-windlass_actions_total{kind="grow",result="failed"} 1
-# HELP windlass_group_faults What is wrong with a group; its verdict and the log have the words.
-# TYPE windlass_group_faults gauge
-windlass_group_faults{group="web"} 1
-# HELP windlass_group_nodes Nodes of a group: desired, ready, min, max.
-# TYPE windlass_group_nodes gauge
-windlass_group_nodes{count="desired",group="web"} 2
-windlass_group_nodes{count="max",group="web"} 5
-windlass_group_nodes{count="min",group="web"} 0
-windlass_group_nodes{count="ready",group="web"} 1
-`
-	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_group_faults", "windlass_group_nodes"); err != nil {
-		t.Error(err)
-	}
-	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]float64{}
-	for _, f := range families {
-		if h := f.GetMetric()[0].GetHistogram(); h != nil {
-			counts[f.GetName()] = h.GetSampleSum()
-		}
-	}
-	for _, name := range []string{"windlass_pod_to_launch_seconds", "windlass_drained_to_completed_seconds"} {
-		if counts[name] < 1.9 || counts[name] > 2.1 {
-			t.Errorf("%s: %v, want 2", name, counts[name])
 		}
 	}
 }

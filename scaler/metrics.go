@@ -14,57 +14,83 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// metrics is what Prometheus is told. All names begin with windlass_.
+// metrics is what Prometheus is told. All names begin with windlass_. Labels have
+// few values: groups, their zones, our reasons, and codes of AWS.
 type metrics struct {
 	registry *prometheus.Registry
 
-	leader  prometheus.Gauge
-	pods    *prometheus.GaugeVec
-	groups  *prometheus.GaugeVec
-	faults  *prometheus.GaugeVec
-	nodes   *prometheus.GaugeVec
-	looks   prometheus.Histogram
-	actions *prometheus.CounterVec
-	calls   *prometheus.HistogramVec
-	launch  prometheus.Histogram
-	drained prometheus.Histogram
+	leader       prometheus.Gauge
+	pods         *gauges
+	nodes        *gauges
+	groups       *gauges
+	groupNodes   *gauges
+	groupFaults  *gauges
+	backOffs     *gauges
+	faults       prometheus.Gauge
+	looks        prometheus.Histogram
+	actions      *prometheus.CounterVec
+	launches     *prometheus.CounterVec
+	calls        *prometheus.HistogramVec
+	seenToLaunch prometheus.Histogram
+	toldToLaunch prometheus.Histogram
+	drained      prometheus.Histogram
 
-	// waiting is when each waiting pod was first seen, emptied when each
-	// leaving node was first seen drained.
-	waiting map[types.UID]time.Time
+	// waiting is since when each pod waits, emptied when each leaving node was
+	// first seen drained.
+	waiting map[types.UID]wait
 	emptied map[string]time.Time // by instance
 }
+
+// wait is when kube-scheduler said that a pod is unschedulable, to the second, and
+// when we first saw it.
+type wait struct{ told, seen time.Time }
 
 // seconds are buckets from a hundredth of a second to ten minutes.
 var seconds = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
 func newMetrics() *metrics {
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "windlass", Name: name, Help: help}, labels)
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "windlass", Name: name, Help: help})
 	}
 	histogram := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "windlass", Name: name, Help: help, Buckets: seconds})
 	}
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		leader:   prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "windlass", Name: "leader", Help: "1 while this replica leads."}),
-		pods:     gauge("pending_pods", "Pods without a node, by what happens to them.", "reason"),
-		groups:   gauge("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
-		faults:   gauge("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
-		nodes:    gauge("nodes", "Nodes, by what happens to them.", "reason"),
-		looks:    histogram("look_seconds", "How long it took to observe and decide."),
-		actions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "actions_total",
-			Help: "Actions, by kind and by what became of them."}, []string{"kind", "result"}),
+		registry:    prometheus.NewRegistry(),
+		leader:      gauge("leader", "1 while this replica leads."),
+		pods:        newGauges("pending_pods", "Pods without a node, by what happens to them.", "reason"),
+		nodes:       newGauges("nodes", "Nodes, by what happens to them.", "reason"),
+		groups:      newGauges("groups", "Groups, by what happens to them.", "reason"),
+		groupNodes:  newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
+		groupFaults: newGauges("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
+		backOffs:    newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
+		faults:      gauge("cluster_faults", "What of the cluster may not be read; the status page and the plan have the words."),
+		looks:       histogram("look_seconds", "How long it took to observe and decide."),
+		actions:     counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
+		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
+			"begun (AWS has not answered yet), stopped (the group had changed) and failed.", "call", "result"),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "aws_call_seconds",
 			Help: "Calls to AWS, by operation and by code (ok, AWS's error code, or unreachable).", Buckets: seconds}, []string{"service", "operation", "code"}),
-		launch:  histogram("pod_to_launch_seconds", "From the look that first saw a pod wait to the accepted call that launches its node."),
-		drained: histogram("drained_to_completed_seconds", "From the look that first saw a leaving node drained to the accepted call that lets its instance go."),
-		waiting: map[types.UID]time.Time{},
-		emptied: map[string]time.Time{},
+		seenToLaunch: histogram("pod_to_launch_seconds", "From the look that first saw a pod wait to the accepted call that launches its node."),
+		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "From a pod's Unschedulable condition, whose time is in whole seconds, to the call that launches its node."),
+		drained:      histogram("drained_to_completed_seconds", "From the look that first saw a leaving node drained to the accepted call that lets its instance go."),
+		waiting:      map[types.UID]wait{},
+		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.groups, m.faults, m.nodes, m.looks, m.actions, m.calls, m.launch, m.drained,
+	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.backOffs, m.faults, m.looks, m.actions, m.launches,
+		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// countDropped shows how many Events were lost.
+func (m *metrics) countDropped(dropped func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: "windlass", Name: "events_dropped_total", Help: "Events that found no room, or that the API server refused.",
+	}, func() float64 { return float64(dropped()) }))
 }
 
 // call counts a call to AWS; it may be called from everywhere.
@@ -77,25 +103,24 @@ func (m *metrics) look(l look) {
 	m.looks.Observe(l.took.Seconds())
 	m.fleet(l.snapshot)
 	m.verdicts(l.plan.Verdicts)
+	m.pauses(l.snapshot.Now, l.plan.State.BackOffs)
 	m.seeWaiting(l.snapshot)
 	m.seeDrained(l.snapshot)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(act.KindOf(r.Action), string(r.Outcome)).Inc()
-		if r.Outcome == act.Done {
-			m.done(r)
-		}
+		m.result(r)
 	}
 }
 
 func (m *metrics) fleet(s fleet.Snapshot) {
+	m.faults.Set(float64(len(s.Faults)))
 	ready := map[string]bool{}
 	for i := range s.Nodes {
 		if s.Nodes[i].Ready {
 			ready[s.Nodes[i].InstanceID()] = true
 		}
 	}
-	m.groups.Reset()
-	m.faults.Reset()
+	var nodes, faults []sample
 	for _, g := range s.Groups {
 		n := 0
 		for _, i := range g.Instances {
@@ -103,37 +128,48 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 				n++
 			}
 		}
-		m.faults.WithLabelValues(g.Name).Set(float64(len(g.Faults)))
+		faults = append(faults, sample{[]string{g.Name}, float64(len(g.Faults))})
 		for count, value := range map[string]int{"desired": g.Desired, "ready": n, "min": g.Min, "max": g.Max} {
-			m.groups.WithLabelValues(g.Name, count).Set(float64(value))
+			nodes = append(nodes, sample{[]string{g.Name, count}, float64(value)})
 		}
 	}
+	m.groupNodes.show(nodes)
+	m.groupFaults.show(faults)
 }
 
 func (m *metrics) verdicts(verdicts []plan.Verdict) {
-	m.pods.Reset()
-	m.nodes.Reset()
+	counts := map[plan.SubjectKind]map[string]int{plan.OfPod: {}, plan.OfNode: {}, plan.OfGroup: {}}
 	for _, v := range verdicts {
-		switch v.Of {
-		case plan.OfPod:
-			m.pods.WithLabelValues(string(v.Reason)).Inc()
-		case plan.OfNode:
-			m.nodes.WithLabelValues(string(v.Reason)).Inc()
+		counts[v.Of][string(v.Reason)]++
+	}
+	m.pods.showCounts(counts[plan.OfPod])
+	m.nodes.showCounts(counts[plan.OfNode])
+	m.groups.showCounts(counts[plan.OfGroup])
+}
+
+// pauses shows those that run.
+func (m *metrics) pauses(now time.Time, backOffs map[string]fleet.BackOff) {
+	var running []sample
+	for key, b := range backOffs {
+		if now.Before(b.Until) {
+			group, zone, _ := fleet.ParseBackOffKey(key)
+			running = append(running, sample{[]string{group, zone, b.Cause}, float64(b.Count)})
 		}
 	}
+	m.backOffs.show(running)
 }
 
 func (m *metrics) seeWaiting(s fleet.Snapshot) {
-	seen := make(map[types.UID]time.Time, len(m.waiting))
+	seen := make(map[types.UID]wait, len(m.waiting))
 	for _, p := range s.Pods {
 		if p.Node != "" || p.Scheduling != fleet.Unschedulable {
 			continue
 		}
-		since, known := m.waiting[p.UID]
+		w, known := m.waiting[p.UID]
 		if !known {
-			since = s.Now
+			w = wait{told: p.Judged, seen: s.Now}
 		}
-		seen[p.UID] = since
+		seen[p.UID] = w
 	}
 	m.waiting = seen
 }
@@ -159,17 +195,54 @@ func (m *metrics) seeDrained(s fleet.Snapshot) {
 	m.emptied = seen
 }
 
-func (m *metrics) done(r act.Result) {
+func (m *metrics) result(r act.Result) {
 	switch x := r.Action.(type) {
 	case plan.Grow:
-		for _, p := range x.For {
-			if since, ok := m.waiting[p.UID]; ok {
-				m.launch.Observe(r.Ended.Sub(since).Seconds())
-			}
-		}
+		m.launch(x, r)
 	case plan.Complete:
-		if since, ok := m.emptied[x.Instance]; ok {
+		if since, ok := m.emptied[x.Instance]; ok && r.Outcome == act.Done {
 			m.drained.Observe(r.Ended.Sub(since).Seconds())
 		}
 	}
+}
+
+func (m *metrics) launch(x plan.Grow, r act.Result) {
+	if r.Outcome == act.Paused {
+		return // nobody was called
+	}
+	m.launches.WithLabelValues(callOf(x), launchResult(x, r)).Inc()
+	if r.Outcome != act.Done && r.Outcome != act.Begun {
+		return
+	}
+	for _, p := range x.For {
+		w, ok := m.waiting[p.UID]
+		if !ok {
+			continue
+		}
+		m.seenToLaunch.Observe(r.Ended.Sub(w.seen).Seconds())
+		if !w.told.IsZero() {
+			m.toldToLaunch.Observe(max(0, r.Ended.Add(-r.Took).Sub(w.told).Seconds()))
+		}
+	}
+}
+
+// callOf is the call to AWS that grows a group.
+func callOf(x plan.Grow) string {
+	if x.Token == "" {
+		return "SetDesiredCapacity"
+	}
+	return "LaunchInstances"
+}
+
+// launchResult is the outcome of a launch, told apart by what has come.
+func launchResult(x plan.Grow, r act.Result) string {
+	switch a := r.Answer; {
+	case a == nil || !a.Seen || len(a.Failures) == 0:
+		return string(r.Outcome)
+	case a.Came == 0:
+		return "none"
+	case a.Came < x.Count:
+		return "partial"
+	}
+	return string(r.Outcome)
 }

@@ -122,6 +122,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Logger: logger, Report: sc.apiServer.Report,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
+	m.countDropped(sc.events.Dropped)
 	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
 	verbs := asg.NewVerbs(account)
 	verbs.Arrived = sc.observer.GroupsChanged

@@ -7,5 +7,7 @@
 //	node.go      what is written on Nodes: requests, permits, marks
 //	terminate.go the point of no return
 //	pause.go     what failed is not tried again at once
-//	announce.go  Events on pods
+//	announce.go  Events of pods and groups, at a bounded rate
+//	podnews.go   what each waiting pod has to hear
+//	groupnews.go what there is to tell of groups
 package act

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+func TestMetrics(t *testing.T) {
+	m := newMetrics()
+	start := time.Now()
+	drained := contract.Report{Phase: contract.PhaseDrained}.String()
+	snapshot := fleet.Snapshot{
+		Now:    start,
+		Faults: []string{"no right to list nodes"},
+		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
+		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
+			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
+		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable, Judged: start.Add(-time.Second)}},
+	}
+	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
+	backOffs := map[string]fleet.BackOff{
+		fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"): {Until: start.Add(time.Minute), Count: 2, Cause: "InsufficientInstanceCapacity"},
+		fleet.BackOffKey("web", "b", "InsufficientInstanceCapacity"): {Until: start, Count: 1, Cause: "InsufficientInstanceCapacity"}, // over
+	}
+	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{
+		{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}, {Of: plan.OfGroup, Reason: plan.GroupGrows}}}})
+	short := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
+	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
+	ended := start.Add(2 * time.Second)
+	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{{Of: plan.OfGroup, Reason: plan.GroupSteady}}}, results: []act.Result{
+		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
+		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},
+		{Action: short, Outcome: act.Done, Answer: &plan.Answer{Seen: true, Came: 1, Failures: missing}},
+		{Action: short, Outcome: act.Failed, Answer: &plan.Answer{Seen: true, Failures: missing}},
+		{Action: short, Outcome: act.Begun, Answer: &plan.Answer{}},
+		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
+	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
+	want := `
+# HELP windlass_actions_total Actions, by kind and by what became of them.
+# TYPE windlass_actions_total counter
+windlass_actions_total{kind="complete",result="done"} 1
+windlass_actions_total{kind="grow",result="begun"} 1
+windlass_actions_total{kind="grow",result="done"} 2
+windlass_actions_total{kind="grow",result="failed"} 2
+windlass_actions_total{kind="grow",result="paused"} 1
+# HELP windlass_cluster_faults What of the cluster may not be read; the status page and the plan have the words.
+# TYPE windlass_cluster_faults gauge
+windlass_cluster_faults 1
+# HELP windlass_group_backoff_failures Failures in a row for which a group rests now, by zone (empty for all of it) and cause.
+# TYPE windlass_group_backoff_failures gauge
+windlass_group_backoff_failures{cause="InsufficientInstanceCapacity",group="web",zone="a"} 2
+# HELP windlass_group_faults What is wrong with a group; its verdict and the log have the words.
+# TYPE windlass_group_faults gauge
+windlass_group_faults{group="web"} 1
+# HELP windlass_group_nodes Nodes of a group: desired, ready, min, max.
+# TYPE windlass_group_nodes gauge
+windlass_group_nodes{count="desired",group="web"} 2
+windlass_group_nodes{count="max",group="web"} 5
+windlass_group_nodes{count="min",group="web"} 0
+windlass_group_nodes{count="ready",group="web"} 1
+# HELP windlass_groups Groups, by what happens to them.
+# TYPE windlass_groups gauge
+windlass_groups{reason="Steady"} 1
+# HELP windlass_launches_total Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), begun (AWS has not answered yet), stopped (the group had changed) and failed.
+# TYPE windlass_launches_total counter
+windlass_launches_total{call="LaunchInstances",result="begun"} 1
+windlass_launches_total{call="LaunchInstances",result="none"} 1
+windlass_launches_total{call="LaunchInstances",result="partial"} 1
+windlass_launches_total{call="SetDesiredCapacity",result="done"} 1
+windlass_launches_total{call="SetDesiredCapacity",result="failed"} 1
+`
+	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_cluster_faults", "windlass_group_backoff_failures",
+		"windlass_group_faults", "windlass_group_nodes", "windlass_groups", "windlass_launches_total"); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(m.registry); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); h != nil {
+			counts[f.GetName()] = h.GetSampleSum()
+		}
+	}
+	for _, name := range []string{"windlass_pod_to_launch_seconds", "windlass_pod_unschedulable_to_launch_seconds", "windlass_drained_to_completed_seconds"} {
+		if counts[name] < 1.9 || counts[name] > 2.1 {
+			t.Errorf("%s: %v, want 2", name, counts[name])
+		}
+	}
+}
