@@ -56,6 +56,17 @@ func TestLawsNotice(t *testing.T) {
 	}
 }
 
+// TestAuditedJSONPatch: a patch that is a list is a line like others.
+func TestAuditedJSONPatch(t *testing.T) {
+	var a audited
+	if err := json.Unmarshal([]byte(`{"verb":"patch","requestObject":[{"op":"test"}],"responseStatus":{"code":200}}`), &a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Verb != "patch" || a.ResponseStatus.Code != 200 {
+		t.Errorf("got %+v", a)
+	}
+}
+
 // TestMissingRights: whoever is forbidden something has no right to it, unless the
 // API server was starting and is known to grant it.
 func TestMissingRights(t *testing.T) {
