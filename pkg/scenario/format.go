@@ -372,7 +372,11 @@ func (p *printer) budget(b fleet.Budget) {
 }
 
 func (p *printer) daemonSet(d fleet.DaemonSet) {
-	p.line("daemonset", strings.TrimPrefix(d.Namespace+"/"+d.Name, metav1.NamespaceDefault+"/"), specWords(&d.Template.Spec)...)
+	words := specWords(&d.Template.Spec)
+	if usual := NewWorld().newPod(d.Namespace + "/" + d.Name).Labels; !maps.Equal(d.Template.Labels, usual) {
+		words = append(words, said("labels", printPairs(d.Template.Labels)))
+	}
+	p.line("daemonset", strings.TrimPrefix(d.Namespace+"/"+d.Name, metav1.NamespaceDefault+"/"), words...)
 }
 
 func (p *printer) state(s fleet.State) {

@@ -195,7 +195,7 @@ var pdbWords = table[fleet.Budget]{
 	"lenient": func(b *fleet.Budget, _ string) error { b.AlwaysAllowUnhealthy = true; return nil },
 }
 
-// daemonset [NAMESPACE/]NAME, with the words of its pods.
+// daemonset [NAMESPACE/]NAME, with the words of its pods, whose label app is its name.
 func daemonSet(w *World, l line) error {
 	namespace, name, ok := strings.Cut(l.name, "/")
 	if !ok {
@@ -209,7 +209,8 @@ func daemonSet(w *World, l line) error {
 		return fmt.Errorf("it is there already, and does not change")
 	}
 	w.DaemonSets = append(w.DaemonSets, fleet.DaemonSet{
-		Namespace: namespace, Name: name, Template: corev1.PodTemplateSpec{Spec: *p.Spec},
+		Namespace: namespace, Name: name,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels}, Spec: *p.Spec},
 	})
 	return nil
 }

@@ -96,7 +96,7 @@ func (c *Cluster) witness(p *Place, over int, will func(*member) bool) string {
 		if other == nil || other.domains[over] != p.domains[over] {
 			continue
 		}
-		for _, t := range other.tenants {
+		for t := range other.residents() {
 			if key := t.Pod.Key(); will(c.members[t.Class.id]) && (first == "" || cmp.Compare(key, first) < 0) {
 				first = key
 			}

@@ -64,13 +64,19 @@ func (l *lore) classOf(p *fleet.Pod) *Class {
 	if t.claims || l.asksServed(t) {
 		key.own = p
 	}
+	class := l.classBy(key, p)
+	l.byPod[p] = class
+	l.classified++
+	return class
+}
+
+// classBy finds or makes the class of a key, which is that of a pod.
+func (l *lore) classBy(key classKey, p *fleet.Pod) *Class {
 	class, known := l.classes[key]
 	if !known {
 		class = l.newClass(key, p)
 		l.classes[key] = class
 	}
-	l.byPod[p] = class
-	l.classified++
 	return class
 }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -39,26 +37,33 @@ type Cluster struct {
 	// free is what is left of each resource at each place.
 	free [][]int64
 
+	// daemons are the DaemonSets as tenants of new nodes.
+	daemons []Tenant
+
 	singles map[single]verdict
-	daemons map[*corev1.PodSpec]*traits
 	log     []change
 	undos   []func()
 	opened  int
 }
 
-func newCluster(l *lore, w World) *Cluster {
+func newCluster(l *lore, w World, daemons []*fleet.Pod) *Cluster {
 	c := &Cluster{
 		lore: l, world: w,
 		byLabel:      map[string]int{},
 		byElectorate: map[string]*electorate{},
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
 		matched: map[int][]*member{},
-		singles: map[single]verdict{}, daemons: map[*corev1.PodSpec]*traits{},
+		singles: map[single]verdict{},
 	}
 	for _, p := range w.Pods {
 		if !p.Ended() {
 			c.member(l.classOf(p))
 		}
+	}
+	for _, p := range daemons {
+		t := Tenant{p, l.daemonClass(p)}
+		c.member(t.Class)
+		c.daemons = append(c.daemons, t)
 	}
 	return c
 }
@@ -184,7 +189,7 @@ func (c *Cluster) recount(t *tally) {
 		if p == nil {
 			continue
 		}
-		for _, tenant := range p.tenants {
+		for tenant := range p.residents() {
 			if t.counted(c.members[tenant.Class.id]) {
 				t.add(p, 1)
 			}

@@ -17,6 +17,7 @@
 //
 //	cluster.go   Cluster: what classes count for, and what counts for them
 //	place.go     Place: a node with what is on it
+//	daemons.go   the pods that a new node comes with
 //	resources.go cpu, memory and the rest, as columns of whole numbers
 //	ports.go     host ports
 //	tally.go     pods by domain

@@ -33,7 +33,7 @@ func parse(t interface {
 
 func clusterOf(s fleet.Snapshot) *fit.Cluster {
 	return fit.NewRules().Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: s.DaemonSets,
 	})
 }
 
@@ -167,7 +167,7 @@ func TestPackZones(t *testing.T) {
 			c := clusterOf(s)
 			supply := fit.Supply{Name: "web", Have: tc.have, Limit: 9, Steered: tc.steered}
 			for i := range s.Groups[0].Shapes {
-				supply.Looks = append(supply.Looks, c.LooksLike(&s.Groups[0].Shapes[i], nil))
+				supply.Looks = append(supply.Looks, c.LooksLike(&s.Groups[0].Shapes[i]))
 			}
 			var pods []fit.Tenant
 			for _, p := range s.Pods {
@@ -213,7 +213,7 @@ func TestPack(t *testing.T) {
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			packing := c.Pack(pods, fit.Supply{Looks: []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0], nil)}, Have: []int{0}, Limit: tc.limit})
+			packing := c.Pack(pods, fit.Supply{Looks: []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0])}, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))
@@ -243,24 +243,6 @@ func names(tenants []fit.Tenant) string {
 	return text
 }
 
-// DaemonSets that would run on a new node take room there; those that would not
-// do not.
-func TestDaemonSetsTakeRoom(t *testing.T) {
-	s := parse(t, `
-group web taints=dedicated=web:NoSchedule
-daemonset proxy cpu=100m tolerates=*
-daemonset shy cpu=1
-daemonset elsewhere cpu=1 tolerates=* selector=disk=ssd
-pod p cpu=1900m tolerates=*
-`)
-	c := clusterOf(s)
-	place := c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0], s.DaemonSets))
-	const want = "needs 1.9 cpu, has 1.83"
-	if got := c.Fits(c.Tenant(s.Pods[0]).Class, place).String(); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // Whatever is done after a fork, going back undoes all of it, and nothing else:
 // every question has its old answer again.
 func TestRevertUndoesEverything(t *testing.T) {
@@ -279,7 +261,7 @@ func TestRevertUndoesEverything(t *testing.T) {
 		for i := range s.Nodes {
 			places = append(places, c.Add(c.LooksOf(&s.Nodes[i], none)))
 		}
-		places = append(places, c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0], nil)))
+		places = append(places, c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0])))
 		answers := func() []string {
 			var all []string
 			for _, p := range places {
@@ -322,7 +304,7 @@ func TestRevertUndoesEverything(t *testing.T) {
 // A pod that asks for a node by its name does not fit a node that comes.
 func TestNewNodesAreNotThoseThatPodsName(t *testing.T) {
 	c := fit.NewRules().Cluster(fit.World{})
-	looks := c.LooksLike(&fleet.Shape{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}}, nil)
+	looks := c.LooksLike(&fleet.Shape{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}})
 	place := c.Open("new", looks)
 	for _, tc := range []struct {
 		operator corev1.NodeSelectorOperator

@@ -384,7 +384,7 @@ func (b *bench) open() {
 	shape := one(b.dice, b.world.shapes...)
 	name := fmt.Sprint("new-", len(b.steps))
 	b.told("open %s", name)
-	place := b.cluster.Open(name, b.cluster.LooksLike(&shape, nil))
+	place := b.cluster.Open(name, b.cluster.LooksLike(&shape))
 	b.places, b.nodes = append(b.places, place), append(b.nodes, name)
 
 	var csi *storagev1.CSINode

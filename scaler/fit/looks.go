@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -30,8 +29,12 @@ type Looks struct {
 	// devices.
 	drivers []storagev1.CSINodeDriver
 	slices  []*resourcev1.ResourceSlice
-	// has is all that pods may have of it, room what DaemonSets leave of that.
+	// daemons are the pods that DaemonSets will run there and have not got there yet.
+	daemons []Tenant
+	// has is all that pods may have of it, room what daemons leave of that, and ports
+	// what they take of the host's.
 	has, room vector
+	ports     []hostPort
 
 	kind    *kind
 	edition int
@@ -59,7 +62,7 @@ func (c *Cluster) LooksOf(n *fleet.Node, ignored func(corev1.Taint) bool) *Looks
 
 // LooksLike a new node of a shape, with the DaemonSets on it that would run
 // there.
-func (c *Cluster) LooksLike(s *fleet.Shape, daemons []fleet.DaemonSet) *Looks {
+func (c *Cluster) LooksLike(s *fleet.Shape) *Looks {
 	labels := maps.Clone(s.Labels)
 	if s.Zone != "" {
 		if labels == nil {
@@ -78,43 +81,8 @@ func (c *Cluster) LooksLike(s *fleet.Shape, daemons []fleet.DaemonSet) *Looks {
 		}
 	}
 	l.room = l.has
-	c.Reserve(l, daemons, nil)
+	c.Reserve(l, nil)
 	return l
-}
-
-// Reserve takes from the looks of a node what those DaemonSets will take that
-// run there but have no pod there yet.
-func (c *Cluster) Reserve(l *Looks, daemons []fleet.DaemonSet, present []*fleet.Pod) {
-	l.room = slices.Clone(l.room)
-	for i := range daemons {
-		ds := &daemons[i]
-		if slices.ContainsFunc(present, func(p *fleet.Pod) bool { return ownedBy(p, ds) }) {
-			continue
-		}
-		traits := c.daemonTraits(ds)
-		if !c.admits(traits.demands, c.imagined(l)) {
-			continue
-		}
-		for _, a := range traits.takes {
-			l.room.add(a.resource, -a.n)
-		}
-	}
-}
-
-// daemonTraits are those of a DaemonSet's pods. Its spec has a new address in every
-// look, so it is found by what it says.
-func (c *Cluster) daemonTraits(ds *fleet.DaemonSet) *traits {
-	t, known := c.daemons[&ds.Template.Spec]
-	if !known {
-		t = c.lore.traitsOf(&ds.Template.Spec)
-		delete(c.lore.traits.bySpec, &ds.Template.Spec)
-		c.daemons[&ds.Template.Spec] = t
-	}
-	return t
-}
-
-func ownedBy(p *fleet.Pod, ds *fleet.DaemonSet) bool {
-	return p.Namespace == ds.Namespace && p.Owner != nil && p.Owner.Kind == "DaemonSet" && p.Owner.Name == ds.Name
 }
 
 // hard taints keep pods off; soft ones only turn them away if they can go
@@ -190,5 +158,6 @@ func (l *Looks) Key() string {
 		R vector
 		D []storagev1.CSINodeDriver
 		S []*resourcev1.ResourceSlice
-	}{l.labels, l.taints, l.unschedulable, l.features, l.room, l.drivers, l.slices})
+		P []string
+	}{l.labels, l.taints, l.unschedulable, l.features, l.room, l.drivers, l.slices, classKeys(l.daemons)})
 }

@@ -81,7 +81,12 @@ func (c *Cluster) enter(p *Place) {
 			c.enroll(e, p, 1)
 		}
 	}
-	if c.routed && !p.expected {
+	if p.expected {
+		return
+	}
+	p.ports = p.looks.ports
+	c.countDaemons(p, 1)
+	if c.routed {
 		p.settle()
 	}
 }
@@ -91,6 +96,9 @@ func (c *Cluster) leave(p *Place) {
 	if p.host != nil {
 		c.lore.filters.Drop(p.host)
 		p.host = nil
+	}
+	if !p.expected {
+		c.countDaemons(p, -1)
 	}
 	for _, e := range c.electorates {
 		c.enroll(e, p, -1)
@@ -140,7 +148,7 @@ func (p *Place) node() *corev1.Node {
 // imagined is a place of these looks outside of the cluster, for static questions.
 func (c *Cluster) imagined(l *Looks) *Place { return &Place{Name: l.Name, cluster: c, looks: l} }
 
-// Tenants lists the pods that have a seat here. The slice is the caller's.
+// Tenants lists the pods that were given a seat here. The slice is the caller's.
 func (p *Place) Tenants() []Tenant { return slices.Clone(p.tenants) }
 
 // Looks is what decides what fits the place when it is empty.

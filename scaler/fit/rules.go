@@ -20,6 +20,8 @@ type World struct {
 	Namespaces map[string]map[string]string
 	Storage    fleet.Storage
 	Devices    fleet.Devices
+	// DaemonSets have a pod on every new node that they would run on.
+	DaemonSets []fleet.DaemonSet
 }
 
 // Rules is kube-scheduler's rules with what was learned of them: classes of pods,
@@ -83,8 +85,9 @@ func (r *Rules) Cluster(w World) *Cluster {
 	r.setNamespaces(w.Namespaces)
 	r.setServed()
 	r.look, r.met = r.look+1, 0
-	r.learnTerms(w.Pods)
-	return newCluster(r.lore, w)
+	daemons := daemonPods(w.DaemonSets)
+	r.learnTerms(w.Pods, daemons)
+	return newCluster(r.lore, w, daemons)
 }
 
 // follow takes the rules of a version of Kubernetes.
@@ -176,11 +179,13 @@ func (l *lore) forgetClasses() {
 
 // learnTerms learns the terms of all pods before any pod gets its class: which of
 // them select a pod is part of that.
-func (l *lore) learnTerms(pods []*fleet.Pod) {
+func (l *lore) learnTerms(lists ...[]*fleet.Pod) {
 	before := len(l.selectors.list)
-	for _, p := range pods {
-		if _, known := l.byPod[p]; !known {
-			l.termsOf(p, l.traitsOf(p.Spec))
+	for _, pods := range lists {
+		for _, p := range pods {
+			if _, known := l.byPod[p]; !known {
+				l.termsOf(p, l.traitsOf(p.Spec))
+			}
 		}
 	}
 	if len(l.selectors.list) > before {

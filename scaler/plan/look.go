@@ -180,7 +180,7 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	})
 	d.pods = podsOf(s)
 	d.fit = rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
 	})
 	d.groups = groupsOf(s)
 	d.nodes = nodesOf(s)
@@ -287,7 +287,7 @@ func (d *decision) watch(p *fleet.Pod) {
 func (d *decision) settle() {
 	for _, g := range d.groups {
 		for i := range g.Shapes {
-			g.looks = append(g.looks, d.fit.LooksLike(&g.Shapes[i], d.daemons))
+			g.looks = append(g.looks, d.fit.LooksLike(&g.Shapes[i]))
 		}
 		g.have = make([]int, len(g.looks))
 		for _, i := range g.live {
@@ -303,7 +303,7 @@ func (d *decision) settle() {
 		ignored, n.open = n.stage.passing(n)
 		looks := d.fit.LooksOf(n.Node, ignored)
 		if n.stage == coming {
-			d.fit.Reserve(looks, d.daemons, n.pods)
+			d.fit.Reserve(looks, n.pods)
 		}
 		n.place = d.fit.Add(looks)
 		d.furnish(n)

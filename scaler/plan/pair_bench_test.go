@@ -23,7 +23,7 @@ func BenchmarkFeasibilityPair(b *testing.B) {
 	var shapes []*fit.Looks
 	for i := range c.Groups {
 		for j := range c.Groups[i].Shapes {
-			shapes = append(shapes, cluster.LooksLike(&c.Groups[i].Shapes[j], nil))
+			shapes = append(shapes, cluster.LooksLike(&c.Groups[i].Shapes[j]))
 		}
 	}
 	var waiting []fit.Tenant

@@ -221,7 +221,7 @@ func (p *player) happen(args []datadriven.CmdArg) error {
 
 func clusterOf(s fleet.Snapshot) *fit.Cluster {
 	return fit.NewRules().Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices,
+		Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: s.DaemonSets,
 	})
 }
 
