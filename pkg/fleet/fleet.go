@@ -7,6 +7,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -416,13 +417,29 @@ type State struct {
 	// was given up, by node name.
 	GiveUps map[string]BackOff `json:"giveUps,omitempty"`
 	// Unjoined remembers since when an instance of a group has been seen that has
-	// not had a node yet that was Ready, by instance id.
+	// not had a node yet that was Ready, by instance id; zero while it stands in a
+	// warm pool, where its time has not begun.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
+	// Awaited remembers since when something is awaited that may never come: what
+	// Auto Scaling owes a group, by OwedKey, and instances that a launch hook holds, by
+	// instance id.
+	Awaited map[string]time.Time `json:"awaited,omitempty"`
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.
 	Returning map[string]time.Time `json:"returning,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
+}
+
+// OwedKey names in State.Awaited that a group lacks n of the instances that it wants.
+// A group's name has no colon.
+func OwedKey(group string, n int) string { return fmt.Sprintf("%s:%d", group, n) }
+
+// ParseOwedKey is the inverse of OwedKey; ok is false for an instance id.
+func ParseOwedKey(key string) (group string, n int, ok bool) {
+	group, count, ok := strings.Cut(key, ":")
+	n, err := strconv.Atoi(count)
+	return group, n, ok && err == nil
 }
 
 // SeenKey names the nodes of an instance type and machine image in State.Seen;

@@ -383,7 +383,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"returning", s.Returning}} {
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"awaited", s.Awaited}, {"returning", s.Returning}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]))
 		}

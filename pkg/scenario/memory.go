@@ -93,6 +93,9 @@ func completed(w *World, l line) error { return moment(&w.State.Completed, w, l)
 // unjoined INSTANCE at=TIME.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
 
+// awaited GROUP:LACKING at=TIME, awaited INSTANCE at=TIME.
+func awaited(w *World, l line) error { return moment(&w.State.Awaited, w, l) }
+
 // returning NODE at=TIME.
 func returning(w *World, l line) error { return moment(&w.State.Returning, w, l) }
 

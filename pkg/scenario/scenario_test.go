@@ -39,6 +39,7 @@ grown web at=09:30:00
 heartbeat i-web-2/windlass at=09:58:00
 completed i-web-2/windlass at=09:58:30
 unjoined i-7 at=09:57:00
+awaited web:2 at=09:56:00
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup web-3 until=10:15:00 count=2

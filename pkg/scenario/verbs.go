@@ -29,6 +29,7 @@ var verbs = map[string]func(*World, line) error{
 	"heartbeat":  heartbeat,
 	"completed":  completed,
 	"unjoined":   unjoined,
+	"awaited":    awaited,
 	"returning":  returning,
 	"seen":       seen,
 	"agent":      agent,
