@@ -27,34 +27,20 @@ func (d *decision) grow() {
 }
 
 // growFor plans new nodes for pods, and returns those that none would help. Pods that
-// spread take the zones of all nodes that could come for places where they might be.
-// Where that leaves some without one, as no node comes to a zone after all, they go by
-// the zones that there are, as kube-scheduler does.
+// spread go by the zones that could get nodes, see expect. Where that leaves some
+// without a place, as no node comes to a zone after all, they go by the zones that
+// there are, as kube-scheduler does.
 func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 	if !slices.ContainsFunc(pods, spreads) {
 		return d.growInTurn(pods)
 	}
-	over := d.fit.Expect(d.toCome())
+	d.foresees = true
 	refused = d.growInTurn(pods)
-	over()
+	d.foresees = false
 	if !slices.ContainsFunc(refused, spreads) {
 		return refused
 	}
 	return d.growInTurn(d.inOrder(d.seatFresh(refused)))
-}
-
-func spreads(t fit.Tenant) bool { return t.Class.Spreads() }
-
-// toCome is how the new nodes could look that groups have room for.
-func (d *decision) toCome() []*fit.Looks {
-	var list []*fit.Looks
-	for _, g := range d.groups {
-		if room, _ := g.room(); room > 0 {
-			looks, _ := g.open()
-			list = append(list, looks...)
-		}
-	}
-	return list
 }
 
 // growInTurn plans new nodes for pods, and returns those that none would help. The
@@ -100,9 +86,13 @@ func (d *decision) seatFresh(pods []fit.Tenant) (left []fit.Tenant) {
 		return pods
 	}
 	var fresh []*fit.Place
+	var grow []*group
 	for _, g := range d.groups {
-		fresh = append(fresh, g.fresh...)
+		if fresh = append(fresh, g.fresh...); len(g.fresh) > 0 {
+			grow = append(grow, g)
+		}
 	}
+	defer d.expect(grow...)()
 	row := d.fit.NewRow(fresh)
 	for _, t := range pods {
 		if !followsOthers(t) || row.Seat(t) == nil {
@@ -124,12 +114,13 @@ func (d *decision) options(left []fit.Tenant) []option {
 	var options []option
 	for _, g := range d.able(left[0].Class) {
 		room, _ := g.room()
-		start := d.fit.Fork()
+		over, start := d.expect(g), d.fit.Fork()
 		packing := d.fit.Pack(left, g.supply(room))
 		if len(packing.Places) > 0 {
 			options = append(options, newOption(g, packing))
 		}
 		d.fit.Revert(start)
+		over()
 	}
 	return options
 }
@@ -146,6 +137,9 @@ func (d *decision) able(class *fit.Class) []*group {
 }
 
 func (d *decision) fitsNew(c *fit.Class, g *group) bool {
+	if c.Spreads() {
+		defer d.expect(g)()
+	}
 	looks, _ := g.open()
 	return len(d.fit.FitsNew(c, looks)) == 0
 }
@@ -167,6 +161,7 @@ func (d *decision) draw(pods []fit.Tenant) (left []fit.Tenant, ok bool) {
 	}
 	groups := d.likeTheBest(options)
 	supplies := d.supplies(groups)
+	defer d.expect(groups...)()
 	start := d.fit.Fork()
 	packing := d.fit.Pack(pods, supplies...)
 	if last, of := tail(packing); last != nil {
@@ -214,7 +209,7 @@ func (d *decision) betterOff(pods []fit.Tenant, than *group) bool {
 		return false
 	}
 	best := d.best(options)
-	return best.group != than && best.left == 0 && !d.policy.alike(best.group, than)
+	return best.group != than && best.left == 0 && !slices.Contains(d.kinOf(than), best.group)
 }
 
 // likeTheBest is the best group and those that are like it: first those that could
@@ -227,12 +222,12 @@ func (d *decision) likeTheBest(options []option) []*group {
 	for len(rest) > 0 {
 		next := d.best(rest).group
 		rest = slices.DeleteFunc(rest, func(o option) bool { return o.group == next })
-		if next != best && d.policy.alike(best, next) {
+		if next != best && slices.Contains(d.kinOf(best), next) {
 			groups = append(groups, next)
 		}
 	}
-	for _, g := range d.groups {
-		if room, _ := g.room(); room > 0 && !slices.Contains(groups, g) && d.policy.alike(best, g) {
+	for _, g := range d.kinOf(best) {
+		if room, _ := g.room(); room > 0 && !slices.Contains(groups, g) {
 			groups = append(groups, g)
 		}
 	}
@@ -298,6 +293,8 @@ func (g *group) room() (n int, whyNot string) {
 		return 0, g.resting()
 	case g.ill != "":
 		return 0, g.ill
+	case !g.silentSince.IsZero():
+		return 0, "LaunchInstances has not answered since " + clockTime(g.silentSince)
 	}
 	n = g.Max - g.base() - len(g.fresh)
 	if n <= 0 {

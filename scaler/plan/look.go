@@ -44,6 +44,8 @@ type decision struct {
 	// priorities are the tiers of the expander of that name, nil where all groups
 	// pass.
 	priorities []tier
+	// foresees says that pods spread over zones that have no node yet; see expect.
+	foresees bool
 
 	actions     []Action
 	podVerdicts []Verdict
@@ -79,10 +81,15 @@ type group struct {
 	// launches promise that the reading does not show, and which may come to nothing
 	// or be gone again: whether the group may be smaller is asked of read alone.
 	read int
+	// silentSince is when a launch was asked for that has had no answer for too long to
+	// count on it; zero without one.
+	silentSince time.Time
 	// promised are the zones of the nodes that were launched and do not show yet.
 	promised []string
 	// differs says where its nodes are not as their shape was.
 	differs []string
+	// kin are the groups that are like it; see kinOf.
+	kin []*group
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
 	// ended counts the instances that this plan ends, lowered those of them
@@ -115,6 +122,9 @@ type node struct {
 	// mark is the request whose termination has begun; empty before.
 	mark  string
 	stage stage
+	// awaits is the key of a taint for which something has yet to come up on the node;
+	// empty without one.
+	awaits string
 
 	// place is the node with what is on it; open says that pods may be sent there.
 	place *fit.Place
@@ -183,7 +193,7 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
 	})
 	d.groups = groupsOf(s)
-	d.nodes = nodesOf(s)
+	d.nodes = nodesOf(s, p)
 	d.join()
 	d.learnShapes(s)
 	d.settle()
@@ -229,10 +239,10 @@ func sortedGroup(g fleet.Group) *fleet.Group {
 	return &g
 }
 
-func nodesOf(s fleet.Snapshot) []*node {
+func nodesOf(s fleet.Snapshot, p Policy) []*node {
 	nodes := make([]*node, len(s.Nodes))
 	for i := range s.Nodes {
-		nodes[i] = &node{Node: &s.Nodes[i]}
+		nodes[i] = &node{Node: &s.Nodes[i], awaits: p.startupTaint(s.Nodes[i].Taints)}
 	}
 	slices.SortFunc(nodes, func(a, b *node) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
@@ -300,7 +310,7 @@ func (d *decision) settle() {
 		n.read()
 		n.stage = d.stageOf(n)
 		var ignored func(corev1.Taint) bool
-		ignored, n.open = n.stage.passing(n)
+		ignored, n.open = d.passing(n)
 		looks := d.fit.LooksOf(n.Node, ignored)
 		if n.stage == coming {
 			d.fit.Reserve(looks, n.pods)
@@ -396,7 +406,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Awaited: copied(s.Awaited), Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
 }
 
@@ -406,7 +416,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Awaited: filled(s.Awaited), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}
 }
 
