@@ -106,11 +106,13 @@ func TestFlagsOfClusterAutoscaler(t *testing.T) {
 	}
 }
 
-// waitingWorld has one empty group and one pod that waits for a node.
+// waitingWorld has a pod that gets a node, one that none could take, a group at its
+// maximum and a node of nobody.
 func waitingWorld(t *testing.T) string {
 	t.Helper()
 	text := `
 now: 2026-08-01T12:00:00Z
+faults: ["it may not list resourceslices: pods with devices wait"]
 groups:
 - name: web
   min: 0
@@ -119,6 +121,15 @@ groups:
   zones: [eu-west-1a]
   shapes:
   - {zone: eu-west-1a, instanceType: m5.large, allocatable: {cpu: 1930m, memory: 6903Mi, pods: "29"}}
+- name: gpu
+  min: 0
+  max: 0
+  desired: 0
+  zones: [eu-west-1a]
+  shapes:
+  - {zone: eu-west-1a, instanceType: p4d.24xlarge, allocatable: {cpu: 95690m, memory: 1100Gi, pods: "737"}, taints: [{key: dedicated, value: gpu, effect: NoSchedule}]}
+nodes:
+- {name: old, uid: n1, ready: true, allocatable: {cpu: 500m, memory: 1Gi, pods: "10"}}
 pods:
 - {namespace: default, name: small, uid: u1, scheduling: Unschedulable, phase: Pending, spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
 - {namespace: default, name: big, uid: u2, scheduling: Unschedulable, phase: Pending, spec: {containers: [{name: c, resources: {requests: {cpu: "64"}}}]}}
@@ -149,10 +160,23 @@ func TestPlanOfASnapshot(t *testing.T) {
 			t.Fatalf("%v: %v", call.args, err)
 		}
 	}
-	for _, want := range []string{"grow web 0→1", "default/small", "default/big", string(plan.PodFitsNothing), "GROUP"} {
-		if !strings.Contains(table.String(), want) {
-			t.Errorf("the table does not contain %q:\n%s", want, table.String())
-		}
+	const want = `fault: it may not list resourceslices: pods with devices wait
+grow web 0→1 for default/small
+
+GROUP  REASON  WHY
+gpu    Steady  0 desired of 0 to 0
+web    Grows   it grows 0→1
+
+POD            REASON       WHY
+default/big    FitsNoGroup  gpu: p4d.24xlarge taint dedicated=gpu:NoSchedule not tolerated
+                            web: m5.large needs 64 cpu, has 1.93
+default/small  GetsNode     group web grows 0→1 for it
+
+NODE  REASON         WHY
+old   NotInAnyGroup  its instance is in none of our groups
+`
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("the table (-want +got):\n%s", diff)
 	}
 	if table.String() != again.String() {
 		t.Errorf("the saved snapshot gives another plan:\n%s\n%s", table.String(), again.String())
@@ -165,8 +189,8 @@ func TestPlanOfASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for form, p := range map[string]map[string]any{"json": fromJSON, "yaml": fromYAML} {
-		actions, verdicts := p["actions"].([]any), p["verdicts"].([]any)
-		if len(actions) != 1 || actions[0].(map[string]any)["kind"] != "grow" || len(verdicts) != 3 {
+		actions, verdicts, faults := p["actions"].([]any), p["verdicts"].([]any), p["faults"].([]any)
+		if len(actions) != 1 || actions[0].(map[string]any)["kind"] != "grow" || len(verdicts) != 5 || len(faults) != 1 {
 			t.Errorf("%s: %v", form, p)
 		}
 	}

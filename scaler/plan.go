@@ -68,7 +68,7 @@ func printPlan(ctx context.Context, s settings, o planOptions, stdout io.Writer,
 	if err := saveSnapshot(o.save, snapshot); err != nil {
 		return err
 	}
-	return newPrintout(snapshot.Now, plan.Decide(snapshot, s.policy)).write(stdout, o.output)
+	return newPrintout(snapshot, plan.Decide(snapshot, s.policy)).write(stdout, o.output)
 }
 
 func snapshotFor(ctx context.Context, s settings, o planOptions, logger *slog.Logger) (fleet.Snapshot, error) {

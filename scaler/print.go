@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -25,7 +27,9 @@ var outputs = []string{asTable, asYAML, asJSON}
 // printout is a plan for people and programs.
 type printout struct {
 	// At is when the snapshot was taken, Wake when to look again.
-	At       time.Time      `json:"at"`
+	At time.Time `json:"at"`
+	// Faults say what of the cluster may not be read.
+	Faults   []string       `json:"faults,omitempty"`
 	Actions  []actionLine   `json:"actions"`
 	Verdicts []plan.Verdict `json:"verdicts"`
 	Wake     time.Time      `json:"wake,omitzero"`
@@ -39,8 +43,8 @@ type actionLine struct {
 	Do   plan.Action `json:"do"`
 }
 
-func newPrintout(at time.Time, p plan.Plan) printout {
-	out := printout{At: at, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
+func newPrintout(s fleet.Snapshot, p plan.Plan) printout {
+	out := printout{At: s.Now, Faults: s.Faults, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
 	for _, a := range p.Actions {
 		out.Actions = append(out.Actions, actionLine{Kind: act.KindOf(a), Text: a.String(), Do: a})
 	}
@@ -65,6 +69,9 @@ func (p printout) write(w io.Writer, form string) error {
 }
 
 func (p printout) table(w io.Writer) error {
+	for _, fault := range p.Faults {
+		fmt.Fprintln(w, "fault:", fault)
+	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "nothing to do")
 	}
@@ -85,6 +92,8 @@ func (p printout) table(w io.Writer) error {
 	return nil
 }
 
+// part prints the verdicts of one kind. A message of several parts, such as one for
+// each group, takes a line for each.
 func (p printout) part(w io.Writer, of plan.SubjectKind, title string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := false
@@ -96,7 +105,12 @@ func (p printout) part(w io.Writer, of plan.SubjectKind, title string) error {
 			fmt.Fprintf(table, "\n%s\tREASON\tWHY\n", title)
 			header = true
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, v.Reason, v.Message)
+		first, rest, more := strings.Cut(v.Message, "; ")
+		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, v.Reason, first)
+		for more {
+			first, rest, more = strings.Cut(rest, "; ")
+			fmt.Fprintf(table, "\t\t%s\n", first)
+		}
 	}
 	return table.Flush()
 }

@@ -353,7 +353,7 @@ func (sc *scaler) verdicts(w http.ResponseWriter, r *http.Request) {
 	sc.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	// A caller that hung up is not an event worth telling.
-	_ = json.NewEncoder(w).Encode(newPrintout(l.snapshot.Now, l.plan))
+	_ = json.NewEncoder(w).Encode(newPrintout(l.snapshot, l.plan))
 }
 
 func fromHere(address string) bool {

@@ -23,7 +23,8 @@ const (
 	maxClasses = 1000
 	podNames   = 3
 	nodeNames  = 10
-	// maxText is the most of a message, and maxFaults how many a group shows.
+	// maxText is the most of a message, and maxFaults how many the cluster and each
+	// group show.
 	maxText   = 1 << 10
 	maxFaults = 10
 )
@@ -37,8 +38,10 @@ type Page struct {
 	Rival   *fleet.Rival `json:"rival,omitempty"`
 	// Trouble is why nothing can be decided; all else is empty then. Without any
 	// group it is why there is none.
-	Trouble string   `json:"trouble,omitempty"`
-	Doing   []string `json:"doing,omitempty"`
+	Trouble string `json:"trouble,omitempty"`
+	// Faults say what of the cluster may not be read, and what is decided without it.
+	Faults []string `json:"faults,omitempty"`
+	Doing  []string `json:"doing,omitempty"`
 	// Failing are actions that were tried in vain, and why.
 	Failing []string    `json:"failing,omitempty"`
 	Groups  []GroupLine `json:"groups"`
@@ -89,6 +92,7 @@ func NewPage(s fleet.Snapshot, p plan.Plan, results []act.Result) Page {
 		}
 	}
 	page.Doing, page.Failing = page.few(page.Doing), page.few(page.Failing)
+	page.Faults = page.faults(s.Faults)
 	page.groups(s, p.Verdicts)
 	page.pods(p.Verdicts)
 	page.nodes(p.Verdicts)
@@ -195,7 +199,7 @@ func (page *Page) nodes(verdicts []plan.Verdict) {
 	}
 }
 
-// faults are the first of a group's, the others counted.
+// faults are the first of some, the others counted.
 func (page *Page) faults(all []string) []string {
 	n := len(all)
 	if n > maxFaults {
@@ -241,7 +245,7 @@ func (page Page) Encode() (string, error) {
 // to encode.
 func (page *Page) letters() int {
 	sum := 0
-	for _, list := range [][]string{page.Doing, page.Failing} {
+	for _, list := range [][]string{page.Faults, page.Doing, page.Failing} {
 		sum += total(list)
 	}
 	for _, g := range page.Groups {

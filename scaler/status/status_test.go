@@ -116,7 +116,8 @@ func TestMemoryUnreadable(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	s := fleet.Snapshot{
-		Rival: &fleet.Rival{Lease: "kube-system/cluster-autoscaler", Renewed: time.Now()},
+		Rival:  &fleet.Rival{Lease: "kube-system/cluster-autoscaler", Renewed: time.Now()},
+		Faults: []string{"no right to list volumes"},
 		Groups: []fleet.Group{
 			{Name: "web", Max: 5, Desired: 3, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Terminating}}},
 			{Name: "batch", Max: 2, Faults: []string{"no template"}},
@@ -158,6 +159,9 @@ func TestPage(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"suspend A of web: x: no right"}, page.Failing); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"no right to list volumes"}, page.Faults); diff != "" {
 		t.Error(diff)
 	}
 	if page.Rival == nil || !page.Rival.Renewed.IsZero() {
