@@ -39,13 +39,14 @@ const (
 	defaultAddress   = ":8085"
 	// defaultMemoryOverhead is Karpenter's, of the flag of the same meaning.
 	defaultMemoryOverhead = 0.075
-	// defaultSpotFactor lies in the middle of what spot instances cost; AWS
-	// promises "up to 90 %" off, and popular types are at half the price.
+	// defaultSpotFactor is a guess: spot prices move, and differ by type and zone.
+	// AWS names no typical price, only "up to 90 %" off.
+	// https://aws.amazon.com/ec2/spot/pricing/
 	defaultSpotFactor = 0.4
 )
 
 // aliases are names that Cluster Autoscaler has for flags of ours.
-var aliases = map[string]string{"address": "metrics-address"}
+var aliases = map[string]string{"address": "metrics-address", "ignore-taint": "startup-taint"}
 
 // register adds the flags that both commands have.
 func (s *settings) register(flags *pflag.FlagSet) {
@@ -78,6 +79,9 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.policy.EnforceMinSize, "enforce-node-group-min-size", p.EnforceMinSize, "grow groups that are smaller than their minimum, such as that of --nodes")
 	flags.DurationVar(&s.policy.MaxNodeProvisionTime, "max-node-provision-time", p.MaxNodeProvisionTime, "how long an instance may take from its launch to a registered node")
 	flags.DurationVar(&s.policy.MaxNodeStartupTime, "max-node-startup-time", p.MaxNodeStartupTime, "how long a registered node may take until it is Ready")
+	flags.StringArrayVar(&s.policy.StartupTaints, "startup-taint", nil, "the key of a taint that stands until something has started on a node, beside those of usual components: no new node is thought to keep it, and a young node that has it is coming; several times for several")
+	flags.StringArrayVar(&s.policy.StartupTaintPrefixes, "startup-taint-prefix", nil, "the beginning of keys of such taints; several times for several")
+	flags.StringArrayVar(&s.policy.StatusTaints, "status-taint", nil, "the key of a taint that tells of a node's condition: no new node is thought to have it; several times for several")
 	flags.DurationVar(&s.policy.BackOff, "initial-node-group-backoff-duration", p.BackOff, "pause of a group after its first failed launch; it doubles with each more")
 	flags.DurationVar(&s.policy.MaxBackOff, "max-node-group-backoff-duration", p.MaxBackOff, "the longest such pause")
 	flags.DurationVar(&s.policy.BackOffReset, "node-group-backoff-reset-timeout", p.BackOffReset, "how long without a failure until the next one is the first again")

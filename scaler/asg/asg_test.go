@@ -3,8 +3,10 @@ package asg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
@@ -103,26 +106,46 @@ func byName(r *asg.Reader) map[string]fleet.Group {
 // settled waits until a group has n instances in service and no other.
 func (b *bed) settled(t *testing.T, group string, n int) []fakeaws.Instance {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for {
+	var instances []fakeaws.Instance
+	b.until(t, fmt.Sprintf("%d instances of %s in service", n, group), func() bool {
 		status, err := b.Group(group)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := 0
-		for _, i := range status.Instances {
-			if i.LifecycleState == fakeaws.InService {
-				in++
-			}
+		instances = status.Instances
+		waits := func(i fakeaws.Instance) bool { return i.LifecycleState != fakeaws.InService }
+		return len(instances) == n && !slices.ContainsFunc(instances, waits)
+	})
+	return instances
+}
+
+// until lets the cloud do what it still has to do, one thing after another, until
+// a condition holds: at other moments nothing in it changes by itself.
+func (b *bed) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		next, more := b.nextMove(t) // asked first: what happens meanwhile is not missed
+		if holds() {
+			return
 		}
-		if in == n && len(status.Instances) == n {
-			return status.Instances
+		if !more {
+			t.Fatalf("never: %s: nothing happens any more", what)
 		}
-		if err := b.Sleep(ctx, 2*time.Millisecond); err != nil {
-			t.Fatalf("%d of %d in service: %v", in, n, err)
+		if err := b.Sleep(ctx, time.Until(next)); err != nil {
+			t.Fatalf("never: %s: %v", what, err)
 		}
 	}
+}
+
+// nextMove is when the cloud does something next, if it ever does.
+func (b *bed) nextMove(t *testing.T) (at time.Time, ever bool) {
+	t.Helper()
+	if err := b.With(func(c *cloud.Cloud, _ time.Time) error { at, ever = c.Next(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return at, ever
 }
 
 func desired(n int) *int { return &n }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
 )
 
 const (
@@ -46,8 +47,9 @@ func count(calls []fakeaws.Call) map[string]int {
 	return out
 }
 
-// idle returns the calls that ten idle minutes cost: half of the groups are
-// managed ones of EKS, all launch from $Latest, some have warm pools and hooks.
+// idle returns the calls that ten idle minutes cost: all groups launch from
+// $Latest and have a hook, half are managed ones of EKS, every tenth of the others
+// has a warm pool that is full.
 func idle(t testing.TB) []fakeaws.Call {
 	t.Helper()
 	var spec fakeaws.Spec
@@ -58,9 +60,14 @@ func idle(t testing.TB) []fakeaws.Call {
 		if i%2 == 0 {
 			g.EKS = &fakeaws.Nodegroup{Cluster: "prod", Name: name}
 		}
+		if i%20 == 1 {
+			g.WarmPool = &fakeaws.WarmPool{}
+		}
 		spec.Groups = append(spec.Groups, g)
 		spec.LaunchTemplates = append(spec.LaunchTemplates, fakeaws.LaunchTemplate{Name: name, Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}, {Type: "m5.xlarge"}}})
 	}
+	const moment = cloud.Duration(time.Millisecond)
+	spec.Timing = fakeaws.Timing{Reconcile: moment, Pending: moment, Boot: moment, Shutdown: moment}
 	aws, err := fakeaws.Start(fakeaws.Config{Spec: spec, NoIMDS: true})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +77,7 @@ func idle(t testing.TB) []fakeaws.Call {
 			t.Error(err)
 		}
 	}()
+	fillPools(t, aws)
 	r := idleReader(t, aws.URL())
 	read := func() {
 		if err := r.Read(t.Context()); err != nil {
@@ -90,6 +98,25 @@ func idle(t testing.TB) []fakeaws.Call {
 		}
 	}
 	return aws.Calls(fakeaws.After(first))
+}
+
+// fillPools waits until the cloud rests: until then the pools change, and are read
+// more often.
+func fillPools(t testing.TB, aws *fakeaws.Server) {
+	t.Helper()
+	for {
+		var next time.Time
+		var more bool
+		if err := aws.With(func(c *cloud.Cloud, _ time.Time) error { next, more = c.Next(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			return
+		}
+		if err := aws.Sleep(t.Context(), time.Until(next)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func idleReader(t testing.TB, url string) *Reader {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -178,7 +177,7 @@ func TestWarmPool(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	within(t, "two instances rest in the pool", func() bool {
+	b.until(t, "two instances rest in the pool", func() bool {
 		return slices.Equal(states(), []string{"InService", "Warmed:Stopped", "Warmed:Stopped"})
 	})
 	g := byName(r)["web"]
@@ -196,7 +195,7 @@ func TestWarmPool(t *testing.T) {
 	if err := b.SetDesired("web", 2); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "one of them is in service", func() bool {
+	b.until(t, "one of them is in service", func() bool {
 		return slices.Equal(states(), []string{"InService", "InService", "Warmed:Stopped"})
 	})
 }
@@ -232,18 +231,6 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// within waits for a condition.
-func within(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // Of many groups that launch at once each failure is told of at the next reading,
 // in no more calls than a few.
 func TestFailuresOfMany(t *testing.T) {
@@ -265,7 +252,7 @@ func TestFailuresOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	within(t, "each has failed", func() bool {
+	b.until(t, "each has failed", func() bool {
 		return !slices.ContainsFunc(spec.Groups, func(g fakeaws.Group) bool {
 			return !slices.ContainsFunc(b.Activities(g.Name), func(a fakeaws.Activity) bool { return a.StatusCode == "Failed" })
 		})

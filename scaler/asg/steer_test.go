@@ -42,7 +42,7 @@ func (b *bed) wantDesired(t *testing.T, want int) {
 func TestLaunch(t *testing.T) {
 	b := twoZones(t, 0)
 	for _, v := range []*asg.Verbs{asg.NewVerbs(b.account), asg.NewVerbs(b.account)} {
-		got, err := v.Launch(t.Context(), order(2))
+		got, err := waited(t, v, order(2))
 		if err != nil || len(got.Instances) != 2 || len(got.Failures) != 0 {
 			t.Fatalf("%+v, error %v", got, err)
 		}
@@ -72,7 +72,7 @@ func TestLaunchFallsShort(t *testing.T) {
 		if err := b.SetShortages(fakeaws.Shortage{Code: code, Left: 1}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := asg.NewVerbs(b.account).Launch(t.Context(), order(3))
+		got, err := waited(t, asg.NewVerbs(b.account), order(3))
 		if err != nil || len(got.Instances) != 1 || len(got.Failures) != 1 {
 			t.Fatalf("%s: %+v, error %v", code, got, err)
 		}
