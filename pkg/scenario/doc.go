@@ -8,6 +8,8 @@
 //	instance i-3 group=web zone=a state=Pending
 //	pod app-1..3 on=web-1 cpu=500m
 //	pod big waiting cpu=2 selector=disk=ssd tolerates=dedicated
+//	pod db waiting claim=data-0
+//	volume pv-7 claim=data-0 zone=a
 //	pdb app allowed=1 match=app=app
 //	request web-2 kind=scale-down at=09:59:00
 //	report web-2 phase=Draining

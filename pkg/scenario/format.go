@@ -31,6 +31,7 @@ func Format(s fleet.Snapshot) string {
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.node)
 	each(s.Pods, (*fleet.Pod).Key, p.pod)
 	each(s.Budgets, fleet.Budget.Key, p.budget)
+	p.storage(s.Storage)
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.words)
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
 		p.line("agent", name, flag("ready", s.Agents[name]), flag("gone", !s.Agents[name]))
@@ -324,6 +325,7 @@ func specWords(spec *corev1.PodSpec) []string {
 	}
 	words = append(words, said("selector", printPairs(spec.NodeSelector)), said("tolerates", printTolerations(spec.Tolerations)),
 		flag("local", slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })))
+	words = append(words, claimWords(spec)...)
 	if a := spec.Affinity; a != nil {
 		words = append(words, printApart(a.PodAntiAffinity), said("affinity", printAffinity(a.NodeAffinity)))
 	}
@@ -385,7 +387,7 @@ func (p *printer) state(s fleet.State) {
 		of   map[string]time.Time
 	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"awaited", s.Awaited}, {"returning", s.Returning}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
-			p.line(m.verb, name, at("at", m.of[name]))
+			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Bursts)) {

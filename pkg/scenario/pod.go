@@ -94,6 +94,7 @@ var podWords = table[podDraft]{
 		return nil
 	},
 
+	"claim":     setter(text, (*podDraft).claims),
 	"priority":  setter(integer, func(d *podDraft, n int) { d.Spec.Priority = ptr.To(int32(n)) }),
 	"selector":  setter(pairs, func(d *podDraft, m map[string]string) { d.Spec.NodeSelector = m }),
 	"affinity":  setter(pairs, func(d *podDraft, m map[string]string) { d.affinity().NodeAffinity = nodeAffinity(m) }),

@@ -23,6 +23,7 @@ node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age
 node web-3 group=web notready
 pod app-1 on=web-1 cpu=500m mem=1Gi
 pod app-2 on=web-1 unready naked local
+pod base claim=data-0 claim=logs
 pod big unjudged cpu=2 priority=-5 selector=disk=ssd tolerates=dedicated=gpu,other
 pod old on=web-2 ends=10:00:30 succeeded hostport=80
 pod shy gated apart affinity=disk=hdd|ssd
@@ -31,6 +32,9 @@ pod wide spread=topology.kubernetes.io/zone
 pod kube-system/proxy-1 on=web-1 owner=DaemonSet/proxy annotate=a=b
 pdb app allowed=0
 pdb wide allowed=1 healthy=1 match=app=wide,tier=hot lenient
+volume logs
+volume pv-7 claim=data-0 zone=b
+volume pv-8 claim=other/data-0
 request web-1 raw=upgrade
 request web-2 kind=asg id=asg-terminate:i-web-2 at=09:59:00 deadline=10:09:00 "reason=it goes"
 report web-2 phase=Blocked answers=asg-terminate:i-web-2 kind=asg since=09:59:00 blocked=default/app left=2 deadline=10:09:00
@@ -39,6 +43,7 @@ grown web at=09:30:00
 heartbeat i-web-2/windlass at=09:58:00
 completed i-web-2/windlass at=09:58:30
 unjoined i-7 at=09:57:00
+unjoined i-8 pooled
 awaited web:2 at=09:56:00
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
