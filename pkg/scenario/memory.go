@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -90,8 +91,11 @@ func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l
 // completed INSTANCE/HOOK at=TIME.
 func completed(w *World, l line) error { return moment(&w.State.Completed, w, l) }
 
-// unjoined INSTANCE at=TIME.
-func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l) }
+// unjoined INSTANCE at=TIME; pooled instead says that it stands in a warm pool.
+func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, pooledWord) }
+
+// pooledWord stands for a time that has not begun.
+var pooledWord = table[time.Time]{"pooled": func(to *time.Time, _ string) error { *to = time.Time{}; return nil }}
 
 // awaited GROUP:LACKING at=TIME, awaited INSTANCE at=TIME.
 func awaited(w *World, l line) error { return moment(&w.State.Awaited, w, l) }
@@ -110,9 +114,13 @@ func seen(w *World, l line) error {
 	return nil
 }
 
-func moment(m *map[string]time.Time, w *World, l line) error {
+// moment reads a time, or one of the further words in its place.
+func moment(m *map[string]time.Time, w *World, l line, further ...table[time.Time]) error {
 	t := w.Now
 	words := table[time.Time]{"at": setter(clockTime, func(to *time.Time, read time.Time) { *to = read })}
+	for _, more := range further {
+		maps.Copy(words, more)
+	}
 	if err := words.apply(&t, l.words); err != nil {
 		return err
 	}
