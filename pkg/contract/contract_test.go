@@ -176,19 +176,34 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTransient: what passes is never part of a shape, what a user chose is.
-func TestTransient(t *testing.T) {
-	for key, want := range map[string]bool{
-		TaintDraining:                  true,
-		TaintUnneeded:                  true,
-		"node.kubernetes.io/not-ready": true,
-		"startup-taint.cluster-autoscaler.kubernetes.io/cilium": true,
-		"aws-node-termination-handler/spot-itn":                 true,
-		"dedicated":                                             false,
-		"nvidia.com/gpu":                                        false,
+// TestPassingTaints: what passes is never part of a shape, what a user chose is; and
+// of what passes, some taints say that a node is still coming.
+func TestPassingTaints(t *testing.T) {
+	for key, want := range map[string]struct{ startup, transient bool }{
+		TaintDraining:                                           {false, true},
+		TaintUnneeded:                                           {false, true},
+		"node.kubernetes.io/not-ready":                          {true, true},
+		"node.kubernetes.io/disk-pressure":                      {false, true},
+		"node.cloudprovider.kubernetes.io/uninitialized":        {true, true},
+		"startup-taint.cluster-autoscaler.kubernetes.io/cilium": {true, true},
+		"ignore-taint.cluster-autoscaler.kubernetes.io/cilium":  {true, true},
+		"status-taint.cluster-autoscaler.kubernetes.io/disk":    {false, true},
+		"ebs.csi.aws.com/agent-not-ready":                       {true, true},
+		"node.cilium.io/agent-not-ready":                        {true, true},
+		"readiness.k8s.io/NetworkReady":                         {true, true},
+		"cni.istio.io/not-ready":                                {true, true},
+		"nidhogg.uswitch.com/kube-system.node-local-dns":        {true, true},
+		"aws-node-termination-handler/spot-itn":                 {false, true},
+		"dedicated":                                             {false, false},
+		"nvidia.com/gpu":                                        {false, false},
+		"example.com/not-ready":                                 {false, false},
 	} {
-		if got := Transient(corev1.Taint{Key: key}); got != want {
-			t.Errorf("Transient(%s) = %v, want %v", key, got, want)
+		taint := corev1.Taint{Key: key}
+		if got := Startup(taint); got != want.startup {
+			t.Errorf("Startup(%s) = %v, want %v", key, got, want.startup)
+		}
+		if got := Transient(taint); got != want.transient {
+			t.Errorf("Transient(%s) = %v, want %v", key, got, want.transient)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +25,6 @@ const (
 	// before it is as old as that. It can only be longer than the flag
 	// --new-pod-scale-up-delay says for all.
 	AnnotationPodScaleUpDelay = casPrefix + "pod-scale-up-delay"
-	startupTaintPrefix        = "startup-taint.cluster-autoscaler.kubernetes.io/"
-	ignoreTaintPrefix         = "ignore-taint.cluster-autoscaler.kubernetes.io/"
-	statusTaintPrefix         = "status-taint.cluster-autoscaler.kubernetes.io/"
 
 	// TaintToBeDeleted and TaintDeletionCandidate are Cluster Autoscaler's hard
 	// and soft taints of a node that it retires.
@@ -123,25 +119,4 @@ func Held(annotations map[string]string) (by string, held bool) {
 		}
 	}
 	return "", false
-}
-
-// Startup says whether a taint is one that a node carries only until some
-// component has come up on it: the node is coming, not unfit.
-func Startup(t corev1.Taint) bool {
-	return strings.HasPrefix(t.Key, startupTaintPrefix) || strings.HasPrefix(t.Key, ignoreTaintPrefix)
-}
-
-// Transient says whether a taint tells of a node's passing condition and not
-// of its kind, so that no shape may learn it from a living node.
-func Transient(t corev1.Taint) bool {
-	switch t.Key {
-	case TaintDraining, TaintUnneeded, TaintToBeDeleted, TaintDeletionCandidate,
-		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
-		corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
-		corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeOutOfService,
-		"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
-		"NodeWithImpairedVolumes":
-		return true
-	}
-	return Startup(t) || strings.HasPrefix(t.Key, statusTaintPrefix) || strings.HasPrefix(t.Key, "aws-node-termination-handler/")
 }

@@ -31,7 +31,7 @@ func (g *group) compare(planned fleet.Shape, like []*node, d *decision) {
 		found = append(found, lessRoom(planned, n)...)
 		found = append(found, missingDevices(planned, n, d)...)
 	}
-	found = append(found, otherTaints(planned, like)...)
+	found = append(found, d.policy.otherTaints(planned, like)...)
 	found = append(found, otherLabels(planned, like, d.askedLabels)...)
 	for _, text := range found {
 		if !slices.Contains(g.differs, text) {
@@ -79,16 +79,16 @@ func missingDevices(planned fleet.Shape, n *node, d *decision) []string {
 	return found
 }
 
-func otherTaints(planned fleet.Shape, like []*node) []string {
+func (p Policy) otherTaints(planned fleet.Shape, like []*node) []string {
 	var found []string
-	real := sharedTaints(like)
+	real := p.lasting(sharedTaints(like))
 	for _, t := range real {
 		if !hasTaint(planned.Taints, t) {
 			found = append(found, difference(like[0], "has the taint "+t.ToString(), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect)))
 		}
 	}
 	for _, t := range planned.Taints {
-		if !contract.Transient(t) && !hasTaint(like[0].Taints, t) {
+		if !hasTaint(like[0].Taints, t) {
 			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: look at the tag %s and at the user data", like[0].Name, t.ToString(), contract.TagTemplateTaint+t.Key))
 		}
 	}

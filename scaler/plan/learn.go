@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -44,12 +43,13 @@ func (d *decision) learnShapes(s fleet.Snapshot) {
 		known := g.specimens()
 		for i := range g.Shapes {
 			shape := &g.Shapes[i]
+			shape.Taints = d.policy.lasting(shape.Taints)
 			lesson := specimensFor(known, shape.Zone)
 			if len(lesson) == 0 {
 				continue
 			}
 			planned := *shape
-			*shape = g.corrected(planned, lesson, d.pluginsDue(lesson))
+			*shape = d.corrected(g, planned, lesson)
 			shape.Drivers = driversOf(lesson, drivers)
 			shape.Slices = richest(lesson, slicesOf)
 			g.compare(planned, lesson, d)
@@ -88,9 +88,10 @@ func specimensFor(all []*node, zone string) []*node {
 
 // corrected is the shape as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
-func (g *group) corrected(s fleet.Shape, like []*node, pluginsDue bool) fleet.Shape {
+func (d *decision) corrected(g *group, s fleet.Shape, like []*node) fleet.Shape {
+	pluginsDue := d.pluginsDue(like)
 	s.Labels = g.learnedLabels(s, like)
-	s.Taints = sharedTaints(like)
+	s.Taints = d.policy.lasting(sharedTaints(like))
 	s.Allocatable = g.learnedRoom(s.Allocatable, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Allocatable })
 	s.Capacity = g.learnedRoom(s.Capacity, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Capacity })
 	s.DeclaredFeatures = sharedFeatures(like)
@@ -131,12 +132,11 @@ func (g *group) learnedLabels(s fleet.Shape, like []*node) map[string]string {
 	return labels
 }
 
-// sharedTaints are those of a node's kind that all these nodes have. What tells of
-// a passing condition is never learned.
+// sharedTaints are those that all these nodes have.
 func sharedTaints(like []*node) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, t := range like[0].Taints {
-		if !contract.Transient(t) && !slices.ContainsFunc(like, func(n *node) bool { return !hasTaint(n.Taints, t) }) {
+		if !slices.ContainsFunc(like, func(n *node) bool { return !hasTaint(n.Taints, t) }) {
 			taints = append(taints, t)
 		}
 	}

@@ -64,7 +64,7 @@ func (n *node) neverUp(remembered bool) bool {
 }
 
 // up says that a node is Ready, and that nothing has yet to start on it.
-func (n *node) up() bool { return n.Ready && !slices.ContainsFunc(n.Taints, starting) }
+func (n *node) up() bool { return n.Ready && n.awaits == "" }
 
 func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
 	if d.now.Before(due) {
@@ -95,7 +95,7 @@ func (d *decision) endUnready(n *node) {
 	}
 	why := "it has not been Ready within " + d.policy.MaxNodeStartupTime.String()
 	if n.Ready {
-		why = fmt.Sprintf("its taint %s has not gone within %s", n.startupTaint(), d.policy.MaxNodeStartupTime)
+		why = fmt.Sprintf("its taint %s has not gone within %s", n.awaits, d.policy.MaxNodeStartupTime)
 	}
 	d.lose(n.group, n.instance, due, NeverReady)
 	n.stage, n.open = leaving, false
@@ -108,11 +108,6 @@ func (d *decision) endUnready(n *node) {
 		Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: "never-ready:" + n.instance.ID, Decrement: decrement, Why: why,
 	})
 	n.say(NodeNeverReady, why+", so its instance is ended")
-}
-
-func (n *node) startupTaint() string {
-	i := slices.IndexFunc(n.Taints, starting)
-	return n.Taints[i].Key
 }
 
 // lose gives an instance up: it is not coming, and its launch has failed. Where

@@ -55,6 +55,13 @@ type Policy struct {
 	// is Ready, without the taints that stand while something starts on it. Flag
 	// --max-node-startup-time.
 	MaxNodeStartupTime time.Duration
+	// StartupTaints are keys, and StartupTaintPrefixes beginnings of keys, of more
+	// taints that stand while something starts on a node. A young node that has one is
+	// coming. Flags --startup-taint and --startup-taint-prefix.
+	StartupTaints, StartupTaintPrefixes []string
+	// StatusTaints are keys of more taints that tell of a node's condition: no new
+	// node is thought to have them. Flag --status-taint.
+	StatusTaints []string
 	// BackOff is the pause of a group after a failed launch; it doubles with
 	// each further failure up to MaxBackOff. Flags --initial-node-group-backoff-duration
 	// and --max-node-group-backoff-duration.
@@ -171,6 +178,9 @@ func (p Policy) Validate() error {
 	if p.MaxUnreadyPercent < 0 || p.MaxUnreadyPercent > 100 {
 		wrong.add("--max-total-unready-percentage is %v: want 0 to 100", p.MaxUnreadyPercent)
 	}
+	wrong.named("--startup-taint", p.StartupTaints)
+	wrong.named("--startup-taint-prefix", p.StartupTaintPrefixes)
+	wrong.named("--status-taint", p.StatusTaints)
 	if slices.Contains(p.TerminationHooks, "") {
 		wrong.add("--termination-hook names a hook without a name")
 	}
@@ -191,6 +201,14 @@ func (f *faults) positive(flag string, d time.Duration) {
 func (f *faults) notNegative(flag string, d time.Duration) {
 	if d < 0 {
 		f.add("%s is %s: want at least 0", flag, d)
+	}
+}
+
+// named says that every one of a flag's words must say something: an empty prefix
+// would be that of every taint.
+func (f *faults) named(flag string, words []string) {
+	if slices.Contains(words, "") {
+		f.add("%s is empty: want the key of a taint", flag)
 	}
 }
 

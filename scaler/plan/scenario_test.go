@@ -97,6 +97,9 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"max-nodes":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxNodes); return },
 	"cores":          func(p *plan.Policy, v string) error { return p.Cores.Set(v) },
 	"memory":         func(p *plan.Policy, v string) error { return p.Memory.Set(v) },
+	"startup-taint":  func(p *plan.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
+	"startup-prefix": func(p *plan.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
+	"status-taint":   func(p *plan.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
 	"enforce-min":    func(p *plan.Policy, _ string) error { p.EnforceMinSize = true; return nil },
 	"threshold":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }

@@ -85,19 +85,6 @@ func (d *decision) comingUp(n *node) bool {
 	return true
 }
 
-// starting says that a taint stands until something has come up on its node.
-func starting(t corev1.Taint) bool {
-	switch t.Key {
-	case corev1.TaintNodeNotReady, corev1.TaintNodeNetworkUnavailable, taintUninitialized:
-		return true
-	}
-	return contract.Startup(t)
-}
-
-// taintUninitialized stands until the cloud controller has seen the node.
-// https://kubernetes.io/docs/reference/labels-annotations-taints/#node-cloudprovider-kubernetes-io-uninitialized
-const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
-
 // uncordoned says that a taint stands for a cordon that was taken off. The node
 // controller takes the taint off a moment later than people or agents take off
 // the cordon; a pod that waits just then must not bring a node.
@@ -106,17 +93,17 @@ func uncordoned(n *node, t corev1.Taint) bool {
 	return t.Key == corev1.TaintNodeUnschedulable && !n.Unschedulable
 }
 
-// passing says which taints of a node in that stage go by themselves, and ok
-// whether the node is a place for pods at all.
-func (s stage) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
-	switch s {
+// passing says which taints of a node go by themselves in its stage, and ok whether
+// the node is a place for pods at all.
+func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
+	switch n.stage {
 	case serving:
 		return func(t corev1.Taint) bool { return uncordoned(n, t) }, true
 	case cordoned:
 		return func(corev1.Taint) bool { return false }, true
 	case coming:
 		return func(t corev1.Taint) bool {
-			return t.Key != corev1.TaintNodeUnschedulable && contract.Transient(t)
+			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t)
 		}, true
 	case retiring, returning:
 		_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
