@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -375,6 +379,43 @@ func TestSpecsAreShared(t *testing.T) {
 		runtime.Gosched()
 	}
 	t.Error("unused specs are kept")
+}
+
+// Nodes of one template share the words of their labels and their room, and are
+// what they were.
+func TestNodesShare(t *testing.T) {
+	s := newSharer()
+	shared := func(name, cpu string) fleet.Node {
+		n := fleet.Node{
+			Name: name, Labels: map[string]string{strings.Clone("team"): strings.Clone("shop"), corev1.LabelHostname: name},
+			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}, Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}
+		was := n
+		s.node(&n)
+		if diff := cmp.Diff(was, n); diff != "" {
+			t.Error(diff)
+		}
+		return n
+	}
+	a, b, c := shared("a", "1"), shared("b", "1"), shared("c", "2")
+	word := func(n fleet.Node) *byte { return unsafe.StringData(n.Labels["team"]) }
+	if word(a) != word(b) || word(a) != word(c) {
+		t.Error("labels are there more than once")
+	}
+	room := func(list corev1.ResourceList) uintptr { return reflect.ValueOf(list).Pointer() }
+	if room(a.Capacity) != room(b.Capacity) || room(a.Capacity) != room(a.Allocatable) || room(a.Capacity) == room(c.Capacity) {
+		t.Error("equal rooms are there more than once, or different ones once")
+	}
+}
+
+// What is kept once does not pile up.
+func TestOnceForgets(t *testing.T) {
+	o := once[int]{most: 2}
+	for i := range 10 {
+		if got := o.one(strconv.Itoa(i), i); got != i || len(o.known) > o.most {
+			t.Fatalf("%d: got %d, %d known", i, got, len(o.known))
+		}
+	}
 }
 
 // What no decision reads is not kept.

@@ -90,7 +90,7 @@ func New(config Config) *Observer {
 
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
 	o.pods.slim = slimPod
-	o.nodes = newTable(node, nodeName, differ[fleet.Node], o.nodeChanged)
+	o.nodes = newTable(o.node, nodeName, differ[fleet.Node], o.nodeChanged)
 	o.nodes.slim = slimNode
 	o.nodes.versions = map[types.NamespacedName]string{}
 	o.budgets = newTable(budget, budgetName, differ[fleet.Budget], func(_, _ *fleet.Budget) { o.news(later) })
@@ -137,8 +137,9 @@ func (o *Observer) pod(p *corev1.Pod) *fleet.Pod {
 	return &pod
 }
 
-func node(n *corev1.Node) *fleet.Node {
+func (o *Observer) node(n *corev1.Node) *fleet.Node {
 	node := fleet.NodeFrom(n)
+	o.share.node(&node)
 	return &node
 }
 

@@ -15,10 +15,11 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// A cluster has few templates and many pods. What pods of one template have in
-// common is kept once, and forgotten with the last of them.
+// A cluster has few templates and many pods and nodes. What those of one template
+// have in common is kept once.
 
-// shared keeps equal values once, by a digest of what they are.
+// shared keeps equal values once, by a digest of what they are, and forgets each
+// with the last that holds it.
 type shared[T any] struct {
 	mu    sync.Mutex
 	known map[digest]weak.Pointer[T]
@@ -49,15 +50,25 @@ func (s *shared[T]) forget(key digest) {
 	}
 }
 
-// sharer makes pods share what they can.
+// sharer makes pods and nodes share what they can.
 type sharer struct {
 	specs    *shared[corev1.PodSpec]
 	families *shared[family]
-	words    words
+	words    once[string]
+	rooms    once[corev1.ResourceList]
 }
 
+// Both are well above what the largest clusters have.
+const (
+	mostWords = 50_000 // nodes, namespaces and labels of nodes
+	mostRooms = 2_000  // sizes of nodes
+)
+
 func newSharer() *sharer {
-	return &sharer{specs: newShared[corev1.PodSpec](), families: newShared[family](), words: words{known: map[string]string{}}}
+	return &sharer{
+		specs: newShared[corev1.PodSpec](), families: newShared[family](),
+		words: once[string]{most: mostWords}, rooms: once[corev1.ResourceList]{most: mostRooms},
+	}
 }
 
 // family is what the pods of one owner have in common beside their spec. They
@@ -70,8 +81,8 @@ type family struct {
 
 // pod changes a pod that nobody has seen yet.
 func (s *sharer) pod(p *fleet.Pod) {
-	p.Namespace, p.Node, p.Nominated = s.words.one(p.Namespace), s.words.one(p.Node), s.words.one(p.Nominated)
-	p.Phase = corev1.PodPhase(s.words.one(string(p.Phase)))
+	p.Namespace, p.Node, p.Nominated = s.word(p.Namespace), s.word(p.Node), s.word(p.Nominated)
+	p.Phase = corev1.PodPhase(s.word(string(p.Phase)))
 	if encoded, err := p.Spec.Marshal(); err == nil { // nothing is wrong with a spec that is not shared
 		p.Spec = s.specs.share(sha256.Sum256(encoded), p.Spec)
 	}
@@ -97,28 +108,48 @@ func familyDigest(p *fleet.Pod) digest {
 	return sha256.Sum256([]byte(text.String()))
 }
 
-// words keeps equal short strings once. Those that are gone are forgotten with
-// all others, once there are too many.
-type words struct {
-	mu    sync.Mutex
-	known map[string]string
+// node changes a node that nobody has seen yet.
+func (s *sharer) node(n *fleet.Node) {
+	n.Name = s.word(n.Name)
+	if n.Labels != nil {
+		labels := make(map[string]string, len(n.Labels))
+		for key, value := range n.Labels {
+			labels[s.word(key)] = s.word(value)
+		}
+		n.Labels = labels
+	}
+	n.Capacity, n.Allocatable = s.room(n.Capacity), s.room(n.Allocatable)
 }
 
-// mostWords is well above the nodes and namespaces of the largest clusters.
-const mostWords = 50_000
+func (s *sharer) word(word string) string { return s.words.one(word, word) }
 
-func (w *words) one(word string) string {
-	if word == "" {
-		return ""
+func (s *sharer) room(list corev1.ResourceList) corev1.ResourceList {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		text.WriteString(string(name) + "\x00" + amount.String() + "\x00")
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if one, ok := w.known[word]; ok {
+	return s.rooms.one(text.String(), list)
+}
+
+// once keeps equal values once, by a text that no others have. What is gone is
+// forgotten with everything else, once there is too much.
+type once[V any] struct {
+	most int
+
+	mu    sync.Mutex
+	known map[string]V
+}
+
+func (o *once[V]) one(text string, value V) V {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if one, ok := o.known[text]; ok {
 		return one
 	}
-	if len(w.known) >= mostWords {
-		clear(w.known)
+	if o.known == nil || len(o.known) >= o.most {
+		o.known = map[string]V{}
 	}
-	w.known[word] = word
-	return word
+	o.known[text] = value
+	return value
 }

@@ -254,6 +254,7 @@ func TestVersionsCountChanges(t *testing.T) {
 // A broken watch lists everything again, which is no news if all is as before.
 func TestListAgainIsNoNews(t *testing.T) {
 	told := 0
+	node := func(n *corev1.Node) *fleet.Node { row := fleet.NodeFrom(n); return &row }
 	table := newTable(node, nodeName, differ[fleet.Node], func(_, _ *fleet.Node) { told++ })
 	list := func(labels ...string) []any {
 		var out []any
