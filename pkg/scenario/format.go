@@ -327,7 +327,7 @@ func specWords(spec *corev1.PodSpec) []string {
 		flag("local", slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })))
 	words = append(words, claimWords(spec)...)
 	if a := spec.Affinity; a != nil {
-		words = append(words, printApart(a.PodAntiAffinity), said("affinity", printAffinity(a.NodeAffinity)))
+		words = append(words, printApart(a.PodAntiAffinity), printTogether(a.PodAffinity), said("affinity", printAffinity(a.NodeAffinity)))
 	}
 	words = append(words, said("scheduler", spec.SchedulerName))
 	if spec.SchedulingGroup != nil {
@@ -348,6 +348,13 @@ func printApart(a *corev1.PodAntiAffinity) string {
 		return "apart"
 	}
 	return said("apart", key)
+}
+
+func printTogether(a *corev1.PodAffinity) string {
+	if a == nil {
+		return ""
+	}
+	return said("together", a.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey)
 }
 
 func printAffinity(a *corev1.NodeAffinity) string {

@@ -115,6 +115,13 @@ var podWords = table[podDraft]{
 		}
 		return nil
 	},
+	"together": setter(text, func(d *podDraft, domain string) { // in one domain with its like
+		d.affinity().PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels}, TopologyKey: domain,
+			}},
+		}
+	}),
 	"spread": setter(text, func(d *podDraft, key string) {
 		d.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,

@@ -28,6 +28,7 @@ pod big unjudged cpu=2 priority=-5 selector=disk=ssd tolerates=dedicated=gpu,oth
 pod old on=web-2 ends=10:00:30 succeeded hostport=80
 pod shy gated apart affinity=disk=hdd|ssd
 pod solo apart=topology.kubernetes.io/zone scheduler=volcano podgroup=train
+pod twin together=topology.kubernetes.io/zone
 pod wide spread=topology.kubernetes.io/zone
 pod kube-system/proxy-1 on=web-1 owner=DaemonSet/proxy annotate=a=b
 pdb app allowed=0

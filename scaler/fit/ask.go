@@ -23,10 +23,11 @@ func (c *Cluster) ask(m *member, p *Place) refusal {
 	}
 	for i := range m.spreads {
 		s := &m.spreads[i]
-		if p.domains[s.over] == none {
+		d := p.domains[s.over]
+		if d == none {
 			return lasting
 		}
-		if !s.allows(p) {
+		if !s.allowsIn(d) {
 			return level
 		}
 	}
@@ -53,6 +54,35 @@ func (c *Cluster) holds(m *member, p *Place) bool {
 		}
 	}
 	return true
+}
+
+// couldHold says that a new node of these looks may take the class as far as
+// resources and static demands go. It costs less than to open one. What is routed may
+// be had in other ways, and what names hosts is asked of a place.
+func (c *Cluster) couldHold(m *member, l *Looks) bool {
+	for _, a := range m.asks {
+		if a.n > l.room.at(a.resource) && m.own == nil {
+			return false
+		}
+	}
+	return m.demands.singular || c.admitsKind(m.demands, l)
+}
+
+// Takes says that a new node that looks like one of these would take the class.
+func (c *Cluster) Takes(class *Class, looks []*Looks) bool {
+	m := c.member(class)
+	for _, l := range looks {
+		if !c.couldHold(m, l) {
+			continue
+		}
+		start := c.Fork()
+		takes := c.ask(m, c.Open(l.Name, l)) == fits
+		c.Revert(start)
+		if takes {
+			return true
+		}
+	}
+	return false
 }
 
 // Fits says what keeps a class off a place; nothing does if it fits.

@@ -40,7 +40,7 @@ func (l *lore) daemonClass(p *fleet.Pod) *Class {
 // Reserve gives the looks of a node the pods of those DaemonSets that run there but
 // have none among the pods that are present.
 func (c *Cluster) Reserve(l *Looks, present []*fleet.Pod) {
-	l.room = append(vector(nil), l.room...)
+	l.room, l.key = append(vector(nil), l.room...), ""
 	for _, t := range c.daemons {
 		if hasPodOf(t, present) || !c.admits(t.Class.demands, c.imagined(l)) {
 			continue

@@ -32,6 +32,7 @@
 //	ask.go       does it fit, and why not
 //	reason.go    why not, as values with the figures
 //	row.go       the first of many places that takes a pod
+//	sorted.go    the order in which pods are placed
 //	pack.go      pods onto as few new nodes as possible
 //
 // Package upstream holds the plugins. What is counted here and not asked there is

@@ -213,7 +213,8 @@ func TestPack(t *testing.T) {
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			packing := c.Pack(pods, fit.Supply{Looks: []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0])}, Have: []int{0}, Limit: tc.limit})
+			looks := []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0])}
+			packing := c.Pack(c.Sorted(pods, looks), fit.Supply{Looks: looks, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))

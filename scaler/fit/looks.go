@@ -38,6 +38,8 @@ type Looks struct {
 
 	kind    *kind
 	edition int
+	// key is what Key has found; empty before.
+	key string
 }
 
 // LooksOf a node, but for the taints that ignored names: those that will go by
@@ -150,14 +152,23 @@ func (l *lore) kindKey(looks *Looks) kindKey {
 
 // Key is equal for looks that fit the same pods, wherever they come from.
 func (l *Looks) Key() string {
-	return encoded(struct {
+	if l.key == "" {
+		l.key = encoded(l.parts())
+	}
+	return l.key
+}
+
+// parts are what two looks must have in common to fit the same pods.
+func (l *Looks) parts() any {
+	return struct {
 		L map[string]string
 		T []corev1.Taint
 		U bool
 		F []string
+		H vector
 		R vector
 		D []storagev1.CSINodeDriver
 		S []*resourcev1.ResourceSlice
 		P []string
-	}{l.labels, l.taints, l.unschedulable, l.features, l.room, l.drivers, l.slices, classKeys(l.daemons)})
+	}{l.labels, l.taints, l.unschedulable, l.features, l.has, l.room, l.drivers, l.slices, classKeys(l.daemons)}
 }

@@ -57,42 +57,63 @@ func (s Supply) Next(opened []int) []int {
 }
 
 // Pack puts pods onto new nodes: pods of greater priority first, then the
-// largest, each at the first node that it fits. If there is none, a node is
-// opened of the first supply that has one for it. The new nodes stay open.
+// largest, those of one class as they come, each at the first node that it fits. If
+// there is none, a node is opened of the first supply that has one for it. The new
+// nodes stay open.
 func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
-	sources := make([]*source, len(supplies))
+	p := packer{Cluster: c, row: c.NewRow(nil), sources: make([]*source, len(supplies))}
 	var looks []*Looks
 	for i, s := range supplies {
-		sources[i] = &source{Supply: s, index: i, opened: make([]int, len(s.Looks))}
+		p.sources[i] = newSource(i, s)
 		looks = append(looks, s.Looks...)
 	}
-	var packing Packing
-	row := c.NewRow(nil)
-	for _, t := range c.Sorted(pods, looks) {
-		if row.Seat(t) != nil {
-			continue
+	room := largest(looks)
+	for _, s := range stretches(pods, room) {
+		seated := 0
+		for seated < len(s.pods) && p.seat(s.pods[seated]) {
+			seated++
 		}
-		fresh, from := c.openFor(t, sources)
-		if fresh == nil {
-			packing.Left = append(packing.Left, t)
-			continue
-		}
-		row.places = append(row.places, fresh...)
-		for range fresh {
-			packing.From = append(packing.From, from)
-		}
+		// What one of them was refused, the others would be too.
+		p.left = append(p.left, s.pods[seated:]...)
 	}
-	packing.Places = row.places
-	return packing
+	return Packing{Places: p.row.whole.places, From: p.from, Left: p.left}
+}
+
+// packer is a packing in the making.
+type packer struct {
+	*Cluster
+	sources []*source
+	row     *Row
+	from    []int
+	left    []Tenant
+}
+
+// seat finds a seat for the pod, at a new node if need be.
+func (p *packer) seat(t Tenant) bool {
+	if p.row.Seat(t) != nil {
+		return true
+	}
+	fresh, from := p.openFor(t, p.sources)
+	p.row.add(fresh...)
+	for range fresh {
+		p.from = append(p.from, from)
+	}
+	return len(fresh) > 0
 }
 
 // source is a supply that is being drawn from.
 type source struct {
 	Supply
 	index int
+	// nodeName is for people.
+	nodeName string
 	// opened counts for each zone what was drawn.
 	opened []int
 	drawn  int
+}
+
+func newSource(index int, s Supply) *source {
+	return &source{Supply: s, index: index, nodeName: "a new node of " + s.Name, opened: make([]int, len(s.Looks))}
 }
 
 // nodes is how many the source would have.
@@ -132,6 +153,9 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 			return nil
 		}
 		for _, zone := range s.Next(s.opened) {
+			if !c.couldHold(c.member(t.Class), s.Looks[zone]) {
+				continue
+			}
 			start := c.Fork()
 			if p := c.draw(s, zone); c.TrySeat(t, p) {
 				return []*Place{p}
@@ -139,6 +163,9 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 			c.Revert(start)
 			s.undraw(zone)
 		}
+		return nil
+	}
+	if !slices.ContainsFunc(s.Looks, func(l *Looks) bool { return c.couldHold(c.member(t.Class), l) }) {
 		return nil
 	}
 	start := c.Fork()
@@ -164,63 +191,13 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 func (c *Cluster) draw(s *source, zone int) *Place {
 	s.opened[zone]++
 	s.drawn++
-	return c.Open("a new node of "+s.Name, s.Looks[zone])
+	return c.Open(s.nodeName, s.Looks[zone])
 }
 
 // undraw forgets a node that was not kept; Revert has taken it out.
 func (s *source) undraw(zone int) {
 	s.opened[zone]--
 	s.drawn--
-}
-
-// Sorted orders pods as they are placed: greater priority first, then the
-// largest measured against the largest of these looks, then by class, and the
-// oldest first within a class.
-func (c *Cluster) Sorted(pods []Tenant, against []*Looks) []Tenant {
-	sorted := slices.Clone(pods)
-	var room vector
-	for _, l := range against {
-		for i, n := range l.room {
-			room.add(i, max(0, n-room.at(i)))
-		}
-	}
-	size := map[*Class]float64{}
-	for _, t := range pods {
-		if _, ok := size[t.Class]; !ok {
-			size[t.Class] = t.Class.size(room)
-		}
-	}
-	inOrder := func(a, b Tenant) int {
-		if by := cmp.Compare(b.Pod.Priority(), a.Pod.Priority()); by != 0 {
-			return by
-		}
-		if a.Class != b.Class {
-			return cmp.Or(cmp.Compare(size[b.Class], size[a.Class]), cmp.Compare(a.Class.Key, b.Class.Key))
-		}
-		if by := a.Pod.Created.Compare(b.Pod.Created); by != 0 {
-			return by
-		}
-		return cmp.Or(
-			cmp.Compare(a.Pod.Namespace, b.Pod.Namespace),
-			cmp.Compare(a.Pod.Name, b.Pod.Name),
-			cmp.Compare(a.Pod.UID, b.Pod.UID),
-		)
-	}
-	if !slices.IsSortedFunc(sorted, inOrder) { // most have been sorted before
-		slices.SortFunc(sorted, inOrder)
-	}
-	return sorted
-}
-
-// size is the share of cpu and of memory together.
-func (c *Class) size(room vector) float64 {
-	sum := 0.0
-	for _, r := range []int{cpu, memory} {
-		if has := room.at(r); has > 0 {
-			sum += float64(c.request(r)) / float64(has)
-		}
-	}
-	return sum
 }
 
 // Waste is the share of cpu and memory that stays free on these places, 0 to 1,

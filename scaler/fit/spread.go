@@ -142,10 +142,13 @@ func (s *spreadCheck) least() int32 {
 	return s.fewest()
 }
 
-// allows says that one pod more in the domain of a place is not too many.
-func (s *spreadCheck) allows(p *Place) bool {
-	return s.at(p)+s.self-s.least() <= s.term.maxSkew
+// most is how many pods a domain may have that takes one more.
+func (s *spreadCheck) most() int64 {
+	return int64(s.least()) + int64(s.term.maxSkew) - int64(s.self)
 }
+
+// allowsIn says that one pod more in a domain is not too many.
+func (s *spreadCheck) allowsIn(d int32) bool { return int64(s.counts.at(d)) <= s.most() }
 
 // uneven says what spread has against a place.
 func (c *Cluster) uneven(m *member, p *Place) Reasons {
@@ -156,7 +159,7 @@ func (c *Cluster) uneven(m *member, p *Place) Reasons {
 		switch {
 		case d == none:
 			why = append(why, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("spread %s over %s: it has no such label", s.term.text, s.term.topology)})
-		case !s.allows(p):
+		case !s.allowsIn(d):
 			why = append(why, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("spread %s over %s: %d %s, at most %d more than %d",
 				s.term.text, s.term.topology, s.at(p), c.where(p, s.over), s.term.maxSkew, s.least())})
 		}

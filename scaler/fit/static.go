@@ -94,7 +94,12 @@ func (c *Cluster) admits(d *demands, p *Place) bool {
 	if d.singular {
 		return c.admitsSingle(d, p)
 	}
-	kind := c.lore.kindOf(p.looks)
+	return c.admitsKind(d, p.looks)
+}
+
+// admitsKind asks of all nodes that look alike.
+func (c *Cluster) admitsKind(d *demands, l *Looks) bool {
+	kind := c.lore.kindOf(l)
 	for len(d.verdicts) <= kind.id {
 		d.verdicts = append(d.verdicts, unknown)
 	}

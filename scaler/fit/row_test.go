@@ -1,0 +1,64 @@
+package fit_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+const zone = "topology.kubernetes.io/zone"
+
+// However many places there are and whatever was seated before, a row finds the
+// first that takes a pod, as asking one after the other does. Small and large pods
+// take turns, so that places are passed over for want of room and found again, and
+// spread opens places that refused before.
+func TestRowFindsTheFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := "group web zones=a,b,c\n"
+		nodes := rapid.IntRange(1, 200).Draw(t, "nodes")
+		for i := range nodes {
+			text += fmt.Sprintf("node n-%03d zone=%s cpu=%d labels=disk=%s\n", i,
+				rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"), rapid.IntRange(1, 4).Draw(t, "cpus"),
+				rapid.SampledFrom([]string{"ssd", "hdd"}).Draw(t, "disk"))
+		}
+		classes := rapid.IntRange(1, 8).Draw(t, "classes")
+		for i := range classes {
+			text += fmt.Sprintf("pod p-%d waiting cpu=%dm labels=app=%s %s\n", i, 100*rapid.IntRange(0, 15).Draw(t, "cpu"),
+				rapid.SampledFrom([]string{"x", "y"}).Draw(t, "app"),
+				rapid.SampledFrom([]string{
+					"", "hostport=80", "selector=disk=ssd", "apart", "apart=" + zone, "together=" + zone, "together=disk",
+					"spread=" + zone, "spread=" + corev1.LabelHostname, "spread=disk", "spread=" + zone + " selector=disk=hdd",
+					"spread=" + zone + " together=disk", "spread=disk together=" + zone, "together=" + corev1.LabelHostname,
+				}).Draw(t, "rules"))
+		}
+		s, err := scenario.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := clusterOf(s)
+		var places []*fit.Place
+		for i := range s.Nodes {
+			places = append(places, c.Add(c.LooksOf(&s.Nodes[i], none)))
+		}
+		row := c.NewRow(places)
+		for range rapid.IntRange(1, 400).Draw(t, "pods") {
+			pod := s.Pods[rapid.IntRange(0, classes-1).Draw(t, "pod")]
+			class := c.Tenant(pod).Class
+			var want *fit.Place
+			for _, p := range places {
+				if c.Fits(class, p) == nil {
+					want = p
+					break
+				}
+			}
+			if got := row.Seat(c.Tenant(pod)); got != want {
+				t.Fatalf("pod %s is seated at %s, want %s", pod.Name, nameOf(got), nameOf(want))
+			}
+		}
+	})
+}
