@@ -142,16 +142,19 @@ func (c *cluster) room(g *group) (n int, whyNot string) {
 // illness says what is wrong with a group so many of whose nodes are unready that
 // more of them would most likely be so too; empty if nothing is.
 func (d *decision) illness(g *group) string {
-	sick := 0
+	all, sick := 0, 0
 	for _, n := range g.nodes {
+		if n.stage != pooled {
+			all++
+		}
 		if n.stage == unready {
 			sick++
 		}
 	}
-	if sick <= d.policy.MaxUnready || float64(sick)*100 <= d.policy.MaxUnreadyPercent*float64(len(g.nodes)) {
+	if sick <= d.policy.MaxUnready || float64(sick)*100 <= d.policy.MaxUnreadyPercent*float64(all) {
 		return ""
 	}
-	return fmt.Sprintf("%d of its %d nodes are unready", sick, len(g.nodes))
+	return fmt.Sprintf("%d of its %d nodes are unready", sick, all)
 }
 
 // fillToMinimum grows groups that are smaller than they may be, where people want
