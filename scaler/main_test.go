@@ -168,8 +168,8 @@ gpu    Steady  0 desired of 0 to 0
 web    Grows   it grows 0→1
 
 POD            REASON       WHY
-default/big    FitsNoGroup  gpu: p4d.24xlarge taint dedicated=gpu:NoSchedule not tolerated
-                            web: m5.large needs 64 cpu, has 1.93
+default/big    FitsNoGroup  gpu: taint dedicated=gpu:NoSchedule not tolerated
+                            web: needs 64 cpu, m5.large has 1.93
 default/small  GetsNode     group web grows 0→1 for it
 
 NODE  REASON         WHY

@@ -47,15 +47,21 @@ type Reason struct {
 	// What is the taint, the selector, the node name, the port or the resource; for
 	// rules about other pods, volumes and devices the whole sentence.
 	What string
-	// Found is what the place has instead, for a selector; empty where it has
-	// nothing of the kind.
+	// Found is what the place has instead, for a selector, and its zone, for a volume
+	// that is in another; empty where it has nothing of the kind.
 	Found string
 	// Need is what the pod asks for and Have what the place has left, in
 	// thousandths for cpu, in whole units otherwise; RuleResources only.
 	Need, Have int64
 }
 
-func (r Reason) String() string {
+func (r Reason) String() string { return r.of("") }
+
+// of is the reason where what lacks a resource is called by name.
+func (r Reason) of(name string) string {
+	if name != "" {
+		name += " "
+	}
 	switch r.Rule {
 	case RuleUnschedulable:
 		return "cordoned"
@@ -73,11 +79,11 @@ func (r Reason) String() string {
 	case RulePort:
 		return fmt.Sprintf("host port %s is taken", r.What)
 	case RuleResources:
-		name := corev1.ResourceName(r.What)
-		if name == corev1.ResourcePods {
-			return "has as many pods as it may"
+		resource := corev1.ResourceName(r.What)
+		if resource == corev1.ResourcePods {
+			return name + "has as many pods as it may"
 		}
-		return fmt.Sprintf("needs %s %s, has %s", figure(name, r.Need), r.What, figure(name, r.Have))
+		return fmt.Sprintf("needs %s %s, %shas %s", figure(resource, r.Need), r.What, name, figure(resource, r.Have))
 	}
 	if r.What != "" {
 		return r.What
@@ -98,10 +104,22 @@ func (r Reason) shortfall() float64 {
 // rules; none means that it fits.
 type Reasons []Reason
 
-func (r Reasons) String() string {
-	texts := make([]string, len(r))
-	for i, reason := range r {
-		texts[i] = reason.String()
+func (r Reasons) String() string { return r.Of("") }
+
+// Of is the reasons where what lacks a resource is called by name. What says the
+// same in more words is left out: plugins repeat each other, and a pod and another
+// of its kind keep each other away for the same reason.
+func (r Reasons) Of(name string) string {
+	var texts []string
+	apart := false
+	for _, reason := range r {
+		text := reason.of(name)
+		said := slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(text, s) })
+		if said || apart && reason.Rule == RuleInterPodAffinity {
+			continue
+		}
+		apart = apart || reason.Rule == RuleInterPodAffinity
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
 }

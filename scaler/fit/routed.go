@@ -53,7 +53,7 @@ func (c *Cluster) routes(m *member, p *Place) Reasons {
 	var why Reasons
 	for _, refusal := range c.lore.filters.Refusals(m.own, p.host) {
 		if elsewhere := c.elsewhere(m.own, p); refusal.Plugin == string(RuleVolumeBinding) && elsewhere != "" {
-			why = append(why, Reason{Rule: RuleVolumeBinding, What: elsewhere})
+			why = append(why, Reason{Rule: RuleVolumeBinding, What: elsewhere, Found: p.looks.labels[corev1.LabelTopologyZone]})
 			continue
 		}
 		why = append(why, theirs(refusal))

@@ -365,10 +365,10 @@ func (d *decision) growBy(g *group) {
 	if len(g.fresh) == 0 {
 		return
 	}
-	from, to := g.Desired, g.base()+len(g.fresh)
+	message := fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, g.base()+len(g.fresh), g.delay())
 	for _, p := range g.fresh {
 		for _, t := range p.Tenants() {
-			d.sayPod(t, PodGetsNode, g.Name, fmt.Sprintf("group %s grows %d→%d for it", g.Name, from, to))
+			d.sayPod(t, PodGetsNode, g.Name, message)
 		}
 	}
 	if pace := d.paceOf(g.Name); d.now.Before(pace) {
@@ -383,6 +383,14 @@ func (d *decision) growBy(g *group) {
 	}
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1
+}
+
+// delay says what the group's growth waits for; empty where it begins now.
+func (g *group) delay() string {
+	if g.unanswered {
+		return ", when AWS has answered the launch before"
+	}
+	return ""
 }
 
 const (

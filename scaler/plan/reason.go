@@ -58,8 +58,10 @@ const (
 	GroupSteady       Reason = "Steady"
 	GroupComing       Reason = "NodesComing"
 	GroupAtMax        Reason = "AtMax"
+	GroupClusterLimit Reason = "ClusterAtLimit" // the whole cluster may not grow by its nodes
+	GroupUnhealthy    Reason = "Unhealthy"      // too many of its nodes are unready
 	GroupBackOff      Reason = "InBackOff"
-	GroupUnfulfilled  Reason = "Unfulfilled"
+	GroupUnfulfilled  Reason = "Unfulfilled"     // what was asked for does not come
 	GroupFaulty       Reason = "Faulty"          // something is wrong with its definition
 	GroupShapeDiffers Reason = "ShapeDiffers"    // its nodes are not as planned
 	GroupForeignHook  Reason = "ForeignHook"     // only hooks of others hold its terminations

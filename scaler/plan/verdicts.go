@@ -124,7 +124,7 @@ func (d *decision) condition(g *group) (Reason, string) {
 	case len(g.looks) == 0:
 		return GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
 	case len(g.fresh) > 0:
-		return GroupGrows, fmt.Sprintf("it grows %d→%d", g.Desired, g.base()+len(g.fresh))
+		return GroupGrows, fmt.Sprintf("it grows %d→%d%s", g.Desired, g.base()+len(g.fresh), g.delay())
 	case g.paused() != nil:
 		return GroupBackOff, fmt.Sprintf("%s%s; %s%s", size, owed, g.resting(), lookAt(g.paused()))
 	case g.suspended(processLaunch):
@@ -132,9 +132,27 @@ func (d *decision) condition(g *group) (Reason, string) {
 	case on > 0:
 		return GroupComing, fmt.Sprintf("%s; %d coming", size, on)
 	case g.wanted:
-		return GroupAtMax, size + "; pods wait that it has no room for"
+		return d.unavailable(g, size)
 	}
 	return GroupSteady, size
+}
+
+// unavailable says why a group does not grow that pods would fit.
+func (d *decision) unavailable(g *group, size string) (Reason, string) {
+	_, why := g.room()
+	_, limit := g.cluster.room(g)
+	reason := GroupUnfulfilled
+	switch {
+	case why == "":
+		return GroupSteady, size + "; pods wait that its next node would not help"
+	case why == g.ill:
+		reason = GroupUnhealthy
+	case why == limit:
+		reason = GroupClusterLimit
+	case g.Max <= g.base():
+		return GroupAtMax, size + "; pods wait that it has no room for"
+	}
+	return reason, fmt.Sprintf("%s; pods wait, but it does not grow: %s", size, why)
 }
 
 // foreignHook names the hooks that hold terminations where none of them is

@@ -44,19 +44,28 @@ func (d *decision) missOf(c *fit.Class, g *group) miss {
 	open, _ := g.open()
 	nearest, at := d.nearestMiss(c, g.looks)
 	if len(nearest) > 0 {
-		return miss{g, nearest, fmt.Sprintf("%s %s", at.Name, nearest)}
+		return miss{g, nearest, g.lacks(nearest, at)}
 	}
 	if _, why := g.room(); why != "" {
 		return miss{g, nil, why}
 	}
 	// It may grow, and where the pods would fit no node is to be had.
 	if other, at := d.nearestMiss(c, open); len(other) > 0 {
-		return miss{g, nil, fmt.Sprintf("%s, and in %s %s %s", g.resting(), zoneName(at), at.Name, other)}
+		return miss{g, nil, fmt.Sprintf("%s, and in %s %s", g.resting(), zoneName(at), other.Of(at.Name))}
 	}
 	if g.unsteered != "" && len(g.looks) > 1 {
 		return miss{g, nil, "Auto Scaling chooses the zone of its next node, and that would be another one"}
 	}
 	return miss{g, nil, "other pods take the room that it has"}
+}
+
+// lacks says what a group's new nodes lack, as one of them looks.
+func (g *group) lacks(why fit.Reasons, at *fit.Looks) string {
+	elsewhere := slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding && r.Found != "" })
+	if !elsewhere {
+		return why.Of(at.Name)
+	}
+	return fmt.Sprintf("zone %s only, %s", strings.Join(g.zonesAsked(), ", "), why.Of(at.Name))
 }
 
 // nearestMiss is what keeps a class off the one of some looks that comes nearest
