@@ -20,7 +20,8 @@ import (
 // nothing more. By LaunchInstances it launches some more in one zone, and answers
 // with what came; asked twice it would launch twice. There the client token is the
 // guard. It stands in the memory before the call, and as long as no answer was
-// seen every look repeats the very same call, whoever died in between.
+// seen every look repeats the very same call, whoever died in between; but for no
+// longer than a node may take to come.
 //
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/launching-instances-synchronous-provisioning.html
 
@@ -50,10 +51,18 @@ func (d *decision) recallLaunches() {
 			delete(d.state.Launches, key)
 			continue
 		}
-		if !l.Answered {
+		switch {
+		case !l.Answered && !d.now.Before(l.At.Add(d.policy.MaxNodeProvisionTime)):
+			d.giveUpLaunch(key, g, l)
+			continue
+		case !l.Answered:
 			g.unanswered = true
 			d.do(again(l, name, zone, part))
-		} else if !d.now.Before(l.At.Add(shownAfter)) {
+			d.clock.at(l.At.Add(d.policy.MaxNodeProvisionTime))
+			if d.silent(g, l) {
+				continue
+			}
+		case !d.now.Before(l.At.Add(shownAfter)):
 			continue
 		}
 		l.Shown = d.countOn(g, zone, l, sums)
@@ -62,6 +71,29 @@ func (d *decision) recallLaunches() {
 	d.forgetUnsteered()
 	for _, g := range d.groups {
 		g.unsteered = d.whyUnsteered(g)
+	}
+}
+
+// silent says that a launch has had no answer for so long that what it may have
+// brought would show by now. Pods do not wait for it any more, and its group does not
+// grow in another way while the same call is repeated.
+func (d *decision) silent(g *group, l fleet.Launch) bool {
+	if d.now.Before(l.At.Add(shownAfter)) {
+		return false
+	}
+	if g.silentSince.IsZero() || l.At.Before(g.silentSince) {
+		g.silentSince = l.At
+	}
+	return true
+}
+
+// giveUpLaunch ends the repetition of a launch without an answer: its group grows by
+// SetDesiredCapacity for a while.
+func (d *decision) giveUpLaunch(key string, g *group, l fleet.Launch) {
+	l.Answered = true
+	d.state.Launches[key] = l
+	d.state.Unsteered[g.Name] = fleet.BackOff{
+		Until: l.At.Add(d.policy.MaxNodeProvisionTime + unsteeredFor), Count: 1, Cause: "LaunchInstances has not answered since " + clockTime(l.At),
 	}
 }
 

@@ -97,10 +97,10 @@ func allProtected(g fleet.Group) bool {
 }
 
 // Law 3: desired stays within min and max, and not below the live instances.
-func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func law3Bounds(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, g := range s.Groups {
-		desired, known := promised(s, g)
+		desired, known := promised(s, p, g)
 		live, read := liveOf(g), g.Desired
 		for _, a := range got.Actions {
 			switch a := a.(type) {
@@ -141,7 +141,7 @@ func law3Bounds(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 // promised is what a group wants: as it was read or, where that reading may be older
 // than the answer to a launch, as that launch leaves it. Those of one look add up.
 // While an answer is owed it is not known: it may be more.
-func promised(s fleet.Snapshot, g fleet.Group) (desired int, known bool) {
+func promised(s fleet.Snapshot, p plan.Policy, g fleet.Group) (desired int, known bool) {
 	desired, known = g.Desired, true
 	sums := map[time.Time]int{}
 	for key, l := range s.State.Launches {
@@ -150,7 +150,7 @@ func promised(s fleet.Snapshot, g fleet.Group) (desired int, known bool) {
 		switch {
 		case name != g.Name:
 		case !l.Answered:
-			known = known && age >= 8*time.Hour-10*time.Minute
+			known = known && age >= p.MaxNodeProvisionTime
 		case !l.Shown && age < time.Minute && liveIn(g, zone) < l.Had+l.Came:
 			sums[l.At] += l.Came
 			desired = max(desired, l.Desired+sums[l.At])
