@@ -206,8 +206,9 @@ func grew(results []act.Result, group string) bool {
 }
 
 // heed remembers what AWS answered to launches, and what Auto Scaling refused for
-// good, so that the next look does without: a group that may not grow is passed
-// over for a while, and a node whose instance may not be ended is kept.
+// good, so that the next look does without: a group that may not grow, or that we have
+// no right to grow, is passed over for a while, and a node whose instance may not be
+// ended is kept.
 func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Result) fleet.State {
 	for _, r := range done {
 		if x, grows := r.Action.(plan.Grow); grows && r.Answer != nil {
@@ -215,7 +216,13 @@ func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Resul
 			continue
 		}
 		var refusal *asg.CallError
-		if r.Outcome != act.Failed || !errors.Is(r.Err, asg.ErrRefused) || !errors.As(r.Err, &refusal) {
+		if r.Outcome != act.Failed || !errors.As(r.Err, &refusal) {
+			continue
+		}
+		if x, grows := r.Action.(plan.Grow); grows && refusal.Right() != "" {
+			state = plan.Denied(state, x.Group, refusal.Right(), r.Ended)
+		}
+		if !errors.Is(r.Err, asg.ErrRefused) {
 			continue
 		}
 		switch x := r.Action.(type) {

@@ -277,6 +277,11 @@ func TestLoopHeedsRefusals(t *testing.T) {
 				if paused := last.BackOffs["web"]; paused.Until.After(time.Now()) != c.heeded {
 					t.Errorf("the group's pause is %+v", paused)
 				}
+				// A right that is missing lets pods go elsewhere for a moment.
+				denied := last.BackOffs[fleet.BackOffKey("web", "", "NoRight")]
+				if want := errors.Is(c.err, asg.ErrDenied); denied.Until.After(time.Now()) != want || want && denied.Cause != "no right to call autoscaling:X" {
+					t.Errorf("the pause for want of a right is %+v", denied)
+				}
 				if kept := last.GiveUps["n"]; kept.Until.After(time.Now()) != c.heeded {
 					t.Errorf("the node's pause is %+v", kept)
 				}

@@ -338,9 +338,27 @@ func oldest(pods []fit.Tenant, gangs []gang) string {
 	}).Pod.UID)
 }
 
-// growing says that a group grows in this look, or would but for its pace.
+// urgent is how long pods wait, from when kube-scheduler found no place for them, so
+// that nothing else is asked in a look in which groups grow for them.
+const urgent = 10 * time.Second
+
+// growing says that a group grows in this look for pods that have not waited for long.
+// If it is for others, what has been tried before has not helped, and need not hold up
+// all else.
 func (d *decision) growing() bool {
-	return slices.ContainsFunc(d.groups, func(g *group) bool { return len(g.fresh) > 0 })
+	return slices.ContainsFunc(d.groups, func(g *group) bool {
+		return g.grows && slices.ContainsFunc(g.fresh, func(p *fit.Place) bool {
+			return slices.ContainsFunc(p.Tenants(), d.isUrgent)
+		})
+	})
+}
+
+func (d *decision) isUrgent(t fit.Tenant) bool {
+	since := t.Pod.Created
+	if t.Pod.Judged.After(since) {
+		since = t.Pod.Judged
+	}
+	return d.now.Sub(since) < urgent
 }
 
 // lookAgain is when nodes that nobody may need are looked at, after a look in which
@@ -381,6 +399,7 @@ func (d *decision) growBy(g *group) {
 	for _, x := range d.grows(g) {
 		d.do(x)
 	}
+	g.grows = true
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1
 }

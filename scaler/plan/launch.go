@@ -289,6 +289,18 @@ type Answer struct {
 // FallsShort says that the next look has to find another way.
 func (a Answer) FallsShort() bool { return a.Seen && (len(a.Failures) > 0 || a.Unsteered != "") }
 
+// deniedFor is how long a group is passed over that we have no right to grow. Somebody
+// may give it at any moment.
+const deniedFor = 30 * time.Second
+
+// Denied is the state after a group could not be grown for want of a right: pods go to
+// another one for a while.
+func Denied(state fleet.State, group, right string, at time.Time) fleet.State {
+	b := fleet.BackOff{Until: at.Add(deniedFor), Count: 1, Cause: "no right to call " + right}
+	state.BackOffs = added(state.BackOffs, fleet.BackOffKey(group, "", "NoRight"), b)
+	return state
+}
+
 // Hear is the state after the answer to a Grow with a token, which came at some
 // moment: the next launch there is another one, and what failed is paused. groups
 // are those of the snapshot that was decided on.

@@ -92,6 +92,8 @@ type group struct {
 	kin []*group
 	// fresh are the nodes that the group shall grow by.
 	fresh []*fit.Place
+	// grows says that it does so in this look, and is not held back by its pace.
+	grows bool
 	// ended counts the instances that this plan ends, lowered those of them
 	// that go with decrement.
 	ended, lowered int

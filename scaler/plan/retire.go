@@ -45,12 +45,13 @@ type retirement struct {
 	// us, of at most allowed.
 	draining, allowed int
 	remains           remains
-	// unsettled says that pods are given seats on nodes that are not open yet.
+	// unsettled says that pods are given seats on nodes that are not open yet, or not
+	// there.
 	unsettled bool
 }
 
 func (d *decision) newRetirement() *retirement {
-	r := &retirement{decision: d, leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: len(d.coming)+len(d.staying()) > 0}
+	r := &retirement{decision: d, leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled()}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {
 			continue
@@ -70,6 +71,11 @@ func (d *decision) newRetirement() *retirement {
 	}
 	slices.SortStableFunc(r.stay, func(a, b *node) int { return cmp.Compare(used[b], used[a]) })
 	return r
+}
+
+func (d *decision) unsettled() bool {
+	return len(d.coming)+len(d.staying()) > 0 ||
+		slices.ContainsFunc(d.groups, func(g *group) bool { return len(g.fresh) > 0 })
 }
 
 func (d *decision) drainLimit() int {
