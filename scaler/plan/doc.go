@@ -7,22 +7,44 @@
 //	policy.go      Policy: the flags
 //	action.go      what may be done; verdict.go, reason.go: what is said
 //
+// What there is:
+//
 //	look.go        the snapshot in a fixed order, with its parts joined
 //	stage.go       where a node stands between its coming and its going
-//	warmpool.go    nodes that registered in a warm pool
-//	backoff.go     failed launches, instances that never became nodes
+//	taints.go      taints that a node has only until it is up
+//	learn.go       shapes, corrected by the nodes that came of them
+//	differs.go     where nodes are not as their shape was, and which tag would mend it
+//
+// What came of earlier looks:
+//
+//	launch.go      launches in zones of our choice: tokens, answers, repetition
+//	overdue.go     what was asked for and does not come
+//	neverready.go  instances that never became nodes that are Ready; warmpool.go
+//	               those that stand in a pool
+//	cause.go       how far the cause of a failed launch reaches
+//	backoff.go     pauses by zone, group and quota
+//	promise.go     pods for which a node came that does not take them
 //	termination.go instances that Auto Scaling takes: deadline, heartbeat, complete
-//	place.go       places for pods: nodes that serve, that come, that are kept
+//	returning.go   drains that were taken back, and agents that fell silent
+//
+// What pods need:
+//
 //	waiting.go     which pods wait, and where they could go without a new node
+//	disputed.go    pods with room that kube-scheduler leaves waiting
+//	place.go       places for pods: nodes that serve, that come, that are kept
 //	grow.go        new nodes for the rest: one plan over all groups
+//	foresee.go     zones without a node, for pods that spread
 //	expander.go    which of several groups grows; priorities.go as people prefer
 //	similar.go     groups that are alike, and help each other out
 //	limits.go      how large the cluster may be, and which groups are well
 //	gang.go        pods that find places all together or not at all
-//	retiring.go    retirements under way: on to their end, or back
-//	returning.go   drains that were taken back, and agents that fell silent
+//
+// What can go, and what is said:
+//
 //	retire.go      nodes that nobody needs
+//	retiring.go    retirements under way: on to their end, or back
 //	verdicts.go    the plan put together
+//	whynot.go      why each group has no node for a pod
 //
 // testdata/scenarios shows it at work.
 package plan
