@@ -166,7 +166,7 @@ func (p Policy) Validate() error {
 	if len(p.Schedulers) == 0 || slices.Contains(p.Schedulers, "") {
 		wrong.add("--scheduler-name names no scheduler")
 	}
-	if p.UtilizationThreshold < 0 || p.UtilizationThreshold > 1 {
+	if u := p.UtilizationThreshold; !(u >= 0 && u <= 1) { // which NaN is not
 		wrong.add("--scale-down-utilization-threshold is %v: want a share between 0 and 1", p.UtilizationThreshold)
 	}
 	if p.MaxDrainParallelism < 0 {
@@ -175,12 +175,13 @@ func (p Policy) Validate() error {
 	if p.MaxUnready < 0 {
 		wrong.add("--ok-total-unready-count is %d: want at least 0", p.MaxUnready)
 	}
-	if p.MaxUnreadyPercent < 0 || p.MaxUnreadyPercent > 100 {
+	if u := p.MaxUnreadyPercent; !(u >= 0 && u <= 100) {
 		wrong.add("--max-total-unready-percentage is %v: want 0 to 100", p.MaxUnreadyPercent)
 	}
-	wrong.named("--startup-taint", p.StartupTaints)
-	wrong.named("--startup-taint-prefix", p.StartupTaintPrefixes)
-	wrong.named("--status-taint", p.StatusTaints)
+	wrong.named("--balancing-ignore-label", "a label", p.BalancingIgnoredLabels)
+	wrong.named("--startup-taint", "a taint", p.StartupTaints)
+	wrong.named("--startup-taint-prefix", "a taint", p.StartupTaintPrefixes)
+	wrong.named("--status-taint", "a taint", p.StatusTaints)
 	if slices.Contains(p.TerminationHooks, "") {
 		wrong.add("--termination-hook names a hook without a name")
 	}
@@ -206,9 +207,9 @@ func (f *faults) notNegative(flag string, d time.Duration) {
 
 // named says that every one of a flag's words must say something: an empty prefix
 // would be that of every taint.
-func (f *faults) named(flag string, words []string) {
+func (f *faults) named(flag, of string, words []string) {
 	if slices.Contains(words, "") {
-		f.add("%s is empty: want the key of a taint", flag)
+		f.add("%s is empty: want the key of %s", flag, of)
 	}
 }
 
