@@ -46,7 +46,7 @@ type Cluster struct {
 	opened  int
 }
 
-func newCluster(l *lore, w World, daemons []*fleet.Pod) *Cluster {
+func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {
 	c := &Cluster{
 		lore: l, world: w,
 		byLabel:      map[string]int{},
@@ -55,10 +55,8 @@ func newCluster(l *lore, w World, daemons []*fleet.Pod) *Cluster {
 		matched: map[int][]*member{},
 		singles: map[single]verdict{},
 	}
-	for _, p := range w.Pods {
-		if !p.Ended() {
-			c.member(l.classOf(p))
-		}
+	for _, class := range classes {
+		c.member(class)
 	}
 	for _, p := range daemons {
 		t := Tenant{p, l.daemonClass(p)}
@@ -141,7 +139,13 @@ func (c *Cluster) own(m *member) {
 
 // tally finds or makes one.
 func (c *Cluster) tally(p purpose, selectors []int, key string, e *electorate) *tally {
-	k := tallyKey{purpose: p, selectors: fmt.Sprint(selectors), topology: key, electorate: -1}
+	k := tallyKey{purpose: p, selector: none, topology: key, electorate: -1}
+	if len(selectors) > 0 {
+		k.selector = int32(selectors[0])
+	}
+	if len(selectors) > 1 {
+		k.others = fmt.Sprint(selectors[1:])
+	}
 	if e != nil {
 		k.electorate = e.id
 	}

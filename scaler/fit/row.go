@@ -201,6 +201,7 @@ type seeker struct {
 	by int32
 	// cursors are those in the lanes by which it goes.
 	cursors []cursor
+	whole   [1]cursor // of the row
 	// allowed is how many pods a domain might have for each spread constraint, when
 	// the class sought last.
 	allowed []int64
@@ -250,7 +251,7 @@ func newSeeker(c *Cluster, class *Class) *seeker {
 		s.goBy(c, s.spreads[i].tally)
 	}
 	if s.by == none {
-		s.cursors = make([]cursor, 1)
+		s.cursors = s.whole[:]
 	}
 	if len(s.spreads) > 0 {
 		s.allowed = make([]int64, len(s.spreads))

@@ -86,8 +86,7 @@ func (r *Rules) Cluster(w World) *Cluster {
 	r.setServed()
 	r.look, r.met = r.look+1, 0
 	daemons := daemonPods(w.DaemonSets)
-	r.learnTerms(w.Pods, daemons)
-	return newCluster(r.lore, w, daemons)
+	return newCluster(r.lore, w, r.learn(w.Pods, daemons), daemons)
 }
 
 // follow takes the rules of a version of Kubernetes.
@@ -177,18 +176,47 @@ func (l *lore) forgetClasses() {
 	l.classes, l.byPod = map[classKey]*Class{}, map[*fleet.Pod]*Class{}
 }
 
-// learnTerms learns the terms of all pods before any pod gets its class: which of
-// them select a pod is part of that.
-func (l *lore) learnTerms(lists ...[]*fleet.Pod) {
+// learn finds the classes of all pods that there are, each once. All terms are learned
+// before any pod gets its class: which of them select a pod is part of that.
+func (l *lore) learn(pods, daemons []*fleet.Pod) []*Class {
+	classes, news := l.sift(pods)
 	before := len(l.selectors.list)
-	for _, pods := range lists {
-		for _, p := range pods {
-			if _, known := l.byPod[p]; !known {
-				l.termsOf(p, l.traitsOf(p.Spec))
-			}
+	for _, list := range [][]*fleet.Pod{news, daemons} {
+		for _, p := range list {
+			l.termsOf(p, l.traitsOf(p.Spec))
 		}
 	}
 	if len(l.selectors.list) > before {
 		l.forgetClasses()
+		classes, news = l.sift(pods)
 	}
+	if len(l.byPod) == 0 {
+		l.byPod = make(map[*fleet.Pod]*Class, len(news))
+	}
+	for _, p := range news {
+		classes = l.meet(classes, l.classOf(p))
+	}
+	return classes
+}
+
+// sift separates the pods whose classes are known from the new ones. Pods that ended
+// are neither.
+func (l *lore) sift(pods []*fleet.Pod) (known []*Class, news []*fleet.Pod) {
+	for _, p := range pods {
+		if class, ok := l.byPod[p]; ok {
+			known = l.meet(known, class)
+		} else if !p.Ended() {
+			news = append(news, p)
+		}
+	}
+	return known, news
+}
+
+// meet adds a class to those of this look, once.
+func (l *lore) meet(classes []*Class, class *Class) []*Class {
+	if class.look == l.look {
+		return classes
+	}
+	class.look = l.look
+	return append(classes, class)
 }

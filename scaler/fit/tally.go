@@ -37,7 +37,7 @@ func (t *topology) fresh(value string) int32 {
 // counts is a number for each domain, 0 for most.
 type counts struct{ pages []*[pageSize]int32 }
 
-const pageSize = 64
+const pageSize = 16
 
 func (c *counts) at(d int32) int32 {
 	page := int(d) / pageSize
@@ -81,8 +81,10 @@ type tally struct {
 
 // tallyKey tells tallies apart.
 type tallyKey struct {
-	purpose    purpose
-	selectors  string
+	purpose purpose
+	// selector is the first of the selectors, none without any; others are the rest.
+	selector   int32
+	others     string
 	topology   string
 	electorate int
 }

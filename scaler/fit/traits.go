@@ -22,9 +22,6 @@ type traits struct {
 	extended []corev1.ResourceName
 	ports    []hostPort
 	demands  *demands
-	// body numbers what a place is asked for without regard to other pods: resources,
-	// ports, demands.
-	body int
 	// claims says that the spec has volumes or claims that plugins are asked about.
 	claims bool
 	// spec is where the terms stand, nil without any.
@@ -58,7 +55,6 @@ type traitMemory struct {
 	bySpec  map[*corev1.PodSpec]*traits
 	byBytes map[[2]uint64]*traits
 	byKey   map[string]*traits
-	bodies  map[string]int
 	seeds   [2]maphash.Seed
 	buffer  []byte
 }
@@ -66,7 +62,7 @@ type traitMemory struct {
 func newTraitMemory() *traitMemory {
 	return &traitMemory{
 		bySpec: map[*corev1.PodSpec]*traits{}, byBytes: map[[2]uint64]*traits{}, byKey: map[string]*traits{},
-		bodies: map[string]int{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 	}
 }
 
@@ -143,11 +139,6 @@ func (l *lore) newTraits(spec *corev1.PodSpec) *traits {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator),
 			cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
 	})
-	body := encoded(k)
-	if _, known := l.traits.bodies[body]; !known {
-		l.traits.bodies[body] = len(l.traits.bodies)
-	}
-	t.body = l.traits.bodies[body]
 	t.demands = l.demandsOf(spec, k)
 
 	k.Claims, k.Extended = t.claims, t.extended

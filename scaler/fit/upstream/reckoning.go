@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"sync"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	binary "k8s.io/component-base/version"
@@ -42,7 +44,7 @@ func (f *Filters) Needs(spec *corev1.PodSpec) string {
 	if !f.features.EnableNodeDeclaredFeatures {
 		return ""
 	}
-	v, err := version.Parse(binary.Get().String())
+	v, err := builtWith()
 	if err != nil {
 		return err.Error()
 	}
@@ -55,6 +57,9 @@ func (f *Filters) Needs(spec *corev1.PodSpec) string {
 	}
 	return needs.String()
 }
+
+// builtWith is the version of the plugins, which NodeDeclaredFeatures goes by.
+var builtWith = sync.OnceValues(func() (*version.Version, error) { return version.Parse(binary.Get().String()) })
 
 // Countable says whether NodeResourcesFit counts a resource beside cpu, memory and
 // ephemeral storage.
