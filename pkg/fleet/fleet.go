@@ -427,6 +427,12 @@ type State struct {
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.
 	Returning map[string]time.Time `json:"returning,omitempty"`
+	// Promises remembers for which pods a group was grown, until a node has come that
+	// takes them, and those that were not kept, by PromiseKey.
+	Promises map[string]Promise `json:"promises,omitempty"`
+	// Disputed remembers since when a pod has been seen that fits a node and that
+	// kube-scheduler leaves waiting, by UID.
+	Disputed map[string]time.Time `json:"disputed,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 }
@@ -479,6 +485,31 @@ type Launch struct {
 	// Shown says that what came was read with its group once: from then on the
 	// readings alone say what is there.
 	Shown bool `json:"shown,omitempty"`
+}
+
+// Promise is that a group's new nodes take pods of a class.
+type Promise struct {
+	// At is when the group grew for them, and Zones where.
+	At    time.Time `json:"at"`
+	Zones []string  `json:"zones,omitempty"`
+	// Count is how often the nodes did not take them; after that the group is not
+	// grown for them before Until. Why names a node and what it lacked.
+	Count int       `json:"count,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	Why   string    `json:"why,omitempty"`
+}
+
+// PromiseKey names a promise in State.Promises: by the group, a hash of what its
+// nodes are defined to be like, and one of the class of pods.
+func PromiseKey(group, definition, class string) string {
+	return group + ":" + definition + ":" + class
+}
+
+// ParsePromiseKey is the inverse of PromiseKey.
+func ParsePromiseKey(key string) (group, definition, class string) {
+	group, rest, _ := strings.Cut(key, ":")
+	definition, class, _ = strings.Cut(rest, ":")
+	return group, definition, class
 }
 
 // LaunchKey names a launch of a group in a zone in State.Launches. One call is for

@@ -392,7 +392,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"awaited", s.Awaited}, {"returning", s.Returning}} {
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}
@@ -408,6 +408,10 @@ func (p *printer) state(s fleet.State) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Promises)) {
+		x := s.Promises[key]
+		p.line("promise", key, at("at", x.At), said("zones", strings.Join(x.Zones, ",")), other("count", strconv.Itoa(x.Count), "0"), at("until", x.Until), said("why", x.Why))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Seen)) {
 		q := s.Seen[key]

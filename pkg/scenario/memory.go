@@ -97,6 +97,28 @@ func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, p
 // pooledWord stands for a time that has not begun.
 var pooledWord = table[time.Time]{"pooled": func(to *time.Time, _ string) error { *to = time.Time{}; return nil }}
 
+// disputed POD-UID at=TIME.
+func disputed(w *World, l line) error { return moment(&w.State.Disputed, w, l) }
+
+var promiseWords = table[fleet.Promise]{
+	"at":    setter(clockTime, func(p *fleet.Promise, t time.Time) { p.At = t }),
+	"zones": setter(text, func(p *fleet.Promise, v string) { p.Zones = list(v) }),
+	"count": setter(integer, func(p *fleet.Promise, n int) { p.Count = n }),
+	"until": setter(clockTime, func(p *fleet.Promise, t time.Time) { p.Until = t }),
+	"why":   setter(text, func(p *fleet.Promise, v string) { p.Why = v }),
+}
+
+// promise GROUP:DEFINITION:CLASS at=now zones=a; count= and until= say that it was not
+// kept.
+func promise(w *World, l line) error {
+	p := fleet.Promise{At: w.Now}
+	if err := promiseWords.apply(&p, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Promises, l.name, p)
+	return nil
+}
+
 // awaited GROUP:LACKING at=TIME, awaited INSTANCE at=TIME.
 func awaited(w *World, l line) error { return moment(&w.State.Awaited, w, l) }
 

@@ -31,6 +31,8 @@ var verbs = map[string]func(*World, line) error{
 	"completed":  completed,
 	"unjoined":   unjoined,
 	"awaited":    awaited,
+	"disputed":   disputed,
+	"promise":    promise,
 	"returning":  returning,
 	"seen":       seen,
 	"agent":      agent,

@@ -61,7 +61,7 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 // been done for it, or was before and it has not heard yet.
 func wordOf(v plan.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
-	case plan.PodFitsNothing, plan.PodGroupsFull, plan.PodGangShort:
+	case plan.PodFitsNothing, plan.PodGroupsFull, plan.PodGangShort, plan.PodDisputed:
 		return word{reason: contract.EventNotTriggerScaleUp, message: v.Message}, true
 	case plan.PodGetsNode, plan.PodFitsComing:
 		if w, ok := grown[v.UID]; ok {

@@ -26,11 +26,26 @@ func (d *decision) grow() {
 	}
 }
 
-// growFor plans new nodes for pods, and returns those that none would help. Pods that
+// growFor plans new nodes for pods, and returns those that none would help. Classes
+// for which some group is not grown come last, one by one.
+func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+	all, some := d.believing(pods)
+	refused = d.growEvenly(all)
+	for len(some) > 0 {
+		var alike []fit.Tenant
+		alike, some = split(some, some[0].Class)
+		reopen := d.closeFor(alike[0].Class)
+		refused = append(refused, d.growEvenly(alike)...)
+		reopen()
+	}
+	return refused
+}
+
+// growEvenly plans new nodes for pods, and returns those that none would help. Pods that
 // spread go by the zones that could get nodes, see expect. Where that leaves some
 // without a place, as no node comes to a zone after all, they go by the zones that
 // there are, as kube-scheduler does.
-func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+func (d *decision) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
 	if !slices.ContainsFunc(pods, spreads) {
 		return d.growInTurn(pods)
 	}
@@ -293,6 +308,8 @@ func (g *group) room() (n int, whyNot string) {
 		return 0, g.resting()
 	case g.ill != "":
 		return 0, g.ill
+	case g.closed != "":
+		return 0, g.closed
 	case !g.silentSince.IsZero():
 		return 0, "LaunchInstances has not answered since " + clockTime(g.silentSince)
 	}
@@ -400,6 +417,7 @@ func (d *decision) growBy(g *group) {
 		d.do(x)
 	}
 	g.grows = true
+	d.promise(g)
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1
 }

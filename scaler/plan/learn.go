@@ -44,6 +44,7 @@ func (d *decision) learnShapes(s fleet.Snapshot) {
 		for i := range g.Shapes {
 			shape := &g.Shapes[i]
 			shape.Taints = d.policy.lasting(shape.Taints)
+			g.planned = append(g.planned, *shape)
 			lesson := specimensFor(known, shape.Zone)
 			if len(lesson) == 0 {
 				continue

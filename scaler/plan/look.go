@@ -37,6 +37,8 @@ type decision struct {
 	left []fit.Tenant
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
+	// doubts are the groups that are not grown for a class of pods, and why.
+	doubts map[distrusted]string
 	// oldest is the UID of the pod that has waited for the longest.
 	oldest string
 	// cluster is the size of the whole, against its limits.
@@ -97,6 +99,14 @@ type group struct {
 	// ended counts the instances that this plan ends, lowered those of them
 	// that go with decrement.
 	ended, lowered int
+	// planned are its shapes before anything was learned from its nodes, and
+	// definition a hash of them; see the method of that name.
+	planned    []fleet.Shape
+	definition string
+	// closed is why it is not grown for the class of pods at hand; empty if it may be.
+	// doubted says that its verdict tells of such a class already.
+	closed  string
+	doubted bool
 	// wanted says that a pod would fit the group, could it grow.
 	wanted bool
 	// cluster is the whole that it belongs to.
@@ -408,7 +418,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Awaited: copied(s.Awaited), Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
 }
 
@@ -418,7 +428,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Awaited: filled(s.Awaited), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}
 }
 

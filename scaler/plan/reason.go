@@ -11,6 +11,8 @@ const (
 	PodFitsComing Reason = "FitsComingNode"
 	// PodFitsFree: a node has room; kube-scheduler will place it.
 	PodFitsFree Reason = "FitsNode"
+	// PodDisputed: a node has room for it, and kube-scheduler finds none for minutes.
+	PodDisputed Reason = "NotScheduled"
 	// PodFitsNothing: no group's node could take it.
 	PodFitsNothing Reason = "FitsNoGroup"
 	// PodGroupsFull: groups that could take it are at max or in back-off.

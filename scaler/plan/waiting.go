@@ -91,6 +91,7 @@ func (d *decision) take(s seat) {
 	if s.keeps != nil {
 		d.keep(s.keeps, fmt.Sprintf("pod %s needs it", s.pod.Pod.Key()))
 	}
+	s = d.dispute(s)
 	d.sayPod(s.pod, s.reason, "", s.message)
 }
 

@@ -29,6 +29,7 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 	if len(d.groups) == 0 {
 		return PodFitsNothing, "there is no group that could grow"
 	}
+	defer d.closeFor(c)()
 	reason := PodFitsNothing
 	misses := make([]miss, len(d.groups))
 	for i, g := range d.groups {
