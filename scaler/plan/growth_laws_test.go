@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -21,17 +23,29 @@ func inPools(s fleet.Snapshot) map[string]bool {
 	return pooled
 }
 
+// size is what the limits of a cluster count.
+type size struct{ nodes, milli, bytes int64 }
+
+// add counts n nodes of that capacity, or of what pods may have of it where the
+// capacity is not known.
+func (x *size) add(n int, capacity, allocatable corev1.ResourceList) {
+	if len(capacity) == 0 {
+		capacity = allocatable
+	}
+	x.nodes += int64(n)
+	x.milli += int64(n) * capacity.Cpu().MilliValue()
+	x.bytes += int64(n) * capacity.Memory().Value()
+}
+
 // lawLimits: with what this plan adds, the nodes that are there are not more than
-// the cluster may have, nor their cores.
+// the cluster may have, nor their cores, nor their memory.
 func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
-	nodes, milli, grown := 0, int64(0), 0
-	pooled := inPools(s)
+	var all size
+	pooled, grown := inPools(s), 0
 	for _, n := range s.Nodes {
-		if pooled[n.InstanceID()] {
-			continue
+		if !pooled[n.InstanceID()] {
+			all.add(1, n.Capacity, n.Allocatable)
 		}
-		nodes++
-		milli += n.Allocatable.Cpu().MilliValue()
 	}
 	for _, a := range got.Actions {
 		grow, ok := a.(plan.Grow)
@@ -42,7 +56,7 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			if g.Name == grow.Group {
 				n := grow.To - max(grow.From, liveOf(g))
 				grown += n
-				milli += int64(n) * g.Shapes[0].Allocatable.Cpu().MilliValue()
+				all.add(n, g.Shapes[0].Capacity, g.Shapes[0].Allocatable)
 			}
 		}
 	}
@@ -50,11 +64,14 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		return nil
 	}
 	var broken []string
-	if p.MaxNodes > 0 && nodes+grown > p.MaxNodes {
-		broken = append(broken, fmt.Sprintf("limits: %d nodes grow by %d, and there may be %d", nodes, grown, p.MaxNodes))
+	if p.MaxNodes > 0 && all.nodes > int64(p.MaxNodes) {
+		broken = append(broken, fmt.Sprintf("limits: with %d more there are %d nodes, and there may be %d", grown, all.nodes, p.MaxNodes))
 	}
-	if milli > p.Cores.Max*1000 {
-		broken = append(broken, fmt.Sprintf("limits: %dm of cpu, and there may be %d cores", milli, p.Cores.Max))
+	if all.milli > p.Cores.Max*1000 {
+		broken = append(broken, fmt.Sprintf("limits: %dm of cpu, and there may be %d cores", all.milli, p.Cores.Max))
+	}
+	if all.bytes > p.Memory.Max<<30 {
+		broken = append(broken, fmt.Sprintf("limits: %d bytes of memory, and there may be %d GiB", all.bytes, p.Memory.Max))
 	}
 	return broken
 }
@@ -77,7 +94,7 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		pods[string(pod.UID)] = pod
 	}
 	for _, v := range got.Verdicts {
-		if m := seated.FindStringSubmatch(v.Message); m != nil && v.Reason == plan.PodFitsFree {
+		if m := seated.FindStringSubmatch(v.Message); m != nil {
 			sent[v.UID] = m[1]
 		}
 	}

@@ -126,6 +126,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
 	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")
+	p.Memory.Max = rapid.SampledFrom([]int64{6_400_000, 6_400_000, 40, 100}).Draw(t, "memory")
 	return p
 }
 
