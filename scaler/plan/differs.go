@@ -95,13 +95,22 @@ func (p Policy) otherTaints(planned fleet.Shape, like []*node) []string {
 	return found
 }
 
+// driversLabel is put on nodes by the EBS CSI driver, which not every cluster has.
+// It is planned lest pods that ask for it wait in vain.
+// https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
+const driversLabel = "topology.ebs.csi.aws.com/zone"
+
 // otherLabels finds labels that were promised and are not there, and those that
 // pods ask for and that nobody promised.
 func otherLabels(planned fleet.Shape, like []*node, asked func(string) bool) []string {
 	var found []string
 	n := like[0]
 	for key, want := range planned.Labels {
-		if has, ok := n.Labels[key]; (!ok || has != want) && !slices.Contains(ownLabels, key) {
+		has, ok := n.Labels[key]
+		if !ok && key == driversLabel && !asked(key) {
+			continue
+		}
+		if (!ok || has != want) && !slices.Contains(ownLabels, key) {
 			was := "no label " + key
 			if ok {
 				was = fmt.Sprintf("the label %s=%s", key, has)
