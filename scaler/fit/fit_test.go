@@ -251,7 +251,7 @@ func TestRevertUndoesEverything(t *testing.T) {
 		text := "group web zones=a,b\nnode n-1..3\n"
 		for i := range rapid.IntRange(1, 12).Draw(t, "pods") {
 			text += fmt.Sprintf("pod p-%d cpu=%dm mem=%dMi %s\n", i, 100*rapid.IntRange(0, 12).Draw(t, "cpu"), 256*rapid.IntRange(0, 9).Draw(t, "mem"),
-				rapid.SampledFrom([]string{"", "hostport=80", "selector=topology.kubernetes.io/zone=b", "gpu=1"}).Draw(t, "more"))
+				rapid.SampledFrom([]string{"", "hostport=80", "selector=topology.kubernetes.io/zone=b", "gpu=1", "labels=app=x apart", "labels=app=x together=" + zone, "labels=app=x spread=" + zone}).Draw(t, "more"))
 		}
 		s, err := scenario.Parse(text)
 		if err != nil {
