@@ -42,9 +42,13 @@ func (c crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		fmt.Fprint(w, `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`)
 	case r.Method != http.MethodGet:
+		sent, err := io.ReadAll(r.Body) // all of it: nothing can be read after the first write
+		if err != nil {
+			return // the client went away
+		}
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 		w.WriteHeader(http.StatusCreated)
-		_, _ = io.Copy(w, r.Body) // as it was sent
+		_, _ = w.Write(sent)
 	case r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1":
 		c.watch(w, r)
 	default:

@@ -13,7 +13,6 @@ import (
 
 // countedEKS notes which managed groups it is asked about.
 type countedEKS struct {
-	managed
 	asked []string
 }
 
