@@ -16,14 +16,17 @@ func Decide(s fleet.Snapshot, p Policy) Plan { return NewPlanner().Decide(s, p) 
 // Planner decides again and again, and keeps what it has found out about rules
 // and classes of pods: the answers are those of Decide, and come sooner. Not for
 // concurrent use.
-type Planner struct{ rules *fit.Rules }
+type Planner struct {
+	rules *fit.Rules
+	order podOrder
+}
 
 // NewPlanner knows nothing yet.
-func NewPlanner() *Planner { return &Planner{fit.NewRules()} }
+func NewPlanner() *Planner { return &Planner{rules: fit.NewRules()} }
 
 // Decide says what to do now; see the function of that name.
 func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
-	d := look(k.rules, s, p)
+	d := k.look(s, p)
 
 	d.recallLaunches()     // whose answer nobody has seen
 	d.endLost()            // instances that never became nodes

@@ -9,7 +9,8 @@
 //
 // What there is:
 //
-//	look.go        the snapshot in a fixed order, with its parts joined
+//	look.go        the snapshot in a fixed order, with its parts joined; order.go the
+//	               order of its pods, kept from look to look
 //	stage.go       where a node stands between its coming and its going
 //	taints.go      taints that a node has only until it is up
 //	learn.go       shapes, corrected by the nodes that came of them

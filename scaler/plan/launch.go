@@ -237,11 +237,11 @@ func (d *decision) grows(g *group) []Grow {
 }
 
 func (d *decision) podsOf(places []*fit.Place) []PodRef {
-	var pods []fit.Tenant
-	for _, p := range places {
-		pods = append(pods, p.Tenants()...)
+	seated := make([][]fit.Tenant, len(places))
+	for i, p := range places {
+		seated[i] = p.Tenants()
 	}
-	return refs(d.inOrder(pods))
+	return refs(d.inOrder(slices.Concat(seated...)))
 }
 
 // launch notes a launch of some nodes in a zone and returns the call.

@@ -188,7 +188,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 
 // look brings a snapshot into order and joins what belongs together. The
 // snapshot is not changed.
-func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
+func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
 		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents,
 		daemons: slices.Clone(s.DaemonSets),
@@ -200,8 +200,8 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	d.pods = podsOf(s)
-	d.fit = rules.Cluster(fit.World{
+	d.pods = k.order.of(s.Pods)
+	d.fit = k.rules.Cluster(fit.World{
 		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
 	})
 	d.groups = groupsOf(s)
@@ -214,14 +214,6 @@ func look(rules *fit.Rules, s fleet.Snapshot, p Policy) *decision {
 	}
 	d.prefer(s.Priorities)
 	return d
-}
-
-func podsOf(s fleet.Snapshot) []*fleet.Pod {
-	pods := slices.Clone(s.Pods)
-	slices.SortFunc(pods, func(a, b *fleet.Pod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
-	return pods
 }
 
 func groupsOf(s fleet.Snapshot) []*group {

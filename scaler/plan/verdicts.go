@@ -63,7 +63,7 @@ func rank(a Action) int {
 
 // verdicts has one for each waiting pod, node and group, by kind and name.
 func (d *decision) verdicts() []Verdict {
-	list := slices.Clone(d.podVerdicts)
+	list := d.podVerdicts
 	for _, n := range d.nodes {
 		list = append(list, Verdict{
 			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: n.message,
@@ -73,7 +73,7 @@ func (d *decision) verdicts() []Verdict {
 		reason, message := d.groupVerdict(g)
 		list = append(list, Verdict{Of: OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
 	}
-	slices.SortStableFunc(list, func(a, b Verdict) int {
+	slices.SortFunc(list, func(a, b Verdict) int {
 		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return list

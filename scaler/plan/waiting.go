@@ -181,7 +181,22 @@ func (d *decision) sayPod(t fit.Tenant, reason Reason, group, message string) {
 	if !wantsNode(t.Pod) {
 		return
 	}
+	if d.podVerdicts == nil {
+		d.podVerdicts = make([]Verdict, 0, d.mostVerdicts())
+	}
 	d.podVerdicts = append(d.podVerdicts, Verdict{
 		Of: OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
 	})
+}
+
+// mostVerdicts bounds how many verdicts there will be, those on nodes and groups
+// included.
+func (d *decision) mostVerdicts() int {
+	n := len(d.nodes) + len(d.groups)
+	for _, p := range d.pods {
+		if p.Node == "" {
+			n++
+		}
+	}
+	return n
 }
