@@ -43,6 +43,7 @@ func gangOf(p *fleet.Pod) string {
 // first, then by name.
 func (d *decision) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
 	byName := map[string]int{}
+	alone = make([]fit.Tenant, 0, len(pods))
 	for _, t := range pods {
 		name := gangOf(t.Pod)
 		if name == "" {

@@ -22,6 +22,7 @@ func (d *decision) seatWaiting() {
 	alone, gangs := d.gangsOf(append(d.waiting(), d.foresee()...))
 	d.gangs = gangs
 	room := d.openRoom()
+	d.left = make([]fit.Tenant, 0, len(alone))
 	for _, t := range d.inOrder(alone) {
 		s, ok := room.seat(t)
 		switch {
@@ -122,7 +123,7 @@ func (d *decision) growsFrom(t fit.Tenant) time.Time {
 // waiting are the pods that a new node could help; each of the others without a
 // node gets a verdict that says why none would.
 func (d *decision) waiting() []fit.Tenant {
-	var list []fit.Tenant
+	list := make([]fit.Tenant, 0, d.unplaced())
 	for _, p := range d.pods {
 		if !wantsNode(p) {
 			continue
@@ -182,17 +183,16 @@ func (d *decision) sayPod(t fit.Tenant, reason Reason, group, message string) {
 		return
 	}
 	if d.podVerdicts == nil {
-		d.podVerdicts = make([]Verdict, 0, d.mostVerdicts())
+		d.podVerdicts = make([]Verdict, 0, d.unplaced()+len(d.nodes)+len(d.groups))
 	}
 	d.podVerdicts = append(d.podVerdicts, Verdict{
 		Of: OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
 	})
 }
 
-// mostVerdicts bounds how many verdicts there will be, those on nodes and groups
-// included.
-func (d *decision) mostVerdicts() int {
-	n := len(d.nodes) + len(d.groups)
+// unplaced counts the pods without a node.
+func (d *decision) unplaced() int {
+	n := 0
 	for _, p := range d.pods {
 		if p.Node == "" {
 			n++
