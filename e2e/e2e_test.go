@@ -151,7 +151,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	if err != nil {
 		return err
 	}
-	spec.ControlPlane = append(spec.ControlPlane, "--audit")
+	spec.ControlPlane = append(spec.ControlPlane, "--audit", "--ready-timeout="+scriptTime.String())
 	worlds <- struct{}{}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), *scriptTime, fmt.Errorf("not within the script's %s", *scriptTime))
 	ts.Defer(func() {
