@@ -39,7 +39,7 @@ func BenchmarkIdleLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	observer := observe.New(observe.Config{Client: client, Groups: oneGroup{}, Namespace: defaultNamespace, Logger: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancel(b.Context())
+	ctx, cancel := context.WithTimeout(b.Context(), 4*time.Minute)
 	done := make(chan struct{})
 	go func() { observer.Run(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
@@ -69,7 +69,11 @@ func BenchmarkIdleLook(b *testing.B) {
 		if err != nil && !errors.Is(err, observe.ErrNotYet) {
 			b.Fatal(err)
 		}
-		<-observer.Changed()
+		select {
+		case <-observer.Changed():
+		case <-ctx.Done():
+			b.Fatalf("the cluster does not come to rest: %v", err)
+		}
 	}
 	before := decided
 	b.ReportAllocs()
