@@ -212,9 +212,11 @@ func Waste(places []*Place) float64 {
 	}
 	sum := 0.0
 	for i := range room {
-		if room[i] > 0 {
-			sum += 1 - float64(used[i])/float64(room[i])
+		if room[i] <= 0 { // such a node serves nobody by it
+			sum++
+			continue
 		}
+		sum += 1 - float64(used[i])/float64(room[i])
 	}
 	return sum / 2
 }

@@ -147,7 +147,7 @@ func TestParseRange(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "5", ":", "5:4", "-1:4", "a:b", "1:2:3"} {
+	for _, text := range []string{"", "5", ":", "5:4", "-1:4", "a:b", "1:2:3", "0:9223372036854775807"} {
 		if _, err := ParseRange(text); err == nil {
 			t.Errorf("%q is a range", text)
 		}

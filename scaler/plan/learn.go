@@ -92,7 +92,7 @@ func specimensFor(all []*node, zone string) []*node {
 func (d *decision) corrected(g *group, s fleet.Shape, like []*node) fleet.Shape {
 	pluginsDue := d.pluginsDue(like)
 	s.Labels = g.learnedLabels(s, like)
-	s.Taints = d.policy.lasting(sharedTaints(like))
+	s.Taints = d.learnedTaints(s.Taints, like)
 	s.Allocatable = g.learnedRoom(s.Allocatable, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Allocatable })
 	s.Capacity = g.learnedRoom(s.Capacity, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Capacity })
 	s.DeclaredFeatures = sharedFeatures(like)
@@ -131,6 +131,21 @@ func (g *group) learnedLabels(s fleet.Shape, like []*node) map[string]string {
 		}
 	}
 	return labels
+}
+
+// learnedTaints are those that all these nodes have and that do not go by themselves.
+// What a single node has that was not planned, and not for certain from its first
+// minutes on, people may have written there, for maintenance perhaps: that is no
+// reason not to bring another one.
+func (d *decision) learnedTaints(planned []corev1.Taint, like []*node) []corev1.Taint {
+	settled := like[0].Created.Add(d.policy.MaxNodeStartupTime)
+	return slices.DeleteFunc(d.policy.lasting(sharedTaints(like)), func(t corev1.Taint) bool {
+		if len(like) > 1 || hasTaint(planned, t) {
+			return false
+		}
+		d.clock.at(settled)
+		return !d.now.Before(settled)
+	})
 }
 
 // sharedTaints are those that all these nodes have.

@@ -11,6 +11,10 @@ import (
 // Range is a bound below and one above, both included.
 type Range struct{ Min, Max int64 }
 
+// mostOfRange is more than any cluster has, and can still be counted in bytes and in
+// thousandths.
+const mostOfRange = 1 << 32
+
 // ParseRange reads min:max, as Cluster Autoscaler's --cores-total and
 // --memory-total have it.
 func ParseRange(text string) (Range, error) {
@@ -20,8 +24,8 @@ func ParseRange(text string) (Range, error) {
 	if !ok || errLow != nil || errHigh != nil {
 		return Range{}, fmt.Errorf("%q is no range such as 0:320000", text)
 	}
-	if least < 0 || most < least {
-		return Range{}, fmt.Errorf("%q is no range: want 0 ≤ min ≤ max", text)
+	if least < 0 || most < least || most > mostOfRange {
+		return Range{}, fmt.Errorf("%q is no range: want 0 ≤ min ≤ max ≤ %d", text, mostOfRange)
 	}
 	return Range{least, most}, nil
 }
