@@ -145,3 +145,26 @@ func (c newCluster) try(pod *fleet.Pod, place int, back bool) string {
 	}
 	return why
 }
+
+// What the DaemonSets of a new node cost when it is opened and taken back.
+func BenchmarkOpenWithDaemonSets(b *testing.B) {
+	for _, n := range []int{0, 10} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			text := "group web\npod p labels=app=d apart\n"
+			for i := range n {
+				text += fmt.Sprintf("daemonset d-%d labels=app=d cpu=50m hostport=%d\n", i, 9000+i)
+			}
+			s, err := scenario.Parse(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c := clusterOf(s)
+			looks := c.LooksLike(&s.Groups[0].Shapes[0])
+			for b.Loop() {
+				start := c.Fork()
+				c.Open("new", looks)
+				c.Revert(start)
+			}
+		})
+	}
+}
