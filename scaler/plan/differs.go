@@ -29,8 +29,8 @@ func (g *group) compare(planned fleet.Shape, like []*node, d *decision) {
 	var found []string
 	if !g.Mixed {
 		found = append(found, lessRoom(planned, n)...)
-		found = append(found, missingDevices(planned, n, d)...)
 	}
+	found = append(found, missingDevices(planned, n, d)...)
 	found = append(found, d.policy.otherTaints(planned, like)...)
 	found = append(found, otherLabels(planned, like, d.askedLabels)...)
 	for _, text := range found {
@@ -66,13 +66,13 @@ func missingDevices(planned fleet.Shape, n *node, d *decision) []string {
 		if !byPlugin(name) || want.IsZero() {
 			continue
 		}
-		due := n.Created.Add(d.policy.MaxNodeStartupTime)
+		due := d.dueUp(n)
 		if has := n.Allocatable[name]; has.IsZero() {
 			if d.now.Before(due) {
 				d.clock.at(due)
 				continue
 			}
-			found = append(found, fmt.Sprintf("node %s has no %s, planned were %s: look at its device plugin", n.Name, name, want.String()))
+			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: look at its device plugin", n.Name, name, d.policy.MaxNodeStartupTime, want.String()))
 		}
 	}
 	slices.Sort(found)

@@ -12,7 +12,8 @@
 //	look.go        the snapshot in a fixed order, with its parts joined; order.go the
 //	               order of its pods, kept from look to look
 //	stage.go       where a node stands between its coming and its going
-//	taints.go      taints that a node has only until it is up
+//	taints.go      taints that a node has only until it is up; devices.go what it
+//	               reports only then
 //	learn.go       shapes, corrected by the nodes that came of them
 //	differs.go     where nodes are not as their shape was, and which tag would mend it
 //

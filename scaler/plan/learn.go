@@ -195,12 +195,7 @@ func (g *group) learnedRoom(planned corev1.ResourceList, like []*node, pluginsDu
 
 // pluginsDue says that the device plugins of all these nodes have had their time.
 func (d *decision) pluginsDue(like []*node) bool {
-	return !slices.ContainsFunc(like, func(n *node) bool { return d.now.Before(n.Created.Add(d.policy.MaxNodeStartupTime)) })
-}
-
-// byPlugin says that a resource is one that a device plugin reports.
-func byPlugin(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+	return !slices.ContainsFunc(like, func(n *node) bool { return d.now.Before(d.dueUp(n)) })
 }
 
 // leastOf is the smallest amount of each resource, but for nothing at all where

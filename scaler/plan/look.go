@@ -315,7 +315,7 @@ func (d *decision) settle() {
 		n.stage = d.stageOf(n)
 		var ignored func(corev1.Taint) bool
 		ignored, n.open = d.passing(n)
-		looks := d.fit.LooksOf(n.Node, ignored)
+		looks := d.fit.LooksOf(n.expected(), ignored)
 		if n.stage == coming {
 			d.fit.Reserve(looks, n.pods)
 		}

@@ -48,6 +48,8 @@ func (d *decision) endLost() {
 				if i.State != fleet.PendingWait {
 					d.endUnready(n)
 				}
+			case known && n.stage == coming:
+				unjoined[i.ID] = since // its time for devices began when it left the pool
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (d *decision) test(g *group, t fit.Tenant, p fleet.Promise) fleet.Promise {
 // what it has against it.
 func (d *decision) broken(g *group, t fit.Tenant, p fleet.Promise) (first *node, why fit.Reasons) {
 	for _, n := range g.nodes {
-		if n.stage != serving || !n.Created.After(p.At) || !slices.Contains(p.Zones, n.Zone()) {
+		if n.stage != serving || !n.came().After(p.At) || !slices.Contains(p.Zones, n.Zone()) {
 			continue
 		}
 		reasons := d.against(t.Class, n)
@@ -118,6 +118,15 @@ func (d *decision) broken(g *group, t fit.Tenant, p fleet.Promise) (first *node,
 		}
 	}
 	return first, why
+}
+
+// came is when a node came to its group: when it registered or, as it may have done so
+// in a warm pool long before, when it was Ready again after that.
+func (n *node) came() time.Time {
+	if n.group.WarmPool != nil {
+		return n.ReadySince
+	}
+	return n.Created
 }
 
 // against is what the node itself has against a class: without the pods that could as

@@ -378,7 +378,7 @@ func (d *decision) sayStage(n *node) {
 	}
 	switch n.stage {
 	case coming:
-		n.say(NodeComing, "it has registered and is not up yet")
+		n.say(NodeComing, n.whyComing())
 	case unready:
 		n.say(NodeUnready, "it is not Ready")
 	case returning:

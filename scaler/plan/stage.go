@@ -10,7 +10,7 @@ import (
 type stage string
 
 const (
-	// coming: registered, and not up yet.
+	// coming: registered, and not up yet, or not with all that it came for.
 	coming stage = "coming"
 	// serving: Ready and open to pods. The only stage that pods of retired
 	// nodes are moved to.
@@ -75,10 +75,11 @@ func undone(kind contract.Kind) bool {
 }
 
 // comingUp says that a node has not served yet: it is young, and either not
-// Ready or still tainted until something has started on it.
+// Ready, or still tainted until something has started on it, or without the devices
+// that it came for.
 func (d *decision) comingUp(n *node) bool {
 	patience := d.dueUp(n)
-	if !d.now.Before(patience) || n.up() {
+	if !d.now.Before(patience) || n.up() && len(n.awaitedDevices()) == 0 {
 		return false
 	}
 	d.clock.at(patience)
