@@ -65,7 +65,7 @@ func (c *Cluster) couldHold(m *member, l *Looks) bool {
 			return false
 		}
 	}
-	return m.demands.singular || c.admitsKind(m.demands, l)
+	return m.demands.singular || c.admitsKind(m.demands, c.lore.kindOf(l))
 }
 
 // Takes says that a new node that looks like one of these would take the class.

@@ -76,7 +76,7 @@ func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
 		// What one of them was refused, the others would be too.
 		p.left = append(p.left, s.pods[seated:]...)
 	}
-	return Packing{Places: p.row.whole.places, From: p.from, Left: p.left}
+	return Packing{Places: p.row.places, From: p.from, Left: p.left}
 }
 
 // packer is a packing in the making.

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,39 +12,42 @@ import (
 // may come free while it is in use.
 type Row struct {
 	cluster *Cluster
-	whole   lane
-	// divided are the same places by the domains that they are in, for topologies that
-	// some class goes by.
-	divided map[int]*division
+	places  []*Place
+	// divided are the places by the domains of a topology, for those that some class
+	// goes by, and under none by their kinds.
+	divided map[int32]*division
 	seekers map[*Class]*seeker
 	// last is the one that was asked for last: equal pods come one after the other.
 	last *seeker
+	// edition is that of the kinds.
+	edition int
 }
 
-// division has a lane for each domain of a topology. Places without the label are in
-// none. It is made up to the row's places as it is asked for.
+// division has a lane for each domain of a topology, or for each kind of looks. Places
+// without the topology's label are in none. It is made up to the row's places as it is
+// asked for.
 type division struct {
 	lanes []lane
-	upTo  int
+	// ofKind are the lanes of the kinds, by their indices.
+	ofKind map[*kind]int
+	upTo   int
 }
 
 // NewRow makes a row of places.
 func (c *Cluster) NewRow(places []*Place) *Row {
-	r := &Row{cluster: c, divided: map[int]*division{}, seekers: map[*Class]*seeker{}}
-	r.whole.places = places[:len(places):len(places)]
-	r.whole.bounds = make([]bound, blocks(len(places)))
-	for i := range r.whole.bounds {
-		r.whole.bounds[i] = anything
-	}
+	r := &Row{cluster: c, places: places[:len(places):len(places)]}
+	r.begin()
 	return r
 }
 
-// add makes the row longer.
-func (r *Row) add(places ...*Place) {
-	for _, p := range places {
-		r.whole.add(p)
-	}
+// begin forgets what was learned of the places.
+func (r *Row) begin() {
+	r.divided, r.seekers, r.last = map[int32]*division{}, map[*Class]*seeker{}, nil
+	r.edition = r.cluster.lore.edition
 }
+
+// add makes the row longer.
+func (r *Row) add(places ...*Place) { r.places = append(r.places, places...) }
 
 // Seat gives the pod a seat at the first place that takes it; nil if none does.
 func (r *Row) Seat(t Tenant) *Place {
@@ -56,118 +60,127 @@ func (r *Row) Seat(t Tenant) *Place {
 
 // Find finds the first place that would take a pod of the class.
 func (r *Row) Find(class *Class) *Place {
+	if r.edition != r.cluster.lore.edition {
+		r.begin() // kinds are others now
+	}
 	s := r.seeker(class)
 	s.heedLevels()
-	end := len(r.whole.places)
+	lanes := r.lanes(s.by)
+	s.enter(r.cluster, lanes)
+	end := len(r.places)
 	first := end
-	if s.by == none {
-		first = r.scan(s, &r.whole, &s.cursors[0], end)
-	} else {
-		lanes := r.lanes(int(s.by))
-		for len(s.cursors) < len(lanes) {
-			s.cursors = append(s.cursors, cursor{})
-		}
-		for d := range lanes {
-			if s.opens(int32(d)) {
-				first = min(first, r.scan(s, &lanes[d], &s.cursors[d], first))
-			}
+	for i := range s.cursors {
+		if at := &s.cursors[i]; s.opens(at.lane) {
+			first = min(first, r.scan(s, &lanes[at.lane], at, first))
 		}
 	}
 	if first == end {
 		return nil
 	}
-	return r.whole.places[first]
+	return r.places[first]
 }
 
 // scan finds the position in the row of the first place of a lane that takes a
 // class, or end if none before that does.
 func (r *Row) scan(s *seeker, l *lane, at *cursor, end int) int {
-	for i := at.level; i < len(l.places); {
+	for i := at.level; i < len(l.places) && int(l.positions[i]) < end; {
 		block := i / blockSize
 		next := min((block+1)*blockSize, len(l.places))
-		if l.bounds[block].below(s.needs) {
+		if l.bounds[block].below(&s.needs) {
 			at.pass(i, next, lasting)
 			i = next
 			continue
 		}
 		for whole := i%blockSize == 0; i < next; i++ {
-			position := l.position(i)
-			if position >= end {
+			if int(l.positions[i]) >= end {
 				return end
 			}
-			answer := r.cluster.ask(s.member, l.places[i])
+			answer := lasting
+			if r.cluster.hasRoom(l.columns[i], &s.needs) {
+				answer = r.cluster.ask(s.member, l.places[i])
+			}
 			if answer == fits {
-				return position
+				return int(l.positions[i])
 			}
 			at.pass(i, i+1, answer)
 			if whole && i+1 == next {
-				l.tighten(block)
+				r.cluster.tighten(l, block)
 			}
 		}
 	}
 	return end
 }
 
-// lanes divides the row by a topology.
-func (r *Row) lanes(topology int) []lane {
-	d, known := r.divided[topology]
+// lanes divides the row by a topology, or for none by kinds.
+func (r *Row) lanes(by int32) []lane {
+	d, known := r.divided[by]
 	if !known {
-		d = &division{}
-		r.divided[topology] = d
+		d = &division{ofKind: map[*kind]int{}}
+		r.divided[by] = d
 	}
-	for ; d.upTo < len(r.whole.places); d.upTo++ {
-		p := r.whole.places[d.upTo]
-		domain := p.domains[topology]
-		if domain == none {
-			continue
+	for ; d.upTo < len(r.places); d.upTo++ {
+		p := r.places[d.upTo]
+		if l := d.laneOf(p, by); l != nil {
+			l.add(p, d.upTo)
 		}
-		for len(d.lanes) <= int(domain) {
-			d.lanes = append(d.lanes, lane{positions: []int32{}})
-		}
-		l := &d.lanes[domain]
-		l.add(p)
-		l.positions = append(l.positions, int32(d.upTo))
 	}
 	return d.lanes
+}
+
+func (d *division) laneOf(p *Place, by int32) *lane {
+	if by == none {
+		kind := p.cluster.lore.kindOf(p.looks)
+		index, known := d.ofKind[kind]
+		if !known {
+			index = len(d.lanes)
+			d.ofKind[kind] = index
+			d.lanes = append(d.lanes, lane{kind: kind})
+		}
+		return &d.lanes[index]
+	}
+	domain := p.domains[by]
+	if domain == none {
+		return nil
+	}
+	for len(d.lanes) <= int(domain) {
+		d.lanes = append(d.lanes, lane{})
+	}
+	return &d.lanes[domain]
 }
 
 // lane is some of a row's places, in the row's order.
 type lane struct {
 	places []*Place
-	// positions are the places' in the row, nil where the lane is the row.
-	positions []int32
+	// kind is that of all of them, nil where they have a domain in common.
+	kind *kind
+	// positions are the places' in the row, columns their indices in the cluster.
+	positions, columns []int32
 	// bounds tell for each block of places what none of them has more of.
 	bounds []bound
 }
 
-func (l *lane) position(i int) int {
-	if l.positions == nil {
-		return i
-	}
-	return int(l.positions[i])
-}
-
-func (l *lane) add(p *Place) {
+func (l *lane) add(p *Place, position int) {
 	if len(l.places)%blockSize == 0 {
 		l.bounds = append(l.bounds, nothing)
 	}
-	l.places = append(l.places, p)
+	l.places, l.positions, l.columns = append(l.places, p), append(l.positions, int32(position)), append(l.columns, p.index)
 	l.bounds[len(l.bounds)-1].admit(p)
 }
 
 // tighten finds how much the places of a block have left.
-func (l *lane) tighten(block int) {
-	b := nothing
-	for _, p := range l.places[block*blockSize : min((block+1)*blockSize, len(l.places))] {
-		b.admit(p)
+func (c *Cluster) tighten(l *lane, block int) {
+	columns := l.columns[block*blockSize : min((block+1)*blockSize, len(l.columns))]
+	for r := range l.bounds[block] {
+		most, free := int64(math.MinInt64), c.free[r]
+		for _, index := range columns {
+			most = max(most, free[index])
+		}
+		l.bounds[block][r] = most
 	}
-	l.bounds[block] = b
 }
 
 // blockSize is how many places share a bound.
-const blockSize = 64
-
-func blocks(places int) int { return (places + blockSize - 1) / blockSize }
+const blockSize = 16
 
 // bound is an amount of each resource that nearly every pod asks for: the first of
 // them, by their numbers.
@@ -175,10 +188,7 @@ type bound [bounded]int64
 
 const bounded = podCount + 1
 
-var (
-	anything = bound{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
-	nothing  = bound{math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64}
-)
+var nothing = bound{math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64}
 
 // admit makes the bound as high as what a place has left.
 func (b *bound) admit(p *Place) {
@@ -188,20 +198,31 @@ func (b *bound) admit(p *Place) {
 }
 
 // below says that places within the bound have too little.
-func (b *bound) below(needs bound) bool {
+func (b *bound) below(needs *bound) bool {
 	return b[cpu] < needs[cpu] || b[memory] < needs[memory] || b[podCount] < needs[podCount] || b[ephemeral] < needs[ephemeral]
+}
+
+// hasRoom says that the place of that index has as much left.
+func (c *Cluster) hasRoom(index int32, needs *bound) bool {
+	for r := range needs {
+		if c.free[r][index] < needs[r] {
+			return false
+		}
+	}
+	return true
 }
 
 // seeker is a class that seeks places in a row.
 type seeker struct {
 	*member
 	needs bound
-	// by is the topology whose domains are asked before the places in them, none
-	// without one.
+	// by is the topology whose domains are asked before the places in them; none where
+	// it goes by kinds.
 	by int32
-	// cursors are those in the lanes by which it goes.
+	// cursors are those in the lanes by which it goes, of the first so many that it has
+	// heard of.
 	cursors []cursor
-	whole   [1]cursor // of the row
+	heard   int
 	// allowed is how many pods a domain might have for each spread constraint, when
 	// the class sought last.
 	allowed []int64
@@ -209,6 +230,7 @@ type seeker struct {
 
 // cursor is how far a class has come in a lane.
 type cursor struct {
+	lane int32
 	// lasting: no place before it will take the class again. level: nor will one
 	// before that, until a spread constraint allows more pods in a domain.
 	lasting, level int
@@ -250,13 +272,21 @@ func newSeeker(c *Cluster, class *Class) *seeker {
 	for i := range s.spreads {
 		s.goBy(c, s.spreads[i].tally)
 	}
-	if s.by == none {
-		s.cursors = s.whole[:]
-	}
 	if len(s.spreads) > 0 {
 		s.allowed = make([]int64, len(s.spreads))
 	}
 	return s
+}
+
+// enter sets out on lanes that are new to it. Lanes of kinds that do not admit it are
+// not for it.
+func (s *seeker) enter(c *Cluster, lanes []lane) {
+	s.cursors = slices.Grow(s.cursors, len(lanes)-s.heard)
+	for ; s.heard < len(lanes); s.heard++ {
+		if kind := lanes[s.heard].kind; kind == nil || s.demands.singular || c.admitsKind(s.demands, kind) {
+			s.cursors = append(s.cursors, cursor{lane: int32(s.heard)})
+		}
+	}
 }
 
 // goBy prefers the topology with the fewest domains. A domain to each host is none

@@ -94,12 +94,11 @@ func (c *Cluster) admits(d *demands, p *Place) bool {
 	if d.singular {
 		return c.admitsSingle(d, p)
 	}
-	return c.admitsKind(d, p.looks)
+	return c.admitsKind(d, c.lore.kindOf(p.looks))
 }
 
 // admitsKind asks of all nodes that look alike.
-func (c *Cluster) admitsKind(d *demands, l *Looks) bool {
-	kind := c.lore.kindOf(l)
+func (c *Cluster) admitsKind(d *demands, kind *kind) bool {
 	for len(d.verdicts) <= kind.id {
 		d.verdicts = append(d.verdicts, unknown)
 	}
