@@ -32,7 +32,8 @@ func (g *group) compare(planned fleet.Shape, like []*node, d *decision) {
 	}
 	found = append(found, missingDevices(planned, n, d)...)
 	found = append(found, d.policy.otherTaints(planned, like)...)
-	found = append(found, otherLabels(planned, like, d.askedLabels)...)
+	found = append(found, missingLabels(planned, n, d.askedLabels)...)
+	found = append(found, d.unpromisedLabels(g, planned, like)...)
 	for _, text := range found {
 		if !slices.Contains(g.differs, text) {
 			g.differs = append(g.differs, text)
@@ -100,11 +101,9 @@ func (p Policy) otherTaints(planned fleet.Shape, like []*node) []string {
 // https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
 const driversLabel = "topology.ebs.csi.aws.com/zone"
 
-// otherLabels finds labels that were promised and are not there, and those that
-// pods ask for and that nobody promised.
-func otherLabels(planned fleet.Shape, like []*node, asked func(string) bool) []string {
+// missingLabels finds labels that were promised and are not there.
+func missingLabels(planned fleet.Shape, n *node, asked func(string) bool) []string {
 	var found []string
-	n := like[0]
 	for key, want := range planned.Labels {
 		has, ok := n.Labels[key]
 		if !ok && key == driversLabel && !asked(key) {
@@ -118,12 +117,25 @@ func otherLabels(planned fleet.Shape, like []*node, asked func(string) bool) []s
 			found = append(found, fmt.Sprintf("node %s has %s, planned was %s=%s: look at the tag %s", n.Name, was, key, want, contract.TagTemplateLabel+key))
 		}
 	}
+	slices.Sort(found)
+	return found
+}
+
+// unpromisedLabels finds those that pods ask for and that nobody promised.
+func (d *decision) unpromisedLabels(g *group, planned fleet.Shape, like []*node) []string {
+	var found []string
+	n := like[0]
 	for key, has := range n.Labels {
 		_, promised := planned.Labels[key]
 		shared := !slices.ContainsFunc(like, func(o *node) bool { return o.Labels[key] != has })
-		if !promised && shared && asked(key) && !slices.Contains(ownLabels, key) && !slices.Contains(zonalLabels, key) && !strings.HasPrefix(key, networkLabels) {
-			found = append(found, difference(n, fmt.Sprintf("has the label %s=%s, which pods ask for", key, has), contract.TagTemplateLabel+key, has))
+		if promised || !shared || !d.askedLabels(key) || slices.Contains(ownLabels, key) || slices.Contains(zonalLabels, key) || strings.HasPrefix(key, networkLabels) {
+			continue
 		}
+		what := fmt.Sprintf("has the label %s=%s, which pods ask for", key, has)
+		if d.peculiarLabel(g, planned, n, key) {
+			what = fmt.Sprintf("alone has the label %s=%s, which pods ask for, and the next node is not thought to have it", key, has)
+		}
+		found = append(found, difference(n, what, contract.TagTemplateLabel+key, has))
 	}
 	slices.Sort(found)
 	return found

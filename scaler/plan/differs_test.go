@@ -8,9 +8,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// TestOtherLabels: what a node lacks is told, but not that a cluster has no EBS CSI
+// TestMissingLabels: what a node lacks is told, but not that a cluster has no EBS CSI
 // driver, which matters to nobody until a pod asks for its label.
-func TestOtherLabels(t *testing.T) {
+func TestMissingLabels(t *testing.T) {
 	const noTier = "node n has no label tier, planned was tier=web: look at the tag k8s.io/cluster-autoscaler/node-template/label/tier"
 	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
 	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
@@ -26,8 +26,8 @@ func TestOtherLabels(t *testing.T) {
 		{"nothing of it, and a pod asks for both", nil, driversLabel, []string{noTier, noDriver}},
 		{"the driver knows better", map[string]string{"tier": "web", driversLabel: "b"}, "", []string{otherZone}},
 	} {
-		like := []*node{{Node: &fleet.Node{Name: "n", Labels: c.labels}}}
-		got := otherLabels(planned, like, func(key string) bool { return key == c.asked })
+		n := &node{Node: &fleet.Node{Name: "n", Labels: c.labels}}
+		got := missingLabels(planned, n, func(key string) bool { return key == c.asked })
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
