@@ -21,17 +21,28 @@ func (o *podOrder) of(pods []*fleet.Pod) []*fleet.Pod {
 		return o.sorted
 	}
 	slices.SortFunc(fresh, byName)
-	o.sorted = merged(old, fresh)
+	o.sorted, o.rank = merged(old, fresh), nil
+	return o.sorted
+}
+
+// number makes up the ranks of the last look, of which the first has no need.
+func (o *podOrder) number() {
+	if o.rank != nil {
+		return
+	}
 	o.rank = make(map[*fleet.Pod]int32, len(o.sorted))
 	for i, p := range o.sorted {
 		o.rank[p] = int32(i)
 	}
-	return o.sorted
 }
 
 // split gives the pods that were there in the last look in their order, and the others
 // in any.
 func (o *podOrder) split(pods []*fleet.Pod) (old, fresh []*fleet.Pod) {
+	if len(o.sorted) == 0 {
+		return nil, slices.Clone(pods)
+	}
+	o.number()
 	seats := make([]*fleet.Pod, len(o.sorted))
 	for _, p := range pods {
 		if i, known := o.rank[p]; known && seats[i] == nil {
@@ -45,6 +56,9 @@ func (o *podOrder) split(pods []*fleet.Pod) (old, fresh []*fleet.Pod) {
 
 // merged makes one sorted list of two.
 func merged(a, b []*fleet.Pod) []*fleet.Pod {
+	if len(a) == 0 {
+		return b
+	}
 	out := make([]*fleet.Pod, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		if byName(a[0], b[0]) <= 0 {
@@ -57,5 +71,11 @@ func merged(a, b []*fleet.Pod) []*fleet.Pod {
 }
 
 func byName(a, b *fleet.Pod) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	if by := cmp.Compare(a.Namespace, b.Namespace); by != 0 {
+		return by
+	}
+	if by := cmp.Compare(a.Name, b.Name); by != 0 {
+		return by
+	}
+	return cmp.Compare(a.UID, b.UID)
 }

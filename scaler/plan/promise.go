@@ -222,11 +222,16 @@ func (d *decision) promise(g *group) {
 
 // forgetPromises keeps the newest, and those that were broken before the others.
 func (d *decision) forgetPromises() {
-	for len(d.state.Promises) > mostPromises {
-		delete(d.state.Promises, slices.MinFunc(slices.Sorted(maps.Keys(d.state.Promises)), func(a, b string) int {
-			p, q := d.state.Promises[a], d.state.Promises[b]
-			return cmp.Or(cmp.Compare(min(p.Count, 1), min(q.Count, 1)), p.At.Compare(q.At))
-		}))
+	many := len(d.state.Promises) - mostPromises
+	if many <= 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(d.state.Promises), func(a, b string) int {
+		p, q := d.state.Promises[a], d.state.Promises[b]
+		return cmp.Or(cmp.Compare(min(p.Count, 1), min(q.Count, 1)), p.At.Compare(q.At), cmp.Compare(a, b))
+	})
+	for _, key := range keys[:many] {
+		delete(d.state.Promises, key)
 	}
 }
 
