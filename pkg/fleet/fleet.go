@@ -420,6 +420,9 @@ type State struct {
 	// not had a node yet that was Ready, by instance id; zero while it stands in a
 	// warm pool, where its time has not begun.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
+	// Deserted remembers since when an instance has been seen whose node is gone though
+	// it served, as far as can be told, by instance id.
+	Deserted map[string]time.Time `json:"deserted,omitempty"`
 	// Awaited remembers since when something is awaited that may never come: what
 	// Auto Scaling owes a group, by OwedKey, and instances that a launch hook holds, by
 	// instance id.

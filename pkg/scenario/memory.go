@@ -94,6 +94,9 @@ func completed(w *World, l line) error { return moment(&w.State.Completed, w, l)
 // unjoined INSTANCE at=TIME; pooled instead says that it stands in a warm pool.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, pooledWord) }
 
+// deserted INSTANCE at=TIME.
+func deserted(w *World, l line) error { return moment(&w.State.Deserted, w, l) }
+
 // pooledWord stands for a time that has not begun.
 var pooledWord = table[time.Time]{"pooled": func(to *time.Time, _ string) error { *to = time.Time{}; return nil }}
 

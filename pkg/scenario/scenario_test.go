@@ -45,6 +45,7 @@ heartbeat i-web-2/windlass at=09:58:00
 completed i-web-2/windlass at=09:58:30
 unjoined i-7 at=09:57:00
 unjoined i-8 pooled
+deserted i-9 at=09:50:00
 awaited web:2 at=09:56:00
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity

@@ -30,6 +30,7 @@ var verbs = map[string]func(*World, line) error{
 	"heartbeat":  heartbeat,
 	"completed":  completed,
 	"unjoined":   unjoined,
+	"deserted":   deserted,
 	"awaited":    awaited,
 	"disputed":   disputed,
 	"promise":    promise,

@@ -111,7 +111,9 @@ func Pause(key string, b fleet.BackOff) string {
 func (g *group) failures() []fleet.Failure {
 	list := slices.Clone(g.Failures)
 	for _, f := range g.lost {
-		list = append(list, f)
+		if f.Cause != "" {
+			list = append(list, f)
+		}
 	}
 	slices.SortFunc(list, func(a, b fleet.Failure) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Zone, b.Zone))

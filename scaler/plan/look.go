@@ -72,7 +72,7 @@ type group struct {
 	// group has no zone. See pausedIn.
 	pauses map[string]fleet.BackOff
 	// lost are the instances that never became nodes that are Ready, as failures at
-	// the moment at which they should have been.
+	// the moment at which they should have been; without a cause where nobody failed.
 	lost map[string]fleet.Failure
 	// unsteered is why the zones of its new nodes are not ours to choose, empty if
 	// they are.
@@ -410,7 +410,7 @@ func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
 }
 
@@ -420,7 +420,7 @@ func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}
 }
 

@@ -42,6 +42,9 @@ func (d *decision) endLost() {
 				// clock starts when it goes on.
 			case n == nil:
 				unjoined[i.ID] = since
+				if d.deserted(g, i, known) {
+					d.state.Deserted[i.ID] = since
+				}
 				d.endUnjoined(g, i, since.Add(d.policy.MaxNodeProvisionTime))
 			case n.neverUp(known):
 				unjoined[i.ID] = since
@@ -73,13 +76,28 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
 		d.clock.at(due)
 		return
 	}
-	d.lose(g, i, due, NeverJoined)
-	if decrement, ok := d.mayEnd(g, NeverJoined); ok {
-		d.do(Terminate{
-			Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement,
-			Why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String(),
-		})
+	why := "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()
+	if _, served := d.state.Deserted[i.ID]; served {
+		g.lost[i.ID] = fleet.Failure{}
+		why = "its node is gone, and it has not registered again within " + d.policy.MaxNodeProvisionTime.String()
+	} else {
+		d.lose(g, i, due, NeverJoined)
 	}
+	if decrement, ok := d.mayEnd(g, NeverJoined); ok {
+		d.do(Terminate{Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement, Why: why})
+	}
+}
+
+// deserted says that an instance without a node has had one, which somebody deleted: it
+// was in service when it was first seen without one, and its group had not grown for as
+// long as a node may take to register. That tells nothing of the group's next nodes.
+func (d *decision) deserted(g *group, i *fleet.Instance, remembered bool) bool {
+	if remembered {
+		_, so := d.given.Deserted[i.ID]
+		return so
+	}
+	grown, grew := d.given.GrownAt[g.Name]
+	return !grew || !d.now.Before(grown.Add(d.policy.MaxNodeProvisionTime))
 }
 
 // endUnready ends a node that never was Ready. Whatever holds a node elsewhere
