@@ -151,6 +151,9 @@ func (c *Cluster) imagined(l *Looks) *Place { return &Place{Name: l.Name, cluste
 // Tenants lists the pods that were given a seat here. The slice is the caller's.
 func (p *Place) Tenants() []Tenant { return slices.Clone(p.tenants) }
 
+// Seated are the same pods, to be read before anybody is given a seat here or taken off.
+func (p *Place) Seated() []Tenant { return slices.Clip(p.tenants) }
+
 // Looks is what decides what fits the place when it is empty.
 func (p *Place) Looks() *Looks { return p.looks }
 

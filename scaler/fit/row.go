@@ -60,6 +60,9 @@ func (r *Row) Seat(t Tenant) *Place {
 
 // Find finds the first place that would take a pod of the class.
 func (r *Row) Find(class *Class) *Place {
+	if len(r.places) == 0 {
+		return nil
+	}
 	if r.edition != r.cluster.lore.edition {
 		r.begin() // kinds are others now
 	}

@@ -78,7 +78,7 @@ type option struct {
 func newOption(g *group, packing fit.Packing) option {
 	o := option{group: g, nodes: len(packing.Places), left: len(packing.Left), free: fit.Waste(packing.Places)}
 	for _, p := range packing.Places {
-		for _, t := range p.Tenants() {
+		for _, t := range p.Seated() {
 			o.pods++
 			o.work += workOf(t.Class)
 		}

@@ -284,7 +284,7 @@ func (g *group) supply(limit int) fit.Supply {
 func (g *group) detours() int {
 	n := 0
 	for _, p := range g.fresh {
-		if len(p.Tenants()) == 0 {
+		if len(p.Seated()) == 0 {
 			n++
 		}
 	}
@@ -365,7 +365,7 @@ const urgent = 10 * time.Second
 func (d *decision) growing() bool {
 	return slices.ContainsFunc(d.groups, func(g *group) bool {
 		return g.grows && slices.ContainsFunc(g.fresh, func(p *fit.Place) bool {
-			return slices.ContainsFunc(p.Tenants(), d.isUrgent)
+			return slices.ContainsFunc(p.Seated(), d.isUrgent)
 		})
 	})
 }
@@ -402,7 +402,7 @@ func (d *decision) growBy(g *group) {
 	}
 	message := fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, g.base()+len(g.fresh), g.delay())
 	for _, p := range g.fresh {
-		for _, t := range p.Tenants() {
+		for _, t := range p.Seated() {
 			d.sayPod(t, PodGetsNode, g.Name, message)
 		}
 	}

@@ -239,7 +239,7 @@ func (d *decision) grows(g *group) []Grow {
 func (d *decision) podsOf(places []*fit.Place) []PodRef {
 	seated := make([][]fit.Tenant, len(places))
 	for i, p := range places {
-		seated[i] = p.Tenants()
+		seated[i] = p.Seated()
 	}
 	return refs(d.inOrder(slices.Concat(seated...)))
 }

@@ -197,7 +197,7 @@ func (d *decision) believing(pods []fit.Tenant) (all, some []fit.Tenant) {
 func (d *decision) promise(g *group) {
 	zones := map[*fit.Class][]string{}
 	for _, p := range g.fresh {
-		tenants := p.Tenants()
+		tenants := p.Seated()
 		if len(tenants) == 0 {
 			continue
 		}
