@@ -24,8 +24,13 @@ func byPlugin(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
 }
 
-// awaitedDevices are what the device plugins of a node should report, as the present shape
-// of its group promises it, and do not.
+// pluginsDue says that the device plugins of all these nodes have had their time.
+func (d *decision) pluginsDue(like []*node) bool {
+	return !slices.ContainsFunc(like, func(n *node) bool { return d.now.Before(d.dueUp(n)) })
+}
+
+// awaitedDevices are what the device plugins of a node should report, as the present
+// shape of its group promises it, and do not.
 func (n *node) awaitedDevices() corev1.ResourceList {
 	if n.group == nil || n.instance.Template != n.group.Template {
 		return nil
@@ -58,8 +63,11 @@ func (g *group) shapeIn(zone string) *fleet.Shape {
 
 // expected is a node as it will be once it is up.
 func (n *node) expected() *fleet.Node {
+	if n.stage != coming {
+		return n.Node
+	}
 	missing := n.awaitedDevices()
-	if n.stage != coming || len(missing) == 0 {
+	if len(missing) == 0 {
 		return n.Node
 	}
 	soon := *n.Node

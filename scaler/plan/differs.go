@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -109,7 +108,7 @@ func missingLabels(planned fleet.Shape, n *node, asked func(string) bool) []stri
 		if !ok && key == driversLabel && !asked(key) {
 			continue
 		}
-		if (!ok || has != want) && !slices.Contains(ownLabels, key) {
+		if (!ok || has != want) && !ofNode(key) {
 			was := "no label " + key
 			if ok {
 				was = fmt.Sprintf("the label %s=%s", key, has)
@@ -128,7 +127,7 @@ func (d *decision) unpromisedLabels(g *group, planned fleet.Shape, like []*node)
 	for key, has := range n.Labels {
 		_, promised := planned.Labels[key]
 		shared := !slices.ContainsFunc(like, func(o *node) bool { return o.Labels[key] != has })
-		if promised || !shared || !d.askedLabels(key) || slices.Contains(ownLabels, key) || slices.Contains(zonalLabels, key) || strings.HasPrefix(key, networkLabels) {
+		if promised || !shared || !d.askedLabels(key) || ofNode(key) || slices.Contains(zonalLabels, key) {
 			continue
 		}
 		what := fmt.Sprintf("has the label %s=%s, which pods ask for", key, has)

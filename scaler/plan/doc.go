@@ -14,7 +14,9 @@
 //	stage.go       where a node stands between its coming and its going
 //	taints.go      taints that a node has only until it is up; devices.go what it
 //	               reports only then
-//	learn.go       shapes, corrected by the nodes that came of them
+//	learn.go       shapes, corrected by the nodes that came of them: labels.go their
+//	               labels and taints, room.go what pods may have there, and seen.go
+//	               the memory that is remembered for groups without nodes
 //	differs.go     where nodes are not as their shape was, and which tag would mend it
 //
 // What came of earlier looks:
