@@ -19,8 +19,8 @@ type Class struct {
 	// with volumes or claims is equal to no other.
 	Key string
 
-	// id numbers the classes that are known; look is the last in which it was met.
-	id, look int
+	// id numbers the classes that are known.
+	id int
 	*traits
 	*terms
 	// takes is what a pod of the class uses of a node where it is; it differs from

@@ -13,6 +13,8 @@ import (
 type Cluster struct {
 	lore  *lore
 	world World
+	// classes are those of the world's pods, nil for one that ended.
+	classes []*Class
 
 	topologies []*topology
 	byLabel    map[string]int
@@ -48,7 +50,7 @@ type Cluster struct {
 
 func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {
 	c := &Cluster{
-		lore: l, world: w,
+		lore: l, world: w, classes: classes,
 		byLabel:      map[string]int{},
 		byElectorate: map[string]*electorate{},
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
@@ -57,7 +59,9 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 		log:     make([]change, 0, len(w.Pods)),
 	}
 	for _, class := range classes {
-		c.member(class)
+		if class != nil {
+			c.member(class)
+		}
 	}
 	for _, p := range daemons {
 		t := Tenant{p, l.daemonClass(p)}
@@ -71,6 +75,15 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 // that are met only now do not count for classes that are known.
 func (c *Cluster) Tenant(p *fleet.Pod) Tenant {
 	return Tenant{p, c.lore.classOf(p)}
+}
+
+// TenantAt is that of the pod of that index in the world. It costs less than to look
+// for it.
+func (c *Cluster) TenantAt(i int) Tenant {
+	if c.classes[i] == nil {
+		return c.Tenant(c.world.Pods[i])
+	}
+	return Tenant{c.world.Pods[i], c.classes[i]}
 }
 
 // member is a class in this cluster: what it counts for and what counts for it.

@@ -176,47 +176,40 @@ func (l *lore) forgetClasses() {
 	l.classes, l.byPod = map[classKey]*Class{}, map[*fleet.Pod]*Class{}
 }
 
-// learn finds the classes of all pods that there are, each once. All terms are learned
-// before any pod gets its class: which of them select a pod is part of that.
+// learn finds the class of each pod that there is, nil for one that ended. All terms
+// are learned before any pod gets its class: which of them select a pod is part of that.
 func (l *lore) learn(pods, daemons []*fleet.Pod) []*Class {
-	classes, news := l.sift(pods)
+	classes, news := l.recall(pods)
 	before := len(l.selectors.list)
-	for _, list := range [][]*fleet.Pod{news, daemons} {
-		for _, p := range list {
-			l.termsOf(p, l.traitsOf(p.Spec))
-		}
+	for _, i := range news {
+		l.termsOf(pods[i], l.traitsOf(pods[i].Spec))
+	}
+	for _, p := range daemons {
+		l.termsOf(p, l.traitsOf(p.Spec))
 	}
 	if len(l.selectors.list) > before {
 		l.forgetClasses()
-		classes, news = l.sift(pods)
+		classes, news = l.recall(pods)
 	}
 	if len(l.byPod) == 0 {
 		l.byPod = make(map[*fleet.Pod]*Class, len(news))
 	}
-	for _, p := range news {
-		classes = l.meet(classes, l.classOf(p))
+	for _, i := range news {
+		classes[i] = l.classOf(pods[i])
 	}
 	return classes
 }
 
-// sift separates the pods whose classes are known from the new ones. Pods that ended
-// are neither.
-func (l *lore) sift(pods []*fleet.Pod) (known []*Class, news []*fleet.Pod) {
-	for _, p := range pods {
-		if class, ok := l.byPod[p]; ok {
-			known = l.meet(known, class)
+// recall finds the classes of pods that are known, and the indices of the new ones. Pods
+// that ended are neither.
+func (l *lore) recall(pods []*fleet.Pod) (classes []*Class, news []int32) {
+	classes = make([]*Class, len(pods))
+	for i, p := range pods {
+		if class, known := l.byPod[p]; known {
+			classes[i] = class
 		} else if !p.Ended() {
-			news = append(news, p)
+			news = append(news, int32(i))
 		}
 	}
-	return known, news
-}
-
-// meet adds a class to those of this look, once.
-func (l *lore) meet(classes []*Class, class *Class) []*Class {
-	if class.look == l.look {
-		return classes
-	}
-	class.look = l.look
-	return append(classes, class)
+	return classes, news
 }

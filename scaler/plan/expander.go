@@ -187,7 +187,7 @@ func (d *decision) preferred(options []option) []option {
 // waited for the longest, so that the lot falls anew when others wait.
 func (d *decision) drawn(options []option) []option {
 	lot := func(o option) uint64 {
-		sum := sha256.Sum256([]byte(o.group.Name + "\n" + d.oldest))
+		sum := sha256.Sum256([]byte(o.group.Name + "\n" + d.oldestLeft()))
 		return binary.BigEndian.Uint64(sum[:])
 	}
 	return []option{slices.MinFunc(options, func(a, b option) int {

@@ -15,7 +15,6 @@ const processLaunch = "Launch"
 
 // grow makes groups larger for the pods that are left, and settles their verdicts.
 func (d *decision) grow() {
-	d.oldest = oldest(d.left, d.gangs)
 	d.refuse(d.growFor(d.left))
 	for _, g := range d.gangs {
 		d.growForGang(g)
@@ -26,7 +25,7 @@ func (d *decision) grow() {
 	}
 }
 
-// growFor plans new nodes for pods, and returns those that none would help. Classes
+// growFor plans new nodes for pods in order, and returns those that none would help. Classes
 // for which some group is not grown come last, one by one.
 func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 	all, some := d.believing(pods)
@@ -58,12 +57,11 @@ func (d *decision) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
 	return d.growInTurn(d.inOrder(d.seatFresh(refused)))
 }
 
-// growInTurn plans new nodes for pods, and returns those that none would help. The
+// growInTurn plans new nodes for pods in order, and returns those that none would help. The
 // largest pod chooses first, because the fewest groups can take it; what room its
 // new nodes have goes to the others, the largest first.
 func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
-	left := d.inOrder(pods)
-	planned := 0
+	left, planned := pods, 0
 	for len(left) > 0 {
 		if rest, ok := d.draw(left); ok {
 			left = d.inOrder(d.seatFresh(rest))
@@ -342,17 +340,22 @@ func (d *decision) refuse(pods []fit.Tenant) {
 	}
 }
 
-// oldest is the UID of the pod that was created first.
-func oldest(pods []fit.Tenant, gangs []gang) string {
-	for _, g := range gangs {
-		pods = slices.Concat(pods, g.pods)
+// oldestLeft is the UID of the pod that was created first of those for which groups
+// grow.
+func (d *decision) oldestLeft() string {
+	if d.oldest != "" {
+		return d.oldest
 	}
-	if len(pods) == 0 {
-		return ""
+	pods := slices.Clip(d.left)
+	for _, g := range d.gangs {
+		pods = append(pods, g.pods...)
 	}
-	return string(slices.MinFunc(pods, func(a, b fit.Tenant) int {
-		return cmp.Or(a.Pod.Created.Compare(b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
-	}).Pod.UID)
+	if len(pods) > 0 {
+		d.oldest = string(slices.MinFunc(pods, func(a, b fit.Tenant) int {
+			return cmp.Or(a.Pod.Created.Compare(b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
+		}).Pod.UID)
+	}
+	return d.oldest
 }
 
 // urgent is how long pods wait, from when kube-scheduler found no place for them, so

@@ -39,7 +39,7 @@ type decision struct {
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
 	doubts map[distrusted]string
-	// oldest is the UID of the pod that has waited for the longest.
+	// oldest is what oldestLeft has found; empty before.
 	oldest string
 	// cluster is the size of the whole, against its limits.
 	cluster *cluster

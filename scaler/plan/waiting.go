@@ -124,7 +124,7 @@ func (d *decision) growsFrom(t fit.Tenant) time.Time {
 // node gets a verdict that says why none would.
 func (d *decision) waiting() []fit.Tenant {
 	list := make([]fit.Tenant, 0, d.unplaced())
-	for _, p := range d.pods {
+	for i, p := range d.pods {
 		if !wantsNode(p) {
 			continue
 		}
@@ -139,7 +139,7 @@ func (d *decision) waiting() []fit.Tenant {
 		case d.expendable(p):
 			d.sayPod(t, PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.policy.ExpendableBelow))
 		default:
-			list = append(list, d.fit.Tenant(p))
+			list = append(list, d.fit.TenantAt(i))
 		}
 	}
 	return list
