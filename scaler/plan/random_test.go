@@ -67,9 +67,10 @@ func look(t *rapid.T, w *scenario.World, p plan.Policy) plan.Plan {
 	return got
 }
 
-// comeToRest lets everything that is under way come to its end, for a few hours.
+// comeToRest lets everything that is under way come to its end, for some hours: nodes
+// whose drain fails are tried by turns, ever more seldom, until an hour is without.
 func comeToRest(t *rapid.T, w *scenario.World, p plan.Policy) {
-	const rounds, still, step = 150, 20, 3 * time.Minute
+	const rounds, still, step = 400, 20, 3 * time.Minute
 	var log []string
 	quiet := 0
 	for round := 0; round < rounds && quiet < still; round++ {
