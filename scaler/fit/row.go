@@ -73,8 +73,13 @@ func (r *Row) Find(class *Class) *Place {
 	end := len(r.places)
 	first := end
 	for i := range s.cursors {
-		if at := &s.cursors[i]; s.opens(at.lane) {
-			first = min(first, r.scan(s, &lanes[at.lane], at, first))
+		if at := &s.cursors[i]; at.from < first && s.opens(at.lane) {
+			l := &lanes[at.lane]
+			first = r.scan(s, l, at, first)
+			at.from = end
+			if at.level < len(l.places) {
+				at.from = int(l.positions[at.level])
+			}
 		}
 	}
 	if first == end {
@@ -237,6 +242,8 @@ type cursor struct {
 	// lasting: no place before it will take the class again. level: nor will one
 	// before that, until a spread constraint allows more pods in a domain.
 	lasting, level int
+	// from is a position in the row before which the lane has nothing else to ask.
+	from int
 }
 
 // pass moves on from a place, or several, that refused.
@@ -317,7 +324,7 @@ func (s *seeker) heedLevels() {
 	}
 	if back {
 		for i := range s.cursors {
-			s.cursors[i].level = s.cursors[i].lasting
+			s.cursors[i].level, s.cursors[i].from = s.cursors[i].lasting, 0
 		}
 	}
 }
