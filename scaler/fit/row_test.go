@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 )
@@ -61,4 +62,31 @@ func TestRowFindsTheFirst(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A pod that asks for a label that nobody asked for before parts what was one kind.
+func TestRowKnowsNewKinds(t *testing.T) {
+	s, err := scenario.Parse(`group web
+node n-1 cpu=4 labels=disk=hdd
+node n-2 cpu=4 labels=disk=ssd
+pod plain waiting cpu=1
+pod picky waiting cpu=1 selector=disk=ssd`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, picky := s.Pods[0], s.Pods[1]
+	if plain.Name != "plain" {
+		plain, picky = picky, plain
+	}
+	s.Pods = []*fleet.Pod{plain}
+	c := clusterOf(s)
+	row := c.NewRow([]*fit.Place{c.Add(c.LooksOf(&s.Nodes[0], none)), c.Add(c.LooksOf(&s.Nodes[1], none))})
+	for _, want := range []struct {
+		pod  *fleet.Pod
+		node string
+	}{{plain, "n-1"}, {picky, "n-2"}, {plain, "n-1"}} {
+		if got := nameOf(row.Seat(c.Tenant(want.pod))); got != want.node {
+			t.Errorf("pod %s is seated at %s, want %s", want.pod.Name, got, want.node)
+		}
+	}
 }
