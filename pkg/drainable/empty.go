@@ -12,14 +12,18 @@ import (
 // none, and in place of one that is being deleted its owner has created
 // another already.
 func MustBePlacedAgain(p *fleet.Pod) bool {
-	return !isMirror(p) && !IsDaemonSet(p) && !p.Ended() && p.Deleted.IsZero()
+	return !BelongsToNode(p) && !p.Ended() && p.Deleted.IsZero()
 }
+
+// BelongsToNode says that the pod is there because the node is: a static pod or one
+// of a DaemonSet.
+func BelongsToNode(p *fleet.Pod) bool { return isMirror(p) || IsDaemonSet(p) }
 
 // Occupies says that the node is not empty while this pod is there: it must be
 // placed again, or it is being deleted and its grace period still runs.
 // Neither Drained nor a termination comes before the last such pod has gone.
 func Occupies(p *fleet.Pod, now time.Time) bool {
-	if isMirror(p) || IsDaemonSet(p) || p.Ended() {
+	if BelongsToNode(p) || p.Ended() {
 		return false
 	}
 	return !isLongTerminating(p, now)

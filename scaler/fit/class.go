@@ -126,6 +126,16 @@ func (k classKey) canonical(l *lore, p *fleet.Pod) string {
 	return strings.Join(text, " ")
 }
 
+// Body is a canonical text of what pods of the class ask for by themselves: not which
+// others have terms about them, nor which of several with claims of their own it is.
+// It does not change from process to process.
+func (c *Class) Body() string {
+	if c.terms == nil {
+		return c.traits.key
+	}
+	return c.traits.key + " " + c.terms.key
+}
+
 // allocated is the canonical text of what counts for a pod that is being resized.
 func allocated(p *fleet.Pod) string {
 	if p.Allocated == nil {

@@ -46,6 +46,8 @@ type decision struct {
 	// priorities are the tiers of the expander of that name, nil where all groups
 	// pass.
 	priorities []tier
+	// daemonsText is the canonical text of the DaemonSets, once somebody has asked.
+	daemonsText string
 	// foresees says that pods spread over zones that have no node yet; see expect.
 	foresees bool
 

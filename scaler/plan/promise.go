@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -19,13 +21,15 @@ import (
 // it another one, up to the group's maximum. So a promise is remembered until nodes
 // have come of it. If none of them would take the pod, even with nothing on it but
 // what belongs to the node, the group is not grown for pods of that class for a
-// while, which doubles each time. The promise is made anew, and believed, as soon as
-// the definition of the group's nodes changes, or what DaemonSets they run.
+// while, which doubles each time. The first node that takes such a pod after all ends
+// that, and the promise is made anew, and believed, as soon as the definition of the
+// group's nodes changes, or the DaemonSets do. Taints and cordons break no promise:
+// they come and go, and those of all new nodes are learned.
 
 const (
 	// settling is how long a node that has become Ready may still come to take the
-	// pod for which it came: drivers register a moment later.
-	settling = time.Minute
+	// pod for which it came: drivers register and features are labelled a while later.
+	settling = 5 * time.Minute
 	// distrust is for how long a group is not grown for pods that its node did not
 	// take: for longer than such a node stays, and at most for a working day.
 	distrust, mostDistrust = 30 * time.Minute, 8 * time.Hour
@@ -33,6 +37,9 @@ const (
 	watched = 2 * time.Hour
 	// mostPromises bounds fleet.State.Promises.
 	mostPromises = 100
+	// manyBroken promises of one group say that its nodes are not what they are said to
+	// be, whoever asks.
+	manyBroken = mostPromises / 2
 )
 
 // distrusted is a group that is not grown for a class.
@@ -47,30 +54,41 @@ func (d *decision) testPromises() {
 	if len(d.state.Promises) == 0 {
 		return
 	}
-	waiting := d.leftByClass()
+	waiting := d.leftByBody()
+	broken := map[*group]int{}
 	for _, key := range slices.Sorted(maps.Keys(d.state.Promises)) {
 		p := d.state.Promises[key]
-		name, definition, class := fleet.ParsePromiseKey(key)
+		name, definition, body := fleet.ParsePromiseKey(key)
 		g := d.groupOf(name)
 		if g == nil || d.now.After(cmp.Or(p.Until, p.At).Add(watched)) {
 			delete(d.state.Promises, key)
 			continue
 		}
-		if t, waits := waiting[class]; waits && definition == d.definition(g) {
-			d.state.Promises[key] = d.test(g, t, p)
+		if pods := waiting[body]; len(pods) > 0 && definition == d.definition(g) {
+			d.test(g, pods, key, p)
+		}
+		if d.now.Before(d.state.Promises[key].Until) {
+			broken[g]++
+		}
+	}
+	for g, n := range broken {
+		if n >= manyBroken && g.ill == "" {
+			g.ill = fmt.Sprintf("nodes that came for %d kinds of pods did not take them", n)
 		}
 	}
 }
 
-// leftByClass is a pod of each class that is without a place, by the hash of its key.
-func (d *decision) leftByClass() map[string]fit.Tenant {
+// leftByBody is a pod of each class that is without a place, by the hash of what the
+// class itself asks for.
+func (d *decision) leftByBody() map[string][]fit.Tenant {
 	seen := map[*fit.Class]bool{}
-	waiting := map[string]fit.Tenant{}
+	waiting := map[string][]fit.Tenant{}
 	note := func(pods []fit.Tenant) {
 		for _, t := range pods {
 			if !seen[t.Class] {
 				seen[t.Class] = true
-				waiting[hashed(t.Class.Key)] = t
+				body := hashed(t.Class.Body())
+				waiting[body] = append(waiting[body], t)
 			}
 		}
 	}
@@ -81,43 +99,56 @@ func (d *decision) leftByClass() map[string]fit.Tenant {
 	return waiting
 }
 
-// test looks at the nodes that came of a promise.
-func (d *decision) test(g *group, t fit.Tenant, p fleet.Promise) fleet.Promise {
+// test looks at the nodes that came of a promise to pods that differ only in what
+// others have to do with them.
+func (d *decision) test(g *group, pods []fit.Tenant, key string, p fleet.Promise) {
+	came := d.cameOf(g, p)
+	for _, n := range came {
+		if d.takes(n, pods) {
+			delete(d.state.Promises, key) // it was kept
+			return
+		}
+	}
 	if d.now.Before(p.Until) {
-		d.doubt(g, t, fmt.Sprintf("%s; not tried again before %s", p.Why, clockTime(p.Until)), p.Until)
-		return p
+		d.doubt(g, pods, fmt.Sprintf("%s; not tried again before %s", p.Why, clockTime(p.Until)), p.Until)
+		return
 	}
-	n, why := d.broken(g, t, p)
-	if n == nil {
-		return p
+	if len(came) == 0 {
+		return
 	}
-	if settled := n.ReadySince.Add(settling); d.now.Before(settled) {
-		d.doubt(g, t, fmt.Sprintf("node %s has just come for it: %s", n.Name, why.Of(n.Name)), settled)
-		return p
+	first := slices.MinFunc(came, func(a, b *node) int { return a.ReadySince.Compare(b.ReadySince) })
+	why := d.against(pods[0].Class, first)
+	if settled := first.ReadySince.Add(settling); d.now.Before(settled) {
+		d.doubt(g, pods, fmt.Sprintf("node %s has just come for it: %s", first.Name, why.Of(first.Name)), settled)
+		return
 	}
 	p.Count++
 	p.Until = d.now.Add(doubled(distrust, p.Count, mostDistrust))
-	p.Why = fmt.Sprintf("node %s came for it and does not take it: %s", n.Name, why.Of(n.Name))
-	d.doubt(g, t, fmt.Sprintf("%s; not tried again before %s", p.Why, clockTime(p.Until)), p.Until)
-	return p
+	p.Why = fmt.Sprintf("node %s came for it and does not take it: %s", first.Name, why.Of(first.Name))
+	d.state.Promises[key] = p
+	d.doubt(g, pods, fmt.Sprintf("%s; not tried again before %s", p.Why, clockTime(p.Until)), p.Until)
 }
 
-// broken is the first node that came of a promise, if none of them takes the pod, and
-// what it has against it.
-func (d *decision) broken(g *group, t fit.Tenant, p fleet.Promise) (first *node, why fit.Reasons) {
+// cameOf are the nodes that came of a promise.
+func (d *decision) cameOf(g *group, p fleet.Promise) []*node {
+	var came []*node
 	for _, n := range g.nodes {
-		if n.stage != serving || !n.came().After(p.At) || !slices.Contains(p.Zones, n.Zone()) {
-			continue
-		}
-		reasons := d.against(t.Class, n)
-		if len(reasons) == 0 {
-			return nil, nil
-		}
-		if first == nil {
-			first, why = n, reasons
+		if n.stage == serving && n.came().After(p.At) && slices.Contains(p.Zones, n.Zone()) {
+			came = append(came, n)
 		}
 	}
-	return first, why
+	return came
+}
+
+// takes says that a node takes one of these pods, or has taken its like.
+func (d *decision) takes(n *node, pods []fit.Tenant) bool {
+	for _, t := range pods {
+		alike := func(other fit.Tenant) bool { return other.Class == t.Class }
+		if slices.ContainsFunc(n.place.Seated(), alike) || len(d.against(t.Class, n)) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // came is when a node came to its group: when it registered or, as it may have done so
@@ -129,32 +160,34 @@ func (n *node) came() time.Time {
 	return n.Created
 }
 
-// against is what the node itself has against a class: without the pods that could as
-// well be elsewhere, and without what pods elsewhere have to do with it, which may
-// have changed since the promise.
+// against is what the node itself has against a class: without the pods that do not
+// belong to it, and without taints and what pods elsewhere have to do with it, which
+// may have changed since the promise.
 func (d *decision) against(c *fit.Class, n *node) fit.Reasons {
 	start := d.fit.Fork()
 	defer d.fit.Revert(start)
 	for _, t := range n.place.Tenants() {
-		if drainable.MustBePlacedAgain(t.Pod) {
+		if !drainable.BelongsToNode(t.Pod) {
 			d.fit.Lift(t, n.place)
 		}
 	}
 	return slices.DeleteFunc(d.fit.Fits(c, n.place), func(r fit.Reason) bool {
-		return r.Rule == fit.RulePodTopologySpread || r.Rule == fit.RuleInterPodAffinity
+		return r.Rule == fit.RulePodTopologySpread || r.Rule == fit.RuleInterPodAffinity || r.Rule == fit.RuleTaint || r.Rule == fit.RuleUnschedulable
 	})
 }
 
 // doubt keeps a group from growing for a class in this look.
-func (d *decision) doubt(g *group, t fit.Tenant, why string, until time.Time) {
+func (d *decision) doubt(g *group, pods []fit.Tenant, why string, until time.Time) {
 	if d.doubts == nil {
 		d.doubts = map[distrusted]string{}
 	}
-	d.doubts[distrusted{g, t.Class}] = why
+	for _, t := range pods {
+		d.doubts[distrusted{g, t.Class}] = why
+	}
 	d.clock.at(until)
 	if !g.doubted {
 		g.doubted = true // one pod is told of, and others have their own verdicts
-		g.note(fmt.Sprintf("pod %s: %s", t.Pod.Key(), why))
+		g.note(fmt.Sprintf("pod %s: %s", pods[0].Pod.Key(), why))
 	}
 }
 
@@ -207,7 +240,7 @@ func (d *decision) promise(g *group) {
 		}
 	}
 	for c, where := range zones {
-		key := fleet.PromiseKey(g.Name, d.definition(g), hashed(c.Key))
+		key := fleet.PromiseKey(g.Name, d.definition(g), hashed(c.Body()))
 		p, made := d.state.Promises[key]
 		if !made || p.At.Before(p.Until) {
 			p = fleet.Promise{At: d.now, Until: p.Until, Count: p.Count, Why: p.Why}
@@ -235,23 +268,35 @@ func (d *decision) forgetPromises() {
 	}
 }
 
-// definition is a hash of what new nodes of the group are planned to be like, before
-// anything is learned from those that are there: what is learned comes and goes with
+// definition is a hash of what new nodes of the group are defined to be, and of the
+// DaemonSets. Nothing that is learned from nodes is in it: that comes and goes with
 // them.
 func (d *decision) definition(g *group) string {
 	if g.definition == "" {
-		parts := []any{g.Template}
-		for i, s := range g.planned {
-			s.PricePerHour = 0
-			parts = append(parts, s, g.looks[i].Daemons())
+		type shape struct {
+			InstanceType, Image string
+			Labels              map[string]string
+			Taints              []corev1.Taint
 		}
-		text, err := json.Marshal(parts)
-		if err != nil {
-			panic(fmt.Sprintf("shapes always encode: %v", err))
+		var shapes []shape
+		for _, s := range g.planned {
+			shapes = append(shapes, shape{s.InstanceType, s.Image, s.Labels, s.Taints})
 		}
-		g.definition = hashed(string(text))
+		if d.daemonsText == "" {
+			d.daemonsText = encoded(d.daemons)
+		}
+		g.definition = hashed(encoded([]any{g.Template, shapes}) + d.daemonsText)
 	}
 	return g.definition
+}
+
+// encoded is the canonical text of what always encodes.
+func encoded(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("shapes and DaemonSets always encode: %v", err))
+	}
+	return string(text)
 }
 
 // hashed is a short text that stands for a long one, the same in every process.

@@ -64,7 +64,7 @@ type seat struct {
 }
 
 // seat gives the pod a seat.
-func (r openRoom) seat(t fit.Tenant) (seat, bool) {
+func (r *openRoom) seat(t fit.Tenant) (seat, bool) {
 	if p := r.free.Seat(t); p != nil {
 		return seat{pod: t, reason: PodFitsFree, message: fmt.Sprintf("node %s has room for it", p.Name)}, true
 	}
@@ -81,6 +81,7 @@ func (r openRoom) seat(t fit.Tenant) (seat, bool) {
 	if n == nil {
 		return seat{}, false
 	}
+	*r = r.openRoom() // what was to move to other nodes has left room there
 	return seat{
 		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", n.Name),
 		keeps: n, moved: moved,
