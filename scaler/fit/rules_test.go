@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -42,5 +43,36 @@ func TestRulesForget(t *testing.T) {
 	}
 	if all := looks * pods; len(rules.classes) >= all {
 		t.Errorf("all %d classes are still known", all)
+	}
+}
+
+// What a class asks by itself is the same whoever has terms about it, in whatever
+// order they were met: memory outside of the process goes by it.
+func TestBodyIsOfThePodsThemselves(t *testing.T) {
+	term := func(label string) *corev1.Affinity {
+		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "1"}},
+			}},
+		}}
+	}
+	pod := func(name string, affinity *corev1.Affinity, labels map[string]string) *fleet.Pod {
+		return &fleet.Pod{Namespace: "default", Name: name, Labels: labels, Spec: &corev1.PodSpec{Affinity: affinity}}
+	}
+	app := pod("app", term("x"), map[string]string{"a": "1", "b": "1"})
+	first, second := pod("first", term("a"), nil), pod("second", term("b"), nil)
+	bodies, keys := map[string]bool{}, map[string]bool{}
+	for _, others := range [][]*fleet.Pod{{}, {first}, {first, second}, {second, first}} {
+		class := NewRules().Cluster(World{Pods: append(others, app)}).Tenant(app).Class
+		bodies[class.Body()], keys[class.Key] = true, true
+	}
+	if len(bodies) != 1 {
+		t.Errorf("bodies differ: %v", bodies)
+	}
+	if len(keys) == 1 {
+		t.Error("terms of others tell no classes apart: this test has no power")
+	}
+	if plain := pod("plain", nil, app.Labels); bodies[NewRules().Cluster(World{Pods: []*fleet.Pod{plain}}).Tenant(plain).Class.Body()] {
+		t.Error("terms of its own are not in the body")
 	}
 }
