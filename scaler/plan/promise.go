@@ -55,7 +55,7 @@ func (d *decision) testPromises() {
 		return
 	}
 	waiting := d.leftByBody()
-	broken := map[*group]int{}
+	broken := map[*group][]time.Time{}
 	for _, key := range slices.Sorted(maps.Keys(d.state.Promises)) {
 		p := d.state.Promises[key]
 		name, definition, body := fleet.ParsePromiseKey(key)
@@ -67,14 +67,18 @@ func (d *decision) testPromises() {
 		if pods := waiting[body]; len(pods) > 0 && definition == d.definition(g) {
 			d.test(g, pods, key, p)
 		}
-		if d.now.Before(d.state.Promises[key].Until) {
-			broken[g]++
+		if until := d.state.Promises[key].Until; d.now.Before(until) {
+			broken[g] = append(broken[g], until)
 		}
 	}
-	for g, n := range broken {
-		if n >= manyBroken && g.ill == "" {
-			g.ill = fmt.Sprintf("nodes that came for %d kinds of pods did not take them", n)
+	for g, until := range broken {
+		if len(until) < manyBroken || g.ill != "" {
+			continue
 		}
+		slices.SortFunc(until, time.Time.Compare)
+		fewer := until[len(until)-manyBroken]
+		g.ill = fmt.Sprintf("its nodes did not take %d kinds of pods that they came for; not tried again before %s", len(until), clockTime(fewer))
+		d.clock.at(fewer)
 	}
 }
 
