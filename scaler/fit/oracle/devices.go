@@ -100,7 +100,7 @@ func (o *Oracle) releaseDevices(pod *corev1.Pod) {
 	}
 }
 
-// claimsOf are copies of the claims that a pod names.
+// claimsOf are copies of the claims that a pod names, each once.
 func (o *Oracle) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 	var names []string
 	for _, c := range pod.Spec.ResourceClaims {
@@ -113,8 +113,9 @@ func (o *Oracle) claimsOf(pod *corev1.Pod) []*resourcev1.ResourceClaim {
 			names = append(names, *s.ResourceClaimName)
 		}
 	}
+	slices.Sort(names)
 	var claims []*resourcev1.ResourceClaim
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		if object, ok, _ := o.informers.DeviceClaims.GetStore().GetByKey(pod.Namespace + "/" + name); ok {
 			claims = append(claims, object.(*resourcev1.ResourceClaim).DeepCopy())
 		}
