@@ -80,7 +80,8 @@ var seated = regexp.MustCompile(`^node (\S+) has room for it`)
 
 // lawRoom: no pod brings a node that fits one which serves, beside the pods that
 // are there and those that were sent there. Where nodes drain, their pods were
-// promised room that no verdict tells of.
+// promised room that no verdict tells of. A gang that spreads is planned after the
+// pods that are alone, and goes by the zones that get a node for those.
 func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	for _, n := range s.Nodes {
 		_, draining := contract.Draining(n.Taints)
@@ -116,6 +117,9 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			continue
 		}
 		class := cluster.Tenant(pods[v.UID]).Class
+		if class.Spreads() && pods[v.UID].Annotations[contract.AnnotationAllOrNothing] != "" {
+			continue
+		}
 		for place, serves := range open {
 			if serves && len(cluster.Fits(class, place)) == 0 {
 				broken = append(broken, fmt.Sprintf("room: %s, and node %s has room for it", v, place.Name))

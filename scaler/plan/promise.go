@@ -249,7 +249,7 @@ func (d *decision) promise(g *group) {
 		if !made || p.At.Before(p.Until) {
 			p = fleet.Promise{At: d.now, Until: p.Until, Count: p.Count, Why: p.Why}
 		}
-		p.Zones = append(p.Zones, where...)
+		p.Zones = slices.Concat(p.Zones, where) // never into the list of the given state
 		slices.Sort(p.Zones)
 		p.Zones = slices.Compact(p.Zones)
 		d.state.Promises[key] = p
