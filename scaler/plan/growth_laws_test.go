@@ -80,8 +80,8 @@ var seated = regexp.MustCompile(`^node (\S+) has room for it`)
 
 // lawRoom: no pod brings a node that fits one which serves, beside the pods that
 // are there and those that were sent there. Where nodes drain, their pods were
-// promised room that no verdict tells of. A gang that spreads is planned after the
-// pods that are alone, and goes by the zones that get a node for those.
+// promised room that no verdict tells of. Pods that spread go by the zones of nodes
+// that come and that are planned for others, too, which are no nodes yet.
 func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	for _, n := range s.Nodes {
 		_, draining := contract.Draining(n.Taints)
@@ -117,7 +117,7 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			continue
 		}
 		class := cluster.Tenant(pods[v.UID]).Class
-		if class.Spreads() && pods[v.UID].Annotations[contract.AnnotationAllOrNothing] != "" {
+		if class.Spreads() {
 			continue
 		}
 		for place, serves := range open {
