@@ -113,20 +113,20 @@ func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 	return append(why, c.routes(m, p)...)
 }
 
-// FitsNew says what keeps a class off a new node that looks like one of these;
-// of several misses it tells the nearest, the first of them.
-func (c *Cluster) FitsNew(class *Class, looks []*Looks) Reasons {
-	var nearest Reasons
+// FitsNew says what keeps a class off a new node that looks like one of these, and
+// which of them: of several misses it tells the nearest, the first of them. Who only
+// wants to know whether one takes it asks Takes.
+func (c *Cluster) FitsNew(class *Class, looks []*Looks) (nearest Reasons, at *Looks) {
 	for _, l := range looks {
 		start := c.Fork()
 		why := c.Fits(class, c.Open(l.Name, l))
 		c.Revert(start)
 		if len(why) == 0 {
-			return nil
+			return nil, l
 		}
 		if nearest == nil || why.Nearer(nearest) {
-			nearest = why
+			nearest, at = why, l
 		}
 	}
-	return nearest
+	return nearest, at
 }

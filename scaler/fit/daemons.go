@@ -99,7 +99,3 @@ func classKeys(tenants []Tenant) []string {
 	}
 	return keys
 }
-
-// Daemons tells, by keys that differ where the pods do, what DaemonSets run on a node
-// of these looks and have no pod there yet.
-func (l *Looks) Daemons() []string { return classKeys(l.daemons) }

@@ -31,8 +31,12 @@ func TestDaemonSetsComeFirst(t *testing.T) {
 			c := clusterOf(s)
 			looks := c.LooksLike(&s.Groups[0].Shapes[0])
 			class := c.Tenant(podNamed(s, "p")).Class
-			if got := c.FitsNew(class, []*fit.Looks{looks}).String(); got != tc.want {
+			why, _ := c.FitsNew(class, []*fit.Looks{looks})
+			if got := why.String(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if takes := c.Takes(class, []*fit.Looks{looks}); takes != (tc.want == "") {
+				t.Errorf("takes it: %t", takes)
 			}
 		})
 	}

@@ -320,7 +320,8 @@ func TestNewNodesAreNotThoseThatPodsName(t *testing.T) {
 		if got := len(c.Fits(class, place)) == 0; got != tc.fits {
 			t.Errorf("%s n1: fits a new node: %t", tc.operator, got)
 		}
-		if got := len(c.FitsNew(class, []*fit.Looks{looks})) == 0; got != tc.fits {
+		why, _ := c.FitsNew(class, []*fit.Looks{looks})
+		if got := len(why) == 0; got != tc.fits || got != c.Takes(class, []*fit.Looks{looks}) {
 			t.Errorf("%s n1: would fit a new node: %t", tc.operator, got)
 		}
 	}

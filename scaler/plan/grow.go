@@ -154,7 +154,7 @@ func (d *decision) fitsNew(c *fit.Class, g *group) bool {
 		defer d.expect(g)()
 	}
 	looks, _ := g.open()
-	return len(d.fit.FitsNew(c, looks)) == 0
+	return d.fit.Takes(c, looks)
 }
 
 // draw plans new nodes of the best group for the first of these pods and those that

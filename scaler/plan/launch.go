@@ -42,7 +42,7 @@ const (
 // recallLaunches repeats the launches whose answer nobody has seen, counts on what
 // was launched and does not show yet, and finds out which groups are steered.
 func (d *decision) recallLaunches() {
-	sums := map[promise]int{}
+	sums := map[brought]int{}
 	for _, key := range slices.Sorted(maps.Keys(d.state.Launches)) {
 		l := d.state.Launches[key]
 		name, zone, part := fleet.ParseLaunchKey(key)
@@ -100,8 +100,8 @@ func (d *decision) giveUpLaunch(key string, g *group, l fleet.Launch) {
 // countOn counts on what a launch brings until its group was read with it once, and
 // says whether it was: from then on the readings alone say what is there, and nobody
 // waits for what is gone again.
-func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[promise]int) (shown bool) {
-	whole, there := promise{g, "", l.At}, promise{g, zone, l.At}
+func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[brought]int) (shown bool) {
+	whole, there := brought{g, "", l.At}, brought{g, zone, l.At}
 	n, before := l.Came, l.Had+sums[there]
 	if !l.Answered {
 		n = l.Count
@@ -120,9 +120,9 @@ func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[promi
 	return false
 }
 
-// promise is what the launches of one look bring to a group, in a zone or, where
+// brought is what the launches of one look bring to a group, in a zone or, where
 // that is empty, in all. It comes on top of what was there and was promised then.
-type promise struct {
+type brought struct {
 	group *group
 	zone  string
 	at    time.Time

@@ -43,7 +43,7 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 
 func (d *decision) missOf(c *fit.Class, g *group) miss {
 	open, _ := g.open()
-	nearest, at := d.nearestMiss(c, g.looks)
+	nearest, at := d.fit.FitsNew(c, g.looks)
 	if len(nearest) > 0 {
 		return miss{g, nearest, g.lacks(nearest, at)}
 	}
@@ -51,7 +51,7 @@ func (d *decision) missOf(c *fit.Class, g *group) miss {
 		return miss{g, nil, why}
 	}
 	// It may grow, and where the pods would fit no node is to be had.
-	if other, at := d.nearestMiss(c, open); len(other) > 0 {
+	if other, at := d.fit.FitsNew(c, open); len(other) > 0 {
 		return miss{g, nil, fmt.Sprintf("%s, and in %s %s", g.resting(), zoneName(at), other.Of(at.Name))}
 	}
 	if g.unsteered != "" && len(g.looks) > 1 {
@@ -67,23 +67,6 @@ func (g *group) lacks(why fit.Reasons, at *fit.Looks) string {
 		return why.Of(at.Name)
 	}
 	return fmt.Sprintf("zone %s only, %s", strings.Join(g.zonesAsked(), ", "), why.Of(at.Name))
-}
-
-// nearestMiss is what keeps a class off the one of some looks that comes nearest
-// to taking it; nothing if one takes it.
-func (d *decision) nearestMiss(c *fit.Class, looks []*fit.Looks) (fit.Reasons, *fit.Looks) {
-	var nearest fit.Reasons
-	var at *fit.Looks
-	for _, l := range looks {
-		why := d.fit.FitsNew(c, []*fit.Looks{l})
-		if len(why) == 0 {
-			return nil, l
-		}
-		if nearest == nil || why.Nearer(nearest) {
-			nearest, at = why, l
-		}
-	}
-	return nearest, at
 }
 
 func zoneName(l *fit.Looks) string { return cmp.Or(l.Zone, "its zone") }
