@@ -90,8 +90,8 @@ func (d *decision) remembered() []notice.Notice {
 	}
 	var out []notice.Notice
 	for _, id := range d.underWay() {
-		if kind, ok := notice.OfMetadata(id); ok {
-			n := notice.Notice{ID: id, Kind: kind}
+		if cause, ok := notice.OfMetadata(id); ok {
+			n := notice.Notice{ID: id, Cause: cause, Kind: cause.Kind()}
 			if d.old != nil {
 				n.Reason, n.Deadline = d.old.Reason, d.old.Deadline.Time
 			}
@@ -124,7 +124,7 @@ func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 	if !marked || stands {
 		return notice.Notice{}, false
 	}
-	n := notice.Notice{ID: id, Kind: contract.KindScaleDown, Source: notice.FromRequest, Reason: "the instance is being terminated"}
+	n := notice.Notice{ID: id, Cause: notice.Request, Kind: contract.KindScaleDown, Source: notice.FromRequest, Reason: "the instance is being terminated"}
 	if kind, ok := contract.Draining(d.Node.Taints); ok && kind.Strength() > 0 {
 		n.Kind = kind
 	}

@@ -78,11 +78,11 @@ func (d *decision) forget() {
 		}
 	}
 	for _, id := range d.underWay() {
-		kind, metadata := notice.OfMetadata(id)
+		cause, metadata := notice.OfMetadata(id)
 		if _, known := list.Find(id); known || !metadata || d.stands(id) {
 			continue
 		}
-		list = list.Add(contract.Served{ID: id, Kind: kind, Boot: d.Node.BootID, At: contract.At(d.Now), Withdrawn: true})
+		list = list.Add(contract.Served{ID: id, Kind: cause.Kind(), Boot: d.Node.BootID, At: contract.At(d.Now), Withdrawn: true})
 	}
 	d.served = list
 	d.keepServed(list)

@@ -105,14 +105,14 @@ func TestWatcher(t *testing.T) {
 
 		s.set("spot/instance-action", spotBody)
 		time.Sleep(6 * time.Second)
-		expect("a notice", "heard=true spot:i-1:2025-01-01T12:02:00Z")
+		expect("a notice", "heard=true spot-terminate:i-1:2025-01-01T12:02:00Z")
 
 		time.Sleep(10 * time.Minute)
 		expect("the same notice a hundred times")
 
 		s.set("autoscaling/target-lifecycle-state", "Terminated")
 		time.Sleep(6 * time.Second)
-		expect("another", "heard=true asg-terminate:i-1 spot:i-1:2025-01-01T12:02:00Z")
+		expect("another", "heard=true asg-terminate:i-1 spot-terminate:i-1:2025-01-01T12:02:00Z")
 
 		s.set("autoscaling/target-lifecycle-state", "<html>")
 		time.Sleep(time.Minute)

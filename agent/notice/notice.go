@@ -3,7 +3,6 @@ package notice
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -13,8 +12,9 @@ import (
 type Notice struct {
 	// ID is stable: the same notice seen a thousand times has one id, in this
 	// process and in the next.
-	ID   string
-	Kind contract.Kind
+	ID    string
+	Cause Cause
+	Kind  contract.Kind
 	// Source is where it was read.
 	Source SourceName
 	// Reason is a sentence for people.
@@ -73,24 +73,12 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// OfMetadata says by its id whether a notice is one that the instance metadata
-// give, and of which kind.
-func OfMetadata(id string) (contract.Kind, bool) {
-	if strings.HasPrefix(id, spotPrefix) {
-		return contract.KindSpot, true
-	}
-	if strings.HasPrefix(id, contract.TerminateID("")) {
-		return contract.KindASG, true
-	}
-	return "", false
-}
-
 // merge makes one of two notices of the same id: the scaler sees a termination
 // too, and knows its deadline, which the metadata do not tell.
 func merge(a, b Notice) Notice {
 	out := a
 	if b.Kind.Strength() > a.Kind.Strength() {
-		out.Kind = b.Kind
+		out.Kind, out.Cause = b.Kind, b.Cause
 	}
 	out.Reason = cmp.Or(a.Reason, b.Reason)
 	out.By = cmp.Or(a.By, b.By)

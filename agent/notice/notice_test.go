@@ -50,13 +50,13 @@ func TestParse(t *testing.T) {
 		{notice.FromTargetState, "<html>busy</html>", "", "unknown state"},
 
 		{notice.FromInstanceAction, `{"action":"terminate","time":"2025-01-01T12:02:00Z"}`,
-			"spot spot:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 terminates the instance at 2025-01-01T12:02:00Z)", ""},
+			"spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 terminates the instance at 2025-01-01T12:02:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"stop","time":"2025-01-01T12:02:00Z"}`,
-			"spot spot:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 stops the instance at 2025-01-01T12:02:00Z)", ""},
+			"spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 stops the instance at 2025-01-01T12:02:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"hibernate","time":"2025-01-01T12:00:00Z","more":1}`,
-			"spot spot:i-1:2025-01-01T12:00:00Z until 2025-01-01T12:00:00Z (spot interruption: EC2 hibernates the instance at 2025-01-01T12:00:00Z)", ""},
+			"spot spot-terminate:i-1:2025-01-01T12:00:00Z until 2025-01-01T12:00:00Z (spot interruption: EC2 hibernates the instance at 2025-01-01T12:00:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"evaporate","time":"2025-01-01T13:02:00+01:00"}`,
-			`spot spot:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 does "evaporate" to the instance at 2025-01-01T12:02:00Z)`, ""},
+			`spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 does "evaporate" to the instance at 2025-01-01T12:02:00Z)`, ""},
 		{notice.FromInstanceAction, `{"action":"terminate","time":"soon"}`, "", "no time such as"},
 		{notice.FromInstanceAction, `{"action":"terminate"}`, "", "no time such as"},
 		{notice.FromInstanceAction, `{"time":"2025-01-01T12:02:00Z"}`, "", "names no action"},
@@ -149,18 +149,18 @@ func TestStanding(t *testing.T) {
 }
 
 func TestOfMetadata(t *testing.T) {
-	for id, want := range map[string]contract.Kind{
-		contract.TerminateID(instance):       contract.KindASG,
-		"spot:i-1:2025-01-01T12:02:00Z":      contract.KindSpot,
-		contract.RetireID(instance, noon):    "",
-		"request:upgrade":                    "",
-		"":                                   "",
-		"asg-terminate":                      "",
-		"x" + contract.TerminateID(instance): "",
+	for id, want := range map[string]notice.Cause{
+		contract.TerminateID(instance):            notice.ASGTerminate,
+		"spot-terminate:i-1:2025-01-01T12:02:00Z": notice.SpotTerminate,
+		contract.RetireID(instance, noon):         "",
+		"request:upgrade":                         "",
+		"":                                        "",
+		"asg-terminate":                           "",
+		"x" + contract.TerminateID(instance):      "",
 	} {
-		kind, ok := notice.OfMetadata(id)
-		if kind != want || ok != (want != "") {
-			t.Errorf("OfMetadata(%q) = %q, %v, want %q", id, kind, ok, want)
+		cause, ok := notice.OfMetadata(id)
+		if cause != want || ok != (want != "") {
+			t.Errorf("OfMetadata(%q) = %q, %v, want %q", id, cause, ok, want)
 		}
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// spotPrefix begins the ids of spot interruptions.
-const spotPrefix = "spot:"
-
 // terminated is the one target state that makes the node leave.
 const terminated = "Terminated"
 
@@ -36,6 +33,7 @@ func ParseTargetState(instance, body string) ([]Notice, error) {
 	}
 	return []Notice{{
 		ID:     contract.TerminateID(instance),
+		Cause:  ASGTerminate,
 		Kind:   contract.KindASG,
 		Source: FromTargetState,
 		Reason: "Auto Scaling terminates the instance",
@@ -60,13 +58,26 @@ func ParseInstanceAction(instance, body string) ([]Notice, error) {
 		return nil, fmt.Errorf("%s: %s has no time such as 2006-01-02T15:04:05Z", FromInstanceAction, quote(body))
 	}
 	at = at.UTC()
+	cause := spotCause(action.Action)
 	return []Notice{{
-		ID:       spotPrefix + instance + ":" + at.Format(time.RFC3339),
+		ID:       string(cause) + ":" + instance + ":" + at.Format(time.RFC3339),
+		Cause:    cause,
 		Kind:     contract.KindSpot,
 		Source:   FromInstanceAction,
 		Reason:   interruption(action.Action, at),
 		Deadline: at,
 	}}, nil
+}
+
+// spotCause of an action. One that AWS may add one day is taken for the worst.
+func spotCause(action string) Cause {
+	switch action {
+	case "stop":
+		return SpotStop
+	case "hibernate":
+		return SpotHibernate
+	}
+	return SpotTerminate
 }
 
 // interruption tells the actions of EC2 apart: a terminated instance never
@@ -89,6 +100,7 @@ func ParseRequest(value string) (Notice, error) {
 	}
 	return Notice{
 		ID:       r.ID,
+		Cause:    causeOf(r),
 		Kind:     r.Kind,
 		Source:   FromRequest,
 		Reason:   r.Reason,
@@ -96,6 +108,17 @@ func ParseRequest(value string) (Notice, error) {
 		At:       r.At.Time,
 		Deadline: r.Deadline.Time,
 	}, nil
+}
+
+// causeOf a request: the scaler answers notices of the metadata by their id.
+func causeOf(r contract.Request) Cause {
+	if c, ok := OfMetadata(r.ID); ok {
+		return c
+	}
+	if r.Kind == contract.KindScaleDown {
+		return ScaleDown
+	}
+	return Request
 }
 
 // quote shortens a body, which may be anything, for use in a message.

@@ -31,8 +31,8 @@ const (
 	AnnotationDrainReport = Prefix + "drain-report"
 
 	// AnnotationDrainPermit holds the id of the drain that may begin. Written
-	// by the scaler; drains without hurry wait for it, for a bounded time. So far
-	// no scaler writes it and no agent waits.
+	// by the scaler, for a retirement together with its request; drains without
+	// hurry wait for it, for a bounded time.
 	AnnotationDrainPermit = Prefix + "drain-permit"
 
 	// AnnotationTerminating holds the id of the request whose instance is
@@ -40,6 +40,11 @@ const (
 	// resourceVersion precondition, just before the AWS call. From then on
 	// nobody takes the drain back.
 	AnnotationTerminating = Prefix + "terminating"
+
+	// AnnotationNotices lists the notices of the instance metadata that stand, also
+	// those for which nothing is done yet; see Noticed. Written by the agent, read by
+	// people; absent where none stands.
+	AnnotationNotices = Prefix + "notices"
 
 	// AnnotationServed is the agent's memory of the notices that it served or
 	// that were taken back; see Served.

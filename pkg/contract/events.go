@@ -22,9 +22,12 @@ const (
 	EventActionFailed = "ActionFailed"
 
 	// On nodes, by the agent.
+	EventNoticed      = "NoticeReceived" // of a notice for which nothing is drained yet, or ever
+	EventDrainWaiting = "DrainWaiting"   // for a permit
 	EventDrainStarted = "DrainStarted"
 	EventDrainBlocked = "DrainBlocked"
 	EventDrained      = "Drained"
+	EventDrainFailed  = "DrainFailed"
 	EventDrainUndone  = "DrainTakenBack"
 	EventBadRequest   = "BadDrainRequest"
 	// On pods, by the agent.

@@ -54,9 +54,18 @@ type Report struct {
 	// BlockedBy names what refuses evictions: budgets as namespace/name, or
 	// pods whose annotation forbids it.
 	BlockedBy []string `json:"blockedBy,omitempty"`
+	// Wants is the id for which the drain waits for a permit; empty where it waits
+	// for none.
+	Wants string `json:"wants,omitempty"`
 	// Since is when the drain began, Renewed when the agent last wrote.
 	Since   Time `json:"since,omitzero"`
 	Renewed Time `json:"renewed,omitzero"`
+	// Emptied is since when no pod is left that needs another place; zero while one
+	// is.
+	Emptied Time `json:"emptied,omitzero"`
+	// Boot is the node's boot id for which the drain holds: once a machine has come
+	// up again, what it was to reboot for has been done.
+	Boot string `json:"boot,omitempty"`
 	// Deadline is the one that the agent works to; zero where there is none.
 	Deadline Time `json:"deadline,omitzero"`
 	// Version is the agent's.

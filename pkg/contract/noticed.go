@@ -1,0 +1,55 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Noticed is one notice of the instance metadata that stands, and what the agent
+// makes of it.
+type Noticed struct {
+	ID   string `json:"id"`
+	Kind Kind   `json:"kind"`
+	// Reason is a sentence for people.
+	Reason string `json:"reason,omitempty"`
+	// Does is the agent's policy for it: ignore, cordon or drain.
+	Does string `json:"does"`
+	// Due is when its drain begins, where that is still to come.
+	Due Time `json:"due,omitzero"`
+	// Deadline is when the instance goes; zero where nobody has said.
+	Deadline Time `json:"deadline,omitzero"`
+}
+
+// NoticedList is the value of AnnotationNotices, the strongest first.
+type NoticedList []Noticed
+
+// ParseNoticed reads the annotation's value; an empty value is an empty list.
+func ParseNoticed(value string) (NoticedList, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	var list NoticedList
+	if err := json.Unmarshal([]byte(value), &list); err != nil {
+		return nil, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationNotices, quoted(value), err)
+	}
+	return list, nil
+}
+
+// String prints the annotation's value.
+func (l NoticedList) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	return encode(l)
+}
+
+// Find returns the entry of a notice.
+func (l NoticedList) Find(id string) (Noticed, bool) {
+	for _, n := range l {
+		if n.ID == id {
+			return n, true
+		}
+	}
+	return Noticed{}, false
+}
