@@ -17,7 +17,11 @@ import (
 
 // Client asks the API server about one node.
 type Client struct {
-	api  rest.Interface
+	// api is used as the agent's own account: for its Node, budgets and Events.
+	api rest.Interface
+	// pods is used for the pods of the node: to list and watch them, and to evict
+	// or delete one.
+	pods rest.Interface
 	node string
 }
 
@@ -51,7 +55,7 @@ func New(config *rest.Config, node string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	return &Client{api: api, node: node}, nil
+	return &Client{api: api, pods: api, node: node}, nil
 }
 
 const (

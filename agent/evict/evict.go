@@ -26,7 +26,7 @@ func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
 	if err != nil {
 		return drain.Answer{Outcome: drain.Failed, Message: err.Error()}
 	}
-	err = c.api.Post().
+	err = c.pods.Post().
 		Namespace(step.Namespace).Resource("pods").Name(step.Name).SubResource("eviction").
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body).

@@ -175,7 +175,7 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 				pods.Guard(budgets)
 			}
 			list := &corev1.PodList{}
-			err := c.api.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
+			err := c.pods.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
 			if err != nil {
 				return "", err
 			}
@@ -183,7 +183,7 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 			return list.ResourceVersion, nil
 		},
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
-			return c.api.Get().Resource("pods").
+			return c.pods.Get().Resource("pods").
 				Param("watch", "true").
 				Param("allowWatchBookmarks", "true").
 				Param("fieldSelector", ours).
