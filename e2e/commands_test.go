@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/e2e/script"
 	"windlass.dev/windlass/e2e/world"
 	"windlass.dev/windlass/pkg/contract"
@@ -140,7 +141,7 @@ func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	if component == world.APIServer {
-		s.away = append(s.away, span{from: time.Now(), to: forever})
+		s.away = append(s.away, laws.Span{From: time.Now(), To: forever})
 	}
 	if component != "" {
 		return s.w.Plane.Kill(s.ctx, component)
@@ -161,7 +162,7 @@ func (s *session) start(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	if component == world.APIServer && len(s.away) > 0 {
-		s.away[len(s.away)-1].to = time.Now()
+		s.away[len(s.away)-1].To = time.Now()
 	}
 	return nil
 }

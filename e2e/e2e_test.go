@@ -22,6 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/e2e/script"
 	"windlass.dev/windlass/e2e/world"
 )
@@ -112,13 +113,8 @@ type session struct {
 	ctx    context.Context
 	failed bool
 	// away are the times in which the API server was killed or not ready again.
-	away []span
+	away []laws.Span
 }
-
-// span is a time from one moment to another.
-type span struct{ from, to time.Time }
-
-func (s span) holds(t time.Time) bool { return !t.Before(s.from) && !t.After(s.to) }
 
 // command makes a testscript command of a method. neg is the command's "!".
 func command(do func(s *session, ts *testscript.TestScript, neg bool, args []string) error) func(*testscript.TestScript, bool, []string) {

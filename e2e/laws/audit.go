@@ -1,0 +1,97 @@
+// Package laws looks at what a world has gone through, in the API server's audit
+// log and in the log of AWS calls, and finds what must not have happened. Each
+// breach is a sentence for people.
+//
+// The scripts of e2e are held against it when they end, the soak all the while.
+package laws
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"windlass.dev/windlass/e2e/world"
+)
+
+// Request is what the laws read of a line of the API server's audit log.
+type Request struct {
+	Verb string
+	User struct {
+		Username string
+		Extra    map[string][]string
+	}
+
+	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
+
+	ResponseStatus struct{ Code int }
+
+	RequestReceivedTimestamp time.Time
+
+	RequestObject requestObject
+}
+
+// requestObject is what a request carried. That of a JSON patch is a list, and
+// nothing of it is read.
+type requestObject struct {
+	Spec          struct{ ProviderID string }
+	DeleteOptions struct {
+		Preconditions struct{ UID string }
+	}
+}
+
+func (o *requestObject) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte("[")) {
+		return nil
+	}
+	type object requestObject // has no UnmarshalJSON
+	return json.Unmarshal(text, (*object)(o))
+}
+
+// ours is how the API server calls the two programs.
+const ours = "system:serviceaccount:" + world.Namespace + ":"
+
+// Audit is an audit log that is read as it grows.
+type Audit struct {
+	file string
+	read int64
+	all  []Request
+}
+
+// NewAudit returns the audit log at that place. It need not be there yet.
+func NewAudit(file string) *Audit { return &Audit{file: file} }
+
+// Requests reads what has come and returns everything since the beginning. A line
+// that is being written is left for the next time; one that was being written when
+// the API server was killed is left out.
+func (a *Audit) Requests() ([]Request, error) {
+	f, err := os.Open(a.file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Seek(a.read, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	for lines := bufio.NewReader(f); ; {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return a.all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the audit log: %w", err)
+		}
+		a.read += int64(len(line))
+		if !json.Valid(line) {
+			continue
+		}
+		var r Request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("reading the audit log: %w", err)
+		}
+		a.all = append(a.all, r)
+	}
+}

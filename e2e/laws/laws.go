@@ -1,0 +1,64 @@
+package laws
+
+import (
+	"fmt"
+	"strings"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/world"
+)
+
+// Exits finds the programs that ended by themselves.
+func Exits(exits []world.Exit) []string {
+	var breaches []string
+	for _, exit := range exits {
+		breaches = append(breaches, fmt.Sprintf("%s ended by itself at %s: %v", exit.Pod, exit.At.Format("15:04:05.000"), exit.Err))
+	}
+	return breaches
+}
+
+// Calls looks at what AWS was asked for.
+func Calls(calls []fakeaws.Call) []string {
+	var breaches []string
+	for _, c := range calls {
+		switch {
+		case c.Params["LifecycleActionResult"] == "ABANDON":
+			breaches = append(breaches, fmt.Sprintf("ABANDON was sent: %v", c.Params))
+		case c.Operation == "SetDesiredCapacity" && c.Error == "ValidationError":
+			breaches = append(breaches, fmt.Sprintf("desired was to be set outside min..max: %v", c.Params))
+		case c.Operation == "LaunchInstances" && strings.Contains(c.Message, "above max"):
+			breaches = append(breaches, fmt.Sprintf("more was to be launched than max allows: %v", c.Params))
+		}
+	}
+	return breaches
+}
+
+// Evictions looks at what the programs did to pods.
+func Evictions(audit []Request) []string {
+	var breaches []string
+	evicted := map[string]int{}
+	for _, a := range audit {
+		if !strings.HasPrefix(a.User.Username, ours) {
+			continue
+		}
+		who, what := strings.TrimPrefix(a.User.Username, ours), a.ObjectRef.Namespace+"/"+a.ObjectRef.Name
+		switch {
+		case a.ObjectRef.Resource == "pods" && strings.HasPrefix(a.Verb, "delete"):
+			breaches = append(breaches, fmt.Sprintf("%s deleted pod %s; eviction is the only way", who, what))
+		case a.ObjectRef.Subresource == "eviction":
+			uid := a.RequestObject.DeleteOptions.Preconditions.UID
+			if uid == "" {
+				breaches = append(breaches, fmt.Sprintf("%s evicted pod %s without saying which UID", who, what))
+			}
+			if a.ResponseStatus.Code == 201 {
+				evicted[what+" "+uid]++
+			}
+		}
+	}
+	for pod, times := range evicted {
+		if times > 1 {
+			breaches = append(breaches, fmt.Sprintf("pod %s was evicted %d times", pod, times))
+		}
+	}
+	return breaches
+}

@@ -1,0 +1,129 @@
+package laws
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+)
+
+// TestEvictions: each breach is seen, and what is allowed is none.
+func TestEvictions(t *testing.T) {
+	const (
+		agent   = `"user":{"username":"system:serviceaccount:windlass-system:windlass-agent"}`
+		evicted = `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"}`
+		uid     = `"requestObject":{"deleteOptions":{"preconditions":{"uid":"u1"}}}`
+	)
+	for _, c := range []struct {
+		reason string
+		audit  []string
+		want   string // part of the one breach; "" for none
+	}{
+		{"one eviction", []string{agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`}, ""},
+		{"a refusal and then an eviction", []string{
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":429}`,
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+		}, ""},
+		{"the same pod twice", []string{
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+		}, "evicted 2 times"},
+		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
+		{"a deletion", []string{agent + `,"verb":"delete","objectRef":{"resource":"pods","name":"web-1"},"responseStatus":{"code":200}`}, "eviction is the only way"},
+		{"somebody else's deletion", []string{`"user":{"username":"kwok"},"verb":"delete","objectRef":{"resource":"pods"}`}, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var audit []Request
+			for _, line := range c.audit {
+				var a Request
+				if err := json.Unmarshal([]byte("{"+line+"}"), &a); err != nil {
+					t.Fatal(err)
+				}
+				audit = append(audit, a)
+			}
+			got := Evictions(audit)
+			if c.want == "" && len(got) == 0 {
+				return
+			}
+			if len(got) != 1 || c.want == "" || !strings.Contains(got[0], c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRequestJSONPatch: a patch that is a list is a line like others.
+func TestRequestJSONPatch(t *testing.T) {
+	var a Request
+	if err := json.Unmarshal([]byte(`{"verb":"patch","requestObject":[{"op":"test"}],"responseStatus":{"code":200}}`), &a); err != nil {
+		t.Fatal(err)
+	}
+	if a.Verb != "patch" || a.ResponseStatus.Code != 200 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestRights: whoever is forbidden something has no right to it, unless the
+// API server was starting and is known to grant it.
+func TestRights(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 8, 1, 12, 0, second, 0, time.UTC) }
+	patch := func(user, resource string, second, code int) Request {
+		a := Request{Verb: "patch", RequestReceivedTimestamp: at(second)}
+		a.User.Username, a.ObjectRef.Resource, a.ResponseStatus.Code = user, resource, code
+		return a
+	}
+	const agent, scaler = ours + "windlass-agent", ours + "windlass-scaler"
+	away := []Span{{From: at(10), To: at(20)}}
+	for _, c := range []struct {
+		reason string
+		audit  []Request
+		want   int
+	}{
+		{"forbidden", []Request{patch(agent, "nodes", 5, 403)}, 1},
+		{"forbidden once", []Request{patch(agent, "nodes", 5, 403), patch(agent, "nodes", 6, 200)}, 1},
+		{"forbidden by a starting API server", []Request{patch(agent, "nodes", 15, 403), patch(agent, "nodes", 21, 200)}, 0},
+		{"forbidden by a starting API server, as it was before", []Request{patch(agent, "nodes", 5, 200), patch(agent, "nodes", 15, 403)}, 0},
+		{"never granted", []Request{patch(agent, "nodes", 15, 403)}, 1},
+		{"granted to the other program", []Request{patch(agent, "nodes", 15, 403), patch(scaler, "nodes", 21, 200)}, 1},
+		{"granted for something else", []Request{patch(agent, "nodes", 15, 403), patch(agent, "pods", 21, 200)}, 1},
+		{"before and after as well", []Request{patch(agent, "nodes", 9, 403), patch(agent, "nodes", 15, 403), patch(agent, "nodes", 21, 403)}, 3},
+		{"somebody else", []Request{patch("kwok", "nodes", 5, 403)}, 0},
+	} {
+		if got := Rights(c.audit, away); len(got) != c.want {
+			t.Errorf("%s: got %q, want %d", c.reason, got, c.want)
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	const log = `
+{"verb":"create","objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"spec":{"providerID":"aws:///eu-west-1a/i-1"}}}
+{"verb":"create","user":{"extra":{"authentication.kubernetes.io/node-name":["n1"]}},"objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"},"responseStatus":{"code":201}}
+{"verb":"delete","user":{"username":"kwok"},"objectRef":{"resource":"pods","namespace":"default","name":"web-1"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-08-01T12:00:05Z"}`
+	var audit []Request
+	for _, line := range strings.Split(strings.TrimSpace(log), "\n") {
+		var a Request
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatal(err)
+		}
+		audit = append(audit, a)
+	}
+	for _, c := range []struct {
+		reason           string
+		second           int
+		instance, failed string
+		want             int
+	}{
+		{"after the pod", 6, "i-1", "", 0},
+		{"before the pod", 4, "i-1", "", 1},
+		{"before the pod, and refused", 4, "i-1", "ValidationError", 0},
+		{"another instance", 4, "i-2", "", 0},
+	} {
+		call := fakeaws.Call{Operation: "CompleteLifecycleAction", Time: time.Date(2026, 8, 1, 12, 0, c.second, 0, time.UTC), Error: c.failed, Params: map[string]string{"InstanceId": c.instance}}
+		if got := Completions(audit, []fakeaws.Call{call}); len(got) != c.want {
+			t.Errorf("%s: %q", c.reason, got)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Span is a time from one moment to another.
+type Span struct{ From, To time.Time }
+
+// Holds says whether a moment is within.
+func (s Span) Holds(t time.Time) bool { return !t.Before(s.From) && !t.After(s.To) }
+
+// Rights finds what our programs were forbidden. An API server that is not ready,
+// away says when, forbids what it has not read the rules of yet: that is no breach,
+// if the same right was granted at another time.
+func Rights(audit []Request, away []Span) []string {
+	granted := map[string]bool{}
+	for _, a := range audit {
+		if a.ResponseStatus.Code/100 == 2 {
+			granted[a.right()] = true
+		}
+	}
+	var breaches []string
+	for _, a := range audit {
+		if !strings.HasPrefix(a.User.Username, ours) || a.ResponseStatus.Code != 403 {
+			continue
+		}
+		unready := slices.ContainsFunc(away, func(s Span) bool { return s.Holds(a.RequestReceivedTimestamp) })
+		if unready && granted[a.right()] {
+			continue
+		}
+		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
+	}
+	return breaches
+}
+
+// right is what a request needed, in words that say it is missing.
+func (r Request) right() string {
+	what := r.ObjectRef.Resource
+	if r.ObjectRef.Subresource != "" {
+		what += "/" + r.ObjectRef.Subresource
+	}
+	if r.ObjectRef.Namespace != "" {
+		what += " in " + r.ObjectRef.Namespace
+	}
+	return fmt.Sprintf("%s has no right to %s %s", strings.TrimPrefix(r.User.Username, ours), r.Verb, what)
+}
