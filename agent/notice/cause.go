@@ -1,6 +1,8 @@
 package notice
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -60,6 +62,9 @@ var kinds = map[Cause]contract.Kind{
 	ScaleDown:          contract.KindScaleDown,
 	Request:            contract.KindRequest,
 }
+
+// Causes lists all of them, in order of their spelling.
+func Causes() []Cause { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kind of the cause; empty for an unknown one.
 func (c Cause) Kind() contract.Kind { return kinds[c] }

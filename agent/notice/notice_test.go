@@ -52,9 +52,9 @@ func TestParse(t *testing.T) {
 		{notice.FromInstanceAction, `{"action":"terminate","time":"2025-01-01T12:02:00Z"}`,
 			"spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 terminates the instance at 2025-01-01T12:02:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"stop","time":"2025-01-01T12:02:00Z"}`,
-			"spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 stops the instance at 2025-01-01T12:02:00Z)", ""},
+			"spot spot-stop:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 stops the instance at 2025-01-01T12:02:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"hibernate","time":"2025-01-01T12:00:00Z","more":1}`,
-			"spot spot-terminate:i-1:2025-01-01T12:00:00Z until 2025-01-01T12:00:00Z (spot interruption: EC2 hibernates the instance at 2025-01-01T12:00:00Z)", ""},
+			"spot spot-hibernate:i-1:2025-01-01T12:00:00Z until 2025-01-01T12:00:00Z (spot interruption: EC2 hibernates the instance at 2025-01-01T12:00:00Z)", ""},
 		{notice.FromInstanceAction, `{"action":"evaporate","time":"2025-01-01T13:02:00+01:00"}`,
 			`spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 does "evaporate" to the instance at 2025-01-01T12:02:00Z)`, ""},
 		{notice.FromInstanceAction, `{"action":"terminate","time":"soon"}`, "", "no time such as"},
@@ -106,7 +106,7 @@ func TestParseRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := notice.Notice{
-		ID: "x", Kind: contract.KindScaleDown, Source: notice.FromRequest,
+		ID: "x", Cause: notice.ScaleDown, Kind: contract.KindScaleDown, Source: notice.FromRequest,
 		Reason: "unneeded", By: "s", Deadline: noon.Add(10 * time.Minute),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

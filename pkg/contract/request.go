@@ -66,6 +66,11 @@ func (r Request) String() string { return encode(r) }
 // the group, and so they mean the same drain.
 func TerminateID(instance string) string { return "asg-terminate:" + instance }
 
+// WarmID is the id of the notice that Auto Scaling leads an instance into the
+// group's warm pool, from where it may come back. Agent and scaler derive it as
+// they do TerminateID.
+func WarmID(instance string) string { return "asg-warm:" + instance }
+
 // RetireID is the id of a retirement. It holds the moment since which the node
 // is unneeded, so that deciding again gives the same id, and a retirement that
 // was taken back is not mistaken for the next one.
