@@ -81,22 +81,9 @@ func run(ctx context.Context, c config) error {
 
 func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Logger) {
 	events := kube.NewEventWriter(client, contract.AppAgent, c.nodeName, logger, kube.EventLimits{})
+	agent := wire(c, client, events, logger)
 	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
-	agent := &Agent{
-		Name:     c.nodeName,
-		Policy:   c.policy(),
-		Logger:   logger,
-		ReadNode: client.Node,
-		WriteNode: func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
-			return kube.Send(ctx, client, patch)
-		},
-		Evict:        client.Evict,
-		WatchNode:    func(ctx context.Context, saw func(evict.Metadata)) { client.WatchNode(ctx, logger, saw) },
-		WatchPods:    func(ctx context.Context, pods *evict.Pods) { client.WatchPods(ctx, logger, pods) },
-		WatchNotices: watcher.Run,
-		Tell:         func(e kube.Event) { events.Write(e) },
-		Identify:     watcher.SetInstance,
-	}
+	agent.WatchNotices, agent.Identify = watcher.Run, watcher.SetInstance
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -104,4 +91,22 @@ func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Log
 	}()
 	agent.Run(ctx)
 	<-written
+}
+
+// wire returns an agent that acts on the cluster and does not hear of notices
+// yet.
+func wire(c config, client *evict.Client, events *kube.EventWriter, logger *slog.Logger) *Agent {
+	return &Agent{
+		Name:     c.nodeName,
+		Policy:   c.policy(),
+		Logger:   logger,
+		ReadNode: client.Node,
+		WriteNode: func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
+			return kube.Send(ctx, client, patch)
+		},
+		Evict:     client.Evict,
+		WatchNode: func(ctx context.Context, saw func(evict.Metadata)) { client.WatchNode(ctx, logger, saw) },
+		WatchPods: func(ctx context.Context, pods *evict.Pods) { client.WatchPods(ctx, logger, pods) },
+		Tell:      func(e kube.Event) { events.Write(e) },
+	}
 }
