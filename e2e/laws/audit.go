@@ -14,6 +14,8 @@ import (
 	"os"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"windlass.dev/windlass/e2e/world"
 )
 
@@ -27,12 +29,18 @@ type Request struct {
 
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
 
-	ResponseStatus struct{ Code int }
+	ResponseStatus struct {
+		Code    int
+		Details struct{ Causes []cause }
+	}
 
 	RequestReceivedTimestamp time.Time
 
 	RequestObject requestObject
 }
+
+// cause is why a request was refused, in one word of the API.
+type cause struct{ Reason metav1.CauseType }
 
 // requestObject is what a request carried. That of a JSON patch is a list, and
 // nothing of it is read.

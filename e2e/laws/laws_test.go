@@ -75,6 +75,8 @@ func TestRights(t *testing.T) {
 		return a
 	}
 	const agent, scaler = ours + "windlass-agent", ours + "windlass-scaler"
+	going := patch(agent, "nodes", 5, 403)
+	going.ResponseStatus.Details.Causes = []cause{{Reason: "NamespaceTerminating"}}
 	away := []Span{{From: at(10), To: at(20)}}
 	for _, c := range []struct {
 		reason string
@@ -89,6 +91,7 @@ func TestRights(t *testing.T) {
 		{"granted to the other program", []Request{patch(agent, "nodes", 15, 403), patch(scaler, "nodes", 21, 200)}, 1},
 		{"granted for something else", []Request{patch(agent, "nodes", 15, 403), patch(agent, "pods", 21, 200)}, 1},
 		{"before and after as well", []Request{patch(agent, "nodes", 9, 403), patch(agent, "nodes", 15, 403), patch(agent, "nodes", 21, 403)}, 3},
+		{"forbidden to everybody, as the namespace goes", []Request{going}, 0},
 		{"somebody else", []Request{patch("kwok", "nodes", 5, 403)}, 0},
 	} {
 		if got := Rights(c.audit, away); len(got) != c.want {

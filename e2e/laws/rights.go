@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Span is a time from one moment to another.
@@ -25,7 +27,7 @@ func Rights(audit []Request, away []Span) []string {
 	}
 	var breaches []string
 	for _, a := range audit {
-		if !strings.HasPrefix(a.User.Username, ours) || a.ResponseStatus.Code != 403 {
+		if !strings.HasPrefix(a.User.Username, ours) || a.ResponseStatus.Code != 403 || a.ofGoing() {
 			continue
 		}
 		unready := slices.ContainsFunc(away, func(s Span) bool { return s.Holds(a.RequestReceivedTimestamp) })
@@ -35,6 +37,14 @@ func Rights(audit []Request, away []Span) []string {
 		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
 	}
 	return breaches
+}
+
+// ofGoing says that the request was forbidden because its namespace is being
+// deleted, which forbids it to everybody.
+func (r Request) ofGoing() bool {
+	return slices.ContainsFunc(r.ResponseStatus.Details.Causes, func(c cause) bool {
+		return c.Reason == corev1.NamespaceTerminatingCause
+	})
 }
 
 // right is what a request needed, in words that say it is missing.
