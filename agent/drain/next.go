@@ -25,6 +25,8 @@ type Next struct {
 	Steps []Evict
 	// WatchPods says that the pods of the node must be known.
 	WatchPods bool
+	// WatchBudgets lists the namespaces whose budgets must be watched.
+	WatchBudgets []string
 	// Report is how the drain stands; nil where there is none. The report on the
 	// Node follows it, at most once a second.
 	Report *contract.Report
@@ -48,6 +50,8 @@ type Evict struct {
 	// Grace in seconds, where the pod's own would outlast the deadline; nil for
 	// the pod's own.
 	Grace *int64
+	// Delete it past its budget, with that grace.
+	Delete bool
 	// Overrides is the rule that would have kept the pod, had there been time.
 	Overrides drainable.Rule
 	// Why the pod leaves, for the Event that an override deserves.

@@ -26,6 +26,10 @@ type View struct {
 	// known. They say which pods are guarded together; whether a pod may leave
 	// says the eviction API.
 	Budgets *drainable.Budgets
+	// Live tells the namespaces whose Budgets are watched, and true at this moment.
+	Live map[string]bool
+	// Attached names the volumes that are attached to the node, in order.
+	Attached []string
 	// Tries is what came of evictions so far.
 	Tries Tries
 	// Stirred tells by namespace when a pod of this node last left or changed
