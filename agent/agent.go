@@ -235,7 +235,7 @@ func (l *loop) follow(pods bool) {
 func (l *loop) evict(now time.Time, steps []drain.Evict) {
 	d := l.drain
 	for _, step := range steps {
-		d.tries = d.tries.Send(step.UID, now)
+		d.tries = d.tries.Send(step, now)
 		l.running.Go(func() {
 			select {
 			case <-d.ctx.Done(): // taken back before its turn came

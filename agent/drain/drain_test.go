@@ -369,7 +369,7 @@ func (w *world) changeTry(fields []string) error {
 		return fmt.Errorf("no such pod")
 	}
 	if fields[0] == "sent" {
-		w.tries = w.tries.Send(uid, w.now)
+		w.tries = w.tries.Send(drain.Evict{UID: uid}, w.now)
 		return nil
 	}
 	answer := drain.Answer{Outcome: drain.Outcome(fields[2])}

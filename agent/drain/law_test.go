@@ -37,7 +37,7 @@ func broken(w *world, policy drain.Policy, next drain.Next) []string {
 	// Carry it out, but without an answer to any step yet.
 	after := view
 	for _, s := range next.Steps {
-		after.Tries = after.Tries.Send(s.UID, view.Now)
+		after.Tries = after.Tries.Send(s, view.Now)
 	}
 	if next.Node != nil {
 		after.Node, after.Written = next.Node, view.Now

@@ -25,7 +25,8 @@ type Next struct {
 	Steps []Evict
 	// WatchPods says that the pods of the node must be known.
 	WatchPods bool
-	// WatchBudgets lists the namespaces whose budgets must be watched.
+	// WatchBudgets are the namespaces whose budgets must be watched, sorted: those
+	// in which one has refused. A watch may stay open until the drain ends.
 	WatchBudgets []string
 	// Report is how the drain stands; nil where there is none. The report on the
 	// Node follows it, at most once a second.
@@ -47,20 +48,38 @@ type Event struct {
 type Evict struct {
 	Namespace, Name string
 	UID             types.UID
+	// Delete asks for its deletion instead, past its budgets: the last chance to
+	// let it hear of its end.
+	Delete bool
 	// Grace in seconds, where the pod's own would outlast the deadline; nil for
 	// the pod's own.
 	Grace *int64
-	// Delete it past its budget, with that grace.
-	Delete bool
 	// Overrides is the rule that would have kept the pod, had there been time.
 	Overrides drainable.Rule
+	// Past is what kept the pod that is deleted, in words; with Delete only.
+	Past string
 	// Why the pod leaves, for the Event that an override deserves.
 	Why string
+}
+
+// Override is the message of the Event on the pod that its own word, or a
+// budget's, deserves once it was overruled; empty where nothing was.
+func (e Evict) Override() string {
+	switch {
+	case e.Delete:
+		return fmt.Sprintf("deleted shortly before the deadline, though kept by %s: %s", e.Past, e.Why)
+	case e.Overrides != "":
+		return fmt.Sprintf("evicted against %s: %s", e.Overrides, e.Why)
+	}
+	return ""
 }
 
 // String prints the step.
 func (e Evict) String() string {
 	text := "evict " + e.Namespace + "/" + e.Name
+	if e.Delete {
+		text = "delete " + e.Namespace + "/" + e.Name
+	}
 	if e.Grace != nil {
 		text += fmt.Sprintf(" grace=%d", *e.Grace)
 	}

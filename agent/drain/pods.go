@@ -16,7 +16,7 @@ import (
 // candidate is a pod that may be evicted.
 type candidate struct {
 	pod     *fleet.Pod
-	tier    drainable.Tier
+	turn    drainable.Turn
 	verdict drainable.Verdict
 	try     Try
 }
@@ -42,11 +42,11 @@ func (d *decision) look(deadline time.Time) tally {
 	var (
 		t       tally
 		urgency = d.urgency(deadline)
-		held    = map[drainable.Tier]bool{}
+		held    = map[drainable.Turn]bool{}
 		all     []candidate
 	)
 	for _, pod := range d.sortedPods() {
-		c := candidate{pod: pod, tier: drainable.TierOf(pod), try: d.Tries.Pods[pod.UID]}
+		c := candidate{pod: pod, turn: d.policy.Steps.TurnOf(pod), try: d.Tries.Pods[pod.UID]}
 		outage := d.outage(pod)
 		c.verdict = drainable.Judge(drainable.Question{Pod: pod, Now: d.Now.Add(-outage), Policy: d.policy.Pods, Urgency: urgency})
 		if c.verdict.Outcome == drainable.Skip {
@@ -58,22 +58,22 @@ func (d *decision) look(deadline time.Time) tally {
 			t.block("pod "+pod.Key(), c.verdict.Reason)
 		case !pod.Deleted.IsZero():
 			t.leaving++
-			held[c.tier] = true
+			held[c.turn] = true
 			d.wakeAt(pod.Deleted.Add(outage + drainable.Overtime))
 		case c.try.Outcome == Accepted:
 			t.leaving++
-			held[c.tier] = true
+			held[c.turn] = true
 		case c.verdict.Outcome == drainable.Wait:
 			t.waiting++
-			held[c.tier] = true
+			held[c.turn] = true
 		default:
-			held[c.tier] = held[c.tier] || !c.try.stuck()
+			held[c.turn] = held[c.turn] || !c.try.stuck()
 			all = append(all, c)
 		}
 	}
-	everybody := d.near(deadline, d.policy.CriticalReserve)
+	everybody := d.near(deadline, d.policy.Steps.Reserve(1))
 	for _, c := range all {
-		if everybody || !holdsBefore(held, c.tier) {
+		if everybody || !holdsBefore(held, c.turn) {
 			t.admit(c)
 		}
 	}
@@ -95,9 +95,9 @@ func (d *decision) outage(pod *fleet.Pod) time.Duration {
 
 // holdsBefore says that a pod of an earlier tier is still to go, and may. Those
 // that cannot leave hold up nobody.
-func holdsBefore(held map[drainable.Tier]bool, tier drainable.Tier) bool {
+func holdsBefore(held map[drainable.Turn]bool, turn drainable.Turn) bool {
 	for earlier, holds := range held {
-		if holds && earlier < tier {
+		if holds && earlier < turn {
 			return true
 		}
 	}
@@ -262,8 +262,8 @@ func (d *decision) grace(c candidate, t tally, deadline time.Time) *int64 {
 		return nil
 	}
 	left := deadline.Sub(d.Now)
-	if c.tier < drainable.TierCritical && d.criticalLeft() {
-		left -= min(d.policy.CriticalReserve, left/4)
+	if c.turn.Step() < len(d.policy.Steps)-1 && d.criticalLeft() {
+		left -= min(d.policy.Steps.Reserve(1), left/4)
 	}
 	seconds := max(1, int64((left-margin)/time.Second))
 	if ownGrace(c.pod) <= time.Duration(seconds)*time.Second {
@@ -284,6 +284,6 @@ func ownGrace(pod *fleet.Pod) time.Duration {
 // criticalLeft says that a critical pod must leave after the ordinary ones.
 func (d *decision) criticalLeft() bool {
 	return slices.ContainsFunc(d.Pods, func(p fleet.Pod) bool {
-		return drainable.TierOf(&p) == drainable.TierCritical && drainable.MustBePlacedAgain(&p)
+		return d.policy.Steps.Of(&p) == len(d.policy.Steps)-1 && drainable.MustBePlacedAgain(&p)
 	})
 }

@@ -41,9 +41,11 @@ type Answer struct {
 type Try struct {
 	// At is when the last one was sent or answered.
 	At time.Time
-	// Sent: the last one is not answered yet; the fields below are those of the
-	// one before.
+	// Sent: the last one is not answered yet; Answer and Count are those of the one
+	// before.
 	Sent bool
+	// Deleted: the last one asked for the deletion of the pod, past its budgets.
+	Deleted bool
 	Answer
 	// Count is how many in a row did not succeed.
 	Count int
@@ -70,16 +72,16 @@ type Tries struct {
 // oneRound: refusals closer together than this answer one round of asking.
 const oneRound = 500 * time.Millisecond
 
-// Send returns the tries after an eviction was sent.
-func (t Tries) Send(pod types.UID, now time.Time) Tries {
+// Send returns the tries after a step was sent.
+func (t Tries) Send(step Evict, now time.Time) Tries {
 	t = t.clone()
-	try := t.Pods[pod]
-	try.At, try.Sent = now, true
-	t.Pods[pod] = try
+	try := t.Pods[step.UID]
+	try.At, try.Sent, try.Deleted = now, true, step.Delete
+	t.Pods[step.UID] = try
 	return t
 }
 
-// Learn returns the tries after an eviction was answered.
+// Learn returns the tries after a step was answered.
 func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 	t = t.clone()
 	before := t.Pods[pod]
@@ -90,7 +92,7 @@ func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 		limit.Rounds, limit.Room = 0, true
 		t.Budgets[before.Budget] = limit
 	}
-	try := Try{At: now, Answer: answer}
+	try := Try{At: now, Deleted: before.Deleted, Answer: answer}
 	if answer.Outcome != Accepted && answer.Outcome != Gone {
 		try.Count = before.Count + 1
 	}

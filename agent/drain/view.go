@@ -22,13 +22,15 @@ type View struct {
 	// Heard says that the metadata were asked for everything at least once. Until
 	// then a drain that a notice began is not over because the notice is unseen.
 	Heard bool
-	// Budgets of the cluster as the drain found them; nil while they are not
-	// known. They say which pods are guarded together; whether a pod may leave
-	// says the eviction API.
+	// Budgets of the cluster as the drain found them, those of the Live namespaces
+	// as they are now; nil while they are not known. They say which pods are guarded
+	// together, and when asking again is worth it; whether a pod may leave says the
+	// eviction API.
 	Budgets *drainable.Budgets
 	// Live tells the namespaces whose Budgets are watched, and true at this moment.
 	Live map[string]bool
-	// Attached names the volumes that are attached to the node, in order.
+	// Attached names the volumes that the Node's status shows as attached
+	// (status.volumesAttached).
 	Attached []string
 	// Tries is what came of evictions so far.
 	Tries Tries
@@ -47,19 +49,42 @@ type View struct {
 
 // Policy is how drains are done.
 type Policy struct {
+	// Responses by cause of a notice.
+	Responses notice.Responses
+	// Steps order the pods of a drain.
+	Steps drainable.Steps
+	// Pods says which pods may leave.
+	Pods drainable.Policy
+	// EvictDaemonSets asks for the eviction of DaemonSet pods that do not tolerate
+	// the draining taint. Without it only those are evicted that ask for it.
+	EvictDaemonSets bool
+
 	// TerminationDrainTime is how long a termination by Auto Scaling is taken to
 	// leave, until the scaler names its deadline.
 	TerminationDrainTime time.Duration
-	// CriticalReserve is what is kept of the time before a deadline for the
-	// critical pods, which leave last.
-	CriticalReserve time.Duration
-	// Pods says which pods may leave.
-	Pods drainable.Policy
+	// PermitWait is how long a drain without hurry waits for its permit.
+	PermitWait time.Duration
+	// LoadBalancerWait is how long load balancers are given to leave the node out
+	// before the first eviction.
+	LoadBalancerWait time.Duration
+	// VolumeWait is how long an empty node waits for its volumes to be detached.
+	VolumeWait time.Duration
+	// LastChanceTime is how long before a deadline pods are deleted that a budget
+	// still keeps, where the response says so.
+	LastChanceTime time.Duration
+
 	// Version of the agent, for the report.
 	Version string
 }
 
 // DefaultPolicy is the one without flags.
 func DefaultPolicy() Policy {
-	return Policy{TerminationDrainTime: 10 * time.Minute, CriticalReserve: 15 * time.Second}
+	return Policy{
+		Responses:            notice.DefaultResponses(),
+		Steps:                drainable.DefaultSteps(),
+		TerminationDrainTime: 10 * time.Minute,
+		PermitWait:           5 * time.Minute,
+		VolumeWait:           2 * time.Minute,
+		LastChanceTime:       30 * time.Second,
+	}
 }

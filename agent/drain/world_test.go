@@ -122,7 +122,7 @@ func (w *world) hear() { w.heard, w.podsKnown = true, true }
 // send marks steps as sent, as the agent does before it asks.
 func (w *world) send(steps []drain.Evict) {
 	for _, s := range steps {
-		w.tries = w.tries.Send(s.UID, w.now)
+		w.tries = w.tries.Send(s, w.now)
 	}
 }
 

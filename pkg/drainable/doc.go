@@ -7,7 +7,7 @@
 //	urgency.go  which of them yield where the instance goes anyway
 //	budgets.go  PodDisruptionBudgets, as the eviction API counts them
 //	empty.go    is the node empty: who must be placed again, who still ends
-//	tier.go     who leaves first
+//	steps.go    who leaves first
 //
 // Everything in here is a pure function of its arguments.
 package drainable

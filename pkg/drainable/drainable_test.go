@@ -214,26 +214,6 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-func TestTierOf(t *testing.T) {
-	priority := func(n int32) func(*fleet.Pod) { return func(p *fleet.Pod) { p.Spec.Priority = &n } }
-	class := func(name string) func(*fleet.Pod) { return func(p *fleet.Pod) { p.Spec.PriorityClassName = name } }
-	for _, tc := range []struct {
-		name string
-		pod  *fleet.Pod
-		want drainable.Tier
-	}{
-		{"ordinary", web(priority(1000)), drainable.TierOrdinary},
-		{"daemon", web(ownedBy("DaemonSet")), drainable.TierDaemonSet},
-		{"critical by priority", web(priority(2_000_000_000)), drainable.TierCritical},
-		{"critical by class", web(class("system-cluster-critical")), drainable.TierCritical},
-		{"critical daemon", web(ownedBy("DaemonSet"), class("system-node-critical")), drainable.TierCritical},
-	} {
-		if got := drainable.TierOf(tc.pod); got != tc.want {
-			t.Errorf("%s: tier %d, want %d", tc.name, got, tc.want)
-		}
-	}
-}
-
 func TestUrgencyOf(t *testing.T) {
 	for _, tc := range []struct {
 		kind     contract.Kind
