@@ -189,6 +189,11 @@ const (
 	TerminatingWait    = "Terminating:Wait"
 	TerminatingProceed = "Terminating:Proceed"
 	Terminated         = "Terminated"
+
+	WarmedPending         = "Warmed:Pending"
+	WarmedPendingWait     = "Warmed:Pending:Wait"
+	WarmedTerminating     = "Warmed:Terminating"
+	WarmedTerminatingWait = "Warmed:Terminating:Wait"
 )
 
 // Instance is one member of a group.
@@ -214,6 +219,12 @@ type Instance struct {
 func (i Instance) Leaving() bool {
 	return strings.HasPrefix(i.State, Terminating) || i.State == Terminated
 }
+
+// Retained says that a hook of the instance was abandoned and that its group keeps
+// it for people to look at: it is paid for, and counts for nothing, until somebody
+// calls TerminateInstanceInAutoScalingGroup for it.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-lifecycle-policy.html
+func (i Instance) Retained() bool { return strings.HasSuffix(i.State, ":Retained") }
 
 // Warmed says that the instance stands in a warm pool and not in the group.
 func (i Instance) Warmed() bool { return strings.HasPrefix(i.State, "Warmed:") }
@@ -398,6 +409,13 @@ type State struct {
 	// Completed remembers when a hook was completed for an instance that has
 	// not moved on since, by HeartbeatKey.
 	Completed map[string]time.Time `json:"completed,omitempty"`
+	// Pooling remembers since when an instance has been seen on its way into a warm
+	// pool, or out of one to its end, by instance id.
+	Pooling map[string]time.Time `json:"pooling,omitempty"`
+	// Outlived remembers since when an instance has been seen out of service whose
+	// node bears the mark of a termination that nobody carries out, by instance id:
+	// it stands in a warm pool or in standby, or was detached.
+	Outlived map[string]time.Time `json:"outlived,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
