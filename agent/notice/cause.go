@@ -3,7 +3,6 @@ package notice
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -68,14 +67,3 @@ func Causes() []Cause { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kind of the cause; empty for an unknown one.
 func (c Cause) Kind() contract.Kind { return kinds[c] }
-
-// OfMetadata says by its id which cause a notice has that the instance metadata
-// gave; ok is false for the id of a request.
-func OfMetadata(id string) (c Cause, ok bool) {
-	word, _, cut := strings.Cut(id, ":")
-	c = Cause(word)
-	if !cut || c.Kind() == "" || c == ScaleDown || c == Request {
-		return "", false
-	}
-	return c, true
-}

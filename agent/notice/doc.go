@@ -6,7 +6,9 @@
 //	response.go  what is done about each cause
 //	policy.go    what people say about that
 //	source.go    the table of sources that the instance metadata has
-//	parse.go     one parser for each of them, and for the drain request
+//	targetstate.go, spot.go, maintenance.go  their parsers
+//	request.go   the drain request
+//	id.go        how ids are made, and read again
 //
 // A further source is one line in the table and one parser. Everything in here
 // is a pure function of its arguments.

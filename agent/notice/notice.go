@@ -28,6 +28,17 @@ type Notice struct {
 	Deadline time.Time
 }
 
+// Moved is the notice by a clock that is ahead of the one it was dated by.
+func (n Notice) Moved(ahead time.Duration) Notice {
+	if !n.At.IsZero() {
+		n.At = n.At.Add(ahead)
+	}
+	if !n.Deadline.IsZero() {
+		n.Deadline = n.Deadline.Add(ahead)
+	}
+	return n
+}
+
 // Standing returns the notices that stand, each id once, the strongest first:
 // by kind, then the earliest deadline, then id. The first one decides how the
 // drain is done. The order of its arguments changes nothing.
@@ -74,7 +85,9 @@ func Earliest(a, b time.Time) time.Time {
 }
 
 // merge makes one of two notices of the same id: the scaler sees a termination
-// too, and knows its deadline, which the metadata do not tell.
+// too, and knows its deadline, which the metadata do not tell. Where one of them
+// is a request, so is the outcome: a wish to drain, whatever the policy for its
+// cause.
 func merge(a, b Notice) Notice {
 	out := a
 	if b.Kind.Strength() > a.Kind.Strength() {

@@ -1,7 +1,6 @@
 package notice_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -14,108 +13,6 @@ import (
 const instance = "i-1"
 
 var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
-
-func describe(notices []notice.Notice) string {
-	var lines []string
-	for _, n := range notices {
-		line := string(n.Kind) + " " + n.ID
-		if !n.Deadline.IsZero() {
-			line += " until " + n.Deadline.Format(time.RFC3339)
-		}
-		lines = append(lines, line+" ("+n.Reason+")")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Each row is one body as the metadata give it; wrong is what the error says,
-// beside the body itself.
-func TestParse(t *testing.T) {
-	for _, tc := range []struct {
-		path  notice.SourceName
-		body  string
-		want  string
-		wrong string
-	}{
-		{notice.FromTargetState, "Terminated", "asg asg-terminate:i-1 (Auto Scaling terminates the instance)", ""},
-		{notice.FromTargetState, "Terminated\n", "asg asg-terminate:i-1 (Auto Scaling terminates the instance)", ""},
-		{notice.FromTargetState, "InService", "", ""},
-		{notice.FromTargetState, "Detached", "", ""},
-		{notice.FromTargetState, "Standby", "", ""},
-		{notice.FromTargetState, "Warmed:Hibernated", "", ""},
-		{notice.FromTargetState, "Warmed:Running", "", ""},
-		{notice.FromTargetState, "Warmed:Stopped", "", ""},
-		{notice.FromTargetState, "Warmed:Terminated", "", ""},
-		{notice.FromTargetState, "terminated", "", "unknown state"},
-		{notice.FromTargetState, "", "", "unknown state"},
-		{notice.FromTargetState, "<html>busy</html>", "", "unknown state"},
-
-		{notice.FromInstanceAction, `{"action":"terminate","time":"2025-01-01T12:02:00Z"}`,
-			"spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 terminates the instance at 2025-01-01T12:02:00Z)", ""},
-		{notice.FromInstanceAction, `{"action":"stop","time":"2025-01-01T12:02:00Z"}`,
-			"spot spot-stop:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 stops the instance at 2025-01-01T12:02:00Z)", ""},
-		{notice.FromInstanceAction, `{"action":"hibernate","time":"2025-01-01T12:00:00Z","more":1}`,
-			"spot spot-hibernate:i-1:2025-01-01T12:00:00Z until 2025-01-01T12:00:00Z (spot interruption: EC2 hibernates the instance at 2025-01-01T12:00:00Z)", ""},
-		{notice.FromInstanceAction, `{"action":"evaporate","time":"2025-01-01T13:02:00+01:00"}`,
-			`spot spot-terminate:i-1:2025-01-01T12:02:00Z until 2025-01-01T12:02:00Z (spot interruption: EC2 does "evaporate" to the instance at 2025-01-01T12:02:00Z)`, ""},
-		{notice.FromInstanceAction, `{"action":"terminate","time":"soon"}`, "", "no time such as"},
-		{notice.FromInstanceAction, `{"action":"terminate"}`, "", "no time such as"},
-		{notice.FromInstanceAction, `{"time":"2025-01-01T12:02:00Z"}`, "", "names no action"},
-		{notice.FromInstanceAction, `{"action":`, "", "not valid JSON"},
-		{notice.FromInstanceAction, ``, "", "not valid JSON"},
-	} {
-		t.Run(string(tc.path)+" "+tc.body, func(t *testing.T) {
-			got, err := source(t, tc.path).Parse(instance, tc.body)
-			if tc.wrong == "" && err != nil {
-				t.Fatal(err)
-			}
-			if tc.wrong != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.wrong) {
-					t.Fatalf("error %v, want one with %q", err, tc.wrong)
-				}
-				return
-			}
-			if diff := cmp.Diff(tc.want, describe(got)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func source(t *testing.T, path notice.SourceName) notice.Source {
-	t.Helper()
-	for _, s := range notice.Sources {
-		if s.Path == path {
-			return s
-		}
-	}
-	t.Fatalf("no source %s", path)
-	return notice.Source{}
-}
-
-func TestParseErrorsQuoteAndShorten(t *testing.T) {
-	body := strings.Repeat("x", 5000)
-	_, err := notice.ParseTargetState(instance, body)
-	if err == nil || !strings.Contains(err.Error(), `"xxxx`) || len(err.Error()) > 300 {
-		t.Errorf("got %v, want the beginning of the body in quotes", err)
-	}
-}
-
-func TestParseRequest(t *testing.T) {
-	got, err := notice.ParseRequest(`{"id":"x","kind":"scale-down","reason":"unneeded","by":"s","deadline":"2025-01-01T12:10:00Z"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := notice.Notice{
-		ID: "x", Cause: notice.ScaleDown, Kind: contract.KindScaleDown, Source: notice.FromRequest,
-		Reason: "unneeded", By: "s", Deadline: noon.Add(10 * time.Minute),
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := notice.ParseRequest("not a word"); err == nil {
-		t.Error("no error")
-	}
-}
 
 // The order of the list is the order of strength, whatever the order in which
 // the notices came.
@@ -140,6 +37,9 @@ func TestStanding(t *testing.T) {
 			t.Errorf("turned by %d:\n%s", turn, diff)
 		}
 	}
+	if diff := cmp.Diff(want, notice.Standing(append(in, in...)...)); diff != "" {
+		t.Errorf("each twice:\n%s", diff)
+	}
 	if got := notice.Deadline(want); !got.Equal(at(1)) {
 		t.Errorf("Deadline = %s, want %s", got, at(1))
 	}
@@ -148,19 +48,44 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-func TestOfMetadata(t *testing.T) {
-	for id, want := range map[string]notice.Cause{
-		contract.TerminateID(instance):            notice.ASGTerminate,
-		"spot-terminate:i-1:2025-01-01T12:02:00Z": notice.SpotTerminate,
-		contract.RetireID(instance, noon):         "",
-		"request:upgrade":                         "",
-		"":                                        "",
-		"asg-terminate":                           "",
-		"x" + contract.TerminateID(instance):      "",
+// What the metadata and the scaler say of one termination is one notice: asked
+// for, with the scaler's deadline, and it changes nothing which is seen first.
+func TestStandingMergesTheScalersWord(t *testing.T) {
+	for _, tc := range []struct{ id, state string }{
+		{contract.TerminateID(instance), "Terminated"},
+		{contract.TerminateID(instance), "Warmed:Terminated"},
+		{contract.WarmID(instance), "Warmed:Stopped"},
 	} {
-		cause, ok := notice.OfMetadata(id)
-		if cause != want || ok != (want != "") {
-			t.Errorf("OfMetadata(%q) = %q, %v, want %q", id, cause, ok, want)
+		seen, err := notice.ParseTargetState(instance, tc.state)
+		if err != nil {
+			t.Fatal(err)
 		}
+		asked, err := notice.ParseRequest(contract.Request{
+			ID: tc.id, Kind: contract.KindASG, Reason: "terminating", By: "scaler",
+			At: contract.At(noon), Deadline: contract.At(noon.Add(time.Minute)),
+		}.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []notice.Notice{{
+			ID: tc.id, Cause: seen[0].Cause, Kind: contract.KindASG, Source: notice.FromRequest,
+			Reason: "terminating", By: "scaler", At: noon, Deadline: noon.Add(time.Minute),
+		}}
+		for _, got := range [][]notice.Notice{notice.Standing(seen[0], asked), notice.Standing(asked, seen[0])} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s:\n%s", tc.state, diff)
+			}
+		}
+	}
+}
+
+func TestMoved(t *testing.T) {
+	got := notice.Notice{ID: "x", At: noon, Deadline: noon.Add(time.Minute)}.Moved(-time.Hour)
+	want := notice.Notice{ID: "x", At: noon.Add(-time.Hour), Deadline: noon.Add(-59 * time.Minute)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := (notice.Notice{ID: "x"}).Moved(time.Hour); !got.At.IsZero() || !got.Deadline.IsZero() {
+		t.Errorf("%+v: a time that nobody said was moved", got)
 	}
 }

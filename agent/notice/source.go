@@ -17,23 +17,50 @@ const (
 	// FromInstanceAction announces a spot interruption, two minutes ahead.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 	FromInstanceAction SourceName = "spot/instance-action"
+	// FromRebalance tells that a spot instance is at a higher risk of
+	// interruption. It stays for as long as the instance lives.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
+	FromRebalance SourceName = "events/recommendations/rebalance"
+	// FromMaintenance lists scheduled events.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/viewing_scheduled_events.html
+	FromMaintenance SourceName = "events/maintenance/scheduled"
+	// FromMaintenanceHistory lists those that are completed or cancelled.
+	FromMaintenanceHistory SourceName = "events/maintenance/history"
 )
 
 // Source is one path below /latest/meta-data/ that may give notices.
 type Source struct {
 	Path SourceName
-	// Every is how often the path is read; AWS advises five seconds for spot.
+	// Every is how often the path is read. AWS advises five seconds for a spot
+	// interruption, which comes two minutes ahead; the others leave more time.
 	Every time.Duration
 	// SpotOnly paths are read only where the instance is, or may be, a spot
 	// instance.
 	SpotOnly bool
-	// Parse reads the body. A body that says "nothing to do" gives no notices;
-	// one that cannot be understood is an error that quotes it.
+	// Parse reads the body. A body that says "nothing to do" gives no notices.
+	// What cannot be understood is an error that quotes it; beside it stand the
+	// notices that could be.
 	Parse func(instance, body string) ([]Notice, error)
+	// History is a second path, which tells what of the first is over; nil where
+	// there is none. It is read right after the first, and only while that gives
+	// notices.
+	History *History
 }
 
-// Sources lists every path that is read.
+// History is a path that tells what is over.
+type History struct {
+	Path SourceName
+	// Without leaves out the notices that are over by this body. What cannot be
+	// understood is an error, and ends nothing.
+	Without func(notices []Notice, body string) ([]Notice, error)
+}
+
+// Sources lists every path that is read. All of them together are less than half
+// a request a second.
 var Sources = []Source{
 	{Path: FromTargetState, Every: 5 * time.Second, Parse: ParseTargetState},
 	{Path: FromInstanceAction, Every: 5 * time.Second, SpotOnly: true, Parse: ParseInstanceAction},
+	{Path: FromRebalance, Every: 30 * time.Second, SpotOnly: true, Parse: ParseRebalance},
+	{Path: FromMaintenance, Every: time.Minute, Parse: ParseMaintenance,
+		History: &History{Path: FromMaintenanceHistory, Without: WithoutHistory}},
 }

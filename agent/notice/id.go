@@ -1,0 +1,47 @@
+package notice
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// name makes the id of a notice that the metadata gave. It holds nothing that
+// changes from one look to the next, so that the same notice has the same id in
+// every agent of the node.
+func name(c Cause, instance string, detail ...string) string {
+	return strings.Join(append([]string{string(c), instance}, detail...), ":")
+}
+
+// detail is what tells the notices of one cause apart; empty where there is one
+// only.
+func detail(id string) string {
+	parts := strings.SplitN(id, ":", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[2]
+}
+
+// OfMetadata says by its id which cause a notice has that the instance metadata
+// gave; ok is false for the id of a request.
+func OfMetadata(id string) (c Cause, ok bool) {
+	word, _, cut := strings.Cut(id, ":")
+	c = Cause(word)
+	if !cut || c.Kind() == "" || c == ScaleDown || c == Request {
+		return "", false
+	}
+	return c, true
+}
+
+// stamp prints a moment, for ids and for people.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// quote shortens a body, which may be anything, for use in a message.
+func quote(body string) string {
+	const most = 120
+	if len(body) > most {
+		return strconv.Quote(body[:most]) + "…"
+	}
+	return strconv.Quote(body)
+}
