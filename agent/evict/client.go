@@ -36,7 +36,7 @@ var scheme = newScheme()
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Event{})
-	s.AddKnownTypes(policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudgetList{})
+	s.AddKnownTypes(policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{})
 	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, metav1.SchemeGroupVersion)
 	if err := metav1.AddMetaToScheme(s); err != nil {

@@ -3,8 +3,11 @@ package evict
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,63 +18,140 @@ import (
 	"windlass.dev/windlass/agent/drain"
 )
 
-// Evict asks once that a pod be evicted: the very pod of the step, by its UID,
-// and not another that has come to bear its name. It does not sleep on a
-// Retry-After header, as client-go does by itself; when to ask again is
-// decided by drain.Decide.
+// Evict asks once that a pod leave: the very pod of the step, by its UID, and
+// not another that has come to bear its name. It asks the eviction API, or
+// deletes the pod where the step says so. It does not sleep on a Retry-After
+// header, as client-go does by itself; when to ask again is decided by
+// drain.Decide.
 func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	body, err := json.Marshal(eviction(step))
+	request := c.pods.Post().SubResource("eviction")
+	var object any = eviction(step)
+	if step.Delete {
+		request = c.pods.Delete()
+		object = deletion(step)
+	}
+	body, err := json.Marshal(object)
 	if err != nil {
 		return drain.Answer{Outcome: drain.Failed, Message: err.Error()}
 	}
-	err = c.pods.Post().
-		Namespace(step.Namespace).Resource("pods").Name(step.Name).SubResource("eviction").
+	err = request.
+		Namespace(step.Namespace).Resource("pods").Name(step.Name).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body).
 		MaxRetries(0).
 		Do(ctx).Error()
-	return answer(step.Namespace, err)
+	return answer(step, err)
 }
 
 func eviction(step drain.Evict) *policyv1.Eviction {
 	return &policyv1.Eviction{
-		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: step.Namespace, Name: step.Name},
-		DeleteOptions: &metav1.DeleteOptions{
-			GracePeriodSeconds: step.Grace,
-			Preconditions:      &metav1.Preconditions{UID: &step.UID},
-		},
+		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Namespace: step.Namespace, Name: step.Name},
+		DeleteOptions: options(step),
 	}
 }
 
-// answer says what an error of the eviction API means.
+func deletion(step drain.Evict) *metav1.DeleteOptions {
+	o := options(step)
+	o.TypeMeta = metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "DeleteOptions"}
+	return o
+}
+
+func options(step drain.Evict) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{
+		GracePeriodSeconds: step.Grace,
+		Preconditions:      &metav1.Preconditions{UID: &step.UID},
+	}
+}
+
+// answer says what an error of the eviction API, or of a deletion, means.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
 //
-// 429 means two things: a budget that has no room says so in a cause; without
-// one the server itself is too busy. A pod of a namespace that is being deleted
-// is answered with 403, and goes without us, so it is asked for again like any
-// failure. A right that is missing is 403 too, and never means that the pod is
-// gone.
-func answer(namespace string, err error) drain.Answer {
-	switch {
-	case err == nil:
+// Nothing but the API server's own word about this very pod means that it is
+// gone: webhooks and proxies answer with any code they like, and a budget that
+// was deleted a moment ago is "not found" too.
+func answer(step drain.Evict, err error) drain.Answer {
+	if err == nil {
 		return drain.Answer{Outcome: drain.Accepted}
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return drain.Answer{Outcome: drain.Gone}
-	case apierrors.IsTooManyRequests(err):
-		cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
-		if !ok {
-			return drain.Answer{Outcome: drain.Overloaded, Message: err.Error()}
-		}
-		return drain.Answer{Outcome: drain.Refused, Budget: budget(namespace, cause.Message), Message: cause.Message}
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return drain.Answer{Outcome: drain.Failed, Message: err.Error()}
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return drain.Answer{Outcome: drain.Forbidden, Message: err.Error()}
 	}
-	return drain.Answer{Outcome: drain.Failed, Message: err.Error()}
+	if gone(step, err) {
+		return drain.Answer{Outcome: drain.Gone}
+	}
+	if budget, message, ok := refusal(step.Namespace, err); ok {
+		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: message}
+	}
+	return drain.Answer{Outcome: outcome(err), Message: err.Error()}
+}
+
+// gone says that there is no such pod any more, or another one of its name. A
+// conflict of versions says neither.
+func gone(step drain.Evict, err error) bool {
+	switch {
+	case apierrors.IsUnexpectedServerError(err): // no answer of an API server
+		return false
+	case apierrors.IsNotFound(err):
+		return about(err, "pods", step.Name)
+	case apierrors.IsConflict(err):
+		return strings.Contains(err.Error(), "UID")
+	}
+	return false
+}
+
+// refusal says which budget refuses, and in which words. As a rule that is a
+// 429 with a cause; without a cause a 429 comes from a server that is too busy.
+// A budget that is in no state to answer for itself refuses by 403.
+func refusal(namespace string, err error) (budget, message string, ok bool) {
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && apierrors.IsTooManyRequests(err) {
+		return budgetIn(namespace, cause.Message), cause.Message, true
+	}
+	if apierrors.IsForbidden(err) && about(err, "poddisruptionbudget", "") {
+		return namespace + "/" + details(err).Name, err.Error(), true
+	}
+	return "", "", false
+}
+
+// outcome of what is neither an end nor a budget's word. A pod of a namespace
+// that is being deleted is answered with 403 and goes without us, so it is
+// asked for again like any failure. Any other 4xx is a no: a right that is
+// missing, or an admission rule that denies; that of a rule may bear any code.
+func outcome(err error) drain.Outcome {
+	code := codeOf(err)
+	switch {
+	case code == http.StatusTooManyRequests:
+		return drain.Overloaded
+	case code == http.StatusNotFound, code == http.StatusConflict, code == http.StatusRequestTimeout,
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return drain.Failed
+	case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
+		return drain.Forbidden
+	}
+	return drain.Failed
+}
+
+// codeOf an answer; 0 where there was none.
+func codeOf(err error) int32 {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return status.Status().Code
+}
+
+// about says that an answer is about an object of that resource and, unless it
+// is empty, name.
+func about(err error, resource, name string) bool {
+	d := details(err)
+	return d.Kind == resource && (name == "" || d.Name == name)
+}
+
+func details(err error) metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return metav1.StatusDetails{}
+	}
+	return *status.Status().Details
 }
 
 // budgetNamed finds the budget's name in the server's sentence, such as "The
@@ -79,9 +159,9 @@ func answer(namespace string, err error) drain.Answer {
 // the answer holds it.
 var budgetNamed = regexp.MustCompile(`disruption budget ([a-z0-9][a-z0-9.-]*)`)
 
-// budget is the budget of a refusal as namespace/name; empty where the server
-// does not name it.
-func budget(namespace, message string) string {
+// budgetIn a refusal, as namespace/name; empty where the server does not name
+// it.
+func budgetIn(namespace, message string) string {
 	m := budgetNamed.FindStringSubmatch(message)
 	if m == nil {
 		return ""

@@ -1,11 +1,13 @@
 package evict
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"windlass.dev/windlass/agent/drain"
@@ -24,47 +25,90 @@ import (
 var pods = schema.GroupResource{Resource: "pods"}
 
 func withCause(err *apierrors.StatusError, cause metav1.CauseType, message string) error {
-	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: cause, Message: message}}}
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: cause, Message: message}}
 	return err
 }
 
-// The answers of the eviction API, as kube-apiserver words them
+// refused is the 429 of the eviction API.
+func refused(seconds int, cause string) error {
+	const violates = "Cannot evict pod as it would violate the pod's disruption budget."
+	return withCause(apierrors.NewTooManyRequests(violates, seconds), policyv1.DisruptionBudgetCause, cause)
+}
+
+// webhook is what an admission webhook has the API server say
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+func webhook(code int32, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
+}
+
+// The answers to an eviction or a deletion, as kube-apiserver words them
 // (pkg/registry/core/pod/storage/eviction.go).
 func TestAnswer(t *testing.T) {
-	const violates = "Cannot evict pod as it would violate the pod's disruption budget."
+	const denied = `admission webhook "guard.example.com" denied the request: not today`
 	for _, tc := range []struct {
-		name string
-		err  error
-		want drain.Answer
+		name    string
+		err     error
+		outcome drain.Outcome
+		budget  string
+		message string
 	}{
-		{"201", nil, drain.Answer{Outcome: drain.Accepted}},
-		{"404", apierrors.NewNotFound(pods, "p"), drain.Answer{Outcome: drain.Gone}},
-		{"409, another UID", apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID")), drain.Answer{Outcome: drain.Gone}},
-		{"429 by a budget",
-			withCause(apierrors.NewTooManyRequests(violates, 0), policyv1.DisruptionBudgetCause, "The disruption budget web needs 2 healthy pods and has 2 currently"),
-			drain.Answer{Outcome: drain.Refused, Budget: "shop/web", Message: "The disruption budget web needs 2 healthy pods and has 2 currently"}},
-		{"429 by a budget that is not worked out yet",
-			withCause(apierrors.NewTooManyRequests(violates, 10), policyv1.DisruptionBudgetCause, "The disruption budget my.budget-1 is still being processed by the server."),
-			drain.Answer{Outcome: drain.Refused, Budget: "shop/my.budget-1", Message: "The disruption budget my.budget-1 is still being processed by the server."}},
-		{"429 by a budget, worded otherwise",
-			withCause(apierrors.NewTooManyRequests(violates, 0), policyv1.DisruptionBudgetCause, "no"),
-			drain.Answer{Outcome: drain.Refused, Message: "no"}},
+		{"201", nil, drain.Accepted, "", ""},
+
+		{"404", apierrors.NewNotFound(pods, "p"), drain.Gone, "", ""},
+		{"409, another UID (eviction)",
+			apierrors.NewConflict(pods, "p", errors.New("the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted and then recreated")),
+			drain.Gone, "", ""},
+		{"409, another UID (storage)",
+			apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: a, UID in object meta: ")), drain.Gone, "", ""},
+		{"409, changed too often meanwhile",
+			apierrors.NewConflict(pods, "p", errors.New("the ResourceVersion in the precondition (5) does not match the ResourceVersion in record (6). The object might have been modified")),
+			drain.Failed, "", "might have been modified"},
+		{"409 by a webhook", webhook(409, denied), drain.Failed, "", denied},
+		{"404, another pod", apierrors.NewNotFound(pods, "q"), drain.Failed, "", `"q" not found`},
+		{"404, the budget was deleted meanwhile",
+			apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "p"), drain.Failed, "", "poddisruptionbudgets"},
+		{"404 by a webhook", webhook(404, denied), drain.Failed, "", denied},
+		{"404 of a proxy", apierrors.NewGenericServerResponse(404, "post", pods, "p", "no such page", 0, true), drain.Failed, "", "could not find"},
+
+		{"429 by a budget", refused(0, "The disruption budget web needs 2 healthy pods and has 2 currently"),
+			drain.Refused, "shop/web", "The disruption budget web needs 2 healthy pods and has 2 currently"},
+		{"429 by a budget that is not worked out yet", refused(10, "The disruption budget my.budget-1 is still being processed by the server."),
+			drain.Refused, "shop/my.budget-1", "The disruption budget my.budget-1 is still being processed by the server."},
+		{"429 by a budget that cannot be worked out", refused(0, "The disruption budget web does not allow evicting pods currently because it failed sync: found no controllers"),
+			drain.Refused, "shop/web", "The disruption budget web does not allow evicting pods currently because it failed sync: found no controllers"},
+		{"429 by a budget, worded otherwise", refused(0, "no"), drain.Refused, "", "no"},
+		{"403 by a budget with too many evictions in flight",
+			apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller")),
+			drain.Refused, "shop/web", "too many evictions not confirmed"},
 		{"429 by priority and fairness", apierrors.NewTooManyRequests("too many requests, please try again later", 1),
-			drain.Answer{Outcome: drain.Overloaded, Message: "too many requests, please try again later"}},
-		{"403, no right", apierrors.NewForbidden(pods, "p", errors.New("no")),
-			drain.Answer{Outcome: drain.Forbidden, Message: `pods "p" is forbidden: no`}},
-		{"401", apierrors.NewUnauthorized("who are you"), drain.Answer{Outcome: drain.Forbidden, Message: "who are you"}},
+			drain.Overloaded, "", "too many requests, please try again later"},
+		{"429 by a webhook", webhook(429, denied), drain.Overloaded, "", denied},
+
+		{"403, no right", apierrors.NewForbidden(pods, "p", errors.New("no")), drain.Forbidden, "", `pods "p" is forbidden: no`},
+		{"401", apierrors.NewUnauthorized("who are you"), drain.Forbidden, "", "who are you"},
+		{"403 by a webhook", webhook(403, denied), drain.Forbidden, "", denied},
+		{"400 by a webhook that names no code", webhook(400, denied), drain.Forbidden, "", denied},
+		{"422 by an admission policy",
+			apierrors.NewInvalid(schema.GroupKind{Group: "policy", Kind: "Eviction"}, "p", nil), drain.Forbidden, "", "invalid"},
+		{"405, a server without evictions", apierrors.NewMethodNotSupported(pods, "create"), drain.Forbidden, "", "not supported"},
 		{"403, the namespace is being deleted",
 			withCause(apierrors.NewForbidden(pods, "p", errors.New("namespace shop is being terminated")), corev1.NamespaceTerminatingCause, ""),
-			drain.Answer{Outcome: drain.Failed, Message: `pods "p" is forbidden: namespace shop is being terminated`}},
-		{"500, two budgets", apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget")),
-			drain.Answer{Outcome: drain.Failed, Message: "Internal error occurred: This pod has more than one PodDisruptionBudget"}},
-		{"504", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10),
-			drain.Answer{Outcome: drain.Failed, Message: "Timeout: couldn't update PodDisruptionBudget"}},
-		{"no connection", errors.New("connection refused"), drain.Answer{Outcome: drain.Failed, Message: "connection refused"}},
+			drain.Failed, "", "namespace shop is being terminated"},
+
+		{"500, two budgets", webhook(500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."),
+			drain.Failed, "", "more than one PodDisruptionBudget"},
+		{"500, a webhook that does not answer",
+			apierrors.NewInternalError(errors.New(`failed calling webhook "guard.example.com": context deadline exceeded`)), drain.Failed, "", `failed calling webhook "guard.example.com"`},
+		{"408", apierrors.NewGenericServerResponse(408, "post", pods, "p", "", 0, true), drain.Failed, "", ""},
+		{"502 of a balancer", apierrors.NewGenericServerResponse(502, "post", pods, "p", "bad gateway", 0, true), drain.Failed, "", ""},
+		{"503", apierrors.NewServiceUnavailable("etcd is away"), drain.Failed, "", "etcd is away"},
+		{"504", apierrors.NewTimeoutError(`couldn't update PodDisruptionBudget "web" due to conflicts`, 10), drain.Failed, "", "due to conflicts"},
+		{"no connection", errors.New("connection refused"), drain.Failed, "", "connection refused"},
+		{"no answer in time", context.DeadlineExceeded, drain.Failed, "", "deadline exceeded"},
 	} {
-		if diff := cmp.Diff(tc.want, answer("shop", tc.err)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		got := answer(drain.Evict{Namespace: "shop", Name: "p"}, tc.err)
+		if got.Outcome != tc.outcome || got.Budget != tc.budget || !strings.Contains(got.Message, tc.message) {
+			t.Errorf("%s: %+v, want %s by %q: %q", tc.name, got, tc.outcome, tc.budget, tc.message)
 		}
 	}
 }
@@ -90,50 +134,49 @@ func write(w http.ResponseWriter, code int, object any) {
 // One request, with the pod's UID; and an answer at once, however long the
 // server says to wait.
 func TestEvict(t *testing.T) {
-	type request struct {
-		Path string
-		Body policyv1.Eviction
+	options := `{"gracePeriodSeconds":7,"preconditions":{"uid":"u1"}}`
+	for _, tc := range []struct {
+		name string
+		step drain.Evict
+		want string
+	}{
+		{"evict", drain.Evict{Grace: new(int64(7))},
+			`POST /api/v1/namespaces/shop/pods/web-1/eviction {"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"web-1","namespace":"shop"},"deleteOptions":` + options + `}`},
+		{"with its own grace", drain.Evict{},
+			`POST /api/v1/namespaces/shop/pods/web-1/eviction {"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"web-1","namespace":"shop"},"deleteOptions":{"preconditions":{"uid":"u1"}}}`},
+		{"delete", drain.Evict{Delete: true, Grace: new(int64(7))},
+			`DELETE /api/v1/namespaces/shop/pods/web-1 {"kind":"DeleteOptions","apiVersion":"v1",` + options[1:]},
+	} {
+		var got []string
+		client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			got = append(got, r.Method+" "+r.URL.Path+" "+string(body))
+			w.Header().Set("Retry-After", "10")
+			write(w, http.StatusTooManyRequests, statusOf(refused(10, "The disruption budget web needs 1 healthy pods and has 1 currently")))
+		}))
+		tc.step.Namespace, tc.step.Name, tc.step.UID = "shop", "web-1", "u1"
+		began := time.Now()
+		answer := client.Evict(t.Context(), tc.step)
+		if answer.Outcome != drain.Refused || answer.Budget != "shop/web" {
+			t.Errorf("%s: answer %+v", tc.name, answer)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: it took %s", tc.name, took)
+		}
+		if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+			t.Errorf("%s: requests (-want +got):\n%s", tc.name, diff)
+		}
 	}
-	var got []request
-	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		in := request{Path: r.Method + " " + r.URL.Path}
-		if err := json.Unmarshal(body, &in.Body); err != nil {
-			t.Error(err)
-		}
-		got = append(got, in)
-		w.Header().Set("Retry-After", "10")
-		refusal := withCause(apierrors.NewTooManyRequests("no", 10), policyv1.DisruptionBudgetCause, "The disruption budget web needs 1 healthy pods and has 1 currently")
-		var status apierrors.APIStatus
-		errors.As(refusal, &status)
-		answer := status.Status()
-		answer.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-		write(w, http.StatusTooManyRequests, answer)
-	}))
+}
 
-	began := time.Now()
-	answer := client.Evict(t.Context(), drain.Evict{Namespace: "shop", Name: "web-1", UID: "u1", Grace: new(int64(7))})
-	if answer.Outcome != drain.Refused || answer.Budget != "shop/web" {
-		t.Errorf("answer %+v", answer)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	want := []request{{
-		Path: "POST /api/v1/namespaces/shop/pods/web-1/eviction",
-		Body: policyv1.Eviction{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
-			DeleteOptions: &metav1.DeleteOptions{
-				GracePeriodSeconds: new(int64(7)),
-				Preconditions:      &metav1.Preconditions{UID: new(types.UID("u1"))},
-			},
-		},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+// statusOf an error is what the server sends.
+func statusOf(err error) metav1.Status {
+	var status apierrors.APIStatus
+	errors.As(err, &status)
+	out := status.Status()
+	out.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return out
 }

@@ -25,8 +25,9 @@ type source struct {
 	open func(ctx context.Context, version string) (watch.Interface, error)
 	// take is told of each change.
 	take func(watch.Event)
-	// back is told when the watch is open again after it had failed; may be nil.
-	back func()
+	// broke is told when the watch has failed, and back when it is open again after
+	// that; each may be nil.
+	broke, back func()
 
 	// lost: it failed, and was not opened since. A version that has expired is no
 	// failure of the server.
@@ -55,7 +56,7 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.lost = s.lost || err != nil && !errors.Is(err, errExpired)
+		s.lose(err)
 		if err == nil || time.Since(opened) > healthy {
 			failures = 0
 		}
@@ -68,6 +69,17 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 		}
 		sleep(ctx, pauseAfter(failures))
 	}
+}
+
+// lose notes that the watch has ended with err.
+func (s *source) lose(err error) {
+	if err == nil || errors.Is(err, errExpired) {
+		return
+	}
+	if !s.lost && s.broke != nil {
+		s.broke()
+	}
+	s.lost = true
 }
 
 // warnAt is the number of failures in a row that people should hear of.

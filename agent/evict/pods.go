@@ -2,14 +2,13 @@ package evict
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,13 +26,21 @@ type Pods struct {
 	pods    map[types.UID]fleet.Pod
 	stirred map[string]time.Time
 	back    time.Time
-	budgets *drainable.Budgets
+	budgets budgets
 }
 
 // NewPods returns an empty list that is not known yet. changed is called after
 // every change, from the watch's goroutine.
 func NewPods(changed func()) *Pods {
-	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, stirred: map[string]time.Time{}}
+	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
+}
+
+// change changes what is known, and tells of it.
+func (p *Pods) change(f func()) {
+	p.mu.Lock()
+	f()
+	p.mu.Unlock()
+	p.changed()
 }
 
 // Seen is what is known about the pods of the node.
@@ -46,9 +53,14 @@ type Seen struct {
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
 	Back time.Time
-	// Budgets are those that guard pods, as they were listed with the pods; nil
-	// where they could not be.
+	// Budgets are those that may guard pods, as they were listed with the pods, or
+	// are now in the Live namespaces; nil while none are known.
 	Budgets *drainable.Budgets
+	// Live tells the namespaces whose budgets are watched, and true now.
+	Live map[string]bool
+	// BudgetChanged tells by namespace/name when a watch last showed another state
+	// of a budget.
+	BudgetChanged map[string]time.Time
 }
 
 // Has says whether a pod is there.
@@ -65,41 +77,32 @@ func (s Seen) Has(uid types.UID) bool {
 func (p *Pods) Seen() Seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Seen{Known: p.known, Pods: make([]fleet.Pod, 0, len(p.pods)), Stirred: maps.Clone(p.stirred), Back: p.back, Budgets: p.budgets}
-	for _, pod := range p.pods {
-		s.Pods = append(s.Pods, pod)
+	return Seen{
+		Known:         p.known,
+		Pods:          slices.Collect(maps.Values(p.pods)),
+		Stirred:       maps.Clone(p.stirred),
+		Back:          p.back,
+		Budgets:       p.budgets.indexed(),
+		Live:          maps.Clone(p.budgets.live),
+		BudgetChanged: maps.Clone(p.budgets.changed),
 	}
-	return s
 }
 
 // Replace takes over a whole list. Pods that are missing have left.
 func (p *Pods) Replace(list []corev1.Pod) {
-	p.mu.Lock()
-	before := p.pods
-	p.pods = make(map[types.UID]fleet.Pod, len(list))
-	for i := range list {
-		p.put(&list[i])
-	}
-	for uid, pod := range before {
-		if _, still := p.pods[uid]; !still {
-			p.stirred[pod.Namespace] = time.Now()
+	p.change(func() {
+		before := p.pods
+		p.pods = make(map[types.UID]fleet.Pod, len(list))
+		for i := range list {
+			p.put(&list[i])
 		}
-	}
-	p.known = true
-	p.mu.Unlock()
-	p.changed()
-}
-
-// Guard takes over the budgets of the cluster.
-func (p *Pods) Guard(budgets []policyv1.PodDisruptionBudget) {
-	list := make([]fleet.Budget, 0, len(budgets))
-	for i := range budgets {
-		list = append(list, fleet.BudgetFrom(&budgets[i]))
-	}
-	p.mu.Lock()
-	p.budgets = drainable.NewBudgets(list)
-	p.mu.Unlock()
-	p.changed()
+		for uid, pod := range before {
+			if _, still := p.pods[uid]; !still {
+				p.stirred[pod.Namespace] = time.Now()
+			}
+		}
+		p.known = true
+	})
 }
 
 // Take takes over one change, of a watch of pods.
@@ -108,34 +111,30 @@ func (p *Pods) Take(e watch.Event) {
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	before, had := p.pods[pod.UID]
-	if e.Type == watch.Deleted {
-		delete(p.pods, pod.UID)
-		p.stirred[pod.Namespace] = time.Now()
-	} else {
+	p.change(func() {
+		before, had := p.pods[pod.UID]
+		if e.Type == watch.Deleted {
+			delete(p.pods, pod.UID)
+			p.stirred[pod.Namespace] = time.Now()
+			return
+		}
 		p.put(pod)
 		if had && before.Ready != p.pods[pod.UID].Ready {
 			p.stirred[pod.Namespace] = time.Now()
 		}
-	}
-	p.mu.Unlock()
-	p.changed()
+	})
 }
 
 // Return notes that the watch is open again after it had failed.
-func (p *Pods) Return() {
-	p.mu.Lock()
-	p.back = time.Now()
-	p.mu.Unlock()
-	p.changed()
-}
+func (p *Pods) Return() { p.change(func() { p.back = time.Now() }) }
 
 func (p *Pods) put(pod *corev1.Pod) { p.pods[pod.UID] = fleet.PodFrom(lean(pod)) }
 
 // lean keeps of a pod what a drain asks for: a node's pods are held in memory
 // for as long as it drains, and most of a pod is how to run it.
 func lean(pod *corev1.Pod) *corev1.Pod {
+	annotations := maps.Clone(pod.Annotations)
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // a whole pod once more
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         pod.Namespace,
@@ -144,7 +143,7 @@ func lean(pod *corev1.Pod) *corev1.Pod {
 			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			Labels:            pod.Labels,
-			Annotations:       pod.Annotations,
+			Annotations:       annotations,
 			OwnerReferences:   pod.OwnerReferences,
 		},
 		Spec: corev1.PodSpec{
@@ -153,10 +152,26 @@ func lean(pod *corev1.Pod) *corev1.Pod {
 			PriorityClassName:             pod.Spec.PriorityClassName,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 			Tolerations:                   pod.Spec.Tolerations,
-			Volumes:                       pod.Spec.Volumes,
+			Volumes:                       leanVolumes(pod.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions},
 	}
+}
+
+// leanVolumes keeps those that are lost with the node, and those that are
+// attached to it.
+func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for _, v := range volumes {
+		kept := corev1.VolumeSource{HostPath: v.HostPath, EmptyDir: v.EmptyDir, PersistentVolumeClaim: v.PersistentVolumeClaim}
+		if v.Ephemeral != nil {
+			kept.Ephemeral = &corev1.EphemeralVolumeSource{} // its template makes no difference here
+		}
+		if kept != (corev1.VolumeSource{}) {
+			out = append(out, corev1.Volume{Name: v.Name, VolumeSource: kept})
+		}
+	}
+	return out
 }
 
 // WatchPods keeps pods in step with the pods that are bound to the node, until
@@ -168,16 +183,16 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 		begin: func(ctx context.Context) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
-			if budgets, err := c.budgets(ctx); err != nil {
-				// The drain does without; it is slower then.
-				logger.Warn("budgets not listed", "err", err)
-			} else {
-				pods.Guard(budgets)
-			}
 			list := &corev1.PodList{}
 			err := c.pods.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
 			if err != nil {
 				return "", err
+			}
+			if budgets, err := c.budgets(ctx, namespacesOf(list.Items)); err != nil {
+				// The drain does without; it is slower then.
+				logger.Warn("budgets not listed", "err", err)
+			} else {
+				pods.Guard(budgets)
 			}
 			pods.Replace(list.Items)
 			return list.ResourceVersion, nil
@@ -197,13 +212,10 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 	}, logger)
 }
 
-// budgets lists those of the whole cluster, from the server's cache: they tell
-// which pods are guarded together, and nothing that must be true this moment.
-func (c *Client) budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error) {
-	list := &policyv1.PodDisruptionBudgetList{}
-	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", "0").MaxRetries(0).Do(ctx).Into(list)
-	if err != nil {
-		return nil, fmt.Errorf("listing PodDisruptionBudgets: %w", err)
+func namespacesOf(pods []corev1.Pod) map[string]bool {
+	out := map[string]bool{}
+	for i := range pods {
+		out[pods[i].Namespace] = true
 	}
-	return list.Items, nil
+	return out
 }
