@@ -230,7 +230,7 @@ func ownTaints(taints, usual []corev1.Taint) []corev1.Taint {
 
 func ownAnnotations(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
-	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationTerminating} {
+	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationDrainPermit, contract.AnnotationTerminating} {
 		delete(out, key)
 	}
 	return out
@@ -244,7 +244,10 @@ func (p *printer) words(n fleet.Node) {
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
 			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
-			said("message", r.Message), at("deadline", r.Deadline.Time))
+			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants))
+	}
+	if id, ok := n.Annotations[contract.AnnotationDrainPermit]; ok {
+		p.line("permit", n.Name, said("id", id))
 	}
 	if id, ok := n.Annotations[contract.AnnotationTerminating]; ok {
 		p.line("mark", n.Name, said("id", id))

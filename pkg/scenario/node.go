@@ -259,6 +259,24 @@ var reportWords = table[contract.Report]{
 	"left":     setter(integer, func(r *contract.Report, n int) { r.Left = n }),
 	"message":  setter(text, func(r *contract.Report, v string) { r.Message = v }),
 	"deadline": setter(clockTime, func(r *contract.Report, t time.Time) { r.Deadline = contract.At(t) }),
+	"wants":    setter(text, func(r *contract.Report, v string) { r.Wants = v }),
+}
+
+// permit NODE: what its report wants, or id=.
+func permit(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	id := l.value("id")
+	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); id == "" && err == nil {
+		id = r.Wants
+	}
+	if id == "" {
+		return fmt.Errorf("its report wants no permit and no id= is said")
+	}
+	w.Permit(l.name, id)
+	return nil
 }
 
 // agent NODE: what is known of its agent, ready or gone.

@@ -19,6 +19,7 @@ var verbs = map[string]func(*World, line) error{
 	"daemonset":  daemonSet,
 	"request":    request,
 	"report":     report,
+	"permit":     permit,
 	"mark":       mark,
 	"rival":      rival,
 	"backoff":    backOff,

@@ -166,6 +166,13 @@ func (w *World) Withdraw(node, id string) error {
 	return nil
 }
 
+// Permit lets the drain begin that waits on a node.
+func (w *World) Permit(node, id string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	annotate(n, contract.AnnotationDrainPermit, id)
+}
+
 // Report is the agent's word about its drain.
 func (w *World) Report(node string, r contract.Report) {
 	n := w.node(node)
@@ -196,6 +203,7 @@ func (w *World) Undo(node string) {
 	n := w.node(node)
 	n.Annotations = maps.Clone(n.Annotations)
 	delete(n.Annotations, contract.AnnotationDrainReport)
+	delete(n.Annotations, contract.AnnotationDrainPermit)
 	n.Taints = contract.WithoutTaint(n.Taints, contract.TaintDraining)
 }
 

@@ -35,12 +35,14 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
 	d.undoDrains()         // that were taken back, where no agent does
 
+	d.takeTurns()    // which of the drains that wait for a permit are next
 	d.seatRetiring() // pods of nodes that we drain keep the places they were promised
 	d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all
 	d.seatLeaving()  // pods of nodes that others take have what is left
 	d.testPromises() // which nodes that came do not take the pods they came for
 	d.grow()         // new nodes for the waiting pods that found no place
 
+	d.permit()            // drains without hurry whose pods have other places
 	d.lowerUnfulfilled()  // what was asked for and cannot come is taken back
 	d.finishRetirements() // drained nodes go; drains that cannot end are given up
 	if d.growing() {

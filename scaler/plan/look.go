@@ -33,6 +33,8 @@ type decision struct {
 
 	// coming are the nodes that will be there soon, as places for pods.
 	coming []*fit.Place
+	// turns counts the drains whose turn it is to be permitted.
+	turns int
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant
 	// gangs are the waiting pods that find places all together or not at all.
@@ -149,6 +151,9 @@ type node struct {
 	gone bool
 	// kept says that this plan takes its retirement back.
 	kept bool
+	// held says that its drain waits for a permit, and that it is not its turn; see
+	// takeTurns.
+	held bool
 
 	reason  Reason
 	message string

@@ -144,7 +144,8 @@ func (d *decision) seatKept(t fit.Tenant, retiring []*node) (*node, []move) {
 
 // foresee finds the pods that will wait soon: a spot interruption is not
 // replaced before the instance is gone, so the pods of its node wait from the
-// notice on. Each counts until it is evicted, and then its successor does.
+// notice on. Where there is time for a replacement first, they wait from when it is
+// the node's turn. Each counts until it is evicted, and then its successor does.
 func (d *decision) foresee() []fit.Tenant {
 	var list []fit.Tenant
 	for _, n := range d.in(leaving) {
@@ -182,10 +183,15 @@ func (d *decision) settleBack(t fit.Tenant) {
 }
 
 // awaited says that nobody but us replaces this node, so that its pods count as
-// waiting as soon as its drain is open.
+// waiting as soon as its drain is open, and may begin.
 func (n *node) awaited() bool {
-	return n.stage == leaving && n.reported && n.report.Phase.Open() &&
-		n.draining() == contract.KindSpot && n.instance != nil && n.instance.Live()
+	if n.stage != leaving || !n.reported || !n.report.Phase.Open() {
+		return false
+	}
+	if n.draining() == contract.KindSpot {
+		return n.instance != nil && n.instance.Live()
+	}
+	return n.unhurried() && !n.held
 }
 
 // staying are the nodes whose drain was taken back a moment ago, or is so now.
@@ -205,7 +211,8 @@ func (d *decision) staying() []*fit.Place {
 }
 
 // moving are the pods of a node that need another place when it goes. One that
-// may end where it is needs none.
+// may end where it is needs none, nor one that nobody moves off a node that others
+// drain without hurry.
 func (d *decision) moving(n *node) []fit.Tenant {
 	urgency := drainable.UrgencyOf(n.draining(), n.request.Deadline.Time)
 	var list []fit.Tenant
@@ -213,7 +220,8 @@ func (d *decision) moving(n *node) []fit.Tenant {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
 			continue
 		}
-		if drainable.Judge(drainable.Question{Pod: p, Now: d.now, Urgency: urgency}).Outcome == drainable.Wait {
+		outcome := drainable.Judge(drainable.Question{Pod: p, Now: d.now, Urgency: urgency}).Outcome
+		if outcome == drainable.Wait || outcome == drainable.Block && n.stage == leaving {
 			continue
 		}
 		list = append(list, d.fit.Tenant(p))

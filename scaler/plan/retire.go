@@ -41,8 +41,8 @@ type retirement struct {
 	// leaving counts for each group the nodes on their way out that still count
 	// as desired.
 	leaving map[*group]int
-	// draining counts the nodes with pods on them that are being drained for
-	// us, of at most allowed.
+	// draining counts the nodes with pods on them that are being drained without
+	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           remains
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
@@ -57,10 +57,8 @@ func (d *decision) newRetirement() *retirement {
 			continue
 		}
 		r.leaving[n.group]++
-		if _, occupied := n.occupied(d.now); occupied {
-			r.draining++
-		}
 	}
+	r.draining = d.underWay() + d.turns
 	for _, n := range d.in(serving, cordoned, returning, unready) {
 		r.remains.add(n)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -145,15 +146,15 @@ func (d *decision) keep(n *node, why string) {
 	n.say(NodeKept, "its retirement is taken back: "+why)
 }
 
-// replaceDrained ends an instance whose pods have left before EC2 takes it. If
-// the group grew for those pods, its replacement is there already and desired
+// replaceDrained ends an instance whose pods have left before EC2 takes it, or stops
+// it. If the group grew for those pods, its replacement is there already and desired
 // goes down again; otherwise Auto Scaling replaces it now.
 func (d *decision) replaceDrained(n *node) {
 	if n.instance == nil || !n.instance.Live() || !n.reported || n.report.Phase != contract.PhaseDrained || len(n.report.Answers) == 0 {
 		return
 	}
-	kind := n.draining()
-	if kind != contract.KindSpot && kind != contract.KindRebalance {
+	id, why := n.givenUp()
+	if id == "" {
 		return
 	}
 	_, held := contract.Held(n.Annotations)
@@ -167,8 +168,22 @@ func (d *decision) replaceDrained(n *node) {
 	}
 	at, grew := d.state.GrownAt[n.group.Name]
 	grew = grew && !at.Before(n.report.Since.Time)
-	d.terminate(n, n.report.Answers[0], grew && n.group.shrinkable(), fmt.Sprintf("it is drained for %s", kind))
-	n.say(NodeTerminating, fmt.Sprintf("it is drained for %s", kind))
+	d.terminate(n, id, grew && n.group.shrinkable(), why)
+	n.say(NodeTerminating, why)
+}
+
+// givenUp is the notice for which the instance of a drained node is ended, and why:
+// it is not to stay, or its machine is degraded. A node that is drained for a reboot
+// serves again after it.
+func (n *node) givenUp() (id, why string) {
+	kind := n.draining()
+	if kind == contract.KindSpot || kind == contract.KindRebalance {
+		return n.report.Answers[0], fmt.Sprintf("it is drained for %s", kind)
+	}
+	if i := slices.IndexFunc(n.report.Answers, contract.Degraded); kind == contract.KindMaintenance && i >= 0 {
+		return n.report.Answers[i], "it is drained, and its machine is degraded"
+	}
+	return "", ""
 }
 
 // forget drops what has no consequence any more.

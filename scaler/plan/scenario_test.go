@@ -186,6 +186,9 @@ func carry(w *scenario.World, a plan.Action) error {
 			w.Undo(a.Node.Name)
 		}
 		return nil
+	case plan.Permit:
+		w.Permit(a.Node.Name, a.ID)
+		return nil
 	case plan.Mark:
 		w.SetUnneeded(a.Node.Name, a.Since)
 		return nil

@@ -47,7 +47,7 @@ func rank(a Action) int {
 		return 1
 	case Heartbeat:
 		return 2
-	case Keep:
+	case Keep, Permit:
 		return 3
 	case Retire:
 		return 4

@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// A drain without hurry, for a rebalance recommendation or maintenance, does not
+// begin by itself: its agent cordons the node, reports that it waits, and names the
+// id for which it wants a permit. It gets it when fewer drains than
+// --max-drain-parallelism are under way, and when every pod that leaves has a place
+// on a node that serves: those that have none count as waiting and bring nodes
+// first. Nobody waits for what cannot come.
+//
+// An agent waits for a bounded time only. What it begins by itself counts as under
+// way like any other.
+
+// noPermitWithin is how long before its deadline a drain is not permitted any more:
+// its agent has begun, or begins in this moment.
+const noPermitWithin = 2 * time.Minute
+
+// asksPermit says that the node's drain waits for a permit that does not stand on it.
+func (n *node) asksPermit() bool {
+	return n.waitsForPermit() && n.Annotations[contract.AnnotationDrainPermit] != n.report.Wants
+}
+
+// waitsForPermit says that the node's agent has not begun its drain, as far as it has
+// told.
+func (n *node) waitsForPermit() bool {
+	return n.reported && n.report.Phase == contract.PhaseWaiting && n.report.Wants != ""
+}
+
+// unhurried says that the node is drained for something that has time, and that
+// nobody but us replaces it.
+func (n *node) unhurried() bool {
+	if n.stage != leaving || n.instance != nil && n.instance.Leaving() {
+		return false
+	}
+	kind := n.draining()
+	return kind == contract.KindRebalance || kind == contract.KindMaintenance
+}
+
+// takeTurns finds out which of the drains that wait may be next, so that nodes are
+// brought for their pods and not for those of all others at once: as many as there is
+// room for beside the drains under way, the earliest deadline first, then those that
+// wait the longest.
+func (d *decision) takeTurns() {
+	var asking []*node
+	for _, n := range d.in(leaving) {
+		if n.asksPermit() && n.unhurried() && !d.tooLate(n) {
+			asking = append(asking, n)
+		}
+	}
+	slices.SortStableFunc(asking, func(a, b *node) int {
+		return cmp.Or(latestLast(a.report.Deadline.Time, b.report.Deadline.Time), a.report.Since.Compare(b.report.Since.Time), cmp.Compare(a.Name, b.Name))
+	})
+	d.turns = min(len(asking), max(0, d.drainLimit()-d.underWay()))
+	for _, n := range asking[d.turns:] {
+		n.held = true
+	}
+}
+
+// latestLast orders deadlines; none is the latest.
+func latestLast(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		return map[bool]int{true: 1, false: -1}[a.IsZero()]
+	}
+	return a.Compare(b)
+}
+
+// tooLate says that the deadline of a drain is so near that it has begun without a
+// permit.
+func (d *decision) tooLate(n *node) bool {
+	if n.report.Deadline.IsZero() {
+		return false
+	}
+	from := n.report.Deadline.Add(-noPermitWithin)
+	d.clock.at(from)
+	return !d.now.Before(from)
+}
+
+// underWay counts the nodes with pods on them that are being drained though there is
+// no hurry: retirements, and what was permitted or has begun by itself.
+func (d *decision) underWay() int {
+	count := 0
+	for _, n := range d.in(retiring, leaving, terminating) {
+		if _, occupied := n.occupied(d.now); occupied && d.drainsAtLeisure(n) {
+			count++
+		}
+	}
+	return count
+}
+
+func (d *decision) drainsAtLeisure(n *node) bool {
+	if n.stage == leaving {
+		return n.unhurried() && n.reported && n.report.Phase.Open() && (!n.asksPermit() || d.tooLate(n))
+	}
+	return !n.kept && n.instance != nil && n.instance.Live()
+}
+
+// permit lets the drains begin whose turn it is and whose pods have other places. A
+// permit stands for good: it is given once, and what a node waits for is told in its
+// verdict.
+func (d *decision) permit() {
+	for _, n := range d.in(leaving, retiring) {
+		switch {
+		case n.kept || !n.waitsForPermit():
+		case !n.asksPermit():
+			n.say(NodeLeaving, n.whyLeaving()+"; its drain is permitted")
+		case !n.unhurried():
+			d.allow(n) // its time is counted already, or Auto Scaling replaces it
+		case d.tooLate(n):
+			n.say(NodeLeaving, n.whyLeaving()+"; its deadline is near, and it drains without a permit")
+		case n.held:
+			n.say(NodeLeaving, fmt.Sprintf("%s; its drain waits until fewer than %d are under way", n.whyLeaving(), d.drainLimit()))
+		default:
+			d.allowReplaced(n)
+		}
+	}
+}
+
+// allowReplaced permits a drain unless one of the node's pods has its place on a node
+// that is yet to come.
+func (d *decision) allowReplaced(n *node) {
+	if pod, place := d.awaitsPlace(n); pod != "" {
+		n.say(NodeLeaving, fmt.Sprintf("%s; its drain waits for a replacement: pod %s goes to %s, which is coming", n.whyLeaving(), pod, place))
+		return
+	}
+	d.allow(n)
+	n.say(NodeLeaving, n.whyLeaving()+"; its drain is permitted")
+}
+
+func (d *decision) allow(n *node) {
+	d.do(Permit{Group: n.groupName(), Node: n.ref(), ID: n.report.Wants})
+}
+
+// awaitsPlace names a pod of the node that has its seat where nothing serves yet;
+// empty without one. A pod without any seat waits for nobody: no node comes for it.
+func (d *decision) awaitsPlace(n *node) (pod, place string) {
+	soon := slices.Concat(d.coming, d.staying())
+	for _, g := range d.groups {
+		soon = append(soon, g.fresh...)
+	}
+	seatedAt := func(p *fit.Place) int {
+		return slices.IndexFunc(p.Seated(), func(t fit.Tenant) bool { return t.Pod.Node == n.Name })
+	}
+	for _, p := range soon {
+		if i := seatedAt(p); i >= 0 && p != n.place {
+			return p.Seated()[i].Pod.Key(), p.Name
+		}
+	}
+	return "", ""
+}

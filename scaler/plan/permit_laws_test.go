@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// lawPermits: a permit is for what a node's report wants and does not have. With those
+// of this plan no more nodes with pods are drained without hurry than may be at once,
+// and none is permitted for whose pods the same plan brings nodes.
+func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	_, retiring := retired(s, got)
+	busy, permits := 0, 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		permit, permitted := permitOf(got, n.Name)
+		if permitted && (report.Phase != contract.PhaseWaiting || permit.ID != report.Wants || n.Annotations[contract.AnnotationDrainPermit] == permit.ID) {
+			broken = append(broken, fmt.Sprintf("permits: %s, which nobody waits for", permit))
+		}
+		unhurried := drainsUnhurried(s, n, report)
+		if permitted && unhurried {
+			permits++
+			broken = append(broken, replacedAtOnce(s, n, permit, got)...)
+		}
+		waits := report.Phase == contract.PhaseWaiting && report.Wants != "" && n.Annotations[contract.AnnotationDrainPermit] != report.Wants
+		late := !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
+		if (permitted || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
+			busy++
+		}
+	}
+	limit := p.MaxDrainParallelism
+	if limit == 0 {
+		limit = max(2, len(s.Nodes)/10)
+	}
+	if permits > 0 && busy > limit {
+		broken = append(broken, fmt.Sprintf("permits: with %d of this plan %d nodes drain at once, of at most %d", permits, busy, limit))
+	}
+	return broken
+}
+
+func permitOf(got plan.Plan, node string) (plan.Permit, bool) {
+	for _, a := range got.Actions {
+		if permit, ok := a.(plan.Permit); ok && permit.Node.Name == node {
+			return permit, true
+		}
+	}
+	return plan.Permit{}, false
+}
+
+// drainsUnhurried says that a node is drained for nothing that is stronger than
+// maintenance, nor for a wish of ours or of people alone.
+func drainsUnhurried(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
+	request, _ := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	kind, _ := contract.Draining(n.Taints)
+	strength := max(request.Kind.Strength(), kind.Strength(), report.Kind.Strength())
+	return strength >= contract.KindRebalance.Strength() && strength <= contract.KindMaintenance.Strength() &&
+		n.Annotations[contract.AnnotationTerminating] == "" && !leavingInstance(s, n.InstanceID())
+}
+
+func occupied(s fleet.Snapshot, node string) bool {
+	return slices.ContainsFunc(s.Pods, func(p *fleet.Pod) bool { return p.Node == node && drainable.Occupies(p, s.Now) })
+}
+
+func replacedAtOnce(s fleet.Snapshot, n *fleet.Node, permit plan.Permit, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		grow, ok := a.(plan.Grow)
+		if !ok {
+			continue
+		}
+		for _, p := range s.Pods {
+			if p.Node == n.Name && slices.ContainsFunc(grow.For, func(ref plan.PodRef) bool { return ref.UID == p.UID }) {
+				broken = append(broken, fmt.Sprintf("permits: %s, and %s for its pod %s", permit, grow, p.Key()))
+			}
+		}
+	}
+	return broken
+}
