@@ -71,11 +71,14 @@ func (g *groups) Launch(_ context.Context, o asg.LaunchOrder) (asg.Launched, err
 func (g *groups) Terminate(_ context.Context, group, instance string, decrement bool) error {
 	return g.call("terminate %s %s %v", group, instance, decrement)
 }
-func (g *groups) Complete(_ context.Context, group, instance, hook string) error {
-	return g.call("complete %s %s %s", group, instance, hook)
+func (g *groups) Complete(_ context.Context, w asg.Wait) error {
+	return g.call("complete %s %s %s", w.Group, w.Instance, w.Hook)
 }
-func (g *groups) Heartbeat(_ context.Context, group, instance, hook string) error {
-	return g.call("heartbeat %s %s %s", group, instance, hook)
+func (g *groups) Heartbeat(_ context.Context, w asg.Wait) error {
+	return g.call("heartbeat %s %s %s", w.Group, w.Instance, w.Hook)
+}
+func (g *groups) Serves(_ context.Context, group, instance string) error {
+	return g.call("serves %s %s", group, instance)
 }
 func (g *groups) Suspend(_ context.Context, group, process string) error {
 	return g.call("suspend %s %s", group, process)
@@ -436,13 +439,12 @@ func TestCompletedAlready(t *testing.T) {
 	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	b.groups.err = asg.ErrAlready
 	r := b.one(t, plan.Complete{Group: "web", Instance: "i-1", Hook: "windlass", Node: n1})
-	if r.Outcome != Done || r.Err != nil || len(b.events.list) != 0 || log.Len() != 0 {
+	if r.Outcome != Done || !r.Before || r.Err != nil || len(b.events.list) != 0 || log.Len() != 0 {
 		t.Errorf("%s: %v, events %q, log %q", r.Outcome, r.Err, b.events.list, &log)
 	}
 }
 
 func TestComplete(t *testing.T) {
-	failed := contract.Report{Phase: contract.PhaseFailed, Answers: []string{contract.TerminateID("i-1")}}.String()
 	for _, tc := range []struct {
 		name   string
 		action plan.Complete
@@ -451,8 +453,7 @@ func TestComplete(t *testing.T) {
 	}{
 		{"the node is empty", plan.Complete{Node: n1}, newBed(nil), Done},
 		{"a pod came", plan.Complete{Node: n1}, newBed(nil, onNode("late", "n1")), Stopped},
-		{"the drain failed, and pods are left", plan.Complete{Node: n1},
-			newBed(map[string]string{contract.AnnotationDrainReport: failed}, onNode("stuck", "n1")), Done},
+		{"the drain failed, or it comes into service: pods may be there", plan.Complete{Node: n1, Occupied: true}, newBed(nil, onNode("stuck", "n1")), Done},
 		{"the node is gone", plan.Complete{Node: plan.NodeRef{Name: "n9"}}, newBed(nil), Done},
 		{"its kubelet registered it again, and the pods live", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")), Stopped},
 		{"another instance has its name", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")).of("i-2"), Done},

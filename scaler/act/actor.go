@@ -30,8 +30,10 @@ type Groups interface {
 	Lower(ctx context.Context, group string, from, to int) error
 	Launch(ctx context.Context, order asg.LaunchOrder) (asg.Launched, error)
 	Terminate(ctx context.Context, group, instance string, decrement bool) error
-	Complete(ctx context.Context, group, instance, hook string) error
-	Heartbeat(ctx context.Context, group, instance, hook string) error
+	Complete(ctx context.Context, wait asg.Wait) error
+	Heartbeat(ctx context.Context, wait asg.Wait) error
+	// Serves fails unless the instance is in service at this moment.
+	Serves(ctx context.Context, group, instance string) error
 	Suspend(ctx context.Context, group, process string) error
 }
 
@@ -74,6 +76,8 @@ type Result struct {
 	// Err says why it was not done; for Paused, why it failed before, nil if it
 	// only stopped then.
 	Err error
+	// Before says that it had been done before, so that nothing was to be done now.
+	Before bool
 	// Answer is what AWS said to a Grow with a token, nil if it was not asked.
 	Answer *plan.Answer
 	// Ended is when the action did, Took how long it took.
@@ -268,7 +272,7 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	defer cancel()
 	answer, err := a.do(ctx, action)
 	if errors.Is(err, asg.ErrAlready) {
-		return Result{Action: action, Outcome: Done, Ended: time.Now(), Took: time.Since(began)} // which is no news
+		return Result{Action: action, Outcome: Done, Before: true, Ended: time.Now(), Took: time.Since(began)} // which is no news
 	}
 	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: time.Now()}
 	result.Took = result.Ended.Sub(began)
@@ -300,6 +304,8 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 		return a.keep(ctx, x)
 	case plan.Permit:
 		return a.permit(ctx, x)
+	case plan.Spare:
+		return a.spare(ctx, x)
 	case plan.Mark:
 		return a.mark(ctx, x)
 	case plan.Unmark:
@@ -309,7 +315,7 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 	case plan.Terminate:
 		return a.terminate(ctx, x)
 	case plan.Heartbeat:
-		return a.Groups.Heartbeat(ctx, x.Group, x.Instance, x.Hook)
+		return a.Groups.Heartbeat(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State})
 	case plan.Complete:
 		return a.complete(ctx, x)
 	case plan.Suspend:
@@ -324,7 +330,8 @@ func outcomeOf(err error) Outcome {
 		return Done
 	case errors.Is(err, asg.ErrUnderWay):
 		return Begun
-	case errors.Is(err, ErrStopped), errors.Is(err, kube.ErrChanged), errors.Is(err, asg.ErrChanged), errors.Is(err, asg.ErrTooEarly), errors.Is(err, asg.ErrStillBusy):
+	case errors.Is(err, ErrStopped), errors.Is(err, kube.ErrChanged), errors.Is(err, asg.ErrChanged), errors.Is(err, asg.ErrTooEarly),
+		errors.Is(err, asg.ErrStillBusy), errors.Is(err, asg.ErrBusy):
 		return Stopped
 	}
 	return Failed
@@ -379,6 +386,8 @@ func nodeOf(action plan.Action) plan.NodeRef {
 	case plan.Keep:
 		return x.Node
 	case plan.Permit:
+		return x.Node
+	case plan.Spare:
 		return x.Node
 	case plan.Mark:
 		return x.Node

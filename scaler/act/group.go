@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
@@ -72,51 +71,6 @@ func forbidden(failures []fleet.Failure) string {
 		}
 	}
 	return ""
-}
-
-// complete lets an instance go that waits for a hook, if nothing is left on its
-// node; live, because a cordon does not stop pods that were being bound.
-func (a *Actor) complete(ctx context.Context, x plan.Complete) error {
-	if err := a.nothingLeft(ctx, x); err != nil {
-		return err
-	}
-	if err := a.Groups.Complete(ctx, x.Group, x.Instance, x.Hook); err != nil {
-		return err
-	}
-	a.tell(x.Node, contract.EventHookDone, x.String())
-	return nil
-}
-
-func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
-	if x.Node.Name == "" {
-		return nil
-	}
-	node, err := a.node(ctx, plan.NodeRef{Name: x.Node.Name})
-	if errors.Is(err, errNodeGone) {
-		return nil // and all its pods with it
-	}
-	if err != nil {
-		return err
-	}
-	// Another UID alone says nothing: a kubelet registers its node again, and
-	// the pods live on.
-	if id := fleet.NodeFrom(node).InstanceID(); id != "" && id != x.Instance {
-		return nil // another machine has the name
-	}
-	// A drain that failed has pods left, and that is why it is called failed:
-	// whoever planned this knows.
-	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
-	if err == nil && report.Phase == contract.PhaseFailed && report.AnswersTo(contract.TerminateID(x.Instance)) {
-		return nil
-	}
-	pod, err := a.occupant(ctx, x.Node.Name)
-	if err != nil {
-		return err
-	}
-	if pod != "" {
-		return stopped("pod %s is still on node %s", pod, x.Node.Name)
-	}
-	return nil
 }
 
 // evict asks the eviction API, for exactly this pod and no later one of its

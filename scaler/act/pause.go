@@ -21,7 +21,8 @@ const (
 	afterChange = 100 * time.Millisecond
 	mostStop    = 30 * time.Second
 	// afterTooEarly is the pause until an instance may have reached its hook, or AWS
-	// may be done with a launch. It doubles after patientTries, up to mostTooEarly.
+	// may be done with a launch. It doubles after patientTries, up to mostTooEarly;
+	// where AWS is busy, from the first time on.
 	afterTooEarly = 500 * time.Millisecond
 	mostTooEarly  = 5 * time.Second
 	patientTries  = 10
@@ -66,6 +67,8 @@ func keyOf(action plan.Action) string {
 		return "keep/" + x.Node.Name
 	case plan.Permit:
 		return "permit/" + x.Node.Name
+	case plan.Spare:
+		return "spare/" + x.Node.Name
 	case plan.Mark:
 		return "mark/" + x.Node.Name
 	case plan.Unmark:
@@ -125,6 +128,8 @@ func (p pause) length() time.Duration {
 		return doubled(firstFailure, p.count, mostFailure)
 	case p.outcome == Begun:
 		return 0 // to hear the answer asks nobody
+	case errors.Is(p.err, asg.ErrBusy):
+		return doubled(afterTooEarly, p.count, mostTooEarly)
 	case errors.Is(p.err, asg.ErrTooEarly), errors.Is(p.err, asg.ErrStillBusy):
 		return doubled(afterTooEarly, max(0, p.count-patientTries), mostTooEarly)
 	}

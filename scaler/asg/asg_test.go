@@ -539,56 +539,6 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// "No active Lifecycle Action" means too early before the wait, and done after.
-func TestComplete(t *testing.T) {
-	slow := timing
-	slow.Terminating = fakeaws.Seconds(.3)
-	b := start(t, fakeaws.Spec{Timing: slow, Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large",
-		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}, {Name: "backup", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
-	id := b.settled(t, "web", 1)[0].ID
-	if err := b.Terminate(id, true); err != nil {
-		t.Fatal(err)
-	}
-	v := asg.NewVerbs(b.account)
-	if err := v.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrTooEarly) {
-		t.Fatalf("in Terminating: %v", err)
-	}
-	b.await(t, id, fakeaws.TerminatingWait)
-	if err := v.Heartbeat(t.Context(), "web", id, "windlass"); err != nil {
-		t.Errorf("heartbeat: %v", err)
-	}
-	if err := v.Complete(t.Context(), "web", id, "windlass"); err != nil {
-		t.Fatalf("in Terminating:Wait: %v", err)
-	}
-	// The other hook still holds it. Asking again asks nobody.
-	calls := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction")))
-	if err := v.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrAlready) {
-		t.Errorf("completed, and still held by another: %v", err)
-	}
-	if n := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction"))); n != calls {
-		t.Errorf("%d calls, then %d", calls, n)
-	}
-	// A new leader does not know that, and finds out at its second try.
-	next := asg.NewVerbs(b.account)
-	if err := next.Complete(t.Context(), "web", id, "windlass"); !errors.Is(err, asg.ErrTooEarly) {
-		t.Errorf("a new leader's first try: %v", err)
-	}
-	if err := next.Complete(t.Context(), "web", id, "windlass"); err != nil {
-		t.Errorf("a new leader's second try: %v", err)
-	}
-	if err := next.Complete(t.Context(), "web", id, "backup"); err != nil {
-		t.Errorf("the other hook: %v", err)
-	}
-	if err := v.Complete(t.Context(), "web", "i-0123456789abcdef0", "windlass"); err != nil {
-		t.Errorf("an instance that is gone: %v", err)
-	}
-	for _, c := range b.Calls(fakeaws.Operation("CompleteLifecycleAction")) {
-		if c.Params["LifecycleActionResult"] != "CONTINUE" {
-			t.Errorf("sent %s", c.Params["LifecycleActionResult"])
-		}
-	}
-}
-
 func (b *bed) await(t *testing.T, id string, state fakeaws.LifecycleState) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -32,8 +32,12 @@ var (
 	ErrChanged = errors.New("the group changed in between")
 	// ErrTooEarly: the instance does not wait for the hook yet.
 	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
-	// ErrAlready: Complete did that before; nobody was asked again.
+	// ErrAlready: Complete did that before, or the instance does not wait for that
+	// hook, though it does for another.
 	ErrAlready = errors.New("completed already")
+	// ErrBusy: AWS does not do that just now, though it would a moment later: the
+	// instance is being changed by somebody else, or there are too many calls.
+	ErrBusy = errors.New("AWS is busy")
 	// ErrUnsent: AWS was not asked to launch, or did not listen.
 	ErrUnsent = errors.New("nothing was launched")
 	// ErrUnderWay: AWS was asked to launch and has not answered yet.
@@ -137,6 +141,14 @@ func classify(code string, fault smithy.ErrorFault) error {
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchInstances.html#API_LaunchInstances_Errors
 func stillBusy(code string) bool {
 	return code == "IdempotentCallInProgress" || code == "ResourceContention"
+}
+
+// contended recognises that somebody else is changing the same group or instance
+// at this moment. It is the one error of its own that a lifecycle action has.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
+func contended(err error) bool {
+	var call *CallError
+	return errors.As(err, &call) && call.Code == "ResourceContention"
 }
 
 // Right is the right that is missing: AWS names it where it is another than the

@@ -91,7 +91,7 @@ func (k *known) noticePool(now time.Time) {
 	}
 	slices.Sort(ids)
 	pool := identify(k.raw.WarmPoolConfiguration, k.raw.WarmPoolSize, ids)
-	onTheWay := slices.ContainsFunc(k.warm, func(i astypes.Instance) bool { return unrested(i.LifecycleState) })
+	onTheWay := slices.ContainsFunc(k.warm, unrested)
 	if onTheWay && k.moving.IsZero() {
 		k.moving = now
 	}
@@ -101,25 +101,34 @@ func (k *known) noticePool(now time.Time) {
 	}
 }
 
-// unrested says that an instance of a warm pool is on its way into it or out.
-func unrested(state astypes.LifecycleState) bool {
-	return strings.HasPrefix(string(state), "Warmed:Pending") || strings.HasPrefix(string(state), "Warmed:Terminating")
+// unrested says that an instance of a warm pool is on its way into it or out. One
+// that is retained stays as it is until somebody acts.
+func unrested(i astypes.Instance) bool {
+	instance := newInstance(i)
+	return !instance.Retained() && (strings.HasPrefix(instance.State, fleet.WarmedPending) || strings.HasPrefix(instance.State, fleet.WarmedTerminating))
 }
 
-// readPool reads the warm pool's instances.
-// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeWarmPool.html
 func (r *Reader) readPool(ctx context.Context, k *known) error {
-	in := &autoscaling.DescribeWarmPoolInput{AutoScalingGroupName: k.raw.AutoScalingGroupName}
+	found, err := warmPool(ctx, r.account.scaling, aws.ToString(k.raw.AutoScalingGroupName))
+	if err == nil {
+		k.warm = found
+	}
+	return err
+}
+
+// warmPool reads the instances of a group's warm pool.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeWarmPool.html
+func warmPool(ctx context.Context, scaling autoScaling, group string) ([]astypes.Instance, error) {
+	in := &autoscaling.DescribeWarmPoolInput{AutoScalingGroupName: &group}
 	var found []astypes.Instance
 	for {
-		out, err := r.account.scaling.DescribeWarmPool(ctx, in)
+		out, err := scaling.DescribeWarmPool(ctx, in)
 		if err != nil {
-			return explain("autoscaling:DescribeWarmPool", err)
+			return nil, explain("autoscaling:DescribeWarmPool", err)
 		}
 		found = append(found, out.Instances...)
 		if aws.ToString(out.NextToken) == "" {
-			k.warm = found
-			return nil
+			return found, nil
 		}
 		in.NextToken = out.NextToken
 	}

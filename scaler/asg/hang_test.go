@@ -97,7 +97,7 @@ func TestCallsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = NewVerbs(account).Heartbeat(ctx, "web", "i-1", "hook")
+	err = NewVerbs(account).Heartbeat(ctx, Wait{Group: "web", Instance: "i-1", Hook: "hook"})
 	if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
 		t.Errorf("error %v, own end: %v", err, ctx.Err())
 	}

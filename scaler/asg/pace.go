@@ -56,7 +56,7 @@ func pace(now, moving time.Time) time.Duration {
 func unsettled(g *astypes.AutoScalingGroup) bool {
 	for _, i := range g.Instances {
 		instance := newInstance(i)
-		if instance.Live() && instance.State != fleet.InService || instance.Leaving() {
+		if instance.Live() && instance.State != fleet.InService || instance.Leaving() && !instance.Retained() {
 			return true
 		}
 	}

@@ -82,7 +82,7 @@ func (k *known) settle(now time.Time) {
 	leaving := map[string]time.Time{}
 	for _, i := range k.raw.Instances {
 		instance := newInstance(i)
-		if !instance.Leaving() {
+		if !instance.Leaving() || instance.Retained() {
 			continue
 		}
 		since, seen := k.leaving[instance.ID]

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,31 +27,14 @@ type Verbs struct {
 
 	launches launches
 
-	mu sync.Mutex
-	// waits remembers the waits that Complete was asked to end, by
-	// HeartbeatKey: while another hook still holds the instance, nobody else
-	// knows that ours does no more.
-	waits map[string]wait
+	waits waits
 }
-
-// wait is an instance's wait for one hook.
-type wait struct {
-	completed bool
-	// refused in Terminating:Wait: a second refusal cannot mean "too early".
-	refused bool
-	// asked is when Complete was last asked. The same instance may wait for
-	// the same hook again, after it came back from a warm pool.
-	asked time.Time
-}
-
-// forgetWait is after how long without being asked a wait is another one.
-const forgetWait = time.Minute
 
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
 		scaling: account.scaling, now: time.Now,
-		launches: launches{calls: map[string]*launchCall{}}, waits: map[string]wait{},
+		launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
 	}
 }
 
@@ -117,85 +98,6 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	return explain("autoscaling:TerminateInstanceInAutoScalingGroup", err)
 }
 
-// Complete lets Auto Scaling go on with an instance that waits for a hook. It
-// always says CONTINUE: ABANDON may leave a terminating instance behind, and
-// running (its group's retention policy), and would cut other hooks short.
-//
-// AWS says "No active Lifecycle Action" both before the instance waits and
-// after it does no more; a look at the instance tells the two apart. Complete
-// returns ErrTooEarly in the first case and nil in the second. While another
-// hook holds an instance that it completed it says ErrAlready, without a call.
-func (v *Verbs) Complete(ctx context.Context, group, instance, hook string) error {
-	key := fleet.HeartbeatKey(instance, hook)
-	w := v.recall(key)
-	if w.completed {
-		return ErrAlready
-	}
-	const continues = "CONTINUE"
-	_, err := v.scaling.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
-		AutoScalingGroupName: &group, InstanceId: &instance, LifecycleHookName: &hook, LifecycleActionResult: aws.String(continues),
-	}, once)
-	err = explain("autoscaling:CompleteLifecycleAction", err)
-	if err != nil && noActiveAction(err) {
-		w, err = v.refused(ctx, group, instance, w, err)
-	}
-	w.completed = err == nil
-	v.remember(key, w)
-	return err
-}
-
-// refused tells "too early" from "done".
-func (v *Verbs) refused(ctx context.Context, group, instance string, w wait, refusal error) (wait, error) {
-	now, err := v.describe(ctx, group)
-	if err != nil {
-		return w, err
-	}
-	i, ok := now.instances[instance]
-	if !ok || !beforeWaitEnds[i.State] {
-		return w, nil
-	}
-	if w.refused {
-		return w, nil // it waited already when it refused again: for another hook
-	}
-	w.refused = strings.HasSuffix(i.State, ":Wait")
-	return w, fmt.Errorf("%w: %s is %s: %w", ErrTooEarly, instance, i.State, refusal)
-}
-
-// beforeWaitEnds has the states in which a hook may not have begun to wait.
-var beforeWaitEnds = map[string]bool{
-	fleet.Pending: true, fleet.PendingWait: true, fleet.Terminating: true, fleet.TerminatingWait: true,
-	"Warmed:Pending": true, "Warmed:Pending:Wait": true, "Warmed:Terminating": true, "Warmed:Terminating:Wait": true,
-}
-
-func (v *Verbs) recall(key string) wait {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := v.now()
-	maps.DeleteFunc(v.waits, func(_ string, w wait) bool { return now.Sub(w.asked) > forgetWait })
-	w := v.waits[key]
-	w.asked = now
-	v.waits[key] = w
-	return w
-}
-
-func (v *Verbs) remember(key string, w wait) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.waits[key] = w
-}
-
-// Heartbeat restarts the timer of an instance that waits for a hook.
-func (v *Verbs) Heartbeat(ctx context.Context, group, instance, hook string) error {
-	_, err := v.scaling.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
-		AutoScalingGroupName: &group, InstanceId: &instance, LifecycleHookName: &hook,
-	}, once)
-	err = explain("autoscaling:RecordLifecycleActionHeartbeat", err)
-	if err != nil && noActiveAction(err) {
-		return fmt.Errorf("%w: %w", ErrChanged, err)
-	}
-	return err
-}
-
 // Suspend stops one of a group's own processes, such as AZRebalance.
 func (v *Verbs) Suspend(ctx context.Context, group, process string) error {
 	_, err := v.scaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
@@ -208,6 +110,8 @@ func (v *Verbs) Suspend(ctx context.Context, group, process string) error {
 type state struct {
 	desired   int
 	instances map[string]fleet.Instance
+	// pooled says that the group has a warm pool, whose instances are not among these.
+	pooled bool
 }
 
 // wants fails unless the group's desired capacity is n.
@@ -246,7 +150,9 @@ func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 		return state{}, fmt.Errorf("%w: there is no group %s any more", ErrChanged, group)
 	}
 	raw := out.AutoScalingGroups[0]
-	now := state{desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}}
+	now := state{
+		desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
+	}
 	for _, i := range raw.Instances {
 		now.instances[aws.ToString(i.InstanceId)] = newInstance(i)
 	}

@@ -227,9 +227,27 @@ func (a Terminate) String() string {
 	return fmt.Sprintf("terminate %s of %s %s: %s", a.Instance, a.Group, how, a.Why)
 }
 
-// Heartbeat restarts the timer of an instance that waits for a hook.
+// Spare takes the terminating mark off a node whose instance has outlived the
+// termination, and the request of ours with it, if the instance is in service at
+// that moment: it came back from a warm pool, from standby, or was attached again.
+type Spare struct {
+	Group string
+	Node  NodeRef
+	// Instance is the node's, and ID what the mark is for.
+	Instance, ID string
+}
+
+// Lane is the group.
+func (a Spare) Lane() string { return a.Group }
+
+func (a Spare) String() string {
+	return fmt.Sprintf("spare %s: %s of %s has outlived its termination", a.Node, a.Instance, a.Group)
+}
+
+// Heartbeat restarts the timer of an instance that waits for a hook in State.
 type Heartbeat struct {
 	Group, Instance, Hook string
+	State                 string
 }
 
 // Lane is the group.
@@ -239,13 +257,18 @@ func (a Heartbeat) String() string {
 	return fmt.Sprintf("heartbeat %s of %s for %s", a.Hook, a.Group, a.Instance)
 }
 
-// Complete tells Auto Scaling to go on with an instance that waits for a hook.
-// The result is always CONTINUE. With a node, its pods are listed live first.
+// Complete tells Auto Scaling to go on with an instance that waits for a hook in
+// State. The result is always CONTINUE. With a node, its pods are listed live first,
+// and with one left that the node must not go away under nothing is done.
 type Complete struct {
 	Group, Instance, Hook string
+	State                 string
 	// Node is empty for an instance that never joined.
 	Node NodeRef
-	Why  string
+	// Occupied says that pods may be on the node all the same: its drain failed, or
+	// it comes into service.
+	Occupied bool
+	Why      string
 }
 
 // Lane is the group.

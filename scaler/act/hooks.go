@@ -1,0 +1,84 @@
+package act
+
+import (
+	"context"
+	"errors"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// complete lets an instance go on that waits for a hook, if nothing is left on its
+// node; live, because a cordon does not stop pods that were being bound.
+func (a *Actor) complete(ctx context.Context, x plan.Complete) error {
+	if !x.Occupied {
+		if err := a.nothingLeft(ctx, x); err != nil {
+			return err
+		}
+	}
+	if err := a.Groups.Complete(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State}); err != nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventHookDone, x.String())
+	return nil
+}
+
+func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
+	if x.Node.Name == "" {
+		return nil
+	}
+	node, err := a.node(ctx, plan.NodeRef{Name: x.Node.Name})
+	if errors.Is(err, errNodeGone) {
+		return nil // and all its pods with it
+	}
+	if err != nil {
+		return err
+	}
+	// Another UID alone says nothing: a kubelet registers its node again, and
+	// the pods live on.
+	if id := fleet.NodeFrom(node).InstanceID(); id != "" && id != x.Instance {
+		return nil // another machine has the name
+	}
+	pod, err := a.occupant(ctx, x.Node.Name)
+	if err != nil {
+		return err
+	}
+	if pod != "" {
+		return stopped("pod %s is still on node %s", pod, x.Node.Name)
+	}
+	return nil
+}
+
+// spare takes the mark off a node whose instance has outlived its termination, with
+// the request that led to it: the agent undoes the drain then. The groups as they
+// were read may be older than the mark, so the instance is looked at again.
+func (a *Actor) spare(ctx context.Context, x plan.Spare) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil {
+		return err
+	}
+	id, marked := node.Annotations[contract.AnnotationTerminating]
+	if !marked {
+		return nil
+	}
+	if id != x.ID {
+		return stopped("its instance is being terminated for %s, not %s", id, x.ID)
+	}
+	if err := a.Groups.Serves(ctx, x.Group, x.Instance); err != nil {
+		return err
+	}
+	want := kube.StateOf(node)
+	delete(want.Annotations, contract.AnnotationTerminating)
+	if request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest]); err == nil && request.By == contract.AppScaler {
+		delete(want.Annotations, contract.AnnotationDrainRequest)
+		delete(want.Annotations, contract.AnnotationDrainPermit)
+	}
+	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventKept, x.String())
+	return nil
+}
