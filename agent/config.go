@@ -22,8 +22,11 @@ type config struct {
 	// namespace and podName of this agent, from the downward API; for the log.
 	namespace, podName string
 	pollInterval       time.Duration
-	drainTime          time.Duration
-	log                telemetry.LogFlags
+	policy             drain.Policy
+	// noticePolicies and lastChances together are what policy.Responses is read
+	// from.
+	noticePolicies, lastChances []string
+	log                         telemetry.LogFlags
 }
 
 // The environment variables that flags fall back to, as the downward API fills
@@ -41,8 +44,9 @@ func (c *config) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.podName, "pod-name", os.Getenv(envPodName), "the name of this pod, for the log [$"+envPodName+"]")
 	flags.DurationVar(&c.pollInterval, "imds-poll-interval", imds.UsualInterval,
 		"how often the instance metadata are read for a spot interruption and the target lifecycle state")
-	flags.DurationVar(&c.drainTime, "termination-drain-time", drain.DefaultPolicy().TerminationDrainTime,
-		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")
+	c.policy = drain.DefaultPolicy()
+	c.policy.Version = telemetry.Version()
+	c.registerPolicy(flags)
 	c.log.Register(flags)
 }
 
@@ -58,9 +62,7 @@ func (c *config) check() error {
 	if c.pollInterval < leastPoll {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))
 	}
-	if c.drainTime <= 0 {
-		errs = append(errs, fmt.Errorf("--termination-drain-time is %s: want a positive duration", c.drainTime))
-	}
+	errs = append(errs, c.checkPolicy())
 	return errors.Join(errs...)
 }
 
@@ -72,13 +74,6 @@ func checkNodeName(name string) error {
 		return fmt.Errorf("--node-name (or $%s) is %q, which no Node can be called: %s", envNodeName, name, wrong[0])
 	}
 	return nil
-}
-
-func (c *config) policy() drain.Policy {
-	p := drain.DefaultPolicy()
-	p.TerminationDrainTime = c.drainTime
-	p.Version = telemetry.Version()
-	return p
 }
 
 // identity names this pod in the log.

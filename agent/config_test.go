@@ -7,7 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/telemetry"
 )
 
 // execute runs the program with arguments, and returns what it says.
@@ -38,6 +45,18 @@ func TestBadConfiguration(t *testing.T) {
 		{"no duration", []string{"--imds-poll-interval=5"}, nil, []string{"--imds-poll-interval", `"5"`}},
 		{"a flood", []string{"--imds-poll-interval=1ns"}, map[string]string{"NODE_NAME": "n"}, []string{"--imds-poll-interval is 1ns"}},
 		{"no time to drain", []string{"--termination-drain-time=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--termination-drain-time is -1s"}},
+		{"a last chance without time", []string{"--last-chance-time=0"}, map[string]string{"NODE_NAME": "n"}, []string{"--last-chance-time is 0s", "positive"}},
+		{"a negative wait for the permit", []string{"--permit-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--permit-wait is -1s"}},
+		{"a negative wait for load balancers", []string{"--load-balancer-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--load-balancer-wait is -1s"}},
+		{"a negative wait for volumes", []string{"--volume-detach-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--volume-detach-wait is -1s"}},
+		{"a policy for what there is not", []string{"--notice-policy=rebalance=drain,sport=ignore"}, nil, []string{"--notice-policy", `"sport"`, "spot-terminate", "maintenance"}},
+		{"a policy that is none", []string{"--notice-policy=spot=run"}, nil, []string{"--notice-policy", "spot=run", "ignore", "cordon", "drain"}},
+		{"a policy without a value", []string{"--notice-policy=spot"}, nil, []string{"--notice-policy", `"spot"`}},
+		{"two policies for one notice", []string{"--notice-policy=spot=drain", "--notice-policy=spot=ignore"}, nil, []string{"--notice-policy", `"spot"`, "drain", "ignore"}},
+		{"a policy for requests", []string{"--notice-policy=scale-down=ignore"}, nil, []string{"--notice-policy", "scale-down=ignore"}},
+		{"a last chance that is none", []string{"--last-chance=spot=kill"}, nil, []string{"--last-chance", "spot=kill", "leave", "delete"}},
+		{"steps without a grace", []string{"--drain-steps=1000"}, nil, []string{"--drain-steps", `"1000"`, "PRIORITY:GRACE"}},
+		{"steps of one priority", []string{"--drain-steps=0:0s,0:5s"}, nil, []string{"--drain-steps", "priority 0 stands twice"}},
 		{"two at once", []string{"--termination-drain-time=0"}, nil, []string{"--termination-drain-time", "NODE_NAME"}},
 		{"log format", []string{"--log-format=xml"}, map[string]string{"NODE_NAME": "n"}, []string{`"xml"`}},
 		{"no cluster", nil, map[string]string{"NODE_NAME": "n"}, []string{"--kubeconfig"}},
@@ -84,8 +103,35 @@ func TestConfig(t *testing.T) {
 	if c := parse(); c.nodeName != "from-env" || c.identity() != "ns/pod" || c.check() != nil {
 		t.Errorf("%+v: %v", c, c.check())
 	}
-	c := parse("--node-name=n", "--termination-drain-time=3m")
-	if c.nodeName != "n" || c.policy().TerminationDrainTime != 3*time.Minute || c.policy().Version == "" {
-		t.Errorf("%+v %+v", c, c.policy())
+	usual := drain.DefaultPolicy()
+	usual.Version = telemetry.Version()
+	if diff := cmp.Diff(usual, parse().policy); diff != "" {
+		t.Errorf("without flags (-want +got):\n%s", diff)
+	}
+
+	want := drain.DefaultPolicy()
+	want.Version = telemetry.Version()
+	want.Responses[notice.Rebalance] = notice.Response{Do: notice.Drain, Permit: true, LastChance: notice.Leave}
+	for cause, response := range want.Responses {
+		if cause.Kind() == contract.KindSpot {
+			response.LastChance = notice.Delete
+			want.Responses[cause] = response
+		}
+	}
+	want.LastChanceTime = 20 * time.Second
+	want.Steps = drainable.Steps{{Priority: 0, Grace: 0}, {Priority: 1000, Grace: 10 * time.Second}}
+	want.EvictDaemonSets = true
+	want.TerminationDrainTime = 3 * time.Minute
+	want.PermitWait = 0
+	want.LoadBalancerWait = 15 * time.Second
+	want.VolumeWait = time.Minute
+	c := parse("--node-name=n", "--last-chance=spot=delete", "--notice-policy=rebalance=drain", "--notice-policy=spot-stop=drain",
+		"--last-chance-time=20s", "--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--termination-drain-time=3m",
+		"--permit-wait=0", "--load-balancer-wait=15s", "--volume-detach-wait=1m")
+	if c.nodeName != "n" || c.check() != nil {
+		t.Errorf("%+v: %v", c, c.check())
+	}
+	if diff := cmp.Diff(want, c.policy); diff != "" {
+		t.Errorf("with every flag (-want +got):\n%s", diff)
 	}
 }

@@ -98,7 +98,7 @@ func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Log
 func wire(c config, client *evict.Client, events *kube.EventWriter, logger *slog.Logger) *Agent {
 	return &Agent{
 		Name:     c.nodeName,
-		Policy:   c.policy(),
+		Policy:   c.policy,
 		Logger:   logger,
 		ReadNode: client.Node,
 		WriteNode: func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
