@@ -17,6 +17,7 @@ const (
 	// On nodes, by the scaler.
 	EventRetiring     = "Retiring"
 	EventKept         = "RetirementTakenBack"
+	EventPermitted    = "DrainPermitted"
 	EventTerminated   = "InstanceTerminated"
 	EventHookDone     = "LifecycleActionCompleted"
 	EventActionFailed = "ActionFailed"
@@ -29,6 +30,7 @@ const (
 	EventDrained      = "Drained"
 	EventDrainFailed  = "DrainFailed"
 	EventDrainUndone  = "DrainTakenBack"
+	EventUncordoned   = "Uncordoned" // of a node that was cordoned for a notice, and not drained
 	EventBadRequest   = "BadDrainRequest"
 	// On pods, by the agent.
 	EventEvictionForced = "EvictionOverridesAnnotation"

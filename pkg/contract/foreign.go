@@ -21,6 +21,9 @@ const (
 	AnnotationSafeLocalVolumes = casPrefix + "safe-to-evict-local-volumes"
 	// AnnotationDaemonSetPod on a Pod, "true": treat it as a DaemonSet's.
 	AnnotationDaemonSetPod = casPrefix + "daemonset-pod"
+	// AnnotationEvictDaemonSetPod on a Pod of a DaemonSet: "true" asks that a drain
+	// evicts it, "false" that it never does.
+	AnnotationEvictDaemonSetPod = casPrefix + "enable-ds-eviction"
 	// AnnotationPodScaleUpDelay on a Pod, a duration such as 90s: it brings no node
 	// before it is as old as that. It can only be longer than the flag
 	// --new-pod-scale-up-delay says for all.

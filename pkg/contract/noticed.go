@@ -19,6 +19,9 @@ type Noticed struct {
 	Due Time `json:"due,omitzero"`
 	// Deadline is when the instance goes; zero where nobody has said.
 	Deadline Time `json:"deadline,omitzero"`
+	// Boot is the node's boot id under which the notice stands: once the machine has
+	// come up again, what it was to reboot for has been done.
+	Boot string `json:"boot,omitempty"`
 }
 
 // NoticedList is the value of AnnotationNotices, the strongest first.

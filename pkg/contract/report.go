@@ -63,15 +63,15 @@ type Report struct {
 	// Emptied is since when no pod is left that needs another place; zero while one
 	// is.
 	Emptied Time `json:"emptied,omitzero"`
-	// Boot is the node's boot id for which the drain holds: once a machine has come
-	// up again, what it was to reboot for has been done.
-	Boot string `json:"boot,omitempty"`
 	// Deadline is the one that the agent works to; zero where there is none.
 	Deadline Time `json:"deadline,omitzero"`
 	// Version is the agent's.
 	Version string `json:"version,omitempty"`
 	// Message is one sentence for people.
 	Message string `json:"message,omitempty"`
+	// Told lists the reasons of the Events that were written of this drain: each is
+	// written once, however often the agent starts again.
+	Told []string `json:"told,omitempty"`
 }
 
 // ParseReport reads the annotation's value.

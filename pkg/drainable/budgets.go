@@ -56,6 +56,9 @@ func (b *Budgets) Guarding(p *fleet.Pod) []string {
 	return keys
 }
 
+// Refuses says whether the eviction API would refuse this pod now.
+func (b *Budgets) Refuses(p *fleet.Pod) bool { return b.refuses(p).Outcome != "" }
+
 // Take spends the disruption that evicting this pod costs, so that the next
 // question finds one less. It returns the way back. It spends nothing for a
 // pod that the eviction API does not count.

@@ -4,6 +4,7 @@
 // same.
 //
 //	rules.go    the rules, and their order in one table
+//	daemons.go  pods of DaemonSets, which leave with their node as a rule
 //	urgency.go  which of them yield where the instance goes anyway
 //	budgets.go  PodDisruptionBudgets, as the eviction API counts them
 //	empty.go    is the node empty: who must be placed again, who still ends

@@ -81,6 +81,9 @@ type Policy struct {
 	// SkipCustomControllers keeps nodes with pods whose controller is none of
 	// Kubernetes' own. Flag --skip-nodes-with-custom-controller-pods.
 	SkipCustomControllers bool
+	// DaemonSets says which pods of DaemonSets are evicted. To choose nodes by, none:
+	// they need no other place.
+	DaemonSets DaemonSetEviction
 }
 
 // DefaultPolicy has Cluster Autoscaler's defaults.
@@ -128,7 +131,7 @@ var rules = []rule{
 	{name: RuleMirror, ask: mirror, unguarded: true},
 	{name: RuleLongTerminating, ask: longTerminating, unguarded: true},
 	{name: RuleTerminating, ask: terminating, unguarded: true, firm: true},
-	{name: RuleDaemonSet, ask: daemonSet, unguarded: true},
+	{name: RuleDaemonSet, ask: daemonSet},
 	{name: RuleEnded, ask: ended, unguarded: true},
 	{name: RuleSafeToEvict, ask: safeToEvict},
 	{name: RuleOnCompletion, ask: onCompletion, unguarded: true},
@@ -198,14 +201,6 @@ func terminating(q Question) Verdict {
 		return Verdict{}
 	}
 	return Verdict{Outcome: Wait, Reason: "it is being deleted, and its grace period runs"}
-}
-
-// daemonSet pods leave with their node: evicted ones would come straight back.
-func daemonSet(q Question) Verdict {
-	if !IsDaemonSet(q.Pod) {
-		return Verdict{}
-	}
-	return Verdict{Outcome: Skip, Reason: "it belongs to a DaemonSet"}
 }
 
 func safeToEvict(q Question) Verdict {

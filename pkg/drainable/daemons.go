@@ -1,0 +1,69 @@
+package drainable
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// DaemonSetEviction says which pods of DaemonSets a drain evicts.
+type DaemonSetEviction int
+
+const (
+	// LeaveDaemonSets: none; they leave with their node.
+	LeaveDaemonSets DaemonSetEviction = iota
+	// EvictAsking: those whose annotation asks for it.
+	EvictAsking
+	// EvictAll: all but those whose annotation forbids it.
+	EvictAll
+)
+
+// daemonSet pods leave with their node: those that tolerate its draining taint
+// would come straight back. The others are evicted where that is asked for, and
+// then without a fight: one that its owner would keep stays.
+func daemonSet(q Question) Verdict {
+	if !IsDaemonSet(q.Pod) {
+		return Verdict{}
+	}
+	if q.Policy.DaemonSets.evicts(q.Pod) {
+		return Verdict{Outcome: Leave, Reason: "it belongs to a DaemonSet, and its eviction is asked for"}
+	}
+	return Verdict{Outcome: Skip, Reason: "it belongs to a DaemonSet"}
+}
+
+func (e DaemonSetEviction) evicts(p *fleet.Pod) bool {
+	if e == LeaveDaemonSets || p.Ended() || toleratesDraining(p) {
+		return false
+	}
+	switch contract.SafeToEvictOf(p.Annotations) {
+	case contract.SafeNo, contract.SafeOnCompletion:
+		return false
+	}
+	switch p.Annotations[contract.AnnotationEvictDaemonSetPod] {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	return e == EvictAll
+}
+
+// toleratesDraining says that the pod may come back to a node that drains, for
+// one kind of drain at least.
+func toleratesDraining(p *fleet.Pod) bool {
+	if p.Spec == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
+			return false
+		}
+		if t.Operator == corev1.TolerationOpExists {
+			return t.Key == "" || t.Key == contract.TaintDraining
+		}
+		return t.Key == contract.TaintDraining
+	})
+}
