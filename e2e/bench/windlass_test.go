@@ -10,46 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/world"
 )
-
-// BenchmarkNoticeToLastEviction: a spot notice for a node of fifty pods without
-// a budget; the time from the notice in IMDS until the last of them is seen to
-// be evicted.
-func BenchmarkNoticeToLastEviction(b *testing.B) {
-	const samples, pods = 5, 50
-	var spec world.Spec
-	for i := range samples {
-		g := groupOf(numbered("notice", i), "m5.4xlarge", 1, 1)
-		g.Spot = true
-		spec.Cloud.Groups = append(spec.Cloud.Groups, g)
-	}
-	t := start(b, spec)
-	var took, burst []time.Duration
-	once(b, func() {
-		for i := range samples {
-			name := numbered("notice", i)
-			instance := t.instance(name)
-			t.deploy(name, pods)
-			// The agents began to poll together, and each sample ends just after
-			// a poll: without this all notices would come at the worst moment.
-			t.pause(time.Duration(i) * imds.UsualInterval / samples)
-			noticed := time.Now()
-			if err := t.AWS.SpotNotice(instance.ID, 0); err != nil {
-				b.Fatal(err)
-			}
-			t.await(fmt.Sprintf("%d evictions of %s", pods, name), func() bool { return t.pods.count(name, evicted) == pods })
-			last := t.pods.last(name, evicted)
-			took = append(took, last.Sub(noticed))
-			burst = append(burst, last.Sub(t.pods.first(name, evicted)))
-			t.undeploy(name)
-		}
-	})
-	report(b, "notice-to-last-eviction", took)
-	report(b, "first-to-last-eviction", burst)
-}
 
 // BenchmarkLastPodGoneToComplete: Auto Scaling terminates an instance that our
 // hook holds; the time from when its last pod is gone until the lifecycle

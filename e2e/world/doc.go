@@ -13,6 +13,7 @@
 //	join.go          instances → Nodes       node.go  what a Node looks like
 //	pods.go          pods of our own → processes
 //	process.go       a child that cannot outlive us
+//	memory.go        what of a program is in memory
 //
 // Nothing here waits by sleeping: Start returns when the control plane is ready
 // and the manifests are applied; everything after that is seen in the API.

@@ -76,7 +76,8 @@ type programPod struct {
 	app     string
 	address string // of its HTTP server, host:port, if it has one
 
-	gone  atomic.Bool   // the pod is deleted, or about to be
+	gone  atomic.Bool // the pod is deleted, or about to be
+	runs  atomic.Pointer[Process]
 	begun chan struct{} // closed when its first start was tried
 
 	mu      sync.Mutex // one change at a time
@@ -249,8 +250,14 @@ func (k *programs) start(ctx context.Context, p *programPod) error {
 		return err
 	}
 	p.process = running
-	k.log.Debug("program runs", "pod", p.pod.Name, "node", p.pod.Spec.NodeName, "pid", running.cmd.Process.Pid)
-	k.wait.Go(func() { k.watch(ctx, p, running) })
+	now := &Process{Pod: p.pod.Name, App: p.app, Node: p.pod.Spec.NodeName, PID: running.cmd.Process.Pid, Started: time.Now()}
+	p.runs.Store(now)
+	k.log.Debug("program runs", "pod", now.Pod, "node", now.Node, "pid", now.PID)
+	k.wait.Go(func() {
+		<-running.exited
+		p.runs.CompareAndSwap(now, nil)
+		k.watch(ctx, p, running)
+	})
 	return nil
 }
 
@@ -258,10 +265,9 @@ func (k *programs) logFile(pod *corev1.Pod) string {
 	return filepath.Join(k.dir, "logs", pod.Name+".log")
 }
 
-// watch starts a process again that ended by itself, as a kubelet does, and
+// watch starts a process that has ended again if it did so by itself, as a kubelet does, and
 // remembers that it did.
 func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
-	<-running.exited
 	p.mu.Lock()
 	unasked := !running.asked && ctx.Err() == nil
 	p.mu.Unlock()
