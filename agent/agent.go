@@ -30,13 +30,15 @@ type Agent struct {
 	ReadNode func(context.Context) (*corev1.Node, error)
 	// WriteNode writes to it, on the patch's conditions; see kube.Send.
 	WriteNode func(context.Context, kube.NodePatch) (*corev1.Node, error)
-	// Evict asks for one eviction.
+	// Evict asks for one eviction or deletion.
 	Evict func(context.Context, drain.Evict) drain.Answer
 
-	// WatchNode, WatchPods and WatchNotices go on until their context ends.
-	// WatchPods is called while the node drains only.
+	// WatchNode, WatchPods, WatchBudgets and WatchNotices go on until their context
+	// ends. WatchPods is called while the node drains only, and WatchBudgets, for a
+	// namespace, while one of its budgets is in the way.
 	WatchNode    func(context.Context, func(evict.Metadata))
 	WatchPods    func(context.Context, *evict.Pods)
+	WatchBudgets func(ctx context.Context, namespace string, pods *evict.Pods)
 	WatchNotices func(context.Context, func(imds.Sighting))
 
 	// Tell writes an Event.
@@ -89,8 +91,10 @@ type loop struct {
 	node     nodeAccess
 	drain    *underWay
 	// settled is what there was to see when there was last nothing to do; while
-	// that does not change, nothing is read.
-	settled string
+	// that does not change, nothing is read until the moment for which something is
+	// planned, if anything is.
+	settled      string
+	settledUntil time.Time
 }
 
 // underWay is what is kept in memory while the node drains.
@@ -99,6 +103,8 @@ type underWay struct {
 	cancel context.CancelFunc
 	pods   *evict.Pods
 	tries  drain.Tries
+	// guarded tells the namespaces whose budgets are watched.
+	guarded map[string]bool
 }
 
 // post has f run in the loop's goroutine.
@@ -139,11 +145,11 @@ func (l *loop) wait(wake time.Time) bool {
 // turn looks, decides and acts once. It returns when to do so again, whatever
 // happens; zero for never.
 func (l *loop) turn() time.Time {
-	if l.idle() {
-		l.node.forget()
-		return time.Time{}
-	}
 	now := time.Now()
+	if l.idle(now) {
+		l.node.forget()
+		return l.settledUntil
+	}
 	if l.read(now) || l.node.reading {
 		return time.Time{} // its end is an event
 	}
@@ -151,11 +157,11 @@ func (l *loop) turn() time.Time {
 		return l.node.retry(now)
 	}
 	next := drain.Decide(l.view(now), l.Policy)
-	l.follow(next.WatchPods)
+	l.follow(next.WatchPods, next.WatchBudgets)
 	l.evict(now, next.Steps)
 	l.write(now, next)
-	if next.Node == nil && !next.WatchPods && next.Wake.IsZero() && !l.node.dirty {
-		l.settled = l.shows()
+	if next.Node == nil && !next.WatchPods && !l.node.dirty {
+		l.settled, l.settledUntil = l.shows(), next.Wake
 	}
 	wake := next.Wake
 	if next.Node != nil || l.node.dirty {
@@ -191,6 +197,7 @@ func (l *loop) view(now time.Time) drain.View {
 	v := drain.View{
 		Now:        now,
 		Node:       l.node.fleet(),
+		Attached:   l.node.attached(),
 		Notices:    l.sighting.Notices,
 		Heard:      l.sighting.Heard,
 		Written:    l.node.written,
@@ -204,22 +211,33 @@ func (l *loop) view(now time.Time) drain.View {
 		l.drain.tries = l.drain.tries.Only(seen.Has)
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
-	v.Budgets = seen.Budgets
+	v.Budgets, v.Live = seen.Budgets, seen.Live
 	v.Tries = l.drain.tries
 	return v
 }
 
-// follow begins to watch the pods, or stops.
-func (l *loop) follow(pods bool) {
-	if pods == (l.drain != nil) {
-		return
-	}
-	if !pods {
+// follow watches the pods, and the budgets of those namespaces, or stops. A
+// namespace that was watched once is watched until the drain ends.
+func (l *loop) follow(pods bool, namespaces []string) {
+	switch {
+	case pods && l.drain == nil:
+		l.drain = l.beginDrain()
+	case !pods && l.drain != nil:
 		l.drain.cancel()
 		l.drain = nil
 		debug.FreeOSMemory() // it may be weeks until the next one
-		return
 	}
+	d := l.drain
+	for _, namespace := range namespaces {
+		if d == nil || d.guarded[namespace] {
+			continue
+		}
+		d.guarded[namespace] = true
+		l.running.Go(func() { l.WatchBudgets(d.ctx, namespace, d.pods) })
+	}
+}
+
+func (l *loop) beginDrain() *underWay {
 	ctx, cancel := context.WithCancel(l.ctx)
 	list := evict.NewPods(func() {
 		select {
@@ -227,8 +245,8 @@ func (l *loop) follow(pods bool) {
 		default: // a look is due anyway
 		}
 	})
-	l.drain = &underWay{ctx: ctx, cancel: cancel, pods: list}
 	l.running.Go(func() { l.WatchPods(ctx, list) })
+	return &underWay{ctx: ctx, cancel: cancel, pods: list, guarded: map[string]bool{}}
 }
 
 // evict carries out steps, a bounded number at a time.
@@ -255,7 +273,7 @@ func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer) {
 	d.tries = d.tries.Learn(step.UID, time.Now(), answer)
 	switch {
 	case answer.Outcome == drain.Accepted:
-		l.Logger.Info("evicted", "pod", pod, "uid", step.UID, "overrides", step.Overrides)
+		l.Logger.Info(map[bool]string{false: "evicted", true: "deleted"}[step.Delete], "pod", pod, "uid", step.UID, "overrides", step.Overrides)
 		l.tellOverride(step)
 	case answer.Outcome == drain.Gone:
 		l.Logger.Debug("pod is gone", "pod", pod, "uid", step.UID)

@@ -107,6 +107,9 @@ func wire(c config, client *evict.Client, events *kube.EventWriter, logger *slog
 		Evict:     client.Evict,
 		WatchNode: func(ctx context.Context, saw func(evict.Metadata)) { client.WatchNode(ctx, logger, saw) },
 		WatchPods: func(ctx context.Context, pods *evict.Pods) { client.WatchPods(ctx, logger, pods) },
-		Tell:      func(e kube.Event) { events.Write(e) },
+		WatchBudgets: func(ctx context.Context, namespace string, pods *evict.Pods) {
+			client.WatchBudgets(ctx, logger, namespace, pods)
+		},
+		Tell: func(e kube.Event) { events.Write(e) },
 	}
 }

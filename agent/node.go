@@ -23,10 +23,11 @@ import (
 // nodeAccess is the Node as it was last read, and how reading and writing it
 // goes. One of both is under way at a time.
 type nodeAccess struct {
-	// raw is nil while the Node is not known.
+	// raw is nil while the Node is not known. Of one that was deleted while it
+	// drained it is what was last seen.
 	raw *corev1.Node
-	// gone: it was deleted, as far as is known.
-	gone bool
+	// gone is since when it is deleted, as far as is known; zero while it is not.
+	gone time.Time
 	// dirty: it has changed since.
 	dirty bool
 
@@ -45,17 +46,49 @@ func (n *nodeAccess) fleet() *fleet.Node {
 	return &node
 }
 
+// attached names the volumes that are attached to the node.
+func (n *nodeAccess) attached() []string {
+	var names []string
+	for _, v := range n.raw.Status.VolumesAttached {
+		names = append(names, string(v.Name))
+	}
+	slices.Sort(names)
+	return names
+}
+
 // take remembers the Node, without its list of images, which is most of it.
 func (n *nodeAccess) take(node *corev1.Node) {
 	node.Status.Images, node.ManagedFields = nil, nil
-	n.raw, n.gone, n.dirty = node, false, false
+	n.raw, n.gone, n.dirty = node, time.Time{}, false
 }
 
 // take remembers the Node as an answer shows it. The watch may have told of a
 // later change before the answer came.
 func (l *loop) take(node *corev1.Node) {
 	l.node.take(node)
-	l.node.dirty = l.metadata.Exists && newer(l.metadata.Version, node.ResourceVersion)
+	if l.metadata.Version == "" || !newer(l.metadata.Version, node.ResourceVersion) {
+		return
+	}
+	if l.metadata.Exists {
+		l.node.dirty = true
+	} else {
+		l.lose()
+	}
+}
+
+// lose notes that the Node was deleted. Its pods are still there, and for what
+// of them has been seen to drain, the drain goes on: without the object, the
+// garbage collector of pods would end them without grace.
+func (l *loop) lose() {
+	n := &l.node
+	if n.gone.IsZero() {
+		n.gone = time.Now()
+		l.Logger.Info("the node was deleted", "draining", l.drain != nil)
+	}
+	n.dirty = false
+	if l.drain == nil {
+		n.raw = nil
+	}
 }
 
 // retry is when the next try is due; zero where none waits for its time.
@@ -88,14 +121,17 @@ func (n *nodeAccess) fail(changed bool) {
 // hearMetadata notes that the Node has changed.
 func (l *loop) hearMetadata(m evict.Metadata) {
 	l.metadata = m
-	l.node.gone = !m.Exists
+	n := &l.node
 	if !m.Exists {
-		l.node.forget()
-		l.Logger.Info("the node was deleted")
+		l.lose()
 		return
 	}
-	if l.node.raw != nil && newer(m.Version, l.node.raw.ResourceVersion) {
-		l.node.dirty = true
+	if !n.gone.IsZero() {
+		l.Logger.Info("the node is there again")
+		n.gone, n.raw = time.Time{}, nil
+	}
+	if n.raw != nil && newer(m.Version, n.raw.ResourceVersion) {
+		n.dirty = true
 	}
 }
 
@@ -110,8 +146,12 @@ func newer(a, b string) bool {
 	return x > y
 }
 
-// idle says that nothing has changed since there was nothing to do.
-func (l *loop) idle() bool { return l.drain == nil && l.settled != "" && l.settled == l.shows() }
+// idle says that nothing has changed since there was nothing to do, and that
+// nothing is due.
+func (l *loop) idle(now time.Time) bool {
+	due := !l.settledUntil.IsZero() && !now.Before(l.settledUntil)
+	return l.drain == nil && !due && l.settled != "" && l.settled == l.shows()
+}
 
 // shows is everything from which a drain may begin, or something be left to
 // undo, as far as it is seen without reading the Node: our own keys, and the
@@ -131,7 +171,7 @@ func (l *loop) shows() string {
 // has.
 func (l *loop) read(now time.Time) bool {
 	n := &l.node
-	needed := n.dirty || n.raw == nil && !n.gone
+	needed := n.dirty || n.raw == nil && n.gone.IsZero()
 	if !needed || n.reading || n.writing || now.Before(n.retryAt) {
 		return false
 	}
@@ -155,8 +195,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 		return
 	}
 	if apierrors.IsNotFound(err) {
-		n.forget()
-		n.gone = true
+		l.lose()
 	}
 	n.fail(false)
 	l.logFailure("cannot read the node, trying on", err)
@@ -174,7 +213,7 @@ func (l *loop) logFailure(message string, err error) {
 // write begins to write the Node if there is something to write and it is due.
 func (l *loop) write(now time.Time, next drain.Next) {
 	n := &l.node
-	if next.Node == nil || n.reading || n.writing || n.dirty || now.Before(n.retryAt) {
+	if next.Node == nil || !n.gone.IsZero() || n.reading || n.writing || n.dirty || now.Before(n.retryAt) {
 		return
 	}
 	was := kube.StateOf(n.raw)
@@ -236,15 +275,17 @@ func (l *loop) tell(events []drain.Event) {
 	}
 }
 
-// tellOverride says on the pod that its own word was overruled.
+// tellOverride says on the pod that its own word, or its budget's, was
+// overruled.
 func (l *loop) tellOverride(step drain.Evict) {
-	if step.Overrides == "" {
+	message := step.Override()
+	if message == "" {
 		return
 	}
 	l.Tell(kube.Event{
 		Object:  kube.PodReference(step.Namespace, step.Name, string(step.UID)),
 		Warning: true,
 		Reason:  contract.EventEvictionForced,
-		Message: fmt.Sprintf("evicted against %s: %s", step.Overrides, step.Why),
+		Message: message,
 	})
 }

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
-	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,14 +22,12 @@ type budgets struct {
 	byKey map[string]fleet.Budget
 	// live tells the namespaces whose watch is in step.
 	live map[string]bool
-	// changed is when a watch last showed another state of a budget.
-	changed map[string]time.Time
 	// index of byKey; nil when it must be made anew.
 	index *drainable.Budgets
 }
 
 func newBudgets() budgets {
-	return budgets{live: map[string]bool{}, changed: map[string]time.Time{}}
+	return budgets{live: map[string]bool{}}
 }
 
 // indexed returns them all, ready to be asked; nil while none are known.
@@ -68,8 +63,8 @@ func (b *budgets) replace(namespace string, list []policyv1.PodDisruptionBudget)
 		there[budget.Key()] = true
 		b.put(budget)
 	}
-	for key := range b.byKey {
-		if strings.HasPrefix(key, namespace+"/") && !there[key] {
+	for key, budget := range b.byKey {
+		if budget.Namespace == namespace && !there[key] {
 			b.remove(key)
 		}
 	}
@@ -80,16 +75,12 @@ func (b *budgets) put(budget fleet.Budget) {
 	if b.byKey == nil {
 		b.byKey = map[string]fleet.Budget{}
 	}
-	key := budget.Key()
-	if before, had := b.byKey[key]; had && reflect.DeepEqual(before, budget) {
-		return
-	}
-	b.byKey[key], b.changed[key], b.index = budget, time.Now(), nil
+	b.byKey[budget.Key()], b.index = budget, nil
 }
 
 func (b *budgets) remove(key string) {
 	delete(b.byKey, key)
-	b.changed[key], b.index = time.Now(), nil
+	b.index = nil
 }
 
 // Guard takes over the budgets of the cluster, as far as they may guard a pod of

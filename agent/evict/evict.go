@@ -29,7 +29,7 @@ func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
 	request := c.pods.Post().SubResource("eviction")
 	var object any = eviction(step)
 	if step.Delete {
-		request = c.pods.Delete()
+		request = c.api.Delete() // no node has this right by itself
 		object = deletion(step)
 	}
 	body, err := json.Marshal(object)

@@ -58,9 +58,6 @@ type Seen struct {
 	Budgets *drainable.Budgets
 	// Live tells the namespaces whose budgets are watched, and true now.
 	Live map[string]bool
-	// BudgetChanged tells by namespace/name when a watch last showed another state
-	// of a budget.
-	BudgetChanged map[string]time.Time
 }
 
 // Has says whether a pod is there.
@@ -78,13 +75,12 @@ func (p *Pods) Seen() Seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Seen{
-		Known:         p.known,
-		Pods:          slices.Collect(maps.Values(p.pods)),
-		Stirred:       maps.Clone(p.stirred),
-		Back:          p.back,
-		Budgets:       p.budgets.indexed(),
-		Live:          maps.Clone(p.budgets.live),
-		BudgetChanged: maps.Clone(p.budgets.changed),
+		Known:   p.known,
+		Pods:    slices.Collect(maps.Values(p.pods)),
+		Stirred: maps.Clone(p.stirred),
+		Back:    p.back,
+		Budgets: p.budgets.indexed(),
+		Live:    maps.Clone(p.budgets.live),
 	}
 }
 
