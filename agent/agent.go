@@ -203,6 +203,9 @@ func (l *loop) view(now time.Time) drain.View {
 		Written:    l.node.written,
 		Unwritable: l.node.unwritable,
 	}
+	if gone := l.node.gone; !gone.IsZero() && v.Unwritable.IsZero() {
+		v.Unwritable = gone
+	}
 	if l.drain == nil {
 		return v
 	}

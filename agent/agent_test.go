@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
@@ -348,6 +350,141 @@ func TestNodeDeleted(t *testing.T) {
 		w.after(time.Hour)
 		if w.reads+w.writes > 0 {
 			t.Errorf("%d reads and %d writes of a node that is gone", w.reads, w.writes)
+		}
+		if len(w.deletions) > 0 {
+			t.Error("a pod was evicted against its budget")
+		}
+	})
+}
+
+// The Node is deleted in mid-drain: its pods leave all the same, each with its
+// grace. When it is there again, it is drained and says so.
+func TestNodeDeletedAndCreatedAgain(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 30 {
+			w.addPod(fmt.Sprintf("web%d-1", i))
+		}
+		w.slow = 500 * time.Millisecond
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(700 * time.Millisecond)
+		w.deleteNode()
+		w.after(10 * time.Second)
+		if n := len(w.deletions); n != 30 {
+			t.Errorf("%d of 30 pods evicted after the Node was deleted", n)
+		}
+		w.createNode()
+		w.addPod("late-1")
+		w.after(10 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 31 || !w.node.Spec.Unschedulable {
+			t.Errorf("%d deletions, unschedulable %v, report %s", len(w.deletions), w.node.Spec.Unschedulable, r)
+		}
+	})
+}
+
+// The Node is deleted while nothing is wrong, and again while it is read; the
+// next one is looked at anew.
+func TestNodeDeletedWhileIdle(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.agentWith(func(a *Agent) {
+			a.ReadNode = func(ctx context.Context) (*corev1.Node, error) {
+				node, err := w.readNode(ctx)
+				time.Sleep(5 * time.Millisecond) // of virtual time
+				return node, err
+			}
+		})
+		w.after(time.Minute)
+		w.deleteNode()
+		w.after(time.Minute)
+		w.createNode()
+		w.after(2 * time.Millisecond) // the read is under way
+		w.deleteNode()
+		w.after(time.Minute)
+		if w.writes+w.podLists > 0 {
+			t.Errorf("%d writes and %d lists, but nobody asked for a drain", w.writes, w.podLists)
+		}
+		w.createNode()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(time.Minute)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// Whatever keeps an eviction from being done, the pod counts as there, the others
+// leave, and when it is mended the drain ends.
+func TestEvictionFails(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer drain.Answer
+		asked  int // times in a minute, at most
+	}{
+		{"a right is missing", drain.Answer{Outcome: drain.Forbidden, Message: `pods "db-1" is forbidden: no`}, 10},
+		{"two budgets", drain.Answer{Outcome: drain.Failed, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}, 10},
+		{"a webhook fails", drain.Answer{Outcome: drain.Failed, Message: `failed calling webhook "guard": context deadline exceeded`}, 10},
+		{"the server is too busy", drain.Answer{Outcome: drain.Overloaded, Message: "too many requests"}, 10},
+		{"the server calls it gone", drain.Answer{Outcome: drain.Gone}, 10},
+		{"a budget that is not named", drain.Answer{Outcome: drain.Refused, Message: "no room"}, 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			story(t, func(w *world) {
+				w.addPod("db-1")
+				w.addPod("web-1")
+				w.addPod("web-2")
+				w.refusals["db"] = tc.answer
+				asked := 0
+				w.agentWith(func(a *Agent) {
+					a.Evict = func(ctx context.Context, step drain.Evict) drain.Answer {
+						if step.Name == "db-1" {
+							w.set(func() { asked++ })
+						}
+						return w.evict(ctx, step)
+					}
+				})
+				w.after(time.Second)
+				w.annotate(contract.AnnotationDrainRequest, "upgrade")
+				w.after(time.Minute)
+				r := w.report()
+				if !r.Phase.Open() || r.Left != 1 || len(w.deletions) != 2 {
+					t.Errorf("%d deletions, report %s", len(w.deletions), r)
+				}
+				if tc.answer.Message != "" && !strings.Contains(r.Message, tc.answer.Message) {
+					t.Errorf("the report does not say %q: %s", tc.answer.Message, r)
+				}
+				if asked > tc.asked {
+					t.Errorf("asked %d times in a minute", asked)
+				}
+				w.set(func() { delete(w.refusals, "db") })
+				w.after(20 * time.Second)
+				if r := w.report(); r.Phase != contract.PhaseDrained {
+					t.Errorf("report %s", r)
+				}
+			})
+		})
+	}
+}
+
+// A pod of a namespace that is being deleted is refused, and goes by itself.
+func TestNamespaceTerminating(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.refusals["db"] = drain.Answer{Outcome: drain.Failed, Message: "namespace shop is being terminated"}
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Second)
+		w.set(func() {
+			for _, p := range w.pods {
+				w.delete(p)
+			}
+		})
+		w.after(5 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
 		}
 	})
 }

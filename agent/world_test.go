@@ -49,14 +49,17 @@ type world struct {
 	room map[string]int
 	// slow is how long an eviction takes.
 	slow time.Duration
+	// refusals are the answers to evictions of an app that are not carried out.
+	refusals map[string]drain.Answer
 
 	// budgets are listed to the agent; nil where it may not see them.
 	budgets []policyv1.PodDisruptionBudget
 
-	nodeWatches map[int]func(evict.Metadata)
-	podWatches  map[int]*evict.Pods
-	listeners   map[int]func(imds.Sighting)
-	watchers    int
+	nodeWatches   map[int]func(evict.Metadata)
+	podWatches    map[int]*evict.Pods
+	budgetWatches map[int]*evict.Pods
+	listeners     map[int]func(imds.Sighting)
+	watchers      int
 
 	reads, writes, podLists int
 	writtenAt               []time.Time
@@ -68,18 +71,23 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{
 		t:    t,
-		pods: map[types.UID]*corev1.Pod{}, room: map[string]int{}, deletions: map[types.UID]int{},
-		nodeWatches: map[int]func(evict.Metadata){}, podWatches: map[int]*evict.Pods{}, listeners: map[int]func(imds.Sighting){},
+		pods: map[types.UID]*corev1.Pod{}, room: map[string]int{}, refusals: map[string]drain.Answer{}, deletions: map[types.UID]int{},
+		nodeWatches: map[int]func(evict.Metadata){}, podWatches: map[int]*evict.Pods{}, budgetWatches: map[int]*evict.Pods{}, listeners: map[int]func(imds.Sighting){},
 		sighting: imds.Sighting{Heard: true},
 		slow:     10 * time.Millisecond,
 	}
-	w.node = &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid", ResourceVersion: "1"},
+	w.node = newNode("node-uid")
+	w.node.ResourceVersion = "1"
+	w.version = 1
+	return w
+}
+
+func newNode(uid types.UID) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: uid},
 		Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/" + instance},
 		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "boot"}, Images: make([]corev1.ContainerImage, 3)},
 	}
-	w.version = 1
-	return w
 }
 
 // agent starts an agent. It ends with stop, or with the test.
@@ -92,7 +100,7 @@ func (w *world) agentWith(change func(*Agent)) (stop func()) {
 	a := &Agent{
 		Name: nodeName, Policy: policy, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadNode: w.readNode, WriteNode: w.writeNode, Evict: w.evict,
-		WatchNode: w.watchNode, WatchPods: w.watchPods, WatchNotices: w.watchNotices,
+		WatchNode: w.watchNode, WatchPods: w.watchPods, WatchBudgets: w.watchBudgets, WatchNotices: w.watchNotices,
 		Tell: func(e kube.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -206,6 +214,14 @@ func (w *world) deleteNode() {
 	w.tellNode(false)
 }
 
+// createNode makes a new one of the same name, as a kubelet does that starts
+// anew.
+func (w *world) createNode() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setNode(newNode("second-uid"))
+}
+
 func (w *world) watchNode(ctx context.Context, saw func(evict.Metadata)) {
 	w.mu.Lock()
 	w.watchers++
@@ -265,6 +281,46 @@ func (w *world) watchPods(ctx context.Context, pods *evict.Pods) {
 	delete(w.podWatches, id)
 }
 
+// watchBudgets tells of the budgets that room stands for, as long as the agent
+// asks for them.
+func (w *world) watchBudgets(ctx context.Context, namespace string, pods *evict.Pods) {
+	w.mu.Lock()
+	w.watchers++
+	id := w.watchers
+	w.budgetWatches[id] = pods
+	list := w.guards()
+	w.mu.Unlock()
+	pods.GuardIn(namespace, list)
+	<-ctx.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.budgetWatches, id)
+}
+
+func (w *world) guards() []policyv1.PodDisruptionBudget {
+	var list []policyv1.PodDisruptionBudget
+	for app, room := range w.room {
+		list = append(list, policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(room)},
+		})
+	}
+	return list
+}
+
+// allow changes how many pods of an app may be evicted, and tells the watches.
+func (w *world) allow(app string, room int) {
+	w.mu.Lock()
+	w.room[app] = room
+	list := w.guards()
+	watches := slices.Collect(maps.Values(w.budgetWatches))
+	w.mu.Unlock()
+	for _, pods := range watches {
+		pods.GuardIn("shop", list)
+	}
+}
+
 func (w *world) tellPod(kind watch.EventType, p *corev1.Pod) {
 	for _, pods := range w.podWatches {
 		pods.Take(watch.Event{Type: kind, Object: p.DeepCopy()})
@@ -317,18 +373,26 @@ func (w *world) evict(ctx context.Context, step drain.Evict) drain.Answer {
 		return drain.Answer{Outcome: drain.Gone}
 	}
 	app := p.Labels["app"]
+	if answer, refused := w.refusals[app]; refused {
+		return answer
+	}
 	if room, guarded := w.room[app]; guarded {
 		if room == 0 {
 			return drain.Answer{Outcome: drain.Refused, Budget: "shop/" + app, Message: "no room"}
 		}
 		w.room[app]--
 	}
+	w.delete(p)
+	return drain.Answer{Outcome: drain.Accepted}
+}
+
+// delete gives a pod its grace, and lets it go.
+func (w *world) delete(p *corev1.Pod) {
 	w.deletions[p.UID]++
 	grace := time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
 	p.DeletionTimestamp = new(metav1.NewTime(time.Now().Add(grace)))
 	w.tellPod(watch.Modified, p)
 	time.AfterFunc(grace, func() { w.end(p) })
-	return drain.Answer{Outcome: drain.Accepted}
 }
 
 func (w *world) end(p *corev1.Pod) {
