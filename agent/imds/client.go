@@ -10,18 +10,29 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // ErrAbsent means that the metadata have nothing at a path: for a notice, that
 // there is none.
 var ErrAbsent = errors.New("the instance metadata have no such path")
 
-// Read reads the body at a path below /latest/meta-data/. The error is
-// ErrAbsent where there is none.
-type Read func(ctx context.Context, path string) (string, error)
+// Answer is what the metadata have at a path.
+type Answer struct {
+	Body string
+	// Date is what the clock of the metadata service said, to the second; zero
+	// where it said nothing.
+	Date time.Time
+}
+
+// Read reads what is at a path below /latest/meta-data/. The error is ErrAbsent
+// where there is nothing.
+type Read func(ctx context.Context, path string) (Answer, error)
 
 const (
 	// dialTimeout and headerTimeout bound one request: the service is a hop
@@ -44,10 +55,17 @@ const (
 // The retry quota of the SDK is off: an outage of an hour would use it up, and
 // what comes after would fail for want of it.
 func NewRead() Read {
+	return newRead((&net.Dialer{Timeout: dialTimeout}).DialContext)
+}
+
+// dial opens a connection, as net.Dialer does.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+func newRead(dial dial) Read {
 	client := imds.New(imds.Options{
 		EnableFallback: aws.FalseTernary,
 		HTTPClient: &http.Client{Transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			DialContext:           dial,
 			ResponseHeaderTimeout: headerTimeout,
 			MaxConnsPerHost:       1,
 			MaxIdleConns:          1,
@@ -57,26 +75,40 @@ func NewRead() Read {
 			o.MaxAttempts = attempts
 			o.RateLimiter = ratelimit.None
 		}),
+		APIOptions: []func(*middleware.Stack) error{awsmiddleware.AddRawResponseToMetadata},
 	})
-	return func(ctx context.Context, path string) (string, error) {
+	return func(ctx context.Context, path string) (Answer, error) {
 		return read(ctx, client, path)
 	}
 }
 
-func read(ctx context.Context, client *imds.Client, path string) (string, error) {
+func read(ctx context.Context, client *imds.Client, path string) (Answer, error) {
 	out, err := client.GetMetadata(ctx, &imds.GetMetadataInput{Path: path})
 	if statusOf(err) == http.StatusNotFound {
-		return "", ErrAbsent
+		return Answer{}, ErrAbsent
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading %s from the instance metadata: %w", path, err)
+		return Answer{}, fmt.Errorf("reading %s from the instance metadata: %w", path, err)
 	}
 	defer out.Content.Close()
 	body, err := io.ReadAll(io.LimitReader(out.Content, bodyLimit))
 	if err != nil {
-		return "", fmt.Errorf("reading %s from the instance metadata: %w", path, err)
+		return Answer{}, fmt.Errorf("reading %s from the instance metadata: %w", path, err)
 	}
-	return string(body), nil
+	return Answer{Body: string(body), Date: dateOf(out.ResultMetadata)}, nil
+}
+
+// dateOf an answer; zero where it has none that can be read.
+func dateOf(answer middleware.Metadata) time.Time {
+	response, ok := awsmiddleware.GetRawResponse(answer).(*smithyhttp.Response)
+	if !ok {
+		return time.Time{}
+	}
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return date
 }
 
 // statusOf an error of the SDK; 0 where the service did not answer.

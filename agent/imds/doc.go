@@ -3,6 +3,8 @@
 //
 //	client.go   one path, read over one kept connection
 //	watcher.go  every path of notice.Sources at its pace, and what they say
+//	path.go     one of these paths, and what it said last
+//	clock.go    how far this node's clock is from that of the metadata
 //
 // Facts: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html
 package imds

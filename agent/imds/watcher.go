@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,12 +30,6 @@ const (
 	pathInstanceID = "instance-id"
 	pathLifeCycle  = "instance-life-cycle"
 	onDemand       = "on-demand"
-
-	// longestBackOff is the longest pause between two tries that fail.
-	longestBackOff = 30 * time.Second
-	// jitter is the share by which a pause may be shorter or longer, so that the
-	// instances of a host do not ask in step.
-	jitter = 0.1
 )
 
 // Watcher reads the paths of notice.Sources again and again, one after the
@@ -51,30 +44,30 @@ type Watcher struct {
 	instance string
 
 	paths []*path
-	// spot is false once the instance is known not to be a spot instance.
-	spot      bool
-	lifeKnown bool
-	// unwell: the service does not answer as it should.
-	unwell      bool
-	unwellSince time.Time
-	seen        Sighting
+	life  life
+	clock clock
+	// unwell is since when the service does not answer as it should; zero while
+	// it does.
+	unwell time.Time
+	// puzzled are the paths whose last body was not understood.
+	puzzled map[notice.SourceName]bool
+	seen    Sighting
 }
 
-// path is one source, and what it said last.
-type path struct {
-	notice.Source
+// life is how the life cycle of the instance becomes known.
+type life struct {
+	known    bool
 	due      time.Time
 	failures int
-	heard    bool
-	notices  []notice.Notice
-	// complaint is the last error about the body, so that it is logged once.
-	complaint string
 }
 
 // NewWatcher returns a watcher that reads the quickest paths every interval and
 // the others in proportion; 0 is UsualInterval.
 func NewWatcher(read Read, interval time.Duration, logger *slog.Logger) *Watcher {
-	w := &Watcher{read: read, logger: logger, pace: 1, spot: true}
+	w := &Watcher{
+		read: read, logger: logger, pace: 1,
+		puzzled: map[notice.SourceName]bool{},
+	}
 	if interval > 0 {
 		w.pace = float64(interval) / float64(UsualInterval)
 	}
@@ -107,6 +100,7 @@ func (w *Watcher) instanceID() string {
 func (w *Watcher) Run(ctx context.Context, saw func(Sighting)) {
 	for w.learn(ctx) && w.pause(ctx, w.next().due) {
 		w.poll(ctx, w.next())
+		w.recover()
 		if now := w.sighting(); !reflect.DeepEqual(now, w.seen) {
 			w.seen = now
 			saw(now)
@@ -117,33 +111,35 @@ func (w *Watcher) Run(ctx context.Context, saw func(Sighting)) {
 // learn finds out which instance this is, and whether it is a spot instance. It
 // returns false when ctx ended.
 func (w *Watcher) learn(ctx context.Context) bool {
-	for failures := 0; w.instanceID() == ""; failures++ {
+	for failures := 1; w.instanceID() == ""; failures++ {
 		id, err := w.ask(ctx, pathInstanceID)
 		if err == nil {
-			w.SetInstance(strings.TrimSpace(id))
+			w.SetInstance(strings.TrimSpace(id.Body))
 			break
 		}
-		if !w.pause(ctx, time.Now().Add(w.backOff(UsualInterval, failures+1))) {
+		if !w.pause(ctx, time.Now().Add(w.pauseBefore(UsualInterval, failures))) {
 			return false
 		}
 	}
-	if !w.lifeKnown {
+	if !w.life.known && !time.Now().Before(w.life.due) {
 		w.learnLife(ctx)
 	}
 	return ctx.Err() == nil
 }
 
 // learnLife leaves out the paths of spot instances where the instance is none.
-// Where it cannot be known they are read.
+// While it is not known they are read.
 func (w *Watcher) learnLife(ctx context.Context) {
-	life, err := w.ask(ctx, pathLifeCycle)
+	answer, err := w.ask(ctx, pathLifeCycle)
 	if err != nil && !errors.Is(err, ErrAbsent) {
-		return // asked again at the next turn
+		w.life.failures++
+		w.life.due = time.Now().Add(w.pauseBefore(UsualInterval, w.life.failures))
+		return
 	}
-	w.lifeKnown = true
-	w.spot = strings.TrimSpace(life) != onDemand
-	w.logger.Info("reading notices from the instance metadata", "instance", w.instanceID(), "spot", w.spot)
-	if w.spot {
+	w.life = life{known: true}
+	spot := strings.TrimSpace(answer.Body) != onDemand
+	w.logger.Info("reading notices from the instance metadata", "instance", w.instanceID(), "spot", spot)
+	if spot {
 		return
 	}
 	w.paths = slices.DeleteFunc(w.paths, func(p *path) bool { return p.SpotOnly })
@@ -154,82 +150,42 @@ func (w *Watcher) next() *path {
 	return slices.MinFunc(w.paths, func(a, b *path) int { return a.due.Compare(b.due) })
 }
 
-func (w *Watcher) poll(ctx context.Context, p *path) {
-	body, err := w.ask(ctx, string(p.Path))
-	if errors.Is(err, ErrAbsent) {
-		p.say(nil)
-		w.schedule(p)
+// ask reads a path. It logs when the service begins to fail, and what an answer
+// tells of the clocks.
+func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
+	answer, err := w.read(ctx, path)
+	if ctx.Err() != nil {
+		return Answer{}, ctx.Err()
+	}
+	if unanswered(err) && w.unwell.IsZero() {
+		w.unwell = time.Now()
+		w.logger.Warn("instance metadata cannot be read, trying on", "err", err)
+	}
+	if w.clock.compare(answer.Date, time.Now()) {
+		w.logger.Warn("this node's clock is ahead of the one that dates notices: their times are moved by this much", "ahead", w.clock.ahead)
+	}
+	return answer, err
+}
+
+func unanswered(err error) bool { return err != nil && !errors.Is(err, ErrAbsent) }
+
+// recover logs when every path answers again.
+func (w *Watcher) recover() {
+	silent := func(p *path) bool { return p.silent }
+	if w.unwell.IsZero() || w.life.failures > 0 || slices.ContainsFunc(w.paths, silent) {
 		return
 	}
-	if err == nil {
-		err = w.understand(p, body)
-	}
-	if err != nil {
-		p.failures++
-	}
-	w.schedule(p)
-}
-
-// understand reads a body. One that cannot be understood says nothing, and so
-// changes nothing.
-func (w *Watcher) understand(p *path, body string) error {
-	notices, err := p.Parse(w.instanceID(), body)
-	if err == nil {
-		p.say(notices)
-		return nil
-	}
-	if p.complaint != err.Error() {
-		p.complaint = err.Error()
-		w.logger.Warn("instance metadata not understood", "err", err)
-	}
-	return err
-}
-
-func (p *path) say(notices []notice.Notice) {
-	p.heard, p.failures, p.complaint, p.notices = true, 0, "", notices
-}
-
-func (w *Watcher) schedule(p *path) {
-	pause := time.Duration(float64(p.Every) * w.pace)
-	p.due = time.Now().Add(w.backOff(pause, p.failures))
-}
-
-// backOff is the pause after that many failures in a row, with jitter.
-func (w *Watcher) backOff(pause time.Duration, failures int) time.Duration {
-	if failures > 1 {
-		pause = min(pause<<min(failures-1, 10), max(pause, longestBackOff))
-	}
-	pause = time.Duration(float64(pause) * (1 + jitter*(2*rand.Float64()-1)))
-	if failures > 0 {
-		pause = min(pause, longestBackOff)
-	}
-	return pause
-}
-
-// ask reads a path, and logs when the service begins to fail and when it is
-// well again, once each.
-func (w *Watcher) ask(ctx context.Context, path string) (string, error) {
-	body, err := w.read(ctx, path)
-	if ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	failed := err != nil && !errors.Is(err, ErrAbsent)
-	switch {
-	case failed && !w.unwell:
-		w.unwell, w.unwellSince = true, time.Now()
-		w.logger.Warn("instance metadata cannot be read, trying on", "err", err)
-	case !failed && w.unwell:
-		w.unwell = false
-		w.logger.Info("instance metadata can be read again", "after", time.Since(w.unwellSince).Round(time.Second))
-	}
-	return body, err
+	w.logger.Info("instance metadata can be read again", "after", time.Since(w.unwell).Round(time.Second))
+	w.unwell = time.Time{}
 }
 
 func (w *Watcher) sighting() Sighting {
-	s := Sighting{Heard: w.lifeKnown}
+	s := Sighting{Heard: w.life.known}
 	for _, p := range w.paths {
 		s.Heard = s.Heard && p.heard
-		s.Notices = append(s.Notices, p.notices...)
+		for _, n := range p.notices {
+			s.Notices = append(s.Notices, n.Moved(w.clock.ahead))
+		}
 	}
 	return s
 }

@@ -3,9 +3,9 @@ package imds
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -13,180 +13,309 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/agent/notice"
 )
 
-// service is the metadata as a map of paths; a nil map does not answer.
-type service struct {
-	mu     sync.Mutex
-	bodies map[string]string
-	asked  map[string]int
-	at     []time.Time
+// watching is a watcher in virtual time, with the real client of AWS over HTTP
+// in memory.
+type watching struct {
+	*Watcher
+	*service
+	t   *testing.T
+	log bytes.Buffer
+
+	seeing sync.Mutex
+	said   []string
+	at     time.Time // of the last sighting
 }
 
-func newService() *service {
-	return &service{
-		bodies: map[string]string{pathInstanceID: "i-1", pathLifeCycle: "spot"},
-		asked:  map[string]int{},
-	}
-}
-
-// set gives a path a body.
-func (s *service) set(path, body string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bodies[path] = body
-}
-
-// turn replaces everything, and returns what was.
-func (s *service) turn(bodies map[string]string) map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.bodies
-	s.bodies = bodies
-	return before
-}
-
-func (s *service) read(_ context.Context, path string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked[path]++
-	s.at = append(s.at, time.Now())
-	if s.bodies == nil {
-		return "", errors.New("connection refused")
-	}
-	body, ok := s.bodies[path]
-	if !ok {
-		return "", ErrAbsent
-	}
-	return body, nil
-}
-
-// watch runs a watcher in virtual time. It returns what it says (a line for
-// each sighting) and logs, and a way to let time pass.
-func watch(t *testing.T, s *service, interval time.Duration) (said func() []string, log *bytes.Buffer, w *Watcher) {
+func watch(t *testing.T, s *service, interval time.Duration) *watching {
 	t.Helper()
-	log = &bytes.Buffer{}
-	w = NewWatcher(s.read, interval, slog.New(slog.NewTextHandler(log, nil)))
+	w := &watching{service: s, t: t}
+	w.Watcher = NewWatcher(newRead(s.pipes(t)), interval, slog.New(slog.NewTextHandler(&w.log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
-	var lines []string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Run(ctx, func(s Sighting) {
-			line := fmt.Sprintf("heard=%v", s.Heard)
-			for _, n := range s.Notices {
-				line += " " + n.ID
-			}
-			lines = append(lines, line)
-		})
+		w.Run(ctx, w.saw)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return func() []string {
-		synctest.Wait()
-		out := lines
-		lines = nil
-		return out
-	}, log, w
+	return w
 }
 
-const spotBody = `{"action":"terminate","time":"2025-01-01T12:02:00Z"}`
+func (w *watching) saw(s Sighting) {
+	line := fmt.Sprintf("heard=%v", s.Heard)
+	for _, n := range s.Notices {
+		line += " " + n.ID
+		if !n.Deadline.IsZero() {
+			line += " in " + time.Until(n.Deadline).Round(time.Second).String()
+		}
+	}
+	w.seeing.Lock()
+	defer w.seeing.Unlock()
+	w.said = append(w.said, line)
+	w.at = time.Now()
+}
+
+// after lets time pass, and returns what was said meanwhile. It forgets it.
+func (w *watching) after(d time.Duration) []string {
+	time.Sleep(d)
+	synctest.Wait()
+	w.seeing.Lock()
+	defer w.seeing.Unlock()
+	said := w.said
+	w.said = nil
+	return said
+}
+
+// sawSince says that there was a sighting since a moment.
+func (w *watching) sawSince(moment time.Time) bool {
+	w.seeing.Lock()
+	defer w.seeing.Unlock()
+	return w.at.After(moment)
+}
+
+// expect lets time pass, in which exactly this is said.
+func (w *watching) expect(d time.Duration, what string, want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.after(d)); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// expectLast lets time pass, in which this is said at last.
+func (w *watching) expectLast(d time.Duration, what, want string) {
+	w.t.Helper()
+	if said := w.after(d); len(said) == 0 || said[len(said)-1] != want {
+		w.t.Errorf("%s: said %q, want %q at last", what, said, want)
+	}
+}
+
+// logged counts lines of the log.
+func (w *watching) logged(text string) int {
+	w.t.Helper()
+	synctest.Wait()
+	return strings.Count(w.log.String(), text)
+}
+
+const (
+	state     = string(notice.FromTargetState)
+	action    = string(notice.FromInstanceAction)
+	rebalance = string(notice.FromRebalance)
+	scheduled = string(notice.FromMaintenance)
+	history   = string(notice.FromMaintenanceHistory)
+
+	recommended = `{"noticeTime":"2000-01-01T00:00:00Z"}`
+)
+
+// interrupted is a spot interruption in two minutes by the service's clock, and
+// what a watcher makes of it.
+func interrupted(s *service) string {
+	return fmt.Sprintf(`{"action":"terminate","time":%q}`, time.Now().Add(2*time.Minute-s.behind).UTC().Format(time.RFC3339))
+}
+
+// reboot is a list of scheduled events with one of this id and state.
+func reboot(id, state string) string {
+	return fmt.Sprintf(`[{"Code":"instance-reboot","EventId":%q,"State":%q}]`, id, state)
+}
 
 func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, newService(), 0)
+		w.expect(0, "every path was asked at once, and none has a notice", "heard=true")
+
+		w.put(state, "InService")
+		w.expect(6*time.Second, "in service")
+		w.put(state, "Terminated")
+		w.expect(6*time.Second, "a notice", "heard=true asg-terminate:i-1")
+		w.expect(10*time.Minute, "the same notice a hundred times")
+		w.put(state, "Warmed:Stopped")
+		w.expect(6*time.Second, "another in its place", "heard=true asg-warm:i-1")
+		w.put(rebalance, recommended)
+		w.expect(31*time.Second, "and one beside it", "heard=true asg-warm:i-1 rebalance:i-1:2000-01-01T00:00:00Z")
+		w.put(state, "InService")
+		w.expect(6*time.Second, "the first is over", "heard=true rebalance:i-1:2000-01-01T00:00:00Z")
+
+		w.put(state, "<html>")
+		w.expect(time.Minute, "a body that says nothing changes nothing")
+		w.change(func() { w.mute = true })
+		w.expect(time.Hour, "no answer for an hour changes nothing")
+		w.change(func() { w.mute = false; delete(w.bodies, rebalance) })
+		w.expect(time.Minute, "absent is over", "heard=true")
+	})
+}
+
+// The ways in which a scheduled event ends.
+func TestWatcherMaintenance(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		end    func(*service)
+		ends   bool
+	}{
+		{"it goes on", func(*service) {}, false},
+		{"it disappears", func(s *service) { s.put(scheduled, "[]") }, true},
+		{"its category disappears", func(s *service) { s.put(scheduled, "") }, true},
+		{"it is listed as completed", func(s *service) { s.put(scheduled, reboot("e1", "completed")) }, true},
+		{"it is listed as cancelled", func(s *service) { s.put(scheduled, reboot("e1", "canceled")) }, true},
+		{"the history has it completed, the list still active", func(s *service) { s.put(history, reboot("e1", "completed")) }, true},
+		{"the history has it cancelled", func(s *service) { s.put(scheduled, "[]"); s.put(history, reboot("e1", "canceled")) }, true},
+		{"the history has another", func(s *service) { s.put(history, reboot("e2", "completed")) }, false},
+		{"the list is not understood", func(s *service) { s.put(scheduled, "<html>") }, false},
+		{"one in the list is not understood, and it is missing", func(s *service) { s.put(scheduled, "[7]") }, false},
+		{"the same, and the history has it", func(s *service) { s.put(scheduled, "[7]"); s.put(history, reboot("e1", "completed")) }, true},
+		{"the history is not understood", func(s *service) { s.put(history, "<html>") }, false},
+		{"the list fails", func(s *service) { s.change(func() { s.status[scheduled] = 500 }) }, false},
+		{"the history fails", func(s *service) { s.change(func() { s.status[history] = 500 }) }, false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(scheduled, reboot("e1", "active"))
+				w := watch(t, s, 0)
+				// The history was asked before the event was told.
+				w.expectLast(0, "the event", "heard=true instance-reboot:i-1:e1")
+				tc.end(s)
+				var want []string
+				if tc.ends {
+					want = []string{"heard=true"}
+				}
+				w.expect(61*time.Second, tc.reason, want...)
+				w.expect(time.Hour, "and it stays so")
+			})
+		})
+	}
+}
+
+// What the history has said holds while it does not answer; and it is not asked
+// where there is nothing that could be over.
+func TestWatcherHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		said, _, _ := watch(t, s, 0)
-		expect := func(what string, want ...string) {
-			t.Helper()
-			if diff := cmp.Diff(want, said()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
-			}
+		s.put(scheduled, "[]")
+		w := watch(t, s, 0)
+		w.expect(time.Hour, "nothing", "heard=true")
+		if n := s.asked[history]; n > 0 {
+			t.Errorf("the history was read %d times, though no event is scheduled", n)
 		}
-		expect("every path was asked at once, and none has a notice", "heard=true")
+		s.put(scheduled, reboot("e1", "active"))
+		s.put(history, reboot("e1", "completed"))
+		w.expect(time.Minute, "listed, and over")
+		s.change(func() { s.status[history] = 503 })
+		w.expect(time.Hour, "still over, as far as is known")
+		s.change(func() { s.status[history] = 0 })
+		s.put(history, "<html>")
+		w.expect(time.Hour, "still over, as far as is known")
+		s.put(history, "")
+		w.expect(time.Minute, "the history is gone", "heard=true instance-reboot:i-1:e1")
+	})
+}
 
-		s.set("spot/instance-action", spotBody)
-		time.Sleep(6 * time.Second)
-		expect("a notice", "heard=true spot-terminate:i-1:2025-01-01T12:02:00Z")
-
-		time.Sleep(10 * time.Minute)
-		expect("the same notice a hundred times")
-
-		s.set("autoscaling/target-lifecycle-state", "Terminated")
-		time.Sleep(6 * time.Second)
-		expect("another", "heard=true asg-terminate:i-1 spot-terminate:i-1:2025-01-01T12:02:00Z")
-
-		s.set("autoscaling/target-lifecycle-state", "<html>")
-		time.Sleep(time.Minute)
-		expect("a body that says nothing changes nothing")
-
-		bodies := s.turn(nil)
-		time.Sleep(time.Hour)
-		expect("no answer for an hour changes nothing")
-
-		delete(bodies, "spot/instance-action")
-		bodies["autoscaling/target-lifecycle-state"] = "InService"
-		s.turn(bodies)
-		time.Sleep(time.Minute)
-		got := said()
-		if len(got) == 0 || got[len(got)-1] != "heard=true" {
-			t.Errorf("after both were taken back: %q", got)
+// A notice is seen within the period of its path, whenever it comes.
+func TestWatcherIsInTime(t *testing.T) {
+	periods := map[string]time.Duration{state: 5 * time.Second, action: 5 * time.Second, rebalance: 30 * time.Second, scheduled: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		w := watch(t, s, 0)
+		for range 20 {
+			bodies := map[string]string{state: "Terminated", action: interrupted(s), rebalance: recommended, scheduled: reboot("e1", "active")}
+			for path, body := range bodies {
+				w.after(time.Minute + 10*time.Millisecond*time.Duration(s.requests()%700))
+				came := time.Now()
+				s.put(path, body)
+				w.after(periods[path])
+				if !w.sawSince(came) {
+					t.Fatalf("%s: not seen within %s", path, periods[path])
+				}
+				s.put(path, "")
+			}
 		}
 	})
 }
 
-// On a node without notices at most 0.6 requests a second, 0.2 where the
-// instance is no spot instance.
+// With the tokens, at most 0.6 requests a second; half of that where the instance
+// is no spot instance.
 func TestWatcherIsFrugal(t *testing.T) {
-	for life, most := range map[string]float64{"spot": 0.45, "on-demand": 0.25} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newService()
-			s.set(pathLifeCycle, life)
-			watch(t, s, 0)
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			if rate := float64(len(s.at)) / 3600; rate > most || rate < most/2 {
-				t.Errorf("%s: %.2f requests a second, want at most %.2f", life, rate, most)
-			}
-			if s.asked["spot/instance-action"] > 0 && life != "spot" {
-				t.Error("the spot path is read on an on-demand instance")
-			}
+	for life, most := range map[string]float64{"spot": 0.6, "on-demand": 0.3, "": 0.6} {
+		t.Run(life, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(pathLifeCycle, life)
+				s.put(state, "InService")
+				s.put(scheduled, reboot("e1", "active")) // the history is read too
+				w := watch(t, s, 0)
+				w.after(time.Hour)
+				rate := float64(s.requests()) / 3600
+				t.Logf("%.3f requests a second", rate)
+				if rate > most || rate < most/2 {
+					t.Errorf("%.3f requests a second, want at most %.2f", rate, most)
+				}
+				if spotOnly := s.asked[action] + s.asked[rebalance]; spotOnly > 0 && life == "on-demand" {
+					t.Errorf("the paths of spot instances are read %d times on an on-demand instance", spotOnly)
+				}
+				if s.opened != 1 {
+					t.Errorf("%d connections, want one", s.opened)
+				}
+			})
 		})
 	}
 }
 
+// A service that fails is asked less often but for ever, and what it said stands;
+// the log tells when that began and when it ended.
 func TestWatcherOutage(t *testing.T) {
+	for reason, fail := range map[string]func(*service){
+		"mute":                func(s *service) { s.mute = true },
+		"switched off":        func(s *service) { s.status[""] = http.StatusForbidden },
+		"broken":              func(s *service) { s.status[""] = http.StatusInternalServerError },
+		"overloaded":          func(s *service) { s.status[""] = http.StatusServiceUnavailable },
+		"too many requests":   func(s *service) { s.status[""] = http.StatusTooManyRequests },
+		"no tokens":           func(s *service) { s.status["token"] = http.StatusForbidden; s.token++ },
+		"tokens of no avail":  func(s *service) { s.token = 7; s.status["token"] = http.StatusBadRequest },
+		"one path is broken":  func(s *service) { s.status[state] = http.StatusInternalServerError },
+		"only the history is": func(s *service) { s.status[history] = http.StatusInternalServerError },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(state, "Terminated")
+				s.put(scheduled, reboot("e1", "active"))
+				w := watch(t, s, 0)
+				w.after(time.Minute)
+				before := s.requests()
+				s.change(func() { fail(s) })
+				w.expect(time.Hour, "nothing new")
+				if got := w.logged("cannot be read"); got != 1 {
+					t.Errorf("the outage is logged %d times:\n%s", got, w.log.String())
+				}
+				if rate := float64(s.requests()-before) / 3600; rate > 0.6 {
+					t.Errorf("%.2f requests a second", rate)
+				}
+
+				s.change(func() { s.mute, s.status = false, map[string]int{} })
+				s.put(state, "InService")
+				w.expect(longestBackOff+5*time.Second, "seen soon after it is back", "heard=true instance-reboot:i-1:e1")
+				w.after(time.Minute)
+				if got := w.logged("can be read again"); got != 1 {
+					t.Errorf("the end is logged %d times:\n%s", got, w.log.String())
+				}
+			})
+		})
+	}
+}
+
+// A path that fails for ever keeps no other from being read, but nobody may say
+// that everything was heard.
+func TestWatcherOneCategoryFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		said, log, _ := watch(t, s, 0)
-		said()
-		began, bodies := len(s.at), s.turn(nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-
-		tries := s.at[began:]
-		if n := len(tries); n < 2*3600/33 || n > 400 {
-			t.Errorf("%d tries in an hour", n)
-		}
-		if got := strings.Count(log.String(), "cannot be read"); got != 1 {
-			t.Errorf("the outage is logged %d times:\n%s", got, log)
-		}
-		s.turn(bodies)
-		back := time.Now()
-		time.Sleep(2 * longestBackOff)
-		synctest.Wait()
-		for i := began; i < len(s.at); i++ {
-			if s.at[i].After(back) {
-				if wait := s.at[i].Sub(back); wait > longestBackOff {
-					t.Errorf("asked again %s after it was back", wait)
-				}
-				break
-			}
-		}
-		if got := strings.Count(log.String(), "can be read again"); got != 1 {
-			t.Errorf("the end is logged %d times:\n%s", got, log)
-		}
-		if got := said(); len(got) != 0 {
-			t.Errorf("said %q, but nothing changed", got)
-		}
+		s.status[rebalance] = http.StatusInternalServerError
+		w := watch(t, s, 0)
+		w.expect(time.Hour, "nothing to say")
+		s.put(state, "Terminated")
+		w.expect(6*time.Second, "a notice on another path", "heard=false asg-terminate:i-1")
+		s.change(func() { s.status[rebalance] = 0 })
+		w.expect(longestBackOff, "it answers", "heard=true asg-terminate:i-1")
 	})
 }
 
@@ -195,46 +324,141 @@ func TestWatcherOutage(t *testing.T) {
 func TestWatcherStartsBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		s.turn(nil)
-		said, _, w := watch(t, s, 0)
-		time.Sleep(time.Minute)
+		s.put(state, "Terminated")
+		s.mute = true
+		w := watch(t, s, 0)
+		w.expect(time.Minute, "nothing is known")
 		w.SetInstance("i-2")
-		time.Sleep(time.Minute)
-		if got := said(); len(got) != 0 {
-			t.Errorf("said %q", got)
+		w.expect(time.Minute, "nothing is known")
+		s.change(func() { s.mute = false })
+		w.expectLast(time.Minute, "the metadata do not overrule the Node", "heard=true asg-terminate:i-2")
+		if got := w.logged("can be read again"); got != 1 {
+			t.Errorf("the end is logged %d times:\n%s", got, w.log.String())
 		}
-		s.turn(map[string]string{"autoscaling/target-lifecycle-state": "Terminated"})
-		time.Sleep(time.Minute)
-		want := "heard=true asg-terminate:i-2"
-		if got := said(); len(got) == 0 || got[len(got)-1] != want {
-			t.Errorf("said %q, want %s at last", got, want)
+	})
+}
+
+// Whether it is a spot instance is asked until it is known, but not at each turn.
+func TestWatcherLearnsTheLifeCycleLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.put(pathLifeCycle, "on-demand")
+		s.status[pathLifeCycle] = http.StatusInternalServerError
+		s.put(rebalance, recommended)
+		w := watch(t, s, 0)
+		w.expectLast(10*time.Second, "the paths of spot instances are read", "heard=false rebalance:i-1:2000-01-01T00:00:00Z")
+		w.after(time.Hour)
+		if n := s.asked[pathLifeCycle]; n > 2*200 { // each time two tries
+			t.Errorf("asked %d times in an hour", n)
 		}
+		s.change(func() { s.status = map[string]int{} })
+		w.expect(time.Minute, "it is none, and everything was heard", "heard=true")
 	})
 }
 
 func TestWatcherComplainsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		s.set("spot/instance-action", "{")
-		said, log, _ := watch(t, s, time.Second)
-		time.Sleep(10 * time.Minute)
-		if got := said(); len(got) != 0 {
-			t.Errorf("said %q, though a path was never understood", got)
+		w := watch(t, s, time.Second)
+		w.expect(time.Minute, "nothing", "heard=true")
+		for i := range 100 {
+			s.put(state, fmt.Sprintf("<html>request %d", i))
+			w.expect(10*time.Second, "not understood")
 		}
-		if got := strings.Count(log.String(), "not understood"); got != 1 {
-			t.Errorf("logged %d times:\n%s", got, log)
+		if got := w.logged("not understood"); got != 1 {
+			t.Errorf("logged %d times:\n%s", got, w.log.String())
+		}
+		s.put(state, "InService")
+		w.expect(time.Minute, "understood")
+		s.put(state, "<html>")
+		w.expect(time.Minute, "not understood")
+		if got := w.logged("not understood"); got != 2 {
+			t.Errorf("logged %d times, want once more:\n%s", got, w.log.String())
 		}
 	})
+}
+
+// A path that was never understood was not heard.
+func TestWatcherNeverUnderstood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.put(action, "{")
+		w := watch(t, s, 0)
+		w.expect(time.Hour, "nothing that could be said")
+	})
+}
+
+// The deadline is the node's: when its clock is an hour off, two minutes are two
+// minutes. It does not tremble, and moves when the clock is set.
+func TestWatcherClockSkew(t *testing.T) {
+	for _, behind := range []time.Duration{0, 4 * time.Second, time.Hour, -time.Hour, -time.Minute} {
+		t.Run(behind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.behind = behind
+				w := watch(t, s, 0)
+				w.expect(0, "nothing", "heard=true")
+				s.put(action, interrupted(s))
+				want := 2 * time.Minute
+				if behind.Abs() <= skewTolerated {
+					want -= behind
+				}
+				w.after(0)
+				said := w.after(6 * time.Second)
+				if len(said) != 1 {
+					t.Fatalf("said %q, want one notice", said)
+				}
+				_, left, _ := strings.Cut(said[0], " in ")
+				if got, err := time.ParseDuration(left); err != nil || got > want || got < want-6*time.Second {
+					t.Errorf("%s left (%v), want %s, less what it took to see it", left, err, want)
+				}
+				w.expect(time.Minute, "the same deadline")
+				if got, want := w.logged("clock is ahead"), map[bool]int{true: 1}[behind.Abs() > skewTolerated]; got != want {
+					t.Errorf("logged %d times, want %d", got, want)
+				}
+				s.change(func() { s.behind -= 30 * time.Second })
+				if said := w.after(time.Minute); len(said) != 1 {
+					t.Errorf("said %q after the clock was set, want one sighting", said)
+				}
+			})
+		})
+	}
 }
 
 func TestWatcherInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		watch(t, s, 100*time.Millisecond)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if n := s.asked["spot/instance-action"]; n < 90 || n > 112 {
+		w := watch(t, s, 100*time.Millisecond)
+		w.after(10 * time.Second)
+		if n := s.asked[action]; n < 100 || n > 112 {
 			t.Errorf("asked %d times in 10 s, every 100 ms", n)
 		}
+		if n := s.asked[scheduled]; n < 8 || n > 12 {
+			t.Errorf("asked %d times in 10 s, every 1.2 s", n)
+		}
 	})
+}
+
+// The same over a real connection.
+func TestWatcherOverTCP(t *testing.T) {
+	s := newService()
+	s.put(state, "Terminated")
+	s.listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan Sighting, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		NewWatcher(NewRead(), time.Second, slog.New(slog.DiscardHandler)).Run(ctx, func(s Sighting) { heard <- s })
+	}()
+	for {
+		if got := <-heard; got.Heard {
+			if len(got.Notices) != 1 || got.Notices[0].ID != "asg-terminate:i-1" {
+				t.Errorf("heard %+v", got)
+			}
+			break
+		}
+	}
+	cancel()
+	<-done
 }

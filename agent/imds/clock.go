@@ -1,0 +1,29 @@
+package imds
+
+import "time"
+
+// skewTolerated is the difference between two clocks that counts as none. A Date
+// is whole seconds, and an answer may be on its way for two.
+const skewTolerated = 5 * time.Second
+
+// clock tells how far the clock of this node is ahead of that by which the
+// notices are dated. It changes only when the difference changes by more than
+// is tolerated, so that a deadline does not tremble.
+type clock struct{ ahead time.Duration }
+
+// compare takes in what the other clock said when ours said now. It returns
+// whether the difference is another one than before.
+func (c *clock) compare(date, now time.Time) (changed bool) {
+	if date.IsZero() {
+		return false
+	}
+	ahead := now.Sub(date).Round(time.Second)
+	if (ahead - c.ahead).Abs() <= skewTolerated {
+		return false
+	}
+	if ahead.Abs() <= skewTolerated {
+		ahead = 0
+	}
+	c.ahead = ahead
+	return true
+}
