@@ -1,18 +1,31 @@
 // Package drain decides what the agent does with its node: a pure function of
 // what is seen of it at one moment.
 //
-//	view.go      View: the node, its pods, the notices, what came of evictions
-//	tries.go     Tries: what came of evictions so far, and when to ask again
-//	decide.go    Decide: is there a drain, is one to be undone, or neither
-//	node.go      what a draining node looks like, and one that no longer is
-//	pods.go      what hinders, who is evicted now, how far it is
-//	report.go    the report, and how seldom it is written
-//	next.go      Next: the answer, and how it prints
+//	view.go        View: the node, its pods, the notices, what came of evictions
+//	tries.go       Tries: what came of evictions so far, and when to ask again
+//	next.go        Next: the answer, and how it prints
+//
+//	decide.go      Decide: is there a drain, is one to be undone, or neither
+//	standing.go    which notices stand, and how each is answered
+//	noticed.go     the list of them on the Node
+//	served.go      the memory of those that are done with
+//	reboot.go      those that a reboot has fulfilled
+//
+//	node.go        what a closed or cordoned node looks like, and one that no longer is
+//	deadline.go    until when, and how urgent
+//	permit.go      why nobody is asked to leave yet
+//	pods.go        every pod judged: what hinders, whose turn it is
+//	evictions.go   who is evicted now, and with what grace
+//	budgets.go     when a budget that has refused is asked again
+//	lastchance.go  who is deleted before the deadline
+//	volumes.go     what an empty node still waits for
+//	report.go      the report, and how seldom it is written
+//	told.go        the Events, each once
 //
 // Decide has no memory. Everything that must survive a restart stands on the
-// Node: who cordoned it, for which notice, since when, how far. Tries is the
-// one thing that the process keeps, and losing it costs one refused request
-// for each pod.
+// Node: who cordoned it, for which notice, since when, under which boot, how far,
+// what was told. Tries is the one thing that the process keeps, and losing it
+// costs one refused request for each pod.
 //
 // Carrying out an answer and deciding again gives nothing new; so does deciding
 // with the same facts in another order.

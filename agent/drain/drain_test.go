@@ -2,6 +2,8 @@ package drain_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // TestScenarios plays the files of testdata, each a story about one node. A
@@ -32,20 +35,29 @@ import (
 //
 //	node cordoned | uncordoned | gone | boot=b | taint=k=v:E | label k=v | no-label k |
 //	     annotation k=v | no-annotation k        (k: short for the contract's keys)
-//	request <value> | no-request
-//	terminated | spot in 2m | spot stop in 2m | no-notice
-//	pod ns/name [grace=s] [critical] [daemon] [mirror] [naked] [safe=v] [ended] [local]
+//	request <value> | no-request | permit <id>
+//	terminated | spot in 2m | spot stop in 2m        as the metadata say it
+//	notice cause[:detail] [in 2h] | no-notice [cause[:detail]]
+//	reboot boot                                      and with the machine the agent
+//	policy cause=ignore|cordon|drain[@lead]          as --notice-policy says it
+//	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
+//	policy permit 5m | policy balancers 30s | policy volumes 2m | policy daemons
+//	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
+//	    [naked] [safe=v] [ended] [local] [claim=c]
+//	attached [volume ...]                            what the Node's status shows
 //	no-pod ns/name | ends ns/name | stuck ns/name
 //	budget ns/name app allowed=n [heals=20s]     (guards the pods named app-…)
 //	answer ns/name outcome [budget] [message]    what came of an eviction that was sent
 //	sent ns/name                                 an eviction is under way
+//	budgets hidden | seen | unwatched | watched
+//	denied ns/name | undeletable                 no right to evict it; none to delete
 //	stirred ns
 //	after 5s | at 10:00:07
 //	restart | hears | deaf | blind
 //	down | up | unwritable | writable
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		w, policy := newWorld(), testPolicy()
+		w := newWorld()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "new" {
 				w = newWorld()
@@ -63,9 +75,9 @@ func TestScenarios(t *testing.T) {
 			case "new", "change":
 				return ""
 			case "decide":
-				return print(w.decide(t, policy, false))
+				return print(w.decide(t, false))
 			case "act":
-				return print(w.decide(t, policy, true))
+				return print(w.decide(t, true))
 			case "run":
 				var long string
 				d.ScanArgs(t, "for", &long)
@@ -73,7 +85,7 @@ func TestScenarios(t *testing.T) {
 				if err != nil {
 					d.Fatalf(t, "%v", err)
 				}
-				return print(w.run(t, policy, length))
+				return print(w.run(t, length))
 			case "node":
 				return print(describeNode(w.node))
 			}
@@ -94,20 +106,20 @@ func print(lines []string) string {
 }
 
 // decide prints one answer, and carries it out if asked.
-func (w *world) decide(t *testing.T, policy drain.Policy, act bool) []string {
-	next := drain.Decide(w.view(), policy)
-	w.check(t, policy, next)
+func (w *world) decide(t *testing.T, act bool) []string {
+	next := drain.Decide(w.view(), w.policy)
+	w.check(t, next)
 	lines := describe(w.node, next, w.now)
 	if act {
 		lines = append(lines, w.apply(next)...)
-		w.check(t, policy, drain.Decide(w.view(), policy))
+		w.check(t, drain.Decide(w.view(), w.policy))
 	}
 	return lines
 }
 
-func (w *world) check(t require, policy drain.Policy, next drain.Next) {
+func (w *world) check(t require, next drain.Next) {
 	t.Helper()
-	for _, law := range broken(w, policy, next) {
+	for _, law := range broken(w, next) {
 		t.Errorf("at %s: %s", w.now.Format(time.TimeOnly), law)
 	}
 	for uid, n := range w.deletions {
@@ -126,15 +138,15 @@ type require interface {
 
 // run goes on for a time and prints, at each moment at which there is something
 // new, what it is. What only repeats (a report renewed) is left out.
-func (w *world) run(t require, policy drain.Policy, length time.Duration) []string {
+func (w *world) run(t require, length time.Duration) []string {
 	var lines []string
 	end, stands := w.now.Add(length), ""
 	for turns := 0; !w.now.After(end); turns++ {
 		if turns > 10_000 {
 			t.Fatalf("a hot loop")
 		}
-		next := drain.Decide(w.view(), policy)
-		w.check(t, policy, next)
+		next := drain.Decide(w.view(), w.policy)
+		w.check(t, next)
 		told := next
 		if w.down || w.refuseWrites {
 			told.Node, told.Events = nil, nil
@@ -189,16 +201,37 @@ func (w *world) change(line string) error {
 		return w.hearBody(notice.ParseTargetState(instance, "Terminated"))
 	case "spot":
 		return w.changeSpot(fields[1:])
+	case "notice":
+		return w.changeNotice(fields[1:])
 	case "no-notice":
-		w.notices = nil
+		w.notices = slices.DeleteFunc(w.notices, func(n notice.Notice) bool { return strings.HasPrefix(n.ID, noticeID(rest)) })
+		maps.DeleteFunc(w.fulfilled, func(id string, _ bool) bool { return strings.HasPrefix(id, noticeID(rest)) })
+	case "permit":
+		w.node.Annotations[contract.AnnotationDrainPermit] = rest
+	case "reboot":
+		w.reboot(rest)
+	case "policy":
+		return w.changePolicy(fields[1], fields[2:])
+	case "attached":
+		w.attached = fields[1:]
+	case "undeletable":
+		w.undeletable = true
 	case "pod":
 		return w.changePod(fields[1:])
-	case "no-pod", "ends", "stuck":
+	case "no-pod", "ends", "stuck", "denied":
 		return w.endPod(fields[0], rest)
 	case "budget":
 		return w.changeBudget(fields[1:])
 	case "budgets":
-		w.hidden = rest == "hidden"
+		switch rest {
+		case "hidden", "seen":
+			w.hidden = rest == "hidden"
+		case "unwatched", "watched":
+			w.unwatched = rest == "unwatched"
+			w.live = map[string]bool{}
+		default:
+			return fmt.Errorf("unknown word %s", rest)
+		}
 	case "sent", "answer":
 		return w.changeTry(fields)
 	case "stirred":
@@ -265,7 +298,7 @@ func full(key string) string {
 	switch key {
 	case "exclude":
 		return contract.LabelExcludeFromLoadBalancers
-	case "draining", "drain-report", "drain-permit", "terminating", "served", "cordoned-by", "unneeded", "hold":
+	case "draining", "drain-report", "drain-permit", "terminating", "served", "notices", "cordoned-by", "unneeded", "hold":
 		return contract.Prefix + key
 	}
 	return key
@@ -273,6 +306,64 @@ func full(key string) string {
 
 func (w *world) hearBody(notices []notice.Notice, err error) error {
 	w.notices = append(w.notices, notices...)
+	return err
+}
+
+// noticeID spells out the id of a notice of this instance: the cause, and what
+// tells it from others of its cause.
+func noticeID(word string) string {
+	cause, detail, more := strings.Cut(word, ":")
+	if cause == "" {
+		return ""
+	}
+	if more {
+		return cause + ":" + instance + ":" + detail
+	}
+	return cause + ":" + instance
+}
+
+func (w *world) changeNotice(fields []string) error {
+	cause, _, _ := strings.Cut(fields[0], ":")
+	n := notice.Notice{
+		ID: noticeID(fields[0]), Cause: notice.Cause(cause), Kind: notice.Cause(cause).Kind(),
+		Source: "test", Reason: "they announce " + fields[0],
+	}
+	if n.Kind == "" {
+		return fmt.Errorf("unknown cause %s", cause)
+	}
+	if len(fields) == 3 {
+		in, err := time.ParseDuration(fields[2])
+		if err != nil {
+			return err
+		}
+		n.Deadline = w.now.Add(in).Truncate(time.Second)
+		n.Reason += " at " + n.Deadline.Format(time.TimeOnly)
+	}
+	w.notices = slices.DeleteFunc(w.notices, func(old notice.Notice) bool { return old.ID == n.ID })
+	w.notices = append(w.notices, n)
+	return nil
+}
+
+func (w *world) changePolicy(what string, words []string) (err error) {
+	p := &w.policy
+	switch what {
+	case "last-chance":
+		w.lastChances = append(w.lastChances, words...)
+		p.Responses, err = notice.ParseResponses(w.responses, w.lastChances)
+	case "steps":
+		p.Steps, err = drainable.ParseSteps(words[0])
+	case "permit":
+		p.PermitWait, err = time.ParseDuration(words[0])
+	case "balancers":
+		p.LoadBalancerWait, err = time.ParseDuration(words[0])
+	case "volumes":
+		p.VolumeWait, err = time.ParseDuration(words[0])
+	case "daemons":
+		p.EvictDaemonSets = true
+	default:
+		w.responses = append(w.responses, what)
+		p.Responses, err = notice.ParseResponses(w.responses, w.lastChances)
+	}
 	return err
 }
 
@@ -300,6 +391,20 @@ func (w *world) changePod(fields []string) error {
 				return err
 			}
 			p.Spec.TerminationGracePeriodSeconds = &seconds
+		case "priority":
+			priority, err := strconv.ParseInt(value, 10, 32)
+			if err != nil {
+				return err
+			}
+			short := int32(priority)
+			p.Spec.Priority = &short
+		case "asks":
+			p.Annotations[contract.AnnotationEvictDaemonSetPod] = "true"
+		case "tolerates":
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		case "claim":
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: value, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: value}}})
 		case "critical":
 			p.Spec.PriorityClassName = "system-cluster-critical"
 		case "daemon":
@@ -337,6 +442,8 @@ func (w *world) endPod(how, key string) error {
 		p.Phase = corev1.PodSucceeded
 	case "stuck": // its kubelet will never end it
 		w.stuck[uid] = true
+	case "denied":
+		w.denied[uid] = true
 	}
 	w.pods[uid] = p
 	return nil

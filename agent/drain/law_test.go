@@ -2,9 +2,11 @@ package drain_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,8 +17,9 @@ import (
 )
 
 // broken says which laws an answer breaks, for the world in which it was given.
-func broken(w *world, policy drain.Policy, next drain.Next) []string {
+func broken(w *world, next drain.Next) []string {
 	var out []string
+	policy := w.policy
 	breaks := func(law string, details ...any) { out = append(out, law+" "+fmt.Sprint(details...)) }
 	view := w.view()
 
@@ -32,7 +35,9 @@ func broken(w *world, policy drain.Policy, next drain.Next) []string {
 	}
 
 	out = append(out, brokenSteps(view, next)...)
+	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenNode(view, next)...)
+	out = append(out, w.told.broken(view.Node, next)...)
 
 	// Carry it out, but without an answer to any step yet.
 	after := view
@@ -60,7 +65,7 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 		switch {
 		case at < 0:
 			out = append(out, "a step for a pod that is not there: "+s.String())
-		case !drainable.MustBePlacedAgain(&view.Pods[at]):
+		case !mayLeave(&view.Pods[at]):
 			out = append(out, "a step for a pod that stays, or leaves already: "+s.String())
 		case s.Grace != nil && *s.Grace < 1:
 			out = append(out, "a pod has no time to end: "+s.String())
@@ -69,14 +74,121 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 	return append(out, crowded(view, next)...)
 }
 
+// mayLeave: pods that need another place, and those of DaemonSets that do not
+// tolerate the taint.
+func mayLeave(p *fleet.Pod) bool {
+	daemon := drainable.IsDaemonSet(p) && len(p.Spec.Tolerations) == 0 && p.Deleted.IsZero() && !p.Ended()
+	return drainable.MustBePlacedAgain(p) || daemon
+}
+
+// brokenRules: what an answer may not ask for, given what stands and what it
+// reports.
+func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
+	if next.Report != nil {
+		for id := range w.fulfilled {
+			if next.Report.AnswersTo(id) && view.Node.Annotations[contract.AnnotationTerminating] != id {
+				out = append(out, "a drain for what a reboot has fulfilled: "+id)
+			}
+		}
+		if next.Report.Wants != "" && (len(next.Steps) > 0 || next.Report.Phase != contract.PhaseWaiting) {
+			out = append(out, "a drain goes on without its permit")
+		}
+	}
+	if len(next.Steps) == 0 {
+		return out
+	}
+	_, tainted := contract.Draining(view.Node.Taints)
+	if closed := tainted && view.Node.Unschedulable; !closed && view.Unwritable.IsZero() {
+		out = append(out, "an eviction from a node that is open to new pods")
+	}
+	deadline := next.Report.Deadline.Time
+	for _, s := range next.Steps {
+		pod := w.pods[s.UID]
+		safe := contract.SafeToEvictOf(pod.Annotations)
+		if patient := deadline.IsZero() && next.Report.Kind != contract.KindSpot; patient && (safe == contract.SafeNo || safe == contract.SafeOnCompletion) {
+			out = append(out, "a pod is evicted against its word, and there is time: "+s.String())
+		}
+		if s.Delete && (len(w.lastChances) == 0 || deadline.IsZero() || deadline.Sub(view.Now) > w.policy.LastChanceTime) {
+			out = append(out, "a pod is deleted without need: "+s.String())
+		}
+		if s.Delete && view.Tries.Pods[s.UID].Count == 0 {
+			out = append(out, "a pod is deleted that was not asked to leave: "+s.String())
+		}
+		if s.Delete && s.Override() == "" {
+			out = append(out, "a deletion without an Event: "+s.String())
+		}
+	}
+	return out
+}
+
+// told are the Events that were written of one interruption.
+type told struct {
+	since   time.Time
+	kind    contract.Kind
+	reasons map[string]bool
+}
+
+// of is what was told before of the interruption that the report on a node is
+// about.
+func (t told) of(node *fleet.Node) told {
+	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	if err != nil || !report.Since.Time.Equal(t.since) || report.Kind != t.kind {
+		return told{since: report.Since.Time, kind: report.Kind}
+	}
+	return t
+}
+
+func (t told) after(was *fleet.Node, next drain.Next) told {
+	t = t.of(next.Node)
+	t.reasons = maps.Clone(t.reasons)
+	if t.reasons == nil {
+		t.reasons = map[string]bool{}
+	}
+	for _, e := range next.Events {
+		t.reasons[e.Reason] = true
+	}
+	return t
+}
+
+// broken: of each kind of news there is one Event for each interruption, and one
+// for each notice.
+func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
+	if next.Node == nil {
+		return nil
+	}
+	before, now := t.of(next.Node), map[string]int{}
+	for _, e := range next.Events {
+		now[e.Reason]++
+		if e.Reason != contract.EventNoticed && now[e.Reason] > 1 {
+			out = append(out, "an Event is told twice at once: "+e.Reason)
+		}
+		if strings.HasPrefix(e.Reason, "Drain") && e.Reason != contract.EventDrainUndone && before.reasons[e.Reason] {
+			out = append(out, "an Event is told again: "+e.Reason+" "+e.Message)
+		}
+	}
+	old, _ := contract.ParseNoticed(was.Annotations[contract.AnnotationNotices])
+	list, _ := contract.ParseNoticed(next.Node.Annotations[contract.AnnotationNotices])
+	fresh := 0
+	for _, n := range list {
+		if _, known := old.Find(n.ID); !known {
+			fresh++
+		}
+	}
+	if now[contract.EventNoticed] > fresh {
+		out = append(out, "a notice is told of again")
+	}
+	return out
+}
+
 // crowded names budgets, or owners where the budgets are not known, of whose
 // pods more than one is asked for at once.
 func crowded(view drain.View, next drain.Next) (out []string) {
 	asking := map[string]int{}
 	for i := range view.Pods {
 		p := &view.Pods[i]
-		due := slices.ContainsFunc(next.Steps, func(s drain.Evict) bool { return s.UID == p.UID })
-		if !due && !view.Tries.Pods[p.UID].Sent {
+		due := slices.ContainsFunc(next.Steps, func(s drain.Evict) bool { return s.UID == p.UID && !s.Delete })
+		sent := view.Tries.Pods[p.UID]
+		if !due && (!sent.Sent || sent.Deleted) {
 			continue
 		}
 		for _, together := range guardedTogether(view, p) {

@@ -1,22 +1,17 @@
 package drain
 
 import (
-	"slices"
+	"fmt"
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// cordon makes want a node that nothing new comes to: unschedulable, tainted,
-// out of the load balancers. What people did already stays theirs.
-func (d *decision) cordon() {
+// close makes want a node that nothing new comes to: unschedulable, tainted, out
+// of the load balancers. What people did already stays theirs.
+func (d *decision) close() {
 	winner := d.winner()
-	if !d.want.Unschedulable {
-		d.want.Unschedulable = true
-		d.want.Annotations[contract.AnnotationCordonedBy] = contract.Cordon{
-			By: contract.AppAgent, Notice: winner.ID, Boot: d.Node.BootID, At: contract.At(d.Now),
-		}.String()
-	}
+	d.cordon(winner)
 	if kind, ok := contract.Draining(d.want.Taints); !ok || kind != winner.Kind {
 		d.want.Taints = contract.WithTaint(d.want.Taints, contract.DrainingTaint(winner.Kind))
 	}
@@ -26,17 +21,72 @@ func (d *decision) cordon() {
 	}
 }
 
-// restore makes want the node that it was before the drain, and says whether
-// there was anything to do.
-func (d *decision) restore() (changed bool) {
+// cordon makes want unschedulable, with our mark unless somebody else did it
+// before. The mark names a notice for which it still holds.
+func (d *decision) cordon(n notice.Notice) {
+	mark, ours := d.mark()
+	holds := ours && (has(d.drains, mark.Notice) || has(d.cordons, mark.Notice))
+	if d.want.Unschedulable && (!ours || holds) {
+		return
+	}
+	d.want.Unschedulable = true
+	d.want.Annotations[contract.AnnotationCordonedBy] = contract.Cordon{
+		By: contract.AppAgent, Notice: n.ID, Boot: d.Node.BootID, At: contract.At(d.Now),
+	}.String()
+}
+
+// mark is our mark on the Node's cordon. One that cannot be read is ours too.
+func (d *decision) mark() (mark contract.Cordon, ours bool) {
+	value, ours := d.Node.Annotations[contract.AnnotationCordonedBy]
+	if ours {
+		mark, _ = contract.ParseCordon(value)
+	}
+	return mark, ours
+}
+
+// respectUncordon takes it for a person's word if a node that we had cordoned, and
+// that does not drain, is schedulable though our mark is there: nothing more is
+// done about these notices.
+func (d *decision) respectUncordon() {
+	if _, ours := d.mark(); !ours || d.Node.Unschedulable || len(d.drains) > 0 {
+		return
+	}
+	d.serve(d.cordons)
+	d.cordons = nil
+}
+
+// undo makes want the node that it was before, but for a cordon that a notice
+// still asks for, and tells of it.
+func (d *decision) undo() {
+	_, tainted := contract.Draining(d.want.Taints)
+	drained := tainted || d.old != nil && len(d.old.Answers) > 0
+	uncordoned := d.restore()
+	why := "nothing asks for the drain any more"
+	if len(d.rebooted) > 0 {
+		why = "the machine has come up again, as announced"
+	}
+	switch {
+	case drained && len(d.cordons) > 0:
+		d.tell(false, contract.EventDrainUndone, fmt.Sprintf("%s; the node stays cordoned: %s", why, d.cordons[0].Reason))
+	case drained || uncordoned && len(d.rebooted) > 0:
+		d.tell(false, contract.EventDrainUndone, why+"; what it did to the node is undone")
+	case uncordoned:
+		d.tell(false, contract.EventUncordoned, "the notice for which the node was cordoned no longer stands")
+	}
+}
+
+// restore takes away what is ours, and says whether that was a cordon.
+func (d *decision) restore() (uncordoned bool) {
 	a := d.want.Annotations
-	if _, ours := a[contract.AnnotationCordonedBy]; ours {
-		changed = changed || d.want.Unschedulable
+	if _, ours := a[contract.AnnotationCordonedBy]; ours && len(d.cordons) == 0 {
+		uncordoned = d.want.Unschedulable
 		d.want.Unschedulable = false
 		delete(a, contract.AnnotationCordonedBy)
 	}
+	if len(d.cordons) > 0 {
+		d.cordon(d.cordons[0])
+	}
 	if _, tainted := contract.Draining(d.want.Taints); tainted {
-		changed = true
 		d.want.Taints = contract.WithoutTaint(d.want.Taints, contract.TaintDraining)
 	}
 	if _, ours := a[contract.AnnotationExcluded]; ours {
@@ -45,57 +95,5 @@ func (d *decision) restore() (changed bool) {
 	}
 	delete(a, contract.AnnotationDrainPermit)
 	delete(a, contract.AnnotationDrainReport)
-	return changed
-}
-
-// remember writes down that the notices are served.
-func (d *decision) remember() {
-	list := d.served
-	for _, n := range d.notices {
-		served, ok := list.Find(n.ID)
-		if ok && !served.Withdrawn && served.Kind == n.Kind {
-			continue
-		}
-		list = list.Add(contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.Node.BootID, At: contract.At(d.Now)})
-	}
-	d.keepServed(list)
-}
-
-// forget changes the memory of notices that no longer stand, so that the same
-// id, when it comes again, is a new wish: a person may ask twice with one word,
-// and an instance that returned from a warm pool may be terminated again. The
-// metadata's stay as history; a request's go with the request.
-func (d *decision) forget() {
-	var list contract.ServedList
-	for _, s := range d.served {
-		_, metadata := notice.OfMetadata(s.ID)
-		switch {
-		case d.stands(s.ID), metadata && !d.Heard, s.Withdrawn:
-			list = append(list, s)
-		case metadata:
-			s.Withdrawn, s.At = true, contract.At(d.Now)
-			list = append(list, s)
-		}
-	}
-	for _, id := range d.underWay() {
-		cause, metadata := notice.OfMetadata(id)
-		if _, known := list.Find(id); known || !metadata || d.stands(id) {
-			continue
-		}
-		list = list.Add(contract.Served{ID: id, Kind: cause.Kind(), Boot: d.Node.BootID, At: contract.At(d.Now), Withdrawn: true})
-	}
-	d.served = list
-	d.keepServed(list)
-}
-
-func (d *decision) stands(id string) bool {
-	return slices.ContainsFunc(d.standing, func(n notice.Notice) bool { return n.ID == id })
-}
-
-func (d *decision) keepServed(list contract.ServedList) {
-	if len(list) == 0 {
-		delete(d.want.Annotations, contract.AnnotationServed)
-		return
-	}
-	d.want.Annotations[contract.AnnotationServed] = list.String()
+	return uncordoned
 }

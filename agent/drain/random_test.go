@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -20,7 +19,7 @@ import (
 // nothing of ours is left and a person's cordon stands where it stood.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, policy := newWorld(), testPolicy()
+		w := newWorld()
 		w.node.Unschedulable = rapid.Bool().Draw(t, "cordoned by a person")
 		human := w.node.Unschedulable
 		story := func(line string) {
@@ -36,16 +35,16 @@ func TestRandom(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "turns") {
 			randomTurn(t, w, story)
-			w.run(t, policy, time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms"))*time.Millisecond)
+			w.run(t, time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms"))*time.Millisecond)
 		}
 		story("up")
 		story("writable")
 		story("hears")
 		if rapid.Bool().Draw(t, "ends drained") {
-			endDrained(t, w, policy, story)
+			endDrained(t, w, story)
 			return
 		}
-		endBare(t, w, policy, human, story)
+		endBare(t, w, human, story)
 	})
 }
 
@@ -88,10 +87,10 @@ func randomTurn(t *rapid.T, w *world, story func(string)) {
 }
 
 // endDrained asks for a drain that overrides what pods say, and expects its end.
-func endDrained(t *rapid.T, w *world, policy drain.Policy, story func(string)) {
+func endDrained(t *rapid.T, w *world, story func(string)) {
 	story("no-notice")
 	story("terminated")
-	w.run(t, policy, 2*time.Hour)
+	w.run(t, 2*time.Hour)
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	if err != nil {
 		t.Fatalf("no report at the end: %v", err)
@@ -104,10 +103,10 @@ func endDrained(t *rapid.T, w *world, policy drain.Policy, story func(string)) {
 	}
 }
 
-func endBare(t *rapid.T, w *world, policy drain.Policy, human bool, story func(string)) {
+func endBare(t *rapid.T, w *world, human bool, story func(string)) {
 	story("no-notice")
 	story("no-request")
-	w.run(t, policy, time.Hour)
+	w.run(t, time.Hour)
 	for _, s := range servedOf(t, w) {
 		if _, metadata := notice.OfMetadata(s.ID); !metadata || !s.Withdrawn {
 			t.Fatalf("remembers %+v", s)

@@ -23,27 +23,32 @@ const (
 )
 
 // report says how the drain stands.
-func (d *decision) report(deadline time.Time, t tally) contract.Report {
+func (d *decision) report(t tally) contract.Report {
 	r := contract.Report{
-		Answers:  notice.IDs(d.notices),
+		Answers:  notice.IDs(d.drains),
 		Kind:     d.winner().Kind,
 		Reason:   d.winner().Reason,
-		Since:    contract.At(d.Now),
+		Wants:    d.pause.wants,
+		Since:    contract.At(d.since()),
 		Renewed:  contract.At(d.Now),
-		Deadline: contract.At(deadline),
+		Deadline: contract.At(d.deadline),
 		Version:  d.policy.Version,
 	}
-	if d.continues() {
-		r.Since = d.old.Since
-	}
-	if !d.PodsKnown {
+	switch {
+	case !d.PodsKnown:
 		d.unseen(&r)
 		return r
+	case t.left == 0:
+		d.empty(&r)
+	case !d.pause.none():
+		r.Phase, r.Left, r.Message = contract.PhaseWaiting, t.left, d.pause.message
+	default:
+		r.Phase, r.Left = t.phase(), t.left
+		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
+		r.Message = t.message(r.Phase)
 	}
-	r.Phase, r.Left = t.phase(), t.left
-	r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
-	r.Message = t.message(r.Phase)
-	if t.left > 0 && d.near(deadline, 0) {
+	if t.left > 0 && d.near(0) {
+		r.Phase = contract.PhaseFailed
 		r.Message = "the deadline has passed; " + r.Message
 	}
 	if d.bad != nil {
@@ -54,16 +59,34 @@ func (d *decision) report(deadline time.Time, t tally) contract.Report {
 
 // unseen fills in what was last known, while the pods are not seen (again).
 func (d *decision) unseen(r *contract.Report) {
-	r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"
+	switch {
+	case !d.pause.none():
+		r.Phase, r.Message = contract.PhaseWaiting, d.pause.message
+	case d.continues() && d.old.Wants == "":
+		r.Phase, r.BlockedBy, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Message, d.old.Emptied
+	default:
+		r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"
+	}
 	if d.continues() {
-		r.Phase, r.Left, r.BlockedBy, r.Message = d.old.Phase, d.old.Left, d.old.BlockedBy, d.old.Message
+		r.Left = d.old.Left
+	}
+}
+
+// empty is the report of a node that no pod is left on. It is drained once its
+// volumes are, and for an empty node nobody's permit is needed.
+func (d *decision) empty(r *contract.Report) {
+	r.Wants, r.Emptied = "", contract.At(d.Now)
+	if d.continues() && !d.old.Emptied.IsZero() {
+		r.Emptied = d.old.Emptied
+	}
+	r.Phase, r.Message = contract.PhaseDrained, "no pod is left that needs another place"
+	if waiting := d.detaching(r.Emptied.Time); waiting != "" {
+		r.Phase, r.Message = contract.PhaseDraining, waiting
 	}
 }
 
 func (t tally) phase() contract.Phase {
 	switch {
-	case t.left == 0:
-		return contract.PhaseDrained
 	case t.leaving > 0 || t.moving > 0:
 		return contract.PhaseDraining
 	case len(t.blockedBy) > 0:
@@ -74,17 +97,15 @@ func (t tally) phase() contract.Phase {
 
 func (t tally) message(phase contract.Phase) string {
 	switch phase {
-	case contract.PhaseDrained:
-		return "no pod is left that needs another place"
 	case contract.PhaseWaiting:
-		return fmt.Sprintf("waiting for %s to complete", pods(t.waiting))
+		return fmt.Sprintf("waiting for %s to complete", count(t.waiting, "pod"))
 	case contract.PhaseBlocked:
-		return fmt.Sprintf("%s left, kept by %s", pods(t.left), t.why())
+		return fmt.Sprintf("%s left, kept by %s", count(t.left, "pod"), t.why())
 	}
 	if len(t.blockedBy) > 0 {
-		return fmt.Sprintf("%s to go, some kept by %s", pods(t.left), t.why())
+		return fmt.Sprintf("%s to go, some kept by %s", count(t.left, "pod"), t.why())
 	}
-	return pods(t.left) + " to go"
+	return count(t.left, "pod") + " to go"
 }
 
 // why lists the first reasons.
@@ -95,13 +116,6 @@ func (t tally) why() string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
-}
-
-func pods(n int) string {
-	if n == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", n)
 }
 
 // write completes next: with what the Node shall be, if it is not so yet and
@@ -119,7 +133,7 @@ func (d *decision) write(next *Next) {
 	}
 	next.Node, next.Events = &d.want, d.events
 	if next.Report != nil && next.Report.Phase.Open() {
-		d.wakeAt(d.Now.Add(contract.ReportEvery))
+		d.due(d.Now.Add(contract.ReportEvery))
 	}
 }
 

@@ -1,10 +1,8 @@
 package drain
 
 import (
-	"cmp"
 	"hash/fnv"
 	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +47,8 @@ type Try struct {
 	Answer
 	// Count is how many in a row did not succeed.
 	Count int
+	// Undeletable: its deletion was forbidden.
+	Undeletable bool
 }
 
 // Limit is what is known of a budget that has refused.
@@ -95,6 +95,7 @@ func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 	try := Try{At: now, Deleted: before.Deleted, Answer: answer}
 	if answer.Outcome != Accepted && answer.Outcome != Gone {
 		try.Count = before.Count + 1
+		try.Undeletable = before.Undeletable || before.Deleted && answer.Outcome == Forbidden
 	}
 	t.Pods[pod] = try
 	if answer.Outcome == Refused && answer.Budget != "" {
@@ -181,10 +182,14 @@ func spread(uid types.UID, pause time.Duration) time.Duration {
 
 // String says what came of it.
 func (t Try) String() string {
-	if t.Message == "" {
-		return "eviction " + string(t.Outcome)
+	text := "eviction " + string(t.Outcome)
+	if t.Deleted {
+		text = "deletion " + string(t.Outcome)
 	}
-	return "eviction " + string(t.Outcome) + ": " + t.Message
+	if t.Message == "" {
+		return text
+	}
+	return text + ": " + t.Message
 }
 
 // stuck says that a pod stays for reasons that time alone may not mend.
@@ -196,13 +201,4 @@ func (t Try) stuck() bool {
 		return t.Count >= patience
 	}
 	return false
-}
-
-// probe chooses, among pods that one budget has refused, the one that asks
-// next: the one that has not asked for longest. Were all of them to ask, each
-// refusal would be paid for by each pod.
-func probe(refused []candidate) candidate {
-	return slices.MinFunc(refused, func(a, b candidate) int {
-		return cmp.Or(a.try.At.Compare(b.try.At), cmp.Compare(a.pod.Key(), b.pod.Key()), cmp.Compare(a.pod.UID, b.pod.UID))
-	})
 }

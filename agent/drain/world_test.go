@@ -32,14 +32,22 @@ type world struct {
 	pods    map[types.UID]fleet.Pod
 	budgets map[string]*budget
 	notices []notice.Notice
+	// policy of the agent, and the flags that it is made of.
+	policy                 drain.Policy
+	responses, lastChances []string
+	// attached are the volumes in the Node's status.
+	attached []string
 
 	// down: the API server does not answer. refuseWrites: it refuses patches.
 	down, refuseWrites bool
 	// stuck pods do not end when their grace does.
 	stuck map[types.UID]bool
 
-	// hidden budgets are not known to the agent.
-	hidden bool
+	// hidden budgets are not known to the agent, and unwatched ones cannot be
+	// watched. undeletable: it has no right to delete pods.
+	hidden, unwatched, undeletable bool
+	// denied pods may not be evicted, says an admission rule.
+	denied map[types.UID]bool
 
 	// The agent's own memory.
 	heard, podsKnown    bool
@@ -47,6 +55,12 @@ type world struct {
 	stirred             map[string]time.Time
 	written, unwritable time.Time
 	back                time.Time
+	live                map[string]bool
+
+	// told are the Events of this interruption, fulfilled the notices for which
+	// the machine has come up again.
+	told      told
+	fulfilled map[string]bool
 
 	deletions map[types.UID]int
 	evicted   []string
@@ -70,6 +84,7 @@ func newWorld() *world {
 			Annotations: map[string]string{}, Labels: map[string]string{},
 		},
 		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
+		policy: testPolicy(), live: map[string]bool{}, denied: map[types.UID]bool{}, fulfilled: map[string]bool{},
 		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, deletions: map[types.UID]int{},
 	}
 }
@@ -79,6 +94,7 @@ func (w *world) view() drain.View {
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard,
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
 		Written: w.written, Unwritable: w.unwritable, Back: w.back,
+		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached),
 	}
 	if w.node != nil {
 		node := *w.node
@@ -97,14 +113,19 @@ func (w *world) view() drain.View {
 	return v
 }
 
-// listBudgets are the budgets as the API server lists them.
+// listBudgets are the budgets as the agent knows them: those that it does not
+// watch show what was so when they were listed, which is long ago.
 func (w *world) listBudgets() []fleet.Budget {
 	var list []fleet.Budget
 	for key, b := range w.budgets {
 		namespace, name, _ := strings.Cut(key, "/")
-		list = append(list, fleet.Budget{
+		listed := fleet.Budget{
 			Namespace: namespace, Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": b.app}},
-		})
+		}
+		if w.live[namespace] {
+			listed.Allowed = int32(b.allowed)
+		}
+		list = append(list, listed)
 	}
 	return list
 }
@@ -114,6 +135,26 @@ func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
+	w.live = map[string]bool{}
+}
+
+// reboot brings the machine up again, and with it the agent.
+func (w *world) reboot(boot string) {
+	for _, n := range w.notices {
+		announced := n.Cause == notice.SystemReboot || n.Cause == notice.SystemMaintenance
+		if n.Cause == notice.InstanceReboot || announced && n.Deadline.Sub(w.now) <= 5*time.Minute {
+			if _, noted := w.noted(n.ID); noted {
+				w.fulfilled[n.ID] = true
+			}
+		}
+	}
+	w.node.BootID = boot
+	w.restart()
+}
+
+func (w *world) noted(id string) (contract.Noticed, bool) {
+	list, _ := contract.ParseNoticed(w.node.Annotations[contract.AnnotationNotices])
+	return list.Find(id)
 }
 
 // hear is what the agent comes to know soon after a start.
@@ -130,10 +171,17 @@ func (w *world) send(steps []drain.Evict) {
 func (w *world) apply(next drain.Next) (lines []string) {
 	w.write(next)
 	w.send(next.Steps)
+	w.live = map[string]bool{}
+	for _, namespace := range next.WatchBudgets {
+		w.live[namespace] = !w.unwatched && !w.down
+	}
 	for _, s := range next.Steps {
 		answer := w.evict(s)
 		w.tries = w.tries.Learn(s.UID, w.now, answer)
 		line := fmt.Sprintf("%s/%s %s", s.Namespace, s.Name, answer.Outcome)
+		if s.Delete {
+			line = fmt.Sprintf("%s/%s deletion %s", s.Namespace, s.Name, answer.Outcome)
+		}
 		if answer.Budget != "" {
 			line += " by " + answer.Budget
 		}
@@ -152,6 +200,7 @@ func (w *world) write(next drain.Next) {
 		}
 		return
 	}
+	w.told = w.told.after(w.node, next)
 	w.node, w.written = next.Node, w.now
 }
 
@@ -163,19 +212,14 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if !ok {
 		return drain.Answer{Outcome: drain.Gone}
 	}
-	app := pod.Labels["app"]
-	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {
-		b := w.budgets[key]
-		if b.app != app {
-			continue
-		}
-		if b.allowed == 0 {
-			return drain.Answer{Outcome: drain.Refused, Budget: key, Message: "no room"}
-		}
-		b.allowed--
-		if b.heals > 0 {
-			b.healing = append(b.healing, w.now.Add(b.heals))
-		}
+	if s.Delete && w.undeletable {
+		return drain.Answer{Outcome: drain.Forbidden, Message: "pods is forbidden"}
+	}
+	if !s.Delete && w.denied[s.UID] {
+		return drain.Answer{Outcome: drain.Forbidden, Message: "denied by a webhook"}
+	}
+	if budget := w.disrupt(pod, s.Delete); budget != "" {
+		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: "no room"}
 	}
 	w.deletions[s.UID]++
 	grace := 30 * time.Second
@@ -189,6 +233,26 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	w.pods[s.UID] = pod
 	w.evicted = append(w.evicted, pod.Key())
 	return drain.Answer{Outcome: drain.Accepted}
+}
+
+// disrupt spends what an eviction costs the pod's budgets, and names the one that
+// has no room. Nobody asks them about a deletion, which costs them all the same.
+func (w *world) disrupt(pod fleet.Pod, deletion bool) (refused string) {
+	app := pod.Labels["app"]
+	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {
+		b := w.budgets[key]
+		if b.app != app {
+			continue
+		}
+		if b.allowed == 0 && !deletion {
+			return key
+		}
+		b.allowed--
+		if b.heals > 0 {
+			b.healing = append(b.healing, w.now.Add(b.heals))
+		}
+	}
+	return ""
 }
 
 // pass lets time go by: pods end with their grace, budgets heal.
@@ -219,6 +283,14 @@ func (w *world) soonest(wake time.Time) time.Time {
 	for _, pod := range w.pods {
 		if pod.Deleted.After(w.now) {
 			at = notice.Earliest(at, pod.Deleted)
+		}
+	}
+	for key, b := range w.budgets {
+		namespace, _, _ := strings.Cut(key, "/")
+		for _, healed := range b.healing {
+			if w.live[namespace] {
+				at = notice.Earliest(at, healed)
+			}
 		}
 	}
 	if w.down || w.refuseWrites { // the agent tries again to write
@@ -263,6 +335,9 @@ func describe(was *fleet.Node, next drain.Next, now time.Time) []string {
 	var lines []string
 	if next.Node != nil {
 		for _, change := range drain.Changes(*was, *next.Node) {
+			if strings.HasPrefix(change, "annotation notices=") {
+				change = "notices " + describeNotices(next.Node)
+			}
 			if !strings.HasPrefix(change, "annotation drain-report=") {
 				lines = append(lines, "node: "+change)
 			}
@@ -284,6 +359,26 @@ func describe(was *fleet.Node, next drain.Next, now time.Time) []string {
 		lines = append(lines, "wake: in "+next.Wake.Sub(now).Round(time.Millisecond).String())
 	}
 	return lines
+}
+
+// describeNotices prints the list on the Node in short.
+func describeNotices(n *fleet.Node) string {
+	list, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
+	if err != nil {
+		return err.Error()
+	}
+	var items []string
+	for _, n := range list {
+		item := n.ID + " " + n.Does
+		if !n.Due.IsZero() {
+			item += " from " + n.Due.Format(time.TimeOnly)
+		}
+		if !n.Deadline.IsZero() {
+			item += " until " + n.Deadline.Format(time.TimeOnly)
+		}
+		items = append(items, item+" "+n.Boot)
+	}
+	return strings.Join(items, "; ")
 }
 
 func describeReport(r contract.Report) string {

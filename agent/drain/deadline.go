@@ -1,0 +1,85 @@
+package drain
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// findDeadline is when the instance goes, by whichever notice is the first.
+func (d *decision) findDeadline() time.Time {
+	var earliest time.Time
+	for _, n := range d.drains {
+		earliest = notice.Earliest(earliest, d.deadlineOf(n))
+	}
+	return contract.At(earliest).Time
+}
+
+// deadlineOf a notice. Auto Scaling tells the node no time when it ends it or
+// puts it away, so the agent takes one of its own when it first sees the notice,
+// and keeps it in the report.
+func (d *decision) deadlineOf(n notice.Notice) time.Time {
+	if !n.Deadline.IsZero() || n.Kind != contract.KindASG || d.stays(n) {
+		return n.Deadline
+	}
+	if d.old != nil && d.old.AnswersTo(n.ID) && !d.old.Deadline.IsZero() {
+		return d.old.Deadline.Time
+	}
+	return d.Now.Add(d.policy.TerminationDrainTime)
+}
+
+// stays says that the instance goes on running whatever becomes of its group.
+func (d *decision) stays(n notice.Notice) bool {
+	return n.Cause == notice.ASGStandby || n.Cause == notice.ASGDetach
+}
+
+// urgency rises when the deadline comes near, whatever the kind.
+func (d *decision) urgency() drainable.Urgency {
+	if d.near(pressing) {
+		return drainable.Pressing
+	}
+	if d.deadline.IsZero() && d.stays(d.winner()) {
+		return drainable.Patient
+	}
+	return drainable.UrgencyOf(d.winner().Kind, d.deadline)
+}
+
+// pressing is the time before a deadline in which nobody is waited for.
+const pressing = 2 * time.Minute
+
+// near says that no more than this is left before the deadline, and otherwise
+// looks again when that is so.
+func (d *decision) near(left time.Duration) bool {
+	return !d.deadline.IsZero() && d.due(d.deadline.Add(-left))
+}
+
+// spare is what a drain is given beyond what its pods ask for.
+const spare = time.Minute
+
+// needs is how long the drain will take if no budget is in its way.
+func (d *decision) needs() time.Duration {
+	longest := time.Duration(0)
+	if !d.PodsKnown {
+		longest = corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	}
+	for i := range d.Pods {
+		if drainable.MustBePlacedAgain(&d.Pods[i]) {
+			longest = max(longest, ownGrace(&d.Pods[i]))
+		}
+	}
+	return d.policy.Steps.Reserve(0) + longest + spare
+}
+
+// ownGrace is the time that a pod asks for to end.
+func ownGrace(pod *fleet.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}

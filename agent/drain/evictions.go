@@ -1,0 +1,112 @@
+package drain
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// steps are the evictions that are due, one at a time for the pods that one
+// budget guards. Evictions of one budget that arrive together are in each
+// other's way: the API server writes the budget's status for each, tries again
+// after half a second where that conflicts, and where it is cut off in between
+// it counts the pod as disrupted for two minutes. Unguarded pods are asked for
+// together: the server answers each after a consistent read of the budgets, and
+// those that are sent together share the tenth of a second that it takes.
+func (d *decision) steps(t tally) []Evict {
+	var (
+		steps   []Evict
+		kept    []candidate
+		refused = map[string][]candidate{}
+		asking  = d.lanesAsking()
+		last    = d.lastChance()
+	)
+	ask := func(c candidate) {
+		if lane := d.laneOf(c.pod); !asking[lane] {
+			asking[lane] = true
+			steps = append(steps, d.evict(c, t))
+		}
+	}
+	for _, c := range t.candidates {
+		switch at, ok := c.try.again(c.pod.UID, d.Written); {
+		case last && c.try.deletable():
+			kept = append(kept, c)
+		case c.try.Outcome == Refused && c.try.Budget != "":
+			refused[c.try.Budget] = append(refused[c.try.Budget], c)
+		case ok && d.due(at):
+			ask(c)
+		}
+	}
+	for _, budget := range slices.Sorted(maps.Keys(refused)) {
+		pods := refused[budget]
+		if slices.ContainsFunc(pods, func(c candidate) bool { return c.try.Sent }) {
+			continue
+		}
+		if c := d.probe(pods); d.due(d.roomAt(budget, c)) {
+			ask(c)
+		}
+	}
+	return append(steps, d.deletions(kept, t)...)
+}
+
+// laneOf a pod is the budget that guards it, or the pod itself where none does.
+// While the budgets are not known it is the pod's owner, whose pods one budget
+// guards as a rule.
+func (d *decision) laneOf(p *fleet.Pod) string {
+	if d.Budgets == nil && p.Owner != nil {
+		return p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name
+	}
+	if guards := d.Budgets.Guarding(p); len(guards) > 0 {
+		return guards[0]
+	}
+	return string(p.UID)
+}
+
+// lanesAsking are the lanes of which a pod is being asked for. A deletion is in
+// nobody's way.
+func (d *decision) lanesAsking() map[string]bool {
+	asking := map[string]bool{}
+	for i := range d.Pods {
+		pod := &d.Pods[i]
+		if try := d.Tries.Pods[pod.UID]; try.Sent && !try.Deleted {
+			asking[d.laneOf(pod)] = true
+		}
+	}
+	return asking
+}
+
+func (d *decision) evict(c candidate, t tally) Evict {
+	return Evict{
+		Namespace: c.pod.Namespace,
+		Name:      c.pod.Name,
+		UID:       c.pod.UID,
+		Grace:     d.grace(c, t),
+		Overrides: c.verdict.Overrides,
+		Why:       d.winner().Reason,
+	}
+}
+
+// margin is what passes between the eviction and the kubelet's hearing of it.
+const margin = 2 * time.Second
+
+// grace is nil where the pod's own period ends before the deadline. Otherwise
+// it is what is left, so that the pod itself hears of its end, but never
+// nothing: a grace of 0 would take the pod away without a word to it. The pods
+// of one step leave a part of the time, half of it at most, to those of the
+// steps after it.
+func (d *decision) grace(c candidate, t tally) *int64 {
+	if d.deadline.IsZero() {
+		return nil
+	}
+	left := d.deadline.Sub(d.Now)
+	if later := c.turn.Step() + 1; later <= t.last {
+		left -= min(d.policy.Steps.Reserve(later)-d.policy.Steps.Reserve(t.last+1), left/2)
+	}
+	seconds := max(1, int64((left-margin)/time.Second))
+	if ownGrace(c.pod) <= time.Duration(seconds)*time.Second {
+		return nil
+	}
+	return &seconds
+}

@@ -1,0 +1,60 @@
+package drain
+
+import (
+	"cmp"
+	"time"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// note lists on the Node the notices that the metadata give, and what is made of
+// them. One that is new there, and for which no drain begins, gets its Event: of
+// the others the drain tells.
+func (d *decision) note() {
+	var list contract.NoticedList
+	for _, n := range d.standing {
+		if !d.seen[n.ID] {
+			continue
+		}
+		before, known := d.noted.Find(n.ID)
+		now := contract.Noticed{
+			ID: n.ID, Kind: n.Kind, Reason: n.Reason,
+			Does:     string(d.response(n).Do),
+			Due:      contract.At(d.dueOf(n)),
+			Deadline: contract.At(n.Deadline),
+			Boot:     cmp.Or(d.Node.BootID, before.Boot),
+		}
+		list = append(list, now)
+		if _, served := d.served.Find(n.ID); !known && !served && !has(d.drains, n.ID) {
+			d.tell(false, contract.EventNoticed, n.Reason+"; "+consequence(now))
+		}
+	}
+	if len(list) == 0 {
+		delete(d.want.Annotations, contract.AnnotationNotices)
+		return
+	}
+	d.want.Annotations[contract.AnnotationNotices] = list.String()
+}
+
+// dueOf is when the drain for a notice begins, zero where that is not to come.
+func (d *decision) dueOf(n notice.Notice) time.Time {
+	if d.response(n).Do != notice.Drain || d.isServed(n) || !d.begin(n).After(d.Now) {
+		return time.Time{}
+	}
+	return d.begin(n)
+}
+
+// consequence says what is made of a notice.
+func consequence(n contract.Noticed) string {
+	switch {
+	case !n.Due.IsZero():
+		return "the node is drained from " + clock(n.Due.Time) + " on"
+	case n.Does == string(notice.Cordon):
+		return "the node takes no new pods, and those that are there stay"
+	}
+	return "nothing is done about it"
+}
+
+// clock prints a moment for people.
+func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

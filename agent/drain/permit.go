@@ -1,0 +1,79 @@
+package drain
+
+import (
+	"time"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+)
+
+// pause is why nobody is asked to leave yet, though the node is closed to new
+// pods. The zero value is no pause.
+type pause struct {
+	// wants is the id that waits for its permit; empty where none does.
+	wants   string
+	message string
+}
+
+func (p pause) none() bool { return p.message == "" }
+
+// findPause: first the permit, then the load balancers.
+func (d *decision) findPause() pause {
+	if until := d.permitBy(); !until.IsZero() && !d.due(until) {
+		return pause{wants: d.winner().ID, message: "waiting for the scaler's permit, until " + clock(until) + " at the latest"}
+	}
+	if until := d.balancersBy(); !d.due(until) {
+		return pause{message: "waiting until " + clock(until) + " for the load balancers to leave the node out"}
+	}
+	return pause{}
+}
+
+// permitBy is until when the drain waits for its permit; zero where it needs
+// none, has it, or has begun. It is so that the scaler may launch a replacement
+// first and let few nodes drain at a time; a scaler that is away holds up nobody.
+func (d *decision) permitBy() time.Time {
+	begun := d.continues() && d.old.Wants == ""
+	if begun || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
+		return time.Time{}
+	}
+	for _, n := range d.drains {
+		if !d.response(n).Permit {
+			return time.Time{}
+		}
+	}
+	return d.inTime(d.since().Add(d.policy.PermitWait))
+}
+
+// balancersBy is until when load balancers are given time to leave the node out.
+// Nobody waits for them on a spot interruption.
+func (d *decision) balancersBy() time.Time {
+	if d.policy.LoadBalancerWait == 0 || !d.Unwritable.IsZero() || d.urgency() == drainable.Pressing {
+		return time.Time{}
+	}
+	return d.inTime(d.since().Add(d.policy.LoadBalancerWait))
+}
+
+// inTime is a moment that leaves the drain what it needs before the deadline.
+func (d *decision) inTime(at time.Time) time.Time {
+	if d.deadline.IsZero() {
+		return at
+	}
+	return notice.Earliest(at, d.deadline.Add(-d.needs()))
+}
+
+// uncordonedAfter is how long evictions wait for a Node that cannot be written.
+const uncordonedAfter = 5 * time.Second
+
+// mayEvict: not before new pods are kept away, or those evicted might come
+// back. Where the API server refuses that write and the instance goes anyway,
+// the pods leave all the same.
+func (d *decision) mayEvict() bool {
+	if _, tainted := contract.Draining(d.Node.Taints); tainted && d.Node.Unschedulable {
+		return true
+	}
+	if d.Unwritable.IsZero() || d.deadline.IsZero() {
+		return false
+	}
+	return d.due(d.Unwritable.Add(uncordonedAfter))
+}

@@ -1,0 +1,39 @@
+package drain
+
+import (
+	"cmp"
+	"time"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// rebootSlack is how long before its announced time a reboot by AWS may come.
+const rebootSlack = 5 * time.Minute
+
+// hasRebooted says that the machine has come up again since the notice was first
+// seen, and that this fulfils it, however long the metadata go on listing it. A
+// reboot of the instance is fulfilled by anybody's; one of its host only by the
+// one at the announced time, or the instance is still on the old host.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/schedevents_actions_reboot.html
+func (d *decision) hasRebooted(n notice.Notice) bool {
+	if d.Node.BootID == "" || d.bootOf(n) == d.Node.BootID {
+		return false
+	}
+	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+		return false
+	}
+	switch n.Cause {
+	case notice.InstanceReboot:
+		return true
+	case notice.SystemReboot, notice.SystemMaintenance:
+		return !d.Now.Before(n.Deadline.Add(-rebootSlack))
+	}
+	return false
+}
+
+// bootOf is the boot id under which the notice stands, until noted moves it on.
+func (d *decision) bootOf(n notice.Notice) string {
+	noted, _ := d.noted.Find(n.ID)
+	return cmp.Or(noted.Boot, d.Node.BootID)
+}

@@ -1,0 +1,67 @@
+package drain
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// isServed says that nothing is done about a notice any more: it was served, and
+// what was done for it is over.
+func (d *decision) isServed(n notice.Notice) bool {
+	served, ok := d.served.Find(n.ID)
+	if !ok || served.Withdrawn || n.Kind.Strength() > served.Kind.Strength() {
+		return false
+	}
+	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+		return false
+	}
+	return !slices.Contains(d.underWay(), n.ID)
+}
+
+// serve writes down that notices are served.
+func (d *decision) serve(notices []notice.Notice) {
+	for _, n := range notices {
+		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind {
+			continue
+		}
+		d.served = d.served.Add(contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now)})
+	}
+	d.keepServed()
+}
+
+// forget changes the memory of notices that no longer stand, so that the same
+// id, when it comes again, is a new wish: a person may ask twice with one word,
+// and an instance that returned from a warm pool may be terminated again. The
+// metadata's stay as history; a request's go with the request.
+func (d *decision) forget() {
+	var list contract.ServedList
+	for _, s := range d.served {
+		_, metadata := notice.OfMetadata(s.ID)
+		switch {
+		case d.stands(s.ID), metadata && !d.Heard, s.Withdrawn:
+			list = append(list, s)
+		case metadata:
+			s.Withdrawn, s.At = true, contract.At(d.Now)
+			list = append(list, s)
+		}
+	}
+	for _, id := range d.underWay() {
+		cause, metadata := notice.OfMetadata(id)
+		if _, known := list.Find(id); known || !metadata || d.stands(id) {
+			continue
+		}
+		list = list.Add(contract.Served{ID: id, Kind: cause.Kind(), Boot: d.Node.BootID, At: contract.At(d.Now), Withdrawn: true})
+	}
+	d.served = list
+	d.keepServed()
+}
+
+func (d *decision) keepServed() {
+	if len(d.served) == 0 {
+		delete(d.want.Annotations, contract.AnnotationServed)
+		return
+	}
+	d.want.Annotations[contract.AnnotationServed] = d.served.String()
+}

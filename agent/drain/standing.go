@@ -1,0 +1,111 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// listStanding finds every notice that stands, wherever it is written.
+func (d *decision) listStanding() []notice.Notice {
+	all := append(slices.Clone(d.Notices), d.remembered()...)
+	for _, n := range all {
+		d.seen[n.ID] = true
+	}
+	if value, ok := d.Node.Annotations[contract.AnnotationDrainRequest]; ok {
+		request, err := notice.ParseRequest(value)
+		if err == nil {
+			all = append(all, request)
+		}
+		d.bad = err
+	}
+	if n, ok := d.terminating(all); ok {
+		all = append(all, n)
+	}
+	return notice.Standing(all...)
+}
+
+// fromMemory is the source of what an earlier agent has written down.
+const fromMemory notice.SourceName = "memory"
+
+// remembered are notices that the metadata gave to an agent before this one:
+// they stand until the metadata are heard to say otherwise.
+func (d *decision) remembered() []notice.Notice {
+	if d.Heard {
+		return nil
+	}
+	noted := slices.Clone(d.noted)
+	for _, id := range d.underWay() {
+		if _, ok := noted.Find(id); !ok && d.old != nil {
+			noted = append(noted, contract.Noticed{ID: id, Reason: d.old.Reason, Deadline: d.old.Deadline})
+		}
+	}
+	var out []notice.Notice
+	for _, n := range noted {
+		cause, ok := notice.OfMetadata(n.ID)
+		again := slices.ContainsFunc(d.Notices, func(seen notice.Notice) bool { return seen.ID == n.ID })
+		if ok && !again {
+			out = append(out, notice.Notice{
+				ID: n.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: n.Reason, Deadline: n.Deadline.Time,
+			})
+		}
+	}
+	return out
+}
+
+// terminating makes a notice of the mark of no return, so that such a drain
+// goes on even if its request is gone. Its own notice, if it stands, says more.
+func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
+	id, marked := d.Node.Annotations[contract.AnnotationTerminating]
+	stands := slices.ContainsFunc(standing, func(n notice.Notice) bool { return n.ID == id })
+	if !marked || stands {
+		return notice.Notice{}, false
+	}
+	n := notice.Notice{ID: id, Cause: notice.Request, Kind: contract.KindScaleDown, Source: notice.FromRequest, Reason: "the instance is being terminated"}
+	if kind, ok := contract.Draining(d.Node.Taints); ok && kind.Strength() > 0 {
+		n.Kind = kind
+	}
+	if d.old != nil && d.old.AnswersTo(id) {
+		n.Deadline = d.old.Deadline.Time
+	}
+	return n, true
+}
+
+// underWay lists the ids that what we did to the Node is for.
+func (d *decision) underWay() []string {
+	var ids []string
+	if d.old != nil {
+		ids = append(ids, d.old.Answers...)
+	}
+	if mark, ours := d.mark(); ours && mark.Notice != "" {
+		ids = append(ids, mark.Notice)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (d *decision) stands(id string) bool { return has(d.standing, id) }
+
+func has(list []notice.Notice, id string) bool {
+	return slices.ContainsFunc(list, func(n notice.Notice) bool { return n.ID == id })
+}
+
+// response to a notice. Past the point of no return there is only one.
+func (d *decision) response(n notice.Notice) notice.Response {
+	r := d.policy.Responses.To(n)
+	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+		r.Do, r.Lead, r.Permit = notice.Drain, 0, false
+	}
+	return r
+}
+
+// begin is when the drain for a notice begins; zero for at once.
+func (d *decision) begin(n notice.Notice) time.Time {
+	lead := d.response(n).Lead
+	if lead == 0 || n.Deadline.IsZero() {
+		return time.Time{}
+	}
+	return n.Deadline.Add(-lead)
+}

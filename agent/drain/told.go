@@ -1,0 +1,75 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// announce tells what is new about the drain since the report on the Node: of
+// each kind of news one Event for each interruption, which the report remembers.
+func (d *decision) announce(r *contract.Report) {
+	if d.bad != nil && (d.old == nil || !strings.Contains(d.old.Message, d.bad.Error())) {
+		d.complain()
+	}
+	r.Told = d.told(*r)
+	once := func(warning bool, reason, message string) {
+		if !slices.Contains(r.Told, reason) {
+			r.Told = append(r.Told, reason)
+			d.tell(warning, reason, message)
+		}
+	}
+	switch {
+	case r.Wants != "":
+		once(false, contract.EventDrainWaiting, fmt.Sprintf("%s (%s): %s", r.Message, r.Kind, r.Reason))
+	case d.continues() && d.old.Kind != r.Kind:
+		once(false, contract.EventDrainStarted, fmt.Sprintf("the drain goes on (%s, was %s): %s", r.Kind, d.old.Kind, r.Reason))
+	default:
+		once(false, contract.EventDrainStarted, fmt.Sprintf("draining (%s): %s", r.Kind, r.Reason))
+	}
+	if len(r.BlockedBy) > 0 {
+		once(true, contract.EventDrainBlocked, r.Message)
+	}
+	switch r.Phase {
+	case contract.PhaseFailed:
+		once(true, contract.EventDrainFailed, r.Message)
+	case contract.PhaseDrained:
+		once(false, contract.EventDrained, fmt.Sprintf("drained in %s (%s)", r.Renewed.Sub(r.Since.Time), r.Kind))
+	}
+}
+
+// told is what was told of this interruption before. Another kind is another one,
+// as long as there is something left to do for it.
+func (d *decision) told(r contract.Report) []string {
+	if !d.continues() || d.old.Kind != r.Kind && r.Left > 0 {
+		return nil
+	}
+	return slices.Clone(d.old.Told)
+}
+
+// refuseRequest reports a request that nobody can read.
+func (d *decision) refuseRequest() *contract.Report {
+	report := contract.Report{
+		Answers: []string{},
+		Phase:   contract.PhaseFailed,
+		Since:   contract.At(d.Now),
+		Version: d.policy.Version,
+		Message: d.bad.Error(),
+	}
+	if d.old != nil && d.old.Phase == report.Phase && d.old.Message == report.Message {
+		report.Since = d.old.Since
+		return &report
+	}
+	d.complain()
+	return &report
+}
+
+func (d *decision) complain() {
+	d.tell(true, contract.EventBadRequest, d.bad.Error())
+}
+
+func (d *decision) tell(warning bool, reason, message string) {
+	d.events = append(d.events, Event{Warning: warning, Reason: reason, Message: message})
+}
