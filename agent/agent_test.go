@@ -21,7 +21,7 @@ import (
 )
 
 var terminated = notice.Notice{
-	ID: contract.TerminateID(instance), Kind: contract.KindASG, Source: notice.FromTargetState, Reason: "Auto Scaling terminates the instance",
+	ID: contract.TerminateID(instance), Cause: notice.ASGTerminate, Kind: contract.KindASG, Source: notice.FromTargetState, Reason: "Auto Scaling terminates the instance",
 }
 
 func story(t *testing.T, f func(w *world)) {
