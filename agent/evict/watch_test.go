@@ -3,6 +3,7 @@ package evict
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,12 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -35,13 +39,16 @@ type server struct {
 	lists int
 	// broken is what the next request is answered with instead.
 	broken int
-	// noBudgets: their list is forbidden.
+	// noBudgets: the list of all is forbidden.
 	noBudgets bool
+	// guards are the budgets of namespace shop, as a list of that namespace has
+	// them.
+	guards *policyv1.PodDisruptionBudgetList
 }
 
 type openWatch struct {
-	version, accept, selector string
-	events                    chan watch.Event
+	path, version, accept, selector string
+	events                          chan watch.Event
 }
 
 func newServer(t *testing.T) (*server, *Client) {
@@ -59,7 +66,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	broken := s.broken
 	s.broken = 0
-	list := s.list
+	var list any = s.list
+	if strings.HasSuffix(r.URL.Path, "/namespaces/shop/poddisruptionbudgets") {
+		list = s.guards
+	}
 	watching := r.URL.Query().Get("watch") == "true"
 	if !watching && broken == 0 {
 		s.lists++
@@ -74,6 +84,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	open := &openWatch{
+		path:     r.URL.Path,
 		version:  r.URL.Query().Get("resourceVersion"),
 		accept:   r.Header.Get("Accept"),
 		selector: r.URL.Query().Get("fieldSelector"),
@@ -99,13 +110,9 @@ func (s *server) budgets(w http.ResponseWriter) {
 		write(w, http.StatusForbidden, apierrors.NewGenericServerResponse(http.StatusForbidden, "list", pods, "", "no", 0, true).Status())
 		return
 	}
-	write(w, http.StatusOK, &policyv1.PodDisruptionBudgetList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"},
-		Items: []policyv1.PodDisruptionBudget{{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
-		}},
-	})
+	elsewhere := guard("1", 0)
+	elsewhere.Namespace = "elsewhere"
+	write(w, http.StatusOK, guards("1", guard("1", 0), elsewhere))
 }
 
 func (s *server) stream(w http.ResponseWriter, ctx context.Context, open *openWatch) {
@@ -174,6 +181,13 @@ func ready(p *corev1.Pod) {
 // podsOf watches the pods until the test ends. until waits for a state of them.
 func podsOf(t *testing.T, client *Client) (until func(what string, is func(Seen) bool) Seen) {
 	t.Helper()
+	return watching(t, func(ctx context.Context, list *Pods) { client.WatchPods(ctx, quiet, list) })
+}
+
+// watching runs a watch until the test ends. until waits for a state that it
+// brings.
+func watching(t *testing.T, watch func(context.Context, *Pods)) (until func(what string, is func(Seen) bool) Seen) {
+	t.Helper()
 	changed := make(chan struct{}, 1)
 	list := NewPods(func() {
 		select {
@@ -185,7 +199,7 @@ func podsOf(t *testing.T, client *Client) (until func(what string, is func(Seen)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		client.WatchPods(ctx, quiet, list)
+		watch(ctx, list)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	return func(what string, is func(Seen) bool) Seen {
@@ -233,6 +247,9 @@ func TestWatchPods(t *testing.T) {
 	if guards := seen.Budgets.Guarding(&seen.Pods[0]); len(guards) != 1 || guards[0] != "shop/all" {
 		t.Errorf("guarded by %v, want shop/all", guards)
 	}
+	if guards := seen.Budgets.Guarding(&fleet.Pod{Namespace: "elsewhere"}); len(guards) > 0 {
+		t.Errorf("%v are kept of a namespace without a pod", guards)
+	}
 	if p := seen.Pods[0]; len(p.Spec.Containers) > 0 {
 		t.Errorf("kept of a pod: %+v", p.Spec)
 	}
@@ -272,6 +289,96 @@ func TestWatchPodsWithoutBudgets(t *testing.T) {
 	s.next()
 	if seen := until("the list", are("a")); seen.Budgets != nil {
 		t.Errorf("budgets %v, but none were listed", seen.Budgets)
+	}
+}
+
+// guard is a budget of all pods of shop.
+func guard(version string, allowed int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", ResourceVersion: version},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+}
+
+func guards(version string, items ...*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudgetList {
+	list := &policyv1.PodDisruptionBudgetList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: version},
+	}
+	for _, g := range items {
+		list.Items = append(list.Items, *g)
+	}
+	return list
+}
+
+// The budgets of a namespace are followed from what there is, through changes,
+// an outage, and a version that the server has forgotten.
+func TestWatchBudgets(t *testing.T) {
+	s, client := newServer(t)
+	s.guards = guards("10", guard("9", 0))
+	until := watching(t, func(ctx context.Context, list *Pods) {
+		list.Replace([]corev1.Pod{*pod("a", "1", ready)})
+		list.Guard(guards("1", guard("1", 5)).Items)
+		client.WatchBudgets(ctx, quiet, "shop", list)
+	})
+	room := func(live, refuses bool, budgets int) func(Seen) bool {
+		return func(s Seen) bool {
+			p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: corev1.PodRunning, Ready: true}
+			return s.Live["shop"] == live && s.Budgets.Refuses(p) == refuses && len(s.Budgets.Guarding(p)) == budgets
+		}
+	}
+
+	first := s.next()
+	until("the list", room(true, true, 1))
+	if first.version != "10" || first.path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets" {
+		t.Errorf("watch %+v", first)
+	}
+	first.events <- watch.Event{Type: watch.Modified, Object: guard("11", 1)}
+	until("room", room(true, false, 1))
+	first.events <- watch.Event{Type: watch.Deleted, Object: guard("12", 1)}
+	until("no budget", room(true, false, 0))
+	first.events <- watch.Event{Type: watch.Added, Object: guard("13", 0)}
+	until("a new one", room(true, true, 1))
+
+	refusal := statusOf(apierrors.NewInternalError(errors.New("etcd is away")))
+	first.events <- watch.Event{Type: watch.Error, Object: &refusal}
+	until("an outage", room(false, true, 1))
+	second := s.next()
+	until("its end", room(true, true, 1))
+	if second.version != "13" {
+		t.Errorf("resumed at %s, want 13", second.version)
+	}
+
+	s.mu.Lock()
+	s.guards = guards("30")
+	s.mu.Unlock()
+	expired := statusOf(apierrors.NewResourceExpired("too old"))
+	second.events <- watch.Event{Type: watch.Error, Object: &expired}
+	if third := s.next(); third.version != "30" {
+		t.Errorf("after 410 at %s, want 30", third.version)
+	}
+	until("the new list", room(true, false, 0))
+}
+
+// A list of all budgets is older than what the watch of a namespace has told, and
+// so is that of others than it.
+func TestGuard(t *testing.T) {
+	list := NewPods(func() {})
+	if b := list.Seen().Budgets; b != nil {
+		t.Errorf("budgets %v, but none are known", b)
+	}
+	p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: corev1.PodRunning, Ready: true}
+	list.GuardIn("shop", guards("10", guard("9", 0)).Items)
+	list.Guard(guards("1", guard("1", 5)).Items)
+	if !list.Seen().Budgets.Refuses(p) {
+		t.Error("an old list of all won over the watch")
+	}
+	list.Live("shop", false)
+	list.Guard(guards("20", guard("20", 5)).Items)
+	if list.Seen().Budgets.Refuses(p) {
+		t.Error("a new list of all did not win over a watch that is lost")
 	}
 }
 
@@ -354,5 +461,41 @@ func TestPauseAfter(t *testing.T) {
 				t.Fatalf("%s after %d failures", pause, failures)
 			}
 		}
+	}
+}
+
+// Of a pod is kept what a drain asks for: what is lost with the node or attached
+// to it, and nothing of how to run it.
+func TestLean(t *testing.T) {
+	p := pod("a", "1", ready, func(p *corev1.Pod) {
+		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "windlass.dev/safe-to-evict": "true"}
+		p.Spec.Priority, p.Spec.PriorityClassName = new(int32(7)), "high"
+		p.Spec.TerminationGracePeriodSeconds = new(int64(5))
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
+		}
+	})
+	kept := lean(p)
+	want := corev1.PodSpec{
+		NodeName: "n", Priority: p.Spec.Priority, PriorityClassName: "high",
+		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds, Tolerations: p.Spec.Tolerations,
+		Volumes: []corev1.Volume{
+			p.Spec.Volumes[2],
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			p.Spec.Volumes[4],
+			p.Spec.Volumes[5],
+		},
+	}
+	if diff := cmp.Diff(want, kept.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"windlass.dev/safe-to-evict": "true"}, kept.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
