@@ -17,12 +17,14 @@ import (
 
 // Client asks the API server about one node.
 type Client struct {
-	// api is used as the agent's own account: for its Node, budgets and Events.
+	// api asks as the agent's account: to write its Node and Events, to see
+	// budgets, and to delete a pod.
 	api rest.Interface
-	// pods is used for the pods of the node: to list and watch them, and to evict
-	// or delete one.
-	pods rest.Interface
-	node string
+	// own asks as the node itself, where that may be: to read its Node, to see its
+	// pods, and to evict one. identity says whether it may.
+	own      rest.Interface
+	identity *identity
+	node     string
 }
 
 var (
@@ -55,7 +57,12 @@ func New(config *rest.Config, node string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	return &Client{api: api, pods: api, node: node}, nil
+	identity := newIdentity(node)
+	own, err := rest.RESTClientFor(identity.wrap(c))
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server for node %s: %w", node, err)
+	}
+	return &Client{api: api, own: own, identity: identity, node: node}, nil
 }
 
 const (

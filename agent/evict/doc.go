@@ -1,11 +1,12 @@
 // Package evict is the agent's whole acquaintance with the API server: its own
 // Node, the pods bound to it, their eviction, and Events.
 //
-//	client.go  the client: five verbs, and the scheme that they need
-//	evict.go   one eviction, and what its answer means
-//	node.go    read and write the Node; watch its metadata
-//	pods.go    the pods of the node, kept in step by one watch
-//	follow.go  keep a watch open: resume, begin anew, back off
+//	client.go    the client: five verbs, and the scheme that they need
+//	identity.go  asking as the node itself, so that no other node can be asked about
+//	evict.go     one eviction, and what its answer means
+//	node.go      read and write the Node; watch its metadata
+//	pods.go      the pods of the node, kept in step by one watch
+//	follow.go    keep a watch open: resume, begin anew, back off
 //
 // The agent is paid for on every node, so this is a REST client with a scheme
 // of five kinds and not the clientset (which registers every kind there is),

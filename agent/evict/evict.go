@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Evict asks once that a pod leave: the very pod of the step, by its UID, and
@@ -26,10 +27,10 @@ import (
 func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	request := c.pods.Post().SubResource("eviction")
-	var object any = eviction(step)
+	request := c.own.Post().SubResource("eviction")
+	var object any = eviction(step, c.identity.refused.Load())
 	if step.Delete {
-		request = c.api.Delete() // no node has this right by itself
+		request = c.api.Delete() // the right to that is the account's alone
 		object = deletion(step)
 	}
 	body, err := json.Marshal(object)
@@ -45,12 +46,16 @@ func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
 	return answer(step, err)
 }
 
-func eviction(step drain.Evict) *policyv1.Eviction {
-	return &policyv1.Eviction{
+func eviction(step drain.Evict, asAccount bool) *policyv1.Eviction {
+	e := &policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: step.Namespace, Name: step.Name},
 		DeleteOptions: options(step),
 	}
+	if asAccount {
+		e.Labels = map[string]string{contract.LabelAsAccount: "true"}
+	}
+	return e
 }
 
 func deletion(step drain.Evict) *metav1.DeleteOptions {

@@ -25,7 +25,7 @@ func (c *Client) Node(ctx context.Context) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	node := &corev1.Node{}
-	if err := c.api.Get().Resource("nodes").Name(c.node).MaxRetries(0).Do(ctx).Into(node); err != nil {
+	if err := c.own.Get().Resource("nodes").Name(c.node).MaxRetries(0).Do(ctx).Into(node); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", c.node, err)
 	}
 	return node, nil
@@ -55,7 +55,7 @@ func (c *Client) WatchNode(ctx context.Context, logger *slog.Logger, saw func(Me
 	follow(ctx, &source{
 		what: "node " + c.node,
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
-			return c.api.Get().Resource("nodes").
+			return c.own.Get().Resource("nodes").
 				SetHeader("Accept", metadataOnly).
 				Param("watch", "true").
 				Param("allowWatchBookmarks", "true").

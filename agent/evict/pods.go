@@ -180,7 +180,7 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
 			list := &corev1.PodList{}
-			err := c.pods.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
+			err := c.own.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
 			if err != nil {
 				return "", err
 			}
@@ -194,7 +194,7 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 			return list.ResourceVersion, nil
 		},
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
-			return c.pods.Get().Resource("pods").
+			return c.own.Get().Resource("pods").
 				Param("watch", "true").
 				Param("allowWatchBookmarks", "true").
 				Param("fieldSelector", ours).

@@ -80,6 +80,11 @@ const (
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers
 const LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
 
+// LabelAsAccount, "true", is on every Eviction that the agent asks for as its
+// service account and not as its node: an admission policy looks at where the pod
+// of such an eviction runs, which costs too much to be done for all.
+const LabelAsAccount = Prefix + "as-account"
+
 // Names of the ConfigMaps that the scaler keeps in its own namespace.
 const (
 	// ConfigMapState is the scaler's memory, written before the action that
