@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,6 +36,8 @@ type objects struct {
 	daemonSets   []appsv1.DaemonSet
 	deployments  []appsv1.Deployment
 	budgets      []policyv1.PodDisruptionBudget
+	policies     []admissionv1.ValidatingAdmissionPolicy
+	policyBinds  []admissionv1.ValidatingAdmissionPolicyBinding
 }
 
 // render does what `kubectl kustomize` does to a folder: it is the same code.
@@ -79,6 +82,10 @@ func (o *objects) add(kind string, body []byte) error {
 		return appendStrict(&o.deployments, body)
 	case "PodDisruptionBudget":
 		return appendStrict(&o.budgets, body)
+	case "ValidatingAdmissionPolicy":
+		return appendStrict(&o.policies, body)
+	case "ValidatingAdmissionPolicyBinding":
+		return appendStrict(&o.policyBinds, body)
 	}
 	return fmt.Errorf("kind %s is not one that these tests know", kind)
 }
@@ -250,35 +257,45 @@ func TestScalerSurvivesTheLossOfANode(t *testing.T) {
 // the reason in the manifest. What is not in the list is reading.
 func TestRightsToWrite(t *testing.T) {
 	want := []string{
+		"windlass-agent-direct: create pods/eviction",
 		"windlass-agent: create events",
-		"windlass-agent: create pods/eviction",
+		"windlass-agent: impersonate-on:associated-node:create pods/eviction",
+		"windlass-agent: impersonate:associated-node nodes.authentication.k8s.io",
 		"windlass-agent: patch nodes",
 		"windlass-scaler: create configmaps in its namespace",
 		"windlass-scaler: create events",
 		"windlass-scaler: create leases.coordination.k8s.io in its namespace",
+		"windlass-scaler: create pods/eviction",
 		"windlass-scaler: patch nodes",
 		"windlass-scaler: update configmaps [windlass-state windlass-status] in its namespace",
 		"windlass-scaler: update leases.coordination.k8s.io [windlass-scaler] in its namespace",
 	}
-	o := renderBase(t)
-	var got []string
-	for _, role := range o.clusterRoles {
-		got = append(got, writes(role.Name, role.Rules, "")...)
-	}
-	for _, role := range o.roles {
-		got = append(got, writes(role.Name, role.Rules, " in its namespace")...)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, renderBase(t).writes()); diff != "" {
 		t.Errorf("rights to write (-want +got):\n%s", diff)
 	}
 }
 
-func writes(program string, rules []rbacv1.PolicyRule, where string) []string {
+// writes are the rights to write that the roles give, sorted.
+func (o objects) writes() []string {
+	var out []string
+	for _, role := range o.clusterRoles {
+		out = append(out, writes(role.Name, role.Rules, "")...)
+	}
+	for _, role := range o.roles {
+		out = append(out, writes(role.Name, role.Rules, " in its namespace")...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// asOwnNode begins the verbs of what an account may do as the node that it runs on.
+const asOwnNode = "impersonate-on:associated-node:"
+
+func writes(role string, rules []rbacv1.PolicyRule, where string) []string {
 	var out []string
 	for _, rule := range rules {
 		for _, verb := range rule.Verbs {
-			if slices.Contains([]string{"get", "list", "watch"}, verb) {
+			if slices.Contains([]string{"get", "list", "watch"}, strings.TrimPrefix(verb, asOwnNode)) {
 				continue
 			}
 			for _, resource := range rule.Resources {
@@ -288,7 +305,7 @@ func writes(program string, rules []rbacv1.PolicyRule, where string) []string {
 				if len(rule.ResourceNames) != 0 {
 					resource += fmt.Sprint(" ", rule.ResourceNames)
 				}
-				out = append(out, fmt.Sprintf("%s: %s %s%s", program, verb, resource, where))
+				out = append(out, fmt.Sprintf("%s: %s %s%s", role, verb, resource, where))
 			}
 		}
 	}
@@ -330,11 +347,16 @@ func TestRightsAreNamed(t *testing.T) {
 	}
 }
 
-// Bindings join each program's account to the role of its name and to no other.
+// Bindings join each program's account to the roles that begin with its name, and
+// to no other.
 func TestBindings(t *testing.T) {
 	o := renderBase(t)
 	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: o.namespaces[0].Name}}
+		account := contract.AppScaler
+		if strings.HasPrefix(name, contract.AppAgent) {
+			account = contract.AppAgent
+		}
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: o.namespaces[0].Name}}
 		if diff := cmp.Diff(want, subjects); diff != "" || ref.Name != name {
 			t.Errorf("binding %s to role %s (-want +got):\n%s", name, ref.Name, diff)
 		}
@@ -352,13 +374,7 @@ func TestBindings(t *testing.T) {
 
 // "Any other namespace by one line": nothing may be left in the old one.
 func TestAnotherNamespace(t *testing.T) {
-	fs := filesys.MakeFsInMemory()
-	copyIn(t, fs, "manifests", ".", "base")
-	const overlay = "namespace: elsewhere\nresources: [../manifests]\n"
-	if err := fs.WriteFile("overlay/kustomization.yaml", []byte(overlay)); err != nil {
-		t.Fatal(err)
-	}
-	o := render(t, fs, "overlay")
+	o := renderOverlay(t, "namespace: elsewhere\nresources: [../manifests]\n")
 	places := []string{o.namespaces[0].Name}
 	for _, d := range o.daemonSets {
 		places = append(places, d.Namespace)
@@ -380,6 +396,21 @@ func TestAnotherNamespace(t *testing.T) {
 			t.Errorf("something is in namespace %q", place)
 		}
 	}
+}
+
+// renderOverlay renders a folder beside this one that has such a kustomization.
+func renderOverlay(t *testing.T, kustomization string) objects {
+	t.Helper()
+	fs := filesys.MakeFsInMemory()
+	components, err := filepath.Glob("components/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyIn(t, fs, "manifests", append(components, ".", "base")...)
+	if err := fs.WriteFile("overlay/kustomization.yaml", []byte(kustomization)); err != nil {
+		t.Fatal(err)
+	}
+	return render(t, fs, "overlay")
 }
 
 // copyIn puts the files of folders into a file system in memory.

@@ -1,0 +1,238 @@
+package manifests
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// The policies of the base and of every component. That their expressions mean
+// what they say is tried on a real API server, by e2e/confine.
+func renderPolicies(t *testing.T) objects {
+	return renderOverlay(t, "resources: [../manifests]\ncomponents: [../manifests/components/last-chance-delete]\n")
+}
+
+// A policy denies by being bound, for good, with a 403 that says why: the agent
+// takes another code for a failure.
+func TestPoliciesDeny(t *testing.T) {
+	o := renderPolicies(t)
+	bound := map[string]int{}
+	for _, b := range o.policyBinds {
+		bound[b.Spec.PolicyName]++
+		if !slices.Equal(b.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny}) {
+			t.Errorf("binding %s does %v", b.Name, b.Spec.ValidationActions)
+		}
+	}
+	for _, p := range o.policies {
+		if bound[p.Name] != 1 {
+			t.Errorf("policy %s has %d bindings", p.Name, bound[p.Name])
+		}
+		if p.Spec.FailurePolicy == nil || *p.Spec.FailurePolicy != admissionv1.Fail {
+			t.Errorf("policy %s lets through what it cannot judge", p.Name)
+		}
+		for _, v := range p.Spec.Validations {
+			if v.Reason == nil || *v.Reason != metav1.StatusReasonForbidden || v.Message == "" && v.MessageExpression == "" {
+				t.Errorf("policy %s denies without a 403 or without a message: %s", p.Name, v.Expression)
+			}
+		}
+	}
+	if len(bound) != len(o.policies) || len(bound) == 0 {
+		t.Errorf("%d policies, bindings of %v", len(o.policies), bound)
+	}
+}
+
+// TestPoliciesFindTheAgent: in every namespace, and with every prefix and suffix
+// that kustomize can give it, and nobody else.
+func TestPoliciesFindTheAgent(t *testing.T) {
+	matches := regexp.MustCompile(`^request\.userInfo\.username\.matches\('(.*)'\)$`)
+	for _, p := range renderPolicies(t).policies {
+		if p.Spec.MatchConstraints.ObjectSelector != nil {
+			continue // it takes everybody who asks for it
+		}
+		if len(p.Spec.MatchConditions) != 1 {
+			t.Errorf("policy %s has the conditions %v", p.Name, p.Spec.MatchConditions)
+			continue
+		}
+		found := matches.FindStringSubmatch(p.Spec.MatchConditions[0].Expression)
+		if found == nil {
+			t.Errorf("policy %s finds its user by %s", p.Name, p.Spec.MatchConditions[0].Expression)
+			continue
+		}
+		user := regexp.MustCompile(found[1])
+		for name, want := range map[string]bool{
+			"system:serviceaccount:windlass-system:windlass-agent":      true,
+			"system:serviceaccount:elsewhere:windlass-agent":            true,
+			"system:serviceaccount:elsewhere:prod-windlass-agent-blue":  true,
+			"system:serviceaccount:windlass-system:windlass-scaler":     false,
+			"system:serviceaccount:windlass-agent:windlass-scaler":      false,
+			"system:node:windlass-agent":                                false,
+			"windlass-agent":                                            false,
+			"oidc:system:serviceaccount:windlass-system:windlass-agent": false,
+		} {
+			if got := user.MatchString(name); got != want {
+				t.Errorf("policy %s confines %s: %v", p.Name, name, got)
+			}
+		}
+	}
+}
+
+// The agent may write what the contract says that it writes.
+func TestPolicyKnowsTheContract(t *testing.T) {
+	quoted := regexp.MustCompile(`'([^']+)'`)
+	words := map[string][]string{}
+	var text strings.Builder
+	for _, p := range renderPolicies(t).policies {
+		for _, v := range p.Spec.Validations {
+			text.WriteString(v.Expression)
+		}
+		if p.Name != "windlass-agent-node" {
+			continue
+		}
+		for _, v := range p.Spec.Variables {
+			for _, word := range quoted.FindAllStringSubmatch(v.Expression, -1) {
+				words[v.Name] = append(words[v.Name], word[1])
+			}
+		}
+	}
+	for variable, want := range map[string][]string{
+		"ownLabels": {contract.LabelExcludeFromLoadBalancers},
+		"ownAnnotations": {
+			contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed,
+			contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+		},
+		"removableAnnotations": {contract.AnnotationDrainPermit},
+	} {
+		if diff := cmp.Diff(want, words[variable]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", variable, diff)
+		}
+	}
+	for _, word := range []string{contract.TaintDraining, contract.LabelAsAccount, contract.AppAgent} {
+		if !strings.Contains(text.String(), "'"+word+"'") {
+			t.Errorf("no policy speaks of %s", word)
+		}
+	}
+}
+
+// The policy that looks at every pod of a namespace looks at marked evictions only,
+// and the account is made to mark its own.
+func TestEvictionsAreMarked(t *testing.T) {
+	i := slices.IndexFunc(renderPolicies(t).policies, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Spec.ParamKind != nil })
+	spec := renderPolicies(t).policies[i].Spec
+	want := &metav1.LabelSelector{MatchLabels: map[string]string{contract.LabelAsAccount: "true"}}
+	if diff := cmp.Diff(want, spec.MatchConstraints.ObjectSelector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	for _, b := range renderPolicies(t).policyBinds {
+		ref := b.Spec.ParamRef
+		if ref == nil {
+			continue
+		}
+		if ref.Selector == nil || len(ref.Selector.MatchLabels)+len(ref.Selector.MatchExpressions) != 0 || ref.Namespace != "" ||
+			ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionv1.DenyAction {
+			t.Errorf("binding %s takes not all pods of the request's namespace: %+v", b.Name, ref)
+		}
+	}
+}
+
+// TestComponents: each changes what it says, and nothing else.
+func TestComponents(t *testing.T) {
+	const node, events, marks, evictions, deletion = "windlass-agent-node", "windlass-agent-events", "windlass-agent-marks-evictions", "windlass-agent-evictions", "windlass-agent-delete"
+	base := renderBase(t)
+	direct := "windlass-agent-direct: create pods/eviction"
+	for _, c := range []struct {
+		components      string
+		policies        []string
+		gained, lost    []string // rights to write
+		readsOwnNode    bool     // and no other Node
+		argumentsGained []string
+	}{
+		{components: "", policies: []string{events, evictions, marks, node}},
+		{components: "no-admission-policy"},
+		{components: "unconfined-evictions", policies: []string{events, node}},
+		{components: "impersonation-only", policies: []string{events, node}, lost: []string{direct}, readsOwnNode: true},
+		{
+			components: "last-chance-delete", policies: []string{deletion, events, evictions, marks, node},
+			gained:          []string{"windlass-agent-delete: delete pods"},
+			argumentsGained: []string{"--last-chance=spot=delete,asg=delete"},
+		},
+		{
+			components: "last-chance-delete impersonation-only", policies: []string{deletion, events, node},
+			gained: []string{"windlass-agent-delete: delete pods"}, lost: []string{direct}, readsOwnNode: true,
+			argumentsGained: []string{"--last-chance=spot=delete,asg=delete"},
+		},
+		{
+			components:      "last-chance-delete no-admission-policy",
+			gained:          []string{"windlass-agent-delete: delete pods"},
+			argumentsGained: []string{"--last-chance=spot=delete,asg=delete"},
+		},
+	} {
+		t.Run(c.components, func(t *testing.T) {
+			overlay := "namespace: elsewhere\nresources: [../manifests]\ncomponents:\n"
+			for _, name := range strings.Fields(c.components) {
+				overlay += "- ../manifests/components/" + name + "\n"
+			}
+			o := renderOverlay(t, overlay)
+			var policies []string
+			for _, p := range o.policies {
+				policies = append(policies, p.Name)
+			}
+			slices.Sort(policies)
+			if diff := cmp.Diff(c.policies, policies); diff != "" {
+				t.Errorf("policies (-want +got):\n%s", diff)
+			}
+			if len(o.policyBinds) != len(o.policies) {
+				t.Errorf("%d bindings of %d policies", len(o.policyBinds), len(o.policies))
+			}
+			if diff := cmp.Diff(c.gained, without(o.writes(), base.writes())); diff != "" {
+				t.Errorf("rights gained (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.lost, without(base.writes(), o.writes())); diff != "" {
+				t.Errorf("rights lost (-want +got):\n%s", diff)
+			}
+			if got := !o.agentReadsAll(); got != c.readsOwnNode {
+				t.Errorf("an agent reads its own Node and pods only: %v", got)
+			}
+			if diff := cmp.Diff(c.argumentsGained, without(o.agentArgs(), base.agentArgs())); diff != "" {
+				t.Errorf("arguments gained (-want +got):\n%s", diff)
+			}
+			for _, b := range o.clusterBinds {
+				if b.Subjects[0].Namespace != "elsewhere" {
+					t.Errorf("binding %s is of %v", b.Name, b.Subjects)
+				}
+			}
+		})
+	}
+}
+
+// without returns what of a list is not in another.
+func without(list, other []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(other, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// agentReadsAll says whether the agent's account may read pods or Nodes as such.
+func (o objects) agentReadsAll() bool {
+	for _, role := range o.clusterRoles {
+		for _, rule := range role.Rules {
+			reads := slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch") || slices.Contains(rule.Verbs, "get")
+			if strings.HasPrefix(role.Name, contract.AppAgent) && reads && (slices.Contains(rule.Resources, "pods") || slices.Contains(rule.Resources, "nodes")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (o objects) agentArgs() []string { return o.daemonSets[0].Spec.Template.Spec.Containers[0].Args }
