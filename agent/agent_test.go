@@ -479,7 +479,7 @@ func TestNamespaceTerminating(t *testing.T) {
 		w.after(5 * time.Second)
 		w.set(func() {
 			for _, p := range w.pods {
-				w.delete(p)
+				w.delete(p, nil)
 			}
 		})
 		w.after(5 * time.Second)
@@ -510,6 +510,129 @@ func TestBlocked(t *testing.T) {
 		w.after(15 * time.Second)
 		if r := w.report(); r.Phase != contract.PhaseDrained {
 			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// While a budget refuses, its namespace is watched: it is asked seldom, and at
+// once when it has room. The watch ends with the drain.
+func TestRoomIsSeen(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.room["db"] = 0
+		asked := 0
+		w.agentWith(func(a *Agent) {
+			a.Evict = func(ctx context.Context, step drain.Evict) drain.Answer {
+				w.set(func() { asked++ })
+				return w.evict(ctx, step)
+			}
+		})
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Minute)
+		if asked > 40 {
+			t.Errorf("asked %d times in five minutes", asked)
+		}
+		w.allow("db", 1)
+		w.after(time.Second)
+		if len(w.deletions) != 1 {
+			t.Error("the pod was not evicted within a second after its budget had room")
+		}
+		w.after(10 * time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "")
+		w.after(5 * time.Second)
+		if len(w.budgetWatches)+len(w.podWatches) > 0 {
+			t.Errorf("%d budget watches and %d pod watches after the drain", len(w.budgetWatches), len(w.podWatches))
+		}
+	})
+}
+
+// Where people asked for it, a pod that a budget keeps is deleted shortly before
+// the instance goes, so that it hears of its end; and an Event says so.
+func TestLastChance(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.room["db"] = 0
+		w.agentWith(func(a *Agent) {
+			a.Policy.Responses[notice.SpotTerminate] = notice.Response{Do: notice.Drain, LastChance: notice.Delete}
+		})
+		w.after(time.Second)
+		w.notify(notice.Notice{
+			ID: "spot-terminate:i-1", Cause: notice.SpotTerminate, Kind: contract.KindSpot, Source: notice.FromInstanceAction,
+			Reason: "EC2 interrupts the spot instance", Deadline: time.Now().Add(2 * time.Minute),
+		})
+		w.after(time.Minute)
+		if len(w.deletions) > 0 {
+			t.Error("deleted a minute before the deadline")
+		}
+		w.after(50 * time.Second)
+		if len(w.deletions) != 1 || !slices.Contains(w.events, "Pod "+contract.EventEvictionForced) {
+			t.Errorf("%d deletions, events %q", len(w.deletions), w.events)
+		}
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// The node is empty, and drained when its volumes are detached: the kubelet says
+// so in the status, of which the watch tells the version only.
+func TestVolumesAreWaitedFor(t *testing.T) {
+	story(t, func(w *world) {
+		w.change(func(n *corev1.Node) { n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "ebs/vol-1"}} })
+		w.addPod("db-1", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
+		})
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(20 * time.Second)
+		if r := w.report(); r.Phase == contract.PhaseDrained || r.Left != 0 {
+			t.Errorf("with a volume: report %s", r)
+		}
+		w.change(func(n *corev1.Node) { n.Status.VolumesAttached = nil })
+		w.after(2 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("without one: report %s", r)
+		}
+	})
+}
+
+// The machine comes up again after the reboot for which it was drained. Its agent
+// may be there before the kubelet has told the new boot id, and the metadata may go
+// on listing the event.
+func TestRebooted(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		stop := w.agent()
+		w.after(time.Second)
+		w.notify(notice.Notice{
+			ID: "instance-reboot:i-1:event-1", Cause: notice.InstanceReboot, Kind: contract.KindMaintenance, Source: notice.FromMaintenance,
+			Reason: "the instance is rebooted", Deadline: time.Now().Add(20 * time.Minute),
+		})
+		w.after(19 * time.Minute)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Errorf("report %s", r)
+		}
+		stop()
+		w.after(2 * time.Minute)
+		w.writtenAt = nil // each process counts its own
+		w.agent()
+		w.after(10 * time.Second)
+		if !w.node.Spec.Unschedulable {
+			t.Error("the cordon was undone before the machine had come up")
+		}
+		w.change(func(n *corev1.Node) { n.Status.NodeInfo.BootID = "another" })
+		w.after(5 * time.Second)
+		if r := w.report(); w.node.Spec.Unschedulable || len(w.node.Spec.Taints) > 0 || r.Phase != "" {
+			t.Errorf("%+v, report %s", w.node.Spec, r)
+		}
+		w.reads, w.writes = 0, 0
+		w.after(time.Hour)
+		if w.reads+w.writes > 0 {
+			t.Errorf("%d reads and %d writes when all was over", w.reads, w.writes)
 		}
 	})
 }

@@ -376,20 +376,23 @@ func (w *world) evict(ctx context.Context, step drain.Evict) drain.Answer {
 	if answer, refused := w.refusals[app]; refused {
 		return answer
 	}
-	if room, guarded := w.room[app]; guarded {
+	if room, guarded := w.room[app]; guarded && !step.Delete {
 		if room == 0 {
 			return drain.Answer{Outcome: drain.Refused, Budget: "shop/" + app, Message: "no room"}
 		}
 		w.room[app]--
 	}
-	w.delete(p)
+	w.delete(p, step.Grace)
 	return drain.Answer{Outcome: drain.Accepted}
 }
 
-// delete gives a pod its grace, and lets it go.
-func (w *world) delete(p *corev1.Pod) {
+// delete gives a pod its grace, or that many seconds, and lets it go.
+func (w *world) delete(p *corev1.Pod, seconds *int64) {
 	w.deletions[p.UID]++
-	grace := time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
+	if seconds == nil {
+		seconds = p.Spec.TerminationGracePeriodSeconds
+	}
+	grace := time.Duration(*seconds) * time.Second
 	p.DeletionTimestamp = new(metav1.NewTime(time.Now().Add(grace)))
 	w.tellPod(watch.Modified, p)
 	time.AfterFunc(grace, func() { w.end(p) })
