@@ -38,19 +38,24 @@ func (d *decision) stays(n notice.Notice) bool {
 	return n.Cause == notice.ASGStandby || n.Cause == notice.ASGDetach
 }
 
-// urgency rises when the deadline comes near, whatever the kind.
+// urgency rises when the deadline comes near, whatever the kind. What pods say of
+// themselves is honoured where time allows: an event that is announced for next
+// week is no reason to overrule them today.
 func (d *decision) urgency() drainable.Urgency {
-	if d.near(pressing) {
+	kind := d.winner().Kind
+	goes := kind == contract.KindSpot || kind == contract.KindASG && !d.stays(d.winner())
+	switch {
+	case d.near(pressing):
 		return drainable.Pressing
-	}
-	if d.deadline.IsZero() && d.stays(d.winner()) {
+	case !goes && !d.near(hurrying):
 		return drainable.Patient
 	}
-	return drainable.UrgencyOf(d.winner().Kind, d.deadline)
+	return drainable.UrgencyOf(kind, d.deadline)
 }
 
-// pressing is the time before a deadline in which nobody is waited for.
-const pressing = 2 * time.Minute
+// pressing is the time before a deadline in which nobody is waited for, hurrying
+// that in which nobody stays by his own word.
+const pressing, hurrying = 2 * time.Minute, 30 * time.Minute
 
 // near says that no more than this is left before the deadline, and otherwise
 // looks again when that is so.

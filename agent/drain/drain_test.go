@@ -337,7 +337,7 @@ func (w *world) changeNotice(fields []string) error {
 			return err
 		}
 		n.Deadline = w.now.Add(in).Truncate(time.Second)
-		n.Reason += " at " + n.Deadline.Format(time.TimeOnly)
+		n.Reason += " at " + clock(n.Deadline)
 	}
 	w.notices = slices.DeleteFunc(w.notices, func(old notice.Notice) bool { return old.ID == n.ID })
 	w.notices = append(w.notices, n)

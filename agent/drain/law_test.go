@@ -105,7 +105,7 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	for _, s := range next.Steps {
 		pod := w.pods[s.UID]
 		safe := contract.SafeToEvictOf(pod.Annotations)
-		if patient := deadline.IsZero() && next.Report.Kind != contract.KindSpot; patient && (safe == contract.SafeNo || safe == contract.SafeOnCompletion) {
+		if patient := isPatient(next.Report, view.Now); patient && (safe == contract.SafeNo || safe == contract.SafeOnCompletion) {
 			out = append(out, "a pod is evicted against its word, and there is time: "+s.String())
 		}
 		if s.Delete && (len(w.lastChances) == 0 || deadline.IsZero() || deadline.Sub(view.Now) > w.policy.LastChanceTime) {
@@ -119,6 +119,14 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 		}
 	}
 	return out
+}
+
+// isPatient: the instance does not go within half an hour.
+func isPatient(r *contract.Report, now time.Time) bool {
+	if r.Kind == contract.KindSpot || r.Kind == contract.KindASG {
+		return false
+	}
+	return r.Deadline.IsZero() || r.Deadline.Sub(now) > 30*time.Minute
 }
 
 // told are the Events that were written of one interruption.

@@ -1,8 +1,6 @@
 package drain
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -61,18 +59,22 @@ func (d *decision) undo() {
 	_, tainted := contract.Draining(d.want.Taints)
 	drained := tainted || d.old != nil && len(d.old.Answers) > 0
 	uncordoned := d.restore()
-	why := "nothing asks for the drain any more"
-	if len(d.rebooted) > 0 {
-		why = "the machine has come up again, as announced"
-	}
 	switch {
 	case drained && len(d.cordons) > 0:
-		d.tell(false, contract.EventDrainUndone, fmt.Sprintf("%s; the node stays cordoned: %s", why, d.cordons[0].Reason))
-	case drained || uncordoned && len(d.rebooted) > 0:
-		d.tell(false, contract.EventDrainUndone, why+"; what it did to the node is undone")
+		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; the node stays cordoned: "+d.cordons[0].Reason)
+	case drained:
+		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; what it did to the node is undone")
 	case uncordoned:
-		d.tell(false, contract.EventUncordoned, "the notice for which the node was cordoned no longer stands")
+		d.tell(false, contract.EventUncordoned, d.ending("the cordon")+"; the node takes pods again")
 	}
+}
+
+// ending says why something is over.
+func (d *decision) ending(what string) string {
+	if len(d.rebooted) > 0 {
+		return "the machine has come up again, as announced"
+	}
+	return "nothing asks for " + what + " any more"
 }
 
 // restore takes away what is ours, and says whether that was a cordon.

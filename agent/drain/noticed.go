@@ -27,7 +27,7 @@ func (d *decision) note() {
 		}
 		list = append(list, now)
 		if _, served := d.served.Find(n.ID); !known && !served && !has(d.drains, n.ID) {
-			d.tell(false, contract.EventNoticed, n.Reason+"; "+consequence(now))
+			d.tell(false, contract.EventNoticed, n.Reason+"; "+d.consequence(now))
 		}
 	}
 	if len(list) == 0 {
@@ -46,10 +46,12 @@ func (d *decision) dueOf(n notice.Notice) time.Time {
 }
 
 // consequence says what is made of a notice.
-func consequence(n contract.Noticed) string {
+func (d *decision) consequence(n contract.Noticed) string {
 	switch {
 	case !n.Due.IsZero():
 		return "the node is drained from " + clock(n.Due.Time) + " on"
+	case n.Does == string(notice.Cordon) && len(d.drains) > 0:
+		return "the node drains already"
 	case n.Does == string(notice.Cordon):
 		return "the node takes no new pods, and those that are there stay"
 	}

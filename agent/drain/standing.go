@@ -101,10 +101,12 @@ func (d *decision) response(n notice.Notice) notice.Response {
 	return r
 }
 
-// begin is when the drain for a notice begins; zero for at once.
+// begin is when the drain for a notice begins; zero for at once. One that has
+// begun goes on, also where its deadline is put off.
 func (d *decision) begin(n notice.Notice) time.Time {
 	lead := d.response(n).Lead
-	if lead == 0 || n.Deadline.IsZero() {
+	begun := d.old != nil && d.old.AnswersTo(n.ID)
+	if lead == 0 || begun || n.Deadline.IsZero() {
 		return time.Time{}
 	}
 	return n.Deadline.Add(-lead)

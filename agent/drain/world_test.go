@@ -371,14 +371,22 @@ func describeNotices(n *fleet.Node) string {
 	for _, n := range list {
 		item := n.ID + " " + n.Does
 		if !n.Due.IsZero() {
-			item += " from " + n.Due.Format(time.TimeOnly)
+			item += " from " + clock(n.Due.Time)
 		}
 		if !n.Deadline.IsZero() {
-			item += " until " + n.Deadline.Format(time.TimeOnly)
+			item += " until " + clock(n.Deadline.Time)
 		}
 		items = append(items, item+" "+n.Boot)
 	}
 	return strings.Join(items, "; ")
+}
+
+// clock prints a moment, with its day if that is not the first.
+func clock(t time.Time) string {
+	if t.YearDay() == start.YearDay() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format("Jan 2 " + time.TimeOnly)
 }
 
 func describeReport(r contract.Report) string {
@@ -391,7 +399,7 @@ func describeReport(r contract.Report) string {
 	}
 	text += " since " + r.Since.Format(time.TimeOnly)
 	if !r.Deadline.IsZero() {
-		text += " until " + r.Deadline.Format(time.TimeOnly)
+		text += " until " + clock(r.Deadline.Time)
 	}
 	if len(r.BlockedBy) > 0 {
 		text += " blocked by " + strings.Join(r.BlockedBy, ", ")
