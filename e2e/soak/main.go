@@ -1,0 +1,97 @@
+// Soak plays a random life in a world and holds the laws against it: notices of
+// every kind, people with kubectl and the console, deaths of programs and of the
+// API server.
+//
+//	go run ./e2e/soak                              # ten minutes of a new seed
+//	go run ./e2e/soak -duration 30m -seed 7 -dir out/soak
+//
+// A seed repeats the stream of disturbances, not the world's timing. It goes by
+// rounds: some minutes of disturbance, then everything is put right, and the world
+// must come to rest with nothing left over. It ends with status 1 if a law was
+// broken, or a program's memory grew.
+//
+//	stream.go   which disturbances come, and when: the seed's
+//	kinds*.go   what they are
+//	scene.go    the world in which they happen
+//	soak.go     the rounds
+//	watch.go    what must never be seen
+//	rest.go     what must hold when all is over
+//	memory.go   whether the programs grow
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"windlass.dev/windlass/e2e/world"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+// plan is what the flags say.
+type plan struct {
+	duration, round time.Duration
+	seed            uint64
+	dir             string
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	p := plan{}
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.DurationVar(&p.duration, "duration", 10*time.Minute, "how long to disturb, the rests between the rounds included")
+	flags.DurationVar(&p.round, "round", 3*time.Minute, "how long to disturb until the world must come to rest")
+	flags.Uint64Var(&p.seed, "seed", uint64(time.Now().UnixNano()), "of the stream of disturbances")
+	flags.StringVar(&p.dir, "dir", "", "folder that keeps the logs of all programs; empty for none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	programs, end, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.play(ctx, programs, out), end())
+}
+
+// build builds what a world runs, into a folder that end removes.
+func build(ctx context.Context) (programs world.Programs, end func() error, err error) {
+	dir, err := os.MkdirTemp("", "windlass-soak-")
+	if err != nil {
+		return programs, nil, err
+	}
+	end = func() error { return os.RemoveAll(dir) }
+	if programs, err = world.Build(ctx, dir, os.Stderr); err != nil {
+		return programs, nil, errors.Join(err, end())
+	}
+	return programs, end, nil
+}
+
+// play starts the world, lives through it and says what came of it.
+func (p plan) play(ctx context.Context, programs world.Programs, out io.Writer) (err error) {
+	w, err := world.Start(ctx, world.Config{Spec: scene(), Programs: programs, Dir: p.dir, Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	s, err := newSoak(ctx, w, p, out)
+	if err != nil {
+		return err
+	}
+	defer s.watch.stop()
+	if err := s.live(); err != nil {
+		return err
+	}
+	return s.judge()
+}

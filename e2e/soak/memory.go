@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/e2e/world"
+)
+
+// sample is what of a process was in memory at one moment.
+type sample struct {
+	at     time.Time
+	memory world.Memory
+}
+
+// lives are the samples of each run of a program.
+type lives map[world.Process][]sample
+
+// take samples every program that runs.
+func (l lives) take(running []world.Process, now time.Time) {
+	for _, p := range running {
+		m, err := world.MemoryOf(p.PID)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		l[p] = append(l[p], sample{now, m})
+	}
+}
+
+// growth compares a program's memory early and late in the life of one process.
+type growth struct {
+	process     world.Process
+	lived       time.Duration
+	early, late world.Memory // medians of the first and of the last quarter
+}
+
+// warmUp is the part of a life that says nothing: caches fill.
+const warmUp = time.Minute
+
+// bound is how much more anonymous memory, heap and stacks, there may be at the end
+// of a life than at its beginning: a share of it, and what one collection more or
+// less makes.
+const (
+	boundShare           = 0.25
+	boundSlack     int64 = 4 << 20
+	leastToCompare       = 8 // samples in a life
+)
+
+// growths compares every life that lasted for half of the soak at least.
+func (l lives) growths(least time.Duration) []growth {
+	var all []growth
+	for p, samples := range l {
+		begin := p.Started.Add(min(warmUp, least/4))
+		samples = slices.DeleteFunc(slices.Clone(samples), func(s sample) bool { return s.at.Before(begin) })
+		if len(samples) < leastToCompare {
+			continue
+		}
+		lived := samples[len(samples)-1].at.Sub(p.Started)
+		if lived < least {
+			continue
+		}
+		quarter := len(samples) / 4
+		all = append(all, growth{p, lived, median(samples[:quarter]), median(samples[len(samples)-quarter:])})
+	}
+	slices.SortFunc(all, func(a, b growth) int {
+		if a.process.App != b.process.App {
+			return -compare(a.process.App, b.process.App) // the scalers first
+		}
+		return compare(a.process.Pod, b.process.Pod)
+	})
+	return all
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func median(samples []sample) world.Memory {
+	middle := func(of func(sample) int64) int64 {
+		var all []int64
+		for _, s := range samples {
+			all = append(all, of(s))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	return world.Memory{
+		Resident:  middle(func(s sample) int64 { return s.memory.Resident }),
+		Anonymous: middle(func(s sample) int64 { return s.memory.Anonymous }),
+	}
+}
+
+// tooMuch says whether the growth is beyond the bound.
+func (g growth) tooMuch() bool {
+	return g.late.Anonymous > g.early.Anonymous+int64(boundShare*float64(g.early.Anonymous))+boundSlack
+}
+
+func (g growth) String() string {
+	mib := func(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+	return fmt.Sprintf("%-32s lived %8s  resident %5.1f → %5.1f MiB  anonymous %5.1f → %5.1f MiB",
+		g.process.Pod, g.lived.Round(time.Second), mib(g.early.Resident), mib(g.late.Resident), mib(g.early.Anonymous), mib(g.late.Anonymous))
+}
+
+// runs counts the processes that were sampled, by program.
+func (l lives) runs() map[string]int {
+	count := map[string]int{}
+	for p := range maps.Keys(l) {
+		count[p.App]++
+	}
+	return count
+}

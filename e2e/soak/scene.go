@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// The groups. Nothing ends an instance of steady, so that its agents live as long
+// as the soak.
+const (
+	web    = "web"    // a hook of ours
+	spot   = "spot"   // the same, spot instances
+	plain  = "plain"  // no hook
+	shared = "shared" // our hook and somebody else's, which times out
+	warm   = "warm"   // a warm pool that takes instances back
+	steady = "steady"
+)
+
+// labelGroup is on the nodes of a group and selects them.
+const labelGroup = "soak"
+
+// timeScale makes the two minutes of a spot notice thirty seconds.
+const timeScale = 4
+
+// scene is the world of the soak. The programs are told to be quick about what
+// otherwise takes ten minutes.
+func scene() world.Spec {
+	ours := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 60, Default: "CONTINUE"}
+	theirs := fakeaws.Hook{Name: "backup", Transition: "terminate", HeartbeatSeconds: 10, Default: "CONTINUE"}
+	zones := []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}
+	groups := []fakeaws.Group{
+		{Name: web, Type: "m5.large", Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours}},
+		{Name: spot, Types: []string{"m5.large", "m5a.large"}, Spot: true, Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours}},
+		{Name: plain, Type: "m5.large", Max: 4},
+		{Name: shared, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours, theirs}},
+		{Name: warm, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours}, WarmPool: &fakeaws.WarmPool{MinSize: 1, ReuseOnScaleIn: true}},
+		{Name: steady, Type: "m5.large", Min: 3, Max: 3},
+	}
+	spec := world.Spec{
+		ControlPlane: []string{"--audit"},
+		Agent:        []string{"--imds-poll-interval=1s"},
+		Scaler: []string{
+			"--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s", "--max-drain-time=60s", "--termination-drain-time=50s",
+			"--max-node-provision-time=60s", "--max-node-startup-time=60s",
+			"--initial-node-group-backoff-duration=10s", "--max-node-group-backoff-duration=20s", "--ok-total-unready-count=10",
+		},
+	}
+	spec.Cloud.TimeScale = timeScale
+	for i := range groups {
+		groups[i].Tags = map[string]string{contract.TagTemplateLabel + labelGroup: groups[i].Name}
+	}
+	spec.Cloud.Groups = groups
+	return spec
+}
+
+// workload is a Deployment of the scene.
+type workload struct {
+	name, group string
+	most        int    // replicas; it begins with half of them
+	cpu         string // of each
+	budget      bool   // a PodDisruptionBudget of one
+}
+
+var workloads = []workload{
+	{"web-shop", web, 8, "400m", true},
+	{"web-help", web, 4, "200m", false},
+	{"spot-render", spot, 8, "500m", true},
+	{"spot-crawl", spot, 6, "300m", false},
+	{"plain-mail", plain, 6, "500m", true},
+	{"shared-db", shared, 4, "600m", true},
+	{"warm-cache", warm, 6, "500m", true},
+	{"steady-core", steady, 5, "400m", true},
+	{"steady-logs", steady, 4, "200m", false},
+}
+
+// budgeted are the names of those with a budget, which has the same name.
+func budgeted() []string {
+	var names []string
+	for _, w := range workloads {
+		if w.budget {
+			names = append(names, w.name)
+		}
+	}
+	return names
+}
+
+// manifests is the YAML of the workloads.
+func manifests() string {
+	var all strings.Builder
+	for _, w := range workloads {
+		fmt.Fprintf(&all, deploymentFormat, w.name, (w.most+1)/2, w.group, w.cpu)
+		if w.budget {
+			fmt.Fprintf(&all, budgetFormat, w.name)
+		}
+	}
+	return all.String()
+}
+
+const deploymentFormat = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+      annotations: {pod-delete.stage.kwok.x-k8s.io/seconds: "1"}
+    spec:
+      nodeSelector: {soak: %[3]s}
+      terminationGracePeriodSeconds: 5
+      containers:
+      - {name: app, image: app, resources: {requests: {cpu: %[4]s}}}
+`
+
+const budgetFormat = `---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: %[1]s}
+spec:
+  maxUnavailable: 1
+  selector: {matchLabels: {app: %[1]s}}
+`
+
+// How long what is to come may take once nothing disturbs: a drain whose budgets
+// are open, and everything until the world is at rest.
+const (
+	drainPatience = 90 * time.Second
+	restPatience  = 4 * time.Minute
+)

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// watch sees every Node and every pod of the workloads, and remembers what the laws
+// need of them.
+type watch struct {
+	stop func()
+
+	mu sync.Mutex
+	// cordons are the people's that stand.
+	cordons map[string]types.UID
+	// nodes are all that there ever were, by instance.
+	nodes map[string]*nodeLife
+	pods  map[types.UID]*podLife
+	broke []string
+}
+
+type nodeLife struct {
+	name string
+	gone time.Time
+	// gaveUp is since when the drain needs no pod to be gone: it has failed, or its
+	// deadline has passed.
+	gaveUp time.Time
+}
+
+type podLife struct {
+	name, node  string
+	bound, gone time.Time
+}
+
+func startWatch(ctx context.Context, client kubernetes.Interface) (*watch, error) {
+	ctx, stop := context.WithCancel(ctx)
+	w := &watch{stop: stop, cordons: map[string]types.UID{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
+	all := informers.NewSharedInformerFactory(client, 0)
+	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(metav1.NamespaceDefault))
+	_, err := all.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.seeNode(o.(*corev1.Node)) },
+		UpdateFunc: func(_, o any) { w.seeNode(o.(*corev1.Node)) },
+		DeleteFunc: func(o any) { w.missNode(o) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching nodes: %w", err)
+	}
+	_, err = ours.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.seePod(o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { w.seePod(o.(*corev1.Pod)) },
+		DeleteFunc: func(o any) { w.missPod(o) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	for _, f := range []informers.SharedInformerFactory{all, ours} {
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+	}
+	return w, nil
+}
+
+// cordoned and uncordoned are told of what people do.
+func (w *watch) cordoned(n *corev1.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cordons[n.Name] = n.UID
+}
+
+func (w *watch) uncordoned(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.cordons, node)
+}
+
+func (w *watch) seeNode(n *corev1.Node) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if uid, cordoned := w.cordons[n.Name]; cordoned && uid == n.UID && !n.Spec.Unschedulable {
+		w.broke = append(w.broke, fmt.Sprintf("the cordon of a person was undone on %s at %s", n.Name, now.Format("15:04:05.000")))
+		delete(w.cordons, n.Name)
+	}
+	id := n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]
+	life := w.nodes[id]
+	if life == nil {
+		life = &nodeLife{name: n.Name}
+		w.nodes[id] = life
+	}
+	life.gone, life.gaveUp = time.Time{}, time.Time{}
+	r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+	if err != nil {
+		return
+	}
+	if life.gaveUp = r.Deadline.Time; r.Phase == contract.PhaseFailed {
+		life.gaveUp = now
+	}
+}
+
+func (w *watch) missNode(o any) {
+	if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = tombstone.Obj
+	}
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.cordons, n.Name)
+	for _, life := range w.nodes {
+		if life.name == n.Name {
+			life.gone = time.Now()
+		}
+	}
+}
+
+func (w *watch) seePod(p *corev1.Pod) {
+	if p.Spec.NodeName == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods[p.UID] == nil {
+		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, bound: time.Now()}
+	}
+	if life := w.pods[p.UID]; life.gone.IsZero() && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed) {
+		life.gone = time.Now() // it needs no place any more
+	}
+}
+
+func (w *watch) missPod(o any) {
+	if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = tombstone.Obj
+	}
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if life := w.pods[p.UID]; life != nil && life.gone.IsZero() {
+		life.gone = time.Now()
+	}
+}
+
+// sight is how far what a watch saw may be from when it happened.
+const sight = 2 * time.Second
+
+// breaches are what must not have been seen: a person's cordon undone, an instance
+// ended by us while its node had pods.
+func (w *watch) breaches(calls []fakeaws.Call) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := slices.Clone(w.broke)
+	for _, c := range calls {
+		ends := c.Operation == "TerminateInstanceInAutoScalingGroup" || c.Operation == "CompleteLifecycleAction"
+		if !ends || c.Error != "" || time.Since(c.Time) < 2*sight {
+			continue
+		}
+		node := w.nodes[c.Params["InstanceId"]]
+		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || !node.gaveUp.IsZero() && node.gaveUp.Before(c.Time.Add(sight)) {
+			continue
+		}
+		for _, p := range slices.Collect(maps.Values(w.pods)) {
+			there := p.node == node.name && p.bound.Before(c.Time.Add(-sight)) && (p.gone.IsZero() || p.gone.After(c.Time.Add(sight)))
+			if there {
+				all = append(all, fmt.Sprintf("%s of %s at %s, while pod %s was on %s", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), p.name, p.node))
+			}
+		}
+	}
+	return all
+}
