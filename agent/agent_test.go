@@ -44,7 +44,7 @@ func TestNotice(t *testing.T) {
 		w.after(time.Minute)
 		w.notify(terminated)
 		w.after(100 * time.Millisecond)
-		if n := len(w.deletions); n != 3 {
+		if n := w.deleted(); n != 3 {
 			t.Errorf("%d evictions accepted 100 ms after the notice, want 3", n)
 		}
 		w.after(10 * time.Second)
@@ -122,13 +122,13 @@ func TestOutage(t *testing.T) {
 		w.after(900 * time.Millisecond)
 		w.set(func() { w.down = true })
 		w.after(20 * time.Second)
-		if n := len(w.deletions); n == 0 || n == 30 {
+		if n := w.deleted(); n == 0 || n == 30 {
 			t.Fatalf("%d pods deleted when the server was lost: not in mid-drain", n)
 		}
 		w.set(func() { w.down = false })
 		w.after(15 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 30 {
-			t.Errorf("%d deletions, report %s", len(w.deletions), r)
+		if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != 30 {
+			t.Errorf("%d deletions, report %s", w.deleted(), r)
 		}
 	})
 }
@@ -196,8 +196,8 @@ func TestRestarts(t *testing.T) {
 			w.set(func() { w.room["db"], w.writtenAt = 1, nil })
 			w.agent()
 			w.after(time.Minute)
-			if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 41 {
-				t.Errorf("every %s: %d deletions, report %s", every, len(w.deletions), r)
+			if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != 41 {
+				t.Errorf("every %s: %d deletions, report %s", every, w.deleted(), r)
 			}
 			w.writtenAt = nil // each process counts its own
 		})
@@ -213,7 +213,7 @@ func TestManyPods(t *testing.T) {
 		w.after(time.Second)
 		w.notify(terminated)
 		w.after(200 * time.Millisecond)
-		if n := len(w.deletions); n != 110 {
+		if n := w.deleted(); n != 110 {
 			t.Errorf("%d of 110 evictions accepted after 200 ms at 10 ms each", n)
 		}
 		if w.mostAsking != evictionsAtOnce {
@@ -254,7 +254,7 @@ func TestWhoIsAskedForTogether(t *testing.T) {
 				w.after(time.Second)
 				w.notify(terminated)
 				w.after(1300 * time.Millisecond)
-				if n := len(w.deletions); n != 110 {
+				if n := w.deleted(); n != 110 {
 					t.Errorf("%d of 110 evictions accepted after 1.3 s at 10 ms each", n)
 				}
 				if w.mostAsking != c.most {
@@ -327,7 +327,7 @@ func TestTakenBackInMidDrain(t *testing.T) {
 		w.after(1500 * time.Millisecond)
 		w.annotate(contract.AnnotationDrainRequest, "")
 		w.after(time.Minute)
-		if n := len(w.deletions); n != 2*evictionsAtOnce {
+		if n := w.deleted(); n != 2*evictionsAtOnce {
 			t.Errorf("%d pods were evicted, want those of the two rounds that were sent", n)
 		}
 		if w.node.Spec.Unschedulable || len(w.node.Spec.Taints) > 0 || len(w.node.Annotations) > 0 {
@@ -351,7 +351,7 @@ func TestNodeDeleted(t *testing.T) {
 		if w.reads+w.writes > 0 {
 			t.Errorf("%d reads and %d writes of a node that is gone", w.reads, w.writes)
 		}
-		if len(w.deletions) > 0 {
+		if w.deleted() > 0 {
 			t.Error("a pod was evicted against its budget")
 		}
 	})
@@ -371,14 +371,14 @@ func TestNodeDeletedAndCreatedAgain(t *testing.T) {
 		w.after(700 * time.Millisecond)
 		w.deleteNode()
 		w.after(10 * time.Second)
-		if n := len(w.deletions); n != 30 {
+		if n := w.deleted(); n != 30 {
 			t.Errorf("%d of 30 pods evicted after the Node was deleted", n)
 		}
 		w.createNode()
 		w.addPod("late-1")
 		w.after(10 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained || len(w.deletions) != 31 || !w.node.Spec.Unschedulable {
-			t.Errorf("%d deletions, unschedulable %v, report %s", len(w.deletions), w.node.Spec.Unschedulable, r)
+		if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != 31 || !w.node.Spec.Unschedulable {
+			t.Errorf("%d deletions, unschedulable %v, report %s", w.deleted(), w.node.Spec.Unschedulable, r)
 		}
 	})
 }
@@ -449,8 +449,8 @@ func TestEvictionFails(t *testing.T) {
 				w.annotate(contract.AnnotationDrainRequest, "upgrade")
 				w.after(time.Minute)
 				r := w.report()
-				if !r.Phase.Open() || r.Left != 1 || len(w.deletions) != 2 {
-					t.Errorf("%d deletions, report %s", len(w.deletions), r)
+				if !r.Phase.Open() || r.Left != 1 || w.deleted() != 2 {
+					t.Errorf("%d deletions, report %s", w.deleted(), r)
 				}
 				if tc.answer.Message != "" && !strings.Contains(r.Message, tc.answer.Message) {
 					t.Errorf("the report does not say %q: %s", tc.answer.Message, r)
@@ -535,7 +535,7 @@ func TestRoomIsSeen(t *testing.T) {
 		}
 		w.allow("db", 1)
 		w.after(time.Second)
-		if len(w.deletions) != 1 {
+		if w.deleted() != 1 {
 			t.Error("the pod was not evicted within a second after its budget had room")
 		}
 		w.after(10 * time.Second)
@@ -562,12 +562,12 @@ func TestLastChance(t *testing.T) {
 			Reason: "EC2 interrupts the spot instance", Deadline: time.Now().Add(2 * time.Minute),
 		})
 		w.after(time.Minute)
-		if len(w.deletions) > 0 {
+		if w.deleted() > 0 {
 			t.Error("deleted a minute before the deadline")
 		}
 		w.after(50 * time.Second)
-		if len(w.deletions) != 1 || !slices.Contains(w.events, "Pod "+contract.EventEvictionForced) {
-			t.Errorf("%d deletions, events %q", len(w.deletions), w.events)
+		if w.deleted() != 1 || !slices.Contains(w.events, "Pod "+contract.EventEvictionForced) {
+			t.Errorf("%d deletions, events %q", w.deleted(), w.events)
 		}
 		if r := w.report(); r.Phase != contract.PhaseDrained {
 			t.Errorf("report %s", r)

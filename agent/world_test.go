@@ -412,6 +412,13 @@ func (w *world) count(n int) {
 	w.mostAsking = max(w.mostAsking, w.asking)
 }
 
+// deleted counts the pods that are gone or going.
+func (w *world) deleted() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.deletions)
+}
+
 func (w *world) set(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
