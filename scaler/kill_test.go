@@ -143,9 +143,10 @@ func (k *killing) Lower(context.Context, string, int, int) error { return asg.Er
 func (k *killing) Terminate(context.Context, string, string, bool) error {
 	return errors.New("nothing is to be terminated")
 }
-func (k *killing) Complete(context.Context, string, string, string) error  { return nil }
-func (k *killing) Heartbeat(context.Context, string, string, string) error { return nil }
-func (k *killing) Suspend(context.Context, string, string) error           { return nil }
+func (k *killing) Complete(context.Context, asg.Wait) error      { return nil }
+func (k *killing) Heartbeat(context.Context, asg.Wait) error     { return nil }
+func (k *killing) Serves(context.Context, string, string) error  { return nil }
+func (k *killing) Suspend(context.Context, string, string) error { return nil }
 
 func (k *killing) Write(kube.Event) bool { return true }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,11 +26,13 @@ type metrics struct {
 	groups       *gauges
 	groupNodes   *gauges
 	groupFaults  *gauges
+	retained     *gauges
 	backOffs     *gauges
 	faults       prometheus.Gauge
 	looks        prometheus.Histogram
 	actions      *prometheus.CounterVec
 	launches     *prometheus.CounterVec
+	lifecycle    *prometheus.CounterVec
 	calls        *prometheus.HistogramVec
 	seenToLaunch prometheus.Histogram
 	toldToLaunch prometheus.Histogram
@@ -66,12 +69,15 @@ func newMetrics() *metrics {
 		groups:      newGauges("groups", "Groups, by what happens to them.", "reason"),
 		groupNodes:  newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
 		groupFaults: newGauges("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
+		retained:    newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.", "group"),
 		backOffs:    newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
 		faults:      gauge("cluster_faults", "What of the cluster may not be read; the status page and the plan have the words."),
 		looks:       histogram("look_seconds", "How long it took to observe and decide."),
 		actions:     counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
 		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
 			"begun (AWS has not answered yet), stopped (the group had changed) and failed.", "call", "result"),
+		lifecycle: counter("lifecycle_actions_total", "Calls about lifecycle hooks of ours, by call (complete, heartbeat) and by result: done, already (it had been done before), "+
+			"early (the instance did not wait yet), busy (AWS had no time), stopped (the world had changed) and failed.", "call", "result"),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "aws_call_seconds",
 			Help: "Calls to AWS, by operation and by code (ok, AWS's error code, or unreachable).", Buckets: seconds}, []string{"service", "operation", "code"}),
 		seenToLaunch: histogram("pod_to_launch_seconds", "From the look that first saw a pod wait to the accepted call that launches its node."),
@@ -80,7 +86,7 @@ func newMetrics() *metrics {
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.backOffs, m.faults, m.looks, m.actions, m.launches,
+	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.faults, m.looks, m.actions, m.launches, m.lifecycle,
 		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -120,14 +126,18 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 			ready[s.Nodes[i].InstanceID()] = true
 		}
 	}
-	var nodes, faults []sample
+	var nodes, faults, retained []sample
 	for _, g := range s.Groups {
-		n := 0
+		n, kept := 0, 0
 		for _, i := range g.Instances {
 			if i.Live() && ready[i.ID] {
 				n++
 			}
+			if i.Retained() {
+				kept++
+			}
 		}
+		retained = append(retained, sample{[]string{g.Name}, float64(kept)})
 		faults = append(faults, sample{[]string{g.Name}, float64(len(g.Faults))})
 		for count, value := range map[string]int{"desired": g.Desired, "ready": n, "min": g.Min, "max": g.Max} {
 			nodes = append(nodes, sample{[]string{g.Name, count}, float64(value)})
@@ -135,6 +145,7 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 	}
 	m.groupNodes.show(nodes)
 	m.groupFaults.show(faults)
+	m.retained.show(retained)
 }
 
 func (m *metrics) verdicts(verdicts []plan.Verdict) {
@@ -200,10 +211,28 @@ func (m *metrics) result(r act.Result) {
 	case plan.Grow:
 		m.launch(x, r)
 	case plan.Complete:
-		if since, ok := m.emptied[x.Instance]; ok && r.Outcome == act.Done {
+		m.lifecycleAction("complete", r)
+		if since, ok := m.emptied[x.Instance]; ok && r.Outcome == act.Done && !r.Before {
 			m.drained.Observe(r.Ended.Sub(since).Seconds())
 		}
+	case plan.Heartbeat:
+		m.lifecycleAction("heartbeat", r)
 	}
+}
+
+func (m *metrics) lifecycleAction(call string, r act.Result) {
+	result := string(r.Outcome)
+	switch {
+	case r.Outcome == act.Paused:
+		return // nobody was called
+	case r.Before:
+		result = "already"
+	case errors.Is(r.Err, asg.ErrTooEarly):
+		result = "early"
+	case errors.Is(r.Err, asg.ErrBusy):
+		result = "busy"
+	}
+	m.lifecycle.WithLabelValues(call, result).Inc()
 }
 
 func (m *metrics) launch(x plan.Grow, r act.Result) {

@@ -21,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	snapshot := fleet.Snapshot{
 		Now:    start,
 		Faults: []string{"no right to list nodes"},
-		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}}}},
+		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}, {ID: "i-4", State: "Terminating:Retained"}}}},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
 			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
 		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable, Judged: start.Add(-time.Second)}},
@@ -42,16 +42,25 @@ func TestMetrics(t *testing.T) {
 		{Action: short, Outcome: act.Done, Answer: &plan.Answer{Seen: true, Came: 1, Failures: missing}},
 		{Action: short, Outcome: act.Failed, Answer: &plan.Answer{Seen: true, Failures: missing}},
 		{Action: short, Outcome: act.Begun, Answer: &plan.Answer{}},
-		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
+		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended},
+		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Before: true, Ended: ended.Add(time.Hour)},
+		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrTooEarly},
+		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrBusy},
+		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Paused, Err: asg.ErrBusy},
+		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
 	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
 	want := `
 # HELP windlass_actions_total Actions, by kind and by what became of them.
 # TYPE windlass_actions_total counter
-windlass_actions_total{kind="complete",result="done"} 1
+windlass_actions_total{kind="complete",result="done"} 2
+windlass_actions_total{kind="complete",result="stopped"} 1
 windlass_actions_total{kind="grow",result="begun"} 1
 windlass_actions_total{kind="grow",result="done"} 2
 windlass_actions_total{kind="grow",result="failed"} 2
 windlass_actions_total{kind="grow",result="paused"} 1
+windlass_actions_total{kind="heartbeat",result="done"} 1
+windlass_actions_total{kind="heartbeat",result="paused"} 1
+windlass_actions_total{kind="heartbeat",result="stopped"} 1
 # HELP windlass_cluster_faults What of the cluster may not be read; the status page and the plan have the words.
 # TYPE windlass_cluster_faults gauge
 windlass_cluster_faults 1
@@ -67,6 +76,9 @@ windlass_group_nodes{count="desired",group="web"} 2
 windlass_group_nodes{count="max",group="web"} 5
 windlass_group_nodes{count="min",group="web"} 0
 windlass_group_nodes{count="ready",group="web"} 1
+# HELP windlass_group_retained_instances Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.
+# TYPE windlass_group_retained_instances gauge
+windlass_group_retained_instances{group="web"} 1
 # HELP windlass_groups Groups, by what happens to them.
 # TYPE windlass_groups gauge
 windlass_groups{reason="Steady"} 1
@@ -77,9 +89,16 @@ windlass_launches_total{call="LaunchInstances",result="none"} 1
 windlass_launches_total{call="LaunchInstances",result="partial"} 1
 windlass_launches_total{call="SetDesiredCapacity",result="done"} 1
 windlass_launches_total{call="SetDesiredCapacity",result="failed"} 1
+# HELP windlass_lifecycle_actions_total Calls about lifecycle hooks of ours, by call (complete, heartbeat) and by result: done, already (it had been done before), early (the instance did not wait yet), busy (AWS had no time), stopped (the world had changed) and failed.
+# TYPE windlass_lifecycle_actions_total counter
+windlass_lifecycle_actions_total{call="complete",result="already"} 1
+windlass_lifecycle_actions_total{call="complete",result="done"} 1
+windlass_lifecycle_actions_total{call="complete",result="early"} 1
+windlass_lifecycle_actions_total{call="heartbeat",result="busy"} 1
+windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_cluster_faults", "windlass_group_backoff_failures",
-		"windlass_group_faults", "windlass_group_nodes", "windlass_groups", "windlass_launches_total"); err != nil {
+		"windlass_group_faults", "windlass_group_nodes", "windlass_group_retained_instances", "windlass_groups", "windlass_launches_total", "windlass_lifecycle_actions_total"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.GatherAndLint(m.registry); err != nil || len(problems) > 0 {
