@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
@@ -49,12 +50,20 @@ func (d *decision) deletions(pods []candidate, t tally) []Evict {
 
 func (d *decision) delete(c candidate, t tally) Evict {
 	step := d.evict(c, t)
-	step.Delete, step.Past = true, c.try.String()
+	step.Delete, step.Past = true, c.try.keeper()
 	if c.try.Outcome == Refused {
 		step.Overrides = drainable.RuleBudget
 	}
-	if c.try.Budget != "" {
-		step.Past = "budget " + c.try.Budget
-	}
 	return step
+}
+
+// keeper says what keeps a pod.
+func (t Try) keeper() string {
+	switch {
+	case t.Budget != "":
+		return "budget " + t.Budget
+	case t.Deleted:
+		return cmp.Or(t.Message, string(t.Outcome))
+	}
+	return t.String()
 }

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
@@ -33,8 +34,7 @@ func (d *decision) findPause() pause {
 // none, has it, or has begun. It is so that the scaler may launch a replacement
 // first and let few nodes drain at a time; a scaler that is away holds up nobody.
 func (d *decision) permitBy() time.Time {
-	begun := d.continues() && d.old.Wants == ""
-	if begun || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
+	if d.begun() || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
 		return time.Time{}
 	}
 	for _, n := range d.drains {
@@ -48,10 +48,16 @@ func (d *decision) permitBy() time.Time {
 // balancersBy is until when load balancers are given time to leave the node out.
 // Nobody waits for them on a spot interruption.
 func (d *decision) balancersBy() time.Time {
-	if d.policy.LoadBalancerWait == 0 || !d.Unwritable.IsZero() || d.urgency() == drainable.Pressing {
+	if d.begun() || d.policy.LoadBalancerWait == 0 || !d.Unwritable.IsZero() || d.urgency() == drainable.Pressing {
 		return time.Time{}
 	}
 	return d.inTime(d.since().Add(d.policy.LoadBalancerWait))
+}
+
+// begun says that the drain was started, as people were told: it does not pause
+// again.
+func (d *decision) begun() bool {
+	return d.continues() && slices.Contains(d.old.Told, contract.EventDrainStarted)
 }
 
 // inTime is a moment that leaves the drain what it needs before the deadline.

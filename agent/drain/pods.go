@@ -139,7 +139,7 @@ func (d *decision) name(t *tally) {
 			continue
 		}
 		if c.try.Undeletable {
-			t.block("pod "+c.pod.Key(), cmp.Or(c.try.Message, string(c.try.Outcome))+"; the agent may not delete it")
+			t.block("pod "+c.pod.Key(), c.try.keeper()+"; the agent may not delete it")
 			continue
 		}
 		if c.try.Budget != "" {

@@ -62,7 +62,7 @@ func (d *decision) unseen(r *contract.Report) {
 	switch {
 	case !d.pause.none():
 		r.Phase, r.Message = contract.PhaseWaiting, d.pause.message
-	case d.continues() && d.old.Wants == "":
+	case d.begun():
 		r.Phase, r.BlockedBy, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Message, d.old.Emptied
 	default:
 		r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"

@@ -22,7 +22,7 @@ func (d *decision) announce(r *contract.Report) {
 		}
 	}
 	switch {
-	case r.Wants != "":
+	case r.Phase == contract.PhaseWaiting && !d.pause.none():
 		once(false, contract.EventDrainWaiting, fmt.Sprintf("%s (%s): %s", r.Message, r.Kind, r.Reason))
 	case d.continues() && d.old.Kind != r.Kind:
 		once(false, contract.EventDrainStarted, fmt.Sprintf("the drain goes on (%s, was %s): %s", r.Kind, d.old.Kind, r.Reason))

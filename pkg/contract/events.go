@@ -24,7 +24,7 @@ const (
 
 	// On nodes, by the agent.
 	EventNoticed      = "NoticeReceived" // of a notice for which nothing is drained yet, or ever
-	EventDrainWaiting = "DrainWaiting"   // for a permit
+	EventDrainWaiting = "DrainWaiting"   // for a permit, or for load balancers
 	EventDrainStarted = "DrainStarted"
 	EventDrainBlocked = "DrainBlocked"
 	EventDrained      = "Drained"
