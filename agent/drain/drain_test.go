@@ -28,6 +28,7 @@ import (
 //	act      prints the answer, carries it out, prints what came of it
 //	run for=2m   goes on acting, and prints what changes at which time
 //	node     prints what Windlass has written on the Node
+//	causes in=2h  prints what becomes of every cause and answer
 //
 // The laws are checked on every answer. `make update` writes what is printed.
 //
@@ -88,6 +89,14 @@ func TestScenarios(t *testing.T) {
 				return print(w.run(t, length))
 			case "node":
 				return print(describeNode(w.node))
+			case "causes":
+				var in time.Duration
+				if d.HasArg("in") {
+					var text string
+					d.ScanArgs(t, "in", &text)
+					in, _ = time.ParseDuration(text)
+				}
+				return print(tableOfCauses(t, in))
 			}
 			d.Fatalf(t, "unknown command %s", d.Cmd)
 			return ""
