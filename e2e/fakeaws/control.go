@@ -78,7 +78,12 @@ var commands = map[string]command{
 	},
 	"cancel-spot": func(s *Server, o order) (any, error) { return nil, s.CancelSpotNotice(o.Instance) },
 	"rebalance":   func(s *Server, o order) (any, error) { return nil, s.Rebalance(o.Instance) },
-	"maintenance": func(s *Server, o order) (any, error) { return answered("event")(s.Maintenance(o.Instance, o.Maintain)) },
+	"maintenance": func(s *Server, o order) (any, error) {
+		if o.In != 0 {
+			o.Maintain.NotBefore = time.Now().Add(time.Duration(o.In))
+		}
+		return answered("event")(s.Maintenance(o.Instance, o.Maintain))
+	},
 	"end-maintenance": func(s *Server, o order) (any, error) {
 		return nil, s.EndMaintenance(o.Instance, o.Event, o.State)
 	},
