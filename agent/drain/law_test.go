@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -36,6 +37,7 @@ func broken(w *world, next drain.Next) []string {
 
 	out = append(out, brokenSteps(view, next)...)
 	out = append(out, brokenRules(w, view, next)...)
+	out = append(out, brokenPermit(w, view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 
@@ -119,6 +121,36 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 		}
 	}
 	return out
+}
+
+// brokenPermit: a drain of which every notice wants a permit starts with one, when
+// its time is up, before its deadline, or on a node that is empty.
+func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
+	starts := slices.ContainsFunc(next.Events, func(e drain.Event) bool { return e.Reason == contract.EventDrainStarted })
+	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+	begun := slices.Contains(old.Told, contract.EventDrainStarted)
+	if !starts && len(next.Steps) == 0 || begun || next.Report == nil || next.Report.Emptied != (contract.Time{}) {
+		return nil
+	}
+	r := next.Report
+	_, terminating := view.Node.Annotations[contract.AnnotationTerminating]
+	noPermit := func(id string) bool { return !w.wantsPermit(id) }
+	late := view.Now.Sub(r.Since.Time) >= w.policy.PermitWait
+	short := !r.Deadline.IsZero() && r.Deadline.Sub(view.Now) <= time.Minute+200*time.Second+w.policy.Steps.Reserve(0)
+	given := r.AnswersTo(view.Node.Annotations[contract.AnnotationDrainPermit])
+	if !terminating && !late && !short && !given && !slices.ContainsFunc(r.Answers, noPermit) {
+		out = append(out, fmt.Sprintf("a drain starts without its permit: %s", r))
+	}
+	return out
+}
+
+// wantsPermit says whether the policy lets a notice wait for one.
+func (w *world) wantsPermit(id string) bool {
+	if request, err := notice.ParseRequest(w.node.Annotations[contract.AnnotationDrainRequest]); err == nil && request.ID == id {
+		return w.policy.Responses.To(request).Permit
+	}
+	cause, _ := notice.OfMetadata(id)
+	return w.policy.Responses[cause].Permit
 }
 
 // isPatient: the instance does not go within half an hour.

@@ -3,49 +3,69 @@ package drain_test
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 )
 
 // TestRandom lets a node live through an hour of whatever can happen to it: pods
-// come and go, budgets refuse and heal, people ask and think better of it, the
-// API server is away, the agent is killed. No law is ever broken; at the end,
-// with budgets that let it, a drain that is asked for ends, and without one
-// nothing of ours is left and a person's cordon stands where it stood.
+// come and go, budgets refuse and heal, every cause is announced and thought
+// better of, people ask and cordon and uncordon, permits come or do not, machines
+// reboot, the API server is away, the agent is killed at any step. No law is ever
+// broken; at the end, with budgets that let it, a drain that is asked for ends,
+// and without one nothing of ours is left and a person's cordon stands where it
+// stood.
 func TestRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.node.Unschedulable = rapid.Bool().Draw(t, "cordoned by a person")
-		human := w.node.Unschedulable
-		story := func(line string) {
-			t.Logf("%s %s", w.now.Format(time.TimeOnly), line)
-			if err := w.change(line); err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-		}
+		l := &life{T: t, world: newWorld()}
+		l.world.node.Unschedulable = rapid.Bool().Draw(t, "cordoned by a person")
+		l.human = l.world.node.Unschedulable
+		l.choosePolicy()
 		for i := range rapid.IntRange(0, 4).Draw(t, "budgets") {
-			app := rapid.SampledFrom(apps).Draw(t, "app")
-			story(fmt.Sprintf("budget shop/b%d %s allowed=%d heals=%ds", i, app,
+			l.story(fmt.Sprintf("budget shop/b%d %s allowed=%d heals=%ds", i, l.pick("app", apps...),
 				rapid.IntRange(1, 2).Draw(t, "allowed"), rapid.IntRange(1, 60).Draw(t, "heals")))
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "turns") {
-			randomTurn(t, w, story)
-			w.run(t, time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms"))*time.Millisecond)
+			l.turn()
+			l.world.run(t, time.Duration(rapid.IntRange(0, 90_000).Draw(t, "ms"))*time.Millisecond)
 		}
-		story("up")
-		story("writable")
-		story("hears")
+		l.story("up")
+		l.story("writable")
+		l.story("hears")
+		l.story("node no-annotation terminating")
 		if rapid.Bool().Draw(t, "ends drained") {
-			endDrained(t, w, story)
+			l.endDrained()
 			return
 		}
-		endBare(t, w, human, story)
+		l.endBare()
 	})
+}
+
+// life is one random run.
+type life struct {
+	*rapid.T
+	world *world
+	// human: the node is cordoned, and not by us.
+	human bool
+	boots int
+}
+
+func (l *life) story(line string) {
+	l.Logf("%s %s", l.world.now.Format(time.TimeOnly), line)
+	if err := l.world.change(line); err != nil {
+		l.Fatalf("%s: %v", line, err)
+	}
+}
+
+func (l *life) pick(what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(l.T, what)
 }
 
 // A failing case is printed with its seed; files would lie among the stories.
@@ -53,73 +73,163 @@ func init() { _ = flag.Set("rapid.nofailfile", "true") }
 
 var apps = []string{"web", "db", "job"}
 
-func randomTurn(t *rapid.T, w *world, story func(string)) {
-	switch rapid.IntRange(0, 12).Draw(t, "turn") {
-	case 12:
-		story("budgets " + rapid.SampledFrom([]string{"hidden", "seen"}).Draw(t, "budgets"))
-	case 0, 1, 2:
-		app := rapid.SampledFrom(apps).Draw(t, "app")
-		story(fmt.Sprintf("pod shop/%s-%d grace=%d %s", app, rapid.IntRange(1, 3).Draw(t, "n"), rapid.IntRange(0, 200).Draw(t, "grace"),
-			rapid.SampledFrom([]string{"", "", "", "critical", "daemon", "mirror", "naked", "safe=false", "safe=on-completion", "ended"}).Draw(t, "what")))
-	case 3:
-		if len(w.notices) == 0 {
-			story(fmt.Sprintf("spot in %ds", rapid.IntRange(0, 120).Draw(t, "left")))
+// announced are the causes that are announced, with what tells two of one cause
+// from each other. The one that ends every life keeps its policy.
+var announced = []string{
+	"spot-terminate:a", "spot-stop:a", "spot-hibernate:a", "rebalance:a", "rebalance:b", "instance-reboot:a", "instance-reboot:b",
+	"system-reboot:a", "system-maintenance:a", "instance-stop:a", "instance-retirement:a", "asg-warm", "asg-standby", "asg-detach",
+}
+
+func (l *life) choosePolicy() {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(announced), 0, 5, rapid.ID).Draw(l.T, "policies") {
+		cause, _, _ := strings.Cut(name, ":")
+		answer := l.pick("answer", "ignore", "cordon", "drain", "drain@30s")
+		if _, err := notice.ParseResponses([]string{cause + "=" + answer}, nil); err == nil && !l.world.answered(cause) {
+			l.story("policy " + cause + "=" + answer)
 		}
-	case 4:
-		if len(w.notices) == 0 {
-			story("terminated")
+	}
+	for _, kind := range []string{"spot", "asg", "maintenance"} {
+		l.story("policy last-chance " + kind + "=" + l.pick("last chance", "leave", "delete"))
+	}
+	l.story("policy steps " + l.pick("steps", "0:0s,2000000000:15s", "0:0s", "-5:5s,0:10s,1000:20s,2000000000:10s"))
+	l.story("policy permit " + l.pick("permit wait", "0s", "30s", "5m"))
+	l.story("policy balancers " + l.pick("balancer wait", "0s", "0s", "20s"))
+	if rapid.Bool().Draw(l.T, "daemons") {
+		l.story("policy daemons")
+	}
+	if rapid.Bool().Draw(l.T, "undeletable") {
+		l.story("undeletable")
+	}
+}
+
+// answered says that people have said something about a cause.
+func (w *world) answered(cause string) bool {
+	return slices.ContainsFunc(w.responses, func(r string) bool { return strings.HasPrefix(r, cause+"=") })
+}
+
+func (l *life) turn() {
+	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request",
+		"permit", "reboot", "restart", "crash", "hears", "server", "writes", "budgets", "person", "attached", "terminating") {
+	case "pod":
+		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
+			l.pick("priority", "", "", "critical", "priority=1000", "priority=-9"),
+			l.pick("what", "", "", "claim=c", "daemon", "daemon asks", "daemon tolerates", "mirror", "naked", "safe=false", "safe=on-completion", "safe=true", "ended")))
+	case "notice":
+		l.story("notice " + l.pick("cause", announced...) + l.pick("deadline", "", " in 20s", " in 2m", " in 10m", " in 1h", " in 48h"))
+	case "terminated":
+		if !has(w.notices, contract.TerminateID(instance)) {
+			l.story("terminated")
 		}
-	case 5:
-		story("no-notice")
-	case 6:
-		story("request " + rapid.SampledFrom([]string{"upgrade", "two words", `{"id":"r","kind":"scale-down"}`, `{"id":"asg-terminate:i-1","kind":"asg"}`}).Draw(t, "request"))
-	case 7:
-		story("no-request")
-	case 8:
-		story("restart")
-	case 9:
-		story("hears")
-	case 10:
-		story(rapid.SampledFrom([]string{"down", "up"}).Draw(t, "server"))
-	case 11:
-		story(rapid.SampledFrom([]string{"unwritable", "writable"}).Draw(t, "node"))
+	case "spot":
+		l.story(fmt.Sprintf("spot in %ds", rapid.IntRange(0, 120).Draw(l.T, "left")))
+	case "no-notice":
+		l.story("no-notice " + l.pick("which", append([]string{"", ""}, announced...)...))
+	case "request":
+		l.story("request " + l.pick("request", "upgrade", "two words", `{"id":"r","kind":"scale-down"}`, `{"id":"asg-terminate:i-1","kind":"asg"}`, `{"id":"asg-warm:i-1","kind":"asg"}`, `{"id":`))
+	case "no-request":
+		l.story("no-request")
+	case "permit":
+		l.story("permit " + l.pick("id", "r", noticeID(l.pick("cause", announced...))))
+	case "reboot":
+		l.boots++
+		l.story(fmt.Sprintf("reboot boot-r%d", l.boots))
+	case "restart":
+		l.story("restart")
+	case "crash":
+		l.crash()
+	case "hears":
+		l.story("hears")
+	case "server":
+		l.story(l.pick("server", "down", "up"))
+	case "writes":
+		l.story(l.pick("node", "unwritable", "writable"))
+	case "budgets":
+		l.story("budgets " + l.pick("budgets", "hidden", "seen", "unwatched", "watched"))
+	case "person":
+		l.cordonByHand()
+	case "attached":
+		l.story("attached " + l.pick("volumes", "", "v1", "v1 v2"))
+	case "terminating":
+		l.story("node " + l.pick("mark", "annotation terminating=r", "annotation terminating=asg-warm:i-1", "no-annotation terminating", "no-annotation terminating"))
+	}
+}
+
+// crash carries out a part of what was decided, and the agent dies of it.
+func (l *life) crash() {
+	w := l.world
+	next := drain.Decide(w.view(), w.policy)
+	if rapid.Bool().Draw(l.T, "written") {
+		w.write(next)
+	}
+	for _, s := range next.Steps {
+		if rapid.Bool().Draw(l.T, "asked") {
+			w.evict(s)
+		}
+	}
+	l.story("restart")
+}
+
+// cordonByHand is a person's doing. Where our mark stands on a node that somebody
+// has just uncordoned, a cordon is ours until the agent has looked.
+func (l *life) cordonByHand() {
+	_, ours := l.world.node.Annotations[contract.AnnotationCordonedBy]
+	switch {
+	case l.world.node.Unschedulable:
+		l.story("node uncordoned")
+		l.human = false
+	case !ours:
+		l.story("node cordoned")
+		l.human = true
 	}
 }
 
 // endDrained asks for a drain that overrides what pods say, and expects its end.
-func endDrained(t *rapid.T, w *world, story func(string)) {
-	story("no-notice")
-	story("terminated")
-	w.run(t, 2*time.Hour)
+func (l *life) endDrained() {
+	w := l.world
+	l.story("no-notice")
+	l.story("budgets seen")
+	id := contract.TerminateID(instance)
+	if rapid.Bool().Draw(l.T, "by a deadline") && !w.answered("instance-stop") {
+		l.story("notice instance-stop:end in 10m")
+		id = noticeID("instance-stop:end")
+	} else {
+		l.story("terminated")
+	}
+	w.run(l.T, 2*time.Hour)
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	if err != nil {
-		t.Fatalf("no report at the end: %v", err)
+		l.Fatalf("no report at the end: %v", err)
 	}
-	if report.Phase != contract.PhaseDrained || !report.AnswersTo(contract.TerminateID(instance)) {
-		t.Fatalf("the drain did not end: %s", report)
+	if report.Phase != contract.PhaseDrained || !report.AnswersTo(id) {
+		l.Fatalf("the drain did not end: %s", report)
 	}
 	if !w.node.Unschedulable {
-		t.Fatalf("drained, but schedulable")
+		l.Fatalf("drained, but schedulable")
 	}
 }
 
-func endBare(t *rapid.T, w *world, human bool, story func(string)) {
-	story("no-notice")
-	story("no-request")
-	w.run(t, time.Hour)
-	for _, s := range servedOf(t, w) {
+func (l *life) endBare() {
+	w := l.world
+	l.story("no-notice")
+	l.story("no-request")
+	w.run(l.T, time.Hour)
+	for _, s := range servedOf(l.T, w) {
 		if _, metadata := notice.OfMetadata(s.ID); !metadata || !s.Withdrawn {
-			t.Fatalf("remembers %+v", s)
+			l.Fatalf("remembers %+v", s)
 		}
 	}
 	delete(w.node.Annotations, contract.AnnotationServed)
 	want := "bare"
-	if human {
+	if l.human {
 		want = "unschedulable"
 	}
 	if got := describeNode(w.node); len(got) != 1 || got[0] != want {
-		t.Fatalf("left on the node: %q, want %s", got, want)
+		l.Fatalf("left on the node: %q, want %s", got, want)
 	}
+}
+
+func has(list []notice.Notice, id string) bool {
+	return slices.ContainsFunc(list, func(n notice.Notice) bool { return n.ID == id })
 }
 
 func servedOf(t *rapid.T, w *world) contract.ServedList {
