@@ -173,7 +173,7 @@ func (l *loop) turn() time.Time {
 func (l *loop) hearNotices(s imds.Sighting) {
 	for _, n := range s.Notices {
 		if !hasNotice(l.sighting.Notices, n.ID) {
-			l.Logger.Info("notice", "id", n.ID, "kind", n.Kind, "reason", n.Reason, "deadline", n.Deadline)
+			l.Logger.Info("notice", "id", n.ID, "kind", n.Kind, "reason", n.Reason, "deadline", dated(n.Deadline))
 		}
 	}
 	for _, n := range l.sighting.Notices {
@@ -182,6 +182,14 @@ func (l *loop) hearNotices(s imds.Sighting) {
 		}
 	}
 	l.sighting = s
+}
+
+// dated prints a moment that may not be known.
+func dated(t time.Time) string {
+	if t.IsZero() {
+		return "none"
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 func hasNotice(list []notice.Notice, id string) bool {

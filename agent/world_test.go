@@ -56,7 +56,7 @@ type world struct {
 	budgets []policyv1.PodDisruptionBudget
 
 	nodeWatches   map[int]func(evict.Metadata)
-	podWatches    map[int]*evict.Pods
+	podWatches    map[int]func(watch.Event)
 	budgetWatches map[int]*evict.Pods
 	listeners     map[int]func(imds.Sighting)
 	watchers      int
@@ -72,7 +72,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t:    t,
 		pods: map[types.UID]*corev1.Pod{}, room: map[string]int{}, refusals: map[string]drain.Answer{}, deletions: map[types.UID]int{},
-		nodeWatches: map[int]func(evict.Metadata){}, podWatches: map[int]*evict.Pods{}, budgetWatches: map[int]*evict.Pods{}, listeners: map[int]func(imds.Sighting){},
+		nodeWatches: map[int]func(evict.Metadata){}, podWatches: map[int]func(watch.Event){}, budgetWatches: map[int]*evict.Pods{}, listeners: map[int]func(imds.Sighting){},
 		sighting: imds.Sighting{Heard: true},
 		slow:     10 * time.Millisecond,
 	}
@@ -135,6 +135,10 @@ func (w *world) readNode(context.Context) (*corev1.Node, error) {
 }
 
 func (w *world) writeNode(_ context.Context, patch kube.NodePatch) (*corev1.Node, error) {
+	return w.patchNode(patch.String())
+}
+
+func (w *world) patchNode(patch string) (*corev1.Node, error) {
 	time.Sleep(5 * time.Millisecond)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +153,7 @@ func (w *world) writeNode(_ context.Context, patch kube.NodePatch) (*corev1.Node
 	if err != nil {
 		w.t.Errorf("encoding the node: %v", err)
 	}
-	ops, err := jsonpatch.DecodePatch([]byte(patch.String()))
+	ops, err := jsonpatch.DecodePatch([]byte(patch))
 	if err != nil {
 		w.t.Errorf("decoding the patch: %v", err)
 		return nil, err
@@ -261,20 +265,26 @@ func (w *world) notify(notices ...notice.Notice) {
 
 func (w *world) watchPods(ctx context.Context, pods *evict.Pods) {
 	w.mu.Lock()
-	w.watchers++
 	w.podLists++
-	id := w.watchers
-	w.podWatches[id] = pods
 	var list []corev1.Pod
 	for _, p := range w.pods {
 		list = append(list, *p.DeepCopy())
 	}
-	budgets := w.budgets
-	w.mu.Unlock()
-	if budgets != nil {
-		pods.Guard(budgets)
+	if w.budgets != nil {
+		pods.Guard(w.budgets)
 	}
 	pods.Replace(list)
+	w.mu.Unlock()
+	w.followPods(ctx, pods.Take)
+}
+
+// followPods tells of every change of the pods until ctx ends.
+func (w *world) followPods(ctx context.Context, take func(watch.Event)) {
+	w.mu.Lock()
+	w.watchers++
+	id := w.watchers
+	w.podWatches[id] = take
+	w.mu.Unlock()
 	<-ctx.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -322,8 +332,8 @@ func (w *world) allow(app string, room int) {
 }
 
 func (w *world) tellPod(kind watch.EventType, p *corev1.Pod) {
-	for _, pods := range w.podWatches {
-		pods.Take(watch.Event{Type: kind, Object: p.DeepCopy()})
+	for _, take := range w.podWatches {
+		take(watch.Event{Type: kind, Object: p.DeepCopy()})
 	}
 }
 
