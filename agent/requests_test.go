@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,16 +79,13 @@ type answer struct {
 	header http.Header
 	pipe   *io.PipeWriter
 	begun  chan int
-	sent   bool
+	once   sync.Once // the world tells of each change in a goroutine of its own
 }
 
 func (a *answer) Header() http.Header { return a.header }
 
 func (a *answer) WriteHeader(code int) {
-	if !a.sent {
-		a.sent = true
-		a.begun <- code
-	}
+	a.once.Do(func() { a.begun <- code })
 }
 
 func (a *answer) Write(p []byte) (int, error) {
