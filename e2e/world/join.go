@@ -29,9 +29,10 @@ type joiner struct {
 	client   kubernetes.Interface
 	region   string
 	groups   func(name string) (cloud.Group, bool)
-	disk     func(cloud.Instance) int     // GiB of the root volume
-	readyAt  func(group string) time.Time // of a node that starts now
-	killNode func(node string)            // ends what really runs there
+	disk     func(cloud.Instance) int               // GiB of the root volume
+	readyAt  func(group string) time.Time           // of a node that starts now
+	powerOff func(node string)                      // ends what really runs there
+	powerOn  func(ctx context.Context, node string) // and runs it again
 	log      *slog.Logger
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -129,6 +130,7 @@ func (j *joiner) join(ctx context.Context, i cloud.Instance) error {
 		return fmt.Errorf("registering node %s: %w", n.Name, err)
 	}
 	j.remember(i.ID, joined{node: n.Name, bootID: i.BootID, up: true})
+	j.powerOn(ctx, n.Name)
 	j.log.Debug("node joined", "node", n.Name, "instance", i.ID)
 	return nil
 }
@@ -137,7 +139,7 @@ func (j *joiner) join(ctx context.Context, i cloud.Instance) error {
 // no such instance any more. The pods on it are the pod garbage collector's.
 func (j *joiner) leave(ctx context.Context, id string, was joined, known bool) error {
 	if known {
-		j.killNode(was.node)
+		j.powerOff(was.node)
 		if err := j.client.CoreV1().Nodes().Delete(ctx, was.node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s: %w", was.node, err)
 		}
@@ -152,7 +154,7 @@ func (j *joiner) leave(ctx context.Context, id string, was joined, known bool) e
 
 // halt: the machine is off, and nobody reports for the Node any more.
 func (j *joiner) halt(ctx context.Context, i cloud.Instance, was joined) error {
-	j.killNode(was.node)
+	j.powerOff(was.node)
 	if err := j.report(ctx, was.node, was.bootID, never, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."); err != nil {
 		return err
 	}
@@ -163,11 +165,12 @@ func (j *joiner) halt(ctx context.Context, i cloud.Instance, was joined) error {
 
 // boot: the machine is up again, after a reboot or a stay in a warm pool.
 func (j *joiner) boot(ctx context.Context, i cloud.Instance, was joined) error {
-	j.killNode(was.node)
+	j.powerOff(was.node)
 	if err := j.report(ctx, was.node, i.BootID, j.readyAt(i.Group), corev1.ConditionFalse, "KubeletNotReady", "the machine has just booted"); err != nil {
 		return err
 	}
 	j.remember(i.ID, joined{node: was.node, bootID: i.BootID, up: true})
+	j.powerOn(ctx, was.node)
 	return nil
 }
 

@@ -1,11 +1,13 @@
 package world
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,13 +26,14 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 	client.PrependReactor("*", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return broken, nil, errors.New("the API server is away")
 	})
-	var killed []string
+	var power []string
 	j := newJoiner()
 	j.client, j.region, j.log = client, "eu-west-1", slog.New(slog.DiscardHandler)
 	j.readyAt = func(string) time.Time { return time.Now().Add(time.Minute) }
 	j.groups = func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true }
 	j.disk = func(cloud.Instance) int { return 20 }
-	j.killNode = func(node string) { killed = append(killed, node) }
+	j.powerOff = func(node string) { power = append(power, "off "+node) }
+	j.powerOn = func(_ context.Context, node string) { power = append(power, "on "+node) }
 
 	i := cloud.Instance{ID: "i-1", Group: "web", Type: "m5.large", Zone: "eu-west-1a", PrivateDNSName: "n1", MemoryMiB: 7800, OS: cloud.OSBooting, BootID: "boot-1"}
 	step := func(change func()) error {
@@ -75,8 +78,8 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 	if got := ready(); got != corev1.ConditionUnknown {
 		t.Errorf("a halted node's Ready is %s, want Unknown", got)
 	}
-	if len(killed) != 1 {
-		t.Errorf("halting killed %q, want what ran on n1", killed)
+	if diff := cmp.Diff([]string{"on n1", "off n1"}, power); diff != "" {
+		t.Errorf("what runs on n1 does not end with the machine:\n%s", diff)
 	}
 
 	if err := step(func() { i.OS, i.BootID = cloud.OSUp, "boot-2" }); err != nil {
@@ -84,6 +87,9 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 	}
 	if got := node().Status.NodeInfo.BootID; got != "boot-2" {
 		t.Errorf("boot id after a boot: %q", got)
+	}
+	if last := power[len(power)-1]; last != "on n1" {
+		t.Errorf("after a boot the last was %q, want what ran on n1 to run again", last)
 	}
 
 	if err := step(func() { i.Gone, i.OS = true, cloud.OSOff }); err != nil {

@@ -56,12 +56,13 @@ type programs struct {
 
 	mu    sync.Mutex
 	pods  map[types.UID]*programPod
+	off   map[string]bool // nodes whose machine is off
 	exits []Exit
 	wait  sync.WaitGroup
 }
 
 func newPrograms(client kubernetes.Interface, plane *ControlPlane, dir string, log *slog.Logger) *programs {
-	return &programs{client: client, plane: plane, dir: dir, log: log, pods: map[types.UID]*programPod{}}
+	return &programs{client: client, plane: plane, dir: dir, log: log, pods: map[types.UID]*programPod{}, off: map[string]bool{}}
 }
 
 // Extra is what a world adds to a program's manifest.
@@ -83,6 +84,7 @@ type programPod struct {
 	mu      sync.Mutex // one change at a time
 	recipe  *recipe    // nil before the first start
 	process *process   // the latest; one that was asked to end stays down until revive
+	down    bool       // killed by name; not even a reboot starts it
 }
 
 // restartAfter is the pause before a program that ended by itself runs again.
@@ -156,6 +158,9 @@ func (k *programs) adopt(ctx context.Context, pod *corev1.Pod) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		defer close(p.begun)
+		if k.isOff(pod.Spec.NodeName) {
+			return // it starts with the machine
+		}
 		if err := k.start(ctx, p); err != nil && ctx.Err() == nil {
 			k.log.Error("cannot run a program", "pod", pod.Name, "error", err)
 		}
@@ -185,34 +190,6 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
 		k.log.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
-	}
-}
-
-// forget kills the process of a pod that is no more.
-func (k *programs) forget(pod *corev1.Pod) {
-	k.mu.Lock()
-	p := k.pods[pod.UID]
-	delete(k.pods, pod.UID)
-	k.mu.Unlock()
-	if p == nil {
-		return
-	}
-	p.gone.Store(true)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.process == nil {
-		return
-	}
-	p.process.asked = true
-	if err := p.process.kill(); err != nil {
-		k.log.Error("cannot kill a program", "pod", pod.Name, "error", err)
-	}
-}
-
-// killNode ends what runs on a node whose machine has gone.
-func (k *programs) killNode(node string) {
-	for _, p := range k.find(func(p *programPod) bool { return p.pod.Spec.NodeName == node }) {
-		k.forget(p.pod)
 	}
 }
 
@@ -304,7 +281,7 @@ func (k *programs) kill(ctx context.Context, p *programPod) error {
 	if p.process == nil || !p.process.running() {
 		return fmt.Errorf("the program of pod %s is not running", p.pod.Name)
 	}
-	p.process.asked = true
+	p.process.asked, p.down = true, true
 	if err := p.process.kill(); err != nil {
 		return fmt.Errorf("killing the program of pod %s: %w", p.pod.Name, err)
 	}
@@ -320,6 +297,10 @@ func (k *programs) revive(ctx context.Context, p *programPod) error {
 	if p.process != nil && p.process.running() {
 		return fmt.Errorf("the program of pod %s is running already", p.pod.Name)
 	}
+	if k.isOff(p.pod.Spec.NodeName) {
+		return fmt.Errorf("the program of pod %s cannot run: the machine is off", p.pod.Name)
+	}
+	p.down = false
 	if err := k.start(ctx, p); err != nil {
 		return fmt.Errorf("starting the program of pod %s: %w", p.pod.Name, err)
 	}

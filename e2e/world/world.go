@@ -151,7 +151,7 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 	j.client, j.log, j.readyAt = w.Client, w.log, c.Spec.readyAt
 	w.programs = newPrograms(w.Client, w.Plane, w.Dir, w.log)
 	w.programs.imds = j.imds
-	j.killNode = w.programs.killNode
+	j.powerOff, j.powerOn = w.programs.powerOff, w.programs.powerOn
 	aws, err := fakeaws.Start(fakeaws.Config{Spec: c.Spec.discoverable(), NoIMDS: c.Spec.NoIMDS, Log: w.log})
 	if err != nil {
 		return fmt.Errorf("starting the fake AWS: %w", err)
