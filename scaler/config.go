@@ -87,6 +87,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.BackOffReset, "node-group-backoff-reset-timeout", p.BackOffReset, "how long without a failure until the next one is the first again")
 
 	flags.StringSliceVar(&s.policy.TerminationHooks, "termination-hook", p.TerminationHooks, "names of the lifecycle hooks that are ours to complete when an instance is terminated")
+	flags.StringSliceVar(&s.policy.LaunchHooks, "launch-hook", p.LaunchHooks, "names of the lifecycle hooks that are ours to complete when an instance was launched and its node is up")
+	flags.StringVar(&s.policy.FailedDrain, "failed-drain", p.FailedDrain, "what becomes of an instance in a hook of ours whose drain was not done in time: go, or hold for as long as AWS allows")
 	flags.DurationVar(&s.policy.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime, "how long a drain may take that answers a termination by Auto Scaling")
 
 	flags.BoolVar(&s.policy.ScaleDown, "scale-down-enabled", p.ScaleDown, "retire nodes that nobody needs")

@@ -163,9 +163,11 @@ func TestPlanOfASnapshot(t *testing.T) {
 	const want = `fault: it may not list resourceslices: pods with devices wait
 grow web 0→1 for default/small
 
-GROUP  REASON  WHY
-gpu    Steady  0 desired of 0 to 0
-web    Grows   it grows 0→1
+GROUP  REASON       WHY
+gpu    HookMissing  0 desired of 0 to 0
+                    no hook windlass holds its terminations, so a drain has 1m0s
+web    Grows        it grows 0→1
+                    no hook windlass holds its terminations, so a drain has 1m0s
 
 POD            REASON       WHY
 default/big    FitsNoGroup  gpu: taint dedicated=gpu:NoSchedule not tolerated

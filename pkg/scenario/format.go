@@ -121,7 +121,7 @@ func (p *printer) group(g fleet.Group) {
 	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))
 	words = append(words, said("template", g.Template), flag("mixed", g.Mixed))
 	for _, h := range g.Hooks {
-		words = append(words, said("hook", printHook(h)))
+		words = append(words, printHook(h))
 	}
 	for _, f := range g.Failures {
 		words = append(words, said("failed", strings.TrimSuffix(printTime(f.At)+"/"+f.Cause+"/"+f.Zone, "/")))
@@ -395,7 +395,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning}} {
+	}{{"grown", s.GrownAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"pooling", s.Pooling}, {"outlived", s.Outlived}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}

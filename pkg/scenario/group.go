@@ -25,9 +25,8 @@ type groupDraft struct {
 	shapeless bool
 }
 
-// group NAME: min=0 max=10 desired=0 zones=a type=m5.large. hook is
-// name[/heartbeat[/global]], 5m and 1h where unsaid; failed is
-// time/cause[/zone].
+// group NAME: min=0 max=10 desired=0 zones=a type=m5.large. hook and launchhook are
+// as in hooks.go; failed is time/cause[/zone].
 func group(w *World, l line) error {
 	g := w.group(l.name)
 	if g == nil {
@@ -72,6 +71,10 @@ var groupWords = table[groupDraft]{
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
 		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
 	}),
+	"launchhook": setter(hook, func(d *groupDraft, h fleet.Hook) {
+		h.Transition = fleet.OnLaunch
+		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
+	}),
 	"unhooked":  func(d *groupDraft, _ string) error { d.HooksUnknown = true; return nil }, // they were not read yet
 	"failed":    setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
 	"threshold": setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
@@ -102,30 +105,6 @@ func (d *groupDraft) finish() error {
 		})
 	}
 	return nil
-}
-
-func hook(value string) (fleet.Hook, error) {
-	name, rest, _ := strings.Cut(value, "/")
-	h := fleet.Hook{
-		Name: name, Transition: fleet.OnTerminate, Default: "CONTINUE",
-		Heartbeat: metav1.Duration{Duration: 5 * time.Minute}, Global: metav1.Duration{Duration: time.Hour},
-	}
-	beat, global, _ := strings.Cut(rest, "/")
-	for text, d := range map[string]*metav1.Duration{beat: &h.Heartbeat, global: &h.Global} {
-		if text == "" {
-			continue
-		}
-		read, err := duration(text)
-		if err != nil {
-			return fleet.Hook{}, err
-		}
-		d.Duration = read
-	}
-	return h, nil
-}
-
-func printHook(h fleet.Hook) string {
-	return fmt.Sprintf("%s/%s/%s", h.Name, h.Heartbeat.Duration, h.Global.Duration)
 }
 
 func failure(value string) (fleet.Failure, error) {

@@ -91,6 +91,12 @@ func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l
 // completed INSTANCE/HOOK at=TIME.
 func completed(w *World, l line) error { return moment(&w.State.Completed, w, l) }
 
+// pooling INSTANCE at=TIME.
+func pooling(w *World, l line) error { return moment(&w.State.Pooling, w, l) }
+
+// outlived INSTANCE at=TIME.
+func outlived(w *World, l line) error { return moment(&w.State.Outlived, w, l) }
+
 // unjoined INSTANCE at=TIME; pooled instead says that it stands in a warm pool.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, pooledWord) }
 

@@ -30,6 +30,8 @@ var verbs = map[string]func(*World, line) error{
 	"burst":      burst,
 	"heartbeat":  heartbeat,
 	"completed":  completed,
+	"pooling":    pooling,
+	"outlived":   outlived,
 	"unjoined":   unjoined,
 	"deserted":   deserted,
 	"awaited":    awaited,

@@ -205,6 +205,55 @@ func (w *World) Undo(node string) {
 	delete(n.Annotations, contract.AnnotationDrainReport)
 	delete(n.Annotations, contract.AnnotationDrainPermit)
 	n.Taints = contract.WithoutTaint(n.Taints, contract.TaintDraining)
+	if _, ours := n.Annotations[contract.AnnotationCordonedBy]; ours {
+		n.Unschedulable = false
+		delete(n.Annotations, contract.AnnotationCordonedBy)
+	}
+}
+
+// Cordon is the scaler closing a node whose agent is gone.
+func (w *World) Cordon(node, id string, kind contract.Kind) {
+	n := w.node(node)
+	if !n.Unschedulable {
+		n.Unschedulable = true
+		n.Annotations = maps.Clone(n.Annotations)
+		annotate(n, contract.AnnotationCordonedBy, contract.Cordon{By: contract.AppScaler, Notice: id, At: contract.At(w.Now)}.String())
+	}
+	if was, _ := contract.Draining(n.Taints); was.Strength() < kind.Strength() {
+		n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(kind))
+	}
+}
+
+// Evict is the eviction API: a pod goes, and its owner creates another, if its budget
+// allows that.
+func (w *World) Evict(pod types.UID) error {
+	p := w.podOf(pod)
+	if p == nil {
+		return nil // it is gone
+	}
+	v := drainable.Judge(drainable.Question{Pod: p, Now: w.Now, Budgets: drainable.NewBudgets(w.Budgets), Urgency: drainable.Pressing})
+	if v.Outcome == drainable.Block {
+		return fmt.Errorf("pod %s is not evicted: %s", p.Key(), v.Reason)
+	}
+	w.evict(p)
+	return nil
+}
+
+func (w *World) podOf(uid types.UID) *fleet.Pod {
+	for _, p := range w.Pods {
+		if p.UID == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+// Spare takes the terminating mark and the request off a node.
+func (w *World) Spare(node string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, contract.AnnotationTerminating)
+	delete(n.Annotations, contract.AnnotationDrainRequest)
 }
 
 // SetUnneeded puts the unneeded taint on a node; the zero time takes it off.
@@ -289,54 +338,6 @@ func (w *World) running(b *fleet.Budget) bool {
 	return !slices.ContainsFunc(w.Pods, func(p *fleet.Pod) bool { return b.Matches(*p) && p.Node == "" })
 }
 
-// Complete is CompleteLifecycleAction with CONTINUE: the instance proceeds when
-// all hooks of its group that hold it are completed. To complete one again while
-// others hold it changes nothing.
-func (w *World) Complete(group, instance, hook string) error {
-	g, i := w.group(group), w.instance(instance)
-	if g == nil || i == nil || i.State != fleet.TerminatingWait {
-		return fmt.Errorf("no active lifecycle action %s for instance %s", hook, instance)
-	}
-	if !slices.Contains(w.completed[instance], hook) {
-		w.completed[instance] = append(w.completed[instance], hook)
-	}
-	w.proceed(g, instance)
-	return nil
-}
-
-// Expire lets every hook go that has waited for its timeout without a heartbeat,
-// or for its global one.
-func (w *World) Expire() {
-	for _, g := range w.Groups {
-		for _, i := range g.Instances {
-			for _, h := range g.Hooks {
-				if i.State == fleet.TerminatingWait && w.expired(i, h) {
-					w.completed[i.ID] = append(w.completed[i.ID], h.Name)
-					w.proceed(&g, i.ID)
-				}
-			}
-		}
-	}
-}
-
-func (w *World) expired(i fleet.Instance, h fleet.Hook) bool {
-	last := i.LeavingSince
-	if beat, ok := w.State.Heartbeats[fleet.HeartbeatKey(i.ID, h.Name)]; ok {
-		last = beat
-	}
-	return w.Now.Sub(last) >= h.Heartbeat.Duration || w.Now.Sub(i.LeavingSince) >= h.Global.Duration
-}
-
-// proceed moves an instance on when no hook holds it any more.
-func (w *World) proceed(g *fleet.Group, instance string) {
-	for _, h := range g.Hooks {
-		if h.Transition == fleet.OnTerminate && !slices.Contains(w.completed[instance], h.Name) {
-			return
-		}
-	}
-	w.instance(instance).State = fleet.TerminatingProceed
-}
-
 // Reap lets every instance that proceeds to its end come to it, with its node
 // and what is on that.
 func (w *World) Reap() {
@@ -399,7 +400,8 @@ func (w *World) Launch() {
 	}
 }
 
-// Join makes every instance without a node InService with a Ready one.
+// Join gives every instance without a node a Ready one; it is InService then, unless a
+// launch hook holds it.
 func (w *World) Join() {
 	for i := range w.Groups {
 		g := &w.Groups[i]
@@ -409,6 +411,9 @@ func (w *World) Join() {
 				continue
 			}
 			m.State = fleet.InService
+			if len(heldBy(g, fleet.PendingWait)) > 0 {
+				m.State, m.LeavingSince = fleet.PendingWait, time.Time{}
+			}
 			n, err := w.newNode(strings.TrimPrefix(m.ID, "i-"), g.Name)
 			if err != nil {
 				panic(err) // the group is the one at hand

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -467,37 +466,6 @@ func TestComplete(t *testing.T) {
 			}
 			if called := len(tc.bed.groups.calls) == 1; called != (tc.want == Done) {
 				t.Errorf("calls %v", tc.bed.groups.calls)
-			}
-		})
-	}
-}
-
-func TestEvict(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		err  error
-		want Outcome
-	}{
-		{"accepted", nil, Done},
-		{"gone", apierrors.NewNotFound(corev1.Resource("pods"), "a"), Done},
-		{"another pod of the name", apierrors.NewConflict(corev1.Resource("pods"), "a", nil), Done},
-		{"its budget forbids it", apierrors.NewTooManyRequests("budget", 10), Stopped},
-		{"denied", apierrors.NewForbidden(corev1.Resource("pods"), "a", nil), Failed},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			b := newBed(nil)
-			var sent *policyv1.Eviction
-			b.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				sent = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
-				return true, nil, tc.err
-			})
-			grace := int64(5)
-			r := b.one(t, plan.Evict{Group: "web", Node: n1, Pod: plan.PodRef{Namespace: "default", Name: "a", UID: "u"}, Grace: &grace})
-			if r.Outcome != tc.want {
-				t.Errorf("%s: %v", r.Outcome, r.Err)
-			}
-			if sent == nil || *sent.DeleteOptions.Preconditions.UID != types.UID("u") || *sent.DeleteOptions.GracePeriodSeconds != 5 {
-				t.Errorf("sent %+v", sent)
 			}
 		})
 	}

@@ -114,11 +114,13 @@ const (
 	actionTime = 10 * time.Second
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
-	// markTime is how long a look may go on putting marks on nodes, and
-	// terminateTime how long it may begin to terminate instances. The rest are
-	// for the next look: a pod may wait for a node meanwhile.
+	// markTime is how long a look may go on putting marks on nodes, terminateTime how
+	// long it may begin to terminate instances, and evictTime how long it may ask for
+	// pods in place of agents. The rest are for the next look: a pod may wait for a node
+	// meanwhile.
 	markTime      = time.Second
 	terminateTime = 2 * time.Second
+	evictTime     = 2 * time.Second
 )
 
 // Do carries out actions and returns when the observers know of them. Those
@@ -219,6 +221,8 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 	switch action.(type) {
 	case plan.Terminate:
 		return terminateTime, true
+	case plan.Evict:
+		return evictTime, true
 	case plan.Mark, plan.Unmark:
 		return markTime, true
 	}
@@ -236,6 +240,8 @@ func laneOf(action plan.Action) string {
 		return action.Lane() + "/" + x.Instance
 	case plan.Heartbeat:
 		return action.Lane() + "/" + x.Instance
+	case plan.Evict: // the server is slow to answer each, and they do not hinder each other
+		return action.Lane() + "/" + x.Node.Name + "/" + x.Pod.String()
 	}
 	return action.Lane() + "/" + nodeOf(action).Name
 }
@@ -310,6 +316,8 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 		return a.mark(ctx, x)
 	case plan.Unmark:
 		return a.unmark(ctx, x)
+	case plan.Cordon:
+		return a.cordon(ctx, x)
 	case plan.Evict:
 		return a.evict(ctx, x)
 	case plan.Terminate:
@@ -392,6 +400,8 @@ func nodeOf(action plan.Action) plan.NodeRef {
 	case plan.Mark:
 		return x.Node
 	case plan.Unmark:
+		return x.Node
+	case plan.Cordon:
 		return x.Node
 	case plan.Evict:
 		return x.Node

@@ -18,8 +18,8 @@ import (
 // many pods have still to hear.
 const announcedPerSecond = 15
 
-// Announcer tells people, after each look, what becomes of waiting pods and of
-// groups. A pod hears which group grows for it, or why none does: once when that
+// Announcer tells people, after each look, what becomes of waiting pods, of groups, and
+// of nodes that have lost their agents. A pod hears which group grows for it, or why none does: once when that
 // is decided, and again only when it changes, the oldest pod first. What finds no
 // room is told later, if it still holds then.
 type Announcer struct {
@@ -29,6 +29,7 @@ type Announcer struct {
 	Page func() (page corev1.ObjectReference, ok bool)
 
 	mu      sync.Mutex
+	drains  drainNews
 	groups  groupNews
 	pods    podNews
 	limiter *rate.Limiter
@@ -39,6 +40,7 @@ type Announcer struct {
 func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.drains.look(p)
 	n.groups.look(s, p, results)
 	n.pods.look(s, p, results)
 	n.tell()
@@ -61,11 +63,13 @@ func (n *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// tell tells as much as it may, of groups first: they are few, and many pods hang
-// on each. Whoever calls it holds the lock.
+// tell tells as much as it may, of nodes and groups first: they are few, and many pods
+// hang on each. Whoever calls it holds the lock.
 func (n *Announcer) tell() {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(announcedPerSecond, announcedPerSecond)
+	}
+	for n.tellOne(n.drains.next, n.drains.hear) {
 	}
 	if page, ok := n.page(); ok {
 		for n.tellOne(func() (kube.Event, bool) { return n.groups.next(page) }, n.groups.told) {

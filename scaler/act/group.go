@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
@@ -71,20 +67,4 @@ func forbidden(failures []fleet.Failure) string {
 		}
 	}
 	return ""
-}
-
-// evict asks the eviction API, for exactly this pod and no later one of its
-// name. A pod that is gone has left. No plan asks for it yet, and the manifests
-// grant no right to it.
-func (a *Actor) evict(ctx context.Context, x plan.Evict) error {
-	uid := x.Pod.UID
-	eviction := newEviction(x, &metav1.Preconditions{UID: &uid})
-	err := a.Pods.Pods(x.Pod.Namespace).EvictV1(ctx, eviction)
-	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil
-	case apierrors.IsTooManyRequests(err):
-		return stopped("evicting %s: %v", x.Pod, err)
-	}
-	return fmt.Errorf("evicting %s: %w", x.Pod, err)
 }

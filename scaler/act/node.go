@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -51,8 +50,9 @@ func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeStat
 	return written, nil
 }
 
-// retire writes the request and the taint in one patch. A stronger request
-// stands; so does one of a person against our wish to save a node.
+// retire writes the request and the taint in one patch, and with them the permit of a
+// retirement, which is decided already. A stronger request stands; so does one of a
+// person against our wish to save a node.
 func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
@@ -82,6 +82,9 @@ func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 	}
 	want := kube.StateOf(node)
 	want.Annotations[contract.AnnotationDrainRequest] = request.String()
+	if x.Kind == contract.KindScaleDown {
+		want.Annotations[contract.AnnotationDrainPermit] = x.ID
+	}
 	if kind, draining := contract.Draining(want.Taints); !draining || kind.Strength() < x.Kind.Strength() {
 		want.Taints = contract.WithTaint(want.Taints, contract.DrainingTaint(x.Kind))
 	}
@@ -155,22 +158,28 @@ func undo(want *kube.NodeState) {
 		delete(want.Labels, contract.LabelExcludeFromLoadBalancers)
 	}
 	want.Taints = contract.WithoutTaint(want.Taints, contract.TaintDraining)
-	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport} {
+	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport, contract.AnnotationDrainPermit} {
 		delete(want.Annotations, key)
 	}
 }
 
-// permit lets a drain begin that waits for it. No plan asks for it yet, and no
-// agent waits.
+// permit lets a drain begin that waits for it, if it still does.
 func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
 	}
+	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	if err != nil || report.Wants != x.ID {
+		return stopped("its agent does not wait for a permit for %s any more", x.ID)
+	}
 	want := kube.StateOf(node)
 	want.Annotations[contract.AnnotationDrainPermit] = x.ID
-	_, err = a.write(ctx, node, want, kube.GuardKeys)
-	return err
+	if written, err := a.write(ctx, node, want, kube.GuardKeys); err != nil || written == nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventPermitted, x.String())
+	return nil
 }
 
 func (a *Actor) mark(ctx context.Context, x plan.Mark) error {
@@ -214,11 +223,4 @@ func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-func newEviction(x plan.Evict, only *metav1.Preconditions) *policyv1.Eviction {
-	return &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: x.Pod.Namespace, Name: x.Pod.Name},
-		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: x.Grace, Preconditions: only},
-	}
 }

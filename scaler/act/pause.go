@@ -73,6 +73,8 @@ func keyOf(action plan.Action) string {
 		return "mark/" + x.Node.Name
 	case plan.Unmark:
 		return "unmark/" + x.Node.Name
+	case plan.Cordon:
+		return "cordon/" + x.Node.Name
 	case plan.Evict:
 		return "evict/" + x.Pod.String()
 	case plan.Terminate:

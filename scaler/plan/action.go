@@ -188,20 +188,6 @@ func (a Unmark) Lane() string { return a.Group }
 
 func (a Unmark) String() string { return fmt.Sprintf("unmark %s: %s", a.Node, a.Why) }
 
-// Evict evicts a pod of a node whose agent is gone.
-type Evict struct {
-	Group string
-	Node  NodeRef
-	Pod   PodRef
-	// Grace cuts the pod's grace period, in seconds; nil leaves it.
-	Grace *int64
-}
-
-// Lane is the group.
-func (a Evict) Lane() string { return a.Group }
-
-func (a Evict) String() string { return fmt.Sprintf("evict %s from %s", a.Pod, a.Node) }
-
 // Terminate ends an instance. With a node, the terminating mark is written
 // first, for the request ID, and the node's pods are listed live: if one must
 // be placed again, the mark is taken off and nothing is terminated.

@@ -1,4 +1,346 @@
 package plan
 
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// A drain whose agent is gone or blind is carried on by the scaler alone: it cordons
+// the node and evicts its pods by the rules that the agent has, until the agent speaks
+// again. Two that drain the same node do no harm: each eviction is for one pod of one
+// UID, and a budget that refuses is a fact to both.
+
+const (
+	// answersSoon is how long an agent may take to answer a request where Auto Scaling
+	// terminates the instance, or where the agent is not Ready. With both nobody waits;
+	// with neither there is no hurry.
+	answersSoon = 10 * time.Second
+	// missedWord is how old the last word of an agent may be whose pod is not Ready: a
+	// live one would have spoken.
+	missedWord = contract.ReportEvery + contract.ReportEvery/2
+)
+
 // alone says that the scaler drains the node by itself, as nobody there does.
-func (d *decision) alone(*node) bool { return false }
+func (d *decision) alone(n *node) bool {
+	_, _, is := d.forsaken(n)
+	return is
+}
+
+// forsaken is the drain of a node that no agent carries on: its id, and why that is
+// thought.
+func (d *decision) forsaken(n *node) (id, why string, is bool) {
+	if n.kept || !n.drainsStill() {
+		return "", "", false
+	}
+	if !n.asked() {
+		// The notice is the agent's, and so is how long it waits for its permit.
+		if !n.reported || len(n.report.Answers) == 0 || n.asksPermit() {
+			return "", "", false
+		}
+		why, is = d.fellSilent(n)
+		return n.report.Answers[0], why, is
+	}
+	if _, answered := n.answered(n.request.ID); answered {
+		why, is = d.fellSilent(n)
+		return n.request.ID, why, is
+	}
+	due := n.request.At.Add(d.answersWithin(n))
+	if d.now.Before(due) {
+		d.clock.at(due)
+		return "", "", false
+	}
+	return n.request.ID, "its agent has not answered since " + clockTime(n.request.At.Time), true
+}
+
+// drainsStill says that the node is drained, and its instance not shut down yet.
+func (n *node) drainsStill() bool {
+	if n.instance == nil || !n.instance.Live() && !slices.Contains(holding, n.instance.State) {
+		return false
+	}
+	return n.stage == retiring || n.stage == leaving || n.stage == terminating
+}
+
+// holding are the states of an instance that leaves and is not shut down yet.
+var holding = []string{
+	fleet.Terminating, fleet.TerminatingWait, fleet.WarmedPending, fleet.WarmedPendingWait, fleet.WarmedTerminating, fleet.WarmedTerminatingWait,
+}
+
+// asked says that the scaler has asked for the drain.
+func (n *node) asked() bool { return n.requested && n.request.By == contract.AppScaler }
+
+func (d *decision) answersWithin(n *node) time.Duration {
+	ready, known := d.agents[n.Name]
+	down := known && !ready
+	switch {
+	case n.request.Kind == contract.KindASG && down:
+		return 0
+	case n.request.Kind == contract.KindASG || down:
+		return answersSoon
+	}
+	return contract.GoneAfter
+}
+
+// fellSilent says that the agent of a node has begun its drain and is gone. What it
+// told last of a drain that has ended is not renewed: where another pod has come then,
+// whether the agent is Ready says enough.
+func (d *decision) fellSilent(n *node) (why string, is bool) {
+	ready, known := d.agents[n.Name]
+	down := known && !ready
+	if !n.report.Phase.Open() {
+		_, occupied := n.occupied(d.now)
+		return "its agent is not Ready", down && occupied && n.asked()
+	}
+	end := n.report.Renewed.Add(contract.GoneAfter)
+	if down {
+		end = n.report.Renewed.Add(missedWord)
+	}
+	if d.now.Before(end) {
+		d.clock.at(end)
+		return "", false
+	}
+	return "its agent has said nothing since " + clockTime(n.report.Renewed.Time), true
+}
+
+// closed says that nothing new comes to the node.
+func (n *node) closed() bool {
+	_, tainted := contract.Draining(n.Taints)
+	return tainted && n.Unschedulable
+}
+
+// emptiedAlone says that the scaler has drained the node by itself: its own look says
+// that nothing is left, which is believed of a node that nothing comes to.
+func (d *decision) emptiedAlone(n *node) bool {
+	_, occupied := n.occupied(d.now)
+	return !occupied && n.closed() && d.alone(n)
+}
+
+// drainAlone carries on the drains that no agent does. Those with the earliest deadline
+// have the first claim on what budgets allow.
+func (d *decision) drainAlone() {
+	var drains []loneDrain
+	for _, n := range d.in(retiring, leaving, terminating) {
+		if id, why, is := d.forsaken(n); is {
+			drains = append(drains, loneDrain{decision: d, node: n, id: id, why: why, kind: n.draining(), deadline: n.deadline()})
+		}
+	}
+	if len(drains) == 0 {
+		return
+	}
+	d.allowance, d.asking = drainable.NewBudgets(d.guards), map[string]bool{}
+	slices.SortStableFunc(drains, func(a, b loneDrain) int {
+		return cmp.Or(latestLast(a.deadline, b.deadline), cmp.Compare(a.node.Name, b.node.Name))
+	})
+	for _, x := range drains {
+		x.goOn()
+	}
+}
+
+// deadline is the earliest that is known of the node's drain; zero where there is
+// none.
+func (n *node) deadline() time.Time {
+	a, b := n.request.Deadline.Time, n.report.Deadline.Time
+	if latestLast(a, b) > 0 {
+		return b
+	}
+	return a
+}
+
+// loneDrain is a drain that the scaler carries on.
+type loneDrain struct {
+	*decision
+	node     *node
+	id, why  string
+	kind     contract.Kind
+	deadline time.Time
+}
+
+func (x loneDrain) goOn() {
+	if x.node.gone || x.node.reason == NodeTerminating {
+		return // it ends by this plan
+	}
+	if !x.node.closed() {
+		x.do(Cordon{Group: x.node.groupName(), Node: x.node.ref(), ID: x.id, Kind: x.kind, Why: x.why})
+		return
+	}
+	t := x.look(x.allowance)
+	for _, c := range t.due {
+		x.ask(c)
+	}
+	x.drains = append(x.drains, Drain{Node: x.node.ref(), ID: x.id, Phase: t.phase(), Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
+}
+
+// ask evicts a pod, one at a time of those that a budget guards: evictions of one
+// budget are in each other's way, and each may change what it allows.
+func (x loneDrain) ask(c lonePod) {
+	guards := x.allowance.Guarding(c.pod)
+	if slices.ContainsFunc(guards, func(g string) bool { return x.asking[g] }) {
+		return
+	}
+	for _, g := range guards {
+		x.asking[g] = true
+	}
+	x.allowance.Take(c.pod)
+	x.do(Evict{
+		Group: x.node.groupName(), Node: x.node.ref(), Pod: PodRef{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: c.pod.UID},
+		Grace: x.grace(c.pod), Overrides: c.verdict.Overrides, Why: x.why,
+	})
+}
+
+// lonePod is a pod that may be evicted.
+type lonePod struct {
+	pod     *fleet.Pod
+	turn    drainable.Turn
+	verdict drainable.Verdict
+}
+
+// loneTally is how the pods of a node stand.
+type loneTally struct {
+	// due are those whose turn it is.
+	due []lonePod
+	// left counts the pods that must still go, moving those of them that are leaving or
+	// may.
+	left, moving int
+	// blockedBy names what keeps the others.
+	blockedBy []string
+}
+
+// look judges every pod of the node, with what budgets allow.
+func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
+	var t loneTally
+	var all []lonePod
+	held := map[drainable.Turn]bool{}
+	blocked := map[string]bool{}
+	for _, p := range x.node.pods {
+		c := lonePod{pod: p, turn: steps.TurnOf(p)}
+		c.verdict = drainable.Judge(drainable.Question{Pod: p, Now: x.now, Budgets: budgets, Urgency: x.urgency()})
+		switch c.verdict.Outcome {
+		case drainable.Skip:
+			continue
+		case drainable.Block:
+			blocked[cmp.Or(c.verdict.Budget, "pod "+p.Key())] = true
+		case drainable.Wait:
+			held[c.turn] = true
+			if !p.Deleted.IsZero() {
+				t.moving++
+			}
+		default:
+			held[c.turn] = true
+			all = append(all, c)
+			t.moving++
+		}
+		t.left++
+	}
+	t.blockedBy = slices.Sorted(maps.Keys(blocked))
+	for _, c := range all {
+		if !waitsForOthers(held, c.turn) || x.near(steps.Reserve(c.turn.Step())) {
+			t.due = append(t.due, c)
+		}
+	}
+	return t
+}
+
+// steps are the agent's own where no flag says otherwise.
+var steps = drainable.DefaultSteps()
+
+// waitsForOthers says that a pod of an earlier turn is still to go, and may.
+func waitsForOthers(held map[drainable.Turn]bool, turn drainable.Turn) bool {
+	for earlier := range held {
+		if earlier < turn {
+			return true
+		}
+	}
+	return false
+}
+
+func (t loneTally) phase() contract.Phase {
+	switch {
+	case t.left == 0:
+		return contract.PhaseDrained
+	case t.moving > 0:
+		return contract.PhaseDraining
+	case len(t.blockedBy) > 0:
+		return contract.PhaseBlocked
+	}
+	return contract.PhaseWaiting
+}
+
+// stand is how far the drain is, in words without figures that tick.
+func (t loneTally) stand() string {
+	switch {
+	case t.left == 0:
+		return "; no pod is left"
+	case len(t.blockedBy) > 0:
+		return "; blocked by " + listed(t.blockedBy)
+	}
+	return ""
+}
+
+// pressing is the time before a deadline in which nobody is waited for.
+const pressing = 2 * time.Minute
+
+func (x loneDrain) urgency() drainable.Urgency {
+	if x.near(pressing) {
+		return drainable.Pressing
+	}
+	return drainable.UrgencyOf(x.kind, x.deadline)
+}
+
+// near says that no more than this is left before the deadline.
+func (x loneDrain) near(left time.Duration) bool {
+	if x.deadline.IsZero() {
+		return false
+	}
+	from := x.deadline.Add(-left)
+	x.clock.at(from)
+	return !x.now.Before(from)
+}
+
+// heardWithin is what passes between an eviction and the kubelet's hearing of it.
+const heardWithin = 2 * time.Second
+
+// grace is nil where the pod's own period ends before the deadline. Otherwise it is
+// what is left, but for what later steps need, and never nothing: the pod itself shall
+// hear of its end.
+func (x loneDrain) grace(p *fleet.Pod) *int64 {
+	if x.deadline.IsZero() {
+		return nil
+	}
+	left := x.deadline.Sub(x.now)
+	left -= min(x.reserve(p), max(0, left/4))
+	seconds := max(1, int64((left-heardWithin)/time.Second))
+	if own := drainable.GraceOf(p); own <= time.Duration(seconds)*time.Second {
+		return nil
+	}
+	return &seconds
+}
+
+// reserve is the time that is kept for pods of the node that leave after this one.
+func (x loneDrain) reserve(p *fleet.Pod) time.Duration {
+	step := steps.Of(p)
+	later := slices.ContainsFunc(x.node.pods, func(o *fleet.Pod) bool { return steps.Of(o) > step && drainable.MustBePlacedAgain(o) })
+	if !later {
+		return 0
+	}
+	return steps.Reserve(step + 1)
+}
+
+// carriedOn is how far the drain is that the scaler carries on, for a verdict; empty
+// where it does not.
+func (d *decision) carriedOn(n *node) string {
+	id, why, is := d.forsaken(n)
+	if !is {
+		return ""
+	}
+	if d.untouched == nil {
+		d.untouched = drainable.NewBudgets(d.guards)
+	}
+	x := loneDrain{decision: d, node: n, id: id, kind: n.draining(), deadline: n.deadline()}
+	return fmt.Sprintf("; %s, and the scaler drains it%s", why, x.look(d.untouched).stand())
+}

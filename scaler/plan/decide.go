@@ -28,12 +28,14 @@ func NewPlanner() *Planner { return &Planner{rules: fit.NewRules()} }
 func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d := k.look(s, p)
 
-	d.recallLaunches()     // whose answer nobody has seen
-	d.endLost()            // instances that never became nodes
-	d.limitWaiting()       // for what was asked for and does not come
-	d.pauseGroups()        // whose launches failed, for a while
-	d.answerTerminations() // by Auto Scaling: drain, prolong, complete
-	d.undoDrains()         // that were taken back, where no agent does
+	d.recallLaunches() // whose answer nobody has seen
+	d.endLost()        // instances that never became nodes
+	d.limitWaiting()   // for what was asked for and does not come
+	d.pauseGroups()    // whose launches failed, for a while
+	d.spareSurvivors() // instances that came back after their termination had begun
+	d.answerHooks()    // of Auto Scaling: drain, prolong, complete
+	d.leavePools()     // drains that ended where the instance left its warm pool
+	d.undoDrains()     // that were taken back, where no agent does
 
 	d.takeTurns()    // which of the drains that wait for a permit are next
 	d.seatRetiring() // pods of nodes that we drain keep the places they were promised
@@ -45,6 +47,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d.permit()            // drains without hurry whose pods have other places
 	d.lowerUnfulfilled()  // what was asked for and cannot come is taken back
 	d.finishRetirements() // drained nodes go; drains that cannot end are given up
+	d.drainAlone()        // nodes whose agent is gone or blind
 	if d.growing() {
 		d.leaveNodes() // another look asks who is needed
 	} else {

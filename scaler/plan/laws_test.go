@@ -24,7 +24,7 @@ import (
 func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
-		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits,
+		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -425,9 +425,9 @@ func nodeNamed(s fleet.Snapshot, name string) fleet.Node {
 	return fleet.Node{}
 }
 
-// Law 9: an instance with a node is only terminated when its drain has ended,
-// or when its termination has begun, or when it never served, and never with a pod
-// on it.
+// Law 9: an instance with a node is only terminated when its drain has ended, by the
+// word of its agent or, where that is gone, by the look of an empty node, or when its
+// termination has begun, or when it never served, and never with a pod on it.
 func law9Drained(s fleet.Snapshot, policy plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
@@ -450,7 +450,7 @@ func law9Drained(s fleet.Snapshot, policy plan.Policy, got plan.Plan) []string {
 			continue
 		}
 		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-		if err != nil || !r.AnswersTo(end.ID) || r.Phase != contract.PhaseDrained {
+		if drained := err == nil && r.AnswersTo(end.ID) && r.Phase == contract.PhaseDrained; !drained && !emptied(s, n) {
 			broken = append(broken, fmt.Sprintf("law 9: %s, and its drain has not ended", end))
 		}
 		for _, p := range s.Pods {

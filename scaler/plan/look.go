@@ -53,6 +53,15 @@ type decision struct {
 	// foresees says that pods spread over zones that have no node yet; see expect.
 	foresees bool
 
+	// guards are the budgets as they were read. Of allowance a drain that the scaler
+	// carries on takes what it uses now, while budgets counts what all drains will;
+	// untouched is what guards allow. Both are nil before somebody asks. asking are the
+	// budgets of which this plan evicts a pod.
+	guards               []fleet.Budget
+	allowance, untouched *drainable.Budgets
+	asking               map[string]bool
+	drains               []Drain
+
 	actions     []Action
 	podVerdicts []Verdict
 	// asked are the labels that waiting pods ask for, nil before anybody wanted to
@@ -117,6 +126,8 @@ type group struct {
 	cluster *cluster
 	// ill is why no more nodes of it are wanted, as those that it has are not well.
 	ill string
+	// retained are its instances that were kept when a hook was abandoned.
+	retained []string
 	// notes are what people should know beside its verdict.
 	notes []string
 }
@@ -199,7 +210,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
 		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents,
 		daemons: slices.Clone(s.DaemonSets),
-		budgets: drainable.NewBudgets(s.Budgets),
+		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),
 		clock:   clock{now: s.Now},
 		cluster: &cluster{},
@@ -415,7 +426,7 @@ func (n *node) draining() contract.Kind {
 
 func copyState(s fleet.State) fleet.State {
 	return fleet.State{
-		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
+		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), Pooling: map[string]time.Time{}, Outlived: map[string]time.Time{}, BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
@@ -425,7 +436,7 @@ func copyState(s fleet.State) fleet.State {
 // to the one that was read.
 func compact(s fleet.State) fleet.State {
 	return fleet.State{
-		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
+		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), Pooling: filled(s.Pooling), Outlived: filled(s.Outlived), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}

@@ -79,7 +79,7 @@ func (d *decision) owedSince(g *group, n int) (since time.Time, known bool) {
 func (g *group) leavingCount() int {
 	n := 0
 	for _, i := range g.Instances {
-		if i.Leaving() {
+		if i.Leaving() && !i.Retained() {
 			n++
 		}
 	}

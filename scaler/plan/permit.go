@@ -111,7 +111,7 @@ func (d *decision) permit() {
 		switch {
 		case n.kept || !n.waitsForPermit():
 		case !n.asksPermit():
-			n.say(NodeLeaving, n.whyLeaving()+"; its drain is permitted")
+			n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), "; its drain is permitted"))
 		case !n.unhurried():
 			d.allow(n) // its time is counted already, or Auto Scaling replaces it
 		case d.tooLate(n):

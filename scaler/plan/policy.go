@@ -74,6 +74,12 @@ type Policy struct {
 	// TerminationHooks names the lifecycle hooks that are ours to complete, on
 	// termination. Flag --termination-hook.
 	TerminationHooks []string
+	// LaunchHooks names those that are ours to complete on launch, when the node is
+	// up. Flag --launch-hook.
+	LaunchHooks []string
+	// FailedDrain says what becomes of an instance in a hook of ours whose drain could
+	// not be ended in its time: GoFailed or HoldFailed. Flag --failed-drain.
+	FailedDrain string
 	// TerminationDrainTime is how long a drain may take that answers a
 	// termination by Auto Scaling, where a hook of ours holds the instance.
 	// Flag --termination-drain-time.
@@ -110,6 +116,14 @@ type Policy struct {
 	Drainable drainable.Policy
 }
 
+// What becomes of an instance in a hook of ours whose drain has failed.
+const (
+	// GoFailed lets it go with the pods that are left, when its time is over.
+	GoFailed = "go"
+	// HoldFailed holds it as long as AWS allows.
+	HoldFailed = "hold"
+)
+
 // DefaultPolicy has Cluster Autoscaler's defaults where it has the flag.
 func DefaultPolicy() Policy {
 	return Policy{
@@ -124,6 +138,7 @@ func DefaultPolicy() Policy {
 		MaxBackOff:           30 * time.Minute,
 		BackOffReset:         3 * time.Hour,
 		TerminationHooks:     []string{"windlass"},
+		FailedDrain:          GoFailed,
 		TerminationDrainTime: 10 * time.Minute,
 		ScaleDown:            true,
 		UtilizationThreshold: 0.5,
@@ -184,6 +199,12 @@ func (p Policy) Validate() error {
 	wrong.named("--status-taint", "a taint", p.StatusTaints)
 	if slices.Contains(p.TerminationHooks, "") {
 		wrong.add("--termination-hook names a hook without a name")
+	}
+	if slices.Contains(p.LaunchHooks, "") {
+		wrong.add("--launch-hook names a hook without a name")
+	}
+	if p.FailedDrain != GoFailed && p.FailedDrain != HoldFailed {
+		wrong.add("--failed-drain is %q: want %s or %s", p.FailedDrain, GoFailed, HoldFailed)
 	}
 	return wrong.err()
 }

@@ -124,6 +124,8 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
+	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
+	p.FailedDrain = rapid.SampledFrom([]string{plan.GoFailed, plan.HoldFailed}).Draw(t, "failed drain")
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
 	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")
@@ -179,7 +181,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 		}
 		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("min=%d max=%d desired=%d", low, max(desired, n)+x.number("spare", 0, 3), desired),
 			x.one("zones", "", "zones=b", "zones=a,b", "zones=a,b,c"), x.one("steered", "", "steered"), x.one("price", "", "price=0.1", "price=0.2"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
-			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other"),
+			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other", "hook=windlass/5m/8h/ABANDON", "hook=windlass launchhook=boot", "launchhook=boot hook=other launchhook=theirs"),
 			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
 		if wild {
 			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
@@ -219,8 +221,9 @@ func randomWorld(t *rapid.T, wild bool) string {
 func (x *text) wildNode(name string) {
 	x.line("node", name, x.rarely("notready"), x.one("age", "", "", "", "age=1m"),
 		x.rarely("taints=node.kubernetes.io/not-ready:NoSchedule"),
-		x.one("state", "", "", "", "", "", "state=Terminating", "state=Terminating:Wait", "state=Terminating:Proceed", "state=Standby"))
-	asked := x.one("request", "", "", "", "", "kind=scale-down at=09:50:00", "kind=scale-down at=09:59:00", "kind=asg deadline=10:05:00", "kind=request by=ann")
+		x.one("state", "", "", "", "", "", "state=Terminating", "state=Terminating:Wait", "state=Terminating:Proceed", "state=Terminating:Retained", "state=Standby",
+			"state=Pending:Wait", "state=Warmed:Pending", "state=Warmed:Pending:Wait", "state=Warmed:Stopped", "state=Warmed:Terminating:Wait"))
+	asked := x.one("request", "", "", "", "", "kind=scale-down at=09:50:00", "kind=scale-down at=09:59:00", "kind=asg deadline=10:05:00", "kind=asg id=asg-warm:i-"+name, "kind=request by=ann")
 	if asked != "" {
 		x.line("request", name, asked)
 	}
@@ -245,6 +248,9 @@ func (x *text) wildNode(name string) {
 	if asked != "" {
 		if m := x.rarely("mark"); m != "" {
 			x.line(m, name)
+			if x.number("outlived", 0, 1) == 0 {
+				x.line("outlived", "i-"+name, "at=09:50:00")
+			}
 		}
 	}
 }

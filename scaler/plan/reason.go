@@ -48,6 +48,7 @@ const (
 	NodeComing      Reason = "Coming"      // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
 	NodeNeverReady  Reason = "NeverReady" // it registered and did not come up in time
+	NodeRetained    Reason = "Retained"   // its instance was kept after a hook was abandoned
 	NodePooled      Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
@@ -67,6 +68,9 @@ const (
 	GroupFaulty       Reason = "Faulty"          // something is wrong with its definition
 	GroupShapeDiffers Reason = "ShapeDiffers"    // its nodes are not as planned
 	GroupForeignHook  Reason = "ForeignHook"     // only hooks of others hold its terminations
+	GroupHookMissing  Reason = "HookMissing"     // no hook holds its terminations
+	GroupHookAmiss    Reason = "HookAmiss"       // our hook holds them in a way that may lose pods
+	GroupRetains      Reason = "RetainsCapacity" // instances that count for nothing are paid for
 	GroupSuspended    Reason = "LaunchSuspended" // Auto Scaling launches nothing now
 	GroupRivalled     Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
 )

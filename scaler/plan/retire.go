@@ -382,7 +382,7 @@ func (d *decision) sayStage(n *node) {
 	case returning:
 		n.say(NodeKept, "its drain was taken back, and its agent is undoing it")
 	case leaving:
-		n.say(NodeLeaving, n.whyLeaving())
+		n.say(NodeLeaving, n.whyLeaving()+d.carriedOn(n))
 	}
 }
 

@@ -78,13 +78,10 @@ func (d *decision) finish(n *node) {
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
 	case !n.group.shrinkable() && !n.group.surplus():
 		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
+	case d.alone(n):
+		d.finishAlone(n)
 	case answered && report.Phase == contract.PhaseDrained:
 		d.finishDrained(n)
-	case !answered:
-		d.limit(n, n.request.At.Time, "its agent did not answer")
-	case d.stale(report):
-		d.limit(n, report.Renewed.Time, "its agent has fallen silent")
-		n.say(NodeRetiring, fmt.Sprintf("nobody needs it; its agent has said nothing since %s", clockTime(report.Renewed.Time)))
 	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
 		d.limit(n, report.Since.Time, "blocked by "+listed(report.BlockedBy))
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
@@ -100,6 +97,21 @@ func (n *node) whyNotOurs() string {
 		return "its instance is in none of our groups any more"
 	}
 	return fmt.Sprintf("its instance is %s and does not count in group %s", n.instance.State, n.group.Name)
+}
+
+// finishAlone carries on a retirement whose agent is gone.
+func (d *decision) finishAlone(n *node) {
+	if d.emptiedAlone(n) {
+		d.terminate(n, n.request.ID, n.group.shrinkable(), "nobody needs it, and it is empty")
+		n.say(NodeTerminating, "nobody needs it, and it is empty")
+		return
+	}
+	since, why := n.request.At.Time, "its agent did not answer"
+	if report, answered := n.answered(n.request.ID); answered {
+		since, why = report.Renewed.Time, "its agent has fallen silent"
+	}
+	d.limit(n, since, why)
+	n.say(NodeRetiring, "nobody needs it"+d.carriedOn(n))
 }
 
 func (d *decision) finishDrained(n *node) {
@@ -150,7 +162,8 @@ func (d *decision) keep(n *node, why string) {
 // it. If the group grew for those pods, its replacement is there already and desired
 // goes down again; otherwise Auto Scaling replaces it now.
 func (d *decision) replaceDrained(n *node) {
-	if n.instance == nil || !n.instance.Live() || !n.reported || n.report.Phase != contract.PhaseDrained || len(n.report.Answers) == 0 {
+	drained := n.reported && n.report.Phase == contract.PhaseDrained || d.emptiedAlone(n)
+	if !drained || n.instance == nil || !n.instance.Live() || len(n.report.Answers) == 0 {
 		return
 	}
 	id, why := n.givenUp()

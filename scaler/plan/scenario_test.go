@@ -21,7 +21,8 @@ import (
 // TestScenarios plays the files of testdata/scenarios; -rewrite writes down what comes
 // out. Their commands:
 //
-//	world             a world, in the lines of pkg/scenario
+//	world             a world, in the lines of pkg/scenario; where it says nothing
+//	                  of hooks, nobody expects one of ours
 //	change            further lines
 //	policy k=v …      changes to the default policy, see policyWords
 //	decide [of=…]     decides, holds the plan against the laws, and prints it; of
@@ -56,6 +57,9 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "world":
 		p.World, p.policy = scenario.NewWorld(), plan.DefaultPolicy()
+		if !strings.Contains(d.Input, "hook") {
+			p.policy.TerminationHooks = nil
+		}
 		return "", p.Apply(d.Input)
 	case "change":
 		return "", p.Apply(d.Input)
@@ -89,6 +93,12 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 		p.TerminationDrainTime, err = time.ParseDuration(v)
 		return
 	},
+	"termination-hook": func(p *plan.Policy, v string) error {
+		p.TerminationHooks = slices.DeleteFunc(strings.Split(v, ","), func(name string) bool { return name == "" })
+		return nil
+	},
+	"launch-hook":    func(p *plan.Policy, v string) error { p.LaunchHooks = strings.Split(v, ","); return nil },
+	"failed-drain":   func(p *plan.Policy, v string) error { p.FailedDrain = v; return nil },
 	"expander":       func(p *plan.Policy, v string) error { p.Expander = v; return nil },
 	"balance":        func(p *plan.Policy, _ string) error { p.BalanceSimilar = true; return nil },
 	"ignore-label":   func(p *plan.Policy, v string) error { p.BalancingIgnoredLabels = []string{v}; return nil },
@@ -186,6 +196,11 @@ func carry(w *scenario.World, a plan.Action) error {
 			w.Undo(a.Node.Name)
 		}
 		return nil
+	case plan.Cordon:
+		w.Cordon(a.Node.Name, a.ID, a.Kind)
+		return nil
+	case plan.Evict:
+		return w.Evict(a.Pod.UID)
 	case plan.Permit:
 		w.Permit(a.Node.Name, a.ID)
 		return nil
@@ -197,6 +212,9 @@ func carry(w *scenario.World, a plan.Action) error {
 		return nil
 	case plan.Terminate:
 		return w.Terminate(a.Instance, a.ID, a.Decrement)
+	case plan.Spare:
+		w.Spare(a.Node.Name)
+		return nil
 	case plan.Complete:
 		return w.Complete(a.Group, a.Instance, a.Hook)
 	case plan.Heartbeat:

@@ -33,14 +33,22 @@ const (
 
 // stageOf asks in the order of finality.
 func (d *decision) stageOf(n *node) stage {
+	if d.outlived(n) {
+		return d.stageOfReturn(n)
+	}
 	if n.mark != "" {
 		return terminating
 	}
 	if n.instance != nil && n.instance.Leaving() {
 		return leaving
 	}
+	if n.resting() && !n.up() {
+		return pooled
+	}
 	if kind := n.draining(); kind != "" {
 		switch {
+		case d.backFromPool(n):
+			return d.stageOfReturn(n)
 		case n.ours() && kind == contract.KindScaleDown:
 			return retiring
 		case !n.requested && undone(kind):
@@ -61,6 +69,15 @@ func (d *decision) stageOf(n *node) stage {
 		return cordoned
 	}
 	return serving
+}
+
+// stageOfReturn is that of a node whose drain has come to nothing, as its instance is
+// in service again or on its way there.
+func (d *decision) stageOfReturn(n *node) stage {
+	if !n.Ready && d.comingUp(n) {
+		return coming
+	}
+	return returning
 }
 
 // ours says that the request on the node is a retirement by this scaler.
@@ -104,13 +121,16 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 		return func(corev1.Taint) bool { return false }, true
 	case coming:
 		return func(t corev1.Taint) bool {
-			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t)
+			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t) || n.oursToUndo(t)
 		}, true
 	case retiring, returning:
-		_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
-		return func(t corev1.Taint) bool {
-			return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
-		}, true
+		return n.oursToUndo, true
 	}
 	return func(corev1.Taint) bool { return false }, false
+}
+
+// oursToUndo says that a taint is there for a drain and goes with it.
+func (n *node) oursToUndo(t corev1.Taint) bool {
+	_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
+	return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
 }

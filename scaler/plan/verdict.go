@@ -10,6 +10,8 @@ import (
 // Plan is what to do now, and why, and when to look again.
 type Plan struct {
 	Actions []Action
+	// Drains are those that the scaler carries on in place of agents, by node.
+	Drains []Drain
 	// Verdicts has exactly one for every waiting pod, every node and every
 	// group, sorted by subject.
 	Verdicts []Verdict

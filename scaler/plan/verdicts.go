@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"windlass.dev/windlass/pkg/fleet"
 )
 
 // plan puts together what was settled. Beside a Cluster Autoscaler it keeps
@@ -17,7 +15,7 @@ func (d *decision) plan() Plan {
 		d.clock.at(d.rival.Renewed.Add(rivalAlive))
 		return Plan{Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.given)}
 	}
-	return Plan{Actions: d.ordered(), Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state)}
+	return Plan{Actions: d.ordered(), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state)}
 }
 
 // rivalAlive is how long after its last sign another autoscaler counts as
@@ -45,9 +43,9 @@ func rank(a Action) int {
 		return 0
 	case Complete:
 		return 1
-	case Heartbeat:
+	case Heartbeat, Cordon, Evict:
 		return 2
-	case Keep, Permit:
+	case Spare, Keep, Permit:
 		return 3
 	case Retire:
 		return 4
@@ -91,17 +89,16 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 		notes = append(notes, "Auto Scaling chooses its zones: "+g.unsteered)
 	}
 	notes = append(notes, g.differing()...)
-	if hook := d.foreignHook(g); hook != "" {
-		notes = append(notes, fmt.Sprintf("its terminations are held by %s alone, which is not ours to complete", hook))
-	}
+	hooks, remarks := d.hookRemarks(g)
+	notes = append(notes, remarks...)
 	if reason == GroupSteady && len(g.Faults) > 0 {
 		reason = GroupFaulty
 	}
 	if reason == GroupSteady && len(g.differs) > 0 {
 		reason = GroupShapeDiffers
 	}
-	if reason == GroupSteady && d.foreignHook(g) != "" {
-		reason = GroupForeignHook
+	if reason == GroupSteady && hooks != "" {
+		reason = hooks
 	}
 	return reason, strings.Join(append([]string{message}, notes...), "; ")
 }
@@ -153,19 +150,4 @@ func (d *decision) unavailable(g *group, size string) (Reason, string) {
 		return GroupAtMax, size + "; pods wait that it has no room for"
 	}
 	return reason, fmt.Sprintf("%s; pods wait, but it does not grow: %s", size, why)
-}
-
-// foreignHook names the hooks that hold terminations where none of them is
-// ours; empty otherwise.
-func (d *decision) foreignHook(g *group) string {
-	var names []string
-	for _, h := range g.Hooks {
-		if h.Transition == fleet.OnTerminate {
-			names = append(names, h.Name)
-		}
-	}
-	if len(d.ourHooks(g)) > 0 {
-		return ""
-	}
-	return listed(names)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -32,6 +33,38 @@ func (d *decision) watchPools(unjoined map[string]time.Time) {
 			}
 		}
 	}
+}
+
+// leavePools takes the drains back of nodes whose instance has left its warm pool. A
+// request of ours would keep them closed: the agent's own notice has ended.
+func (d *decision) leavePools() {
+	for _, n := range d.nodes {
+		if n.instance == nil || !n.instance.Live() || n.mark != "" || !n.requested || n.request.By != contract.AppScaler || n.request.ID != contract.WarmID(n.instance.ID) {
+			continue
+		}
+		n.kept = true
+		d.do(Keep{Group: n.group.Name, Node: n.ref(), ID: n.request.ID, Why: "its instance has left the warm pool"})
+	}
+}
+
+// backFromPool says that a node was drained for the warm pool, and that its instance
+// has left that: its agent undoes the drain when it is up. A node that serves and is
+// about to go into the pool looks the same, but that it is not known as one that was
+// in there.
+func (d *decision) backFromPool(n *node) bool {
+	if n.instance == nil || !n.instance.Live() || n.draining() != contract.KindASG {
+		return false
+	}
+	_, pooled := d.given.Unjoined[n.instance.ID]
+	_, returning := d.given.Returning[n.Name]
+	id := contract.WarmID(n.instance.ID)
+	_, reported := n.answered(id)
+	return (pooled || returning) && (reported || n.requested && n.request.ID == id)
+}
+
+// resting says that the instance has come to rest in its pool.
+func (n *node) resting() bool {
+	return n.inPool() && (n.instance.State == "Warmed:Stopped" || n.instance.State == "Warmed:Hibernated" || n.instance.State == "Warmed:Running")
 }
 
 // launchedAt is when a live instance was first seen in its group while it had no

@@ -1,0 +1,41 @@
+package act
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// A drain that the scaler carries on tells each of its phases once; what finds no room is
+// told at the next look, and another drain of the node is another story.
+func TestAnnounceDrains(t *testing.T) {
+	drain := func(id string, phase contract.Phase) plan.Plan {
+		return plan.Plan{Drains: []plan.Drain{{Node: n1, ID: id, Phase: phase, Message: id + " " + string(phase)}}}
+	}
+	e := &events{}
+	n := &Announcer{Events: e}
+	e.room = 1
+	for _, p := range []plan.Plan{
+		drain("a", contract.PhaseDraining), drain("a", contract.PhaseDraining), drain("a", contract.PhaseBlocked),
+	} {
+		n.Announce(fleet.Snapshot{}, p, nil)
+	}
+	e.room = 0
+	for _, p := range []plan.Plan{
+		drain("a", contract.PhaseBlocked), drain("a", contract.PhaseDraining), drain("a", contract.PhaseBlocked), drain("a", contract.PhaseDrained),
+		{}, drain("a", contract.PhaseDraining), drain("b", contract.PhaseDraining),
+	} {
+		n.Announce(fleet.Snapshot{}, p, nil)
+	}
+	want := []string{
+		"DrainStarted n1: a Draining", "DrainBlocked n1: a Blocked", "Drained n1: a Drained",
+		"DrainStarted n1: a Draining", "DrainStarted n1: b Draining",
+	}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// lawHooks: only hooks that our flags name are prolonged and completed, where they may
+// hold the instance and no longer than AWS allows; nothing lets an instance go under a
+// pod but a drain that is out of time; and no mark goes but that of a survivor.
+func lawHooks(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		why := ""
+		switch x := a.(type) {
+		case plan.Complete:
+			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
+			if why == "" {
+				why = leavesPods(s, p, x)
+			}
+		case plan.Heartbeat:
+			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
+			if i := instanceNamed(s, x.Instance); why == "" && !i.LeavingSince.IsZero() && s.Now.Sub(i.LeavingSince) >= hookNamed(s, x.Group, x.Hook).Global.Duration {
+				why = "its global timeout is over"
+			}
+		case plan.Spare:
+			n := nodeNamed(s, x.Node.Name)
+			if _, seen := s.State.Outlived[x.Instance]; !seen || instanceNamed(s, x.Instance).State != fleet.InService || n.Annotations[contract.AnnotationTerminating] != x.ID {
+				why = "it was not seen out of service, or is not in service now"
+			}
+		}
+		if why != "" {
+			broken = append(broken, fmt.Sprintf("hooks: %s, though %s", a, why))
+		}
+	}
+	return broken
+}
+
+// notHeld says why a hook does not hold an instance, or is not ours.
+func notHeld(s fleet.Snapshot, p plan.Policy, group, instance, hook, state string) string {
+	i, h := instanceNamed(s, instance), hookNamed(s, group, hook)
+	names := p.TerminationHooks
+	if h.Transition == fleet.OnLaunch {
+		names = p.LaunchHooks
+	}
+	launches := i.State == fleet.PendingWait || i.State == fleet.WarmedPendingWait
+	ends := i.State == fleet.TerminatingWait || i.State == fleet.WarmedTerminatingWait || i.State == fleet.WarmedPendingWait
+	switch {
+	case !slices.Contains(names, hook):
+		return "nobody named the hook"
+	case i.State != state || !strings.HasSuffix(state, ":Wait"):
+		return "the instance is " + i.State
+	case h.Transition == fleet.OnLaunch && !launches, h.Transition == fleet.OnTerminate && !ends:
+		return "the hook is for another transition"
+	}
+	return ""
+}
+
+// leavesPods says what a completion would lose.
+func leavesPods(s fleet.Snapshot, p plan.Policy, x plan.Complete) string {
+	if x.State == fleet.PendingWait {
+		if n := nodeNamed(s, x.Node.Name); !n.Ready {
+			return "its node is not Ready"
+		}
+		return ""
+	}
+	for _, pod := range s.Pods {
+		if x.Node.Name == "" || pod.Node != x.Node.Name || !drainable.Occupies(pod, s.Now) {
+			continue
+		}
+		if !x.Occupied || p.FailedDrain != plan.GoFailed {
+			return "pod " + pod.Key() + " is there"
+		}
+	}
+	return ""
+}
+
+func instanceNamed(s fleet.Snapshot, id string) fleet.Instance {
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			if i.ID == id {
+				return i
+			}
+		}
+	}
+	return fleet.Instance{}
+}
+
+func hookNamed(s fleet.Snapshot, group, name string) fleet.Hook {
+	for _, g := range s.Groups {
+		for _, h := range g.Hooks {
+			if g.Name == group && h.Name == name {
+				return h
+			}
+		}
+	}
+	return fleet.Hook{}
+}
