@@ -14,35 +14,66 @@ const agentNode = "authentication.kubernetes.io/node-name"
 
 // Completions finds hooks that were completed before a pod was gone which
 // the agent of that node had evicted. Auto Scaling ends the instance then.
+//
+// An instance may leave several times, through a warm pool: an eviction is held
+// against the first completion after it, or the last one if none came after.
 func Completions(audit []Request, calls []fakeaws.Call) []string {
-	nodes := map[string]string{}            // of instances
-	evicted := map[string][]string{}        // pods, by node
-	deletions := map[string]([]time.Time){} // by pod
+	completed := completions(calls)
+	nodes := map[string]string{} // instances, by node
+	deletions := map[string][]time.Time{}
 	for _, a := range audit {
-		pod := a.ObjectRef.Namespace + "/" + a.ObjectRef.Name
 		switch {
 		case a.ObjectRef.Resource == "nodes" && a.RequestObject.Spec.ProviderID != "":
 			id := a.RequestObject.Spec.ProviderID
-			nodes[id[strings.LastIndexByte(id, '/')+1:]] = a.ObjectRef.Name
-		case a.ObjectRef.Subresource == "eviction" && a.ResponseStatus.Code == 201:
-			for _, node := range a.User.Extra[agentNode] {
-				evicted[node] = append(evicted[node], pod)
-			}
+			nodes[a.ObjectRef.Name] = id[strings.LastIndexByte(id, '/')+1:]
 		case a.ObjectRef.Resource == "pods" && a.Verb == "delete":
-			deletions[pod] = append(deletions[pod], a.RequestReceivedTimestamp)
+			deletions[a.pod()] = append(deletions[a.pod()], a.RequestReceivedTimestamp)
 		}
 	}
 	var breaches []string
-	for _, c := range calls {
-		if c.Operation != "CompleteLifecycleAction" || c.Error != "" {
+	for _, a := range audit {
+		if a.ObjectRef.Subresource != "eviction" || a.ResponseStatus.Code != 201 {
 			continue
 		}
-		instance := c.Params["InstanceId"]
-		for _, pod := range evicted[nodes[instance]] {
-			if !slices.ContainsFunc(deletions[pod], func(at time.Time) bool { return at.Before(c.Time) }) {
-				breaches = append(breaches, fmt.Sprintf("the hook of %s was completed at %s, before its pod %s was gone", instance, c.Time.Format("15:04:05.000"), pod))
+		for _, node := range a.User.Extra[agentNode] {
+			instance := nodes[node]
+			end, ok := endOf(completed[instance], a.RequestReceivedTimestamp)
+			gone := func(at time.Time) bool { return at.Before(end) }
+			if ok && !slices.ContainsFunc(deletions[a.pod()], gone) {
+				breaches = append(breaches, fmt.Sprintf("the hook of %s was completed at %s, before its pod %s was gone", instance, end.Format("15:04:05.000"), a.pod()))
 			}
 		}
 	}
 	return breaches
 }
+
+// completions of hooks that AWS took, in their order, by instance.
+func completions(calls []fakeaws.Call) map[string][]time.Time {
+	all := map[string][]time.Time{}
+	for _, c := range calls {
+		if c.Operation == "CompleteLifecycleAction" && c.Error == "" {
+			id := c.Params["InstanceId"]
+			all[id] = append(all[id], c.Time)
+		}
+	}
+	for _, times := range all {
+		slices.SortFunc(times, time.Time.Compare)
+	}
+	return all
+}
+
+// endOf is the completion that an eviction at a moment is held against.
+func endOf(completed []time.Time, evicted time.Time) (at time.Time, ok bool) {
+	if len(completed) == 0 {
+		return time.Time{}, false
+	}
+	for _, at := range completed {
+		if at.After(evicted) {
+			return at, true
+		}
+	}
+	return completed[len(completed)-1], true
+}
+
+// pod names the pod that a request is about.
+func (a Request) pod() string { return a.ObjectRef.Namespace + "/" + a.ObjectRef.Name }

@@ -103,7 +103,7 @@ func TestRights(t *testing.T) {
 func TestCompletions(t *testing.T) {
 	const log = `
 {"verb":"create","objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"spec":{"providerID":"aws:///eu-west-1a/i-1"}}}
-{"verb":"create","user":{"extra":{"authentication.kubernetes.io/node-name":["n1"]}},"objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"},"responseStatus":{"code":201}}
+{"verb":"create","user":{"extra":{"authentication.kubernetes.io/node-name":["n1"]}},"objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-08-01T12:00:03Z"}
 {"verb":"delete","user":{"username":"kwok"},"objectRef":{"resource":"pods","namespace":"default","name":"web-1"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-08-01T12:00:05Z"}`
 	var audit []Request
 	for _, line := range strings.Split(strings.TrimSpace(log), "\n") {
@@ -113,19 +113,26 @@ func TestCompletions(t *testing.T) {
 		}
 		audit = append(audit, a)
 	}
+	completed := func(second int) fakeaws.Call {
+		return fakeaws.Call{Operation: "CompleteLifecycleAction", Time: time.Date(2026, 8, 1, 12, 0, second, 0, time.UTC), Params: map[string]string{"InstanceId": "i-1"}}
+	}
+	refused, other := completed(4), completed(4)
+	refused.Error, other.Params = "ValidationError", map[string]string{"InstanceId": "i-2"}
 	for _, c := range []struct {
-		reason           string
-		second           int
-		instance, failed string
-		want             int
+		reason string
+		calls  []fakeaws.Call
+		want   int
 	}{
-		{"after the pod", 6, "i-1", "", 0},
-		{"before the pod", 4, "i-1", "", 1},
-		{"before the pod, and refused", 4, "i-1", "ValidationError", 0},
-		{"another instance", 4, "i-2", "", 0},
+		{"after the pod", []fakeaws.Call{completed(6)}, 0},
+		{"before the pod", []fakeaws.Call{completed(4)}, 1},
+		{"before the eviction, and never after it", []fakeaws.Call{completed(2)}, 1},
+		{"of the time before, and after the pod", []fakeaws.Call{completed(6), completed(2)}, 0},
+		{"of the time before, and before the pod", []fakeaws.Call{completed(2), completed(4), completed(6)}, 1},
+		{"before the pod, and refused", []fakeaws.Call{refused}, 0},
+		{"another instance", []fakeaws.Call{other}, 0},
+		{"never", nil, 0},
 	} {
-		call := fakeaws.Call{Operation: "CompleteLifecycleAction", Time: time.Date(2026, 8, 1, 12, 0, c.second, 0, time.UTC), Error: c.failed, Params: map[string]string{"InstanceId": c.instance}}
-		if got := Completions(audit, []fakeaws.Call{call}); len(got) != c.want {
+		if got := Completions(audit, c.calls); len(got) != c.want {
 			t.Errorf("%s: %q", c.reason, got)
 		}
 	}
