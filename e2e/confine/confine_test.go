@@ -68,7 +68,10 @@ func TestTokenIsOfUseOnItsNodeOnly(t *testing.T) {
 			}
 			b.drainAndUndo()
 			b.checkAudit()
-			b.saysWhyItIsTheAccount()
+			b.saysWhoItIs()
+			if s.deletes {
+				b.lastChance()
+			}
 		})
 	}
 }
@@ -93,7 +96,7 @@ func start(t *testing.T, s setting, programs world.Programs) *bed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
-	spec, err := world.ParseSpec([]byte("groups: [{name: web, max: 2, desired: 2, type: m5.large}]\n"))
+	spec, err := world.ParseSpec([]byte("groups: [{name: web, max: 2, desired: 2, type: m5.large, spot: true}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,15 @@
 package confine
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,42 @@ func (b *bed) drainAndUndo() {
 		return !node.Spec.Unschedulable && !tainted && !excluded && !permitted && !reported
 	})
 }
+
+// lastChance lets the real agent of the far Node, where the pods are now, run out
+// of time: a budget keeps them, and the instance is taken.
+func (b *bed) lastChance() {
+	b.t.Helper()
+	if err := b.Apply(b.ctx, []byte(budget)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.await("the budget to be counted", func() bool {
+		budget, err := b.Client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).Get(b.ctx, "web", metav1.GetOptions{})
+		return err == nil && budget.Status.ExpectedPods > 0 && budget.Status.ObservedGeneration == budget.Generation
+	})
+	instance, ok := b.Instance(b.far)
+	if !ok {
+		b.t.Fatalf("no instance behind %s", b.far)
+	}
+	if err := b.AWS.SpotNotice(instance.ID, shortNotice); err != nil {
+		b.t.Fatal(err)
+	}
+	b.await("the agent to delete a pod that a budget keeps", func() bool {
+		return slices.ContainsFunc(b.agentsRequests(), func(a audited) bool {
+			return a.Verb == "delete" && a.ObjectRef.Resource == "pods" && a.ResponseStatus.Code == http.StatusOK
+		})
+	})
+}
+
+// shortNotice is what is left of a spot instance; real: two minutes.
+const shortNotice = 15 * time.Second
+
+const budget = `apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec:
+  maxUnavailable: 0
+  selector: {matchLabels: {app: web}}
+`
 
 func (b *bed) ask(value string) { b.annotate(contract.AnnotationDrainRequest, value) }
 
@@ -90,32 +127,44 @@ type audited struct {
 	RequestObject json.RawMessage
 }
 
-// checkAudit: the agent was denied nothing, and evicted as who it should.
-func (b *bed) checkAudit() {
+// agentsRequests are what the API server's audit log has of the real agents.
+func (b *bed) agentsRequests() []audited {
 	b.t.Helper()
 	log, err := os.ReadFile(filepath.Join(b.Dir, "cluster", "logs", "audit.log"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	evicted, patched := 0, 0
-	for lines := bufio.NewReader(bytes.NewReader(log)); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			break // at the end, or in the midst of a line that is being written
+	var all []audited
+	for line := range bytes.Lines(log) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // it is being written
 		}
 		var a audited
 		if err := json.Unmarshal(line, &a); err != nil {
 			b.t.Fatalf("reading the audit log: %v", err)
 		}
+		if strings.HasPrefix(a.UserAgent, contract.AppAgent+"/") {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// checkAudit: the agents were denied nothing, and asked as who they should.
+func (b *bed) checkAudit() {
+	b.t.Helper()
+	evicted, patched := 0, 0
+	for _, a := range b.agentsRequests() {
 		switch {
-		case !strings.HasPrefix(a.UserAgent, contract.AppAgent+"/"):
-		case a.ResponseStatus.Code == 403:
+		case a.ResponseStatus.Code == http.StatusForbidden:
 			b.t.Errorf("the agent was denied: %s %s/%s %s: %s", a.Verb, a.ObjectRef.Resource, a.ObjectRef.Subresource, a.ObjectRef.Name, a.ResponseStatus.Message)
-		case a.ObjectRef.Resource == "nodes":
-			patched++
 		case a.ObjectRef.Subresource == "eviction":
 			evicted++
 			b.checkEviction(a)
+		case a.ImpersonatedUser.Username != "":
+			b.t.Errorf("the agent was to %s %s %s as %s", a.Verb, a.ObjectRef.Resource, a.ObjectRef.Name, a.ImpersonatedUser.Username)
+		case a.ObjectRef.Resource == "nodes":
+			patched++
 		}
 	}
 	if evicted == 0 || patched == 0 {
@@ -138,9 +187,9 @@ func (b *bed) checkEviction(a audited) {
 	}
 }
 
-// saysWhyItIsTheAccount: people hear, once, that the server does not let the agent
+// saysWhoItIs: people hear, once, that the server does not let the agent
 // be its node.
-func (b *bed) saysWhyItIsTheAccount() {
+func (b *bed) saysWhoItIs() {
 	b.t.Helper()
 	name, err := b.AgentOf(b.near)
 	if err != nil {
