@@ -47,9 +47,6 @@ type Agent struct {
 	Identify func(instance string)
 }
 
-// evictionsAtOnce bounds how many evictions are asked for at one time.
-const evictionsAtOnce = 20
-
 // Run goes on until ctx ends. It leaves a drain as it is then: the next agent
 // on this node goes on with it.
 func (a *Agent) Run(ctx context.Context) {
@@ -59,10 +56,10 @@ func (a *Agent) Run(ctx context.Context) {
 		ctx:   ctx,
 		do:    make(chan func()),
 		nudge: make(chan struct{}, 1),
-		slots: make(chan struct{}, evictionsAtOnce),
 	}
 	defer l.running.Wait()
 	defer cancel()
+	defer l.tellOverrides()
 	l.running.Go(func() {
 		a.WatchNode(ctx, func(m evict.Metadata) { l.post(func() { l.hearMetadata(m) }) })
 	})
@@ -84,12 +81,12 @@ type loop struct {
 	running sync.WaitGroup
 	do      chan func()
 	nudge   chan struct{}
-	slots   chan struct{}
 
-	sighting imds.Sighting
-	metadata evict.Metadata
-	node     nodeAccess
-	drain    *underWay
+	sighting  imds.Sighting
+	metadata  evict.Metadata
+	node      nodeAccess
+	drain     *underWay
+	overrides overrides
 	// settled is what there was to see when there was last nothing to do; while
 	// that does not change, nothing is read until the moment for which something is
 	// planned, if anything is.
@@ -103,6 +100,7 @@ type underWay struct {
 	cancel context.CancelFunc
 	pods   *evict.Pods
 	tries  drain.Tries
+	pace   pace
 	// guarded tells the namespaces whose budgets are watched.
 	guarded map[string]bool
 }
@@ -146,6 +144,10 @@ func (l *loop) wait(wake time.Time) bool {
 // happens; zero for never.
 func (l *loop) turn() time.Time {
 	now := time.Now()
+	return notice.Earliest(l.look(now), l.tellOverride(now))
+}
+
+func (l *loop) look(now time.Time) time.Time {
 	if l.idle(now) {
 		l.node.forget()
 		return l.settledUntil
@@ -158,12 +160,12 @@ func (l *loop) turn() time.Time {
 	}
 	next := drain.Decide(l.view(now), l.Policy)
 	l.follow(next.WatchPods, next.WatchBudgets)
-	l.evict(now, next.Steps)
+	resume := l.evict(now, next.Steps)
 	l.write(now, next)
 	if next.Node == nil && !next.WatchPods && !l.node.dirty {
 		l.settled, l.settledUntil = l.shows(), next.Wake
 	}
-	wake := next.Wake
+	wake := notice.Earliest(next.Wake, resume)
 	if next.Node != nil || l.node.dirty {
 		wake = notice.Earliest(wake, l.node.retry(now))
 	}
@@ -257,35 +259,43 @@ func (l *loop) beginDrain() *underWay {
 		}
 	})
 	l.running.Go(func() { l.WatchPods(ctx, list) })
-	return &underWay{ctx: ctx, cancel: cancel, pods: list, guarded: map[string]bool{}}
+	return &underWay{ctx: ctx, cancel: cancel, pods: list, pace: newPace(), guarded: map[string]bool{}}
 }
 
-// evict carries out steps, a bounded number at a time.
-func (l *loop) evict(now time.Time, steps []drain.Evict) {
+// evict carries out as many steps as the pace admits; what is left stands in the
+// next decision again. It returns when the pace admits more, if no answer has to
+// come before that.
+func (l *loop) evict(now time.Time, steps []drain.Evict) (resume time.Time) {
 	d := l.drain
+	if d == nil {
+		return time.Time{}
+	}
+	d.pace.held = false
 	for _, step := range steps {
+		if !d.pace.admits(now) {
+			d.pace.held = true
+			return d.pace.resumesAfter(now)
+		}
+		d.pace.begin()
 		d.tries = d.tries.Send(step, now)
 		l.running.Go(func() {
-			select {
-			case <-d.ctx.Done(): // taken back before its turn came
-				return
-			case l.slots <- struct{}{}:
-			}
 			answer := l.Evict(l.ctx, step)
-			<-l.slots
 			l.post(func() { l.learn(d, step, answer) })
 		})
 	}
+	return time.Time{}
 }
 
 func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer) {
+	now := time.Now()
 	pod := step.Namespace + "/" + step.Name
 	first := d.tries.Pods[step.UID].Count == 0
-	d.tries = d.tries.Learn(step.UID, time.Now(), answer)
+	d.tries = d.tries.Learn(step.UID, now, answer)
+	d.pace.end(now, answer.Outcome)
 	switch {
 	case answer.Outcome == drain.Accepted:
 		l.Logger.Info(map[bool]string{false: "evicted", true: "deleted"}[step.Delete], "pod", pod, "uid", step.UID, "overrides", step.Overrides)
-		l.tellOverride(step)
+		l.noteOverride(step)
 	case answer.Outcome == drain.Gone:
 		l.Logger.Debug("pod is gone", "pod", pod, "uid", step.UID)
 	case first:

@@ -216,8 +216,8 @@ func TestManyPods(t *testing.T) {
 		if n := w.deleted(); n != 110 {
 			t.Errorf("%d of 110 evictions accepted after 200 ms at 10 ms each", n)
 		}
-		if w.mostAsking != evictionsAtOnce {
-			t.Errorf("%d evictions at one time, want %d", w.mostAsking, evictionsAtOnce)
+		if w.mostAsking != mostAtOnce {
+			t.Errorf("%d evictions at one time, want %d", w.mostAsking, mostAtOnce)
 		}
 		w.after(5 * time.Second)
 		if r := w.report(); r.Phase != contract.PhaseDrained {
@@ -242,7 +242,7 @@ func TestWhoIsAskedForTogether(t *testing.T) {
 	}{
 		{"no budget is known", nil, 1},
 		{"a budget guards them", []policyv1.PodDisruptionBudget{guard}, 1},
-		{"a budget guards others", []policyv1.PodDisruptionBudget{other}, evictionsAtOnce},
+		{"a budget guards others", []policyv1.PodDisruptionBudget{other}, mostAtOnce},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			story(t, func(w *world) {
@@ -327,7 +327,7 @@ func TestTakenBackInMidDrain(t *testing.T) {
 		w.after(1500 * time.Millisecond)
 		w.annotate(contract.AnnotationDrainRequest, "")
 		w.after(time.Minute)
-		if n := w.deleted(); n != 2*evictionsAtOnce {
+		if n := w.deleted(); n != firstAtOnce+2*firstAtOnce {
 			t.Errorf("%d pods were evicted, want those of the two rounds that were sent", n)
 		}
 		if w.node.Spec.Unschedulable || len(w.node.Spec.Taints) > 0 || len(w.node.Annotations) > 0 {
@@ -633,6 +633,76 @@ func TestRebooted(t *testing.T) {
 		w.after(time.Hour)
 		if w.reads+w.writes > 0 {
 			t.Errorf("%d reads and %d writes when all was over", w.reads, w.writes)
+		}
+	})
+}
+
+// A node that is only cordoned is uncordoned by a person: that stands in its spec,
+// which the watch does not show, and it is respected.
+func TestUncordonedByAPerson(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.agent()
+		w.after(time.Second)
+		w.notify(notice.Notice{
+			ID: "rebalance:i-1:2030-01-01T00:00:00Z", Cause: notice.Rebalance, Kind: contract.KindRebalance, Source: notice.FromRebalance,
+			Reason: "EC2 recommends to rebalance",
+		})
+		w.after(time.Minute)
+		if !w.node.Spec.Unschedulable || w.deleted() > 0 {
+			t.Errorf("unschedulable %v, %d deletions", w.node.Spec.Unschedulable, w.deleted())
+		}
+		w.change(func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		w.after(time.Minute)
+		if _, marked := w.node.Annotations[contract.AnnotationCordonedBy]; w.node.Spec.Unschedulable || marked {
+			t.Errorf("unschedulable %v, our mark stands %v", w.node.Spec.Unschedulable, marked)
+		}
+		w.reads = 0
+		for range 10 {
+			w.change(func(n *corev1.Node) { n.Status.Phase = corev1.NodeRunning })
+			w.after(time.Minute)
+		}
+		if w.reads > 0 {
+			t.Errorf("%d reads when all was over", w.reads)
+		}
+	})
+}
+
+// What deserves an Event for each pod waits until the evictions are through, and
+// comes a few a second.
+func TestOverridesAreToldLater(t *testing.T) {
+	const pods = 2 * mostAtOnce
+	story(t, func(w *world) {
+		for i := range pods {
+			w.addPod(fmt.Sprintf("naked%d-1", i), func(p *corev1.Pod) { p.OwnerReferences = nil })
+		}
+		w.slow = 300 * time.Millisecond
+		told := map[time.Time]int{}
+		w.agentWith(func(a *Agent) {
+			tell := a.Tell
+			a.Tell = func(e kube.Event) {
+				tell(e)
+				if e.Object.Kind != "Pod" {
+					return
+				}
+				if n := w.deleted(); n != pods {
+					t.Errorf("an Event about a pod when %d of %d were evicted", n, pods)
+				}
+				w.set(func() { told[time.Now().Truncate(time.Second)]++ })
+			}
+		})
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(time.Minute)
+		sum := 0
+		for second, n := range told {
+			sum += n
+			if n > 5 {
+				t.Errorf("%d Events in the second at %s", n, second)
+			}
+		}
+		if sum != pods {
+			t.Errorf("%d of %d Events", sum, pods)
 		}
 	})
 }

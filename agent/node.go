@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -102,20 +101,14 @@ func (n *nodeAccess) retry(now time.Time) time.Time {
 // succeed and fail keep the pause between tries.
 func (n *nodeAccess) succeed() { n.failures, n.retryAt = 0, time.Time{} }
 
-const firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
-
 // fail makes the next try wait: not at all after a first failure that was a
 // change by somebody else, and longer each time.
-func (n *nodeAccess) fail(changed bool) {
+func (n *nodeAccess) fail(err error) {
 	n.failures++
-	if changed && n.failures == 1 {
+	if errors.Is(err, kube.ErrChanged) && n.failures == 1 {
 		return
 	}
-	pause := longestPause
-	if n.failures <= 5 {
-		pause = firstPause << (n.failures - 1)
-	}
-	n.retryAt = time.Now().Add(pause/2 + rand.N(pause/2))
+	n.retryAt = time.Now().Add(evict.Pause(n.failures, err))
 }
 
 // hearMetadata notes that the Node has changed.
@@ -155,7 +148,8 @@ func (l *loop) idle(now time.Time) bool {
 
 // shows is everything from which a drain may begin, or something be left to
 // undo, as far as it is seen without reading the Node: our own keys, and the
-// notices.
+// notices. Whether somebody has taken back a cordon of ours is not: while one
+// stands, each change of the Node counts.
 func (l *loop) shows() string {
 	var keys []string
 	for key, value := range l.metadata.Annotations {
@@ -164,7 +158,11 @@ func (l *loop) shows() string {
 		}
 	}
 	slices.Sort(keys)
-	return fmt.Sprintf("%v %q %v %v", l.metadata.Exists, keys, l.sighting.Heard, l.sighting.Notices)
+	version := ""
+	if _, cordoned := l.metadata.Annotations[contract.AnnotationCordonedBy]; cordoned {
+		version = l.metadata.Version
+	}
+	return fmt.Sprintf("%v %s %q %v %v", l.metadata.Exists, version, keys, l.sighting.Heard, l.sighting.Notices)
 }
 
 // read begins to read the Node if that is needed and due, and says whether it
@@ -197,7 +195,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 	if apierrors.IsNotFound(err) {
 		l.lose()
 	}
-	n.fail(false)
+	n.fail(err)
 	l.logFailure("cannot read the node, trying on", err)
 }
 
@@ -246,13 +244,13 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 		l.tell(events)
 	case errors.Is(err, kube.ErrChanged):
 		n.dirty = true
-		n.fail(true)
+		n.fail(err)
 		l.Logger.Debug("the node changed in between, looking again", "err", err)
 	default:
 		if refused(err) && n.unwritable.IsZero() {
 			n.unwritable = time.Now()
 		}
-		n.fail(false)
+		n.fail(err)
 		l.logFailure("cannot write the node, trying on", err)
 	}
 }
@@ -273,19 +271,4 @@ func (l *loop) tell(events []drain.Event) {
 		l.Logger.Info("drain", "reason", e.Reason, "message", e.Message)
 		l.Tell(kube.Event{Object: kube.NodeReference(l.Name), Warning: e.Warning, Reason: e.Reason, Message: e.Message})
 	}
-}
-
-// tellOverride says on the pod that its own word, or its budget's, was
-// overruled.
-func (l *loop) tellOverride(step drain.Evict) {
-	message := step.Override()
-	if message == "" {
-		return
-	}
-	l.Tell(kube.Event{
-		Object:  kube.PodReference(step.Namespace, step.Name, string(step.UID)),
-		Warning: true,
-		Reason:  contract.EventEvictionForced,
-		Message: message,
-	})
 }

@@ -65,13 +65,10 @@ func New(config *rest.Config, node string) (*Client, error) {
 	return &Client{api: api, own: own, identity: identity, node: node}, nil
 }
 
-const (
-	// callTimeout bounds one read or write.
-	callTimeout = 10 * time.Second
-	// evictTimeout bounds one eviction: the server itself tries for ten seconds
-	// to write a budget that others write to as well.
-	evictTimeout = 30 * time.Second
-)
+// callTimeout bounds one request: for an eviction the server itself tries for ten
+// seconds to write a budget that others write to as well, and to give up what a
+// busy server has begun makes it busier. A silent connection is noticed before.
+const callTimeout = 30 * time.Second
 
 // CreateWithEventNamespaceWithContext writes an Event to the namespace that it
 // names.

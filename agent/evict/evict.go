@@ -25,7 +25,7 @@ import (
 // header, as client-go does by itself; when to ask again is decided by
 // drain.Decide.
 func (c *Client) Evict(ctx context.Context, step drain.Evict) drain.Answer {
-	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	request := c.own.Post().SubResource("eviction")
 	var object any = eviction(step, c.identity.refused.Load())

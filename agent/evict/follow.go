@@ -41,6 +41,8 @@ var errExpired = errors.New("the version of the watch has expired")
 const (
 	// firstPause and longestPause bound the pauses between tries that fail.
 	firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
+	// overloadPause is the least of them after the server had no time for us.
+	overloadPause = 4 * time.Second
 	// healthy is how long a watch lives that was no failure.
 	healthy = 10 * time.Second
 )
@@ -67,7 +69,7 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 		if failures == warnAt {
 			logger.Warn("cannot watch, trying on", "of", s.what, "err", err)
 		}
-		sleep(ctx, pauseAfter(failures))
+		sleep(ctx, Pause(failures, err))
 	}
 }
 
@@ -85,15 +87,25 @@ func (s *source) lose(err error) {
 // warnAt is the number of failures in a row that people should hear of.
 const warnAt = 3
 
-// pauseAfter that many failures in a row: doubled each time, with jitter, so
-// that the agents of a cluster do not come back to a restarted API server in
-// one moment.
-func pauseAfter(failures int) time.Duration {
+// Pause is how long to wait after that many failures in a row, the last of which
+// is err: longer each time, with jitter, so that the agents of a cluster do not
+// come back to a restarted API server in one moment; and at once for seconds where
+// the server has no time, because to ask on is what keeps it from having any.
+func Pause(failures int, err error) time.Duration {
 	pause := longestPause
 	if failures <= 5 {
 		pause = firstPause << max(failures-1, 0)
 	}
+	if overloaded(err) {
+		pause = max(pause, overloadPause)
+	}
 	return pause/2 + rand.N(pause/2)
+}
+
+// overloaded says that the server did not answer in time, or said that it cannot.
+func overloaded(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 func sleep(ctx context.Context, pause time.Duration) {

@@ -453,12 +453,15 @@ func TestWatchNode(t *testing.T) {
 	}
 }
 
-func TestPauseAfter(t *testing.T) {
+func TestPause(t *testing.T) {
+	busy := apierrors.NewTooManyRequests("too many requests", 1)
 	for failures := range 40 {
 		for range 100 {
-			pause := pauseAfter(failures)
-			if pause < firstPause/2 || pause > longestPause {
+			if pause := Pause(failures, errors.New("away")); pause < firstPause/2 || pause > longestPause {
 				t.Fatalf("%s after %d failures", pause, failures)
+			}
+			if pause := Pause(failures, fmt.Errorf("watching: %w", busy)); pause < overloadPause/2 || pause > longestPause {
+				t.Fatalf("%s after %d failures of a server that has no time", pause, failures)
 			}
 		}
 	}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"windlass.dev/windlass/agent/drain"
+)
+
+const (
+	// firstAtOnce is how many evictions a drain begins with at one time, and
+	// mostAtOnce how many there are ever.
+	firstAtOnce, mostAtOnce = 4, 20
+	// firstRest and longestRest bound the rest after an answer that the API server
+	// has no time.
+	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
+)
+
+// pace bounds how many evictions of a node are under way at one time, as TCP
+// bounds what it sends: one more for each that is accepted, so that a lone node is
+// served as fast as the API server can, and half of them after an answer that it
+// has no time. A thousand nodes that drain at one moment each ask for less than
+// one at a time then, and the server spends its time on pods and not on refusals.
+type pace struct {
+	// window is how many may be under way, underWay how many are.
+	window   float64
+	underWay int
+	// crowded: the server had no time for us once; from then on the window grows
+	// by one for each round of answers, and not for each answer.
+	crowded bool
+	// rests counts the rests since the last that was accepted; nothing is asked for
+	// before resumes.
+	rests   int
+	resumes time.Time
+	// held: there was more to ask for than was admitted.
+	held bool
+}
+
+func newPace() pace { return pace{window: firstAtOnce} }
+
+// admits says whether one more may be asked for now.
+func (p *pace) admits(now time.Time) bool {
+	return p.underWay < int(p.window) && !now.Before(p.resumes)
+}
+
+// resumesAfter is when the rest ends; zero where there is none.
+func (p *pace) resumesAfter(now time.Time) time.Time {
+	if now.Before(p.resumes) {
+		return p.resumes
+	}
+	return time.Time{}
+}
+
+// busy says that evictions are under way, or wait for their turn.
+func (p *pace) busy() bool { return p.underWay > 0 || p.held }
+
+// begin notes that one is asked for, and end what came of it.
+func (p *pace) begin() { p.underWay++ }
+
+func (p *pace) end(now time.Time, outcome drain.Outcome) {
+	p.underWay--
+	switch outcome {
+	case drain.Accepted, drain.Gone:
+		p.rests = 0
+		p.window = min(p.window+p.growth(), mostAtOnce)
+	case drain.Overloaded:
+		p.crowded = true
+		p.window = max(p.window/2, 1)
+		rest := min(firstRest<<min(p.rests, 10), longestRest)
+		p.rests++
+		p.resumes = now.Add(rest/2 + rand.N(rest))
+	}
+}
+
+func (p *pace) growth() float64 {
+	if p.crowded {
+		return 1 / p.window
+	}
+	return 1
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/agent/drain"
+)
+
+// ask begins as many as the pace admits, and returns how many.
+func (p *pace) ask(now time.Time) int {
+	n := 0
+	for p.admits(now) {
+		p.begin()
+		n++
+	}
+	return n
+}
+
+func (p *pace) answer(now time.Time, n int, outcome drain.Outcome) {
+	for range n {
+		p.end(now, outcome)
+	}
+}
+
+func TestPaceAlone(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for round, want := range []int{4, 8, 16, 20, 20} {
+		n := p.ask(now)
+		if n != want {
+			t.Errorf("round %d: %d at once, want %d", round, n, want)
+		}
+		p.answer(now, n, drain.Accepted)
+	}
+}
+
+// What is refused by a budget or fails says nothing about the server's time.
+func TestPaceOfRefusals(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for _, outcome := range []drain.Outcome{drain.Refused, drain.Forbidden, drain.Failed} {
+		p.answer(now, p.ask(now), outcome)
+		if p.window != firstAtOnce || !p.resumes.IsZero() {
+			t.Errorf("after %s: %+v", outcome, p)
+		}
+	}
+}
+
+func TestPaceInACrowd(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for range 5 {
+		p.answer(now, p.ask(now), drain.Accepted)
+	}
+	for range 6 { // the server has no time for a while
+		n := p.ask(now)
+		p.answer(now, n, drain.Overloaded)
+		if p.ask(now) > 0 || p.admits(p.resumes.Add(-time.Nanosecond)) {
+			t.Fatalf("asks on without a rest: %+v", p)
+		}
+		if rest := p.resumes.Sub(now); rest < firstRest/2 || rest > longestRest*3/2 {
+			t.Errorf("a rest of %s", rest)
+		}
+		now = p.resumes
+	}
+	if n := p.ask(now); n != 1 {
+		t.Errorf("%d at once after all this, want 1", n)
+	}
+	p.answer(now, 1, drain.Accepted)
+	most := 0
+	for range 10 { // ten rounds bring less than ten more
+		n := p.ask(now)
+		most = max(most, n)
+		p.answer(now, n, drain.Accepted)
+	}
+	if most < 5 || most > 11 {
+		t.Errorf("%d at once after ten good rounds", most)
+	}
+	p.answer(now, p.ask(now), drain.Overloaded)
+	if rest := p.resumes.Sub(now); rest > longestRest*3/2 {
+		t.Errorf("a rest of %s", rest)
+	}
+}
