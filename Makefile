@@ -61,6 +61,10 @@ world: controlplane ## start the same world without Windlass until interrupted (
 bench: controlplane ## run every benchmark and print one table (BENCH=Name, ARGS='-count 3', or ARGS='-read FILE' of a kept output)
 	$(GO) run ./e2e/bench/table -bench '$(or $(BENCH),.)' $(ARGS)
 
+.PHONY: soak
+soak: controlplane ## play a random life of a cluster against the laws (DURATION=30m SEED=1, ARGS='-dir out/soak' keeps the logs)
+	$(GO) run ./e2e/soak -duration $(or $(DURATION),10m) -seed $(SEED) $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 SEED=1)
 	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)

@@ -57,5 +57,5 @@ var kinds = []kind{
 	// What breaks.
 	{"kill-agent", 4, killAgent},
 	{"kill-scaler", 3, killScaler},
-	{"api-server", 1, pauseAPIServer},
+	{"api-server", 2, pauseAPIServer},
 }

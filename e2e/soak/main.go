@@ -44,15 +44,19 @@ func main() {
 // plan is what the flags say.
 type plan struct {
 	duration, round time.Duration
+	pause           time.Duration // between two disturbances, on average
 	seed            uint64
 	dir             string
+	// hasty leaves out the rest after the last disturbance.
+	hasty bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	p := plan{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.DurationVar(&p.duration, "duration", 10*time.Minute, "how long to disturb, the rests between the rounds included")
+	flags.DurationVar(&p.duration, "duration", 10*time.Minute, "how long to disturb, the rests between the rounds included; a world at rest comes before it and after it")
 	flags.DurationVar(&p.round, "round", 3*time.Minute, "how long to disturb until the world must come to rest")
+	flags.DurationVar(&p.pause, "pause", usualPause, "how long a disturbance comes after the one before, on average")
 	flags.Uint64Var(&p.seed, "seed", uint64(time.Now().UnixNano()), "of the stream of disturbances")
 	flags.StringVar(&p.dir, "dir", "", "folder that keeps the logs of all programs; empty for none")
 	if err := flags.Parse(args); err != nil {

@@ -119,11 +119,18 @@ func (s *soak) restless(n *corev1.Node) []string {
 		found = append(found, n.Name+" is excluded from load balancers")
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
-		if strings.HasPrefix(key, contract.Prefix) {
+		if strings.HasPrefix(key, contract.Prefix) && !remembered(key, n.Annotations[key]) {
 			found = append(found, fmt.Sprintf("%s carries %s=%s", n.Name, key, n.Annotations[key]))
 		}
 	}
 	return found
+}
+
+// remembered says whether an annotation is the agent's bounded memory of notices
+// that are over.
+func remembered(key, value string) bool {
+	served, err := contract.ParseServed(value)
+	return key == contract.AnnotationServed && err == nil && len(served) <= contract.ServedKept
 }
 
 // stands says whether AWS has a notice for an instance.

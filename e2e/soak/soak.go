@@ -22,6 +22,7 @@ type soak struct {
 	began    time.Time
 	duration time.Duration
 	round    time.Duration
+	hasty    bool
 
 	stream  *stream
 	pending []pending // effects that have an end to come
@@ -43,8 +44,8 @@ type pending struct {
 
 func newSoak(ctx context.Context, w *world.World, p plan, out io.Writer) (*soak, error) {
 	s := &soak{
-		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round,
-		stream: newStream(p.seed, kinds), lives: lives{}, done: map[string]int{},
+		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round, hasty: p.hasty,
+		stream: newStream(p.seed, p.pause, kinds), lives: lives{}, done: map[string]int{},
 		audit: laws.NewAudit(filepath.Join(w.Dir, "cluster", "logs", "audit.log")),
 	}
 	s.say("seed %d for %s, logs in %s", p.seed, p.duration, w.Dir)
@@ -64,12 +65,16 @@ func (s *soak) live() error {
 	if err := s.rest(); err != nil {
 		return err
 	}
+	s.began = time.Now()
 	for time.Since(s.began) < s.duration && s.ctx.Err() == nil {
 		until := time.Now().Add(s.round)
 		if last := s.began.Add(s.duration); last.Before(until) {
 			until = last
 		}
 		s.disturb(until)
+		if s.hasty {
+			return s.endAll(func(p pending) bool { return p.obstacle })
+		}
 		if err := s.putRight(); err != nil {
 			return err
 		}
@@ -248,7 +253,7 @@ func (s *soak) look() {
 	}
 	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
 	found := slices.Concat(
-		laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Evictions(audit), laws.Completions(audit, calls), s.watch.breaches(calls),
+		laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Evictions(audit), laws.Completions(audit, calls), s.watch.breaches(calls, audit),
 	)
 	for _, b := range found {
 		s.breach(b)

@@ -15,19 +15,20 @@ type step struct {
 	Dice   *rand.Rand
 }
 
-// meanPause is how long a disturbance comes after the one before, on average.
-const meanPause = 2500 * time.Millisecond
+// usualPause is how long a disturbance comes after the one before, on average.
+const usualPause = 2500 * time.Millisecond
 
 // stream makes the steps of a seed, one after the other.
 type stream struct {
+	pause time.Duration // on average
 	seed  uint64
 	dice  *rand.Rand
 	kinds []kind
 	next  int
 }
 
-func newStream(seed uint64, kinds []kind) *stream {
-	return &stream{seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), kinds: kinds}
+func newStream(seed uint64, pause time.Duration, kinds []kind) *stream {
+	return &stream{pause: pause, seed: seed, dice: rand.New(rand.NewPCG(seed, 0)), kinds: kinds}
 }
 
 // step makes the next one. Each has dice of its own, so that it takes nothing from
@@ -36,7 +37,7 @@ func (s *stream) step() step {
 	s.next++
 	return step{
 		Number: s.next,
-		Pause:  min(time.Duration(s.dice.ExpFloat64()*float64(meanPause)), 4*meanPause),
+		Pause:  min(time.Duration(s.dice.ExpFloat64()*float64(s.pause)), 4*s.pause),
 		Kind:   s.draw(),
 		Dice:   rand.New(rand.NewPCG(s.seed, uint64(s.next))),
 	}

@@ -15,7 +15,7 @@ func TestStreamIsTheSeeds(t *testing.T) {
 		First uint64
 	}
 	take := func(seed uint64, rolls int) []drawn {
-		s := newStream(seed, kinds)
+		s := newStream(seed, usualPause, kinds)
 		var all []drawn
 		for range 200 {
 			step := s.step()
@@ -37,7 +37,7 @@ func TestStreamIsTheSeeds(t *testing.T) {
 // Every kind comes, as often as its weight says.
 func TestStreamHasEveryKind(t *testing.T) {
 	const steps = 20_000
-	s := newStream(1, kinds)
+	s := newStream(1, usualPause, kinds)
 	count, all := map[string]int{}, 0
 	for range steps {
 		count[s.step().Kind]++

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -26,8 +28,8 @@ type watch struct {
 	stop func()
 
 	mu sync.Mutex
-	// cordons are the people's that stand.
-	cordons map[string]types.UID
+	// cordons are the people's that stand, by node: as it was then.
+	cordons map[string]*corev1.Node
 	// nodes are all that there ever were, by instance.
 	nodes map[string]*nodeLife
 	pods  map[types.UID]*podLife
@@ -43,13 +45,23 @@ type nodeLife struct {
 }
 
 type podLife struct {
-	name, node  string
+	name, node string
+	// bound and gone are when it was seen to come and go.
 	bound, gone time.Time
+}
+
+// there says whether the pod was on its node at a moment, as far as can be said of
+// a watch. deleted is when it was last asked for its deletion, if it was.
+func (p *podLife) there(at, deleted time.Time) bool {
+	if !deleted.IsZero() && deleted.Before(at) {
+		return false
+	}
+	return p.bound.Before(at.Add(-sight)) && (p.gone.IsZero() || p.gone.After(at.Add(sight)))
 }
 
 func startWatch(ctx context.Context, client kubernetes.Interface) (*watch, error) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &watch{stop: stop, cordons: map[string]types.UID{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
+	w := &watch{stop: stop, cordons: map[string]*corev1.Node{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
 	all := informers.NewSharedInformerFactory(client, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(metav1.NamespaceDefault))
 	_, err := all.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -79,7 +91,7 @@ func startWatch(ctx context.Context, client kubernetes.Interface) (*watch, error
 func (w *watch) cordoned(n *corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cordons[n.Name] = n.UID
+	w.cordons[n.Name] = n
 }
 
 func (w *watch) uncordoned(node string) {
@@ -92,7 +104,7 @@ func (w *watch) seeNode(n *corev1.Node) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if uid, cordoned := w.cordons[n.Name]; cordoned && uid == n.UID && !n.Spec.Unschedulable {
+	if then := w.cordons[n.Name]; then != nil && then.UID == n.UID && !n.Spec.Unschedulable && later(n, then) {
 		w.broke = append(w.broke, fmt.Sprintf("the cordon of a person was undone on %s at %s", n.Name, now.Format("15:04:05.000")))
 		delete(w.cordons, n.Name)
 	}
@@ -110,6 +122,13 @@ func (w *watch) seeNode(n *corev1.Node) {
 	if life.gaveUp = r.Deadline.Time; r.Phase == contract.PhaseFailed {
 		life.gaveUp = now
 	}
+}
+
+// later says whether a Node is a later one than the other; what a watch tells may
+// come after what was read since.
+func later(n, than *corev1.Node) bool {
+	order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, than.ResourceVersion)
+	return err == nil && order > 0
 }
 
 func (w *watch) missNode(o any) {
@@ -163,8 +182,15 @@ func (w *watch) missPod(o any) {
 const sight = 2 * time.Second
 
 // breaches are what must not have been seen: a person's cordon undone, an instance
-// ended by us while its node had pods.
-func (w *watch) breaches(calls []fakeaws.Call) []string {
+// ended by us while its node had pods. After an outage of the API server a watch
+// sees late that a pod has gone; the audit log then knows better.
+func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request) []string {
+	deleted := map[string]time.Time{} // the last time: the first may only have asked it to end
+	for _, a := range audit {
+		if a.ObjectRef.Resource == "pods" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK {
+			deleted[a.ObjectRef.Name] = a.RequestReceivedTimestamp
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := slices.Clone(w.broke)
@@ -177,9 +203,8 @@ func (w *watch) breaches(calls []fakeaws.Call) []string {
 		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || !node.gaveUp.IsZero() && node.gaveUp.Before(c.Time.Add(sight)) {
 			continue
 		}
-		for _, p := range slices.Collect(maps.Values(w.pods)) {
-			there := p.node == node.name && p.bound.Before(c.Time.Add(-sight)) && (p.gone.IsZero() || p.gone.After(c.Time.Add(sight)))
-			if there {
+		for _, p := range w.pods {
+			if p.node == node.name && p.there(c.Time, deleted[p.name]) {
 				all = append(all, fmt.Sprintf("%s of %s at %s, while pod %s was on %s", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), p.name, p.node))
 			}
 		}
