@@ -288,14 +288,3 @@ func (l *podLog) last(workload string, of func(seen) time.Time) time.Time {
 	}
 	return at
 }
-
-// first is the earliest such moment of a workload's pods that had it.
-func (l *podLog) first(workload string, of func(seen) time.Time) time.Time {
-	var at time.Time
-	for _, s := range l.of(workload) {
-		if m := of(s); !m.IsZero() && (at.IsZero() || m.Before(at)) {
-			at = m
-		}
-	}
-	return at
-}
