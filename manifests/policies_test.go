@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -47,6 +51,43 @@ func TestPoliciesDeny(t *testing.T) {
 		t.Errorf("%d policies, bindings of %v", len(o.policies), bound)
 	}
 }
+
+// TestOldestServerReadsThePolicies: 1.30 takes expressions that 1.29 knows, so that
+// it can be set back by a version.
+func TestOldestServerReadsThePolicies(t *testing.T) {
+	for _, p := range renderPolicies(t).policies {
+		compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 29)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil}
+		compile := func(name, text string) {
+			result := compiler.CompileAndStoreVariable(expression{name, text}, options, environment.NewExpressions)
+			if result.Error != nil {
+				t.Errorf("policy %s: %s: %v", p.Name, text, result.Error)
+			}
+		}
+		for _, c := range p.Spec.MatchConditions {
+			compile("", c.Expression)
+		}
+		for _, v := range p.Spec.Variables {
+			compile(v.Name, v.Expression)
+		}
+		for _, v := range p.Spec.Validations {
+			compile("", v.Expression)
+			if v.MessageExpression != "" {
+				compile("", v.MessageExpression)
+			}
+		}
+	}
+}
+
+// expression is one of a policy, of any type; a variable has a name.
+type expression struct{ name, text string }
+
+func (e expression) GetName() string          { return e.name }
+func (e expression) GetExpression() string    { return e.text }
+func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
 
 // TestPoliciesFindTheAgent: in every namespace, and with every prefix and suffix
 // that kustomize can give it, and nobody else.

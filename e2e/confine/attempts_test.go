@@ -38,7 +38,7 @@ const (
 	foreignNote   = "of the annotations of a Node the agent may write"
 	foreignMeta   = "of the metadata of a Node the agent may write"
 	foreignPod    = "only pods of the Node that the token is bound to"
-	unmarked      = "must bear the label windlass.dev/as-account"
+	unmarked      = "must bear the label " + contract.LabelAsAccount
 	notRestricted = "can only evict pods with spec.nodeName set to itself"
 	foreignSource = "must say that it comes from windlass-agent on its own Node"
 	foreignObject = "must be about its own Node or about a pod"
