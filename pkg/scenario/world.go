@@ -219,7 +219,7 @@ func (w *World) Cordon(node, id string, kind contract.Kind) {
 		n.Annotations = maps.Clone(n.Annotations)
 		annotate(n, contract.AnnotationCordonedBy, contract.Cordon{By: contract.AppScaler, Notice: id, At: contract.At(w.Now)}.String())
 	}
-	if was, _ := contract.Draining(n.Taints); was.Strength() < kind.Strength() {
+	if was, tainted := contract.Draining(n.Taints); !tainted || was.Strength() < kind.Strength() {
 		n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(kind))
 	}
 }

@@ -196,6 +196,8 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
 			if wild {
 				x.wildNode(fmt.Sprintf("n%d", nodes))
+			} else if x.rarely("agent gone") != "" {
+				x.line("agent", fmt.Sprintf("n%d", nodes), "gone")
 			}
 		}
 	}
