@@ -10,16 +10,16 @@ import (
 
 // overrides are the Events about pods whose own word, or whose budget's, was
 // overruled. There may be one for each pod, and each is a write of the API server
-// as an eviction is: they wait until the evictions are through.
+// as an eviction is: they wait until the evictions are through, and come slowly,
+// because the server then has the ends of those pods to write.
 type overrides struct {
 	waiting []kube.Event
 	// next is when the next one may be told.
 	next time.Time
 }
 
-// overridePause is the time between two of them, and crowdedPause where the API
-// server had no time for us.
-const overridePause, crowdedPause = 200 * time.Millisecond, time.Second
+// overridePause is the time between two of them.
+const overridePause = time.Second
 
 // noteOverride keeps the Event that a step deserves which was carried out.
 func (l *loop) noteOverride(step drain.Evict) {
@@ -38,18 +38,13 @@ func (l *loop) noteOverride(step drain.Evict) {
 // tellOverride tells the next one if it is time for that, and returns when to ask
 // again; zero where the end of an eviction is waited for, or nothing.
 func (l *loop) tellOverride(now time.Time) time.Time {
-	o, pause := &l.overrides, overridePause
-	if d := l.drain; d != nil {
-		if d.pace.busy() {
-			return time.Time{}
-		}
-		if d.pace.crowded {
-			pause = crowdedPause
-		}
+	o := &l.overrides
+	if l.drain != nil && l.drain.pace.busy() {
+		return time.Time{}
 	}
 	if len(o.waiting) > 0 && !now.Before(o.next) {
 		l.Tell(o.waiting[0])
-		o.waiting, o.next = o.waiting[1:], now.Add(pause)
+		o.waiting, o.next = o.waiting[1:], now.Add(overridePause)
 	}
 	if len(o.waiting) == 0 {
 		o.waiting = nil
