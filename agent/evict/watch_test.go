@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -471,7 +472,7 @@ func TestPause(t *testing.T) {
 // to it, and nothing of how to run it.
 func TestLean(t *testing.T) {
 	p := pod("a", "1", ready, func(p *corev1.Pod) {
-		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "windlass.dev/safe-to-evict": "true"}
+		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", contract.AnnotationSafeToEvict: "true"}
 		p.Spec.Priority, p.Spec.PriorityClassName = new(int32(7)), "high"
 		p.Spec.TerminationGracePeriodSeconds = new(int64(5))
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -498,7 +499,7 @@ func TestLean(t *testing.T) {
 	if diff := cmp.Diff(want, kept.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"windlass.dev/safe-to-evict": "true"}, kept.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{contract.AnnotationSafeToEvict: "true"}, kept.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
