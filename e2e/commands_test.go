@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,11 +109,19 @@ func (s *session) note(ts *testscript.TestScript, q script.Query, answer script.
 	}
 }
 
-// get puts a value of the first object that matches, by name, into a variable:
-// get VARIABLE PATH QUERY.
+// get puts a value of the first object that matches, by name, into a variable, or
+// what a regular expression captures of it: get VARIABLE PATH [=~REGEXP] QUERY.
 func (s *session) get(ts *testscript.TestScript, neg bool, args []string) error {
-	if neg || len(args) < 3 {
-		return errors.New("usage: get VARIABLE PATH QUERY")
+	pick := regexp.MustCompile(`(?s)^(.*)$`)
+	if len(args) > 3 && strings.HasPrefix(args[2], "=~") {
+		var err error
+		if pick, err = regexp.Compile(args[2][len("=~"):]); err != nil {
+			return err
+		}
+		args = slices.Delete(slices.Clone(args), 2, 3)
+	}
+	if neg || len(args) < 3 || pick.NumSubexp() != 1 {
+		return errors.New("usage: get VARIABLE PATH [=~REGEXP with one group] QUERY")
 	}
 	q, err := s.query(false, args[2:])
 	if err != nil {
@@ -129,8 +138,12 @@ func (s *session) get(ts *testscript.TestScript, neg bool, args []string) error 
 	if err != nil {
 		return err
 	}
-	ts.Setenv(args[0], value)
-	fmt.Fprintln(ts.Stdout(), value)
+	found := pick.FindStringSubmatch(value)
+	if found == nil {
+		return fmt.Errorf("%s is %q, which does not match", args[1], value)
+	}
+	ts.Setenv(args[0], found[1])
+	fmt.Fprintln(ts.Stdout(), found[1])
 	return nil
 }
 
