@@ -86,6 +86,10 @@ func (i *identity) asNode(r *http.Request) *http.Request {
 	return r
 }
 
+// retry has the next request sent as the node, whatever was said before: API
+// servers are upgraded under agents that run for months.
+func (i *identity) retry() { i.refused.Store(false) }
+
 func (i *identity) asAccount(r *http.Request) (*http.Response, error) {
 	response, err := i.next.RoundTrip(r)
 	if err != nil {
@@ -96,7 +100,7 @@ func (i *identity) asAccount(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if why != "" {
-		i.refused.Store(false)
+		i.retry()
 	}
 	return response, nil
 }

@@ -1,11 +1,14 @@
 package evict
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,6 +117,33 @@ func TestComesBackToItsNode(t *testing.T) {
 	if diff := cmp.Diff([]string{"node", "account", "node"}, s.asked); diff != "" {
 		t.Errorf("asked as (-want +got):\n%s", diff)
 	}
+}
+
+// Each drain begins by asking as the node: the server may have been upgraded.
+func TestAsksAsItsNodeInEachDrain(t *testing.T) {
+	asked := make(chan string, 10)
+	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/pods") {
+			return // budgets
+		}
+		asked <- r.Header.Get("Impersonate-User")
+		write(w, http.StatusForbidden, statusOf(apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New(mayNotBeAny))))
+	}))
+	client.identity.refused.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		client.WatchPods(ctx, slog.New(slog.DiscardHandler), NewPods(func() {}))
+	}()
+	if got := <-asked; got != "system:node:n" {
+		t.Errorf("the first list is asked for as %q", got)
+	}
+	if got := <-asked; got != "" {
+		t.Errorf("what the node was refused is asked for as %q", got)
+	}
+	cancel()
+	<-ended
 }
 
 // A refusal is understood in protobuf too, which is what a server answers a list

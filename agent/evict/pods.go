@@ -174,6 +174,7 @@ func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
 // ctx ends. While the API server is away they stay as they were.
 func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	ours := "spec.nodeName=" + c.node
+	c.identity.retry()
 	follow(ctx, &source{
 		what: "pods of node " + c.node,
 		begin: func(ctx context.Context) (string, error) {
