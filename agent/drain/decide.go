@@ -103,7 +103,7 @@ func (d *decision) drain() Next {
 	d.pause = d.findPause()
 	tally := d.tally()
 	report := d.report(tally)
-	d.announce(&report)
+	d.announce(&report, tally)
 	if report.Phase == contract.PhaseDrained {
 		d.serve(d.drains)
 	}

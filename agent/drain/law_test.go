@@ -113,6 +113,9 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 		if s.Delete && (len(w.lastChances) == 0 || deadline.IsZero() || deadline.Sub(view.Now) > w.policy.LastChanceTime) {
 			out = append(out, "a pod is deleted without need: "+s.String())
 		}
+		if s.Delete && !slices.ContainsFunc(next.Report.Answers, w.deletes) {
+			out = append(out, "a pod is deleted, and nobody asked for that: "+s.String())
+		}
 		if s.Delete && view.Tries.Pods[s.UID].Count == 0 {
 			out = append(out, "a pod is deleted that was not asked to leave: "+s.String())
 		}
@@ -126,10 +129,13 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 // brokenPermit: a drain of which every notice wants a permit starts with one, when
 // its time is up, before its deadline, or on a node that is empty.
 func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
+	if next.Report == nil {
+		return nil
+	}
 	starts := slices.ContainsFunc(next.Events, func(e drain.Event) bool { return e.Reason == contract.EventDrainStarted })
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
 	begun := slices.Contains(old.Told, contract.EventDrainStarted)
-	if !starts && len(next.Steps) == 0 || begun || next.Report == nil || next.Report.Emptied != (contract.Time{}) {
+	if !starts && len(next.Steps) == 0 || begun || next.Report.Emptied != (contract.Time{}) {
 		return nil
 	}
 	r := next.Report
@@ -144,13 +150,19 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 	return out
 }
 
+// deletes says whether people chose to delete pods at the last chance before what a
+// notice announces.
+func (w *world) deletes(id string) bool { return w.response(id).LastChance == notice.Delete }
+
 // wantsPermit says whether the policy lets a notice wait for one.
-func (w *world) wantsPermit(id string) bool {
+func (w *world) wantsPermit(id string) bool { return w.response(id).Permit }
+
+func (w *world) response(id string) notice.Response {
 	if request, err := notice.ParseRequest(w.node.Annotations[contract.AnnotationDrainRequest]); err == nil && request.ID == id {
-		return w.policy.Responses.To(request).Permit
+		return w.policy.Responses.To(request)
 	}
 	cause, _ := notice.OfMetadata(id)
-	return w.policy.Responses[cause].Permit
+	return w.policy.Responses[cause]
 }
 
 // isPatient: the instance does not go within half an hour.
@@ -165,6 +177,7 @@ func isPatient(r *contract.Report, now time.Time) bool {
 type told struct {
 	since   time.Time
 	kind    contract.Kind
+	answers []string
 	reasons map[string]bool
 }
 
@@ -172,10 +185,11 @@ type told struct {
 // about.
 func (t told) of(node *fleet.Node) told {
 	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
-	if err != nil || !report.Since.Time.Equal(t.since) || report.Kind != t.kind {
-		return told{since: report.Since.Time, kind: report.Kind}
+	now := told{since: report.Since.Time, kind: report.Kind, answers: report.Answers}
+	if err == nil && report.Since.Time.Equal(t.since) && report.Kind == t.kind && slices.ContainsFunc(t.answers, report.AnswersTo) {
+		now.reasons = t.reasons
 	}
-	return t
+	return now
 }
 
 func (t told) after(was *fleet.Node, next drain.Next) told {
@@ -185,9 +199,18 @@ func (t told) after(was *fleet.Node, next drain.Next) told {
 		t.reasons = map[string]bool{}
 	}
 	for _, e := range next.Events {
-		t.reasons[e.Reason] = true
+		t.reasons[news(e)] = true
 	}
 	return t
+}
+
+// news is what an Event is about: what blocks is told of each keeper.
+func news(e drain.Event) string {
+	if e.Reason != contract.EventDrainBlocked {
+		return e.Reason
+	}
+	_, keepers, _ := strings.Cut(e.Message, "kept by ")
+	return e.Reason + " " + keepers
 }
 
 // broken: of each kind of news there is one Event for each interruption, and one
@@ -202,7 +225,7 @@ func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
 		if e.Reason != contract.EventNoticed && now[e.Reason] > 1 {
 			out = append(out, "an Event is told twice at once: "+e.Reason)
 		}
-		if strings.HasPrefix(e.Reason, "Drain") && e.Reason != contract.EventDrainUndone && before.reasons[e.Reason] {
+		if strings.HasPrefix(e.Reason, "Drain") && e.Reason != contract.EventDrainUndone && before.reasons[news(e)] {
 			out = append(out, "an Event is told again: "+e.Reason+" "+e.Message)
 		}
 	}

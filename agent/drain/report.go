@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// writeEvery bounds how often the agent writes to its Node.
-	writeEvery = time.Second
+	// writeEvery bounds how often the agent writes to its Node, progressEvery how
+	// often it does so only because fewer pods are left.
+	writeEvery, progressEvery = time.Second, 3 * time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains.
 	mostNamed, mostReasons = 10, 3
@@ -100,19 +101,19 @@ func (t tally) message(phase contract.Phase) string {
 	case contract.PhaseWaiting:
 		return fmt.Sprintf("waiting for %s to complete", count(t.waiting, "pod"))
 	case contract.PhaseBlocked:
-		return fmt.Sprintf("%s left, kept by %s", count(t.left, "pod"), t.why())
+		return fmt.Sprintf("%s left, kept by %s", count(t.left, "pod"), why(t.reasons))
 	}
 	if len(t.blockedBy) > 0 {
-		return fmt.Sprintf("%s to go, some kept by %s", count(t.left, "pod"), t.why())
+		return fmt.Sprintf("%s to go, some kept by %s", count(t.left, "pod"), why(t.reasons))
 	}
 	return count(t.left, "pod") + " to go"
 }
 
 // why lists the first reasons.
-func (t tally) why() string {
-	shown := t.reasons[:min(len(t.reasons), mostReasons)]
+func why(reasons []string) string {
+	shown := reasons[:min(len(reasons), mostReasons)]
 	text := strings.Join(shown, "; ")
-	if more := len(t.reasons) - len(shown); more > 0 {
+	if more := len(reasons) - len(shown); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
@@ -138,27 +139,28 @@ func (d *decision) write(next *Next) {
 }
 
 // putReport puts the report on want, but leaves the one that is there if that
-// says the same and is fresh enough.
+// says the same, or nearly so, and is fresh enough.
 func (d *decision) putReport(r *contract.Report) {
 	r.Renewed = contract.At(d.Now)
-	if d.old != nil && saysTheSame(*d.old, *r) && !d.stale() {
+	if d.old != nil && !d.stale(*r) {
 		d.want.Annotations[contract.AnnotationDrainReport] = d.Node.Annotations[contract.AnnotationDrainReport]
 		return
 	}
 	d.want.Annotations[contract.AnnotationDrainReport] = r.String()
 }
 
-// stale says that an open report must be renewed now.
-func (d *decision) stale() bool {
-	if !d.old.Phase.Open() {
-		return false
+// stale says that the report on the Node must be written anew: at once if there is
+// news, soon if fewer pods are left, and now and then while the drain is open.
+func (d *decision) stale(r contract.Report) bool {
+	old := *d.old
+	old.Renewed = r.Renewed
+	if old.String() == r.String() {
+		return r.Phase.Open() && d.due(d.old.Renewed.Add(contract.ReportEvery))
 	}
-	return d.due(d.old.Renewed.Add(contract.ReportEvery))
-}
-
-func saysTheSame(a, b contract.Report) bool {
-	a.Renewed, b.Renewed = contract.Time{}, contract.Time{}
-	return a.String() == b.String()
+	if r.Phase.Open() && old.Left > r.Left && r.Left > 0 {
+		old.Left, old.Message = r.Left, r.Message
+	}
+	return old.String() != r.String() || d.due(d.old.Renewed.Add(progressEvery))
 }
 
 // sameState compares what the agent writes of a Node. When a taint was added

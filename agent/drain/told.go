@@ -10,7 +10,7 @@ import (
 
 // announce tells what is new about the drain since the report on the Node: of
 // each kind of news one Event for each interruption, which the report remembers.
-func (d *decision) announce(r *contract.Report) {
+func (d *decision) announce(r *contract.Report, t tally) {
 	if d.bad != nil && (d.old == nil || !strings.Contains(d.old.Message, d.bad.Error())) {
 		d.complain()
 	}
@@ -29,14 +29,31 @@ func (d *decision) announce(r *contract.Report) {
 	default:
 		once(false, contract.EventDrainStarted, fmt.Sprintf("draining (%s): %s", r.Kind, r.Reason))
 	}
-	if len(r.BlockedBy) > 0 {
-		once(true, contract.EventDrainBlocked, r.Message)
-	}
+	d.tellBlocked(r, t)
 	switch r.Phase {
 	case contract.PhaseFailed:
 		once(true, contract.EventDrainFailed, r.Message)
 	case contract.PhaseDrained:
 		once(false, contract.EventDrained, fmt.Sprintf("drained in %s (%s)", r.Renewed.Sub(r.Since.Time), r.Kind))
+	}
+}
+
+// tellBlocked tells of what keeps pods: of each keeper once, which is remembered
+// with the reason, and of no more than a report names.
+func (d *decision) tellBlocked(r *contract.Report, t tally) {
+	var fresh []string
+	for i := range t.blockedBy[:min(len(t.blockedBy), len(r.BlockedBy))] {
+		word := contract.EventDrainBlocked + " " + t.blockedBy[i]
+		if !slices.Contains(r.Told, word) && len(r.Told) < 2*mostNamed {
+			r.Told, fresh = append(r.Told, word), append(fresh, t.reasons[i])
+		}
+	}
+	switch len(fresh) {
+	case 0:
+	case len(r.BlockedBy):
+		d.tell(true, contract.EventDrainBlocked, r.Message)
+	default:
+		d.tell(true, contract.EventDrainBlocked, fmt.Sprintf("%s to go, some kept by %s", count(r.Left, "pod"), why(fresh)))
 	}
 }
 

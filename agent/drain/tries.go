@@ -164,6 +164,8 @@ func (t Try) again(uid types.UID, written time.Time) (at time.Time, ok bool) {
 		return t.At.Add(goneFor), true
 	case "":
 		return t.At, true
+	case Overloaded: // the loop asks for fewer at a time then, of all pods
+		return t.At.Add(spread(uid, time.Second)), true
 	case Failed:
 		if written.After(t.At) {
 			return t.At.Add(spread(uid, time.Second)), true
