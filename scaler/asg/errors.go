@@ -32,8 +32,7 @@ var (
 	ErrChanged = errors.New("the group changed in between")
 	// ErrTooEarly: the instance does not wait for the hook yet.
 	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
-	// ErrAlready: Complete did that before, or the instance does not wait for that
-	// hook, though it does for another.
+	// ErrAlready: the instance does not wait for that hook, or no more.
 	ErrAlready = errors.New("completed already")
 	// ErrBusy: AWS does not do that just now, though it would a moment later: the
 	// instance is being changed by somebody else, or there are too many calls.

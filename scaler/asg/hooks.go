@@ -29,9 +29,10 @@ type Wait struct {
 //
 // AWS says "No active Lifecycle Action" before the instance waits, after it does no
 // more, and where another hook holds it; a look at the instance tells them apart.
-// Complete returns ErrTooEarly in the first case, nil in the second and ErrAlready
-// in the third. While another hook holds an instance that it completed it says
-// ErrAlready without a call. ErrBusy says that it may work in a moment.
+// Complete returns ErrTooEarly in the first case and ErrAlready in the others, or nil
+// if an earlier call of ours had no answer. While another hook holds an instance that
+// it completed it says ErrAlready without a call. ErrBusy says that it may work in a
+// moment.
 func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	known := v.waits.recall(w, v.now())
 	if known.completed {
@@ -45,6 +46,7 @@ func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 		known, err = v.refused(ctx, w, known, err)
 	}
 	known.completed = err == nil || errors.Is(err, ErrAlready)
+	known.unanswered = errors.Is(err, ErrUnavailable)
 	v.waits.remember(w, known)
 	return err
 }
@@ -55,8 +57,10 @@ func (v *Verbs) refused(ctx context.Context, w Wait, known wait, refusal error) 
 	switch {
 	case err != nil:
 		return known, busy(err)
-	case !beforeWaitEnds[state]:
+	case !beforeWaitEnds[state] && known.unanswered:
 		return known, nil
+	case !beforeWaitEnds[state]:
+		return known, ErrAlready
 	case known.refused:
 		return known, ErrAlready // it waited already when it refused again: for another hook
 	}
@@ -137,6 +141,8 @@ type waits struct {
 // wait is what is known of an instance's wait for one hook.
 type wait struct {
 	completed bool
+	// unanswered: AWS may have done it, and did not say so.
+	unanswered bool
 	// refused while it waited: a second refusal cannot mean "too early".
 	refused bool
 	// asked is when Complete was last asked.

@@ -66,7 +66,7 @@ func TestComplete(t *testing.T) {
 	if err := next.Complete(t.Context(), theirs); err != nil {
 		t.Errorf("the other hook: %v", err)
 	}
-	if err := v.Complete(t.Context(), wait("i-0123456789abcdef0", "windlass", fleet.TerminatingWait)); err != nil {
+	if err := v.Complete(t.Context(), wait("i-0123456789abcdef0", "windlass", fleet.TerminatingWait)); !errors.Is(err, asg.ErrAlready) {
 		t.Errorf("an instance that is gone: %v", err)
 	}
 	for _, c := range b.Calls(fakeaws.Operation("CompleteLifecycleAction")) {
