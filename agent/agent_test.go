@@ -706,3 +706,71 @@ func TestOverridesAreToldLater(t *testing.T) {
 		}
 	})
 }
+
+// Whatever happens at whatever moment of a drain, it ends, and no pod is deleted
+// twice on the way.
+func TestAtAnyMoment(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// happens returns when it is over.
+		happens func(w *world, stop func())
+	}{
+		{"the API server is away", func(w *world, _ func()) {
+			w.set(func() { w.down = true })
+			w.after(20 * time.Second)
+			w.set(func() { w.down = false })
+		}},
+		{"the agent is restarted", func(w *world, stop func()) {
+			stop()
+			w.writtenAt = nil // each process counts its own
+			w.agent()
+		}},
+		{"the agent is restarted while the API server is away", func(w *world, stop func()) {
+			w.set(func() { w.down = true })
+			w.after(time.Second)
+			stop()
+			w.writtenAt = nil
+			w.agent()
+			w.after(20 * time.Second)
+			w.set(func() { w.down = false })
+		}},
+		{"the Node is deleted, and created again", func(w *world, _ func()) {
+			w.deleteNode()
+			w.after(3 * time.Second)
+			w.createNode()
+		}},
+		{"the Node is deleted, and created again for another agent", func(w *world, stop func()) {
+			w.deleteNode()
+			w.after(3 * time.Second)
+			stop()
+			w.writtenAt = nil
+			w.createNode()
+			w.agent()
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for moment := time.Duration(0); moment < 3*time.Second; moment += 73 * time.Millisecond {
+				story(t, func(w *world) {
+					for i := range 12 {
+						w.addPod(fmt.Sprintf("web%d-1", i))
+					}
+					w.addPod("db-1")
+					w.addPod("db-2")
+					w.room["db"] = 1
+					w.slow = 200 * time.Millisecond
+					stop := w.agent()
+					w.after(time.Second)
+					w.notify(terminated)
+					w.after(moment)
+					tc.happens(w, stop)
+					w.after(10 * time.Second)
+					w.allow("db", 1)
+					w.after(time.Minute)
+					if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != 14 || !w.node.Spec.Unschedulable {
+						t.Errorf("at %s: %d of 14 deletions, unschedulable %v, report %s", moment, w.deleted(), w.node.Spec.Unschedulable, r)
+					}
+				})
+			}
+		})
+	}
+}
