@@ -138,11 +138,20 @@ func gate(s *soak, dice *rand.Rand) (effect, error) {
 		what:  fmt.Sprintf("pod %s for %s waits behind a gate", pod.Name, group),
 		lasts: lasts,
 		end: func() error {
+			if err := s.openGate(pod.Name); err != nil {
+				return err
+			}
 			s.later(effect{what: pod.Name + " goes", lasts: serves, end: func() error { return s.deletePod(pod.Name) }, obstacle: true})
-			_, err := s.w.Client.CoreV1().Pods(metav1.NamespaceDefault).Patch(s.ctx, pod.Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
-			return err
+			return nil
 		},
 	}, s.createPod(pod)
+}
+
+// openGate lets the scheduler see a pod.
+func (s *soak) openGate(pod string) error {
+	patch := []byte(`{"spec":{"schedulingGates":null}}`)
+	_, err := s.w.Client.CoreV1().Pods(metav1.NamespaceDefault).Patch(s.ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 func bare(name, group string) *corev1.Pod {
