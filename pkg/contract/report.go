@@ -69,8 +69,9 @@ type Report struct {
 	Version string `json:"version,omitempty"`
 	// Message is one sentence for people.
 	Message string `json:"message,omitempty"`
-	// Told lists the reasons of the Events that were written of this drain: each is
-	// written once, however often the agent starts again.
+	// Told lists the reasons of the Events that were written of this drain, for
+	// DrainBlocked with what blocks: each is written once, however often the agent
+	// starts again.
 	Told []string `json:"told,omitempty"`
 }
 
