@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"windlass.dev/windlass/agent/drain"
@@ -10,16 +11,22 @@ import (
 
 // overrides are the Events about pods whose own word, or whose budget's, was
 // overruled. There may be one for each pod, and each is a write of the API server
-// as an eviction is: they wait until the evictions are through, and come slowly,
-// because the server then has the ends of those pods to write.
+// as an eviction is. Nobody waits for them, so they take a tenth of its time: they
+// come when the evictions of this node are through, each after nine times what an
+// eviction took.
 type overrides struct {
 	waiting []kube.Event
-	// next is when the next one may be told.
-	next time.Time
+	// next is when the next one may be told, and pause what passes between two.
+	next  time.Time
+	pause time.Duration
 }
 
-// overridePause is the time between two of them.
-const overridePause = time.Second
+const (
+	// leastPause and mostPause bound the time between two of them.
+	leastPause, mostPause = time.Second, 30 * time.Second
+	// overrideSpread parts the nodes that are through at one moment.
+	overrideSpread = 5 * time.Second
+)
 
 // noteOverride keeps the Event that a step deserves which was carried out.
 func (l *loop) noteOverride(step drain.Evict) {
@@ -40,11 +47,13 @@ func (l *loop) noteOverride(step drain.Evict) {
 func (l *loop) tellOverride(now time.Time) time.Time {
 	o := &l.overrides
 	if l.drain != nil && l.drain.pace.busy() {
+		o.pause = min(max(leastPause, 9*l.drain.pace.took), mostPause)
+		o.next = now.Add(rand.N(overrideSpread))
 		return time.Time{}
 	}
 	if len(o.waiting) > 0 && !now.Before(o.next) {
 		l.Tell(o.waiting[0])
-		o.waiting, o.next = o.waiting[1:], now.Add(overridePause)
+		o.waiting, o.next = o.waiting[1:], now.Add(o.pause)
 	}
 	if len(o.waiting) == 0 {
 		o.waiting = nil

@@ -32,6 +32,8 @@ type pace struct {
 	// before resumes.
 	rests   int
 	resumes time.Time
+	// took is what an eviction takes, lately.
+	took time.Duration
 	// held: there was more to ask for than was admitted.
 	held bool
 }
@@ -54,11 +56,13 @@ func (p *pace) resumesAfter(now time.Time) time.Time {
 // busy says that evictions are under way, or wait for their turn.
 func (p *pace) busy() bool { return p.underWay > 0 || p.held }
 
-// begin notes that one is asked for, and end what came of it.
+// begin notes that one is asked for, and end what came of it, and how long it
+// took.
 func (p *pace) begin() { p.underWay++ }
 
-func (p *pace) end(now time.Time, outcome drain.Outcome) {
+func (p *pace) end(now time.Time, took time.Duration, outcome drain.Outcome) {
 	p.underWay--
+	p.took = (3*p.took + took) / 4
 	switch outcome {
 	case drain.Accepted, drain.Gone:
 		p.rests = 0

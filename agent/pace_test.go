@@ -19,7 +19,7 @@ func (p *pace) ask(now time.Time) int {
 
 func (p *pace) answer(now time.Time, n int, outcome drain.Outcome) {
 	for range n {
-		p.end(now, outcome)
+		p.end(now, time.Second, outcome)
 	}
 }
 
@@ -31,6 +31,9 @@ func TestPaceAlone(t *testing.T) {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
 		}
 		p.answer(now, n, drain.Accepted)
+	}
+	if p.took < 900*time.Millisecond || p.took > time.Second {
+		t.Errorf("an eviction takes %s, they all took a second", p.took)
 	}
 }
 
