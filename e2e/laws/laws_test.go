@@ -30,6 +30,7 @@ func TestEvictions(t *testing.T) {
 			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
 			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
 		}, "evicted 2 times"},
+		{"no right, and so no body in the log", []string{agent + "," + evicted + `,"responseStatus":{"code":403}`}, ""},
 		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
 		{"a deletion", []string{agent + `,"verb":"delete","objectRef":{"resource":"pods","name":"web-1"},"responseStatus":{"code":200}`}, "eviction is the only way"},
 		{"somebody else's deletion", []string{`"user":{"username":"kwok"},"verb":"delete","objectRef":{"resource":"pods"}`}, ""},
