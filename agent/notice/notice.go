@@ -67,15 +67,6 @@ func IDs(notices []Notice) []string {
 	return slices.Compact(ids)
 }
 
-// Deadline is the earliest one; zero where no notice has any.
-func Deadline(notices []Notice) time.Time {
-	var earliest time.Time
-	for _, n := range notices {
-		earliest = Earliest(earliest, n.Deadline)
-	}
-	return earliest
-}
-
 // Earliest of two moments; a zero one does not count.
 func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {

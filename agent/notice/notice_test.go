@@ -40,9 +40,6 @@ func TestStanding(t *testing.T) {
 	if diff := cmp.Diff(want, notice.Standing(append(in, in...)...)); diff != "" {
 		t.Errorf("each twice:\n%s", diff)
 	}
-	if got := notice.Deadline(want); !got.Equal(at(1)) {
-		t.Errorf("Deadline = %s, want %s", got, at(1))
-	}
 	if diff := cmp.Diff([]string{terminate, "down", "other", "people", "spot:a", "spot:b"}, notice.IDs(in)); diff != "" {
 		t.Error(diff)
 	}
