@@ -38,6 +38,7 @@ var kinds = []kind{
 	{"lost", 2, lost},
 	{"reboot", 2, reboot},
 	{"detach", 1, detach},
+	{"refresh", 1, refresh},
 	{"aws-fault", 3, awsFault},
 	{"shortage", 1, shortage},
 	{"imds", 4, imdsAway},

@@ -140,6 +140,27 @@ func detach(s *soak, dice *rand.Rand) (effect, error) {
 	}, s.w.AWS.Detach(i.ID, true)
 }
 
+// refresh replaces the instances of a group, until somebody cancels that; one that is
+// through by then needs no cancelling.
+func refresh(s *soak, dice *rand.Rand) (effect, error) {
+	group, _ := one(dice, []string{web, spot, warm})
+	if g, err := s.w.AWS.Group(group); err != nil || len(g.Refreshes) > 0 && g.Refreshes[0].Active() {
+		return effect{}, err
+	}
+	_, err := s.w.AWS.StartRefresh(group, fakeaws.RefreshPreferences{})
+	return effect{
+		what:  "the instances of " + group + " are refreshed",
+		lasts: between(dice, 20*time.Second, 60*time.Second),
+		end: func() error {
+			if g, err := s.w.AWS.Group(group); err != nil || !g.Refreshes[0].Active() {
+				return err
+			}
+			_, err := s.w.AWS.CancelRefresh(group)
+			return err
+		},
+	}, err
+}
+
 func awsFault(s *soak, dice *rand.Rand) (effect, error) {
 	operation, _ := one(dice, []string{
 		"CompleteLifecycleAction", "RecordLifecycleActionHeartbeat", "TerminateInstanceInAutoScalingGroup", "SetDesiredCapacity", "LaunchInstances", "DescribeAutoScalingGroups", "",
