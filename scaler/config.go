@@ -96,7 +96,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.UnneededTime, "scale-down-unneeded-time", p.UnneededTime, "how long a node must be unneeded before it is retired")
 	flags.DurationVar(&s.policy.DelayAfterAdd, "scale-down-delay-after-add", p.DelayAfterAdd, "how long a group that grew is not shrunk")
 	flags.BoolVar(&s.policy.IgnoreDaemonSets, "ignore-daemonsets-utilization", p.IgnoreDaemonSets, "leave pods of daemon sets out of the utilization")
-	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once for scale-down; 0 means a tenth of the nodes, at least two")
+	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once where there is no hurry: for scale-down, rebalance recommendations and maintenance; 0 means a tenth of the nodes, at least two")
 	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up")
 	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired; with more of its own, a group does not grow")
 	flags.Float64Var(&s.policy.MaxUnreadyPercent, "max-total-unready-percentage", p.MaxUnreadyPercent, "with more unready nodes than this and than the count, nothing is retired; with more of its own, a group does not grow")

@@ -99,9 +99,9 @@ type Policy struct {
 	// IgnoreDaemonSets leaves pods of DaemonSets out of the utilization. Flag
 	// --ignore-daemonsets-utilization.
 	IgnoreDaemonSets bool
-	// MaxDrainParallelism is how many nodes that hold pods may be drained at
-	// once for scale-down; 0 means a tenth of the nodes, at least two. Flag
-	// --max-drain-parallelism.
+	// MaxDrainParallelism is how many nodes that hold pods may be drained at once where
+	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
+	// the nodes, at least two. Flag --max-drain-parallelism.
 	MaxDrainParallelism int
 	// MaxDrainTime is how long a drain for scale-down may take before it is
 	// given up. Flag --max-drain-time.
