@@ -19,7 +19,7 @@ func (a *Actor) complete(ctx context.Context, x plan.Complete) error {
 			return err
 		}
 	}
-	if err := a.Groups.Complete(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State}); err != nil {
+	if err := a.Groups.Complete(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State, Since: x.Since}); err != nil {
 		return err
 	}
 	a.tell(x.Node, contract.EventHookDone, x.String())

@@ -18,9 +18,11 @@ import (
 // Wait is an instance's wait for a lifecycle hook, as somebody saw it.
 type Wait struct {
 	Group, Instance, Hook string
-	// State is the lifecycle state in which it waits: the same instance may wait for
-	// the same hook again in another, as on its way into a warm pool and out of it.
+	// State is the lifecycle state in which it waits, and Since when it came on that way,
+	// if that is known: the same instance may wait for the same hook again, as on its way
+	// into a warm pool, out of it, and back.
 	State string
+	Since time.Time
 }
 
 // Complete lets Auto Scaling go on with an instance that waits for a hook. It
@@ -45,7 +47,9 @@ func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	if err != nil && noActiveAction(err) {
 		known, err = v.refused(ctx, w, known, err)
 	}
-	known.completed = err == nil || errors.Is(err, ErrAlready)
+	if err == nil || errors.Is(err, ErrAlready) {
+		known.completed = true
+	}
 	known.unanswered = errors.Is(err, ErrUnavailable)
 	v.waits.remember(w, known)
 	return err
@@ -145,22 +149,25 @@ type wait struct {
 	unanswered bool
 	// refused while it waited: a second refusal cannot mean "too early".
 	refused bool
-	// asked is when Complete was last asked.
+	// asked is when Complete was first asked.
 	asked time.Time
 }
 
-// forgetWait is after how long without being asked a wait is another one.
+// forgetWait is for how long an answer is believed without asking again.
 const forgetWait = time.Minute + 30*time.Second
 
-func (w Wait) key() string { return fleet.HeartbeatKey(w.Instance, w.Hook) + "/" + w.State }
+func (w Wait) key() string {
+	return fmt.Sprintf("%s/%s/%d", fleet.HeartbeatKey(w.Instance, w.Hook), w.State, w.Since.Unix())
+}
 
 func (k *waits) recall(w Wait, now time.Time) wait {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.of, func(_ string, old wait) bool { return now.Sub(old.asked) > forgetWait })
-	known := k.of[w.key()]
-	known.asked = now
-	k.of[w.key()] = known
+	known, ok := k.of[w.key()]
+	if !ok {
+		known.asked = now
+	}
 	return known
 }
 

@@ -3,6 +3,7 @@ package asg_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/pkg/fleet"
@@ -150,6 +151,16 @@ func TestCompleteInAWarmPool(t *testing.T) {
 		t.Errorf("in Warmed:Pending:Wait: %v", err)
 	}
 	b.await(t, id, "Warmed:Stopped")
+	// It comes back in the same state, and that is another wait.
+	back := other
+	back.Since = time.Unix(1, 0)
+	calls := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction")))
+	if err := v.Complete(t.Context(), back); !errors.Is(err, asg.ErrAlready) {
+		t.Errorf("another wait: %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction"))); n != calls+1 {
+		t.Errorf("another wait: %d calls, then %d: AWS was not asked", calls, n)
+	}
 	if err := v.Serves(t.Context(), "web", id); !errors.Is(err, asg.ErrChanged) {
 		t.Errorf("it serves in the pool: %v", err)
 	}

@@ -249,6 +249,8 @@ func (a Heartbeat) String() string {
 type Complete struct {
 	Group, Instance, Hook string
 	State                 string
+	// Since is when the instance came on the way on which it waits, where that is known.
+	Since time.Time
 	// Node is empty for an instance that never joined.
 	Node NodeRef
 	// Occupied says that pods may be on the node all the same: its drain failed, or

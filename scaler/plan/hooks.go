@@ -171,6 +171,9 @@ func (d *decision) complete(p passage, hook fleet.Hook, key string) bool {
 	d.state.Completed[key] = d.now
 	d.clock.at(d.now.Add(again))
 	c := Complete{Group: p.group.Name, Instance: p.instance.ID, Hook: hook.Name, State: p.wait, Occupied: r.occupied, Why: r.why}
+	if p.way != &launching {
+		c.Since = p.began
+	}
 	if p.node != nil {
 		c.Node = p.node.ref()
 	}

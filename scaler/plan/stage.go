@@ -42,11 +42,10 @@ func (d *decision) stageOf(n *node) stage {
 	if n.instance != nil && n.instance.Leaving() {
 		return leaving
 	}
-	if n.resting() && !n.up() {
-		return pooled
-	}
 	if kind := n.draining(); kind != "" {
 		switch {
+		case kind == contract.KindASG && n.resting() && !n.up():
+			return pooled // what is left of its drain stays until it leaves the pool
 		case d.backFromPool(n):
 			return d.stageOfReturn(n)
 		case n.ours() && kind == contract.KindScaleDown:
