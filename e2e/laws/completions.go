@@ -2,6 +2,7 @@ package laws
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +17,19 @@ const agentNode = "authentication.kubernetes.io/node-name"
 // the agent of that node had evicted. Auto Scaling ends the instance then.
 //
 // An instance may leave several times, through a warm pool: an eviction is held
-// against the first completion after it, or the last one if none came after.
+// against the first completion after it, or the last one if none came after. The
+// pods of a Node that was deleted before that are the garbage collector's.
 func Completions(audit []Request, calls []fakeaws.Call) []string {
 	completed := completions(calls)
-	nodes := map[string]string{} // instances, by node
+	nodes, removed := map[string]string{}, map[string]time.Time{} // instances, and the end of the Node, by node
 	deletions := map[string][]time.Time{}
 	for _, a := range audit {
 		switch {
 		case a.ObjectRef.Resource == "nodes" && a.RequestObject.Spec.ProviderID != "":
 			id := a.RequestObject.Spec.ProviderID
 			nodes[a.ObjectRef.Name] = id[strings.LastIndexByte(id, '/')+1:]
+		case a.ObjectRef.Resource == "nodes" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK:
+			removed[a.ObjectRef.Name] = a.RequestReceivedTimestamp
 		case a.ObjectRef.Resource == "pods" && a.Verb == "delete":
 			deletions[a.pod()] = append(deletions[a.pod()], a.RequestReceivedTimestamp)
 		}
@@ -38,6 +42,9 @@ func Completions(audit []Request, calls []fakeaws.Call) []string {
 		for _, node := range a.User.Extra[agentNode] {
 			instance := nodes[node]
 			end, ok := endOf(completed[instance], a.RequestReceivedTimestamp)
+			if at, was := removed[node]; was && at.Before(end) {
+				continue
+			}
 			gone := func(at time.Time) bool { return at.Before(end) }
 			if ok && !slices.ContainsFunc(deletions[a.pod()], gone) {
 				breaches = append(breaches, fmt.Sprintf("the hook of %s was completed at %s, before its pod %s was gone", instance, end.Format("15:04:05.000"), a.pod()))

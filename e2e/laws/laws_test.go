@@ -137,4 +137,9 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("%s: %q", c.reason, got)
 		}
 	}
+	deletion := Request{Verb: "delete", RequestReceivedTimestamp: completed(3).Time}
+	deletion.ObjectRef.Resource, deletion.ObjectRef.Name, deletion.ResponseStatus.Code = "nodes", "n1", 200
+	if got := Completions(append(audit, deletion), []fakeaws.Call{completed(4)}); len(got) > 0 {
+		t.Errorf("before the pod of a Node that was no more: %q", got)
+	}
 }
