@@ -49,7 +49,7 @@ import (
 //	no-pod ns/name | ends ns/name | stuck ns/name
 //	budget ns/name app allowed=n [heals=20s]     (guards the pods named app-…)
 //	answer ns/name outcome [budget] [message]    what came of an eviction that was sent
-//	sent ns/name                                 an eviction is under way
+//	sent ns/name [deletion]                      an eviction is under way
 //	budgets hidden | seen | unwatched | watched
 //	denied ns/name | undeletable                 no right to evict it; none to delete
 //	stirred ns
@@ -485,7 +485,7 @@ func (w *world) changeTry(fields []string) error {
 		return fmt.Errorf("no such pod")
 	}
 	if fields[0] == "sent" {
-		w.tries = w.tries.Send(drain.Evict{UID: uid}, w.now)
+		w.tries = w.tries.Send(drain.Evict{UID: uid, Delete: len(fields) > 2}, w.now)
 		return nil
 	}
 	answer := drain.Answer{Outcome: drain.Outcome(fields[2])}

@@ -101,9 +101,8 @@ func (d *decision) grace(c candidate, t tally) *int64 {
 		return nil
 	}
 	left := d.deadline.Sub(d.Now)
-	if later := c.turn.Step() + 1; later <= t.last {
-		left -= min(d.policy.Steps.Reserve(later)-d.policy.Steps.Reserve(t.last+1), left/2)
-	}
+	later := d.policy.Steps.Reserve(c.turn.Step()+1) - d.policy.Steps.Reserve(t.last+1)
+	left -= min(later, left/2)
 	seconds := max(1, int64((left-margin)/time.Second))
 	if ownGrace(c.pod) <= time.Duration(seconds)*time.Second {
 		return nil
