@@ -30,6 +30,7 @@ type Request struct {
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
 
 	ResponseStatus struct {
+		Message string
 		Code    int
 		Details struct{ Causes []cause }
 	}

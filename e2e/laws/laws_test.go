@@ -101,6 +101,25 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestRightsOfYoungPods: what an admission plugin has not heard yet is no missing
+// right, if the pod could be evicted later.
+func TestRightsOfYoungPods(t *testing.T) {
+	evict := func(pod string, code int) Request {
+		a := Request{Verb: "create"}
+		a.User.Username, a.ObjectRef.Resource, a.ObjectRef.Subresource, a.ObjectRef.Name = ours+"windlass-agent", "pods", "eviction", pod
+		if a.ResponseStatus.Code = code; code == 403 {
+			a.ResponseStatus.Message = "node n can only evict pods with spec.nodeName set to itself"
+		}
+		return a
+	}
+	if got := Rights([]Request{evict("web-1", 403), evict("web-1", 201)}, nil); len(got) > 0 {
+		t.Errorf("evicted later: %q", got)
+	}
+	if got := Rights([]Request{evict("web-1", 403), evict("web-2", 201)}, nil); len(got) != 1 {
+		t.Errorf("never evicted: %q", got)
+	}
+}
+
 func TestCompletions(t *testing.T) {
 	const log = `
 {"verb":"create","objectRef":{"resource":"nodes","name":"n1"},"requestObject":{"spec":{"providerID":"aws:///eu-west-1a/i-1"}}}

@@ -17,12 +17,17 @@ func (s Span) Holds(t time.Time) bool { return !t.Before(s.From) && !t.After(s.T
 
 // Rights finds what our programs were forbidden. An API server that is not ready,
 // away says when, forbids what it has not read the rules of yet: that is no breach,
-// if the same right was granted at another time.
+// if the same right was granted at another time. Nor is it one if the server had not
+// heard yet where a pod has been bound a moment before, and let it be evicted later.
 func Rights(audit []Request, away []Span) []string {
-	granted := map[string]bool{}
+	granted, evicted := map[string]bool{}, map[string]bool{}
 	for _, a := range audit {
-		if a.ResponseStatus.Code/100 == 2 {
-			granted[a.right()] = true
+		if a.ResponseStatus.Code/100 != 2 {
+			continue
+		}
+		granted[a.right()] = true
+		if a.ObjectRef.Subresource == "eviction" {
+			evicted[a.pod()] = true
 		}
 	}
 	var breaches []string
@@ -31,7 +36,7 @@ func Rights(audit []Request, away []Span) []string {
 			continue
 		}
 		unready := slices.ContainsFunc(away, func(s Span) bool { return s.Holds(a.RequestReceivedTimestamp) })
-		if unready && granted[a.right()] {
+		if unready && granted[a.right()] || a.tooYoung() && evicted[a.pod()] {
 			continue
 		}
 		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
@@ -45,6 +50,12 @@ func (r Request) ofGoing() bool {
 	return slices.ContainsFunc(r.ResponseStatus.Details.Causes, func(c cause) bool {
 		return c.Reason == corev1.NamespaceTerminatingCause
 	})
+}
+
+// tooYoung says that a node was forbidden to evict a pod for not being its own, by the
+// admission plugin NodeRestriction, which goes by what it has heard.
+func (r Request) tooYoung() bool {
+	return strings.Contains(r.ResponseStatus.Message, "can only evict pods with spec.nodeName set to itself")
 }
 
 // right is what a request needed, in words that say it is missing.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,11 +165,21 @@ func ready(n *corev1.Node) bool {
 // census counts what there is at rest. The scaler's memory should not grow.
 func (s *soak) census() string {
 	nodes, _ := s.nodes()
-	state := 0
-	if c, err := s.w.Client.CoreV1().ConfigMaps(world.Namespace).Get(s.ctx, contract.ConfigMapState, metav1.GetOptions{}); err == nil {
-		state = c.Size()
+	text := fmt.Sprintf("%d nodes; %s has", len(nodes), contract.ConfigMapState)
+	memory, err := s.w.Client.CoreV1().ConfigMaps(world.Namespace).Get(s.ctx, contract.ConfigMapState, metav1.GetOptions{})
+	if err != nil {
+		return text + " nothing: " + err.Error()
 	}
-	return fmt.Sprintf("%d nodes, %d bytes in %s", len(nodes), state, contract.ConfigMapState)
+	for _, value := range memory.Data {
+		var lists map[string]map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(value), &lists); err != nil {
+			return text + " " + value
+		}
+		for _, name := range slices.Sorted(maps.Keys(lists)) {
+			text += fmt.Sprintf(" %d %s", len(lists[name]), name)
+		}
+	}
+	return text
 }
 
 // judge says what came of it all; an error means that something is wrong with the
