@@ -98,7 +98,7 @@ func TestParseResponsesRefuses(t *testing.T) {
 		{policy: "rebalance=drain@5m", want: `a notice of rebalance has no deadline to be ahead of`},
 		{policy: "asg=drain@5m", want: `has no deadline to be ahead of`},
 		{policy: "spot=drain,spot=cordon", want: `"spot" is both "drain" and "cordon"`},
-		{policy: "scale-down=ignore", want: `notice policy "scale-down=ignore": a drain request is a wish to drain and takes no policy; to keep a node, write windlass.dev/hold on it`},
+		{policy: "scale-down=ignore", want: `notice policy "scale-down=ignore": a drain request is a wish to drain and takes no policy; to keep a node, write ` + contract.AnnotationHold + ` on it`},
 		{policy: "scale-down=cordon", want: `takes no policy`},
 		{policy: "request=ignore", want: `takes no policy`},
 		{policy: "request=drain", want: `takes no policy`},

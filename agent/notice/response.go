@@ -67,8 +67,9 @@ func DefaultResponses() Responses {
 	}
 }
 
-// To is the response to a notice. A request is a wish to drain, whatever its
-// kind: only what is known of its cause otherwise counts.
+// To is the response to a notice. A request is a wish to drain now, whatever its
+// kind, and also where the metadata announce the same: of the policy for its cause
+// only the permit and the last chance count.
 func (r Responses) To(n Notice) Response {
 	response, ok := r[n.Cause]
 	if !ok {
