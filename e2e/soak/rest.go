@@ -185,7 +185,11 @@ func (s *soak) census() string {
 // judge says what came of it all; an error means that something is wrong with the
 // product.
 func (s *soak) judge() error {
-	s.look()
+	before := time.Now()
+	if s.hasty {
+		before = before.Add(-hindsight) // there was no rest in which the watch could catch up
+	}
+	s.look(before)
 	if audit, err := s.audit.Requests(); err == nil {
 		for _, b := range laws.Rights(audit, s.outages) {
 			s.breach(b)

@@ -232,7 +232,7 @@ func (s *soak) pause(d time.Duration) bool {
 	if time.Since(s.sampled) > samplePause {
 		s.sampled = time.Now()
 		s.lives.take(s.w.Processes(), s.sampled)
-		s.look()
+		s.look(s.sampled.Add(-hindsight))
 	}
 	select {
 	case <-time.After(max(d, 0)):
@@ -244,8 +244,9 @@ func (s *soak) pause(d time.Duration) bool {
 
 const samplePause = 5 * time.Second
 
-// look holds the laws against what has happened so far.
-func (s *soak) look() {
+// look holds the laws against what has happened so far, and against the calls to AWS
+// before a moment what was seen of pods.
+func (s *soak) look(before time.Time) {
 	audit, err := s.audit.Requests()
 	if err != nil {
 		s.breach(err.Error())
@@ -253,7 +254,7 @@ func (s *soak) look() {
 	}
 	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
 	found := slices.Concat(
-		laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Evictions(audit), laws.Completions(audit, calls), s.watch.breaches(calls, audit),
+		laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Evictions(audit), laws.Completions(audit, calls), s.watch.breaches(calls, audit, before),
 	)
 	for _, b := range found {
 		s.breach(b)

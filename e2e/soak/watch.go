@@ -39,9 +39,15 @@ type watch struct {
 type nodeLife struct {
 	name string
 	gone time.Time
-	// gaveUp is since when the drain needs no pod to be gone: it has failed, or its
-	// deadline has passed.
-	gaveUp time.Time
+	// gaveUp are the moments from which its instance might be ended with pods on it.
+	gaveUp []time.Time
+}
+
+// givenUp says whether a moment is not long after one of those.
+func (n *nodeLife) givenUp(at time.Time) bool {
+	return slices.ContainsFunc(n.gaveUp, func(from time.Time) bool {
+		return from.Before(at.Add(sight)) && at.Before(from.Add(time.Minute))
+	})
 }
 
 type podLife struct {
@@ -114,14 +120,26 @@ func (w *watch) seeNode(n *corev1.Node) {
 		life = &nodeLife{name: n.Name}
 		w.nodes[id] = life
 	}
-	life.gone, life.gaveUp = time.Time{}, time.Time{}
+	life.gone = time.Time{}
+	if at := gaveUp(n); !at.IsZero() && !slices.Contains(life.gaveUp, at) {
+		life.gaveUp = append(life.gaveUp, at)
+	}
+}
+
+// gaveUp is when the drain of a node may be given up: at the deadline of what was
+// asked for or is reported, or when it was reported to have failed.
+func gaveUp(n *corev1.Node) time.Time {
 	r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-	if err != nil {
-		return
+	switch {
+	case err == nil && r.Phase == contract.PhaseFailed:
+		return r.Renewed.Time
+	case err == nil && !r.Deadline.IsZero():
+		return r.Deadline.Time
 	}
-	if life.gaveUp = r.Deadline.Time; r.Phase == contract.PhaseFailed {
-		life.gaveUp = now
+	if asked, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); err == nil {
+		return asked.Deadline.Time
 	}
+	return time.Time{}
 }
 
 // later says whether a Node is a later one than the other; what a watch tells may
@@ -181,10 +199,14 @@ func (w *watch) missPod(o any) {
 // sight is how far what a watch saw may be from when it happened.
 const sight = 2 * time.Second
 
+// hindsight is how long after a call it is judged: when the API server comes back
+// from an outage, a watch may take half a minute to do so.
+const hindsight = 45 * time.Second
+
 // breaches are what must not have been seen: a person's cordon undone, an instance
-// ended by us while its node had pods. After an outage of the API server a watch
-// sees late that a pod has gone; the audit log then knows better.
-func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request) []string {
+// ended by us, before a moment, while its node had pods. The watch may have seen late
+// that a pod had gone; the audit log then knows better.
+func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time.Time) []string {
 	deleted := map[string]time.Time{} // the last time: the first may only have asked it to end
 	for _, a := range audit {
 		if a.ObjectRef.Resource == "pods" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK {
@@ -196,11 +218,11 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request) []string {
 	all := slices.Clone(w.broke)
 	for _, c := range calls {
 		ends := c.Operation == "TerminateInstanceInAutoScalingGroup" || c.Operation == "CompleteLifecycleAction"
-		if !ends || c.Error != "" || time.Since(c.Time) < 2*sight {
+		if !ends || c.Error != "" || c.Time.After(before) {
 			continue
 		}
 		node := w.nodes[c.Params["InstanceId"]]
-		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || !node.gaveUp.IsZero() && node.gaveUp.Before(c.Time.Add(sight)) {
+		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || node.givenUp(c.Time) {
 			continue
 		}
 		for _, p := range w.pods {
