@@ -190,7 +190,15 @@ func (s *server) evictByRequest(w http.ResponseWriter, r *http.Request) {
 		s.t.Error(err)
 	}
 	step := drain.Evict{Namespace: e.Namespace, Name: e.Name, UID: *e.DeleteOptions.Preconditions.UID, Grace: e.DeleteOptions.GracePeriodSeconds}
-	if got := s.evict(r.Context(), step); got.Outcome != drain.Accepted {
+	switch got := s.evict(r.Context(), step); got.Outcome {
+	case drain.Accepted:
+	case drain.Forbidden: // by a webhook
+		s.reply(w, http.StatusTooManyRequests, metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Code: http.StatusTooManyRequests, Message: got.Message,
+		}, nil)
+		return
+	default:
 		s.t.Errorf("evicting %s: %+v", e.Name, got)
 	}
 	s.reply(w, http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil)
@@ -231,6 +239,35 @@ func TestRequestsOfADrain(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, s.asked); diff != "" {
 			t.Errorf("drain (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A webhook that denies evictions by "too many requests", as that of KubeVirt does
+// for each virtual machine until it has moved, is not the server's own word: the
+// other pods do not wait.
+func TestDeniedByTooManyRequests(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 50 {
+			w.addPod(fmt.Sprintf("web%d-1", i))
+		}
+		for i := range 10 {
+			w.addPod(fmt.Sprintf("machine%d-1", i))
+			w.refusals[fmt.Sprintf("machine%d", i)] = drain.Answer{
+				Outcome: drain.Forbidden,
+				Message: `admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction triggered evacuation of VMI`,
+			}
+		}
+		w.connected()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(time.Second)
+		if n := w.deleted(); n != 50 {
+			t.Errorf("%d of 50 free pods evicted within a second", n)
+		}
+		w.after(5 * time.Second)
+		if r := w.report(); !strings.Contains(r.Message, "Eviction triggered evacuation") {
+			t.Errorf("report %s", r)
 		}
 	})
 }

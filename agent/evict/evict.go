@@ -81,6 +81,9 @@ func answer(step drain.Evict, err error) drain.Answer {
 	if err == nil {
 		return drain.Answer{Outcome: drain.Accepted}
 	}
+	if denied(err) {
+		return drain.Answer{Outcome: drain.Forbidden, Message: err.Error()}
+	}
 	if gone(step, err) {
 		return drain.Answer{Outcome: drain.Gone}
 	}
@@ -88,6 +91,15 @@ func answer(step drain.Evict, err error) drain.Answer {
 		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: message}
 	}
 	return drain.Answer{Outcome: outcome(err), Message: err.Error()}
+}
+
+// denied says that an admission webhook denies the request, with whatever code
+// it likes: 429 for each pod of a virtual machine, for one, says nothing about the
+// server's time. The API server itself begins the message
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+func denied(err error) bool {
+	message := err.Error()
+	return strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request")
 }
 
 // gone says that there is no such pod any more, or another one of its name. A
@@ -117,10 +129,10 @@ func refusal(namespace string, err error) (budget, message string, ok bool) {
 	return "", "", false
 }
 
-// outcome of what is neither an end nor a budget's word. A pod of a namespace
-// that is being deleted is answered with 403 and goes without us, so it is
-// asked for again like any failure. Any other 4xx is a no: a right that is
-// missing, or an admission rule that denies; that of a rule may bear any code.
+// outcome of what is neither an end, nor a budget's word, nor a webhook's. A pod
+// of a namespace that is being deleted is answered with 403 and goes without us,
+// so it is asked for again like any failure. Any other 4xx is a no: a right that
+// is missing, or an admission policy that denies.
 func outcome(err error) drain.Outcome {
 	code := codeOf(err)
 	switch {
