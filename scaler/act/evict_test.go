@@ -125,6 +125,31 @@ func TestEvictPauses(t *testing.T) {
 	}
 }
 
+// A pod that the server deletes is not asked for again before there was time to see that,
+// however often a look decides it. Another pod of its name is another pod.
+func TestEvictOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		sent := b.answering(func() error { return nil })
+		for range 5 {
+			b.one(t, evict("a"))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if len(*sent) != 1 {
+			t.Errorf("asked %d times", len(*sent))
+		}
+		other := evict("a")
+		other.Pod.UID = "v"
+		if r := b.one(t, other); r.Outcome != Done || len(*sent) != 2 {
+			t.Errorf("its successor: %s, asked %d times", r.Outcome, len(*sent))
+		}
+		time.Sleep(afterEviction)
+		if r := b.one(t, evict("a")); r.Outcome != Done || len(*sent) != 3 {
+			t.Errorf("after a while: %s, asked %d times", r.Outcome, len(*sent))
+		}
+	})
+}
+
 // The server takes its time over each eviction; those of one node do not wait for each
 // other, and many of them do not hold up a look.
 func TestEvictionsSideBySide(t *testing.T) {

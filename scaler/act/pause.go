@@ -26,6 +26,9 @@ const (
 	afterTooEarly = 500 * time.Millisecond
 	mostTooEarly  = 5 * time.Second
 	patientTries  = 10
+	// afterEviction is how long a pod that the server deletes may still show as it was:
+	// it is not asked for again meanwhile.
+	afterEviction = 10 * time.Second
 	// firstFailure is the pause after a failure; it doubles up to mostFailure.
 	firstFailure = time.Second
 	mostFailure  = time.Minute
@@ -38,7 +41,7 @@ type pauses struct {
 
 type pause struct {
 	until   time.Time
-	outcome Outcome // Stopped, Begun or Failed
+	outcome Outcome // Stopped, Begun or Failed; Done for an eviction
 	err     error   // the last failure, or why it stopped
 	// count is how many failures there were in a row, or stops for the same
 	// reason.
@@ -76,7 +79,7 @@ func keyOf(action plan.Action) string {
 	case plan.Cordon:
 		return "cordon/" + x.Node.Name
 	case plan.Evict:
-		return "evict/" + x.Pod.String()
+		return "evict/" + x.Pod.String() + "/" + string(x.Pod.UID)
 	case plan.Terminate:
 		return "terminate/" + x.Instance
 	case plan.Heartbeat:
@@ -110,6 +113,9 @@ func (p *pauses) note(action plan.Action, r Result) (news bool) {
 	key := keyOf(action)
 	if r.Outcome == Done {
 		delete(p.ends, key)
+		if _, evicted := action.(plan.Evict); evicted {
+			p.ends[key] = pause{until: now.Add(afterEviction), outcome: Done}
+		}
 		return true
 	}
 	next, was := pause{outcome: r.Outcome, err: r.Err}, p.ends[key]

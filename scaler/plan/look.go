@@ -80,6 +80,9 @@ type group struct {
 	have  []int
 	live  []*fleet.Instance
 	nodes []*node
+	// replaced counts live instances that Auto Scaling is about to terminate and to
+	// replace; see announce.
+	replaced int
 
 	// pauses are those that run after failed launches, by zone; that of the whole
 	// group has no zone. See pausedIn.
@@ -331,6 +334,7 @@ func (d *decision) settle() {
 	for _, n := range d.nodes {
 		n.read()
 		n.stage = d.stageOf(n)
+		d.announce(n)
 		var ignored func(corev1.Taint) bool
 		ignored, n.open = d.passing(n)
 		looks := d.fit.LooksOf(n.expected(), ignored)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -75,7 +76,26 @@ func (g *group) unlaunched() int {
 	if g.paused() != nil || g.suspended(processLaunch) {
 		return min(g.owed(), len(g.promised))
 	}
-	return g.owed()
+	return g.owed() + g.replaced
+}
+
+// readWithin is how long a group may be read without what the agent of one of its nodes
+// has heard of its instance.
+const readWithin = time.Minute
+
+// announce counts a node whose agent has just heard that Auto Scaling terminates its
+// instance, while the group was read before that: its replacement is coming, and its pods
+// need bring none.
+func (d *decision) announce(n *node) {
+	if n.instance == nil || !n.instance.Live() {
+		return
+	}
+	report, answered := n.answered(contract.TerminateID(n.instance.ID))
+	until := report.Since.Add(readWithin)
+	if answered && d.now.Before(until) {
+		d.clock.at(until)
+		n.group.replaced++
+	}
 }
 
 // zoneOf is the index of the zone among the group's looks; 0 where it is none of
