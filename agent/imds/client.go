@@ -74,6 +74,8 @@ func newRead(dial dial) Read {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = attempts
 			o.RateLimiter = ratelimit.None
+			// What the client itself marks: an answer that the token has expired.
+			o.Retryables = []retry.IsErrorRetryable{retry.RetryableError{}}
 		}),
 		APIOptions: []func(*middleware.Stack) error{awsmiddleware.AddRawResponseToMetadata},
 	})

@@ -51,10 +51,13 @@ func TestReadFails(t *testing.T) {
 	s.listen(t)
 	read := NewRead()
 	for _, status := range []int{http.StatusForbidden, http.StatusInternalServerError, http.StatusTooManyRequests} {
-		s.change(func() { s.status["instance-id"] = status })
+		s.change(func() { s.status["instance-id"], s.asked["instance-id"] = status, 0 })
 		_, err := read(t.Context(), "instance-id")
 		if err == nil || errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "instance-id") {
 			t.Errorf("%d: %v", status, err)
+		}
+		if n := s.asked["instance-id"]; n != 1 {
+			t.Errorf("%d: asked %d times at once, want once", status, n)
 		}
 	}
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1")

@@ -6,9 +6,9 @@ import "time"
 // is whole seconds, and an answer may be on its way for two.
 const skewTolerated = 5 * time.Second
 
-// clock tells how far the clock of this node is ahead of that by which the
-// notices are dated. It changes only when the difference changes by more than
-// is tolerated, so that a deadline does not tremble.
+// clock tells how far the clock of this node is ahead of that of the metadata
+// service. It changes only when the difference changes by more than is tolerated,
+// so that a deadline does not tremble.
 type clock struct{ ahead time.Duration }
 
 // compare takes in what the other clock said when ours said now. It returns

@@ -25,8 +25,7 @@ type path struct {
 	failures int
 	heard    bool
 	// silent: it did not answer when it was asked last.
-	silent bool
-	// notices by the clock of the metadata.
+	silent  bool
 	notices []notice.Notice
 	// history is the last body of Source.History that was understood.
 	history string

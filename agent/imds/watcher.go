@@ -20,6 +20,10 @@ type Sighting struct {
 	// Heard says that every path has answered at least once: what is not among
 	// Notices is not there.
 	Heard bool
+	// ClockAhead is how far the clock of this node is ahead of that of the metadata
+	// service, by which AWS dates everything; negative where it is behind. Less than
+	// five seconds count as none, and it changes only when it moves by more.
+	ClockAhead time.Duration
 }
 
 // UsualInterval is the pace at which the quickest paths are read if nothing
@@ -162,7 +166,7 @@ func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 		w.logger.Warn("instance metadata cannot be read, trying on", "err", err)
 	}
 	if w.clock.compare(answer.Date, time.Now()) {
-		w.logger.Warn("this node's clock is ahead of the one that dates notices: their times are moved by this much", "ahead", w.clock.ahead)
+		w.logger.Warn("this node's clock is ahead of that of the metadata service, and is corrected by this much", "ahead", w.clock.ahead)
 	}
 	return answer, err
 }
@@ -180,12 +184,10 @@ func (w *Watcher) recover() {
 }
 
 func (w *Watcher) sighting() Sighting {
-	s := Sighting{Heard: w.life.known}
+	s := Sighting{Heard: w.life.known, ClockAhead: w.clock.ahead}
 	for _, p := range w.paths {
 		s.Heard = s.Heard && p.heard
-		for _, n := range p.notices {
-			s.Notices = append(s.Notices, n.Moved(w.clock.ahead))
-		}
+		s.Notices = append(s.Notices, p.notices...)
 	}
 	return s
 }

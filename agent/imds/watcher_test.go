@@ -48,9 +48,9 @@ func (w *watching) saw(s Sighting) {
 	line := fmt.Sprintf("heard=%v", s.Heard)
 	for _, n := range s.Notices {
 		line += " " + n.ID
-		if !n.Deadline.IsZero() {
-			line += " in " + time.Until(n.Deadline).Round(time.Second).String()
-		}
+	}
+	if s.ClockAhead != 0 {
+		line += " ahead=" + s.ClockAhead.Round(time.Minute).String()
 	}
 	w.seeing.Lock()
 	defer w.seeing.Unlock()
@@ -109,10 +109,9 @@ const (
 	recommended = `{"noticeTime":"2000-01-01T00:00:00Z"}`
 )
 
-// interrupted is a spot interruption in two minutes by the service's clock, and
-// what a watcher makes of it.
-func interrupted(s *service) string {
-	return fmt.Sprintf(`{"action":"terminate","time":%q}`, time.Now().Add(2*time.Minute-s.behind).UTC().Format(time.RFC3339))
+// interrupted is a spot interruption in two minutes.
+func interrupted() string {
+	return fmt.Sprintf(`{"action":"terminate","time":%q}`, time.Now().Add(2*time.Minute).UTC().Format(time.RFC3339))
 }
 
 // reboot is a list of scheduled events with one of this id and state.
@@ -218,7 +217,7 @@ func TestWatcherIsInTime(t *testing.T) {
 		s := newService()
 		w := watch(t, s, 0)
 		for range 20 {
-			bodies := map[string]string{state: "Terminated", action: interrupted(s), rebalance: recommended, scheduled: reboot("e1", "active")}
+			bodies := map[string]string{state: "Terminated", action: interrupted(), rebalance: recommended, scheduled: reboot("e1", "active")}
 			for path, body := range bodies {
 				w.after(time.Minute + 10*time.Millisecond*time.Duration(s.requests()%700))
 				came := time.Now()
@@ -348,7 +347,7 @@ func TestWatcherLearnsTheLifeCycleLate(t *testing.T) {
 		w := watch(t, s, 0)
 		w.expectLast(10*time.Second, "the paths of spot instances are read", "heard=false rebalance:i-1:2000-01-01T00:00:00Z")
 		w.after(time.Hour)
-		if n := s.asked[pathLifeCycle]; n > 2*200 { // each time two tries
+		if n := s.asked[pathLifeCycle]; n > 200 {
 			t.Errorf("asked %d times in an hour", n)
 		}
 		s.change(func() { s.status = map[string]int{} })
@@ -388,38 +387,36 @@ func TestWatcherNeverUnderstood(t *testing.T) {
 	})
 }
 
-// The deadline is the node's: when its clock is an hour off, two minutes are two
-// minutes. It does not tremble, and moves when the clock is set.
-func TestWatcherClockSkew(t *testing.T) {
-	for _, behind := range []time.Duration{0, 4 * time.Second, time.Hour, -time.Hour, -time.Minute} {
-		t.Run(behind.String(), func(t *testing.T) {
+// How far the node's clock is off is told with everything else, and does not
+// tremble; the notices are as AWS dates them.
+func TestWatcherClock(t *testing.T) {
+	for _, tc := range []struct {
+		behind time.Duration // the service's clock
+		want   string
+	}{
+		{0, ""},
+		{3 * time.Second, ""},
+		{-3 * time.Second, ""},
+		{time.Hour, " ahead=1h0m0s"},
+		{-time.Minute, " ahead=-1m0s"},
+	} {
+		t.Run(tc.behind.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newService()
-				s.behind = behind
+				s.behind = tc.behind
 				w := watch(t, s, 0)
-				w.expect(0, "nothing", "heard=true")
-				s.put(action, interrupted(s))
-				want := 2 * time.Minute
-				if behind.Abs() <= skewTolerated {
-					want -= behind
-				}
-				w.after(0)
-				said := w.after(6 * time.Second)
-				if len(said) != 1 {
-					t.Fatalf("said %q, want one notice", said)
-				}
-				_, left, _ := strings.Cut(said[0], " in ")
-				if got, err := time.ParseDuration(left); err != nil || got > want || got < want-6*time.Second {
-					t.Errorf("%s left (%v), want %s, less what it took to see it", left, err, want)
-				}
-				w.expect(time.Minute, "the same deadline")
-				if got, want := w.logged("clock is ahead"), map[bool]int{true: 1}[behind.Abs() > skewTolerated]; got != want {
+				w.expectLast(0, "the first answers", "heard=true"+tc.want)
+				s.put(state, "Terminated")
+				w.expect(6*time.Second, "a notice", "heard=true asg-terminate:i-1"+tc.want)
+				s.change(func() { s.behind += time.Second })
+				w.expect(time.Hour, "the clock drifts a little")
+				if got, want := w.logged("clock is ahead"), map[bool]int{true: 1}[tc.want != ""]; got != want {
 					t.Errorf("logged %d times, want %d", got, want)
 				}
-				s.change(func() { s.behind -= 30 * time.Second })
-				if said := w.after(time.Minute); len(said) != 1 {
-					t.Errorf("said %q after the clock was set, want one sighting", said)
-				}
+				s.change(func() { s.behind = 2 * time.Hour })
+				w.expect(time.Minute, "the clock was set", "heard=true asg-terminate:i-1 ahead=2h0m0s")
+				s.change(func() { s.behind = 0 })
+				w.expect(time.Minute, "and set right", "heard=true asg-terminate:i-1")
 			})
 		})
 	}

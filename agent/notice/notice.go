@@ -28,17 +28,6 @@ type Notice struct {
 	Deadline time.Time
 }
 
-// Moved is the notice by a clock that is ahead of the one it was dated by.
-func (n Notice) Moved(ahead time.Duration) Notice {
-	if !n.At.IsZero() {
-		n.At = n.At.Add(ahead)
-	}
-	if !n.Deadline.IsZero() {
-		n.Deadline = n.Deadline.Add(ahead)
-	}
-	return n
-}
-
 // Standing returns the notices that stand, each id once, the strongest first:
 // by kind, then the earliest deadline, then id. The first one decides how the
 // drain is done. The order of its arguments changes nothing.

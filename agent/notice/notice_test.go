@@ -75,14 +75,3 @@ func TestStandingMergesTheScalersWord(t *testing.T) {
 		}
 	}
 }
-
-func TestMoved(t *testing.T) {
-	got := notice.Notice{ID: "x", At: noon, Deadline: noon.Add(time.Minute)}.Moved(-time.Hour)
-	want := notice.Notice{ID: "x", At: noon.Add(-time.Hour), Deadline: noon.Add(-59 * time.Minute)}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if got := (notice.Notice{ID: "x"}).Moved(time.Hour); !got.At.IsZero() || !got.Deadline.IsZero() {
-		t.Errorf("%+v: a time that nobody said was moved", got)
-	}
-}
