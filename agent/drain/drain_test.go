@@ -43,8 +43,9 @@ import (
 //	policy cause=ignore|cordon|drain[@lead]          as --notice-policy says it
 //	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
 //	policy permit 5m | policy balancers 30s | policy volumes 2m | policy daemons
+//	policy wait-for-jobs | policy keep-local-storage
 //	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
-//	    [naked] [safe=v] [ended] [local] [claim=c]
+//	    [naked] [safe=v] [ended] [local] [job] [claim=c]
 //	attached [volume ...]                            what the Node's status shows
 //	no-pod ns/name | ends ns/name | stuck ns/name
 //	budget ns/name app allowed=n [heals=20s]     (guards the pods named app-…)
@@ -369,6 +370,10 @@ func (w *world) changePolicy(what string, words []string) (err error) {
 		p.VolumeWait, err = time.ParseDuration(words[0])
 	case "daemons":
 		p.EvictDaemonSets = true
+	case "wait-for-jobs":
+		p.Pods.WaitForJobs = true
+	case "keep-local-storage":
+		p.KeepLocalStorage = true
 	default:
 		w.responses = append(w.responses, what)
 		p.Responses, err = notice.ParseResponses(w.responses, w.lastChances)
@@ -416,6 +421,8 @@ func (w *world) changePod(fields []string) error {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: value}}})
 		case "critical":
 			p.Spec.PriorityClassName = "system-cluster-critical"
+		case "job":
+			p.Owner = &metav1.OwnerReference{Kind: "Job", Name: "j"}
 		case "daemon":
 			p.Owner = &metav1.OwnerReference{Kind: "DaemonSet", Name: "d"}
 		case "mirror":

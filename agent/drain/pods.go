@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -80,6 +81,7 @@ func (d *decision) tally() tally {
 // failed does not hang on them.
 func (d *decision) judge(pod *fleet.Pod) candidate {
 	rules := d.policy.Pods
+	rules.SkipLocalStorage = d.policy.KeepLocalStorage && !d.asked()
 	rules.DaemonSets = drainable.EvictAsking
 	if d.policy.EvictDaemonSets {
 		rules.DaemonSets = drainable.EvictAll
@@ -93,6 +95,13 @@ func (d *decision) judge(pod *fleet.Pod) candidate {
 			Pod: pod, Now: d.Now.Add(-d.outage(pod)), Policy: rules, Urgency: d.urgency(),
 		}),
 	}
+}
+
+// asked says that somebody wished for this drain.
+func (d *decision) asked() bool {
+	return slices.ContainsFunc(d.drains, func(n notice.Notice) bool {
+		return n.Cause == notice.ScaleDown || n.Cause == notice.Request
+	})
 }
 
 // outage is how much later the kubelet of a pod may have heard that it is being

@@ -53,8 +53,13 @@ type Policy struct {
 	Responses notice.Responses
 	// Steps order the pods of a drain.
 	Steps drainable.Steps
-	// Pods says which pods may leave.
+	// Pods says which pods may leave. Local storage and DaemonSets are not of it:
+	// what is done about them hangs on the drain.
 	Pods drainable.Policy
+	// KeepLocalStorage honours local storage as other words of a pod: pods with such
+	// volumes stay where time allows. Drains that were asked for do not ask about it;
+	// whether it may be lost was for those to judge who asked.
+	KeepLocalStorage bool
 	// EvictDaemonSets asks for the eviction of DaemonSet pods that do not tolerate
 	// the draining taint. Without it only those are evicted that ask for it.
 	EvictDaemonSets bool

@@ -76,7 +76,7 @@ func noPod(b *fleet.Budget)           { b.Selector = nil }
 // has until a deadline (hurried) or two minutes (pressing).
 func TestJudge(t *testing.T) {
 	chosen := drainable.DefaultPolicy()
-	acting := drainable.Policy{}
+	acting, waiting := drainable.Policy{}, drainable.Policy{WaitForJobs: true}
 	for _, tc := range []struct {
 		name     string
 		pod      *fleet.Pod
@@ -105,6 +105,12 @@ func TestJudge(t *testing.T) {
 			"Block NotSafeToEvictAnnotation", "Leave Ordinary over NotSafeToEvictAnnotation", "Leave Ordinary over NotSafeToEvictAnnotation"},
 		{"on completion", web(annotated(contract.AnnotationSafeToEvict, "on-completion")), nil, acting,
 			"Wait OnCompletion", "Wait OnCompletion", "Leave Ordinary over OnCompletion"},
+
+		{"job", web(ownedBy("Job")), nil, acting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
+		{"job, waited for", web(ownedBy("Job")), []fleet.Budget{budget("web", 0)}, waiting, "Wait Job", "Wait Job", "Block NotEnoughPdb shop/web over Job"},
+		{"job that is safe", web(ownedBy("Job"), annotated(contract.AnnotationSafeToEvict, "true")), nil, waiting, "Leave SafeToEvict", "Leave SafeToEvict", "Leave SafeToEvict"},
+		{"job that has ended", web(ownedBy("Job"), phase(corev1.PodSucceeded)), nil, waiting, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
+		{"no job", web(), nil, waiting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 
 		{"naked", web(naked), nil, acting, "Block NotReplicated", "Leave Ordinary over NotReplicated", "Leave Ordinary over NotReplicated"},
 		{"custom controller, choosing", web(ownedBy("Sparkle")), nil, chosen, "Block NotReplicated", "Leave Ordinary over NotReplicated", "Leave Ordinary over NotReplicated"},

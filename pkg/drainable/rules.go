@@ -41,6 +41,7 @@ const (
 	RuleEnded           Rule = "Terminal"
 	RuleSafeToEvict     Rule = "SafeToEvict"
 	RuleOnCompletion    Rule = "OnCompletion"
+	RuleJob             Rule = "Job"
 	RuleNotReplicated   Rule = "NotReplicated"
 	RuleSystem          Rule = "UnmovableKubeSystemPod"
 	RuleNotSafeToEvict  Rule = "NotSafeToEvictAnnotation"
@@ -81,6 +82,9 @@ type Policy struct {
 	// SkipCustomControllers keeps nodes with pods whose controller is none of
 	// Kubernetes' own. Flag --skip-nodes-with-custom-controller-pods.
 	SkipCustomControllers bool
+	// WaitForJobs waits for pods of Jobs to end by themselves, as if each bore the
+	// annotation on-completion. The agent's flag --wait-for-jobs.
+	WaitForJobs bool
 	// DaemonSets says which pods of DaemonSets are evicted. To choose nodes by, none:
 	// they need no other place.
 	DaemonSets DaemonSetEviction
@@ -135,6 +139,7 @@ var rules = []rule{
 	{name: RuleEnded, ask: ended, unguarded: true},
 	{name: RuleSafeToEvict, ask: safeToEvict},
 	{name: RuleOnCompletion, ask: onCompletion, unguarded: true},
+	{name: RuleJob, ask: job, unguarded: true},
 	{name: RuleNotReplicated, ask: notReplicated},
 	{name: RuleSystem, ask: system},
 	{name: RuleNotSafeToEvict, ask: notSafeToEvict},
@@ -223,6 +228,13 @@ func onCompletion(q Question) Verdict {
 		return Verdict{}
 	}
 	return Verdict{Outcome: Wait, Reason: "its safe-to-evict annotation is on-completion, and it has not ended"}
+}
+
+func job(q Question) Verdict {
+	if !q.Policy.WaitForJobs || q.Pod.Owner == nil || q.Pod.Owner.Kind != "Job" {
+		return Verdict{}
+	}
+	return Verdict{Outcome: Wait, Reason: "it is a pod of a Job, and has not ended"}
 }
 
 // replicators are the controllers that Cluster Autoscaler trusts to create a
