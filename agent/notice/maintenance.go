@@ -19,6 +19,7 @@ type scheduledEvent struct {
 	Code        string
 	Description string
 	NotBefore   string
+	NotAfter    string
 	State       string
 }
 
@@ -35,8 +36,8 @@ var acts = map[Cause]string{
 }
 
 // ParseMaintenance reads the scheduled events that are active. Each is a notice
-// whose deadline is the first moment at which EC2 may act; an event that gives
-// none, or one that cannot be read, has no deadline. An event of a code that is
+// whose deadline is the first moment at which EC2 may act, and whose NotAfter the
+// last; a moment that is not given, or cannot be read, is zero. An event of a code that is
 // not known is taken for a retirement, after which nothing of the instance is
 // left, and its reason says so.
 //
@@ -102,6 +103,9 @@ func (e scheduledEvent) notice(instance string) Notice {
 		Kind:   cause.Kind(),
 		Source: FromMaintenance,
 		Reason: "scheduled event: " + e.what(),
+	}
+	if end, err := time.Parse(eventTime, e.NotAfter); err == nil {
+		n.NotAfter = end.UTC()
 	}
 	if at, err := time.Parse(eventTime, e.NotBefore); err == nil {
 		n.Deadline = at.UTC()

@@ -26,6 +26,26 @@ type Notice struct {
 	// Deadline is when the instance goes whatever is left on it; zero where
 	// nobody has said.
 	Deadline time.Time
+	// NotAfter is when a scheduled event is over at the latest; zero where nobody
+	// has said, and for all others.
+	NotAfter time.Time
+}
+
+// overAfter is how long after its announced end a scheduled event is over, though
+// the metadata may go on listing it.
+const overAfter = time.Hour
+
+// OverAt is when the notice is over whatever the metadata say, zero for never. It
+// is for events that the machine survives: one that AWS is late to stop or to
+// retire is none to go back to.
+func (n Notice) OverAt() time.Time {
+	switch n.Cause {
+	case InstanceReboot, SystemReboot, SystemMaintenance:
+		if !n.NotAfter.IsZero() {
+			return n.NotAfter.Add(overAfter)
+		}
+	}
+	return time.Time{}
 }
 
 // Standing returns the notices that stand, each id once, the strongest first:
@@ -77,6 +97,9 @@ func merge(a, b Notice) Notice {
 	out.By = cmp.Or(a.By, b.By)
 	out.At = Earliest(a.At, b.At)
 	out.Deadline = Earliest(a.Deadline, b.Deadline)
+	if b.NotAfter.After(a.NotAfter) {
+		out.NotAfter = b.NotAfter
+	}
 	return out
 }
 
@@ -88,6 +111,7 @@ func byID(a, b Notice) int {
 		cmp.Compare(a.Source, b.Source),
 		cmp.Compare(b.Kind.Strength(), a.Kind.Strength()),
 		a.Deadline.Compare(b.Deadline),
+		a.NotAfter.Compare(b.NotAfter),
 		a.At.Compare(b.At),
 		cmp.Compare(a.Reason, b.Reason),
 		cmp.Compare(a.By, b.By),

@@ -75,3 +75,19 @@ func TestStandingMergesTheScalersWord(t *testing.T) {
 		}
 	}
 }
+
+// An event that the machine survives is over an hour after its announced end; one
+// that takes the machine is not, however late it comes.
+func TestOverAt(t *testing.T) {
+	over := map[notice.Cause]time.Time{
+		notice.InstanceReboot: noon.Add(time.Hour), notice.SystemReboot: noon.Add(time.Hour), notice.SystemMaintenance: noon.Add(time.Hour),
+	}
+	for _, c := range notice.Causes() {
+		if got := (notice.Notice{Cause: c, NotAfter: noon}).OverAt(); !got.Equal(over[c]) {
+			t.Errorf("%s, to noon: over at %s, want %s", c, got, over[c])
+		}
+		if got := (notice.Notice{Cause: c}).OverAt(); !got.IsZero() {
+			t.Errorf("%s, without an end: over at %s", c, got)
+		}
+	}
+}

@@ -64,6 +64,9 @@ func describe(notices []notice.Notice) string {
 		if !n.Deadline.IsZero() {
 			line += " until " + n.Deadline.Format(time.RFC3339)
 		}
+		if !n.NotAfter.IsZero() {
+			line += " to " + n.NotAfter.Format(time.RFC3339)
+		}
 		lines = append(lines, line+" ("+n.Reason+")")
 	}
 	return strings.Join(lines, "\n")
@@ -142,7 +145,7 @@ const one = "1 Jan 2025 13:00:00 GMT"
 // All codes and states, and lists in which something is wrong.
 func TestParseMaintenance(t *testing.T) {
 	scheduled := func(cause, id, what string) string {
-		return fmt.Sprintf("%s:i-1:%s until 2025-01-01T13:00:00Z (scheduled event: %s, not before 2025-01-01T13:00:00Z)", cause, id, what)
+		return fmt.Sprintf("%s:i-1:%s until 2025-01-01T13:00:00Z to 2025-01-01T14:00:00Z (scheduled event: %s, not before 2025-01-01T13:00:00Z)", cause, id, what)
 	}
 	reboot := func(id string) string { return scheduled("instance-reboot", id, "EC2 reboots the instance") }
 	active := func(code string) string { return list(event(code, "e1", "active", one)) }
@@ -168,21 +171,22 @@ func TestParseMaintenance(t *testing.T) {
 		{list(event("instance-reboot", "e1", "", one)), reboot("e1"), ""},
 		{list(event("instance-reboot", "e1", "brooding", one)), reboot("e1"), ""},
 
-		// No time, or none that can be read, is no deadline; NotAfter is not needed.
+		// No time, or none that can be read, is none.
 		{list(event("instance-stop", "e1", "active", "tomorrow")),
-			"instance-stop:i-1:e1 (scheduled event: EC2 stops the instance, at a time that is not known)", ""},
+			"instance-stop:i-1:e1 to 2025-01-01T14:00:00Z (scheduled event: EC2 stops the instance, at a time that is not known)", ""},
 		{`[{"Code":"instance-stop","EventId":"e1"}]`,
 			"instance-stop:i-1:e1 (scheduled event: EC2 stops the instance, at a time that is not known)", ""},
-		{`[{"Code":"instance-reboot","EventId":"e1","State":"active","NotBefore":"` + one + `","NotAfter":"","NotBeforeDeadline":"later"}]`, reboot("e1"), ""},
+		{`[{"Code":"instance-reboot","EventId":"e1","State":"active","NotBefore":"` + one + `","NotAfter":"","NotBeforeDeadline":"later"}]`,
+			"instance-reboot:i-1:e1 until 2025-01-01T13:00:00Z (scheduled event: EC2 reboots the instance, not before 2025-01-01T13:00:00Z)", ""},
 		{list(event("instance-reboot", "e1", "active", "21 Jan 2019 09:00:43 GMT")),
-			"instance-reboot:i-1:e1 until 2019-01-21T09:00:43Z (scheduled event: EC2 reboots the instance, not before 2019-01-21T09:00:43Z)", ""},
+			"instance-reboot:i-1:e1 until 2019-01-21T09:00:43Z to 2025-01-01T14:00:00Z (scheduled event: EC2 reboots the instance, not before 2019-01-21T09:00:43Z)", ""},
 
 		// Several: the first comes first, each id once.
 		{list(event("instance-reboot", "e2", "active", one), event("instance-stop", "e0", "canceled", one), event("instance-reboot", "e1", "active", one)),
 			reboot("e1") + "\n" + reboot("e2"), ""},
 		{list(event("instance-reboot", "e1", "active", "1 Jan 2025 20:00:00 GMT"), event("system-reboot", "e2", "active", one)),
 			scheduled("system-reboot", "e2", "EC2 reboots the host of the instance") +
-				"\ninstance-reboot:i-1:e1 until 2025-01-01T20:00:00Z (scheduled event: EC2 reboots the instance, not before 2025-01-01T20:00:00Z)", ""},
+				"\ninstance-reboot:i-1:e1 until 2025-01-01T20:00:00Z to 2025-01-01T14:00:00Z (scheduled event: EC2 reboots the instance, not before 2025-01-01T20:00:00Z)", ""},
 		{list(event("instance-reboot", "e1", "active", one), event("instance-reboot", "e1", "active", one)), reboot("e1"), ""},
 
 		// One that cannot be told from others takes nothing from those.

@@ -77,6 +77,9 @@ func TestStandingIgnoresOrder(t *testing.T) {
 		if in := rapid.IntRange(0, 2).Draw(t, "in"); in > 0 {
 			n.Deadline = noon.Add(time.Duration(in) * time.Hour)
 		}
+		if in := rapid.IntRange(0, 2).Draw(t, "not after"); in > 0 {
+			n.NotAfter = noon.Add(time.Duration(in) * time.Hour)
+		}
 		return n
 	})
 	rapid.Check(t, func(t *rapid.T) {
