@@ -152,11 +152,9 @@ func (l *loop) look(now time.Time) time.Time {
 		l.node.forget()
 		return l.settledUntil
 	}
-	if l.read(now) || l.node.reading {
-		return time.Time{} // its end is an event
-	}
-	if l.node.raw == nil {
-		return l.node.retry(now)
+	l.read(now)
+	if yes, wake := l.awaitsRead(now); yes {
+		return wake
 	}
 	next := drain.Decide(l.view(now), l.Policy)
 	l.follow(next.WatchPods, next.WatchBudgets)
@@ -166,8 +164,11 @@ func (l *loop) look(now time.Time) time.Time {
 		l.settled, l.settledUntil = l.shows(), next.Wake
 	}
 	wake := notice.Earliest(next.Wake, resume)
-	if next.Node != nil || l.node.dirty {
-		wake = notice.Earliest(wake, l.node.retry(now))
+	if next.Node != nil {
+		wake = notice.Earliest(wake, l.node.writeWake(now))
+	}
+	if l.node.dirty {
+		wake = notice.Earliest(wake, l.node.reads.wake(now))
 	}
 	return wake
 }
@@ -211,10 +212,7 @@ func (l *loop) view(now time.Time) drain.View {
 		Notices:    l.sighting.Notices,
 		Heard:      l.sighting.Heard,
 		Written:    l.node.written,
-		Unwritable: l.node.unwritable,
-	}
-	if gone := l.node.gone; !gone.IsZero() && v.Unwritable.IsZero() {
-		v.Unwritable = gone
+		Unwritable: l.node.unwritableSince(now),
 	}
 	if l.drain == nil {
 		return v

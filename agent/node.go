@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +13,14 @@ import (
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/evict"
+	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 )
 
 // nodeAccess is the Node as it was last read, and how reading and writing it
-// goes. One of both is under way at a time.
+// goes. Only one of both is under way at a time.
 type nodeAccess struct {
 	// raw is nil while the Node is not known. Of one that was deleted while it
 	// drained it is what was last seen.
@@ -30,15 +30,47 @@ type nodeAccess struct {
 	// dirty: it has changed since.
 	dirty bool
 
-	reading, writing bool
-	failures         int
-	retryAt          time.Time
+	reads, writes traffic
 
-	written, unwritable time.Time
+	// written is when the last write succeeded.
+	written time.Time
+	// unwritable is since when no write has succeeded though one was tried; zero
+	// where the last one did.
+	unwritable time.Time
 }
 
 // forget drops what is not needed while there is nothing to do.
-func (n *nodeAccess) forget() { n.raw, n.dirty = nil, false }
+func (n *nodeAccess) forget() {
+	n.raw, n.dirty, n.unwritable = nil, false, time.Time{}
+	n.reads.forget()
+	n.writes.forget()
+}
+
+const (
+	// slowWrite is how long a write may take that does not count as failed yet.
+	slowWrite = 10 * time.Second
+	// contested is how many changes by others in a row, each in the very moment of a
+	// write, are no accident.
+	contested = 3
+)
+
+// unwritableSince is since when the Node cannot be written, as far as is known:
+// it is gone, writes fail, or one hangs. It is zero where nothing says so.
+func (n *nodeAccess) unwritableSince(now time.Time) time.Time {
+	since := notice.Earliest(n.gone, n.unwritable)
+	if n.writes.underWay() && !now.Before(n.writes.began.Add(slowWrite)) {
+		since = notice.Earliest(since, n.writes.began)
+	}
+	return since
+}
+
+// writeWake is when to look again for the sake of a write that is wanted.
+func (n *nodeAccess) writeWake(now time.Time) time.Time {
+	if hangs := n.writes.began.Add(slowWrite); n.writes.underWay() && now.Before(hangs) {
+		return hangs
+	}
+	return n.writes.wake(now)
+}
 
 func (n *nodeAccess) fleet() *fleet.Node {
 	node := fleet.NodeFrom(n.raw)
@@ -88,27 +120,6 @@ func (l *loop) lose() {
 	if l.drain == nil {
 		n.raw = nil
 	}
-}
-
-// retry is when the next try is due; zero where none waits for its time.
-func (n *nodeAccess) retry(now time.Time) time.Time {
-	if n.reading || n.writing || !n.retryAt.After(now) {
-		return time.Time{}
-	}
-	return n.retryAt
-}
-
-// succeed and fail keep the pause between tries.
-func (n *nodeAccess) succeed() { n.failures, n.retryAt = 0, time.Time{} }
-
-// fail makes the next try wait: not at all after a first failure that was a
-// change by somebody else, and longer each time.
-func (n *nodeAccess) fail(err error) {
-	n.failures++
-	if errors.Is(err, kube.ErrChanged) && n.failures == 1 {
-		return
-	}
-	n.retryAt = time.Now().Add(evict.Pause(n.failures, err))
 }
 
 // hearMetadata notes that the Node has changed.
@@ -165,53 +176,71 @@ func (l *loop) shows() string {
 	return fmt.Sprintf("%v %s %q %v %v", l.metadata.Exists, version, keys, l.sighting.Heard, l.sighting.Notices)
 }
 
-// read begins to read the Node if that is needed and due, and says whether it
-// has.
-func (l *loop) read(now time.Time) bool {
+// read begins to read the Node if that is needed and due.
+func (l *loop) read(now time.Time) {
 	n := &l.node
 	needed := n.dirty || n.raw == nil && n.gone.IsZero()
-	if !needed || n.reading || n.writing || now.Before(n.retryAt) {
-		return false
+	if !needed || n.writes.underWay() || !n.reads.free(now) {
+		return
 	}
-	n.reading = true
+	n.reads.begin(now)
 	l.running.Go(func() {
 		node, err := l.ReadNode(l.ctx)
 		l.post(func() { l.tookRead(node, err) })
 	})
-	return true
+}
+
+// readPatience is how long a drain waits for a read before it goes on by what was
+// known before. Others write to the Node all the time, and of the two minutes of
+// a spot instance none is to spare for a read that hangs.
+const readPatience = time.Second
+
+// awaitsRead says that nothing is decided before the Node was read, and when to
+// look again.
+func (l *loop) awaitsRead(now time.Time) (yes bool, wake time.Time) {
+	n := &l.node
+	switch {
+	case n.raw == nil:
+		return true, n.reads.wake(now)
+	case !n.reads.underWay():
+		return false, time.Time{}
+	case l.drain == nil:
+		return true, time.Time{} // its end is an event
+	}
+	wake = n.reads.began.Add(readPatience)
+	return now.Before(wake), wake
 }
 
 func (l *loop) tookRead(node *corev1.Node, err error) {
 	n := &l.node
-	n.reading = false
 	if err == nil {
+		n.reads.succeed()
 		l.take(node)
-		n.succeed()
 		if l.Identify != nil {
 			l.Identify(n.fleet().InstanceID())
 		}
 		return
 	}
+	n.reads.fail(time.Now(), err)
 	if apierrors.IsNotFound(err) {
 		l.lose()
 	}
-	n.fail(err)
-	l.logFailure("cannot read the node, trying on", err)
+	l.logFailure("cannot read the node, trying on", err, n.reads.failures)
 }
 
 // logFailure says so at the first time, and then less often.
-func (l *loop) logFailure(message string, err error) {
+func (l *loop) logFailure(message string, err error, failures int) {
 	level := l.Logger.Debug
-	if f := l.node.failures; f == 1 || f%20 == 0 {
+	if failures == 1 || failures%20 == 0 {
 		level = l.Logger.Warn
 	}
-	level(message, "err", err, "failures", l.node.failures)
+	level(message, "err", err, "failures", failures)
 }
 
 // write begins to write the Node if there is something to write and it is due.
 func (l *loop) write(now time.Time, next drain.Next) {
 	n := &l.node
-	if next.Node == nil || !n.gone.IsZero() || n.reading || n.writing || n.dirty || now.Before(n.retryAt) {
+	if next.Node == nil || !n.gone.IsZero() || n.dirty || n.reads.underWay() || !n.writes.free(now) {
 		return
 	}
 	was := kube.StateOf(n.raw)
@@ -225,7 +254,7 @@ func (l *loop) write(now time.Time, next drain.Next) {
 		return
 	}
 	changes := drain.Changes(*n.fleet(), *next.Node)
-	n.writing = true
+	n.writes.begin(now)
 	l.running.Go(func() {
 		node, err := l.WriteNode(l.ctx, patch)
 		l.post(func() { l.tookWrite(node, err, changes, next.Events) })
@@ -234,35 +263,25 @@ func (l *loop) write(now time.Time, next drain.Next) {
 
 func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events []drain.Event) {
 	n := &l.node
-	n.writing = false
-	switch {
-	case err == nil:
-		l.take(node)
-		n.succeed()
+	if err == nil {
+		n.writes.succeed()
 		n.written, n.unwritable = time.Now(), time.Time{}
+		l.take(node)
 		l.Logger.Debug("node written", "changes", changes)
 		l.tell(events)
-	case errors.Is(err, kube.ErrChanged):
+		return
+	}
+	n.writes.fail(time.Now(), err)
+	changed := errors.Is(err, kube.ErrChanged)
+	if !changed || n.writes.failures >= contested {
+		n.unwritable = n.writes.failing
+	}
+	if changed {
 		n.dirty = true
-		n.fail(err)
 		l.Logger.Debug("the node changed in between, looking again", "err", err)
-	default:
-		if refused(err) && n.unwritable.IsZero() {
-			n.unwritable = time.Now()
-		}
-		n.fail(err)
-		l.logFailure("cannot write the node, trying on", err)
+		return
 	}
-}
-
-// refused says that the API server answered, and with no.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+	l.logFailure("cannot write the node, trying on", err, n.writes.failures)
 }
 
 // tell writes the Events of a change that was written.
