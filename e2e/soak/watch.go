@@ -90,7 +90,29 @@ func startWatch(ctx context.Context, client kubernetes.Interface) (*watch, error
 		f.Start(ctx.Done())
 		f.WaitForCacheSync(ctx.Done())
 	}
+	go w.poll(ctx, client)
 	return w, nil
+}
+
+// poll reads the Nodes every second: after an outage of the API server the watch takes
+// up to half a minute to come back, and a Node may have gone by then.
+func (w *watch) poll(ctx context.Context, client kubernetes.Interface) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			continue // the API server is away
+		}
+		for i := range nodes.Items {
+			w.seeNode(&nodes.Items[i])
+		}
+	}
 }
 
 // cordoned and uncordoned are told of what people do.
