@@ -142,7 +142,6 @@ func (w *watch) seeNode(n *corev1.Node) {
 		life = &nodeLife{name: n.Name}
 		w.nodes[id] = life
 	}
-	life.gone = time.Time{}
 	if at := gaveUp(n); !at.IsZero() && !slices.Contains(life.gaveUp, at) {
 		life.gaveUp = append(life.gaveUp, at)
 	}
