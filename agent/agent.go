@@ -56,6 +56,7 @@ func (a *Agent) Run(ctx context.Context) {
 		ctx:   ctx,
 		do:    make(chan func()),
 		nudge: make(chan struct{}, 1),
+		begun: time.Now(),
 	}
 	defer l.running.Wait()
 	defer cancel()
@@ -82,6 +83,9 @@ type loop struct {
 	do      chan func()
 	nudge   chan struct{}
 
+	begun time.Time
+	// sighted: the metadata service has told something, sighting is what.
+	sighted   bool
 	sighting  imds.Sighting
 	metadata  evict.Metadata
 	node      nodeAccess
@@ -152,11 +156,16 @@ func (l *loop) look(now time.Time) time.Time {
 		l.node.forget()
 		return l.settledUntil
 	}
+	if until := l.awaitsClock(now); !until.IsZero() {
+		return until
+	}
 	l.read(now)
 	if yes, wake := l.awaitsRead(now); yes {
 		return wake
 	}
-	next := drain.Decide(l.view(now), l.Policy)
+	ahead := l.sighting.ClockAhead
+	next := drain.Decide(moved(l.view(now), -ahead), l.Policy)
+	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)
 	resume := l.evict(now, next.Steps)
 	l.write(now, next)
@@ -184,7 +193,7 @@ func (l *loop) hearNotices(s imds.Sighting) {
 			l.Logger.Info("notice no longer stands", "id", n.ID)
 		}
 	}
-	l.sighting = s
+	l.sighted, l.sighting = true, s
 }
 
 // dated prints a moment that may not be known.
@@ -204,6 +213,7 @@ func hasNotice(list []notice.Notice, id string) bool {
 	return false
 }
 
+// view is what is known now, by this node's clock.
 func (l *loop) view(now time.Time) drain.View {
 	v := drain.View{
 		Now:        now,

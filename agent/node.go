@@ -158,8 +158,8 @@ func (l *loop) idle(now time.Time) bool {
 }
 
 // shows is everything from which a drain may begin, or something be left to
-// undo, as far as it is seen without reading the Node: our own keys, and the
-// notices. Whether somebody has taken back a cordon of ours is not: while one
+// undo, as far as it is seen without reading the Node: our own keys, and what the
+// metadata say. Whether somebody has taken back a cordon of ours is not: while one
 // stands, each change of the Node counts.
 func (l *loop) shows() string {
 	var keys []string
@@ -173,7 +173,7 @@ func (l *loop) shows() string {
 	if _, cordoned := l.metadata.Annotations[contract.AnnotationCordonedBy]; cordoned {
 		version = l.metadata.Version
 	}
-	return fmt.Sprintf("%v %s %q %v %v", l.metadata.Exists, version, keys, l.sighting.Heard, l.sighting.Notices)
+	return fmt.Sprintf("%v %s %q %v", l.metadata.Exists, version, keys, l.sighting)
 }
 
 // read begins to read the Node if that is needed and due.

@@ -91,10 +91,10 @@ func newNode(uid types.UID) *corev1.Node {
 }
 
 // agent starts an agent. It ends with stop, or with the test.
-func (w *world) agent() (stop func()) { return w.agentWith(func(*Agent) {}) }
+func (w *world) agent() (stop func()) { return w.agentWith() }
 
 // agentWith starts an agent whose access to the world is changed.
-func (w *world) agentWith(change func(*Agent)) (stop func()) {
+func (w *world) agentWith(changes ...func(*Agent)) (stop func()) {
 	policy := drain.DefaultPolicy()
 	policy.Version = "test"
 	a := &Agent{
@@ -107,7 +107,9 @@ func (w *world) agentWith(change func(*Agent)) (stop func()) {
 			w.events = append(w.events, e.Object.Kind+" "+e.Reason)
 		},
 	}
-	change(a)
+	for _, change := range changes {
+		change(a)
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -254,12 +256,17 @@ func (w *world) watchNotices(ctx context.Context, saw func(imds.Sighting)) {
 }
 
 func (w *world) notify(notices ...notice.Notice) {
+	w.see(imds.Sighting{Heard: true, Notices: notices})
+}
+
+// see has the metadata service tell something.
+func (w *world) see(s imds.Sighting) {
 	w.mu.Lock()
-	w.sighting = imds.Sighting{Heard: true, Notices: notices}
+	w.sighting = s
 	listeners := slices.Collect(maps.Values(w.listeners))
 	w.mu.Unlock()
 	for _, saw := range listeners {
-		saw(imds.Sighting{Heard: true, Notices: notices})
+		saw(s)
 	}
 }
 
@@ -403,7 +410,8 @@ func (w *world) delete(p *corev1.Pod, seconds *int64) {
 		seconds = p.Spec.TerminationGracePeriodSeconds
 	}
 	grace := time.Duration(*seconds) * time.Second
-	p.DeletionTimestamp = new(metav1.NewTime(time.Now().Add(grace)))
+	rightly := time.Now().Add(-w.sighting.ClockAhead)
+	p.DeletionTimestamp = new(metav1.NewTime(rightly.Add(grace)))
 	w.tellPod(watch.Modified, p)
 	time.AfterFunc(grace, func() { w.end(p) })
 }

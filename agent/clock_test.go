@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/imds"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// A node's clock is off: a request, which the scaler dates, is drained for in time,
+// the report tells the right time, and pauses are as long as they should be.
+func TestClockIsOff(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			story(t, func(w *world) {
+				w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+				w.addPod("db-1", asksForAMinute)
+				w.addPod("web-1", asksForAMinute)
+				w.room["db"] = 0
+				stop := w.agentWith(checksGrace(t))
+				w.after(time.Second)
+				began := time.Now().Add(-ahead) // as clocks that are right show it
+				request := contract.Request{
+					ID: contract.TerminateID(instance), Kind: contract.KindASG, Reason: "Auto Scaling terminates the instance",
+					Deadline: contract.At(began.Add(10 * time.Minute)),
+				}
+				w.annotate(contract.AnnotationDrainRequest, request.String())
+				w.after(20 * time.Second)
+				r := w.report()
+				if r.Phase != contract.PhaseDraining || r.Deadline != request.Deadline || w.deleted() != 1 {
+					t.Errorf("%d deletions, report %s", w.deleted(), r)
+				}
+				if late := r.Since.Sub(began); late.Abs() > time.Second {
+					t.Errorf("began at %s, the report says %s", began, r.Since)
+				}
+				if late := time.Now().Add(-ahead).Sub(r.Renewed.Time); late < -time.Second || late > contract.ReportEvery+time.Second {
+					t.Errorf("the report was renewed %s ago", late)
+				}
+
+				stop()
+				w.writtenAt = nil // each process counts its own
+				w.agentWith(checksGrace(t), knowsTheTimeLate)
+				w.after(20 * time.Second)
+				if r := w.report(); r.Phase != contract.PhaseDraining {
+					t.Errorf("after a restart: report %s", r)
+				}
+				w.allow("db", 1)
+				w.after(2 * time.Second)
+				if w.deleted() != 2 {
+					t.Error("the pod was not evicted within two seconds after its budget had room")
+				}
+				w.after(2 * time.Minute)
+				if r := w.report(); r.Phase != contract.PhaseDrained {
+					t.Errorf("report %s", r)
+				}
+			})
+		})
+	}
+}
+
+func asksForAMinute(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(60)) }
+
+// checksGrace: the deadline is far away, so each pod is given what it asks for.
+func checksGrace(t *testing.T) func(*Agent) {
+	return func(a *Agent) {
+		evict := a.Evict
+		a.Evict = func(ctx context.Context, step drain.Evict) drain.Answer {
+			if step.Grace != nil {
+				t.Errorf("%s is given %d s", step.Name, *step.Grace)
+			}
+			return evict(ctx, step)
+		}
+	}
+}
+
+// knowsTheTimeLate has the metadata service answer after a moment.
+func knowsTheTimeLate(a *Agent) {
+	watch := a.WatchNotices
+	a.WatchNotices = func(ctx context.Context, saw func(imds.Sighting)) {
+		time.Sleep(100 * time.Millisecond) // of virtual time
+		watch(ctx, saw)
+	}
+}
+
+// The difference of the clocks becomes known, or changes, in mid-drain: what has
+// been tried is not put off until the time of then comes again.
+func TestClockIsCorrectedInMidDrain(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.refusals["db"] = drain.Answer{Outcome: drain.Failed, Message: "etcd is away"}
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Second)
+		w.see(imds.Sighting{Heard: true, ClockAhead: time.Hour})
+		w.after(time.Second)
+		w.set(func() { delete(w.refusals, "db") })
+		w.after(15 * time.Second)
+		if w.deleted() != 1 {
+			t.Error("not evicted 15 s after it could be")
+		}
+	})
+}
+
+// An agent that hears nothing of the metadata service begins without.
+func TestClockIsNotTold(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.agentWith(func(a *Agent) {
+			a.WatchNotices = func(ctx context.Context, _ func(imds.Sighting)) { <-ctx.Done() }
+		})
+		w.after(clockPatience + 100*time.Millisecond)
+		if w.deleted() != 1 {
+			t.Errorf("nothing was done within %s", clockPatience)
+		}
+	})
+}
