@@ -39,8 +39,8 @@ type decision struct {
 	// those to drain for now, cordons those to cordon for, and rebooted those that a
 	// reboot has fulfilled.
 	standing, drains, cordons, rebooted []notice.Notice
-	// seen are the ids of those that the metadata give.
-	seen map[string]bool
+	// seen are those that the metadata give, by id, as they give them.
+	seen map[string]notice.Notice
 	// bad is why the drain request cannot be read, nil where it can.
 	bad error
 	// deadline is when the instance goes, zero where it stays for as long as the
@@ -57,7 +57,7 @@ type decision struct {
 // look reads what the Node and the metadata say, and what is to be done about
 // each notice. What cannot be read is not remembered; it is written anew.
 func look(v View, p Policy) *decision {
-	d := &decision{View: v, policy: p, want: cloneNode(*v.Node), seen: map[string]bool{}}
+	d := &decision{View: v, policy: p, want: cloneNode(*v.Node), seen: map[string]notice.Notice{}}
 	if report, err := contract.ParseReport(v.Node.Annotations[contract.AnnotationDrainReport]); err == nil {
 		d.old = &report
 	}

@@ -34,7 +34,7 @@ import (
 //
 // The changes are
 //
-//	node cordoned | uncordoned | gone | boot=b | taint=k=v:E | label k=v | no-label k |
+//	node cordoned | uncordoned | gone | boot=b | taint=k=v:E | no-taint k | label k=v | no-label k |
 //	     annotation k=v | no-annotation k        (k: short for the contract's keys)
 //	request <value> | no-request | permit <id>
 //	terminated | spot in 2m | spot stop in 2m        as the metadata say it
@@ -289,6 +289,8 @@ func (w *world) changeNode(fields []string, rest string) error {
 		value, effect, _ := strings.Cut(value, ":")
 		taint := corev1.Taint{Key: full(key), Value: value, Effect: corev1.TaintEffect(effect)}
 		w.node.Taints = append(w.node.Taints, taint)
+	case "no-taint":
+		w.node.Taints = contract.WithoutTaint(w.node.Taints, full(rest))
 	case "label":
 		w.node.Labels[full(key)] = value
 	case "no-label":
@@ -308,7 +310,7 @@ func full(key string) string {
 	switch key {
 	case "exclude":
 		return contract.LabelExcludeFromLoadBalancers
-	case "draining", "drain-report", "drain-permit", "terminating", "served", "notices", "cordoned-by", "unneeded", "hold":
+	case "draining", "drain-report", "drain-permit", "terminating", "served", "notices", "cordoned-by", "excluded-from-load-balancers", "unneeded", "hold":
 		return contract.Prefix + key
 	}
 	return key

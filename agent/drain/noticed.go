@@ -9,12 +9,14 @@ import (
 )
 
 // note lists on the Node the notices that the metadata give, and what is made of
-// them. One that is new there, and for which no drain begins, gets its Event: of
+// them. What a request adds to one, and what came by a request alone, lives and dies
+// with the request: the list is what an agent that hears nothing goes by. One that is new there, and for which no drain begins, gets its Event: of
 // the others the drain tells.
 func (d *decision) note() {
 	var list contract.NoticedList
 	for _, n := range d.standing {
-		if !d.seen[n.ID] {
+		seen, ok := d.seen[n.ID]
+		if !ok {
 			continue
 		}
 		before, known := d.noted.Find(n.ID)
@@ -22,7 +24,7 @@ func (d *decision) note() {
 			ID: n.ID, Kind: n.Kind, Reason: n.Reason,
 			Does:     string(d.response(n).Do),
 			Due:      contract.At(d.dueOf(n)),
-			Deadline: contract.At(n.Deadline),
+			Deadline: contract.At(seen.Deadline),
 			Boot:     cmp.Or(d.Node.BootID, before.Boot),
 		}
 		list = append(list, now)

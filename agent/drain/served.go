@@ -14,16 +14,25 @@ func (d *decision) isServed(n notice.Notice) bool {
 	if !ok || served.Withdrawn || n.Kind.Strength() > served.Kind.Strength() {
 		return false
 	}
+	if isNewer(n, served) {
+		return false
+	}
 	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
 		return false
 	}
 	return !slices.Contains(d.underWay(), n.ID)
 }
 
+// isNewer says that a request was made after one of the same id was served: an
+// instance may have left its warm pool and returned to it while no agent ran.
+func isNewer(n notice.Notice, served contract.Served) bool {
+	return n.Source == notice.FromRequest && n.At.After(served.At.Time)
+}
+
 // serve writes down that notices are served.
 func (d *decision) serve(notices []notice.Notice) {
 	for _, n := range notices {
-		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind {
+		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) {
 			continue
 		}
 		d.served = d.served.Add(contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now)})
@@ -34,13 +43,14 @@ func (d *decision) serve(notices []notice.Notice) {
 // forget changes the memory of notices that no longer stand, so that the same
 // id, when it comes again, is a new wish: a person may ask twice with one word,
 // and an instance that returned from a warm pool may be terminated again. The
-// metadata's stay as history; a request's go with the request.
+// metadata's stay as history; a request's go with the request. A notice of the
+// metadata that is not heard yet stands by the list on the Node.
 func (d *decision) forget() {
 	var list contract.ServedList
 	for _, s := range d.served {
 		_, metadata := notice.OfMetadata(s.ID)
 		switch {
-		case d.stands(s.ID), metadata && !d.Heard, s.Withdrawn:
+		case d.stands(s.ID), s.Withdrawn:
 			list = append(list, s)
 		case metadata:
 			s.Withdrawn, s.At = true, contract.At(d.Now)

@@ -12,7 +12,7 @@ import (
 func (d *decision) listStanding() []notice.Notice {
 	all := append(slices.Clone(d.Notices), d.remembered()...)
 	for _, n := range all {
-		d.seen[n.ID] = true
+		d.seen[n.ID] = n
 	}
 	if value, ok := d.Node.Annotations[contract.AnnotationDrainRequest]; ok {
 		request, err := notice.ParseRequest(value)
@@ -31,22 +31,16 @@ func (d *decision) listStanding() []notice.Notice {
 const fromMemory notice.SourceName = "memory"
 
 // remembered are notices that the metadata gave to an agent before this one:
-// they stand until the metadata are heard to say otherwise.
+// they stand until the metadata are heard to say otherwise. The list on the Node
+// tells them; an id of theirs that stands in the report or the marks alone came by
+// a request, and went with it.
 func (d *decision) remembered() []notice.Notice {
 	if d.Heard {
 		return nil
 	}
-	noted := slices.Clone(d.noted)
-	for _, id := range d.underWay() {
-		if _, ok := noted.Find(id); !ok && d.old != nil {
-			noted = append(noted, contract.Noticed{ID: id, Reason: d.old.Reason, Deadline: d.old.Deadline})
-		}
-	}
 	var out []notice.Notice
-	for _, n := range noted {
-		cause, ok := notice.OfMetadata(n.ID)
-		again := slices.ContainsFunc(d.Notices, func(seen notice.Notice) bool { return seen.ID == n.ID })
-		if ok && !again {
+	for _, n := range d.noted {
+		if cause, ok := notice.OfMetadata(n.ID); ok && !has(d.Notices, n.ID) {
 			out = append(out, notice.Notice{
 				ID: n.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: n.Reason, Deadline: n.Deadline.Time,
 			})
