@@ -23,6 +23,9 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 	flags.Var(stepsFlag{&p.Steps}, "drain-steps",
 		"the order of a drain as PRIORITY:GRACE,...: pods of a priority and above leave when those below are gone, and that much time before a deadline is kept for them")
 	flags.BoolVar(&p.EvictDaemonSets, "evict-daemonset-pods", p.EvictDaemonSets, "evict pods of DaemonSets too, where they do not tolerate the draining taint")
+	flags.BoolVar(&p.Pods.WaitForJobs, "wait-for-jobs", p.Pods.WaitForJobs, "let pods of Jobs end by themselves where the time allows that")
+	flags.BoolVar(&p.KeepLocalStorage, "keep-local-storage", p.KeepLocalStorage,
+		"let pods with a hostPath or emptyDir volume stay where the time allows that; not where the drain was asked for by a person or by the scaler")
 	flags.DurationVar(&p.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime,
 		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")
 	flags.DurationVar(&p.PermitWait, "permit-wait", p.PermitWait, "how long a drain without hurry waits for the scaler's permit")
