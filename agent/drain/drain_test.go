@@ -55,7 +55,7 @@ import (
 //	denied ns/name | undeletable                 no right to evict it; none to delete
 //	stirred ns
 //	after 5s | at 10:00:07
-//	restart | hears | deaf | blind
+//	restart | hears | deaf | sees | blind
 //	down | up | unwritable | writable
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -260,6 +260,8 @@ func (w *world) change(line string) error {
 		w.hear()
 	case "deaf":
 		w.heard = false
+	case "sees":
+		w.podsKnown = true
 	case "blind":
 		w.podsKnown = false
 	case "down", "up":

@@ -38,8 +38,12 @@ func TestRandom(t *testing.T) {
 		}
 		l.story("up")
 		l.story("writable")
-		l.story("hears")
 		l.story("node no-annotation terminating")
+		if rapid.IntRange(0, 3).Draw(t, "ends deaf") == 0 {
+			l.endDeaf()
+			return
+		}
+		l.story("hears")
 		if rapid.Bool().Draw(t, "ends drained") {
 			l.endDrained()
 			return
@@ -213,6 +217,13 @@ func (l *life) endBare() {
 	l.story("no-notice")
 	l.story("no-request")
 	w.run(l.T, time.Hour)
+	l.bare()
+}
+
+// bare expects that nothing of ours is left, but for the memory of what was taken
+// back, and that a person's cordon stands.
+func (l *life) bare() {
+	w := l.world
 	for _, s := range servedOf(l.T, w) {
 		if _, metadata := notice.OfMetadata(s.ID); !metadata || !s.Withdrawn {
 			l.Fatalf("remembers %+v", s)
@@ -226,6 +237,33 @@ func (l *life) endBare() {
 	if got := describeNode(w.node); len(got) != 1 || got[0] != want {
 		l.Fatalf("left on the node: %q, want %s", got, want)
 	}
+}
+
+// endDeaf: what stands is ended; from then on the metadata never answer again. The
+// scaler asks in their place, with the ids that they would give, and takes it back:
+// the node is as it was.
+func (l *life) endDeaf() {
+	w := l.world
+	l.story("hears")
+	l.story("no-notice")
+	l.story("no-request")
+	w.run(l.T, time.Minute)
+	l.story("restart") // and never heard again
+	for _, id := range rapid.SliceOfN(rapid.SampledFrom([]string{contract.WarmID(instance), contract.TerminateID(instance)}), 1, 3).Draw(l.T, "asked for") {
+		l.story("sees")
+		l.story(fmt.Sprintf("pod shop/web-1 grace=%d", rapid.IntRange(0, 90).Draw(l.T, "grace")))
+		l.story(fmt.Sprintf(`request {"id":%q,"kind":"asg","deadline":%q}`, id, w.now.Add(10*time.Minute).Format(time.RFC3339)))
+		w.run(l.T, time.Duration(rapid.IntRange(0, 1200).Draw(l.T, "seconds"))*time.Second)
+		if rapid.Bool().Draw(l.T, "restarted") {
+			l.story("restart")
+		}
+		if !w.node.Unschedulable {
+			l.Fatalf("a drain for %s was asked for, and the node is schedulable", id)
+		}
+		l.story("no-request")
+		w.run(l.T, time.Minute)
+	}
+	l.bare()
 }
 
 func has(list []notice.Notice, id string) bool {
