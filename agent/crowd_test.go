@@ -239,9 +239,9 @@ type podOf struct {
 	drain.Evict
 }
 
-// bareLoop evicts pods as fast as can be with the same requests, which the same
-// clients send, and nothing around them. So many at a time were the fastest of
-// what was tried.
+// bareLoop evicts pods with the same requests, which the same clients send, and
+// nothing around them: as many at a time as all sends, however many the server could
+// bear. It is what the agents are compared with, not the fastest way there is.
 func (c *crowd) bareLoop(pods []podOf) time.Duration {
 	c.b.Helper()
 	for _, s := range c.seats { // its connection
