@@ -42,6 +42,9 @@ type Snapshot struct {
 	// Faults are sentences about what of the cluster may not be read, and what is
 	// decided without it.
 	Faults []string `json:"faults,omitempty"`
+	// Back is when the last outage of what is vital in here ended: Now while one
+	// lasts, zero if there was none. Whoever was not heard before has perhaps spoken.
+	Back time.Time `json:"back,omitzero"`
 	// Agents tells for each node name with an agent pod whether it is Ready.
 	Agents map[string]bool `json:"agents,omitempty"`
 	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.

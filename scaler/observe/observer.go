@@ -54,6 +54,7 @@ type Observer struct {
 	rival  *rivalWatch
 	server *server
 	wishes *prioritiesWatch
+	outage outage
 
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
@@ -220,6 +221,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Storage:    o.others.storage(),
 		Devices:    o.others.devices(),
 		Faults:     faults,
+		Back:       o.outage.over(now).UTC(),
 		Agents:     o.readyAgents(),
 		Rival:      rival,
 		Priorities: priorities,

@@ -61,9 +61,13 @@ func (o *Observer) allWatches() []watched {
 }
 
 func vital[O object, T any, L runtime.Object](o *Observer, what string, api lister[L], fields string, into *table[O, T]) watched {
+	report := func(err error) {
+		o.outage.heard(what, err)
+		o.report(err)
+	}
 	return watched{
 		what: what, refused: &refusal{}, synced: into.hasSynced,
-		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, fields, into, mostPause, o.report) },
+		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, fields, into, mostPause, report) },
 	}
 }
 

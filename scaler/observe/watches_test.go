@@ -144,14 +144,18 @@ func TestUpgradeIsSeen(t *testing.T) {
 	})
 }
 
-// Without the right to see volumes the scaler works on, and says so; without
-// the right to see nodes it waits.
-func TestMissingRights(t *testing.T) {
-	// One of client-go's handlers of errors sleeps by the clock outside of the
-	// bubble, which is decades ahead.
+// withoutErrorHandlers takes out what client-go does about errors: one of its
+// handlers sleeps by the clock outside of the bubble, which is decades ahead.
+func withoutErrorHandlers(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+}
+
+// Without the right to see volumes the scaler works on, and says so; without
+// the right to see nodes it waits.
+func TestMissingRights(t *testing.T) {
+	withoutErrorHandlers(t)
 	refuse := func(client *fake.Clientset, resource string, yes *atomic.Bool) {
 		no := func(clienttesting.Action) (bool, apiruntime.Object, error) {
 			return yes.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
@@ -247,6 +251,39 @@ func TestVersionsCountChanges(t *testing.T) {
 		read.list = []fleet.Group{{Name: "web", Desired: 1}}
 		if _, fourth := snapshotOf(t, o); fourth == third {
 			t.Error("another reading of the groups was not counted")
+		}
+	})
+}
+
+// While a vital watch is broken, and from then on, the snapshot says so: silence of
+// others in that time means nothing.
+func TestOutageIsSeen(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		well, _, _ := world(t)
+		if s, _ := snapshotOf(t, well); !s.Back.IsZero() {
+			t.Errorf("back at %s, and nothing has been away", s.Back)
+		}
+
+		client, away := fake.NewClientset(), atomic.Bool{}
+		away.Store(true)
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			return away.Load(), nil, errors.New("connection refused")
+		})
+		o := watchOver(t, client)
+		time.Sleep(time.Minute)
+		away.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s, _ := snapshotOf(t, o)
+		if ago := s.Now.Sub(s.Back); ago < time.Minute-2*mostPause || ago > time.Minute {
+			t.Errorf("the outage is said to be over for %s, want a minute less a pause", ago)
+		}
+
+		o.outage.heard("nodes", errors.New("connection refused"))
+		time.Sleep(time.Minute)
+		if s, _ := snapshotOf(t, o); !s.Back.Equal(s.Now) {
+			t.Errorf("in an outage it was over at %s; now is %s", s.Back, s.Now)
 		}
 	})
 }
