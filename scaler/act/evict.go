@@ -43,8 +43,11 @@ func (a *Actor) cordon(ctx context.Context, x plan.Cordon) error {
 	return err
 }
 
-// drainedBy says that the request or the report of that id stands on the node.
+// drainedBy says that the mark, the request or the report of that id stands on the node.
 func drainedBy(node *corev1.Node, id string) bool {
+	if node.Annotations[contract.AnnotationTerminating] == id {
+		return true
+	}
 	request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest])
 	if err == nil && request.ID == id {
 		return true

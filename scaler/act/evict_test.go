@@ -230,6 +230,17 @@ func patchesOf(b *bed) int {
 	return n
 }
 
+// The mark of a termination is reason enough: what it was drained for may be gone.
+func TestCordonOfMarked(t *testing.T) {
+	b := newBed(map[string]string{contract.AnnotationTerminating: "never-ready:i-1"})
+	if r := b.one(t, cordon("never-ready:i-1")); r.Outcome != Done {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+	if r := b.one(t, cordon("asg-terminate:i-1")); r.Outcome != Stopped {
+		t.Errorf("for another drain %s: %v", r.Outcome, r.Err)
+	}
+}
+
 // A cordon and a label of people stay theirs; and no drain that is over is begun again.
 func TestCordonOfPeople(t *testing.T) {
 	b := newBed(map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseDraining, Answers: []string{"a", "b"}}.String()})

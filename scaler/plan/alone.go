@@ -40,8 +40,13 @@ func (d *decision) forsaken(n *node) (id, why string, is bool) {
 		return "", "", false
 	}
 	if !n.asked() {
-		// The notice is the agent's, and so is how long it waits for its permit.
-		if !n.reported || len(n.report.Answers) == 0 || n.asksPermit() {
+		if !n.reported || len(n.report.Answers) == 0 {
+			_, occupied := n.occupied(d.now)
+			return n.mark, "its agent is not Ready", n.mark != "" && occupied && !d.agents[n.Name]
+		}
+		// The notice is the agent's, and so is how long it waits for its permit, while
+		// it may get one.
+		if n.asksPermit() && !d.tooLate(n) {
 			return "", "", false
 		}
 		why, is = d.fellSilent(n)
@@ -95,7 +100,7 @@ func (d *decision) fellSilent(n *node) (why string, is bool) {
 	down := known && !ready
 	if !n.report.Phase.Open() {
 		_, occupied := n.occupied(d.now)
-		return "its agent is not Ready", down && occupied && n.asked()
+		return "its agent is not Ready", down && occupied && (n.asked() || n.mark != "")
 	}
 	end := n.report.Renewed.Add(contract.GoneAfter)
 	if down {
@@ -127,7 +132,7 @@ func (d *decision) drainAlone() {
 	var drains []loneDrain
 	for _, n := range d.in(retiring, leaving, terminating) {
 		if id, why, is := d.forsaken(n); is {
-			drains = append(drains, loneDrain{decision: d, node: n, id: id, why: why, kind: n.draining(), deadline: n.deadline()})
+			drains = append(drains, d.loneDrain(n, id, why))
 		}
 	}
 	if len(drains) == 0 {
@@ -161,8 +166,18 @@ type loneDrain struct {
 	deadline time.Time
 }
 
+// loneDrain of a node. One that is marked and on its way out goes like any other that
+// Auto Scaling ends, whatever it was drained for.
+func (d *decision) loneDrain(n *node, id, why string) loneDrain {
+	kind := n.draining()
+	if n.mark != "" && n.instance.Leaving() && kind.Strength() < contract.KindASG.Strength() {
+		kind = contract.KindASG
+	}
+	return loneDrain{decision: d, node: n, id: id, why: why, kind: kind, deadline: n.deadline()}
+}
+
 func (x loneDrain) goOn() {
-	if x.node.gone || x.node.reason == NodeTerminating {
+	if x.node.gone || x.node.reason == NodeTerminating && x.node.instance.Live() {
 		return // it ends by this plan
 	}
 	if !x.node.closed() {
@@ -289,12 +304,26 @@ func (x loneDrain) urgency() drainable.Urgency {
 	if x.near(pressing) {
 		return drainable.Pressing
 	}
+	if !x.bounded() {
+		return drainable.UrgencyOf(x.kind, time.Time{})
+	}
 	return drainable.UrgencyOf(x.kind, x.deadline)
+}
+
+// bounded says that the drain has a deadline that is still to come. One that has passed
+// with the machine still there was none: what is held on beyond it, or serviced later
+// than announced, has time.
+func (x loneDrain) bounded() bool {
+	if x.deadline.IsZero() {
+		return false
+	}
+	x.clock.at(x.deadline)
+	return x.now.Before(x.deadline)
 }
 
 // near says that no more than this is left before the deadline.
 func (x loneDrain) near(left time.Duration) bool {
-	if x.deadline.IsZero() {
+	if !x.bounded() {
 		return false
 	}
 	from := x.deadline.Add(-left)
@@ -309,7 +338,7 @@ const heardWithin = 2 * time.Second
 // what is left, but for what later steps need, and never nothing: the pod itself shall
 // hear of its end.
 func (x loneDrain) grace(p *fleet.Pod) *int64 {
-	if x.deadline.IsZero() {
+	if !x.bounded() {
 		return nil
 	}
 	left := x.deadline.Sub(x.now)
@@ -341,6 +370,6 @@ func (d *decision) carriedOn(n *node) string {
 	if d.untouched == nil {
 		d.untouched = drainable.NewBudgets(d.guards)
 	}
-	x := loneDrain{decision: d, node: n, id: id, kind: n.draining(), deadline: n.deadline()}
+	x := d.loneDrain(n, id, why)
 	return fmt.Sprintf("; %s, and the scaler drains it%s", why, x.look(d.untouched).stand())
 }

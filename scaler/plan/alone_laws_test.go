@@ -74,7 +74,8 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 		return !(down && request.Kind == contract.KindASG) && s.Now.Sub(request.At.Time) < 10*time.Second
 	}
 	if !reported {
-		return true // nobody has said that there is a drain
+		// Nobody has said that there is a drain, but for the mark of its end.
+		return n.Annotations[contract.AnnotationTerminating] == "" || s.Agents[n.Name]
 	}
 	if !report.Phase.Open() {
 		return !down

@@ -208,7 +208,10 @@ func (d *decision) released(p passage) (r release, ready bool) {
 		return d.withoutNode(p)
 	}
 	pod, occupied := p.node.occupied(d.now)
-	if p.node.mark != "" || p.way == &cooling && !p.node.Ready {
+	switch {
+	case p.node.mark != "" && occupied: // it has come since, and nobody may tell of it
+		return d.outOfTime(p, pod)
+	case p.node.mark != "" || p.way == &cooling && !p.node.Ready:
 		return release{why: "its node is empty"}, !occupied // it was drained, or is switched off
 	}
 	report, answered := p.answered()
@@ -293,7 +296,7 @@ func (d *decision) heldUntil(p passage, hook fleet.Hook) (end time.Time, open bo
 	case !report.Phase.Open() && report.Phase != contract.PhaseFailed:
 		return time.Time{}, false
 	}
-	if answered && d.policy.FailedDrain == HoldFailed {
+	if (answered || d.alone(p.node)) && d.policy.FailedDrain == HoldFailed {
 		return global, true
 	}
 	return earliest(end, global), true

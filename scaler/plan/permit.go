@@ -115,7 +115,7 @@ func (d *decision) permit() {
 		case !n.unhurried():
 			d.allow(n) // its time is counted already, or Auto Scaling replaces it
 		case d.tooLate(n):
-			n.say(NodeLeaving, n.whyLeaving()+"; its deadline is near, and it drains without a permit")
+			n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), "; its deadline is near, and it drains without a permit"))
 		case n.held:
 			n.say(NodeLeaving, fmt.Sprintf("%s; its drain waits until fewer than %d are under way", n.whyLeaving(), d.drainLimit()))
 		default:

@@ -41,7 +41,7 @@ func (d *decision) finishRetirements() {
 // the call to Auto Scaling. Only a retirement may have meant to make the group
 // smaller for certain; what was to be replaced is replaced.
 func (d *decision) terminateAgain(n *node) {
-	n.say(NodeTerminating, "its instance is being terminated")
+	n.say(NodeTerminating, "its instance is being terminated"+d.carriedOn(n))
 	if n.instance == nil || !n.instance.Live() {
 		return
 	}

@@ -42,12 +42,17 @@ func (d *decision) ask(p passage) {
 func (p passage) id() string { return p.notice(p.instance.ID) }
 
 // ids are those under which the drain of the node may go on: one that was drained
-// for the warm pool, and is ended there, need not be drained again.
+// for the warm pool, and is ended there, need not be drained again, nor one that we
+// drained before we ended it.
 func (p passage) ids() []string {
+	list := []string{p.id()}
 	if p.way == &cooling {
-		return []string{p.id(), contract.WarmID(p.instance.ID)}
+		list = append(list, contract.WarmID(p.instance.ID))
 	}
-	return []string{p.id()}
+	if p.node.mark != "" {
+		list = append(list, p.node.mark)
+	}
+	return list
 }
 
 // asked says that the request stands on the node, and its deadline with it.
@@ -73,8 +78,11 @@ func (d *decision) deadline(p passage) time.Time {
 	if report, ok := p.answered(); ok && p.unasked > 0 && !report.Deadline.IsZero() {
 		return report.Deadline.Time
 	}
-	end := p.began.Add(max(hooklessDrainTime, d.held(p.group, p.way)))
-	return earliest(end, d.now.Add(d.policy.TerminationDrainTime))
+	end, from := p.began.Add(max(hooklessDrainTime, d.held(p.group, p.way))), d.now
+	if p.node.mark != "" {
+		from = p.began // nobody is asked for its drain any more, which would fix it
+	}
+	return earliest(end, from.Add(d.policy.TerminationDrainTime))
 }
 
 // progress is how far the drain is, for a verdict; it has no figures that tick.
