@@ -11,26 +11,31 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// findDeadline is when the instance goes, by whichever notice is the first.
-func (d *decision) findDeadline() time.Time {
-	var earliest time.Time
+// findDeadlines finds when the instance goes, by whichever notice is the first.
+func (d *decision) findDeadlines() {
 	for _, n := range d.drains {
-		earliest = notice.Earliest(earliest, d.deadlineOf(n))
+		announced := contract.At(n.Deadline).Time
+		d.announced = notice.Earliest(d.announced, announced)
+		d.deadline = notice.Earliest(d.deadline, notice.Earliest(announced, d.guess(n)))
+		if announced.After(d.Now) {
+			d.toCome = notice.Earliest(d.toCome, announced)
+		}
 	}
-	return contract.At(earliest).Time
 }
 
-// deadlineOf a notice. Auto Scaling tells the node no time when it ends it or
-// puts it away, so the agent takes one of its own when it first sees the notice,
-// and keeps it in the report.
-func (d *decision) deadlineOf(n notice.Notice) time.Time {
+// guess is the deadline of a notice that has none though the instance goes: Auto
+// Scaling tells the node no time when it ends it or puts it away, so until the
+// scaler does, the agent takes one of its own when it first sees the notice, and
+// keeps it in the report. It bounds what the drain waits for beside its pods; no
+// pod has less time because of it, and no drain fails by it.
+func (d *decision) guess(n notice.Notice) time.Time {
 	if !n.Deadline.IsZero() || n.Kind != contract.KindASG || d.stays(n) {
-		return n.Deadline
+		return time.Time{}
 	}
 	if d.old != nil && d.old.AnswersTo(n.ID) && !d.old.Deadline.IsZero() {
 		return d.old.Deadline.Time
 	}
-	return d.Now.Add(d.policy.TerminationDrainTime)
+	return contract.At(d.Now.Add(d.policy.TerminationDrainTime)).Time
 }
 
 // stays says that the instance goes on running whatever becomes of its group.
@@ -57,11 +62,15 @@ func (d *decision) urgency() drainable.Urgency {
 // that in which nobody stays by his own word.
 const pressing, hurrying = 2 * time.Minute, 30 * time.Minute
 
-// near says that no more than this is left before the deadline, and otherwise
-// looks again when that is so.
+// near says that no more than this is left before the announced deadline, and
+// otherwise looks again when that is so. It goes on to say so once the deadline has
+// passed: what was to come may come at any moment.
 func (d *decision) near(left time.Duration) bool {
-	return !d.deadline.IsZero() && d.due(d.deadline.Add(-left))
+	return !d.announced.IsZero() && d.due(d.announced.Add(-left))
 }
+
+// isLate says that the deadline has passed, be it a guess.
+func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadline) }
 
 // spare is what a drain is given beyond what its pods ask for.
 const spare = time.Minute

@@ -44,9 +44,10 @@ type decision struct {
 	// bad is why the drain request cannot be read, nil where it can.
 	bad error
 	// deadline is when the instance goes, zero where it stays for as long as the
-	// drain takes. pause is why nobody is asked to leave yet.
-	deadline time.Time
-	pause    pause
+	// drain takes; announced is the first that somebody has named, and toCome the
+	// first of those that have not passed. pause is why nobody is asked to leave yet.
+	deadline, announced, toCome time.Time
+	pause                       pause
 
 	// want is what the Node shall be.
 	want   fleet.Node
@@ -99,7 +100,7 @@ func (d *decision) drain() Next {
 	d.forget()
 	d.note()
 	d.close()
-	d.deadline = d.findDeadline()
+	d.findDeadlines()
 	d.pause = d.findPause()
 	tally := d.tally()
 	report := d.report(tally)

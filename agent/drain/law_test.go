@@ -71,9 +71,32 @@ func brokenSteps(view drain.View, next drain.Next) (out []string) {
 			out = append(out, "a step for a pod that stays, or leaves already: "+s.String())
 		case s.Grace != nil && *s.Grace < 1:
 			out = append(out, "a pod has no time to end: "+s.String())
+		case s.Grace != nil && !goesSoon(view, view.Pods[at]):
+			out = append(out, "a pod gets less time than it asks for, and nobody has said that the machine goes so soon: "+s.String())
 		}
 	}
 	return append(out, crowded(view, next)...)
+}
+
+// goesSoon: somebody has named a moment that is to come, and soon enough for this
+// pod and what is kept for others.
+func goesSoon(view drain.View, p fleet.Pod) bool {
+	named := slices.Clone(view.Notices)
+	if request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest]); err == nil {
+		named = append(named, request)
+	}
+	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	for _, n := range list {
+		named = append(named, notice.Notice{Deadline: n.Deadline.Time})
+	}
+	if _, marked := view.Node.Annotations[contract.AnnotationTerminating]; marked {
+		report, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+		named = append(named, notice.Notice{Deadline: report.Deadline.Time})
+	}
+	grace := 2*drainable.GraceOf(&p) + 5*time.Second
+	return slices.ContainsFunc(named, func(n notice.Notice) bool {
+		return n.Deadline.After(view.Now) && n.Deadline.Sub(view.Now) <= grace
+	})
 }
 
 // mayLeave: pods that need another place, and those of DaemonSets that do not

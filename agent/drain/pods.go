@@ -86,7 +86,7 @@ func (d *decision) judge(pod *fleet.Pod) candidate {
 	if d.policy.EvictDaemonSets {
 		rules.DaemonSets = drainable.EvictAll
 	}
-	if drainable.IsDaemonSet(pod) && d.near(0) {
+	if drainable.IsDaemonSet(pod) && d.isLate() {
 		rules.DaemonSets = drainable.LeaveDaemonSets
 	}
 	return candidate{

@@ -198,6 +198,7 @@ func (l *life) endDrained() {
 		id = noticeID("instance-stop:end")
 	} else {
 		l.story("terminated")
+		l.story(fmt.Sprintf(`request {"id":%q,"kind":"asg","deadline":%q}`, id, w.now.Add(10*time.Minute).Format(time.RFC3339)))
 	}
 	w.run(l.T, 2*time.Hour)
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])

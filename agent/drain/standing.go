@@ -61,7 +61,7 @@ func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 	if kind, ok := contract.Draining(d.Node.Taints); ok && kind.Strength() > 0 {
 		n.Kind = kind
 	}
-	if d.old != nil && d.old.AnswersTo(id) {
+	if d.old != nil && d.old.AnswersTo(id) && n.Kind != contract.KindASG { // whose deadline may be a guess
 		n.Deadline = d.old.Deadline.Time
 	}
 	return n, true
