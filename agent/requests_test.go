@@ -32,6 +32,8 @@ import (
 type server struct {
 	*world
 	asked map[string]int
+	// hangs is what is not answered.
+	hangs string
 }
 
 // connected starts an agent that asks the world over HTTP.
@@ -68,8 +70,14 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		out.WriteHeader(http.StatusOK)
 		pipe.Close()
 	}()
+	var code int
+	select {
+	case code = <-out.begun:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	return &http.Response{
-		StatusCode: <-out.begun, Header: out.header, Body: body, Request: r,
+		StatusCode: code, Header: out.header, Body: body, Request: r,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
 	}, nil
 }
@@ -97,6 +105,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what := s.count(r)
 	w.Header().Set("Content-Type", "application/json")
 	switch what {
+	case s.hangs:
+		<-r.Context().Done()
 	case "watch nodes":
 		s.watchNode(r.Context(), func(m evict.Metadata) { send(w, watch.Modified, partial(m)) })
 	case "get nodes":
@@ -268,6 +278,28 @@ func TestDeniedByTooManyRequests(t *testing.T) {
 		w.after(5 * time.Second)
 		if r := w.report(); !strings.Contains(r.Message, "Eviction triggered evacuation") {
 			t.Errorf("report %s", r)
+		}
+	})
+}
+
+// The list of all budgets hangs: nobody waits for it, and it is asked for again.
+func TestBudgetsHang(t *testing.T) {
+	const list = "list poddisruptionbudgets"
+	story(t, func(w *world) {
+		for i := range 50 {
+			w.addPod(fmt.Sprintf("web%d-1", i))
+		}
+		s := w.connected()
+		s.hangs = list
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(time.Second)
+		if n := w.deleted(); n != 50 {
+			t.Errorf("%d of 50 pods evicted within a second", n)
+		}
+		w.after(10 * time.Second)
+		if n := s.asked[list]; n < 2 || n > 3 {
+			t.Errorf("asked %d times for the budgets in 11 s", n)
 		}
 	})
 }

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"windlass.dev/windlass/pkg/drainable"
@@ -121,7 +123,8 @@ func (p *Pods) Live(namespace string, live bool) {
 	})
 }
 
-// WatchBudgets keeps the budgets of a namespace in step until ctx ends.
+// WatchBudgets keeps the budgets of a namespace in step until ctx ends. A drain
+// without it is slower, and asks in vain more often.
 func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespace string, pods *Pods) {
 	path := "/apis/policy/v1/namespaces/" + namespace + "/poddisruptionbudgets"
 	follow(ctx, &source{
@@ -148,13 +151,39 @@ func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespac
 		take:  pods.TakeBudget,
 		broke: func() { pods.Live(namespace, false) },
 		back:  func() { pods.Live(namespace, true) },
+		spare: true,
 	}, logger)
+}
+
+// budgetsTimeout bounds one list of all budgets.
+const budgetsTimeout = 2 * time.Second
+
+// guard lists the budgets that may guard pods of those namespaces, and tries again
+// until it can, or may not, or ctx ends. Until then the drain does without: it asks
+// for the pods of one owner one by one.
+func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods, namespaces map[string]bool) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		budgets, err := c.budgets(ctx, namespaces)
+		if err == nil {
+			pods.Guard(budgets)
+			return
+		}
+		if failures == 1 && ctx.Err() == nil {
+			logger.Warn("budgets not listed", "err", err)
+		}
+		if apierrors.IsForbidden(err) {
+			return
+		}
+		sleep(ctx, Pause(failures, err))
+	}
 }
 
 // budgets lists those of the whole cluster, from the server's cache: they tell
 // which pods are guarded together, and nothing that must be true this moment.
 // Those of namespaces that no pod lives in are left out.
 func (c *Client) budgets(ctx context.Context, namespaces map[string]bool) ([]policyv1.PodDisruptionBudget, error) {
+	ctx, cancel := context.WithTimeout(ctx, budgetsTimeout)
+	defer cancel()
 	list := &policyv1.PodDisruptionBudgetList{}
 	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", "0").MaxRetries(0).Do(ctx).Into(list)
 	if err != nil {

@@ -28,6 +28,9 @@ type source struct {
 	// broke is told when the watch has failed, and back when it is open again after
 	// that; each may be nil.
 	broke, back func()
+	// spare: nothing depends on it. Where the right to it is missing, it is asked for
+	// every few minutes only.
+	spare bool
 
 	// lost: it failed, and was not opened since. A version that has expired is no
 	// failure of the server.
@@ -41,9 +44,13 @@ var errExpired = errors.New("the version of the watch has expired")
 const (
 	// firstPause and longestPause bound the pauses between tries that fail.
 	firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
+	// longestSpared is the longest of them for what can be spared.
+	longestSpared = 5 * time.Minute
 	// overloadPause is the least of them after the server had no time for us.
 	overloadPause = 4 * time.Second
-	// healthy is how long a watch lives that was no failure.
+	// healthy is how long a watch lives that was no failure. One that ends before is
+	// one, in good order or not: a proxy that ends them all at once would be asked
+	// without end.
 	healthy = 10 * time.Second
 )
 
@@ -59,18 +66,26 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 			return
 		}
 		s.lose(err)
-		if err == nil || time.Since(opened) > healthy {
+		short := time.Since(opened) <= healthy
+		if !short {
 			failures = 0
 		}
-		if err != nil {
+		if short || err != nil {
 			failures++
-			logger.Debug("watch ended", "of", s.what, "err", err)
 		}
+		logger.Debug("watch ended", "of", s.what, "err", err, "failures", failures)
 		if failures == warnAt {
-			logger.Warn("cannot watch, trying on", "of", s.what, "err", err)
+			logger.Warn("cannot watch for long, trying on", "of", s.what, "err", err)
 		}
-		sleep(ctx, Pause(failures, err))
+		sleep(ctx, s.pause(failures, err))
 	}
+}
+
+func (s *source) pause(failures int, err error) time.Duration {
+	if s.spare && apierrors.IsForbidden(err) {
+		return pause(failures, longestSpared, err)
+	}
+	return Pause(failures, err)
 }
 
 // lose notes that the watch has ended with err.
@@ -91,11 +106,11 @@ const warnAt = 3
 // is err: longer each time, with jitter, so that the agents of a cluster do not
 // come back to a restarted API server in one moment; and at once for seconds where
 // the server has no time, because to ask on is what keeps it from having any.
-func Pause(failures int, err error) time.Duration {
-	pause := longestPause
-	if failures <= 5 {
-		pause = firstPause << max(failures-1, 0)
-	}
+func Pause(failures int, err error) time.Duration { return pause(failures, longestPause, err) }
+
+func pause(failures int, longest time.Duration, err error) time.Duration {
+	const doublings = 20 // more than the longest takes
+	pause := min(firstPause<<min(max(failures-1, 0), doublings), longest)
 	if overloaded(err) {
 		pause = max(pause, overloadPause)
 	}

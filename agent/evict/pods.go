@@ -175,23 +175,17 @@ func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
 func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	ours := "spec.nodeName=" + c.node
 	c.identity.retry()
+	var guarding sync.WaitGroup
+	defer guarding.Wait()
 	follow(ctx, &source{
 		what: "pods of node " + c.node,
 		begin: func(ctx context.Context) (string, error) {
-			ctx, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			list := &corev1.PodList{}
-			err := c.own.Get().Resource("pods").Param("fieldSelector", ours).MaxRetries(0).Do(ctx).Into(list)
+			list, err := c.pods(ctx, ours)
 			if err != nil {
 				return "", err
 			}
-			if budgets, err := c.budgets(ctx, namespacesOf(list.Items)); err != nil {
-				// The drain does without; it is slower then.
-				logger.Warn("budgets not listed", "err", err)
-			} else {
-				pods.Guard(budgets)
-			}
 			pods.Replace(list.Items)
+			guarding.Go(func() { c.guard(ctx, logger, pods, namespacesOf(list.Items)) })
 			return list.ResourceVersion, nil
 		},
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
@@ -207,6 +201,15 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 		take: pods.Take,
 		back: pods.Return,
 	}, logger)
+}
+
+// pods lists those that a field selector selects.
+func (c *Client) pods(ctx context.Context, selector string) (*corev1.PodList, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list := &corev1.PodList{}
+	err := c.own.Get().Resource("pods").Param("fieldSelector", selector).MaxRetries(0).Do(ctx).Into(list)
+	return list, err
 }
 
 func namespacesOf(pods []corev1.Pod) map[string]bool {

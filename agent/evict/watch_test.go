@@ -238,7 +238,8 @@ func TestWatchPods(t *testing.T) {
 	until := podsOf(t, client)
 
 	first := s.next()
-	seen := until("the list", are("a b"))
+	until("the list", are("a b"))
+	seen := until("the budgets", func(s Seen) bool { return s.Budgets != nil })
 	if first.version != "10" || first.selector != "spec.nodeName=n" {
 		t.Errorf("watch %+v", first)
 	}
@@ -287,8 +288,9 @@ func TestWatchPodsWithoutBudgets(t *testing.T) {
 	s.noBudgets = true
 	s.set("10", *pod("a", "9"))
 	until := podsOf(t, client)
-	s.next()
-	if seen := until("the list", are("a")); seen.Budgets != nil {
+	first := s.next()
+	first.events <- watch.Event{Type: watch.Added, Object: pod("b", "11")}
+	if seen := until("a change", are("a b")); seen.Budgets != nil {
 		t.Errorf("budgets %v, but none were listed", seen.Budgets)
 	}
 }
@@ -383,34 +385,37 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The server answers with an error for a while; the pods stay as they were.
+// The server answers with an error when the watch is to be resumed; the pods stay
+// as they were.
 func TestWatchPodsThroughErrors(t *testing.T) {
-	s, client := newServer(t)
-	s.set("10", *pod("a", "9"))
-	until := podsOf(t, client)
-	first := s.next()
-	until("the list", are("a"))
-
-	s.mu.Lock()
-	s.broken = http.StatusGone
-	s.mu.Unlock()
-	close(first.events)
-	second := s.next()
-	if second.version != "10" || s.listed() != 2 {
-		t.Errorf("410 at the opening: at %s after %d lists", second.version, s.listed())
+	for _, tc := range []struct {
+		status, lists int
+		failure       bool
+	}{
+		{http.StatusGone, 2, false},
+		{http.StatusInternalServerError, 1, true},
+		{http.StatusForbidden, 1, true},
+		{http.StatusTooManyRequests, 1, true},
+	} {
+		t.Run(http.StatusText(tc.status), func(t *testing.T) {
+			t.Parallel()
+			s, client := newServer(t)
+			s.set("10", *pod("a", "9"))
+			until := podsOf(t, client)
+			first := s.next()
+			until("the list", are("a"))
+			s.mu.Lock()
+			s.broken = tc.status
+			s.mu.Unlock()
+			close(first.events)
+			if second := s.next(); second.version != "10" || s.listed() != tc.lists {
+				t.Errorf("resumed at %s after %d lists, want at 10 after %d", second.version, s.listed(), tc.lists)
+			}
+			until("the same pods, and the end of an outage", func(s Seen) bool {
+				return are("a")(s) && s.Back.IsZero() != tc.failure
+			})
+		})
 	}
-	for _, status := range []int{http.StatusInternalServerError, http.StatusForbidden, http.StatusTooManyRequests} {
-		s.mu.Lock()
-		s.broken = status
-		s.mu.Unlock()
-		close(second.events)
-		second = s.next()
-		if second.version != "10" || s.listed() != 2 {
-			t.Errorf("%d: at %s after %d lists, want resumed at 10", status, second.version, s.listed())
-		}
-		until("the same pods", are("a"))
-	}
-	until("an outage, and its end", func(s Seen) bool { return !s.Back.IsZero() })
 }
 
 func TestWatchNode(t *testing.T) {
