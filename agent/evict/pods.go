@@ -53,7 +53,7 @@ type Seen struct {
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
 	Back time.Time
-	// Budgets are those that may guard pods, as they were listed with the pods, or
+	// Budgets are those that may guard pods, as they were listed when the pods were, or
 	// are now in the Live namespaces; nil while none are known.
 	Budgets *drainable.Budgets
 	// Live tells the namespaces whose budgets are watched, and true now.
