@@ -101,7 +101,7 @@ func TestScripts(t *testing.T) {
 
 // worlds bounds how many worlds run at once: each has a control plane of its
 // own, and a slow one is another test's time-out.
-var worlds = make(chan struct{}, 2)
+var worlds = make(chan struct{}, 3)
 
 type sessionKey struct{}
 
