@@ -126,6 +126,9 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	if closed := tainted && view.Node.Unschedulable; !closed && view.Unwritable.IsZero() {
 		out = append(out, "an eviction from a node that is open to new pods")
 	}
+	if !view.Heard && !slices.ContainsFunc(next.Report.Answers, func(id string) bool { return stillStands(view, id) }) {
+		out = append(out, "an eviction for what an earlier agent heard, and whose moment has passed")
+	}
 	deadline := next.Report.Deadline.Time
 	for _, s := range next.Steps {
 		pod := w.pods[s.UID]
@@ -147,6 +150,18 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 		}
 	}
 	return out
+}
+
+// stillStands: somebody says so now, or an earlier agent heard of it in this boot and
+// its moment is still to come, or not known.
+func stillStands(view drain.View, id string) bool {
+	request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest])
+	if err == nil && request.ID == id || view.Node.Annotations[contract.AnnotationTerminating] == id || has(view.Notices, id) {
+		return true
+	}
+	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	noted, ok := list.Find(id)
+	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now))
 }
 
 // brokenPermit: a drain of which every notice wants a permit starts with one, when

@@ -21,6 +21,9 @@ func (p pause) none() bool { return p.message == "" }
 
 // findPause: first the permit, then the load balancers.
 func (d *decision) findPause() pause {
+	if d.isHearsay() {
+		return pause{message: "waiting to hear from the metadata whether what was announced still is to come"}
+	}
 	if until := d.permitBy(); !until.IsZero() && !d.due(until) {
 		return pause{wants: d.winner().ID, message: "waiting for the scaler's permit, until " + clock(until) + " at the latest"}
 	}
@@ -28,6 +31,15 @@ func (d *decision) findPause() pause {
 		return pause{message: "waiting until " + clock(until) + " for the load balancers to leave the node out"}
 	}
 	return pause{}
+}
+
+// isHearsay says that the drain is only for what an earlier agent heard, and that the
+// moment of all that has passed: the machine may have been stopped then, and be at
+// work again. Whatever still stands is heard soon.
+func (d *decision) isHearsay() bool {
+	return !slices.ContainsFunc(d.drains, func(n notice.Notice) bool {
+		return n.Source != fromMemory || n.Deadline.IsZero() || n.Deadline.After(d.Now)
+	})
 }
 
 // permitBy is until when the drain waits for its permit; zero where it needs

@@ -32,6 +32,17 @@ func (d *decision) hasRebooted(n notice.Notice) bool {
 	return false
 }
 
+// cameBack says that the machine was stopped, as a notice had announced, and has
+// been started again: one that stands in memory alone is over with that. If the
+// metadata give it still, they are heard a moment later.
+func (d *decision) cameBack(cause notice.Cause, noted contract.Noticed) bool {
+	switch cause {
+	case notice.SpotStop, notice.SpotHibernate, notice.InstanceStop, notice.ASGWarm:
+		return noted.Boot != "" && d.Node.BootID != "" && noted.Boot != d.Node.BootID
+	}
+	return false
+}
+
 // bootOf is the boot id under which the notice stands, until noted moves it on.
 func (d *decision) bootOf(n notice.Notice) string {
 	noted, _ := d.noted.Find(n.ID)

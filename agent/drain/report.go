@@ -48,7 +48,7 @@ func (d *decision) report(t tally) contract.Report {
 		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
 		r.Message = t.message(r.Phase)
 	}
-	if t.left > 0 && d.near(0) {
+	if t.left > 0 && d.pause.none() && d.near(0) {
 		r.Phase = contract.PhaseFailed
 		r.Message = "the deadline has passed; " + r.Message
 	}

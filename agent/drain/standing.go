@@ -40,7 +40,8 @@ func (d *decision) remembered() []notice.Notice {
 	}
 	var out []notice.Notice
 	for _, n := range d.noted {
-		if cause, ok := notice.OfMetadata(n.ID); ok && !has(d.Notices, n.ID) {
+		cause, ok := notice.OfMetadata(n.ID)
+		if ok && !has(d.Notices, n.ID) && !d.cameBack(cause, n) {
 			out = append(out, notice.Notice{
 				ID: n.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: n.Reason, Deadline: n.Deadline.Time,
 			})
