@@ -180,6 +180,21 @@ func (s *session) start(ts *testscript.TestScript, neg bool, args []string) erro
 	return nil
 }
 
+// rightless begins or ends a time in which a right of the programs is taken away,
+// so that to be forbidden is no breach of a law: rightless begin|end.
+func (s *session) rightless(ts *testscript.TestScript, neg bool, args []string) error {
+	switch {
+	case neg || len(args) != 1:
+	case args[0] == "begin":
+		s.away = append(s.away, laws.Span{From: time.Now(), To: forever})
+		return nil
+	case args[0] == "end" && len(s.away) > 0:
+		s.away[len(s.away)-1].To = time.Now()
+		return nil
+	}
+	return errors.New("usage: rightless begin, and later rightless end")
+}
+
 // forever is the end of what nobody has ended.
 var forever = time.Unix(1<<40, 0)
 

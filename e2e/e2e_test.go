@@ -95,6 +95,8 @@ func TestScripts(t *testing.T) {
 			"metric":  command((*session).metric),
 			"health":  command((*session).health),
 			"pause":   command((*session).pause),
+
+			"rightless": command((*session).rightless),
 		},
 	})
 }
