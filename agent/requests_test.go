@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,13 +34,14 @@ type server struct {
 	*world
 	asked map[string]int
 	// hangs is what is not answered.
-	hangs string
+	hangs []string
 }
 
-// connected starts an agent that asks the world over HTTP.
-func (w *world) connected() *server {
+// connected starts an agent that asks the world over HTTP. What hangs is never
+// answered.
+func (w *world) connected(hangs ...string) *server {
 	w.t.Helper()
-	s := &server{world: w, asked: map[string]int{}}
+	s := &server{world: w, asked: map[string]int{}, hangs: hangs}
 	client, err := evict.New(&rest.Config{Host: "http://api", QPS: -1, Transport: s}, nodeName)
 	if err != nil {
 		w.t.Fatal(err)
@@ -104,9 +106,11 @@ func (a *answer) Write(p []byte) (int, error) {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what := s.count(r)
 	w.Header().Set("Content-Type", "application/json")
-	switch what {
-	case s.hangs:
+	if slices.Contains(s.hangs, what) {
 		<-r.Context().Done()
+		return
+	}
+	switch what {
 	case "watch nodes":
 		s.watchNode(r.Context(), func(m evict.Metadata) { send(w, watch.Modified, partial(m)) })
 	case "get nodes":
@@ -289,8 +293,7 @@ func TestBudgetsHang(t *testing.T) {
 		for i := range 50 {
 			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
-		s := w.connected()
-		s.hangs = list
+		s := w.connected(list)
 		w.after(time.Second)
 		w.notify(terminated)
 		w.after(time.Second)

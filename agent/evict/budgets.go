@@ -16,8 +16,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// budgets are those that may guard the pods of a node: as they were listed with
-// the pods, and in the live namespaces as they are now. Keys are
+// budgets are those that may guard the pods of a node: as they were listed when
+// the pods were, and in the live namespaces as they are now. Keys are
 // namespace/name.
 type budgets struct {
 	// byKey is nil until any were listed.
