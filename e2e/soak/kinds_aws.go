@@ -40,7 +40,11 @@ func maintenance(s *soak, dice *rand.Rand) (effect, error) {
 	if !ok {
 		return effect{}, nil
 	}
-	code, _ := one(dice, []string{"system-reboot", "instance-reboot", "system-maintenance", "instance-stop", "instance-retirement"})
+	codes := []string{"system-reboot", "instance-reboot", "system-maintenance"}
+	if i.Group != steady { // the scaler gives a drained machine up that is to be stopped
+		codes = append(codes, "instance-stop", "instance-retirement")
+	}
+	code, _ := one(dice, codes)
 	cancelled := i.Group == steady || dice.IntN(3) == 0
 	before := time.Now().Add(between(dice, 2*time.Second, 40*time.Second))
 	event, err := s.w.AWS.Maintenance(i.ID, fakeaws.MaintenanceEvent{Code: code, NotBefore: before, NotAfter: before.Add(2 * time.Hour)})
