@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestNodeCannotBeWritten(t *testing.T) {
 			story(t, func(w *world) {
 				w.addPod("web-1")
 				w.addPod("web-2")
-				broken := true
+				var mended atomic.Bool
 				w.agentWith(func(a *Agent) {
 					read, write := a.ReadNode, a.WriteNode
 					a.ReadNode = func(ctx context.Context) (*corev1.Node, error) {
@@ -52,7 +53,7 @@ func TestNodeCannotBeWritten(t *testing.T) {
 						return read(ctx)
 					}
 					a.WriteNode = func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
-						if !broken {
+						if mended.Load() {
 							return write(ctx, patch)
 						}
 						w.set(func() { w.writes++ })
@@ -71,7 +72,7 @@ func TestNodeCannotBeWritten(t *testing.T) {
 				if w.reads > 40 || w.writes > 40 {
 					t.Errorf("%d reads and %d writes in a minute", w.reads, w.writes)
 				}
-				broken = false
+				mended.Store(true)
 				w.after(40 * time.Second)
 				if r := w.report(); r.Phase != contract.PhaseDrained || !w.node.Spec.Unschedulable {
 					t.Errorf("unschedulable %v, report %s", w.node.Spec.Unschedulable, r)
@@ -118,11 +119,11 @@ func TestNodeReadHangs(t *testing.T) {
 	story(t, func(w *world) {
 		w.addPod("db-1")
 		w.room["db"] = 0
-		hangs := false
+		var hangs atomic.Bool
 		w.agentWith(func(a *Agent) {
 			read := a.ReadNode
 			a.ReadNode = func(ctx context.Context) (*corev1.Node, error) {
-				if !hangs {
+				if !hangs.Load() {
 					return read(ctx)
 				}
 				time.Sleep(30 * time.Second) // of virtual time
@@ -132,7 +133,7 @@ func TestNodeReadHangs(t *testing.T) {
 		w.after(time.Second)
 		w.notify(interrupted())
 		w.after(5 * time.Second)
-		hangs = true
+		hangs.Store(true)
 		w.change(func(n *corev1.Node) { n.Labels = map[string]string{"turn": "1"} })
 		w.after(100 * time.Millisecond)
 		w.addPod("late-1")
@@ -146,7 +147,7 @@ func TestNodeReadHangs(t *testing.T) {
 		if w.writes > writes {
 			t.Error("the Node was written, but what it is like is not known")
 		}
-		hangs = false
+		hangs.Store(false)
 		w.after(30 * time.Second)
 		if r := w.report(); r.Phase != contract.PhaseDrained {
 			t.Errorf("report %s", r)
