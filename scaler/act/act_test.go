@@ -190,6 +190,8 @@ func TestRetire(t *testing.T) {
 		{"asks once", request(contract.KindScaleDown, "a"), retire(contract.KindScaleDown, "a"), Done, "a"},
 		{"leaves a stronger request alone", request(contract.KindASG, "x"), retire(contract.KindScaleDown, "a"), Stopped, "x"},
 		{"overrules a weaker one", request(contract.KindScaleDown, "x"), retire(contract.KindASG, "a"), Done, "a"},
+		{"overrules its own of another way out", map[string]string{contract.AnnotationDrainRequest: contract.Request{ID: "asg-warm:i-1", Kind: contract.KindASG, By: contract.AppScaler}.String()}, retire(contract.KindASG, "asg-terminate:i-1"), Done, "asg-terminate:i-1"},
+		{"but not one of others", request(contract.KindASG, "x"), retire(contract.KindASG, "a"), Stopped, "x"},
 		{"leaves what people wrote alone", map[string]string{contract.AnnotationDrainRequest: "not a request"}, retire(contract.KindScaleDown, "a"), Stopped, ""},
 		{"does not touch a node on hold", map[string]string{contract.AnnotationHold: "true"}, retire(contract.KindScaleDown, "a"), Stopped, ""},
 		{"answers Auto Scaling even then", map[string]string{contract.AnnotationHold: "true"}, retire(contract.KindASG, "a"), Done, "a"},

@@ -10,6 +10,52 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
+// TestKeepUndoesWhatHasEnded: a drain that Auto Scaling brought about is undone when the
+// instance is in service again, and nothing on the node tells of another drain.
+func TestKeepUndoesWhatHasEnded(t *testing.T) {
+	const warm = "asg-warm:i-1"
+	cordon := func(id string) string { return contract.Cordon{By: contract.AppScaler, Notice: id}.String() }
+	report := func(kind contract.Kind, ids ...string) map[string]string {
+		r := contract.Report{Phase: contract.PhaseDrained, Kind: kind, Answers: ids}
+		return map[string]string{contract.AnnotationDrainReport: r.String(), contract.AnnotationCordonedBy: cordon(warm)}
+	}
+	for _, tc := range []struct {
+		name        string
+		annotations map[string]string
+		id          string
+		ended       []string
+		want        Outcome
+	}{
+		{"closed by the scaler alone, with the request", with(request(contract.KindASG, warm), contract.AnnotationCordonedBy, cordon(warm)), warm, []string{warm}, Done},
+		{"without it", map[string]string{contract.AnnotationCordonedBy: cordon(warm)}, "", []string{warm}, Done},
+		{"left by an agent", report(contract.KindASG, warm), "", []string{warm}, Done},
+		{"first retired", report(contract.KindASG, "scale-down:i-1:1", warm), "", []string{"scale-down:i-1:1", warm}, Done},
+		{"nothing has ended", report(contract.KindASG, warm), "", nil, Stopped},
+		{"something else drains it too", report(contract.KindASG, "rebalance:i-1", warm), "", []string{warm}, Stopped},
+		{"something stronger drains it", report(contract.KindSpot, warm), "", []string{warm}, Stopped},
+		{"cordoned for something else", map[string]string{contract.AnnotationCordonedBy: cordon("rebalance:i-1")}, "", []string{warm}, Stopped},
+		{"another request came", request(contract.KindASG, "asg-terminate:i-1"), "", []string{warm}, Stopped},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(tc.annotations)
+			node := b.node(t)
+			node.Spec.Taints = []corev1.Taint{contract.DrainingTaint(contract.KindASG)}
+			node.Spec.Unschedulable = true
+			if _, err := b.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			r := b.one(t, plan.Keep{Group: "web", Node: n1, ID: tc.id, Ended: tc.ended, AgentGone: true, Why: "it is back"})
+			if r.Outcome != tc.want {
+				t.Fatalf("%s: %v", r.Outcome, r.Err)
+			}
+			after := b.node(t)
+			if _, tainted := contract.Draining(after.Spec.Taints); tainted == (tc.want == Done) || after.Spec.Unschedulable == (tc.want == Done) {
+				t.Errorf("taints %v, unschedulable %v", after.Spec.Taints, after.Spec.Unschedulable)
+			}
+		})
+	}
+}
+
 // TestKeepUndoesForAnAgentThatIsGone: the taint goes, and the cordon and the
 // label with it where they are ours; a drain for something else goes on.
 func TestKeepUndoesForAnAgentThatIsGone(t *testing.T) {

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,8 @@ func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeStat
 
 // retire writes the request and the taint in one patch, and with them the permit of a
 // retirement, which is decided already. A stronger request stands; so does one of a
-// person against our wish to save a node.
+// person against our wish to save a node. What we told of one way that Auto Scaling leads
+// an instance gives way to the next.
 func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
@@ -73,7 +75,8 @@ func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 		if err == nil && standing.ID == x.ID && standing.Deadline.Equal(request.Deadline) {
 			return nil // done already
 		}
-		if err == nil && standing.ID != x.ID && standing.Kind.Strength() >= x.Kind.Strength() {
+		superseded := standing.By == contract.AppScaler && standing.Kind == contract.KindASG && x.Kind == contract.KindASG
+		if err == nil && standing.ID != x.ID && standing.Kind.Strength() >= x.Kind.Strength() && !superseded {
 			return stopped("the request %s stands on it", standing.ID)
 		}
 		if err != nil && x.Kind == contract.KindScaleDown {
@@ -120,7 +123,7 @@ func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
 	}
 	want := kube.StateOf(node)
 	if x.AgentGone {
-		if kind := drainedFor(node); kind.Strength() > contract.KindScaleDown.Strength() {
+		if kind := drainedFor(node); kind.Strength() > contract.KindScaleDown.Strength() && !(kind == contract.KindASG && endedAll(node, x.Ended)) {
 			return stopped("it is drained for %s", kind)
 		}
 		undo(&want)
@@ -146,6 +149,22 @@ func drainedFor(node *corev1.Node) contract.Kind {
 		return report.Kind
 	}
 	return kind
+}
+
+// endedAll says that there are drains that have ended, and that neither the request nor
+// the report nor the cordon on a node names another.
+func endedAll(node *corev1.Node, ended []string) bool {
+	var named []string
+	if request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest]); err == nil {
+		named = append(named, request.ID)
+	}
+	if report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport]); err == nil {
+		named = append(named, report.Answers...)
+	}
+	if cordon, err := contract.ParseCordon(node.Annotations[contract.AnnotationCordonedBy]); err == nil && cordon.Notice != "" {
+		named = append(named, cordon.Notice)
+	}
+	return len(ended) > 0 && !slices.ContainsFunc(named, func(id string) bool { return !slices.Contains(ended, id) })
 }
 
 // undo makes want the node that it was before its drain, as the agent would. A

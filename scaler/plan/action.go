@@ -136,7 +136,11 @@ type Keep struct {
 	// AgentGone says that nobody else undoes the drain: its taint, its cordon,
 	// its label and its report go together with the request.
 	AgentGone bool
-	Why       string
+	// Ended are the ids of drains that ended with the return of the instance into
+	// service. With AgentGone a drain that Auto Scaling brought about is undone as
+	// well, if nothing on the node names another.
+	Ended []string
+	Why   string
 }
 
 // Lane is the group.

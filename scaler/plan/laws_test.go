@@ -388,7 +388,7 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 }
 
 // Law 8: a human's cordon is never undone. Only taking back a request opens a
-// node, so only requests of ours are taken back.
+// node, so only requests of ours are taken back, and of other drains only what is over.
 func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
@@ -401,7 +401,9 @@ func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		if keep.ID == "" {
 			kind, draining := contract.Draining(n.Taints)
 			report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-			withdrawn := func(k contract.Kind) bool { return k == "" || k == contract.KindScaleDown || k == contract.KindRequest }
+			withdrawn := func(k contract.Kind) bool {
+				return k == "" || k == contract.KindScaleDown || k == contract.KindRequest || k == contract.KindASG && cameBack(s, n, keep.Ended)
+			}
 			if asked || !keep.AgentGone || !draining && report.Kind == "" || !withdrawn(kind) || !withdrawn(report.Kind) ||
 				s.Agents[n.Name] && s.Now.Sub(s.State.Returning[n.Name]) < p.MaxDrainTime {
 				broken = append(broken, fmt.Sprintf("law 8: %s undoes a drain that goes on, or that its agent undoes", keep))
@@ -409,11 +411,27 @@ func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			continue
 		}
 		r, err := contract.ParseRequest(value)
+		if keep.AgentGone && r.Kind == contract.KindASG && !cameBack(s, n, keep.Ended) {
+			broken = append(broken, fmt.Sprintf("law 8: %s undoes a drain that goes on", keep))
+		}
 		if err != nil || r.ID != keep.ID || r.By != contract.AppScaler || n.Annotations[contract.AnnotationTerminating] != "" {
 			broken = append(broken, fmt.Sprintf("law 8: %s takes back what is not ours, or too late", keep))
 		}
 	}
 	return broken
+}
+
+// cameBack says that a node's instance is in service, or on its way there, and was out
+// of it as far as anybody remembers, and that all that is written on the node of its
+// drain is of those ids.
+func cameBack(s fleet.Snapshot, n fleet.Node, ended []string) bool {
+	i := instanceNamed(s, n.InstanceID())
+	_, pooled := s.State.Unjoined[i.ID]
+	_, returning := s.State.Returning[n.Name]
+	report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+	cordon, _ := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
+	foreign := slices.ContainsFunc(append(report.Answers, cordon.Notice), func(id string) bool { return id != "" && !slices.Contains(ended, id) })
+	return i.ID != "" && i.Live() && (pooled || returning) && len(ended) > 0 && !foreign
 }
 
 func nodeNamed(s fleet.Snapshot, name string) fleet.Node {

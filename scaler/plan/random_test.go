@@ -247,6 +247,16 @@ func (x *text) wildNode(name string) {
 		}
 		x.line("returning", name, x.one("returning since", "at=09:40:00", "at=09:59:00", "at=09:59:45"))
 	}
+	if asked == "" && phase == "" && x.rarely("pooled") != "" {
+		x.line("unjoined", "i-"+name, "pooled")
+		x.line("node", name, "cordoned", "taints="+contract.TaintDraining+"=asg:NoSchedule", "annotate="+contract.AnnotationCordonedBy+"="+x.one("cordon", "{}", `{"notice":"asg-warm:i-`+name+`"}`, `{"notice":"rebalance:1"}`))
+		if answers := x.one("answers", "", "asg-warm:i-"+name, "scale-down:i-"+name+":1,asg-warm:i-"+name, "asg-terminate:i-"+name, "asg-warm:i-"+name+",rebalance:1"); answers != "" {
+			x.line("report", name, "kind=asg", x.one("phase", "phase=Drained", "phase=Draining"), "answers="+answers)
+		}
+		if x.number("seen", 0, 1) == 0 {
+			x.line("returning", name, "at=09:50:00")
+		}
+	}
 	if asked != "" {
 		if m := x.rarely("mark"); m != "" {
 			x.line(m, name)

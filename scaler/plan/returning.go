@@ -28,11 +28,12 @@ func (d *decision) undoDrains() {
 			d.clock.at(due)
 			continue
 		}
-		if n.unreadable != nil {
-			continue // somebody's word stands there, whatever it means
+		if n.unreadable != nil || n.requested {
+			continue // somebody's word stands there, or is taken off first
 		}
 		n.say(NodeKept, "its drain was taken back, and is undone without its agent")
-		d.do(Keep{Group: n.groupName(), Node: n.ref(), AgentGone: true, Why: "its drain was taken back, and its agent has not undone it"})
+		ended, _ := d.backInService(n)
+		d.do(Keep{Group: n.groupName(), Node: n.ref(), Ended: ended, AgentGone: true, Why: "its drain was taken back, and its agent has not undone it"})
 	}
 	d.state.Returning = since
 }

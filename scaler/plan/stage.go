@@ -43,10 +43,11 @@ func (d *decision) stageOf(n *node) stage {
 		return leaving
 	}
 	if kind := n.draining(); kind != "" {
+		_, back := d.backInService(n)
 		switch {
 		case kind == contract.KindASG && n.resting() && !n.up():
 			return pooled // what is left of its drain stays until it leaves the pool
-		case d.backFromPool(n):
+		case back:
 			return d.stageOfReturn(n)
 		case n.ours() && kind == contract.KindScaleDown:
 			return retiring
