@@ -99,10 +99,10 @@ func (d *decision) rest() Next {
 func (d *decision) drain() Next {
 	d.forget()
 	d.note()
-	d.close()
 	d.findDeadlines()
-	d.pause = d.findPause()
 	tally := d.tally()
+	d.pause = d.findPause(tally)
+	d.close()
 	report := d.report(tally)
 	d.announce(&report, tally)
 	if report.Phase == contract.PhaseDrained {

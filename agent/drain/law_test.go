@@ -38,6 +38,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenSteps(view, next)...)
 	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenPermit(w, view, next)...)
+	out = append(out, brokenBalancers(w, view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 
@@ -172,7 +173,7 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 	}
 	starts := slices.ContainsFunc(next.Events, func(e drain.Event) bool { return e.Reason == contract.EventDrainStarted })
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
-	begun := slices.Contains(old.Told, contract.EventDrainStarted)
+	begun := slices.Contains(old.Told, contract.EventDrainStarted) || ofOlderAgent(old)
 	if !starts && len(next.Steps) == 0 || begun || next.Report.Emptied != (contract.Time{}) {
 		return nil
 	}
@@ -186,6 +187,12 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 		out = append(out, fmt.Sprintf("a drain starts without its permit: %s", r))
 	}
 	return out
+}
+
+// ofOlderAgent says that the report is of a drain under way, by an agent that did not
+// write down what it told.
+func ofOlderAgent(r contract.Report) bool {
+	return len(r.Answers) > 0 && len(r.Told) == 0 && (r.Phase != contract.PhaseWaiting || r.Wants == "")
 }
 
 // deletes says whether people chose to delete pods at the last chance before what a
@@ -309,6 +316,25 @@ func guardedTogether(view drain.View, p *fleet.Pod) []string {
 		return nil
 	}
 	return []string{p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name}
+}
+
+// brokenBalancers: no node leaves them while it waits for its permit, and none is
+// drained before they have had their time.
+func brokenBalancers(w *world, view drain.View, next drain.Next) (out []string) {
+	if next.Report == nil || next.Node == nil {
+		return nil
+	}
+	_, was := view.Node.Annotations[contract.AnnotationExcluded]
+	if _, is := next.Node.Annotations[contract.AnnotationExcluded]; is && !was && next.Report.Wants != "" {
+		out = append(out, "out of the load balancers before its permit")
+	}
+	starts := slices.ContainsFunc(next.Events, func(e drain.Event) bool { return e.Reason == contract.EventDrainStarted })
+	r := next.Report
+	told := view.Now.Sub(r.Excluded.Time) >= w.policy.LoadBalancerWait || !r.Emptied.IsZero() || !r.Deadline.IsZero()
+	if old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport]); starts && !told && len(old.Answers) == 0 {
+		out = append(out, "a drain starts before the load balancers have had their time")
+	}
+	return out
 }
 
 func brokenNode(view drain.View, next drain.Next) (out []string) {

@@ -5,15 +5,17 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// close makes want a node that nothing new comes to: unschedulable, tainted, out
-// of the load balancers. What people did already stays theirs.
+// close makes want a node that nothing new comes to: unschedulable, tainted, and
+// out of the load balancers unless it waits for its permit. An event that is
+// announced for many nodes at once would take all of them away from what they
+// serve, though only a few may drain. What people did already stays theirs.
 func (d *decision) close() {
 	winner := d.winner()
 	d.cordon(winner)
 	if kind, ok := contract.Draining(d.want.Taints); !ok || kind != winner.Kind {
 		d.want.Taints = contract.WithTaint(d.want.Taints, contract.DrainingTaint(winner.Kind))
 	}
-	if _, ok := d.want.Labels[contract.LabelExcludeFromLoadBalancers]; !ok {
+	if _, ok := d.want.Labels[contract.LabelExcludeFromLoadBalancers]; !ok && d.pause.wants == "" {
 		d.want.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
 		d.want.Annotations[contract.AnnotationExcluded] = winner.ID
 	}

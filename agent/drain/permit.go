@@ -19,8 +19,12 @@ type pause struct {
 
 func (p pause) none() bool { return p.message == "" }
 
-// findPause: first the permit, then the load balancers.
-func (d *decision) findPause() pause {
+// findPause: first the permit, then the load balancers. An empty node waits for
+// neither.
+func (d *decision) findPause(t tally) pause {
+	if d.PodsKnown && t.left == 0 {
+		return pause{}
+	}
 	if d.isHearsay() {
 		return pause{message: "waiting to hear from the metadata whether what was announced still is to come"}
 	}
@@ -58,19 +62,40 @@ func (d *decision) permitBy() time.Time {
 }
 
 // balancersBy is until when load balancers are given time to leave the node out.
-// Nobody waits for them on a spot interruption.
+// Nobody waits for them on a spot interruption, nor where the Node cannot be written
+// and so does not tell them.
 func (d *decision) balancersBy() time.Time {
-	if d.begun() || d.policy.LoadBalancerWait == 0 || !d.Unwritable.IsZero() || d.urgency() == drainable.Pressing {
+	if d.begun() || d.policy.LoadBalancerWait == 0 || d.urgency() == drainable.Pressing {
 		return time.Time{}
 	}
-	return d.inTime(d.since().Add(d.policy.LoadBalancerWait))
+	_, excluded := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
+	if !excluded && !d.Unwritable.IsZero() && d.due(d.Unwritable.Add(uncordonedAfter)) {
+		return time.Time{}
+	}
+	return d.inTime(d.excluded().Add(d.policy.LoadBalancerWait))
 }
 
-// begun says that the drain was started, as people were told: it does not pause
-// again.
-func (d *decision) begun() bool {
-	return d.continues() && slices.Contains(d.old.Told, contract.EventDrainStarted)
+// excluded is since when the drain keeps load balancers away.
+func (d *decision) excluded() time.Time {
+	if d.continues() && !d.old.Excluded.IsZero() {
+		return d.old.Excluded.Time
+	}
+	return contract.At(d.Now).Time
 }
+
+// begun says that the drain is past its pauses: it does not pause again, also where
+// an older agent began it, which wrote down neither what it told nor since when load
+// balancers are kept away.
+func (d *decision) begun() bool {
+	if !d.continues() {
+		return false
+	}
+	return d.toldOf(contract.EventDrainStarted) || d.old.Phase != contract.PhaseWaiting ||
+		d.old.Wants == "" && d.old.Excluded.IsZero()
+}
+
+// toldOf says that an Event of the drain on the Node was written.
+func (d *decision) toldOf(reason string) bool { return slices.Contains(d.old.Told, reason) }
 
 // inTime is a moment that leaves the drain what it needs before the deadline.
 func (d *decision) inTime(at time.Time) time.Time {
@@ -84,8 +109,8 @@ func (d *decision) inTime(at time.Time) time.Time {
 const uncordonedAfter = 5 * time.Second
 
 // mayEvict: not before new pods are kept away, or those evicted might come
-// back. Where the API server refuses that write and the instance goes anyway,
-// the pods leave all the same.
+// back. Where that write does not succeed and the instance goes anyway, the pods
+// leave all the same.
 func (d *decision) mayEvict() bool {
 	if _, tainted := contract.Draining(d.Node.Taints); tainted && d.Node.Unschedulable {
 		return true

@@ -35,6 +35,9 @@ func (d *decision) report(t tally) contract.Report {
 		Deadline: contract.At(d.deadline),
 		Version:  d.policy.Version,
 	}
+	if d.pause.wants == "" {
+		r.Excluded = contract.At(d.excluded())
+	}
 	switch {
 	case !d.PodsKnown:
 		d.unseen(&r)
@@ -74,9 +77,9 @@ func (d *decision) unseen(r *contract.Report) {
 }
 
 // empty is the report of a node that no pod is left on. It is drained once its
-// volumes are, and for an empty node nobody's permit is needed.
+// volumes are.
 func (d *decision) empty(r *contract.Report) {
-	r.Wants, r.Emptied = "", contract.At(d.Now)
+	r.Emptied = contract.At(d.Now)
 	if d.continues() && !d.old.Emptied.IsZero() {
 		r.Emptied = d.old.Emptied
 	}

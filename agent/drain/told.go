@@ -58,12 +58,17 @@ func (d *decision) tellBlocked(r *contract.Report, t tally) {
 }
 
 // told is what was told of this interruption before. Another kind is another one,
-// as long as there is something left to do for it.
+// as long as there is something left to do for it. An older agent told of the start
+// of a drain that has begun, and did not write it down.
 func (d *decision) told(r contract.Report) []string {
 	if !d.continues() || d.old.Kind != r.Kind && r.Left > 0 {
 		return nil
 	}
-	return slices.Clone(d.old.Told)
+	told := slices.Clone(d.old.Told)
+	if d.begun() && !d.toldOf(contract.EventDrainStarted) {
+		told = append(told, contract.EventDrainStarted)
+	}
+	return told
 }
 
 // refuseRequest reports a request that nobody can read.

@@ -42,8 +42,8 @@ type View struct {
 	Back time.Time
 	// Written is when the agent last wrote to the Node, zero if it has not.
 	Written time.Time
-	// Unwritable is since when the API server has refused what the agent would
-	// write to the Node; zero while it does not.
+	// Unwritable is since when no write to the Node has succeeded, though one was
+	// tried; zero while writes succeed.
 	Unwritable time.Time
 }
 

@@ -60,6 +60,9 @@ type Report struct {
 	// Since is when the drain began, Renewed when the agent last wrote.
 	Since   Time `json:"since,omitzero"`
 	Renewed Time `json:"renewed,omitzero"`
+	// Excluded is since when the drain keeps load balancers away; zero while it waits
+	// for its permit.
+	Excluded Time `json:"excluded,omitzero"`
 	// Emptied is since when no pod is left that needs another place; zero while one
 	// is.
 	Emptied Time `json:"emptied,omitzero"`
