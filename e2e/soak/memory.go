@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,9 +32,11 @@ func (l lives) take(running []world.Process, now time.Time) {
 
 // growth compares a program's memory early and late in the life of one process.
 type growth struct {
-	process     world.Process
-	lived       time.Duration
-	early, late world.Memory // medians of the first and of the last quarter
+	process world.Process
+	lived   time.Duration
+	// quarters are the medians of each quarter of the life: what grows to the end
+	// can be told from what has been filled once.
+	quarters [4]world.Memory
 }
 
 // warmUp is the part of a life that says nothing: caches fill.
@@ -61,26 +64,16 @@ func (l lives) growths(least time.Duration) []growth {
 		if lived < least {
 			continue
 		}
-		quarter := len(samples) / 4
-		all = append(all, growth{p, lived, median(samples[:quarter]), median(samples[len(samples)-quarter:])})
-	}
-	slices.SortFunc(all, func(a, b growth) int {
-		if a.process.App != b.process.App {
-			return -compare(a.process.App, b.process.App) // the scalers first
+		g := growth{process: p, lived: lived}
+		for i := range g.quarters {
+			g.quarters[i] = median(samples[i*len(samples)/4 : (i+1)*len(samples)/4])
 		}
-		return compare(a.process.Pod, b.process.Pod)
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(a, b growth) int { // the scalers first
+		return cmp.Or(cmp.Compare(b.process.App, a.process.App), cmp.Compare(a.process.Pod, b.process.Pod))
 	})
 	return all
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func median(samples []sample) world.Memory {
@@ -100,13 +93,17 @@ func median(samples []sample) world.Memory {
 
 // tooMuch says whether the growth is beyond the bound.
 func (g growth) tooMuch() bool {
-	return g.late.Anonymous > g.early.Anonymous+int64(boundShare*float64(g.early.Anonymous))+boundSlack
+	early, late := g.quarters[0].Anonymous, g.quarters[3].Anonymous
+	return late > early+int64(boundShare*float64(early))+boundSlack
 }
 
 func (g growth) String() string {
 	mib := func(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-	return fmt.Sprintf("%-32s lived %8s  resident %5.1f → %5.1f MiB  anonymous %5.1f → %5.1f MiB",
-		g.process.Pod, g.lived.Round(time.Second), mib(g.early.Resident), mib(g.late.Resident), mib(g.early.Anonymous), mib(g.late.Anonymous))
+	text := fmt.Sprintf("%-32s lived %8s  resident %5.1f → %5.1f MiB  anonymous", g.process.Pod, g.lived.Round(time.Second), mib(g.quarters[0].Resident), mib(g.quarters[3].Resident))
+	for _, quarter := range g.quarters {
+		text += fmt.Sprintf(" %5.1f", mib(quarter.Anonymous))
+	}
+	return text + " MiB by quarters of its life"
 }
 
 // runs counts the processes that were sampled, by program.
