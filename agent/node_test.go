@@ -69,13 +69,15 @@ func TestNodeCannotBeWritten(t *testing.T) {
 					t.Errorf("%d of 2 pods asked to leave after %s", n, tc.by)
 				}
 				w.after(time.Minute)
-				if w.reads > 40 || w.writes > 40 {
-					t.Errorf("%d reads and %d writes in a minute", w.reads, w.writes)
-				}
+				w.set(func() {
+					if w.reads > 40 || w.writes > 40 {
+						t.Errorf("%d reads and %d writes in a minute", w.reads, w.writes)
+					}
+				})
 				mended.Store(true)
 				w.after(40 * time.Second)
-				if r := w.report(); r.Phase != contract.PhaseDrained || !w.node.Spec.Unschedulable {
-					t.Errorf("unschedulable %v, report %s", w.node.Spec.Unschedulable, r)
+				if r := w.report(); r.Phase != contract.PhaseDrained || !w.cordoned() {
+					t.Errorf("unschedulable %v, report %s", w.cordoned(), r)
 				}
 			})
 		})
@@ -104,7 +106,7 @@ func TestUnwritableIsForgotten(t *testing.T) {
 		w.after(time.Hour)
 		w.notify(interrupted())
 		w.after(900 * time.Millisecond)
-		if w.deleted() > 0 || w.node.Spec.Unschedulable {
+		if w.deleted() > 0 || w.cordoned() {
 			t.Errorf("%d pods evicted before the node was closed", w.deleted())
 		}
 		w.after(10 * time.Second)
@@ -142,9 +144,9 @@ func TestNodeReadHangs(t *testing.T) {
 		if n := w.deleted(); n != 2 {
 			t.Errorf("%d of 2 pods evicted while the read hangs", n)
 		}
-		writes := w.writes
+		w.set(func() { w.writes = 0 })
 		w.after(10 * time.Second)
-		if w.writes > writes {
+		if w.written() > 0 {
 			t.Error("the Node was written, but what it is like is not known")
 		}
 		hangs.Store(false)

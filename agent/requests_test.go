@@ -231,6 +231,7 @@ func TestRequestsOfADrain(t *testing.T) {
 			})
 		}
 		s := w.connected()
+		w.after(5 * time.Second)
 		for range 12 { // as the kubelet does that has nothing to say
 			w.change(func(n *corev1.Node) { n.Status.Phase = corev1.NodeRunning })
 			w.after(5 * time.Minute)

@@ -437,6 +437,17 @@ func (w *world) deleted() int {
 	return len(w.deletions)
 }
 
+func (w *world) cordoned() (yes bool) {
+	w.set(func() { yes = w.node.Spec.Unschedulable })
+	return yes
+}
+
+// written counts the writes of the Node that were tried.
+func (w *world) written() (n int) {
+	w.set(func() { n = w.writes })
+	return n
+}
+
 func (w *world) set(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
