@@ -142,14 +142,10 @@ func (d *decision) allow(n *node) {
 // awaitsPlace names a pod of the node that has its seat where nothing serves yet;
 // empty without one. A pod without any seat waits for nobody: no node comes for it.
 func (d *decision) awaitsPlace(n *node) (pod, place string) {
-	soon := slices.Concat(d.coming, d.staying())
-	for _, g := range d.groups {
-		soon = append(soon, g.fresh...)
-	}
 	seatedAt := func(p *fit.Place) int {
 		return slices.IndexFunc(p.Seated(), func(t fit.Tenant) bool { return t.Pod.Node == n.Name })
 	}
-	for _, p := range soon {
+	for _, p := range d.unsettledPlaces() {
 		if i := seatedAt(p); i >= 0 && p != n.place {
 			return p.Seated()[i].Pod.Key(), p.Name
 		}

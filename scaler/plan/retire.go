@@ -62,6 +62,7 @@ func (d *decision) newRetirement() *retirement {
 	for _, n := range d.in(serving, cordoned, returning, unready) {
 		r.remains.add(n)
 	}
+	d.standInBoth()
 	r.stay = d.in(serving)
 	used := map[*node]float64{}
 	for _, n := range r.stay {
@@ -71,9 +72,28 @@ func (d *decision) newRetirement() *retirement {
 	return r
 }
 
-func (d *decision) unsettled() bool {
-	return len(d.coming)+len(d.staying()) > 0 ||
-		slices.ContainsFunc(d.groups, func(g *group) bool { return len(g.fresh) > 0 })
+func (d *decision) unsettled() bool { return len(d.unsettledPlaces()) > 0 }
+
+// unsettledPlaces are the places where nothing serves yet.
+func (d *decision) unsettledPlaces() []*fit.Place {
+	list := slices.Concat(d.coming, d.staying())
+	for _, g := range d.groups {
+		list = append(list, g.fresh...)
+	}
+	return list
+}
+
+// standInBoth seats the pods that leave a node for one that does not serve yet at both:
+// until that comes they run where they are, and keep away from there whom they keep
+// away.
+func (d *decision) standInBoth() {
+	for _, p := range d.unsettledPlaces() {
+		for _, t := range p.Tenants() {
+			if from := d.node(t.Pod.Node); from != nil && from.place != p {
+				d.fit.Put(t, from.place)
+			}
+		}
+	}
 }
 
 func (d *decision) drainLimit() int {
