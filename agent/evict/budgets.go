@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -155,9 +154,6 @@ func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespac
 	}, logger)
 }
 
-// budgetsTimeout bounds one list of all budgets.
-const budgetsTimeout = 2 * time.Second
-
 // guard lists the budgets that may guard pods of those namespaces, and tries again
 // until it can, or may not, or ctx ends. Until then the drain does without: it asks
 // for the pods of one owner one by one.
@@ -182,7 +178,7 @@ func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods, nam
 // which pods are guarded together, and nothing that must be true this moment.
 // Those of namespaces that no pod lives in are left out.
 func (c *Client) budgets(ctx context.Context, namespaces map[string]bool) ([]policyv1.PodDisruptionBudget, error) {
-	ctx, cancel := context.WithTimeout(ctx, budgetsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list := &policyv1.PodDisruptionBudgetList{}
 	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", "0").MaxRetries(0).Do(ctx).Into(list)
