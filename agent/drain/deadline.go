@@ -43,31 +43,36 @@ func (d *decision) stays(n notice.Notice) bool {
 	return n.Cause == notice.ASGStandby || n.Cause == notice.ASGDetach
 }
 
-// urgency rises when the deadline comes near, whatever the kind. What pods say of
-// themselves is honoured where time allows: an event that is announced for next
-// week is no reason to overrule them today.
+// urgency rises as the announced deadline comes near. One that has passed may come at
+// any moment; so may, for all that the agent knows, the end of an instance to which
+// nobody has given a time. An instance that Auto Scaling lets go on running has time.
 func (d *decision) urgency() drainable.Urgency {
 	kind := d.winner().Kind
-	goes := kind == contract.KindSpot || kind == contract.KindASG && !d.stays(d.winner())
-	switch {
-	case d.near(pressing):
-		return drainable.Pressing
-	case !goes && !d.near(hurrying):
-		return drainable.Patient
+	if d.stays(d.winner()) {
+		kind = contract.KindRequest
 	}
-	return drainable.UrgencyOf(kind, d.deadline)
+	urgency, rises := drainable.UrgencyAt(d.Now, kind, d.since(), d.toCome)
+	if !rises.IsZero() {
+		d.due(rises)
+	}
+	if d.hasFailed() {
+		return max(urgency, drainable.Hurried)
+	}
+	return urgency
 }
 
-// pressing is the time before a deadline in which nobody is waited for, hurrying
-// that in which nobody stays by his own word.
-const pressing, hurrying = 2 * time.Minute, 30 * time.Minute
+// pressing is the time before a deadline in which budgets are asked without pause.
+const pressing = 2 * time.Minute
 
-// near says that no more than this is left before the announced deadline, and
-// otherwise looks again when that is so. It goes on to say so once the deadline has
-// passed: what was to come may come at any moment.
+// near says that no more than this is left before the first announced deadline that
+// is to come, and otherwise looks again when that is so. One that has passed with the
+// machine still there was none: nobody knows how much time there is now.
 func (d *decision) near(left time.Duration) bool {
-	return !d.announced.IsZero() && d.due(d.announced.Add(-left))
+	return !d.toCome.IsZero() && d.due(d.toCome.Add(-left))
 }
+
+// hasFailed says that an announced deadline has passed.
+func (d *decision) hasFailed() bool { return !d.announced.IsZero() && d.due(d.announced) }
 
 // isLate says that the deadline has passed, be it a guess.
 func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadline) }

@@ -38,7 +38,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenSteps(view, next)...)
 	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenPermit(w, view, next)...)
-	out = append(out, brokenBalancers(w, view, next)...)
+	out = append(out, brokenBalancers(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 
@@ -210,12 +210,19 @@ func (w *world) response(id string) notice.Response {
 	return w.policy.Responses[cause]
 }
 
-// isPatient: the instance does not go within half an hour.
+// isPatient: what is left is more than half an hour, and more than half of the whole
+// time, or nobody says that the instance goes at all.
 func isPatient(r *contract.Report, now time.Time) bool {
-	if r.Kind == contract.KindSpot || r.Kind == contract.KindASG {
+	left := r.Deadline.Sub(now)
+	switch {
+	case r.Kind == contract.KindSpot:
+		return false
+	case r.Deadline.IsZero():
+		return r.Kind != contract.KindASG
+	case r.Kind == contract.KindASG: // its deadline may be a guess, which counts as none
 		return false
 	}
-	return r.Deadline.IsZero() || r.Deadline.Sub(now) > 30*time.Minute
+	return left > max(2*time.Minute, min(30*time.Minute, r.Deadline.Sub(r.Since.Time)/2))
 }
 
 // told are the Events that were written of one interruption.
@@ -318,21 +325,14 @@ func guardedTogether(view drain.View, p *fleet.Pod) []string {
 	return []string{p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name}
 }
 
-// brokenBalancers: no node leaves them while it waits for its permit, and none is
-// drained before they have had their time.
-func brokenBalancers(w *world, view drain.View, next drain.Next) (out []string) {
+// brokenBalancers: no node leaves them while it waits for its permit.
+func brokenBalancers(view drain.View, next drain.Next) (out []string) {
 	if next.Report == nil || next.Node == nil {
 		return nil
 	}
 	_, was := view.Node.Annotations[contract.AnnotationExcluded]
 	if _, is := next.Node.Annotations[contract.AnnotationExcluded]; is && !was && next.Report.Wants != "" {
 		out = append(out, "out of the load balancers before its permit")
-	}
-	starts := slices.ContainsFunc(next.Events, func(e drain.Event) bool { return e.Reason == contract.EventDrainStarted })
-	r := next.Report
-	told := view.Now.Sub(r.Excluded.Time) >= w.policy.LoadBalancerWait || !r.Emptied.IsZero() || !r.Deadline.IsZero()
-	if old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport]); starts && !told && len(old.Answers) == 0 {
-		out = append(out, "a drain starts before the load balancers have had their time")
 	}
 	return out
 }

@@ -201,6 +201,12 @@ func (l *life) endDrained() {
 		l.story(fmt.Sprintf(`request {"id":%q,"kind":"asg","deadline":%q}`, id, w.now.Add(10*time.Minute).Format(time.RFC3339)))
 	}
 	w.run(l.T, 2*time.Hour)
+	for _, p := range w.pods { // a budget may have kept it until the deadline, and now its own word does
+		if contract.SafeToEvictOf(p.Annotations) != "" || p.Owner == nil {
+			l.story("ends " + p.Key())
+		}
+	}
+	w.run(l.T, time.Hour)
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	if err != nil {
 		l.Fatalf("no report at the end: %v", err)

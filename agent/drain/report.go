@@ -51,7 +51,7 @@ func (d *decision) report(t tally) contract.Report {
 		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
 		r.Message = t.message(r.Phase)
 	}
-	if t.left > 0 && d.pause.none() && d.near(0) {
+	if t.left > 0 && d.pause.none() && d.hasFailed() {
 		r.Phase = contract.PhaseFailed
 		r.Message = "the deadline has passed; " + r.Message
 	}
