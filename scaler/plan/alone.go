@@ -169,11 +169,14 @@ type loneDrain struct {
 // loneDrain of a node. One that is marked and on its way out goes like any other that
 // Auto Scaling ends, whatever it was drained for.
 func (d *decision) loneDrain(n *node, id, why string) loneDrain {
-	kind := n.draining()
-	if n.mark != "" && n.instance.Leaving() && kind.Strength() < contract.KindASG.Strength() {
-		kind = contract.KindASG
+	x := loneDrain{decision: d, node: n, id: id, why: why, kind: n.draining(), deadline: n.deadline()}
+	if p, leaves := d.passage(n.group, n.instance, n); leaves && n.mark != "" {
+		x.deadline = d.deadline(p)
+		if x.kind.Strength() < contract.KindASG.Strength() {
+			x.kind = contract.KindASG
+		}
 	}
-	return loneDrain{decision: d, node: n, id: id, why: why, kind: kind, deadline: n.deadline()}
+	return x
 }
 
 func (x loneDrain) goOn() {
@@ -297,39 +300,9 @@ func (t loneTally) stand() string {
 	return ""
 }
 
-// pressing is the time before a deadline in which nobody is waited for.
-const pressing = 2 * time.Minute
+func (x loneDrain) urgency() drainable.Urgency { return x.urgencyOf(x.node, x.kind, x.deadline) }
 
-func (x loneDrain) urgency() drainable.Urgency {
-	if x.near(pressing) {
-		return drainable.Pressing
-	}
-	if !x.bounded() {
-		return drainable.UrgencyOf(x.kind, time.Time{})
-	}
-	return drainable.UrgencyOf(x.kind, x.deadline)
-}
-
-// bounded says that the drain has a deadline that is still to come. One that has passed
-// with the machine still there was none: what is held on beyond it, or serviced later
-// than announced, has time.
-func (x loneDrain) bounded() bool {
-	if x.deadline.IsZero() {
-		return false
-	}
-	x.clock.at(x.deadline)
-	return x.now.Before(x.deadline)
-}
-
-// near says that no more than this is left before the deadline.
-func (x loneDrain) near(left time.Duration) bool {
-	if !x.bounded() {
-		return false
-	}
-	from := x.deadline.Add(-left)
-	x.clock.at(from)
-	return !x.now.Before(from)
-}
+func (x loneDrain) near(left time.Duration) bool { return x.nears(x.deadline, left) }
 
 // heardWithin is what passes between an eviction and the kubelet's hearing of it.
 const heardWithin = 2 * time.Second
@@ -338,7 +311,7 @@ const heardWithin = 2 * time.Second
 // what is left, but for what later steps need, and never nothing: the pod itself shall
 // hear of its end.
 func (x loneDrain) grace(p *fleet.Pod) *int64 {
-	if !x.bounded() {
+	if !x.toCome(x.deadline) {
 		return nil
 	}
 	left := x.deadline.Sub(x.now)

@@ -232,9 +232,10 @@ func (d *decision) staying() []*fit.Place {
 
 // moving are the pods of a node that need another place when it goes. One that
 // may end where it is needs none, nor one that nobody moves off a node that others
-// drain without hurry.
+// drain without hurry while there is time. What Auto Scaling or EC2 ends is left by all.
 func (d *decision) moving(n *node) []fit.Tenant {
-	urgency := drainable.UrgencyOf(n.draining(), n.request.Deadline.Time)
+	kind := n.draining()
+	urgency := max(d.urgencyOf(n, kind, n.deadline()), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
 	for _, p := range n.pods {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
