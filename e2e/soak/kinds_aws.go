@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
 )
 
 // mortal are the groups whose instances come and go.
@@ -104,8 +105,23 @@ func standby(s *soak, dice *rand.Rand) (effect, error) {
 	return effect{
 		what:  named(i) + " enters standby",
 		lasts: between(dice, 10*time.Second, 40*time.Second),
-		end:   func() error { return s.unlessGone(i, s.w.AWS.ExitStandby(i.ID)) },
+		end:   func() error { return s.exitStandby(i) },
 	}, s.w.AWS.EnterStandby(i.ID, true)
+}
+
+// exitStandby brings an instance back, or ends it if its group has filled up meanwhile.
+func (s *soak) exitStandby(i fakeaws.Instance) error {
+	refused := s.w.AWS.ExitStandby(i.ID)
+	now, err := s.w.AWS.Instance(i.ID)
+	switch {
+	case refused == nil || err != nil:
+		return s.unlessGone(i, refused)
+	case now.LifecycleState == cloud.EnteringStandby:
+		return refused
+	case now.LifecycleState == fakeaws.Standby:
+		return s.w.AWS.Terminate(i.ID, false)
+	}
+	return s.unlessGone(i, refused)
 }
 
 func unhealthy(s *soak, dice *rand.Rand) (effect, error) {

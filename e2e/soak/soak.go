@@ -173,18 +173,29 @@ func (s *soak) putRight() error {
 	if err := s.endAll(func(p pending) bool { return p.obstacle }); err != nil {
 		return err
 	}
-	var errs []error
-	for _, name := range budgeted() {
-		errs = append(errs, s.setBudget(name, `"100%"`))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := s.setBudgets(`"100%"`); err != nil {
 		return err
 	}
 	s.hold("a drain with open budgets has not ended", drainPatience, s.undrained)
-	for _, name := range budgeted() {
-		errs = append(errs, s.setBudget(name, "1"))
+	if err := s.setBudgets("1"); err != nil {
+		return err
 	}
-	return errors.Join(append(errs, s.endAll(func(pending) bool { return true }))...)
+	return s.endAll(func(pending) bool { return true })
+}
+
+// setBudgets sets those of all workloads, however often it takes: an API server that
+// has just come back may refuse it.
+func (s *soak) setBudgets(unavailable string) error {
+	for end := time.Now().Add(restPatience); ; {
+		var errs []error
+		for _, name := range budgeted() {
+			errs = append(errs, s.setBudget(name, unavailable))
+		}
+		err := errors.Join(errs...)
+		if err == nil || time.Now().After(end) || !s.pause(time.Second) {
+			return err
+		}
+	}
 }
 
 // rest waits until nothing moves and nothing is left over.
