@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,24 @@ func moments() *rapid.Generator[Time] {
 
 // TestRoundTrip: what is printed is read back unchanged, for every value that
 // stands in an annotation.
+// Of too many served notices those are forgotten first that were withdrawn.
+func TestServedKept(t *testing.T) {
+	var list ServedList
+	for i := range ServedKept {
+		list = list.Add(Served{ID: fmt.Sprint("stands-", i)})
+	}
+	list[5].Withdrawn = true
+	list = list.Add(Served{ID: "new"})
+	_, withdrawn := list.Find("stands-5")
+	if _, oldest := list.Find("stands-0"); withdrawn || !oldest || len(list) != ServedKept {
+		t.Errorf("left are %s", list)
+	}
+	list = list.Add(Served{ID: "newer"})
+	if _, oldest := list.Find("stands-0"); oldest || len(list) != ServedKept {
+		t.Errorf("left are %s", list)
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	text := rapid.String()
 	kind := rapid.SampledFrom(Kinds)

@@ -3,11 +3,12 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // ServedKept is how many served notices a node remembers.
-const ServedKept = 8
+const ServedKept = 16
 
 // Served is one notice that the agent is done with. A served notice starts no
 // second drain; only a notice of a stronger kind does.
@@ -46,7 +47,8 @@ func (l ServedList) String() string {
 }
 
 // Add returns the list with s as its newest entry, without an older entry of
-// the same id, and no longer than ServedKept.
+// the same id, and no longer than ServedKept: what was withdrawn goes first, as it
+// says nothing about what stands.
 func (l ServedList) Add(s Served) ServedList {
 	out := make(ServedList, 0, len(l)+1)
 	for _, old := range l {
@@ -55,7 +57,11 @@ func (l ServedList) Add(s Served) ServedList {
 		}
 	}
 	out = append(out, s)
-	return out[max(0, len(out)-ServedKept):]
+	for len(out) > ServedKept {
+		first := max(0, slices.IndexFunc(out, func(s Served) bool { return s.Withdrawn }))
+		out = slices.Delete(out, first, first+1)
+	}
+	return out
 }
 
 // Find returns the entry of a notice.
