@@ -36,6 +36,14 @@ func (b *bed) answering(err func() error) *[]*policyv1.Eviction {
 	return &sent
 }
 
+// deniedBy is what the API server says when an admission webhook denies a request with
+// that code.
+func deniedBy(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "guard.example.com" denied the request: no`,
+	}}
+}
+
 // Only a pod that is not there any more has left; whatever else the server says, it is
 // there.
 func TestEvict(t *testing.T) {
@@ -50,6 +58,8 @@ func TestEvict(t *testing.T) {
 		{"accepted", nil, Done},
 		{"gone", apierrors.NewNotFound(corev1.Resource("pods"), "a"), Done},
 		{"another pod of the name", apierrors.NewConflict(corev1.Resource("pods"), "a", nil), Done},
+		{"a webhook denies it with the code of another pod", deniedBy(http.StatusConflict, metav1.StatusReasonConflict), Failed},
+		{"or of a pod that is gone", deniedBy(http.StatusNotFound, metav1.StatusReasonNotFound), Failed},
 		{"its budget forbids it", apierrors.NewTooManyRequests("budget", 10), Stopped},
 		{"denied", apierrors.NewForbidden(corev1.Resource("pods"), "a", nil), Failed},
 		{"it has two budgets", twoBudgets, Failed},

@@ -93,14 +93,22 @@ func (d *decision) answersWithin(n *node) time.Duration {
 }
 
 // fellSilent says that the agent of a node has begun its drain and is gone. What it
-// told last of a drain that has ended is not renewed: where another pod has come then,
-// whether the agent is Ready says enough.
+// told last of a drain that has ended or failed is not renewed: where pods are there then,
+// it is whether the agent is Ready that tells, or whether there is one.
 func (d *decision) fellSilent(n *node) (why string, is bool) {
 	ready, known := d.agents[n.Name]
 	down := known && !ready
 	if !n.report.Phase.Open() {
 		_, occupied := n.occupied(d.now)
-		return "its agent is not Ready", down && occupied && (n.asked() || n.mark != "")
+		if !occupied || !n.asked() && n.mark == "" {
+			return "", false
+		}
+		end := n.report.Renewed.Add(contract.GoneAfter)
+		if !known && d.now.Before(end) {
+			d.clock.at(end)
+			return "", false
+		}
+		return "its agent is not Ready", !ready
 	}
 	end := n.report.Renewed.Add(contract.GoneAfter)
 	if down {

@@ -77,10 +77,10 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 		// Nobody has said that there is a drain, but for the mark of its end.
 		return n.Annotations[contract.AnnotationTerminating] == "" || s.Agents[n.Name]
 	}
-	if !report.Phase.Open() {
-		return !down
-	}
 	age := s.Now.Sub(report.Renewed.Time)
+	if !report.Phase.Open() {
+		return ready || !known && age < contract.GoneAfter
+	}
 	return age < 15*time.Second || !down && age < contract.GoneAfter
 }
 

@@ -402,8 +402,16 @@ func (d *decision) sayStage(n *node) {
 	case returning:
 		n.say(NodeKept, "its drain was taken back, and its agent is undoing it")
 	case leaving:
-		n.say(NodeLeaving, n.whyLeaving()+d.carriedOn(n))
+		n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), n.unheard()))
 	}
+}
+
+// unheard says that somebody asked for the drain, and that its agent has not answered.
+func (n *node) unheard() string {
+	if _, answered := n.answered(n.request.ID); !n.requested || answered {
+		return ""
+	}
+	return "; its agent has not answered yet"
 }
 
 func (n *node) whyLeaving() string {

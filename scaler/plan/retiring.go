@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -110,8 +111,15 @@ func (d *decision) finishAlone(n *node) {
 	if report, answered := n.answered(n.request.ID); answered {
 		since, why = report.Renewed.Time, "its agent has fallen silent"
 	}
-	d.limit(n, since, why)
+	if !n.ending(d.now) {
+		d.limit(n, since, why)
+	}
 	n.say(NodeRetiring, "nobody needs it"+d.carriedOn(n))
+}
+
+// ending says that a pod of the node is in its grace period: its drain is not stuck.
+func (n *node) ending(now time.Time) bool {
+	return slices.ContainsFunc(n.pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
 }
 
 func (d *decision) finishDrained(n *node) {
