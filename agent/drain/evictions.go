@@ -14,7 +14,9 @@ import (
 // after half a second where that conflicts, and where it is cut off in between
 // it counts the pod as disrupted for two minutes. Unguarded pods are asked for
 // together: the server answers each after a consistent read of the budgets, and
-// those that are sent together share the tenth of a second that it takes.
+// those that are sent together share the tenth of a second that it takes. The pods
+// that were not asked for longest come first: the loop may send but a few at a time,
+// and those that fail again and again shall starve nobody.
 func (d *decision) steps(t tally) []Evict {
 	var (
 		steps   []Evict
@@ -29,7 +31,7 @@ func (d *decision) steps(t tally) []Evict {
 			steps = append(steps, d.evict(c, t))
 		}
 	}
-	for _, c := range t.candidates {
+	for _, c := range leastRecent(t.candidates) {
 		switch at, ok := c.try.again(c.pod.UID, d.Written); {
 		case last && c.try.deletable():
 			kept = append(kept, c)
@@ -49,6 +51,14 @@ func (d *decision) steps(t tally) []Evict {
 		}
 	}
 	return append(steps, d.deletions(kept, t)...)
+}
+
+// leastRecent sorts candidates by when they were last asked for, those that never
+// were first.
+func leastRecent(candidates []candidate) []candidate {
+	sorted := slices.Clone(candidates)
+	slices.SortStableFunc(sorted, func(a, b candidate) int { return a.try.At.Compare(b.try.At) })
+	return sorted
 }
 
 // laneOf a pod is the budget that guards it, or the pod itself where none does.
