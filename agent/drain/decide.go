@@ -36,9 +36,9 @@ type decision struct {
 	noted  contract.NoticedList
 
 	// standing are the notices that stand, the strongest first. Of them, drains are
-	// those to drain for now, cordons those to cordon for, and rebooted those that a
-	// reboot has fulfilled.
-	standing, drains, cordons, rebooted []notice.Notice
+	// those to drain for now, cordons those to cordon for, and fulfilled those that a
+	// reboot, or the end of their time, has fulfilled.
+	standing, drains, cordons, fulfilled []notice.Notice
 	// seen are those that the metadata give, by id, as they give them.
 	seen map[string]notice.Notice
 	// bad is why the drain request cannot be read, nil where it can.
@@ -67,8 +67,8 @@ func look(v View, p Policy) *decision {
 	d.standing = d.listStanding()
 	for _, n := range d.standing {
 		switch {
-		case d.hasRebooted(n):
-			d.rebooted = append(d.rebooted, n)
+		case d.hasRebooted(n), d.isOver(n):
+			d.fulfilled = append(d.fulfilled, n)
 		case d.isServed(n):
 		case d.response(n).Do == notice.Cordon:
 			d.cordons = append(d.cordons, n)
@@ -76,7 +76,7 @@ func look(v View, p Policy) *decision {
 			d.drains = append(d.drains, n)
 		}
 	}
-	d.serve(d.rebooted)
+	d.serve(d.fulfilled)
 	d.respectUncordon()
 	return d
 }

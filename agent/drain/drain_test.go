@@ -38,7 +38,7 @@ import (
 //	     annotation k=v | no-annotation k        (k: short for the contract's keys)
 //	request <value> | no-request | permit <id>
 //	terminated | spot in 2m | spot stop in 2m        as the metadata say it
-//	notice cause[:detail] [in 2h] | no-notice [cause[:detail]]
+//	notice cause[:detail] [in 2h [for 4h]] | no-notice [cause[:detail]]
 //	reboot boot                                      and with the machine the agent
 //	policy cause=ignore|cordon|drain[@lead]          as --notice-policy says it
 //	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
@@ -345,13 +345,20 @@ func (w *world) changeNotice(fields []string) error {
 	if n.Kind == "" {
 		return fmt.Errorf("unknown cause %s", cause)
 	}
-	if len(fields) == 3 {
+	if len(fields) >= 3 {
 		in, err := time.ParseDuration(fields[2])
 		if err != nil {
 			return err
 		}
 		n.Deadline = w.now.Add(in).Truncate(time.Second)
 		n.Reason += " at " + clock(n.Deadline)
+	}
+	if len(fields) == 5 {
+		length, err := time.ParseDuration(fields[4])
+		if err != nil {
+			return err
+		}
+		n.NotAfter = n.Deadline.Add(length)
 	}
 	w.notices = slices.DeleteFunc(w.notices, func(old notice.Notice) bool { return old.ID == n.ID })
 	w.notices = append(w.notices, n)

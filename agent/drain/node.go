@@ -1,6 +1,8 @@
 package drain
 
 import (
+	"slices"
+
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -44,15 +46,24 @@ func (d *decision) mark() (mark contract.Cordon, ours bool) {
 	return mark, ours
 }
 
-// respectUncordon takes it for a person's word if a node that we had cordoned, and
-// that does not drain, is schedulable though our mark is there: nothing more is
-// done about these notices.
+// respectUncordon takes it for a person's word if a node that does not drain is
+// schedulable though our mark is there, or though it was cordoned when the notice was
+// first listed, by whomever: nothing more is done about these notices.
 func (d *decision) respectUncordon() {
-	if _, ours := d.mark(); !ours || d.Node.Unschedulable || len(d.drains) > 0 {
+	if d.Node.Unschedulable || len(d.drains) > 0 {
 		return
 	}
-	d.serve(d.cordons)
-	d.cordons = nil
+	_, ours := d.mark()
+	isRespected := func(n notice.Notice) bool {
+		noted, known := d.noted.Find(n.ID)
+		return ours || known && noted.Does == string(notice.Cordon)
+	}
+	for _, n := range d.cordons {
+		if isRespected(n) {
+			d.serve([]notice.Notice{n})
+		}
+	}
+	d.cordons = slices.DeleteFunc(d.cordons, isRespected)
 }
 
 // undo makes want the node that it was before, but for a cordon that a notice
@@ -73,8 +84,11 @@ func (d *decision) undo() {
 
 // ending says why something is over.
 func (d *decision) ending(what string) string {
-	if len(d.rebooted) > 0 {
+	switch {
+	case slices.ContainsFunc(d.fulfilled, d.hasRebooted):
 		return "the machine has come up again, as announced"
+	case len(d.fulfilled) > 0:
+		return "the time of what was announced is over"
 	}
 	return "nothing asks for " + what + " any more"
 }

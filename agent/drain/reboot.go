@@ -43,6 +43,15 @@ func (d *decision) cameBack(cause notice.Cause, noted contract.Noticed) bool {
 	return false
 }
 
+// isOver says that the time of a scheduled event is over, without a reboot as it may
+// be: the metadata may go on listing it.
+func (d *decision) isOver(n notice.Notice) bool {
+	if n.OverAt().IsZero() || d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+		return false
+	}
+	return d.due(n.OverAt())
+}
+
 // bootOf is the boot id under which the notice stands, until noted moves it on.
 func (d *decision) bootOf(n notice.Notice) string {
 	noted, _ := d.noted.Find(n.ID)
