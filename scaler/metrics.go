@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,7 +112,7 @@ func (m *metrics) look(l look) {
 	m.verdicts(l.plan.Verdicts)
 	m.pauses(l.snapshot.Now, l.plan.State.BackOffs)
 	m.seeWaiting(l.snapshot)
-	m.seeDrained(l.snapshot)
+	m.seeDrained(l.snapshot, l.plan.Drains)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(act.KindOf(r.Action), string(r.Outcome)).Inc()
 		m.result(r)
@@ -185,16 +186,15 @@ func (m *metrics) seeWaiting(s fleet.Snapshot) {
 	m.waiting = seen
 }
 
-func (m *metrics) seeDrained(s fleet.Snapshot) {
+// seeDrained notes since when nodes are drained, by the word of their agents or of the
+// plan, which drains in their place.
+func (m *metrics) seeDrained(s fleet.Snapshot, alone []plan.Drain) {
 	seen := make(map[string]time.Time, len(m.emptied))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		value, ok := n.Annotations[contract.AnnotationDrainReport]
-		if !ok {
-			continue
-		}
-		report, err := contract.ParseReport(value)
-		if err != nil || report.Phase != contract.PhaseDrained {
+		report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		byPlan := slices.ContainsFunc(alone, func(d plan.Drain) bool { return d.Node.Name == n.Name && d.Phase == contract.PhaseDrained })
+		if !byPlan && (err != nil || report.Phase != contract.PhaseDrained) {
 			continue
 		}
 		since, known := m.emptied[n.InstanceID()]
@@ -212,12 +212,24 @@ func (m *metrics) result(r act.Result) {
 		m.launch(x, r)
 	case plan.Complete:
 		m.lifecycleAction("complete", r)
-		if since, ok := m.emptied[x.Instance]; ok && r.Outcome == act.Done && !r.Before {
-			m.drained.Observe(r.Ended.Sub(since).Seconds())
-		}
+		m.completed(x, r)
 	case plan.Heartbeat:
 		m.lifecycleAction("heartbeat", r)
 	}
+}
+
+// completed tells how long an instance was held though its node was drained. One that
+// comes into service has not waited for that, and one that was drained before it came on
+// this way, as in a warm pool, waited from then on.
+func (m *metrics) completed(x plan.Complete, r act.Result) {
+	since, drained := m.emptied[x.Instance]
+	if !drained || x.Since.IsZero() || r.Outcome != act.Done || r.Before {
+		return
+	}
+	if since.Before(x.Since) {
+		since = x.Since
+	}
+	m.drained.Observe(r.Ended.Sub(since).Seconds())
 }
 
 func (m *metrics) lifecycleAction(call string, r act.Result) {

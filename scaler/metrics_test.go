@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 		{Action: short, Outcome: act.Done, Answer: &plan.Answer{Seen: true, Came: 1, Failures: missing}},
 		{Action: short, Outcome: act.Failed, Answer: &plan.Answer{Seen: true, Failures: missing}},
 		{Action: short, Outcome: act.Begun, Answer: &plan.Answer{}},
-		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Ended: ended},
+		{Action: plan.Complete{Instance: "i-3", Since: start.Add(-time.Minute)}, Outcome: act.Done, Ended: ended},
 		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Before: true, Ended: ended.Add(time.Hour)},
 		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrTooEarly},
 		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrBusy},
@@ -118,5 +118,43 @@ windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
 		if counts[name] < 1.9 || counts[name] > 2.1 {
 			t.Errorf("%s: %v, want 2", name, counts[name])
 		}
+	}
+}
+
+// From drained to completed counts from when both the node was drained and its instance
+// on its way, and not where it comes into service; a drain without an agent counts too.
+func TestDrainedToCompleted(t *testing.T) {
+	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	drained := map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseDrained}.String()}
+	node := func(name string, annotations map[string]string) fleet.Node {
+		return fleet.Node{Name: name, ProviderID: "aws:///a/i-" + name, Annotations: annotations}
+	}
+	for _, tc := range []struct {
+		name  string
+		node  fleet.Node
+		alone []plan.Drain
+		since time.Time // of the way, at which it was completed two hours after the start
+		want  time.Duration
+	}{
+		{"by its agent", node("n", drained), nil, start.Add(-time.Hour), 2 * time.Hour},
+		{"long before, for the warm pool", node("n", drained), nil, start.Add(2*time.Hour - time.Second), time.Second},
+		{"into service", node("n", drained), nil, time.Time{}, 0},
+		{"by the scaler alone", node("n", nil), []plan.Drain{{Node: plan.NodeRef{Name: "n"}, Phase: contract.PhaseDrained}}, start.Add(-time.Hour), 2 * time.Hour},
+		{"not at all", node("n", nil), []plan.Drain{{Node: plan.NodeRef{Name: "n"}, Phase: contract.PhaseBlocked}}, start.Add(-time.Hour), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := newMetrics()
+			done := act.Result{Action: plan.Complete{Instance: "i-n", Since: tc.since}, Outcome: act.Done, Ended: start.Add(2 * time.Hour)}
+			m.look(look{snapshot: fleet.Snapshot{Now: start, Nodes: []fleet.Node{tc.node}}, plan: plan.Plan{Drains: tc.alone}, results: []act.Result{done}})
+			families, err := m.registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				if h := f.GetMetric()[0].GetHistogram(); f.GetName() == "windlass_drained_to_completed_seconds" && h.GetSampleSum() != tc.want.Seconds() {
+					t.Errorf("%v s, want %s", h.GetSampleSum(), tc.want)
+				}
+			}
+		})
 	}
 }

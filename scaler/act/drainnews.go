@@ -7,21 +7,20 @@ import (
 )
 
 // drainNews is what people have to be told of nodes that the scaler drains in place of
-// their agents: each phase once, as an agent would.
+// their agents: each event once, as an agent would.
 type drainNews struct {
 	waiting []newsOfDrain
-	told    map[phaseOfDrain]bool
+	told    map[eventOfDrain]bool
 }
 
-// phaseOfDrain is a phase that one drain of one node has come to.
-type phaseOfDrain struct {
-	node  plan.NodeRef
-	id    string
-	phase contract.Phase
+// eventOfDrain is the reason of an Event about one drain of one node.
+type eventOfDrain struct {
+	node       plan.NodeRef
+	id, reason string
 }
 
 type newsOfDrain struct {
-	phaseOfDrain
+	eventOfDrain
 	word
 }
 
@@ -34,16 +33,16 @@ var eventOfPhase = map[contract.Phase]string{
 
 // look takes in which drains go on. Of the others nothing is remembered.
 func (n *drainNews) look(p plan.Plan) {
-	told, news := map[phaseOfDrain]bool{}, []newsOfDrain(nil)
+	told, news := map[eventOfDrain]bool{}, []newsOfDrain(nil)
 	for _, d := range p.Drains {
-		for phase := range eventOfPhase {
-			if at := (phaseOfDrain{d.Node, d.ID, phase}); n.told[at] {
-				told[at] = true
+		for _, reason := range eventOfPhase {
+			if e := (eventOfDrain{d.Node, d.ID, reason}); n.told[e] {
+				told[e] = true
 			}
 		}
-		at := phaseOfDrain{d.Node, d.ID, d.Phase}
-		if !told[at] {
-			news = append(news, newsOfDrain{at, word{reason: eventOfPhase[d.Phase], message: d.Message, warning: d.Phase == contract.PhaseBlocked}})
+		e := eventOfDrain{d.Node, d.ID, eventOfPhase[d.Phase]}
+		if !told[e] {
+			news = append(news, newsOfDrain{e, word{reason: e.reason, message: d.Message, warning: d.Phase == contract.PhaseBlocked}})
 		}
 	}
 	n.told, n.waiting = told, news
@@ -55,10 +54,10 @@ func (n *drainNews) next() (kube.Event, bool) {
 		return kube.Event{}, false
 	}
 	w := n.waiting[0]
-	return kube.Event{Object: kube.NodeReference(w.node.Name), Reason: w.reason, Message: w.message, Warning: w.warning}, true
+	return kube.Event{Object: kube.NodeReference(w.node.Name), Reason: w.word.reason, Message: w.message, Warning: w.warning}, true
 }
 
 func (n *drainNews) hear() {
-	n.told[n.waiting[0].phaseOfDrain] = true
+	n.told[n.waiting[0].eventOfDrain] = true
 	n.waiting = n.waiting[1:]
 }

@@ -10,7 +10,7 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// A drain that the scaler carries on tells each of its phases once; what finds no room is
+// A drain that the scaler carries on tells of each thing once; what finds no room is
 // told at the next look, and another drain of the node is another story.
 func TestAnnounceDrains(t *testing.T) {
 	drain := func(id string, phase contract.Phase) plan.Plan {
@@ -20,7 +20,7 @@ func TestAnnounceDrains(t *testing.T) {
 	n := &Announcer{Events: e}
 	e.room = 1
 	for _, p := range []plan.Plan{
-		drain("a", contract.PhaseDraining), drain("a", contract.PhaseDraining), drain("a", contract.PhaseBlocked),
+		drain("a", contract.PhaseWaiting), drain("a", contract.PhaseDraining), drain("a", contract.PhaseBlocked),
 	} {
 		n.Announce(fleet.Snapshot{}, p, nil)
 	}
@@ -32,7 +32,7 @@ func TestAnnounceDrains(t *testing.T) {
 		n.Announce(fleet.Snapshot{}, p, nil)
 	}
 	want := []string{
-		"DrainStarted n1: a Draining", "DrainBlocked n1: a Blocked", "Drained n1: a Drained",
+		"DrainStarted n1: a Waiting", "DrainBlocked n1: a Blocked", "Drained n1: a Drained",
 		"DrainStarted n1: a Draining", "DrainStarted n1: b Draining",
 	}
 	if diff := cmp.Diff(want, e.list); diff != "" {
