@@ -47,8 +47,9 @@ import (
 //	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
 //	    [naked] [safe=v] [ended] [local] [job] [claim=c]
 //	attached [volume ...]                            what the Node's status shows
-//	no-pod ns/name | ends ns/name | stuck ns/name
-//	budget ns/name app allowed=n [heals=20s]     (guards the pods named app-…)
+//	no-pod ns/name | ends ns/name | stuck ns/name | unready ns/name
+//	budget ns/name app allowed=n [heals=20s] [free]    (guards the pods named app-…;
+//	    free: but for those that are not ready)
 //	answer ns/name outcome [budget] [message]    what came of an eviction that was sent
 //	sent ns/name [deletion]                      an eviction is under way
 //	budgets hidden | seen | unwatched | watched
@@ -228,7 +229,7 @@ func (w *world) change(line string) error {
 		w.undeletable = true
 	case "pod":
 		return w.changePod(fields[1:])
-	case "no-pod", "ends", "stuck", "denied":
+	case "no-pod", "ends", "stuck", "denied", "unready":
 		return w.endPod(fields[0], rest)
 	case "budget":
 		return w.changeBudget(fields[1:])
@@ -467,6 +468,8 @@ func (w *world) endPod(how, key string) error {
 		return nil
 	case "ends":
 		p.Phase = corev1.PodSucceeded
+	case "unready":
+		p.Ready = false
 	case "stuck": // its kubelet will never end it
 		w.stuck[uid] = true
 	case "denied":
@@ -482,6 +485,8 @@ func (w *world) changeBudget(fields []string) error {
 		key, value, _ := strings.Cut(word, "=")
 		var err error
 		switch key {
+		case "free":
+			b.free = true
 		case "allowed":
 			b.allowed, err = strconv.Atoi(value)
 		case "heals":

@@ -74,6 +74,9 @@ type budget struct {
 	allowed int
 	heals   time.Duration
 	healing []time.Time
+	// free: pods that are not ready cost nothing (unhealthyPodEvictionPolicy
+	// AlwaysAllow).
+	free bool
 }
 
 func newWorld() *world {
@@ -121,6 +124,7 @@ func (w *world) listBudgets() []fleet.Budget {
 		namespace, name, _ := strings.Cut(key, "/")
 		listed := fleet.Budget{
 			Namespace: namespace, Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": b.app}},
+			AlwaysAllowUnhealthy: b.free,
 		}
 		if w.live[namespace] {
 			listed.Allowed = int32(b.allowed)
@@ -241,7 +245,7 @@ func (w *world) disrupt(pod fleet.Pod, deletion bool) (refused string) {
 	app := pod.Labels["app"]
 	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {
 		b := w.budgets[key]
-		if b.app != app {
+		if b.app != app || b.free && !pod.Ready {
 			continue
 		}
 		if b.allowed == 0 && !deletion {
