@@ -3,7 +3,6 @@ package world
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,6 +79,9 @@ type programPod struct {
 	gone  atomic.Bool // the pod is deleted, or about to be
 	runs  atomic.Pointer[Process]
 	begun chan struct{} // closed when its first start was tried
+
+	telling sync.Mutex   // one status at a time
+	told    atomic.Int64 // how many there were to tell
 
 	mu      sync.Mutex // one change at a time
 	recipe  *recipe    // nil before the first start
@@ -306,33 +308,6 @@ func (k *programs) revive(ctx context.Context, p *programPod) error {
 	}
 	k.setReady(ctx, p, true)
 	return nil
-}
-
-// setReady says on the pod what its process does, which kwok does not know. The
-// API server may be away just then; that is no fault of the world's.
-func (k *programs) setReady(ctx context.Context, p *programPod, ready bool) {
-	status := corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
-	}
-	now := metav1.Now()
-	conditions := []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: status, LastTransitionTime: now},
-		{Type: corev1.ContainersReady, Status: status, LastTransitionTime: now},
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.pod.UID}, // a precondition
-		"status":   map[string]any{"conditions": conditions},
-	})
-	if err != nil {
-		k.log.Error("cannot encode a pod's status", "error", err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := k.client.CoreV1().Pods(p.pod.Namespace).Patch(ctx, p.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		k.log.Debug("cannot say whether a pod is ready", "pod", p.pod.Name, "error", err)
-	}
 }
 
 // recipe is what a pod's process is started with, again and again.
