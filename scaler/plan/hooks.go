@@ -242,10 +242,18 @@ func (d *decision) outOfTime(p passage, pod string) (release, bool) {
 }
 
 // withoutNode lets an instance go that has no node. One that boots for a warm pool
-// may yet join.
+// may yet join. Where pods run on machines whose Node somebody has deleted, this may be
+// one of them, and its agent drains on: it has the time of a drain, unless the garbage
+// collector of pods, a minute later, says that they are gone.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 func (d *decision) withoutNode(p passage) (release, bool) {
-	if p.way != &warming {
+	switch end := p.began.Add(d.policy.TerminationDrainTime); {
+	case p.way == &warming:
+	case d.stranded == "":
 		return release{why: "it has no node"}, true
+	default:
+		d.clock.at(end)
+		return release{why: "it has no node, and the time is over for pods such as " + d.stranded}, !d.now.Before(end)
 	}
 	due := p.began.Add(d.policy.MaxNodeProvisionTime)
 	d.clock.at(due)
@@ -256,7 +264,7 @@ func (d *decision) withoutNode(p passage) (release, bool) {
 // past the end of our patience: if nobody ends the drain, the hook's own timer
 // ends the wait.
 func (d *decision) heartbeat(p passage, hook fleet.Hook, key string) {
-	if p.node == nil || p.notice == nil || !p.waits() {
+	if p.notice == nil || !p.waits() {
 		return
 	}
 	end, open := d.heldUntil(p, hook)
@@ -283,6 +291,13 @@ func (d *decision) heartbeat(p passage, hook fleet.Hook, key string) {
 // heldUntil is for how long a hook of ours is kept waiting as things are; open is
 // false if it is not.
 func (d *decision) heldUntil(p passage, hook fleet.Hook) (end time.Time, open bool) {
+	if p.node == nil {
+		end = p.began.Add(d.policy.TerminationDrainTime)
+		if hook.Global.Duration > 0 {
+			end = earliest(end, p.began.Add(hook.Global.Duration))
+		}
+		return end, p.way != &warming && d.stranded != ""
+	}
 	end = d.deadline(p)
 	global := end
 	if hook.Global.Duration > 0 {

@@ -27,6 +27,8 @@ type decision struct {
 	groups  []*group // by name
 	nodes   []*node  // by name
 	pods    []*fleet.Pod
+	// stranded is a pod on a machine whose Node is gone; empty without one.
+	stranded string
 
 	fit     *fit.Cluster
 	budgets *drainable.Budgets
@@ -300,8 +302,13 @@ func (d *decision) join() {
 		}
 	}
 	for _, p := range d.pods {
-		if n, ok := byName[p.Node]; ok && p.Node != "" {
+		switch n, ok := byName[p.Node]; {
+		case p.Node == "":
+		case ok:
 			n.pods = append(n.pods, p)
+			d.watch(p)
+		case drainable.Occupies(p, d.now):
+			d.stranded = cmp.Or(d.stranded, p.Key())
 			d.watch(p)
 		}
 	}
