@@ -13,9 +13,11 @@ import (
 func TestEvictions(t *testing.T) {
 	const (
 		agent   = `"user":{"username":"system:serviceaccount:windlass-system:windlass-agent"}`
+		scaler  = `"user":{"username":"system:serviceaccount:windlass-system:windlass-scaler"}`
 		evicted = `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"default","name":"web-1"}`
 		uid     = `"requestObject":{"deleteOptions":{"preconditions":{"uid":"u1"}}}`
 	)
+	at := func(second string) string { return `"requestReceivedTimestamp":"2026-08-01T12:00:` + second + `Z"` }
 	for _, c := range []struct {
 		reason string
 		audit  []string
@@ -29,6 +31,14 @@ func TestEvictions(t *testing.T) {
 		{"the same pod twice", []string{
 			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
 			agent + "," + evicted + "," + uid + `,"responseStatus":{"code":201}`,
+		}, "evicted 2 times"},
+		{"both programs at the same moment", []string{
+			agent + "," + evicted + "," + uid + "," + at("00") + `,"responseStatus":{"code":201}`,
+			scaler + "," + evicted + "," + uid + "," + at("01") + `,"responseStatus":{"code":201}`,
+		}, ""},
+		{"the scaler long after the agent", []string{
+			agent + "," + evicted + "," + uid + "," + at("00") + `,"responseStatus":{"code":201}`,
+			scaler + "," + evicted + "," + uid + "," + at("23") + `,"responseStatus":{"code":201}`,
 		}, "evicted 2 times"},
 		{"no right, and so no body in the log", []string{agent + "," + evicted + `,"responseStatus":{"code":403}`}, ""},
 		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
