@@ -194,11 +194,16 @@ func (t Try) String() string {
 	return text + ": " + t.Message
 }
 
-// stuck says that a pod stays for reasons that time alone may not mend.
+// stuck says that a pod stays for reasons that time alone may not mend. A server
+// that has just started forbids what it has not read the rules of, and one that has
+// not heard yet where a new pod runs forbids its eviction to the node: what is
+// forbidden is forbidden twice.
 func (t Try) stuck() bool {
 	switch t.Outcome {
-	case Refused, Forbidden:
+	case Refused:
 		return true
+	case Forbidden:
+		return t.Count > 1
 	case Failed, Overloaded:
 		return t.Count >= patience
 	}
