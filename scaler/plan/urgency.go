@@ -7,24 +7,20 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 )
 
-// pressing is the time before a deadline in which nobody is waited for, hurrying that in
-// which no pod stays by its own word; it is half of the whole time where that is less.
-const pressing, hurrying = 2 * time.Minute, 30 * time.Minute
-
-// urgencyOf the drain of a node, as its agent sees it: what pods say of themselves is
-// honoured while there is time.
+// urgencyOf the drain of a node, by the rule that its agent has. A deadline that has
+// passed overrules the rules that block, as the machine may go at any moment, and makes
+// nobody end before his time.
 func (d *decision) urgencyOf(n *node, kind contract.Kind, deadline time.Time) drainable.Urgency {
-	hurried := hurrying
-	if began := n.drainBegan(); !began.IsZero() {
-		hurried = min(hurried, deadline.Sub(began)/2)
+	passed := !deadline.IsZero() && !d.toCome(deadline)
+	if passed {
+		deadline = time.Time{}
 	}
-	switch {
-	case kind == contract.KindSpot || d.nears(deadline, pressing):
-		return drainable.Pressing
-	case d.nears(deadline, hurried):
-		return drainable.Hurried
+	urgency, rises := drainable.UrgencyAt(d.now, kind, n.drainBegan(), deadline)
+	d.clock.at(rises)
+	if passed {
+		return max(urgency, drainable.Hurried)
 	}
-	return drainable.Patient
+	return urgency
 }
 
 // drainBegan is when the node's drain was asked for or began; zero where nobody knows.
@@ -37,8 +33,7 @@ func (n *node) drainBegan() time.Time {
 }
 
 // toCome says that there is a deadline, and that it has not passed. One that has passed
-// with the machine still there was none: what is held beyond it, or serviced later than
-// announced, has time.
+// with the machine still there gives no hint how much longer, so it cuts nothing.
 func (d *decision) toCome(deadline time.Time) bool {
 	d.clock.at(deadline)
 	return d.now.Before(deadline)
