@@ -112,21 +112,33 @@ func TestRights(t *testing.T) {
 }
 
 // TestRightsOfYoungPods: what an admission plugin has not heard yet is no missing
-// right, if the pod could be evicted later.
+// right, if the pod could be evicted later, or somebody else deleted it.
 func TestRightsOfYoungPods(t *testing.T) {
-	evict := func(pod string, code int) Request {
-		a := Request{Verb: "create"}
-		a.User.Username, a.ObjectRef.Resource, a.ObjectRef.Subresource, a.ObjectRef.Name = ours+"windlass-agent", "pods", "eviction", pod
-		if a.ResponseStatus.Code = code; code == 403 {
-			a.ResponseStatus.Message = "node n can only evict pods with spec.nodeName set to itself"
-		}
+	request := func(verb, subresource, pod string, code int, message string) Request {
+		a := Request{Verb: verb}
+		a.User.Username, a.ObjectRef.Resource, a.ObjectRef.Subresource, a.ObjectRef.Name = ours+"windlass-agent", "pods", subresource, pod
+		a.ResponseStatus.Code, a.ResponseStatus.Message = code, message
 		return a
 	}
-	if got := Rights([]Request{evict("web-1", 403), evict("web-1", 201)}, nil); len(got) > 0 {
-		t.Errorf("evicted later: %q", got)
-	}
-	if got := Rights([]Request{evict("web-1", 403), evict("web-2", 201)}, nil); len(got) != 1 {
-		t.Errorf("never evicted: %q", got)
+	const (
+		plugin = "node n can only evict pods with spec.nodeName set to itself"
+		policy = "denied request: with the label windlass.dev/as-account, only pods of the Node that the token is bound to may be evicted"
+	)
+	for _, message := range []string{plugin, policy} {
+		refused := request("create", "eviction", "web-1", 403, message)
+		for _, c := range []struct {
+			reason   string
+			then     Request
+			breaches int
+		}{
+			{"evicted later", request("create", "eviction", "web-1", 201, ""), 0},
+			{"deleted by somebody", request("delete", "", "web-1", 200, ""), 0},
+			{"only another one was evicted", request("create", "eviction", "web-2", 201, ""), 1},
+		} {
+			if got := Rights([]Request{refused, c.then}, nil); len(got) != c.breaches {
+				t.Errorf("%s: %q", c.reason, got)
+			}
+		}
 	}
 }
 

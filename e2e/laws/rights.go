@@ -18,16 +18,17 @@ func (s Span) Holds(t time.Time) bool { return !t.Before(s.From) && !t.After(s.T
 // Rights finds what our programs were forbidden. An API server that is not ready,
 // away says when, forbids what it has not read the rules of yet: that is no breach,
 // if the same right was granted at another time. Nor is it one if the server had not
-// heard yet where a pod has been bound a moment before, and let it be evicted later.
+// heard yet where a pod has been bound a moment before, and let it be evicted later, or
+// somebody else deleted it.
 func Rights(audit []Request, away []Span) []string {
-	granted, evicted := map[string]bool{}, map[string]bool{}
+	granted, left := map[string]bool{}, map[string]bool{}
 	for _, a := range audit {
 		if a.ResponseStatus.Code/100 != 2 {
 			continue
 		}
 		granted[a.right()] = true
-		if a.ObjectRef.Subresource == "eviction" {
-			evicted[a.pod()] = true
+		if a.ObjectRef.Subresource == "eviction" || a.ObjectRef.Resource == "pods" && a.Verb == "delete" {
+			left[a.pod()] = true
 		}
 	}
 	var breaches []string
@@ -36,7 +37,7 @@ func Rights(audit []Request, away []Span) []string {
 			continue
 		}
 		unready := slices.ContainsFunc(away, func(s Span) bool { return s.Holds(a.RequestReceivedTimestamp) })
-		if unready && granted[a.right()] || a.tooYoung() && evicted[a.pod()] {
+		if unready && granted[a.right()] || a.tooYoung() && left[a.pod()] {
 			continue
 		}
 		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
@@ -52,10 +53,12 @@ func (r Request) ofGoing() bool {
 	})
 }
 
-// tooYoung says that a node was forbidden to evict a pod for not being its own, by the
-// admission plugin NodeRestriction, which goes by what it has heard.
+// tooYoung says that an agent was forbidden to evict a pod for not being its node's: by
+// the admission plugin NodeRestriction, or where the agent asks as its account by our
+// own policy. Both go by what the API server has heard of its own pods.
 func (r Request) tooYoung() bool {
-	return strings.Contains(r.ResponseStatus.Message, "can only evict pods with spec.nodeName set to itself")
+	return strings.Contains(r.ResponseStatus.Message, "can only evict pods with spec.nodeName set to itself") ||
+		strings.Contains(r.ResponseStatus.Message, "only pods of the Node that the token is bound to may be evicted")
 }
 
 // right is what a request needed, in words that say it is missing.
