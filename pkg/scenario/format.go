@@ -43,6 +43,9 @@ func Format(s fleet.Snapshot) string {
 	if s.Rival != nil {
 		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
 	}
+	if !s.Back.IsZero() {
+		p.line("outage", printTime(s.Back))
+	}
 	return p.out.String()
 }
 

@@ -24,6 +24,16 @@ func rival(w *World, l line) error {
 	return nil
 }
 
+// outage TIME: the API server was away until then.
+func outage(w *World, l line) error {
+	until, err := clockTime(l.name)
+	if err != nil {
+		return err
+	}
+	w.Back = until
+	return nil
+}
+
 var backOffWords = table[fleet.BackOff]{
 	"until": setter(clockTime, func(b *fleet.BackOff, t time.Time) { b.Until = t }),
 	"count": setter(integer, func(b *fleet.BackOff, n int) { b.Count = n }),

@@ -56,6 +56,7 @@ launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
+outage 09:59:55
 `
 	s, err := scenario.Parse(text)
 	if err != nil {

@@ -22,6 +22,7 @@ var verbs = map[string]func(*World, line) error{
 	"permit":     permit,
 	"mark":       mark,
 	"rival":      rival,
+	"outage":     outage,
 	"backoff":    backOff,
 	"giveup":     giveUp,
 	"unsteered":  unsteered,

@@ -36,7 +36,7 @@ func (d *decision) alone(n *node) bool {
 // forsaken is the drain of a node that no agent carries on: its id, and why that is
 // thought.
 func (d *decision) forsaken(n *node) (id, why string, is bool) {
-	if n.kept || !n.drainsStill() {
+	if n.kept || !n.drainsStill() || d.catchesUp() {
 		return "", "", false
 	}
 	if !n.asked() {
@@ -56,7 +56,7 @@ func (d *decision) forsaken(n *node) (id, why string, is bool) {
 		why, is = d.fellSilent(n)
 		return n.request.ID, why, is
 	}
-	due := n.request.At.Add(d.answersWithin(n))
+	due := d.heard(n.request.At.Time).Add(d.answersWithin(n))
 	if d.now.Before(due) {
 		d.clock.at(due)
 		return "", "", false
@@ -103,22 +103,43 @@ func (d *decision) fellSilent(n *node) (why string, is bool) {
 		if !occupied || !n.asked() && n.mark == "" {
 			return "", false
 		}
-		end := n.report.Renewed.Add(contract.GoneAfter)
+		end := d.heard(n.report.Renewed.Time).Add(contract.GoneAfter)
 		if !known && d.now.Before(end) {
 			d.clock.at(end)
 			return "", false
 		}
 		return "its agent is not Ready", !ready
 	}
-	end := n.report.Renewed.Add(contract.GoneAfter)
+	last := d.heard(n.report.Renewed.Time)
+	end := last.Add(contract.GoneAfter)
 	if down {
-		end = n.report.Renewed.Add(missedWord)
+		end = last.Add(missedWord)
 	}
 	if d.now.Before(end) {
 		d.clock.at(end)
 		return "", false
 	}
 	return "its agent has said nothing since " + clockTime(n.report.Renewed.Time), true
+}
+
+// heard is from when on somebody's silence counts whose last word is of that time. What
+// was said while the API server was away, nobody has heard.
+func (d *decision) heard(last time.Time) time.Time {
+	if d.back.After(last) {
+		return d.back
+	}
+	return last
+}
+
+// catchesUp says that the API server is away, or came back a moment ago: what is known
+// may no more be what is so, and nobody is taken for gone.
+func (d *decision) catchesUp() bool {
+	until := d.back.Add(answersSoon)
+	if d.back.IsZero() || !d.now.Before(until) {
+		return false
+	}
+	d.clock.at(until)
+	return true
 }
 
 // closed says that nothing new comes to the node.

@@ -18,11 +18,13 @@ import (
 // decision is a plan in the making: the snapshot in a fixed order with its
 // parts joined, and what has been settled so far.
 type decision struct {
-	now     time.Time
-	policy  Policy
-	rival   *fleet.Rival
-	given   fleet.State
-	agents  map[string]bool
+	now    time.Time
+	policy Policy
+	rival  *fleet.Rival
+	given  fleet.State
+	agents map[string]bool
+	// back is when the last outage of the API server ended; see fleet.Snapshot.
+	back    time.Time
 	daemons []fleet.DaemonSet
 	groups  []*group // by name
 	nodes   []*node  // by name
@@ -213,7 +215,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 // snapshot is not changed.
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
-		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents,
+		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, back: s.Back,
 		daemons: slices.Clone(s.DaemonSets),
 		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),

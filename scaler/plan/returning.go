@@ -55,7 +55,7 @@ func (d *decision) stale(r contract.Report) bool {
 	if !r.Phase.Open() {
 		return false
 	}
-	end := r.Renewed.Add(contract.GoneAfter)
+	end := d.heard(r.Renewed.Time).Add(contract.GoneAfter)
 	if d.now.Before(end) {
 		d.clock.at(end)
 		return false
@@ -72,5 +72,5 @@ func (d *decision) abandoned(n *node) bool {
 	if report, answered := n.answered(n.request.ID); answered {
 		return d.stale(report)
 	}
-	return !d.now.Before(n.request.At.Add(contract.GoneAfter))
+	return !d.now.Before(d.heard(n.request.At.Time).Add(contract.GoneAfter))
 }
