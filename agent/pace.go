@@ -14,12 +14,15 @@ const (
 	// firstRest and longestRest bound the rest after an answer that the API server
 	// has no time.
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
+	// prompt is how long an answer takes at most of a server that has time: one that
+	// takes longer has stood in a queue, and more at once would make that longer.
+	prompt = 500 * time.Millisecond
 )
 
 // pace bounds how many evictions of a node are under way at one time, as TCP
-// bounds what it sends: one more for each that is accepted, so that a lone node is
-// served as fast as the API server can, and half of them after an answer that it
-// has no time. A thousand nodes that drain at one moment each ask for less than
+// bounds what it sends: one more for each that is accepted promptly, so that a lone
+// node is served as fast as the API server can, and half of them after an answer that
+// it has no time. A thousand nodes that drain at one moment each ask for less than
 // one at a time then, and the server spends its time on pods and not on refusals.
 type pace struct {
 	// window is how many may be under way, underWay how many are.
@@ -66,7 +69,9 @@ func (p *pace) end(now time.Time, took time.Duration, outcome drain.Outcome) {
 	switch outcome {
 	case drain.Accepted, drain.Gone:
 		p.rests = 0
-		p.window = min(p.window+p.growth(), mostAtOnce)
+		if took <= prompt {
+			p.window = min(p.window+p.growth(), mostAtOnce)
+		}
 	case drain.Overloaded:
 		p.crowded = true
 		p.window = max(p.window/2, 1)

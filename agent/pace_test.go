@@ -19,7 +19,7 @@ func (p *pace) ask(now time.Time) int {
 
 func (p *pace) answer(now time.Time, n int, outcome drain.Outcome) {
 	for range n {
-		p.end(now, time.Second, outcome)
+		p.end(now, prompt, outcome)
 	}
 }
 
@@ -32,8 +32,21 @@ func TestPaceAlone(t *testing.T) {
 		}
 		p.answer(now, n, drain.Accepted)
 	}
-	if p.took < 900*time.Millisecond || p.took > time.Second {
-		t.Errorf("an eviction takes %s, they all took a second", p.took)
+	if p.took < prompt*9/10 || p.took > prompt {
+		t.Errorf("an eviction takes %s, they all took %s", p.took, prompt)
+	}
+}
+
+// A server that lets evictions stand in a queue is not asked for more at once.
+func TestPaceOfAQueue(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for range 5 {
+		for range p.ask(now) {
+			p.end(now, prompt+1, drain.Accepted)
+		}
+	}
+	if n := p.ask(now); n != firstAtOnce {
+		t.Errorf("%d at once, want %d as at first", n, firstAtOnce)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// writeEvery bounds how often the agent writes to its Node, progressEvery how
-	// often it does so only because fewer pods are left.
+	// often it does so at most only because fewer pods are left.
 	writeEvery, progressEvery = time.Second, 3 * time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains.
@@ -163,7 +163,13 @@ func (d *decision) stale(r contract.Report) bool {
 	if r.Phase.Open() && old.Left > r.Left && r.Left > 0 {
 		old.Left, old.Message = r.Left, r.Message
 	}
-	return old.String() != r.String() || d.due(d.old.Renewed.Add(progressEvery))
+	return old.String() != r.String() || d.due(d.old.Renewed.Add(d.progressPause()))
+}
+
+// progressPause grows with the age of the drain: of a short one people see how it goes
+// on, and thousands that are long leave the API server to evictions.
+func (d *decision) progressPause() time.Duration {
+	return min(max(progressEvery, d.Now.Sub(d.since())/2), contract.ReportEvery)
 }
 
 // sameState compares what the agent writes of a Node. When a taint was added
