@@ -21,15 +21,14 @@ const (
 
 // pace bounds how many evictions of a node are under way at one time, as TCP
 // bounds what it sends: one more for each that is accepted promptly, so that a lone
-// node is served as fast as the API server can, and half of them after an answer that
-// it has no time. A thousand nodes that drain at one moment each ask for less than
+// node is served as fast as the API server can, or for each round of slow ones, and half
+// of them after an answer that it has no time. A thousand nodes that drain at one moment each ask for less than
 // one at a time then, and the server spends its time on pods and not on refusals.
 type pace struct {
 	// window is how many may be under way, underWay how many are.
 	window   float64
 	underWay int
-	// crowded: the server had no time for us once; from then on the window grows
-	// by one for each round of answers, and not for each answer.
+	// crowded: the server had no time for us once.
 	crowded bool
 	// rests counts the rests since the last that was accepted; nothing is asked for
 	// before resumes.
@@ -69,9 +68,7 @@ func (p *pace) end(now time.Time, took time.Duration, outcome drain.Outcome) {
 	switch outcome {
 	case drain.Accepted, drain.Gone:
 		p.rests = 0
-		if took <= prompt {
-			p.window = min(p.window+p.growth(), mostAtOnce)
-		}
+		p.window = min(p.window+p.growth(took), mostAtOnce)
 	case drain.Overloaded:
 		p.crowded = true
 		p.window = max(p.window/2, 1)
@@ -81,8 +78,10 @@ func (p *pace) end(now time.Time, took time.Duration, outcome drain.Outcome) {
 	}
 }
 
-func (p *pace) growth() float64 {
-	if p.crowded {
+// growth for an answer that took so long: where the server is busy, one more for a
+// round of answers and not for each.
+func (p *pace) growth(took time.Duration) float64 {
+	if p.crowded || took > prompt {
 		return 1 / p.window
 	}
 	return 1

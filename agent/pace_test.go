@@ -37,7 +37,7 @@ func TestPaceAlone(t *testing.T) {
 	}
 }
 
-// A server that lets evictions stand in a queue is not asked for more at once.
+// A server that lets evictions stand in a queue is asked for little more at once.
 func TestPaceOfAQueue(t *testing.T) {
 	p, now := newPace(), time.Now()
 	for range 5 {
@@ -45,8 +45,8 @@ func TestPaceOfAQueue(t *testing.T) {
 			p.end(now, prompt+1, drain.Accepted)
 		}
 	}
-	if n := p.ask(now); n != firstAtOnce {
-		t.Errorf("%d at once, want %d as at first", n, firstAtOnce)
+	if n := p.ask(now); n <= firstAtOnce || n > firstAtOnce+5 {
+		t.Errorf("%d at once after five slow rounds, want one more for each at most", n)
 	}
 }
 

@@ -199,7 +199,7 @@ type loneDrain struct {
 // Auto Scaling ends, whatever it was drained for.
 func (d *decision) loneDrain(n *node, id, why string) loneDrain {
 	x := loneDrain{decision: d, node: n, id: id, why: why, kind: n.draining(), deadline: n.deadline()}
-	if p, leaves := d.passage(n.group, n.instance, n); leaves && n.mark != "" {
+	if p, leaves := d.passage(n.group, n.instance, n); leaves && p.way != &launching && n.mark != "" {
 		x.deadline = d.deadline(p)
 		if x.kind.Strength() < contract.KindASG.Strength() {
 			x.kind = contract.KindASG

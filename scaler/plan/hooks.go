@@ -222,6 +222,8 @@ func (d *decision) released(p passage) (r release, ready bool) {
 		return release{why: "its drain failed, and its node is empty all the same"}, true
 	case answered && report.Phase == contract.PhaseFailed:
 		return d.outOfTime(p, pod)
+	case answered && occupied && !p.asked(): // its agent has a deadline of its own, by which nothing fails
+		return d.outOfTime(p, pod)
 	case d.alone(p.node) && !occupied && p.node.closed():
 		return release{why: "its node is empty, and no agent says so"}, true
 	case d.alone(p.node) && occupied:
