@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // TestEvictions: each breach is seen, and what is allowed is none.
@@ -122,7 +123,7 @@ func TestRightsOfYoungPods(t *testing.T) {
 	}
 	const (
 		plugin = "node n can only evict pods with spec.nodeName set to itself"
-		policy = "denied request: with the label windlass.dev/as-account, only pods of the Node that the token is bound to may be evicted"
+		policy = "denied request: with the label " + contract.LabelAsAccount + ", only pods of the Node that the token is bound to may be evicted"
 	)
 	for _, message := range []string{plugin, policy} {
 		refused := request("create", "eviction", "web-1", 403, message)
