@@ -156,6 +156,15 @@ func (b *bed) overlay() string {
 // settle waits until there are an agent and a pod on both nodes.
 func (b *bed) settle() {
 	b.t.Helper()
+	// Pods that come before the second Node does are all on the first, and stay there.
+	b.await("two Nodes that take pods", func() bool {
+		nodes, err := b.Client.CoreV1().Nodes().List(b.ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		tainted := func(n corev1.Node) bool { return len(n.Spec.Taints) > 0 }
+		return len(slices.DeleteFunc(nodes.Items, tainted)) == 2
+	})
 	if err := b.Apply(b.ctx, []byte(web)); err != nil {
 		b.t.Fatal(err)
 	}
