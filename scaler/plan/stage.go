@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -133,4 +136,48 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 func (n *node) oursToUndo(t corev1.Taint) bool {
 	_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
 	return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
+}
+
+// sayStage gives a verdict to every node that no step has spoken of.
+func (d *decision) sayStage(n *node) {
+	switch {
+	case n.group == nil:
+		n.say(NodeNotOurs, "its instance is in none of our groups")
+	case n.instance.Leaving():
+		n.say(NodeLeaving, "Auto Scaling terminates its instance")
+	case !n.instance.Live():
+		n.say(NodeNotOurs, n.whyNotOurs())
+	}
+	switch n.stage {
+	case coming:
+		n.say(NodeComing, n.whyComing())
+	case unready:
+		n.say(NodeUnready, "it is not Ready")
+	case returning:
+		n.say(NodeKept, "its drain was taken back, and its agent is undoing it")
+	case leaving:
+		n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), n.unheard()))
+	}
+}
+
+// unheard says that somebody asked for the drain, and that its agent has not answered.
+func (n *node) unheard() string {
+	if _, answered := n.answered(n.request.ID); !n.requested || answered {
+		return ""
+	}
+	return "; its agent has not answered yet"
+}
+
+func (n *node) whyLeaving() string {
+	switch kind := n.draining(); kind {
+	case contract.KindSpot:
+		return "EC2 takes its spot instance back"
+	case contract.KindRequest:
+		if n.request.By != "" {
+			return fmt.Sprintf("%s asked for its drain", n.request.By)
+		}
+		return "people asked for its drain"
+	default:
+		return fmt.Sprintf("it is drained for %s", kind)
+	}
 }

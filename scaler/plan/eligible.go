@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// mayGo says why a node is needed, or by an empty reason that it is not. In the
+// latter case its pods have taken their seats elsewhere.
+func (r *retirement) mayGo(n *node) (Reason, string) {
+	if reason, why := r.stopped(n); reason != "" {
+		return reason, why
+	}
+	if by, held := contract.Held(n.Annotations); held {
+		return NodeHeld, fmt.Sprintf("its annotation %s keeps it", by)
+	}
+	if n.unreadable != nil {
+		return NodeHeld, fmt.Sprintf("a drain request stands on it that nobody can read: %v", n.unreadable)
+	}
+	if b, ok := r.state.GiveUps[n.Name]; ok && r.now.Before(b.Until) {
+		r.clock.at(b.Until)
+		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
+	}
+	threshold := n.group.threshold(r.policy)
+	if used := r.utilization(n); used > threshold {
+		return NodeNeeded, fmt.Sprintf("%.0f%% of it is requested, more than %.0f%%", used*100, threshold*100)
+	}
+	if r.floor(n.group) {
+		return NodeMinSize, fmt.Sprintf("group %s may not have fewer than %d", n.group.Name, n.group.Min)
+	}
+	if why := r.remains.needs(n, r.policy); why != "" {
+		return NodeMinSize, why
+	}
+	return r.empty(n)
+}
+
+// stopped says that nothing of this group is retired now.
+func (r *retirement) stopped(n *node) (Reason, string) {
+	if !r.policy.ScaleDown {
+		return NodeStays, "scale-down is switched off"
+	}
+	if unready := len(r.in(unready)); unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
+		return NodeStays, fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(r.nodes))
+	}
+	if len(n.group.live) > n.group.read {
+		return NodeStays, fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", n.group.Name)
+	}
+	return "", ""
+}
+
+// floor says that with what is on its way out the group is at its minimum.
+func (r *retirement) floor(g *group) bool { return g.read-r.leaving[g] <= g.Min }
+
+// threshold is the utilization up to which a node of the group may go.
+func (g *group) threshold(p Policy) float64 {
+	if g.ScaleDown.UtilizationThreshold != nil {
+		return *g.ScaleDown.UtilizationThreshold
+	}
+	return p.UtilizationThreshold
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// marked is since when the node is unneeded. A mark that does not parse is none.
+func marked(n *node) (since time.Time, ok bool) {
+	since, ok, err := contract.Unneeded(n.Taints)
+	return since, ok && err == nil
+}
+
+// unneeded starts the node's clock, or retires it if that has run out.
+func (r *retirement) unneeded(n *node) {
+	r.leaving[n.group]++
+	r.remains.take(n)
+	since, ok := marked(n)
+	if from := n.settled(r.policy); !ok && r.now.Before(from) {
+		r.clock.at(from)
+		n.say(NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", clockTime(n.ReadySince), clockTime(from)))
+		return
+	}
+	if !ok {
+		since = r.now.Truncate(time.Second)
+		r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
+	}
+	due := since.Add(n.group.unneededTime(r.policy))
+	text := fmt.Sprintf("unneeded since %s", clockTime(since))
+	if !ok {
+		r.clock.at(due)
+		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
+		return
+	}
+	grown, grew := r.state.GrownAt[n.group.Name]
+	rested := grown.Add(r.policy.DelayAfterAdd)
+	_, occupied := n.occupied(r.now)
+	switch {
+	case r.now.Before(due):
+		r.clock.at(due)
+		n.say(NodeWaiting, fmt.Sprintf("%s; it goes at %s if it still is", text, clockTime(due)))
+	case grew && r.now.Before(rested):
+		r.clock.at(rested)
+		n.say(NodeWaiting, fmt.Sprintf("%s; group %s grew, so it goes at %s at the earliest", text, n.group.Name, clockTime(rested)))
+	case occupied && r.draining >= r.allowed:
+		n.say(NodeWaiting, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
+	default:
+		r.retire(n, since, occupied)
+		n.say(NodeRetiring, text)
+	}
+}
+
+// settleTime is how long a node is Ready before its clock may start: the pods
+// that it came for are bound in its first seconds, and not always where this
+// plan would put them. To mark it at once would be two patches for nothing.
+const settleTime = 10 * time.Second
+
+// settled is when the node's clock may start at the earliest.
+func (n *node) settled(p Policy) time.Time {
+	return n.ReadySince.Add(min(settleTime, n.group.unneededTime(p)))
+}
+
+func (g *group) unneededTime(p Policy) time.Duration {
+	if g.ScaleDown.UnneededTime != nil {
+		return g.ScaleDown.UnneededTime.Duration
+	}
+	return p.UnneededTime
+}
