@@ -76,7 +76,7 @@ func (g *group) unlaunched() int {
 	if g.paused() != nil || g.suspended(processLaunch) {
 		return min(g.owed(), len(g.promised))
 	}
-	return g.owed() + g.replaced
+	return max(0, g.Desired-len(g.live)+g.replaced)
 }
 
 // readWithin is how long a group may be read without what the agent of one of its nodes
@@ -85,9 +85,9 @@ const readWithin = time.Minute
 
 // announce counts a node whose agent has just heard that Auto Scaling terminates its
 // instance, while the group was read before that: its replacement is coming, and its pods
-// need bring none.
+// need bring none. Where we end the instance, the group may have become smaller by it.
 func (d *decision) announce(n *node) {
-	if n.instance == nil || !n.instance.Live() {
+	if n.instance == nil || !n.instance.Live() || n.mark != "" {
 		return
 	}
 	report, answered := n.answered(contract.TerminateID(n.instance.ID))
