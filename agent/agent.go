@@ -221,6 +221,7 @@ func (l *loop) view(now time.Time) drain.View {
 		Attached:   l.node.attached(),
 		Notices:    l.sighting.Notices,
 		Heard:      l.sighting.Heard,
+		Unclear:    l.sighting.Unclear,
 		Written:    l.node.written,
 		Unwritable: l.node.unwritableSince(now),
 	}

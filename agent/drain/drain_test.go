@@ -57,6 +57,7 @@ import (
 //	stirred ns
 //	after 5s | at 10:00:07
 //	restart | hears | deaf | sees | blind
+//	unclear <path> | clear          a path of the metadata that says what nobody understands
 //	down | up | unwritable | writable
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -261,6 +262,10 @@ func (w *world) change(line string) error {
 		w.hear()
 	case "deaf":
 		w.heard = false
+	case "unclear":
+		w.unclear = []notice.SourceName{notice.SourceName(rest)}
+	case "clear":
+		w.unclear = nil
 	case "sees":
 		w.podsKnown = true
 	case "blind":

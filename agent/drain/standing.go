@@ -31,23 +31,25 @@ func (d *decision) listStanding() []notice.Notice {
 const fromMemory notice.SourceName = "memory"
 
 // remembered are notices that the metadata gave to an agent before this one:
-// they stand until the metadata are heard to say otherwise. The list on the Node
-// tells them; an id of theirs that stands in the report or the marks alone came by
+// they stand until the metadata are heard to say otherwise, and clearly. The list on
+// the Node tells them; an id of theirs that stands in the report or the marks alone came by
 // a request, and went with it.
 func (d *decision) remembered() []notice.Notice {
-	if d.Heard {
-		return nil
-	}
 	var out []notice.Notice
 	for _, n := range d.noted {
 		cause, ok := notice.OfMetadata(n.ID)
-		if ok && !has(d.Notices, n.ID) && !d.cameBack(cause, n) {
+		if ok && !d.isHeard(cause) && !has(d.Notices, n.ID) && !d.cameBack(cause, n) {
 			out = append(out, notice.Notice{
 				ID: n.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: n.Reason, Deadline: n.Deadline.Time,
 			})
 		}
 	}
 	return out
+}
+
+// isHeard says that the metadata were asked about a cause, and understood.
+func (d *decision) isHeard(c notice.Cause) bool {
+	return d.Heard && !slices.Contains(d.Unclear, c.Source())
 }
 
 // terminating makes a notice of the mark of no return, so that such a drain

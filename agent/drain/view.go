@@ -22,6 +22,9 @@ type View struct {
 	// Heard says that the metadata were asked for everything at least once. Until
 	// then a drain that a notice began is not over because the notice is unseen.
 	Heard bool
+	// Unclear are the paths of the metadata that have said nothing yet that is
+	// understood. What an earlier agent heard there still stands.
+	Unclear []notice.SourceName
 	// Budgets of the cluster as the drain found them, those of the Live namespaces
 	// as they are now; nil while they are not known. They say which pods are guarded
 	// together, and when asking again is worth it; whether a pod may leave says the

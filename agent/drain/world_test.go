@@ -51,6 +51,7 @@ type world struct {
 
 	// The agent's own memory.
 	heard, podsKnown    bool
+	unclear             []notice.SourceName
 	tries               drain.Tries
 	stirred             map[string]time.Time
 	written, unwritable time.Time
@@ -94,7 +95,7 @@ func newWorld() *world {
 
 func (w *world) view() drain.View {
 	v := drain.View{
-		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard,
+		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
 		Written: w.written, Unwritable: w.unwritable, Back: w.back,
 		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached),

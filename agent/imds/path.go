@@ -23,7 +23,8 @@ type path struct {
 	notice.Source
 	due      time.Time
 	failures int
-	heard    bool
+	// heard: it has answered; understood: with something that could be read.
+	heard, understood bool
 	// silent: it did not answer when it was asked last.
 	silent  bool
 	notices []notice.Notice
@@ -31,9 +32,12 @@ type path struct {
 	history string
 }
 
-// poll asks the path that is due, and says when to do so again.
+// poll asks the path that is due, and says when to do so again. One whose body is not
+// understood does not fail: the next one may be, and is read in time.
 func (w *Watcher) poll(ctx context.Context, p *path) {
-	if err := w.hear(ctx, p); err != nil {
+	err := w.hear(ctx, p)
+	p.understood = p.understood || err == nil
+	if p.silent {
 		p.failures++
 	} else {
 		p.heard, p.failures = true, 0

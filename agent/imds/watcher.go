@@ -18,8 +18,12 @@ type Sighting struct {
 	// Notices that stand.
 	Notices []notice.Notice
 	// Heard says that every path has answered at least once: what is not among
-	// Notices is not there.
+	// Notices is not there, but for what the Unclear paths may mean.
 	Heard bool
+	// Unclear are the paths that have said nothing yet that is understood. Such a
+	// body, a state that AWS added after this was written as it may be, neither
+	// begins anything nor ends what was heard before.
+	Unclear []notice.SourceName
 	// ClockAhead is how far the clock of this node is ahead of that of the metadata
 	// service, by which AWS dates everything; negative where it is behind. Less than
 	// five seconds count as none, and it changes only when it moves by more.
@@ -188,6 +192,9 @@ func (w *Watcher) sighting() Sighting {
 	for _, p := range w.paths {
 		s.Heard = s.Heard && p.heard
 		s.Notices = append(s.Notices, p.notices...)
+		if p.heard && !p.understood {
+			s.Unclear = append(s.Unclear, p.Path)
+		}
 	}
 	return s
 }

@@ -49,6 +49,9 @@ func (w *watching) saw(s Sighting) {
 	for _, n := range s.Notices {
 		line += " " + n.ID
 	}
+	if len(s.Unclear) > 0 {
+		line += fmt.Sprint(" unclear=", s.Unclear)
+	}
 	if s.ClockAhead != 0 {
 		line += " ahead=" + s.ClockAhead.Round(time.Minute).String()
 	}
@@ -377,13 +380,26 @@ func TestWatcherComplainsOnce(t *testing.T) {
 	})
 }
 
-// A path that was never understood was not heard.
+// A path that was never understood says nothing, which is logged once, and keeps
+// nobody from hearing the others; it is read at its pace until it is understood.
 func TestWatcherNeverUnderstood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
-		s.put(action, "{")
+		s.put(state, "Retained")
 		w := watch(t, s, 0)
-		w.expect(time.Hour, "nothing that could be said")
+		unclear := "heard=true%s unclear=[" + state + "]"
+		w.expectLast(0, "all the others", fmt.Sprintf(unclear, ""))
+		w.put(action, "{")
+		w.expect(time.Hour, "one that was understood before is no other")
+		w.put(scheduled, reboot("e1", "active"))
+		w.expect(time.Minute, "and what they say", fmt.Sprintf(unclear, " instance-reboot:i-1:e1"))
+		if n := w.logged(`unknown state \"Retained\"`); n != 1 {
+			t.Errorf("logged %d times, want once:\n%s", n, w.log.String())
+		}
+		w.put(state, "Terminated")
+		w.expect(5*time.Second, "understood, and in time", "heard=true asg-terminate:i-1 instance-reboot:i-1:e1")
+		w.put(state, "Retained")
+		w.expect(time.Hour, "nothing ends by it")
 	})
 }
 

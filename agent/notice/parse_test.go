@@ -288,3 +288,17 @@ func TestOfMetadata(t *testing.T) {
 		}
 	}
 }
+
+// Every cause is read at one place, and what is read there has that cause's source.
+func TestSourceOfCauses(t *testing.T) {
+	for _, c := range notice.Causes() {
+		from := c.Source()
+		isPath := slices.ContainsFunc(notice.Sources, func(s notice.Source) bool { return s.Path == from })
+		if _, metadata := notice.OfMetadata(string(c) + ":"); metadata != isPath || !metadata && from != notice.FromRequest {
+			t.Errorf("%s is read from %q", c, from)
+		}
+	}
+	if from := notice.Cause("x").Source(); from != "" {
+		t.Errorf("an unknown cause is read from %q", from)
+	}
+}

@@ -1,6 +1,10 @@
 package notice
 
-import "time"
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+)
 
 // SourceName is where a notice was read: a path of the instance metadata, or
 // the Node annotation.
@@ -27,6 +31,25 @@ const (
 	// FromMaintenanceHistory lists those that are completed or cancelled.
 	FromMaintenanceHistory SourceName = "events/maintenance/history"
 )
+
+// Source is where notices of the cause are read; empty for an unknown one.
+func (c Cause) Source() SourceName {
+	switch c {
+	case Rebalance:
+		return FromRebalance
+	case ScaleDown, Request:
+		return FromRequest
+	}
+	switch c.Kind() {
+	case contract.KindSpot:
+		return FromInstanceAction
+	case contract.KindMaintenance:
+		return FromMaintenance
+	case contract.KindASG:
+		return FromTargetState
+	}
+	return ""
+}
 
 // Source is one path below /latest/meta-data/ that may give notices.
 type Source struct {

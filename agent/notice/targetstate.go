@@ -32,7 +32,8 @@ var leads = map[Cause]string{
 // ParseTargetState reads the lifecycle state that Auto Scaling leads an
 // instance to. Its notice ends when the state is InService again. The ids of a
 // termination and of the way into the warm pool are those that the scaler
-// derives too.
+// derives too. A state that is not known is an error: it asks for nothing, and ends
+// nothing.
 func ParseTargetState(instance, body string) ([]Notice, error) {
 	state := strings.TrimSpace(body)
 	if state == inService {
@@ -40,7 +41,7 @@ func ParseTargetState(instance, body string) ([]Notice, error) {
 	}
 	cause, known := leaving[state]
 	if !known {
-		return nil, fmt.Errorf("%s: unknown state %s", FromTargetState, quote(body))
+		return nil, fmt.Errorf("%s: unknown state %s, which neither begins a drain nor ends one", FromTargetState, quote(body))
 	}
 	return []Notice{{
 		ID:     name(cause, instance),
