@@ -62,6 +62,7 @@ var table = []folder{
 	{path: "manifests", layer: testbed},
 	{path: "pkg/contract", layer: pure},
 	{path: "pkg/drainable", layer: pure},
+	{path: "pkg/drainable/drainflags", layer: edge},
 	{path: "pkg/fleet", layer: pure, also: []string{"sigs.k8s.io/json", "sigs.k8s.io/yaml"}},
 	{path: "pkg/kube/...", layer: edge},
 	{path: "pkg/scenario", layer: pure, also: []string{"k8s.io/utils"}},

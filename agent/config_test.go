@@ -121,7 +121,7 @@ func TestConfig(t *testing.T) {
 	want.LastChanceTime = 20 * time.Second
 	want.Steps = drainable.Steps{{Priority: 0, Grace: 0}, {Priority: 1000, Grace: 10 * time.Second}}
 	want.EvictDaemonSets = true
-	want.Pods.WaitForJobs = true
+	want.WaitForJobs = true
 	want.KeepLocalStorage = true
 	want.TerminationDrainTime = 3 * time.Minute
 	want.PermitWait = 0

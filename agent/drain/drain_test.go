@@ -388,7 +388,7 @@ func (w *world) changePolicy(what string, words []string) (err error) {
 	case "daemons":
 		p.EvictDaemonSets = true
 	case "wait-for-jobs":
-		p.Pods.WaitForJobs = true
+		p.WaitForJobs = true
 	case "keep-local-storage":
 		p.KeepLocalStorage = true
 	default:

@@ -80,15 +80,7 @@ func (d *decision) tally() tally {
 // judge a pod. Those of DaemonSets count until the deadline; whether the drain has
 // failed does not hang on them.
 func (d *decision) judge(pod *fleet.Pod) candidate {
-	rules := d.policy.Pods
-	rules.SkipLocalStorage = d.policy.KeepLocalStorage && !d.asked()
-	rules.DaemonSets = drainable.EvictAsking
-	if d.policy.EvictDaemonSets {
-		rules.DaemonSets = drainable.EvictAll
-	}
-	if drainable.IsDaemonSet(pod) && d.isLate() {
-		rules.DaemonSets = drainable.LeaveDaemonSets
-	}
+	rules := d.policy.Rules(pod, d.asked(), drainable.IsDaemonSet(pod) && d.isLate())
 	return candidate{
 		pod: pod, turn: d.policy.Steps.TurnOf(pod), try: d.Tries.Pods[pod.UID],
 		verdict: drainable.Judge(drainable.Question{

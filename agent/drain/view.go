@@ -54,29 +54,14 @@ type View struct {
 type Policy struct {
 	// Responses by cause of a notice.
 	Responses notice.Responses
-	// Steps order the pods of a drain.
-	Steps drainable.Steps
-	// Pods says which pods may leave. Local storage and DaemonSets are not of it:
-	// what is done about them hangs on the drain.
-	Pods drainable.Policy
-	// KeepLocalStorage honours local storage as other words of a pod: pods with such
-	// volumes stay where time allows. Drains that were asked for do not ask about it;
-	// whether it may be lost was for those to judge who asked.
-	KeepLocalStorage bool
-	// EvictDaemonSets asks for the eviction of DaemonSet pods that do not tolerate
-	// the draining taint. Without it only those are evicted that ask for it.
-	EvictDaemonSets bool
+	// Manner is what the scaler goes by as well, where it drains in an agent's place.
+	drainable.Manner
 
 	// TerminationDrainTime is how long a termination by Auto Scaling is taken to
 	// leave, until the scaler names its deadline.
 	TerminationDrainTime time.Duration
 	// PermitWait is how long a drain without hurry waits for its permit.
 	PermitWait time.Duration
-	// LoadBalancerWait is how long load balancers are given to leave the node out
-	// before the first eviction.
-	LoadBalancerWait time.Duration
-	// VolumeWait is how long an empty node waits for its volumes to be detached.
-	VolumeWait time.Duration
 	// LastChanceTime is how long before a deadline pods are deleted that a budget
 	// still keeps, where the response says so.
 	LastChanceTime time.Duration
@@ -89,10 +74,9 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Responses:            notice.DefaultResponses(),
-		Steps:                drainable.DefaultSteps(),
+		Manner:               drainable.DefaultManner(),
 		TerminationDrainTime: 10 * time.Minute,
 		PermitWait:           5 * time.Minute,
-		VolumeWait:           2 * time.Minute,
 		LastChanceTime:       30 * time.Second,
 	}
 }

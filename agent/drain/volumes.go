@@ -2,10 +2,12 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // detaching says, of a node that no pod is left on since emptied, what its
@@ -16,7 +18,7 @@ func (d *decision) detaching(emptied time.Time) string {
 	if d.continues() && d.old.Phase == contract.PhaseDrained {
 		return ""
 	}
-	volumes := max(0, len(d.Attached)-d.volumesInUse())
+	volumes := max(0, len(d.Attached)-drainable.VolumesInUse(slices.Values(d.sortedPods())))
 	if volumes == 0 || d.winner().Kind == contract.KindSpot {
 		return ""
 	}
@@ -25,27 +27,6 @@ func (d *decision) detaching(emptied time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("no pod is left; waiting until %s for %s to be detached", clock(until), count(volumes, "volume"))
-}
-
-// volumesInUse counts the volumes of the pods that stay with the node. Some of
-// them may be of a kind that is never attached.
-func (d *decision) volumesInUse() int {
-	used := map[string]bool{}
-	for i := range d.Pods {
-		p := &d.Pods[i]
-		if p.Spec == nil || p.Ended() {
-			continue
-		}
-		for _, v := range p.Spec.Volumes {
-			switch {
-			case v.PersistentVolumeClaim != nil:
-				used[p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName] = true
-			case v.Ephemeral != nil: // its claim is named after pod and volume
-				used[p.Namespace+"/"+p.Name+"-"+v.Name] = true
-			}
-		}
-	}
-	return len(used)
 }
 
 // count prints a number of things.

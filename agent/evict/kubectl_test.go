@@ -169,7 +169,7 @@ func kubectlHelper(t *testing.T, client kubernetes.Interface) *kubectl.Helper {
 
 func weTake(p *corev1.Pod, urgency drainable.Urgency) string {
 	seen := fleet.PodFrom(lean(p))
-	v := drainable.Judge(drainable.Question{Pod: &seen, Now: time.Now(), Policy: drain.DefaultPolicy().Pods, Urgency: urgency})
+	v := drainable.Judge(drainable.Question{Pod: &seen, Now: time.Now(), Policy: drain.DefaultPolicy().Rules(&seen, false, false), Urgency: urgency})
 	return map[drainable.Outcome]string{drainable.Leave: evicts, drainable.Skip: skips, drainable.Block: stops, drainable.Wait: waits}[v.Outcome]
 }
 

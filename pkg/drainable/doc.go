@@ -9,6 +9,8 @@
 //	budgets.go  PodDisruptionBudgets, as the eviction API counts them
 //	empty.go    is the node empty: who must be placed again, who still ends
 //	steps.go    who leaves first
+//	manner.go   what people want of all drains, in one value
+//	volumes.go  which volumes stay with the node
 //
 // Everything in here is a pure function of its arguments.
 package drainable

@@ -83,7 +83,7 @@ type Policy struct {
 	// Kubernetes' own. Flag --skip-nodes-with-custom-controller-pods.
 	SkipCustomControllers bool
 	// WaitForJobs waits for pods of Jobs to end by themselves, as if each bore the
-	// annotation on-completion. The agent's flag --wait-for-jobs.
+	// annotation on-completion. Flag --wait-for-jobs.
 	WaitForJobs bool
 	// DaemonSets says which pods of DaemonSets are evicted. To choose nodes by, none:
 	// they need no other place.
