@@ -3,6 +3,7 @@ package drainable
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,18 @@ import (
 // Budgets holds the PodDisruptionBudgets of a cluster and how many disruptions
 // each still allows. A nil *Budgets guards nothing.
 type Budgets struct {
-	byNamespace map[string][]*guard
+	byNamespace map[string]*guards
 }
+
+// guards are the budgets of a namespace, by name. Nearly all of them select a label with
+// one value, so that a pod need not be held against each.
+type guards struct {
+	byLabel map[label][]*guard
+	others  []*guard
+}
+
+// label is a key with its value.
+type label struct{ key, value string }
 
 // guard is one budget with its selector parsed.
 type guard struct {
@@ -29,7 +40,7 @@ type guard struct {
 // guards every pod of the namespace and an absent one guards none; one that
 // does not parse guards none either.
 func NewBudgets(list []fleet.Budget) *Budgets {
-	b := &Budgets{byNamespace: map[string][]*guard{}}
+	b := &Budgets{byNamespace: map[string]*guards{}}
 	for _, budget := range list {
 		if budget.Selector == nil {
 			continue
@@ -38,13 +49,48 @@ func NewBudgets(list []fleet.Budget) *Budgets {
 		if err != nil {
 			continue
 		}
-		g := &guard{budget: budget, selector: selector, left: budget.Allowed}
-		b.byNamespace[budget.Namespace] = append(b.byNamespace[budget.Namespace], g)
-	}
-	for _, guards := range b.byNamespace {
-		slices.SortFunc(guards, func(x, y *guard) int { return cmp.Compare(x.budget.Name, y.budget.Name) })
+		of, known := b.byNamespace[budget.Namespace]
+		if !known {
+			of = &guards{byLabel: map[label][]*guard{}}
+			b.byNamespace[budget.Namespace] = of
+		}
+		of.add(&guard{budget: budget, selector: selector, left: budget.Allowed})
 	}
 	return b
+}
+
+// add keeps a budget under the first of the labels that it asks for.
+func (l *guards) add(g *guard) {
+	wants := g.budget.Selector.MatchLabels
+	if len(wants) == 0 {
+		l.others = append(l.others, g)
+		return
+	}
+	key := slices.Min(slices.Collect(maps.Keys(wants)))
+	at := label{key, wants[key]}
+	l.byLabel[at] = append(l.byLabel[at], g)
+}
+
+// of lists those that guard a pod, by name.
+func (l *guards) of(p *fleet.Pod) []*guard {
+	var list []*guard
+	matching := func(some []*guard) {
+		for _, g := range some {
+			if g.selector.Matches(labels.Set(p.Labels)) {
+				list = append(list, g)
+			}
+		}
+	}
+	matching(l.others)
+	if len(l.byLabel) > 0 {
+		for key, value := range p.Labels {
+			matching(l.byLabel[label{key, value}])
+		}
+	}
+	if len(list) > 1 {
+		slices.SortFunc(list, func(x, y *guard) int { return cmp.Compare(x.budget.Name, y.budget.Name) })
+	}
+	return list
 }
 
 // Guarding names the budgets that guard a pod, as namespace/name, in order.
@@ -81,13 +127,10 @@ func (b *Budgets) guards(p *fleet.Pod) []*guard {
 	if b == nil {
 		return nil
 	}
-	var guards []*guard
-	for _, g := range b.byNamespace[p.Namespace] {
-		if g.selector.Matches(labels.Set(p.Labels)) {
-			guards = append(guards, g)
-		}
+	if of, has := b.byNamespace[p.Namespace]; has {
+		return of.of(p)
 	}
-	return guards
+	return nil
 }
 
 // refuses answers as the eviction API would.
