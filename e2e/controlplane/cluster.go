@@ -38,6 +38,7 @@ type options struct {
 	keepLogs        bool
 	without         []string
 	readyTimeout    time.Duration
+	renewDeadline   time.Duration
 	args            map[string][]string // by component
 }
 
@@ -50,6 +51,7 @@ func parseOptions(arguments []string) (options, error) {
 	f.BoolVar(&o.audit, "audit", false, "write DIR/logs/audit.log: who changed nodes, created, evicted and deleted pods")
 	f.BoolVar(&o.keepLogs, "keep-logs", false, "leave DIR/logs behind at the end")
 	f.DurationVar(&o.readyTimeout, "ready-timeout", 2*time.Minute, "how long the whole may take to get ready")
+	f.DurationVar(&o.renewDeadline, "renew-deadline", 10*time.Second, "how long controller manager and scheduler outlive an API server that is away: as the leaders they are in production, by default; a longer outage starts them anew")
 	f.Func("without", "leave a component out (kwok, kube-scheduler, kube-controller-manager); may be repeated", func(name string) error {
 		if !slices.Contains([]string{"kwok", "kube-scheduler", "kube-controller-manager"}, name) {
 			return fmt.Errorf("%q cannot be left out", name)
@@ -102,6 +104,7 @@ type cluster struct {
 	client     *http.Client
 	server     string
 	crashed    chan error // first unasked end of a component
+	away       time.Time  // when the API server was ended last
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -327,16 +330,7 @@ func (c *cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	results := make(chan error)
-	rest := c.components[2:]
-	for _, x := range rest {
-		go func() { results <- c.startOne(ctx, x) }()
-	}
-	var errs []error
-	for range rest {
-		errs = append(errs, <-results)
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := c.startTogether(ctx, c.components[2:]); err != nil {
 		return err
 	}
 	if slices.Contains(c.without, "kube-controller-manager") {
@@ -347,6 +341,19 @@ func (c *cluster) start(ctx context.Context) error {
 		return fmt.Errorf("waiting for the default service account: %w\n%s", err, lastLines(c.log("kube-controller-manager"), 20))
 	}
 	return nil
+}
+
+// startTogether starts components at once and waits until all are well.
+func (c *cluster) startTogether(ctx context.Context, all []component) error {
+	results := make(chan error)
+	for _, x := range all {
+		go func() { results <- c.startOne(ctx, x) }()
+	}
+	var errs []error
+	for range all {
+		errs = append(errs, <-results)
+	}
+	return errors.Join(errs...)
 }
 
 // startOne starts one component and waits until it is well.

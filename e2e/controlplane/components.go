@@ -47,7 +47,7 @@ func components(dir string, p ports, o options) []component {
 			"--log-level=warn",
 		},
 	}, {
-		name:   "kube-apiserver",
+		name:   apiServer,
 		health: fmt.Sprintf("https://%s:%d/readyz", loopback, p.apiserver),
 		args: append([]string{
 			"--etcd-servers=" + etcd,
@@ -85,7 +85,7 @@ func components(dir string, p ports, o options) []component {
 			"--authorization-kubeconfig=" + file("kube-controller-manager.kubeconfig"),
 			"--bind-address=" + loopback,
 			fmt.Sprintf("--secure-port=%d", p.kcm),
-			"--leader-elect=false", // it is alone
+			"--leader-elect=false", // it is alone; see elected
 			"--use-service-account-credentials=true",
 			"--service-account-private-key-file=" + pki("service-account.key"),
 			"--root-ca-file=" + pki("ca.crt"),

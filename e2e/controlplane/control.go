@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // reply answers one command, as one line of JSON.
@@ -15,7 +16,8 @@ type reply struct {
 	Command string `json:"command"`
 	OK      bool   `json:"ok"`
 	Error   string `json:"error,omitempty"`
-	PID     int    `json:"pid,omitempty"` // of the component that was started
+	// PIDs are those of the components that were started, by name.
+	PIDs map[string]int `json:"pids,omitempty"`
 }
 
 // readCommands sends on what comes in, line by line, and calls eof at its end.
@@ -52,40 +54,38 @@ func (c *cluster) obey(ctx context.Context, commands <-chan string, out io.Write
 // end) or "start NAME" (same flags and port; answered when it is ready).
 func (c *cluster) command(ctx context.Context, line string) reply {
 	verb, name, _ := strings.Cut(line, " ")
-	pid, err := c.do(ctx, verb, strings.TrimSpace(name))
+	pids, err := c.do(ctx, verb, strings.TrimSpace(name))
 	if err != nil {
 		return reply{Command: line, Error: err.Error()}
 	}
-	return reply{Command: line, OK: true, PID: pid}
+	return reply{Command: line, OK: true, PIDs: pids}
 }
 
-func (c *cluster) do(ctx context.Context, verb, name string) (pid int, err error) {
+func (c *cluster) do(ctx context.Context, verb, name string) (pids map[string]int, err error) {
 	i := slices.IndexFunc(c.components, func(x component) bool { return x.name == name })
 	if i < 0 {
-		return 0, fmt.Errorf("no component %q", name)
+		return nil, fmt.Errorf("no component %q", name)
 	}
 	switch verb {
 	case "kill", "stop":
 		p := c.take(name)
 		if p == nil {
-			return 0, fmt.Errorf("%s is not running", name)
+			return nil, fmt.Errorf("%s is not running", name)
+		}
+		if name == apiServer {
+			c.away = time.Now()
 		}
 		if verb == "kill" {
-			return 0, p.kill()
+			return nil, p.kill()
 		}
-		return 0, p.stop(ctx)
+		return nil, p.stop(ctx)
 	case "start":
 		if c.pid(name) != 0 {
-			return 0, fmt.Errorf("%s is running already", name)
+			return nil, fmt.Errorf("%s is running already", name)
 		}
-		ctx, cancel := context.WithTimeout(ctx, c.readyTimeout)
-		defer cancel()
-		if err := c.startOne(ctx, c.components[i]); err != nil {
-			return 0, err
-		}
-		return c.pid(name), nil
+		return c.startAgain(ctx, c.components[i])
 	}
-	return 0, fmt.Errorf("unknown command %q; there are kill, stop and start", verb)
+	return nil, fmt.Errorf("unknown command %q; there are kill, stop and start", verb)
 }
 
 // pid returns 0 if the component should not be running.

@@ -16,6 +16,7 @@
 //	process.go     one child process that cannot outlive the supervisor
 //	pki.go         keys, certificates, kubeconfigs
 //	control.go     the commands on stdin
+//	outage.go      what an API server that was away does to the others
 package main
 
 import (

@@ -150,7 +150,7 @@ func TestLife(t *testing.T) {
 		if !r.OK {
 			t.Fatalf("%s: %s", r.Command, r.Error)
 		}
-		s.ready.PIDs[name] = r.PID
+		s.ready.PIDs[name] = r.PIDs[name]
 	}
 	if r := s.command(t, "start nonsense"); r.OK || !strings.Contains(r.Error, "nonsense") {
 		t.Errorf("start nonsense: %+v", r)
@@ -169,6 +169,32 @@ func TestLife(t *testing.T) {
 	}
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("something is left in %s", s.dir)
+	}
+}
+
+// TestOutage: an API server that was away for too long starts its leaders anew, but
+// none that was ended on purpose, and no kubelet.
+func TestOutage(t *testing.T) {
+	s := up(t, "--renew-deadline=0s")
+	for _, line := range []string{"kill kube-scheduler", "kill kube-apiserver", "start kube-apiserver"} {
+		r := s.command(t, line)
+		if !r.OK {
+			t.Fatalf("%s: %s", line, r.Error)
+		}
+		if line == "start kube-apiserver" && len(r.PIDs) != 2 {
+			t.Errorf("started %v, want API server and controller manager", r.PIDs)
+		}
+		for name, pid := range r.PIDs {
+			if old := s.ready.PIDs[name]; alive(old) {
+				t.Errorf("%s: the old %s is alive", line, name)
+			}
+			s.ready.PIDs[name] = pid
+		}
+	}
+	for name, pid := range s.ready.PIDs {
+		if want := name != "kube-scheduler"; alive(pid) != want {
+			t.Errorf("%s: alive is %v, want %v", name, !want, want)
+		}
 	}
 }
 

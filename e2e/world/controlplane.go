@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"sync"
 	"time"
@@ -101,7 +102,8 @@ func (c *ControlPlane) Stop(ctx context.Context, component string) error {
 }
 
 // Start starts a component that was killed or stopped, with the same flags and
-// on the same port, and returns when it is ready.
+// on the same port, and returns when it is ready. An API server that was away for 10 s
+// brings a new controller manager and a new scheduler: as leaders they would have ended.
 func (c *ControlPlane) Start(ctx context.Context, component string) error {
 	return c.command(ctx, "start", component)
 }
@@ -115,7 +117,7 @@ func (c *ControlPlane) command(ctx context.Context, verb, component string) erro
 	var reply struct {
 		OK    bool
 		Error string
-		PID   int
+		PIDs  map[string]int
 	}
 	if err := c.answer(ctx, &reply); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, component, err)
@@ -123,9 +125,7 @@ func (c *ControlPlane) command(ctx context.Context, verb, component string) erro
 	if !reply.OK {
 		return fmt.Errorf("%s %s: %s", verb, component, reply.Error)
 	}
-	if reply.PID != 0 {
-		c.PIDs[component] = reply.PID
-	}
+	maps.Copy(c.PIDs, reply.PIDs)
 	return nil
 }
 
