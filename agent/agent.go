@@ -13,6 +13,7 @@ import (
 	"windlass.dev/windlass/agent/evict"
 	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 )
 
@@ -104,7 +105,9 @@ type underWay struct {
 	cancel context.CancelFunc
 	pods   *evict.Pods
 	tries  drain.Tries
-	pace   pace
+	// unwritten is the report that the Node has not taken yet; nil where it has.
+	unwritten *contract.Report
+	pace      pace
 	// guarded tells the namespaces whose budgets are watched.
 	guarded map[string]bool
 }
@@ -168,6 +171,9 @@ func (l *loop) look(now time.Time) time.Time {
 	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)
 	resume := l.evict(now, next.Steps)
+	if l.drain != nil && next.Node != nil {
+		l.drain.unwritten = next.Report
+	}
 	l.write(now, next)
 	if next.Node == nil && !next.WatchPods && !l.node.dirty {
 		l.settled, l.settledUntil = l.shows(), next.Wake
@@ -234,7 +240,7 @@ func (l *loop) view(now time.Time) drain.View {
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
-	v.Tries = l.drain.tries
+	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
 	return v
 }
 

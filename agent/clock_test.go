@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,6 +104,55 @@ func TestClockIsCorrectedInMidDrain(t *testing.T) {
 		w.after(15 * time.Second)
 		if w.deleted() != 1 {
 			t.Error("not evicted 15 s after it could be")
+		}
+	})
+}
+
+// The report was written before the difference was known: it is dated anew at once, and
+// what waits since then waits no longer for it.
+func TestReportIsDatedAnew(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.agentWith(func(a *Agent) { a.Policy.LoadBalancerWait = 20 * time.Second })
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Second)
+		corrected := time.Now()
+		w.see(imds.Sighting{Heard: true, ClockAhead: time.Hour})
+		w.after(2 * time.Second)
+		r := w.report()
+		for what, at := range map[string]contract.Time{"since": r.Since, "renewed": r.Renewed, "excluded": r.Excluded} {
+			if off := at.Sub(corrected.Add(-time.Hour)); off.Abs() > 2*time.Second {
+				t.Errorf("%s is off by %s: %s", what, off, r)
+			}
+		}
+		w.after(20 * time.Second)
+		if w.deleted() != 1 {
+			t.Error("not evicted 20 s after the clock was set right")
+		}
+	})
+}
+
+// A request is dated by a clock that is ahead of this node's: it is served once, however
+// often others write to the Node.
+func TestRequestOfTheFuture(t *testing.T) {
+	story(t, func(w *world) {
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, contract.Request{
+			ID: contract.WarmID(instance), Kind: contract.KindASG, At: contract.At(time.Now().Add(time.Hour)),
+		}.String())
+		w.after(10 * time.Second)
+		if r := w.report(); r.Phase != contract.PhaseDrained {
+			t.Fatalf("report %s", r)
+		}
+		w.set(func() { w.writes = 0 })
+		for i := range 60 {
+			w.change(func(n *corev1.Node) { n.Annotations["other"] = fmt.Sprint(i) })
+			w.after(time.Second)
+		}
+		if n := w.written(); n > 0 {
+			t.Errorf("%d writes in a minute after it was drained", n)
 		}
 	})
 }

@@ -266,6 +266,9 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 	if err == nil {
 		n.writes.succeed()
 		n.written, n.unwritable = time.Now(), time.Time{}
+		if l.drain != nil {
+			l.drain.unwritten = nil
+		}
 		l.take(node)
 		l.Logger.Debug("node written", "changes", changes)
 		l.tell(events)

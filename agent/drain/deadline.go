@@ -32,10 +32,17 @@ func (d *decision) guess(n notice.Notice) time.Time {
 	if !n.Deadline.IsZero() || n.Kind != contract.KindASG || d.stays(n) {
 		return time.Time{}
 	}
-	if d.old != nil && d.old.AnswersTo(n.ID) && !d.old.Deadline.IsZero() {
-		return d.old.Deadline.Time
+	guess := contract.At(d.Now.Add(d.policy.TerminationDrainTime)).Time
+	for _, r := range []*contract.Report{d.Unwritten, d.old} {
+		switch {
+		case r == nil || !r.AnswersTo(n.ID) || r.Deadline.IsZero():
+		case r == d.old && d.misdated:
+			return notice.Earliest(guess, r.Deadline.Time)
+		default:
+			return r.Deadline.Time
+		}
 	}
-	return contract.At(d.Now.Add(d.policy.TerminationDrainTime)).Time
+	return guess
 }
 
 // stays says that the instance goes on running whatever becomes of its group.

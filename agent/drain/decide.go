@@ -30,10 +30,12 @@ type decision struct {
 	policy Policy
 
 	// old is the report on the Node; nil where there is none, or none that can
-	// be read. served and noted are the Node's other memory of notices.
-	old    *contract.Report
-	served contract.ServedList
-	noted  contract.NoticedList
+	// be read; misdated says that it bears moments that are to come. served and noted
+	// are the Node's other memory of notices.
+	old      *contract.Report
+	misdated bool
+	served   contract.ServedList
+	noted    contract.NoticedList
 
 	// standing are the notices that stand, the strongest first. Of them, drains are
 	// those to drain for now, cordons those to cordon for, and fulfilled those that a
@@ -63,6 +65,7 @@ func look(v View, p Policy) *decision {
 		d.old = &report
 	}
 	d.served, _ = contract.ParseServed(v.Node.Annotations[contract.AnnotationServed])
+	d.correctDates()
 	d.noted, _ = contract.ParseNoticed(v.Node.Annotations[contract.AnnotationNotices])
 	d.standing = d.listStanding()
 	for _, n := range d.standing {
@@ -120,13 +123,19 @@ func (d *decision) drain() Next {
 func (d *decision) winner() notice.Notice { return d.drains[0] }
 
 // continues says that the drain on the Node is for one of these notices too.
-func (d *decision) continues() bool {
-	return d.old != nil && slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return d.old.AnswersTo(n.ID) })
+func (d *decision) continues() bool { return d.isOurs(d.old) }
+
+// isOurs says that a report is about a drain for one of these notices.
+func (d *decision) isOurs(r *contract.Report) bool {
+	return r != nil && slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return r.AnswersTo(n.ID) })
 }
 
 // since is when the drain began.
 func (d *decision) since() time.Time {
-	if d.continues() {
+	switch {
+	case d.isOurs(d.Unwritten):
+		return d.Unwritten.Since.Time
+	case d.continues():
 		return d.old.Since.Time
 	}
 	return contract.At(d.Now).Time

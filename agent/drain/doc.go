@@ -6,6 +6,7 @@
 //	next.go        Next: the answer, and how it prints
 //
 //	decide.go      Decide: is there a drain, is one to be undone, or neither
+//	dates.go       what was written by a clock that was wrong
 //	standing.go    which notices stand, and how each is answered
 //	noticed.go     the list of them on the Node
 //	served.go      the memory of those that are done with
@@ -24,8 +25,8 @@
 //
 // Decide has no memory. Everything that must survive a restart stands on the
 // Node: who cordoned it, for which notice, since when, under which boot, how far,
-// what was told. Tries is the one thing that the process keeps, and losing it
-// costs one refused request for each pod.
+// what was told. Of what the process keeps, Tries costs one refused request for each pod
+// when it is lost, and Unwritten matters only while the Node cannot be written.
 //
 // Carrying out an answer and deciding again gives nothing new; so does deciding
 // with the same facts in another order.

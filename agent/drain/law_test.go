@@ -48,7 +48,7 @@ func broken(w *world, next drain.Next) []string {
 		after.Tries = after.Tries.Send(s, view.Now)
 	}
 	if next.Node != nil {
-		after.Node, after.Written = next.Node, view.Now
+		after.Node, after.Written, after.Unwritten = next.Node, view.Now, nil
 	}
 	again := drain.Decide(after, policy)
 	for _, s := range again.Steps {
@@ -58,6 +58,37 @@ func broken(w *world, next drain.Next) []string {
 	}
 	if next.Node != nil && again.Node != nil {
 		breaks("a write is repeated:", drain.Changes(*next.Node, *again.Node))
+	}
+	return append(out, brokenDates(view, next, policy)...)
+}
+
+// brokenDates: nothing that is to come has begun; and what has begun began then, also
+// where it cannot be written down.
+func brokenDates(view drain.View, next drain.Next, policy drain.Policy) (out []string) {
+	if next.Node == nil || next.Report == nil {
+		return nil
+	}
+	r := next.Report
+	for _, at := range []contract.Time{r.Since, r.Renewed, r.Excluded, r.Emptied} {
+		if at.After(view.Now) {
+			out = append(out, fmt.Sprintf("a report is of what is to come: %s", r))
+		}
+	}
+	unwritten := view
+	unwritten.Now, unwritten.Unwritten = view.Now.Add(1500*time.Millisecond), r
+	later := drain.Decide(unwritten, policy).Report
+	if later == nil || !slices.ContainsFunc(later.Answers, r.AnswersTo) {
+		return out
+	}
+	slides := func(what string, before, after contract.Time) {
+		if !before.IsZero() && !after.IsZero() && !before.Equal(after) {
+			out = append(out, fmt.Sprintf("%s slides from %s to %s", what, before, after))
+		}
+	}
+	slides("the beginning", r.Since, later.Since)
+	slides("the end of the last pod", r.Emptied, later.Emptied)
+	if _, excluded := view.Node.Labels[contract.LabelExcludeFromLoadBalancers]; excluded {
+		slides("what load balancers know", r.Excluded, later.Excluded)
 	}
 	return out
 }

@@ -75,9 +75,14 @@ func (d *decision) balancersBy() time.Time {
 	return d.inTime(d.excluded().Add(d.policy.LoadBalancerWait))
 }
 
-// excluded is since when the drain keeps load balancers away.
+// excluded is since when the drain keeps load balancers away. Until the Node tells them
+// so, that is still to come.
 func (d *decision) excluded() time.Time {
-	if d.continues() && !d.old.Excluded.IsZero() {
+	_, away := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
+	switch {
+	case away && d.isOurs(d.Unwritten) && !d.Unwritten.Excluded.IsZero():
+		return d.Unwritten.Excluded.Time
+	case d.continues() && !d.old.Excluded.IsZero():
 		return d.old.Excluded.Time
 	}
 	return contract.At(d.Now).Time

@@ -80,7 +80,10 @@ func (d *decision) unseen(r *contract.Report) {
 // volumes are.
 func (d *decision) empty(r *contract.Report) {
 	r.Emptied = contract.At(d.Now)
-	if d.continues() && !d.old.Emptied.IsZero() {
+	switch {
+	case d.isOurs(d.Unwritten) && !d.Unwritten.Emptied.IsZero():
+		r.Emptied = d.Unwritten.Emptied
+	case d.continues() && !d.old.Emptied.IsZero():
 		r.Emptied = d.old.Emptied
 	}
 	r.Phase, r.Message = contract.PhaseDrained, "no pod is left that needs another place"
@@ -153,8 +156,12 @@ func (d *decision) putReport(r *contract.Report) {
 }
 
 // stale says that the report on the Node must be written anew: at once if there is
-// news, soon if fewer pods are left, and now and then while the drain is open.
+// news or it is misdated, soon if fewer pods are left, and now and then while the drain
+// is open.
 func (d *decision) stale(r contract.Report) bool {
+	if d.misdated {
+		return true
+	}
 	old := *d.old
 	old.Renewed = r.Renewed
 	if old.String() == r.String() {

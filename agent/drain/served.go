@@ -23,10 +23,18 @@ func (d *decision) isServed(n notice.Notice) bool {
 	return !slices.Contains(d.underWay(), n.ID)
 }
 
-// isNewer says that a request was made after one of the same id was served: an
-// instance may have left its warm pool and returned to it while no agent ran.
+// isNewer says that a request is another one than that of the same id which was served:
+// an instance may have left its warm pool and returned to it while no agent ran. It is
+// told by the request's own date, because the clock of those who ask may differ from ours;
+// ours counts only where what was served came without a date.
 func isNewer(n notice.Notice, served contract.Served) bool {
-	return n.Source == notice.FromRequest && n.At.After(served.At.Time)
+	switch {
+	case n.Source != notice.FromRequest || n.At.IsZero():
+		return false
+	case served.Asked.IsZero():
+		return n.At.After(served.At.Time)
+	}
+	return !served.Asked.Equal(contract.At(n.At))
 }
 
 // serve writes down that notices are served.
@@ -35,7 +43,11 @@ func (d *decision) serve(notices []notice.Notice) {
 		if served, ok := d.served.Find(n.ID); ok && !served.Withdrawn && served.Kind == n.Kind && !isNewer(n, served) {
 			continue
 		}
-		d.served = d.served.Add(contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now)})
+		s := contract.Served{ID: n.ID, Kind: n.Kind, Boot: d.bootOf(n), At: contract.At(d.Now)}
+		if n.Source == notice.FromRequest {
+			s.Asked = contract.At(n.At)
+		}
+		d.served = d.served.Add(s)
 	}
 	d.keepServed()
 }

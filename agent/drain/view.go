@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -48,6 +49,9 @@ type View struct {
 	// Unwritable is since when no write to the Node has succeeded, though one was
 	// tried; zero while writes succeed.
 	Unwritable time.Time
+	// Unwritten is the report that was last to be written and that the Node has not
+	// taken; nil where it has.
+	Unwritten *contract.Report
 }
 
 // Policy is how drains are done.

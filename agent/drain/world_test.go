@@ -57,6 +57,7 @@ type world struct {
 	written, unwritable time.Time
 	back                time.Time
 	live                map[string]bool
+	unwritten           *contract.Report
 
 	// told are the Events of this interruption, fulfilled the notices for which
 	// the machine has come up again.
@@ -98,7 +99,7 @@ func (w *world) view() drain.View {
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
 		Written: w.written, Unwritable: w.unwritable, Back: w.back,
-		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached),
+		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
 	}
 	if w.node != nil {
 		node := *w.node
@@ -140,7 +141,7 @@ func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
-	w.live = map[string]bool{}
+	w.live, w.unwritten = map[string]bool{}, nil
 }
 
 // reboot brings the machine up again, and with it the agent.
@@ -196,7 +197,11 @@ func (w *world) apply(next drain.Next) (lines []string) {
 }
 
 func (w *world) write(next drain.Next) {
-	if next.Node == nil || w.down {
+	if next.Node == nil {
+		return
+	}
+	w.unwritten = next.Report
+	if w.down {
 		return
 	}
 	if w.refuseWrites {
@@ -206,7 +211,7 @@ func (w *world) write(next drain.Next) {
 		return
 	}
 	w.told = w.told.after(w.node, next)
-	w.node, w.written = next.Node, w.now
+	w.node, w.written, w.unwritten = next.Node, w.now, nil
 }
 
 func (w *world) evict(s drain.Evict) drain.Answer {

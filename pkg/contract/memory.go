@@ -19,6 +19,9 @@ type Served struct {
 	// drained for it may serve again.
 	Boot string `json:"boot,omitempty"`
 	At   Time   `json:"at,omitzero"`
+	// Asked is the date of the request that was served, by the clock of whoever asked;
+	// zero where there was none, or none with a date.
+	Asked Time `json:"asked,omitzero"`
 	// Withdrawn says that the notice was taken back before it was fulfilled.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
