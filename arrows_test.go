@@ -80,6 +80,7 @@ var table = []folder{
 	{path: "scaler/observe", layer: edge},
 	{path: "scaler/plan", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: "scaler/status", layer: edge},
+	{path: "scaler/status/cas", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: ".", layer: testbed},
 }
 

@@ -94,6 +94,11 @@ const (
 	ConfigMapStatus = "windlass-status"
 )
 
+// AnnotationStatusWritten repeats, on the ConfigMap of Cluster Autoscaler's status,
+// AnnotationLastUpdated as we wrote it: where the two differ, somebody else has written
+// since.
+const AnnotationStatusWritten = Prefix + "last-updated"
+
 // LeaseScaler is the name of the Lease that the leading scaler holds.
 const LeaseScaler = "windlass-scaler"
 

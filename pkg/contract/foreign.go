@@ -45,6 +45,14 @@ const (
 	ConfigMapPriorities = "cluster-autoscaler-priority-expander"
 	PrioritiesKey       = "priorities"
 
+	// ConfigMapClusterAutoscalerStatus, key ClusterAutoscalerStatusKey, is where a
+	// Cluster Autoscaler tells how it is, by default and in its own namespace.
+	// AnnotationLastUpdated there is when it was written.
+	// https://github.com/kubernetes-sigs/cluster-autoscaler/blob/main/pkg/clusterstate/utils/status.go
+	ConfigMapClusterAutoscalerStatus = "cluster-autoscaler-status"
+	ClusterAutoscalerStatusKey       = "status"
+	AnnotationLastUpdated            = casPrefix + "last-updated"
+
 	// Tags of an Auto Scaling group:
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 

@@ -1,0 +1,174 @@
+package cas
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+const (
+	// mostGroups is how many groups a status names. Each takes about 1 KiB, and an
+	// object of the API holds 1 MiB.
+	mostGroups = 500
+	// mostText is the most of a message of AWS, as in Cluster Autoscaler.
+	mostText = 500
+)
+
+// Of is the status of a cluster as a look has found it. Last is the status before: since
+// when something is so stands in there.
+func Of(s fleet.Snapshot, p plan.Plan, policy plan.Policy, last Status) Status {
+	nodes, groups := map[string]plan.Verdict{}, map[string]plan.Verdict{}
+	for _, v := range p.Verdicts {
+		switch v.Of {
+		case plan.OfNode:
+			nodes[v.Name] = v
+		case plan.OfGroup:
+			groups[v.Name] = v
+		}
+	}
+	d := drawing{
+		now: s.Now.UTC().Truncate(time.Second), policy: policy, verdicts: groups,
+		pauses: p.State.BackOffs, census: countNodes(s, nodes, policy),
+	}
+	out := Status{AutoscalerStatus: Running, ClusterWide: d.clusterWide(last.ClusterWide)}
+	before := map[string]NodeGroup{}
+	for _, g := range last.NodeGroups {
+		before[g.Name] = g
+	}
+	byName := slices.SortedFunc(slices.Values(s.Groups), func(a, b fleet.Group) int { return cmp.Compare(a.Name, b.Name) })
+	for _, g := range byName[:min(mostGroups, len(byName))] {
+		out.NodeGroups = append(out.NodeGroups, d.group(g, before[g.Name]))
+	}
+	if more := len(byName) - mostGroups; more > 0 {
+		out.Message = fmt.Sprintf("%d more groups have no room here", more)
+	}
+	return out
+}
+
+// drawing is what a status is made of.
+type drawing struct {
+	census
+	now      time.Time
+	policy   plan.Policy
+	verdicts map[string]plan.Verdict // of groups
+	pauses   map[string]fleet.BackOff
+}
+
+func (d *drawing) clusterWide(last ClusterWide) ClusterWide {
+	up, unneeded := NoActivity, 0
+	for name, v := range d.verdicts {
+		if grows(v.Reason) {
+			up = InProgress
+		}
+		unneeded += d.unneeded[name]
+	}
+	return ClusterWide{
+		Health:    ClusterHealth{Condition: d.condition(d.health(d.all), last.Health.Condition), NodeCounts: d.all},
+		ScaleUp:   d.condition(up, last.ScaleUp),
+		ScaleDown: d.scaleDown(unneeded, last.ScaleDown),
+	}
+}
+
+func (d *drawing) group(g fleet.Group, last NodeGroup) NodeGroup {
+	counts := *d.groups[g.Name]
+	health := d.health(counts)
+	up, backoff := d.scaleUp(g, health)
+	return NodeGroup{
+		Name: g.Name,
+		Health: GroupHealth{
+			Condition: d.condition(health, last.Health.Condition), NodeCounts: counts,
+			CloudProviderTarget: g.Desired, MinSize: g.Min, MaxSize: g.Max,
+		},
+		ScaleUp:   ScaleUp{Condition: d.condition(up, last.ScaleUp.Condition), BackoffInfo: backoff},
+		ScaleDown: d.scaleDown(d.unneeded[g.Name], last.ScaleDown),
+	}
+}
+
+// condition is so since now, unless it was so before.
+func (d *drawing) condition(status string, last Condition) Condition {
+	now := metav1.NewTime(d.now)
+	c := Condition{Status: status, LastProbeTime: now, LastTransitionTime: now}
+	if last.Status == status && !last.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = last.LastTransitionTime
+	}
+	return c
+}
+
+// health goes by the bounds that stop retirements, too.
+func (d *drawing) health(n NodeCounts) string {
+	ill, all := n.Registered.Unready.Total, n.Registered.Total-n.Registered.Suspended
+	if ill > d.policy.MaxUnready && float64(ill)*100 > d.policy.MaxUnreadyPercent*float64(all) {
+		return Unhealthy
+	}
+	return Healthy
+}
+
+func (d *drawing) scaleDown(unneeded int, last ScaleDown) ScaleDown {
+	status := NoCandidates
+	if unneeded > 0 {
+		status = CandidatesPresent
+	}
+	return ScaleDown{Condition: d.condition(status, last.Condition), Candidates: unneeded}
+}
+
+// grows says that nodes of a group are asked for or coming.
+func grows(reason plan.Reason) bool { return reason == plan.GroupGrows || reason == plan.GroupComing }
+
+func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
+	reason := d.verdicts[g.Name].Reason
+	switch {
+	case grows(reason):
+		return InProgress, BackoffInfo{}
+	case health == Unhealthy:
+		return Unhealthy, BackoffInfo{}
+	case reason == plan.GroupBackOff:
+		return Backoff, d.backoff(g)
+	}
+	return NoActivity, BackoffInfo{}
+}
+
+// backoff is the pause of a group that lasts the longest, with AWS's own words where
+// they are known.
+func (d *drawing) backoff(g fleet.Group) BackoffInfo {
+	var longest fleet.BackOff
+	var key string
+	for _, k := range slices.Sorted(maps.Keys(d.pauses)) {
+		group, _, _ := fleet.ParseBackOffKey(k)
+		if b := d.pauses[k]; group == g.Name && d.now.Before(b.Until) && b.Until.After(longest.Until) {
+			key, longest = k, b
+		}
+	}
+	if key == "" {
+		return BackoffInfo{}
+	}
+	info := BackoffInfo{ErrorCode: longest.Cause, ErrorMessage: plan.Pause(key, longest)}
+	for _, f := range g.Failures { // the newest first
+		if f.Cause == longest.Cause && f.Text != "" {
+			info.ErrorMessage = f.Text
+			break
+		}
+	}
+	info.ErrorMessage = cut(info.ErrorMessage)
+	return info
+}
+
+// cut shortens a text that is too long, without breaking a character.
+func cut(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	end := mostText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.TrimSpace(text[:end]) + "…"
+}
