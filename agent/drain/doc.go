@@ -9,6 +9,7 @@
 //	dates.go       what was written by a clock that was wrong
 //	standing.go    which notices stand, and how each is answered
 //	noticed.go     the list of them on the Node
+//	memory.go      what an earlier agent has written there, and how far that counts
 //	served.go      the memory of those that are done with
 //	reboot.go      those that a reboot has fulfilled
 //

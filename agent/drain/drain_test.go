@@ -56,7 +56,7 @@ import (
 //	denied ns/name | undeletable                 no right to evict it; none to delete
 //	stirred ns
 //	after 5s | at 10:00:07
-//	restart | hears | deaf | sees | blind
+//	restart | hears | deaf | silent | sees | blind    (silent: deaf, and told nothing)
 //	unclear <path> | clear          a path of the metadata that says what nobody understands
 //	down | up | unwritable | writable
 func TestScenarios(t *testing.T) {
@@ -260,8 +260,8 @@ func (w *world) change(line string) error {
 		w.restart()
 	case "hears":
 		w.hear()
-	case "deaf":
-		w.heard = false
+	case "deaf", "silent":
+		w.heard, w.silent = false, fields[0] == "silent"
 	case "unclear":
 		w.unclear = []notice.SourceName{notice.SourceName(rest)}
 	case "clear":

@@ -39,6 +39,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenPermit(w, view, next)...)
 	out = append(out, brokenBalancers(view, next)...)
+	out = append(out, brokenMemory(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 
@@ -158,7 +159,7 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	if closed := tainted && view.Node.Unschedulable; !closed && view.Unwritable.IsZero() {
 		out = append(out, "an eviction from a node that is open to new pods")
 	}
-	if !view.Heard && !slices.ContainsFunc(next.Report.Answers, func(id string) bool { return stillStands(view, id) }) {
+	if (!view.Heard || len(view.Unclear) > 0) && !slices.ContainsFunc(next.Report.Answers, func(id string) bool { return stillStands(view, id) }) {
 		out = append(out, "an eviction for what an earlier agent heard, and whose moment has passed")
 	}
 	deadline := next.Report.Deadline.Time
@@ -184,8 +185,8 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	return out
 }
 
-// stillStands: somebody says so now, or an earlier agent heard of it in this boot and
-// its moment is still to come, or not known.
+// stillStands: somebody says so now, or an earlier agent heard of it and its moment is
+// still to come, or not known, or the machine has not been down since that was so.
 func stillStands(view drain.View, id string) bool {
 	request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest])
 	if err == nil && request.ID == id || view.Node.Annotations[contract.AnnotationTerminating] == id || has(view.Notices, id) {
@@ -193,7 +194,26 @@ func stillStands(view drain.View, id string) bool {
 	}
 	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
 	noted, ok := list.Find(id)
-	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now))
+	stayedUp := noted.Boot == view.Node.BootID && !strings.HasPrefix(id, string(notice.SpotHibernate))
+	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now) || stayedUp)
+}
+
+// brokenMemory: no boot opens a node that is to be stopped or retired, before the
+// metadata are heard to say that it is not.
+func brokenMemory(view drain.View, next drain.Next) (out []string) {
+	if view.Heard || next.Node == nil || view.Node.BootID == "" {
+		return nil
+	}
+	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	for _, n := range list {
+		cause, _ := notice.OfMetadata(n.ID)
+		goes := cause == notice.InstanceStop || cause == notice.InstanceRetirement
+		if _, closed := contract.Draining(next.Node.Taints); goes && old.AnswersTo(n.ID) && !closed {
+			out = append(out, "nobody has said that it is over, and the node is open: "+n.ID)
+		}
+	}
+	return out
 }
 
 // brokenPermit: a drain of which every notice wants a permit starts with one, when

@@ -24,8 +24,15 @@ func (d *decision) note() {
 			ID: n.ID, Kind: n.Kind, Reason: n.Reason,
 			Does:     string(d.response(n).Do),
 			Due:      contract.At(d.dueOf(n)),
-			Deadline: contract.At(seen.Deadline),
-			Boot:     cmp.Or(d.Node.BootID, before.Boot),
+			Deadline: contract.At(seen.Deadline), NotAfter: contract.At(seen.NotAfter),
+			At:   contract.At(d.Now),
+			Boot: cmp.Or(d.Node.BootID, before.Boot),
+		}
+		if known && before.At.Before(now.At.Time) {
+			now.At = before.At
+		}
+		if d.isDoubtful(seen) && !d.hasRebooted(seen) {
+			now.Boot = before.Boot
 		}
 		list = append(list, now)
 		if _, served := d.served.Find(n.ID); !known && !served && !has(d.drains, n.ID) {

@@ -37,15 +37,6 @@ func (d *decision) findPause(t tally) pause {
 	return pause{}
 }
 
-// isHearsay says that the drain is only for what an earlier agent heard, and that the
-// moment of all that has passed: the machine may have been stopped then, and be at
-// work again. Whatever still stands is heard soon.
-func (d *decision) isHearsay() bool {
-	return !slices.ContainsFunc(d.drains, func(n notice.Notice) bool {
-		return n.Source != fromMemory || n.Deadline.IsZero() || n.Deadline.After(d.Now)
-	})
-}
-
 // permitBy is until when the drain waits for its permit; zero where it needs
 // none, has it, or has begun. It is so that the scaler may launch a replacement
 // first and let few nodes drain at a time; a scaler that is away holds up nobody.

@@ -44,6 +44,7 @@ func TestRandom(t *testing.T) {
 			return
 		}
 		l.story("hears")
+		l.story("clear")
 		if rapid.Bool().Draw(t, "ends drained") {
 			l.endDrained()
 			return
@@ -113,7 +114,7 @@ func (w *world) answered(cause string) bool {
 
 func (l *life) turn() {
 	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request",
-		"permit", "reboot", "restart", "crash", "hears", "server", "writes", "budgets", "person", "attached", "terminating") {
+		"permit", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
 	case "pod":
 		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
 			l.pick("priority", "", "", "critical", "priority=1000", "priority=-9"),
@@ -137,12 +138,16 @@ func (l *life) turn() {
 	case "reboot":
 		l.boots++
 		l.story(fmt.Sprintf("reboot boot-r%d", l.boots))
+		l.story(l.pick("hearing", "deaf", "silent"))
 	case "restart":
 		l.story("restart")
+		l.story(l.pick("hearing", "deaf", "silent"))
 	case "crash":
 		l.crash()
 	case "hears":
 		l.story("hears")
+	case "unclear":
+		l.story(l.pick("path", "clear", "unclear "+string(notice.FromTargetState), "unclear "+string(notice.FromMaintenance)))
 	case "server":
 		l.story(l.pick("server", "down", "up"))
 	case "writes":
@@ -252,6 +257,7 @@ func (l *life) bare() {
 func (l *life) endDeaf() {
 	w := l.world
 	l.story("hears")
+	l.story("clear")
 	l.story("no-notice")
 	l.story("no-request")
 	w.run(l.T, time.Minute)

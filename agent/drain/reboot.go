@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
-	"windlass.dev/windlass/pkg/contract"
 )
 
 // rebootSlack is how long before its announced time a reboot by AWS may come.
@@ -20,7 +19,7 @@ func (d *decision) hasRebooted(n notice.Notice) bool {
 	if d.Node.BootID == "" || d.bootOf(n) == d.Node.BootID {
 		return false
 	}
-	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+	if d.isMarked(n.ID) {
 		return false
 	}
 	switch n.Cause {
@@ -32,21 +31,10 @@ func (d *decision) hasRebooted(n notice.Notice) bool {
 	return false
 }
 
-// cameBack says that the machine was stopped, as a notice had announced, and has
-// been started again: one that stands in memory alone is over with that. If the
-// metadata give it still, they are heard a moment later.
-func (d *decision) cameBack(cause notice.Cause, noted contract.Noticed) bool {
-	switch cause {
-	case notice.SpotStop, notice.SpotHibernate, notice.InstanceStop, notice.ASGWarm:
-		return noted.Boot != "" && d.Node.BootID != "" && noted.Boot != d.Node.BootID
-	}
-	return false
-}
-
 // isOver says that the time of a scheduled event is over, without a reboot as it may
 // be: the metadata may go on listing it.
 func (d *decision) isOver(n notice.Notice) bool {
-	if n.OverAt().IsZero() || d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+	if n.OverAt().IsZero() || d.isMarked(n.ID) {
 		return false
 	}
 	return d.due(n.OverAt())

@@ -27,31 +27,6 @@ func (d *decision) listStanding() []notice.Notice {
 	return notice.Standing(all...)
 }
 
-// fromMemory is the source of what an earlier agent has written down.
-const fromMemory notice.SourceName = "memory"
-
-// remembered are notices that the metadata gave to an agent before this one:
-// they stand until the metadata are heard to say otherwise, and clearly. The list on
-// the Node tells them; an id of theirs that stands in the report or the marks alone came by
-// a request, and went with it.
-func (d *decision) remembered() []notice.Notice {
-	var out []notice.Notice
-	for _, n := range d.noted {
-		cause, ok := notice.OfMetadata(n.ID)
-		if ok && !d.isHeard(cause) && !has(d.Notices, n.ID) && !d.cameBack(cause, n) {
-			out = append(out, notice.Notice{
-				ID: n.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: n.Reason, Deadline: n.Deadline.Time,
-			})
-		}
-	}
-	return out
-}
-
-// isHeard says that the metadata were asked about a cause, and understood.
-func (d *decision) isHeard(c notice.Cause) bool {
-	return d.Heard && !slices.Contains(d.Unclear, c.Source())
-}
-
 // terminating makes a notice of the mark of no return, so that such a drain
 // goes on even if its request is gone. Its own notice, if it stands, says more.
 func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
@@ -68,6 +43,11 @@ func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 		n.Deadline = d.old.Deadline.Time
 	}
 	return n, true
+}
+
+// isMarked says that the mark of no return names a notice: the scaler is sure of it.
+func (d *decision) isMarked(id string) bool {
+	return d.Node.Annotations[contract.AnnotationTerminating] == id
 }
 
 // underWay lists the ids that what we did to the Node is for.
@@ -92,7 +72,7 @@ func has(list []notice.Notice, id string) bool {
 // response to a notice. Past the point of no return there is only one.
 func (d *decision) response(n notice.Notice) notice.Response {
 	r := d.policy.Responses.To(n)
-	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+	if d.isMarked(n.ID) {
 		r.Do, r.Lead, r.Permit = notice.Drain, 0, false
 	}
 	return r

@@ -51,6 +51,7 @@ type world struct {
 
 	// The agent's own memory.
 	heard, podsKnown    bool
+	silent              bool // the metadata say nothing at all, before they are heard
 	unclear             []notice.SourceName
 	tries               drain.Tries
 	stirred             map[string]time.Time
@@ -100,6 +101,9 @@ func (w *world) view() drain.View {
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
 		Written: w.written, Unwritable: w.unwritable, Back: w.back,
 		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
+	}
+	if w.silent && !w.heard {
+		v.Notices = nil
 	}
 	if w.node != nil {
 		node := *w.node
@@ -164,7 +168,7 @@ func (w *world) noted(id string) (contract.Noticed, bool) {
 }
 
 // hear is what the agent comes to know soon after a start.
-func (w *world) hear() { w.heard, w.podsKnown = true, true }
+func (w *world) hear() { w.heard, w.podsKnown, w.silent = true, true, false }
 
 // send marks steps as sent, as the agent does before it asks.
 func (w *world) send(steps []drain.Evict) {

@@ -19,8 +19,13 @@ type Noticed struct {
 	Due Time `json:"due,omitzero"`
 	// Deadline is when the instance goes; zero where nobody has said.
 	Deadline Time `json:"deadline,omitzero"`
-	// Boot is the node's boot id under which the notice stands: once the machine has
-	// come up again, what it was to reboot for has been done.
+	// NotAfter is when a scheduled event is over at the latest, where AWS has said.
+	NotAfter Time `json:"notAfter,omitzero"`
+	// At is since when the agents of the node know it.
+	At Time `json:"at,omitzero"`
+	// Boot is the node's boot id under which the notice stands: the last one under
+	// which it was certain that what is announced was still to come. Once the machine
+	// has come up again, what it was to reboot for has been done.
 	Boot string `json:"boot,omitempty"`
 }
 

@@ -1,0 +1,79 @@
+package drain
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// fromMemory is the source of what an earlier agent has written down.
+const fromMemory notice.SourceName = "memory"
+
+// remembered are notices that the metadata gave to an agent before this one:
+// they stand until the metadata are heard to say otherwise, and clearly. The list on
+// the Node tells them; an id of theirs that stands in the report or the marks alone
+// came by a request, and went with it.
+func (d *decision) remembered() []notice.Notice {
+	var out []notice.Notice
+	for _, noted := range d.noted {
+		n, ok := recall(noted)
+		if ok && !d.isHeard(n.Cause) && !has(d.Notices, n.ID) && !d.cameBack(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// recall makes the notice again that was written down; ok is false where it is none of
+// the metadata.
+func recall(noted contract.Noticed) (n notice.Notice, ok bool) {
+	cause, ok := notice.OfMetadata(noted.ID)
+	return notice.Notice{
+		ID: noted.ID, Cause: cause, Kind: cause.Kind(), Source: fromMemory, Reason: noted.Reason,
+		Deadline: noted.Deadline.Time, NotAfter: noted.NotAfter.Time,
+	}, ok
+}
+
+// isHeard says that the metadata were asked about a cause, and understood.
+func (d *decision) isHeard(c notice.Cause) bool {
+	return d.Heard && !slices.Contains(d.Unclear, c.Source())
+}
+
+// isHearsay says that the drain is for nothing that is certain.
+func (d *decision) isHearsay() bool {
+	return !slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return !d.isDoubtful(n) })
+}
+
+// isDoubtful says that a notice may be over, though nobody has said so: the machine may
+// have been down when it was announced to be, and be at work again. That is so of a
+// notice
+//
+//   - that only an earlier agent heard: what the metadata or a request say now, or the
+//     mark of no return, is certain;
+//   - whose moment has passed: before it nothing has been done yet, whatever boots there
+//     were, and where there is none nobody knows better;
+//   - under another boot than the one that is written down, under which it still was to
+//     come; or under the same, if it announced a hibernation, from which a machine comes
+//     back under the boot id that it had.
+//
+// Everything else goes on after a restart of the agent as it was, past its deadline as
+// well. For what is doubtful the node stays closed, and nobody is asked to leave.
+func (d *decision) isDoubtful(n notice.Notice) bool {
+	if n.Source != fromMemory || n.Deadline.IsZero() || n.Deadline.After(d.Now) || d.isMarked(n.ID) {
+		return false
+	}
+	return n.Cause == notice.SpotHibernate || d.Node.BootID == "" || d.bootOf(n) != d.Node.BootID
+}
+
+// cameBack says that the machine was stopped, as a notice had announced, and has been
+// started again: one that stands in memory alone is over with that. A boot before its
+// moment was a person's. A scheduled stop or retirement is never over by a boot, which
+// may be anybody's: until the metadata are heard, it is doubtful.
+func (d *decision) cameBack(n notice.Notice) bool {
+	switch n.Cause {
+	case notice.SpotStop, notice.SpotHibernate, notice.ASGWarm:
+		return d.Node.BootID != "" && d.bootOf(n) != d.Node.BootID && !n.Deadline.After(d.Now)
+	}
+	return false
+}
