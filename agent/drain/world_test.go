@@ -126,7 +126,8 @@ func (w *world) view() drain.View {
 // watch show what was so when they were listed, which is long ago.
 func (w *world) listBudgets() []fleet.Budget {
 	var list []fleet.Budget
-	for key, b := range w.budgets {
+	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {
+		b := w.budgets[key]
 		namespace, name, _ := strings.Cut(key, "/")
 		listed := fleet.Budget{
 			Namespace: namespace, Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": b.app}},
