@@ -9,20 +9,22 @@ import (
 // them.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 
-// keptOff says that anti-affinity keeps a class off a place: its own, or that of
-// pods that are in the same domain.
-func (m *member) keptOff(p *Place) bool {
-	for _, t := range m.keepsOff {
-		if t.at(p) > 0 {
-			return true
+// keptOff says whether and how anti-affinity keeps a class off a place: its own, or that
+// of pods that are in the same domain.
+func (c *Cluster) keptOff(m *member, p *Place) refusal {
+	answer := fits
+	for _, tallies := range [][]*tally{m.keepsOff, m.repelled} {
+		for _, t := range tallies {
+			if t.at(p) == 0 {
+				continue
+			}
+			if c.stays(t.topology) {
+				return lasting
+			}
+			answer = passing
 		}
 	}
-	for _, t := range m.repelled {
-		if t.at(p) > 0 {
-			return true
-		}
-	}
-	return false
+	return answer
 }
 
 // gathered says that those are in the domains of a place that the class wants to be

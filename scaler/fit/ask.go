@@ -15,8 +15,11 @@ const (
 
 // ask whether a class fits a place, the cheapest questions first.
 func (c *Cluster) ask(m *member, p *Place) refusal {
-	if !c.holds(m, p) || len(m.broken) > 0 || m.keptOff(p) {
+	if !c.holds(m, p) || len(m.broken) > 0 {
 		return lasting
+	}
+	if kept := c.keptOff(m, p); kept != fits {
+		return kept
 	}
 	if m.gathers != nil && !m.gathered(p) {
 		return passing
@@ -27,8 +30,12 @@ func (c *Cluster) ask(m *member, p *Place) refusal {
 		if d == none {
 			return lasting
 		}
-		if !s.allowsIn(d) {
+		switch {
+		case s.allowsIn(d):
+		case c.stays(s.topology):
 			return level
+		default:
+			return passing
 		}
 	}
 	if m.own != nil && len(c.lore.filters.Refusals(m.own, p.host)) > 0 {

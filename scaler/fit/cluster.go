@@ -46,6 +46,8 @@ type Cluster struct {
 	log     []change
 	undos   []func()
 	opened  int
+	// trial numbers the what-if that goes on; 0 before the first.
+	trial int
 }
 
 func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {

@@ -22,6 +22,10 @@ type Place struct {
 	opened int
 	// expected says that no pod goes there: it stands for its domains. See Expect.
 	expected bool
+	// closed says that its node is to go, and touched is the trial in which the place
+	// was changed last.
+	closed  bool
+	touched int
 	// domains are those that the place is in, by topology; votes says which
 	// electorates it belongs to.
 	domains []int32

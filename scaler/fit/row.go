@@ -8,8 +8,8 @@ import (
 )
 
 // Row is a list of places in the order in which they are tried, for many pods of
-// few classes: what a place has refused for good is not asked of it again. No room
-// may come free while it is in use.
+// few classes: what a place has refused for good is not asked of it again. While it is
+// in use, room may come free only at places that are closed, and by taking a trial back.
 type Row struct {
 	cluster *Cluster
 	places  []*Place
@@ -103,20 +103,33 @@ func (r *Row) scan(s *seeker, l *lane, at *cursor, end int) int {
 			if int(l.positions[i]) >= end {
 				return end
 			}
-			answer := lasting
-			if r.cluster.hasRoom(l.columns[i], &s.needs) {
-				answer = r.cluster.ask(s.member, l.places[i])
-			}
+			answer, tried := r.ask(s, l, i)
 			if answer == fits {
 				return int(l.positions[i])
 			}
 			at.pass(i, i+1, answer)
+			whole = whole && !tried
 			if whole && i+1 == next {
-				r.cluster.tighten(l, block)
+				l.tighten(block)
 			}
 		}
 	}
 	return end
+}
+
+// ask the i-th place of a lane. What it refuses in a trial that has changed it does not
+// last.
+func (r *Row) ask(s *seeker, l *lane, i int) (answer refusal, tried bool) {
+	p := l.places[i]
+	answer = lasting
+	if !p.closed && r.cluster.hasRoom(l.columns[i], &s.needs) {
+		answer = r.cluster.ask(s.member, p)
+	}
+	tried = r.cluster.tried(p)
+	if tried && answer != fits {
+		answer = passing
+	}
+	return answer, tried
 }
 
 // lanes divides the row by a topology, or for none by kinds.
@@ -176,15 +189,14 @@ func (l *lane) add(p *Place, position int) {
 }
 
 // tighten finds how much the places of a block have left.
-func (c *Cluster) tighten(l *lane, block int) {
-	columns := l.columns[block*blockSize : min((block+1)*blockSize, len(l.columns))]
-	for r := range l.bounds[block] {
-		most, free := int64(math.MinInt64), c.free[r]
-		for _, index := range columns {
-			most = max(most, free[index])
+func (l *lane) tighten(block int) {
+	bound := nothing
+	for _, p := range l.places[block*blockSize : min((block+1)*blockSize, len(l.places))] {
+		if !p.closed {
+			bound.admit(p)
 		}
-		l.bounds[block][r] = most
 	}
+	l.bounds[block] = bound
 }
 
 // blockSize is how many places share a bound.
@@ -198,10 +210,15 @@ const bounded = podCount + 1
 
 var nothing = bound{math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64}
 
-// admit makes the bound as high as what a place has left.
+// admit makes the bound as high as what a place has left, or may have again when the
+// trial is over.
 func (b *bound) admit(p *Place) {
+	left := p.left
+	if p.cluster.tried(p) {
+		left = p.looks.room.at
+	}
 	for r := range b {
-		b[r] = max(b[r], p.left(r))
+		b[r] = max(b[r], left(r))
 	}
 }
 

@@ -56,6 +56,7 @@ func (c *Cluster) Lift(t Tenant, p *Place) {
 }
 
 func (c *Cluster) put(m *member, t Tenant, p *Place) {
+	p.touched = c.trial
 	p.tenants = append(p.tenants, t)
 	p.ports = append(p.ports, m.ports...)
 	for _, a := range m.takes {
@@ -67,6 +68,7 @@ func (c *Cluster) put(m *member, t Tenant, p *Place) {
 }
 
 func (c *Cluster) lift(m *member, t Tenant, p *Place) {
+	p.touched = c.trial
 	// What came last leaves first, when a what-if is taken back.
 	for i := len(p.tenants) - 1; i >= 0; i-- {
 		if p.tenants[i].Pod == t.Pod {
@@ -99,6 +101,7 @@ const (
 	given deed = iota
 	taken
 	opened
+	shut
 )
 
 // Mark is a moment to which Revert goes back.
@@ -112,8 +115,12 @@ func (c *Cluster) Revert(to Mark) {
 	for len(c.log) > int(to) {
 		last := c.log[len(c.log)-1]
 		c.log = c.log[:len(c.log)-1]
-		if last.what == opened {
+		switch last.what {
+		case opened:
 			c.leave(last.place)
+			continue
+		case shut:
+			last.place.closed, last.place.touched = false, c.trial
 			continue
 		}
 		m := c.members[last.tenant.Class.id]

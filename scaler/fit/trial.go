@@ -1,0 +1,31 @@
+package fit
+
+import corev1 "k8s.io/api/core/v1"
+
+// Trials are what-ifs in which nodes are emptied: pods leave where they are, and seek
+// places on nodes that stay. A Row may be used in them, though it remembers refusals: a
+// place that the trial itself has changed, or closed, is asked again in the next one.
+
+// Try begins a trial. Revert to the mark takes it back; otherwise it stands.
+func (c *Cluster) Try() Mark {
+	c.trial++
+	return c.Fork()
+}
+
+// tried says that the trial that goes on has changed the place.
+func (c *Cluster) tried(p *Place) bool { return c.trial > 0 && p.touched == c.trial }
+
+// Close keeps further pods off a place in rows, as its node is to go. The node is there
+// until then, and kube-scheduler counts its domains for spread, so they count here too,
+// with no pod in them that moves. When it has gone they count no more; that allows more
+// pods in the others and never fewer.
+func (c *Cluster) Close(p *Place) {
+	c.log = append(c.log, change{place: p, what: shut})
+	p.closed, p.touched = true, c.trial
+}
+
+// stays says that what refuses a class at the place, by pods that are in the same domain,
+// does so for as long as the place is open: in a trial pods leave other nodes of it.
+func (c *Cluster) stays(topology string) bool {
+	return c.trial == 0 || topology == corev1.LabelHostname
+}

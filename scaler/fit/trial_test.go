@@ -1,0 +1,88 @@
+package fit_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// One place after the other is closed, and its pods seek others in a row: what was
+// refused before, in trials that stand and in trials that were taken back, never hides
+// the first place that takes a pod.
+func TestRowInTrials(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := "group web zones=a,b,c\n"
+		nodes := rapid.IntRange(2, 40).Draw(t, "nodes")
+		for i := range nodes {
+			text += fmt.Sprintf("node n-%03d zone=%s cpu=%d labels=disk=%s\n", i,
+				rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"), rapid.IntRange(1, 4).Draw(t, "cpus"),
+				rapid.SampledFrom([]string{"ssd", "hdd"}).Draw(t, "disk"))
+		}
+		for i := range rapid.IntRange(1, 6).Draw(t, "classes") {
+			rules := rapid.SampledFrom([]string{
+				"", "hostport=80", "selector=disk=ssd", "apart", "apart=" + zone, "together=" + zone,
+				"spread=" + zone, "spread=" + corev1.LabelHostname, "spread=" + zone + " apart", "spread=" + zone + " spread=disk",
+			}).Draw(t, "rules")
+			for j := range rapid.IntRange(1, 20).Draw(t, "pods") {
+				text += fmt.Sprintf("pod p-%d-%d on=n-%03d cpu=%dm labels=app=%s %s\n", i, j, rapid.IntRange(0, nodes-1).Draw(t, "on"),
+					100*rapid.IntRange(0, 10).Draw(t, "cpu"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "app"), rules)
+			}
+		}
+		s, err := scenario.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := clusterOf(s)
+		var places []*fit.Place
+		for i := range s.Nodes {
+			place := c.Add(c.LooksOf(&s.Nodes[i], none))
+			for _, p := range s.Pods {
+				if p.Node == s.Nodes[i].Name {
+					c.Put(c.Tenant(p), place)
+				}
+			}
+			places = append(places, place)
+		}
+		row := c.NewRow(places)
+		closed := map[*fit.Place]bool{}
+		for range rapid.IntRange(1, 60).Draw(t, "trials") {
+			from := places[rapid.IntRange(0, nodes-1).Draw(t, "from")]
+			if closed[from] {
+				continue
+			}
+			start := c.Try()
+			closed[from] = true
+			c.Close(from)
+			movers := from.Tenants()
+			for _, m := range movers {
+				c.Lift(m, from)
+			}
+			left := false
+			for _, m := range movers {
+				want := firstOpen(c, m.Class, places, closed)
+				if got := row.Seat(m); got != want {
+					t.Fatalf("pod %s is seated at %s, want %s\n%s", m.Pod.Name, nameOf(got), nameOf(want), text)
+				}
+				left = left || want == nil
+			}
+			if left || rapid.IntRange(0, 3).Draw(t, "back") == 0 {
+				c.Revert(start)
+				closed[from] = false
+			}
+		}
+	})
+}
+
+func firstOpen(c *fit.Cluster, class *fit.Class, places []*fit.Place, closed map[*fit.Place]bool) *fit.Place {
+	for _, p := range places {
+		if !closed[p] && c.Fits(class, p) == nil {
+			return p
+		}
+	}
+	return nil
+}
