@@ -17,6 +17,7 @@ import (
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // Evict asks once that a pod leave: the very pod of the step, by its UID, and
@@ -81,7 +82,7 @@ func answer(step drain.Evict, err error) drain.Answer {
 	if err == nil {
 		return drain.Answer{Outcome: drain.Accepted}
 	}
-	if denied(err) {
+	if kube.Denied(err) { // 429 for each pod of a virtual machine says nothing about the server's time
 		return drain.Answer{Outcome: drain.Forbidden, Message: err.Error()}
 	}
 	if gone(step, err) {
@@ -91,15 +92,6 @@ func answer(step drain.Evict, err error) drain.Answer {
 		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: message}
 	}
 	return drain.Answer{Outcome: outcome(err), Message: err.Error()}
-}
-
-// denied says that an admission webhook denies the request, with whatever code
-// it likes: 429 for each pod of a virtual machine, for one, says nothing about the
-// server's time. The API server itself begins the message
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
-func denied(err error) bool {
-	message := err.Error()
-	return strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request")
 }
 
 // gone says that there is no such pod any more, or another one of its name. A

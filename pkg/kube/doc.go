@@ -4,6 +4,7 @@
 //	config.go  how to reach the API server: in a cluster, or by a kubeconfig
 //	state.go   NodeState: the part of a Node that Windlass writes
 //	patch.go   NodePatch: one atomic, guarded write of it
+//	denied.go  what an admission webhook denies
 //	events.go  EventWriter: Events, at a bounded rate
 //	lease/     one leader among replicas (the scaler's; the agent links none of it)
 //

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	webhook "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"pgregory.net/rapid"
 )
 
@@ -250,6 +252,11 @@ func TestSendErrors(t *testing.T) {
 		"invalid":   {apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n1", field.ErrorList{field.Required(field.NewPath("spec"), "")}), false},
 		"overload":  {apierrors.NewTooManyRequests("later", 1), false},
 		"network":   {errors.New("connection refused"), false},
+
+		"a webhook's not found": {deniedBy(http.StatusNotFound, metav1.StatusReasonNotFound), false},
+		"a webhook's conflict":  {deniedBy(http.StatusConflict, metav1.StatusReasonConflict), false},
+		"a webhook's 422":       {deniedBy(http.StatusUnprocessableEntity, ""), false},
+		"a policy's 422":        {deniedByPolicy(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
@@ -261,11 +268,26 @@ func TestSendErrors(t *testing.T) {
 			if errors.Is(err, ErrChanged) != tc.changed {
 				t.Errorf("%v is ErrChanged: %v, want %v", err, !tc.changed, tc.changed)
 			}
-			if !errors.Is(err, tc.err) {
+			if !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.err.Error()) {
 				t.Errorf("%v does not wrap its cause", err)
 			}
 		})
 	}
+}
+
+// deniedBy is what the API server makes of a webhook's answer.
+func deniedBy(code int32, reason metav1.StatusReason) error {
+	return webhook.ToStatusErr("guard.example.com", &metav1.Status{Code: code, Reason: reason, Message: "not now"})
+}
+
+// deniedByPolicy is what a ValidatingAdmissionPolicy answers that gives no reason
+// (k8s.io/apiserver, pkg/admission/plugin/policy/validating).
+func deniedByPolicy() error {
+	message := "ValidatingAdmissionPolicy 'guard' with binding 'guard' denied request: not now"
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New(message))
+	err.ErrStatus.Reason, err.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: message})
+	return err
 }
 
 func TestEmptyPatchIsNotSent(t *testing.T) {

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,13 +56,6 @@ func drainedBy(node *corev1.Node, id string) bool {
 	return err == nil && report.AnswersTo(id)
 }
 
-// denied says that an admission webhook denies the request, with whatever code it likes.
-// The API server itself begins the message
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
-func denied(err error) bool {
-	return strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
-}
-
 // evict asks the eviction API, for exactly this pod and no later one of its name. A
 // pod that is gone, or another one of its name, has left. Nothing else counts as left:
 // neither a missing right nor a server that fails.
@@ -74,7 +66,7 @@ func (a *Actor) evict(ctx context.Context, x plan.Evict) error {
 	}
 	err := a.Pods.Pods(x.Pod.Namespace).EvictV1(ctx, eviction)
 	switch {
-	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && !denied(err):
+	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && !kube.Denied(err):
 		return nil
 	case apierrors.IsTooManyRequests(err):
 		return stopped("evicting %s: %v", x.Pod, err)
