@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"windlass.dev/windlass/pkg/drainable/drainflags"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/prices"
@@ -104,6 +105,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.Drainable.SystemPodTimeout, "blocking-system-pod-distruption-timeout", p.Drainable.SystemPodTimeout, "the age from which such a pod blocks no more; 0 means never")
 	flags.BoolVar(&s.policy.Drainable.SkipLocalStorage, "skip-nodes-with-local-storage", p.Drainable.SkipLocalStorage, "keep nodes with pods that have a hostPath or emptyDir volume")
 	flags.BoolVar(&s.policy.Drainable.SkipCustomControllers, "skip-nodes-with-custom-controller-pods", p.Drainable.SkipCustomControllers, "keep nodes with pods whose controller is none of Kubernetes' own")
+
+	drainflags.Register(flags, &s.policy.Manner) // as the agents have them, for the drains that the scaler does in place of one
 }
 
 // registerRun adds the flags of the command run alone.
@@ -125,7 +128,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (s *settings) check() error {
 	selection, err := asg.ParseSelection(s.nodes, s.discovery)
 	s.selection = selection
-	wrong := []error{err, s.policy.Validate(), s.checkAssumptions()}
+	wrong := []error{err, s.policy.Validate(), drainflags.Check(s.policy.Manner), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
 	}

@@ -3,7 +3,6 @@ package drain
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -98,25 +97,12 @@ func (d *decision) evict(c candidate, t tally) Evict {
 	}
 }
 
-// margin is what passes between the eviction and the kubelet's hearing of it.
-const margin = 2 * time.Second
-
-// grace is nil where the pod's own period ends before the deadline, and where none
-// is to come: a machine that is still there after its deadline gives no hint how
-// much longer. Otherwise it is what is left, so that the pod itself hears of its end, but never
-// nothing: a grace of 0 would take the pod away without a word to it. The pods
-// of one step leave a part of the time, half of it at most, to those of the
-// steps after it.
+// grace is nil where the pod's own period ends before the deadline, and where none is
+// to come: a machine that is still there after its deadline gives no hint how much
+// longer.
 func (d *decision) grace(c candidate, t tally) *int64 {
 	if d.toCome.IsZero() {
 		return nil
 	}
-	left := d.toCome.Sub(d.Now)
-	later := d.policy.Steps.Reserve(c.turn.Step()+1) - d.policy.Steps.Reserve(t.last+1)
-	left -= min(later, left/2)
-	seconds := max(1, int64((left-margin)/time.Second))
-	if ownGrace(c.pod) <= time.Duration(seconds)*time.Second {
-		return nil
-	}
-	return &seconds
+	return d.policy.Steps.Grace(c.pod, t.last, d.toCome.Sub(d.Now))
 }

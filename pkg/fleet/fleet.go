@@ -287,6 +287,8 @@ type Node struct {
 	// ReadySince is when Ready last changed, to either value.
 	ReadySince time.Time `json:"readySince,omitzero"`
 	BootID     string    `json:"bootID,omitempty"`
+	// Attached counts the volumes of status.volumesAttached.
+	Attached int `json:"attached,omitempty"`
 	// DeclaredFeatures are status.declaredFeatures.
 	// https://github.com/kubernetes/enhancements/issues/5328
 	DeclaredFeatures []string `json:"declaredFeatures,omitempty"`
@@ -419,6 +421,9 @@ type State struct {
 	// node bears the mark of a termination that nobody carries out, by instance id:
 	// it stands in a warm pool or in standby, or was detached.
 	Outlived map[string]time.Time `json:"outlived,omitempty"`
+	// Alone remembers the drains that the scaler carries on in place of an agent, by
+	// node name.
+	Alone map[string]LoneDrain `json:"alone,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
@@ -459,6 +464,15 @@ type State struct {
 	Disputed map[string]time.Time `json:"disputed,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
+}
+
+// LoneDrain is what an agent would have written down in its report. A time is zero
+// where it is not waited for.
+type LoneDrain struct {
+	// Excluded is since when load balancers are kept away from the node.
+	Excluded time.Time `json:"excluded,omitzero"`
+	// Emptied is since when no pod is left, and volumes are.
+	Emptied time.Time `json:"emptied,omitzero"`
 }
 
 // OwedKey names in State.Awaited that a group lacks n of the instances that it wants.

@@ -77,6 +77,7 @@ func NodeFrom(n *corev1.Node) Node {
 		Capacity:      n.Status.Capacity,
 		Allocatable:   n.Status.Allocatable,
 		BootID:        n.Status.NodeInfo.BootID,
+		Attached:      len(n.Status.VolumesAttached),
 
 		DeclaredFeatures: n.Status.DeclaredFeatures,
 	}

@@ -54,12 +54,15 @@ func TestPodFromKnowsItsController(t *testing.T) {
 }
 
 func TestNodeFrom(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{VolumesAttached: make([]corev1.AttachedVolume, 2), Conditions: []corev1.NodeCondition{
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}}}
 	got := NodeFrom(n)
 	if !got.Ready || !got.ReadySince.Equal(noon) {
 		t.Errorf("ready %v since %s", got.Ready, got.ReadySince)
+	}
+	if got.Attached != 2 {
+		t.Errorf("%d volumes are attached, want 2", got.Attached)
 	}
 }
 

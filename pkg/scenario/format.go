@@ -194,7 +194,7 @@ func (p *printer) node(n fleet.Node) {
 	if q, ok := n.Capacity[corev1.ResourceMemory]; ok {
 		words = append(words, said("reports", q.String()))
 	}
-	words = append(words, said("annotate", printPairs(ownAnnotations(n.Annotations))))
+	words = append(words, other("attached", strconv.Itoa(n.Attached), "0"), said("annotate", printPairs(ownAnnotations(n.Annotations))))
 	p.line("node", n.Name, words...)
 }
 
@@ -247,7 +247,7 @@ func (p *printer) words(n fleet.Node) {
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
 			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
-			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants))
+			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants), at("excluded", r.Excluded.Time), at("emptied", r.Emptied.Time))
 	}
 	if id, ok := n.Annotations[contract.AnnotationDrainPermit]; ok {
 		p.line("permit", n.Name, said("id", id))
@@ -402,6 +402,9 @@ func (p *printer) state(s fleet.State) {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Alone)) {
+		p.line("alone", name, at("excluded", s.Alone[name].Excluded), at("emptied", s.Alone[name].Emptied))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Bursts)) {
 		p.line("burst", name, fmt.Sprintf("count=%d", s.Bursts[name]))

@@ -107,6 +107,20 @@ func pooling(w *World, l line) error { return moment(&w.State.Pooling, w, l) }
 // outlived INSTANCE at=TIME.
 func outlived(w *World, l line) error { return moment(&w.State.Outlived, w, l) }
 
+// alone NODE excluded=TIME emptied=TIME: the scaler drains it in place of its agent.
+func alone(w *World, l line) error {
+	var x fleet.LoneDrain
+	words := table[fleet.LoneDrain]{
+		"excluded": setter(clockTime, func(x *fleet.LoneDrain, t time.Time) { x.Excluded = t }),
+		"emptied":  setter(clockTime, func(x *fleet.LoneDrain, t time.Time) { x.Emptied = t }),
+	}
+	if err := words.apply(&x, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Alone, l.name, x)
+	return nil
+}
+
 // unjoined INSTANCE at=TIME; pooled instead says that it stands in a warm pool.
 func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, pooledWord) }
 

@@ -119,7 +119,9 @@ var nodeWords = table[nodeDraft]{
 			d.Taints = contract.WithTaint(d.Taints, t)
 		}
 	}),
-	"untaint": setter(text, func(d *nodeDraft, v string) { d.Taints = contract.WithoutTaint(d.Taints, v) }),
+	// attached is how many volumes are.
+	"attached": setter(integer, func(d *nodeDraft, count int) { d.Attached = count }),
+	"untaint":  setter(text, func(d *nodeDraft, v string) { d.Taints = contract.WithoutTaint(d.Taints, v) }),
 	"unneeded": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		d.Taints = contract.WithTaint(d.Taints, contract.UnneededTaint(t))
 	}),
@@ -257,6 +259,8 @@ var reportWords = table[contract.Report]{
 	"renewed":  setter(clockTime, func(r *contract.Report, t time.Time) { r.Renewed = contract.At(t) }),
 	"blocked":  setter(text, func(r *contract.Report, v string) { r.BlockedBy = list(v) }),
 	"left":     setter(integer, func(r *contract.Report, n int) { r.Left = n }),
+	"excluded": setter(clockTime, func(r *contract.Report, t time.Time) { r.Excluded = contract.At(t) }),
+	"emptied":  setter(clockTime, func(r *contract.Report, t time.Time) { r.Emptied = contract.At(t) }),
 	"message":  setter(text, func(r *contract.Report, v string) { r.Message = v }),
 	"deadline": setter(clockTime, func(r *contract.Report, t time.Time) { r.Deadline = contract.At(t) }),
 	"wants":    setter(text, func(r *contract.Report, v string) { r.Wants = v }),

@@ -33,6 +33,7 @@ var verbs = map[string]func(*World, line) error{
 	"completed":  completed,
 	"pooling":    pooling,
 	"outlived":   outlived,
+	"alone":      alone,
 	"unjoined":   unjoined,
 	"deserted":   deserted,
 	"awaited":    awaited,

@@ -209,6 +209,11 @@ func (w *World) Undo(node string) {
 		n.Unschedulable = false
 		delete(n.Annotations, contract.AnnotationCordonedBy)
 	}
+	if _, ours := n.Annotations[contract.AnnotationExcluded]; ours {
+		n.Labels = maps.Clone(n.Labels)
+		delete(n.Labels, contract.LabelExcludeFromLoadBalancers)
+		delete(n.Annotations, contract.AnnotationExcluded)
+	}
 }
 
 // Cordon is the scaler closing a node whose agent is gone.
@@ -221,6 +226,11 @@ func (w *World) Cordon(node, id string, kind contract.Kind) {
 	}
 	if was, tainted := contract.Draining(n.Taints); !tainted || was.Strength() < kind.Strength() {
 		n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(kind))
+	}
+	if _, excluded := n.Labels[contract.LabelExcludeFromLoadBalancers]; !excluded {
+		n.Labels, n.Annotations = maps.Clone(n.Labels), maps.Clone(n.Annotations)
+		n.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
+		annotate(n, contract.AnnotationExcluded, id)
 	}
 }
 
@@ -478,7 +488,7 @@ func (w *World) evict(p *fleet.Pod) {
 		}
 	}
 	w.Pods = slices.DeleteFunc(w.Pods, func(q *fleet.Pod) bool { return q.UID == p.UID })
-	if p.Owner != nil {
+	if p.Owner != nil && !drainable.IsDaemonSet(p) {
 		w.recreate(p)
 	}
 }

@@ -135,8 +135,9 @@ func slimContainer(c *corev1.Container) {
 	}
 }
 
-// slimNode drops the list of images, which is most of a Node.
+// slimNode drops the list of images, which is most of a Node. The volumes that are
+// attached are only counted, so their names are not kept either.
 func slimNode(n *corev1.Node) {
-	n.Status.Images, n.Status.VolumesInUse, n.Status.VolumesAttached, n.Status.Addresses = nil, nil, nil, nil
+	n.Status.Images, n.Status.VolumesInUse, n.Status.Addresses = nil, nil, nil
 	n.Finalizers = nil
 }

@@ -151,8 +151,16 @@ func (n *node) closed() bool {
 // emptiedAlone says that the scaler has drained the node by itself: its own look says
 // that nothing is left, which is believed of a node that nothing comes to.
 func (d *decision) emptiedAlone(n *node) bool {
-	_, occupied := n.occupied(d.now)
-	return !occupied && n.closed() && d.alone(n)
+	id, why, is := d.forsaken(n)
+	return is && n.closed() && d.loneDrain(n, id, why).look(d.unspent()).phase() == contract.PhaseDrained
+}
+
+// unspent are the budgets as they were read.
+func (d *decision) unspent() *drainable.Budgets {
+	if d.untouched == nil {
+		d.untouched = drainable.NewBudgets(d.guards)
+	}
+	return d.untouched
 }
 
 // drainAlone carries on the drains that no agent does. Those with the earliest deadline
@@ -212,20 +220,23 @@ func (x loneDrain) goOn() {
 	if x.node.gone || x.node.reason == NodeTerminating && x.node.instance.Live() {
 		return // it ends by this plan
 	}
-	if !x.node.closed() {
+	if !x.shut() {
 		x.do(Cordon{Group: x.node.groupName(), Node: x.node.ref(), ID: x.id, Kind: x.kind, Why: x.why})
 		return
 	}
 	t := x.look(x.allowance)
-	for _, c := range t.due {
-		x.ask(c)
+	x.remember(t)
+	if t.pause == "" {
+		for _, c := range t.due {
+			x.ask(c, t.last)
+		}
 	}
 	x.drains = append(x.drains, Drain{Node: x.node.ref(), ID: x.id, Phase: t.phase(), Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
 }
 
 // ask evicts a pod, one at a time of those that a budget guards: evictions of one
 // budget are in each other's way, and each may change what it allows.
-func (x loneDrain) ask(c lonePod) {
+func (x loneDrain) ask(c lonePod, last int) {
 	guards := x.allowance.Guarding(c.pod)
 	if slices.ContainsFunc(guards, func(g string) bool { return x.asking[g] }) {
 		return
@@ -236,7 +247,7 @@ func (x loneDrain) ask(c lonePod) {
 	x.allowance.Take(c.pod)
 	x.do(Evict{
 		Group: x.node.groupName(), Node: x.node.ref(), Pod: PodRef{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: c.pod.UID},
-		Grace: x.grace(c.pod), Overrides: c.verdict.Overrides, Why: x.why,
+		Grace: x.grace(c.pod, last), Overrides: c.verdict.Overrides, Why: x.why,
 	})
 }
 
@@ -252,10 +263,13 @@ type loneTally struct {
 	// due are those whose turn it is.
 	due []lonePod
 	// left counts the pods that must still go, moving those of them that are leaving or
-	// may.
-	left, moving int
+	// may. last is the greatest step of one.
+	left, moving, last int
 	// blockedBy names what keeps the others.
 	blockedBy []string
+	// pause is what is waited for before any pod is asked to leave, or after the last
+	// one has left, in words; empty without.
+	pause string
 }
 
 // look judges every pod of the node, with what budgets allow.
@@ -265,36 +279,49 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 	held := map[drainable.Turn]bool{}
 	blocked := map[string]bool{}
 	for _, p := range x.node.pods {
-		c := lonePod{pod: p, turn: steps.TurnOf(p)}
-		c.verdict = drainable.Judge(drainable.Question{Pod: p, Now: x.now, Budgets: budgets, Urgency: x.urgency()})
-		switch c.verdict.Outcome {
-		case drainable.Skip:
+		c := x.judge(p, budgets)
+		if c.verdict.Outcome == drainable.Skip {
 			continue
-		case drainable.Block:
-			blocked[cmp.Or(c.verdict.Budget, "pod "+p.Key())] = true
-		case drainable.Wait:
-			held[c.turn] = true
-			if !p.Deleted.IsZero() {
-				t.moving++
-			}
-		default:
-			held[c.turn] = true
-			all = append(all, c)
-			t.moving++
 		}
 		t.left++
+		t.last = max(t.last, c.turn.Step())
+		switch {
+		case c.verdict.Outcome == drainable.Block:
+			blocked[cmp.Or(c.verdict.Budget, "pod "+p.Key())] = true
+			continue
+		case !p.Deleted.IsZero():
+			t.moving++
+		case c.verdict.Outcome == drainable.Leave:
+			t.moving++
+			all = append(all, c)
+		}
+		held[c.turn] = true
 	}
 	t.blockedBy = slices.Sorted(maps.Keys(blocked))
 	for _, c := range all {
-		if !waitsForOthers(held, c.turn) || x.near(steps.Reserve(c.turn.Step())) {
+		if !waitsForOthers(held, c.turn) || x.near(x.steps().Reserve(c.turn.Step())) {
 			t.due = append(t.due, c)
 		}
 	}
+	t.pause = x.pause(t)
 	return t
 }
 
-// steps are the agent's own where no flag says otherwise.
-var steps = drainable.DefaultSteps()
+// judge a pod by the agent's rules. Those of DaemonSets count until the deadline.
+func (x loneDrain) judge(p *fleet.Pod, budgets *drainable.Budgets) lonePod {
+	late := !x.deadline.IsZero() && !x.toCome(x.deadline)
+	rules := x.policy.Manner.Rules(p, x.wished(), late)
+	return lonePod{pod: p, turn: x.steps().TurnOf(p), verdict: drainable.Judge(drainable.Question{
+		Pod: p, Now: x.now, Budgets: budgets, Policy: rules, Urgency: x.urgency(),
+	})}
+}
+
+// wished says that somebody asked for this drain, a person or the scaler.
+func (x loneDrain) wished() bool {
+	return slices.ContainsFunc([]contract.Kind{x.kind, x.node.request.Kind}, undone)
+}
+
+func (x loneDrain) steps() drainable.Steps { return x.policy.Manner.Steps }
 
 // waitsForOthers says that a pod of an earlier turn is still to go, and may.
 func waitsForOthers(held map[drainable.Turn]bool, turn drainable.Turn) bool {
@@ -308,8 +335,12 @@ func waitsForOthers(held map[drainable.Turn]bool, turn drainable.Turn) bool {
 
 func (t loneTally) phase() contract.Phase {
 	switch {
-	case t.left == 0:
+	case t.left == 0 && t.pause == "":
 		return contract.PhaseDrained
+	case t.left == 0:
+		return contract.PhaseDraining
+	case t.pause != "":
+		return contract.PhaseWaiting
 	case t.moving > 0:
 		return contract.PhaseDraining
 	case len(t.blockedBy) > 0:
@@ -321,6 +352,8 @@ func (t loneTally) phase() contract.Phase {
 // stand is how far the drain is, in words without figures that tick.
 func (t loneTally) stand() string {
 	switch {
+	case t.pause != "":
+		return "; " + t.pause
 	case t.left == 0:
 		return "; no pod is left"
 	case len(t.blockedBy) > 0:
@@ -333,33 +366,13 @@ func (x loneDrain) urgency() drainable.Urgency { return x.urgencyOf(x.node, x.ki
 
 func (x loneDrain) near(left time.Duration) bool { return x.nears(x.deadline, left) }
 
-// heardWithin is what passes between an eviction and the kubelet's hearing of it.
-const heardWithin = 2 * time.Second
-
-// grace is nil where the pod's own period ends before the deadline. Otherwise it is
-// what is left, but for what later steps need, and never nothing: the pod itself shall
-// hear of its end.
-func (x loneDrain) grace(p *fleet.Pod) *int64 {
+// grace is nil where the pod's own period ends before the deadline, and where none is
+// to come. Otherwise it is what is left, but for what later steps need.
+func (x loneDrain) grace(p *fleet.Pod, last int) *int64 {
 	if !x.toCome(x.deadline) {
 		return nil
 	}
-	left := x.deadline.Sub(x.now)
-	left -= min(x.reserve(p), max(0, left/4))
-	seconds := max(1, int64((left-heardWithin)/time.Second))
-	if own := drainable.GraceOf(p); own <= time.Duration(seconds)*time.Second {
-		return nil
-	}
-	return &seconds
-}
-
-// reserve is the time that is kept for pods of the node that leave after this one.
-func (x loneDrain) reserve(p *fleet.Pod) time.Duration {
-	step := steps.Of(p)
-	later := slices.ContainsFunc(x.node.pods, func(o *fleet.Pod) bool { return steps.Of(o) > step && drainable.MustBePlacedAgain(o) })
-	if !later {
-		return 0
-	}
-	return steps.Reserve(step + 1)
+	return x.steps().Grace(p, last, x.deadline.Sub(x.now))
 }
 
 // carriedOn is how far the drain is that the scaler carries on, for a verdict; empty
@@ -369,9 +382,5 @@ func (d *decision) carriedOn(n *node) string {
 	if !is {
 		return ""
 	}
-	if d.untouched == nil {
-		d.untouched = drainable.NewBudgets(d.guards)
-	}
-	x := d.loneDrain(n, id, why)
-	return fmt.Sprintf("; %s, and the scaler drains it%s", why, x.look(d.untouched).stand())
+	return fmt.Sprintf("; %s, and the scaler drains it%s", why, d.loneDrain(n, id, why).look(d.unspent()).stand())
 }

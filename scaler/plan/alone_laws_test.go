@@ -14,7 +14,7 @@ import (
 // lawAlone: where an agent is heard nothing is done in its place, and nothing is evicted
 // from a node that new pods may come to. What this plan evicts no budget forbids, all of
 // it together, and each budget loses one at a time.
-func lawAlone(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawAlone(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	room, asked := drainable.NewBudgets(s.Budgets), map[string]bool{}
 	for _, a := range got.Actions {
@@ -31,19 +31,19 @@ func lawAlone(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 			if _, tainted := contract.Draining(n.Taints); !tainted || !n.Unschedulable {
 				broken = append(broken, fmt.Sprintf("alone: %s, which is open to pods", a))
 			}
-			broken = append(broken, mayBeEvicted(s, a, room, asked)...)
+			broken = append(broken, mayBeEvicted(s, p, a, room, asked)...)
 		}
 	}
 	return broken
 }
 
-func mayBeEvicted(s fleet.Snapshot, a plan.Evict, room *drainable.Budgets, asked map[string]bool) []string {
+func mayBeEvicted(s fleet.Snapshot, policy plan.Policy, a plan.Evict, room *drainable.Budgets, asked map[string]bool) []string {
 	i := slices.IndexFunc(s.Pods, func(p *fleet.Pod) bool { return p.UID == a.Pod.UID })
 	if i < 0 || s.Pods[i].Node != a.Node.Name {
 		return []string{fmt.Sprintf("law 4: %s, where it is not", a)}
 	}
 	p := s.Pods[i]
-	v := drainable.Judge(drainable.Question{Pod: p, Now: s.Now, Budgets: room, Urgency: drainable.Pressing})
+	v := drainable.Judge(drainable.Question{Pod: p, Now: s.Now, Budgets: room, Policy: policy.Manner.Rules(p, true, false), Urgency: drainable.Pressing})
 	var broken []string
 	if v.Outcome != drainable.Leave {
 		broken = append(broken, fmt.Sprintf("law 4: %s: %s", a, v.Reason))

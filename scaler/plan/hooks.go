@@ -224,7 +224,7 @@ func (d *decision) released(p passage) (r release, ready bool) {
 		return d.outOfTime(p, pod)
 	case answered && occupied && !p.asked(): // its agent has a deadline of its own, by which nothing fails
 		return d.outOfTime(p, pod)
-	case d.alone(p.node) && !occupied && p.node.closed():
+	case !occupied && d.emptiedAlone(p.node):
 		return release{why: "its node is empty, and no agent says so"}, true
 	case d.alone(p.node) && occupied:
 		return d.outOfTime(p, pod)

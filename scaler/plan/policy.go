@@ -114,6 +114,9 @@ type Policy struct {
 	MaxUnreadyPercent float64
 	// Drainable are the rules that choose nodes by their pods.
 	Drainable drainable.Policy
+	// Manner is how the scaler drains where it does so in place of an agent: as the
+	// agents do, if they have the same flags.
+	Manner drainable.Manner
 }
 
 // What becomes of an instance in a hook of ours whose drain has failed.
@@ -148,6 +151,7 @@ func DefaultPolicy() Policy {
 		MaxUnready:           3,
 		MaxUnreadyPercent:    45,
 		Drainable:            drainable.DefaultPolicy(),
+		Manner:               drainable.DefaultManner(),
 	}
 }
 

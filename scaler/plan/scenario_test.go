@@ -107,6 +107,21 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"max-nodes":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxNodes); return },
 	"cores":          func(p *plan.Policy, v string) error { return p.Cores.Set(v) },
 	"memory":         func(p *plan.Policy, v string) error { return p.Memory.Set(v) },
+	"drain-steps": func(p *plan.Policy, v string) (err error) {
+		p.Manner.Steps, err = drainable.ParseSteps(v)
+		return
+	},
+	"evict-daemonset-pods": func(p *plan.Policy, _ string) error { p.Manner.EvictDaemonSets = true; return nil },
+	"wait-for-jobs":        func(p *plan.Policy, _ string) error { p.Manner.WaitForJobs = true; return nil },
+	"keep-local-storage":   func(p *plan.Policy, _ string) error { p.Manner.KeepLocalStorage = true; return nil },
+	"load-balancer-wait": func(p *plan.Policy, v string) (err error) {
+		p.Manner.LoadBalancerWait, err = time.ParseDuration(v)
+		return
+	},
+	"volume-detach-wait": func(p *plan.Policy, v string) (err error) {
+		p.Manner.VolumeWait, err = time.ParseDuration(v)
+		return
+	},
 	"startup-taint":  func(p *plan.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
 	"startup-prefix": func(p *plan.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
 	"status-taint":   func(p *plan.Policy, v string) error { p.StatusTaints = []string{v}; return nil },

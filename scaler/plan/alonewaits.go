@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// A drain that the scaler carries on waits as one by an agent does: for the load
+// balancers before its first eviction, and for the volumes after its last pod. An agent
+// writes into its report since when. Where it has not come to that, the scaler's own
+// memory says so.
+
+// shut says that nothing new comes to the node: no pod and, where the drain is past its
+// wait for a permit or load balancers are waited for, nothing from those either.
+func (x loneDrain) shut() bool {
+	_, excluded := x.node.Labels[contract.LabelExcludeFromLoadBalancers]
+	return x.node.closed() && (excluded || !x.node.waitsForPermit() && x.policy.Manner.LoadBalancerWait == 0)
+}
+
+// pause is what the drain waits for now, in words; empty where for nothing but pods.
+func (x loneDrain) pause(t loneTally) string {
+	if t.left == 0 {
+		return x.detaching()
+	}
+	until := x.balancersBy()
+	if !x.now.Before(until) {
+		return ""
+	}
+	x.clock.at(until)
+	return fmt.Sprintf("it waits until %s for the load balancers to leave the node out", clockTime(until))
+}
+
+// balancersBy is until when load balancers are given time to leave the node out; zero
+// where nobody waits for them.
+func (x loneDrain) balancersBy() time.Time {
+	wait := x.policy.Manner.LoadBalancerWait
+	if wait == 0 || x.begun() || x.urgency() == drainable.Pressing {
+		return time.Time{}
+	}
+	by := x.excludedSince().Add(wait)
+	if x.toCome(x.deadline) {
+		by = earliest(by, x.deadline.Add(-x.needs()))
+	}
+	return by
+}
+
+// begun says that an agent has begun to evict. One that waits after that has pods that
+// shall end by themselves.
+func (x loneDrain) begun() bool {
+	return x.node.reported && (x.node.report.Phase != contract.PhaseWaiting || slices.Contains(x.node.report.Told, contract.EventDrainStarted))
+}
+
+// excludedSince is since when load balancers are kept away from the node.
+func (x loneDrain) excludedSince() time.Time {
+	if at := x.node.report.Excluded.Time; !at.IsZero() {
+		return at
+	}
+	return firstSeen(x.given.Alone[x.node.Name].Excluded, x.now)
+}
+
+// detaching says what an empty node still waits for: a volume that is attached when its
+// instance goes is attached nowhere else for minutes. It is off the way of a spot
+// interruption, and of a node that its agent has called drained.
+func (x loneDrain) detaching() string {
+	volumes := max(0, x.node.Attached-drainable.VolumesInUse(slices.Values(x.node.pods)))
+	if volumes == 0 || x.kind == contract.KindSpot || x.node.reported && x.node.report.Phase == contract.PhaseDrained {
+		return ""
+	}
+	until := x.emptySince().Add(x.policy.Manner.VolumeWait)
+	if !x.deadline.IsZero() {
+		until = earliest(until, x.deadline)
+	}
+	if !x.now.Before(until) {
+		return ""
+	}
+	x.clock.at(until)
+	return fmt.Sprintf("no pod is left; it waits until %s for its volumes to be detached", clockTime(until))
+}
+
+// emptySince is since when no pod is left on the node.
+func (x loneDrain) emptySince() time.Time {
+	if at := x.node.report.Emptied.Time; !at.IsZero() {
+		return at
+	}
+	return firstSeen(x.given.Alone[x.node.Name].Emptied, x.now)
+}
+
+// firstSeen is what is remembered, or now.
+func firstSeen(remembered, now time.Time) time.Time {
+	if remembered.IsZero() {
+		return now
+	}
+	return remembered
+}
+
+// remember since when the drain waits. That it is empty is remembered for as long as
+// volumes are attached, or the wait for them would begin anew when it is over.
+func (x loneDrain) remember(t loneTally) {
+	var m fleet.LoneDrain
+	if x.policy.Manner.LoadBalancerWait > 0 && !x.begun() {
+		m.Excluded = x.excludedSince()
+	}
+	if t.left == 0 && x.node.Attached > 0 {
+		m.Emptied = x.emptySince()
+	}
+	if m != (fleet.LoneDrain{}) {
+		x.state.Alone[x.node.Name] = m
+	}
+}
+
+// spare is what a drain is given beyond what its pods ask for.
+const spare = time.Minute
+
+// needs is how long the drain takes if no budget is in its way.
+func (x loneDrain) needs() time.Duration {
+	longest := time.Duration(0)
+	for _, p := range x.node.pods {
+		if drainable.MustBePlacedAgain(p) {
+			longest = max(longest, drainable.GraceOf(p))
+		}
+	}
+	return x.steps().Reserve(0) + longest + spare
+}
