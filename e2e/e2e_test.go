@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -49,11 +50,27 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	flag.Parse()
+	if err := playAtOnce(worldsAtOnce); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := os.RemoveAll(bin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// playAtOnce lets so many scripts be played at once, unless -parallel says otherwise. Its
+// own default is the number of cores, and nearly all that a script does is wait.
+func playAtOnce(scripts int) error {
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if asked {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(scripts))
 }
 
 // TestScripts runs every script of testdata.
@@ -101,9 +118,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// worlds bounds how many worlds run at once: each has a control plane of its
-// own, and a slow one is another test's time-out.
-var worlds = make(chan struct{}, 3)
+// worldsAtOnce bounds how many worlds there are at once, and startsAtOnce how many of
+// them are being started: each has a control plane of its own, whose start takes all of
+// two cores for some seconds. Afterwards it takes a tenth of one, and 700 MB.
+const worldsAtOnce, startsAtOnce = 4, 2
+
+var (
+	worlds   = make(chan struct{}, worldsAtOnce)
+	starting = make(chan struct{}, startsAtOnce)
+)
 
 type sessionKey struct{}
 
@@ -151,12 +174,14 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	}
 	spec.ControlPlane = append(spec.ControlPlane, "--audit", "--ready-timeout="+scriptTime.String())
 	worlds <- struct{}{}
+	starting <- struct{}{}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), *scriptTime, fmt.Errorf("not within the script's %s", *scriptTime))
 	ts.Defer(func() {
 		cancel()
 		<-worlds
 	})
 	s.w, err = world.Start(ctx, world.Config{Spec: spec, Programs: programs, Dir: s.dir(ts), Log: slog.New(slog.NewTextHandler(ts.Stderr(), nil))})
+	<-starting
 	if err != nil {
 		return err
 	}
