@@ -50,22 +50,59 @@ func (d *decision) stays(n notice.Notice) bool {
 	return n.Cause == notice.ASGStandby || n.Cause == notice.ASGDetach
 }
 
-// urgency rises as the announced deadline comes near. One that has passed may come at
-// any moment; so may, for all that the agent knows, the end of an instance to which
-// nobody has given a time. An instance that Auto Scaling lets go on running has time.
+// urgency is that of the notice which leaves the least time.
 func (d *decision) urgency() drainable.Urgency {
-	kind := d.winner().Kind
-	if d.stays(d.winner()) {
+	most := drainable.Patient
+	for _, n := range d.drains {
+		most = max(most, d.urgencyOf(n))
+	}
+	return most
+}
+
+// urgencyOf a notice rises as its announced deadline comes near. One that has passed may
+// come at any moment; so may, for all that the agent knows, the end of an instance to
+// which nobody has given a time. There is time while somebody may still do so, and where
+// Auto Scaling lets the instance go on running.
+func (d *decision) urgencyOf(n notice.Notice) drainable.Urgency {
+	kind := n.Kind
+	if d.stays(n) || d.mayBeDated(n) {
 		kind = contract.KindRequest
 	}
-	urgency, rises := drainable.UrgencyAt(d.Now, kind, d.since(), d.toCome)
+	urgency, rises := drainable.UrgencyAt(d.Now, kind, d.since(), contract.At(n.Deadline).Time)
 	if !rises.IsZero() {
 		d.due(rises)
 	}
-	if d.hasFailed() {
-		return max(urgency, drainable.Hurried)
-	}
 	return urgency
+}
+
+// datedWithin is how long the scaler is given to say when Auto Scaling ends an instance.
+// The agent hears first that it does; the scaler reads the group, sees how long its hook
+// holds the instance, and asks for the drain with that deadline, in seconds as a rule. A
+// pod that forbids its eviction may have an hour then.
+const datedWithin = 30 * time.Second
+
+// mayBeDated says that the instance goes, and that it is too early to take it that nobody
+// will say when.
+func (d *decision) mayBeDated(n notice.Notice) bool {
+	return n.Kind == contract.KindASG && n.Deadline.IsZero() && !d.due(d.knownSince(n).Add(datedWithin))
+}
+
+// knownSince is when an agent of the node, or for a request its author, first spoke of a
+// notice.
+func (d *decision) knownSince(n notice.Notice) time.Time {
+	noted, listed := d.noted.Find(n.ID)
+	switch {
+	case listed:
+		return noted.At.Time
+	case !n.At.IsZero():
+		return n.At
+	}
+	for _, r := range []*contract.Report{d.Unwritten, d.old} {
+		if r != nil && r.AnswersTo(n.ID) {
+			return r.Since.Time
+		}
+	}
+	return d.Now
 }
 
 // pressing is the time before a deadline in which budgets are asked without pause.

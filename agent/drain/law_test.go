@@ -166,7 +166,7 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 	for _, s := range next.Steps {
 		pod := w.pods[s.UID]
 		safe := contract.SafeToEvictOf(pod.Annotations)
-		if patient := isPatient(next.Report, view.Now); patient && (safe == contract.SafeNo || safe == contract.SafeOnCompletion) {
+		if patient := isPatient(view, next.Report); patient && (safe == contract.SafeNo || safe == contract.SafeOnCompletion) {
 			out = append(out, "a pod is evicted against its word, and there is time: "+s.String())
 		}
 		if s.Delete && (len(w.lastChances) == 0 || deadline.IsZero() || deadline.Sub(view.Now) > w.policy.LastChanceTime) {
@@ -263,17 +263,36 @@ func (w *world) response(id string) notice.Response {
 
 // isPatient: what is left is more than half an hour, and more than half of the whole
 // time, or nobody says that the instance goes at all.
-func isPatient(r *contract.Report, now time.Time) bool {
-	left := r.Deadline.Sub(now)
+func isPatient(view drain.View, r *contract.Report) bool {
+	left := r.Deadline.Sub(view.Now)
 	switch {
 	case r.Kind == contract.KindSpot:
 		return false
-	case r.Deadline.IsZero():
-		return r.Kind != contract.KindASG
 	case r.Kind == contract.KindASG: // its deadline may be a guess, which counts as none
-		return false
+		return !slices.ContainsFunc(r.Answers, func(id string) bool { return !awaitsDate(view, id) })
+	case r.Deadline.IsZero():
+		return true
 	}
 	return left > max(2*time.Minute, min(30*time.Minute, r.Deadline.Sub(r.Since.Time)/2))
+}
+
+// awaitsDate: the metadata alone say that Auto Scaling takes the instance, and have said
+// so for less than half a minute.
+func awaitsDate(view drain.View, id string) bool {
+	cause, _ := notice.OfMetadata(id)
+	if request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest]); err == nil && request.ID == id {
+		return false
+	}
+	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	noted, listed := list.Find(id)
+	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+	fresh := view.Now.Sub(noted.At.Time) < 30*time.Second && noted.Deadline.IsZero()
+	if !listed {
+		fresh = !old.AnswersTo(id) && view.Unwritten == nil
+	}
+	at := slices.IndexFunc(view.Notices, func(n notice.Notice) bool { return n.ID == id })
+	fresh = fresh && (at >= 0 && view.Notices[at].Deadline.IsZero() || at < 0 && listed)
+	return (cause == notice.ASGTerminate || cause == notice.ASGWarm) && fresh
 }
 
 // told are the Events that were written of one interruption.
