@@ -14,6 +14,10 @@ import (
 // are moved on their way into a drain.View, and the moment at which to wake is
 // moved back.
 
+// rightTime is the time of the metadata service, for Events: people compare them with
+// the moments that they tell of.
+func (l *loop) rightTime() time.Time { return time.Now().Add(-l.sighting.ClockAhead) }
+
 // moved returns a view with every time of the loop's own moved.
 func moved(v drain.View, by time.Duration) drain.View {
 	if by == 0 {

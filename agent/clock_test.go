@@ -11,6 +11,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // A node's clock is off: a request, which the scaler dates, is drained for in time,
@@ -129,6 +130,35 @@ func TestReportIsDatedAnew(t *testing.T) {
 		w.after(20 * time.Second)
 		if w.deleted() != 1 {
 			t.Error("not evicted 20 s after the clock was set right")
+		}
+	})
+}
+
+// Events bear the time that their words, and the report, are of.
+func TestEventsTellTheRightTime(t *testing.T) {
+	const ahead = time.Hour
+	story(t, func(w *world) {
+		w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+		w.addPod("db-1", func(p *corev1.Pod) { p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false"} })
+		var told []kube.Event
+		w.agentWith(func(a *Agent) {
+			a.Tell = func(e kube.Event) { w.set(func() { told = append(told, e) }) }
+		})
+		w.after(time.Second)
+		began := time.Now().Add(-ahead)
+		w.annotate(contract.AnnotationDrainRequest, contract.Request{
+			ID: contract.TerminateID(instance), Kind: contract.KindASG, Deadline: contract.At(began.Add(time.Minute)),
+		}.String())
+		w.after(5 * time.Second)
+		reasons := map[string]bool{}
+		for _, e := range told {
+			reasons[e.Reason] = true
+			if off := e.At.Sub(began); off < 0 || off > 5*time.Second {
+				t.Errorf("%s is off by %s", e.Reason, off)
+			}
+		}
+		if !reasons[contract.EventDrainStarted] || !reasons[contract.EventEvictionForced] {
+			t.Errorf("told: %v", told)
 		}
 	})
 }

@@ -39,6 +39,7 @@ func (l *loop) noteOverride(step drain.Evict) {
 		Warning: true,
 		Reason:  contract.EventEvictionForced,
 		Message: message,
+		At:      l.rightTime(),
 	})
 }
 

@@ -29,6 +29,8 @@ type Event struct {
 	// Message is a sentence. What is longer than 1024 bytes, the most that
 	// the API takes, is cut.
 	Message string
+	// At is when it happened; zero for when it is written.
+	At time.Time
 }
 
 // PodReference says which pod an Event is about.
@@ -108,7 +110,7 @@ func NewEventWriter(events EventCreator, component, host string, logger *slog.Lo
 // Write queues an Event. It reports whether there was room.
 func (w *EventWriter) Write(event Event) bool {
 	select {
-	case w.queue <- w.object(event, time.Now()):
+	case w.queue <- w.object(event, cmp.Or(event.At, time.Now())):
 		return true
 	default:
 		w.dropped.Add(1)

@@ -77,6 +77,22 @@ func TestEventObject(t *testing.T) {
 	})
 }
 
+// An Event bears the time at which something happened, where that is given, and the time
+// at which it was written elsewhere.
+func TestEventTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewEventWriter(&sink{}, "c", "", slog.Default(), EventLimits{})
+		happened := time.Now().Add(-time.Hour)
+		w.Write(Event{Object: NodeReference("n"), At: happened})
+		w.Write(Event{Object: NodeReference("n")})
+		for _, want := range []time.Time{happened, time.Now()} {
+			if e := <-w.queue; !e.FirstTimestamp.Time.Equal(want) || !e.LastTimestamp.Time.Equal(want) {
+				t.Errorf("dated %s and %s, want %s", e.FirstTimestamp, e.LastTimestamp, want)
+			}
+		}
+	})
+}
+
 // Names are unique although the clock stands still, and valid however long
 // the object's name is.
 func TestEventNames(t *testing.T) {
