@@ -25,7 +25,7 @@ func (p *pace) answer(now time.Time, n int, outcome drain.Outcome) {
 
 func TestPaceAlone(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for round, want := range []int{4, 8, 16, 20, 20} {
+	for round, want := range []int{1, 3, 9, 20, 20} {
 		n := p.ask(now)
 		if n != want {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
@@ -45,8 +45,34 @@ func TestPaceOfAQueue(t *testing.T) {
 			p.end(now, prompt+1, drain.Accepted)
 		}
 	}
-	if n := p.ask(now); n <= firstAtOnce || n > firstAtOnce+5 {
+	if n := p.ask(now); n <= 1 || n > 1+5 {
 		t.Errorf("%d at once after five slow rounds, want one more for each at most", n)
+	}
+}
+
+// A server that has refused for want of time, and crawls, is asked for less and less,
+// but for one at a time.
+func TestPaceOfACrawl(t *testing.T) {
+	p, now := newPace(), time.Now()
+	for range 5 {
+		p.answer(now, p.ask(now), drain.Accepted)
+	}
+	p.answer(now, p.ask(now), drain.Overloaded)
+	p.window = mostAtOnce
+	last := mostAtOnce
+	for range 30 {
+		now = now.Add(time.Minute)
+		n := p.ask(now)
+		if n > last || n < last-2 {
+			t.Fatalf("%d at once after %d, want one less or so", n, last)
+		}
+		for range n {
+			p.end(now, crawling+1, drain.Accepted)
+		}
+		last = n
+	}
+	if last != 1 {
+		t.Errorf("%d at once in the end, want 1", last)
 	}
 }
 
@@ -55,7 +81,7 @@ func TestPaceOfRefusals(t *testing.T) {
 	p, now := newPace(), time.Now()
 	for _, outcome := range []drain.Outcome{drain.Refused, drain.Forbidden, drain.Failed} {
 		p.answer(now, p.ask(now), outcome)
-		if p.window != firstAtOnce || !p.resumes.IsZero() {
+		if p.window != 1 || !p.resumes.IsZero() {
 			t.Errorf("after %s: %+v", outcome, p)
 		}
 	}

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// writeEvery bounds how often the agent writes to its Node, progressEvery how
-	// often it does so at most only because fewer pods are left.
-	writeEvery, progressEvery = time.Second, 3 * time.Second
+	// writeEvery bounds how often the agent writes to its Node.
+	writeEvery = time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains.
 	mostNamed, mostReasons = 10, 3
@@ -156,27 +155,22 @@ func (d *decision) putReport(r *contract.Report) {
 }
 
 // stale says that the report on the Node must be written anew: at once if there is
-// news or it is misdated, soon if fewer pods are left, and now and then while the drain
-// is open.
+// news or it is misdated, and now and then while the drain is open. That fewer pods are
+// left is no news: it comes with the next renewal, and leaves the API server to evictions
+// until then.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old := *d.old
 	old.Renewed = r.Renewed
-	if old.String() == r.String() {
-		return r.Phase.Open() && d.due(d.old.Renewed.Add(contract.ReportEvery))
-	}
 	if r.Phase.Open() && old.Left > r.Left && r.Left > 0 {
 		old.Left, old.Message = r.Left, r.Message
 	}
-	return old.String() != r.String() || d.due(d.old.Renewed.Add(d.progressPause()))
-}
-
-// progressPause grows with the age of the drain: of a short one people see how it goes
-// on, and thousands that are long leave the API server to evictions.
-func (d *decision) progressPause() time.Duration {
-	return min(max(progressEvery, d.Now.Sub(d.since())/2), contract.ReportEvery)
+	if old.String() != r.String() {
+		return true
+	}
+	return r.Phase.Open() && d.due(d.old.Renewed.Add(contract.ReportEvery))
 }
 
 // sameState compares what the agent writes of a Node. When a taint was added

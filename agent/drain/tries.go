@@ -140,8 +140,10 @@ const (
 	// goneFor is how long the watch may go on showing a pod that the API server
 	// calls gone.
 	goneFor = 10 * time.Second
-	// patience is how many failures in a row are taken for passing ones.
-	patience = 3
+	// patience is how many failures in a row are taken for passing ones, and
+	// crowdPatience how many answers that the API server has no time: to tell of those is
+	// to ask more of it, and pods that wait their turn are kept by nothing.
+	patience, crowdPatience = 3, 10
 )
 
 // backOff after that many failures in a row: 1, 2, 4, 8, 10 s.
@@ -204,8 +206,10 @@ func (t Try) stuck() bool {
 		return true
 	case Forbidden:
 		return t.Count > 1
-	case Failed, Overloaded:
+	case Failed:
 		return t.Count >= patience
+	case Overloaded:
+		return t.Count >= crowdPatience
 	}
 	return false
 }

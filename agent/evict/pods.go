@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type Pods struct {
 }
 
 // NewPods returns an empty list that is not known yet. changed is called after
-// every change, from the watch's goroutine.
+// every change that a drain may take note of, from the watch's goroutine.
 func NewPods(changed func()) *Pods {
 	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
 }
@@ -107,18 +108,29 @@ func (p *Pods) Take(e watch.Event) {
 	if !ok {
 		return
 	}
-	p.change(func() {
-		before, had := p.pods[pod.UID]
-		if e.Type == watch.Deleted {
-			delete(p.pods, pod.UID)
-			p.stirred[pod.Namespace] = time.Now()
-			return
-		}
-		p.put(pod)
-		if had && before.Ready != p.pods[pod.UID].Ready {
-			p.stirred[pod.Namespace] = time.Now()
-		}
-	})
+	if p.take(e.Type, pod) {
+		p.changed()
+	}
+}
+
+// take says whether the change is one to a drain: the API server writes two or three
+// for each eviction, and what kubelet writes about a pod is mostly about its
+// containers.
+func (p *Pods) take(kind watch.EventType, pod *corev1.Pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, had := p.pods[pod.UID]
+	if kind == watch.Deleted {
+		delete(p.pods, pod.UID)
+		p.stirred[pod.Namespace] = time.Now()
+		return true
+	}
+	p.put(pod)
+	after := p.pods[pod.UID]
+	if had && before.Ready != after.Ready {
+		p.stirred[pod.Namespace] = time.Now()
+	}
+	return !had || !reflect.DeepEqual(before, after)
 }
 
 // Return notes that the watch is open again after it had failed.
