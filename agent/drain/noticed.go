@@ -10,8 +10,8 @@ import (
 
 // note lists on the Node the notices that the metadata give, and what is made of
 // them. What a request adds to one, and what came by a request alone, lives and dies
-// with the request: the list is what an agent that hears nothing goes by. One that is new there, and for which no drain begins, gets its Event: of
-// the others the drain tells.
+// with the request: the list is what an agent that hears nothing goes by. One that is
+// new there, and for which no drain begins, gets its Event: of the others the drain tells.
 func (d *decision) note() {
 	var list contract.NoticedList
 	for _, n := range d.standing {
