@@ -104,10 +104,10 @@ type cluster struct {
 	client     *http.Client
 	server     string
 	crashed    chan error // first unasked end of a component
-	away       time.Time  // when the API server was ended last
 
 	mu      sync.Mutex
 	running map[string]*process
+	away    time.Time // when the API server was ended last
 }
 
 func runUp(ctx context.Context, arguments []string) error {
@@ -365,24 +365,35 @@ func (c *cluster) startOne(ctx context.Context, x component) error {
 	c.mu.Lock()
 	c.running[x.name] = p
 	c.mu.Unlock()
-	go c.watch(x.name, p)
+	go c.watch(x, p)
 	if err := c.await(ctx, p, x.health); err != nil {
 		return fmt.Errorf("starting %s: %w\nthe end of its log:\n%s", x.name, err, lastLines(c.log(x.name), 20))
 	}
 	return nil
 }
 
-// watch reports a component that ends without being asked to.
-func (c *cluster) watch(name string, p *process) {
+// watch reports a component that ends without being asked to, unless that is how it
+// takes an API server that was away.
+func (c *cluster) watch(x component, p *process) {
 	<-p.exited
 	c.mu.Lock()
-	unasked := c.running[name] == p
+	unasked := c.running[x.name] == p
+	forsaken := slices.Contains(elected, x.name) && c.away.After(p.began)
 	c.mu.Unlock()
 	if !unasked {
 		return
 	}
+	if forsaken {
+		c.restart(x, p)
+		return
+	}
+	c.crash(fmt.Errorf("%s ended by itself: %v\nthe end of its log:\n%s", x.name, p.err, lastLines(c.log(x.name), 20)))
+}
+
+// crash reports the first end that nobody asked for.
+func (c *cluster) crash(err error) {
 	select {
-	case c.crashed <- fmt.Errorf("%s ended by itself: %v\nthe end of its log:\n%s", name, p.err, lastLines(c.log(name), 20)):
+	case c.crashed <- err:
 	default: // another one was first
 	}
 }

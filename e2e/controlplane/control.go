@@ -73,7 +73,9 @@ func (c *cluster) do(ctx context.Context, verb, name string) (pids map[string]in
 			return nil, fmt.Errorf("%s is not running", name)
 		}
 		if name == apiServer {
+			c.mu.Lock()
 			c.away = time.Now()
+			c.mu.Unlock()
 		}
 		if verb == "kill" {
 			return nil, p.kill()

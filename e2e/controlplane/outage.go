@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -52,4 +53,26 @@ func (c *cluster) loseLeases() (ended []component, err error) {
 		}
 	}
 	return ended, err
+}
+
+// restartPause is how long an elected component that ended by itself stays down.
+const restartPause = time.Second
+
+// restart starts an elected component anew that ended by itself because the API server
+// was away, or answered before it was ready: a start in which it is forbidden something
+// ends it. A command in the meantime goes first.
+func (c *cluster) restart(x component, dead *process) {
+	time.Sleep(restartPause)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[x.name] != dead {
+		return
+	}
+	p, err := startProcess(c.program(x.name), x.args, c.dir, c.log(x.name))
+	if err != nil {
+		c.crash(fmt.Errorf("starting %s again: %w", x.name, err))
+		return
+	}
+	c.running[x.name] = p
+	go c.watch(x, p)
 }

@@ -181,6 +181,11 @@ func TestOutage(t *testing.T) {
 		if !r.OK {
 			t.Fatalf("%s: %s", line, r.Error)
 		}
+		if line == "kill kube-apiserver" { // as the manager does itself, if it starts just then
+			if err := syscall.Kill(s.ready.PIDs["kube-controller-manager"], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if line == "start kube-apiserver" && len(r.PIDs) != 2 {
 			t.Errorf("started %v, want API server and controller manager", r.PIDs)
 		}
