@@ -89,9 +89,7 @@ func TestRequestAndWithdrawal(t *testing.T) {
 		w.after(time.Second)
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(5 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 		w.annotate(contract.AnnotationDrainRequest, "")
 		w.after(5 * time.Second)
 		if diff := cmp.Diff(before.Spec, w.node.Spec); diff != "" {
@@ -149,9 +147,7 @@ func TestNoticeInOutage(t *testing.T) {
 		}
 		w.set(func() { w.down = false })
 		w.after(10 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -171,9 +167,7 @@ func TestConflicts(t *testing.T) {
 			w.after(17 * time.Millisecond)
 		}
 		w.after(10 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 		if w.node.Annotations["other"] != "499" || len(w.node.Spec.Taints) != 2 {
 			t.Errorf("%v %v", w.node.Annotations, w.node.Spec.Taints)
 		}
@@ -222,9 +216,7 @@ func TestManyPods(t *testing.T) {
 			t.Errorf("%d evictions at one time, want %d", w.mostAsking, mostAtOnce)
 		}
 		w.after(5 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -283,9 +275,7 @@ func TestChangeOvertakesRead(t *testing.T) {
 		time.Sleep(2 * time.Millisecond) // the read is under way
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(time.Minute)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -411,9 +401,7 @@ func TestNodeDeletedWhileIdle(t *testing.T) {
 		w.after(time.Second)
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
 		w.after(time.Minute)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -462,9 +450,7 @@ func TestEvictionFails(t *testing.T) {
 				}
 				w.set(func() { delete(w.refusals, "db") })
 				w.after(20 * time.Second)
-				if r := w.report(); r.Phase != contract.PhaseDrained {
-					t.Errorf("report %s", r)
-				}
+				w.expectDrained()
 			})
 		})
 	}
@@ -485,9 +471,7 @@ func TestNamespaceTerminating(t *testing.T) {
 			}
 		})
 		w.after(5 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -510,9 +494,7 @@ func TestBlocked(t *testing.T) {
 		}
 		w.set(func() { w.room["db"] = 1 })
 		w.after(15 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -571,9 +553,7 @@ func TestLastChance(t *testing.T) {
 		if w.deleted() != 1 || !slices.Contains(w.events, "Pod "+contract.EventEvictionForced) {
 			t.Errorf("%d deletions, events %q", w.deleted(), w.events)
 		}
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -615,9 +595,7 @@ func TestRebooted(t *testing.T) {
 			Reason: "the instance is rebooted", Deadline: time.Now().Add(20 * time.Minute),
 		})
 		w.after(19 * time.Minute)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 		stop()
 		w.after(2 * time.Minute)
 		w.writtenAt = nil // each process counts its own

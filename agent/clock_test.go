@@ -57,9 +57,7 @@ func TestClockIsOff(t *testing.T) {
 					t.Error("the pod was not evicted within two seconds after its budget had room")
 				}
 				w.after(2 * time.Minute)
-				if r := w.report(); r.Phase != contract.PhaseDrained {
-					t.Errorf("report %s", r)
-				}
+				w.expectDrained()
 			})
 		})
 	}

@@ -110,9 +110,7 @@ func TestUnwritableIsForgotten(t *testing.T) {
 			t.Errorf("%d pods evicted before the node was closed", w.deleted())
 		}
 		w.after(10 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }
 
@@ -151,8 +149,6 @@ func TestNodeReadHangs(t *testing.T) {
 		}
 		hangs.Store(false)
 		w.after(30 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained {
-			t.Errorf("report %s", r)
-		}
+		w.expectDrained()
 	})
 }

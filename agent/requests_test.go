@@ -121,7 +121,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			s.t.Error(err)
 		}
-		node, err := s.patchNode(string(body))
+		node, err := s.patchNode(body)
 		s.reply(w, http.StatusOK, node, err)
 	case "list pods":
 		s.reply(w, http.StatusOK, s.listPods(), nil)

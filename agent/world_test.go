@@ -137,10 +137,14 @@ func (w *world) readNode(context.Context) (*corev1.Node, error) {
 }
 
 func (w *world) writeNode(_ context.Context, patch kube.NodePatch) (*corev1.Node, error) {
-	return w.patchNode(patch.String())
+	body, err := json.Marshal(patch.Ops)
+	if err != nil {
+		return nil, err
+	}
+	return w.patchNode(body)
 }
 
-func (w *world) patchNode(patch string) (*corev1.Node, error) {
+func (w *world) patchNode(patch []byte) (*corev1.Node, error) {
 	time.Sleep(5 * time.Millisecond)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +159,7 @@ func (w *world) patchNode(patch string) (*corev1.Node, error) {
 	if err != nil {
 		w.t.Errorf("encoding the node: %v", err)
 	}
-	ops, err := jsonpatch.DecodePatch([]byte(patch))
+	ops, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		w.t.Errorf("decoding the patch: %v", err)
 		return nil, err
@@ -188,6 +192,14 @@ func (w *world) tellNode(exists bool) {
 	}
 	for _, saw := range w.nodeWatches {
 		go saw(m)
+	}
+}
+
+// expectDrained: the report on the node says so.
+func (w *world) expectDrained() {
+	w.t.Helper()
+	if r := w.report(); r.Phase != contract.PhaseDrained {
+		w.t.Errorf("report %s", r)
 	}
 }
 

@@ -91,15 +91,6 @@ func NewNodePatch(was, want NodeState, guard Guard) NodePatch {
 // Empty reports whether there is nothing to write.
 func (p NodePatch) Empty() bool { return len(p.Ops) == 0 }
 
-// String prints the patch as the JSON that is sent.
-func (p NodePatch) String() string {
-	body, err := json.Marshal(p.Ops)
-	if err != nil {
-		return fmt.Sprintf("patch that does not encode: %v", err)
-	}
-	return string(body)
-}
-
 // diff gathers the operations of a patch.
 type diff struct {
 	tests, writes []Op

@@ -147,7 +147,11 @@ func TestNewNodePatch(t *testing.T) {
 			want := was.Clone()
 			tc.change(&want)
 			patch := NewNodePatch(was, want, tc.guard)
-			if diff := cmp.Diff(tc.want, patch.String()); diff != "" {
+			body, err := json.Marshal(patch.Ops)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(body)); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
 			}
 			if patch.Empty() != (tc.want == "null") {
