@@ -142,7 +142,7 @@ func (b *Budgets) refuses(p *fleet.Pod) Verdict {
 	}
 	if len(guards) > 1 {
 		return Verdict{
-			Outcome: Block, Rule: RuleBudget, Budget: guards[0].budget.Key(),
+			Outcome: Block, Rule: RuleBudget, Budget: guards[0].budget.Key(), Lasting: true,
 			Reason: fmt.Sprintf("the eviction API refuses a pod with %d budgets (%s and %s)", len(guards), guards[0].budget.Key(), guards[1].budget.Key()),
 		}
 	}

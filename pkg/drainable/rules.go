@@ -60,6 +60,8 @@ type Verdict struct {
 	// Budget is the budget that forbids it, as namespace/name; for RuleBudget
 	// only.
 	Budget string
+	// Lasting says that no disruption that comes free helps: the pod has two budgets.
+	Lasting bool
 	// Overrides is the rule that would have kept the pod, had there been time;
 	// empty where none was overridden. Each override deserves an Event.
 	Overrides Rule

@@ -6,8 +6,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// mayGo says why a node is needed, or by an empty reason that it is not. In the
-// latter case its pods have taken their seats elsewhere.
+// mayGo says why a node stays, whatever becomes of its pods and of other nodes; empty if
+// it may go.
 func (r *retirement) mayGo(n *node) (Reason, string) {
 	if reason, why := r.stopped(n); reason != "" {
 		return reason, why
@@ -23,16 +23,22 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
 	}
 	threshold := n.group.threshold(r.policy)
-	if used := r.utilization(n); used > threshold {
+	if used := r.used[n]; used > threshold {
 		return NodeNeeded, fmt.Sprintf("%.0f%% of it is requested, more than %.0f%%", used*100, threshold*100)
 	}
+	return "", ""
+}
+
+// limited says why no further node may go beside those that do, or by an empty reason
+// that this one may.
+func (r *retirement) limited(n *node) (Reason, string) {
 	if r.floor(n.group) {
 		return NodeMinSize, fmt.Sprintf("group %s may not have fewer than %d", n.group.Name, n.group.Min)
 	}
 	if why := r.remains.needs(n, r.policy); why != "" {
 		return NodeMinSize, why
 	}
-	return r.empty(n)
+	return "", ""
 }
 
 // stopped says that nothing of this group is retired now.

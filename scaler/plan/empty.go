@@ -7,66 +7,44 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/scaler/fit"
 )
 
 // empty moves, in thought, every pod of the node elsewhere. If one cannot go,
 // all is as before.
-func (r *retirement) empty(n *node) (Reason, string) {
-	var undo []func()
-	start := r.fit.Fork()
-	reason, why := r.evictAll(n, &undo)
+func (r *retirement) empty(c *candidate) (Reason, string) {
+	start := r.fit.Try()
+	r.fit.Close(c.place)
+	reason, why := r.moveAll(c)
 	if reason == "" {
-		reason, why = r.moveAll(n)
-	}
-	if reason == "" {
-		n.gone = true
+		c.gone = true
 		return "", ""
 	}
 	r.fit.Revert(start)
-	for _, back := range slices.Backward(undo) {
-		back()
-	}
 	return reason, why
-}
-
-// evictAll asks for each pod whether it may leave, counting what the budgets
-// allow for all nodes together.
-func (r *retirement) evictAll(n *node, undo *[]func()) (Reason, string) {
-	for _, p := range n.pods {
-		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.budgets, Policy: r.policy.Drainable})
-		if v.Outcome == drainable.Block {
-			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
-		}
-		if v.Outcome == drainable.Leave {
-			*undo = append(*undo, r.budgets.Take(p))
-		}
-	}
-	return "", ""
 }
 
 // moveAll seats all that has a seat on the node on nodes that stay: its own
 // pods, and those that were promised one there.
-func (r *retirement) moveAll(n *node) (Reason, string) {
-	movers := r.moving(n)
-	for _, t := range n.place.Tenants() {
-		if t.Pod.Node != n.Name {
-			movers = append(movers, t)
+func (r *retirement) moveAll(c *candidate) (Reason, string) {
+	movers := c.movers
+	for _, t := range c.place.Seated() {
+		if t.Pod.Node != c.Name {
+			movers = append(movers[:len(movers):len(movers)], t)
 		}
 	}
 	for _, t := range movers {
-		r.fit.Lift(t, n.place)
+		r.fit.Lift(t, c.place)
 	}
-	for _, t := range r.fit.Sorted(movers, []*fit.Looks{n.place.Looks()}) {
-		if t.Class.Tolerates(closed...) {
+	for _, t := range r.fit.Sorted(movers, []*fit.Looks{c.place.Looks()}) {
+		if t.Pod.Node != c.Name && t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
 		}
 		if r.unsettled && followsOthers(t) {
 			return NodeNoPlace, fmt.Sprintf("pod %s goes by where other pods are, and some wait for nodes that are coming", t.Pod.Key())
 		}
-		if !r.move(t, n) {
-			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t, n))
+		if r.row.Seat(t) == nil {
+			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t, c.node))
 		}
 	}
 	return "", ""
@@ -78,30 +56,33 @@ var closed = []corev1.Taint{
 	{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 }
 
-func (r *retirement) move(t fit.Tenant, from *node) bool {
-	return slices.ContainsFunc(r.stay, func(to *node) bool {
-		return to != from && !to.gone && r.fit.TrySeat(t, to.place)
-	})
-}
-
 // nearest says of the node that comes nearest to taking the pod what is
 // missing.
 func (r *retirement) nearest(t fit.Tenant, from *node) string {
+	best := r.near[t.Class]
+	if best == nil || best == from || best.gone {
+		best = r.nearestOf(t.Class, from)
+		r.near[t.Class] = best
+	}
+	if best == nil {
+		return ": no other node is Ready and open to pods"
+	}
+	return fmt.Sprintf("; the nearest is %s: %s", best.Name, r.fit.Fits(t.Class, best.place))
+}
+
+func (r *retirement) nearestOf(class *fit.Class, from *node) *node {
 	var best *node
 	var why fit.Reasons
 	for _, to := range r.stay {
 		if to == from || to.gone {
 			continue
 		}
-		misses := r.fit.Fits(t.Class, to.place)
+		misses := r.fit.Fits(class, to.place)
 		if best == nil || misses.Nearer(why) {
 			best, why = to, misses
 		}
 	}
-	if best == nil {
-		return ": no other node is Ready and open to pods"
-	}
-	return fmt.Sprintf("; the nearest is %s: %s", best.Name, why)
+	return best
 }
 
 func (d *decision) unsettled() bool { return len(d.unsettledPlaces()) > 0 }

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/scaler/fit"
 )
 
-// beginRetirements finds the nodes that nobody needs: all of them together
-// could go at once, for the pods of every one have a place on nodes that stay.
-// Each keeps on itself since when that is so, and is retired when it has been
-// so for long enough. Those that are unneeded the longest are asked first, so
-// that one look does not undo what the last one found.
+// beginRetirements finds the nodes that nobody needs: all of them together could go at
+// once, for the pods of every one have a place on nodes that stay. Each keeps on itself
+// since when that is so, and is retired when it has been so for long enough, the one that
+// is unneeded the longest first.
 func (d *decision) beginRetirements() {
 	r := d.newRetirement()
-	for _, n := range r.candidates() {
-		if reason, why := r.mayGo(n); reason != "" {
-			n.say(reason, why)
-			continue
-		}
-		r.unneeded(n)
+	chosen := r.choose(r.candidates())
+	slices.SortStableFunc(chosen, func(a, b *candidate) int {
+		return cmp.Or(compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
+	})
+	for _, c := range chosen {
+		r.unneeded(c)
 	}
 	for _, n := range d.nodes {
 		d.unmark(n)
@@ -32,8 +33,14 @@ func (d *decision) beginRetirements() {
 // retirement is one search for nodes that nobody needs.
 type retirement struct {
 	*decision
-	// stay are the nodes that pods could be moved to, the fullest first.
+	// used are the utilizations of the nodes.
+	used map[*node]float64
+	// stay are the nodes that pods could be moved to, and row their places, in the order
+	// in which they are tried.
 	stay []*node
+	row  *fit.Row
+	// near is what was found for people about the nearest miss of a class.
+	near map[*fit.Class]*node
 	// leaving counts for each group the nodes on their way out that still count
 	// as desired.
 	leaving map[*group]int
@@ -47,7 +54,10 @@ type retirement struct {
 }
 
 func (d *decision) newRetirement() *retirement {
-	r := &retirement{decision: d, leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled()}
+	r := &retirement{
+		decision: d, used: map[*node]float64{}, near: map[*fit.Class]*node{},
+		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(),
+	}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {
 			continue
@@ -58,13 +68,10 @@ func (d *decision) newRetirement() *retirement {
 	for _, n := range d.in(serving, cordoned, returning, unready) {
 		r.remains.add(n)
 	}
-	d.standInBoth()
-	r.stay = d.in(serving)
-	used := map[*node]float64{}
-	for _, n := range r.stay {
-		used[n] = d.utilization(n)
+	for _, n := range d.in(serving, cordoned) {
+		r.used[n] = d.utilization(n)
 	}
-	slices.SortStableFunc(r.stay, func(a, b *node) int { return cmp.Compare(used[b], used[a]) })
+	d.standInBoth()
 	return r
 }
 
@@ -75,27 +82,72 @@ func (d *decision) drainLimit() int {
 	return max(2, len(d.nodes)/10)
 }
 
-// candidates are the Ready nodes of our groups: those marked the longest first,
-// then the emptiest.
-func (r *retirement) candidates() []*node {
-	var list []*node
-	used := map[*node]float64{}
+// candidates are the Ready nodes of our groups that every rule lets go; the others are
+// told why not.
+func (r *retirement) candidates() []*candidate {
+	var list []*candidate
 	for _, n := range r.in(serving, cordoned) {
 		if n.group == nil || !n.instance.Live() {
 			continue
 		}
-		list = append(list, n)
-		used[n] = r.utilization(n)
-	}
-	slices.SortStableFunc(list, func(a, b *node) int {
-		sinceA, markedA := marked(a)
-		sinceB, markedB := marked(b)
-		if markedA != markedB {
-			return map[bool]int{true: -1, false: 1}[markedA]
+		reason, why := r.mayGo(n)
+		if reason == "" {
+			reason, why = r.limited(n)
 		}
-		return cmp.Or(sinceA.Compare(sinceB), cmp.Compare(used[a], used[b]))
-	})
+		c := &candidate{node: n, worth: n.worth()}
+		if reason == "" {
+			reason, why = r.leavers(c)
+		}
+		if reason != "" {
+			n.say(reason, why)
+			continue
+		}
+		list = append(list, c)
+	}
 	return list
+}
+
+// leavers finds the pods that leave with the node, or one that may not.
+func (r *retirement) leavers(c *candidate) (Reason, string) {
+	c.since, _ = marked(c.node)
+	for _, p := range c.pods {
+		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Policy: r.policy.Drainable})
+		switch {
+		case v.Outcome == drainable.Block && !r.passes(c, v):
+			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
+		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait || r.expendable(p):
+			continue
+		}
+		t := r.fit.Tenant(p)
+		if t.Class.Tolerates(closed...) {
+			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
+		}
+		c.movers = append(c.movers, t)
+		c.priority += int64(p.Priority())
+		c.age -= p.Created.Unix()
+	}
+	return "", ""
+}
+
+// passes says that what blocks a pod of a marked node is a budget that may have room
+// again: the node's clock goes on meanwhile.
+func (r *retirement) passes(c *candidate, v drainable.Verdict) bool {
+	return !c.since.IsZero() && v.Rule == drainable.RuleBudget && !v.Lasting
+}
+
+// typicalPrice is what a cpu costs in an hour, or the memory that costs as much, in
+// dollars: that of m5 on demand in us-east-1.
+// https://aws.amazon.com/ec2/pricing/on-demand/
+const typicalPrice = 0.034
+
+// worth is what the node costs in an hour, in dollars. Where the price of its group is
+// not known, its size stands for it.
+func (n *node) worth() float64 {
+	if price := n.group.price(); price > 0 {
+		return price
+	}
+	milli, bytes := n.size()
+	return typicalPrice * (float64(milli)/1000 + float64(bytes)/memoryPerCPU)
 }
 
 func (r *retirement) retire(n *node, since time.Time, occupied bool) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -14,10 +15,8 @@ func marked(n *node) (since time.Time, ok bool) {
 }
 
 // unneeded starts the node's clock, or retires it if that has run out.
-func (r *retirement) unneeded(n *node) {
-	r.leaving[n.group]++
-	r.remains.take(n)
-	since, ok := marked(n)
+func (r *retirement) unneeded(c *candidate) {
+	n, since, ok := c.node, c.since, !c.since.IsZero()
 	if from := n.settled(r.policy); !ok && r.now.Before(from) {
 		r.clock.at(from)
 		n.say(NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", clockTime(n.ReadySince), clockTime(from)))
@@ -47,9 +46,35 @@ func (r *retirement) unneeded(n *node) {
 	case occupied && r.draining >= r.allowed:
 		n.say(NodeWaiting, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
 	default:
+		if reason, why := r.take(c); reason != "" {
+			n.say(reason, fmt.Sprintf("%s; %s", text, why))
+			return
+		}
 		r.retire(n, since, occupied)
 		n.say(NodeRetiring, text)
 	}
+}
+
+// take spends the disruptions that the node's drain costs, beside those of all others
+// that are under way. If a budget does not allow that, nothing is spent: the node waits
+// for the others, or is blocked where the budget allows nothing anyway.
+func (r *retirement) take(c *candidate) (Reason, string) {
+	var back []func()
+	for _, t := range c.movers {
+		if !r.budgets.Refuses(t.Pod) {
+			back = append(back, r.budgets.Take(t.Pod))
+			continue
+		}
+		for _, undo := range slices.Backward(back) {
+			undo()
+		}
+		budget := listed(r.budgets.Guarding(t.Pod))
+		if r.unspent().Refuses(t.Pod) {
+			return NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", t.Pod.Key(), budget)
+		}
+		return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, t.Pod.Key())
+	}
+	return "", ""
 }
 
 // settleTime is how long a node is Ready before its clock may start: the pods

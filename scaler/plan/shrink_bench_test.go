@@ -1,0 +1,72 @@
+package plan_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// What a look costs at which nodes turn out to be unneeded: Decide as a whole, with a
+// planner that has seen the cluster before, and one that has not.
+
+// BenchmarkScaleDownUniform: 2,000 equal nodes, each 40 % full, of which 800 are enough,
+// as in Cluster Autoscaler's BenchmarkRunOnceScaleDown.
+func BenchmarkScaleDownUniform(b *testing.B) {
+	const nodes, left = 2_000, 800
+	shrink(b, func() *city { return uniform(nodes, 40) }, between{nodes - left, nodes - left}, bounds{ms: 100, mb: 50})
+}
+
+// BenchmarkScaleDownHard: 5,000 nodes with 150,000 pods of 500 specs, budgets and rules
+// of where they may go. All pods together fill two fifths.
+func BenchmarkScaleDownHard(b *testing.B) {
+	const nodes = 5_000
+	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{ms: 1_000})
+}
+
+// shrink decides again and again. Where no node has a mark, all that nobody needs get one;
+// where all have had one for an hour, those go that may, and the others lose it.
+func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
+	b.Run("cold", func(b *testing.B) {
+		measureShrink(b, world(), unneeded, bound, func() *plan.Planner { return plan.NewPlanner() })
+	})
+	for name, c := range map[string]*city{"kept": world(), "due": world().marked()} {
+		b.Run(name, func(b *testing.B) {
+			planner := plan.NewPlanner()
+			planner.Decide(c.Snapshot, plan.DefaultPolicy())
+			measureShrink(b, c, unneeded, bound, func() *plan.Planner { return planner })
+		})
+	}
+}
+
+func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
+	b.Helper()
+	var before, after runtime.MemStats
+	var got plan.Plan
+	runs := 0
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		got = planner().Decide(c.Snapshot, plan.DefaultPolicy())
+		runs++
+	}
+	runtime.ReadMemStats(&after)
+	bounded(b, "ms", float64(b.Elapsed())/float64(runs)/float64(time.Millisecond), bound.ms)
+	if mb := float64(after.TotalAlloc-before.TotalAlloc) / float64(runs) / 1e6; bound.mb > 0 {
+		bounded(b, "MB", mb, bound.mb)
+	} else {
+		b.ReportMetric(mb, "MB")
+	}
+	b.ReportMetric(0, "ns/op") // it is in ms
+	unneeded := 0
+	for _, v := range got.Verdicts {
+		if v.Of == plan.OfNode && (v.Reason == plan.NodeWaiting || v.Reason == plan.NodeRetiring) {
+			unneeded++
+		}
+	}
+	b.ReportMetric(float64(unneeded), "unneeded")
+	if unneeded < right.from || unneeded > right.to {
+		b.Errorf("%d nodes are unneeded, want %d to %d", unneeded, right.from, right.to)
+	}
+}
