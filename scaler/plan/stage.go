@@ -124,10 +124,10 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 		return func(corev1.Taint) bool { return false }, true
 	case coming:
 		return func(t corev1.Taint) bool {
-			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t) || n.oursToUndo(t)
+			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t) || n.oursToUndo(t) || uncordoned(n, t)
 		}, true
 	case retiring, returning:
-		return n.oursToUndo, true
+		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) }, true
 	}
 	return func(corev1.Taint) bool { return false }, false
 }
