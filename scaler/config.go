@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable/drainflags"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
@@ -30,9 +32,11 @@ type settings struct {
 	assume    asg.Assumptions
 	priceFile string
 
-	address     string
-	leaderElect bool
-	identity    string
+	address        string
+	leaderElect    bool
+	identity       string
+	writeCASStatus bool
+	casStatusName  string
 }
 
 const (
@@ -112,6 +116,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 // registerRun adds the flags of the command run alone.
 func (s *settings) registerRun(flags *pflag.FlagSet) {
 	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz, /livez and, to this host alone, /verdicts; empty for nowhere")
+	flags.BoolVar(&s.writeCASStatus, "write-status-configmap", true, "also keep the config map in which a Cluster Autoscaler tells how it is, for programs that read it; not while one is alive")
+	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace")
 	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")
 	host, _ := os.Hostname() // without a name of the host the pod's must be given
 	flags.StringVar(&s.identity, "leader-elect-identity", cmp.Or(os.Getenv("POD_NAME"), host), "our name in the election; $POD_NAME where that is set, else the host's name")
@@ -131,6 +137,9 @@ func (s *settings) check() error {
 	wrong := []error{err, s.policy.Validate(), drainflags.Check(s.policy.Manner), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
+	}
+	if slices.Contains([]string{"", contract.ConfigMapState, contract.ConfigMapStatus}, s.casStatusName) && s.writeCASStatus {
+		wrong = append(wrong, fmt.Errorf("--status-config-map-name=%q: want a name of its own, such as %s", s.casStatusName, contract.ConfigMapClusterAutoscalerStatus))
 	}
 	if s.leaderElect && s.identity == "" {
 		wrong = append(wrong, errors.New("--leader-elect-identity is empty, and this host has no name"))

@@ -47,6 +47,16 @@ func TestDefaultsOfGrowing(t *testing.T) {
 	}
 }
 
+// Who ran a Cluster Autoscaler finds its status where it was told to be.
+func TestDefaultsOfStatus(t *testing.T) {
+	flags := runCommand(io.Discard).Flags()
+	for name, want := range map[string]string{"write-status-configmap": "true", "status-config-map-name": "cluster-autoscaler-status"} {
+		if f := flags.Lookup(name); f == nil || f.DefValue != want {
+			t.Errorf("--%s: %+v, want %s", name, f, want)
+		}
+	}
+}
+
 // A wrong value ends the program at once, and is named with its flag.
 func TestWrongValues(t *testing.T) {
 	prices := filepath.Join(t.TempDir(), "prices")
@@ -79,6 +89,7 @@ func TestWrongValues(t *testing.T) {
 		{"price-file", prices, "cheap"},
 		{"scale-down-utilization-threshold", "NaN", "want a share between 0 and 1"},
 		{"max-total-unready-percentage", "NaN", "want 0 to 100"},
+		{"status-config-map-name", "windlass-state", "want a name of its own"},
 	} {
 		t.Run(tc.flag+"="+tc.value, func(t *testing.T) {
 			err := run(t.Context(), []string{"run", "--nodes=0:5:web", "--" + tc.flag + "=" + tc.value, "--kubeconfig=/no/such/file"}, io.Discard, io.Discard)

@@ -14,13 +14,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube/lease"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -338,6 +342,57 @@ func TestPageWithoutGroups(t *testing.T) {
 	}
 	if got := sc.page(look{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Trouble; got != "" {
 		t.Errorf("trouble %q though there is a group", got)
+	}
+}
+
+// Cluster Autoscaler's status is written in its words, never beside a live one, and taken
+// away where the process ends; who loses the lease leaves it to the next.
+func TestCASStatus(t *testing.T) {
+	here := settings{namespace: "us", writeCASStatus: true, casStatusName: contract.ConfigMapClusterAutoscalerStatus, policy: plan.DefaultPolicy()}
+	web := fleet.Snapshot{Now: time.Unix(1, 0), Groups: []fleet.Group{{Name: "web"}}}
+	rivalled := web
+	rivalled.Rival = &fleet.Rival{Lease: "kube-system/cluster-autoscaler"}
+	for _, c := range []struct {
+		name     string
+		settings settings
+		snapshot fleet.Snapshot
+		end      error // nil where the process ends
+		written  bool
+		left     bool
+	}{
+		{"written", here, web, nil, true, false},
+		{"lease lost", here, web, lease.ErrLost, true, true},
+		{"rival", here, rivalled, nil, false, false},
+		{"not wanted", settings{}, web, nil, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset()
+				sc := newScaler(c.settings, client, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
+				ctx, end := context.WithCancelCause(t.Context())
+				defer end(nil)
+				if sc.casBoard != nil {
+					go sc.casBoard.Run(ctx)
+				}
+				sc.tell(look{snapshot: c.snapshot, plan: plan.Plan{}})
+				sc.turned(nil)
+				synctest.Wait()
+				stands := func() bool {
+					object, err := client.CoreV1().ConfigMaps("us").Get(t.Context(), contract.ConfigMapClusterAutoscalerStatus, metav1.GetOptions{})
+					return err == nil && strings.Contains(object.Data["status"], "name: web")
+				}
+				if got := stands(); got != c.written {
+					t.Errorf("written: %v", got)
+				}
+				end(c.end)
+				if sc.casBoard != nil {
+					sc.removeCASStatus(ctx)
+				}
+				if got := stands(); got != c.left {
+					t.Errorf("left: %v", got)
+				}
+			})
+		})
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/status"
+	"windlass.dev/windlass/scaler/status/cas"
 )
 
 const program = contract.AppScaler
@@ -45,6 +46,7 @@ type scaler struct {
 	announcer *act.Announcer
 	events    *kube.EventWriter
 	board     *status.Board
+	casBoard  *status.CASBoard // nil where no such status is wanted
 	metrics   *metrics
 	troubles  troubles // the loop's
 	health    *telemetry.Health
@@ -131,6 +133,9 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, Alive: sc.turning.OK,
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
+	if s.writeCASStatus {
+		sc.casBoard = status.NewCASBoard(client.CoreV1().ConfigMaps(s.namespace), s.casStatusName, logger)
+	}
 	return sc
 }
 
@@ -210,6 +215,10 @@ func (sc *scaler) lead(ctx context.Context) error {
 	}
 	leading, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
+	if sc.casBoard != nil {
+		defer sc.removeCASStatus(ctx)
+		parts.Go(func() { sc.casBoard.Run(leading) })
+	}
 	parts.Go(func() { sc.reader.Run(leading) })
 	parts.Go(func() { sc.announcer.Run(leading) })
 	defer parts.Wait()
@@ -234,6 +243,14 @@ func (sc *scaler) lead(ctx context.Context) error {
 		alive:    sc.turned,
 	}
 	return l.run(ctx)
+}
+
+// removeCASStatus takes Cluster Autoscaler's status away where this process ends. Whoever
+// has taken the lease from us goes on with it.
+func (sc *scaler) removeCASStatus(ctx context.Context) {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), lease.ErrLost) {
+		sc.casBoard.Remove()
+	}
 }
 
 // load reads the memory, however long the API server takes to answer.
@@ -270,6 +287,9 @@ func (sc *scaler) turned(err error) {
 	if err != nil {
 		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
 	}
+	if err == nil && sc.casBoard != nil {
+		sc.casBoard.Looked(time.Now())
+	}
 }
 
 // act carries actions out and reads the groups again where that may have
@@ -296,12 +316,25 @@ func (sc *scaler) tell(l look) {
 	sc.metrics.look(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
 	sc.board.Post(func() status.Page { return sc.page(l) })
+	sc.postCASStatus(l)
 	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
 		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	sc.latest = l
+}
+
+// postCASStatus shows a look in the words of Cluster Autoscaler, unless that speaks for
+// itself.
+func (sc *scaler) postCASStatus(l look) {
+	switch {
+	case sc.casBoard == nil:
+	case l.snapshot.Rival != nil:
+		sc.casBoard.Post(nil)
+	default:
+		sc.casBoard.Post(func(last cas.Status) cas.Status { return cas.Of(l.snapshot, l.plan, sc.settings.policy, last) })
+	}
 }
 
 // statusPage is the object on which news of groups stand, once there is one.
