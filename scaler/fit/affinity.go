@@ -106,3 +106,10 @@ func (c *Cluster) witness(p *Place, over int, will func(*member) bool) string {
 	}
 	return first
 }
+
+// Unrelated says that where other pods are has no say in where the class goes, but for the
+// room that they take.
+func (c *Cluster) Unrelated(class *Class) bool {
+	m := c.member(class)
+	return len(m.keepsOff)+len(m.repelled)+len(m.gathers)+len(m.spreads)+len(m.ports) == 0 && m.own == nil
+}

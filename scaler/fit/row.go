@@ -251,6 +251,8 @@ type seeker struct {
 	// allowed is how many pods a domain might have for each spread constraint, when
 	// the class sought last.
 	allowed []int64
+	// near is what Nearest answered last.
+	near *Place
 }
 
 // cursor is how far a class has come in a lane.

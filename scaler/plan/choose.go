@@ -129,6 +129,5 @@ func (r *retirement) line(list []*candidate) {
 	slices.SortStableFunc(stay, func(a, b *node) int {
 		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used[b], r.used[a]))
 	})
-	r.stay = stay
 	r.row = r.fit.NewRow(places(stay))
 }

@@ -46,7 +46,7 @@ func (r *retirement) stopped(n *node) (Reason, string) {
 	if !r.policy.ScaleDown {
 		return NodeStays, "scale-down is switched off"
 	}
-	if unready := len(r.in(unready)); unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
+	if unready := r.unready; unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
 		return NodeStays, fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(r.nodes))
 	}
 	if len(n.group.live) > n.group.read {

@@ -17,6 +17,7 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 	r.fit.Close(c.place)
 	reason, why := r.moveAll(c)
 	if reason == "" {
+		r.fit.Settle(start)
 		c.gone = true
 		return "", ""
 	}
@@ -27,16 +28,14 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 // moveAll seats all that has a seat on the node on nodes that stay: its own
 // pods, and those that were promised one there.
 func (r *retirement) moveAll(c *candidate) (Reason, string) {
-	movers := c.movers
-	for _, t := range c.place.Seated() {
-		if t.Pod.Node != c.Name {
-			movers = append(movers[:len(movers):len(movers)], t)
-		}
+	movers := r.fit.Sorted(c.seated(), []*fit.Looks{c.place.Looks()})
+	if len(movers) > 0 && r.fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
+		return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", movers[0].Pod.Key(), r.nearest(movers[0]))
 	}
 	for _, t := range movers {
 		r.fit.Lift(t, c.place)
 	}
-	for _, t := range r.fit.Sorted(movers, []*fit.Looks{c.place.Looks()}) {
+	for _, t := range movers {
 		if t.Pod.Node != c.Name && t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
 		}
@@ -44,10 +43,22 @@ func (r *retirement) moveAll(c *candidate) (Reason, string) {
 			return NodeNoPlace, fmt.Sprintf("pod %s goes by where other pods are, and some wait for nodes that are coming", t.Pod.Key())
 		}
 		if r.row.Seat(t) == nil {
-			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t, c.node))
+			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t))
 		}
 	}
 	return "", ""
+}
+
+// seated are the pods that need another place when the node goes: its own, and those
+// that were promised one there.
+func (c *candidate) seated() []fit.Tenant {
+	list := slices.Clip(c.movers)
+	for _, t := range c.place.Seated() {
+		if t.Pod.Node != c.Name {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // closed is what keeps kube-scheduler off a node that is drained.
@@ -56,33 +67,14 @@ var closed = []corev1.Taint{
 	{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 }
 
-// nearest says of the node that comes nearest to taking the pod what is
+// nearest says of the place that comes nearest to taking the pod what is
 // missing.
-func (r *retirement) nearest(t fit.Tenant, from *node) string {
-	best := r.near[t.Class]
-	if best == nil || best == from || best.gone {
-		best = r.nearestOf(t.Class, from)
-		r.near[t.Class] = best
-	}
+func (r *retirement) nearest(t fit.Tenant) string {
+	best := r.row.Nearest(t.Class)
 	if best == nil {
 		return ": no other node is Ready and open to pods"
 	}
-	return fmt.Sprintf("; the nearest is %s: %s", best.Name, r.fit.Fits(t.Class, best.place))
-}
-
-func (r *retirement) nearestOf(class *fit.Class, from *node) *node {
-	var best *node
-	var why fit.Reasons
-	for _, to := range r.stay {
-		if to == from || to.gone {
-			continue
-		}
-		misses := r.fit.Fits(class, to.place)
-		if best == nil || misses.Nearer(why) {
-			best, why = to, misses
-		}
-	}
-	return best
+	return fmt.Sprintf("; the nearest is %s: %s", best.Name, r.fit.Fits(t.Class, best))
 }
 
 func (d *decision) unsettled() bool { return len(d.unsettledPlaces()) > 0 }

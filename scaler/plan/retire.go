@@ -35,12 +35,9 @@ type retirement struct {
 	*decision
 	// used are the utilizations of the nodes.
 	used map[*node]float64
-	// stay are the nodes that pods could be moved to, and row their places, in the order
-	// in which they are tried.
-	stay []*node
-	row  *fit.Row
-	// near is what was found for people about the nearest miss of a class.
-	near map[*fit.Class]*node
+	// row are the places that pods could be moved to, in the order in which they are
+	// tried.
+	row *fit.Row
 	// leaving counts for each group the nodes on their way out that still count
 	// as desired.
 	leaving map[*group]int
@@ -48,6 +45,8 @@ type retirement struct {
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           remains
+	// unready counts the nodes that are so.
+	unready int
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
 	// there.
 	unsettled bool
@@ -55,8 +54,8 @@ type retirement struct {
 
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
-		decision: d, used: map[*node]float64{}, near: map[*fit.Class]*node{},
-		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(),
+		decision: d, used: map[*node]float64{},
+		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), unready: len(d.in(unready)),
 	}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {
@@ -110,6 +109,7 @@ func (r *retirement) candidates() []*candidate {
 // leavers finds the pods that leave with the node, or one that may not.
 func (r *retirement) leavers(c *candidate) (Reason, string) {
 	c.since, _ = marked(c.node)
+	c.movers = make([]fit.Tenant, 0, len(c.pods))
 	for _, p := range c.pods {
 		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Policy: r.policy.Drainable})
 		switch {
