@@ -154,7 +154,13 @@ func TestPolicyKnowsTheContract(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", variable, diff)
 		}
 	}
-	for _, word := range []string{contract.TaintDraining, contract.LabelAsAccount, contract.AppAgent} {
+	for _, name := range []string{"othersTaints", "oldOthersTaints"} {
+		own := contract.KubeProxyTaint()
+		if diff := cmp.Diff([]string{contract.TaintDraining, own.Key, own.Value}, words[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, word := range []string{contract.LabelAsAccount, contract.AppAgent} {
 		if !strings.Contains(text.String(), "'"+word+"'") {
 			t.Errorf("no policy speaks of %s", word)
 		}

@@ -43,7 +43,7 @@ import (
 //	policy cause=ignore|cordon|drain[@lead]          as --notice-policy says it
 //	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
 //	policy permit 5m | policy balancers 30s | policy volumes 2m | policy daemons
-//	policy wait-for-jobs | policy keep-local-storage
+//	policy wait-for-jobs | policy keep-local-storage | policy kube-proxy | policy no-kube-proxy
 //	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
 //	    [naked] [safe=v] [ended] [local] [job] [claim=c]
 //	attached [volume ...]                            what the Node's status shows
@@ -389,6 +389,10 @@ func (w *world) changePolicy(what string, words []string) (err error) {
 		p.EvictDaemonSets = true
 	case "wait-for-jobs":
 		p.WaitForJobs = true
+	case "kube-proxy":
+		p.KubeProxyTaint = true
+	case "no-kube-proxy":
+		p.KubeProxyTaint = false
 	case "keep-local-storage":
 		p.KeepLocalStorage = true
 	default:

@@ -38,7 +38,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenSteps(view, next)...)
 	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenPermit(w, view, next)...)
-	out = append(out, brokenBalancers(view, next)...)
+	out = append(out, brokenBalancers(view, next, policy)...)
 	out = append(out, brokenMemory(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
@@ -395,14 +395,22 @@ func guardedTogether(view drain.View, p *fleet.Pod) []string {
 	return []string{p.Namespace + "/" + p.Owner.Kind + "/" + p.Owner.Name}
 }
 
-// brokenBalancers: no node leaves them while it waits for its permit.
-func brokenBalancers(view drain.View, next drain.Next) (out []string) {
+// brokenBalancers: no node leaves them while it waits for its permit, and kube-proxy is
+// told of drains only, by who asked for it.
+func brokenBalancers(view drain.View, next drain.Next, policy drain.Policy) (out []string) {
 	if next.Report == nil || next.Node == nil {
 		return nil
 	}
 	_, was := view.Node.Annotations[contract.AnnotationExcluded]
 	if _, is := next.Node.Annotations[contract.AnnotationExcluded]; is && !was && next.Report.Wants != "" {
 		out = append(out, "out of the load balancers before its permit")
+	}
+	told := slices.ContainsFunc(next.Node.Taints, contract.IsKubeProxyTaint)
+	if _, draining := contract.Draining(next.Node.Taints); told && !draining {
+		out = append(out, "kube-proxy is told of a node that does not drain")
+	}
+	if before := slices.ContainsFunc(view.Node.Taints, contract.IsKubeProxyTaint); told && !before && (!policy.KubeProxyTaint || next.Report.Wants != "") {
+		out = append(out, "kube-proxy is told before the permit, or where nobody wants that")
 	}
 	return out
 }
@@ -431,7 +439,7 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 		out = append(out, "two writes within a second")
 	}
 	for _, t := range was.Taints {
-		if t.Key != contract.TaintDraining && !slices.Contains(want.Taints, t) {
+		if t.Key != contract.TaintDraining && !contract.IsKubeProxyTaint(t) && !slices.Contains(want.Taints, t) {
 			out = append(out, "a foreign taint is gone: "+t.ToString())
 		}
 	}

@@ -101,16 +101,20 @@ func Changes(was, want fleet.Node) []string {
 	return append(out, keyChanges("annotation", was.Annotations, want.Annotations)...)
 }
 
-func taintChanges(was, want []corev1.Taint) []string {
+func taintChanges(was, want []corev1.Taint) (out []string) {
 	kind, had := contract.Draining(was)
 	wanted, has := contract.Draining(want)
 	switch {
 	case has && (!had || kind != wanted):
-		return []string{"taint " + string(wanted)}
+		out = append(out, "taint "+string(wanted))
 	case had && !has:
-		return []string{"untaint " + string(kind)}
+		out = append(out, "untaint "+string(kind))
 	}
-	return nil
+	told, tells := slices.ContainsFunc(was, contract.IsKubeProxyTaint), slices.ContainsFunc(want, contract.IsKubeProxyTaint)
+	if told != tells {
+		out = append(out, map[bool]string{true: "tell kube-proxy", false: "take it back from kube-proxy"}[tells])
+	}
+	return out
 }
 
 func keyChanges(what string, was, want map[string]string) []string {

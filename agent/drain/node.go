@@ -17,9 +17,20 @@ func (d *decision) close() {
 	if kind, ok := contract.Draining(d.want.Taints); !ok || kind != winner.Kind {
 		d.want.Taints = contract.WithTaint(d.want.Taints, contract.DrainingTaint(winner.Kind))
 	}
-	if _, ok := d.want.Labels[contract.LabelExcludeFromLoadBalancers]; !ok && d.pause.wants == "" {
+	if d.pause.wants == "" {
+		d.leaveBalancers(winner)
+	}
+}
+
+// leaveBalancers keeps new connections away: by the label for those who make the load
+// balancers, and where that is wanted by the taint for kube-proxy, whom they may ask.
+func (d *decision) leaveBalancers(n notice.Notice) {
+	if _, ok := d.want.Labels[contract.LabelExcludeFromLoadBalancers]; !ok {
 		d.want.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
-		d.want.Annotations[contract.AnnotationExcluded] = winner.ID
+		d.want.Annotations[contract.AnnotationExcluded] = n.ID
+	}
+	if d.policy.KubeProxyTaint {
+		d.want.Taints = contract.WithKubeProxyTaint(d.want.Taints)
 	}
 }
 
@@ -107,6 +118,7 @@ func (d *decision) restore() (uncordoned bool) {
 	if _, tainted := contract.Draining(d.want.Taints); tainted {
 		d.want.Taints = contract.WithoutTaint(d.want.Taints, contract.TaintDraining)
 	}
+	d.want.Taints = contract.WithoutKubeProxyTaint(d.want.Taints)
 	if _, ours := a[contract.AnnotationExcluded]; ours {
 		delete(d.want.Labels, contract.LabelExcludeFromLoadBalancers)
 		delete(a, contract.AnnotationExcluded)

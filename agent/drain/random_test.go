@@ -102,6 +102,9 @@ func (l *life) choosePolicy() {
 	if rapid.Bool().Draw(l.T, "daemons") {
 		l.story("policy daemons")
 	}
+	if rapid.Bool().Draw(l.T, "kube-proxy") {
+		l.story("policy kube-proxy")
+	}
 	if rapid.Bool().Draw(l.T, "undeletable") {
 		l.story("undeletable")
 	}

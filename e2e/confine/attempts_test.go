@@ -83,6 +83,9 @@ func (b *bed) nodeWrites(account, unbound thief) []attempt {
 	draining := func(effect corev1.TaintEffect) op {
 		return op{"add", "/spec/taints", []corev1.Taint{{Key: contract.TaintDraining, Value: "spot", Effect: effect}}}
 	}
+	taints := func(taints ...corev1.Taint) op { return op{"add", "/spec/taints", taints} }
+	lasting := contract.KubeProxyTaint()
+	lasting.Effect = corev1.TaintEffectNoExecute
 	const labels, notes = "/metadata/labels/", "/metadata/annotations/"
 	return []attempt{
 		own("cordoning its Node and reporting", "",
@@ -97,6 +100,10 @@ func (b *bed) nodeWrites(account, unbound thief) []attempt {
 		{"a note on its Node", unbound, annotate(b.near, contract.AnnotationServed), foreignNode},
 		own("a NoExecute taint", foreignEffect, draining(corev1.TaintEffectNoExecute)),
 		own("a PreferNoSchedule taint", foreignEffect, draining(corev1.TaintEffectPreferNoSchedule)),
+		own("telling kube-proxy", "", taints(contract.KubeProxyTaint(), contract.DrainingTaint(contract.KindSpot))),
+		own("telling kube-proxy by a NoExecute taint", foreignEffect, taints(lasting)),
+		own("Cluster Autoscaler's own taint", foreignTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule})),
+		own("Cluster Autoscaler's own taint without a value", foreignTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Effect: corev1.TaintEffectNoSchedule})),
 		own("a foreign taint", foreignTaint, op{"add", "/spec/taints", []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}),
 		own("a foreign NoExecute taint", foreignTaint, op{"add", "/spec/taints", []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}}),
 		own("a field of the spec", foreignSpec, op{"add", "/spec/podCIDR", "10.1.0.0/24"}),

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +21,42 @@ const (
 	// elsewhere where they can. Written and read by the scaler.
 	TaintUnneeded = Prefix + "unneeded"
 )
+
+// kubeProxyMark is the value by which a taint TaintToBeDeleted is ours. Cluster Autoscaler
+// writes a time there, and kube-proxy does not look at it.
+const kubeProxyMark = "windlass"
+
+// KubeProxyTaint makes kube-proxy tell load balancers that the node goes: its /healthz
+// fails while a taint TaintToBeDeleted stands, and they send nothing new through the node
+// to Services with externalTrafficPolicy Cluster. Connections that there are go on.
+// Written with the drain and removed on undo, only where --kube-proxy-drain-taint says so.
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/3836-kube-proxy-improved-ingress-connectivity-reliability
+func KubeProxyTaint() corev1.Taint {
+	return corev1.Taint{Key: TaintToBeDeleted, Value: kubeProxyMark, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// IsKubeProxyTaint says that a taint is KubeProxyTaint and not Cluster Autoscaler's own.
+func IsKubeProxyTaint(t corev1.Taint) bool {
+	return t.Key == TaintToBeDeleted && t.Value == kubeProxyMark
+}
+
+// WithKubeProxyTaint returns the taints with KubeProxyTaint, unless somebody's of the
+// same key stands there and does the same.
+func WithKubeProxyTaint(taints []corev1.Taint) []corev1.Taint {
+	if slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == TaintToBeDeleted }) {
+		return taints
+	}
+	return append(slices.Clone(taints), KubeProxyTaint())
+}
+
+// WithoutKubeProxyTaint returns the taints but KubeProxyTaint; the same slice where it
+// does not stand there.
+func WithoutKubeProxyTaint(taints []corev1.Taint) []corev1.Taint {
+	if !slices.ContainsFunc(taints, IsKubeProxyTaint) {
+		return taints
+	}
+	return slices.DeleteFunc(slices.Clone(taints), IsKubeProxyTaint)
+}
 
 // DrainingTaint is the taint of a node that leaves.
 func DrainingTaint(k Kind) corev1.Taint {

@@ -28,6 +28,9 @@ type Manner struct {
 	// VolumeWait is how long an empty node waits for its volumes to be detached. Flag
 	// --volume-detach-wait.
 	VolumeWait time.Duration
+	// KubeProxyTaint has kube-proxy tell load balancers that the node goes, while it
+	// drains; see contract.KubeProxyTaint. Flag --kube-proxy-drain-taint.
+	KubeProxyTaint bool
 }
 
 // DefaultManner is the one without flags.

@@ -204,7 +204,7 @@ func (w *World) Undo(node string) {
 	n.Annotations = maps.Clone(n.Annotations)
 	delete(n.Annotations, contract.AnnotationDrainReport)
 	delete(n.Annotations, contract.AnnotationDrainPermit)
-	n.Taints = contract.WithoutTaint(n.Taints, contract.TaintDraining)
+	n.Taints = contract.WithoutKubeProxyTaint(contract.WithoutTaint(n.Taints, contract.TaintDraining))
 	if _, ours := n.Annotations[contract.AnnotationCordonedBy]; ours {
 		n.Unschedulable = false
 		delete(n.Annotations, contract.AnnotationCordonedBy)
@@ -232,6 +232,12 @@ func (w *World) Cordon(node, id string, kind contract.Kind) {
 		n.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
 		annotate(n, contract.AnnotationExcluded, id)
 	}
+}
+
+// TellKubeProxy is the scaler having kube-proxy say that a node goes.
+func (w *World) TellKubeProxy(node string) {
+	n := w.node(node)
+	n.Taints = contract.WithKubeProxyTaint(n.Taints)
 }
 
 // Evict is the eviction API: a pod goes, and its owner creates another, if its budget

@@ -39,6 +39,9 @@ func (a *Actor) cordon(ctx context.Context, x plan.Cordon) error {
 		want.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
 		want.Annotations[contract.AnnotationExcluded] = x.ID
 	}
+	if x.KubeProxy {
+		want.Taints = contract.WithKubeProxyTaint(want.Taints)
+	}
 	_, err = a.write(ctx, node, want, kube.GuardKeys)
 	return err
 }

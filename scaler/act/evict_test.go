@@ -240,6 +240,55 @@ func patchesOf(b *bed) int {
 	return n
 }
 
+// kube-proxy is told where that is asked for, once, and where nobody has told it; the
+// undo takes back our word and no other.
+func TestCordonTellsKubeProxy(t *testing.T) {
+	const id = "scale-down:i-1:1"
+	theirs := corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule}
+	for _, tc := range []struct {
+		name                  string
+		asked                 bool
+		before, during, after []corev1.Taint
+	}{
+		{"not asked for", false, nil, nil, nil},
+		{"asked for", true, nil, []corev1.Taint{contract.KubeProxyTaint()}, nil},
+		{"theirs stands there", true, []corev1.Taint{theirs}, []corev1.Taint{theirs}, []corev1.Taint{theirs}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(request(contract.KindScaleDown, id))
+			node := b.node(t)
+			node.Spec.Taints = tc.before
+			if _, err := b.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			kubeProxys := func() (list []corev1.Taint) {
+				for _, taint := range b.node(t).Spec.Taints {
+					if taint.Key == contract.TaintToBeDeleted {
+						list = append(list, taint)
+					}
+				}
+				return list
+			}
+			x := cordon(id)
+			x.Kind, x.KubeProxy = contract.KindScaleDown, tc.asked
+			for range 2 {
+				if r := b.one(t, x); r.Outcome != Done {
+					t.Fatal(r.Err)
+				}
+			}
+			if diff := cmp.Diff(tc.during, kubeProxys()); diff != "" {
+				t.Errorf("while it drains (-want +got):\n%s", diff)
+			}
+			if r := b.one(t, plan.Keep{Group: "web", Node: n1, ID: id, AgentGone: true}); r.Outcome != Done {
+				t.Fatal(r.Err)
+			}
+			if diff := cmp.Diff(tc.after, kubeProxys()); diff != "" {
+				t.Errorf("after the undo (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The mark of a termination is reason enough: what it was drained for may be gone.
 func TestCordonOfMarked(t *testing.T) {
 	b := newBed(map[string]string{contract.AnnotationTerminating: "never-ready:i-1"})

@@ -176,7 +176,7 @@ func undo(want *kube.NodeState) {
 	if _, ours := want.Annotations[contract.AnnotationExcluded]; ours {
 		delete(want.Labels, contract.LabelExcludeFromLoadBalancers)
 	}
-	want.Taints = contract.WithoutTaint(want.Taints, contract.TaintDraining)
+	want.Taints = contract.WithoutKubeProxyTaint(contract.WithoutTaint(want.Taints, contract.TaintDraining))
 	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport, contract.AnnotationDrainPermit} {
 		delete(want.Annotations, key)
 	}

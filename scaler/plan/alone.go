@@ -221,7 +221,7 @@ func (x loneDrain) goOn() {
 		return // it ends by this plan
 	}
 	if !x.shut() {
-		x.do(Cordon{Group: x.node.groupName(), Node: x.node.ref(), ID: x.id, Kind: x.kind, Why: x.why})
+		x.do(Cordon{Group: x.node.groupName(), Node: x.node.ref(), ID: x.id, Kind: x.kind, KubeProxy: x.policy.Manner.KubeProxyTaint, Why: x.why})
 		return
 	}
 	t := x.look(x.allowance)

@@ -15,6 +15,8 @@ type Cordon struct {
 	Node  NodeRef
 	ID    string
 	Kind  contract.Kind
+	// KubeProxy adds contract.KubeProxyTaint.
+	KubeProxy bool
 	// Why there is nobody else to do it.
 	Why string
 }
@@ -22,7 +24,13 @@ type Cordon struct {
 // Lane is the group.
 func (a Cordon) Lane() string { return a.Group }
 
-func (a Cordon) String() string { return fmt.Sprintf("cordon %s (%s): %s", a.Node, a.Kind, a.Why) }
+func (a Cordon) String() string {
+	also := ""
+	if a.KubeProxy {
+		also = " and tell kube-proxy"
+	}
+	return fmt.Sprintf("cordon %s (%s)%s: %s", a.Node, a.Kind, also, a.Why)
+}
 
 // Evict evicts a pod of a node in place of its agent.
 type Evict struct {

@@ -404,7 +404,8 @@ func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			withdrawn := func(k contract.Kind) bool {
 				return k == "" || k == contract.KindScaleDown || k == contract.KindRequest || k == contract.KindASG && cameBack(s, n, keep.Ended)
 			}
-			if asked || !keep.AgentGone || !draining && report.Kind == "" || !withdrawn(kind) || !withdrawn(report.Kind) ||
+			left := slices.ContainsFunc(n.Taints, contract.IsKubeProxyTaint) && !n.Unschedulable
+			if asked || !keep.AgentGone || !draining && report.Kind == "" && !left || !withdrawn(kind) || !withdrawn(report.Kind) ||
 				s.Agents[n.Name] && s.Now.Sub(s.State.Returning[n.Name]) < p.MaxDrainTime {
 				broken = append(broken, fmt.Sprintf("law 8: %s undoes a drain that goes on, or that its agent undoes", keep))
 			}

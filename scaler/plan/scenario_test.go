@@ -126,6 +126,7 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"startup-prefix": func(p *plan.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
 	"status-taint":   func(p *plan.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
 	"enforce-min":    func(p *plan.Policy, _ string) error { p.EnforceMinSize = true; return nil },
+	"kube-proxy":     func(p *plan.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
 	"threshold":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }
 
@@ -213,6 +214,9 @@ func carry(w *scenario.World, a plan.Action) error {
 		return nil
 	case plan.Cordon:
 		w.Cordon(a.Node.Name, a.ID, a.Kind)
+		if a.KubeProxy {
+			w.TellKubeProxy(a.Node.Name)
+		}
 		return nil
 	case plan.Evict:
 		return w.Evict(a.Pod.UID)

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,6 +62,9 @@ func (d *decision) stageOf(n *node) stage {
 	}
 	if n.inPool() && !n.up() {
 		return pooled
+	}
+	if slices.ContainsFunc(n.Taints, contract.IsKubeProxyTaint) && !n.Unschedulable {
+		return returning // an agent that does not know this taint has undone the drain
 	}
 	if d.comingUp(n) {
 		return coming
@@ -135,7 +139,7 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 // oursToUndo says that a taint is there for a drain and goes with it.
 func (n *node) oursToUndo(t corev1.Taint) bool {
 	_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
-	return t.Key == contract.TaintDraining || ourCordon && t.Key == corev1.TaintNodeUnschedulable
+	return t.Key == contract.TaintDraining || contract.IsKubeProxyTaint(t) || ourCordon && t.Key == corev1.TaintNodeUnschedulable
 }
 
 // sayStage gives a verdict to every node that no step has spoken of.

@@ -24,6 +24,8 @@ func Register(flags *pflag.FlagSet, m *drainable.Manner) {
 		"how long load balancers are given to leave the node out before the first eviction; not on a spot interruption")
 	flags.DurationVar(&m.VolumeWait, "volume-detach-wait", m.VolumeWait,
 		"how long an empty node waits for its volumes to be detached before it counts as drained; not on a spot interruption")
+	flags.BoolVar(&m.KubeProxyTaint, "kube-proxy-drain-taint", m.KubeProxyTaint,
+		"also put the taint ToBeDeletedByClusterAutoscaler on a node that drains: kube-proxy's /healthz fails then, and load balancers that ask it let go of the node; not where a liveness probe of kube-proxy asks /healthz")
 }
 
 // Check says what is wrong with the durations. The other flags are checked as they are

@@ -27,10 +27,10 @@ func TestFlags(t *testing.T) {
 	if diff := cmp.Diff(drainable.DefaultManner(), got); diff != "" || err != nil {
 		t.Errorf("without flags: %v (-want +got):\n%s", err, diff)
 	}
-	got, err = parse("--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--wait-for-jobs", "--keep-local-storage", "--load-balancer-wait=15s", "--volume-detach-wait=0")
+	got, err = parse("--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--wait-for-jobs", "--keep-local-storage", "--load-balancer-wait=15s", "--volume-detach-wait=0", "--kube-proxy-drain-taint")
 	want := drainable.Manner{
 		Steps:           drainable.Steps{{Priority: 0}, {Priority: 1000, Grace: 10 * time.Second}},
-		EvictDaemonSets: true, WaitForJobs: true, KeepLocalStorage: true, LoadBalancerWait: 15 * time.Second,
+		EvictDaemonSets: true, WaitForJobs: true, KeepLocalStorage: true, LoadBalancerWait: 15 * time.Second, KubeProxyTaint: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("with every flag: %v (-want +got):\n%s", err, diff)
