@@ -124,6 +124,9 @@ type Group struct {
 	WarmPool *WarmPool `json:"warmPool,omitempty"`
 	// Refresh is the instance refresh that is under way, nil without one.
 	Refresh *Refresh `json:"refresh,omitempty"`
+	// Replacement says that Auto Scaling replaces instances for a reason of its own, or
+	// did a moment ago, as the group's activities tell; nil otherwise.
+	Replacement *Replacement `json:"replacement,omitempty"`
 	// Failures are failed launches that the group's activities tell of, the
 	// newest first.
 	Failures []Failure `json:"failures,omitempty"`
@@ -151,6 +154,25 @@ type Refresh struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
 }
+
+// Replacement is that Auto Scaling replaces single instances of a group, by and by, and
+// leaves the desired capacity as it is.
+type Replacement struct {
+	// Cause is ZoneRebalance or MaxLifetime.
+	Cause string `json:"cause"`
+	// Ended is when the last activity of it did; zero while one runs.
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// Causes of replacements.
+const (
+	// ZoneRebalance: the group was not balanced between its zones.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
+	ZoneRebalance = "AZRebalance"
+	// MaxLifetime: an instance was older than the group allows.
+	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-max-instance-lifetime.html
+	MaxLifetime = "MaxInstanceLifetime"
+)
 
 // ScaleDownOptions are a group's own settings, nil where the tag is absent.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md

@@ -122,6 +122,9 @@ func (p *printer) group(g fleet.Group) {
 		words = append(words, other("price", strconv.FormatFloat(s.PricePerHour, 'g', -1, 64), "0"))
 	}
 	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))
+	if r := g.Replacement; r != nil {
+		words = append(words, printReplacement(*r))
+	}
 	words = append(words, said("template", g.Template), flag("mixed", g.Mixed))
 	for _, h := range g.Hooks {
 		words = append(words, printHook(h))
@@ -147,6 +150,13 @@ func (p *printer) group(g fleet.Group) {
 		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
 			other("state", i.State, fleet.InService), at("leaving", i.LeavingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
 	})
+}
+
+func printReplacement(r fleet.Replacement) string {
+	if r.Ended.IsZero() {
+		return said("replaced", r.Cause)
+	}
+	return said("replaced", r.Cause+"/"+printTime(r.Ended))
 }
 
 // named says that an instance has the name that its node's line gives it.

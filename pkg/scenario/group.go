@@ -66,6 +66,9 @@ var groupWords = table[groupDraft]{
 		d.Refresh = &fleet.Refresh{ID: "r-1", Status: "InProgress"}
 		return nil
 	},
+	"unrefreshed": func(d *groupDraft, _ string) error { d.Refresh = nil; return nil }, // it is over
+	// replaced is cause, or cause/time of its end.
+	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
@@ -115,6 +118,20 @@ func failure(value string) (fleet.Failure, error) {
 	cause, zone, _ := strings.Cut(cause, "/")
 	t, err := clockTime(at)
 	return fleet.Failure{At: t, Zone: zone, Cause: cause, Text: cause}, err
+}
+
+func replacement(value string) (*fleet.Replacement, error) {
+	cause, ended, over := strings.Cut(value, "/")
+	switch {
+	case cause == "none":
+		return nil, nil
+	case cause != fleet.ZoneRebalance && cause != fleet.MaxLifetime:
+		return nil, fmt.Errorf("want %s or %s, with /10:00:00 behind it if it has ended, or none", fleet.ZoneRebalance, fleet.MaxLifetime)
+	case !over:
+		return &fleet.Replacement{Cause: cause}, nil
+	}
+	t, err := clockTime(ended)
+	return &fleet.Replacement{Cause: cause, Ended: t}, err
 }
 
 func share(value string) (float64, error) {

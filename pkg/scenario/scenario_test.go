@@ -13,9 +13,9 @@ import (
 // text, line for line.
 func TestFormatIsReadBack(t *testing.T) {
 	const text = `now 10:00:00
-group gpu min=0 max=3 desired=1 zones=a type=g4dn.xlarge taints=dedicated=gpu:NoSchedule price=0.526 pool refreshed suspended=Launch
+group gpu min=0 max=3 desired=1 zones=a type=g4dn.xlarge taints=dedicated=gpu:NoSchedule price=0.526 pool refreshed replaced=AZRebalance suspended=Launch
 instance i-7 group=gpu state=Pending
-group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd template=lt-1:7 mixed hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
+group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd replaced=MaxInstanceLifetime/09:57:00 template=lt-1:7 mixed hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
 daemonset kube-system/proxy cpu=100m tolerates=*
 node away reports=8000Mi
 node web-1 group=web protected

@@ -61,6 +61,7 @@ func (k *known) tell(newestFirst []astypes.Activity, now time.Time) {
 			k.leaving[id], k.exact[id] = since, true
 		}
 	}
+	k.noteReplacement(newestFirst, now)
 	k.told.settle(newestFirst)
 }
 

@@ -267,3 +267,28 @@ func TestFailuresOfMany(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 }
+
+// A rebalance between zones shows a surplus first; the activities say what it is for, and
+// nothing more is asked once it is over.
+func TestZoneRebalanceIsNoticed(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large", Zones: []string{"eu-west-1a", "eu-west-1b"}}}})
+	b.settled(t, "web", 2)
+	r := b.reader(t, []string{"0:5:web"}, nil)
+	if g := read(t, r)["web"]; g.Replacement != nil {
+		t.Errorf("replacement %+v", g.Replacement)
+	}
+	if _, err := b.RebalanceZones("web", true); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, "the rebalance is seen, and over", func() bool {
+		x := read(t, r)["web"].Replacement
+		return x != nil && x.Cause == fleet.ZoneRebalance && !x.Ended.IsZero()
+	})
+	b.settled(t, "web", 2)
+	read(t, r)
+	after := b.LastSeq()
+	read(t, r)
+	if n := len(b.Calls(fakeaws.After(after), fakeaws.Operation("DescribeScalingActivities"))); n != 0 {
+		t.Errorf("%d looks at activities while nothing moves", n)
+	}
+}

@@ -39,6 +39,9 @@ type known struct {
 	activityFault string
 	activitiesAt  time.Time // when to read activities next, if there is cause
 	told          log
+	// replacement is what the activities tell of instances that are being replaced;
+	// nil if nothing.
+	replacement *fleet.Replacement
 	// leaving says since when instances leave; exact are those of them for
 	// which an activity said so.
 	leaving map[string]time.Time
@@ -99,6 +102,7 @@ func (k *known) group(stale string) fleet.Group {
 		Synchronous:  k.synchronous(),
 		WarmPool:     newWarmPool(raw.WarmPoolConfiguration),
 		Refresh:      k.refresh,
+		Replacement:  k.replacement,
 		Failures:     k.failures,
 		ScaleDown:    k.blueprint.options,
 		Faults:       slices.Clone(k.blueprint.faults),

@@ -98,12 +98,14 @@ func (k *known) settle(now time.Time) {
 	k.leaving = leaving
 	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
 	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
+	k.forgetReplacement(now)
 }
 
 // curious says that the group's activities would tell something: why an
-// instance does not come, or since when one leaves.
+// instance does not come, why there is one too many, since when one leaves, or whether
+// one is still being replaced.
 func (k *known) curious(now time.Time) bool {
-	return (missing(k.raw) > 0 || len(k.exact) < len(k.leaving)) && !now.Before(k.activitiesAt)
+	return (missing(k.raw) != 0 || len(k.exact) < len(k.leaving) || k.replaced()) && !now.Before(k.activitiesAt)
 }
 
 func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {

@@ -102,8 +102,9 @@ func (c *Cloud) RebalanceZones(name string, force bool, now time.Time) (int, err
 }
 
 func (c *Cloud) move(g *group, old *instance, to string) bool {
-	why := "the group being out of balance between its availability zones"
-	cause := c.sentence("the group was out of balance between its availability zones: an instance was launched in %s to aid in balancing the group's zones", to)
+	why := "a difference between desired and actual capacity"
+	counts := g.zoneCounts()
+	cause := c.sentence("availability zones %s %s had %d %d instances respectively. An instance was launched to aid in balancing the group's zones", old.Zone, to, counts[old.Zone], counts[to])
 	return c.launchInPlaceOf(g, old, []string{to}, cause, why)
 }
 
