@@ -174,3 +174,9 @@ func encoded(value any) string {
 // CPUAndMemory is what the class requests, in thousandths of a cpu and in
 // bytes.
 func (c *Class) CPUAndMemory() (milli, bytes int64) { return c.request(cpu), c.request(memory) }
+
+// Requested is how much of a resource that device plugins report the pods of a class
+// request.
+func (c *Cluster) Requested(class *Class, name corev1.ResourceName) int64 {
+	return class.request(c.lore.names.of(name))
+}

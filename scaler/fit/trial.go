@@ -35,6 +35,12 @@ func (c *Cluster) Close(p *Place) {
 	p.closed, p.touched = true, c.trial
 }
 
+// Reopen lets pods come again to a place that was closed. Rows do not notice.
+func (c *Cluster) Reopen(p *Place) {
+	c.log = append(c.log, change{place: p, what: reopened})
+	p.closed, p.touched = false, c.trial
+}
+
 // stays says that what refuses a class at the place, by pods that are in the same domain,
 // does so for as long as the place is open: in a trial pods leave other nodes of it.
 func (c *Cluster) stays(topology string) bool {

@@ -102,6 +102,7 @@ const (
 	taken
 	opened
 	shut
+	reopened
 )
 
 // Mark is a moment to which Revert goes back.
@@ -119,8 +120,8 @@ func (c *Cluster) Revert(to Mark) {
 		case opened:
 			c.leave(last.place)
 			continue
-		case shut:
-			last.place.closed, last.place.touched = false, c.trial
+		case shut, reopened:
+			last.place.closed, last.place.touched = last.what == reopened, c.trial
 			continue
 		}
 		m := c.members[last.tenant.Class.id]

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -11,39 +13,45 @@ import (
 // candidate is a node that every rule lets go, if its pods have other places.
 type candidate struct {
 	*node
-	// movers are its pods that need another place.
+	// movers are its pods that need another place, in the order in which they seek it.
 	movers []fit.Tenant
 	// since is when it was marked as unneeded; zero without a mark.
 	since time.Time
-	// worth is what it costs in an hour.
-	worth float64
+	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
+	// costs as much, and used its utilization.
+	worth, size, used float64
 	// priority is the sum of its movers', and age the sum of how long they have been
 	// there, reckoned from a moment that is the same for all nodes.
 	priority, age int64
+	// figure is what the order at hand goes by.
+	figure float64
 	// reason and why say what it is needed for; empty while it may go.
 	reason Reason
 	why    string
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
-// nodes that stay. One after the other is emptied in thought, in order, and what cannot
-// be is as before.
+// nodes that stay. Several orders are rehearsed, and the one stands that saves most. To
+// take back what was chosen before, it must save more than the dearest node besides.
 func (r *retirement) choose(list []*candidate) []*candidate {
-	slices.SortStableFunc(list, compareCandidates)
-	r.line(list)
-	var chosen []*candidate
-	r.inTurn(list, func(c *candidate) (goes bool) {
-		if c.reason, c.why = r.limited(c.node); c.reason == "" {
-			c.reason, c.why = r.empty(c)
+	if len(list) == 0 {
+		return nil
+	}
+	orders := ordersOf(list)
+	best, most := orders[0], math.Inf(-1)
+	if len(orders) > 1 {
+		dearest := slices.MaxFunc(list, func(a, b *candidate) int { return cmp.Compare(a.worth, b.worth) }).worth
+		for _, o := range orders {
+			saved := r.rehearse(o, list)
+			if o.anew {
+				saved -= dearest
+			}
+			if saved > most+epsilon {
+				best, most = o, saved
+			}
 		}
-		if c.reason != "" {
-			return false
-		}
-		chosen = append(chosen, c)
-		r.leaving[c.group]++
-		r.remains.take(c.node)
-		return true
-	})
+	}
+	chosen := r.exchange(list, r.pass(best, list, false))
 	for _, c := range list {
 		if c.reason != "" {
 			c.say(c.reason, c.why)
@@ -52,74 +60,50 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 	return chosen
 }
 
-// compareCandidates says who goes first. Those that were chosen before do, so that one
-// look does not undo what the last one found; then those that save most, and of these
-// those whose going disturbs least: fewer pods move, of less priority, and younger ones.
-func compareCandidates(a, b *candidate) int {
-	return cmp.Or(
-		compareBool(a.since.IsZero(), b.since.IsZero()),
-		cmp.Compare(b.worth, a.worth),
-		a.since.Compare(b.since),
-		cmp.Compare(len(a.movers), len(b.movers)),
-		cmp.Compare(a.priority, b.priority),
-		cmp.Compare(a.age, b.age),
-	)
+// epsilon is less than any node costs in an hour, and more than sums of prices err by.
+const epsilon = 1e-6
+
+// rehearse finds out what an order saves, and leaves all as it was.
+func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
+	leaving, remains := maps.Clone(r.leaving), r.remains
+	start := r.fit.Try()
+	for _, c := range r.pass(o, list, true) {
+		saved += c.worth
+		c.gone = false
+	}
+	r.fit.Revert(start)
+	r.leaving, r.remains = leaving, remains
+	return saved
 }
 
-// compareBool puts what is false first.
-func compareBool(a, b bool) int {
-	if a == b {
-		return 0
-	}
-	return map[bool]int{false: -1, true: 1}[a]
-}
-
-// zoneOfGroup is a zone with the group's nodes in it.
-type zoneOfGroup struct {
-	group *group
-	zone  string
-}
-
-// inTurn lets the candidates try to go, in order. Of several that are as good the next
-// is one of the zone that has most of the group's nodes.
-func (r *retirement) inTurn(list []*candidate, try func(*candidate) (goes bool)) {
-	have := map[zoneOfGroup]int{}
-	for _, g := range r.groups {
-		for _, i := range g.live {
-			have[zoneOfGroup{g, i.Zone}]++
+// pass empties the candidates in thought, one after the other. What cannot be emptied is
+// as before, and told why, unless this is a rehearsal.
+func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
+	o.sort(list)
+	r.rehearsal = rehearsal
+	r.line(list)
+	start := r.fit.Try()
+	r.inTurn(o, list, func(c *candidate) (goes bool) {
+		if c.reason, c.why = r.limited(c.node); c.reason == "" {
+			c.reason, c.why = r.empty(c)
 		}
-	}
-	for len(list) > 0 {
-		equal := 1
-		for equal < len(list) && compareCandidates(list[0], list[equal]) == 0 {
-			equal++
+		if c.reason != "" {
+			return false
 		}
-		byZone := map[zoneOfGroup][]*candidate{}
-		var zones []zoneOfGroup
-		for _, c := range list[:equal] {
-			z := zoneOfGroup{c.group, c.instance.Zone}
-			if byZone[z] == nil {
-				zones = append(zones, z)
-			}
-			byZone[z] = append(byZone[z], c)
+		if !rehearsal {
+			r.fit.Settle(start)
 		}
-		for range equal {
-			z := slices.MaxFunc(zones, func(a, b zoneOfGroup) int {
-				return cmp.Or(compareBool(len(byZone[a]) > 0, len(byZone[b]) > 0), cmp.Compare(have[a], have[b]))
-			})
-			next := byZone[z][0]
-			byZone[z] = byZone[z][1:]
-			if try(next) {
-				have[z]--
-			}
-		}
-		list = list[equal:]
-	}
+		chosen = append(chosen, c)
+		r.leaving[c.group]++
+		r.remains.take(c.node)
+		return true
+	})
+	return chosen
 }
 
 // line makes the row of places in which movers look for another: nodes that stay for
 // certain come first, the fullest of them at the front, then the candidates, those that
-// go last at the front. What is only coming stands at the end.
+// go last at the front.
 func (r *retirement) line(list []*candidate) {
 	turn := map[*node]int{}
 	for i, c := range list {
@@ -129,5 +113,6 @@ func (r *retirement) line(list []*candidate) {
 	slices.SortStableFunc(stay, func(a, b *node) int {
 		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used[b], r.used[a]))
 	})
-	r.row = r.fit.NewRow(places(stay))
+	r.places = places(stay)
+	r.row = r.fit.NewRow(r.places)
 }

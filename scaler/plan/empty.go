@@ -17,7 +17,6 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 	r.fit.Close(c.place)
 	reason, why := r.moveAll(c)
 	if reason == "" {
-		r.fit.Settle(start)
 		c.gone = true
 		return "", ""
 	}
@@ -70,6 +69,9 @@ var closed = []corev1.Taint{
 // nearest says of the place that comes nearest to taking the pod what is
 // missing.
 func (r *retirement) nearest(t fit.Tenant) string {
+	if r.rehearsal {
+		return ""
+	}
 	best := r.row.Nearest(t.Class)
 	if best == nil {
 		return ": no other node is Ready and open to pods"

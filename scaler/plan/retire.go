@@ -35,9 +35,12 @@ type retirement struct {
 	*decision
 	// used are the utilizations of the nodes.
 	used map[*node]float64
-	// row are the places that pods could be moved to, in the order in which they are
-	// tried.
-	row *fit.Row
+	// places are those that pods could be moved to, in the order in which they are tried,
+	// and row knows what they have refused.
+	places []*fit.Place
+	row    *fit.Row
+	// rehearsal says that nobody wants to know why a node stays.
+	rehearsal bool
 	// leaving counts for each group the nodes on their way out that still count
 	// as desired.
 	leaving map[*group]int
@@ -93,7 +96,7 @@ func (r *retirement) candidates() []*candidate {
 		if reason == "" {
 			reason, why = r.limited(n)
 		}
-		c := &candidate{node: n, worth: n.worth()}
+		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used[n]}
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}
@@ -146,8 +149,13 @@ func (n *node) worth() float64 {
 	if price := n.group.price(); price > 0 {
 		return price
 	}
+	return typicalPrice * n.work()
+}
+
+// work is what the node has, in cpus and in the memory that costs as much.
+func (n *node) work() float64 {
 	milli, bytes := n.size()
-	return typicalPrice * (float64(milli)/1000 + float64(bytes)/memoryPerCPU)
+	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
 }
 
 func (r *retirement) retire(n *node, since time.Time, occupied bool) {

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// An order decides which candidates go where not all can. No single one is best: dear
+// nodes first leaves the small ones to fill gaps, and where the dear one is cheap for what
+// it has, it should rather stay. So several are tried where prices differ.
+type order struct {
+	// by is the figure by which the greatest comes first.
+	by func(*candidate) float64
+	// anew asks nobody first because it was chosen in an earlier look.
+	anew bool
+}
+
+// What a node costs; what it costs for what it has; what that of it costs that nobody
+// requests.
+func byWorth(c *candidate) float64 { return c.worth }
+func byUnit(c *candidate) float64  { return c.worth / c.size }
+func byWaste(c *candidate) float64 { return c.worth * (1 - c.used) }
+
+// ordersOf lists those that may make a difference: one where all nodes are worth the same.
+func ordersOf(list []*candidate) []order {
+	if !slices.ContainsFunc(list, func(c *candidate) bool { return c.worth != list[0].worth }) {
+		return []order{{by: byWorth}}
+	}
+	orders := []order{{by: byWorth}, {by: byUnit}, {by: byWaste}}
+	if slices.ContainsFunc(list, func(c *candidate) bool { return !c.since.IsZero() }) {
+		for _, o := range orders {
+			orders = append(orders, order{by: o.by, anew: true})
+		}
+	}
+	return orders
+}
+
+// sort puts first who was chosen before, then by the order's figure. Of equals that one
+// comes first whose going disturbs least: fewer pods move, of less priority, and younger
+// ones.
+func (o order) sort(list []*candidate) {
+	for _, c := range list {
+		c.figure = o.by(c)
+	}
+	slices.SortStableFunc(list, o.compare)
+}
+
+func (o order) compare(a, b *candidate) int {
+	before, since := 0, 0
+	if !o.anew {
+		before, since = compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since)
+	}
+	return cmp.Or(
+		before,
+		cmp.Compare(b.figure, a.figure),
+		since,
+		cmp.Compare(len(a.movers), len(b.movers)),
+		cmp.Compare(a.priority, b.priority),
+		cmp.Compare(a.age, b.age),
+	)
+}
+
+// compareBool puts what is false first.
+func compareBool(a, b bool) int {
+	if a == b {
+		return 0
+	}
+	return map[bool]int{false: -1, true: 1}[a]
+}
+
+// zoneOfGroup is a zone with the group's nodes in it.
+type zoneOfGroup struct {
+	group *group
+	zone  string
+}
+
+// inTurn lets sorted candidates try to go. Of several that are as good the next is one of
+// the zone that has most of the group's nodes.
+func (r *retirement) inTurn(o order, list []*candidate, try func(*candidate) (goes bool)) {
+	have := map[zoneOfGroup]int{}
+	for _, g := range r.groups {
+		for _, i := range g.live {
+			have[zoneOfGroup{g, i.Zone}]++
+		}
+	}
+	for len(list) > 0 {
+		equal := 1
+		for equal < len(list) && o.compare(list[0], list[equal]) == 0 {
+			equal++
+		}
+		byZone := map[zoneOfGroup][]*candidate{}
+		var zones []zoneOfGroup
+		for _, c := range list[:equal] {
+			z := zoneOfGroup{c.group, c.instance.Zone}
+			if byZone[z] == nil {
+				zones = append(zones, z)
+			}
+			byZone[z] = append(byZone[z], c)
+		}
+		for range equal {
+			z := slices.MaxFunc(zones, func(a, b zoneOfGroup) int {
+				return cmp.Or(compareBool(len(byZone[a]) > 0, len(byZone[b]) > 0), cmp.Compare(have[a], have[b]))
+			})
+			next := byZone[z][0]
+			byZone[z] = byZone[z][1:]
+			if try(next) {
+				have[z]--
+			}
+		}
+		list = list[equal:]
+	}
+}
