@@ -97,10 +97,12 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime, "how long a drain may take that answers a termination by Auto Scaling")
 
 	flags.BoolVar(&s.policy.ScaleDown, "scale-down-enabled", p.ScaleDown, "retire nodes that nobody needs")
-	flags.Float64Var(&s.policy.UtilizationThreshold, "scale-down-utilization-threshold", p.UtilizationThreshold, "the share of its cpu and memory below which a node may be unneeded")
+	flags.Float64Var(&s.policy.UtilizationThreshold, "scale-down-utilization-threshold", p.UtilizationThreshold, "the share of its cpu and memory up to which a node may be unneeded")
+	flags.Float64Var(&s.policy.GPUUtilizationThreshold, "scale-down-gpu-utilization-threshold", p.GPUUtilizationThreshold, "the share of its GPUs up to which a node with GPUs may be unneeded, whatever is requested of its cpu and memory")
 	flags.DurationVar(&s.policy.UnneededTime, "scale-down-unneeded-time", p.UnneededTime, "how long a node must be unneeded before it is retired")
 	flags.DurationVar(&s.policy.DelayAfterAdd, "scale-down-delay-after-add", p.DelayAfterAdd, "how long a group that grew is not shrunk")
 	flags.BoolVar(&s.policy.IgnoreDaemonSets, "ignore-daemonsets-utilization", p.IgnoreDaemonSets, "leave pods of daemon sets out of the utilization")
+	flags.BoolVar(&s.policy.IgnoreMirrors, "ignore-mirror-pods-utilization", p.IgnoreMirrors, "leave static pods out of the utilization")
 	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once where there is no hurry: for scale-down, rebalance recommendations and maintenance; 0 means a tenth of the nodes, at least two")
 	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up")
 	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired; with more of its own, a group does not grow")

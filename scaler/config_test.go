@@ -47,6 +47,35 @@ func TestDefaultsOfGrowing(t *testing.T) {
 	}
 }
 
+// What shrinks it does too, but for one: delays are each group's own matter.
+func TestDefaultsOfShrinking(t *testing.T) {
+	flags := runCommand(io.Discard).Flags()
+	want := map[string]string{
+		"scale-down-enabled":                      "true",
+		"scale-down-unneeded-time":                "10m0s",
+		"scale-down-utilization-threshold":        "0.5",
+		"scale-down-gpu-utilization-threshold":    "0.5",
+		"scale-down-delay-after-add":              "10m0s",
+		"ignore-daemonsets-utilization":           "false",
+		"ignore-mirror-pods-utilization":          "false",
+		"ok-total-unready-count":                  "3",
+		"max-total-unready-percentage":            "45",
+		"skip-nodes-with-system-pods":             "true",
+		"blocking-system-pod-distruption-timeout": "1h0m0s",
+		"skip-nodes-with-local-storage":           "true",
+		"skip-nodes-with-custom-controller-pods":  "true",
+	}
+	got := map[string]string{}
+	for name := range want {
+		if f := flags.Lookup(name); f != nil {
+			got[name] = f.DefValue
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
 // Who ran a Cluster Autoscaler finds its status where it was told to be.
 func TestDefaultsOfStatus(t *testing.T) {
 	flags := runCommand(io.Discard).Flags()
@@ -88,6 +117,7 @@ func TestWrongValues(t *testing.T) {
 		{"price-file", "/no/such/file", "no such file"},
 		{"price-file", prices, "cheap"},
 		{"scale-down-utilization-threshold", "NaN", "want a share between 0 and 1"},
+		{"scale-down-gpu-utilization-threshold", "2", "want a share between 0 and 1"},
 		{"max-total-unready-percentage", "NaN", "want 0 to 100"},
 		{"status-config-map-name", "windlass-state", "want a name of its own"},
 	} {

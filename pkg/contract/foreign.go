@@ -70,6 +70,10 @@ const (
 	// https://karpenter.sh/docs/concepts/disruption/
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
+	// LabelAccelerator on a Node names the kind of its GPUs; Cluster Autoscaler knows
+	// GPU nodes on AWS by it.
+	LabelAccelerator = "k8s.amazonaws.com/accelerator"
+
 	// AnnotationMirror marks a static pod's mirror.
 	AnnotationMirror = corev1.MirrorPodAnnotationKey
 )

@@ -17,7 +17,7 @@ func MustBePlacedAgain(p *fleet.Pod) bool {
 
 // BelongsToNode says that the pod is there because the node is: a static pod or one
 // of a DaemonSet.
-func BelongsToNode(p *fleet.Pod) bool { return isMirror(p) || IsDaemonSet(p) }
+func BelongsToNode(p *fleet.Pod) bool { return IsMirror(p) || IsDaemonSet(p) }
 
 // Occupies says that the node is not empty while this pod is there: it must be
 // placed again, or it is being deleted and its grace period still runs.
@@ -26,7 +26,7 @@ func Occupies(p *fleet.Pod, now time.Time) bool {
 	if BelongsToNode(p) || p.Ended() {
 		return false
 	}
-	return !isLongTerminating(p, now)
+	return !IsLongTerminating(p, now)
 }
 
 // IsDaemonSet says that the pod belongs to a DaemonSet, or says of itself that
@@ -38,7 +38,9 @@ func IsDaemonSet(p *fleet.Pod) bool {
 	return p.Owner != nil && p.Owner.Kind == "DaemonSet"
 }
 
-func isMirror(p *fleet.Pod) bool {
+// IsMirror says that the pod is static: its kubelet runs it from a file, and it shows in
+// the API only.
+func IsMirror(p *fleet.Pod) bool {
 	_, ok := p.Annotations[contract.AnnotationMirror]
 	return ok
 }
@@ -50,7 +52,7 @@ func isMirror(p *fleet.Pod) bool {
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 const Overtime = 30 * time.Second
 
-// isLongTerminating says that the pod should have gone some time ago.
-func isLongTerminating(p *fleet.Pod, now time.Time) bool {
+// IsLongTerminating says that the pod should have gone some time ago.
+func IsLongTerminating(p *fleet.Pod, now time.Time) bool {
 	return !p.Deleted.IsZero() && now.Sub(p.Deleted) >= Overtime
 }

@@ -187,7 +187,7 @@ func first(a, b Rule) Rule {
 }
 
 func mirror(q Question) Verdict {
-	if !isMirror(q.Pod) {
+	if !IsMirror(q.Pod) {
 		return Verdict{}
 	}
 	return Verdict{Outcome: Skip, Reason: "it is a static pod, which leaves with its node"}
@@ -195,7 +195,7 @@ func mirror(q Question) Verdict {
 
 // longTerminating: its kubelet should have ended it by now and will not.
 func longTerminating(q Question) Verdict {
-	if !isLongTerminating(q.Pod, q.Now) {
+	if !IsLongTerminating(q.Pod, q.Now) {
 		return Verdict{}
 	}
 	return Verdict{Outcome: Skip, Reason: "it is being deleted for longer than its grace period"}

@@ -177,9 +177,11 @@ const (
 // ScaleDownOptions are a group's own settings, nil where the tag is absent.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 type ScaleDownOptions struct {
-	UtilizationThreshold *float64         `json:"utilizationThreshold,omitempty"`
-	UnneededTime         *metav1.Duration `json:"unneededTime,omitempty"`
-	UnreadyTime          *metav1.Duration `json:"unreadyTime,omitempty"`
+	UtilizationThreshold    *float64         `json:"utilizationThreshold,omitempty"`
+	GPUUtilizationThreshold *float64         `json:"gpuUtilizationThreshold,omitempty"`
+	UnneededTime            *metav1.Duration `json:"unneededTime,omitempty"`
+	UnreadyTime             *metav1.Duration `json:"unreadyTime,omitempty"`
+	IgnoreDaemonSets        *bool            `json:"ignoreDaemonSets,omitempty"`
 }
 
 // Shape is what a new node of a group looks like in one zone.

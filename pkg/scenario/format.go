@@ -139,8 +139,17 @@ func (p *printer) group(g fleet.Group) {
 	if t := g.ScaleDown.UtilizationThreshold; t != nil {
 		words = append(words, said("threshold", strconv.FormatFloat(*t, 'g', -1, 64)))
 	}
+	if t := g.ScaleDown.GPUUtilizationThreshold; t != nil {
+		words = append(words, said("gputhreshold", strconv.FormatFloat(*t, 'g', -1, 64)))
+	}
+	if ignore := g.ScaleDown.IgnoreDaemonSets; ignore != nil {
+		words = append(words, said("ignoredaemonsets", strconv.FormatBool(*ignore)))
+	}
 	if t := g.ScaleDown.UnneededTime; t != nil {
 		words = append(words, said("unneeded", t.Duration.String()))
+	}
+	if t := g.ScaleDown.UnreadyTime; t != nil {
+		words = append(words, said("unreadytime", t.Duration.String()))
 	}
 	p.line("group", g.Name, words...)
 	each(g.Instances, func(i fleet.Instance) string { return i.ID }, func(i fleet.Instance) {

@@ -78,9 +78,14 @@ var groupWords = table[groupDraft]{
 		h.Transition = fleet.OnLaunch
 		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
 	}),
-	"unhooked":  func(d *groupDraft, _ string) error { d.HooksUnknown = true; return nil }, // they were not read yet
-	"failed":    setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
-	"threshold": setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
+	"unhooked":         func(d *groupDraft, _ string) error { d.HooksUnknown = true; return nil }, // they were not read yet
+	"failed":           setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
+	"threshold":        setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
+	"gputhreshold":     setter(share, func(d *groupDraft, f float64) { d.ScaleDown.GPUUtilizationThreshold = &f }),
+	"ignoredaemonsets": setter(strconv.ParseBool, func(d *groupDraft, b bool) { d.ScaleDown.IgnoreDaemonSets = &b }),
+	"unreadytime": setter(duration, func(d *groupDraft, t time.Duration) {
+		d.ScaleDown.UnreadyTime = &metav1.Duration{Duration: t}
+	}),
 	"unneeded": setter(duration, func(d *groupDraft, t time.Duration) {
 		d.ScaleDown.UnneededTime = &metav1.Duration{Duration: t}
 	}),

@@ -9,8 +9,10 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 func TestParseSelection(t *testing.T) {
@@ -99,6 +101,9 @@ func TestTags(t *testing.T) {
 		contract.TagTemplateResource+"example.com/dongle", "many",
 		contract.TagTemplateOption+"scaledownunneededtime", "3m",
 		contract.TagTemplateOption+"scaledownutilizationthreshold", "1.5",
+		contract.TagTemplateOption+"scaledowngpuutilizationthreshold", "0.25",
+		contract.TagTemplateOption+"scaledownunreadytime", "7m",
+		contract.TagTemplateOption+"ignoredaemonsetsutilization", "true",
 		contract.TagEKSCluster, "prod", contract.TagEKSNodegroup, "web",
 		"Name", "anything",
 	))
@@ -112,8 +117,12 @@ func TestTags(t *testing.T) {
 	if q := got.resources[corev1.ResourceEphemeralStorage]; q.String() != "100Gi" || len(got.resources) != 1 {
 		t.Errorf("resources: %v", got.resources)
 	}
-	if got.options.UnneededTime == nil || got.options.UnneededTime.Duration != 3*time.Minute || got.options.UtilizationThreshold != nil {
-		t.Errorf("options: %+v", got.options)
+	wantOptions := fleet.ScaleDownOptions{
+		UnneededTime: &metav1.Duration{Duration: 3 * time.Minute}, UnreadyTime: &metav1.Duration{Duration: 7 * time.Minute},
+		GPUUtilizationThreshold: aws.Float64(0.25), IgnoreDaemonSets: aws.Bool(true),
+	}
+	if diff := cmp.Diff(wantOptions, got.options); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
 	}
 	if got.cluster != "prod" || got.nodegroup != "web" {
 		t.Errorf("managed group: %q/%q", got.cluster, got.nodegroup)

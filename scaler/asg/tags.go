@@ -114,16 +114,29 @@ func (t *tagged) resource(name, value string) error {
 func (t *tagged) option(name, value string) error {
 	switch name {
 	case "scaledownutilizationthreshold":
-		share, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(share >= 0 && share <= 1) {
-			return fmt.Errorf("%q is no share between 0 and 1", value)
-		}
-		t.options.UtilizationThreshold = &share
+		return share(value, &t.options.UtilizationThreshold)
+	case "scaledowngpuutilizationthreshold":
+		return share(value, &t.options.GPUUtilizationThreshold)
 	case "scaledownunneededtime":
 		return duration(value, &t.options.UnneededTime)
 	case "scaledownunreadytime":
 		return duration(value, &t.options.UnreadyTime)
+	case "ignoredaemonsetsutilization":
+		ignore, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", value)
+		}
+		t.options.IgnoreDaemonSets = &ignore
 	}
+	return nil
+}
+
+func share(text string, into **float64) error {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(s >= 0 && s <= 1) { // which NaN is not
+		return fmt.Errorf("%q is no share between 0 and 1", text)
+	}
+	*into = &s
 	return nil
 }
 

@@ -22,9 +22,8 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 		r.clock.at(b.Until)
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
 	}
-	threshold := n.group.threshold(r.policy)
-	if used := r.used[n]; used > threshold {
-		return NodeNeeded, fmt.Sprintf("%.0f%% of it is requested, more than %.0f%%", used*100, threshold*100)
+	if threshold, used := r.threshold(n), r.used[n]; used > threshold {
+		return NodeNeeded, fmt.Sprintf("%.0f%% of %s requested, more than %.0f%%", used*100, n.whatCounts(), threshold*100)
 	}
 	return "", ""
 }
@@ -57,11 +56,3 @@ func (r *retirement) stopped(n *node) (Reason, string) {
 
 // floor says that with what is on its way out the group is at its minimum.
 func (r *retirement) floor(g *group) bool { return g.read-r.leaving[g] <= g.Min }
-
-// threshold is the utilization up to which a node of the group may go.
-func (g *group) threshold(p Policy) float64 {
-	if g.ScaleDown.UtilizationThreshold != nil {
-		return *g.ScaleDown.UtilizationThreshold
-	}
-	return p.UtilizationThreshold
-}

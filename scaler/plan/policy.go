@@ -90,6 +90,9 @@ type Policy struct {
 	// UtilizationThreshold is the share of its allocatable cpu and memory
 	// below which a node may be unneeded. Flag --scale-down-utilization-threshold.
 	UtilizationThreshold float64
+	// GPUUtilizationThreshold takes its place on nodes with GPUs: of these alone it is
+	// the share. Flag --scale-down-gpu-utilization-threshold.
+	GPUUtilizationThreshold float64
 	// UnneededTime is how long a node must be unneeded before it is retired.
 	// Flag --scale-down-unneeded-time.
 	UnneededTime time.Duration
@@ -99,6 +102,9 @@ type Policy struct {
 	// IgnoreDaemonSets leaves pods of DaemonSets out of the utilization. Flag
 	// --ignore-daemonsets-utilization.
 	IgnoreDaemonSets bool
+	// IgnoreMirrors leaves static pods out of it. Flag
+	// --ignore-mirror-pods-utilization.
+	IgnoreMirrors bool
 	// MaxDrainParallelism is how many nodes that hold pods may be drained at once where
 	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.
@@ -130,28 +136,29 @@ const (
 // DefaultPolicy has Cluster Autoscaler's defaults where it has the flag.
 func DefaultPolicy() Policy {
 	return Policy{
-		ExpendableBelow:      -10,
-		Schedulers:           []string{corev1.DefaultSchedulerName},
-		Expander:             LeastWaste,
-		Cores:                Range{0, 320_000},
-		Memory:               Range{0, 6_400_000},
-		MaxNodeProvisionTime: 15 * time.Minute,
-		MaxNodeStartupTime:   15 * time.Minute,
-		BackOff:              5 * time.Minute,
-		MaxBackOff:           30 * time.Minute,
-		BackOffReset:         3 * time.Hour,
-		TerminationHooks:     []string{"windlass"},
-		FailedDrain:          GoFailed,
-		TerminationDrainTime: 10 * time.Minute,
-		ScaleDown:            true,
-		UtilizationThreshold: 0.5,
-		UnneededTime:         10 * time.Minute,
-		DelayAfterAdd:        10 * time.Minute,
-		MaxDrainTime:         15 * time.Minute,
-		MaxUnready:           3,
-		MaxUnreadyPercent:    45,
-		Drainable:            drainable.DefaultPolicy(),
-		Manner:               drainable.DefaultManner(),
+		ExpendableBelow:         -10,
+		Schedulers:              []string{corev1.DefaultSchedulerName},
+		Expander:                LeastWaste,
+		Cores:                   Range{0, 320_000},
+		Memory:                  Range{0, 6_400_000},
+		MaxNodeProvisionTime:    15 * time.Minute,
+		MaxNodeStartupTime:      15 * time.Minute,
+		BackOff:                 5 * time.Minute,
+		MaxBackOff:              30 * time.Minute,
+		BackOffReset:            3 * time.Hour,
+		TerminationHooks:        []string{"windlass"},
+		FailedDrain:             GoFailed,
+		TerminationDrainTime:    10 * time.Minute,
+		ScaleDown:               true,
+		UtilizationThreshold:    0.5,
+		GPUUtilizationThreshold: 0.5,
+		UnneededTime:            10 * time.Minute,
+		DelayAfterAdd:           10 * time.Minute,
+		MaxDrainTime:            15 * time.Minute,
+		MaxUnready:              3,
+		MaxUnreadyPercent:       45,
+		Drainable:               drainable.DefaultPolicy(),
+		Manner:                  drainable.DefaultManner(),
 	}
 }
 
@@ -185,9 +192,8 @@ func (p Policy) Validate() error {
 	if len(p.Schedulers) == 0 || slices.Contains(p.Schedulers, "") {
 		wrong.add("--scheduler-name names no scheduler")
 	}
-	if u := p.UtilizationThreshold; !(u >= 0 && u <= 1) { // which NaN is not
-		wrong.add("--scale-down-utilization-threshold is %v: want a share between 0 and 1", p.UtilizationThreshold)
-	}
+	wrong.share("--scale-down-utilization-threshold", p.UtilizationThreshold)
+	wrong.share("--scale-down-gpu-utilization-threshold", p.GPUUtilizationThreshold)
 	if p.MaxDrainParallelism < 0 {
 		wrong.add("--max-drain-parallelism is %d: want at least 0", p.MaxDrainParallelism)
 	}
@@ -227,6 +233,12 @@ func (f *faults) positive(flag string, d time.Duration) {
 func (f *faults) notNegative(flag string, d time.Duration) {
 	if d < 0 {
 		f.add("%s is %s: want at least 0", flag, d)
+	}
+}
+
+func (f *faults) share(flag string, s float64) {
+	if !(s >= 0 && s <= 1) { // which NaN is not
+		f.add("%s is %v: want a share between 0 and 1", flag, s)
 	}
 }
 

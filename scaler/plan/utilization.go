@@ -1,18 +1,29 @@
 package plan
 
-import "windlass.dev/windlass/pkg/drainable"
+import (
+	"cmp"
+	"slices"
+	"strings"
 
-// utilization is the greater of the shares of its cpu and its memory that the
-// pods on a node request.
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// utilization is the greater of the shares of its cpu and its memory that the pods on a
+// node request; on a node with GPUs the share of these. What is really used of them
+// nobody asks: kube-scheduler goes by requests too.
 func (d *decision) utilization(n *node) float64 {
+	if n.hasGPUs() {
+		return d.gpuUtilization(n)
+	}
 	var cpu, memory, ofCPU, ofMemory int64
 	ofCPU, ofMemory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
-	for _, p := range n.pods {
-		if p.Ended() {
-			continue
-		}
+	for p := range d.counting(n) {
 		c, m := d.fit.Tenant(p).Class.CPUAndMemory()
-		if drainable.IsDaemonSet(p) && d.policy.IgnoreDaemonSets {
+		if d.leftOut(n.group, p) {
 			ofCPU, ofMemory = ofCPU-c, ofMemory-m
 			continue
 		}
@@ -21,10 +32,100 @@ func (d *decision) utilization(n *node) float64 {
 	return max(share(cpu, ofCPU), share(memory, ofMemory))
 }
 
+// gpuUtilization is the greatest share of one of its kinds of GPU. Nothing is used where
+// the node reports none: its driver does not work, or not yet.
+func (d *decision) gpuUtilization(n *node) float64 {
+	most := 0.0
+	for _, name := range n.gpus() {
+		var used int64
+		total := n.Allocatable[name]
+		of := total.Value()
+		for p := range d.counting(n) {
+			count := d.fit.Requested(d.fit.Tenant(p).Class, name)
+			if d.leftOut(n.group, p) {
+				of -= count
+				continue
+			}
+			used += count
+		}
+		most = max(most, share(used, of))
+	}
+	return most
+}
+
+// counting are the pods that take room of the node: they have not ended, and if they are
+// being deleted, their grace period is not long over.
+func (d *decision) counting(n *node) func(yield func(*fleet.Pod) bool) {
+	return func(yield func(*fleet.Pod) bool) {
+		for _, p := range n.pods {
+			if !p.Ended() && !drainable.IsLongTerminating(p, d.now) && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// leftOut says that a pod counts neither for what is used of the node nor for what it
+// has.
+func (d *decision) leftOut(g *group, p *fleet.Pod) bool {
+	ignored := d.policy.IgnoreDaemonSets
+	if g != nil && g.ScaleDown.IgnoreDaemonSets != nil {
+		ignored = *g.ScaleDown.IgnoreDaemonSets
+	}
+	return ignored && drainable.IsDaemonSet(p) || d.policy.IgnoreMirrors && drainable.IsMirror(p)
+}
+
 // share of nothing is everything: a node that reports no room is not unneeded.
 func share(used, of int64) float64 {
 	if of <= 0 {
 		return 1
 	}
 	return float64(used) / float64(of)
+}
+
+// hasGPUs says that the node is there for its GPUs, by its label or by what it reports.
+func (n *node) hasGPUs() bool {
+	_, labelled := n.Labels[contract.LabelAccelerator]
+	return labelled || len(n.gpus()) > 0
+}
+
+// gpus are the kinds of GPU that the node reports, in order.
+func (n *node) gpus() []corev1.ResourceName {
+	var list []corev1.ResourceName
+	for name, amount := range n.Allocatable {
+		if isGPU(name) && !amount.IsZero() {
+			list = append(list, name)
+		}
+	}
+	slices.SortFunc(list, cmp.Compare)
+	return list
+}
+
+// accelerators begin the names of what device plugins report on accelerated instances
+// of EC2: GPUs, slices of them too, and AWS's own chips.
+// https://docs.aws.amazon.com/eks/latest/userguide/device-management.html
+var accelerators = []string{"nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
+
+func isGPU(name corev1.ResourceName) bool {
+	return slices.ContainsFunc(accelerators, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
+}
+
+// whatCounts is what the utilization of a node is of, with its verb.
+func (n *node) whatCounts() string {
+	if n.hasGPUs() {
+		return "its GPUs are"
+	}
+	return "it is"
+}
+
+// threshold is the utilization up to which a node of a group may go.
+func (d *decision) threshold(n *node) float64 {
+	usual, own := d.policy.UtilizationThreshold, n.group.ScaleDown.UtilizationThreshold
+	if n.hasGPUs() {
+		usual, own = d.policy.GPUUtilizationThreshold, n.group.ScaleDown.GPUUtilizationThreshold
+	}
+	if own != nil {
+		return *own
+	}
+	return usual
 }
