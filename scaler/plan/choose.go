@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -65,14 +64,12 @@ const epsilon = 1e-6
 
 // rehearse finds out what an order saves, and leaves all as it was.
 func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
-	leaving, remains := maps.Clone(r.leaving), r.remains
 	start := r.fit.Try()
 	for _, c := range r.pass(o, list, true) {
 		saved += c.worth
-		c.gone = false
+		r.takeBack(c)
 	}
 	r.fit.Revert(start)
-	r.leaving, r.remains = leaving, remains
 	return saved
 }
 
@@ -94,11 +91,24 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 			r.fit.Settle(start)
 		}
 		chosen = append(chosen, c)
-		r.leaving[c.group]++
-		r.remains.take(c.node)
+		r.letGo(c)
 		return true
 	})
 	return chosen
+}
+
+// letGo counts a node among those that go.
+func (r *retirement) letGo(c *candidate) {
+	c.gone = true
+	r.leaving[c.group]++
+	r.remains.take(c.node)
+}
+
+// takeBack counts it among those that stay again.
+func (r *retirement) takeBack(c *candidate) {
+	c.gone = false
+	r.leaving[c.group]--
+	r.remains.add(c.node)
 }
 
 // line makes the row of places in which movers look for another: nodes that stay for

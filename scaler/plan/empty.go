@@ -16,11 +16,9 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 	start := r.fit.Try()
 	r.fit.Close(c.place)
 	reason, why := r.moveAll(c)
-	if reason == "" {
-		c.gone = true
-		return "", ""
+	if reason != "" {
+		r.fit.Revert(start)
 	}
-	r.fit.Revert(start)
 	return reason, why
 }
 

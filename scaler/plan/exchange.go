@@ -62,20 +62,18 @@ func (r *retirement) instead(dear, cheap *candidate, seats map[*fleet.Pod]*fit.P
 	}
 	r.fit.Reopen(cheap.place)
 	r.row = r.fit.NewRow(r.places) // room has come free
-	r.leaving[cheap.group]--
+	r.takeBack(cheap)
 	reason, _ := r.limited(dear.node)
 	if reason == "" {
 		reason, _ = r.empty(dear)
 	}
 	if reason != "" {
 		r.fit.Revert(start)
-		r.leaving[cheap.group]++
+		r.letGo(cheap)
 		return false
 	}
-	r.leaving[dear.group]++
-	r.remains.add(cheap.node)
-	r.remains.take(dear.node)
-	dear.reason, cheap.gone = "", false
+	r.letGo(dear)
+	dear.reason = ""
 	cheap.reason, cheap.why = NodeNoPlace, fmt.Sprintf("its pods would take the places of those of %s, which costs more", dear.Name)
 	return true
 }
