@@ -48,6 +48,9 @@ func (r *retirement) stopped(n *node) (Reason, string) {
 	if unready := r.unready; unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
 		return NodeStays, fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(r.nodes))
 	}
+	if why := r.replaces(n.group); why != "" {
+		return NodeStays, fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, n.group.Name)
+	}
 	if len(n.group.live) > n.group.read {
 		return NodeStays, fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", n.group.Name)
 	}

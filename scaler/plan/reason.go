@@ -72,5 +72,6 @@ const (
 	GroupHookAmiss    Reason = "HookAmiss"       // our hook holds them in a way that may lose pods
 	GroupRetains      Reason = "RetainsCapacity" // instances that count for nothing are paid for
 	GroupSuspended    Reason = "LaunchSuspended" // Auto Scaling launches nothing now
+	GroupReplacing    Reason = "Replacing"       // Auto Scaling replaces its instances; it does not shrink
 	GroupRivalled     Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
 )

@@ -77,6 +77,8 @@ func (d *decision) finish(n *node) {
 		d.keep(n, n.whyNotOurs())
 	case held:
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
+	case d.refreshed(n):
+		d.keep(n, d.replaces(n.group))
 	case !n.group.shrinkable() && !n.group.surplus():
 		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
 	case d.alone(n):

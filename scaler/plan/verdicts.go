@@ -89,10 +89,17 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 		notes = append(notes, "Auto Scaling chooses its zones: "+g.unsteered)
 	}
 	notes = append(notes, g.differing()...)
+	replaced := d.replaces(g)
+	if replaced != "" {
+		notes = append(notes, replaced+": it is not made smaller meanwhile")
+	}
 	hooks, remarks := d.hookRemarks(g)
 	notes = append(notes, remarks...)
 	if reason == GroupSteady && len(g.Faults) > 0 {
 		reason = GroupFaulty
+	}
+	if reason == GroupSteady && replaced != "" {
+		reason = GroupReplacing
 	}
 	if reason == GroupSteady && len(g.differs) > 0 {
 		reason = GroupShapeDiffers
