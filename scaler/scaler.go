@@ -74,6 +74,8 @@ const (
 	// rereadTime is how long the loop waits for a reading after it changed a
 	// group. Each change looks live, so an old reading costs no more than time.
 	rereadTime = 3 * time.Second
+	// newsTime is how long a new leader waits to hear what was told before.
+	newsTime = 3 * time.Second
 	// oldReading is how old a reading may be and still be called one.
 	oldReading = 2 * time.Minute
 )
@@ -213,6 +215,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	if err := sc.load(ctx, memory); err != nil {
 		return err
 	}
+	sc.takeOverNews(ctx)
 	leading, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	if sc.casBoard != nil {
@@ -275,6 +278,18 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 		case <-time.After(tryAgain):
 		}
 	}
+}
+
+// takeOverNews has the announcer know what people know of nodes. If that cannot be read,
+// what the first look finds is taken for known.
+func (sc *scaler) takeOverNews(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, newsTime)
+	defer cancel()
+	reasons, err := status.ReasonsOfNodes(ctx, sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
+	if err != nil {
+		sc.logger.Warn("what nodes were told is not known", "err", err)
+	}
+	sc.announcer.TakeOver(reasons)
 }
 
 // isFatal says that the loop must not go on: somebody else leads too.

@@ -14,7 +14,8 @@ const (
 	EventScaleUpTimedOut      = "ScaleUpTimedOut"    // no node came of one: the group rests
 	EventDeleteUnregistered   = "DeleteUnregistered" // an instance that never joined was ended
 	EventLoweredGroup         = "LoweredGroup"
-	// On nodes, by the scaler.
+	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of
+	// its verdict, such as NoPlaceForPods: see plan.Reason.
 	EventRetiring     = "Retiring"
 	EventKept         = "RetirementTakenBack"
 	EventPermitted    = "DrainPermitted"

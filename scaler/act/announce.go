@@ -19,9 +19,10 @@ import (
 const announcedPerSecond = 15
 
 // Announcer tells people, after each look, what becomes of waiting pods, of groups, and
-// of nodes that have lost their agents. A pod hears which group grows for it, or why none does: once when that
-// is decided, and again only when it changes, the oldest pod first. What finds no
-// room is told later, if it still holds then.
+// of nodes. A pod hears which group grows for it, or why none does: once when that is
+// decided, and again only when it changes, the oldest pod first; a node why it stays, or
+// when it goes, when the reason has changed and the new one lasts. What finds no room is
+// told later, if it still holds then.
 type Announcer struct {
 	Events Events
 	// Page is the object that bears the Events of groups, and whether there is one
@@ -32,7 +33,16 @@ type Announcer struct {
 	drains  drainNews
 	groups  groupNews
 	pods    podNews
+	nodes   nodeNews
 	limiter *rate.Limiter
+}
+
+// TakeOver begins to tell of nodes anew, as after another leader: known are the reasons,
+// by name, that people know of. What the first look finds of other nodes is old news.
+func (n *Announcer) TakeOver(known map[string]plan.Reason) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.nodes.takeOver(known)
 }
 
 // Announce tells what is new after a look, as far as there is room now. It is for
@@ -43,6 +53,7 @@ func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.drains.look(p)
 	n.groups.look(s, p, results)
 	n.pods.look(s, p, results)
+	n.nodes.look(s, p)
 	n.tell()
 }
 
@@ -63,8 +74,8 @@ func (n *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// tell tells as much as it may, of nodes and groups first: they are few, and many pods
-// hang on each. Whoever calls it holds the lock.
+// tell tells as much as it may: of drains and groups first, which are few, and many pods
+// hang on each; of why nodes stay last, for which nobody waits. Whoever calls it holds the lock.
 func (n *Announcer) tell() {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(announcedPerSecond, announcedPerSecond)
@@ -76,6 +87,8 @@ func (n *Announcer) tell() {
 		}
 	}
 	for n.tellOne(n.pods.next, n.pods.told) {
+	}
+	for n.tellOne(n.nodes.next, n.nodes.hear) {
 	}
 }
 

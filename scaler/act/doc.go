@@ -10,4 +10,6 @@
 //	announce.go  Events of pods and groups, at a bounded rate
 //	podnews.go   what each waiting pod has to hear
 //	groupnews.go what there is to tell of groups
+//	drainnews.go what an agent would tell of its drain
+//	nodenews.go  why nodes stay, where that has changed
 package act

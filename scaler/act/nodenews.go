@@ -1,0 +1,142 @@
+package act
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+const (
+	// nodeHolds is how long a reason must have stood to be told: pods come and go, and
+	// for moments a node is needed, or is not.
+	nodeHolds = time.Minute
+	// nodeAgain is the least time between two reasons of one node.
+	nodeAgain = 5 * time.Minute
+	// nodesPerSecond and nodesAtOnce bound what is told of all nodes: one cause may change
+	// the reason of each of thousands.
+	nodesPerSecond = 2
+	nodesAtOnce    = 20
+)
+
+// nodeNews is what people have to be told of nodes: the reason why one stays, or when it
+// goes, where that has changed for good. The same reason in other words is no news.
+type nodeNews struct {
+	// before are the reasons by name that were known before the first look; that look
+	// tells no others.
+	before map[string]plan.Reason
+	begun  bool
+	nodes  map[string]*nodeStory // by UID
+	// changed have another reason than the one that is known, the longest so first.
+	changed []*nodeStory
+	// at is where the one stands in there that next gave.
+	at      int
+	limiter *rate.Limiter
+}
+
+// nodeStory is what there is to tell of a node.
+type nodeStory struct {
+	name string
+	// known is the reason that people know of; empty where none is.
+	known, reason plan.Reason
+	message       string
+	since, told   time.Time
+}
+
+// toldOtherwise are reasons of which nothing is to be told here: what the scaler or an
+// agent does to a node it tells itself, and the others pass.
+var toldOtherwise = []plan.Reason{
+	plan.NodeRetiring, plan.NodeKept, plan.NodeTerminating, plan.NodeLeaving, plan.NodeComing, plan.NodePooled, plan.NodeNotAsked,
+}
+
+// warnings are the reasons that ask for people.
+var warnings = []plan.Reason{plan.NodeNeverReady, plan.NodeRetained}
+
+// takeOver begins anew, with what those before us left.
+func (n *nodeNews) takeOver(before map[string]plan.Reason) { *n = nodeNews{before: before} }
+
+// look takes in what a look has found. Nodes that are gone are forgotten.
+func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
+	stories := make(map[string]*nodeStory, len(n.nodes))
+	for _, v := range p.Verdicts {
+		if v.Of != plan.OfNode {
+			continue
+		}
+		story := n.nodes[v.UID]
+		if story == nil {
+			story = &nodeStory{name: v.Name, known: n.knownBefore(v)}
+		}
+		story.hear(v, s.Now)
+		stories[v.UID] = story
+	}
+	n.nodes, n.begun, n.before = stories, true, nil
+	n.changed = slices.SortedFunc(maps.Values(stories), func(a, b *nodeStory) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name))
+	})
+	n.changed = slices.DeleteFunc(n.changed, func(s *nodeStory) bool { return !s.news() })
+}
+
+// knownBefore is what people know of a node that is seen for the first time.
+func (n *nodeNews) knownBefore(v plan.Verdict) plan.Reason {
+	if n.begun {
+		return ""
+	}
+	return cmp.Or(n.before[v.Name], v.Reason)
+}
+
+func (s *nodeStory) hear(v plan.Verdict, now time.Time) {
+	if s.reason != v.Reason {
+		s.reason, s.since = v.Reason, now
+	}
+	s.message = v.Message
+	if s.reason == plan.NodeNeeded && ordinary(s.known) {
+		s.known = s.reason
+	}
+}
+
+// ordinary says that after such a reason nobody wonders at a node that is needed.
+func ordinary(before plan.Reason) bool {
+	switch before {
+	case "", plan.NodeComing, plan.NodePooled, plan.NodeNotAsked:
+		return true
+	}
+	return false
+}
+
+func (s *nodeStory) news() bool {
+	return s.reason != s.known && !slices.Contains(toldOtherwise, s.reason)
+}
+
+// due says that the reason has held for long enough to be told.
+func (s *nodeStory) due(now time.Time) bool {
+	return !now.Before(s.since.Add(nodeHolds)) && (s.told.IsZero() || !now.Before(s.told.Add(nodeAgain)))
+}
+
+// next is what to tell next; hear says that it was told.
+func (n *nodeNews) next() (kube.Event, bool) {
+	now := time.Now()
+	n.at = slices.IndexFunc(n.changed, func(s *nodeStory) bool { return s.due(now) })
+	if n.at < 0 {
+		return kube.Event{}, false
+	}
+	if n.limiter == nil {
+		n.limiter = rate.NewLimiter(nodesPerSecond, nodesAtOnce)
+	}
+	if !n.limiter.Allow() {
+		return kube.Event{}, false
+	}
+	s := n.changed[n.at]
+	return kube.Event{Object: kube.NodeReference(s.name), Reason: string(s.reason), Message: s.message, Warning: slices.Contains(warnings, s.reason)}, true
+}
+
+func (n *nodeNews) hear() {
+	s := n.changed[n.at]
+	s.known, s.told = s.reason, time.Now()
+	n.changed = slices.Delete(n.changed, n.at, n.at+1)
+}

@@ -1,0 +1,163 @@
+package act
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// newsroom is an announcer at work, in virtual time.
+type newsroom struct {
+	*Announcer
+	events *events
+}
+
+// why is what a look finds of nodes: "web-1 Needed", with more words as the message.
+func (r newsroom) why(lines ...string) {
+	var list []plan.Verdict
+	for _, line := range lines {
+		v := plan.Verdict{Of: plan.OfNode}
+		_, _ = fmt.Sscan(line, &v.Name, &v.Reason, &v.Message) // the message may be missing
+		v.UID = "uid-" + v.Name
+		list = append(list, v)
+	}
+	r.Announce(fleet.Snapshot{Now: time.Now()}, verdicts(list...), nil)
+}
+
+// told is what was told since it was asked last.
+func (r newsroom) told() []string {
+	list := r.events.list
+	r.events.list = nil
+	return list
+}
+
+func (r newsroom) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, r.told()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func inNewsroom(t *testing.T, test func(t *testing.T, r newsroom)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := &events{}
+		test(t, newsroom{&Announcer{Events: e}, e})
+	})
+}
+
+// later lets time pass, with the second hand of Run.
+func (r newsroom) later(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(time.Second)
+		r.mu.Lock()
+		r.tell()
+		r.mu.Unlock()
+	}
+}
+
+// A node's new reason is told when it has held for a minute, once, in its latest words.
+func TestAnnounceNodes(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		r.why("a Needed", "b Waiting since-9")
+		r.later(10 * time.Minute)
+		r.expect(t, "the first look")
+		r.why("a NoPlaceForPods db", "b Waiting since-10")
+		r.later(30 * time.Second)
+		r.why("a NoPlaceForPods web", "b Waiting since-11")
+		r.later(29 * time.Second)
+		r.expect(t, "before the minute is over")
+		r.later(time.Second)
+		r.expect(t, "after it", "NoPlaceForPods a: web")
+		r.why("a NoPlaceForPods other", "b Waiting since-12")
+		r.later(10 * time.Minute)
+		r.expect(t, "other words")
+	})
+}
+
+// What passes is no news, and what is told by whoever does it: a node that comes up and is
+// needed, one that is not looked at for a moment, one that is retired.
+func TestAnnounceNodesThatPass(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		r.why("a Needed")
+		for _, reason := range []string{"Waiting", "Needed", "Waiting", "NotLookedAt", "Waiting", "Needed"} {
+			r.why("a " + reason)
+			r.later(59 * time.Second)
+		}
+		r.expect(t, "flapping")
+		for _, reason := range []string{"NotLookedAt", "Coming", "Needed"} {
+			r.why("a Needed", "new "+reason)
+			r.later(10 * time.Minute)
+		}
+		r.expect(t, "coming up")
+		for _, reason := range []string{"Retiring", "RetirementTakenBack", "Leaving", "Terminating"} {
+			r.why("a Needed", "new "+reason)
+			r.later(10 * time.Minute)
+		}
+		r.expect(t, "a retirement")
+		r.why("a Needed", "new NeverReady broken")
+		r.later(time.Minute)
+		r.expect(t, "trouble", "NeverReady new: broken")
+	})
+}
+
+// A node that goes to and fro more slowly is told of once in five minutes.
+func TestAnnounceNodesAtTheirPace(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		r.why("a Needed")
+		n := 0
+		for i := range 30 {
+			r.why("a " + []string{"Waiting", "Needed"}[i%2])
+			r.later(2 * time.Minute)
+			n += len(r.told())
+		}
+		if n < 5 || n > 12 {
+			t.Errorf("%d Events in an hour", n)
+		}
+	})
+}
+
+// One cause for thousands of nodes is told bit by bit, after the news that pods wait for,
+// and only as long as it holds.
+func TestAnnounceNodesWithinBounds(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		needed, stopped := make([]string, 1000), make([]string, 1000)
+		for i := range needed {
+			needed[i], stopped[i] = fmt.Sprintf("n%04d Needed", i), fmt.Sprintf("n%04d ScaleDownStopped", i)
+		}
+		r.why(needed...)
+		r.why(stopped...)
+		r.later(time.Minute)
+		if n := len(r.told()); n < 1 || n > nodesAtOnce {
+			t.Errorf("%d at once", n)
+		}
+		r.later(time.Minute)
+		if n := len(r.told()); n < 100 || n > 60*nodesPerSecond+nodesAtOnce {
+			t.Errorf("%d in a minute", n)
+		}
+		r.why(needed...)
+		r.later(time.Minute)
+		r.expect(t, "those that have not heard of it, and need not any more")
+	})
+}
+
+// Who leads next tells what has changed since, and nothing again. Of a node that was not
+// named, what the first look finds is old news.
+func TestAnnounceNodesAfterARestart(t *testing.T) {
+	inNewsroom(t, func(t *testing.T, r newsroom) {
+		r.TakeOver(map[string]plan.Reason{"same": plan.NodeBlocked, "other": plan.NodeBlocked, "up": plan.NodeComing, "gone": plan.NodeHeld})
+		r.why("same BlockedByPod db", "other Held", "up Needed", "unnamed NoPlaceForPods")
+		r.later(10 * time.Minute)
+		r.expect(t, "after a restart", "Held other: ")
+		r.why("same BlockedByPod db", "other Held", "up Needed", "unnamed Needed", "late Waiting since-9")
+		r.later(time.Minute)
+		r.expect(t, "from then on", "Waiting late: since-9", "Needed unnamed: ")
+	})
+}
