@@ -84,16 +84,45 @@ func (d *decision) tooLate(n *node) bool {
 	return !d.now.Before(from)
 }
 
+// stuckAfter is how long after its beginning a drain may stand still before another one
+// may begin in its place.
+const stuckAfter = time.Minute
+
 // underWay counts the nodes with pods on them that are being drained though there is
-// no hurry: retirements, and what was permitted or has begun by itself.
+// no hurry: retirements, and what was permitted or has begun by itself. Those that stand
+// still hold no other one back, as long as they are no more than may be under way: of
+// twice that many nodes at the most, then, the pods are moving or waiting to.
 func (d *decision) underWay() int {
-	count := 0
+	moving, stuck := 0, 0
 	for _, n := range d.in(retiring, leaving, terminating) {
-		if _, occupied := n.occupied(d.now); occupied && d.drainsAtLeisure(n) {
-			count++
+		_, occupied := n.occupied(d.now)
+		switch {
+		case !occupied || !d.drainsAtLeisure(n):
+		case d.stuck(n):
+			stuck++
+		default:
+			moving++
 		}
 	}
-	return count
+	return moving + max(0, stuck-d.drainLimit())
+}
+
+// stuck says that a drain began a while ago and stands still now: what is left on its
+// node is kept there by budgets or people, or ends when it likes.
+func (d *decision) stuck(n *node) bool {
+	phase, since := n.report.Phase, n.report.Since.Time
+	if id, why, is := d.forsaken(n); is {
+		phase = d.loneDrain(n, id, why).look(d.unspent()).phase()
+	}
+	if since.IsZero() {
+		since = n.request.At.Time
+	}
+	if phase != contract.PhaseBlocked && phase != contract.PhaseWaiting || n.waitsForPermit() {
+		return false
+	}
+	due := since.Add(stuckAfter)
+	d.clock.at(due)
+	return !d.now.Before(due)
 }
 
 func (d *decision) drainsAtLeisure(n *node) bool {

@@ -12,12 +12,12 @@ import (
 )
 
 // lawPermits: a permit is for what a node's report wants and does not have. With those
-// of this plan no more nodes with pods are drained without hurry than may be at once,
-// and none is permitted for whose pods the same plan brings nodes.
+// of this plan no more nodes with pods are drained without hurry than may be at once, and
+// as many beside them that stand still, and none is permitted for whose pods the same plan brings nodes.
 func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	_, retiring := retired(s, got)
-	busy, permits := 0, 0
+	busy, stuck, permits := 0, 0, 0
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
@@ -33,6 +33,10 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		waits := report.Phase == contract.PhaseWaiting && report.Wants != "" && n.Annotations[contract.AnnotationDrainPermit] != report.Wants
 		late := !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
 		if (permitted || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
+			if !permitted && standsStill(s, n, report) {
+				stuck++
+				continue
+			}
 			busy++
 		}
 	}
@@ -40,10 +44,22 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	if limit == 0 {
 		limit = max(2, len(s.Nodes)/10)
 	}
-	if permits > 0 && busy > limit {
+	if busy += max(0, stuck-limit); permits > 0 && busy > limit {
 		broken = append(broken, fmt.Sprintf("permits: with %d of this plan %d nodes drain at once, of at most %d", permits, busy, limit))
 	}
 	return broken
+}
+
+// standsStill says that a drain is a minute old, and that no pod of it may be moving.
+// Whether one does that nobody reports of is not asked: it may stand still.
+func standsStill(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
+	request, _ := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	since := report.Since.Time
+	if since.IsZero() {
+		since = request.At.Time
+	}
+	silent := !report.Phase.Open() || s.Now.Sub(report.Renewed.Time) >= contract.ReportEvery
+	return s.Now.Sub(since) >= time.Minute && (silent || report.Phase == contract.PhaseBlocked || report.Phase == contract.PhaseWaiting && report.Wants == "")
 }
 
 func permitOf(got plan.Plan, node string) (plan.Permit, bool) {
