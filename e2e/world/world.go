@@ -223,14 +223,38 @@ func (w *World) applyManifests(ctx context.Context, c Config) error {
 		}
 		manifests = filepath.Join(root, "manifests")
 	}
+	if c.Spec.Replicas != nil {
+		var err error
+		if manifests, err = w.withReplicas(manifests, *c.Spec.Replicas); err != nil {
+			return err
+		}
+	}
 	if _, err := w.Kubectl(ctx, nil, "apply", "-k", manifests); err != nil {
 		return fmt.Errorf("applying the manifests: %w", err)
 	}
-	if c.Spec.Replicas == nil {
-		return nil
+	return nil
+}
+
+// withReplicas is a folder of the same manifests with so many scalers. To scale them
+// afterwards would let the others act for a moment.
+func (w *World) withReplicas(manifests string, replicas int) (string, error) {
+	dir, err := filepath.EvalSymlinks(w.Dir)
+	if err != nil {
+		return "", fmt.Errorf("resolving the world's folder: %w", err)
 	}
-	_, err := w.Kubectl(ctx, nil, "-n", Namespace, "scale", "deployment", contract.AppScaler, fmt.Sprintf("--replicas=%d", *c.Spec.Replicas))
-	return err
+	dir = filepath.Join(dir, "manifests")
+	base, err := filepath.Rel(dir, manifests)
+	if err != nil {
+		return "", fmt.Errorf("finding the way to the manifests: %w", err)
+	}
+	text := fmt.Sprintf("resources: [%s]\nreplicas: [{name: %s, count: %d}]\n", base, contract.AppScaler, replicas)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("making a folder of manifests: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing a folder of manifests: %w", err)
+	}
+	return dir, nil
 }
 
 // Namespace is where the manifests put both programs.
