@@ -160,8 +160,21 @@ func (d *decision) sayStage(n *node) {
 	case returning:
 		n.say(NodeKept, "its drain was taken back, and its agent is undoing it")
 	case leaving:
-		n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), n.unheard()))
+		n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), n.unheard(), n.reportedProgress()))
 	}
+}
+
+// reportedProgress is how far the agent says that its drain is; empty where it says nothing.
+func (n *node) reportedProgress() string {
+	switch {
+	case !n.reported || len(n.report.Answers) == 0:
+		return ""
+	case n.report.Phase == contract.PhaseDrained:
+		return "; no pod is left"
+	case n.report.Phase == contract.PhaseFailed:
+		return "; its drain failed: " + n.report.Message
+	}
+	return "; its drain goes on" + standing(n.report)
 }
 
 // unheard says that somebody asked for the drain, and that its agent has not answered.

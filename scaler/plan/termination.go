@@ -98,12 +98,25 @@ func progress(report contract.Report, answered bool) string {
 	switch {
 	case !answered:
 		return "; its agent has not answered yet"
-	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
-		return "; its drain is blocked by " + listed(slices.Sorted(slices.Values(report.BlockedBy)))
 	case report.Phase == contract.PhaseDrained:
 		return "; it is drained"
 	case report.Phase == contract.PhaseFailed:
 		return "; its drain failed: " + report.Message
 	}
-	return "; it is being drained"
+	return "; it is being drained" + standing(report)
+}
+
+// standing is since when a drain goes on, and what is left of it.
+func standing(report contract.Report) string {
+	text := ""
+	if !report.Since.IsZero() {
+		text += " since " + clockTime(report.Since.Time)
+	}
+	if report.Left > 0 {
+		text += fmt.Sprintf(", %d %s left", report.Left, plural(report.Left, "pod", "pods"))
+	}
+	if len(report.BlockedBy) > 0 {
+		text += ", blocked by " + listed(slices.Sorted(slices.Values(report.BlockedBy)))
+	}
+	return text
 }
