@@ -291,22 +291,22 @@ func (l *loop) evict(now time.Time, steps []drain.Evict) (resume time.Time) {
 			d.pace.held = true
 			return d.pace.resumesAfter(now)
 		}
-		d.pace.begin()
+		d.pace.begin(now)
 		d.tries = d.tries.Send(step, now)
 		l.running.Go(func() {
 			answer := l.Evict(l.ctx, step)
-			l.post(func() { l.learn(d, step, answer, time.Since(now)) })
+			l.post(func() { l.learn(d, step, answer, now) })
 		})
 	}
 	return time.Time{}
 }
 
-func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, took time.Duration) {
+func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, begun time.Time) {
 	now := time.Now()
 	pod := step.Namespace + "/" + step.Name
 	first := d.tries.Pods[step.UID].Count == 0
 	d.tries = d.tries.Learn(step.UID, now, answer)
-	d.pace.end(now, took, answer.Outcome)
+	d.pace.end(now, begun, answer.Outcome)
 	switch {
 	case answer.Outcome == drain.Accepted:
 		l.Logger.Info(map[bool]string{false: "evicted", true: "deleted"}[step.Delete], "pod", pod, "uid", step.UID, "overrides", step.Overrides)

@@ -11,26 +11,27 @@ import (
 func (p *pace) ask(now time.Time) int {
 	n := 0
 	for p.admits(now) {
-		p.begin()
+		p.begin(now)
 		n++
 	}
 	return n
 }
 
-func (p *pace) answer(now time.Time, n int, outcome drain.Outcome) {
+// answer ends n that were asked for as long before now as an answer takes.
+func (p *pace) answer(now time.Time, n int, took time.Duration, outcome drain.Outcome) {
 	for range n {
-		p.end(now, prompt, outcome)
+		p.end(now.Add(took), now, outcome)
 	}
 }
 
 func TestPaceAlone(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for round, want := range []int{1, 3, 9, 20, 20} {
+	for round, want := range []int{2, 6, 18, 20, 20} {
 		n := p.ask(now)
 		if n != want {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
 		}
-		p.answer(now, n, drain.Accepted)
+		p.answer(now, n, prompt, drain.Accepted)
 	}
 	if p.took < prompt*9/10 || p.took > prompt {
 		t.Errorf("an eviction takes %s, they all took %s", p.took, prompt)
@@ -41,64 +42,97 @@ func TestPaceAlone(t *testing.T) {
 func TestPaceOfAQueue(t *testing.T) {
 	p, now := newPace(), time.Now()
 	for range 5 {
-		for range p.ask(now) {
-			p.end(now, prompt+1, drain.Accepted)
-		}
+		p.answer(now, p.ask(now), prompt+1, drain.Accepted)
 	}
-	if n := p.ask(now); n <= 1 || n > 1+5 {
+	if n := p.ask(now); n <= firstAtOnce || n > firstAtOnce+5 {
 		t.Errorf("%d at once after five slow rounds, want one more for each at most", n)
 	}
 }
 
 // A server that has refused for want of time, and crawls, is asked for less and less,
-// but for one at a time.
+// but for one at a time; and as before when it has not refused for a while.
 func TestPaceOfACrawl(t *testing.T) {
 	p, now := newPace(), time.Now()
 	for range 5 {
-		p.answer(now, p.ask(now), drain.Accepted)
+		p.answer(now, p.ask(now), prompt, drain.Accepted)
 	}
-	p.answer(now, p.ask(now), drain.Overloaded)
-	p.window = mostAtOnce
 	last := mostAtOnce
 	for range 30 {
-		now = now.Add(time.Minute)
+		p.refused, p.window = now, float64(last)
 		n := p.ask(now)
 		if n > last || n < last-2 {
 			t.Fatalf("%d at once after %d, want one less or so", n, last)
 		}
-		for range n {
-			p.end(now, crawling+1, drain.Accepted)
-		}
-		last = n
+		p.answer(now, n, crawling+1, drain.Accepted)
+		last = int(p.window)
 	}
 	if last != 1 {
 		t.Errorf("%d at once in the end, want 1", last)
 	}
+	now = now.Add(crowdedFor)
+	p.answer(now, p.ask(now), crawling+1, drain.Accepted)
+	if n := p.ask(now); n != 2 {
+		t.Errorf("%d at once after a while without a refusal, want 2", n)
+	}
 }
 
-// What is refused by a budget or fails says nothing about the server's time.
+// What is refused by a budget or fails is an answer of a server that has time.
 func TestPaceOfRefusals(t *testing.T) {
-	p, now := newPace(), time.Now()
 	for _, outcome := range []drain.Outcome{drain.Refused, drain.Forbidden, drain.Failed} {
-		p.answer(now, p.ask(now), outcome)
-		if p.window != 1 || !p.resumes.IsZero() {
-			t.Errorf("after %s: %+v", outcome, p)
+		p, now := newPace(), time.Now()
+		n := p.ask(now)
+		p.answer(now, n, prompt, outcome)
+		if more := p.ask(now); more <= n || !p.resumes.IsZero() {
+			t.Errorf("after %s: %d at once, then %d: %+v", outcome, n, more, p)
 		}
+	}
+}
+
+// Evictions that hang, in a webhook or over their budget, do not keep the free ones
+// waiting.
+func TestPaceBesideWhatHangs(t *testing.T) {
+	for hanging, most := range map[int]time.Duration{1: 0, 2: prompt, 12: 6 * prompt, 19: 10 * prompt} {
+		p, now := newPace(), time.Now()
+		begun, asked := now, p.ask(now)
+		for asked <= hanging {
+			if now = p.resumesAfter(now); now.IsZero() {
+				t.Fatalf("%d of %d asked for, and no more until they answer", asked, hanging)
+			}
+			asked += p.ask(now)
+		}
+		if took := now.Sub(begun); took > most {
+			t.Errorf("beside %d that hang, the first free one is asked for after %s, want %s", hanging, took, most)
+		}
+	}
+}
+
+// Where the server is crowded, all of them hang, and no more is asked for.
+func TestPaceHangsInACrowd(t *testing.T) {
+	p, now := newPace(), time.Now()
+	n := p.ask(now)
+	p.answer(now, 1, prompt, drain.Overloaded)
+	p.resumes = time.Time{}
+	p.ask(now) // as many as the smaller window bears
+	if more := p.ask(now.Add(crawling)); more > 0 {
+		t.Errorf("%d more beside the %d under way", more, n)
+	}
+	if at, want := p.resumesAfter(now.Add(crawling)), p.refused.Add(crowdedFor); !at.Equal(want) {
+		t.Errorf("resumes at %s, want %s", at, want)
 	}
 }
 
 func TestPaceInACrowd(t *testing.T) {
 	p, now := newPace(), time.Now()
 	for range 5 {
-		p.answer(now, p.ask(now), drain.Accepted)
+		p.answer(now, p.ask(now), prompt, drain.Accepted)
 	}
 	for range 6 { // the server has no time for a while
 		n := p.ask(now)
-		p.answer(now, n, drain.Overloaded)
+		p.answer(now, n, prompt, drain.Overloaded)
 		if p.ask(now) > 0 || p.admits(p.resumes.Add(-time.Nanosecond)) {
 			t.Fatalf("asks on without a rest: %+v", p)
 		}
-		if rest := p.resumes.Sub(now); rest < firstRest/2 || rest > longestRest*3/2 {
+		if rest := p.resumes.Sub(now.Add(prompt)); rest < firstRest/2 || rest > longestRest*3/2 {
 			t.Errorf("a rest of %s", rest)
 		}
 		now = p.resumes
@@ -106,18 +140,18 @@ func TestPaceInACrowd(t *testing.T) {
 	if n := p.ask(now); n != 1 {
 		t.Errorf("%d at once after all this, want 1", n)
 	}
-	p.answer(now, 1, drain.Accepted)
+	p.answer(now, 1, prompt, drain.Accepted)
 	most := 0
 	for range 10 { // ten rounds bring less than ten more
 		n := p.ask(now)
 		most = max(most, n)
-		p.answer(now, n, drain.Accepted)
+		p.answer(now, n, prompt, drain.Accepted)
 	}
 	if most < 5 || most > 11 {
 		t.Errorf("%d at once after ten good rounds", most)
 	}
-	p.answer(now, p.ask(now), drain.Overloaded)
-	if rest := p.resumes.Sub(now); rest > longestRest*3/2 {
+	p.answer(now, p.ask(now), prompt, drain.Overloaded)
+	if rest := p.resumes.Sub(now.Add(prompt)); rest > longestRest*3/2 {
 		t.Errorf("a rest of %s", rest)
 	}
 }
