@@ -18,6 +18,11 @@ func (d *decision) correctDates() {
 	for i := range d.served {
 		correctDate(&d.served[i].At, now)
 	}
+	for i := range d.noted {
+		if at := &d.noted[i].At; at.After(d.Now) {
+			*at = contract.Time{} // what the report says of it is the better date
+		}
+	}
 }
 
 // correct the dates of a report, and say whether that was needed. Its deadline is

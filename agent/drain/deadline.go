@@ -92,7 +92,7 @@ func (d *decision) mayBeDated(n notice.Notice) bool {
 func (d *decision) knownSince(n notice.Notice) time.Time {
 	noted, listed := d.noted.Find(n.ID)
 	switch {
-	case listed:
+	case listed && !noted.At.IsZero(): // an older agent noted no date
 		return noted.At.Time
 	case !n.At.IsZero():
 		return n.At

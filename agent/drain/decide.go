@@ -65,8 +65,8 @@ func look(v View, p Policy) *decision {
 		d.old = &report
 	}
 	d.served, _ = contract.ParseServed(v.Node.Annotations[contract.AnnotationServed])
-	d.correctDates()
 	d.noted, _ = contract.ParseNoticed(v.Node.Annotations[contract.AnnotationNotices])
+	d.correctDates()
 	d.standing = d.listStanding()
 	for _, n := range d.standing {
 		switch {

@@ -286,7 +286,8 @@ func awaitsDate(view drain.View, id string) bool {
 	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
 	noted, listed := list.Find(id)
 	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
-	fresh := view.Now.Sub(noted.At.Time) < 30*time.Second && noted.Deadline.IsZero()
+	known := view.Now.Sub(noted.At.Time)
+	fresh := known >= 0 && known < 30*time.Second && noted.Deadline.IsZero()
 	if !listed {
 		fresh = !old.AnswersTo(id) && view.Unwritten == nil
 	}

@@ -28,7 +28,7 @@ func (d *decision) note() {
 			At:   contract.At(d.Now),
 			Boot: cmp.Or(d.Node.BootID, before.Boot),
 		}
-		if known && before.At.Before(now.At.Time) {
+		if !before.At.IsZero() && before.At.Before(now.At.Time) {
 			now.At = before.At
 		}
 		if d.isDoubtful(seen) && !d.hasRebooted(seen) {
