@@ -306,6 +306,30 @@ func TestChangeOvertakesWrite(t *testing.T) {
 	})
 }
 
+// Pods whose evictions hang in a webhook do not keep the free ones waiting, though they
+// come first by their names.
+func TestHangingWebhook(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 12 {
+			w.addPod(fmt.Sprintf("a-%d", i))
+		}
+		for i := range 30 {
+			w.addPod(fmt.Sprintf("web-%d", i))
+		}
+		w.hangs = map[string]time.Duration{"a": 10 * time.Second}
+		w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(5 * time.Second)
+		if n := w.deleted(); n != 30 {
+			t.Errorf("%d of 30 free pods were evicted in 5 s", n)
+		}
+		w.set(func() { w.hangs = nil })
+		w.after(time.Minute)
+		w.expectDrained()
+	})
+}
+
 // A drain that is taken back stops at once: what waits for its turn is not sent.
 func TestTakenBackInMidDrain(t *testing.T) {
 	story(t, func(w *world) {

@@ -49,6 +49,8 @@ type world struct {
 	room map[string]int
 	// slow is how long an eviction takes.
 	slow time.Duration
+	// hangs is how long one of an app hangs until it fails, as in a webhook.
+	hangs map[string]time.Duration
 	// refusals are the answers to evictions of an app that are not carried out.
 	refusals map[string]drain.Answer
 
@@ -384,11 +386,21 @@ func cutLast(name string) (before, after string, ok bool) {
 	return name, "", false
 }
 
+func (w *world) hang(uid types.UID) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.pods[uid]; ok {
+		return w.hangs[p.Labels["app"]]
+	}
+	return 0
+}
+
 func (w *world) evict(ctx context.Context, step drain.Evict) drain.Answer {
 	w.count(1)
 	defer w.count(-1)
+	slow, hangs := w.slow, w.hang(step.UID)
 	select {
-	case <-time.After(w.slow):
+	case <-time.After(max(slow, hangs)):
 	case <-ctx.Done():
 		return drain.Answer{Outcome: drain.Failed, Message: ctx.Err().Error()}
 	}
@@ -396,6 +408,9 @@ func (w *world) evict(ctx context.Context, step drain.Evict) drain.Answer {
 	defer w.mu.Unlock()
 	if w.down {
 		return drain.Answer{Outcome: drain.Failed, Message: errDown.Error()}
+	}
+	if hangs > 0 {
+		return drain.Answer{Outcome: drain.Failed, Message: "failed calling webhook: context deadline exceeded"}
 	}
 	p, ok := w.pods[step.UID]
 	if !ok {
