@@ -232,6 +232,7 @@ func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Resul
 		case plan.Terminate:
 			if x.Node.Name != "" {
 				state.GiveUps = with(state.GiveUps, x.Node.Name, plan.GiveUp(state.GiveUps[x.Node.Name], r.Ended, refusal.Message))
+				state.FailedAt = with(state.FailedAt, x.Group, r.Ended)
 			}
 		}
 	}

@@ -460,6 +460,10 @@ type State struct {
 	Unsteered map[string]BackOff `json:"unsteered,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
+	// ShrunkAt remembers when each group was last made smaller by a retirement, and
+	// FailedAt when one of it failed, by group, where something waits for that.
+	ShrunkAt map[string]time.Time `json:"shrunkAt,omitempty"`
+	FailedAt map[string]time.Time `json:"failedAt,omitempty"`
 	// Bursts counts how often a group was grown in the burst of pods that goes
 	// on, by group.
 	Bursts map[string]int `json:"bursts,omitempty"`

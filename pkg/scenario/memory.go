@@ -84,6 +84,12 @@ func pause(m *map[string]fleet.BackOff, l line) error {
 // grown GROUP at=TIME.
 func grown(w *World, l line) error { return moment(&w.State.GrownAt, w, l) }
 
+// shrunk GROUP at=TIME.
+func shrunk(w *World, l line) error { return moment(&w.State.ShrunkAt, w, l) }
+
+// failed GROUP at=TIME: a retirement of one of its nodes did.
+func failed(w *World, l line) error { return moment(&w.State.FailedAt, w, l) }
+
 // burst GROUP count=N.
 func burst(w *World, l line) error {
 	n := 1

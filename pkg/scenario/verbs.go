@@ -29,6 +29,8 @@ var verbs = map[string]func(*World, line) error{
 	"launch":     launch,
 	"grown":      grown,
 	"burst":      burst,
+	"shrunk":     shrunk,
+	"failed":     failed,
 	"heartbeat":  heartbeat,
 	"completed":  completed,
 	"pooling":    pooling,

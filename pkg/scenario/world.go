@@ -446,7 +446,7 @@ func (w *World) Join() {
 func (w *World) Drain() {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		if ready, known := w.Agents[n.Name]; known && !ready {
+		if ready, known := w.Agents[n.Name]; known && !ready || !n.Ready {
 			continue
 		}
 		r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
@@ -493,7 +493,11 @@ func (w *World) evict(p *fleet.Pod) {
 			b.Allowed--
 		}
 	}
-	w.Pods = slices.DeleteFunc(w.Pods, func(q *fleet.Pod) bool { return q.UID == p.UID })
+	if n := w.node(p.Node); n != nil && !n.Ready {
+		p.Deleted = w.Now.Add(drainable.GraceOf(p)) // nobody ends it there
+	} else {
+		w.Pods = slices.DeleteFunc(w.Pods, func(q *fleet.Pod) bool { return q.UID == p.UID })
+	}
 	if p.Owner != nil && !drainable.IsDaemonSet(p) {
 		w.recreate(p)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // mayGo says why a node stays, whatever becomes of its pods and of other nodes; empty if
@@ -21,6 +22,12 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	if b, ok := r.state.GiveUps[n.Name]; ok && r.now.Before(b.Until) {
 		r.clock.at(b.Until)
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
+	}
+	switch {
+	case n.stage == unready && !r.policy.ScaleDownUnready:
+		return NodeUnready, "such nodes are left alone"
+	case n.stage == unready && n.instance.State == fleet.PendingWait:
+		return NodeUnready, "a launch hook holds its instance"
 	}
 	if threshold, used := r.threshold(n), r.used[n]; used > threshold {
 		return NodeNeeded, fmt.Sprintf("%.0f%% of %s requested, more than %.0f%%", used*100, n.whatCounts(), threshold*100)

@@ -440,6 +440,7 @@ func (n *node) draining() contract.Kind {
 func copyState(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), Pooling: map[string]time.Time{}, Outlived: map[string]time.Time{}, Alone: map[string]fleet.LoneDrain{}, BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
+		ShrunkAt: copied(s.ShrunkAt), FailedAt: copied(s.FailedAt),
 		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
 	}
@@ -450,6 +451,7 @@ func copyState(s fleet.State) fleet.State {
 func compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), Pooling: filled(s.Pooling), Outlived: filled(s.Outlived), Alone: filled(s.Alone), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
+		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
 	}

@@ -99,6 +99,17 @@ type Policy struct {
 	// DelayAfterAdd is how long a group that grew is not shrunk. Flag
 	// --scale-down-delay-after-add.
 	DelayAfterAdd time.Duration
+	// DelayAfterDelete is how long a group that shrank is not shrunk further, and
+	// DelayAfterFailure one in which a retirement failed. Flags
+	// --scale-down-delay-after-delete and --scale-down-delay-after-failure.
+	DelayAfterDelete, DelayAfterFailure time.Duration
+	// DelaysLocal lets each group wait for itself only; without it all wait for what
+	// happened to any. Flag --scale-down-delay-type-local.
+	DelaysLocal bool
+	// ScaleDownUnready retires nodes that are not Ready any more, UnreadyTime after they
+	// were. Flags --scale-down-unready-enabled and --scale-down-unready-time.
+	ScaleDownUnready bool
+	UnreadyTime      time.Duration
 	// IgnoreDaemonSets leaves pods of DaemonSets out of the utilization. Flag
 	// --ignore-daemonsets-utilization.
 	IgnoreDaemonSets bool
@@ -154,6 +165,10 @@ func DefaultPolicy() Policy {
 		GPUUtilizationThreshold: 0.5,
 		UnneededTime:            10 * time.Minute,
 		DelayAfterAdd:           10 * time.Minute,
+		DelayAfterFailure:       3 * time.Minute,
+		DelaysLocal:             true,
+		ScaleDownUnready:        true,
+		UnreadyTime:             20 * time.Minute,
 		MaxDrainTime:            15 * time.Minute,
 		MaxUnready:              3,
 		MaxUnreadyPercent:       45,
@@ -176,7 +191,10 @@ func (p Policy) Validate() error {
 	wrong.positive("--termination-drain-time", p.TerminationDrainTime)
 	wrong.positive("--max-drain-time", p.MaxDrainTime)
 	wrong.notNegative("--scale-down-unneeded-time", p.UnneededTime)
+	wrong.notNegative("--scale-down-unready-time", p.UnreadyTime)
 	wrong.notNegative("--scale-down-delay-after-add", p.DelayAfterAdd)
+	wrong.notNegative("--scale-down-delay-after-delete", p.DelayAfterDelete)
+	wrong.notNegative("--scale-down-delay-after-failure", p.DelayAfterFailure)
 	if p.MaxBackOff < p.BackOff {
 		wrong.add("--max-node-group-backoff-duration is %s, less than the initial %s", p.MaxBackOff, p.BackOff)
 	}

@@ -121,6 +121,11 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.IgnoreDaemonSets = rapid.Bool().Draw(t, "ignore daemonsets")
 	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
 	p.DelayAfterAdd = time.Duration(rapid.IntRange(0, 10).Draw(t, "after add")) * time.Minute
+	p.DelayAfterDelete = time.Duration(rapid.IntRange(0, 5).Draw(t, "after delete")) * time.Minute
+	p.DelayAfterFailure = time.Duration(rapid.IntRange(0, 5).Draw(t, "after failure")) * time.Minute
+	p.DelaysLocal = rapid.Bool().Draw(t, "delays local")
+	p.ScaleDownUnready = rapid.Bool().Draw(t, "unready too")
+	p.UnreadyTime = time.Duration(rapid.IntRange(0, 20).Draw(t, "unready")) * time.Minute
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
@@ -298,7 +303,7 @@ func (x *text) app(name string, nodes int, wild bool) {
 // randomEvent is one thing that happens in a world.
 func randomEvent(t *rapid.T, w *scenario.World) {
 	x := &text{T: t}
-	switch x.number("event", 0, 9) {
+	switch x.number("event", 0, 10) {
 	case 0, 1:
 		w.Advance(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
 	case 2:
@@ -325,6 +330,11 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 		schedule(w)
 	case 9:
 		w.Reap()
+	case 10: // a kubelet falls silent, or speaks again
+		if len(w.Nodes) > 0 {
+			n := w.Nodes[x.number("kubelet", 0, len(w.Nodes)-1)]
+			x.line("node", n.Name, map[bool]string{true: "notready", false: "ready"}[n.Ready])
+		}
 	}
 	if err := w.Apply(strings.Join(x.lines, "\n")); err != nil {
 		t.Fatal(err)

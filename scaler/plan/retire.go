@@ -70,7 +70,7 @@ func (d *decision) newRetirement() *retirement {
 	for _, n := range d.in(serving, cordoned, returning, unready) {
 		r.remains.add(n)
 	}
-	for _, n := range d.in(serving, cordoned) {
+	for _, n := range d.in(serving, cordoned, unready) {
 		r.used[n] = d.utilization(n)
 	}
 	d.standInBoth()
@@ -84,11 +84,11 @@ func (d *decision) drainLimit() int {
 	return max(2, len(d.nodes)/10)
 }
 
-// candidates are the Ready nodes of our groups that every rule lets go; the others are
-// told why not.
+// candidates are the nodes of our groups that every rule lets go, Ready or not any more;
+// the others are told why not.
 func (r *retirement) candidates() []*candidate {
 	var list []*candidate
-	for _, n := range r.in(serving, cordoned) {
+	for _, n := range r.in(serving, cordoned, unready) {
 		if n.group == nil || !n.instance.Live() {
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *retirement) candidates() []*candidate {
 			reason, why = r.leavers(c)
 		}
 		if reason != "" {
-			n.say(reason, why)
+			c.say(reason, why)
 			continue
 		}
 		list = append(list, c)
@@ -111,7 +111,9 @@ func (r *retirement) candidates() []*candidate {
 
 // leavers finds the pods that leave with the node, or one that may not.
 func (r *retirement) leavers(c *candidate) (Reason, string) {
-	c.since, _ = marked(c.node)
+	if c.since, _ = marked(c.node); c.stage == unready {
+		c.since = c.unreadySince()
+	}
 	c.movers = make([]fit.Tenant, 0, len(c.pods))
 	for _, p := range c.pods {
 		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Policy: r.policy.Drainable})
@@ -164,14 +166,14 @@ func (r *retirement) retire(n *node, since time.Time, occupied bool) {
 	}
 	r.do(Retire{
 		Group: n.group.Name, Node: n.ref(), ID: contract.RetireID(n.instance.ID, since), Kind: contract.KindScaleDown,
-		Why: fmt.Sprintf("nobody has needed it since %s", clockTime(since)),
+		Why: n.whyRetired(since),
 	})
 }
 
 // unmark takes the mark off a node that is needed again, so that its clock
 // starts anew.
 func (d *decision) unmark(n *node) {
-	stays := n.stage == serving || n.stage == cordoned || n.stage == returning || n.kept
+	stays := n.stage == serving || n.stage == cordoned || n.stage == unready || n.stage == returning || n.kept
 	if !stays || n.gone || n.group == nil {
 		return
 	}

@@ -53,6 +53,7 @@ func (d *decision) terminate(n *node, id string, decrement bool, why string) {
 	n.group.ended++
 	if decrement {
 		n.group.lowered++
+		d.noteShrunk(n.group)
 	}
 	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Why: why})
 }
@@ -141,6 +142,9 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 		d.clock.at(end)
 		return
 	}
+	if n.report.Phase != contract.PhaseBlocked {
+		d.noteFailed(n.group)
+	}
 	b := GiveUp(d.state.GiveUps[n.Name], d.now, why)
 	d.state.GiveUps[n.Name] = b
 	d.clock.at(b.Until)
@@ -222,6 +226,7 @@ func (d *decision) forget() {
 			delete(d.state.GrownAt, name)
 		}
 	}
+	d.forgetDelays()
 	for name := range d.state.Bursts {
 		if _, goesOn := d.burst(name); !goesOn {
 			delete(d.state.Bursts, name)

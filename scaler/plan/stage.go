@@ -131,7 +131,8 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t) || n.oursToUndo(t) || uncordoned(n, t)
 		}, true
 	case retiring, returning:
-		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) }, true
+		open := n.stage == returning || n.Ready // to keep one that is not Ready helps nobody
+		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) }, open
 	}
 	return func(corev1.Taint) bool { return false }, false
 }

@@ -17,6 +17,11 @@ func marked(n *node) (since time.Time, ok bool) {
 // unneeded starts the node's clock, or retires it if that has run out.
 func (r *retirement) unneeded(c *candidate) {
 	n, since, ok := c.node, c.since, !c.since.IsZero()
+	if n.stage == unready {
+		since = n.unreadySince()
+		r.whenDue(c, since, since.Add(n.group.unreadyTime(r.policy)), n.whyUnready()+", and nobody needs it")
+		return
+	}
 	if from := n.settled(r.policy); !ok && r.now.Before(from) {
 		r.clock.at(from)
 		n.say(NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", clockTime(n.ReadySince), clockTime(from)))
@@ -27,24 +32,32 @@ func (r *retirement) unneeded(c *candidate) {
 		r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
 	}
 	due := since.Add(n.group.unneededTime(r.policy))
-	text := fmt.Sprintf("unneeded since %s", clockTime(since))
 	if !ok {
 		r.clock.at(due)
 		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
 		return
 	}
-	grown, grew := r.state.GrownAt[n.group.Name]
-	rested := grown.Add(r.policy.DelayAfterAdd)
+	r.whenDue(c, since, due, "unneeded since "+clockTime(since))
+}
+
+// whenDue retires the node if its clock has run out and nothing else holds it up. text
+// says what the clock counts.
+func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
+	n, waits := c.node, NodeWaiting
+	if n.stage == unready {
+		waits = NodeUnready
+	}
+	rested, why := r.rest(n.group)
 	_, occupied := n.occupied(r.now)
 	switch {
 	case r.now.Before(due):
 		r.clock.at(due)
-		n.say(NodeWaiting, fmt.Sprintf("%s; it goes at %s if it still is", text, clockTime(due)))
-	case grew && r.now.Before(rested):
+		n.say(waits, fmt.Sprintf("%s; it goes at %s if it still is", text, clockTime(due)))
+	case r.now.Before(rested):
 		r.clock.at(rested)
-		n.say(NodeWaiting, fmt.Sprintf("%s; group %s grew, so it goes at %s at the earliest", text, n.group.Name, clockTime(rested)))
+		n.say(waits, fmt.Sprintf("%s; %s, so it goes at %s at the earliest", text, why, clockTime(rested)))
 	case occupied && r.draining >= r.allowed:
-		n.say(NodeWaiting, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
+		n.say(waits, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
 	default:
 		if reason, why := r.take(c); reason != "" {
 			n.say(reason, fmt.Sprintf("%s; %s", text, why))
