@@ -310,13 +310,15 @@ func TestChangeOvertakesWrite(t *testing.T) {
 // come first by their names.
 func TestHangingWebhook(t *testing.T) {
 	story(t, func(w *world) {
+		w.hangs = map[string]time.Duration{}
 		for i := range 12 {
-			w.addPod(fmt.Sprintf("a-%d", i))
+			app := fmt.Sprintf("a%d", i)
+			w.addPod(app + "-1")
+			w.hangs[app] = 10 * time.Second
 		}
 		for i := range 30 {
-			w.addPod(fmt.Sprintf("web-%d", i))
+			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
-		w.hangs = map[string]time.Duration{"a": 10 * time.Second}
 		w.agent()
 		w.after(time.Second)
 		w.notify(terminated)
