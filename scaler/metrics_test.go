@@ -36,7 +36,8 @@ func TestMetrics(t *testing.T) {
 	short := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
 	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
 	ended := start.Add(2 * time.Second)
-	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{{Of: plan.OfGroup, Reason: plan.GroupSteady}}}, results: []act.Result{
+	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{{Of: plan.OfGroup, Reason: plan.GroupSteady},
+		{Of: plan.OfNode, Reason: plan.NodeNoPlace}, {Of: plan.OfNode, Reason: plan.NodeWaiting}, {Of: plan.OfNode, Reason: plan.NodeNoPlace}}}, results: []act.Result{
 		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
 		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},
 		{Action: short, Outcome: act.Done, Answer: &plan.Answer{Seen: true, Came: 1, Failures: missing}},
@@ -96,9 +97,13 @@ windlass_lifecycle_actions_total{call="complete",result="done"} 1
 windlass_lifecycle_actions_total{call="complete",result="early"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="busy"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
+# HELP windlass_nodes Nodes, by what happens to them.
+# TYPE windlass_nodes gauge
+windlass_nodes{reason="NoPlaceForPods"} 2
+windlass_nodes{reason="Waiting"} 1
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_cluster_faults", "windlass_group_backoff_failures",
-		"windlass_group_faults", "windlass_group_nodes", "windlass_group_retained_instances", "windlass_groups", "windlass_launches_total", "windlass_lifecycle_actions_total"); err != nil {
+		"windlass_group_faults", "windlass_group_nodes", "windlass_group_retained_instances", "windlass_groups", "windlass_launches_total", "windlass_lifecycle_actions_total", "windlass_nodes"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.GatherAndLint(m.registry); err != nil || len(problems) > 0 {

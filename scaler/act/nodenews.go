@@ -2,7 +2,6 @@ package act
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -63,7 +62,7 @@ func (n *nodeNews) takeOver(before map[string]plan.Reason) { *n = nodeNews{befor
 
 // look takes in what a look has found. Nodes that are gone are forgotten.
 func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
-	stories := make(map[string]*nodeStory, len(n.nodes))
+	stories, changed := make(map[string]*nodeStory, len(n.nodes)), []*nodeStory(nil)
 	for _, v := range p.Verdicts {
 		if v.Of != plan.OfNode {
 			continue
@@ -74,12 +73,12 @@ func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
 		}
 		story.hear(v, s.Now)
 		stories[v.UID] = story
+		if story.news() {
+			changed = append(changed, story)
+		}
 	}
-	n.nodes, n.begun, n.before = stories, true, nil
-	n.changed = slices.SortedFunc(maps.Values(stories), func(a, b *nodeStory) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name))
-	})
-	n.changed = slices.DeleteFunc(n.changed, func(s *nodeStory) bool { return !s.news() })
+	slices.SortFunc(changed, func(a, b *nodeStory) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name)) })
+	n.nodes, n.changed, n.begun, n.before = stories, changed, true, nil
 }
 
 // knownBefore is what people know of a node that is seen for the first time.
