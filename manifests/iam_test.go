@@ -149,6 +149,17 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 	}
 }
 
+// A right that only a flag needs that is off stands by itself, to be left out without a
+// look at the others.
+func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
+	const few = "autoscaling:SuspendProcesses" // --suspend-az-rebalance
+	for _, s := range readPolicy(t).Statement {
+		if slices.Contains(s.Action, few) && len(s.Action) > 1 {
+			t.Errorf("statement %s allows %s beside others", s.Sid, few)
+		}
+	}
+}
+
 // A managed node group's cluster is a part of its ARN.
 func TestPolicyReadsOnlyItsOwnNodeGroups(t *testing.T) {
 	want := words{"arn:aws:eks:*:*:nodegroup/" + clusterName(t) + "/*/*"}

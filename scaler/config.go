@@ -108,6 +108,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.UnreadyTime, "scale-down-unready-time", p.UnreadyTime, "how long such a node must not have been Ready before it is retired")
 	flags.BoolVar(&s.policy.IgnoreDaemonSets, "ignore-daemonsets-utilization", p.IgnoreDaemonSets, "leave pods of daemon sets out of the utilization")
 	flags.BoolVar(&s.policy.IgnoreMirrors, "ignore-mirror-pods-utilization", p.IgnoreMirrors, "leave static pods out of the utilization")
+	flags.BoolVar(&s.policy.SuspendAZRebalance, "suspend-az-rebalance", p.SuspendAZRebalance, "suspend the process AZRebalance of a group before our choice of nodes makes its zones uneven, once for each group; Auto Scaling would even them out again")
 	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once where there is no hurry: for scale-down, rebalance recommendations and maintenance; 0 means a tenth of the nodes, at least two")
 	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up")
 	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired; with more of its own, a group does not grow")

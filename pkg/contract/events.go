@@ -14,6 +14,7 @@ const (
 	EventScaleUpTimedOut      = "ScaleUpTimedOut"    // no node came of one: the group rests
 	EventDeleteUnregistered   = "DeleteUnregistered" // an instance that never joined was ended
 	EventLoweredGroup         = "LoweredGroup"
+	EventSuspendedProcess     = "SuspendedProcess" // one of the group's own, such as AZRebalance
 	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of
 	// its verdict, such as NoPlaceForPods: see plan.Reason.
 	EventRetiring     = "Retiring"

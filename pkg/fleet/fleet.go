@@ -458,6 +458,10 @@ type State struct {
 	// Unsteered says until when a group is not launched for in zones of our choice,
 	// and why, by group: a right is missing, or LaunchInstances is not for it.
 	Unsteered map[string]BackOff `json:"unsteered,omitempty"`
+	// Suspending remembers when we last asked Auto Scaling to suspend a group's
+	// AZRebalance process, by group; zero once that was seen done: whoever lets it run
+	// again wants it so.
+	Suspending map[string]time.Time `json:"suspending,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
 	// ShrunkAt remembers when each group was last made smaller by a retirement, and

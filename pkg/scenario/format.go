@@ -422,6 +422,9 @@ func (p *printer) state(s fleet.State) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Suspending)) {
+		p.line("suspending", name, at("at", s.Suspending[name]), flag("done", s.Suspending[name].IsZero()))
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Alone)) {
 		p.line("alone", name, at("excluded", s.Alone[name].Excluded), at("emptied", s.Alone[name].Emptied))
 	}

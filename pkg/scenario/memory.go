@@ -133,8 +133,15 @@ func unjoined(w *World, l line) error { return moment(&w.State.Unjoined, w, l, p
 // deserted INSTANCE at=TIME.
 func deserted(w *World, l line) error { return moment(&w.State.Deserted, w, l) }
 
-// pooledWord stands for a time that has not begun.
-var pooledWord = table[time.Time]{"pooled": func(to *time.Time, _ string) error { *to = time.Time{}; return nil }}
+// suspending GROUP at=TIME; done instead says that it was seen so.
+func suspending(w *World, l line) error { return moment(&w.State.Suspending, w, l, doneWord) }
+
+// pooledWord stands for a time that has not begun, and doneWord for one that is over.
+var pooledWord, doneWord = timeless("pooled"), timeless("done")
+
+func timeless(word string) table[time.Time] {
+	return table[time.Time]{word: func(to *time.Time, _ string) error { *to = time.Time{}; return nil }}
+}
 
 // disputed POD-UID at=TIME.
 func disputed(w *World, l line) error { return moment(&w.State.Disputed, w, l) }

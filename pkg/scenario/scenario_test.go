@@ -47,6 +47,8 @@ unjoined i-7 at=09:57:00
 unjoined i-8 pooled
 deserted i-9 at=09:50:00
 awaited web:2 at=09:56:00
+suspending gpu at=09:58:40
+suspending web done
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup web-3 until=10:15:00 count=2

@@ -26,6 +26,7 @@ var verbs = map[string]func(*World, line) error{
 	"backoff":    backOff,
 	"giveup":     giveUp,
 	"unsteered":  unsteered,
+	"suspending": suspending,
 	"launch":     launch,
 	"grown":      grown,
 	"burst":      burst,

@@ -264,6 +264,12 @@ func (w *World) podOf(uid types.UID) *fleet.Pod {
 	return nil
 }
 
+// Suspend is SuspendProcesses for one of them.
+func (w *World) Suspend(group, process string) {
+	g := w.group(group)
+	g.Suspended = append(slices.Clone(g.Suspended), process)
+}
+
 // Spare takes the terminating mark and the request off a node.
 func (w *World) Spare(node string) {
 	n := w.node(node)

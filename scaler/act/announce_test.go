@@ -116,6 +116,7 @@ func TestAnnounceGroups(t *testing.T) {
 	twice := pauses(rest(2, at10.Add(10*time.Minute)))
 	twice[lost] = fleet.BackOff{Until: at10.Add(5 * time.Minute), Count: 1, Cause: plan.NeverJoined}
 	failure := Result{Action: growFor("a"), Outcome: Failed, Err: errors.New("no right")}
+	suspension := plan.Suspend{Group: "web", Process: "AZRebalance", Why: "uneven"}
 
 	e := &events{}
 	n := &Announcer{Events: e, Page: page}
@@ -129,6 +130,9 @@ func TestAnnounceGroups(t *testing.T) {
 		{twice, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}, Outcome: Done}}},
 		{nil, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-2", Node: plan.NodeRef{Name: "n"}}, Outcome: Done}}},
 		{nil, []Result{{Action: plan.Lower{Group: "web", From: 3, To: 1, Why: "nothing came"}, Outcome: Done}}},
+		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
+		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
+		{nil, []Result{{Action: suspension, Outcome: Done}}},
 	} {
 		n.Announce(fleet.Snapshot{State: fleet.State{BackOffs: map[string]fleet.BackOff{old: {Count: 1}}}}, plan.Plan{State: fleet.State{BackOffs: look.backOffs}}, look.results)
 	}
@@ -140,6 +144,8 @@ func TestAnnounceGroups(t *testing.T) {
 		"ScaleUpTimedOut windlass-status: group web: in back-off until 10:05:00 after NeverJoined",
 		"ScaleUpFailed windlass-status: group web: no capacity in a until 10:10:00",
 		"LoweredGroup windlass-status: lower web 3→1: nothing came",
+		"ActionFailed windlass-status: suspend AZRebalance of web: uneven: no right",
+		"SuspendedProcess windlass-status: suspend AZRebalance of web: uneven",
 	}
 	if diff := cmp.Diff(want, e.list); diff != "" {
 		t.Error(diff)

@@ -21,15 +21,16 @@ const mostGroupNews = 500
 // not, that it rests, that an instance was ended which no node came of.
 type groupNews struct {
 	waiting []word
-	// rests are the pauses that people know of; nil before the first look.
+	// rests are the pauses that people know of.
 	rests map[string]fleet.BackOff
-	// failed is how the last growth of a group failed, until one works.
+	// failed is how the last growth of a group failed, or the last suspension by its key,
+	// until one works; nil before the first look.
 	failed map[string]string
 }
 
 // look takes in what a look has found and done.
 func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
-	if n.rests == nil {
+	if n.failed == nil {
 		n.rests, n.failed = s.State.BackOffs, map[string]string{} // those before us have told of them
 	}
 	for _, r := range results {
@@ -55,6 +56,8 @@ func (n *groupNews) wordOf(r Result) (word, bool) {
 		return n.growth(x, r)
 	case plan.Lower:
 		return word{reason: contract.EventLoweredGroup, message: x.String()}, r.Outcome == Done
+	case plan.Suspend:
+		return n.suspension(x, r)
 	case plan.Terminate:
 		// Where there is a node, the Event is the node's.
 		return word{reason: contract.EventDeleteUnregistered, message: x.String(), warning: true}, r.Outcome == Done && x.Node.Name == ""
@@ -75,6 +78,22 @@ func (n *groupNews) growth(x plan.Grow, r Result) (word, bool) {
 	}
 	delete(n.failed, x.Group)
 	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
+}
+
+// suspension is told when it is done, and when it fails in another way than before.
+func (n *groupNews) suspension(x plan.Suspend, r Result) (word, bool) {
+	key := keyOf(x)
+	switch r.Outcome {
+	case Done:
+		delete(n.failed, key)
+		return word{reason: contract.EventSuspendedProcess, message: x.String()}, true
+	case Failed:
+		w := word{reason: contract.EventActionFailed, message: fmt.Sprintf("%s: %v", x, r.Err), warning: true}
+		was := n.failed[key]
+		n.failed[key] = w.message
+		return w, was != w.message
+	}
+	return word{}, false
 }
 
 // pauseWord tells that a group rests, with Cluster Autoscaler's word for the cause.

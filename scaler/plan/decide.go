@@ -53,6 +53,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	} else {
 		d.beginRetirements() // nodes that nobody needs are marked, and drained when due
 	}
+	d.balanceZones() // Auto Scaling is kept from undoing that, where people want it
 
 	return d.plan()
 }

@@ -127,6 +127,9 @@ type group struct {
 	// doubted says that its verdict tells of such a class already.
 	closed  string
 	doubted bool
+	// uneven says how its zones will differ that Auto Scaling would even out; empty if
+	// it would not.
+	uneven string
 	// wanted says that a pod would fit the group, could it grow.
 	wanted bool
 	// cluster is the whole that it belongs to.
@@ -442,7 +445,7 @@ func copyState(s fleet.State) fleet.State {
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), Pooling: map[string]time.Time{}, Outlived: map[string]time.Time{}, Alone: map[string]fleet.LoneDrain{}, BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		ShrunkAt: copied(s.ShrunkAt), FailedAt: copied(s.FailedAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen),
 	}
 }
 
@@ -453,7 +456,7 @@ func compact(s fleet.State) fleet.State {
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), Pooling: filled(s.Pooling), Outlived: filled(s.Outlived), Alone: filled(s.Alone), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen),
 	}
 }
 

@@ -116,6 +116,9 @@ type Policy struct {
 	// IgnoreMirrors leaves static pods out of it. Flag
 	// --ignore-mirror-pods-utilization.
 	IgnoreMirrors bool
+	// SuspendAZRebalance has Auto Scaling's process of that name suspended for groups
+	// whose zones get uneven by our choice. Flag --suspend-az-rebalance.
+	SuspendAZRebalance bool
 	// MaxDrainParallelism is how many nodes that hold pods may be drained at once where
 	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.

@@ -117,6 +117,7 @@ func parsed(t *rapid.T, text string) *scenario.World {
 
 func randomPolicy(t *rapid.T) plan.Policy {
 	p := plan.DefaultPolicy()
+	p.SuspendAZRebalance = rapid.Bool().Draw(t, "suspend rebalance")
 	p.MaxDrainParallelism = rapid.IntRange(0, 3).Draw(t, "parallel")
 	p.IgnoreDaemonSets = rapid.Bool().Draw(t, "ignore daemonsets")
 	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute

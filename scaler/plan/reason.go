@@ -73,5 +73,6 @@ const (
 	GroupRetains      Reason = "RetainsCapacity" // instances that count for nothing are paid for
 	GroupSuspended    Reason = "LaunchSuspended" // Auto Scaling launches nothing now
 	GroupReplacing    Reason = "Replacing"       // Auto Scaling replaces its instances; it does not shrink
+	GroupRebalances   Reason = "ZonesUneven"     // and Auto Scaling would even them out
 	GroupRivalled     Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
 )

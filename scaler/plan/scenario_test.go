@@ -95,6 +95,7 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"gpu-threshold":         func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.GPUUtilizationThreshold); return },
 	"unneeded-time":         func(p *plan.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
 	"delay-after-add":       func(p *plan.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
+	"suspend-az-rebalance":  func(p *plan.Policy, _ string) error { p.SuspendAZRebalance = true; return nil },
 	"max-drain-time":        func(p *plan.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
@@ -244,6 +245,9 @@ func carry(w *scenario.World, a plan.Action) error {
 		return nil
 	case plan.Complete:
 		return w.Complete(a.Group, a.Instance, a.Hook)
+	case plan.Suspend:
+		w.Suspend(a.Group, a.Process)
+		return nil
 	case plan.Heartbeat:
 		return nil
 	}

@@ -39,6 +39,8 @@ func (d *decision) ordered() []Action {
 // expects to find as it was.
 func rank(a Action) int {
 	switch a.(type) {
+	case Suspend: // before anything of which Auto Scaling would make something
+		return -1
 	case Grow:
 		return 0
 	case Complete:
@@ -93,6 +95,10 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	if replaced != "" {
 		notes = append(notes, replaced+": it is not made smaller meanwhile")
 	}
+	rebalanced := d.rebalanced(g)
+	if rebalanced != "" {
+		notes = append(notes, rebalanced)
+	}
 	hooks, remarks := d.hookRemarks(g)
 	notes = append(notes, remarks...)
 	if reason == GroupSteady && len(g.Faults) > 0 {
@@ -100,6 +106,9 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	}
 	if reason == GroupSteady && replaced != "" {
 		reason = GroupReplacing
+	}
+	if reason == GroupSteady && rebalanced != "" {
+		reason = GroupRebalances
 	}
 	if reason == GroupSteady && len(g.differs) > 0 {
 		reason = GroupShapeDiffers
