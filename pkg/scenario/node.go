@@ -126,6 +126,7 @@ var nodeWords = table[nodeDraft]{
 		d.Taints = contract.WithTaint(d.Taints, contract.UnneededTaint(t))
 	}),
 	"hold":     func(d *nodeDraft, _ string) error { d.annotate(contract.AnnotationHold, "true"); return nil },
+	"notice":   func(d *nodeDraft, v string) error { return d.notice(v) },
 	"annotate": setter(pairs, func(d *nodeDraft, m map[string]string) { d.annotateAll(m) }),
 	"state": func(d *nodeDraft, v string) error {
 		if d.instance == nil {
@@ -154,6 +155,27 @@ var nodeWords = table[nodeDraft]{
 func (d *nodeDraft) resize(name corev1.ResourceName, q resource.Quantity) {
 	d.Allocatable = maps.Clone(d.Allocatable)
 	d.Allocatable[name] = q
+}
+
+// notice adds one to those that the agent has written down: kind/does/deadline, such as
+// spot/drain/10:01:30.
+func (d *nodeDraft) notice(v string) error {
+	words := strings.Split(v, "/")
+	if len(words) != 3 {
+		return fmt.Errorf("want kind/does/deadline")
+	}
+	deadline, err := clockTime(words[2])
+	if err != nil {
+		return err
+	}
+	list, err := contract.ParseNoticed(d.Annotations[contract.AnnotationNotices])
+	if err != nil {
+		return err
+	}
+	d.annotate(contract.AnnotationNotices, append(list, contract.Noticed{
+		ID: fmt.Sprintf("%s:%d", words[0], deadline.Unix()), Kind: contract.Kind(words[0]), Does: words[1], Deadline: contract.At(deadline),
+	}).String())
+	return nil
 }
 
 func (d *nodeDraft) annotateAll(m map[string]string) {

@@ -184,10 +184,14 @@ func (d *decision) drainAlone() {
 	}
 }
 
-// deadline is the earliest that is known of the node's drain; zero where there is
-// none.
-func (n *node) deadline() time.Time {
-	a, b := n.request.Deadline.Time, n.report.Deadline.Time
+// deadline is the earliest that is known of the node's drain, of which that report
+// speaks; zero where there is none.
+func (n *node) deadline(report contract.Report) time.Time {
+	return firstKnown(n.request.Deadline.Time, report.Deadline.Time)
+}
+
+// firstKnown is the earlier of two moments that may be unknown; zero where both are.
+func firstKnown(a, b time.Time) time.Time {
 	if latestLast(a, b) > 0 {
 		return b
 	}
@@ -201,12 +205,17 @@ type loneDrain struct {
 	id, why  string
 	kind     contract.Kind
 	deadline time.Time
+	// report is what an agent has told of this drain; zero where it has told nothing. One
+	// of an older drain that is left on the node says nothing of this one.
+	report contract.Report
 }
 
 // loneDrain of a node. One that is marked and on its way out goes like any other that
 // Auto Scaling ends, whatever it was drained for.
 func (d *decision) loneDrain(n *node, id, why string) loneDrain {
-	x := loneDrain{decision: d, node: n, id: id, why: why, kind: n.draining(), deadline: n.deadline()}
+	report, _ := n.answered(id)
+	x := loneDrain{decision: d, node: n, id: id, why: why, kind: n.drainingBy(report), deadline: n.deadline(report), report: report}
+	x.heed(n.notices())
 	if p, leaves := d.passage(n.group, n.instance, n); leaves && p.way != &launching && n.mark != "" {
 		x.deadline = d.deadline(p)
 		if x.kind.Strength() < contract.KindASG.Strength() {
@@ -215,6 +224,23 @@ func (d *decision) loneDrain(n *node, id, why string) loneDrain {
 	}
 	return x
 }
+
+// heed the notices that the agent has left: the machine goes by them, whatever its drain
+// is for. A deadline that it has outlived says nothing any more.
+func (x *loneDrain) heed(notices contract.NoticedList) {
+	for _, notice := range notices {
+		if notice.Does != drains || !notice.Deadline.IsZero() && !x.toCome(notice.Deadline.Time) {
+			continue
+		}
+		x.deadline = firstKnown(x.deadline, notice.Deadline.Time)
+		if notice.Kind.Strength() > x.kind.Strength() {
+			x.kind = notice.Kind
+		}
+	}
+}
+
+// drains is what contract.Noticed.Does says of a notice by which a node is drained.
+const drains = "drain"
 
 func (x loneDrain) goOn() {
 	if x.node.gone || x.node.reason == NodeTerminating && x.node.instance.Live() {
@@ -362,7 +388,9 @@ func (t loneTally) stand() string {
 	return ""
 }
 
-func (x loneDrain) urgency() drainable.Urgency { return x.urgencyOf(x.node, x.kind, x.deadline) }
+func (x loneDrain) urgency() drainable.Urgency {
+	return x.urgencyOf(x.kind, x.node.drainBegan(x.report), x.deadline)
+}
 
 func (x loneDrain) near(left time.Duration) bool { return x.nears(x.deadline, left) }
 

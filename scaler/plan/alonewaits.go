@@ -52,12 +52,12 @@ func (x loneDrain) balancersBy() time.Time {
 // begun says that an agent has begun to evict. One that waits after that has pods that
 // shall end by themselves.
 func (x loneDrain) begun() bool {
-	return x.node.reported && (x.node.report.Phase != contract.PhaseWaiting || slices.Contains(x.node.report.Told, contract.EventDrainStarted))
+	return x.report.Phase != "" && (x.report.Phase != contract.PhaseWaiting || slices.Contains(x.report.Told, contract.EventDrainStarted))
 }
 
 // excludedSince is since when load balancers are kept away from the node.
 func (x loneDrain) excludedSince() time.Time {
-	if at := x.node.report.Excluded.Time; !at.IsZero() {
+	if at := x.report.Excluded.Time; !at.IsZero() {
 		return at
 	}
 	return firstSeen(x.given.Alone[x.node.Name].Excluded, x.now)
@@ -68,7 +68,7 @@ func (x loneDrain) excludedSince() time.Time {
 // interruption, and of a node that its agent has called drained.
 func (x loneDrain) detaching() string {
 	volumes := max(0, x.node.Attached-drainable.VolumesInUse(slices.Values(x.node.pods)))
-	if volumes == 0 || x.kind == contract.KindSpot || x.node.reported && x.node.report.Phase == contract.PhaseDrained {
+	if volumes == 0 || x.kind == contract.KindSpot || x.report.Phase == contract.PhaseDrained {
 		return ""
 	}
 	until := x.emptySince().Add(x.policy.Manner.VolumeWait)
@@ -84,7 +84,7 @@ func (x loneDrain) detaching() string {
 
 // emptySince is since when no pod is left on the node.
 func (x loneDrain) emptySince() time.Time {
-	if at := x.node.report.Emptied.Time; !at.IsZero() {
+	if at := x.report.Emptied.Time; !at.IsZero() {
 		return at
 	}
 	return firstSeen(x.given.Alone[x.node.Name].Emptied, x.now)

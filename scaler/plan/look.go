@@ -428,11 +428,21 @@ func (n *node) answered(id string) (contract.Report, bool) {
 	return n.report, true
 }
 
+// notices are those that the agent has written down. A value that does not parse counts
+// as absent.
+func (n *node) notices() contract.NoticedList {
+	list, _ := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
+	return list
+}
+
 // draining is why the node drains, in the strongest word that is known.
-func (n *node) draining() contract.Kind {
+func (n *node) draining() contract.Kind { return n.drainingBy(n.report) }
+
+// drainingBy is the same where that report is what is known of the agent.
+func (n *node) drainingBy(report contract.Report) contract.Kind {
 	taint, _ := contract.Draining(n.Taints)
 	kind := taint
-	for _, k := range []contract.Kind{n.request.Kind, n.report.Kind} {
+	for _, k := range []contract.Kind{n.request.Kind, report.Kind} {
 		if k.Strength() > kind.Strength() {
 			kind = k
 		}

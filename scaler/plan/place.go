@@ -235,7 +235,7 @@ func (d *decision) staying() []*fit.Place {
 // drain without hurry while there is time. What Auto Scaling or EC2 ends is left by all.
 func (d *decision) moving(n *node) []fit.Tenant {
 	kind := n.draining()
-	urgency := max(d.urgencyOf(n, kind, n.deadline()), drainable.UrgencyOf(kind, time.Time{}))
+	urgency := max(d.urgencyOf(kind, n.drainBegan(n.report), n.deadline(n.report)), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
 	for _, p := range n.pods {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {

@@ -7,15 +7,15 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 )
 
-// urgencyOf the drain of a node, by the rule that its agent has. A deadline that has
+// urgencyOf a drain that began at since, by the rule that agents have. A deadline that has
 // passed overrules the rules that block, as the machine may go at any moment, and makes
 // nobody end before his time.
-func (d *decision) urgencyOf(n *node, kind contract.Kind, deadline time.Time) drainable.Urgency {
+func (d *decision) urgencyOf(kind contract.Kind, since, deadline time.Time) drainable.Urgency {
 	passed := !deadline.IsZero() && !d.toCome(deadline)
 	if passed {
 		deadline = time.Time{}
 	}
-	urgency, rises := drainable.UrgencyAt(d.now, kind, n.drainBegan(), deadline)
+	urgency, rises := drainable.UrgencyAt(d.now, kind, since, deadline)
 	d.clock.at(rises)
 	if passed {
 		return max(urgency, drainable.Hurried)
@@ -23,13 +23,10 @@ func (d *decision) urgencyOf(n *node, kind contract.Kind, deadline time.Time) dr
 	return urgency
 }
 
-// drainBegan is when the node's drain was asked for or began; zero where nobody knows.
-func (n *node) drainBegan() time.Time {
-	a, b := n.request.At.Time, n.report.Since.Time
-	if latestLast(a, b) > 0 {
-		return b
-	}
-	return a
+// drainBegan is when the node's drain, of which that report speaks, was asked for or
+// began; zero where nobody knows.
+func (n *node) drainBegan(report contract.Report) time.Time {
+	return firstKnown(n.request.At.Time, report.Since.Time)
 }
 
 // toCome says that there is a deadline, and that it has not passed. One that has passed
