@@ -119,6 +119,11 @@ var nodeWords = table[nodeDraft]{
 			d.Taints = contract.WithTaint(d.Taints, t)
 		}
 	}),
+	// excluded keeps load balancers away.
+	"excluded": func(d *nodeDraft, _ string) error {
+		d.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
+		return nil
+	},
 	// attached is how many volumes are.
 	"attached": setter(integer, func(d *nodeDraft, count int) { d.Attached = count }),
 	"untaint":  setter(text, func(d *nodeDraft, v string) { d.Taints = contract.WithoutTaint(d.Taints, v) }),

@@ -15,11 +15,12 @@ import (
 // writes into its report since when. Where it has not come to that, the scaler's own
 // memory says so.
 
-// shut says that nothing new comes to the node: no pod and, where the drain is past its
-// wait for a permit or load balancers are waited for, nothing from those either.
+// shut says that nothing new comes to the node: no pod, and nothing from load balancers.
+// Whoever cordoned the node, an agent, people or the scaler: a drain that goes on keeps
+// those away as well.
 func (x loneDrain) shut() bool {
 	_, excluded := x.node.Labels[contract.LabelExcludeFromLoadBalancers]
-	return x.node.closed() && (excluded || !x.node.waitsForPermit() && x.policy.Manner.LoadBalancerWait == 0)
+	return x.node.closed() && excluded
 }
 
 // pause is what the drain waits for now, in words; empty where for nothing but pods.
