@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,9 +225,10 @@ func TestCASBoardRemoves(t *testing.T) {
 // What cannot be written is tried again, and told once.
 func TestCASBoardTriesAgain(t *testing.T) {
 	boarding(t, func(t *testing.T, r *casRun) {
-		denied := true
+		var denied atomic.Bool
+		denied.Store(true)
 		r.client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if !denied {
+			if !denied.Load() {
 				return false, nil, nil
 			}
 			return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), casName, nil)
@@ -237,7 +239,7 @@ func TestCASBoardTriesAgain(t *testing.T) {
 		if n := strings.Count(r.log.String(), "not written"); n != 1 {
 			t.Errorf("told %d times", n)
 		}
-		denied = false
+		denied.Store(false)
 		time.Sleep(casEvery)
 		synctest.Wait()
 		if r.stands(t) == nil {

@@ -22,7 +22,7 @@ const (
 	maxDoing   = 50
 	maxClasses = 1000
 	podNames   = 3
-	nodeNames  = 10
+	nodeNames  = 50
 	// maxText is the most of a message, and maxFaults how many the cluster and each
 	// group show.
 	maxText   = 1 << 10

@@ -131,7 +131,7 @@ func TestPage(t *testing.T) {
 	verdicts = append(verdicts,
 		plan.Verdict{Of: plan.OfPod, Name: "default/big", Reason: plan.PodFitsNothing, Message: "64 cpu"},
 		plan.Verdict{Of: plan.OfGroup, Name: "web", Reason: plan.GroupAtMax, Message: "5 of 5"})
-	for i := range 12 {
+	for i := range nodeNames + 2 {
 		verdicts = append(verdicts, plan.Verdict{Of: plan.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: plan.NodeNeeded, Message: "used"})
 	}
 	suspend := plan.Suspend{Group: "web", Process: "A", Why: "x"}
@@ -152,7 +152,7 @@ func TestPage(t *testing.T) {
 	if diff := cmp.Diff(wantPods, page.Pods); diff != "" {
 		t.Error(diff)
 	}
-	if len(page.Nodes) != 1 || page.Nodes[0].Count != 12 || len(page.Nodes[0].Nodes) != 10 || page.Nodes[0].Nodes["n00"] != "used" {
+	if len(page.Nodes) != 1 || page.Nodes[0].Count != nodeNames+2 || len(page.Nodes[0].Nodes) != nodeNames || page.Nodes[0].Nodes["n00"] != "used" {
 		t.Errorf("nodes %+v", page.Nodes)
 	}
 	if diff := cmp.Diff([]string{"suspend A of web: x"}, page.Doing); diff != "" {
