@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// giveUpPause is how long a node is left in peace after its first drain that
-	// was given up; it doubles with each further one.
-	giveUpPause    = 15 * time.Minute
+	// giveUpPauseMax is the longest time for which a node is left in peace after drains
+	// that were given up.
 	giveUpPauseMax = 4 * time.Hour
 	// giveUpForgotten is how long after a pause the next one is the first again.
 	giveUpForgotten = 24 * time.Hour
@@ -145,21 +144,22 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 	if n.report.Phase != contract.PhaseBlocked {
 		d.noteFailed(n.group)
 	}
-	b := GiveUp(d.state.GiveUps[n.Name], d.now, why)
+	b := d.policy.GiveUp(d.state.GiveUps[n.Name], d.now, why)
 	d.state.GiveUps[n.Name] = b
 	d.clock.at(b.Until)
 	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
 }
 
-// GiveUp is the pause of a node after one more retirement that came to nothing.
-// It belongs into fleet.State.GiveUps, also where Auto Scaling has refused to
-// end the node's instance: while it lasts, the node is kept.
-func GiveUp(b fleet.BackOff, now time.Time, why string) fleet.BackOff {
+// GiveUp is the pause of a node after one more retirement that came to nothing: as long
+// as a drain may take after the first, and twice as long after each further one. It
+// belongs into fleet.State.GiveUps, also where Auto Scaling has refused to end the node's
+// instance: while it lasts, the node is kept.
+func (p Policy) GiveUp(b fleet.BackOff, now time.Time, why string) fleet.BackOff {
 	count := b.Count + 1
 	if now.After(b.Until.Add(giveUpForgotten)) {
 		count = 1
 	}
-	return fleet.BackOff{Until: now.Add(doubled(giveUpPause, count, giveUpPauseMax)), Count: count, Cause: why}
+	return fleet.BackOff{Until: now.Add(doubled(p.MaxDrainTime, count, max(p.MaxDrainTime, giveUpPauseMax))), Count: count, Cause: why}
 }
 
 // keep takes a retirement back.
