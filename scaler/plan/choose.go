@@ -29,6 +29,28 @@ type candidate struct {
 	why    string
 }
 
+// imagine chooses among the candidates, and leaves the seats as they were: until a node
+// goes in truth, its pods run there, and others come to it.
+func (r *retirement) imagine(list []*candidate) []*candidate {
+	r.fit.Settle(0) // nothing that was done before is taken back any more
+	start := r.fit.Try()
+	chosen := r.choose(list)
+	r.fit.Revert(start)
+	r.row = r.fit.NewRow(r.places[:r.ready])
+	r.rehearsal = false
+	return chosen
+}
+
+// goNow empties a chosen node while those that were chosen with it and stay for now keep
+// their pods: beside those that are retired now, and on nodes that are Ready. If that is
+// not possible it waits for the others.
+func (r *retirement) goNow(c *candidate) (Reason, string) {
+	if _, why := r.empty(c); why != "" {
+		return NodeWaiting, "it goes when others have gone or come: " + why
+	}
+	return "", ""
+}
+
 // choose finds the nodes that can all go at once: the pods of every one have places on
 // nodes that stay. Several orders are rehearsed, and the one stands that saves most. To
 // take back what was chosen before, it must save more than the dearest node besides.
@@ -79,16 +101,12 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 	o.sort(list)
 	r.rehearsal = rehearsal
 	r.line(list)
-	start := r.fit.Try()
 	r.inTurn(o, list, func(c *candidate) (goes bool) {
 		if c.reason, c.why = r.limited(c.node); c.reason == "" {
 			c.reason, c.why = r.empty(c)
 		}
 		if c.reason != "" {
 			return false
-		}
-		if !rehearsal {
-			r.fit.Settle(start)
 		}
 		chosen = append(chosen, c)
 		r.letGo(c)
@@ -113,7 +131,8 @@ func (r *retirement) takeBack(c *candidate) {
 
 // line makes the row of places in which movers look for another: nodes that stay for
 // certain come first, the fullest of them at the front, then the candidates, those that
-// go last at the front.
+// go last at the front. At the end stands what is only coming: a node whose pods go there
+// is unneeded, but does not go before it is there.
 func (r *retirement) line(list []*candidate) {
 	turn := map[*node]int{}
 	for i, c := range list {
@@ -124,5 +143,7 @@ func (r *retirement) line(list []*candidate) {
 		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used[b], r.used[a]))
 	})
 	r.places = places(stay)
+	r.ready = len(r.places)
+	r.places = append(r.places, r.coming...)
 	r.row = r.fit.NewRow(r.places)
 }

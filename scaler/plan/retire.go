@@ -17,7 +17,7 @@ import (
 // is unneeded the longest first.
 func (d *decision) beginRetirements() {
 	r := d.newRetirement()
-	chosen := r.choose(r.candidates())
+	chosen := r.imagine(r.candidates())
 	slices.SortStableFunc(chosen, func(a, b *candidate) int {
 		return cmp.Or(compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
 	})
@@ -39,6 +39,8 @@ type retirement struct {
 	// and row knows what they have refused.
 	places []*fit.Place
 	row    *fit.Row
+	// ready counts the places of nodes that are there; the others are coming.
+	ready int
 	// rehearsal says that nobody wants to know why a node stays.
 	rehearsal bool
 	// leaving counts for each group the nodes on their way out that still count

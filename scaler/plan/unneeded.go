@@ -68,9 +68,9 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	}
 }
 
-// take spends the disruptions that the node's drain costs, beside those of all others
-// that are under way. If a budget does not allow that, nothing is spent: the node waits
-// for the others, or is blocked where the budget allows nothing anyway.
+// take spends what the node's drain costs: of the budgets, beside all drains that are
+// under way, and of the room on nodes that are Ready. Where there is too little nothing is
+// spent: the node waits for the others, or is blocked where a budget allows nothing anyway.
 func (r *retirement) take(c *candidate) (Reason, string) {
 	var back []func()
 	for _, t := range c.movers {
@@ -87,7 +87,13 @@ func (r *retirement) take(c *candidate) (Reason, string) {
 		}
 		return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, t.Pod.Key())
 	}
-	return "", ""
+	reason, why := r.goNow(c)
+	if reason != "" {
+		for _, undo := range slices.Backward(back) {
+			undo()
+		}
+	}
+	return reason, why
 }
 
 // settleTime is how long a node is Ready before its clock may start: the pods
