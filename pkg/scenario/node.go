@@ -207,7 +207,7 @@ func request(w *World, l line) error {
 		return fmt.Errorf("there is no such node")
 	}
 	if raw := l.value("raw"); raw != "" {
-		annotate(n, contract.AnnotationDrainRequest, raw)
+		annotate(n, contract.AnnotationDrainRequest, unquoted(raw))
 		return nil
 	}
 	r := contract.Request{Kind: contract.KindScaleDown, By: contract.AppScaler, At: contract.At(w.Now)}
@@ -220,6 +220,9 @@ func request(w *World, l line) error {
 	w.Request(l.name, r)
 	return nil
 }
+
+// unquoted is JSON of a line, in which ' stands for ".
+func unquoted(raw string) string { return strings.ReplaceAll(raw, "'", `"`) }
 
 func defaultID(n *fleet.Node, kind contract.Kind, now time.Time) string {
 	switch kind {
@@ -246,7 +249,7 @@ var requestWords = table[contract.Request]{
 
 // report NODE: phase=Draining, in answer to the request on the node if there is
 // one, since now; with the draining taint of its kind. phase=none takes report
-// and taint away, as an undo does.
+// and taint away, as an undo does. raw= is the annotation as it stands; see unquoted.
 func report(w *World, l line) error {
 	n := w.node(l.name)
 	if n == nil {
@@ -254,6 +257,10 @@ func report(w *World, l line) error {
 	}
 	if l.value("phase") == "none" {
 		w.Undo(l.name)
+		return nil
+	}
+	if raw := l.value("raw"); raw != "" {
+		annotate(n, contract.AnnotationDrainReport, unquoted(raw))
 		return nil
 	}
 	r := contract.Report{Phase: contract.PhaseDraining, Since: contract.At(w.Now), Renewed: contract.At(w.Now)}

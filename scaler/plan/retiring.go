@@ -134,8 +134,12 @@ func (d *decision) finishDrained(n *node) {
 	n.say(NodeTerminating, "nobody needs it, and it is drained")
 }
 
-// limit gives a drain up that is stuck for too long.
+// limit gives a drain up that is stuck for too long. Its time begins with the request
+// where a report does not say since when.
 func (d *decision) limit(n *node, since time.Time, why string) {
+	if since.IsZero() {
+		since = n.request.At.Time
+	}
 	end := since.Add(d.policy.MaxDrainTime)
 	if d.now.Before(end) {
 		d.clock.at(end)
