@@ -241,7 +241,8 @@ func (d *decision) moving(n *node) []fit.Tenant {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
 			continue
 		}
-		outcome := drainable.Judge(drainable.Question{Pod: p, Now: d.now, Urgency: urgency}).Outcome
+		rules := d.policy.Manner.Rules(p, undone(kind), false)
+		outcome := drainable.Judge(drainable.Question{Pod: p, Now: d.now, Policy: rules, Urgency: urgency}).Outcome
 		if outcome == drainable.Wait || outcome == drainable.Block && n.stage == leaving {
 			continue
 		}
