@@ -166,6 +166,10 @@ func (d *decision) unspent() *drainable.Budgets {
 // drainAlone carries on the drains that no agent does. Those with the earliest deadline
 // have the first claim on what budgets allow.
 func (d *decision) drainAlone() {
+	if d.catchesUp() {
+		d.keepWaits()
+		return
+	}
 	var drains []loneDrain
 	for _, n := range d.in(retiring, leaving, terminating) {
 		if id, why, is := d.forsaken(n); is {

@@ -114,6 +114,16 @@ func (x loneDrain) remember(t loneTally) {
 	}
 }
 
+// keepWaits keeps what is remembered of drains while nobody carries them on: their waits
+// do not begin anew after an outage.
+func (d *decision) keepWaits() {
+	for _, n := range d.in(retiring, leaving, terminating) {
+		if m, known := d.given.Alone[n.Name]; known {
+			d.state.Alone[n.Name] = m
+		}
+	}
+}
+
 // spare is what a drain is given beyond what its pods ask for.
 const spare = time.Minute
 
