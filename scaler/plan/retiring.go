@@ -113,7 +113,7 @@ func (d *decision) finishAlone(n *node) {
 	if report, answered := n.answered(n.request.ID); answered {
 		since, why = report.Renewed.Time, "its agent has fallen silent"
 	}
-	if !n.ending(d.now) {
+	if !n.ending(d.now) && !d.detaches(n) {
 		d.limit(n, since, why)
 	}
 	n.say(NodeRetiring, "nobody needs it"+d.carriedOn(n))
@@ -122,6 +122,17 @@ func (d *decision) finishAlone(n *node) {
 // ending says that a pod of the node is in its grace period: its drain is not stuck.
 func (n *node) ending(now time.Time) bool {
 	return slices.ContainsFunc(n.pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
+}
+
+// detaches says that nothing is left on a node that we drain alone but volumes, for
+// which it waits for a bounded time: its drain is not stuck.
+func (d *decision) detaches(n *node) bool {
+	id, why, is := d.forsaken(n)
+	if !is {
+		return false
+	}
+	t := d.loneDrain(n, id, why).look(d.unspent())
+	return n.closed() && t.left == 0 && t.pause != ""
 }
 
 func (d *decision) finishDrained(n *node) {
