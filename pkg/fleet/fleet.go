@@ -103,6 +103,8 @@ type Group struct {
 	// HooksUnknown says that the hooks have not been read yet: there may be
 	// some.
 	HooksUnknown bool `json:"hooksUnknown,omitempty"`
+	// HooksFault is why they could not be read; empty where nobody has tried yet.
+	HooksFault string `json:"hooksFault,omitempty"`
 	// Suspended names processes that Auto Scaling does not carry out now, such
 	// as Launch, Terminate or AZRebalance.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html

@@ -78,7 +78,8 @@ var groupWords = table[groupDraft]{
 		h.Transition = fleet.OnLaunch
 		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
 	}),
-	"unhooked":         func(d *groupDraft, _ string) error { d.HooksUnknown = true; return nil }, // they were not read yet
+	// unhooked: they were not read yet, or could not be for that reason.
+	"unhooked":         func(d *groupDraft, v string) error { d.HooksUnknown, d.HooksFault = true, v; return nil },
 	"failed":           setter(failure, func(d *groupDraft, f fleet.Failure) { d.Failures = append(d.Failures, f) }),
 	"threshold":        setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
 	"gputhreshold":     setter(share, func(d *groupDraft, f float64) { d.ScaleDown.GPUUtilizationThreshold = &f }),

@@ -107,6 +107,9 @@ func (k *known) group(stale string) fleet.Group {
 		ScaleDown:    k.blueprint.options,
 		Faults:       slices.Clone(k.blueprint.faults),
 	}
+	if g.HooksUnknown {
+		g.HooksFault = k.hooking.fault
+	}
 	for _, p := range raw.SuspendedProcesses {
 		g.Suspended = append(g.Suspended, aws.ToString(p.ProcessName))
 	}

@@ -14,6 +14,9 @@ const (
 	// hooklessDrainTime is what an agent has where no hook holds the instance.
 	// Auto Scaling then ends it at once, and EC2 takes about that long.
 	hooklessDrainTime = 60 * time.Second
+	// hooksKnownWithin is how long an instance that leaves waits for its group's hooks to
+	// be read. If they cannot be, it drains as if there were none.
+	hooksKnownWithin = 10 * time.Second
 	// hookSlack is how long before a hook's global timeout the drain must end.
 	hookSlack = 30 * time.Second
 	// tooEarly is how soon to look again at an instance that is ready to go and

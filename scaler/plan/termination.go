@@ -16,8 +16,12 @@ func (d *decision) ask(p passage) {
 		return // there is nobody to tell, or all has been done already
 	}
 	if p.group.HooksUnknown && !p.asked() {
-		p.node.say(NodeLeaving, p.why+"; the hooks that may hold it are not known yet")
-		return
+		if due := p.began.Add(hooksKnownWithin); p.group.HooksFault == "" || d.now.Before(due) {
+			d.clock.at(due)
+			p.node.say(NodeLeaving, p.why+"; the hooks that may hold it are not known yet")
+			return
+		}
+		p.group.note(fmt.Sprintf("what may hold its terminations cannot be read, so a drain has %s", hooklessDrainTime))
 	}
 	if due := p.began.Add(p.unasked); p.unasked > 0 && !p.asked() {
 		if _, answered := p.answered(); answered {
@@ -79,6 +83,9 @@ func (d *decision) deadline(p passage) time.Time {
 		return report.Deadline.Time
 	}
 	end, from := p.began.Add(max(hooklessDrainTime, d.held(p.group, p.way))), d.now
+	if p.group.HooksUnknown && p.node.mark == "" {
+		end = d.now.Add(hooklessDrainTime) // what is still there something holds
+	}
 	if p.node.mark != "" {
 		from = p.began // nobody is asked for its drain any more, which would fix it
 	}
