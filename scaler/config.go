@@ -117,6 +117,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.Drainable.SystemPodTimeout, "blocking-system-pod-distruption-timeout", p.Drainable.SystemPodTimeout, "the age from which such a pod blocks no more; 0 means never")
 	flags.BoolVar(&s.policy.Drainable.SkipLocalStorage, "skip-nodes-with-local-storage", p.Drainable.SkipLocalStorage, "keep nodes with pods that have a hostPath or emptyDir volume")
 	flags.BoolVar(&s.policy.Drainable.SkipCustomControllers, "skip-nodes-with-custom-controller-pods", p.Drainable.SkipCustomControllers, "keep nodes with pods whose controller is none of Kubernetes' own")
+	flags.IntVar(&s.policy.Drainable.MinReplicas, "min-replica-count", p.Drainable.MinReplicas, "keep nodes with pods whose replica set or replication controller wants fewer replicas than this")
 
 	drainflags.Register(flags, &s.policy.Manner) // as the agents have them, for the drains that the scaler does in place of one
 }

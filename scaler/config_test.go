@@ -69,6 +69,7 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"blocking-system-pod-distruption-timeout": "1h0m0s",
 		"skip-nodes-with-local-storage":           "true",
 		"skip-nodes-with-custom-controller-pods":  "true",
+		"min-replica-count":                       "0",
 	}
 	got := map[string]string{}
 	for name := range want {
@@ -124,6 +125,10 @@ func TestWrongValues(t *testing.T) {
 		{"scale-down-utilization-threshold", "NaN", "want a share between 0 and 1"},
 		{"scale-down-gpu-utilization-threshold", "2", "want a share between 0 and 1"},
 		{"max-total-unready-percentage", "NaN", "want 0 to 100"},
+		{"min-replica-count", "-1", "is -1: want at least 0"},
+		{"scale-down-unready-time", "-1s", "is -1s: want at least 0"},
+		{"scale-down-delay-after-delete", "-1s", "is -1s: want at least 0"},
+		{"scale-down-delay-after-failure", "soon", `"soon"`},
 		{"status-config-map-name", "windlass-state", "want a name of its own"},
 	} {
 		t.Run(tc.flag+"="+tc.value, func(t *testing.T) {

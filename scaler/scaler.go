@@ -123,7 +123,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Logger: logger, Report: sc.apiServer.Report,
+		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)

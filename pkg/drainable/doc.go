@@ -5,6 +5,7 @@
 //
 //	rules.go    the rules, and their order in one table
 //	daemons.go  pods of DaemonSets, which leave with their node as a rule
+//	owners.go   is the owner there, and does it want enough replicas
 //	urgency.go  which of them yield where the instance goes anyway
 //	budgets.go  PodDisruptionBudgets, as the eviction API counts them
 //	empty.go    is the node empty: who must be placed again, who still ends

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -37,6 +38,8 @@ const (
 	RuleMirror          Rule = "Mirror"
 	RuleLongTerminating Rule = "LongTerminating"
 	RuleTerminating     Rule = "Terminating"
+	RuleNoController    Rule = "ControllerNotFound"
+	RuleMinReplicas     Rule = "MinReplicasReached"
 	RuleDaemonSet       Rule = "DaemonSet"
 	RuleEnded           Rule = "Terminal"
 	RuleSafeToEvict     Rule = "SafeToEvict"
@@ -84,6 +87,9 @@ type Policy struct {
 	// SkipCustomControllers keeps nodes with pods whose controller is none of
 	// Kubernetes' own. Flag --skip-nodes-with-custom-controller-pods.
 	SkipCustomControllers bool
+	// MinReplicas keeps nodes with pods whose ReplicaSet or ReplicationController wants
+	// fewer. Flag --min-replica-count.
+	MinReplicas int
 	// WaitForJobs waits for pods of Jobs to end by themselves, as if each bore the
 	// annotation on-completion. Flag --wait-for-jobs.
 	WaitForJobs bool
@@ -109,6 +115,9 @@ type Question struct {
 	// Budgets are those of the cluster, nil where they are not known: the
 	// eviction API then is the one that refuses.
 	Budgets *Budgets
+	// Owners are the ReplicaSets and ReplicationControllers by UID, nil where they are
+	// not known.
+	Owners  map[types.UID]fleet.Owner
 	Policy  Policy
 	Urgency Urgency
 }
@@ -129,14 +138,14 @@ type rule struct {
 // and old kube-system pods do in its simulation); an old kube-system pod still
 // has its annotation and its local storage looked at; ended pods are left
 // alone, and so stand before safe-to-evict=true; a pod that is being deleted
-// is waited for, whatever else is true of it.
-//
-// Its third rule, ReplicaCount, belongs before DaemonSet; it needs the replicas
-// of owners, which no snapshot has yet.
+// is waited for, whatever else is true of it; its rule ReplicaCount, two of ours, knows
+// fewer kinds of owners (owners.go).
 var rules = []rule{
 	{name: RuleMirror, ask: mirror, unguarded: true},
 	{name: RuleLongTerminating, ask: longTerminating, unguarded: true},
 	{name: RuleTerminating, ask: terminating, unguarded: true, firm: true},
+	{name: RuleNoController, ask: controllerNotFound},
+	{name: RuleMinReplicas, ask: minReplicas},
 	{name: RuleDaemonSet, ask: daemonSet},
 	{name: RuleEnded, ask: ended, unguarded: true},
 	{name: RuleSafeToEvict, ask: safeToEvict},

@@ -31,6 +31,9 @@ type Snapshot struct {
 	Pods       []*Pod      `json:"pods,omitempty"`
 	Budgets    []Budget    `json:"budgets,omitempty"`
 	DaemonSets []DaemonSet `json:"daemonSets,omitempty"`
+	// Owners are the ReplicaSets and ReplicationControllers by UID; nil where no rule
+	// asks for them, or they may not be read.
+	Owners map[types.UID]Owner `json:"owners,omitempty"`
 	// Kubernetes is the version of the API server, such as 1.36: kube-scheduler
 	// follows different rules from one to the next. Empty counts as the newest
 	// that is known.
@@ -429,6 +432,12 @@ type DaemonSet struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
 	Template  corev1.PodTemplateSpec `json:"template"`
+}
+
+// Owner is what creates pods, a ReplicaSet or a ReplicationController.
+type Owner struct {
+	// Replicas is spec.replicas.
+	Replicas int32 `json:"replicas"`
 }
 
 // State is the scaler's memory that no other object of the cluster holds. It

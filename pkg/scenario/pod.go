@@ -50,7 +50,7 @@ func (w *World) newPod(key string) *fleet.Pod {
 	app := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-")
 	return &fleet.Pod{
 		Namespace: namespace, Name: name, UID: types.UID("uid-" + key), Created: w.Now.Add(-firstAge),
-		Labels: map[string]string{"app": app}, Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: app},
+		Labels: map[string]string{"app": app}, Owner: ownerReference("ReplicaSet", namespace, app),
 		Spec:  &corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
 		Phase: corev1.PodPending, Scheduling: fleet.Unschedulable, Judged: w.Now,
 	}
@@ -83,7 +83,7 @@ var podWords = table[podDraft]{
 		if !ok {
 			kind, name = "ReplicaSet", v
 		}
-		d.Owner = &metav1.OwnerReference{Kind: kind, Name: name}
+		d.Owner = ownerReference(kind, d.Namespace, name)
 	}),
 	"naked":    func(d *podDraft, _ string) error { d.Owner = nil; return nil },
 	"mirror":   func(d *podDraft, _ string) error { d.annotate(contract.AnnotationMirror, "x"); return nil },

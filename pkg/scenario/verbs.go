@@ -15,6 +15,7 @@ var verbs = map[string]func(*World, line) error{
 	"node":       node,
 	"pod":        pod,
 	"pdb":        pdb,
+	"owner":      owner,
 	"volume":     volume,
 	"daemonset":  daemonSet,
 	"request":    request,

@@ -8,6 +8,7 @@
 //	refusal.go   a right that is missing
 //	slim.go      what is dropped of pods and nodes before they are kept
 //	storage.go   likewise of volumes and devices
+//	owners.go    the controllers of pods, where a rule asks for them
 //	share.go     what pods, or nodes, of one template have in common is kept once
 //	rival.go     is a Cluster Autoscaler alive beside us
 //	nudge.go     something changed: tell whoever decides

@@ -39,7 +39,9 @@ type Config struct {
 	Namespace string
 	// Priorities asks for the ConfigMap of the expander of that name, in Namespace.
 	Priorities bool
-	Logger     *slog.Logger
+	// Owners asks for the controllers of pods that say how many replicas they want.
+	Owners bool
+	Logger *slog.Logger
 	// Report hears of every call to the API server that watching consists of;
 	// nil for nobody.
 	Report func(error)
@@ -61,6 +63,7 @@ type Observer struct {
 	budgets    *table[*policyv1.PodDisruptionBudget, fleet.Budget]
 	daemonSets *table[*appsv1.DaemonSet, fleet.DaemonSet]
 	others     *others
+	owners     owners
 	watches    []watched
 
 	// version counts the changes that a Snapshot can show.
@@ -109,6 +112,10 @@ func New(config Config) *Observer {
 		}
 	}
 	o.watches = o.allWatches()
+	if config.Owners {
+		o.owners = newOwners(func() { o.news(later) })
+		o.watches = append(o.watches, o.owners.watches(o)...)
+	}
 	return o
 }
 
@@ -216,6 +223,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Pods:       o.pods.snapshot(),
 		Budgets:    budgets,
 		DaemonSets: daemonSets,
+		Owners:     o.owners.latest(),
 		Kubernetes: kubernetes,
 		Namespaces: o.namespaces(),
 		Storage:    o.others.storage(),

@@ -46,6 +46,9 @@
 // What can go, and what is said:
 //
 //	retire.go      nodes that nobody needs
+//	eligible.go    the rules of a node alone; utilization.go what counts as used
+//	unneeded.go    its clock; unready.go that of nodes that are not Ready any more
+//	delays.go      how long groups rest after something
 //	retiring.go    retirements under way: on to their end, or back
 //	verdicts.go    the plan put together
 //	whynot.go      why each group has no node for a pod

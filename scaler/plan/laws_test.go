@@ -259,7 +259,7 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			broken = append(broken, fmt.Sprintf("law 5: %s is retired though %s holds it", n.Name, by))
 		}
 		for _, pod := range s.Pods {
-			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Policy: p.Drainable})
+			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Owners: s.Owners, Policy: p.Drainable})
 			if pod.Node == n.Name && v.Outcome == drainable.Block {
 				broken = append(broken, fmt.Sprintf("law 5: %s is retired though pod %s blocks (%s)", n.Name, pod.Key(), v.Rule))
 			}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -26,6 +27,7 @@ type decision struct {
 	// back is when the last outage of the API server ended; see fleet.Snapshot.
 	back    time.Time
 	daemons []fleet.DaemonSet
+	owners  map[types.UID]fleet.Owner
 	groups  []*group // by name
 	nodes   []*node  // by name
 	pods    []*fleet.Pod
@@ -219,7 +221,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
 		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, back: s.Back,
-		daemons: slices.Clone(s.DaemonSets),
+		daemons: slices.Clone(s.DaemonSets), owners: s.Owners,
 		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),
 		clock:   clock{now: s.Now},
@@ -326,6 +328,9 @@ func (d *decision) watch(p *fleet.Pod) {
 	}
 	if rules := d.policy.Drainable; rules.SkipSystemPods && rules.SystemPodTimeout > 0 && p.Namespace == metav1.NamespaceSystem {
 		d.clock.at(p.Created.Add(rules.SystemPodTimeout))
+	}
+	if d.owners != nil {
+		d.clock.at(drainable.OwnerDue(p))
 	}
 }
 

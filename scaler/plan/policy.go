@@ -184,6 +184,9 @@ func DefaultPolicy() Policy {
 func (p Policy) AsksForPriorities() bool { return slices.Contains(p.expanders(), Priority) }
 
 // Validate says everything that is wrong with a policy, one sentence a line.
+// AsksForOwners says that the rules about pods go by the snapshot's Owners.
+func (p Policy) AsksForOwners() bool { return p.Drainable.MinReplicas > 0 }
+
 func (p Policy) Validate() error {
 	var wrong faults
 	wrong.positive("--max-node-provision-time", p.MaxNodeProvisionTime)
@@ -194,6 +197,9 @@ func (p Policy) Validate() error {
 	wrong.positive("--termination-drain-time", p.TerminationDrainTime)
 	wrong.positive("--max-drain-time", p.MaxDrainTime)
 	wrong.notNegative("--scale-down-unneeded-time", p.UnneededTime)
+	if p.Drainable.MinReplicas < 0 {
+		wrong.add("--min-replica-count is %d: want at least 0", p.Drainable.MinReplicas)
+	}
 	wrong.notNegative("--scale-down-unready-time", p.UnreadyTime)
 	wrong.notNegative("--scale-down-delay-after-add", p.DelayAfterAdd)
 	wrong.notNegative("--scale-down-delay-after-delete", p.DelayAfterDelete)

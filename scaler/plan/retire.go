@@ -118,7 +118,7 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 	}
 	c.movers = make([]fit.Tenant, 0, len(c.pods))
 	for _, p := range c.pods {
-		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Policy: r.policy.Drainable})
+		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Owners: r.owners, Policy: r.policy.Drainable})
 		switch {
 		case v.Outcome == drainable.Block && !r.passes(c, v):
 			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
