@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -85,27 +84,13 @@ func answer(step drain.Evict, err error) drain.Answer {
 	if kube.Denied(err) { // 429 for each pod of a virtual machine says nothing about the server's time
 		return drain.Answer{Outcome: drain.Forbidden, Message: err.Error()}
 	}
-	if gone(step, err) {
+	if kube.PodGone(step.Name, err) {
 		return drain.Answer{Outcome: drain.Gone}
 	}
 	if budget, message, ok := refusal(step.Namespace, err); ok {
 		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: message}
 	}
 	return drain.Answer{Outcome: outcome(err), Message: err.Error()}
-}
-
-// gone says that there is no such pod any more, or another one of its name. A
-// conflict of versions says neither.
-func gone(step drain.Evict, err error) bool {
-	switch {
-	case apierrors.IsUnexpectedServerError(err): // no answer of an API server
-		return false
-	case apierrors.IsNotFound(err):
-		return about(err, "pods", step.Name)
-	case apierrors.IsConflict(err):
-		return strings.Contains(err.Error(), "UID")
-	}
-	return false
 }
 
 // refusal says which budget refuses, and in which words. As a rule that is a

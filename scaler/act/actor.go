@@ -112,6 +112,10 @@ const (
 	lanesAtOnce = 8
 	// actionTime is how long one action may take.
 	actionTime = 10 * time.Second
+	// evictionTime is how long one eviction may: webhooks may hang, and the look waits
+	// for its last action while new pods and heartbeats wait for the next look. One that
+	// was cut off is asked for again, if the pod is still there.
+	evictionTime = 3 * time.Second
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
 	// markTime is how long a look may go on putting marks on nodes, terminateTime how
@@ -274,7 +278,7 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 	if result, paused := a.Paused(action); paused {
 		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, actionTime)
+	ctx, cancel := context.WithTimeout(ctx, timeOf(action))
 	defer cancel()
 	answer, err := a.do(ctx, action)
 	if errors.Is(err, asg.ErrAlready) {
@@ -290,6 +294,13 @@ func (a *Actor) one(ctx context.Context, action plan.Action) Result {
 		a.log(result)
 	}
 	return result
+}
+
+func timeOf(action plan.Action) time.Duration {
+	if _, evicts := action.(plan.Evict); evicts {
+		return evictionTime
+	}
+	return actionTime
 }
 
 func (a *Actor) do(ctx context.Context, action plan.Action) (*plan.Answer, error) {

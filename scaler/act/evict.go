@@ -69,7 +69,7 @@ func (a *Actor) evict(ctx context.Context, x plan.Evict) error {
 	}
 	err := a.Pods.Pods(x.Pod.Namespace).EvictV1(ctx, eviction)
 	switch {
-	case (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && !kube.Denied(err):
+	case kube.PodGone(x.Pod.Name, err):
 		return nil
 	case apierrors.IsTooManyRequests(err):
 		return stopped("evicting %s: %v", x.Pod, err)

@@ -1,7 +1,9 @@
 package act
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -57,7 +60,9 @@ func TestEvict(t *testing.T) {
 	}{
 		{"accepted", nil, Done},
 		{"gone", apierrors.NewNotFound(corev1.Resource("pods"), "a"), Done},
-		{"another pod of the name", apierrors.NewConflict(corev1.Resource("pods"), "a", nil), Done},
+		{"its budget is gone", apierrors.NewNotFound(policyv1.Resource("poddisruptionbudgets"), "a"), Failed},
+		{"another pod of the name", apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("the UID in the precondition (u) does not match the UID in record (v)")), Done},
+		{"a conflict of versions", apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("the object has been modified")), Failed},
 		{"a webhook denies it with the code of another pod", deniedBy(http.StatusConflict, metav1.StatusReasonConflict), Failed},
 		{"or of a pod that is gone", deniedBy(http.StatusNotFound, metav1.StatusReasonNotFound), Failed},
 		{"its budget forbids it", apierrors.NewTooManyRequests("budget", 10), Stopped},
@@ -84,6 +89,36 @@ func TestEvict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hangingPods are those behind a webhook that never answers.
+type hangingPods struct{ corev1client.PodInterface }
+
+func (hangingPods) EvictV1(ctx context.Context, _ *policyv1.Eviction) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hangingPods) Pods(string) corev1client.PodInterface { return hangingPods{} }
+
+// Evictions that hang hold the next look up for seconds, however many they are.
+func TestEvictionsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(nil)
+		b.Pods = hangingPods{}
+		var actions []plan.Action
+		for i := range 100 {
+			actions = append(actions, evict(fmt.Sprintf("p%d", i)))
+		}
+		began := time.Now()
+		results := b.Do(t.Context(), actions)
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("the look took %s", took)
+		}
+		if r := results[0]; r.Outcome != Failed {
+			t.Errorf("%s: %v", r.Outcome, r.Err)
+		}
+	})
 }
 
 // What a pod says of itself is overruled on record.
