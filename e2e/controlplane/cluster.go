@@ -378,7 +378,7 @@ func (c *cluster) watch(x component, p *process) {
 	<-p.exited
 	c.mu.Lock()
 	unasked := c.running[x.name] == p
-	forsaken := slices.Contains(elected, x.name) && c.away.After(p.began)
+	forsaken := slices.Contains(elected, x.name) && c.away.After(p.began) && time.Since(c.away) < forsakenFor
 	c.mu.Unlock()
 	if !unasked {
 		return

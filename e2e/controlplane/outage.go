@@ -55,6 +55,10 @@ func (c *cluster) loseLeases() (ended []component, err error) {
 	return ended, err
 }
 
+// forsakenFor is how long after the API server was ended an elected component may end by
+// it. Later it ends by a fault of its own.
+const forsakenFor = 2 * time.Minute
+
 // restartPause is how long an elected component that ended by itself stays down.
 const restartPause = time.Second
 
