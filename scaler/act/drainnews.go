@@ -31,16 +31,24 @@ var eventOfPhase = map[contract.Phase]string{
 	contract.PhaseDrained:  contract.EventDrained,
 }
 
+// eventOf is the Event by which people hear how a drain stands.
+func eventOf(d plan.Drain) string {
+	if d.Pauses {
+		return contract.EventDrainWaiting
+	}
+	return eventOfPhase[d.Phase]
+}
+
 // look takes in which drains go on. Of the others nothing is remembered.
 func (n *drainNews) look(p plan.Plan) {
 	told, news := map[eventOfDrain]bool{}, []newsOfDrain(nil)
 	for _, d := range p.Drains {
-		for _, reason := range eventOfPhase {
-			if e := (eventOfDrain{d.Node, d.ID, reason}); n.told[e] {
+		for e := range n.told {
+			if e.node == d.Node && e.id == d.ID {
 				told[e] = true
 			}
 		}
-		e := eventOfDrain{d.Node, d.ID, eventOfPhase[d.Phase]}
+		e := eventOfDrain{d.Node, d.ID, eventOf(d)}
 		if !told[e] {
 			news = append(news, newsOfDrain{e, word{reason: e.reason, message: d.Message, warning: d.Phase == contract.PhaseBlocked}})
 		}

@@ -39,3 +39,19 @@ func TestAnnounceDrains(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A drain that waits for load balancers has not started.
+func TestAnnounceWaitingDrain(t *testing.T) {
+	e := &events{}
+	n := &Announcer{Events: e}
+	for _, d := range []plan.Drain{
+		{Phase: contract.PhaseWaiting, Pauses: true, Message: "load balancers"}, {Phase: contract.PhaseWaiting, Pauses: true, Message: "load balancers"},
+		{Phase: contract.PhaseDraining, Message: "pods"},
+	} {
+		d.Node, d.ID = n1, "a"
+		n.Announce(fleet.Snapshot{}, plan.Plan{Drains: []plan.Drain{d}}, nil)
+	}
+	if diff := cmp.Diff([]string{"DrainWaiting n1: load balancers", "DrainStarted n1: pods"}, e.list); diff != "" {
+		t.Error(diff)
+	}
+}

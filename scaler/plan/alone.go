@@ -261,7 +261,7 @@ func (x loneDrain) goOn() {
 			x.ask(c, t.last)
 		}
 	}
-	x.drains = append(x.drains, Drain{Node: x.node.ref(), ID: x.id, Phase: t.phase(), Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
+	x.drains = append(x.drains, Drain{Node: x.node.ref(), ID: x.id, Phase: t.phase(), Pauses: t.left > 0 && t.pause != "", Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
 }
 
 // ask evicts a pod, one at a time of those that a budget guards: evictions of one

@@ -66,6 +66,8 @@ type Drain struct {
 	// ID is that of the request or notice.
 	ID    string
 	Phase contract.Phase
+	// Pauses says that it waits before its first eviction, as for load balancers.
+	Pauses bool
 	// Message is a sentence for people.
 	Message string
 }
