@@ -141,6 +141,8 @@ type Group struct {
 	Faults []string `json:"faults,omitempty"`
 	// ScaleDown overrides the policy for this group, from its tags.
 	ScaleDown ScaleDownOptions `json:"scaleDown,omitzero"`
+	// HeadRoom is kept free on the group's nodes, as its tag says.
+	HeadRoom HeadRoom `json:"headRoom,omitzero"`
 }
 
 // WarmPool is a group's pool of instances that have booted once.

@@ -152,6 +152,7 @@ func (p *printer) group(g fleet.Group) {
 	if t := g.ScaleDown.UnreadyTime; t != nil {
 		words = append(words, said("unreadytime", t.Duration.String()))
 	}
+	words = append(words, said("headroom", g.HeadRoom.String()))
 	p.line("group", g.Name, words...)
 	each(g.Instances, func(i fleet.Instance) string { return i.ID }, func(i fleet.Instance) {
 		if p.nodeOf[i.ID] && "i-"+strings.TrimPrefix(i.ID, "i-") == i.ID && p.named(i.ID) {

@@ -69,6 +69,7 @@ var groupWords = table[groupDraft]{
 	"unrefreshed": func(d *groupDraft, _ string) error { d.Refresh = nil; return nil }, // it is over
 	// replaced is cause, or cause/time of its end.
 	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
+	"headroom":  setter(fleet.ParseHeadRoom, func(d *groupDraft, h fleet.HeadRoom) { d.HeadRoom = h }),
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {

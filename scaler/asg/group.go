@@ -105,6 +105,7 @@ func (k *known) group(stale string) fleet.Group {
 		Replacement:  k.replacement,
 		Failures:     k.failures,
 		ScaleDown:    k.blueprint.options,
+		HeadRoom:     k.blueprint.headRoom,
 		Faults:       slices.Clone(k.blueprint.faults),
 	}
 	if g.HooksUnknown {

@@ -40,6 +40,7 @@ type blueprint struct {
 	taints   []corev1.Taint
 	extra    corev1.ResourceList
 	options  fleet.ScaleDownOptions
+	headRoom fleet.HeadRoom
 	launch   launch
 	price    float64
 	faults   []string
@@ -52,7 +53,7 @@ func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup, cha
 	tags := readTags(g.Tags)
 	b := blueprint{
 		region: r.account.Region, zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: r.zones.ids(ctx, g.AvailabilityZones),
-		labels: map[string]string{}, extra: corev1.ResourceList{}, options: tags.options, faults: tags.faults,
+		labels: map[string]string{}, extra: corev1.ResourceList{}, options: tags.options, headRoom: tags.headRoom, faults: tags.faults,
 	}
 	var failed error
 	fault := func(err error) {

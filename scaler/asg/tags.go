@@ -26,6 +26,7 @@ type tagged struct {
 	taints    []corev1.Taint
 	resources corev1.ResourceList
 	options   fleet.ScaleDownOptions
+	headRoom  fleet.HeadRoom
 	// nodegroup and cluster are set for a managed group of EKS.
 	nodegroup, cluster string
 	// faults has a sentence for each tag that says nothing we understand.
@@ -54,6 +55,8 @@ func (t *tagged) read(key, value string) error {
 	case contract.TagEKSCluster:
 		t.cluster = value
 		return nil
+	case contract.TagHeadRoom:
+		return t.headRoom.Set(value)
 	}
 	if name, ok := strings.CutPrefix(key, contract.TagTemplateLabel); ok {
 		return t.label(name, value)

@@ -22,6 +22,8 @@ type candidate struct {
 	// priority is the sum of its movers', and age the sum of how long they have been
 	// there, reckoned from a moment that is the same for all nodes.
 	priority, age int64
+	// adrift are the movers in the measure of each head-room, in their order.
+	adrift []adrift
 	// figure is what the order at hand goes by.
 	figure float64
 	// reason and why say what it is needed for; empty while it may go.
@@ -102,7 +104,7 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 	r.rehearsal = rehearsal
 	r.line(list)
 	r.inTurn(o, list, func(c *candidate) (goes bool) {
-		if c.reason, c.why = r.limited(c.node); c.reason == "" {
+		if c.reason, c.why = r.withheld(c); c.reason == "" {
 			c.reason, c.why = r.empty(c)
 		}
 		if c.reason != "" {
@@ -120,6 +122,7 @@ func (r *retirement) letGo(c *candidate) {
 	c.gone = true
 	r.leaving[c.group]++
 	r.remains.take(c.node)
+	r.reserve(c, -1)
 }
 
 // takeBack counts it among those that stay again.
@@ -127,6 +130,7 @@ func (r *retirement) takeBack(c *candidate) {
 	c.gone = false
 	r.leaving[c.group]--
 	r.remains.add(c.node)
+	r.reserve(c, 1)
 }
 
 // line makes the row of places in which movers look for another: nodes that stay for

@@ -19,6 +19,8 @@ func Decide(s fleet.Snapshot, p Policy) Plan { return NewPlanner().Decide(s, p) 
 type Planner struct {
 	rules *fit.Rules
 	order podOrder
+	// imagined are the pods that stand for head-room, by what is asked for.
+	imagined map[string]*fleet.Pod
 }
 
 // NewPlanner knows nothing yet.
@@ -42,7 +44,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all
 	d.seatLeaving()  // pods of nodes that others take have what is left
 	d.testPromises() // which nodes that came do not take the pods they came for
-	d.grow()         // new nodes for the waiting pods that found no place
+	d.grow()         // new nodes for the waiting pods that found no place, and for head-room
 
 	d.permit()            // drains without hurry whose pods have other places
 	d.lowerUnfulfilled()  // what was asked for and cannot come is taken back

@@ -42,6 +42,7 @@
 //	similar.go     groups that are alike, and help each other out
 //	limits.go      how large the cluster may be, and which groups are well
 //	gang.go        pods that find places all together or not at all
+//	headroom.go    room that is kept free for pods to come; reserve.go keeps nodes for it
 //
 // What can go, and what is said:
 //

@@ -63,7 +63,7 @@ func (r *retirement) instead(dear, cheap *candidate, seats map[*fleet.Pod]*fit.P
 	r.fit.Reopen(cheap.place)
 	r.row = r.fit.NewRow(r.places) // room has come free
 	r.takeBack(cheap)
-	reason, _ := r.limited(dear.node)
+	reason, _ := r.withheld(dear)
 	if reason == "" {
 		reason, _ = r.empty(dear)
 	}

@@ -20,6 +20,7 @@ func (d *decision) grow() {
 		d.growForGang(g)
 	}
 	d.fillToMinimum()
+	d.growForHeadRoom()
 	for _, g := range d.groups {
 		d.growBy(g)
 	}
@@ -296,6 +297,8 @@ func (g *group) base() int { return max(g.Desired, len(g.live)) }
 // room is how many nodes the group may still grow by; if none, why.
 func (g *group) room() (n int, whyNot string) {
 	switch {
+	case g.aside:
+		return 0, "it is not asked"
 	case len(g.looks) == 0 && len(g.Faults) > 0:
 		return 0, strings.Join(g.Faults, "; ")
 	case len(g.looks) == 0:

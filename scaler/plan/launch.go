@@ -239,7 +239,7 @@ func (d *decision) grows(g *group) []Grow {
 func (d *decision) podsOf(places []*fit.Place) []PodRef {
 	seated := make([][]fit.Tenant, len(places))
 	for i, p := range places {
-		seated[i] = p.Seated()
+		seated[i] = slices.DeleteFunc(p.Tenants(), func(t fit.Tenant) bool { return imaginary(t.Pod) })
 	}
 	return refs(d.inOrder(slices.Concat(seated...)))
 }

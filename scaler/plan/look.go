@@ -43,6 +43,8 @@ type decision struct {
 	turns int
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant
+	// headRooms are kept free beside all of them.
+	headRooms []*headRoom
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
@@ -132,6 +134,10 @@ type group struct {
 	// uneven says how its zones will differ that Auto Scaling would even out; empty if
 	// it would not.
 	uneven string
+	// aside says that it is not grown now, as what is planned is for another group.
+	aside bool
+	// short says that there is less head-room than there shall be, which it could have.
+	short bool
 	// wanted says that a pod would fit the group, could it grow.
 	wanted bool
 	// cluster is the whole that it belongs to.
@@ -243,6 +249,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 		g.cluster, g.ill = d.cluster, d.illness(g)
 	}
 	d.prefer(s.Priorities)
+	k.findHeadRooms(d)
 	return d
 }
 

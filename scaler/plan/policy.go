@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Policy is what people want of the scaler: its flags, in one value. Where a
@@ -45,6 +46,8 @@ type Policy struct {
 	// beyond their maximum, nor is anything retired below their minimum. Flags
 	// --cores-total and --memory-total.
 	Cores, Memory Range
+	// HeadRoom is kept free in the cluster. Flag --headroom.
+	HeadRoom fleet.HeadRoom
 	// EnforceMinSize grows groups that are smaller than their minimum. Flag
 	// --enforce-node-group-min-size.
 	EnforceMinSize bool

@@ -100,6 +100,7 @@ func (d *decision) leftByBody() map[string][]fit.Tenant {
 	for _, g := range d.gangs {
 		note(g.pods)
 	}
+	note(d.lackingHeadRoom())
 	return waiting
 }
 
@@ -191,7 +192,7 @@ func (d *decision) doubt(g *group, pods []fit.Tenant, why string, until time.Tim
 	d.clock.at(until)
 	if !g.doubted {
 		g.doubted = true // one pod is told of, and others have their own verdicts
-		g.note(fmt.Sprintf("pod %s: %s", pods[0].Pod.Key(), why))
+		g.note(called(pods[0].Pod) + ": " + why)
 	}
 }
 

@@ -130,6 +130,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
+	p.HeadRoom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
 	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
 	p.FailedDrain = rapid.SampledFrom([]string{plan.GoFailed, plan.HoldFailed}).Draw(t, "failed drain")
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
@@ -137,6 +138,14 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")
 	p.Memory.Max = rapid.SampledFrom([]int64{6_400_000, 6_400_000, 40, 100}).Draw(t, "memory")
 	return p
+}
+
+func headRoom(text string) fleet.HeadRoom {
+	h, err := fleet.ParseHeadRoom(text)
+	if err != nil {
+		panic(err)
+	}
+	return h
 }
 
 // text collects lines of a random scenario.
@@ -188,7 +197,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("min=%d max=%d desired=%d", low, max(desired, n)+x.number("spare", 0, 3), desired),
 			x.one("zones", "", "zones=b", "zones=a,b", "zones=a,b,c"), x.one("steered", "", "steered"), x.one("price", "", "price=0.1", "price=0.2"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
 			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other", "hook=windlass/5m/8h/ABANDON", "hook=windlass launchhook=boot", "launchhook=boot hook=other launchhook=theirs"),
-			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"))
+			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"), x.rarely("headroom=20%"), x.rarely("headroom=pods=2,cpu=700m"))
 		if wild {
 			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
 			if at := x.one("launched", "", "", "at=09:59:40", "at=09:50:00", "at=09:00:00"); at != "" {

@@ -35,13 +35,14 @@ const (
 
 // Reasons of nodes.
 const (
-	NodeNeeded      Reason = "Needed"         // used above the threshold
-	NodeNoPlace     Reason = "NoPlaceForPods" // some pod has no other place
-	NodeBlocked     Reason = "BlockedByPod"   // a pod's rule forbids it
-	NodeHeld        Reason = "Held"           // people keep it
-	NodeWaiting     Reason = "Waiting"        // unneeded, its clock runs
-	NodeMinSize     Reason = "GroupAtMin"     // its group may not shrink
-	NodeRetiring    Reason = "Retiring"       // drained for us, now or soon
+	NodeNeeded      Reason = "Needed"           // used above the threshold
+	NodeNoPlace     Reason = "NoPlaceForPods"   // some pod has no other place
+	NodeBlocked     Reason = "BlockedByPod"     // a pod's rule forbids it
+	NodeHeadRoom    Reason = "NeededAsHeadRoom" // room is kept free, and it has some of that
+	NodeHeld        Reason = "Held"             // people keep it
+	NodeWaiting     Reason = "Waiting"          // unneeded, its clock runs
+	NodeMinSize     Reason = "GroupAtMin"       // its group may not shrink
+	NodeRetiring    Reason = "Retiring"         // drained for us, now or soon
 	NodeKept        Reason = "RetirementTakenBack"
 	NodeLeaving     Reason = "Leaving"     // Auto Scaling or EC2 takes it
 	NodeTerminating Reason = "Terminating" // past the point of no return
@@ -67,6 +68,7 @@ const (
 	GroupUnfulfilled  Reason = "Unfulfilled"     // what was asked for does not come
 	GroupFaulty       Reason = "Faulty"          // something is wrong with its definition
 	GroupShapeDiffers Reason = "ShapeDiffers"    // its nodes are not as planned
+	GroupShort        Reason = "HeadRoomShort"   // less room is free than there shall be
 	GroupForeignHook  Reason = "ForeignHook"     // only hooks of others hold its terminations
 	GroupHookMissing  Reason = "HookMissing"     // no hook holds its terminations
 	GroupHookAmiss    Reason = "HookAmiss"       // our hook holds them in a way that may lose pods

@@ -50,6 +50,8 @@ type retirement struct {
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           remains
+	// reserves are the head-rooms that stay.
+	reserves []*reserve
 	// unready counts the nodes that are so.
 	unready int
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
@@ -76,6 +78,7 @@ func (d *decision) newRetirement() *retirement {
 		r.used[n] = d.utilization(n)
 	}
 	d.standInBoth()
+	r.reserves = r.newReserves()
 	return r
 }
 

@@ -101,6 +101,9 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	}
 	hooks, remarks := d.hookRemarks(g)
 	notes = append(notes, remarks...)
+	if reason == GroupSteady && g.short {
+		reason = GroupShort
+	}
 	if reason == GroupSteady && len(g.Faults) > 0 {
 		reason = GroupFaulty
 	}

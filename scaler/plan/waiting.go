@@ -162,9 +162,10 @@ func (d *decision) promised(p *fleet.Pod) bool {
 }
 
 // wantsNode says that the pod is without a node and in need of one. Pods of
-// DaemonSets are made for a node that is there already.
+// DaemonSets are made for a node that is there already, and those that stand for
+// head-room are none.
 func wantsNode(p *fleet.Pod) bool {
-	return p.Node == "" && drainable.MustBePlacedAgain(p)
+	return p.Node == "" && !imaginary(p) && drainable.MustBePlacedAgain(p)
 }
 
 // inOrder is the order in which pods are placed: by priority, the largest

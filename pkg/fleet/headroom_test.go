@@ -1,0 +1,32 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+func TestParseHeadRoom(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "",
+		"10%":                        "10%",
+		"2.5 percent":                "2.5%",
+		"pods=5,memory=1Gi,cpu=500m": "pods=5,cpu=500m,memory=1Gi",
+		"pods=2 cpu=1":               "pods=2,cpu=1",
+		"pods=3":                     "pods=3",
+		"0%":                         "",
+	} {
+		got, err := fleet.ParseHeadRoom(text)
+		if err != nil || got.String() != want {
+			t.Errorf("%q is %q, %v: want %q", text, got, err, want)
+		}
+		if again, err := fleet.ParseHeadRoom(got.String()); err != nil || !fleet.Equal(again, got) && !got.IsZero() {
+			t.Errorf("%q is read back as %q, %v", got, again, err)
+		}
+	}
+	for _, text := range []string{"10", "-1%", "NaN%", "2000%", "cpu=1", "pods=0,cpu=1", "pods=x", "pods=1,cpu=-1", "pods=1,cpu", "pods=1,=2"} {
+		if got, err := fleet.ParseHeadRoom(text); err == nil {
+			t.Errorf("%q is taken for %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package fit
+
+import "math"
+
+// Slots is how many pods of a class the place takes beside those that are on it, as far
+// as room goes: n. Beside them it takes so many other pods by their mere number.
+func (c *Cluster) Slots(class *Class, p *Place) (n, beside int) {
+	m := c.member(class)
+	if c.ask(m, p) != fits {
+		return 0, 0
+	}
+	slots := int64(math.MaxInt32)
+	for _, a := range m.asks {
+		slots = min(slots, p.left(a.resource)/a.n)
+	}
+	return int(slots), int(min(p.left(podCount)-slots, math.MaxInt32))
+}
+
+// CouldTake says that a new node of one of these looks may take the class, as far as its
+// resources, labels and taints go: whatever else is in the cluster.
+func (c *Cluster) CouldTake(class *Class, looks []*Looks) bool {
+	m := c.member(class)
+	for _, l := range looks {
+		if c.couldHold(m, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// Share is how much of what a class asks for a pod of another one uses, in thousandths
+// and rounded up: of that resource of which it is most, but for the number of pods.
+func (c *Class) Share(of *Class) int64 {
+	share := int64(0)
+	for _, a := range c.asks {
+		for _, used := range of.takes {
+			if used.resource == a.resource && a.resource != podCount {
+				share = max(share, int64(min(math.Ceil(float64(used.n)*1000/float64(a.n)), mostShare)))
+			}
+		}
+	}
+	return share
+}
+
+// mostShare bounds a share, so that sums of them can be counted.
+const mostShare = 1e12

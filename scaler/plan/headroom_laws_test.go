@@ -1,0 +1,257 @@
+package plan_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// lawHeadRoom: when what is retired has gone, all head-room is there still, wherever the
+// pods that move land: so nothing has to come back for it.
+func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	fresh, all := retired(s, got)
+	if len(fresh) == 0 {
+		return nil
+	}
+	var broken []string
+	for seed := range uint64(3) {
+		after := landed(s, p, got, all, rand.New(rand.NewPCG(seed, 7)))
+		check := func(group string, h fleet.HeadRoom) {
+			if !concerned(s, fresh, group, h) {
+				return
+			}
+			if wanted, room := after.wanted(group, h), after.room(group, h); room < wanted {
+				broken = append(broken, fmt.Sprintf("head-room %s of %q: %d wanted, %d there, when %v are gone", h, group, wanted, room, got.Actions))
+			}
+		}
+		check("", p.HeadRoom)
+		for _, g := range s.Groups {
+			check(g.Name, g.HeadRoom)
+		}
+	}
+	return broken
+}
+
+// concerned says that one of the nodes has room of a head-room, or pods that may take
+// some of it where they land.
+func concerned(s fleet.Snapshot, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
+	before := newAftermath(s)
+	movers := false
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !fresh[n.Name] {
+			continue
+		}
+		place := before.cluster.Add(before.cluster.LooksOf(n, nothing))
+		for _, g := range s.Groups {
+			for _, i := range g.Instances {
+				if i.ID == n.InstanceID() && n.Ready && !n.Unschedulable {
+					before.open[place] = g.Name
+				}
+			}
+		}
+		for _, pod := range s.Pods {
+			if pod.Node == n.Name && !pod.Ended() {
+				before.cluster.Put(before.cluster.Tenant(pod), place)
+				movers = movers || drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod)
+			}
+		}
+	}
+	return movers && group == "" || before.room(group, h) > 0
+}
+
+// staysToItsEnd says that the pod is left where it is until it is done.
+func staysToItsEnd(s fleet.Snapshot, p *fleet.Pod) bool {
+	return drainable.Judge(drainable.Question{Pod: p, Now: s.Now}).Outcome == drainable.Wait
+}
+
+// aftermath is a cluster when retired nodes are gone and their pods have landed.
+type aftermath struct {
+	cluster  *fit.Cluster
+	open     map[*fit.Place]string // the group of each
+	requests map[string]*[2]float64
+	// tolerations are those of a group's head-room.
+	tolerations map[string][]corev1.Toleration
+}
+
+func newAftermath(s fleet.Snapshot) aftermath {
+	a := aftermath{clusterOf(s), map[*fit.Place]string{}, map[string]*[2]float64{}, map[string][]corev1.Toleration{}}
+	for _, g := range s.Groups {
+		for _, shape := range g.Shapes {
+			for _, taint := range shape.Taints {
+				a.tolerations[g.Name] = append(a.tolerations[g.Name], corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists})
+			}
+		}
+	}
+	return a
+}
+
+// landed lets every pod that has to move land at some place that takes it, and those that
+// wait and for which there is a place.
+func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool, dice *rand.Rand) aftermath {
+	a := newAftermath(s)
+	groupOf := map[string]string{}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			groupOf[i.ID] = g.Name
+		}
+	}
+	placed := map[types.UID]bool{}
+	for _, v := range got.Verdicts {
+		switch v.Reason {
+		case plan.PodFitsFree, plan.PodFitsComing, plan.PodGetsNode, plan.PodKeepsNode:
+			placed[types.UID(v.UID)] = true
+		}
+	}
+	var places []*fit.Place
+	var movers []*fleet.Pod
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
+		_, draining := contract.Draining(n.Taints)
+		leaves := gone[n.Name] || draining || leavingInstance(s, n.InstanceID())
+		for _, pod := range s.Pods {
+			switch {
+			case pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow:
+			case leaves && !staysToItsEnd(s, pod) && drainable.MustBePlacedAgain(pod):
+				movers = append(movers, pod)
+			default:
+				a.cluster.Put(a.cluster.Tenant(pod), place)
+				a.count(pod, groupOf[n.InstanceID()])
+			}
+		}
+		if n.Ready && !n.Unschedulable && !leaves {
+			places = append(places, place)
+			a.open[place] = groupOf[n.InstanceID()]
+		}
+	}
+	for _, pod := range s.Pods {
+		if pod.Node == "" && placed[pod.UID] {
+			movers = append(movers, pod)
+		}
+	}
+	dice.Shuffle(len(movers), func(i, j int) { movers[i], movers[j] = movers[j], movers[i] })
+	for _, pod := range movers {
+		dice.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+		to := a.cluster.Seat(a.cluster.Tenant(pod), places)
+		a.count(pod, a.open[to])
+	}
+	return a
+}
+
+// count what a pod requests, everywhere and in the group where it is.
+func (a aftermath) count(p *fleet.Pod, group string) {
+	if drainable.BelongsToNode(p) || p.Ended() || !p.Deleted.IsZero() {
+		return
+	}
+	where := []string{""}
+	if group != "" {
+		where = append(where, group)
+	}
+	for _, g := range where {
+		if a.requests[g] == nil {
+			a.requests[g] = &[2]float64{}
+		}
+		asks := p.Spec.Containers[0].Resources.Requests
+		a.requests[g][0] += asks.Cpu().AsApproximateFloat64()
+		a.requests[g][1] += asks.Memory().AsApproximateFloat64()
+	}
+}
+
+func (a aftermath) wanted(group string, h fleet.HeadRoom) int {
+	asked := a.requests[group]
+	if h.Percent == 0 || asked == nil {
+		return h.Pods
+	}
+	pieces := max(asked[0]/fleet.HeadRoomPiece.Cpu().AsApproximateFloat64(), asked[1]/fleet.HeadRoomPiece.Memory().AsApproximateFloat64())
+	return int(math.Ceil(h.Percent/100*pieces - 1e-9))
+}
+
+// room counts by filling all that is free.
+func (a aftermath) room(group string, h fleet.HeadRoom) int {
+	spec := &corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: h.Piece()}}}}
+	if group != "" {
+		spec.Tolerations = a.tolerations[group]
+	}
+	start := a.cluster.Fork()
+	defer a.cluster.Revert(start)
+	n := 0
+	for place, of := range a.open {
+		for (group == "" || group == of) && n < 1000 && a.cluster.TrySeat(a.cluster.Tenant(&fleet.Pod{Name: "room", Spec: spec}), place) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestHeadRoomNeverFlaps: in clusters with many small pods and head-room the scaler comes
+// to rest, though kube-scheduler puts the pods that move where it likes.
+func TestHeadRoomNeverFlaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := &text{T: t}
+		nodes := x.number("nodes", 1, 6)
+		x.line("group web", fmt.Sprintf("desired=%d max=12 type=m5.xlarge", nodes), x.one("headroom", "", "", "headroom=25%", "headroom=pods=2,cpu=900m"))
+		for n := range nodes {
+			x.line("node", fmt.Sprintf("web-%d", n), "group=web")
+		}
+		for i := range x.number("pods", 0, 25) {
+			x.line("pod", fmt.Sprintf("app%d-%d", i%3, i), fmt.Sprintf("on=web-%d cpu=%dm mem=%dMi", x.number("on", 0, nodes-1), x.number("cpu", 1, 8)*50, x.number("mem", 1, 8)*64))
+		}
+		w := parsed(t, joined(x.lines))
+		p := plan.DefaultPolicy()
+		p.TerminationHooks = nil
+		p.HeadRoom = headRoom(x.one("head-room", "20%", "100%", "pods=3,cpu=1100m", "pods=5,cpu=400m,memory=2Gi", "pods=1,cpu=3500m"))
+		dice := rand.New(rand.NewPCG(uint64(x.number("seed", 0, 1<<30)), 1))
+		rest(t, w, p, dice)
+	})
+}
+
+func joined(lines []string) string {
+	out := ""
+	for _, l := range lines {
+		out += l + "\n"
+	}
+	return out
+}
+
+// rest lets a world live for hours and counts how often nodes come after the first went.
+func rest(t *rapid.T, w *scenario.World, p plan.Policy, dice *rand.Rand) {
+	went := false
+	for range 100 {
+		w.Launch()
+		w.Join()
+		scatter(w, dice)
+		w.Drain()
+		w.Reap()
+		scatter(w, dice)
+		for _, a := range look(t, w, p).Actions {
+			switch a.(type) {
+			case plan.Retire:
+				went = true
+			case plan.Grow:
+				if went {
+					t.Fatalf("%s, after nodes went\n%s", a, scenario.Format(w.Snapshot))
+				}
+			}
+		}
+		w.Advance(3 * 60 * 1e9)
+	}
+}
+
+// scatter is a kube-scheduler that binds pods to any node that takes them.
+func scatter(w *scenario.World, dice *rand.Rand) {
+	dice.Shuffle(len(w.Nodes), func(i, j int) { w.Nodes[i], w.Nodes[j] = w.Nodes[j], w.Nodes[i] })
+	schedule(w)
+}
