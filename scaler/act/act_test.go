@@ -474,7 +474,7 @@ func TestComplete(t *testing.T) {
 }
 
 // What changes a group keeps its order; groups do not wait for each other, and
-// instances that wait for a hook wait for nobody.
+// instances that wait for a hook, or that are ended, wait for nobody.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &groups{}
@@ -489,6 +489,7 @@ func TestLanes(t *testing.T) {
 			plan.Grow{Group: "slow", To: 1}, plan.Suspend{Group: "quick", Process: "A"},
 			plan.Grow{Group: "slow", To: 2}, plan.Suspend{Group: "quick", Process: "B"},
 			plan.Heartbeat{Group: "slow", Instance: "1"}, plan.Heartbeat{Group: "slow", Instance: "2"},
+			plan.Terminate{Group: "slowly", Instance: "1"}, plan.Terminate{Group: "slowly", Instance: "2"},
 		})
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("took %s", took)
@@ -508,7 +509,7 @@ func TestLanes(t *testing.T) {
 		if diff := cmp.Diff([]string{"suspend quick A", "suspend quick B"}, quick); diff != "" {
 			t.Error(diff)
 		}
-		for i, want := range []time.Duration{2, 0, 4, 0, 2, 2} {
+		for i, want := range []time.Duration{2, 0, 4, 0, 2, 2, 2, 2} {
 			if got := results[i].Ended.Sub(began); got != want*time.Second {
 				t.Errorf("%s ended after %s", results[i].Action, got)
 			}

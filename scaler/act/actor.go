@@ -184,9 +184,18 @@ func (c *chain) note(r Result) {
 // first for which somebody waits.
 func lanes(actions []plan.Action) [][]int {
 	var out [][]int
+	sized := map[string]bool{} // groups whose size is set by a figure
+	for _, action := range actions {
+		switch x := action.(type) {
+		case plan.Grow:
+			sized[x.Group] = true
+		case plan.Lower:
+			sized[x.Group] = true
+		}
+	}
 	place := map[string]int{}
 	for i, action := range actions {
-		lane := laneOf(action)
+		lane := laneOf(action, sized)
 		at, known := place[lane]
 		if !known {
 			at = len(out)
@@ -235,11 +244,17 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 
 // laneOf is the group's lane for what changes the group, and a lane beside it
 // for what concerns one node or one waiting instance only: a hundred drained
-// instances need not wait for each other.
-func laneOf(action plan.Action) string {
+// instances need not wait for each other. To end an instance takes one off the group's
+// size, whatever that is; it stays in the group's lane where its size is set to a figure.
+func laneOf(action plan.Action, sized map[string]bool) string {
 	switch x := action.(type) {
-	case plan.Grow, plan.Lower, plan.Terminate, plan.Suspend:
+	case plan.Grow, plan.Lower, plan.Suspend:
 		return action.Lane()
+	case plan.Terminate:
+		if sized[x.Group] {
+			return action.Lane()
+		}
+		return action.Lane() + "/" + x.Instance
 	case plan.Complete:
 		return action.Lane() + "/" + x.Instance
 	case plan.Heartbeat:
