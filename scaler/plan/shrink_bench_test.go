@@ -31,11 +31,14 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 	b.Run("cold", func(b *testing.B) {
 		measureShrink(b, world(), unneeded, bound, func() *plan.Planner { return plan.NewPlanner() })
 	})
-	for name, c := range map[string]*city{"kept": world(), "due": world().marked()} {
-		b.Run(name, func(b *testing.B) {
+	for _, known := range []struct {
+		name string
+		city *city
+	}{{"kept", world()}, {"due", world().marked()}} {
+		b.Run(known.name, func(b *testing.B) {
 			planner := plan.NewPlanner()
-			planner.Decide(c.Snapshot, plan.DefaultPolicy())
-			measureShrink(b, c, unneeded, bound, func() *plan.Planner { return planner })
+			planner.Decide(known.city.Snapshot, plan.DefaultPolicy())
+			measureShrink(b, known.city, unneeded, bound, func() *plan.Planner { return planner })
 		})
 	}
 }
