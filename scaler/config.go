@@ -111,7 +111,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.policy.IgnoreMirrors, "ignore-mirror-pods-utilization", p.IgnoreMirrors, "leave static pods out of the utilization")
 	flags.BoolVar(&s.policy.SuspendAZRebalance, "suspend-az-rebalance", p.SuspendAZRebalance, "suspend the process AZRebalance of a group before our choice of nodes makes its zones uneven, once for each group; Auto Scaling would even them out again")
 	flags.IntVar(&s.policy.MaxDrainParallelism, "max-drain-parallelism", p.MaxDrainParallelism, "how many nodes with pods may be drained at once where there is no hurry: for scale-down, rebalance recommendations and maintenance; 0 means a tenth of the nodes, at least two")
-	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up")
+	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up, and how long its node is left in peace after the first that was; twice as long after each more, up to four hours")
 	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired; with more of its own, a group does not grow")
 	flags.Float64Var(&s.policy.MaxUnreadyPercent, "max-total-unready-percentage", p.MaxUnreadyPercent, "with more unready nodes than this and than the count, nothing is retired; with more of its own, a group does not grow")
 	flags.BoolVar(&s.policy.Drainable.SkipSystemPods, "skip-nodes-with-system-pods", p.Drainable.SkipSystemPods, "keep nodes with pods of kube-system that no budget guards")

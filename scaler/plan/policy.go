@@ -126,8 +126,9 @@ type Policy struct {
 	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.
 	MaxDrainParallelism int
-	// MaxDrainTime is how long a drain for scale-down may take before it is
-	// given up. Flag --max-drain-time.
+	// MaxDrainTime is how long a drain for scale-down may take before it is given up,
+	// and how long its node is left in peace after the first that was. Flag
+	// --max-drain-time.
 	MaxDrainTime time.Duration
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
 	// more than both, nothing is retired, and a group with more of its own does not
@@ -186,10 +187,10 @@ func DefaultPolicy() Policy {
 // AsksForPriorities says that the expander goes by the snapshot's Priorities.
 func (p Policy) AsksForPriorities() bool { return slices.Contains(p.expanders(), Priority) }
 
-// Validate says everything that is wrong with a policy, one sentence a line.
 // AsksForOwners says that the rules about pods go by the snapshot's Owners.
 func (p Policy) AsksForOwners() bool { return p.Drainable.MinReplicas > 0 }
 
+// Validate says everything that is wrong with a policy, one sentence a line.
 func (p Policy) Validate() error {
 	var wrong faults
 	wrong.positive("--max-node-provision-time", p.MaxNodeProvisionTime)
@@ -199,10 +200,10 @@ func (p Policy) Validate() error {
 	wrong.positive("--node-group-backoff-reset-timeout", p.BackOffReset)
 	wrong.positive("--termination-drain-time", p.TerminationDrainTime)
 	wrong.positive("--max-drain-time", p.MaxDrainTime)
-	wrong.notNegative("--scale-down-unneeded-time", p.UnneededTime)
 	if p.Drainable.MinReplicas < 0 {
 		wrong.add("--min-replica-count is %d: want at least 0", p.Drainable.MinReplicas)
 	}
+	wrong.notNegative("--scale-down-unneeded-time", p.UnneededTime)
 	wrong.notNegative("--scale-down-unready-time", p.UnreadyTime)
 	wrong.notNegative("--scale-down-delay-after-add", p.DelayAfterAdd)
 	wrong.notNegative("--scale-down-delay-after-delete", p.DelayAfterDelete)
