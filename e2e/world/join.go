@@ -215,13 +215,14 @@ func (j *joiner) imds(node string) (address string, ok bool) {
 	return i.IMDSAddr, ok
 }
 
-// instance returns the instance behind a node.
+// instance returns the instance behind a node: by the name that the node has or will
+// have, for others see a Node before its creator has the server's answer.
 func (j *joiner) instance(node string) (cloud.Instance, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for id, was := range j.joined {
-		if was.node == node {
-			return j.latest[id], true
+	for _, i := range j.latest {
+		if i.PrivateDNSName == node {
+			return i, true
 		}
 	}
 	return cloud.Instance{}, false
