@@ -123,6 +123,11 @@ func (b *Budgets) Take(p *fleet.Pod) (undo func()) {
 	}
 }
 
+// Spent says that Take has spent of a budget that guards this pod.
+func (b *Budgets) Spent(p *fleet.Pod) bool {
+	return slices.ContainsFunc(b.guards(p), func(g *guard) bool { return g.left < g.budget.Allowed })
+}
+
 func (b *Budgets) guards(p *fleet.Pod) []*guard {
 	if b == nil {
 		return nil

@@ -16,6 +16,9 @@ type candidate struct {
 	movers []fit.Tenant
 	// since is when it was marked as unneeded; zero without a mark.
 	since time.Time
+	// stuck says that its clock has run out and that a budget allows nothing at all now;
+	// slow that its pods leave one after the other, see retirement.slow.
+	stuck, slow bool
 	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
 	// costs as much, and used its utilization.
 	worth, size, used float64

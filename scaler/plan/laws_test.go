@@ -222,26 +222,28 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	return fresh, all
 }
 
-// Law 4: what this plan retires, with all that is being drained already, costs
-// no budget more than it allows.
+// Law 4: what this plan retires, with all that is being drained already, costs no budget
+// more than it allows, or all that it costs is of one node.
 func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	var broken []string
 	for _, b := range s.Budgets {
 		cost, new := int32(0), int32(0)
+		nodes := map[string]bool{}
 		for _, p := range s.Pods {
 			if !b.Matches(*p) || !p.Ready || !drainable.MustBePlacedAgain(p) || p.Node == "" || p.Annotations[contract.AnnotationSafeToEvict] == "on-completion" {
 				continue
 			}
 			if all[p.Node] {
 				cost++
+				nodes[p.Node] = true
 			}
 			if fresh[p.Node] {
 				new++
 			}
 		}
-		if new > 0 && cost > b.Allowed {
-			broken = append(broken, fmt.Sprintf("law 4: budget %s allows %d, and what is retired costs %d", b.Key(), b.Allowed, cost))
+		if new > 0 && cost > b.Allowed && (b.Allowed < 1 || len(nodes) > 1) {
+			broken = append(broken, fmt.Sprintf("law 4: budget %s allows %d, and what is retired costs %d on %d nodes", b.Key(), b.Allowed, cost, len(nodes)))
 		}
 	}
 	return broken

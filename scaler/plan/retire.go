@@ -8,18 +8,22 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
 // beginRetirements finds the nodes that nobody needs: all of them together could go at
 // once, for the pods of every one have a place on nodes that stay. Each keeps on itself
 // since when that is so, and is retired when it has been so for long enough, the one that
-// is unneeded the longest first.
+// is unneeded the longest first, but behind others what leaves slowly.
 func (d *decision) beginRetirements() {
 	r := d.newRetirement()
 	chosen := r.imagine(r.candidates())
+	for _, c := range chosen {
+		c.slow = r.slow(c)
+	}
 	slices.SortStableFunc(chosen, func(a, b *candidate) int {
-		return cmp.Or(compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
+		return cmp.Or(compareBool(a.slow, b.slow), compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
 	})
 	for _, c := range chosen {
 		r.unneeded(c)
@@ -133,6 +137,7 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
 		}
 		c.movers = append(c.movers, t)
+		c.stuck = c.stuck || v.Outcome == drainable.Block && r.ripe(c)
 		c.priority += int64(p.Priority())
 		c.age -= p.Created.Unix()
 	}
@@ -143,6 +148,27 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 // again: the node's clock goes on meanwhile.
 func (r *retirement) passes(c *candidate, v drainable.Verdict) bool {
 	return !c.since.IsZero() && v.Rule == drainable.RuleBudget && !v.Lasting
+}
+
+// slow says that the node's clock has run out and that its pods are more than their
+// budgets let go at once: they leave one after the other, and no other node of these
+// budgets goes meanwhile.
+func (r *retirement) slow(c *candidate) bool {
+	if c.stuck || c.since.IsZero() || !r.ripe(c) {
+		return false
+	}
+	_, over := overspends(r.unspent(), c.movers, func(*fleet.Pod) bool { return true })
+	return over
+}
+
+// ripe says that the clock of a node that has one has run out.
+func (r *retirement) ripe(c *candidate) bool {
+	due := c.due(r.policy)
+	if r.now.Before(due) {
+		r.clock.at(due)
+		return false
+	}
+	return true
 }
 
 // typicalPrice is what a cpu costs in an hour, or the memory that costs as much, in

@@ -35,9 +35,9 @@ func ordersOf(list []*candidate) []order {
 	return orders
 }
 
-// sort puts first who was chosen before, then by the order's figure. Of equals that one
-// comes first whose going disturbs least: fewer pods move, of less priority, and younger
-// ones.
+// sort puts first who was chosen before, then by the order's figure, and last who is stuck:
+// it does not keep the place of one that can go. Of equals that one comes first whose
+// going disturbs least: fewer pods move, of less priority, and younger ones.
 func (o order) sort(list []*candidate) {
 	for _, c := range list {
 		c.figure = o.by(c)
@@ -51,6 +51,7 @@ func (o order) compare(a, b *candidate) int {
 		before, since = compareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since)
 	}
 	return cmp.Or(
+		compareBool(a.stuck, b.stuck),
 		before,
 		cmp.Compare(b.figure, a.figure),
 		since,

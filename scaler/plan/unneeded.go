@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
 )
 
 // marked is since when the node is unneeded. A mark that does not parse is none.
@@ -19,7 +22,7 @@ func (r *retirement) unneeded(c *candidate) {
 	n, since, ok := c.node, c.since, !c.since.IsZero()
 	if n.stage == unready {
 		since = n.unreadySince()
-		r.whenDue(c, since, since.Add(n.group.unreadyTime(r.policy)), n.whyUnready()+", and nobody needs it")
+		r.whenDue(c, since, c.due(r.policy), n.whyUnready()+", and nobody needs it")
 		return
 	}
 	if from := n.settled(r.policy); !ok && r.now.Before(from) {
@@ -31,13 +34,20 @@ func (r *retirement) unneeded(c *candidate) {
 		since = r.now.Truncate(time.Second)
 		r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
 	}
-	due := since.Add(n.group.unneededTime(r.policy))
 	if !ok {
-		r.clock.at(due)
+		r.clock.at(since.Add(n.group.unneededTime(r.policy)))
 		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
 		return
 	}
-	r.whenDue(c, since, due, "unneeded since "+clockTime(since))
+	r.whenDue(c, since, c.due(r.policy), "unneeded since "+clockTime(since))
+}
+
+// due is when the clock of a node that has one runs out.
+func (c *candidate) due(p Policy) time.Time {
+	if c.stage == unready {
+		return c.since.Add(c.group.unreadyTime(p))
+	}
+	return c.since.Add(c.group.unneededTime(p))
 }
 
 // whenDue retires the node if its clock has run out and nothing else holds it up. text
@@ -56,7 +66,7 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	case r.now.Before(rested):
 		r.clock.at(rested)
 		n.say(waits, fmt.Sprintf("%s; %s, so it goes at %s at the earliest", text, why, clockTime(rested)))
-	case occupied && r.draining >= r.allowed:
+	case occupied && !c.stuck && r.draining >= r.allowed:
 		n.say(waits, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
 	default:
 		if reason, why := r.take(c); reason != "" {
@@ -71,29 +81,58 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 // take spends what the node's drain costs: of the budgets, beside all drains that are
 // under way, and of the room on nodes that are Ready. Where there is too little nothing is
 // spent: the node waits for the others, or is blocked where a budget allows nothing anyway.
+// A node with more pods than their budget allows goes if no other spends of that budget:
+// its pods leave one after the other.
 func (r *retirement) take(c *candidate) (Reason, string) {
-	var back []func()
 	for _, t := range c.movers {
-		if !r.budgets.Refuses(t.Pod) {
-			back = append(back, r.budgets.Take(t.Pod))
-			continue
+		if r.budgets.Refuses(t.Pod) {
+			return r.refused(t)
 		}
+	}
+	if t, over := overspends(r.budgets, c.movers, r.budgets.Spent); over {
+		return r.refused(t)
+	}
+	if reason, why := r.goNow(c); reason != "" {
+		return reason, why
+	}
+	for _, t := range c.movers {
+		r.budgets.Take(t.Pod)
+	}
+	return "", ""
+}
+
+// refused says what becomes of a node with a pod that a budget does not let go beside
+// other drains.
+func (r *retirement) refused(t fit.Tenant) (Reason, string) {
+	budget := listed(r.budgets.Guarding(t.Pod))
+	if r.unspent().Refuses(t.Pod) {
+		return NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", t.Pod.Key(), budget)
+	}
+	return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, t.Pod.Key())
+}
+
+// overspends finds the first of a node's pods for which those before it leave nothing of
+// its budget. Only pods that count are looked at, and nothing is spent.
+func overspends(budgets *drainable.Budgets, pods []fit.Tenant, counts func(*fleet.Pod) bool) (first fit.Tenant, over bool) {
+	var counted []fit.Tenant // asked before the first is taken, which changes what counts
+	for _, t := range pods {
+		if counts(t.Pod) {
+			counted = append(counted, t)
+		}
+	}
+	var back []func()
+	defer func() {
 		for _, undo := range slices.Backward(back) {
 			undo()
 		}
-		budget := listed(r.budgets.Guarding(t.Pod))
-		if r.unspent().Refuses(t.Pod) {
-			return NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", t.Pod.Key(), budget)
+	}()
+	for _, t := range counted {
+		if budgets.Refuses(t.Pod) {
+			return t, true
 		}
-		return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, t.Pod.Key())
+		back = append(back, budgets.Take(t.Pod))
 	}
-	reason, why := r.goNow(c)
-	if reason != "" {
-		for _, undo := range slices.Backward(back) {
-			undo()
-		}
-	}
-	return reason, why
+	return fit.Tenant{}, false
 }
 
 // settleTime is how long a node is Ready before its clock may start: the pods
