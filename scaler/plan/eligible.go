@@ -47,13 +47,22 @@ func (r *retirement) limited(n *node) (Reason, string) {
 	return "", ""
 }
 
+// halted says why nothing at all is retired now, whatever has begun.
+func (d *decision) halted() string {
+	if !d.policy.ScaleDown {
+		return "scale-down is switched off"
+	}
+	unready := len(d.in(unready))
+	if unready <= d.policy.MaxUnready || float64(unready)*100 <= d.policy.MaxUnreadyPercent*float64(len(d.nodes)) {
+		return ""
+	}
+	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(d.nodes))
+}
+
 // stopped says that nothing of this group is retired now.
 func (r *retirement) stopped(n *node) (Reason, string) {
-	if !r.policy.ScaleDown {
-		return NodeStays, "scale-down is switched off"
-	}
-	if unready := r.unready; unready > r.policy.MaxUnready && float64(unready)*100 > r.policy.MaxUnreadyPercent*float64(len(r.nodes)) {
-		return NodeStays, fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(r.nodes))
+	if r.halt != "" {
+		return NodeStays, r.halt
 	}
 	if why := r.replaces(n.group); why != "" {
 		return NodeStays, fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, n.group.Name)

@@ -110,20 +110,15 @@ func (g *group) ownTaints() []corev1.Taint {
 	return g.Shapes[0].Taints
 }
 
-// requested is what the pods that need nodes request, on the nodes of a group or, for
-// nil, everywhere, those that wait included.
+// requested is what pods request on the nodes of a group or, for nil, on all. Those that
+// wait count when they have one: of some there will never be a node.
 func (d *decision) requested(of *group) (milli, bytes int64) {
 	for i, p := range d.pods {
 		if p.Ended() || !p.Deleted.IsZero() || drainable.BelongsToNode(p) || d.expendable(p) {
 			continue
 		}
-		if p.Node == "" && (p.Scheduling == fleet.Gated || !d.scheduled(p)) {
+		if n := d.node(p.Node); n == nil || of != nil && n.group != of {
 			continue
-		}
-		if of != nil {
-			if n := d.node(p.Node); n == nil || n.group != of {
-				continue
-			}
 		}
 		c, m := d.fit.TenantAt(i).Class.CPUAndMemory()
 		milli, bytes = milli+c, bytes+m
@@ -146,7 +141,8 @@ func (h *headRoom) percentOf(pieces float64) int {
 // or that the plan brings.
 func (d *decision) roomFor(h *headRoom) int {
 	sum := 0
-	for _, p := range slices.Concat(d.homes(h, serving, coming), d.staying(), d.unregisteredPlaces(h), d.freshOf(h)) {
+	kept := places(slices.DeleteFunc(d.kept(), func(n *node) bool { return !h.has(n) }))
+	for _, p := range slices.Concat(d.homes(h, serving, coming), kept, d.unregisteredPlaces(h), d.freshOf(h)) {
 		n, _ := d.fit.Slots(h.tenant.Class, p)
 		sum += n
 	}

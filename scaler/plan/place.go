@@ -215,7 +215,9 @@ func (n *node) awaited() bool {
 }
 
 // staying are the nodes whose drain was taken back a moment ago, or is so now.
-func (d *decision) staying() []*fit.Place {
+func (d *decision) staying() []*fit.Place { return places(d.kept()) }
+
+func (d *decision) kept() []*node {
 	var list []*node
 	for _, n := range d.in(returning) {
 		if d.returnsSoon(n) {
@@ -227,7 +229,7 @@ func (d *decision) staying() []*fit.Place {
 			list = append(list, n)
 		}
 	}
-	return places(list)
+	return list
 }
 
 // moving are the pods of a node that need another place when it goes. One that

@@ -56,8 +56,8 @@ type retirement struct {
 	remains           remains
 	// reserves are the head-rooms that stay.
 	reserves []*reserve
-	// unready counts the nodes that are so.
-	unready int
+	// halt is why nothing is retired at all, empty where something may be.
+	halt string
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
 	// there.
 	unsettled bool
@@ -66,7 +66,7 @@ type retirement struct {
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
 		decision: d, used: map[*node]float64{},
-		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), unready: len(d.in(unready)),
+		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), halt: d.halted(),
 	}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {

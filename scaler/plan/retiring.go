@@ -23,12 +23,13 @@ const (
 // finishRetirements ends the instances whose nodes have been drained, and gives
 // up drains that do not end.
 func (d *decision) finishRetirements() {
+	halt := d.halted()
 	for _, n := range d.in(terminating) {
 		d.terminateAgain(n)
 	}
 	for _, n := range d.in(retiring) {
 		if !n.kept {
-			d.finish(n)
+			d.finish(n, halt)
 		}
 	}
 	for _, n := range d.in(leaving) {
@@ -65,12 +66,14 @@ func (g *group) shrinkable() bool { return !g.surplus() && g.read-g.lowered > g.
 // surplus says that there are more instances than desired.
 func (g *group) surplus() bool { return len(g.live)-g.ended > g.read-g.lowered }
 
-// finish carries a retirement on to its end, or back.
-func (d *decision) finish(n *node) {
+// finish carries a retirement on to its end, or back; back where all are halted.
+func (d *decision) finish(n *node, halt string) {
 	id := n.request.ID
 	report, answered := n.answered(id)
 	by, held := contract.Held(n.Annotations)
 	switch b := d.state.GiveUps[n.Name]; {
+	case halt != "":
+		d.keep(n, halt)
 	case d.now.Before(b.Until):
 		d.keep(n, fmt.Sprintf("it is given up (%s) until %s", b.Cause, clockTime(b.Until)))
 	case n.instance == nil || !n.instance.Live():
