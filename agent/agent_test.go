@@ -322,9 +322,9 @@ func TestHangingWebhook(t *testing.T) {
 		w.agent()
 		w.after(time.Second)
 		w.notify(terminated)
-		w.after(5 * time.Second)
+		w.after(7 * time.Second)
 		if n := w.deleted(); n != 30 {
-			t.Errorf("%d of 30 free pods were evicted in 5 s", n)
+			t.Errorf("%d of 30 free pods were evicted in 7 s", n)
 		}
 		w.set(func() { w.hangs = nil })
 		w.after(time.Minute)
@@ -342,11 +342,11 @@ func TestTakenBackInMidDrain(t *testing.T) {
 		w.agent()
 		w.after(time.Second)
 		w.annotate(contract.AnnotationDrainRequest, "upgrade")
-		w.after(1400 * time.Millisecond)
+		w.after(1500 * time.Millisecond)
 		w.annotate(contract.AnnotationDrainRequest, "")
 		w.after(time.Minute)
-		if n := w.deleted(); n != 3*firstAtOnce { // each half second, beside those that hang
-			t.Errorf("%d pods were evicted, want those of the three rounds that were sent", n)
+		if n := w.deleted(); n != 4+4 { // answers are slow: one more at once for a round
+			t.Errorf("%d pods were evicted, want those of the two rounds that were sent", n)
 		}
 		if w.node.Spec.Unschedulable || len(w.node.Spec.Taints) > 0 || len(w.node.Annotations) > 0 {
 			t.Errorf("left behind: %+v %v", w.node.Spec, w.node.Annotations)

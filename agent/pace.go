@@ -9,28 +9,24 @@ import (
 )
 
 const (
-	// firstAtOnce is how many evictions a drain begins with: a thousand that begin with
-	// more have filled the server before it has answered any of them. mostAtOnce is how
-	// many it has under way ever.
-	firstAtOnce, mostAtOnce = 2, 20
-	// promptGrowth is how many more at once each prompt answer brings. 2, 6, 18 and 20
-	// are a node's evictions in the first rounds, as long as they are.
-	promptGrowth = 2
+	// firstAtOnce is how many evictions a drain begins with at one time, and
+	// mostAtOnce how many there are ever.
+	firstAtOnce, mostAtOnce = 4, 20
 	// firstRest and longestRest bound the rest after an answer that the API server
 	// has no time.
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
-	// prompt is how long an answer takes at most of a server that has time.
+	// prompt is how long an answer takes at most of a server that has time: one that
+	// takes longer has stood in a queue, and more at once would make that longer.
 	prompt = 500 * time.Millisecond
-	// crawling is what an answer takes at least of a server that has more to do than it
-	// can, where it has said so before.
-	crawling = 2 * prompt
+	// hanging is after how long one is taken to hang by itself.
+	hanging = 4 * prompt
 	// crowdedFor is how long an answer that the server has no time says something of it.
-	crowdedFor = 10 * time.Second
+	crowdedFor = 30 * time.Second
 )
 
 // pace bounds how many evictions of a node are under way at one time, as TCP
-// bounds what it sends: more for each that is answered promptly, so that a lone node is
-// served as fast as the API server can, one more for each round of slow ones, and half
+// bounds what it sends: one more for each that is answered promptly, so that a lone
+// node is served as fast as the API server can, or for each round of slow ones, and half
 // of them after an answer that it has no time. A thousand nodes that drain at one moment
 // each ask for less than one at a time then, and the server spends its time on pods and
 // not on refusals.
@@ -68,7 +64,7 @@ func (p *pace) counting(now time.Time) int {
 	}
 	n := 0
 	for _, at := range p.begun {
-		if now.Sub(at) < prompt {
+		if now.Sub(at) < hanging {
 			n++
 		}
 	}
@@ -91,7 +87,7 @@ func (p *pace) resumesAfter(now time.Time) time.Time {
 		return p.refused.Add(crowdedFor)
 	}
 	for _, at := range p.begun {
-		if hangs := at.Add(prompt); now.Before(hangs) {
+		if hangs := at.Add(hanging); now.Before(hangs) {
 			return hangs
 		}
 	}
@@ -125,13 +121,10 @@ func (p *pace) end(now, begun time.Time, outcome drain.Outcome) {
 }
 
 // growth for an answer that took so long: where the server is busy, one more for a
-// round of answers and not for each, and one less where it is too busy.
+// round of answers and not for each.
 func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	switch crowded := p.crowded(now); {
-	case crowded && took > crawling:
-		return max(-1/p.window, 1-p.window)
-	case crowded || took > prompt:
+	if p.crowded(now) || took > prompt {
 		return 1 / p.window
 	}
-	return promptGrowth
+	return 1
 }

@@ -26,7 +26,7 @@ func (p *pace) answer(now time.Time, n int, took time.Duration, outcome drain.Ou
 
 func TestPaceAlone(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for round, want := range []int{2, 6, 18, 20, 20} {
+	for round, want := range []int{4, 8, 16, 20, 20} {
 		n := p.ask(now)
 		if n != want {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
@@ -49,30 +49,21 @@ func TestPaceOfAQueue(t *testing.T) {
 	}
 }
 
-// A server that has refused for want of time, and crawls, is asked for less and less,
-// but for one at a time; and as before when it has not refused for a while.
-func TestPaceOfACrawl(t *testing.T) {
+// A refusal for want of time counts for a while, and no longer.
+func TestPaceAfterACrowd(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for range 5 {
-		p.answer(now, p.ask(now), prompt, drain.Accepted)
-	}
-	last := mostAtOnce
-	for range 30 {
-		p.refused, p.window = now, float64(last)
-		n := p.ask(now)
-		if n > last || n < last-2 {
-			t.Fatalf("%d at once after %d, want one less or so", n, last)
-		}
-		p.answer(now, n, crawling+1, drain.Accepted)
-		last = int(p.window)
-	}
-	if last != 1 {
-		t.Errorf("%d at once in the end, want 1", last)
-	}
-	now = now.Add(crowdedFor)
-	p.answer(now, p.ask(now), crawling+1, drain.Accepted)
+	p.answer(now, p.ask(now), prompt, drain.Overloaded)
+	now = p.resumes
+	p.answer(now, p.ask(now), prompt, drain.Accepted)
 	if n := p.ask(now); n != 2 {
-		t.Errorf("%d at once after a while without a refusal, want 2", n)
+		t.Errorf("%d at once after one good answer in a crowd, want 2", n)
+	}
+	p.answer(now, 2, prompt, drain.Accepted)
+	now = now.Add(crowdedFor)
+	before := int(p.window)
+	p.answer(now, p.ask(now), prompt, drain.Accepted)
+	if n := p.ask(now); n != 2*before {
+		t.Errorf("%d at once a while later, want twice %d", n, before)
 	}
 }
 
@@ -91,7 +82,7 @@ func TestPaceOfRefusals(t *testing.T) {
 // Evictions that hang, in a webhook or over their budget, do not keep the free ones
 // waiting.
 func TestPaceBesideWhatHangs(t *testing.T) {
-	for hanging, most := range map[int]time.Duration{1: 0, 2: prompt, 12: 6 * prompt, 19: 10 * prompt} {
+	for hanging, most := range map[int]time.Duration{1: 0, 4: hanging, 12: 3 * hanging, 19: 4 * hanging} {
 		p, now := newPace(), time.Now()
 		begun, asked := now, p.ask(now)
 		for asked <= hanging {
@@ -113,10 +104,10 @@ func TestPaceHangsInACrowd(t *testing.T) {
 	p.answer(now, 1, prompt, drain.Overloaded)
 	p.resumes = time.Time{}
 	p.ask(now) // as many as the smaller window bears
-	if more := p.ask(now.Add(crawling)); more > 0 {
+	if more := p.ask(now.Add(hanging)); more > 0 {
 		t.Errorf("%d more beside the %d under way", more, n)
 	}
-	if at, want := p.resumesAfter(now.Add(crawling)), p.refused.Add(crowdedFor); !at.Equal(want) {
+	if at, want := p.resumesAfter(now.Add(hanging)), p.refused.Add(crowdedFor); !at.Equal(want) {
 		t.Errorf("resumes at %s, want %s", at, want)
 	}
 }
