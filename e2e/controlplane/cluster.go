@@ -103,7 +103,8 @@ type cluster struct {
 	components []component
 	client     *http.Client
 	server     string
-	crashed    chan error // first unasked end of a component
+	crashed    chan error     // first unasked end of a component
+	claims     []net.Listener // to the components' ports
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -179,6 +180,13 @@ func prepare(o options, program func(string) string) (c *cluster, release func()
 		os.Remove(o.dir) // only if nothing is left in it
 	}
 	c = &cluster{options: o, program: program, crashed: make(chan error, 1), running: map[string]*process{}}
+	unlock := release
+	release = func() {
+		for _, claim := range c.claims {
+			claim.Close()
+		}
+		unlock()
+	}
 	c.removeData()
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
 		release()
@@ -194,7 +202,7 @@ func prepare(o options, program func(string) string) (c *cluster, release func()
 
 // configure writes everything the programs read.
 func (c *cluster) configure() error {
-	p, err := choosePorts()
+	p, err := c.choosePorts()
 	if err != nil {
 		return err
 	}
@@ -284,31 +292,41 @@ func (c *cluster) writeKubeconfig(keys *pki, name, user, group string) error {
 }
 
 // choosePorts finds free ports below those that the kernel hands out by itself:
-// a component that is stopped for a while must find its port free again.
-func choosePorts() (ports, error) {
+// a component that is stopped for a while must find its port free again. They are taken
+// for as long as this process lives, also while nobody listens: clusters that start at
+// one moment would now and then choose the same.
+func (c *cluster) choosePorts() (ports, error) {
 	var p ports
 	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiserver, &p.kcm, &p.scheduler, &p.kwok} {
-		l, err := listenSomewhere()
+		taken, err := c.takePort()
 		if err != nil {
 			return p, err
 		}
-		defer l.Close() // all at the end, so that no port is chosen twice
-		*port = l.Addr().(*net.TCPAddr).Port
+		*port = taken
 	}
 	return p, nil
 }
 
-func listenSomewhere() (net.Listener, error) {
+// takePort takes a port by a socket that bears its number as a name, in the abstract
+// namespace, which leaves no file behind (unix(7)).
+func (c *cluster) takePort() (int, error) {
 	const first, last = 20000, 32000
 	var err error
 	for range 100 {
-		var l net.Listener
-		l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first)))
-		if err == nil {
-			return l, nil
+		port := first + rand.IntN(last-first)
+		var claim, probe net.Listener
+		if claim, err = net.Listen("unix", fmt.Sprintf("@windlass-controlplane-%d", port)); err != nil {
+			continue
 		}
+		if probe, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+			claim.Close()
+			continue
+		}
+		probe.Close()
+		c.claims = append(c.claims, claim)
+		return port, nil
 	}
-	return nil, fmt.Errorf("finding a free loopback port: %w", err)
+	return 0, fmt.Errorf("finding a free loopback port: %w", err)
 }
 
 // start starts all components and waits until the cluster is of use: storage,
