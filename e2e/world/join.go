@@ -215,13 +215,13 @@ func (j *joiner) imds(node string) (address string, ok bool) {
 	return i.IMDSAddr, ok
 }
 
-// instance returns the instance behind a node: by the name that the node has or will
-// have, for others see a Node before its creator has the server's answer.
+// instance returns the instance behind a node: one that is up and is about to join too,
+// for others see a Node before its creator has the server's answer.
 func (j *joiner) instance(node string) (cloud.Instance, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, i := range j.latest {
-		if i.PrivateDNSName == node {
+	for id, i := range j.latest {
+		if _, known := j.joined[id]; i.PrivateDNSName == node && (known || i.OS == cloud.OSUp) {
 			return i, true
 		}
 	}
