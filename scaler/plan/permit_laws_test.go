@@ -32,7 +32,7 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		}
 		waits := report.Phase == contract.PhaseWaiting && report.Wants != "" && n.Annotations[contract.AnnotationDrainPermit] != report.Wants
 		late := !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
-		if (permitted || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
+		if (permitted && unhurried || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
 			if !permitted && standsStill(s, n, report) {
 				stuck++
 				continue
