@@ -114,6 +114,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.MaxDrainTime, "max-drain-time", p.MaxDrainTime, "how long a drain for scale-down may take before it is given up, and how long its node is left in peace after the first that was; twice as long after each more, up to four hours")
 	flags.IntVar(&s.policy.MaxUnready, "ok-total-unready-count", p.MaxUnready, "with more unready nodes than this and than the percentage, nothing is retired; with more of its own, a group does not grow")
 	flags.Float64Var(&s.policy.MaxUnreadyPercent, "max-total-unready-percentage", p.MaxUnreadyPercent, "with more unready nodes than this and than the count, nothing is retired; with more of its own, a group does not grow")
+	flags.StringVar(&s.policy.Consolidate, "consolidate", p.Consolidate, "replace puts a new node of another group in the stead of some that cost more together, off leaves nodes alone that are needed")
 	flags.BoolVar(&s.policy.Drainable.SkipSystemPods, "skip-nodes-with-system-pods", p.Drainable.SkipSystemPods, "keep nodes with pods of kube-system that no budget guards")
 	flags.DurationVar(&s.policy.Drainable.SystemPodTimeout, "blocking-system-pod-distruption-timeout", p.Drainable.SystemPodTimeout, "the age from which such a pod blocks no more; 0 means never")
 	flags.BoolVar(&s.policy.Drainable.SkipLocalStorage, "skip-nodes-with-local-storage", p.Drainable.SkipLocalStorage, "keep nodes with pods that have a hostPath or emptyDir volume")

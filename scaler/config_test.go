@@ -70,6 +70,7 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"skip-nodes-with-local-storage":           "true",
 		"skip-nodes-with-custom-controller-pods":  "true",
 		"min-replica-count":                       "0",
+		"consolidate":                             "off",
 	}
 	got := map[string]string{}
 	for name := range want {

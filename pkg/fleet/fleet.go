@@ -507,6 +507,12 @@ type State struct {
 	// Disputed remembers since when a pod has been seen that fits a node and that
 	// kube-scheduler leaves waiting, by UID.
 	Disputed map[string]time.Time `json:"disputed,omitempty"`
+	// Swap is the swap of nodes for a cheaper one that was found, or is under way; nil
+	// without one. What it points to is never changed.
+	Swap *Swap `json:"swap,omitempty"`
+	// SwapPauses says until when no node of a group is launched in the stead of others,
+	// after swaps that came to nothing, by group.
+	SwapPauses map[string]BackOff `json:"swapPauses,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 }

@@ -436,7 +436,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff
-	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"unsteered", s.Unsteered}} {
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"unsteered", s.Unsteered}, {"swappause", s.SwapPauses}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
@@ -445,6 +445,9 @@ func (p *printer) state(s fleet.State) {
 	for _, key := range slices.Sorted(maps.Keys(s.Promises)) {
 		x := s.Promises[key]
 		p.line("promise", key, at("at", x.At), said("zones", strings.Join(x.Zones, ",")), other("count", strconv.Itoa(x.Count), "0"), at("until", x.Until), said("why", x.Why))
+	}
+	if x := s.Swap; x != nil {
+		p.line("swap", x.Group, said("of", strings.Join(x.Instances, ",")), said("zone", x.Zone), at("found", x.Found), at("launched", x.Launched), at("until", x.Until))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Seen)) {
 		q := s.Seen[key]

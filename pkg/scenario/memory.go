@@ -90,6 +90,27 @@ func shrunk(w *World, l line) error { return moment(&w.State.ShrunkAt, w, l) }
 // failed GROUP at=TIME: a retirement of one of its nodes did.
 func failed(w *World, l line) error { return moment(&w.State.FailedAt, w, l) }
 
+// swapPause GROUP until=TIME count=1 cause=….
+func swapPause(w *World, l line) error { return pause(&w.State.SwapPauses, l) }
+
+var swapWords = table[fleet.Swap]{
+	"of":       setter(text, func(s *fleet.Swap, v string) { s.Instances = list(v) }),
+	"zone":     setter(text, func(s *fleet.Swap, v string) { s.Zone = v }),
+	"found":    setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Found = t }),
+	"launched": setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Launched = t }),
+	"until":    setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Until = t }),
+}
+
+// swap GROUP of=INSTANCE,… zone=a found=TIME launched=TIME until=TIME.
+func swap(w *World, l line) error {
+	s := fleet.Swap{Group: l.name}
+	if err := swapWords.apply(&s, l.words); err != nil {
+		return err
+	}
+	w.State.Swap = &s
+	return nil
+}
+
 // burst GROUP count=N.
 func burst(w *World, l line) error {
 	n := 1

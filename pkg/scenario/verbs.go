@@ -30,6 +30,8 @@ var verbs = map[string]func(*World, line) error{
 	"suspending": suspending,
 	"launch":     launch,
 	"grown":      grown,
+	"swap":       swap,
+	"swappause":  swapPause,
 	"burst":      burst,
 	"shrunk":     shrunk,
 	"failed":     failed,

@@ -65,6 +65,8 @@ type Grow struct {
 	// For are the waiting pods that the new nodes are for; none where a group grows
 	// to its minimum, or only to reach a zone.
 	For []PodRef
+	// Why says in whose stead the new node comes, where no pod waits for it.
+	Why string
 }
 
 // Lane is the group.
@@ -78,7 +80,10 @@ func (a Grow) String() string {
 	if a.Again {
 		return fmt.Sprintf("grow %s %d→%d%s as before", a.Group, a.From, a.To, where)
 	}
-	if len(a.For) == 0 {
+	switch {
+	case a.Why != "":
+		return fmt.Sprintf("grow %s %d→%d%s: %s", a.Group, a.From, a.To, where, a.Why)
+	case len(a.For) == 0:
 		return fmt.Sprintf("grow %s %d→%d%s", a.Group, a.From, a.To, where)
 	}
 	return fmt.Sprintf("grow %s %d→%d%s for %s", a.Group, a.From, a.To, where, few(a.For))

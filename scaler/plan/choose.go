@@ -34,16 +34,18 @@ type candidate struct {
 	why    string
 }
 
-// imagine chooses among the candidates, and leaves the seats as they were: until a node
-// goes in truth, its pods run there, and others come to it.
-func (r *retirement) imagine(list []*candidate) []*candidate {
+// imagine chooses among the candidates, and finds out which of the nodes that stay could
+// be swapped then. It leaves the seats as they were: until a node goes in truth, its pods
+// run there, and others come to it.
+func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
 	r.fit.Settle(0) // nothing that was done before is taken back any more
 	start := r.fit.Try()
-	chosen := r.choose(list)
+	chosen = r.choose(list)
+	swap = r.seekSwap()
 	r.fit.Revert(start)
 	r.row = r.fit.NewRow(r.places[:r.ready])
 	r.rehearsal = false
-	return chosen
+	return chosen, swap
 }
 
 // goNow empties a chosen node while those that were chosen with it and stay for now keep
@@ -107,17 +109,26 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 	r.rehearsal = rehearsal
 	r.line(list)
 	r.inTurn(o, list, func(c *candidate) (goes bool) {
-		if c.reason, c.why = r.withheld(c); c.reason == "" {
-			c.reason, c.why = r.empty(c)
-		}
-		if c.reason != "" {
+		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
 			return false
 		}
 		chosen = append(chosen, c)
-		r.letGo(c)
 		return true
 	})
 	return chosen
+}
+
+// tryToGo lets a candidate go if its pods have places beside all that is settled so far;
+// otherwise it says why it stays, and all is as before.
+func (r *retirement) tryToGo(c *candidate) (Reason, string) {
+	reason, why := r.withheld(c)
+	if reason == "" {
+		reason, why = r.empty(c)
+	}
+	if reason == "" {
+		r.letGo(c)
+	}
+	return reason, why
 }
 
 // letGo counts a node among those that go.
@@ -150,7 +161,8 @@ func (r *retirement) line(list []*candidate) {
 		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used[b], r.used[a]))
 	})
 	r.places = places(stay)
+	r.places = slices.DeleteFunc(r.places, r.isClaimed)
 	r.ready = len(r.places)
-	r.places = append(r.places, r.coming...)
+	r.places = append(r.places, slices.DeleteFunc(slices.Clone(r.coming), r.isClaimed)...)
 	r.row = r.fit.NewRow(r.places)
 }

@@ -50,6 +50,8 @@
 //	eligible.go    the rules of a node alone; utilization.go what counts as used
 //	unneeded.go    its clock; unready.go that of nodes that are not Ready any more
 //	delays.go      how long groups rest after something
+//	replace.go     some nodes for a cheaper one: the swap that is under way
+//	replaceseek.go which may be swapped for which; replaceworth.go what is worth while
 //	retiring.go    retirements under way: on to their end, or back
 //	verdicts.go    the plan put together
 //	whynot.go      why each group has no node for a pod

@@ -420,6 +420,7 @@ func (d *decision) growBy(g *group) {
 		return // what is under way is counted already; the answer brings the next look
 	}
 	for _, x := range d.grows(g) {
+		x.Why = g.stead
 		d.do(x)
 	}
 	g.grows = true

@@ -127,6 +127,8 @@ type group struct {
 	// definition a hash of them; see the method of that name.
 	planned    []fleet.Shape
 	definition string
+	// stead is for which nodes it grows, in words; empty where pods wait.
+	stead string
 	// closed is why it is not grown for the class of pods at hand; empty if it may be.
 	// doubted says that its verdict tells of such a class already.
 	closed  string
@@ -468,6 +470,7 @@ func copyState(s fleet.State) fleet.State {
 		ShrunkAt: copied(s.ShrunkAt), FailedAt: copied(s.FailedAt),
 		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen),
+		Swap: s.Swap, SwapPauses: copied(s.SwapPauses),
 	}
 }
 
@@ -479,6 +482,7 @@ func compact(s fleet.State) fleet.State {
 		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen),
+		Swap: s.Swap, SwapPauses: filled(s.SwapPauses),
 	}
 }
 

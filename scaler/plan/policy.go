@@ -136,6 +136,9 @@ type Policy struct {
 	// --max-total-unready-percentage.
 	MaxUnready        int
 	MaxUnreadyPercent float64
+	// Consolidate says whether nodes are replaced by cheaper ones: ConsolidateOff or
+	// ConsolidateReplace. Flag --consolidate.
+	Consolidate string
 	// Drainable are the rules that choose nodes by their pods.
 	Drainable drainable.Policy
 	// Manner is how the scaler drains where it does so in place of an agent: as the
@@ -149,6 +152,14 @@ const (
 	GoFailed = "go"
 	// HoldFailed holds it as long as AWS allows.
 	HoldFailed = "hold"
+)
+
+// Whether nodes are replaced by cheaper ones.
+const (
+	// ConsolidateOff: nodes only go when nobody needs them.
+	ConsolidateOff = "off"
+	// ConsolidateReplace: some nodes go for a new one that costs less.
+	ConsolidateReplace = "replace"
 )
 
 // DefaultPolicy has Cluster Autoscaler's defaults where it has the flag.
@@ -179,6 +190,7 @@ func DefaultPolicy() Policy {
 		MaxDrainTime:            15 * time.Minute,
 		MaxUnready:              3,
 		MaxUnreadyPercent:       45,
+		Consolidate:             ConsolidateOff,
 		Drainable:               drainable.DefaultPolicy(),
 		Manner:                  drainable.DefaultManner(),
 	}
@@ -246,6 +258,9 @@ func (p Policy) Validate() error {
 	}
 	if p.FailedDrain != GoFailed && p.FailedDrain != HoldFailed {
 		wrong.add("--failed-drain is %q: want %s or %s", p.FailedDrain, GoFailed, HoldFailed)
+	}
+	if p.Consolidate != ConsolidateOff && p.Consolidate != ConsolidateReplace {
+		wrong.add("--consolidate is %q: want %s or %s", p.Consolidate, ConsolidateOff, ConsolidateReplace)
 	}
 	return wrong.err()
 }

@@ -27,6 +27,7 @@ func TestValidate(t *testing.T) {
 	p.MaxDrainParallelism = -1
 	p.MaxUnreadyPercent = 101
 	p.TerminationHooks = []string{"windlass", ""}
+	p.Consolidate = "delete"
 	const want = `--max-node-provision-time is 0s: want more than 0
 --scale-down-unneeded-time is -1s: want at least 0
 --max-node-group-backoff-duration is 30m0s, less than the initial 1h0m0s
@@ -37,10 +38,11 @@ func TestValidate(t *testing.T) {
 --scale-down-utilization-threshold is 50: want a share between 0 and 1
 --max-drain-parallelism is -1: want at least 0
 --max-total-unready-percentage is 101: want 0 to 100
---termination-hook names a hook without a name`
+--termination-hook names a hook without a name
+--consolidate is "delete": want off or replace`
 	err := p.Validate()
 	if err == nil {
-		t.Fatal("a policy with eleven faults is called valid")
+		t.Fatal("a policy with twelve faults is called valid")
 	}
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -133,6 +133,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.HeadRoom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
 	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
 	p.FailedDrain = rapid.SampledFrom([]string{plan.GoFailed, plan.HoldFailed}).Draw(t, "failed drain")
+	p.Consolidate = rapid.SampledFrom([]string{plan.ConsolidateOff, plan.ConsolidateReplace}).Draw(t, "consolidate")
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
 	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")
@@ -195,7 +196,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 			desired = x.number("desired", low, 6)
 		}
 		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("min=%d max=%d desired=%d", low, max(desired, n)+x.number("spare", 0, 3), desired),
-			x.one("zones", "", "zones=b", "zones=a,b", "zones=a,b,c"), x.one("steered", "", "steered"), x.one("price", "", "price=0.1", "price=0.2"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
+			x.one("zones", "", "zones=b", "zones=a,b", "zones=a,b,c"), x.one("steered", "", "steered"), x.one("price", "", "price=0.1", "price=0.2", "price=0.5"), x.one("type", "", "type=m5.xlarge", "type=c5.xlarge", "type=r5.large"),
 			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other", "hook=windlass/5m/8h/ABANDON", "hook=windlass launchhook=boot", "launchhook=boot hook=other launchhook=theirs"),
 			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"), x.rarely("headroom=20%"), x.rarely("headroom=pods=2,cpu=700m"))
 		if wild {

@@ -53,6 +53,7 @@ const (
 	NodePooled      Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
+	NodeReplaced    Reason = "Replaced"         // a cheaper node comes in its stead
 	NodeNotAsked    Reason = "NotLookedAt"      // groups grow, and nobody asks yet whether it could go
 )
 

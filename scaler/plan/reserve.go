@@ -188,3 +188,25 @@ func (r *retirement) loads(c *candidate) []adrift {
 	}
 	return c.adrift
 }
+
+// countReserves counts the room of a new node among the reserves, until it is taken back.
+func (r *retirement) countReserves(g *group, p *fit.Place) (takeBack func()) {
+	var undo []func()
+	for _, s := range r.reserves {
+		if s.group != nil && s.group != g {
+			continue
+		}
+		slots, beside := r.fit.Slots(s.tenant.Class, p)
+		if slots == 0 {
+			continue
+		}
+		before := *s
+		s.room, s.holders, s.beside = s.room+slots, s.holders+1, min(s.beside, beside)
+		undo = append(undo, func() { s.room, s.holders, s.beside = before.room, before.holders, before.beside })
+	}
+	return func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+}

@@ -18,7 +18,8 @@ import (
 // is unneeded the longest first, but behind others what leaves slowly.
 func (d *decision) beginRetirements() {
 	r := d.newRetirement()
-	chosen := r.imagine(r.candidates())
+	r.carryOnSwap()
+	chosen, swap := r.imagine(r.candidates())
 	for _, c := range chosen {
 		c.slow = r.slow(c)
 	}
@@ -28,6 +29,7 @@ func (d *decision) beginRetirements() {
 	for _, c := range chosen {
 		r.unneeded(c)
 	}
+	r.bideSwap(swap)
 	for _, n := range d.nodes {
 		d.unmark(n)
 		d.sayStage(n)
@@ -61,11 +63,15 @@ type retirement struct {
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
 	// there.
 	unsettled bool
+	// swapped are the nodes of the swap that is under way, those that go and those that
+	// came for them, and claimed the places that are not for the pods of others.
+	swapped map[*node]bool
+	claimed map[*fit.Place]bool
 }
 
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
-		decision: d, used: map[*node]float64{},
+		decision: d, used: map[*node]float64{}, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
 		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), halt: d.halted(),
 	}
 	for _, n := range d.in(retiring, terminating) {
@@ -98,7 +104,7 @@ func (d *decision) drainLimit() int {
 func (r *retirement) candidates() []*candidate {
 	var list []*candidate
 	for _, n := range r.in(serving, cordoned, unready) {
-		if n.group == nil || !n.instance.Live() {
+		if n.group == nil || !n.instance.Live() || r.swapped[n] {
 			continue
 		}
 		reason, why := r.mayGo(n)
@@ -144,10 +150,10 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// passes says that what blocks a pod of a marked node is a budget that may have room
-// again: the node's clock goes on meanwhile.
+// passes says that what blocks a pod of a marked node, or of one that is swapped, is a
+// budget that may have room again: the node's clock goes on meanwhile.
 func (r *retirement) passes(c *candidate, v drainable.Verdict) bool {
-	return !c.since.IsZero() && v.Rule == drainable.RuleBudget && !v.Lasting
+	return (!c.since.IsZero() || r.swapped[c.node]) && v.Rule == drainable.RuleBudget && !v.Lasting
 }
 
 // slow says that the node's clock has run out and that its pods are more than their
@@ -191,14 +197,28 @@ func (n *node) work() float64 {
 	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
 }
 
-func (r *retirement) retire(n *node, since time.Time, occupied bool) {
+// depart retires a node whose time has come, if drains and budgets allow for it by now;
+// otherwise it waits for that reason. since makes its request another one than those
+// before, and why is for people; text says the same in its verdict.
+func (r *retirement) depart(c *candidate, since time.Time, why, text string, waits Reason) (gone bool) {
+	n := c.node
+	_, occupied := n.occupied(r.now)
+	if occupied && !c.stuck && r.draining >= r.allowed {
+		n.say(waits, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
+		return false
+	}
+	if reason, whyNot := r.take(c); reason != "" {
+		n.say(reason, fmt.Sprintf("%s; %s", text, whyNot))
+		return false
+	}
 	if occupied {
 		r.draining++
 	}
 	r.do(Retire{
-		Group: n.group.Name, Node: n.ref(), ID: contract.RetireID(n.instance.ID, since), Kind: contract.KindScaleDown,
-		Why: n.whyRetired(since),
+		Group: n.group.Name, Node: n.ref(), ID: contract.RetireID(n.instance.ID, since), Kind: contract.KindScaleDown, Why: why,
 	})
+	n.say(NodeRetiring, text)
+	return true
 }
 
 // unmark takes the mark off a node that is needed again, so that its clock

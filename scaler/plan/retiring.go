@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -93,7 +94,7 @@ func (d *decision) finish(n *node, halt string) {
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
 		d.limit(n, report.Since.Time, "it failed: "+report.Message)
 	}
-	n.say(NodeRetiring, "nobody needs it"+n.progress(id))
+	n.say(NodeRetiring, d.whyGoes(n)+n.progress(id))
 }
 
 // whyNotOurs says why to end the node's instance would not make a group of ours
@@ -108,8 +109,9 @@ func (n *node) whyNotOurs() string {
 // finishAlone carries on a retirement whose agent is gone.
 func (d *decision) finishAlone(n *node) {
 	if d.emptiedAlone(n) {
-		d.terminate(n, n.request.ID, n.group.shrinkable(), "nobody needs it, and it is empty")
-		n.say(NodeTerminating, "nobody needs it, and it is empty")
+		why := d.whyGoes(n) + ", and it is empty"
+		d.terminate(n, n.request.ID, n.group.shrinkable(), why)
+		n.say(NodeTerminating, why)
 		return
 	}
 	since, why := n.request.At.Time, "its agent did not answer"
@@ -119,7 +121,7 @@ func (d *decision) finishAlone(n *node) {
 	if !n.ending(d.now) && !d.detaches(n) {
 		d.limit(n, since, why)
 	}
-	n.say(NodeRetiring, "nobody needs it"+d.carriedOn(n))
+	n.say(NodeRetiring, d.whyGoes(n)+d.carriedOn(n))
 }
 
 // ending says that a pod of the node is in its grace period: its drain is not stuck.
@@ -141,11 +143,12 @@ func (d *decision) detaches(n *node) bool {
 func (d *decision) finishDrained(n *node) {
 	if pod, occupied := n.occupied(d.now); occupied {
 		d.limit(n, n.report.Since.Time, fmt.Sprintf("pods come back to it, such as %s", pod))
-		n.say(NodeRetiring, fmt.Sprintf("nobody needs it; it was drained, and then pod %s came", pod))
+		n.say(NodeRetiring, fmt.Sprintf("%s; it was drained, and then pod %s came", d.whyGoes(n), pod))
 		return
 	}
-	d.terminate(n, n.request.ID, n.group.shrinkable(), "nobody needs it, and it is drained")
-	n.say(NodeTerminating, "nobody needs it, and it is drained")
+	why := d.whyGoes(n) + ", and it is drained"
+	d.terminate(n, n.request.ID, n.group.shrinkable(), why)
+	n.say(NodeTerminating, why)
 }
 
 // limit gives a drain up that is stuck for too long. Its time begins with the request
@@ -173,11 +176,17 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 // belongs into fleet.State.GiveUps, also where Auto Scaling has refused to end the node's
 // instance: while it lasts, the node is kept.
 func (p Policy) GiveUp(b fleet.BackOff, now time.Time, why string) fleet.BackOff {
+	return pauseAfter(b, now, p.MaxDrainTime, max(p.MaxDrainTime, giveUpPauseMax), why)
+}
+
+// pauseAfter is the pause after one more attempt that came to nothing: so long after the
+// first, twice as long after each further one, up to most.
+func pauseAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why string) fleet.BackOff {
 	count := b.Count + 1
 	if now.After(b.Until.Add(giveUpForgotten)) {
 		count = 1
 	}
-	return fleet.BackOff{Until: now.Add(doubled(p.MaxDrainTime, count, max(p.MaxDrainTime, giveUpPauseMax))), Count: count, Cause: why}
+	return fleet.BackOff{Until: now.Add(doubled(first, count, most)), Count: count, Cause: why}
 }
 
 // keep takes a retirement back.
@@ -233,10 +242,8 @@ func (n *node) givenUp() (id, why string) {
 
 // forget drops what has no consequence any more.
 func (d *decision) forget() {
-	for name, b := range d.state.GiveUps {
-		if d.now.After(b.Until.Add(giveUpForgotten)) {
-			delete(d.state.GiveUps, name)
-		}
+	for _, pauses := range []map[string]fleet.BackOff{d.state.GiveUps, d.state.SwapPauses} {
+		maps.DeleteFunc(pauses, func(_ string, b fleet.BackOff) bool { return d.now.After(b.Until.Add(giveUpForgotten)) })
 	}
 	remembered := max(growthRemembered, d.policy.DelayAfterAdd)
 	for name, at := range d.state.GrownAt {

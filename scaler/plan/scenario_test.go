@@ -140,6 +140,7 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"status-taint":   func(p *plan.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
 	"headroom":       func(p *plan.Policy, v string) error { return p.HeadRoom.Set(v) },
 	"enforce-min":    func(p *plan.Policy, _ string) error { p.EnforceMinSize = true; return nil },
+	"consolidate":    func(p *plan.Policy, v string) error { p.Consolidate = v; return nil },
 	"kube-proxy":     func(p *plan.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
 	"threshold":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }

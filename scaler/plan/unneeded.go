@@ -58,7 +58,6 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 		waits = NodeUnready
 	}
 	rested, why := r.rest(n.group)
-	_, occupied := n.occupied(r.now)
 	switch {
 	case r.now.Before(due):
 		r.clock.at(due)
@@ -66,15 +65,8 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	case r.now.Before(rested):
 		r.clock.at(rested)
 		n.say(waits, fmt.Sprintf("%s; %s, so it goes at %s at the earliest", text, why, clockTime(rested)))
-	case occupied && !c.stuck && r.draining >= r.allowed:
-		n.say(waits, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
 	default:
-		if reason, why := r.take(c); reason != "" {
-			n.say(reason, fmt.Sprintf("%s; %s", text, why))
-			return
-		}
-		r.retire(n, since, occupied)
-		n.say(NodeRetiring, text)
+		r.depart(c, since, n.whyRetired(since), text, waits)
 	}
 }
 
