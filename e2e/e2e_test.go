@@ -194,6 +194,11 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	if s.asker, err = script.NewAsker(s.w.Admin); err != nil {
 		return err
 	}
+	root, err := world.Root(ctx)
+	if err != nil {
+		return err
+	}
+	ts.Setenv("MANIFESTS", filepath.Join(root, "manifests"))
 	ts.Setenv("KUBECONFIG", s.w.Plane.Kubeconfig)
 	ts.Logf("control plane ready after %.1fs", s.w.Plane.Seconds)
 	return nil

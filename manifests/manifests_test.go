@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -36,6 +37,7 @@ type objects struct {
 	daemonSets   []appsv1.DaemonSet
 	deployments  []appsv1.Deployment
 	budgets      []policyv1.PodDisruptionBudget
+	priorities   []schedulingv1.PriorityClass
 	policies     []admissionv1.ValidatingAdmissionPolicy
 	policyBinds  []admissionv1.ValidatingAdmissionPolicyBinding
 }
@@ -82,6 +84,8 @@ func (o *objects) add(kind string, body []byte) error {
 		return appendStrict(&o.deployments, body)
 	case "PodDisruptionBudget":
 		return appendStrict(&o.budgets, body)
+	case "PriorityClass":
+		return appendStrict(&o.priorities, body)
 	case "ValidatingAdmissionPolicy":
 		return appendStrict(&o.policies, body)
 	case "ValidatingAdmissionPolicyBinding":
@@ -161,6 +165,9 @@ func TestPodsAreConfined(t *testing.T) {
 			}
 			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 				checkContainer(t, c)
+				if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+					t.Errorf("container %s lacks a request or a memory limit: %v", c.Name, c.Resources)
+				}
 			}
 		})
 	}
@@ -183,9 +190,6 @@ func checkContainer(t *testing.T, c corev1.Container) {
 	}
 	if s.Capabilities == nil || len(s.Capabilities.Add) != 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("container %s keeps capabilities: %v", c.Name, s.Capabilities)
-	}
-	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-		t.Errorf("container %s lacks a request or a memory limit: %v", c.Name, c.Resources)
 	}
 }
 
