@@ -9,12 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Event tells people what happened to an object, on the object.
@@ -190,7 +191,7 @@ func (w *EventWriter) object(event Event, now time.Time) *corev1.Event {
 		InvolvedObject:      event.Object,
 		Type:                kind,
 		Reason:              event.Reason,
-		Message:             cut(event.Message, eventMessageLimit),
+		Message:             contract.Shorten(event.Message, eventMessageLimit),
 		Source:              w.source,
 		ReportingController: w.source.Component,
 		ReportingInstance:   w.source.Host,
@@ -211,19 +212,6 @@ func (w *EventWriter) name(object string, now time.Time) string {
 		object = strings.TrimRight(object[:room], ".-")
 	}
 	return object + suffix
-}
-
-// cut shortens a text to at most limit bytes, without breaking a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const more = "…"
-	end := limit - len(more)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
 }
 
 func describe(object corev1.ObjectReference) string {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -191,20 +190,5 @@ func TestARefusedEventIsLoggedOnce(t *testing.T) {
 	}
 	if w.Dropped() != 1 {
 		t.Errorf("dropped %d, want 1", w.Dropped())
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ü", 600), strings.Repeat("→", 400)} {
-		got := cut(text, eventMessageLimit)
-		if len(got) > eventMessageLimit || !utf8.ValidString(got) {
-			t.Errorf("cut to %d bytes, valid %v", len(got), utf8.ValidString(got))
-		}
-		if len(text) <= eventMessageLimit && got != text {
-			t.Errorf("%q was cut without need", text)
-		}
-		if len(text) > eventMessageLimit && len(got) < eventMessageLimit-8 {
-			t.Errorf("cut to %d bytes: more than needed", len(got))
-		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
@@ -213,18 +213,6 @@ func (page *Page) faults(all []string) []string {
 	return few
 }
 
-// cut shortens a text that is too long, without breaking a character.
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
-}
-
 // Encode prints a page as YAML that always has room in a ConfigMap: classes of pods
 // that few belong to go first, then names of nodes, what is being done, and groups.
 func (page Page) Encode() (string, error) {
@@ -307,3 +295,5 @@ func (page *Page) shrinkNodes() bool {
 	}
 	return false
 }
+
+func cut(text string) string { return contract.Shorten(text, maxText) }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -157,18 +156,6 @@ func (d *drawing) backoff(g fleet.Group) BackoffInfo {
 			break
 		}
 	}
-	info.ErrorMessage = cut(info.ErrorMessage)
+	info.ErrorMessage = contract.Shorten(info.ErrorMessage, mostText)
 	return info
-}
-
-// cut shortens a text that is too long, without breaking a character.
-func cut(text string) string {
-	if len(text) <= mostText {
-		return text
-	}
-	end := mostText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.TrimSpace(text[:end]) + "…"
 }

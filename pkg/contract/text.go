@@ -1,0 +1,17 @@
+package contract
+
+import "unicode/utf8"
+
+// Shorten cuts a text that is to stand on an object to at most limit bytes, without
+// breaking a character. What was cut ends with an ellipsis.
+func Shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const more = "…"
+	end := limit - len(more)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + more
+}
