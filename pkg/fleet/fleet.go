@@ -34,6 +34,8 @@ type Snapshot struct {
 	// Owners are the ReplicaSets and ReplicationControllers by UID; nil where no rule
 	// asks for them, or they may not be read.
 	Owners map[types.UID]Owner `json:"owners,omitempty"`
+	// Buffers are the CapacityBuffers, where the API server serves them.
+	Buffers []Buffer `json:"buffers,omitempty"`
 	// Kubernetes is the version of the API server, such as 1.36: kube-scheduler
 	// follows different rules from one to the next. Empty counts as the newest
 	// that is known.

@@ -11,6 +11,7 @@
 //	pod db waiting claim=data-0
 //	volume pv-7 claim=data-0 zone=a
 //	pdb app allowed=1 match=app=app
+//	buffer app replicas=2 cpu=500m
 //	request web-2 kind=scale-down at=09:59:00
 //	report web-2 phase=Draining
 //

@@ -33,6 +33,10 @@ pod wide spread=topology.kubernetes.io/zone
 pod kube-system/proxy-1 on=web-1 owner=DaemonSet/proxy annotate=a=b
 pdb app allowed=0
 pdb wide allowed=1 healthy=1 match=app=wide,tier=hot lenient
+buffer away replicas=1 fault=denied
+buffer lost replicas=1 missing
+buffer odd percentage=20 scalable=Deployment/web has=10 labels=app=web cpu=1 apart
+buffer shop/spare replicas=3 limits=cpu=2,memory=4Gi strategy=example.com/cold template=other cpu=500m
 volume logs
 volume pv-7 claim=data-0 zone=b
 volume pv-8 claim=other/data-0

@@ -16,6 +16,7 @@ var verbs = map[string]func(*World, line) error{
 	"pod":        pod,
 	"pdb":        pdb,
 	"owner":      owner,
+	"buffer":     buffer,
 	"volume":     volume,
 	"daemonset":  daemonSet,
 	"request":    request,
@@ -63,7 +64,7 @@ func now(w *World, l line) error {
 }
 
 // gone KIND/NAME takes a thing out of the world: pod, node (with its pods and
-// its instance), instance, pdb, group, rival.
+// its instance), instance, pdb, group, buffer, rival.
 func gone(w *World, l line) error {
 	kind, name, err := kindAndName(l.name)
 	if err != nil {
@@ -81,11 +82,13 @@ func gone(w *World, l line) error {
 		w.Budgets = slices.DeleteFunc(w.Budgets, func(b fleet.Budget) bool { return b.Key() == podKey(name) })
 	case "group":
 		w.Groups = slices.DeleteFunc(w.Groups, func(g fleet.Group) bool { return g.Name == name })
+	case "buffer":
+		w.Buffers = slices.DeleteFunc(w.Buffers, func(b fleet.Buffer) bool { return b.Key() == podKey(name) })
 	case "rival":
 		w.Rival = nil
 		return nil
 	default:
-		return fmt.Errorf("want pod, node, instance, pdb, group or rival before the slash")
+		return fmt.Errorf("want pod, node, instance, pdb, group, buffer or rival before the slash")
 	}
 	if w.count() == before {
 		return fmt.Errorf("there is no such %s", kind)

@@ -77,7 +77,7 @@ func find[T any](list []T, is func(*T) bool) *T {
 }
 
 func (w *World) count() int {
-	n := len(w.Pods) + len(w.Nodes) + len(w.Budgets) + len(w.Groups)
+	n := len(w.Pods) + len(w.Nodes) + len(w.Budgets) + len(w.Groups) + len(w.Buffers)
 	for _, g := range w.Groups {
 		n += len(g.Instances)
 	}

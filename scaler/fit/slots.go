@@ -1,6 +1,11 @@
 package fit
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Slots is how many pods of a class the place takes beside those that are on it, as far
 // as room goes: n. Beside them it takes so many other pods by their mere number.
@@ -13,7 +18,18 @@ func (c *Cluster) Slots(class *Class, p *Place) (n, beside int) {
 	for _, a := range m.asks {
 		slots = min(slots, p.left(a.resource)/a.n)
 	}
+	if m.lonely() {
+		slots = min(slots, 1)
+	}
 	return int(slots), int(min(p.left(podCount)-slots, math.MaxInt32))
+}
+
+// lonely says that no two pods of the class fit one node, by their host ports or by
+// anti-affinity.
+func (m *member) lonely() bool {
+	return len(m.ports) > 0 || slices.ContainsFunc(m.anti, func(t podTerm) bool {
+		return t.topology == corev1.LabelHostname && m.matched.has(t.selected)
+	})
 }
 
 // CouldTake says that a new node of one of these looks may take the class, as far as its

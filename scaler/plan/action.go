@@ -5,9 +5,11 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Action is one small thing to do. It carries what it expects to find: if the
@@ -300,4 +302,39 @@ func few(pods []PodRef) string {
 		text += fmt.Sprintf(" and %d more", rest)
 	}
 	return text
+}
+
+// BufferRef names a CapacityBuffer as it was seen.
+type BufferRef struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid,omitempty"`
+}
+
+func (b BufferRef) String() string { return b.Namespace + "/" + b.Name }
+
+// Inform writes on a CapacityBuffer what becomes of it, if it still is as it was seen.
+type Inform struct {
+	Buffer BufferRef
+	// Version is the buffer's resourceVersion.
+	Version string
+	Status  fleet.BufferStatus
+}
+
+// Lane is the buffer.
+func (a Inform) Lane() string { return "buffer " + a.Buffer.String() }
+
+func (a Inform) String() string {
+	words := make([]string, 0, 1+len(a.Status.Conditions))
+	if n := a.Status.Replicas; n != nil {
+		words = append(words, fmt.Sprintf("%d replicas", *n))
+	}
+	for _, c := range a.Status.Conditions {
+		word := fmt.Sprintf("%s %s (%s)", c.Type, c.Status, c.Reason)
+		if c.Status != metav1.ConditionTrue && c.Message != "" {
+			word = fmt.Sprintf("%s %s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+		}
+		words = append(words, word)
+	}
+	return fmt.Sprintf("inform buffer %s: %s", a.Buffer, strings.Join(words, ", "))
 }

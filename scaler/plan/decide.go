@@ -21,6 +21,8 @@ type Planner struct {
 	order podOrder
 	// imagined are the pods that stand for head-room, by what is asked for.
 	imagined map[string]*fleet.Pod
+	// stocks are those that stand for buffers, by these.
+	stocks map[string]*stock
 }
 
 // NewPlanner knows nothing yet.
@@ -55,7 +57,8 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	} else {
 		d.beginRetirements() // nodes that nobody needs are marked, and drained when due
 	}
-	d.balanceZones() // Auto Scaling is kept from undoing that, where people want it
+	d.informBuffers() // what becomes of them
+	d.balanceZones()  // Auto Scaling is kept from undoing that, where people want it
 
 	return d.plan()
 }

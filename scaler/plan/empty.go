@@ -16,6 +16,9 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 	start := r.fit.Try()
 	r.fit.Close(c.place)
 	reason, why := r.moveAll(c)
+	if reason == "" {
+		reason, why = r.crowdsOut()
+	}
 	if reason != "" {
 		r.fit.Revert(start)
 	}

@@ -20,7 +20,9 @@ func (d *decision) grow() {
 		d.growForGang(g)
 	}
 	d.fillToMinimum()
+	putBack := d.growForBuffers()
 	d.growForHeadRoom()
+	putBack()
 	for _, g := range d.groups {
 		d.growBy(g)
 	}

@@ -25,7 +25,9 @@ import (
 // headRoom is the room that people want kept, in one group or in the whole cluster.
 type headRoom struct {
 	group *group // nil for the whole cluster
-	asked fleet.HeadRoom
+	// buffer is that which asks for the room; nil where a flag or a group's tag does.
+	buffer *buffer
+	asked  fleet.HeadRoom
 	// tenant is one of the pods for which there shall be room, and stands for all.
 	tenant fit.Tenant
 	// wanted is how many there shall be room for.
@@ -33,6 +35,9 @@ type headRoom struct {
 }
 
 func (h *headRoom) String() string {
+	if h.buffer != nil {
+		return "buffer " + h.buffer.Key()
+	}
 	name := "the cluster's head-room"
 	if h.group != nil {
 		name = fmt.Sprintf("the head-room of group %s", h.group.Name)
@@ -45,6 +50,9 @@ func (h *headRoom) String() string {
 
 // size says what the pods request.
 func (h *headRoom) size() string {
+	if h.buffer != nil {
+		return "of its template"
+	}
 	var words []string
 	each := h.asked.Piece()
 	for _, name := range slices.Sorted(maps.Keys(each)) {
@@ -57,9 +65,9 @@ func (h *headRoom) size() string {
 	return "of " + strings.Join(words, ", ")
 }
 
-// imaginary says that the pod is one for which head-room is kept: real ones have
-// namespaces.
-func imaginary(p *fleet.Pod) bool { return p.Namespace == "" }
+// imaginary says that the pod is one for which head-room is kept: the API server gives
+// real ones a UID.
+func imaginary(p *fleet.Pod) bool { return p.UID == "" }
 
 // newImaginary makes a pod that stands for head-room: of the least priority, so that it
 // comes after all others, and in a group at home on its nodes.
@@ -182,7 +190,7 @@ func (d *decision) lackingHeadRoom() []fit.Tenant {
 			list = append(list, h.tenant)
 		}
 	}
-	return list
+	return append(list, d.lackingBuffers()...)
 }
 
 // growForHeadRoom keeps nodes that were to go, and plans new ones, where head-room is
@@ -256,8 +264,8 @@ func (d *decision) bringHeadRoom(h *headRoom, room int) (putBack func()) {
 }
 
 // sayShort tells at the groups that could have it why head-room is short, or at all of
-// them if none could.
-func (d *decision) sayShort(h *headRoom, lacks int) {
+// them if none could. It returns the same for all of them.
+func (d *decision) sayShort(h *headRoom, lacks int) (why string) {
 	var could []*group
 	for _, g := range d.groups {
 		if (h.group == nil || h.group == g) && d.fit.CouldTake(h.tenant.Class, g.looks) {
@@ -271,10 +279,13 @@ func (d *decision) sayShort(h *headRoom, lacks int) {
 		}
 	}
 	defer d.closeFor(h.tenant.Class)()
-	for _, g := range could {
+	misses := make([]miss, len(could))
+	for i, g := range could {
+		misses[i] = d.missOf(h.tenant.Class, g)
 		g.short = true
-		g.note(fmt.Sprintf("%s: room for %d pods %s is wanted, and %d have none: %s", h, h.wanted, h.size(), lacks, d.missOf(h.tenant.Class, g).why))
+		g.note(fmt.Sprintf("%s: room for %d pods %s is wanted, and %d have none: %s", h, h.wanted, h.size(), lacks, misses[i].why))
 	}
+	return tell(misses)
 }
 
 // called names a pod for people, or the head-room that it stands for.

@@ -1,9 +1,11 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +42,9 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		for _, g := range s.Groups {
 			check(g.Name, g.HeadRoom)
 		}
+		for _, homeless := range after.withoutSeat(touched(s, fresh)) {
+			broken = append(broken, fmt.Sprintf("%s: a pod of it has no room when %v are gone", homeless, got.Actions))
+		}
 	}
 	return broken
 }
@@ -75,6 +80,98 @@ func concerned(s fleet.Snapshot, fresh map[string]bool, group string, h fleet.He
 // staysToItsEnd says that the pod is left where it is until it is done.
 func staysToItsEnd(s fleet.Snapshot, p *fleet.Pod) bool {
 	return drainable.Judge(drainable.Question{Pod: p, Now: s.Now}).Outcome == drainable.Wait
+}
+
+// touched are the pods of buffers that the nodes have room for, or whose room pods that
+// move may take. Who else is where must make no difference to them: of the others it is
+// only known that they would have room if pods landed as was thought.
+func touched(s fleet.Snapshot, fresh map[string]bool) []*fleet.Pod {
+	var list []*fleet.Pod
+	for _, b := range s.Buffers {
+		wanted, spec, ok := imagined(b)
+		if !ok {
+			continue
+		}
+		pod := &fleet.Pod{Namespace: b.Namespace, Name: "buffer " + b.Key(), Labels: b.Pods.Template.Labels, Spec: spec}
+		before := newAftermath(s)
+		if !before.cluster.Unrelated(before.cluster.Tenant(pod).Class) || !before.concerns(s, fresh, pod) {
+			continue
+		}
+		for range wanted {
+			one := *pod
+			list = append(list, &one)
+		}
+	}
+	return list
+}
+
+// imagined is how many pods a random buffer is for, and what they ask for.
+func imagined(b fleet.Buffer) (wanted int, spec *corev1.PodSpec, ok bool) {
+	if b.Pods == nil || !b.Active() || b.Replicas != nil && *b.Replicas < 0 {
+		return 0, nil, false
+	}
+	spec = &b.Pods.Template.Spec
+	each := spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+	switch {
+	case b.Percentage != nil:
+		wanted = int(math.Ceil(float64(*b.Percentage) * float64(*b.Pods.Replicas) / 100))
+	case b.Replicas != nil:
+		wanted = int(*b.Replicas)
+	default:
+		wanted = int(b.Limits.Cpu().MilliValue() / each)
+	}
+	return wanted, spec, wanted > 0
+}
+
+// concerns says that one of the nodes has room for such a pod, or pods that must move.
+func (a aftermath) concerns(s fleet.Snapshot, fresh map[string]bool, like *fleet.Pod) bool {
+	t := a.cluster.Tenant(like)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if !fresh[n.Name] {
+			continue
+		}
+		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
+		for _, pod := range s.Pods {
+			if pod.Node == n.Name && !pod.Ended() {
+				a.cluster.Put(a.cluster.Tenant(pod), place)
+				if drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod) {
+					return true
+				}
+			}
+		}
+		if n.Ready && !n.Unschedulable && len(a.cluster.Fits(t.Class, place)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutSeat seats pods beside all others, the largest first, and names those that find
+// no seat.
+func (a aftermath) withoutSeat(pods []*fleet.Pod) []string {
+	start := a.cluster.Fork()
+	defer a.cluster.Revert(start)
+	places := make([]*fit.Place, 0, len(a.open))
+	for place := range a.open {
+		places = append(places, place)
+	}
+	slices.SortFunc(places, func(a, b *fit.Place) int { return cmp.Compare(a.Name, b.Name) })
+	var tenants []fit.Tenant
+	for _, p := range pods {
+		tenants = append(tenants, a.cluster.Tenant(p))
+	}
+	var looks []*fit.Looks
+	for _, p := range places {
+		looks = append(looks, p.Looks())
+	}
+	var homeless []string
+	for _, t := range a.cluster.Sorted(tenants, looks) {
+		if a.cluster.Seat(t, places) == nil {
+			homeless = append(homeless, t.Pod.Name)
+		}
+	}
+	return homeless
 }
 
 // aftermath is a cluster when retired nodes are gone and their pods have landed.
@@ -208,6 +305,9 @@ func TestHeadRoomNeverFlaps(t *testing.T) {
 		}
 		for i := range x.number("pods", 0, 25) {
 			x.line("pod", fmt.Sprintf("app%d-%d", i%3, i), fmt.Sprintf("on=web-%d cpu=%dm mem=%dMi", x.number("on", 0, nodes-1), x.number("cpu", 1, 8)*50, x.number("mem", 1, 8)*64))
+		}
+		for b := range x.number("buffers", 0, 3) {
+			x.line("buffer", fmt.Sprintf("buffer%d", b), fmt.Sprintf("replicas=%d cpu=%dm mem=%dMi", x.number("replicas", 1, 4), x.number("cpu", 1, 20)*100, x.number("mem", 1, 8)*256))
 		}
 		w := parsed(t, joined(x.lines))
 		p := plan.DefaultPolicy()

@@ -43,8 +43,9 @@ type decision struct {
 	turns int
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant
-	// headRooms are kept free beside all of them.
+	// headRooms are kept free beside all of them, and buffers in another way.
 	headRooms []*headRoom
+	buffers   []*buffer
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
@@ -238,9 +239,9 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	d.pods = k.order.of(s.Pods)
+	d.pods, d.buffers = k.order.of(s.Pods), k.findBuffers(s)
 	d.fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: d.pods, Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
+		Kubernetes: s.Kubernetes, Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
 	})
 	d.groups = groupsOf(s)
 	d.nodes = nodesOf(s, p)
@@ -252,6 +253,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	}
 	d.prefer(s.Priorities)
 	k.findHeadRooms(d)
+	d.sizeBuffers()
 	return d
 }
 

@@ -232,7 +232,17 @@ func randomWorld(t *rapid.T, wild bool) string {
 	for a := range x.number("apps", 0, 6) {
 		x.app(fmt.Sprintf("app%d", a), nodes, wild)
 	}
+	for b := range x.number("buffers", 0, 2) * x.number("any buffers", 0, 1) {
+		x.buffer(fmt.Sprintf("buffer%d", b))
+	}
 	return strings.Join(x.lines, "\n")
+}
+
+// buffer is a CapacityBuffer, or now and then one that is amiss.
+func (x *text) buffer(name string) {
+	x.line("buffer", name, x.one("buffer of", "replicas=2 cpu=600m", "replicas=1 cpu=1500m mem=1Gi", "replicas=3 cpu=300m mem=2Gi tolerates=dedicated", "limits=cpu=2 cpu=900m",
+		"scalable=Deployment/app0 has=6 percentage=30 cpu=400m", "replicas=2 cpu=200m labels=app=app0 apart", "replicas=2 cpu=200m spread=topology.kubernetes.io/zone",
+		"replicas=0", "replicas=1 missing", "replicas=-1", "replicas=9 strategy=example.com/cold"))
 }
 
 // wildNode puts a node into any state.

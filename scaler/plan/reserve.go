@@ -22,6 +22,12 @@ type reserve struct {
 	// these have seats in thought: if they land elsewhere, there is more room on them.
 	adrift adrift
 	filled map[*fit.Place]bool
+
+	// own are the pods of a buffer that have their seats on each node: these seats are its
+	// own, and what is free beside those of all buffers is everybody's. Homeless is how
+	// many have lost their seats with the nodes that go.
+	own      map[*node]int
+	homeless int
 }
 
 // adrift is pods without a place of their own, measured in those of a head-room.
@@ -42,28 +48,34 @@ func (a adrift) times(n int) adrift {
 
 // newReserves are the head-rooms as they stand before any further node goes.
 func (r *retirement) newReserves() []*reserve {
-	if len(r.headRooms) == 0 {
+	if len(r.headRooms)+len(r.buffers) == 0 {
 		return nil
 	}
 	var list []*reserve
 	unlanded, filled := r.unlanded()
 	for _, h := range r.headRooms {
-		s := &reserve{headRoom: h, slots: map[*node]int{}, beside: 1 << 30, filled: filled}
-		for _, n := range r.in(serving) {
-			if !n.open || !h.has(n) {
-				continue
-			}
-			slots, beside := r.fit.Slots(h.tenant.Class, n.place)
-			if slots == 0 {
-				continue
-			}
-			s.slots[n], s.beside = slots, min(s.beside, beside)
-			s.room, s.holders = s.room+slots, s.holders+1
-		}
-		s.adrift = r.measured(h, unlanded)
+		s := &reserve{headRoom: h, filled: filled, adrift: r.measured(h, unlanded)}
+		s.count(r)
 		list = append(list, s)
 	}
-	return list
+	return append(list, r.bufferReserves(unlanded, filled)...)
+}
+
+// count counts the slots on the nodes that serve.
+func (s *reserve) count(r *retirement) {
+	s.slots, s.beside = map[*node]int{}, 1<<30
+	for _, n := range r.in(serving) {
+		if !n.open || !s.has(n) {
+			continue
+		}
+		slots, beside := r.fit.Slots(s.tenant.Class, n.place)
+		slots += s.own[n]
+		if slots == 0 {
+			continue
+		}
+		s.slots[n], s.beside = slots, min(s.beside, beside)
+		s.room, s.holders = s.room+slots, s.holders+1
+	}
 }
 
 // unlanded are the pods that have seats in thought, on nodes where they do not run, and
@@ -143,10 +155,10 @@ func (a adrift) cost(nodes, beside int) int {
 func (r *retirement) reserved(c *candidate) (Reason, string) {
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
-		if s.slots[c.node] == 0 && mine.count == 0 && !(s.has(c.node) && s.filled[c.place]) {
+		if s.slots[c.node] == 0 && mine.count == 0 && !(s.has(c.node) && s.filled[c.place]) && !r.unseats(s, c) {
 			continue
 		}
-		room, wanted := s.without(c.node, s.adrift.with(mine))
+		room, wanted := s.without(c.node, s.adrift.with(mine).with(r.displaced(s, c)))
 		if room >= wanted {
 			continue
 		}
@@ -154,7 +166,7 @@ func (r *retirement) reserved(c *candidate) (Reason, string) {
 		if mine.count > 0 {
 			landing = ", wherever its pods land"
 		}
-		return NodeHeadRoom, fmt.Sprintf("%s: room for %d pods %s is wanted, and without this node there is for %d%s", s.headRoom, wanted, s.size(), max(0, room), landing)
+		return NodeHeadRoom, fmt.Sprintf("%s: room for %d pods %s is wanted, and without this node there is for %d%s", s.keeper(), wanted, s.size(), max(0, room), landing)
 	}
 	return "", ""
 }
@@ -176,6 +188,7 @@ func (r *retirement) reserve(c *candidate, sign int) {
 		if slots := s.slots[c.node]; slots > 0 {
 			s.room, s.holders = s.room+sign*slots, s.holders+sign
 		}
+		s.homeless -= sign * s.own[c.node]
 	}
 }
 

@@ -56,8 +56,11 @@ type retirement struct {
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           remains
-	// reserves are the head-rooms that stay.
-	reserves []*reserve
+	// reserves are the head-rooms that stay. Choosy says that pods of buffers ask who else
+	// is where, and seatedBefore how many of each have a seat before any further node goes.
+	reserves     []*reserve
+	choosy       bool
+	seatedBefore map[*buffer]int
 	// halt is why nothing is retired at all, empty where something may be.
 	halt string
 	// unsettled says that pods are given seats on nodes that are not open yet, or not
@@ -89,6 +92,7 @@ func (d *decision) newRetirement() *retirement {
 	}
 	d.standInBoth()
 	r.reserves = r.newReserves()
+	r.seatedBefore = r.seatsChoosy()
 	return r
 }
 

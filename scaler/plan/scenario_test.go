@@ -254,6 +254,8 @@ func carry(w *scenario.World, a plan.Action) error {
 	case plan.Suspend:
 		w.Suspend(a.Group, a.Process)
 		return nil
+	case plan.Inform:
+		return w.InformBuffer(a.Buffer.Namespace, a.Buffer.Name, a.Status)
 	case plan.Heartbeat:
 		return nil
 	}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Reasons of a buffer's conditions that Cluster Autoscaler writes too.
+// https://github.com/kubernetes-sigs/cluster-autoscaler/tree/main/pkg/capacitybuffer
+const (
+	bufferSet      = "AttributesSetSuccessfully"
+	bufferInjected = "FakePodsInjected"
+	bufferEmpty    = "BufferIsEmpty"
+	bufferNotReady = "NotReadyForProvisioning"
+)
+
+// bufferNoRoom is the reason of a buffer that groups cannot make whole.
+const bufferNoRoom = "NoRoom"
+
+// informBuffers writes on every buffer what becomes of it, where that does not stand
+// there yet.
+func (d *decision) informBuffers() {
+	for _, b := range d.buffers {
+		status := b.status(metav1.NewTime(d.now).Rfc3339Copy())
+		if !fleet.Equal(status, b.Status) {
+			d.do(Inform{Buffer: BufferRef{Namespace: b.Namespace, Name: b.Name, UID: b.UID}, Version: b.Version, Status: status})
+		}
+	}
+}
+
+// status is what should stand on the buffer. Conditions of others stay as they are.
+func (b *buffer) status(now metav1.Time) fleet.BufferStatus {
+	status := fleet.BufferStatus{Strategy: fleet.ActiveCapacity, Conditions: slices.Clone(b.Status.Conditions)}
+	ready, provisioning := b.conditions()
+	for _, c := range []metav1.Condition{ready, provisioning} {
+		c.LastTransitionTime = now // unless it stands there already
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	if b.room == nil {
+		return status
+	}
+	status.Template, status.Generation = b.Template, b.Pods.Generation
+	status.Replicas = new(int32(b.room.wanted))
+	return status
+}
+
+// conditions say whether it is known what room is wanted, and whether it is there or
+// comes.
+func (b *buffer) conditions() (ready, provisioning metav1.Condition) {
+	ready = metav1.Condition{Type: fleet.BufferReady, Status: metav1.ConditionTrue, Reason: bufferSet, Message: "ready"}
+	provisioning = metav1.Condition{Type: fleet.BufferProvisioning, Status: metav1.ConditionFalse}
+	switch {
+	case b.room == nil:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, b.amiss.reason, b.amiss.text
+		provisioning.Reason, provisioning.Message = bufferNotReady, "it is not known what room is wanted"
+	case b.room.wanted == 0:
+		provisioning.Reason, provisioning.Message = bufferEmpty, "it asks for no room"
+	case b.short > 0:
+		provisioning.Reason, provisioning.Message = bufferNoRoom, fmt.Sprintf("%d of its %d pods have no room: %s", b.short, b.room.wanted, b.why)
+	default:
+		provisioning.Status, provisioning.Reason = metav1.ConditionTrue, bufferInjected
+	}
+	return ready, provisioning
+}
