@@ -12,7 +12,6 @@ import (
 
 // What grows a cluster has Cluster Autoscaler's defaults, where it has the flag.
 func TestDefaultsOfGrowing(t *testing.T) {
-	flags := runCommand(io.Discard).Flags()
 	want := map[string]string{
 		"expander":                            "least-waste",
 		"scheduler-name":                      "[default-scheduler]",
@@ -36,20 +35,11 @@ func TestDefaultsOfGrowing(t *testing.T) {
 		"price-file":                          "",
 		"spot-price-factor":                   "0.4",
 	}
-	got := map[string]string{}
-	for name := range want {
-		if f := flags.Lookup(name); f != nil {
-			got[name] = f.DefValue
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
+	expectDefaults(t, want)
 }
 
 // What shrinks it does too, but for one: delays are each group's own matter.
 func TestDefaultsOfShrinking(t *testing.T) {
-	flags := runCommand(io.Discard).Flags()
 	want := map[string]string{
 		"scale-down-enabled":                      "true",
 		"scale-down-unneeded-time":                "10m0s",
@@ -72,6 +62,18 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"min-replica-count":                       "0",
 		"consolidate":                             "off",
 	}
+	expectDefaults(t, want)
+}
+
+// Who ran a Cluster Autoscaler finds its status where it was told to be.
+func TestDefaultsOfStatus(t *testing.T) {
+	expectDefaults(t, map[string]string{"write-status-configmap": "true", "status-config-map-name": "cluster-autoscaler-status"})
+}
+
+// expectDefaults holds what flags of the command are unless they are given.
+func expectDefaults(t *testing.T, want map[string]string) {
+	t.Helper()
+	flags := runCommand(io.Discard).Flags()
 	got := map[string]string{}
 	for name := range want {
 		if f := flags.Lookup(name); f != nil {
@@ -80,16 +82,6 @@ func TestDefaultsOfShrinking(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
-}
-
-// Who ran a Cluster Autoscaler finds its status where it was told to be.
-func TestDefaultsOfStatus(t *testing.T) {
-	flags := runCommand(io.Discard).Flags()
-	for name, want := range map[string]string{"write-status-configmap": "true", "status-config-map-name": "cluster-autoscaler-status"} {
-		if f := flags.Lookup(name); f == nil || f.DefValue != want {
-			t.Errorf("--%s: %+v, want %s", name, f, want)
-		}
 	}
 }
 

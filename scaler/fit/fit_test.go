@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -87,39 +86,6 @@ func TestFits(t *testing.T) {
 				t.Errorf("TrySeat says %v", seated)
 			}
 		})
-	}
-}
-
-// A pod asks for what runs at once at its worst moment: its containers, its
-// sidecars, an init container with those sidecars that started before, and the
-// overhead of its sandbox.
-func TestRequests(t *testing.T) {
-	container := func(milli string, sidecar bool) corev1.Container {
-		c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(milli)}}}
-		if sidecar {
-			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-		}
-		return c
-	}
-	for _, tc := range []struct {
-		name string
-		spec corev1.PodSpec
-		want string
-	}{
-		{"containers", corev1.PodSpec{Containers: []corev1.Container{container("100m", false), container("200m", false)}}, "300m"},
-		{"a larger init container", corev1.PodSpec{
-			InitContainers: []corev1.Container{container("1", false)}, Containers: []corev1.Container{container("200m", false)}}, "1"},
-		{"a sidecar stays", corev1.PodSpec{
-			InitContainers: []corev1.Container{container("300m", true)}, Containers: []corev1.Container{container("200m", false)}}, "500m"},
-		{"an init container beside a sidecar", corev1.PodSpec{
-			InitContainers: []corev1.Container{container("300m", true), container("1", false)}, Containers: []corev1.Container{container("200m", false)}}, "1300m"},
-		{"overhead", corev1.PodSpec{
-			Containers: []corev1.Container{container("200m", false)}, Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}, "250m"},
-	} {
-		got := fit.Requests(&tc.spec)[corev1.ResourceCPU]
-		if got.Cmp(resource.MustParse(tc.want)) != 0 {
-			t.Errorf("%s: %s cpu, want %s", tc.name, got.String(), tc.want)
-		}
 	}
 }
 

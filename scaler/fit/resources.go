@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	helper "k8s.io/component-helpers/resource"
 
 	"windlass.dev/windlass/scaler/fit/upstream"
 )
@@ -140,15 +139,6 @@ func units(name corev1.ResourceName, q resource.Quantity) int64 {
 		return q.MilliValue()
 	}
 	return q.Value()
-}
-
-// Requests is what a pod asks for: its containers, sidecars, init containers
-// and overhead together, and the one pod that it is itself.
-func Requests(spec *corev1.PodSpec) corev1.ResourceList {
-	if spec == nil {
-		return nil
-	}
-	return helper.PodRequests(&corev1.Pod{Spec: *spec}, helper.PodResourcesOptions{})
 }
 
 // figure prints an amount for people: 1.93 cpu, 7.2Gi, 3.

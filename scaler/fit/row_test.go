@@ -14,19 +14,26 @@ import (
 
 const zone = "topology.kubernetes.io/zone"
 
+// drawNodes draws a group and from least to most nodes of it that differ in zone, size
+// and a label, as lines of a scenario.
+func drawNodes(t *rapid.T, least, most int) (text string, nodes int) {
+	text = "group web zones=a,b,c\n"
+	nodes = rapid.IntRange(least, most).Draw(t, "nodes")
+	for i := range nodes {
+		text += fmt.Sprintf("node n-%03d zone=%s cpu=%d labels=disk=%s\n", i,
+			rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"), rapid.IntRange(1, 4).Draw(t, "cpus"),
+			rapid.SampledFrom([]string{"ssd", "hdd"}).Draw(t, "disk"))
+	}
+	return text, nodes
+}
+
 // However many places there are and whatever was seated before, a row finds the
 // first that takes a pod, as asking one after the other does. Small and large pods
 // take turns, so that places are passed over for want of room and found again, and
 // spread opens places that refused before.
 func TestRowFindsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := "group web zones=a,b,c\n"
-		nodes := rapid.IntRange(1, 200).Draw(t, "nodes")
-		for i := range nodes {
-			text += fmt.Sprintf("node n-%03d zone=%s cpu=%d labels=disk=%s\n", i,
-				rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"), rapid.IntRange(1, 4).Draw(t, "cpus"),
-				rapid.SampledFrom([]string{"ssd", "hdd"}).Draw(t, "disk"))
-		}
+		text, _ := drawNodes(t, 1, 200)
 		classes := rapid.IntRange(1, 8).Draw(t, "classes")
 		for i := range classes {
 			text += fmt.Sprintf("pod p-%d waiting cpu=%dm labels=app=%s %s\n", i, 100*rapid.IntRange(0, 15).Draw(t, "cpu"),
@@ -50,13 +57,7 @@ func TestRowFindsTheFirst(t *testing.T) {
 		for range rapid.IntRange(1, 400).Draw(t, "pods") {
 			pod := s.Pods[rapid.IntRange(0, classes-1).Draw(t, "pod")]
 			class := c.Tenant(pod).Class
-			var want *fit.Place
-			for _, p := range places {
-				if c.Fits(class, p) == nil {
-					want = p
-					break
-				}
-			}
+			want := firstOpen(c, class, places, nil)
 			if got := row.Seat(c.Tenant(pod)); got != want {
 				t.Fatalf("pod %s is seated at %s, want %s", pod.Name, nameOf(got), nameOf(want))
 			}

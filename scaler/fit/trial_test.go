@@ -16,13 +16,7 @@ import (
 // the first place that takes a pod.
 func TestRowInTrials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := "group web zones=a,b,c\n"
-		nodes := rapid.IntRange(2, 40).Draw(t, "nodes")
-		for i := range nodes {
-			text += fmt.Sprintf("node n-%03d zone=%s cpu=%d labels=disk=%s\n", i,
-				rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"), rapid.IntRange(1, 4).Draw(t, "cpus"),
-				rapid.SampledFrom([]string{"ssd", "hdd"}).Draw(t, "disk"))
-		}
+		text, nodes := drawNodes(t, 2, 40)
 		for i := range rapid.IntRange(1, 6).Draw(t, "classes") {
 			rules := rapid.SampledFrom([]string{
 				"", "hostport=80", "selector=disk=ssd", "apart", "apart=" + zone, "together=" + zone,

@@ -69,14 +69,29 @@ type bounds struct{ ms, mb float64 }
 // measure decides again and again, each time with the planner that is given.
 func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	var before, after runtime.MemStats
 	policy := plan.DefaultPolicy()
+	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy) })
+	b.ReportMetric(float64(grown(got)), "nodes")
+	for _, wrong := range right.wrongs(c, got) {
+		b.Error(wrong)
+	}
+	// What of it goes to growing alone.
+	policy.ScaleDown = false
+	began := time.Now()
+	planner().Decide(c.Snapshot, policy)
+	b.ReportMetric(float64(time.Since(began))/float64(time.Millisecond), "ms-without-scale-down")
+}
+
+// looked measures a look in milliseconds and in MB allocated, and returns its plan.
+func looked(b *testing.B, bound bounds, look func() plan.Plan) plan.Plan {
+	b.Helper()
+	var before, after runtime.MemStats
 	var got plan.Plan
 	runs := 0
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		got = planner().Decide(c.Snapshot, policy)
+		got = look()
 		runs++
 	}
 	runtime.ReadMemStats(&after)
@@ -87,15 +102,7 @@ func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *
 		b.ReportMetric(mb, "MB")
 	}
 	b.ReportMetric(0, "ns/op") // it is in ms
-	b.ReportMetric(float64(grown(got)), "nodes")
-	for _, wrong := range right.wrongs(c, got) {
-		b.Error(wrong)
-	}
-	// What of it goes to growing alone.
-	policy.ScaleDown = false
-	began := time.Now()
-	planner().Decide(c.Snapshot, policy)
-	b.ReportMetric(float64(time.Since(began))/float64(time.Millisecond), "ms-without-scale-down")
+	return got
 }
 
 // bounded reports a figure and its target, which it should not exceed.

@@ -1,9 +1,7 @@
 package plan_test
 
 import (
-	"runtime"
 	"testing"
-	"time"
 
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -45,23 +43,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 
 func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	var before, after runtime.MemStats
-	var got plan.Plan
-	runs := 0
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for b.Loop() {
-		got = planner().Decide(c.Snapshot, plan.DefaultPolicy())
-		runs++
-	}
-	runtime.ReadMemStats(&after)
-	bounded(b, "ms", float64(b.Elapsed())/float64(runs)/float64(time.Millisecond), bound.ms)
-	if mb := float64(after.TotalAlloc-before.TotalAlloc) / float64(runs) / 1e6; bound.mb > 0 {
-		bounded(b, "MB", mb, bound.mb)
-	} else {
-		b.ReportMetric(mb, "MB")
-	}
-	b.ReportMetric(0, "ns/op") // it is in ms
+	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, plan.DefaultPolicy()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
 		if v.Of == plan.OfNode && (v.Reason == plan.NodeWaiting || v.Reason == plan.NodeRetiring) {
