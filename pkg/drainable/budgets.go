@@ -93,6 +93,9 @@ func (l *guards) of(p *fleet.Pod) []*guard {
 	return list
 }
 
+// Guard says that a budget guards the pod.
+func (b *Budgets) Guard(p *fleet.Pod) bool { return len(b.guards(p)) > 0 }
+
 // Guarding names the budgets that guard a pod, as namespace/name, in order.
 func (b *Budgets) Guarding(p *fleet.Pod) []string {
 	var keys []string
@@ -110,7 +113,7 @@ func (b *Budgets) Refuses(p *fleet.Pod) bool { return b.refuses(p).Outcome != ""
 // pod that the eviction API does not count.
 func (b *Budgets) Take(p *fleet.Pod) (undo func()) {
 	guards := b.guards(p)
-	if uncounted(p) || (len(guards) == 1 && guards[0].ignores(p)) {
+	if len(guards) == 0 || uncounted(p) || (len(guards) == 1 && guards[0].ignores(p)) {
 		return func() {}
 	}
 	for _, g := range guards {
@@ -129,7 +132,7 @@ func (b *Budgets) Spent(p *fleet.Pod) bool {
 }
 
 func (b *Budgets) guards(p *fleet.Pod) []*guard {
-	if b == nil {
+	if b == nil || len(b.byNamespace) == 0 {
 		return nil
 	}
 	if of, has := b.byNamespace[p.Namespace]; has {

@@ -24,14 +24,14 @@ const (
 // daemonSet pods leave with their node: those that tolerate its draining taint
 // would come straight back. The others are evicted where that is asked for, and
 // then without a fight: one that its owner would keep stays.
-func daemonSet(q Question) Verdict {
+func daemonSet(q *Question) (Outcome, string) {
 	if !IsDaemonSet(q.Pod) {
-		return Verdict{}
+		return "", ""
 	}
 	if q.Policy.DaemonSets.evicts(q.Pod) {
-		return Verdict{Outcome: Leave, Reason: "it belongs to a DaemonSet, and its eviction is asked for"}
+		return Leave, "it belongs to a DaemonSet, and its eviction is asked for"
 	}
-	return Verdict{Outcome: Skip, Reason: "it belongs to a DaemonSet"}
+	return Skip, "it belongs to a DaemonSet"
 }
 
 func (e DaemonSetEviction) evicts(p *fleet.Pod) bool {

@@ -18,26 +18,26 @@ import (
 // are watched apart.
 const ownerShows = time.Minute
 
-func controllerNotFound(q Question) Verdict {
+func controllerNotFound(q *Question) (Outcome, string) {
 	if !q.Policy.SkipCustomControllers || !q.ownerMissing() || q.Now.Before(OwnerDue(q.Pod)) {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Block, Reason: fmt.Sprintf("its %s %s is gone and would not create it again", q.Pod.Owner.Kind, q.Pod.Owner.Name)}
+	return Block, fmt.Sprintf("its %s %s is gone and would not create it again", q.Pod.Owner.Kind, q.Pod.Owner.Name)
 }
 
-func minReplicas(q Question) Verdict {
+func minReplicas(q *Question) (Outcome, string) {
 	if q.Policy.MinReplicas == 0 || !hasReplicas(q.Pod) {
-		return Verdict{}
+		return "", ""
 	}
 	owner, known := q.Owners[q.Pod.Owner.UID]
 	if !known || int(owner.Replicas) >= q.Policy.MinReplicas {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Block, Reason: fmt.Sprintf("its %s %s wants %d, fewer than %d", q.Pod.Owner.Kind, q.Pod.Owner.Name, owner.Replicas, q.Policy.MinReplicas)}
+	return Block, fmt.Sprintf("its %s %s wants %d, fewer than %d", q.Pod.Owner.Kind, q.Pod.Owner.Name, owner.Replicas, q.Policy.MinReplicas)
 }
 
 // ownerMissing says that the pod's owner would be known if it existed, and is not.
-func (q Question) ownerMissing() bool {
+func (q *Question) ownerMissing() bool {
 	if q.Owners == nil || !hasReplicas(q.Pod) {
 		return false
 	}

@@ -125,7 +125,7 @@ type Question struct {
 // rule answers or passes the question on by an empty Outcome.
 type rule struct {
 	name Rule
-	ask  func(Question) Verdict
+	ask  func(*Question) (o Outcome, why string)
 	// unguarded rules let a pod go without asking its budgets: it is not
 	// evicted at all, or the eviction API does not count it either.
 	unguarded bool
@@ -158,19 +158,24 @@ var rules = []rule{
 }
 
 // Judge asks the rules.
-func Judge(q Question) Verdict {
+func Judge(q Question) Verdict { return q.Judge() }
+
+// Judge asks the rules. One Question may ask for many pods, one after the other: that
+// costs less than the function of that name.
+func (q *Question) Judge() Verdict {
 	kept := Rule("")
-	for _, r := range rules {
-		v := r.ask(q)
-		if v.Outcome == "" {
+	for i := range rules {
+		r := &rules[i]
+		outcome, why := r.ask(q)
+		if outcome == "" {
 			continue
 		}
-		if !r.firm && q.Urgency.overrides(v.Outcome) {
+		if !r.firm && q.Urgency.overrides(outcome) {
 			kept = first(kept, r.name)
 			continue
 		}
-		v.Rule, v.Overrides = r.name, kept
-		if v.Outcome != Leave || r.unguarded {
+		v := Verdict{Outcome: outcome, Rule: r.name, Reason: why, Overrides: kept}
+		if outcome != Leave || r.unguarded {
 			return v
 		}
 		return guarded(q, v)
@@ -179,7 +184,7 @@ func Judge(q Question) Verdict {
 }
 
 // guarded lets v stand if the pod's budgets do.
-func guarded(q Question, v Verdict) Verdict {
+func guarded(q *Question, v Verdict) Verdict {
 	refused := q.Budgets.refuses(q.Pod)
 	if refused.Outcome == "" {
 		return v
@@ -195,113 +200,117 @@ func first(a, b Rule) Rule {
 	return b
 }
 
-func mirror(q Question) Verdict {
+func mirror(q *Question) (Outcome, string) {
 	if !IsMirror(q.Pod) {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Skip, Reason: "it is a static pod, which leaves with its node"}
+	return Skip, "it is a static pod, which leaves with its node"
 }
 
 // longTerminating: its kubelet should have ended it by now and will not.
-func longTerminating(q Question) Verdict {
+func longTerminating(q *Question) (Outcome, string) {
 	if !IsLongTerminating(q.Pod, q.Now) {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Skip, Reason: "it is being deleted for longer than its grace period"}
+	return Skip, "it is being deleted for longer than its grace period"
 }
 
 // terminating comes before DaemonSet in the table, so it passes those on that
 // nobody waits for.
-func terminating(q Question) Verdict {
+func terminating(q *Question) (Outcome, string) {
 	if q.Pod.Deleted.IsZero() || !Occupies(q.Pod, q.Now) {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Wait, Reason: "it is being deleted, and its grace period runs"}
+	return Wait, "it is being deleted, and its grace period runs"
 }
 
-func safeToEvict(q Question) Verdict {
+func safeToEvict(q *Question) (Outcome, string) {
 	if contract.SafeToEvictOf(q.Pod.Annotations) != contract.SafeYes {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Leave, Reason: "its safe-to-evict annotation is true"}
+	return Leave, "its safe-to-evict annotation is true"
 }
 
 // ended pods hold nothing; a drain leaves them to their owner.
-func ended(q Question) Verdict {
+func ended(q *Question) (Outcome, string) {
 	if !q.Pod.Ended() {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Skip, Reason: "it has ended"}
+	return Skip, "it has ended"
 }
 
-func onCompletion(q Question) Verdict {
+func onCompletion(q *Question) (Outcome, string) {
 	if contract.SafeToEvictOf(q.Pod.Annotations) != contract.SafeOnCompletion {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Wait, Reason: "its safe-to-evict annotation is on-completion, and it has not ended"}
+	return Wait, "its safe-to-evict annotation is on-completion, and it has not ended"
 }
 
-func job(q Question) Verdict {
+func job(q *Question) (Outcome, string) {
 	if !q.Policy.WaitForJobs || q.Pod.Owner == nil || q.Pod.Owner.Kind != "Job" {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Wait, Reason: "it is a pod of a Job, and has not ended"}
+	return Wait, "it is a pod of a Job, and has not ended"
 }
 
 // replicators are the controllers that Cluster Autoscaler trusts to create a
 // pod again.
 var replicators = []string{"ReplicationController", "ReplicaSet", "Job", "StatefulSet"}
 
-func notReplicated(q Question) Verdict {
+func notReplicated(q *Question) (Outcome, string) {
 	owner := q.Pod.Owner
 	if owner == nil {
-		return Verdict{Outcome: Block, Reason: "it has no controller that would create it again"}
+		return Block, "it has no controller that would create it again"
 	}
 	if q.Policy.SkipCustomControllers && !slices.Contains(replicators, owner.Kind) {
-		return Verdict{Outcome: Block, Reason: fmt.Sprintf("its controller is a %s, which is not known to create it again", owner.Kind)}
+		return Block, fmt.Sprintf("its controller is a %s, which is not known to create it again", owner.Kind)
 	}
-	return Verdict{}
+	return "", ""
 }
 
-func system(q Question) Verdict {
+func system(q *Question) (Outcome, string) {
 	if !q.Policy.SkipSystemPods || q.Pod.Namespace != metav1.NamespaceSystem {
-		return Verdict{}
+		return "", ""
 	}
 	if len(q.Budgets.Guarding(q.Pod)) > 0 {
-		return Verdict{}
+		return "", ""
 	}
 	limit := q.Policy.SystemPodTimeout
 	if limit > 0 && q.Now.Sub(q.Pod.Created) >= limit {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Block, Reason: "it is a pod of kube-system that no budget guards"}
+	return Block, "it is a pod of kube-system that no budget guards"
 }
 
-func notSafeToEvict(q Question) Verdict {
+func notSafeToEvict(q *Question) (Outcome, string) {
 	if contract.SafeToEvictOf(q.Pod.Annotations) != contract.SafeNo {
-		return Verdict{}
+		return "", ""
 	}
-	return Verdict{Outcome: Block, Reason: "its annotation forbids to evict it"}
+	return Block, "its annotation forbids to evict it"
 }
 
-func localStorage(q Question) Verdict {
+func localStorage(q *Question) (Outcome, string) {
 	if !q.Policy.SkipLocalStorage || q.Pod.Spec == nil {
-		return Verdict{}
+		return "", ""
 	}
-	safe := strings.Split(q.Pod.Annotations[contract.AnnotationSafeLocalVolumes], ",")
-	for _, v := range q.Pod.Spec.Volumes {
-		if isLocal(v) && !slices.Contains(safe, v.Name) {
-			return Verdict{Outcome: Block, Reason: fmt.Sprintf("its volume %s is local storage", v.Name)}
+	for i := range q.Pod.Spec.Volumes {
+		if v := &q.Pod.Spec.Volumes[i]; isLocal(v) && !namedSafe(q.Pod, v) {
+			return Block, fmt.Sprintf("its volume %s is local storage", v.Name)
 		}
 	}
-	return Verdict{}
+	return "", ""
 }
 
 // isLocal says whether a volume's content is lost with the node. An emptyDir in
 // memory is lost with the pod anyway.
-func isLocal(v corev1.Volume) bool {
+func isLocal(v *corev1.Volume) bool {
 	if v.HostPath != nil {
 		return true
 	}
 	return v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+}
+
+// namedSafe says that the pod itself lets this volume be lost.
+func namedSafe(p *fleet.Pod, v *corev1.Volume) bool {
+	return slices.Contains(strings.Split(p.Annotations[contract.AnnotationSafeLocalVolumes], ","), v.Name)
 }

@@ -159,6 +159,7 @@ type node struct {
 	group    *group          // nil for a node of no group
 	instance *fleet.Instance // nil likewise
 	pods     []*fleet.Pod    // by namespace and name
+	rows     []int32         // of the pods among all of them; see decision.tenant
 
 	request   contract.Request
 	requested bool
@@ -319,11 +320,11 @@ func (d *decision) join() {
 			m.group.nodes = append(m.group.nodes, n)
 		}
 	}
-	for _, p := range d.pods {
+	for row, p := range d.pods {
 		switch n, ok := byName[p.Node]; {
 		case p.Node == "":
 		case ok:
-			n.pods = append(n.pods, p)
+			n.pods, n.rows = append(n.pods, p), append(n.rows, int32(row))
 			d.watch(p)
 		case drainable.Occupies(p, d.now):
 			d.stranded = cmp.Or(d.stranded, p.Key())
@@ -378,12 +379,15 @@ func (d *decision) settle() {
 // furnish seats the pods that are on the node. Expendable ones take no room:
 // kube-scheduler moves them aside for any other.
 func (d *decision) furnish(n *node) {
-	for _, p := range n.pods {
+	for i, p := range n.pods {
 		if !p.Ended() && !d.expendable(p) {
-			d.fit.Put(d.fit.Tenant(p), n.place)
+			d.fit.Put(d.tenant(n, i), n.place)
 		}
 	}
 }
+
+// tenant is the i-th pod of a node. To look for the pod itself costs more.
+func (d *decision) tenant(n *node, i int) fit.Tenant { return d.fit.TenantAt(int(n.rows[i])) }
 
 // nominate seats the pods for which kube-scheduler is making room.
 func (d *decision) nominate() {

@@ -239,7 +239,7 @@ func (d *decision) moving(n *node) []fit.Tenant {
 	kind := n.draining()
 	urgency := max(d.urgencyOf(kind, n.drainBegan(n.report), n.deadline(n.report)), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
-	for _, p := range n.pods {
+	for i, p := range n.pods {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
 			continue
 		}
@@ -248,7 +248,7 @@ func (d *decision) moving(n *node) []fit.Tenant {
 		if outcome == drainable.Wait || outcome == drainable.Block && n.stage == leaving {
 			continue
 		}
-		list = append(list, d.fit.Tenant(p))
+		list = append(list, d.tenant(n, i))
 	}
 	return list
 }

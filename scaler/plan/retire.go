@@ -8,7 +8,6 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
-	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
@@ -134,15 +133,17 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 		c.since = c.unreadySince()
 	}
 	c.movers = make([]fit.Tenant, 0, len(c.pods))
-	for _, p := range c.pods {
-		v := drainable.Judge(drainable.Question{Pod: p, Now: r.now, Budgets: r.unspent(), Owners: r.owners, Policy: r.policy.Drainable})
+	question := drainable.Question{Now: r.now, Budgets: r.unspent(), Owners: r.owners, Policy: r.policy.Drainable}
+	for i, p := range c.pods {
+		question.Pod = p
+		v := question.Judge()
 		switch {
 		case v.Outcome == drainable.Block && !r.passes(c, v):
 			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
 		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait || r.expendable(p):
 			continue
 		}
-		t := r.fit.Tenant(p)
+		t := r.tenant(c.node, i)
 		if t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
 		}
@@ -167,7 +168,7 @@ func (r *retirement) slow(c *candidate) bool {
 	if c.stuck || c.since.IsZero() || !r.ripe(c) {
 		return false
 	}
-	_, over := overspends(r.unspent(), c.movers, func(*fleet.Pod) bool { return true })
+	_, over := overspends(r.unspent(), c.movers, r.unspent().Guard)
 	return over
 }
 

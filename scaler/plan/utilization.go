@@ -10,6 +10,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
 )
 
 // utilization is the greater of the shares of its cpu and its memory that the pods on a
@@ -21,9 +22,9 @@ func (d *decision) utilization(n *node) float64 {
 	}
 	var cpu, memory, ofCPU, ofMemory int64
 	ofCPU, ofMemory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
-	for p := range d.counting(n) {
-		c, m := d.fit.Tenant(p).Class.CPUAndMemory()
-		if d.leftOut(n.group, p) {
+	for t := range d.counting(n) {
+		c, m := t.Class.CPUAndMemory()
+		if d.leftOut(n.group, t.Pod) {
 			ofCPU, ofMemory = ofCPU-c, ofMemory-m
 			continue
 		}
@@ -40,9 +41,9 @@ func (d *decision) gpuUtilization(n *node) float64 {
 		var used int64
 		total := n.Allocatable[name]
 		of := total.Value()
-		for p := range d.counting(n) {
-			count := d.fit.Requested(d.fit.Tenant(p).Class, name)
-			if d.leftOut(n.group, p) {
+		for t := range d.counting(n) {
+			count := d.fit.Requested(t.Class, name)
+			if d.leftOut(n.group, t.Pod) {
 				of -= count
 				continue
 			}
@@ -55,10 +56,10 @@ func (d *decision) gpuUtilization(n *node) float64 {
 
 // counting are the pods that take room of the node: they have not ended, and if they are
 // being deleted, their grace period is not long over.
-func (d *decision) counting(n *node) func(yield func(*fleet.Pod) bool) {
-	return func(yield func(*fleet.Pod) bool) {
-		for _, p := range n.pods {
-			if !p.Ended() && !drainable.IsLongTerminating(p, d.now) && !yield(p) {
+func (d *decision) counting(n *node) func(yield func(fit.Tenant) bool) {
+	return func(yield func(fit.Tenant) bool) {
+		for i, p := range n.pods {
+			if !p.Ended() && !drainable.IsLongTerminating(p, d.now) && !yield(d.tenant(n, i)) {
 				return
 			}
 		}
