@@ -147,8 +147,11 @@ func (s *session) get(ts *testscript.TestScript, neg bool, args []string) error 
 	return nil
 }
 
-// crash ends something with SIGKILL: crash scaler N | agent NODE | COMPONENT.
+// crash ends something with SIGKILL: crash scaler N | agent NODE | kubelet NODE | COMPONENT.
 func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) error {
+	if node, is := kubeletOf(neg, args); is && s.w != nil {
+		return s.w.StopKubelet(s.ctx, node)
+	}
 	pod, component, err := s.target(neg, args)
 	if err != nil {
 		return err
@@ -162,8 +165,11 @@ func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) erro
 	return s.w.KillProgram(s.ctx, pod)
 }
 
-// start starts again what has crashed: start scaler N | agent NODE | COMPONENT.
+// start starts again what has crashed: start scaler N | agent NODE | kubelet NODE | COMPONENT.
 func (s *session) start(ts *testscript.TestScript, neg bool, args []string) error {
+	if node, is := kubeletOf(neg, args); is && s.w != nil {
+		return s.w.StartKubelet(s.ctx, node)
+	}
 	pod, component, err := s.target(neg, args)
 	if err != nil {
 		return err
@@ -209,7 +215,15 @@ func (s *session) target(neg bool, args []string) (pod, component string, err er
 	case !neg && len(args) == 1:
 		return "", args[0], nil
 	}
-	return "", "", errors.New("usage: crash|start scaler N | agent NODE | COMPONENT of the control plane")
+	return "", "", errors.New("usage: crash|start scaler N | agent NODE | kubelet NODE | COMPONENT of the control plane")
+}
+
+// kubeletOf is the node whose kubelet is meant, if one is.
+func kubeletOf(neg bool, args []string) (node string, is bool) {
+	if neg || len(args) != 2 || args[0] != "kubelet" {
+		return "", false
+	}
+	return args[1], true
 }
 
 // pod finds the pod of "scaler N" or "agent NODE".

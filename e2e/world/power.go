@@ -2,9 +2,31 @@ package world
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
+
+// StopKubelet silences the kubelet of a node: nobody reports for the Node any more, and
+// what runs there runs on. The control plane's patience is not waited for. Pods of the
+// node that are deleted still end, which kwok sees to.
+func (w *World) StopKubelet(ctx context.Context, node string) error {
+	return w.tellOfKubelet(ctx, node, never, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+}
+
+// StartKubelet has the kubelet of a node report again.
+func (w *World) StartKubelet(ctx context.Context, node string) error {
+	return w.tellOfKubelet(ctx, node, time.Now(), corev1.ConditionFalse, "KubeletNotReady", "the kubelet has just started")
+}
+
+func (w *World) tellOfKubelet(ctx context.Context, node string, readyAt time.Time, ready corev1.ConditionStatus, reason, message string) error {
+	i, ok := w.joiner.instance(node)
+	if !ok {
+		return fmt.Errorf("no instance runs behind node %q", node)
+	}
+	return w.joiner.report(ctx, node, i.BootID, readyAt, ready, reason, message)
+}
 
 // powerOff ends what runs on a node whose machine goes off, or is gone. Its pods
 // stay: a kubelet runs them again when the machine is up.
