@@ -46,8 +46,8 @@ type Cluster struct {
 	log     []change
 	undos   []func()
 	opened  int
-	// trial numbers the what-if that goes on; 0 before the first.
-	trial int
+	// trial numbers the what-if that goes on, of so many; 0 while there is none.
+	trial, trials int
 }
 
 func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {

@@ -8,9 +8,13 @@ import corev1 "k8s.io/api/core/v1"
 
 // Try begins a trial. Revert to the mark takes it back; otherwise it stands.
 func (c *Cluster) Try() Mark {
-	c.trial++
+	c.trials++
+	c.trial = c.trials
 	return c.Fork()
 }
+
+// Stand ends the trials: what they have left is as if it had been so before.
+func (c *Cluster) Stand() { c.trial = 0 }
 
 // Settle forgets how to take back what was done since a mark. No what-if that began
 // before it may be taken back any more.

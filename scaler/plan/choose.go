@@ -43,7 +43,7 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 	chosen = r.choose(list)
 	swap = r.seekSwap()
 	r.fit.Revert(start)
-	r.row = r.fit.NewRow(r.places[:r.ready])
+	r.refuges = r.refugesBeside(chosen)
 	r.rehearsal = false
 	return chosen, swap
 }
@@ -52,10 +52,18 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // their pods: beside those that are retired now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
 func (r *retirement) goNow(c *candidate) (Reason, string) {
-	if _, why := r.empty(c); why != "" {
-		return NodeWaiting, "it goes when others have gone or come: " + why
+	missing := "there is no other place"
+	for i, row := range r.refuges {
+		r.row = row
+		_, why := r.empty(c)
+		if why == "" {
+			return "", ""
+		}
+		if i == 0 {
+			missing = why
+		}
 	}
-	return "", ""
+	return NodeWaiting, "it goes when others have gone or come: " + missing
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
@@ -158,11 +166,10 @@ func (r *retirement) line(list []*candidate) {
 	}
 	stay := r.in(serving)
 	slices.SortStableFunc(stay, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used[b], r.used[a]))
+		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.used(b), r.used(a)))
 	})
 	r.places = places(stay)
 	r.places = slices.DeleteFunc(r.places, r.isClaimed)
-	r.ready = len(r.places)
 	r.places = append(r.places, slices.DeleteFunc(slices.Clone(r.coming), r.isClaimed)...)
 	r.row = r.fit.NewRow(r.places)
 }

@@ -46,7 +46,7 @@
 //
 // What can go, and what is said:
 //
-//	retire.go      nodes that nobody needs
+//	retire.go      nodes that nobody needs; refuge.go places for the pods of those that go
 //	eligible.go    the rules of a node alone; utilization.go what counts as used
 //	unneeded.go    its clock; unready.go that of nodes that are not Ready any more
 //	delays.go      how long groups rest after something

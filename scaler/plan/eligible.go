@@ -29,7 +29,7 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	case n.stage == unready && n.instance.State == fleet.PendingWait:
 		return NodeUnready, "a launch hook holds its instance"
 	}
-	if threshold, used := r.threshold(n), r.used[n]; used > threshold {
+	if threshold, used := r.threshold(n), r.used(n); used > threshold {
 		return NodeNeeded, fmt.Sprintf("%.0f%% of %s requested, more than %.0f%%", used*100, n.whatCounts(), threshold*100)
 	}
 	return "", ""

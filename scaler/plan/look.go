@@ -37,6 +37,8 @@ type decision struct {
 	fit     *fit.Cluster
 	budgets *drainable.Budgets
 
+	// utilizations are those that were asked for.
+	utilizations map[*node]float64
 	// coming are the nodes that will be there soon, as places for pods.
 	coming []*fit.Place
 	// turns counts the drains whose turn it is to be permitted.

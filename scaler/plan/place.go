@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -104,26 +103,6 @@ func (g *group) zoneOf(zone string) int {
 	return max(0, slices.IndexFunc(g.looks, func(l *fit.Looks) bool { return l.Zone == zone }))
 }
 
-// seatRetiring lets the pods of nodes that we retire keep the places that they
-// were promised on nodes that serve, before any other pod is looked at. If there
-// is none for one any more, the retirement is taken back.
-func (d *decision) seatRetiring() {
-	for _, n := range d.in(retiring) {
-		d.spend(n)
-		start, serving := d.fit.Fork(), places(d.in(serving))
-		for _, t := range d.lifted(n) {
-			to := d.fit.Seat(t, serving)
-			if to == nil {
-				d.fit.Revert(start)
-				n.moved = nil
-				d.keep(n, fmt.Sprintf("pod %s has no other place any more", t.Pod.Key()))
-				break
-			}
-			n.moved = append(n.moved, move{t, to})
-		}
-	}
-}
-
 // move is a pod that was given a seat at another node.
 type move struct {
 	pod fit.Tenant
@@ -133,7 +112,7 @@ type move struct {
 // lifted takes the pods that leave with a node off it, in the order in which they
 // are placed again.
 func (d *decision) lifted(n *node) []fit.Tenant {
-	list := d.fit.Sorted(d.moving(n), nil)
+	list := d.fit.Sorted(d.moving(n), []*fit.Looks{n.place.Looks()})
 	for _, t := range list {
 		d.fit.Lift(t, n.place)
 	}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestLawsOnRandomFleets(t *testing.T) {
 		}
 		again := plan.Decide(w.Snapshot, p)
 		hold(t, w, p, again)
-		for _, broken := range repeats(first, again) {
+		for _, broken := range slices.Concat(repeats(first, again), regrets(first, again)) {
 			t.Errorf("%s\n%s", broken, scenario.Format(w.Snapshot))
 		}
 	})
@@ -57,12 +58,16 @@ func TestRandomDays(t *testing.T) {
 	})
 }
 
-// look decides, holds the laws against it, and carries it out.
+// look decides, holds the laws against it, carries it out, and decides again: a
+// retirement that has just begun is not taken back for nothing.
 func look(t *rapid.T, w *scenario.World, p plan.Policy) plan.Plan {
 	got := plan.Decide(w.Snapshot, p)
 	hold(t, w, p, got)
 	if err := carryOut(w, got); err != nil {
 		t.Fatalf("%v\n%s", err, scenario.Format(w.Snapshot))
+	}
+	for _, broken := range regrets(got, plan.Decide(w.Snapshot, p)) {
+		t.Errorf("%s\n%s\n%s", broken, render(got, []string{"node", "pod"}), scenario.Format(w.Snapshot))
 	}
 	return got
 }

@@ -175,7 +175,7 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*node, begun bool) {
 	if trouble == "" && waits == "" {
 		row := r.homesBeside(came)
 		trouble = r.emptyAll(list, row)
-		r.row = r.fit.NewRow(row)
+		r.refuges = r.bothWays(row)
 	}
 	if trouble != "" {
 		r.endSwap(trouble)
@@ -244,7 +244,7 @@ func (r *retirement) swapCandidate(n *node) (*candidate, Reason, string) {
 	if reason != "" && reason != NodeNeeded {
 		return nil, reason, why
 	}
-	c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used[n]}
+	c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n)}
 	reason, why = r.leavers(c)
 	return c, reason, why
 }
@@ -253,7 +253,7 @@ func (r *retirement) swapCandidate(n *node) (*candidate, Reason, string) {
 // that stay anyway, the fullest first.
 func (r *retirement) homesBeside(came []*node) []*fit.Place {
 	stay := slices.DeleteFunc(r.in(serving), func(n *node) bool { return r.swapped[n] })
-	slices.SortStableFunc(stay, func(a, b *node) int { return cmp.Compare(r.used[b], r.used[a]) })
+	slices.SortStableFunc(stay, func(a, b *node) int { return cmp.Compare(r.used(b), r.used(a)) })
 	return places(slices.Concat(came, stay))
 }
 

@@ -38,14 +38,13 @@ func (d *decision) beginRetirements() {
 // retirement is one search for nodes that nobody needs.
 type retirement struct {
 	*decision
-	// used are the utilizations of the nodes.
-	used map[*node]float64
 	// places are those that pods could be moved to, in the order in which they are tried,
 	// and row knows what they have refused.
 	places []*fit.Place
 	row    *fit.Row
-	// ready counts the places of nodes that are there; the others are coming.
-	ready int
+	// refuges are the rows of places on nodes that are Ready, in which movers look when
+	// their node goes now.
+	refuges []*fit.Row
 	// rehearsal says that nobody wants to know why a node stays.
 	rehearsal bool
 	// leaving counts for each group the nodes on their way out that still count
@@ -73,7 +72,7 @@ type retirement struct {
 
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
-		decision: d, used: map[*node]float64{}, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
+		decision: d, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
 		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), halt: d.halted(),
 	}
 	for _, n := range d.in(retiring, terminating) {
@@ -85,9 +84,6 @@ func (d *decision) newRetirement() *retirement {
 	r.draining = d.underWay() + d.turns
 	for _, n := range d.in(serving, cordoned, returning, unready) {
 		r.remains.add(n)
-	}
-	for _, n := range d.in(serving, cordoned, unready) {
-		r.used[n] = d.utilization(n)
 	}
 	d.standInBoth()
 	r.reserves = r.newReserves()
@@ -114,7 +110,7 @@ func (r *retirement) candidates() []*candidate {
 		if reason == "" {
 			reason, why = r.limited(n)
 		}
-		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used[n]}
+		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n)}
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}

@@ -179,7 +179,7 @@ func (p *player) act(t *testing.T) (string, error) {
 	for _, broken := range laws(p.Snapshot, p.policy, again) {
 		t.Error(broken)
 	}
-	for _, broken := range repeats(p.last, again) {
+	for _, broken := range slices.Concat(repeats(p.last, again), regrets(p.last, again)) {
 		t.Error(broken)
 	}
 	p.last = again

@@ -13,6 +13,19 @@ import (
 	"windlass.dev/windlass/scaler/fit"
 )
 
+// used is the utilization of a node, which is found once in a look.
+func (d *decision) used(n *node) float64 {
+	used, known := d.utilizations[n]
+	if !known {
+		used = d.utilization(n)
+		if d.utilizations == nil {
+			d.utilizations = map[*node]float64{}
+		}
+		d.utilizations[n] = used
+	}
+	return used
+}
+
 // utilization is the greater of the shares of its cpu and its memory that the pods on a
 // node request; on a node with GPUs the share of these. What is really used of them
 // nobody asks: kube-scheduler goes by requests too.

@@ -1,0 +1,66 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// regrets: where a plan was carried out and nothing else has happened, none of its
+// retirements is taken back.
+func regrets(before, after plan.Plan) []string {
+	var broken []string
+	for _, a := range after.Actions {
+		keep, ok := a.(plan.Keep)
+		if ok && slices.ContainsFunc(before.Actions, func(b plan.Action) bool { r, ok := b.(plan.Retire); return ok && r.ID == keep.ID }) {
+			broken = append(broken, fmt.Sprintf("regrets: %s, right after it was retired", keep))
+		}
+	}
+	return broken
+}
+
+// TestRetirementsStand in small clusters whose nodes are all due, so that all that fits is
+// retired at once and little room is left. When nothing moves any more, none waits for
+// others.
+func TestRetirementsStand(t *testing.T) {
+	for seed := range uint64(400) {
+		w, p := dueTown(seed), anyUtilization()
+		p.MaxDrainParallelism = len(w.Nodes)
+		for got := plan.Decide(w.Snapshot, p); len(got.Actions) > 0; got = plan.Decide(w.Snapshot, p) {
+			if err := carryOut(w, got); err != nil {
+				t.Fatal(err)
+			}
+			for _, broken := range regrets(got, plan.Decide(w.Snapshot, p)) {
+				t.Errorf("town %d: %s", seed, broken)
+			}
+			w.Drain()
+			schedule(w)
+			w.Reap()
+			w.Advance(time.Second)
+		}
+		for _, v := range plan.Decide(w.Snapshot, p).Verdicts {
+			if strings.Contains(v.Message, "when others have gone") {
+				t.Errorf("town %d: nothing moves, and yet %s", seed, v)
+			}
+		}
+	}
+}
+
+// dueTown is a small cluster in which every node is marked, and due by turns, so that the
+// order in which they go is not that of their names.
+func dueTown(seed uint64) *scenario.World {
+	c := smallTown(seed)
+	for i := range c.Nodes {
+		since := c.Now.Add(-time.Hour - time.Duration((7*i+int(seed))%5)*time.Minute)
+		c.Nodes[i].Taints = contract.WithTaint(c.Nodes[i].Taints, contract.UnneededTaint(since))
+	}
+	w := scenario.NewWorld()
+	w.Snapshot = c.Snapshot
+	return w
+}
