@@ -271,6 +271,7 @@ func TestRightsToWrite(t *testing.T) {
 		"windlass-scaler: create leases.coordination.k8s.io in its namespace",
 		"windlass-scaler: create pods/eviction",
 		"windlass-scaler: delete configmaps [cluster-autoscaler-status] in its namespace",
+		"windlass-scaler: patch capacitybuffers/status.autoscaling.x-k8s.io",
 		"windlass-scaler: patch nodes",
 		"windlass-scaler: update configmaps [cluster-autoscaler-status] in its namespace",
 		"windlass-scaler: update configmaps [windlass-state windlass-status] in its namespace",

@@ -204,7 +204,7 @@ old   NotInAnyGroup  its instance is in none of our groups
 
 // Verdicts name every pod of the cluster; they are for callers on this host.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
-	sc := newScaler(settings{}, fake.NewClientset(), &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	sc := newScaler(settings{}, fake.NewClientset(), nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Name: "default/a"}}}})
 	for address, want := range map[string]int{"127.0.0.1:9": http.StatusOK, "[::1]:9": http.StatusOK, "10.0.0.1:9": http.StatusForbidden} {
 		request := httptest.NewRequest(http.MethodGet, "/verdicts", nil)
@@ -336,7 +336,7 @@ func TestPageWithoutGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := newScaler(settings{selection: selection}, fake.NewClientset(), &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
+	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
 	if got := sc.page(look{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
 		t.Errorf("trouble %q", got)
 	}
@@ -368,7 +368,7 @@ func TestCASStatus(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				sc := newScaler(c.settings, client, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
+				sc := newScaler(c.settings, client, nil, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
 				ctx, end := context.WithCancelCause(t.Context())
 				defer end(nil)
 				if sc.casBoard != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -127,6 +128,10 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	if err != nil {
 		return fleet.Snapshot{}, fmt.Errorf("making a client of the API server: %w", err)
 	}
+	buffers, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fleet.Snapshot{}, fmt.Errorf("making a client for capacity buffers: %w", err)
+	}
 	account, err := asg.Dial(ctx, nil)
 	if err != nil {
 		return fleet.Snapshot{}, err
@@ -141,7 +146,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Buffers: buffers, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -100,12 +101,16 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("making a client of the API server: %w", err)
 	}
+	buffers, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for capacity buffers: %w", err)
+	}
 	m := newMetrics()
 	account, err := asg.Dial(ctx, m.call)
 	if err != nil {
 		return err
 	}
-	sc := newScaler(s, client, account, m, logger)
+	sc := newScaler(s, client, buffers, account, m, logger)
 	listener, err := sc.listen()
 	if err != nil {
 		return err
@@ -114,7 +119,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	return sc.run(ctx, listener)
 }
 
-func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
+func newScaler(s settings, client kubernetes.Interface, buffers dynamic.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
 	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
 	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
@@ -123,7 +128,7 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
+		Client: client, Buffers: buffers, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
@@ -132,7 +137,10 @@ func newScaler(s settings, client kubernetes.Interface, account *asg.Account, m 
 	verbs.Arrived = sc.observer.GroupsChanged
 	sc.actor = &act.Actor{
 		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
-		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, Alive: sc.turning.OK,
+		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK,
+	}
+	if buffers != nil {
+		sc.actor.Buffers = buffers.Resource(observe.BufferResource)
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
 	if s.writeCASStatus {

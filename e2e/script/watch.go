@@ -24,6 +24,8 @@ import (
 type Asker struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
+	// reread makes the mapper ask again which kinds there are.
+	reread func()
 }
 
 // NewAsker makes an Asker with the rights of a REST config.
@@ -39,7 +41,7 @@ func NewAsker(config *rest.Config) (*Asker, error) {
 	}
 	cached := memory.NewMemCacheClient(plain)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
-	return &Asker{client: client, mapper: restmapper.NewShortcutExpander(mapper, cached, nil)}, nil
+	return &Asker{client: client, mapper: restmapper.NewShortcutExpander(mapper, cached, nil), reread: mapper.Reset}, nil
 }
 
 // Wait watches until the query's answer holds. It survives an API server that
@@ -123,6 +125,10 @@ func (a *Asker) informer(q Query) (cache.SharedIndexInformer, error) {
 func (a *Asker) resource(q Query) (resource schema.GroupVersionResource, namespace string, err error) {
 	partial := schema.ParseGroupResource(q.Kind).WithVersion("")
 	resource, err = a.mapper.ResourceFor(partial)
+	if meta.IsNoMatchError(err) { // it may have been defined since
+		a.reread()
+		resource, err = a.mapper.ResourceFor(partial)
+	}
 	if err != nil {
 		return resource, "", fmt.Errorf("kind %q: %w", q.Kind, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -51,11 +52,15 @@ type Actor struct {
 	Nodes  corev1client.NodeInterface
 	Pods   corev1client.PodsGetter
 	Groups Groups
-	Events Events
-	Logger *slog.Logger
+	// Buffers writes the status of CapacityBuffers; nil where nobody reads them.
+	Buffers dynamic.NamespaceableResourceInterface
+	Events  Events
+	Logger  *slog.Logger
 	// Await waits until observations know a version of a node, so that the
 	// next look does not decide the same again.
 	Await func(ctx context.Context, node, version string)
+	// AwaitBuffer does the same for a CapacityBuffer; nil for nobody.
+	AwaitBuffer func(ctx context.Context, namespace, name, version string)
 	// Alive, if not nil, is called after each action: a look with many of them
 	// may last, and is no loop that hangs.
 	Alive func()
@@ -223,7 +228,7 @@ func rankOf(action plan.Action) int {
 		return 0
 	case plan.Terminate:
 		return 2
-	case plan.Mark, plan.Unmark:
+	case plan.Mark, plan.Unmark, plan.Inform:
 		return 3
 	}
 	return 1
@@ -236,7 +241,7 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 		return terminateTime, true
 	case plan.Evict:
 		return evictTime, true
-	case plan.Mark, plan.Unmark:
+	case plan.Mark, plan.Unmark, plan.Inform:
 		return markTime, true
 	}
 	return 0, false
@@ -354,6 +359,8 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 		return a.complete(ctx, x)
 	case plan.Suspend:
 		return a.Groups.Suspend(ctx, x.Group, x.Process)
+	case plan.Inform:
+		return a.inform(ctx, x)
 	}
 	return fmt.Errorf("nobody knows how to carry out a %T", action)
 }

@@ -88,6 +88,8 @@ func keyOf(action plan.Action) string {
 		return "complete/" + x.Instance + "/" + x.Hook
 	case plan.Suspend:
 		return "suspend/" + x.Group + "/" + x.Process
+	case plan.Inform:
+		return "inform/" + x.Buffer.String()
 	}
 	return KindOf(action) + "/" + action.String()
 }

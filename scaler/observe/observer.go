@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -34,7 +35,10 @@ type Groups interface {
 // Config says what to observe.
 type Config struct {
 	Client kubernetes.Interface
-	Groups Groups
+	// Buffers reads CapacityBuffers, where the API server serves them; nil where nobody
+	// asks for them.
+	Buffers dynamic.Interface
+	Groups  Groups
 	// Namespace is our own, in which the agents run.
 	Namespace string
 	// Priorities asks for the ConfigMap of the expander of that name, in Namespace.
@@ -56,6 +60,7 @@ type Observer struct {
 	rival  *rivalWatch
 	server *server
 	wishes *prioritiesWatch
+	spare  *bufferWatch
 	outage outage
 
 	pods       *table[*corev1.Pod, fleet.Pod]
@@ -110,6 +115,9 @@ func New(config Config) *Observer {
 			maps: config.Client.CoreV1().ConfigMaps(config.Namespace), report: o.config.Report, changed: func() { o.news(later) },
 			refused: o.refusal("get configmap "+contract.ConfigMapPriorities, "no group is preferred"),
 		}
+	}
+	if config.Buffers != nil {
+		o.spare = newBufferWatch(o, config.Buffers)
 	}
 	o.watches = o.allWatches()
 	if config.Owners {
@@ -174,6 +182,7 @@ func (o *Observer) Run(ctx context.Context) {
 	watching.Go(func() { o.server.run(ctx) })
 	watching.Go(func() { o.rival.run(ctx) })
 	watching.Go(func() { o.wishes.run(ctx) })
+	watching.Go(func() { o.spare.run(ctx) })
 	watching.Wait()
 }
 
@@ -224,6 +233,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Budgets:    budgets,
 		DaemonSets: daemonSets,
 		Owners:     o.owners.latest(),
+		Buffers:    o.spare.latest(),
 		Kubernetes: kubernetes,
 		Namespaces: o.namespaces(),
 		Storage:    o.others.storage(),
@@ -256,7 +266,10 @@ func (o *Observer) seen() (faults []string, err error) {
 	if _, known := o.wishes.latest(); !known {
 		return nil, fmt.Errorf("%w: config map %s", ErrNotYet, contract.ConfigMapPriorities)
 	}
-	for _, fault := range []string{o.server.refused.fault(), o.wishes.fault()} {
+	if awaited := o.spare.awaits(); awaited != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNotYet, awaited)
+	}
+	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault()) {
 		if fault != "" {
 			faults = append(faults, fault)
 		}
@@ -347,16 +360,14 @@ func notYet(what string, err error) error {
 // AwaitNode waits until the watch has seen a node at a version or later, so
 // that the next Snapshot knows what was written. It gives up when ctx ends.
 func (o *Observer) AwaitNode(ctx context.Context, name, version string) {
-	for {
-		reached, moved := o.nodes.reached(types.NamespacedName{Name: name}, version)
-		if reached {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-moved:
-		}
+	o.nodes.await(ctx, types.NamespacedName{Name: name}, version)
+}
+
+// AwaitBuffer waits until the watch has seen a CapacityBuffer at a version or later, or
+// until ctx ends.
+func (o *Observer) AwaitBuffer(ctx context.Context, namespace, name, version string) {
+	if o.spare != nil {
+		o.spare.buffers.await(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version)
 	}
 }
 

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,7 +32,7 @@ type table[O object, T any] struct {
 	mu       sync.Mutex
 	rows     map[types.NamespacedName]int // where in list
 	list     []*T
-	versions map[types.NamespacedName]string // of nodes only, for await
+	versions map[types.NamespacedName]string // nil where nobody awaits any
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
 	moved    chan struct{} // closed and replaced whenever a version moves
@@ -197,6 +198,21 @@ func (t *table[O, T]) reached(key types.NamespacedName, version string) (bool, <
 	}
 	order, err := resourceversion.CompareResourceVersion(have, version)
 	return err != nil || order >= 0, t.moved
+}
+
+// await waits until an object is as new as a version, or gone, or ctx ends.
+func (t *table[O, T]) await(ctx context.Context, key types.NamespacedName, version string) {
+	for {
+		reached, moved := t.reached(key, version)
+		if reached {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-moved:
+		}
+	}
 }
 
 // put, drop, version, own and wake are called with mu held.

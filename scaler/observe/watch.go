@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -33,7 +34,7 @@ type lister[L runtime.Object] interface {
 // follow keeps a table up to date until ctx ends. client is the clientset that
 // api comes from; report hears of every call that the watch consists of.
 func follow[O object, T any, L runtime.Object](ctx context.Context, client any, api lister[L], fields string, into *table[O, T], most time.Duration, report func(error)) {
-	var example O
+	example := exampleOf[O]()
 	what := fmt.Sprintf("%T", example)
 	calls := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -54,6 +55,16 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 		Name: what, Logger: &logger,
 		Backoff: &wait.Backoff{Duration: firstPause, Cap: most, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
 	}).RunWithContext(ctx)
+}
+
+// exampleOf is an object that shows a reflector what to expect. It asks those without a
+// type of their own what they are.
+func exampleOf[O object]() any {
+	var none O
+	if _, untyped := any(none).(*unstructured.Unstructured); untyped {
+		return &unstructured.Unstructured{}
+	}
+	return none
 }
 
 func watchError(what string, err error) error {

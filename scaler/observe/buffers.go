@@ -1,0 +1,351 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+const (
+	// buffersEvery is how often it is tried whether the API server serves
+	// CapacityBuffers by now: it does from when somebody has installed their definition.
+	buffersEvery = 10 * time.Second
+	// buffersAgain is how soon after a try that failed the next one is; twice as long
+	// after each more, and buffersEvery at most.
+	buffersAgain = 500 * time.Millisecond
+	// scalablesEvery is how often the scalable objects are read that buffers refer to:
+	// to watch them is to watch all of their kind.
+	scalablesEvery = 10 * time.Second
+)
+
+// withoutBuffers is what is decided where they may not be read.
+const withoutBuffers = "no room is kept for them"
+
+// bufferWatch sees CapacityBuffers and what they refer to. Where nobody has installed
+// their definition, it asks for it now and then; PodTemplates are watched, and scalable
+// objects read, only while a buffer refers to some. It is nil where nobody asks.
+type bufferWatch struct {
+	api     dynamic.ResourceInterface
+	client  kubernetes.Interface
+	report  func(error)
+	changed func()
+	logger  *slog.Logger
+	// refused hears of all that is asked about buffers, templatesRefused of what is about
+	// PodTemplates.
+	refused, templatesRefused *refusal
+
+	buffers   *table[*unstructured.Unstructured, fleet.Buffer]
+	templates *table[*corev1.PodTemplate, templateRow]
+	// moved wakes for another look at what buffers refer to.
+	moved chan struct{}
+
+	mu sync.Mutex
+	// asked: it is known whether buffers are served. Followed: what they refer to has been
+	// looked for.
+	asked, served, followed bool
+	scalables               map[scalable]scaled
+	// foreign are the buffers of which it was told that they are not ours.
+	foreign map[types.UID]bool
+}
+
+// scalable names an object that a buffer refers to.
+type scalable struct {
+	namespace string
+	fleet.Scalable
+}
+
+// templateRow is a PodTemplate.
+type templateRow struct {
+	key types.NamespacedName
+	fleet.BufferPods
+}
+
+func newBufferWatch(o *Observer, client dynamic.Interface) *bufferWatch {
+	w := &bufferWatch{
+		api: client.Resource(BufferResource), client: o.config.Client, report: o.report, logger: o.config.Logger,
+		changed:          func() { o.news(later) },
+		refused:          o.refusal("list and watch capacitybuffers", withoutBuffers),
+		templatesRefused: o.refusal("list and watch podtemplates", "no room is kept for capacity buffers that refer to one"),
+		moved:            make(chan struct{}, 1), scalables: map[scalable]scaled{}, foreign: map[types.UID]bool{},
+	}
+	w.buffers = newTable(bufferFrom, bufferName, differ[fleet.Buffer], w.bufferChanged)
+	w.buffers.versions = map[types.NamespacedName]string{}
+	w.templates = newTable(templateFrom, func(t *templateRow) types.NamespacedName { return t.key }, sameTemplate, func(_, _ *templateRow) { w.changed() })
+	return w
+}
+
+func bufferName(b *fleet.Buffer) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+}
+
+func templateFrom(t *corev1.PodTemplate) *templateRow {
+	generation := t.Generation
+	return &templateRow{keyOf(t), fleet.BufferPods{Template: slimTemplate(&t.Template), Generation: &generation}}
+}
+
+// slimTemplate keeps what decisions go by.
+func slimTemplate(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	slim := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: only(t.Annotations, podAnnotations)}, Spec: *t.Spec.DeepCopy()}
+	slimSpec(&slim.Spec)
+	return slim
+}
+
+// sameTemplate says that one has changed.
+func sameTemplate(was, is *templateRow) bool { return !fleet.Equal(was.BufferPods, is.BufferPods) }
+
+// bufferChanged has another look at what is referred to, and tells of what is left to
+// others.
+func (w *bufferWatch) bufferChanged(_, is *fleet.Buffer) {
+	if is == nil || is.Active() {
+		w.wake()
+		w.changed()
+		return
+	}
+	w.mu.Lock()
+	told := w.foreign[is.UID]
+	w.foreign[is.UID] = true
+	w.mu.Unlock()
+	if !told {
+		w.logger.Info("capacity buffer left to others", "buffer", is.Key(), "strategy", is.Strategy)
+	}
+	w.wake()
+	w.changed()
+}
+
+func (w *bufferWatch) wake() {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (w *bufferWatch) run(ctx context.Context) {
+	if w == nil {
+		return
+	}
+	again := buffersAgain
+	for {
+		pause := buffersEvery
+		served, known := w.try(ctx)
+		switch {
+		case served:
+			w.follow(ctx)
+			pause = buffersAgain // it may be back at once, in another version
+		case known:
+			again = buffersAgain
+		default:
+			pause, again = again, min(2*again, buffersEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// try asks for a buffer: the answer that there is no such thing says that the API server
+// does not serve them. Known is false where there was no answer.
+func (w *bufferWatch) try(ctx context.Context) (served, known bool) {
+	_, err := w.api.List(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+	if ctx.Err() != nil {
+		return false, false
+	}
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		err = nil
+	}
+	w.refused.heard(err)
+	if err != nil && !apierrors.IsForbidden(err) {
+		w.report(err)
+		return false, false
+	}
+	known, served = err == nil || w.refused.lasts(), err == nil && !missing
+	w.mu.Lock()
+	news := known && !w.asked
+	w.asked, w.served = w.asked || known, served
+	w.mu.Unlock()
+	if news {
+		w.changed()
+	}
+	return served, known
+}
+
+// follow watches until ctx ends or buffers are not served any more, and forgets them then.
+func (w *bufferWatch) follow(ctx context.Context) {
+	outer := ctx
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		follow(ctx, w.client, w.api, "", w.buffers, mostPauseElse, func(err error) {
+			if err != nil && apierrors.IsNotFound(err) {
+				stop()
+				return
+			}
+			w.refused.heard(err)
+			if !apierrors.IsForbidden(err) {
+				w.report(err)
+			}
+		})
+	})
+	watching.Go(func() { w.attend(ctx) })
+	watching.Wait()
+	if outer.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	w.served, w.followed = false, false
+	clear(w.scalables)
+	clear(w.foreign)
+	w.mu.Unlock()
+	w.buffers.clear()
+}
+
+// attend keeps what buffers refer to up to date, until ctx ends.
+func (w *bufferWatch) attend(ctx context.Context) {
+	var watch tap
+	defer w.templates.clear()
+	defer watch.close()
+	tick := time.NewTicker(scalablesEvery)
+	defer tick.Stop()
+	for {
+		templates, scalables := w.referred()
+		switch {
+		case templates && !watch.open():
+			watch.start(ctx, w.followTemplates)
+		case !templates && watch.open():
+			watch.close()
+			w.templates.clear()
+		}
+		w.readScalables(ctx, scalables)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.moved:
+		case <-tick.C:
+		}
+	}
+}
+
+// tap is a watch that is open now and then.
+type tap struct {
+	stop context.CancelFunc // nil while it is closed
+	done chan struct{}
+}
+
+func (t *tap) open() bool { return t.stop != nil }
+
+func (t *tap) start(ctx context.Context, run func(context.Context)) {
+	ctx, t.stop = context.WithCancel(ctx)
+	t.done = make(chan struct{})
+	go func() { defer close(t.done); run(ctx) }()
+}
+
+func (t *tap) close() {
+	if t.stop != nil {
+		t.stop()
+		<-t.done
+		t.stop = nil
+	}
+}
+
+func (w *bufferWatch) followTemplates(ctx context.Context) {
+	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostPauseElse, func(err error) {
+		w.templatesRefused.heard(err)
+		if !apierrors.IsForbidden(err) {
+			w.report(err)
+		}
+	})
+}
+
+// referred is what buffers refer to: PodTemplates or not, and which scalable objects.
+func (w *bufferWatch) referred() (templates bool, scalables []scalable) {
+	seen := map[scalable]bool{}
+	for _, b := range w.buffers.snapshot() {
+		if !b.Active() {
+			continue
+		}
+		templates = templates || b.Template != ""
+		if b.Scalable != nil && b.Scalable.Known() {
+			seen[scalable{b.Namespace, *b.Scalable}] = true
+		}
+	}
+	return templates, slices.Collect(maps.Keys(seen))
+}
+
+// latest are the buffers with what they refer to.
+func (w *bufferWatch) latest() []fleet.Buffer {
+	if w == nil {
+		return nil
+	}
+	var list []fleet.Buffer
+	templates := map[types.NamespacedName]*templateRow{}
+	for _, t := range w.templates.snapshot() {
+		templates[t.key] = t
+	}
+	for _, b := range w.buffers.snapshot() {
+		buffer := *b
+		switch {
+		case b.Template != "":
+			buffer.Fault = w.templatesRefused.fault()
+			if t := templates[types.NamespacedName{Namespace: b.Namespace, Name: b.Template}]; t != nil {
+				buffer.Pods = &t.BufferPods
+			}
+		case b.Scalable != nil:
+			w.mu.Lock()
+			s := w.scalables[scalable{b.Namespace, *b.Scalable}]
+			w.mu.Unlock()
+			buffer.Pods, buffer.Fault = s.pods, s.fault
+		}
+		list = append(list, buffer)
+	}
+	return list
+}
+
+// awaits is what has not been seen yet; empty where all has.
+func (w *bufferWatch) awaits() string {
+	if w == nil || w.refused.lasts() {
+		return ""
+	}
+	w.mu.Lock()
+	asked, served, followed := w.asked, w.served, w.followed
+	w.mu.Unlock()
+	switch {
+	case !asked:
+		return "whether there are capacity buffers"
+	case !served:
+		return ""
+	case !w.buffers.hasSynced():
+		return "capacity buffers"
+	}
+	templates, scalables := w.referred()
+	if templates && !w.templates.hasSynced() && !w.templatesRefused.lasts() {
+		return "pod templates of capacity buffers"
+	}
+	if len(scalables) > 0 && !followed {
+		return "what capacity buffers refer to"
+	}
+	return ""
+}
+
+// faults are sentences about what cannot be read.
+func (w *bufferWatch) faults() []string {
+	if w == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]string{w.refused.fault(), w.templatesRefused.fault()}, func(s string) bool { return s == "" })
+}

@@ -1,0 +1,250 @@
+package observe
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// bufferServer serves CapacityBuffers when somebody has installed their definition.
+type bufferServer struct {
+	*dynamicfake.FakeDynamicClient
+	core               *fake.Clientset
+	missing, forbidden atomic.Bool
+	// watch is the latest of buffers.
+	watch watch.Interface
+}
+
+func newBufferServer(objects ...apiruntime.Object) *bufferServer {
+	kinds := map[schema.GroupVersionResource]string{BufferResource: "CapacityBufferList"}
+	s := &bufferServer{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds), core: fake.NewClientset(objects...)}
+	s.PrependReactor("*", "capacitybuffers", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		switch {
+		case s.forbidden.Load():
+			return true, nil, apierrors.NewForbidden(BufferResource.GroupResource(), "", nil)
+		case s.missing.Load():
+			return true, nil, apierrors.NewNotFound(BufferResource.GroupResource(), "")
+		}
+		return false, nil, nil
+	})
+	s.PrependWatchReactor("capacitybuffers", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if s.missing.Load() {
+			return true, nil, apierrors.NewNotFound(BufferResource.GroupResource(), "")
+		}
+		var err error
+		s.watch, err = s.Tracker().Watch(BufferResource, a.GetNamespace())
+		return true, s.watch, err
+	})
+	return s
+}
+
+// watched starts an Observer over the server.
+func (s *bufferServer) watched(t *testing.T) *Observer {
+	t.Helper()
+	return watchOver(t, s.core, func(c *Config) { c.Buffers = s })
+}
+
+// create makes a buffer with that spec.
+func (s *bufferServer) create(t *testing.T, name string, spec map[string]any) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": BufferResource.GroupVersion().String(), "kind": "CapacityBuffer",
+		"metadata": map[string]any{"namespace": "shop", "name": name, "uid": "uid-" + name}, "spec": spec,
+	}}
+	if _, err := s.Resource(BufferResource).Namespace("shop").Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// calls counts the calls of a client for a resource.
+func calls(actions []clienttesting.Action, verb, of string) int {
+	n := 0
+	for _, a := range actions {
+		if a.Matches(verb, of) {
+			n++
+		}
+	}
+	return n
+}
+
+func buffersOf(t *testing.T, o *Observer) []fleet.Buffer {
+	t.Helper()
+	s, _ := snapshotOf(t, o)
+	slices.SortFunc(s.Buffers, func(a, b fleet.Buffer) int { return strings.Compare(a.Name, b.Name) })
+	return s.Buffers
+}
+
+func inShop(name string, generation int64) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: generation}
+}
+
+func template(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"document": "long"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "c", Image: image, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+		}}},
+	}
+}
+
+func slimmed() *corev1.PodTemplateSpec {
+	t := template("")
+	return slimTemplate(&t)
+}
+
+// A buffer is seen with what it refers to: a PodTemplate with its generation, a scalable
+// object with how many pods it has.
+func TestBuffersAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := template("app:1")
+		s := newBufferServer(
+			&corev1.PodTemplate{ObjectMeta: inShop("spare", 3), Template: made},
+			&appsv1.Deployment{ObjectMeta: inShop("web", 1), Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(9)), Template: made}, Status: appsv1.DeploymentStatus{Replicas: 7}},
+			&batchv1.Job{ObjectMeta: inShop("task", 1), Spec: batchv1.JobSpec{Parallelism: ptr.To(int32(4)), Template: made}},
+			&appsv1.StatefulSet{ObjectMeta: inShop("db", 1), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(2)), Template: made}},
+			&appsv1.ReplicaSet{ObjectMeta: inShop("set", 1), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(5)), Template: made}},
+			&corev1.ReplicationController{ObjectMeta: inShop("old", 1), Spec: corev1.ReplicationControllerSpec{Replicas: ptr.To(int32(6)), Template: &made}},
+		)
+		refer := func(name, group, kind, to string) {
+			s.create(t, name, map[string]any{"scalableRef": map[string]any{"apiGroup": group, "kind": kind, "name": to}, "percentage": int64(20)})
+		}
+		s.create(t, "a", map[string]any{"podTemplateRef": map[string]any{"name": "spare"}, "replicas": int64(2), "limits": map[string]any{"cpu": "3", "memory": int64(1024)}, "provisioningStrategy": fleet.ActiveCapacity})
+		refer("b", "apps", "Deployment", "web")
+		refer("c", "batch", "Job", "task")
+		refer("d", "apps", "StatefulSet", "db")
+		refer("e", "apps", "ReplicaSet", "set")
+		refer("f", "core", "ReplicationController", "old")
+		refer("g", "apps", "Deployment", "gone")
+		o := s.watched(t)
+
+		want := []fleet.Buffer{{
+			Name: "a", Strategy: fleet.ActiveCapacity, Template: "spare", Replicas: ptr.To(int32(2)),
+			Limits: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1024")},
+			Pods:   &fleet.BufferPods{Template: slimmed(), Generation: ptr.To(int64(3))},
+		}}
+		for _, x := range []struct {
+			name, group, kind, to string
+			has                   int32
+		}{{"b", "apps", "Deployment", "web", 7}, {"c", "batch", "Job", "task", 4}, {"d", "apps", "StatefulSet", "db", 2}, {"e", "apps", "ReplicaSet", "set", 5}, {"f", "core", "ReplicationController", "old", 6}} {
+			want = append(want, fleet.Buffer{
+				Name: x.name, Scalable: &fleet.Scalable{Group: x.group, Kind: x.kind, Name: x.to}, Percentage: ptr.To(int32(20)),
+				Pods: &fleet.BufferPods{Template: slimmed(), Replicas: ptr.To(x.has)},
+			})
+		}
+		want = append(want, fleet.Buffer{Name: "g", Scalable: &fleet.Scalable{Group: "apps", Kind: "Deployment", Name: "gone"}, Percentage: ptr.To(int32(20))})
+		for i := range want {
+			want[i].Namespace, want[i].UID = "shop", types.UID("uid-"+want[i].Name)
+		}
+		got := buffersOf(t, o)
+		for i := range got {
+			got[i].Version = ""
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A Deployment that grows is seen within ten seconds. Its template is the same then, as
+// long as it does not change.
+func TestScalablesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := &appsv1.Deployment{ObjectMeta: inShop("web", 1), Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(2)), Template: template("app:1")}}
+		s := newBufferServer(web)
+		s.create(t, "b", map[string]any{"scalableRef": map[string]any{"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "percentage": int64(20)})
+		o := s.watched(t)
+		before := buffersOf(t, o)[0].Pods
+		web = web.DeepCopy()
+		web.Status.Replicas = 10
+		if _, err := s.core.AppsV1().Deployments("shop").Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if after := nudgedAfter(t, o); after > scalablesEvery+later {
+			t.Errorf("it took %s", after)
+		}
+		after := buffersOf(t, o)[0].Pods
+		if *after.Replicas != 10 || after.Template != before.Template {
+			t.Errorf("%d pods, and the template is the same: %t", *after.Replicas, after.Template == before.Template)
+		}
+	})
+}
+
+// Where nobody has installed the definition, that costs a question every ten seconds. It
+// is seen when it comes, and forgotten when it goes.
+func TestDefinitionOfBuffersComesAndGoes(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newBufferServer(&corev1.PodTemplate{ObjectMeta: inShop("spare", 1), Template: template("app:1")})
+		s.create(t, "a", map[string]any{"podTemplateRef": map[string]any{"name": "spare"}, "replicas": int64(2)})
+		s.missing.Store(true)
+		o := s.watched(t)
+		if got := buffersOf(t, o); got != nil {
+			t.Errorf("seen before there are any: %v", got)
+		}
+		s.ClearActions()
+		time.Sleep(10 * time.Minute)
+		if n := len(s.Actions()); n > 61 {
+			t.Errorf("%d questions in ten minutes", n)
+		}
+		if n := calls(s.core.Actions(), "list", "podtemplates"); n > 0 {
+			t.Errorf("PodTemplates listed %d times, and no buffer refers to one", n)
+		}
+
+		s.missing.Store(false)
+		time.Sleep(buffersEvery + time.Second)
+		synctest.Wait()
+		if got := buffersOf(t, o); len(got) != 1 || got[0].Pods == nil {
+			t.Errorf("after the definition came: %v", got)
+		}
+
+		s.missing.Store(true)
+		s.watch.Stop() // as the API server does
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := buffersOf(t, o); got != nil {
+			t.Errorf("after the definition went: %v", got)
+		}
+	})
+}
+
+// Without the right to see buffers all else goes on, and a fault says so.
+func TestBuffersMayNotBeSeen(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newBufferServer()
+		s.forbidden.Store(true)
+		o := s.watched(t)
+		if _, _, err := o.Snapshot(time.Now(), fleet.State{}); err == nil {
+			t.Error("a refusal is believed at once")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got, _ := snapshotOf(t, o)
+		if !slices.ContainsFunc(got.Faults, func(f string) bool { return strings.Contains(f, "capacitybuffers") && strings.Contains(f, "no room") }) {
+			t.Errorf("faults: %v", got.Faults)
+		}
+	})
+}
