@@ -42,9 +42,23 @@ func (c *Cluster) Put(t Tenant, p *Place) {
 	c.put(m, t, p)
 }
 
+// Furnish gives the first pods of a place their seats, for good: no Revert takes them
+// back. The slice is the place's from then on.
+func (c *Cluster) Furnish(p *Place, tenants []Tenant) {
+	for _, t := range tenants {
+		m := c.member(t.Class)
+		if m.own != nil {
+			c.lore.filters.Put(m.own, p.host)
+		}
+		c.occupy(m, p)
+	}
+	p.tenants = tenants
+}
+
 // Lift takes a pod off the place where it has a seat.
 func (c *Cluster) Lift(t Tenant, p *Place) {
-	if !slices.ContainsFunc(p.tenants, func(o Tenant) bool { return o.Pod == t.Pod }) {
+	at := slices.IndexFunc(p.tenants, func(o Tenant) bool { return o.Pod == t.Pod })
+	if at < 0 {
 		return
 	}
 	m := c.member(t.Class)
@@ -52,12 +66,17 @@ func (c *Cluster) Lift(t Tenant, p *Place) {
 		c.undos = append(c.undos, c.lore.filters.Remove(m.own, p.host))
 	}
 	c.log = append(c.log, change{p, t, taken})
-	c.lift(m, t, p)
+	c.lift(m, p, at)
 }
 
 func (c *Cluster) put(m *member, t Tenant, p *Place) {
-	p.touched = c.trial
 	p.tenants = append(p.tenants, t)
+	c.occupy(m, p)
+}
+
+// occupy counts a pod of a class at a place.
+func (c *Cluster) occupy(m *member, p *Place) {
+	p.touched = c.trial
 	p.ports = append(p.ports, m.ports...)
 	for _, a := range m.takes {
 		c.free[a.resource][p.index] -= a.n
@@ -67,15 +86,10 @@ func (c *Cluster) put(m *member, t Tenant, p *Place) {
 	}
 }
 
-func (c *Cluster) lift(m *member, t Tenant, p *Place) {
+// lift takes the pod of that index, which is of that class, off a place.
+func (c *Cluster) lift(m *member, p *Place, at int) {
 	p.touched = c.trial
-	// What came last leaves first, when a what-if is taken back.
-	for i := len(p.tenants) - 1; i >= 0; i-- {
-		if p.tenants[i].Pod == t.Pod {
-			p.tenants = slices.Delete(p.tenants, i, i+1)
-			break
-		}
-	}
+	p.tenants = slices.Delete(p.tenants, at, at+1)
 	for _, port := range m.ports {
 		i := slices.Index(p.ports, port)
 		p.ports = slices.Delete(p.ports, i, i+1)
@@ -126,7 +140,7 @@ func (c *Cluster) Revert(to Mark) {
 		}
 		m := c.members[last.tenant.Class.id]
 		if last.what == given {
-			c.lift(m, last.tenant, last.place)
+			c.lift(m, last.place, last.place.lastOf(last.tenant))
 		} else {
 			c.put(m, last.tenant, last.place)
 		}
@@ -134,6 +148,16 @@ func (c *Cluster) Revert(to Mark) {
 			end := len(c.undos) - 1
 			c.undos[end]()
 			c.undos = c.undos[:end]
+		}
+	}
+}
+
+// lastOf is the last index at which a pod has a seat. What came last leaves first, when a
+// what-if is taken back.
+func (p *Place) lastOf(t Tenant) int {
+	for i := len(p.tenants) - 1; ; i-- {
+		if p.tenants[i].Pod == t.Pod {
+			return i
 		}
 	}
 }

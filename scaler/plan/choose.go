@@ -12,8 +12,9 @@ import (
 // candidate is a node that every rule lets go, if its pods have other places.
 type candidate struct {
 	*node
-	// movers are its pods that need another place, in the order in which they seek it.
-	movers []fit.Tenant
+	// movers are its pods that need another place, by name, and seekers the same in the
+	// order in which they seek it.
+	movers, seekers []fit.Tenant
 	// since is when it was marked as unneeded; zero without a mark.
 	since time.Time
 	// stuck says that its clock has run out and that a budget allows nothing at all now;

@@ -28,7 +28,7 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 // moveAll seats all that has a seat on the node on nodes that stay: its own
 // pods, and those that were promised one there.
 func (r *retirement) moveAll(c *candidate) (Reason, string) {
-	movers := r.fit.Sorted(c.seated(), []*fit.Looks{c.place.Looks()})
+	movers := r.seated(c)
 	if len(movers) > 0 && r.fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
 		return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", movers[0].Pod.Key(), r.nearest(movers[0]))
 	}
@@ -49,16 +49,19 @@ func (r *retirement) moveAll(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// seated are the pods that need another place when the node goes: its own, and those
-// that were promised one there.
-func (c *candidate) seated() []fit.Tenant {
-	list := slices.Clip(c.movers)
+// seated are the pods that need another place when the node goes, in the order in which
+// they seek it: its own, and those that were promised one there.
+func (r *retirement) seated(c *candidate) []fit.Tenant {
+	list := slices.Clip(c.seekers)
 	for _, t := range c.place.Seated() {
 		if t.Pod.Node != c.Name {
 			list = append(list, t)
 		}
 	}
-	return list
+	if len(list) == len(c.seekers) {
+		return list
+	}
+	return r.fit.Sorted(list, []*fit.Looks{c.place.Looks()})
 }
 
 // closed is what keeps kube-scheduler off a node that is drained.

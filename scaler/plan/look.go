@@ -322,10 +322,14 @@ func (d *decision) join() {
 			m.group.nodes = append(m.group.nodes, n)
 		}
 	}
+	average := len(d.pods) / max(1, len(d.nodes))
 	for row, p := range d.pods {
 		switch n, ok := byName[p.Node]; {
 		case p.Node == "":
 		case ok:
+			if n.pods == nil {
+				n.pods, n.rows = make([]*fleet.Pod, 0, average), make([]int32, 0, average)
+			}
 			n.pods, n.rows = append(n.pods, p), append(n.rows, int32(row))
 			d.watch(p)
 		case drainable.Occupies(p, d.now):
@@ -381,11 +385,13 @@ func (d *decision) settle() {
 // furnish seats the pods that are on the node. Expendable ones take no room:
 // kube-scheduler moves them aside for any other.
 func (d *decision) furnish(n *node) {
+	tenants := make([]fit.Tenant, 0, len(n.pods))
 	for i, p := range n.pods {
 		if !p.Ended() && !d.expendable(p) {
-			d.fit.Put(d.tenant(n, i), n.place)
+			tenants = append(tenants, d.tenant(n, i))
 		}
 	}
+	d.fit.Furnish(n.place, tenants)
 }
 
 // tenant is the i-th pod of a node. To look for the pod itself costs more.

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -12,13 +14,7 @@ import (
 type podOrder struct {
 	given, sorted []*fleet.Pod
 	// rows are those of given, in the order of sorted.
-	rows []podRow
-}
-
-// podRow is a pod with its index among those that were given.
-type podRow struct {
-	pod *fleet.Pod
-	row int32
+	rows []int32
 }
 
 // of is the pods in order, in a slice that nobody may change.
@@ -27,41 +23,79 @@ func (o *podOrder) of(pods []*fleet.Pod) []*fleet.Pod {
 		return o.sorted
 	}
 	old, fresh := o.split(pods)
-	slices.SortFunc(fresh, func(a, b podRow) int { return byName(a.pod, b.pod) })
-	o.given, o.rows = slices.Clone(pods), merged(old, fresh)
+	sortRows(pods, fresh)
+	o.given, o.rows = slices.Clone(pods), merged(pods, old, fresh)
 	o.sorted = make([]*fleet.Pod, len(pods))
-	for i, r := range o.rows {
-		o.sorted[i] = r.pod
+	for i, row := range o.rows {
+		o.sorted[i] = pods[row]
 	}
 	return o.sorted
 }
 
 // split gives the rows in which the pods of the last look still are, in their order,
 // and the others in any.
-func (o *podOrder) split(pods []*fleet.Pod) (old, fresh []podRow) {
-	old = make([]podRow, 0, len(o.rows))
-	for _, r := range o.rows {
-		if int(r.row) < len(pods) && pods[r.row] == r.pod {
-			old = append(old, r)
+func (o *podOrder) split(pods []*fleet.Pod) (old, fresh []int32) {
+	old = make([]int32, 0, len(o.rows))
+	for _, row := range o.rows {
+		if int(row) < len(pods) && pods[row] == o.given[row] {
+			old = append(old, row)
 		}
 	}
-	fresh = make([]podRow, 0, len(pods)-len(old))
+	fresh = make([]int32, 0, len(pods)-len(old))
 	for i, p := range pods {
 		if i >= len(o.given) || o.given[i] != p {
-			fresh = append(fresh, podRow{p, int32(i)})
+			fresh = append(fresh, int32(i))
 		}
 	}
 	return old, fresh
 }
 
-// merged makes one sorted list of two.
-func merged(a, b []podRow) []podRow {
+// sortRows sorts rows as byName does their pods, but compares names that stand side by
+// side: pods lie all over the memory.
+func sortRows(pods []*fleet.Pod, rows []int32) {
+	type entry struct {
+		name           string
+		namespace, row int32
+	}
+	numbers := namespaceNumbers(pods, rows)
+	list := make([]entry, len(rows))
+	for i, row := range rows {
+		list[i] = entry{pods[row].Name, numbers[pods[row].Namespace], row}
+	}
+	slices.SortFunc(list, func(a, b entry) int {
+		if a.namespace != b.namespace {
+			return cmp.Compare(a.namespace, b.namespace)
+		}
+		if by := strings.Compare(a.name, b.name); by != 0 {
+			return by
+		}
+		return cmp.Compare(pods[a.row].UID, pods[b.row].UID)
+	})
+	for i, e := range list {
+		rows[i] = e.row
+	}
+}
+
+// namespaceNumbers numbers the namespaces of these pods in their order.
+func namespaceNumbers(pods []*fleet.Pod, rows []int32) map[string]int32 {
+	numbers := map[string]int32{}
+	for _, row := range rows {
+		numbers[pods[row].Namespace] = 0
+	}
+	for i, namespace := range slices.Sorted(maps.Keys(numbers)) {
+		numbers[namespace] = int32(i)
+	}
+	return numbers
+}
+
+// merged makes one list of two that are sorted.
+func merged(pods []*fleet.Pod, a, b []int32) []int32 {
 	if len(a) == 0 {
 		return b
 	}
-	out := make([]podRow, 0, len(a)+len(b))
+	out := make([]int32, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		if byName(a[0].pod, b[0].pod) <= 0 {
+		if byName(pods[a[0]], pods[b[0]]) <= 0 {
 			out, a = append(out, a[0]), a[1:]
 		} else {
 			out, b = append(out, b[0]), b[1:]

@@ -148,6 +148,7 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 		c.priority += int64(p.Priority())
 		c.age -= p.Created.Unix()
 	}
+	c.seekers = r.fit.Sorted(c.movers, []*fit.Looks{c.place.Looks()})
 	return "", ""
 }
 
