@@ -228,6 +228,9 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
 		}
 	}
+	if wild && x.number("swap", 0, 3) == 0 {
+		x.swap(nodes, groups)
+	}
 	if tiers := x.one("priorities", "", "", `"{10: [g0], 20: [g1]}"`, `"{ten: [g0]}"`); tiers != "" {
 		x.line("priorities", tiers)
 	}
@@ -248,6 +251,14 @@ func (x *text) buffer(name string) {
 	x.line("buffer", name, x.one("buffer of", "replicas=2 cpu=600m", "replicas=1 cpu=1500m mem=1Gi", "replicas=3 cpu=300m mem=2Gi tolerates=dedicated", "limits=cpu=2 cpu=900m",
 		"scalable=Deployment/app0 has=6 percentage=30 cpu=400m", "replicas=2 cpu=200m labels=app=app0 apart", "replicas=2 cpu=200m spread=topology.kubernetes.io/zone",
 		"replicas=0", "replicas=1 missing", "replicas=-1", "replicas=9 strategy=example.com/cold"))
+}
+
+// swap is one that was found, or is under way, or was given up.
+func (x *text) swap(nodes, groups int) {
+	group := fmt.Sprintf("g%d", x.number("to", 0, groups-1))
+	of := fmt.Sprintf("of=i-n%d,i-n%d", x.number("one", 1, nodes+1), x.number("another", 1, nodes+1))
+	x.line("swap", group, of, "zone=a found=09:40:00", x.one("swap launched", "", "launched=09:50:00 until=10:35:00", "launched=09:59:30 until=10:44:30", "launched=09:10:00 until=09:55:00"))
+	x.line(x.rarely("swappause " + group + " until=10:20:00 count=2"))
 }
 
 // wildNode puts a node into any state.

@@ -21,9 +21,14 @@ import (
 // it doubles with each further one.
 const swapPause, mostSwapPause = 30 * time.Minute, 8 * time.Hour
 
+// swaps says that nodes are swapped at all.
+func (d *decision) swaps() bool {
+	return d.policy.Consolidate == ConsolidateReplace && !d.rivalled()
+}
+
 // carryOnSwap carries on the swap whose new node was launched.
 func (r *retirement) carryOnSwap() {
-	if r.policy.Consolidate != ConsolidateReplace {
+	if !r.swaps() {
 		r.state.Swap, r.state.SwapPauses = nil, nil
 		return
 	}

@@ -14,57 +14,208 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
+// lawSwaps: nodes go for a cheaper one only when that serves, and it is none that goes
+// before they have; and each swap buys one node.
+func lawSwaps(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	var broken []string
+	before, after := s.State.Swap, got.State.Swap
+	bought := 0
+	for _, a := range got.Actions {
+		if grow, ok := a.(plan.Grow); ok && grow.Why != "" {
+			bought += grow.To - grow.From
+		}
+	}
+	if begun := begins(before, after); begun && bought != 1 || !begun && bought != 0 {
+		broken = append(broken, fmt.Sprintf("swaps: %d nodes are bought by %v", bought, got.Actions))
+	}
+	came, goesOn := cameFor(s, before), launched(after) && !begins(before, after)
+	for _, a := range got.Actions {
+		retire, ok := a.(plan.Retire)
+		if !ok {
+			continue
+		}
+		goes := launched(before) && slices.Contains(before.Instances, nodeNamed(s, retire.Node.Name).InstanceID())
+		if strings.Contains(retire.Why, "stead") && !(goes && len(came) > 0) {
+			broken = append(broken, fmt.Sprintf("swaps: %s, and no node has come", retire))
+		}
+		if goesOn && came[retire.Node.Name] {
+			broken = append(broken, fmt.Sprintf("swaps: %s, and those have not gone that it came for", retire))
+		}
+	}
+	for _, a := range got.Actions {
+		if mark, ok := a.(plan.Mark); ok && goesOn && came[mark.Node.Name] {
+			broken = append(broken, fmt.Sprintf("swaps: %s, and those have not gone that it came for", mark))
+		}
+	}
+	return broken
+}
+
+func launched(s *fleet.Swap) bool { return s != nil && !s.Launched.IsZero() }
+
+// begins says that a node was launched for another swap than the one before.
+func begins(before, after *fleet.Swap) bool {
+	return launched(after) && !(launched(before) && before.Launched.Equal(after.Launched))
+}
+
+// cameFor are the nodes that are Ready and came since the launch.
+func cameFor(s fleet.Snapshot, swap *fleet.Swap) map[string]bool {
+	came := map[string]bool{}
+	if !launched(swap) {
+		return came
+	}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			for _, n := range s.Nodes {
+				if g.Name == swap.Group && n.InstanceID() == i.ID && n.Ready && !n.Created.Before(swap.Launched.Truncate(time.Second)) {
+					came[n.Name] = true
+				}
+			}
+		}
+	}
+	return came
+}
+
 // TestSwapsSave lets random worlds live in which nodes are replaced and nothing else
-// happens: they come to rest, every pod that had a node has one in the end, and from one
-// finished swap to the next the nodes cost less.
+// happens, but that now and then the scaler is killed before or amid its actions, or before
+// it hears of a launch: they come to rest, every pod that had a node has one in the end, no
+// more nodes were bought than swaps begun, and from one finished swap to the next the nodes
+// cost less.
 func TestSwapsSave(t *testing.T) {
-	finished := 0
+	finished, killed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := parsed(t, pricedWorld(t))
-		p := plan.DefaultPolicy()
-		p.Consolidate = plan.ConsolidateReplace
-		p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
-		p.UtilizationThreshold = rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "threshold")
-		bound := countBound(w)
-		cost := priceOf(w.Snapshot)
-		var log []string
-		quiet := 0
-		for round := 0; quiet < 30; round++ {
-			if round == 400 {
-				t.Fatalf("no rest:\n%s\n%s", strings.Join(log, "\n"), scenario.Format(w.Snapshot))
-			}
-			before := w.State.Swap
-			got := look(t, w, p)
-			for _, a := range got.Actions {
-				log = append(log, w.Now.Format(time.TimeOnly)+" "+a.String())
-			}
-			if quiet++; len(got.Actions) > 0 {
+		l := newSwapLife(t)
+		for quiet := 0; quiet < 15; quiet++ {
+			if l.round(t) {
 				quiet = 0
 			}
-			if finishedSwap(before, w.State) {
-				finished++
-				if now := priceOf(w.Snapshot); now > cost-0.001 {
-					t.Fatalf("a finished swap leaves nodes for $%.3f an hour, and they were $%.3f:\n%s", now, cost, strings.Join(log, "\n"))
-				}
-				cost = priceOf(w.Snapshot)
+			if l.rounds == 400 {
+				l.fail(t, "no rest")
 			}
-			w.Now = w.Now.Add(time.Minute)
-			w.Launch()
-			w.Join()
-			schedule(w)
-			w.Drain()
-			w.Refill()
-			w.Reap()
-			schedule(w)
 		}
-		if now := countBound(w); now != bound {
-			t.Fatalf("%d pods have nodes, %d had:\n%s", now, bound, strings.Join(log, "\n"))
+		if now := countBound(l.World); now != l.bound {
+			l.fail(t, fmt.Sprintf("%d pods have nodes, %d had", now, l.bound))
 		}
+		finished, killed = finished+l.finished, killed+l.kills
 	})
-	if finished == 0 {
-		t.Error("not one swap was finished: the worlds are not worth their while")
+	if finished == 0 || killed == 0 {
+		t.Errorf("%d swaps finished, %d kills: the worlds are not worth their while", finished, killed)
 	}
-	t.Logf("%d swaps finished", finished)
+	t.Logf("%d swaps finished, %d kills", finished, killed)
+}
+
+// swapLife is a world of which nodes are replaced.
+type swapLife struct {
+	*scenario.World
+	policy plan.Policy
+	// deadly says that the scaler is killed now and then.
+	deadly bool
+	// known are the instances that there were or that came.
+	known map[string]bool
+	// bound is how many pods have nodes, and cost what nodes did after the last swap.
+	bound int
+	cost  float64
+
+	rounds, begun, bought, finished, kills int
+	log                                    []string
+}
+
+func newSwapLife(t *rapid.T) *swapLife {
+	p := plan.DefaultPolicy()
+	p.Consolidate = plan.ConsolidateReplace
+	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
+	p.UtilizationThreshold = rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "threshold")
+	w := parsed(t, pricedWorld(t))
+	l := &swapLife{World: w, policy: p, deadly: rapid.Bool().Draw(t, "deadly"), known: map[string]bool{}, bound: countBound(w), cost: priceOf(w.Snapshot)}
+	l.count()
+	l.bought = 0
+	return l
+}
+
+func (l *swapLife) fail(t *rapid.T, what string) {
+	t.Fatalf("%s:\n%s\n%s", what, strings.Join(l.log, "\n"), scenario.Format(l.Snapshot))
+}
+
+// count counts the instances that were bought.
+func (l *swapLife) count() {
+	for _, g := range l.Groups {
+		for _, i := range g.Instances {
+			if !l.known[i.ID] {
+				l.known[i.ID] = true
+				l.bought++
+			}
+		}
+	}
+}
+
+// round is a look, what comes of it, and a minute, or three where nothing does.
+func (l *swapLife) round(t *rapid.T) (busy bool) {
+	l.rounds++
+	before := l.State.Swap
+	got := plan.Decide(l.Snapshot, l.policy)
+	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{lawSwaps, law6Places, law9Drained} {
+		for _, broken := range law(l.Snapshot, l.policy, got) {
+			l.fail(t, broken)
+		}
+	}
+	if begins(before, got.State.Swap) {
+		l.begun++
+	}
+	l.act(t, got)
+	if l.count(); l.bought > l.begun {
+		l.fail(t, fmt.Sprintf("%d nodes were bought for %d swaps", l.bought, l.begun))
+	}
+	if finishedSwap(before, l.State) {
+		l.finish(t)
+	}
+	step := 3 * time.Minute
+	if len(got.Actions) > 0 || l.State.Swap != nil {
+		step = time.Minute
+	}
+	l.Now = l.Now.Add(step)
+	l.Launch()
+	l.Join()
+	schedule(l.World)
+	l.Drain()
+	l.Refill()
+	l.Reap()
+	schedule(l.World)
+	return len(got.Actions) > 0 || launched(l.State.Swap)
+}
+
+// act carries a plan out, or the part of it before the scaler dies. What it remembers is
+// written before.
+func (l *swapLife) act(t *rapid.T, got plan.Plan) {
+	l.State = got.State
+	todo := len(got.Actions)
+	if todo > 0 && l.deadly && rapid.IntRange(0, 3).Draw(t, "killed") == 0 {
+		todo = rapid.IntRange(0, todo-1).Draw(t, "after")
+		l.kills++
+	}
+	for _, a := range got.Actions[:todo] {
+		l.log = append(l.log, l.Now.Format(time.TimeOnly)+" "+a.String())
+		if err := carry(l.World, a); err != nil {
+			l.fail(t, err.Error())
+		}
+	}
+	if todo == len(got.Actions) {
+		return
+	}
+	l.log = append(l.log, l.Now.Format(time.TimeOnly)+" killed before "+got.Actions[todo].String())
+	if x, ok := got.Actions[todo].(plan.Grow); ok && x.Token != "" && rapid.Bool().Draw(t, "unheard") {
+		if _, err := l.LaunchIn(x.Group, x.Zone, x.Token, x.Count); err != nil {
+			l.fail(t, err.Error())
+		}
+	}
+}
+
+// finish takes notice of a swap that is done.
+func (l *swapLife) finish(t *rapid.T) {
+	l.finished++
+	now := priceOf(l.Snapshot)
+	if now > l.cost-0.001 && l.kills == 0 {
+		l.fail(t, fmt.Sprintf("a finished swap leaves nodes for $%.3f an hour, and they were $%.3f", now, l.cost))
+	}
+	l.cost = now
 }
 
 // finishedSwap says that a swap that was under way is done.

@@ -50,7 +50,7 @@ func (x *proposal) nodes() []*node {
 // is quiet: those that it found in an earlier look, if they still may.
 func (r *retirement) seekSwap() *proposal {
 	s := r.state.Swap
-	if r.policy.Consolidate != ConsolidateReplace || s != nil && !s.Launched.IsZero() {
+	if !r.swaps() || s != nil && !s.Launched.IsZero() {
 		return nil
 	}
 	r.tellSwapPauses()
