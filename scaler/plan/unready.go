@@ -21,6 +21,16 @@ func (n *node) unreadySince() time.Time {
 
 func (n *node) whyUnready() string { return "it is not Ready since " + clockTime(n.unreadySince()) }
 
+// recovered says that a node that is being retired has become Ready since that began, and
+// that its other clock, that of nodes that nobody needs, has not run out.
+func (d *decision) recovered(n *node) bool {
+	if !n.Ready || !n.ReadySince.After(n.request.At.Time) {
+		return false
+	}
+	since, ok := marked(n)
+	return !ok || d.now.Before(since.Add(n.group.unneededTime(d.policy)))
+}
+
 // whyRetired is what the node's clock, that began at since, has counted.
 func (n *node) whyRetired(since time.Time) string {
 	if n.stage == unready {
