@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // Inter-pod affinity and anti-affinity as kube-scheduler's InterPodAffinity has
@@ -105,6 +106,15 @@ func (c *Cluster) witness(p *Place, over int, will func(*member) bool) string {
 		}
 	}
 	return first
+}
+
+// Follows says that where pods of another class are may open places to a class: it must
+// be with them, or spreads evenly with them.
+func (c *Cluster) Follows(class, other *Class) bool {
+	m, o := c.member(class), c.member(other)
+	counts := func(t *tally) bool { return len(t.selectors) > 0 && t.counted(o) }
+	return slices.ContainsFunc(m.gathers, counts) ||
+		slices.ContainsFunc(m.spreads, func(s spreadCheck) bool { return counts(s.tally) })
 }
 
 // Unrelated says that where other pods are has no say in where the class goes, but for the

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -53,6 +54,9 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // their pods: beside those that are retired now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
 func (r *retirement) goNow(c *candidate) (Reason, string) {
+	if pod, by, is := r.unsettled(c); is {
+		return NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
+	}
 	missing := "there is no other place"
 	for i, row := range r.refuges {
 		r.row = row

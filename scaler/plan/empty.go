@@ -39,9 +39,6 @@ func (r *retirement) moveAll(c *candidate) (Reason, string) {
 		if t.Pod.Node != c.Name && t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
 		}
-		if r.unsettled && followsOthers(t) {
-			return NodeNoPlace, fmt.Sprintf("pod %s goes by where other pods are, and some wait for nodes that are coming", t.Pod.Key())
-		}
 		if r.row.Seat(t) == nil {
 			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(t))
 		}
@@ -83,7 +80,40 @@ func (r *retirement) nearest(t fit.Tenant) string {
 	return fmt.Sprintf("; the nearest is %s: %s", best.Name, r.fit.Fits(t.Class, best))
 }
 
-func (d *decision) unsettled() bool { return len(d.unsettledPlaces()) > 0 }
+// unsettled finds one of the candidate's pods whose place depends on another's, as it
+// spreads with that one or wants to be with it, while that one's is on a node that does not
+// serve yet: before that comes, and it may not, kube-scheduler sees other domains than we
+// do. Anti-affinity needs no such care, see standInBoth.
+func (r *retirement) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
+	for _, t := range c.seated() {
+		if r.fit.Unrelated(t.Class) {
+			continue
+		}
+		for _, other := range r.unlandedKinds() {
+			if r.fit.Follows(t.Class, other.Class) {
+				return t, other, true
+			}
+		}
+	}
+	return fit.Tenant{}, fit.Tenant{}, false
+}
+
+// unlandedKinds are a pod of each class that has seats where nothing serves yet.
+func (r *retirement) unlandedKinds() []fit.Tenant {
+	if r.unlandedOnes == nil {
+		r.unlandedOnes = []fit.Tenant{}
+		known := map[*fit.Class]bool{}
+		for _, p := range r.unsettledPlaces() {
+			for _, t := range p.Seated() {
+				if !known[t.Class] {
+					known[t.Class] = true
+					r.unlandedOnes = append(r.unlandedOnes, t)
+				}
+			}
+		}
+	}
+	return r.unlandedOnes
+}
 
 // unsettledPlaces are the places where nothing serves yet.
 func (d *decision) unsettledPlaces() []*fit.Place {

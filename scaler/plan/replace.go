@@ -223,7 +223,7 @@ func (r *retirement) waitsToSendOff(came []*node) string {
 		r.clock.at(settled)
 		return fmt.Sprintf("it goes at %s at the earliest", clockTime(settled))
 	}
-	if r.unsettled {
+	if len(r.unsettledPlaces()) > 0 {
 		return "it waits until the nodes that are coming are there"
 	}
 	return ""

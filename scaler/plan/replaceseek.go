@@ -80,7 +80,7 @@ func (r *retirement) quiet() bool {
 	if slices.ContainsFunc(r.podVerdicts, func(v Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
-	if r.unsettled || len(r.in(coming, returning)) > 0 {
+	if len(r.unsettledPlaces()) > 0 || len(r.in(coming, returning)) > 0 {
 		return false
 	}
 	for _, g := range r.groups {
@@ -177,8 +177,8 @@ func (r *retirement) goOnto(list []*candidate, g *group, looks *fit.Looks) (ok b
 // withNew opens a new node of a group in thought, and lets candidates try to go if all
 // their pods move there. All is as before then.
 func (r *retirement) withNew(g *group, looks *fit.Looks, try func(goes func(*candidate) bool)) {
-	rehearsal, unsettled, start := r.rehearsal, r.unsettled, r.fit.Fork()
-	r.rehearsal, r.unsettled = true, false
+	rehearsal, start := r.rehearsal, r.fit.Fork()
+	r.rehearsal = true
 	p := r.fit.Open("a new node", looks)
 	uncount := r.countReserves(g, p)
 	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (Reason, string)) {
@@ -189,7 +189,7 @@ func (r *retirement) withNew(g *group, looks *fit.Looks, try func(goes func(*can
 	})
 	uncount()
 	r.fit.Revert(start)
-	r.rehearsal, r.unsettled = rehearsal, unsettled
+	r.rehearsal = rehearsal
 }
 
 // findSwap finds the swap that saves most. Where one node alone could be swapped, but for

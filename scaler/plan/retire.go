@@ -61,9 +61,8 @@ type retirement struct {
 	seatedBefore map[*buffer]int
 	// halt is why nothing is retired at all, empty where something may be.
 	halt string
-	// unsettled says that pods are given seats on nodes that are not open yet, or not
-	// there.
-	unsettled bool
+	// unlandedOnes is what unlandedKinds has found; nil before.
+	unlandedOnes []fit.Tenant
 	// swapped are the nodes of the swap that is under way, those that go and those that
 	// came for them, and claimed the places that are not for the pods of others.
 	swapped map[*node]bool
@@ -73,7 +72,7 @@ type retirement struct {
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
 		decision: d, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
-		leaving: map[*group]int{}, allowed: d.drainLimit(), unsettled: d.unsettled(), halt: d.halted(),
+		leaving: map[*group]int{}, allowed: d.drainLimit(), halt: d.halted(),
 	}
 	for _, n := range d.in(retiring, terminating) {
 		if n.kept || n.instance == nil || !n.instance.Live() {
