@@ -43,9 +43,10 @@ func (d *decision) rest(g *group) (until time.Time, why string) {
 	return until, why
 }
 
-// noteShrunk remembers that a group gets smaller by this plan, where that is asked for.
+// noteShrunk remembers that a group gets smaller by this plan, where that is asked for, and
+// where the plan is carried out.
 func (d *decision) noteShrunk(g *group) {
-	if d.policy.DelayAfterDelete > 0 {
+	if d.policy.DelayAfterDelete > 0 && !d.rivalled() {
 		d.state.ShrunkAt[g.Name] = d.now
 	}
 }
@@ -53,7 +54,7 @@ func (d *decision) noteShrunk(g *group) {
 // noteFailed remembers that a retirement came to nothing. One that a budget does not allow
 // has not failed: it holds no other drain back.
 func (d *decision) noteFailed(g *group) {
-	if d.policy.DelayAfterFailure > 0 {
+	if d.policy.DelayAfterFailure > 0 && !d.rivalled() {
 		d.state.FailedAt[g.Name] = d.now
 	}
 }
