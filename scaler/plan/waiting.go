@@ -45,7 +45,7 @@ type openRoom struct {
 func (d *decision) openRoom() openRoom {
 	return openRoom{
 		decision: d,
-		free:     d.fit.NewRow(places(d.in(serving))),
+		free:     d.fit.NewRow(places(d.in(serving, cordoned))), // some tolerate a cordon
 		staying:  d.fit.NewRow(d.staying()),
 		coming:   d.fit.NewRow(d.coming),
 		retiring: d.in(retiring),
