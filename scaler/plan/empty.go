@@ -85,7 +85,7 @@ func (r *retirement) nearest(t fit.Tenant) string {
 // serve yet: before that comes, and it may not, kube-scheduler sees other domains than we
 // do. Anti-affinity needs no such care, see standInBoth.
 func (r *retirement) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
-	for _, t := range c.seated() {
+	for _, t := range r.seated(c) {
 		if r.fit.Unrelated(t.Class) {
 			continue
 		}
