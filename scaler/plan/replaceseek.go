@@ -89,9 +89,11 @@ func (r *retirement) quiet() bool {
 		}
 	}
 	return !slices.ContainsFunc(r.nodes, func(n *node) bool {
-		_, occupied := n.occupied(r.now)
-		return occupied && (n.stage == leaving || n.stage == unready) ||
-			n.kept || n.reported && (n.report.Phase == contract.PhaseBlocked || n.report.Phase == contract.PhaseFailed)
+		if n.stage == leaving || n.stage == unready {
+			_, occupied := n.occupied(r.now)
+			return occupied
+		}
+		return n.kept || n.reported && (n.report.Phase == contract.PhaseBlocked || n.report.Phase == contract.PhaseFailed)
 	})
 }
 
@@ -296,13 +298,14 @@ func (r *retirement) swapTargets(most float64) []*group {
 // bideSwap remembers a swap that may be worth while, and begins it when it has been for as
 // long as its nodes would have to be unneeded, and their groups rest no more.
 func (r *retirement) bideSwap(x *proposal) {
-	switch s := r.state.Swap; {
-	case s != nil && !s.Launched.IsZero():
+	s := r.state.Swap
+	if s != nil && !s.Launched.IsZero() {
 		return
-	case x == nil && r.quiet():
-		r.state.Swap = nil
-		return
-	case x == nil:
+	}
+	if x == nil {
+		if s != nil && r.quiet() {
+			r.state.Swap = nil
+		}
 		return
 	}
 	r.state.Swap = x.memory()
