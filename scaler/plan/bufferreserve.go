@@ -118,7 +118,7 @@ func (r *retirement) crowdsOut() (Reason, string) {
 	after := r.seatsChoosy()
 	for _, b := range r.buffers {
 		if before := r.seatedBefore[b]; after[b] < before {
-			return NodeHeadRoom, fmt.Sprintf("kept for %s: room for %d pods %s is wanted, and without this node there is for %d, by all that they ask", b.room, b.room.wanted, b.room.size(), after[b])
+			return NodeHeadRoom, fmt.Sprintf("kept for %s: room for %s %s is wanted, and without this node there is for %d, by all that they ask", b.room, counted(b.room.wanted, "pod"), b.room.size(), after[b])
 		}
 	}
 	return "", ""

@@ -135,7 +135,7 @@ func (d *decision) noteBuffers(g *group, fresh []*fit.Place, of map[fit.Tenant]*
 	}
 	for _, b := range d.buffers {
 		if n := brought[b]; n > 0 {
-			g.note(fmt.Sprintf("%s: room for %d pods %s is wanted, and %d of them have it on new nodes", b.room, b.room.wanted, b.room.size(), n))
+			g.note(fmt.Sprintf("%s: room for %s %s is wanted, and new nodes have it for %d", b.room, counted(b.room.wanted, "pod"), b.room.size(), n))
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (b *buffer) conditions() (ready, provisioning metav1.Condition) {
 	case b.room.wanted == 0:
 		provisioning.Reason, provisioning.Message = bufferEmpty, "it asks for no room"
 	case b.short > 0:
-		provisioning.Reason, provisioning.Message = bufferNoRoom, fmt.Sprintf("%d of its %d pods have no room: %s", b.short, b.room.wanted, b.why)
+		provisioning.Reason, provisioning.Message = bufferNoRoom, fmt.Sprintf("there is no room for %d of its %s: %s", b.short, counted(b.room.wanted, "pod"), b.why)
 	default:
 		provisioning.Status, provisioning.Reason = metav1.ConditionTrue, bufferInjected
 	}

@@ -247,7 +247,7 @@ func (d *decision) bringHeadRoom(h *headRoom, room int) (putBack func()) {
 	for _, g := range d.groups {
 		g.aside = false
 		if len(g.fresh) > sizes[g] {
-			g.note(fmt.Sprintf("%s: room for %d pods %s is wanted, and there is for %d", h, h.wanted, h.size(), room))
+			g.note(fmt.Sprintf("%s: room for %s %s is wanted, and there is for %d", h, counted(h.wanted, "pod"), h.size(), room))
 		}
 		for _, p := range g.fresh[sizes[g]:] {
 			for _, t := range p.Tenants() {
@@ -283,7 +283,7 @@ func (d *decision) sayShort(h *headRoom, lacks int) (why string) {
 	for i, g := range could {
 		misses[i] = d.missOf(h.tenant.Class, g)
 		g.short = true
-		g.note(fmt.Sprintf("%s: room for %d pods %s is wanted, and %d have none: %s", h, h.wanted, h.size(), lacks, misses[i].why))
+		g.note(fmt.Sprintf("%s: room for %s %s is wanted, and there is none for %d: %s", h, counted(h.wanted, "pod"), h.size(), lacks, misses[i].why))
 	}
 	return tell(misses)
 }

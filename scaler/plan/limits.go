@@ -135,7 +135,7 @@ func (c *cluster) room(g *group) (n int, whyNot string) {
 		}
 	}
 	if c.most > 0 {
-		tighten(c.nodes, 1, c.most, fmt.Sprintf("the cluster is at its maximum of %d nodes", c.most))
+		tighten(c.nodes, 1, c.most, fmt.Sprintf("the cluster is at its maximum of %s", counted(int(c.most), "node")))
 	}
 	milli, bytes := g.size()
 	tighten(c.milli, milli, c.mostMilli, fmt.Sprintf("with another node the cluster would have more than its maximum of %d cores", c.mostMilli/1000))

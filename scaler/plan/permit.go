@@ -146,7 +146,7 @@ func (d *decision) permit() {
 		case d.tooLate(n):
 			n.say(NodeLeaving, n.whyLeaving()+cmp.Or(d.carriedOn(n), "; its deadline is near, and it drains without a permit"))
 		case n.held:
-			n.say(NodeLeaving, fmt.Sprintf("%s; its drain waits until fewer than %d are under way", n.whyLeaving(), d.drainLimit()))
+			n.say(NodeLeaving, fmt.Sprintf("%s; its drain waits until %s", n.whyLeaving(), whileFewer(d.drainLimit())))
 		default:
 			d.allowReplaced(n)
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -248,6 +249,22 @@ func refs(tenants []fit.Tenant) []PodRef {
 		list[i] = PodRef{Namespace: t.Pod.Namespace, Name: t.Pod.Name, UID: t.Pod.UID}
 	}
 	return list
+}
+
+// counted is a number of things, in words.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// whileFewer says what a drain waits for where so many may be under way.
+func whileFewer(than int) string {
+	if than == 1 {
+		return "no other drain is under way"
+	}
+	return fmt.Sprintf("fewer than %d drains are under way", than)
 }
 
 // listed joins words as people do.

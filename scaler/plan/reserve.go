@@ -166,7 +166,7 @@ func (r *retirement) reserved(c *candidate) (Reason, string) {
 		if mine.count > 0 {
 			landing = ", wherever its pods land"
 		}
-		return NodeHeadRoom, fmt.Sprintf("%s: room for %d pods %s is wanted, and without this node there is for %d%s", s.keeper(), wanted, s.size(), max(0, room), landing)
+		return NodeHeadRoom, fmt.Sprintf("%s: room for %s %s is wanted, and without this node there is for %d%s", s.keeper(), counted(wanted, "pod"), s.size(), max(0, room), landing)
 	}
 	return "", ""
 }

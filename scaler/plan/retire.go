@@ -205,7 +205,7 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text string, wai
 	n := c.node
 	_, occupied := n.occupied(r.now)
 	if occupied && !c.stuck && r.draining >= r.allowed {
-		n.say(waits, fmt.Sprintf("%s; it waits until fewer than %d drains are under way", text, r.allowed))
+		n.say(waits, fmt.Sprintf("%s; it waits until %s", text, whileFewer(r.allowed)))
 		return false
 	}
 	if reason, whyNot := r.take(c); reason != "" {
