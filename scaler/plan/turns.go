@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // An order decides which candidates go where not all can. No single one is best: dear
@@ -42,9 +43,13 @@ func (o order) sort(list []*candidate) {
 	for _, c := range list {
 		c.figure = o.by(c)
 	}
-	slices.SortStableFunc(list, o.compare)
+	slices.SortStableFunc(list, func(a, b *candidate) int {
+		return cmp.Or(o.compare(a, b), cmp.Compare(a.age, b.age))
+	})
 }
 
+// compare finds candidates equal among which the zones decide. So it asks on which day
+// their pods were created: to the second hardly any two would be equal.
 func (o order) compare(a, b *candidate) int {
 	before, since := 0, 0
 	if !o.anew {
@@ -57,8 +62,14 @@ func (o order) compare(a, b *candidate) int {
 		since,
 		cmp.Compare(len(a.movers), len(b.movers)),
 		cmp.Compare(a.priority, b.priority),
-		cmp.Compare(a.age, b.age),
+		cmp.Compare(a.days(), b.days()),
 	)
+}
+
+// days are since when a candidate's movers have been there on average, in whole days from
+// a moment that is the same for all nodes.
+func (c *candidate) days() int64 {
+	return c.age / int64(max(1, len(c.movers))) / int64(24*time.Hour/time.Second)
 }
 
 // compareBool puts what is false first.
