@@ -223,7 +223,9 @@ func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool
 			switch {
 			case pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow:
 			case leaves && !staysToItsEnd(s, pod) && drainable.MustBePlacedAgain(pod):
-				movers = append(movers, pod)
+				if pod.Owner != nil { // nobody makes another in the place of one without
+					movers = append(movers, pod)
+				}
 			default:
 				a.cluster.Put(a.cluster.Tenant(pod), place)
 				a.count(pod, groupOf[n.InstanceID()])

@@ -54,11 +54,29 @@ func (r *retirement) newReserves() []*reserve {
 	var list []*reserve
 	unlanded, filled := r.unlanded()
 	for _, h := range r.headRooms {
-		s := &reserve{headRoom: h, filled: filled, adrift: r.measured(h, unlanded)}
+		s := &reserve{headRoom: r.withWaiting(h, unlanded), filled: filled, adrift: r.measured(h, unlanded)}
 		s.count(r)
 		list = append(list, s)
 	}
 	return append(list, r.bufferReserves(unlanded, filled)...)
+}
+
+// withWaiting is the cluster's head-room when the pods that wait are where they have seats:
+// then a percentage is of theirs too. In a group, pods that may land there count as adrift.
+func (d *decision) withWaiting(h *headRoom, unlanded []fit.Tenant) *headRoom {
+	if h.group != nil || h.asked.Percent == 0 {
+		return h
+	}
+	milli, bytes := d.requested(nil)
+	for _, t := range unlanded {
+		if t.Pod.Node == "" {
+			c, m := t.Class.CPUAndMemory()
+			milli, bytes = milli+c, bytes+m
+		}
+	}
+	then := *h
+	then.wanted = h.percentage(milli, bytes)
+	return &then
 }
 
 // count counts the slots on the nodes that serve.
