@@ -47,8 +47,7 @@ type retirement struct {
 	refuges []*fit.Row
 	// rehearsal says that nobody wants to know why a node stays.
 	rehearsal bool
-	// leaving counts for each group the nodes on their way out that still count
-	// as desired.
+	// leaving is by how much each group gets smaller by all that goes.
 	leaving map[*group]int
 	// draining counts the nodes with pods on them that are being drained without
 	// hurry, and those whose turn it is, of at most allowed.
@@ -72,13 +71,7 @@ type retirement struct {
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
 		decision: d, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
-		leaving: map[*group]int{}, allowed: d.drainLimit(), halt: d.halted(),
-	}
-	for _, n := range d.in(retiring, terminating) {
-		if n.kept || n.instance == nil || !n.instance.Live() {
-			continue
-		}
-		r.leaving[n.group]++
+		leaving: d.lessening(), allowed: d.drainLimit(), halt: d.halted(),
 	}
 	r.draining = d.underWay() + d.turns
 	for _, n := range d.in(serving, cordoned, returning, unready) {
@@ -88,6 +81,35 @@ func (d *decision) newRetirement() *retirement {
 	r.reserves = r.newReserves()
 	r.seatedBefore = r.seatsChoosy()
 	return r
+}
+
+// lessening is by how much less groups will want when all is done that has begun: by the
+// nodes on their way out, by instances that this plan ends beside them, and by what it
+// takes back that has not come.
+func (d *decision) lessening() map[*group]int {
+	less, counted := map[*group]int{}, map[string]bool{}
+	count := func(g *group, instance string) {
+		if !counted[instance] {
+			counted[instance] = true
+			less[g]++
+		}
+	}
+	for _, n := range d.in(retiring, terminating) {
+		if !n.kept && n.instance != nil && n.instance.Live() {
+			count(n.group, n.instance.ID)
+		}
+	}
+	for _, a := range d.actions {
+		switch a := a.(type) {
+		case Terminate:
+			if a.Decrement {
+				count(d.groupOf(a.Group), a.Instance)
+			}
+		case Lower:
+			less[d.groupOf(a.Group)] += a.From - a.To
+		}
+	}
+	return less
 }
 
 func (d *decision) drainLimit() int {
