@@ -57,6 +57,9 @@ func (r *retirement) goNow(c *candidate) (Reason, string) {
 	if pod, by, is := r.unsettled(c); is {
 		return NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
 	}
+	if pod, takes := r.shelters(c); takes {
+		return NodeWaiting, fmt.Sprintf("pod %s waits, and may have room on it when others that wait have gone elsewhere", pod)
+	}
 	missing := "there is no other place"
 	for i, row := range r.refuges {
 		r.row = row

@@ -122,6 +122,27 @@ func (r *retirement) unlandedKinds() []fit.Tenant {
 	return r.unlandedOnes
 }
 
+// shelters names a pod without any place that the node would take, if pods that wait were
+// not thought to go there: they may as well go where they would if the node went.
+func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
+	start := r.fit.Fork()
+	defer r.fit.Revert(start)
+	for _, t := range c.place.Tenants() {
+		if t.Pod.Node != c.Name {
+			r.fit.Lift(t, c.place)
+		}
+	}
+	if r.fit.Fork() == start {
+		return "", false // it was asked when they sought their places
+	}
+	for _, t := range r.homeless {
+		if len(r.fit.Fits(t.Class, c.place)) == 0 {
+			return t.Pod.Key(), true
+		}
+	}
+	return "", false
+}
+
 // unsettledPlaces are the places where nothing serves yet.
 func (d *decision) unsettledPlaces() []*fit.Place {
 	list := slices.Concat(d.coming, d.staying())

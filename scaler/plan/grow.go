@@ -339,6 +339,7 @@ func (d *decision) refuse(pods []fit.Tenant) {
 		if !known {
 			v.reason, v.message = d.whyNot(t.Class)
 			verdicts[t.Class] = v
+			d.homeless = append(d.homeless, t)
 		}
 		d.sayPod(t, v.reason, "", v.message)
 		d.settleBack(t)

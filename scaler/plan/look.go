@@ -37,6 +37,8 @@ type decision struct {
 	fit     *fit.Cluster
 	budgets *drainable.Budgets
 
+	// homeless are a pod of each class for which there is neither a place nor a new node.
+	homeless []fit.Tenant
 	// utilizations are those that were asked for.
 	utilizations map[*node]float64
 	// coming are the nodes that will be there soon, as places for pods.
