@@ -9,8 +9,8 @@ import (
 
 // MustBePlacedAgain says that the pod needs a place elsewhere if its node goes.
 // Static pods and those of DaemonSets leave with the node, ended ones need
-// none, and in place of one that is being deleted its owner has created
-// another already.
+// none, and one that is being deleted runs nowhere else: its successor does, which its
+// owner has created already, or will when it has ended.
 func MustBePlacedAgain(p *fleet.Pod) bool {
 	return !BelongsToNode(p) && !p.Ended() && p.Deleted.IsZero()
 }

@@ -272,13 +272,14 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // Law 6: all pods of all retired nodes have places on nodes that serve, at
 // once. Pods of nodes that others take may stay there or have such a place too. The
-// judge searches every assignment, where few enough.
+// judge searches every assignment, where few enough. A place that an evicted pod was
+// promised stays its own while that pod ends, see heldPlace.
 func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	if len(fresh) == 0 {
 		return nil
 	}
-	cluster := clusterOf(s)
+	cluster, held := clusterOf(s), heldPlace(s, p, fresh, all)
 	var movers, wanderers []mover
 	var places []*fit.Place
 	for i := range s.Nodes {
@@ -298,6 +299,7 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 				movers = append(movers, mover{t, nil})
 			case moves && taken:
 				wanderers = append(wanderers, mover{t, place})
+			case pod == held:
 			default:
 				cluster.Put(t, place)
 			}
@@ -306,11 +308,52 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			places = append(places, place)
 		}
 	}
+	if held != nil && len(wanderers) == 0 {
+		movers = append(movers, mover{cluster.Tenant(held), nil})
+	}
 	steps := 100_000
 	if !assignable(cluster, slices.Concat(wanderers, movers), places, &steps) {
 		return []string{fmt.Sprintf("law 6: the pods of the retired nodes have no places: %v", got.Actions)}
 	}
 	return nil
+}
+
+// heldPlace is a pod of a StatefulSet that ends on a node that was retired before, if no
+// other pod leaves such a node and a node had room for it before this plan. It is to be
+// created again when it has ended, and its place is not for the pods of others.
+func heldPlace(s fleet.Snapshot, p plan.Policy, fresh, all map[string]bool) *fleet.Pod {
+	cluster := clusterOf(s)
+	var held []mover
+	var places []*fit.Place
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		place := cluster.Add(cluster.LooksOf(n, nothing))
+		before := all[n.Name] && !fresh[n.Name]
+		for _, pod := range s.Pods {
+			if pod.Nominated != "" {
+				return nil // who knows whose room that is
+			}
+			if pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow {
+				continue
+			}
+			t := cluster.Tenant(pod)
+			switch {
+			case before && drainable.MustBePlacedAgain(pod):
+				return nil
+			case before && !pod.Deleted.IsZero() && pod.Owner != nil && pod.Owner.Kind == "StatefulSet":
+				held = append(held, mover{t, nil})
+			default:
+				cluster.Put(t, place)
+			}
+		}
+		if _, draining := contract.Draining(n.Taints); n.Ready && !n.Unschedulable && !draining && !leavingInstance(s, n.InstanceID()) {
+			places = append(places, place)
+		}
+	}
+	if steps := 1000; len(held) != 1 || !assignable(cluster, held, places, &steps) {
+		return nil
+	}
+	return held[0].Pod
 }
 
 // mover is a pod that needs another place, or, with a home, may stay there.

@@ -43,6 +43,8 @@ type decision struct {
 	utilizations map[*node]float64
 	// coming are the nodes that will be there soon, as places for pods.
 	coming []*fit.Place
+	// holding are the ending pods that hold places; nil before unsucceeded has found them.
+	holding map[*fleet.Pod]bool
 	// turns counts the drains whose turn it is to be permitted.
 	turns int
 	// left are the waiting pods that found no place so far.

@@ -215,11 +215,16 @@ func (d *decision) kept() []*node {
 // moving are the pods of a node that need another place when it goes. One that
 // may end where it is needs none, nor one that nobody moves off a node that others
 // drain without hurry while there is time. What Auto Scaling or EC2 ends is left by all.
+// One that is ending stands for its successor, while that is still to come.
 func (d *decision) moving(n *node) []fit.Tenant {
 	kind := n.draining()
 	urgency := max(d.urgencyOf(kind, n.drainBegan(n.report), n.deadline(n.report)), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
 	for i, p := range n.pods {
+		if d.unsucceeded()[p] {
+			list = append(list, d.tenant(n, i))
+			continue
+		}
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
 			continue
 		}

@@ -107,13 +107,17 @@ type stuckNode struct {
 }
 
 // moveOff gives the pods of one node after the other seats elsewhere. Those of a node of
-// which one finds none stay.
+// which one finds none stay; but one that is ending goes whatever becomes of its node.
 func (d *decision) moveOff(nodes []*node, row *fit.Row) (stuck []stuckNode) {
 	for _, n := range nodes {
 		start := d.fit.Fork()
 		n.moved = nil
 		for _, t := range d.lifted(n) {
 			to := row.Seat(t)
+			if to == nil && d.unsucceeded()[t.Pod] {
+				d.settleBack(t)
+				continue
+			}
 			if to == nil {
 				d.fit.Revert(start)
 				n.moved = nil
