@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
@@ -16,6 +17,8 @@ type candidate struct {
 	// movers are its pods that need another place, by name, and seekers the same in the
 	// order in which they seek it.
 	movers, seekers []fit.Tenant
+	// evicted are all that its drain asks to leave, by name: these and the expendable.
+	evicted []*fleet.Pod
 	// since is when it was marked as unneeded; zero without a mark.
 	since time.Time
 	// stuck says that its clock has run out and that a budget allows nothing at all now;

@@ -249,7 +249,8 @@ func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// Law 5: nothing on hold and no node with a blocking pod is retired.
+// Law 5: nothing on hold and no node with a blocking pod is retired. An expendable pod
+// blocks only if its drain would not evict it.
 func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	fresh, _ := retired(s, got)
 	var broken []string
@@ -261,7 +262,11 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			broken = append(broken, fmt.Sprintf("law 5: %s is retired though %s holds it", n.Name, by))
 		}
 		for _, pod := range s.Pods {
-			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Owners: s.Owners, Policy: p.Drainable})
+			rules := p.Drainable
+			if pod.Priority() < p.ExpendableBelow {
+				rules = drainable.Policy{}
+			}
+			v := drainable.Judge(drainable.Question{Pod: pod, Now: s.Now, Budgets: drainable.NewBudgets(s.Budgets), Owners: s.Owners, Policy: rules})
 			if pod.Node == n.Name && v.Outcome == drainable.Block {
 				broken = append(broken, fmt.Sprintf("law 5: %s is retired though pod %s blocks (%s)", n.Name, pod.Key(), v.Rule))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
@@ -149,28 +150,42 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 	if c.since, _ = marked(c.node); c.stage == unready {
 		c.since = c.unreadySince()
 	}
-	c.movers = make([]fit.Tenant, 0, len(c.pods))
-	question := drainable.Question{Now: r.now, Budgets: r.unspent(), Owners: r.owners, Policy: r.policy.Drainable}
+	c.movers, c.evicted = make([]fit.Tenant, 0, len(c.pods)), make([]*fleet.Pod, 0, len(c.pods))
+	question := drainable.Question{Now: r.now, Budgets: r.unspent(), Owners: r.owners}
 	for i, p := range c.pods {
-		question.Pod = p
+		question.Pod, question.Policy = p, r.rulesFor(p)
 		v := question.Judge()
 		switch {
 		case v.Outcome == drainable.Block && !r.passes(c, v):
 			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
-		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait || r.expendable(p):
+		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait:
 			continue
 		}
 		t := r.tenant(c.node, i)
 		if t.Class.Tolerates(closed...) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
 		}
-		c.movers = append(c.movers, t)
+		c.evicted = append(c.evicted, p)
 		c.stuck = c.stuck || v.Outcome == drainable.Block && r.ripe(c)
+		if r.expendable(p) {
+			continue
+		}
+		c.movers = append(c.movers, t)
 		c.priority += int64(p.Priority())
 		c.age -= p.Created.Unix()
 	}
 	c.seekers = r.fit.Sorted(c.movers, []*fit.Looks{c.place.Looks()})
 	return "", ""
+}
+
+// rulesFor are those by which a pod lets its node be chosen. For an expendable one nobody
+// keeps a node that could be drained: it is only asked what the drain will ask, as that does
+// not end before the pod has left.
+func (r *retirement) rulesFor(p *fleet.Pod) drainable.Policy {
+	if r.expendable(p) {
+		return drainable.Policy{WaitForJobs: r.policy.Manner.WaitForJobs}
+	}
+	return r.policy.Drainable
 }
 
 // passes says that what blocks a pod of a marked node, or of one that is swapped, is a
@@ -186,7 +201,7 @@ func (r *retirement) slow(c *candidate) bool {
 	if c.stuck || c.since.IsZero() || !r.ripe(c) {
 		return false
 	}
-	_, over := overspends(r.unspent(), c.movers, r.unspent().Guard)
+	_, over := overspends(r.unspent(), c.evicted, r.unspent().Guard)
 	return over
 }
 

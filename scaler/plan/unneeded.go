@@ -8,7 +8,6 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/fit"
 )
 
 // marked is since when the node is unneeded. A mark that does not parse is none.
@@ -76,40 +75,40 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 // A node with more pods than their budget allows goes if no other spends of that budget:
 // its pods leave one after the other.
 func (r *retirement) take(c *candidate) (Reason, string) {
-	for _, t := range c.movers {
-		if r.budgets.Refuses(t.Pod) {
-			return r.refused(t)
+	for _, p := range c.evicted {
+		if r.budgets.Refuses(p) {
+			return r.refused(p)
 		}
 	}
-	if t, over := overspends(r.budgets, c.movers, r.budgets.Spent); over {
-		return r.refused(t)
+	if p, over := overspends(r.budgets, c.evicted, r.budgets.Spent); over {
+		return r.refused(p)
 	}
 	if reason, why := r.goNow(c); reason != "" {
 		return reason, why
 	}
-	for _, t := range c.movers {
-		r.budgets.Take(t.Pod)
+	for _, p := range c.evicted {
+		r.budgets.Take(p)
 	}
 	return "", ""
 }
 
 // refused says what becomes of a node with a pod that a budget does not let go beside
 // other drains.
-func (r *retirement) refused(t fit.Tenant) (Reason, string) {
-	budget := listed(r.budgets.Guarding(t.Pod))
-	if r.unspent().Refuses(t.Pod) {
-		return NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", t.Pod.Key(), budget)
+func (r *retirement) refused(p *fleet.Pod) (Reason, string) {
+	budget := listed(r.budgets.Guarding(p))
+	if r.unspent().Refuses(p) {
+		return NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", p.Key(), budget)
 	}
-	return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, t.Pod.Key())
+	return NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, p.Key())
 }
 
 // overspends finds the first of a node's pods for which those before it leave nothing of
 // its budget. Only pods that count are looked at, and nothing is spent.
-func overspends(budgets *drainable.Budgets, pods []fit.Tenant, counts func(*fleet.Pod) bool) (first fit.Tenant, over bool) {
-	var counted []fit.Tenant // asked before the first is taken, which changes what counts
-	for _, t := range pods {
-		if counts(t.Pod) {
-			counted = append(counted, t)
+func overspends(budgets *drainable.Budgets, pods []*fleet.Pod, counts func(*fleet.Pod) bool) (first *fleet.Pod, over bool) {
+	var counted []*fleet.Pod // asked before the first is taken, which changes what counts
+	for _, p := range pods {
+		if counts(p) {
+			counted = append(counted, p)
 		}
 	}
 	var back []func()
@@ -118,13 +117,13 @@ func overspends(budgets *drainable.Budgets, pods []fit.Tenant, counts func(*flee
 			undo()
 		}
 	}()
-	for _, t := range counted {
-		if budgets.Refuses(t.Pod) {
-			return t, true
+	for _, p := range counted {
+		if budgets.Refuses(p) {
+			return p, true
 		}
-		back = append(back, budgets.Take(t.Pod))
+		back = append(back, budgets.Take(p))
 	}
-	return fit.Tenant{}, false
+	return nil, false
 }
 
 // settleTime is how long a node is Ready before its clock may start: the pods
