@@ -231,7 +231,7 @@ func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Resul
 			state.BackOffs = with(state.BackOffs, x.Group, l.policy.Learn(state.BackOffs[x.Group], failure))
 		case plan.Terminate:
 			if x.Node.Name != "" {
-				state.GiveUps = with(state.GiveUps, x.Node.Name, l.policy.GiveUp(state.GiveUps[x.Node.Name], r.Ended, refusal.Message))
+				state.GiveUps = with(state.GiveUps, x.Instance, l.policy.GiveUp(state.GiveUps[x.Instance], r.Ended, refusal.Message))
 				state.FailedAt = with(state.FailedAt, x.Group, r.Ended)
 			}
 		}

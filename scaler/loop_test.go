@@ -282,7 +282,7 @@ func TestLoopHeedsRefusals(t *testing.T) {
 				if want := errors.Is(c.err, asg.ErrDenied); denied.Until.After(time.Now()) != want || want && denied.Cause != "no right to call autoscaling:X" {
 					t.Errorf("the pause for want of a right is %+v", denied)
 				}
-				if kept := last.GiveUps["n"]; kept.Until.After(time.Now()) != c.heeded {
+				if kept := last.GiveUps["i-1"]; kept.Until.After(time.Now()) != c.heeded {
 					t.Errorf("the node's pause is %+v", kept)
 				}
 			})

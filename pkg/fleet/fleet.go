@@ -487,7 +487,8 @@ type State struct {
 	// on, by group.
 	Bursts map[string]int `json:"bursts,omitempty"`
 	// GiveUps says until when a node is not drained again after a drain of it
-	// was given up, by node name.
+	// was given up, by instance id: EC2 names nodes by their addresses, which come
+	// again. Entries by name are of older versions and mean nobody.
 	GiveUps map[string]BackOff `json:"giveUps,omitempty"`
 	// Unjoined remembers since when an instance of a group has been seen that has
 	// not had a node yet that was Ready, by instance id; zero while it stands in a

@@ -43,7 +43,7 @@ var backOffWords = table[fleet.BackOff]{
 // backoff GROUP: until=TIME count=1 cause=WORD.
 func backOff(w *World, l line) error { return pause(&w.State.BackOffs, l) }
 
-// giveup NODE: likewise.
+// giveup INSTANCE: likewise.
 func giveUp(w *World, l line) error { return pause(&w.State.GiveUps, l) }
 
 // unsteered GROUP: likewise.

@@ -55,7 +55,7 @@ suspending gpu at=09:58:40
 suspending web done
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
-giveup web-3 until=10:15:00 count=2
+giveup i-web-3 until=10:15:00 count=2
 unsteered gpu until=11:00:00 count=1 "cause=no right to call ec2:CreateFleet"
 seen m5.large/ami-1 mem=7600Mi
 launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00

@@ -19,7 +19,7 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	if n.unreadable != nil {
 		return NodeHeld, fmt.Sprintf("a drain request stands on it that nobody can read: %v", n.unreadable)
 	}
-	if b, ok := r.state.GiveUps[n.Name]; ok && r.now.Before(b.Until) {
+	if b, ok := r.state.GiveUps[n.InstanceID()]; ok && r.now.Before(b.Until) {
 		r.clock.at(b.Until)
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))
 	}

@@ -72,7 +72,7 @@ func (d *decision) finish(n *node, halt string) {
 	id := n.request.ID
 	report, answered := n.answered(id)
 	by, held := contract.Held(n.Annotations)
-	switch b := d.state.GiveUps[n.Name]; {
+	switch b := d.state.GiveUps[n.InstanceID()]; {
 	case halt != "":
 		d.keep(n, halt)
 	case d.now.Before(b.Until):
@@ -167,8 +167,8 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 	if n.report.Phase != contract.PhaseBlocked {
 		d.noteFailed(n.group)
 	}
-	b := d.policy.GiveUp(d.state.GiveUps[n.Name], d.now, why)
-	d.state.GiveUps[n.Name] = b
+	b := d.policy.GiveUp(d.state.GiveUps[n.InstanceID()], d.now, why)
+	d.state.GiveUps[n.InstanceID()] = b
 	d.clock.at(b.Until)
 	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
 }
