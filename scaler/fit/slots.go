@@ -7,12 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Slots is how many pods of a class the place takes beside those that are on it, as far
-// as room goes: n. Beside them it takes so many other pods by their mere number.
-func (c *Cluster) Slots(class *Class, p *Place) (n, beside int) {
+// Slots is how many more pods of a class a place takes, as far as room goes.
+type Slots struct {
+	N int
+	// Beside is how many other pods it takes beside these by their mere number, and Over
+	// how much room is left then, in thousandths of what one asks for: of that resource of
+	// which it is least, but for the number of pods; 1000 for that much and more.
+	Beside int
+	Over   int64
+}
+
+// Slots counts those of a place beside the pods that are on it.
+func (c *Cluster) Slots(class *Class, p *Place) Slots {
 	m := c.member(class)
 	if c.ask(m, p) != fits {
-		return 0, 0
+		return Slots{}
 	}
 	slots := int64(math.MaxInt32)
 	for _, a := range m.asks {
@@ -21,7 +30,13 @@ func (c *Cluster) Slots(class *Class, p *Place) (n, beside int) {
 	if m.lonely() {
 		slots = min(slots, 1)
 	}
-	return int(slots), int(min(p.left(podCount)-slots, math.MaxInt32))
+	over := int64(1000)
+	for _, a := range m.asks {
+		if left := p.left(a.resource) - slots*a.n; a.resource != podCount && left < a.n {
+			over = min(over, int64(float64(left)*1000/float64(a.n)))
+		}
+	}
+	return Slots{int(slots), int(min(p.left(podCount)-slots, math.MaxInt32)), over}
 }
 
 // lonely says that no two pods of the class fit one node, by their host ports or by

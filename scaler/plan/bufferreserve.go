@@ -78,7 +78,7 @@ func (r *retirement) displaced(s *reserve, c *candidate) adrift {
 		if o == s || o.buffer == nil {
 			continue
 		}
-		lost := o.homeless + o.own[c.node] + o.adrift.with(r.loads(c)[i]).cost(o.holders, o.beside)
+		lost := o.homeless + o.own[c.node] + o.adrift.with(r.loads(c)[i]).cost(o.free)
 		each := r.measured(s.headRoom, []fit.Tenant{o.tenant})
 		sum = sum.with(each.times(min(o.wanted, lost)))
 	}

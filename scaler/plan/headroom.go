@@ -151,8 +151,7 @@ func (d *decision) roomFor(h *headRoom) int {
 	sum := 0
 	kept := places(slices.DeleteFunc(d.kept(), func(n *node) bool { return !h.has(n) }))
 	for _, p := range slices.Concat(d.homes(h, serving, coming), kept, d.unregisteredPlaces(h), d.freshOf(h)) {
-		n, _ := d.fit.Slots(h.tenant.Class, p)
-		sum += n
+		sum += d.fit.Slots(h.tenant.Class, p).N
 	}
 	return sum
 }
@@ -222,7 +221,7 @@ func (d *decision) keepForHeadRoom(h *headRoom) {
 			d.fit.Lift(m.pod, m.to)
 			d.fit.Put(m.pod, n.place)
 		}
-		if has, _ := d.fit.Slots(h.tenant.Class, n.place); has == 0 {
+		if d.fit.Slots(h.tenant.Class, n.place).N == 0 {
 			d.fit.Revert(start)
 			continue
 		}

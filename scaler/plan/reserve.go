@@ -7,17 +7,13 @@ import (
 )
 
 // reserve is a head-room while nodes are looked for that may go. Their pods may land on
-// any node that stays, not only where we would put them. On each node the pods that land
-// there cost as many of the head-room's as they take room of, rounded up. So all together
-// they cost at most their sum, and one more for each node on which they may land.
+// any node that stays, not only where we would put them. What that costs at most is said
+// by adrift.cost.
 type reserve struct {
 	*headRoom
-	// slots is how many pods of the head-room have room on each node that serves, room
-	// how many on all that stay, and holders on how many of these.
-	slots         map[*node]int
-	room, holders int
-	// beside is how many more pods every one of these nodes takes by their number.
-	beside int
+	// slots is the room that each node has that serves, and free that of all that stay.
+	slots map[*node]stake
+	free
 	// adrift are the pods that may land anywhere, and filled the nodes on which some of
 	// these have seats in thought: if they land elsewhere, there is more room on them.
 	adrift adrift
@@ -30,20 +26,86 @@ type reserve struct {
 	homeless int
 }
 
+// stake is the room that a node has for pods of a head-room.
+type stake struct {
+	slots int
+	// brim is how much of what one pod asks for is not free beside these slots, in
+	// thousandths: pods that take more than the rest of it cost a slot more than they take
+	// room of.
+	brim int64
+	// beside is how many other pods the node takes by their number beside those, and grade
+	// tells how much of a slot at most each pod costs by its number, see grades.
+	beside, grade int
+}
+
+// grades are parts of a slot, in thousandths. A node that is full by the number of its
+// pods loses its slots to as many as it has of these and beside: each costs one slot's
+// share of that number.
+var grades = [...]int64{16, 32, 63, 125, 250, 500, 1000}
+
+func newStake(s fit.Slots, own int) stake {
+	h := stake{slots: s.N + own, brim: 1000 - s.Over, beside: s.Beside}
+	for h.grade < len(grades)-1 && int64(h.slots)*1000 > grades[h.grade]*int64(h.slots+h.beside) {
+		h.grade++
+	}
+	return h
+}
+
+// free is the room of several nodes together.
+type free struct {
+	room, holders int
+	brim          int64
+	// graded are the slots by the grades of their nodes.
+	graded [len(grades)]int
+}
+
+// with counts one more node, or by -1 one less.
+func (f free) with(h stake, sign int) free {
+	if h.slots == 0 {
+		return f
+	}
+	f.room, f.holders, f.brim = f.room+sign*h.slots, f.holders+sign, f.brim+int64(sign)*h.brim
+	f.graded[h.grade] += sign * h.slots
+	return f
+}
+
 // adrift is pods without a place of their own, measured in those of a head-room.
 type adrift struct {
-	count int
+	// count is how many they are, and takers those of them that take any room.
+	count, takers int
 	// share is what they take room of, in thousandths, and whole the same in pods, each
-	// of them rounded up and at least one.
+	// of them rounded up and at least one. Graded is the share where each pod costs a
+	// grade at least.
 	share, whole int64
+	graded       [len(grades)]int64
+}
+
+// oneAdrift is one pod that takes that share.
+func oneAdrift(share int64) adrift {
+	a := adrift{count: 1, share: share, whole: max(1, (share+999)/1000)}
+	if share > 0 {
+		a.takers = 1
+	}
+	for i, least := range grades {
+		a.graded[i] = max(share, least)
+	}
+	return a
 }
 
 func (a adrift) with(b adrift) adrift {
-	return adrift{a.count + b.count, a.share + b.share, a.whole + b.whole}
+	sum := adrift{count: a.count + b.count, takers: a.takers + b.takers, share: a.share + b.share, whole: a.whole + b.whole}
+	for i := range grades {
+		sum.graded[i] = a.graded[i] + b.graded[i]
+	}
+	return sum
 }
 
 func (a adrift) times(n int) adrift {
-	return adrift{a.count * n, a.share * int64(n), a.whole * int64(n)}
+	product := adrift{count: a.count * n, takers: a.takers * n, share: a.share * int64(n), whole: a.whole * int64(n)}
+	for i := range grades {
+		product.graded[i] = a.graded[i] * int64(n)
+	}
+	return product
 }
 
 // newReserves are the head-rooms as they stand before any further node goes.
@@ -81,18 +143,14 @@ func (d *decision) withWaiting(h *headRoom, unlanded []fit.Tenant) *headRoom {
 
 // count counts the slots on the nodes that serve.
 func (s *reserve) count(r *retirement) {
-	s.slots, s.beside = map[*node]int{}, 1<<30
+	s.slots = map[*node]stake{}
 	for _, n := range r.in(serving) {
 		if !n.open || !s.has(n) {
 			continue
 		}
-		slots, beside := r.fit.Slots(s.tenant.Class, n.place)
-		slots += s.own[n]
-		if slots == 0 {
-			continue
+		if h := newStake(r.fit.Slots(s.tenant.Class, n.place), s.own[n]); h.slots > 0 {
+			s.slots[n], s.free = h, s.free.with(h, 1)
 		}
-		s.slots[n], s.beside = slots, min(s.beside, beside)
-		s.room, s.holders = s.room+slots, s.holders+1
 	}
 }
 
@@ -136,8 +194,7 @@ func (d *decision) measured(h *headRoom, pods []fit.Tenant) adrift {
 		if !may {
 			continue
 		}
-		share := h.tenant.Class.Share(t.Class)
-		sum = sum.with(adrift{1, share, max(1, (share+999)/1000)})
+		sum = sum.with(oneAdrift(h.tenant.Class.Share(t.Class)))
 	}
 	return sum
 }
@@ -145,11 +202,8 @@ func (d *decision) measured(h *headRoom, pods []fit.Tenant) adrift {
 // without is how many pods of the head-room have room for certain when the node is gone
 // and these pods are adrift, and how many there shall be room for then.
 func (s *reserve) without(n *node, a adrift) (room, wanted int) {
-	holders := s.holders
-	if s.slots[n] > 0 {
-		holders--
-	}
-	room = s.room - s.slots[n] - a.cost(holders, s.beside)
+	stays := s.free.with(s.slots[n], -1)
+	room = stays.room - a.cost(stays)
 	wanted = s.wanted
 	if s.group != nil {
 		wanted += s.percentOf(float64(a.share) / 1000)
@@ -157,23 +211,25 @@ func (s *reserve) without(n *node, a adrift) (room, wanted int) {
 	return room, wanted
 }
 
-// cost is how many pods of a head-room lose their room at most, wherever these land on so
-// many nodes, each of which has seats beside for some more pods.
-func (a adrift) cost(nodes, beside int) int {
-	switch {
-	case a.count > beside:
-		return int(min(a.whole, 1<<30)) // their mere number may be what costs
-	case a.share == 0:
-		return 0
+// cost is how many pods of a head-room lose their room at most, wherever these land on
+// nodes with such room. By what they take, a node loses that, and its brim; by their
+// number, as much as its grade says for each, and never more than all it has. So nodes of
+// the higher grades are given up as a whole where that costs less.
+func (a adrift) cost(on free) int {
+	least, givenUp := min(a.whole, 1<<30), 0
+	brim := min(on.brim, int64(a.takers)*1000)
+	for i := len(grades) - 1; i >= 0; i-- {
+		least = min(least, int64(givenUp)+(a.graded[i]+brim)/1000)
+		givenUp += on.graded[i]
 	}
-	return int(min(a.whole, (a.share+999)/1000+int64(max(0, min(a.count, nodes)-1)), 1<<30))
+	return int(min(least, int64(givenUp)))
 }
 
 // reserved says why head-room needs the node; empty if none does.
 func (r *retirement) reserved(c *candidate) (Reason, string) {
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
-		if s.slots[c.node] == 0 && mine.count == 0 && !(s.has(c.node) && s.filled[c.place]) && !r.unseats(s, c) {
+		if s.slots[c.node].slots == 0 && mine.count == 0 && !(s.has(c.node) && s.filled[c.place]) && !r.unseats(s, c) {
 			continue
 		}
 		room, wanted := s.without(c.node, s.adrift.with(mine).with(r.displaced(s, c)))
@@ -203,9 +259,7 @@ func (r *retirement) withheld(c *candidate) (Reason, string) {
 func (r *retirement) reserve(c *candidate, sign int) {
 	for i, s := range r.reserves {
 		s.adrift = s.adrift.with(r.loads(c)[i].times(-sign))
-		if slots := s.slots[c.node]; slots > 0 {
-			s.room, s.holders = s.room+sign*slots, s.holders+sign
-		}
+		s.free = s.free.with(s.slots[c.node], sign)
 		s.homeless -= sign * s.own[c.node]
 	}
 }
@@ -227,13 +281,9 @@ func (r *retirement) countReserves(g *group, p *fit.Place) (takeBack func()) {
 		if s.group != nil && s.group != g {
 			continue
 		}
-		slots, beside := r.fit.Slots(s.tenant.Class, p)
-		if slots == 0 {
-			continue
-		}
-		before := *s
-		s.room, s.holders, s.beside = s.room+slots, s.holders+1, min(s.beside, beside)
-		undo = append(undo, func() { s.room, s.holders, s.beside = before.room, before.holders, before.beside })
+		before := s.free
+		s.free = s.free.with(newStake(r.fit.Slots(s.tenant.Class, p), 0), 1)
+		undo = append(undo, func() { s.free = before })
 	}
 	return func() {
 		for _, f := range undo {
