@@ -33,9 +33,8 @@ type stake struct {
 	// thousandths: pods that take more than the rest of it cost a slot more than they take
 	// room of.
 	brim int64
-	// beside is how many other pods the node takes by their number beside those, and grade
-	// tells how much of a slot at most each pod costs by its number, see grades.
-	beside, grade int
+	// grade tells how much of a slot at most each pod costs by its number, see grades.
+	grade int
 }
 
 // grades are parts of a slot, in thousandths. A node that is full by the number of its
@@ -44,8 +43,8 @@ type stake struct {
 var grades = [...]int64{16, 32, 63, 125, 250, 500, 1000}
 
 func newStake(s fit.Slots, own int) stake {
-	h := stake{slots: s.N + own, brim: 1000 - s.Over, beside: s.Beside}
-	for h.grade < len(grades)-1 && int64(h.slots)*1000 > grades[h.grade]*int64(h.slots+h.beside) {
+	h := stake{slots: s.N + own, brim: 1000 - s.Over}
+	for h.grade < len(grades)-1 && int64(h.slots)*1000 > grades[h.grade]*int64(h.slots+s.Beside) {
 		h.grade++
 	}
 	return h
@@ -53,8 +52,8 @@ func newStake(s fit.Slots, own int) stake {
 
 // free is the room of several nodes together.
 type free struct {
-	room, holders int
-	brim          int64
+	room int
+	brim int64
 	// graded are the slots by the grades of their nodes.
 	graded [len(grades)]int
 }
@@ -64,7 +63,7 @@ func (f free) with(h stake, sign int) free {
 	if h.slots == 0 {
 		return f
 	}
-	f.room, f.holders, f.brim = f.room+sign*h.slots, f.holders+sign, f.brim+int64(sign)*h.brim
+	f.room, f.brim = f.room+sign*h.slots, f.brim+int64(sign)*h.brim
 	f.graded[h.grade] += sign * h.slots
 	return f
 }
