@@ -24,6 +24,10 @@ type candidate struct {
 	// stuck says that its clock has run out and that a budget allows nothing at all now;
 	// slow that its pods leave one after the other, see retirement.slow.
 	stuck, slow bool
+	// task is a pod that ends when it likes, and why nobody asks it to leave before; empty
+	// without one. The node's clock goes on, and its drain does not begin: it would keep
+	// the node closed until then.
+	task string
 	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
 	// costs as much, and used its utilization.
 	worth, size, used float64

@@ -90,8 +90,8 @@ const stuckAfter = time.Minute
 
 // underWay counts the nodes with pods on them that are being drained though there is
 // no hurry: retirements, and what was permitted or has begun by itself. Those that stand
-// still hold no other one back, as long as they are no more than may be under way: of
-// twice that many nodes at the most, then, the pods are moving or waiting to.
+// still hold no other one back. But of our own, of which each closes a node that serves,
+// no more stand still than may be under way: the others count until they are given up.
 func (d *decision) underWay() int {
 	moving, stuck := 0, 0
 	for _, n := range d.in(retiring, leaving, terminating) {
@@ -99,7 +99,9 @@ func (d *decision) underWay() int {
 		switch {
 		case !occupied || !d.drainsAtLeisure(n):
 		case d.stuck(n):
-			stuck++
+			if n.stage == retiring {
+				stuck++
+			}
 		default:
 			moving++
 		}

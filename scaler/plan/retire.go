@@ -158,6 +158,10 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 		switch {
 		case v.Outcome == drainable.Block && !r.passes(c, v):
 			return NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
+		case v.Outcome == drainable.Wait && p.Deleted.IsZero():
+			c.task = cmp.Or(c.task, fmt.Sprintf("pod %s may stay until it ends: %s", p.Key(), v.Reason))
+			c.stuck = c.stuck || r.ripe(c)
+			continue
 		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait:
 			continue
 		}
@@ -182,10 +186,12 @@ func (r *retirement) leavers(c *candidate) (Reason, string) {
 // keeps a node that could be drained: it is only asked what the drain will ask, as that does
 // not end before the pod has left.
 func (r *retirement) rulesFor(p *fleet.Pod) drainable.Policy {
-	if r.expendable(p) {
-		return drainable.Policy{WaitForJobs: r.policy.Manner.WaitForJobs}
+	var rules drainable.Policy
+	if !r.expendable(p) {
+		rules = r.policy.Drainable
 	}
-	return r.policy.Drainable
+	rules.WaitForJobs = r.policy.Manner.WaitForJobs
+	return rules
 }
 
 // passes says that what blocks a pod of a marked node, or of one that is swapped, is a
@@ -235,11 +241,15 @@ func (n *node) work() float64 {
 	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
 }
 
-// depart retires a node whose time has come, if drains and budgets allow for it by now;
+// depart retires a node whose time has come, if its pods, drains and budgets allow for it by now;
 // otherwise it waits for that reason. since makes its request another one than those
 // before, and why is for people; text says the same in its verdict.
 func (r *retirement) depart(c *candidate, since time.Time, why, text string, waits Reason) (gone bool) {
 	n := c.node
+	if c.task != "" {
+		n.say(NodeBlocked, fmt.Sprintf("%s; %s", text, c.task))
+		return false
+	}
 	_, occupied := n.occupied(r.now)
 	if occupied && !c.stuck && r.draining >= r.allowed {
 		n.say(waits, fmt.Sprintf("%s; it waits until %s", text, whileFewer(r.allowed)))

@@ -93,6 +93,8 @@ func (d *decision) finish(n *node, halt string) {
 		d.finishDrained(n)
 	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
 		d.limit(n, report.Since.Time, "blocked by "+listed(report.BlockedBy))
+	case answered && report.Phase == contract.PhaseWaiting && d.task(n) != "":
+		d.limit(n, report.Since.Time, "it waits for "+d.task(n))
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
 		d.limit(n, report.Since.Time, "it failed: "+report.Message)
 	}
@@ -131,6 +133,18 @@ func (n *node) ending(now time.Time) bool {
 	return slices.ContainsFunc(n.pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
 }
 
+// task names a pod of the node that may stay until it ends, of its own accord; empty
+// without one.
+func (d *decision) task(n *node) string {
+	for _, p := range n.pods {
+		question := drainable.Question{Pod: p, Now: d.now, Policy: d.policy.Manner.Rules(p, true, false)}
+		if p.Deleted.IsZero() && question.Judge().Outcome == drainable.Wait {
+			return fmt.Sprintf("pod %s, which may stay until it ends", p.Key())
+		}
+	}
+	return ""
+}
+
 // detaches says that nothing is left on a node that we drain alone but volumes, for
 // which it waits for a bounded time: its drain is not stuck.
 func (d *decision) detaches(n *node) bool {
@@ -164,7 +178,7 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 		d.clock.at(end)
 		return
 	}
-	if n.report.Phase != contract.PhaseBlocked {
+	if n.report.Phase != contract.PhaseBlocked && n.report.Phase != contract.PhaseWaiting {
 		d.noteFailed(n.group)
 	}
 	b := d.policy.GiveUp(d.state.GiveUps[n.InstanceID()], d.now, why)
