@@ -28,6 +28,8 @@ type candidate struct {
 	// without one. The node's clock goes on, and its drain does not begin: it would keep
 	// the node closed until then.
 	task string
+	// paused says that nothing of its group is retired now.
+	paused bool
 	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
 	// costs as much, and used its utilization.
 	worth, size, used float64

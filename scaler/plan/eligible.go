@@ -10,8 +10,8 @@ import (
 // mayGo says why a node stays, whatever becomes of its pods and of other nodes; empty if
 // it may go.
 func (r *retirement) mayGo(n *node) (Reason, string) {
-	if reason, why := r.stopped(n); reason != "" {
-		return reason, why
+	if !r.policy.ScaleDown {
+		return NodeStays, r.halt
 	}
 	if by, held := contract.Held(n.Annotations); held {
 		return NodeHeld, fmt.Sprintf("its annotation %s keeps it", by)
@@ -59,18 +59,19 @@ func (d *decision) halted() string {
 	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(d.nodes))
 }
 
-// stopped says that nothing of this group is retired now.
-func (r *retirement) stopped(n *node) (Reason, string) {
+// stopped says why nothing of this group is retired now; empty where something may be. That
+// may last for one look, and says nothing of who is needed: clocks go on meanwhile.
+func (r *retirement) stopped(g *group) string {
 	if r.halt != "" {
-		return NodeStays, r.halt
+		return r.halt
 	}
-	if why := r.replaces(n.group); why != "" {
-		return NodeStays, fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, n.group.Name)
+	if why := r.replaces(g); why != "" {
+		return fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, g.Name)
 	}
-	if len(n.group.live) > n.group.read {
-		return NodeStays, fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", n.group.Name)
+	if len(g.live) > g.read {
+		return fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", g.Name)
 	}
-	return "", ""
+	return ""
 }
 
 // floor says that with what is on its way out the group is at its minimum.

@@ -24,7 +24,7 @@ import (
 func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
-		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone, lawHeadRoom, lawSwaps,
+		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone, lawHeadRoom, lawSwaps, lawPauses,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -270,6 +270,25 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			if pod.Node == n.Name && v.Outcome == drainable.Block {
 				broken = append(broken, fmt.Sprintf("law 5: %s is retired though pod %s blocks (%s)", n.Name, pod.Key(), v.Rule))
 			}
+		}
+	}
+	return broken
+}
+
+// lawPauses: while a group is not to be made smaller nothing of it is retired, and no clock
+// that runs there is stopped for that.
+func lawPauses(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	paused := map[string]bool{}
+	for _, g := range s.Groups {
+		paused[g.Name] = g.Refresh != nil || g.Replacement != nil && g.Replacement.Ended.IsZero() || liveOf(g) > g.Desired
+	}
+	var broken []string
+	for _, a := range got.Actions {
+		if retire, ok := a.(plan.Retire); ok && retire.Kind == contract.KindScaleDown && paused[retire.Group] {
+			broken = append(broken, fmt.Sprintf("%s, though its group is not to be made smaller now", retire))
+		}
+		if unmark, ok := a.(plan.Unmark); ok && strings.Contains(unmark.Why, "not made smaller meanwhile") {
+			broken = append(broken, fmt.Sprintf("%s, which is no reason", unmark))
 		}
 	}
 	return broken

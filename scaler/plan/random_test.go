@@ -205,7 +205,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.one("hook", "", "hook=windlass", "hook=windlass hook=other", "hook=other", "hook=windlass/5m/8h/ABANDON", "hook=windlass launchhook=boot", "launchhook=boot hook=other launchhook=theirs"),
 			x.one("steered", "", "steered"), x.rarely("taints=dedicated=x:NoSchedule"), x.rarely("labels=disk=ssd"), x.rarely("unneeded=1m"), x.rarely("headroom=20%"), x.rarely("headroom=pods=2,cpu=700m"))
 		if wild {
-			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity")}, " ")
+			x.lines[len(x.lines)-1] += " " + strings.Join([]string{x.rarely("suspended=Launch"), x.rarely("unhooked"), x.rarely("shapeless"), x.rarely("failed=09:59:00/NoCapacity"), x.rarely("refreshed"), x.rarely("replaced=AZRebalance")}, " ")
 			if at := x.one("launched", "", "", "at=09:59:40", "at=09:50:00", "at=09:00:00"); at != "" {
 				x.line("launch", fmt.Sprintf("g%d:a", g), fmt.Sprintf("token=%d", g), at, fmt.Sprintf("desired=%d had=%d", desired, n), x.one("came", "", "came=0", "came=1", "came=1 shown"))
 			}

@@ -190,9 +190,11 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*node, begun bool) {
 		n.say(NodeNeeded, "it has come in the stead of others, which go now")
 	}
 	for _, c := range list {
-		if waits != "" {
+		switch {
+		case r.pauses(c, inStead(s)):
+		case waits != "":
 			c.say(NodeReplaced, inStead(s)+"; "+waits)
-		} else if r.depart(c, s.Launched, inStead(s), inStead(s), NodeReplaced) {
+		case r.depart(c, s.Launched, inStead(s), inStead(s), NodeReplaced):
 			r.letGo(c)
 			continue
 		}

@@ -315,15 +315,26 @@ func (r *retirement) bideSwap(x *proposal) {
 		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.group.unneededTime(r.policy))}, time.Time.Compare)
 	}
 	text := fmt.Sprintf("a node of group %s in the stead of %s would save %.0f%%", x.group.Name, names(x.nodes()), x.share()*100)
-	if r.now.Before(due) {
+	switch paused := r.stoppedOf(x.set); {
+	case paused != "":
+		text += "; " + paused
+	case r.now.Before(due):
 		r.clock.at(due)
 		text += fmt.Sprintf("; it is launched at %s if it still would", clockTime(due))
-	} else if r.beginSwap(x) {
+	case r.beginSwap(x):
 		text += "; it is launched now"
 	}
 	for _, c := range x.set {
 		c.node.reason, c.node.message = NodeReplaced, text
 	}
+}
+
+// stoppedOf says why nothing is retired now of the group of one of these nodes.
+func (r *retirement) stoppedOf(set []*candidate) (why string) {
+	for _, c := range set {
+		why = cmp.Or(why, r.stopped(c.group))
+	}
+	return why
 }
 
 // beginSwap grows the group by the new node, if nothing holds that up.

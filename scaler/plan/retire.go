@@ -132,7 +132,7 @@ func (r *retirement) candidates() []*candidate {
 		if reason == "" {
 			reason, why = r.limited(n)
 		}
-		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n)}
+		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n), paused: r.stopped(n.group) != ""}
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}

@@ -37,8 +37,9 @@ func ordersOf(list []*candidate) []order {
 }
 
 // sort puts first who was chosen before, then by the order's figure, and last who is stuck:
-// it does not keep the place of one that can go. Of equals that one comes first whose
-// going disturbs least: fewer pods move, of less priority, and younger ones.
+// it does not keep the place of one that can go, and neither does one whose group is not
+// made smaller now, unless it was chosen before. Of equals that one comes first whose going
+// disturbs least: fewer pods move, of less priority, and younger ones.
 func (o order) sort(list []*candidate) {
 	for _, c := range list {
 		c.figure = o.by(c)
@@ -58,6 +59,7 @@ func (o order) compare(a, b *candidate) int {
 	return cmp.Or(
 		compareBool(a.stuck, b.stuck),
 		before,
+		compareBool(a.paused, b.paused),
 		cmp.Compare(b.figure, a.figure),
 		since,
 		cmp.Compare(len(a.movers), len(b.movers)),

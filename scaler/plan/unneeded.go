@@ -29,16 +29,31 @@ func (r *retirement) unneeded(c *candidate) {
 		n.say(NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", clockTime(n.ReadySince), clockTime(from)))
 		return
 	}
-	if !ok {
-		since = r.now.Truncate(time.Second)
-		r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
-	}
-	if !ok {
-		r.clock.at(since.Add(n.group.unneededTime(r.policy)))
-		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
+	if ok {
+		r.whenDue(c, since, c.due(r.policy), "unneeded since "+clockTime(since))
 		return
 	}
-	r.whenDue(c, since, c.due(r.policy), "unneeded since "+clockTime(since))
+	since = r.now.Truncate(time.Second)
+	r.do(Mark{Group: n.group.Name, Node: n.ref(), Since: since})
+	r.clock.at(since.Add(n.group.unneededTime(r.policy)))
+	if !r.pauses(c, "unneeded from now on") {
+		n.say(NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.group.unneededTime(r.policy)))
+	}
+}
+
+// pauses says of a candidate that nothing of its group is retired now, where that is so;
+// text is what its clock counts.
+func (r *retirement) pauses(c *candidate, text string) bool {
+	why := r.stopped(c.group)
+	if why == "" {
+		return false
+	}
+	reason := NodeStays
+	if c.stage == unready {
+		reason = NodeUnready
+	}
+	c.node.say(reason, text+"; "+why)
+	return true
 }
 
 // due is when the clock of a node that has one runs out.
@@ -58,6 +73,7 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	}
 	rested, why := r.rest(n.group)
 	switch {
+	case r.pauses(c, text):
 	case r.now.Before(due):
 		r.clock.at(due)
 		n.say(waits, fmt.Sprintf("%s; it goes at %s if it still is", text, clockTime(due)))
