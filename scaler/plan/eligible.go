@@ -38,6 +38,9 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 // limited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
 func (r *retirement) limited(n *node) (Reason, string) {
+	if r.floor(n.group) && n.stage == unready && len(n.group.pauses) == 0 {
+		return "", "" // Auto Scaling replaces it
+	}
 	if r.floor(n.group) {
 		return NodeMinSize, fmt.Sprintf("group %s may not have fewer than %d", n.group.Name, n.group.Min)
 	}

@@ -85,7 +85,7 @@ func (d *decision) finish(n *node, halt string) {
 		d.keep(n, d.replaces(n.group))
 	case d.recovered(n):
 		d.keep(n, "it is Ready again since "+clockTime(n.ReadySince))
-	case !n.group.shrinkable() && !n.group.surplus():
+	case n.Ready && !n.group.shrinkable() && !n.group.surplus():
 		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
 	case d.alone(n):
 		d.finishAlone(n)

@@ -9,7 +9,9 @@ import (
 // last: nobody has to remember that. If nobody needs it by the rules that hold for others,
 // it is retired like them. Nobody answers the request where the kubelet is gone, and the
 // scaler drains it alone: its pods are asked to leave, so that their owners create others,
-// and are waited for no longer than their grace period and a bit.
+// and are waited for no longer than their grace period and a bit. Where its group may not
+// have fewer nodes, its instance is ended all the same, and Auto Scaling replaces it; but
+// not while launches of the group fail.
 
 // unreadySince is since when the node is not Ready.
 func (n *node) unreadySince() time.Time {
