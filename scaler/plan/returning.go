@@ -35,7 +35,19 @@ func (d *decision) undoDrains() {
 		ended, _ := d.backInService(n)
 		d.do(Keep{Group: n.groupName(), Node: n.ref(), Ended: ended, AgentGone: true, Why: "its drain was taken back, and its agent has not undone it"})
 	}
+	d.rememberReturns(since)
 	d.state.Returning = since
+}
+
+// rememberReturns keeps the nodes whose drain was taken back and that are not up yet: for
+// as long as that drain is written on them, the memory tells it from one that goes on.
+func (d *decision) rememberReturns(since map[string]time.Time) {
+	for _, n := range d.in(coming) {
+		first, known := d.state.Returning[n.Name]
+		if _, back := d.backInService(n); known && back {
+			since[n.Name] = first
+		}
+	}
 }
 
 func (d *decision) undoTime(n *node) time.Duration {
