@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
@@ -31,8 +32,8 @@ func lawSwaps(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	came, goesOn := cameFor(s, before), launched(after) && !begins(before, after)
 	for _, a := range got.Actions {
 		retire, ok := a.(plan.Retire)
-		if !ok {
-			continue
+		if !ok || retire.Kind != contract.KindScaleDown {
+			continue // others take it
 		}
 		goes := launched(before) && slices.Contains(before.Instances, nodeNamed(s, retire.Node.Name).InstanceID())
 		if strings.Contains(retire.Why, "stead") && !(goes && len(came) > 0) {
