@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -44,13 +45,29 @@ func (r *retirement) carryOnSwap() {
 	case len(stay)+going == 0:
 		delete(r.state.SwapPauses, s.Group)
 		r.state.Swap = nil // it is done
-	case len(stay) > 0 && !r.now.Before(s.Until):
-		r.endSwap("it was not done by " + clockTime(s.Until))
+	case !r.now.Before(s.Until):
+		r.endSwap("it was not done by " + clockTime(s.Until) + goesOn(going))
 	case len(stay) > 0 && len(came) == 0:
 		r.awaitNode(s, stay)
 	default:
 		r.sendOff(s, stay, came, going > 0)
 	}
+	if r.state.Swap != nil {
+		r.clock.at(s.Until)
+	}
+}
+
+// goesOn says what becomes of the drains of a swap that is given up: those are retirements
+// like others from then on, with the patience that these have, and no other swap waits for
+// them.
+func goesOn(drains int) string {
+	switch drains {
+	case 0:
+		return ""
+	case 1:
+		return "; the drain that has begun goes on"
+	}
+	return fmt.Sprintf("; the %d drains that have begun go on", drains)
 }
 
 // swapping are the nodes of a swap that have yet to be retired, by name, and how many are
@@ -114,7 +131,6 @@ func (r *retirement) awaitNode(s *fleet.Swap, stay []*node) {
 		r.endSwap(trouble)
 		return
 	}
-	r.clock.at(s.Until)
 	r.claim(places(stay)...)
 	r.claim(r.comingTo(g)...)
 	for _, n := range stay {
@@ -198,7 +214,6 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*node, begun bool) {
 			r.letGo(c)
 			continue
 		}
-		r.clock.at(s.Until)
 		r.claim(places(append(came, c.node))...)
 	}
 }
@@ -213,8 +228,11 @@ func (d *decision) whyGoes(n *node) string {
 	if s := d.state.Swap; s != nil && slices.Contains(s.Instances, n.InstanceID()) {
 		return inStead(s)
 	}
-	return "nobody needs it"
+	return needless
 }
+
+// needless says why a node goes for which no other has come.
+const needless = "nobody needs it"
 
 // waitsToSendOff says what has to be waited for before anybody can tell where the pods
 // would go: what belongs to the new node is bound in its first seconds, and pods that go
@@ -297,13 +315,18 @@ func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (Re
 	r.row = before
 }
 
-// endSwap gives the swap up.
+// endSwap gives the swap up. What goes already goes as any other from now on.
 func (r *retirement) endSwap(why string) {
 	s := r.state.Swap
 	r.state.SwapPauses[s.Group] = pauseAfter(r.state.SwapPauses[s.Group], r.now, swapPause, mostSwapPause, why)
 	r.state.Swap = nil
 	clear(r.swapped)
 	clear(r.claimed)
+	for _, n := range r.in(retiring, terminating) {
+		if progress, of := strings.CutPrefix(n.message, inStead(s)); of {
+			n.message = needless + progress
+		}
+	}
 }
 
 // names lists nodes as people do.

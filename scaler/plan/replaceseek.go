@@ -134,14 +134,15 @@ func billOf(set []*candidate, g *group) bill {
 	return b
 }
 
-// swapSource makes a candidate of a node that may be swapped: it has pods to move, its
-// price is known, and it does not go anyway.
+// swapSource makes a candidate of a node that may be swapped: it has pods to move and none
+// that ends when it likes, for both nodes would be paid for until then; its price is known,
+// and it does not go anyway.
 func (r *retirement) swapSource(n *node) *candidate {
 	if n.gone || n.knownPrice() <= 0 || !n.instance.Live() {
 		return nil
 	}
 	c, reason, _ := r.swapCandidate(n)
-	if reason != "" || len(c.movers) == 0 {
+	if reason != "" || len(c.movers) == 0 || c.task != "" {
 		return nil
 	}
 	return c
