@@ -248,6 +248,7 @@ func (b *bench) begin() {
 		b.places = append(b.places, b.cluster.Add(b.cluster.LooksOf(&node, ignored)))
 		b.nodes = append(b.nodes, n.Name)
 	}
+	running := make([][]fit.Tenant, len(b.places))
 	for i, p := range b.world.Pods {
 		if b.shown[i].Ended() {
 			continue
@@ -258,8 +259,11 @@ func (b *bench) begin() {
 			continue
 		}
 		place := slices.Index(b.nodes, p.Spec.NodeName)
-		b.cluster.Put(p.tenant, b.places[place])
+		running[place] = append(running[place], p.tenant)
 		b.seated[p] = place
+	}
+	for i, tenants := range running {
+		b.cluster.Furnish(b.places[i], tenants)
 	}
 }
 

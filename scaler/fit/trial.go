@@ -16,16 +16,9 @@ func (c *Cluster) Try() Mark {
 // Stand ends the trials: what they have left is as if it had been so before.
 func (c *Cluster) Stand() { c.trial = 0 }
 
-// Settle forgets how to take back what was done since a mark. No what-if that began
-// before it may be taken back any more.
-func (c *Cluster) Settle(since Mark) {
-	for _, done := range c.log[since:] {
-		if (done.what == given || done.what == taken) && c.members[done.tenant.Class.id].own != nil {
-			c.undos = c.undos[:len(c.undos)-1]
-		}
-	}
-	c.log = c.log[:since]
-}
+// Settle forgets how to take back what was done so far. No what-if that began before may
+// be taken back any more.
+func (c *Cluster) Settle() { c.log, c.undos = c.log[:0], c.undos[:0] }
 
 // tried says that the trial that goes on has changed the place.
 func (c *Cluster) tried(p *Place) bool { return c.trial > 0 && p.touched == c.trial }

@@ -43,7 +43,7 @@ func (c *Cluster) Put(t Tenant, p *Place) {
 }
 
 // Furnish gives the first pods of a place their seats, for good: no Revert takes them
-// back. The slice is the place's from then on.
+// back. The slice is the place's from then on. Nobody else has a seat there yet.
 func (c *Cluster) Furnish(p *Place, tenants []Tenant) {
 	for _, t := range tenants {
 		m := c.member(t.Class)
@@ -153,7 +153,9 @@ func (c *Cluster) Revert(to Mark) {
 }
 
 // lastOf is the last index at which a pod has a seat. What came last leaves first, when a
-// what-if is taken back.
+// what-if is taken back. The pod is there: all seats that are given or taken after Furnish
+// are in the log, which is taken back from its end and forgotten only as a whole, so that
+// the place is as it was when the pod had just got the seat.
 func (p *Place) lastOf(t Tenant) int {
 	for i := len(p.tenants) - 1; ; i-- {
 		if p.tenants[i].Pod == t.Pod {

@@ -98,7 +98,7 @@ func (d *decision) growForBuffers() (putBack func()) {
 // seatBuffers seats what has room without a new node, and returns what has none.
 func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) {
 	pods, of := d.bufferPods()
-	row, refused := d.bufferRow(), map[*fit.Class]bool{}
+	row, retiring, refused := d.bufferRow(), d.reprieve(), map[*fit.Class]bool{}
 	for _, t := range pods {
 		if refused[t.Class] {
 			left = append(left, t)
@@ -111,7 +111,7 @@ func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) 
 			}
 			continue
 		}
-		if n, _ := d.seatKept(t, d.in(retiring)); n != nil {
+		if n, _ := retiring.seat(t); n != nil {
 			b.seats = append(b.seats, bufferSeat{t, n.place})
 			d.keep(n, fmt.Sprintf("%s needs it", b.room))
 			row = d.bufferRow() // what was to move to other nodes has left room there

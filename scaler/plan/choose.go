@@ -49,7 +49,7 @@ type candidate struct {
 // be swapped then. It leaves the seats as they were: until a node goes in truth, its pods
 // run there, and others come to it.
 func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
-	r.fit.Settle(0) // nothing that was done before is taken back any more
+	r.fit.Settle() // nothing that was done before is taken back any more
 	start := r.fit.Try()
 	chosen = r.choose(list)
 	swap = r.seekSwap()

@@ -216,16 +216,13 @@ func (d *decision) keepForHeadRoom(h *headRoom) {
 		if !n.open || n.kept || !h.has(n) || d.roomFor(h) >= h.wanted {
 			continue
 		}
-		start := d.fit.Fork()
-		for _, m := range n.moved {
-			d.fit.Lift(m.pod, m.to)
-			d.fit.Put(m.pod, n.place)
-		}
+		start, moved := d.fit.Fork(), n.moved
+		d.undoMoves(n)
 		if d.fit.Slots(h.tenant.Class, n.place).N == 0 {
 			d.fit.Revert(start)
+			n.moved = moved
 			continue
 		}
-		n.moved = nil
 		d.keep(n, fmt.Sprintf("%s needs it", h))
 	}
 }

@@ -120,28 +120,6 @@ func (d *decision) lifted(n *node) []fit.Tenant {
 	return list
 }
 
-// seatKept gives the pod a seat at one of the retiring nodes, if it has room beside
-// the pods that would stay there then, and says where those were to go.
-func (d *decision) seatKept(t fit.Tenant, retiring []*node) (*node, []move) {
-	for _, n := range retiring {
-		if !n.open {
-			continue
-		}
-		start := d.fit.Fork()
-		for _, m := range n.moved {
-			d.fit.Lift(m.pod, m.to)
-			d.fit.Put(m.pod, n.place)
-		}
-		if d.fit.TrySeat(t, n.place) {
-			moved := n.moved
-			n.moved = nil
-			return n, moved
-		}
-		d.fit.Revert(start)
-	}
-	return nil, nil
-}
-
 // foresee finds the pods that will wait soon: a spot interruption is not
 // replaced before the instance is gone, so the pods of its node wait from the
 // notice on. Where there is time for a replacement first, they wait from when it is

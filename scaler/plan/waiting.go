@@ -38,18 +38,20 @@ func (d *decision) seatWaiting() {
 type openRoom struct {
 	*decision
 	free, staying, coming *fit.Row
-	retiring              []*node
+	retiring              *reprieve
 }
 
 // openRoom lists it as it is now. No room may come free while it is in use.
 func (d *decision) openRoom() openRoom {
-	return openRoom{
-		decision: d,
-		free:     d.fit.NewRow(places(d.in(serving, cordoned))), // some tolerate a cordon
-		staying:  d.fit.NewRow(d.staying()),
-		coming:   d.fit.NewRow(d.coming),
-		retiring: d.in(retiring),
-	}
+	r := openRoom{decision: d, retiring: d.reprieve()}
+	r.list()
+	return r
+}
+
+func (r *openRoom) list() {
+	r.free = r.fit.NewRow(places(r.in(serving, cordoned))) // some tolerate a cordon
+	r.staying = r.fit.NewRow(r.decision.staying())
+	r.coming = r.fit.NewRow(r.decision.coming)
 }
 
 // seat is where a pod goes that needs no new node.
@@ -77,11 +79,11 @@ func (r *openRoom) seat(t fit.Tenant) (seat, bool) {
 	if r.tooYoung(t) {
 		return seat{}, false
 	}
-	n, moved := r.seatKept(t, r.retiring)
+	n, moved := r.retiring.seat(t)
 	if n == nil {
 		return seat{}, false
 	}
-	*r = r.openRoom() // what was to move to other nodes has left room there
+	r.list() // what was to move to other nodes has left room there
 	return seat{
 		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", n.Name),
 		keeps: n, moved: moved,

@@ -1,0 +1,29 @@
+package fit
+
+// Load is what pods take of each resource, wherever they are.
+type Load struct{ takes []int64 }
+
+// Add makes the load heavier by a pod of the class.
+func (l *Load) Add(class *Class) {
+	for _, a := range class.takes {
+		for len(l.takes) <= a.resource {
+			l.takes = append(l.takes, 0)
+		}
+		l.takes[a.resource] += a.n
+	}
+}
+
+// MightHold says whether the place could take a pod of the class with a load on it that is
+// not there now. It costs less than to put the load there and to ask. No is for good: no
+// pod of the class fits there with that load before something leaves the place. Yes is as
+// far as resources go, what is static, and the ports of those that are there: what pods
+// have against others is not asked.
+func (c *Cluster) MightHold(class *Class, load Load, p *Place) bool {
+	m := c.member(class)
+	for _, a := range m.asks {
+		if a.resource < len(load.takes) && a.n > c.free[a.resource][p.index]-load.takes[a.resource] && !c.delegates(m, p, a.resource) {
+			return false
+		}
+	}
+	return c.holds(m, p)
+}

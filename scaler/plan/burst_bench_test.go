@@ -1,0 +1,78 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// BenchmarkBurstBesideRetirements: 2,000 nodes that are 40 % full, a tenth of which
+// retires, and a burst of pods that wait: none, 2,000 that no node could ever hold, and
+// 4,000 that have room on empty nodes alone. No retirement is worth taking back for any,
+// so that a burst should cost what it costs where no node retires.
+func BenchmarkBurstBesideRetirements(b *testing.B) {
+	const nodes, podsPerNode, leave = 2_000, 40, 200
+	for _, burst := range []struct {
+		name     string
+		waiting  int
+		milliCPU int64
+		grow     int
+	}{
+		{name: "none"},
+		{name: "unplaceable", waiting: 2_000, milliCPU: 10_100},
+		{name: "large", waiting: 4_000, milliCPU: 9_900, grow: 4_000},
+	} {
+		for _, retiring := range []int{0, leave} {
+			b.Run(fmt.Sprintf("%s/retiring=%d", burst.name, retiring), func(b *testing.B) {
+				c := uniform(nodes, podsPerNode)
+				c.Groups[0].Max = nodes + burst.waiting
+				for i := range retiring {
+					c.retires(i)
+				}
+				large := pods(burst.milliCPU, 100*mib).owned("large")
+				for range burst.waiting {
+					c.wait(large)
+				}
+				planner := plan.NewPlanner()
+				planner.Decide(c.Snapshot, plan.DefaultPolicy())
+				got := looked(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, plan.DefaultPolicy()) })
+				if n := grown(got); n != burst.grow {
+					b.Errorf("%d new nodes, want %d", n, burst.grow)
+				}
+				if n := kept(got); n > 0 {
+					b.Errorf("%d retirements are taken back, want none", n)
+				}
+			})
+		}
+	}
+}
+
+// retires says of the node of that index that its drain has just begun.
+func (c *city) retires(index int) {
+	n := &c.Nodes[index]
+	at := contract.Time{Time: benchNow.Add(-time.Second)}
+	id := contract.RetireID(n.InstanceID(), at.Time)
+	n.Annotations = map[string]string{
+		contract.AnnotationDrainRequest: contract.Request{ID: id, Kind: contract.KindScaleDown, By: contract.AppScaler, At: at}.String(),
+		contract.AnnotationDrainReport: contract.Report{
+			Answers: []string{id}, Phase: contract.PhaseDraining, Kind: contract.KindScaleDown, Since: at, Renewed: at,
+		}.String(),
+		contract.AnnotationCordonedBy: contract.Cordon{By: contract.AppAgent, At: at}.String(),
+	}
+	n.Unschedulable = true
+	n.Taints = append(n.Taints, contract.DrainingTaint(contract.KindScaleDown))
+}
+
+// kept counts the retirements that a plan takes back.
+func kept(p plan.Plan) int {
+	count := 0
+	for _, a := range p.Actions {
+		if _, is := a.(plan.Keep); is {
+			count++
+		}
+	}
+	return count
+}

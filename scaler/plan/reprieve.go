@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// reprieve finds nodes whose retirement is taken back, as a pod has no other place. To ask
+// a node is to put its pods back in thought, which a burst of pods cannot do at every node
+// for each: what a node refuses for good is not asked of it again. While it is in use,
+// nothing may leave the nodes, nor any change from before it be taken back.
+type reprieve struct {
+	*decision
+	// nodes are in the order in which they are asked. loads are of the pods that would
+	// come back to each; nil before anybody asked.
+	nodes []*node
+	loads []fit.Load
+	// able are, for each class that asked, the indices of those that might take it.
+	able map[*fit.Class][]int
+	// refused is the moment at which a class asked last, if none took it: as long as
+	// nothing else changes either, none takes it.
+	refused map[*fit.Class]fit.Mark
+}
+
+func (d *decision) reprieve() *reprieve {
+	nodes := slices.DeleteFunc(d.in(retiring), func(n *node) bool { return !n.open })
+	return &reprieve{decision: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
+}
+
+// seat gives the pod a seat at one of the retiring nodes, if it has room beside
+// the pods that would stay there then, and says where those were to go.
+func (b *reprieve) seat(t fit.Tenant) (*node, []move) {
+	now := b.fit.Fork()
+	if at, asked := b.refused[t.Class]; asked && at == now {
+		return nil, nil
+	}
+	for _, i := range b.stillAble(t.Class) {
+		n := b.nodes[i]
+		moved := n.moved
+		b.undoMoves(n)
+		if b.fit.TrySeat(t, n.place) {
+			b.loads[i] = fit.Load{} // it is on the node now
+			return n, moved
+		}
+		b.fit.Revert(now)
+		n.moved = moved
+	}
+	b.refused[t.Class] = now
+	return nil, nil
+}
+
+// stillAble lists the nodes that might take a pod of the class: the others never will.
+func (b *reprieve) stillAble(class *fit.Class) []int {
+	list, asked := b.able[class]
+	if !asked {
+		for i := range b.nodes {
+			list = append(list, i)
+		}
+	}
+	b.weigh()
+	list = slices.DeleteFunc(list, func(i int) bool { return !b.fit.MightHold(class, b.loads[i], b.nodes[i].place) })
+	b.able[class] = list
+	return list
+}
+
+// weigh finds the loads.
+func (b *reprieve) weigh() {
+	if b.loads != nil {
+		return
+	}
+	b.loads = make([]fit.Load, len(b.nodes))
+	for i, n := range b.nodes {
+		for _, m := range n.moved {
+			b.loads[i].Add(m.pod.Class)
+		}
+	}
+}
+
+// undoMoves seats the pods of a node again that were given seats elsewhere.
+func (d *decision) undoMoves(n *node) {
+	for _, m := range n.moved {
+		d.fit.Lift(m.pod, m.to)
+		d.fit.Put(m.pod, n.place)
+	}
+	n.moved = nil
+}
