@@ -237,11 +237,10 @@ func (l *loop) view(now time.Time) drain.View {
 	seen := l.drain.pods.Seen()
 	if seen.Known {
 		l.drain.tries = l.drain.tries.Only(seen.Has)
-		l.drain.pace.saw(now, seen.Stays)
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
-	v.Tries, v.Unwritten, v.Crowded = l.drain.tries, l.drain.unwritten, l.drain.pace.crowded(now)
+	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
 	return v
 }
 
@@ -307,7 +306,7 @@ func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, begun t
 	pod := step.Namespace + "/" + step.Name
 	first := d.tries.Pods[step.UID].Count == 0
 	d.tries = d.tries.Learn(step.UID, now, answer)
-	d.pace.end(now, begun, step.UID, answer.Outcome)
+	d.pace.end(now, begun, answer.Outcome)
 	switch {
 	case answer.Outcome == drain.Accepted:
 		l.Logger.Info(map[bool]string{false: "evicted", true: "deleted"}[step.Delete], "pod", pod, "uid", step.UID, "overrides", step.Overrides)

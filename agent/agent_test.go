@@ -780,33 +780,3 @@ func TestAtAnyMoment(t *testing.T) {
 		})
 	}
 }
-
-// Where writes of the Node take long, the server has no time: the report is renewed half
-// as often, but in time for the scaler not to take the agent for gone.
-func TestReportsInACrowd(t *testing.T) {
-	for took, want := range map[time.Duration]int{0: 12, 2 * promptly: 6} {
-		story(t, func(w *world) {
-			w.addPod("web-1", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(95)) })
-			w.agentWith(func(a *Agent) {
-				write := a.WriteNode
-				a.WriteNode = func(ctx context.Context, p kube.NodePatch) (*corev1.Node, error) {
-					time.Sleep(took) // of virtual time
-					return write(ctx, p)
-				}
-			})
-			w.after(time.Second)
-			w.annotate(contract.AnnotationDrainRequest, "upgrade")
-			for range 90 {
-				w.after(time.Second)
-				if age := time.Since(w.report().Renewed.Time); age >= contract.GoneAfter-5*time.Second {
-					t.Errorf("writes take %s: a report is %s old", took, age)
-				}
-			}
-			w.after(10 * time.Second)
-			w.expectDrained()
-			if n := w.written(); n != want {
-				t.Errorf("writes take %s: %d writes, want %d", took, n, want)
-			}
-		})
-	}
-}

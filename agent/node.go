@@ -264,12 +264,10 @@ func (l *loop) write(now time.Time, next drain.Next) {
 func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events []drain.Event) {
 	n := &l.node
 	if err == nil {
-		begun, now := n.writes.began, time.Now()
 		n.writes.succeed()
-		n.written, n.unwritable = now, time.Time{}
+		n.written, n.unwritable = time.Now(), time.Time{}
 		if l.drain != nil {
 			l.drain.unwritten = nil
-			l.drain.pace.wrote(now, begun)
 		}
 		l.take(node)
 		l.Logger.Debug("node written", "changes", changes)

@@ -12,8 +12,8 @@ import (
 // overrides are the Events about pods whose own word, or whose budget's, was
 // overruled. There may be one for each pod, and each is a write of the API server
 // as an eviction is. Nobody waits for them, so they take a tenth of its time: they
-// come when the evictions of this node are through, each after nine times what one
-// eviction took, with the pause after it.
+// come when the evictions of this node are through, each after nine times what an
+// eviction took.
 type overrides struct {
 	waiting []kube.Event
 	// next is when the next one may be told, and pause what passes between two.
@@ -48,7 +48,7 @@ func (l *loop) noteOverride(step drain.Evict) {
 func (l *loop) tellOverride(now time.Time) time.Time {
 	o := &l.overrides
 	if l.drain != nil && l.drain.pace.busy() {
-		o.pause = min(max(leastPause, 9*l.drain.pace.every), mostPause)
+		o.pause = min(max(leastPause, 9*l.drain.pace.took), mostPause)
 		o.next = now.Add(rand.N(overrideSpread))
 		return time.Time{}
 	}

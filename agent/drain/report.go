@@ -157,25 +157,20 @@ func (d *decision) putReport(r *contract.Report) {
 // stale says that the report on the Node must be written anew: at once if there is
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news: it comes with the next renewal, and leaves the API server to evictions
-// until then. Where the server has no time, neither is it news how many they are at first,
-// and renewals are half as many.
+// until then.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old := *d.old
 	old.Renewed = r.Renewed
-	if r.Phase.Open() && (old.Left > r.Left || d.Crowded && old.Phase == r.Phase) && r.Left > 0 {
+	if r.Phase.Open() && old.Left > r.Left && r.Left > 0 {
 		old.Left, old.Message = r.Left, r.Message
 	}
 	if old.String() != r.String() {
 		return true
 	}
-	every := contract.ReportEvery
-	if d.Crowded {
-		every *= 2
-	}
-	return r.Phase.Open() && d.due(d.old.Renewed.Add(every))
+	return r.Phase.Open() && d.due(d.old.Renewed.Add(contract.ReportEvery))
 }
 
 // sameState compares what the agent writes of a Node. When a taint was added

@@ -52,9 +52,6 @@ type View struct {
 	// Unwritten is the report that was last to be written and that the Node has not
 	// taken; nil where it has.
 	Unwritten *contract.Report
-	// Crowded says that the API server lately had no time: what nobody waits for is not
-	// written.
-	Crowded bool
 }
 
 // Policy is how drains are done.

@@ -71,16 +71,6 @@ func (s Seen) Has(uid types.UID) bool {
 	return false
 }
 
-// Stays says whether a pod is there and was not told to leave.
-func (s Seen) Stays(uid types.UID) bool {
-	for i := range s.Pods {
-		if s.Pods[i].UID == uid {
-			return s.Pods[i].Deleted.IsZero()
-		}
-	}
-	return false
-}
-
 // Seen returns what is known now.
 func (p *Pods) Seen() Seen {
 	p.mu.Lock()
