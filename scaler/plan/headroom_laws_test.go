@@ -31,7 +31,7 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	for seed := range uint64(3) {
 		after := landed(s, p, got, all, rand.New(rand.NewPCG(seed, 7)))
 		check := func(group string, h fleet.HeadRoom) {
-			if !concerned(s, fresh, group, h) {
+			if !concerned(s, p, fresh, group, h) {
 				return
 			}
 			if wanted, room := after.wanted(group, h), after.room(group, h); room < wanted {
@@ -42,7 +42,7 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		for _, g := range s.Groups {
 			check(g.Name, g.HeadRoom)
 		}
-		for _, homeless := range after.withoutSeat(touched(s, fresh)) {
+		for _, homeless := range after.withoutSeat(touched(s, p, fresh)) {
 			broken = append(broken, fmt.Sprintf("%s: a pod of it has no room when %v are gone", homeless, got.Actions))
 		}
 	}
@@ -51,7 +51,7 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // concerned says that one of the nodes has room of a head-room, or pods that may take
 // some of it where they land.
-func concerned(s fleet.Snapshot, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
+func concerned(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
 	before := newAftermath(s)
 	movers := false
 	for i := range s.Nodes {
@@ -70,11 +70,17 @@ func concerned(s fleet.Snapshot, fresh map[string]bool, group string, h fleet.He
 		for _, pod := range s.Pods {
 			if pod.Node == n.Name && !pod.Ended() {
 				before.cluster.Put(before.cluster.Tenant(pod), place)
-				movers = movers || drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod)
+				movers = movers || moves(s, p, pod)
 			}
 		}
 	}
 	return movers && group == "" || before.room(group, h) > 0
+}
+
+// moves says that a place is sought for the pod when its node goes: not for one that is
+// expendable.
+func moves(s fleet.Snapshot, p plan.Policy, pod *fleet.Pod) bool {
+	return drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod) && pod.Priority() >= p.ExpendableBelow
 }
 
 // staysToItsEnd says that the pod is left where it is until it is done.
@@ -85,7 +91,7 @@ func staysToItsEnd(s fleet.Snapshot, p *fleet.Pod) bool {
 // touched are the pods of buffers that the nodes have room for, or whose room pods that
 // move may take. Who else is where must make no difference to them: of the others it is
 // only known that they would have room if pods landed as was thought.
-func touched(s fleet.Snapshot, fresh map[string]bool) []*fleet.Pod {
+func touched(s fleet.Snapshot, p plan.Policy, fresh map[string]bool) []*fleet.Pod {
 	var list []*fleet.Pod
 	for _, b := range s.Buffers {
 		wanted, spec, ok := imagined(b)
@@ -94,7 +100,7 @@ func touched(s fleet.Snapshot, fresh map[string]bool) []*fleet.Pod {
 		}
 		pod := &fleet.Pod{Namespace: b.Namespace, Name: "buffer " + b.Key(), Labels: b.Pods.Template.Labels, Spec: spec}
 		before := newAftermath(s)
-		if !before.cluster.Unrelated(before.cluster.Tenant(pod).Class) || !before.concerns(s, fresh, pod) {
+		if !before.cluster.Unrelated(before.cluster.Tenant(pod).Class) || !before.concerns(s, p, fresh, pod) {
 			continue
 		}
 		for range wanted {
@@ -124,7 +130,7 @@ func imagined(b fleet.Buffer) (wanted int, spec *corev1.PodSpec, ok bool) {
 }
 
 // concerns says that one of the nodes has room for such a pod, or pods that must move.
-func (a aftermath) concerns(s fleet.Snapshot, fresh map[string]bool, like *fleet.Pod) bool {
+func (a aftermath) concerns(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, like *fleet.Pod) bool {
 	t := a.cluster.Tenant(like)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -135,7 +141,7 @@ func (a aftermath) concerns(s fleet.Snapshot, fresh map[string]bool, like *fleet
 		for _, pod := range s.Pods {
 			if pod.Node == n.Name && !pod.Ended() {
 				a.cluster.Put(a.cluster.Tenant(pod), place)
-				if drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod) {
+				if moves(s, p, pod) {
 					return true
 				}
 			}
