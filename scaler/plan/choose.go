@@ -67,7 +67,7 @@ func (r *retirement) goNow(c *candidate) (Reason, string) {
 		return NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
 	}
 	if pod, takes := r.shelters(c); takes {
-		return NodeWaiting, fmt.Sprintf("pod %s waits, and may have room on it when others that wait have gone elsewhere", pod)
+		return NodeWaiting, fmt.Sprintf("pod %s waits, and has room on it, or would have when others that wait have gone elsewhere", pod)
 	}
 	missing := "there is no other place"
 	for i, row := range r.refuges {

@@ -41,3 +41,9 @@ func (d *decision) dispute(s seat) seat {
 	s.message = fmt.Sprintf("%s, as far as Windlass knows, since %s, and kube-scheduler finds none: look at the pod's own Events and at scheduler plugins beyond the default ones; a node more would not help", s.message, clockTime(since))
 	return s
 }
+
+// leftWaiting says that people are told of the pod by now.
+func (d *decision) leftWaiting(p *fleet.Pod) bool {
+	since, known := d.state.Disputed[string(p.UID)]
+	return known && !d.now.Before(since.Add(disputedAfter))
+}

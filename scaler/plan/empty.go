@@ -122,12 +122,17 @@ func (r *retirement) unlandedKinds() []fit.Tenant {
 	return r.unlandedOnes
 }
 
-// shelters names a pod without any place that the node would take, if pods that wait were
-// not thought to go there: they may as well go where they would if the node went.
+// shelters names a pod that waits and that is about to be bound to the node, unless
+// kube-scheduler has left it waiting for long; or one without any place that the node would
+// take, if pods that come were not thought to go there: they may as well go where they would
+// if the node went.
 func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
 	start := r.fit.Fork()
 	defer r.fit.Revert(start)
 	for _, t := range c.place.Tenants() {
+		if t.Pod.Node == "" && !imaginary(t.Pod) && !r.leftWaiting(t.Pod) {
+			return t.Pod.Key(), true
+		}
 		if t.Pod.Node != c.Name {
 			r.fit.Lift(t, c.place)
 		}

@@ -13,11 +13,17 @@ import (
 )
 
 // regrets: where a plan was carried out and nothing else has happened, none of its
-// retirements is taken back.
+// retirements is taken back; but for pods that kube-scheduler has long left waiting, of
+// which nobody knows what they wait for.
 func regrets(before, after plan.Plan) []string {
 	var broken []string
 	for _, a := range after.Actions {
 		keep, ok := a.(plan.Keep)
+		if ok && slices.ContainsFunc(before.Verdicts, func(v plan.Verdict) bool {
+			return v.Reason == plan.PodDisputed && strings.Contains(keep.Why, "pod "+v.Name+" ")
+		}) {
+			continue
+		}
 		if ok && slices.ContainsFunc(before.Actions, func(b plan.Action) bool { r, ok := b.(plan.Retire); return ok && r.ID == keep.ID }) {
 			broken = append(broken, fmt.Sprintf("regrets: %s, right after it was retired", keep))
 		}
