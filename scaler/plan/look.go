@@ -91,6 +91,8 @@ type group struct {
 	*fleet.Group
 	// looks are those of a new node, one for each zone.
 	looks []*fit.Looks
+	// looksThere are these and those of its nodes, once they were asked for.
+	looksThere []*fit.Looks
 	// have counts for each of these zones what is there and what comes.
 	have  []int
 	live  []*fleet.Instance

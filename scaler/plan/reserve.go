@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"windlass.dev/windlass/scaler/fit"
 )
@@ -187,7 +188,7 @@ func (d *decision) measured(h *headRoom, pods []fit.Tenant) adrift {
 	for _, t := range pods {
 		may, known := comes[t.Class]
 		if !known {
-			may = h.group == nil || d.fit.CouldTake(t.Class, h.group.looks)
+			may = h.group == nil || d.fit.CouldTake(t.Class, h.group.anyLooks())
 			comes[t.Class] = may
 		}
 		if !may {
@@ -196,6 +197,20 @@ func (d *decision) measured(h *headRoom, pods []fit.Tenant) adrift {
 		sum = sum.with(oneAdrift(h.tenant.Class.Share(t.Class)))
 	}
 	return sum
+}
+
+// anyLooks are those of the group's new nodes and of the nodes that it has, which may be
+// others: of a zone that the group has left, or of an earlier launch template.
+func (g *group) anyLooks() []*fit.Looks {
+	if g.looksThere == nil {
+		g.looksThere = slices.Clone(g.looks)
+		for _, n := range g.nodes {
+			if l := n.place.Looks(); !slices.Contains(g.looksThere, l) {
+				g.looksThere = append(g.looksThere, l)
+			}
+		}
+	}
+	return g.looksThere
 }
 
 // without is how many pods of the head-room have room for certain when the node is gone
