@@ -40,12 +40,13 @@ var packages = map[string]string{
 	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
 	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
 	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+	"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
 	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
 	"kwok":                    "sigs.k8s.io/kwok/cmd/kwok",
 }
 
-// defaultPrograms is what a control plane with simulated nodes needs. The
-// kubelet is built by name only.
+// defaultPrograms is what a control plane with simulated nodes needs. What runs
+// on real ones, kubelet and kube-proxy, is built by name only.
 var defaultPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"}
 
 // progressEvery bounds the silence of a long build.
