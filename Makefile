@@ -3,14 +3,21 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# What the binaries call themselves.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# The tag of the images is the one that the manifests ask for.
-IMAGE_TAG ?= $(shell sed -n 's/^ *newTag: *//p' manifests/kustomization.yaml | head -1)
+# What the binaries call themselves, and the tag of the images: the one that the
+# manifests ask for.
+VERSION ?= $(shell sed -n 's/^ *newTag: *//p' manifests/kustomization.yaml | head -1)
+# What they are made of, to the commit.
+REVISION ?= $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown)
+# The date that is written into images, so that they are the same tomorrow.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH
 
 GO ?= go
-LDFLAGS := -s -w -X windlass.dev/windlass/pkg/telemetry.version=$(VERSION)
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+TELEMETRY := windlass.dev/windlass/pkg/telemetry
+LDFLAGS := -s -w -X $(TELEMETRY).version=$(VERSION) -X $(TELEMETRY).revision=$(REVISION)
+# The revision is told by LDFLAGS: what the go command would write of itself depends
+# on its settings.
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 # The control plane of the tests is a module of its own, so that what it is
 # made of never mixes with what Windlass is made of.
 CONTROLPLANE := e2e/controlplane
@@ -23,6 +30,10 @@ PAIRS ?= 10000000
 SEED ?= $(shell date +%s)
 
 PROGRAMS := agent scaler
+# What the images are for.
+ARCHITECTURES := amd64 arm64
+# What the tests run in pods: the folders of e2e/images.
+E2E_PROGRAMS := pause echo
 
 .PHONY: help
 help: ## list the targets
@@ -70,13 +81,24 @@ fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 S
 	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)
 
 .PHONY: images
-images: ## build the two images with docker or buildah
-	@if docker info >/dev/null 2>&1; then builder='docker build'; \
-	elif command -v buildah >/dev/null 2>&1; then builder='buildah build'; \
-	else echo 'make images: neither a docker that answers nor buildah is here; install one of them' >&2; exit 1; fi; \
-	for program in $(PROGRAMS); do \
-		$$builder -f Dockerfile.$$program -t windlass-$$program:$(IMAGE_TAG) \
-			--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) . || exit 1; \
+images: image-binaries ## write both images for both architectures to out/images, with buildah or docker
+	@for program in $(PROGRAMS); do \
+		./build-image.sh out/images/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
+			--file Dockerfile.$$program --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
+	done
+
+.PHONY: image-binaries
+image-binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into bin/linux
+	@for arch in $(ARCHITECTURES); do for program in $(PROGRAMS); do \
+		GOOS=linux GOARCH=$$arch $(BUILD) -o bin/linux/$$arch/windlass-$$program ./$$program || exit 1; \
+	done; done
+
+.PHONY: e2e-images
+e2e-images: ## write the images of what the tests run in pods to out/images
+	@arch=$$($(GO) env GOARCH); for program in $(E2E_PROGRAMS); do \
+		GOOS=linux $(BUILD) -o bin/linux/$$arch/e2e-$$program ./e2e/images/$$program && \
+		./build-image.sh out/images/e2e-$$program.tar e2e-$$program:v1 $$arch \
+			--file e2e/images/Dockerfile --build-arg PROGRAM=$$program . || exit 1; \
 	done
 
 .PHONY: check
