@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -58,7 +59,7 @@ func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
 		b.Strategy = fmt.Sprintf("(unreadable: %v)", err)
 		return b
 	}
-	b.Strategy = value(o.Spec.ProvisioningStrategy)
+	b.Strategy = ptr.Deref(o.Spec.ProvisioningStrategy, "")
 	if r := o.Spec.PodTemplateRef; r != nil {
 		b.Template = r.Name
 	}
@@ -68,17 +69,10 @@ func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
 	b.Replicas, b.Percentage, b.Limits = o.Spec.Replicas, o.Spec.Percentage, o.Spec.Limits
 	b.Status = fleet.BufferStatus{
 		Generation: o.Status.PodTemplateGeneration, Replicas: o.Status.Replicas,
-		Strategy: value(o.Status.ProvisioningStrategy), Conditions: o.Status.Conditions,
+		Strategy: ptr.Deref(o.Status.ProvisioningStrategy, ""), Conditions: o.Status.Conditions,
 	}
 	if r := o.Status.PodTemplateRef; r != nil {
 		b.Status.Template = r.Name
 	}
 	return b
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

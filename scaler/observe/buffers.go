@@ -57,8 +57,6 @@ type bufferWatch struct {
 	// looked for.
 	asked, served, followed bool
 	scalables               map[scalable]scaled
-	// foreign are the buffers of which it was told that they are not ours.
-	foreign map[types.UID]bool
 }
 
 // scalable names an object that a buffer refers to.
@@ -79,9 +77,9 @@ func newBufferWatch(o *Observer, client dynamic.Interface) *bufferWatch {
 		changed:          func() { o.news(later) },
 		refused:          o.refusal("list and watch capacitybuffers", withoutBuffers),
 		templatesRefused: o.refusal("list and watch podtemplates", "no room is kept for capacity buffers that refer to one"),
-		moved:            make(chan struct{}, 1), scalables: map[scalable]scaled{}, foreign: map[types.UID]bool{},
+		moved:            make(chan struct{}, 1), scalables: map[scalable]scaled{},
 	}
-	w.buffers = newTable(bufferFrom, bufferName, differ[fleet.Buffer], w.bufferChanged)
+	w.buffers = newTable(bufferFrom, bufferName, differ[fleet.Buffer], func(_, _ *fleet.Buffer) { w.wake(); w.changed() })
 	w.buffers.versions = map[types.NamespacedName]string{}
 	w.templates = newTable(templateFrom, func(t *templateRow) types.NamespacedName { return t.key }, sameTemplate, func(_, _ *templateRow) { w.changed() })
 	return w
@@ -105,25 +103,6 @@ func slimTemplate(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 
 // sameTemplate says that one has changed.
 func sameTemplate(was, is *templateRow) bool { return !fleet.Equal(was.BufferPods, is.BufferPods) }
-
-// bufferChanged has another look at what is referred to, and tells of what is left to
-// others.
-func (w *bufferWatch) bufferChanged(_, is *fleet.Buffer) {
-	if is == nil || is.Active() {
-		w.wake()
-		w.changed()
-		return
-	}
-	w.mu.Lock()
-	told := w.foreign[is.UID]
-	w.foreign[is.UID] = true
-	w.mu.Unlock()
-	if !told {
-		w.logger.Info("capacity buffer left to others", "buffer", is.Key(), "strategy", is.Strategy)
-	}
-	w.wake()
-	w.changed()
-}
 
 func (w *bufferWatch) wake() {
 	select {
@@ -189,6 +168,7 @@ func (w *bufferWatch) follow(ctx context.Context) {
 	outer := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	report := w.refused.before(w.report)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		follow(ctx, w.client, w.api, "", w.buffers, mostPauseElse, func(err error) {
@@ -196,10 +176,7 @@ func (w *bufferWatch) follow(ctx context.Context) {
 				stop()
 				return
 			}
-			w.refused.heard(err)
-			if !apierrors.IsForbidden(err) {
-				w.report(err)
-			}
+			report(err)
 		})
 	})
 	watching.Go(func() { w.attend(ctx) })
@@ -210,19 +187,23 @@ func (w *bufferWatch) follow(ctx context.Context) {
 	w.mu.Lock()
 	w.served, w.followed = false, false
 	clear(w.scalables)
-	clear(w.foreign)
 	w.mu.Unlock()
 	w.buffers.clear()
 }
 
-// attend keeps what buffers refer to up to date, until ctx ends.
+// attend keeps what buffers refer to up to date, and tells of those that are left to
+// others, until ctx ends.
 func (w *bufferWatch) attend(ctx context.Context) {
-	var watch tap
+	var (
+		watch   tap
+		foreign map[types.UID]bool
+	)
 	defer w.templates.clear()
 	defer watch.close()
 	tick := time.NewTicker(scalablesEvery)
 	defer tick.Stop()
 	for {
+		foreign = w.tellForeign(foreign)
 		templates, scalables := w.referred()
 		switch {
 		case templates && !watch.open():
@@ -239,6 +220,22 @@ func (w *bufferWatch) attend(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// tellForeign tells of the buffers that are left to others, but for those of which it was
+// told before, and returns all of them. What is gone is forgotten.
+func (w *bufferWatch) tellForeign(told map[types.UID]bool) (foreign map[types.UID]bool) {
+	foreign = map[types.UID]bool{}
+	for _, b := range w.buffers.snapshot() {
+		if b.Active() {
+			continue
+		}
+		foreign[b.UID] = true
+		if !told[b.UID] {
+			w.logger.Info("capacity buffer left to others", "buffer", b.Key(), "strategy", b.Strategy)
+		}
+	}
+	return foreign
 }
 
 // tap is a watch that is open now and then.
@@ -264,12 +261,7 @@ func (t *tap) close() {
 }
 
 func (w *bufferWatch) followTemplates(ctx context.Context) {
-	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostPauseElse, func(err error) {
-		w.templatesRefused.heard(err)
-		if !apierrors.IsForbidden(err) {
-			w.report(err)
-		}
-	})
+	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostPauseElse, w.templatesRefused.before(w.report))
 }
 
 // referred is what buffers refer to: PodTemplates or not, and which scalable objects.

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -226,6 +227,37 @@ func TestDefinitionOfBuffersComesAndGoes(t *testing.T) {
 		synctest.Wait()
 		if got := buffersOf(t, o); got != nil {
 			t.Errorf("after the definition went: %v", got)
+		}
+	})
+}
+
+// A buffer of another strategy is left to others. That is told once of each, also of one
+// that was there before the scaler; of those that are gone nothing is remembered, so that
+// one which comes back is news.
+func TestBuffersLeftToOthersAreToldOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told strings.Builder
+		s := newBufferServer()
+		theirs := map[string]any{"provisioningStrategy": "best-effort"}
+		s.create(t, "before", theirs)
+		watchOver(t, s.core, func(c *Config) { c.Buffers, c.Logger = s, slog.New(slog.NewTextHandler(&told, nil)) })
+		s.create(t, "after", theirs)
+		s.create(t, "ours", map[string]any{"replicas": int64(2)})
+		api := s.Resource(BufferResource).Namespace("shop")
+		for range 3 {
+			synctest.Wait()
+			if err := api.Delete(t.Context(), "after", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			s.create(t, "after", theirs)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for name, times := range map[string]int{"before": 1, "after": 4, "ours": 0} {
+			if n := strings.Count(told.String(), "left to others\" buffer=shop/"+name); n != times {
+				t.Errorf("%d times told of %s, want %d\n%s", n, name, times, &told)
+			}
 		}
 	})
 }

@@ -49,6 +49,17 @@ func (r *refusal) heard(err error) {
 	}
 }
 
+// before takes outcomes before report does, which hears of no refusal: that is told in a
+// fault, and not as trouble with the API server, which is well.
+func (r *refusal) before(report func(error)) func(error) {
+	return func(err error) {
+		r.heard(err)
+		if !apierrors.IsForbidden(err) {
+			report(err)
+		}
+	}
+}
+
 // lasts says whether the refusal is believed.
 func (r *refusal) lasts() bool {
 	r.mu.Lock()

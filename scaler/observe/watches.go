@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -71,16 +70,10 @@ func vital[O object, T any, L runtime.Object](o *Observer, what string, api list
 	}
 }
 
-// useful is a watch without which much can still be decided. A refusal of it is
-// told in a fault, and not as trouble with the API server: that is well.
+// useful is a watch without which much can still be decided.
 func useful[O object, T any, L runtime.Object](o *Observer, what, without string, api lister[L], into *table[O, T]) watched {
 	refused := o.refusal("list and watch "+what, without)
-	report := func(err error) {
-		refused.heard(err)
-		if !apierrors.IsForbidden(err) {
-			o.report(err)
-		}
-	}
+	report := refused.before(o.report)
 	return watched{
 		what: what, refused: refused, synced: into.hasSynced,
 		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, "", into, mostPauseElse, report) },
