@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// outsideVariable is set inside to the network namespace that Enter was called in.
+const outsideVariable = "WINDLASS_MACHINES_OUTSIDE"
+
+// endGrace is how long a program that was asked to end may take to do so.
+const endGrace = 20 * time.Second
+
+// Inside tells whether this program runs where Enter brought it. The mark alone is not
+// believed, because what follows changes the network it finds.
+func Inside() bool {
+	outside := os.Getenv(outsideVariable)
+	here, err := networkNamespace()
+	return outside != "" && err == nil && here != outside
+}
+
+func networkNamespace() (string, error) { return os.Readlink("/proc/self/ns/net") }
+
+// Enter runs this program again with args in network and mount namespaces of its own
+// and waits until it ends; an exit status other than 0 is an *exec.ExitError. What it
+// mounts is not seen outside. SIGINT and SIGTERM are passed on, ctx's end asks it to
+// end as SIGTERM does, and it dies with us however we end.
+func Enter(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	outside, err := networkNamespace()
+	if err != nil {
+		return fmt.Errorf("finding this network namespace: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), outsideVariable+"="+outside)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		// Unlike Cloneflags, this also keeps mounts from spreading outside.
+		Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
+		Pdeathsig:    syscall.SIGKILL,
+		Setpgid:      true, // A terminal's interrupt comes once, from us.
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endGrace
+	if err := startLasting(cmd); err != nil {
+		return fmt.Errorf("entering namespaces of its own: %w", err)
+	}
+	defer passSignals(cmd.Process)()
+	return cmd.Wait()
+}
+
+// passSignals passes what asks us to end on to a child, until the answer is called.
+func passSignals(child *os.Process) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			if err := child.Signal(s); errors.Is(err, os.ErrProcessDone) {
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
