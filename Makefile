@@ -33,7 +33,7 @@ PROGRAMS := agent scaler
 # What the images are for.
 ARCHITECTURES := amd64 arm64
 # What the tests run in pods: the folders of e2e/images.
-E2E_PROGRAMS := pause echo
+E2E_PROGRAMS := pause echo client
 
 .PHONY: help
 help: ## list the targets
