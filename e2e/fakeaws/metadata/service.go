@@ -72,7 +72,7 @@ func Listen(addr string, mode Mode, view func() (View, bool), note func(Request)
 func (s *Service) Addr() string { return s.addr }
 
 func (s *Service) serve(l net.Listener) {
-	s.server = &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 10 * time.Second}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: 10 * time.Second, ConnContext: withHops}
 	server := s.server
 	go func() { _ = server.Serve(l) }() // It ends when the server is closed.
 }
@@ -147,6 +147,7 @@ func (s *Service) ForgetTokens() {
 }
 
 func (s *Service) handle(w http.ResponseWriter, r *http.Request) {
+	hopsOf(r).unlimited() // whatever the connection's last answer had
 	status := s.answer(w, r)
 	s.note(Request{Method: r.Method, Path: r.URL.Path, Status: status, At: time.Now()})
 	if status == 0 {
@@ -191,7 +192,8 @@ const (
 	tokenHeader = "X-Aws-Ec2-Metadata-Token"
 	ttlHeader   = "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
 	maxTTL      = 21600
-	// HopsHeader tells the fake how many hops the client is away, 1 if missing: the answer to a PUT gets lost behind the hop limit.
+	// HopsHeader tells the fake how many hops a client on the same machine would be away, 1 if missing: the answer to a PUT gets lost behind the hop
+	// limit. A client that is really behind a router needs no such word.
 	HopsHeader = "X-Fakeaws-Hops"
 )
 
@@ -213,6 +215,7 @@ func (s *Service) putToken(w http.ResponseWriter, r *http.Request, hopLimit int)
 	s.sweep()
 	s.tokens[token] = time.Now().Add(time.Duration(ttl) * time.Second)
 	s.mu.Unlock()
+	hopsOf(r).limit(hopLimit)
 	w.Header().Set(ttlHeader, strconv.Itoa(ttl))
 	return write(w, http.StatusOK, token)
 }
