@@ -59,7 +59,7 @@ var table = []folder{
 	{path: "agent/imds", layer: edge},
 	{path: "agent/notice", layer: pure},
 	{path: "e2e/...", layer: testbed},
-	{path: "manifests", layer: testbed},
+	{path: "manifests/...", layer: testbed},
 	{path: "pkg/contract", layer: pure},
 	{path: "pkg/drainable", layer: pure},
 	{path: "pkg/drainable/drainflags", layer: edge},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/manifests/flagfile"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -190,6 +191,24 @@ func checkContainer(t *testing.T, c corev1.Container) {
 	}
 	if s.Capabilities == nil || len(s.Capabilities.Add) != 0 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("container %s keeps capabilities: %v", c.Name, s.Capabilities)
+	}
+}
+
+// Flags are set in flags.yaml and nowhere else: it would take them away.
+func TestFlagsAreInOnePlace(t *testing.T) {
+	for name, w := range render(t, filesys.MakeFsOnDisk(), "base").workloads() {
+		if c := w.template.Spec.Containers[0]; len(c.Args) != 0 {
+			t.Errorf("the base sets flags of %s: %v", name, c.Args)
+		}
+	}
+	for name, w := range renderBase(t).workloads() {
+		args, err := flagfile.Read("flags.yaml", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(args.Set, w.template.Spec.Containers[0].Args); diff != "" {
+			t.Errorf("%s (-flags.yaml +rendered):\n%s", name, diff)
+		}
 	}
 }
 
