@@ -1,9 +1,8 @@
 package drain
 
 import (
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
@@ -33,9 +32,9 @@ func (d *decision) guess(n notice.Notice) time.Time {
 		return time.Time{}
 	}
 	guess := contract.At(d.Now.Add(d.policy.TerminationDrainTime)).Time
-	for _, r := range []*contract.Report{d.Unwritten, d.old} {
+	for _, r := range d.reports() {
 		switch {
-		case r == nil || !r.AnswersTo(n.ID) || r.Deadline.IsZero():
+		case !r.AnswersTo(n.ID) || r.Deadline.IsZero():
 		case r == d.old && d.misdated:
 			return notice.Earliest(guess, r.Deadline.Time)
 		default:
@@ -97,8 +96,8 @@ func (d *decision) knownSince(n notice.Notice) time.Time {
 	case !n.At.IsZero():
 		return n.At
 	}
-	for _, r := range []*contract.Report{d.Unwritten, d.old} {
-		if r != nil && r.AnswersTo(n.ID) {
+	for _, r := range d.reports() {
+		if r.AnswersTo(n.ID) {
 			return r.Since.Time
 		}
 	}
@@ -121,28 +120,12 @@ func (d *decision) hasFailed() bool { return !d.announced.IsZero() && d.due(d.an
 // isLate says that the deadline has passed, be it a guess.
 func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadline) }
 
-// spare is what a drain is given beyond what its pods ask for.
-const spare = time.Minute
-
-// needs is how long the drain will take if no budget is in its way.
+// needs is how long the drain will take if no budget is in its way. While the pods are not
+// known, one is taken to be there that says nothing of itself.
 func (d *decision) needs() time.Duration {
-	longest := time.Duration(0)
+	pods := d.sortedPods()
 	if !d.PodsKnown {
-		longest = corev1.DefaultTerminationGracePeriodSeconds * time.Second
+		pods = append(pods, &fleet.Pod{})
 	}
-	for i := range d.Pods {
-		if drainable.MustBePlacedAgain(&d.Pods[i]) {
-			longest = max(longest, ownGrace(&d.Pods[i]))
-		}
-	}
-	return d.policy.Steps.Reserve(0) + longest + spare
-}
-
-// ownGrace is the time that a pod asks for to end.
-func ownGrace(pod *fleet.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if pod.Spec != nil && pod.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	return time.Duration(seconds) * time.Second
+	return d.policy.Steps.Needs(slices.Values(pods))
 }

@@ -130,13 +130,21 @@ func (d *decision) isOurs(r *contract.Report) bool {
 	return r != nil && slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return r.AnswersTo(n.ID) })
 }
 
+// reports are what is written of drains of the node, the latest first: what it has not
+// taken yet, then what it bears.
+func (d *decision) reports() []*contract.Report {
+	return slices.DeleteFunc([]*contract.Report{d.Unwritten, d.old}, func(r *contract.Report) bool { return r == nil })
+}
+
+// ownReports are those of them that are about this drain.
+func (d *decision) ownReports() []*contract.Report {
+	return slices.DeleteFunc(d.reports(), func(r *contract.Report) bool { return !d.isOurs(r) })
+}
+
 // since is when the drain began.
 func (d *decision) since() time.Time {
-	switch {
-	case d.isOurs(d.Unwritten):
-		return d.Unwritten.Since.Time
-	case d.continues():
-		return d.old.Since.Time
+	if ours := d.ownReports(); len(ours) > 0 {
+		return ours[0].Since.Time
 	}
 	return contract.At(d.Now).Time
 }

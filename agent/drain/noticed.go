@@ -19,24 +19,12 @@ func (d *decision) note() {
 		if !ok {
 			continue
 		}
-		before, known := d.noted.Find(n.ID)
-		now := contract.Noticed{
-			ID: n.ID, Kind: n.Kind, Reason: n.Reason,
-			Does:     string(d.response(n).Do),
-			Due:      contract.At(d.dueOf(n)),
-			Deadline: contract.At(seen.Deadline), NotAfter: contract.At(seen.NotAfter),
-			At:   contract.At(d.Now),
-			Boot: cmp.Or(d.Node.BootID, before.Boot),
-		}
-		if !before.At.IsZero() && before.At.Before(now.At.Time) {
-			now.At = before.At
-		}
-		if d.isDoubtful(seen) && !d.hasRebooted(seen) {
-			now.Boot = before.Boot
-		}
-		list = append(list, now)
-		if _, served := d.served.Find(n.ID); !known && !served && !has(d.drains, n.ID) {
-			d.tell(false, contract.EventNoticed, n.Reason+"; "+d.consequence(now))
+		noted := d.noticed(n, seen)
+		list = append(list, noted)
+		_, known := d.noted.Find(n.ID)
+		_, served := d.served.Find(n.ID)
+		if !known && !served && !has(d.drains, n.ID) {
+			d.tell(false, contract.EventNoticed, n.Reason+"; "+d.consequence(noted))
 		}
 	}
 	if len(list) == 0 {
@@ -44,6 +32,28 @@ func (d *decision) note() {
 		return
 	}
 	d.want.Annotations[contract.AnnotationNotices] = list.String()
+}
+
+// noticed is what the list says of a notice, which the metadata give as seen. Since when it
+// is known stays as it was, and so does the boot under which it is to come, while nobody
+// knows whether it has.
+func (d *decision) noticed(n, seen notice.Notice) contract.Noticed {
+	before, _ := d.noted.Find(n.ID)
+	now := contract.Noticed{
+		ID: n.ID, Kind: n.Kind, Reason: n.Reason,
+		Does:     string(d.response(n).Do),
+		Due:      contract.At(d.dueOf(n)),
+		Deadline: contract.At(seen.Deadline), NotAfter: contract.At(seen.NotAfter),
+		At:   contract.At(d.Now),
+		Boot: cmp.Or(d.Node.BootID, before.Boot),
+	}
+	if !before.At.IsZero() && before.At.Before(now.At.Time) {
+		now.At = before.At
+	}
+	if d.isDoubtful(seen) && !d.hasRebooted(seen) {
+		now.Boot = before.Boot
+	}
+	return now
 }
 
 // dueOf is when the drain for a notice begins, zero where that is not to come.

@@ -59,22 +59,25 @@ func (d *decision) balancersBy() time.Time {
 	if d.begun() || d.policy.LoadBalancerWait == 0 || d.urgency() == drainable.Pressing {
 		return time.Time{}
 	}
-	_, excluded := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
-	if !excluded && !d.Unwritable.IsZero() && d.due(d.Unwritable.Add(uncordonedAfter)) {
+	if !d.isExcluded() && d.isUnwritable() {
 		return time.Time{}
 	}
 	return d.inTime(d.excluded().Add(d.policy.LoadBalancerWait))
 }
 
+// isExcluded says that the Node tells load balancers to leave it out.
+func (d *decision) isExcluded() bool {
+	_, excluded := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
+	return excluded
+}
+
 // excluded is since when the drain keeps load balancers away. Until the Node tells them
 // so, that is still to come.
 func (d *decision) excluded() time.Time {
-	_, away := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
-	switch {
-	case away && d.isOurs(d.Unwritten) && !d.Unwritten.Excluded.IsZero():
-		return d.Unwritten.Excluded.Time
-	case d.continues() && !d.old.Excluded.IsZero():
-		return d.old.Excluded.Time
+	for _, r := range d.ownReports() {
+		if told := r == d.old || d.isExcluded(); told && !r.Excluded.IsZero() {
+			return r.Excluded.Time
+		}
 	}
 	return contract.At(d.Now).Time
 }
@@ -104,6 +107,11 @@ func (d *decision) inTime(at time.Time) time.Time {
 // uncordonedAfter is how long evictions wait for a Node that cannot be written.
 const uncordonedAfter = 5 * time.Second
 
+// isUnwritable says that no write has succeeded for so long.
+func (d *decision) isUnwritable() bool {
+	return !d.Unwritable.IsZero() && d.due(d.Unwritable.Add(uncordonedAfter))
+}
+
 // mayEvict: not before new pods are kept away, or those evicted might come
 // back. Where that write does not succeed and the instance goes anyway, the pods
 // leave all the same.
@@ -111,8 +119,5 @@ func (d *decision) mayEvict() bool {
 	if _, tainted := contract.Draining(d.Node.Taints); tainted && d.Node.Unschedulable {
 		return true
 	}
-	if d.Unwritable.IsZero() || d.deadline.IsZero() {
-		return false
-	}
-	return d.due(d.Unwritable.Add(uncordonedAfter))
+	return !d.deadline.IsZero() && d.isUnwritable()
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -40,7 +42,7 @@ func (d *decision) tally() tally {
 	}
 	var (
 		t    tally
-		held = map[drainable.Turn]bool{}
+		held = sets.Set[drainable.Turn]{} // those that cannot leave hold up nobody
 		all  []candidate
 	)
 	for _, pod := range d.sortedPods() {
@@ -55,21 +57,23 @@ func (d *decision) tally() tally {
 			t.block("pod "+pod.Key(), c.verdict.Reason)
 		case !pod.Deleted.IsZero():
 			t.leaving++
-			held[c.turn] = true
+			held.Insert(c.turn)
 			d.due(pod.Deleted.Add(d.outage(pod) + drainable.Overtime))
 		case c.try.Outcome == Accepted:
 			t.leaving++
-			held[c.turn] = true
+			held.Insert(c.turn)
 		case c.verdict.Outcome == drainable.Wait:
 			t.waiting++
-			held[c.turn] = true
+			held.Insert(c.turn)
 		default:
-			held[c.turn] = held[c.turn] || !c.try.stuck()
+			if !c.try.stuck() {
+				held.Insert(c.turn)
+			}
 			all = append(all, c)
 		}
 	}
 	for _, c := range all {
-		if !holdsBefore(held, c.turn) || d.near(d.policy.Steps.Reserve(c.turn.Step())) {
+		if !c.turn.Waits(held) || d.near(d.policy.Steps.Reserve(c.turn.Step())) {
 			t.admit(c)
 		}
 	}
@@ -104,19 +108,8 @@ func (d *decision) outage(pod *fleet.Pod) time.Duration {
 	if pod.Deleted.IsZero() {
 		return 0
 	}
-	asked := pod.Deleted.Add(-ownGrace(pod))
+	asked := pod.Deleted.Add(-drainable.GraceOf(pod))
 	return max(0, d.Back.Sub(asked))
-}
-
-// holdsBefore says that a pod of an earlier turn is still to go, and may. Those
-// that cannot leave hold up nobody.
-func holdsBefore(held map[drainable.Turn]bool, turn drainable.Turn) bool {
-	for earlier, holds := range held {
-		if holds && earlier < turn {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *tally) admit(c candidate) {

@@ -78,17 +78,21 @@ func (d *decision) unseen(r *contract.Report) {
 // empty is the report of a node that no pod is left on. It is drained once its
 // volumes are.
 func (d *decision) empty(r *contract.Report) {
-	r.Emptied = contract.At(d.Now)
-	switch {
-	case d.isOurs(d.Unwritten) && !d.Unwritten.Emptied.IsZero():
-		r.Emptied = d.Unwritten.Emptied
-	case d.continues() && !d.old.Emptied.IsZero():
-		r.Emptied = d.old.Emptied
-	}
+	r.Emptied = d.emptied()
 	r.Phase, r.Message = contract.PhaseDrained, "no pod is left that needs another place"
 	if waiting := d.detaching(r.Emptied.Time); waiting != "" {
 		r.Phase, r.Message = contract.PhaseDraining, waiting
 	}
+}
+
+// emptied is since when no pod is left on the node.
+func (d *decision) emptied() contract.Time {
+	for _, r := range d.ownReports() {
+		if !r.Emptied.IsZero() {
+			return r.Emptied
+		}
+	}
+	return contract.At(d.Now)
 }
 
 func (t tally) phase() contract.Phase {

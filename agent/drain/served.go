@@ -14,10 +14,7 @@ func (d *decision) isServed(n notice.Notice) bool {
 	if !ok || served.Withdrawn || n.Kind.Strength() > served.Kind.Strength() {
 		return false
 	}
-	if isNewer(n, served) {
-		return false
-	}
-	if d.Node.Annotations[contract.AnnotationTerminating] == n.ID {
+	if isNewer(n, served) || d.isMarked(n.ID) {
 		return false
 	}
 	return !slices.Contains(d.underWay(), n.ID)

@@ -31,8 +31,7 @@ func (d *decision) listStanding() []notice.Notice {
 // goes on even if its request is gone. Its own notice, if it stands, says more.
 func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 	id, marked := d.Node.Annotations[contract.AnnotationTerminating]
-	stands := slices.ContainsFunc(standing, func(n notice.Notice) bool { return n.ID == id })
-	if !marked || stands {
+	if !marked || has(standing, id) {
 		return notice.Notice{}, false
 	}
 	n := notice.Notice{ID: id, Cause: notice.Request, Kind: contract.KindScaleDown, Source: notice.FromRequest, Reason: "the instance is being terminated"}

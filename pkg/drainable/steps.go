@@ -3,6 +3,7 @@ package drainable
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -107,6 +108,20 @@ func (s Steps) Reserve(from int) time.Duration {
 	return sum
 }
 
+// spare is what a drain is given beyond what its pods ask for.
+const spare = time.Minute
+
+// Needs is how long a drain of these pods takes if no budget is in its way.
+func (s Steps) Needs(pods iter.Seq[*fleet.Pod]) time.Duration {
+	longest := time.Duration(0)
+	for p := range pods {
+		if MustBePlacedAgain(p) {
+			longest = max(longest, GraceOf(p))
+		}
+	}
+	return s.Reserve(0) + longest + spare
+}
+
 // Turn orders the pods of a drain finer than steps do: within one step the pods
 // of DaemonSets, where they are evicted at all, leave after all others, which
 // they may serve.
@@ -123,3 +138,13 @@ func (s Steps) TurnOf(p *fleet.Pod) Turn {
 
 // Step is the index of the turn's step.
 func (t Turn) Step() int { return int(t) / 2 }
+
+// Waits says that a pod of an earlier turn is still to go, and may: its turn is held.
+func (t Turn) Waits(held sets.Set[Turn]) bool {
+	for earlier := range held {
+		if earlier < t {
+			return true
+		}
+	}
+	return false
+}

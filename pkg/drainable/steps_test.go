@@ -1,11 +1,15 @@
 package drainable_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/drainable"
@@ -109,6 +113,39 @@ func TestStepsOf(t *testing.T) {
 	for from, want := range []time.Duration{30 * time.Second, 30 * time.Second, 10 * time.Second, 0} {
 		if got := three.Reserve(from); got != want {
 			t.Errorf("Reserve(%d) = %s, want %s", from, got, want)
+		}
+	}
+}
+
+// A drain needs the steps' graces, the longest that a pod asks for which must be placed
+// again, and a minute.
+func TestStepsNeeds(t *testing.T) {
+	pod := func(grace int64, owner string) *fleet.Pod {
+		return &fleet.Pod{Spec: &corev1.PodSpec{TerminationGracePeriodSeconds: &grace}, Owner: &metav1.OwnerReference{Kind: owner}}
+	}
+	steps := drainable.Steps{{Priority: 0, Grace: 5 * time.Second}, {Priority: 1000, Grace: 20 * time.Second}}
+	for _, tc := range []struct {
+		name string
+		pods []*fleet.Pod
+		want time.Duration
+	}{
+		{"no pod", nil, 85 * time.Second},
+		{"the longest grace", []*fleet.Pod{pod(10, "ReplicaSet"), pod(90, "Job"), pod(40, "Job")}, 175 * time.Second},
+		{"a pod that says nothing", []*fleet.Pod{{}}, 115 * time.Second},
+		{"a pod that stays with its node", []*fleet.Pod{pod(10, "Job"), pod(90, "DaemonSet")}, 95 * time.Second},
+	} {
+		if got := steps.Needs(slices.Values(tc.pods)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// Pods wait for those of earlier turns alone.
+func TestTurnWaits(t *testing.T) {
+	held := sets.New[drainable.Turn](2, 5)
+	for turn, want := range []bool{false, false, false, true, true, true} {
+		if got := drainable.Turn(turn).Waits(held); got != want {
+			t.Errorf("turn %d waits: %t, want %t", turn, got, want)
 		}
 	}
 }
