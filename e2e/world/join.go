@@ -3,17 +3,14 @@ package world
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
@@ -27,12 +24,7 @@ import (
 // API server is away.
 type joiner struct {
 	client   kubernetes.Interface
-	region   string
-	groups   func(name string) (cloud.Group, bool)
-	disk     func(cloud.Instance) int               // GiB of the root volume
-	readyAt  func(group string) time.Time           // of a node that starts now
-	powerOff func(node string)                      // ends what really runs there
-	powerOn  func(ctx context.Context, node string) // and runs it again
+	hardware hardware
 	log      *slog.Logger
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -40,6 +32,20 @@ type joiner struct {
 	mu     sync.Mutex
 	latest map[string]cloud.Instance // by id; until gone
 	joined map[string]joined         // by id
+}
+
+// hardware is what the cloud's instances are made of.
+type hardware interface {
+	// boot starts the machine of an instance: for the first time, or again after a
+	// reboot or a stay in a warm pool.
+	boot(ctx context.Context, i cloud.Instance, again bool) error
+	// halt: the machine is off, and comes back perhaps.
+	halt(ctx context.Context, id string, was joined) error
+	// end: there is no such instance any more. node is empty if it never joined.
+	end(id, node string) error
+	// kubelet lets the kubelet of a machine that is on run, or be silent; whatever else
+	// runs there runs on.
+	kubelet(ctx context.Context, i cloud.Instance, runs bool) error
 }
 
 // joined is what the cluster was told of an instance.
@@ -51,9 +57,10 @@ type joined struct {
 // joinWorkers is how many instances are looked after at once.
 const joinWorkers = 16
 
-func newJoiner() *joiner {
+func newJoiner(client kubernetes.Interface, log *slog.Logger) *joiner {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 2*time.Second)
 	return &joiner{
+		client: client, log: log,
 		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
 		latest: map[string]cloud.Instance{},
 		joined: map[string]joined{},
@@ -109,37 +116,28 @@ func (j *joiner) reconcile(ctx context.Context, id string) error {
 	switch up := instance.OS == cloud.OSUp; {
 	case instance.Gone:
 		return j.leave(ctx, id, was, known)
-	case up && !known:
-		return j.join(ctx, instance)
-	case up && (!was.up || was.bootID != instance.BootID):
-		return j.boot(ctx, instance, was)
+	case up && (!known || !was.up || was.bootID != instance.BootID):
+		if err := j.hardware.boot(ctx, instance, known); err != nil {
+			return err
+		}
+		j.remember(id, joined{node: instance.PrivateDNSName, bootID: instance.BootID, up: true})
 	case !up && known && was.up:
-		return j.halt(ctx, instance, was)
+		if err := j.hardware.halt(ctx, id, was); err != nil {
+			return err
+		}
+		was.up = false
+		j.remember(id, was)
 	}
-	return nil
-}
-
-func (j *joiner) join(ctx context.Context, i cloud.Instance) error {
-	group, _ := j.groups(i.Group)
-	m := machine{instance: i, group: group, region: j.region, diskGiB: j.disk(i), readyAt: j.readyAt(i.Group)}
-	n, err := m.node()
-	if err != nil {
-		return err
-	}
-	if _, err := j.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("registering node %s: %w", n.Name, err)
-	}
-	j.remember(i.ID, joined{node: n.Name, bootID: i.BootID, up: true})
-	j.powerOn(ctx, n.Name)
-	j.log.Debug("node joined", "node", n.Name, "instance", i.ID)
 	return nil
 }
 
 // leave deletes the Node as the cloud controller does, which finds that there is
 // no such instance any more. The pods on it are the pod garbage collector's.
 func (j *joiner) leave(ctx context.Context, id string, was joined, known bool) error {
+	if err := j.hardware.end(id, was.node); err != nil {
+		return err
+	}
 	if known {
-		j.powerOff(was.node)
 		if err := j.client.CoreV1().Nodes().Delete(ctx, was.node, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s: %w", was.node, err)
 		}
@@ -149,57 +147,6 @@ func (j *joiner) leave(ctx context.Context, id string, was joined, known bool) e
 	defer j.mu.Unlock()
 	delete(j.latest, id)
 	delete(j.joined, id)
-	return nil
-}
-
-// halt: the machine is off, and nobody reports for the Node any more.
-func (j *joiner) halt(ctx context.Context, i cloud.Instance, was joined) error {
-	j.powerOff(was.node)
-	if err := j.report(ctx, was.node, was.bootID, never, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."); err != nil {
-		return err
-	}
-	was.up = false
-	j.remember(i.ID, was)
-	return nil
-}
-
-// boot: the machine is up again, after a reboot or a stay in a warm pool.
-func (j *joiner) boot(ctx context.Context, i cloud.Instance, was joined) error {
-	j.powerOff(was.node)
-	if err := j.report(ctx, was.node, i.BootID, j.readyAt(i.Group), corev1.ConditionFalse, "KubeletNotReady", "the machine has just booted"); err != nil {
-		return err
-	}
-	j.remember(i.ID, joined{node: was.node, bootID: i.BootID, up: true})
-	j.powerOn(ctx, was.node)
-	return nil
-}
-
-// report writes what the kubelet, or its silence, says about a node; kwok turns
-// it Ready at the given time.
-func (j *joiner) report(ctx context.Context, node, bootID string, readyAt time.Time, ready corev1.ConditionStatus, reason, message string) error {
-	annotations, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		annotationReadyAt: readyAt.UTC().Format(time.RFC3339Nano),
-	}}})
-	if err != nil {
-		return err
-	}
-	nodes := j.client.CoreV1().Nodes()
-	if _, err := nodes.Patch(ctx, node, types.MergePatchType, annotations, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("setting when node %s turns Ready: %w", node, err)
-	}
-	now := metav1.Now()
-	status, err := json.Marshal(map[string]any{"status": map[string]any{
-		"nodeInfo": map[string]string{"bootID": bootID},
-		"conditions": []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: ready, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-		}},
-	}})
-	if err != nil {
-		return err
-	}
-	if _, err := nodes.Patch(ctx, node, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("reporting for node %s: %w", node, err)
-	}
 	return nil
 }
 

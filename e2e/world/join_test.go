@@ -27,13 +27,15 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 		return broken, nil, errors.New("the API server is away")
 	})
 	var power []string
-	j := newJoiner()
-	j.client, j.region, j.log = client, "eu-west-1", slog.New(slog.DiscardHandler)
-	j.readyAt = func(string) time.Time { return time.Now().Add(time.Minute) }
-	j.groups = func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true }
-	j.disk = func(cloud.Instance) int { return 20 }
-	j.powerOff = func(node string) { power = append(power, "off "+node) }
-	j.powerOn = func(_ context.Context, node string) { power = append(power, "on "+node) }
+	j := newJoiner(client, slog.New(slog.DiscardHandler))
+	j.hardware = &simulated{
+		client: client, region: "eu-west-1",
+		readyAt:  func(string) time.Time { return time.Now().Add(time.Minute) },
+		groups:   func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true },
+		disk:     func(cloud.Instance) int { return 20 },
+		powerOff: func(node string) { power = append(power, "off "+node) },
+		powerOn:  func(_ context.Context, node string) { power = append(power, "on "+node) },
+	}
 
 	i := cloud.Instance{ID: "i-1", Group: "web", Type: "m5.large", Zone: "eu-west-1a", PrivateDNSName: "n1", MemoryMiB: 7800, OS: cloud.OSBooting, BootID: "boot-1"}
 	step := func(change func()) error {

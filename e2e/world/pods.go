@@ -31,13 +31,6 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// Exit is a program's end that nobody asked for.
-type Exit struct {
-	Pod string    // of which pod
-	At  time.Time // when
-	Err error     // how; nil for exit status 0
-}
-
 // programs is the kubelet of those pods whose container is really run: the
 // agent's and the scaler's. kwok plays all other pods. A pod that is bound to a
 // node and Running has a process with the command line and the environment of
@@ -51,7 +44,7 @@ type programs struct {
 	extra    map[string]Extra  // likewise
 	imds     func(node string) (address string, ok bool)
 	aws      []string // environment that leads to the fake AWS
-	log      *slog.Logger
+	logger   *slog.Logger
 
 	mu    sync.Mutex
 	pods  map[types.UID]*programPod
@@ -61,7 +54,7 @@ type programs struct {
 }
 
 func newPrograms(client kubernetes.Interface, plane *ControlPlane, dir string, log *slog.Logger) *programs {
-	return &programs{client: client, plane: plane, dir: dir, log: log, pods: map[types.UID]*programPod{}, off: map[string]bool{}}
+	return &programs{client: client, plane: plane, dir: dir, logger: log, pods: map[types.UID]*programPod{}, off: map[string]bool{}}
 }
 
 // Extra is what a world adds to a program's manifest.
@@ -110,7 +103,7 @@ func (k *programs) run(ctx context.Context) {
 		},
 	})
 	if err != nil {
-		k.log.Error("cannot watch pods", "error", err)
+		k.logger.Error("cannot watch pods", "error", err)
 		return
 	}
 	factory.Start(ctx.Done())
@@ -164,7 +157,7 @@ func (k *programs) adopt(ctx context.Context, pod *corev1.Pod) {
 			return // it starts with the machine
 		}
 		if err := k.start(ctx, p); err != nil && ctx.Err() == nil {
-			k.log.Error("cannot run a program", "pod", pod.Name, "error", err)
+			k.logger.Error("cannot run a program", "pod", pod.Name, "error", err)
 		}
 	})
 }
@@ -183,7 +176,7 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 		grace = time.Duration(*s) * time.Second
 	}
 	if err := p.process.stop(ctx, grace); err != nil {
-		k.log.Error("cannot end a program", "pod", p.pod.Name, "error", err)
+		k.logger.Error("cannot end a program", "pod", p.pod.Name, "error", err)
 		return
 	}
 	now := int64(0)
@@ -191,7 +184,7 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 		GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(p.pod.UID)),
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		k.log.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
+		k.logger.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
 	}
 }
 
@@ -231,7 +224,7 @@ func (k *programs) start(ctx context.Context, p *programPod) error {
 	p.process = running
 	now := &Process{Pod: p.pod.Name, App: p.app, Node: p.pod.Spec.NodeName, PID: running.cmd.Process.Pid, Started: time.Now()}
 	p.runs.Store(now)
-	k.log.Debug("program runs", "pod", now.Pod, "node", now.Node, "pid", now.PID)
+	k.logger.Debug("program runs", "pod", now.Pod, "node", now.Node, "pid", now.PID)
 	k.wait.Go(func() {
 		<-running.exited
 		p.runs.CompareAndSwap(now, nil)
@@ -256,7 +249,7 @@ func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 	k.mu.Lock()
 	k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err})
 	k.mu.Unlock()
-	k.log.Warn("a program ended by itself", "pod", p.pod.Name, "error", running.err, "log", Tail(k.logFile(p.pod), 5))
+	k.logger.Warn("a program ended by itself", "pod", p.pod.Name, "error", running.err, "log", Tail(k.logFile(p.pod), 5))
 	k.setReady(ctx, p, false)
 	select {
 	case <-ctx.Done():
@@ -269,14 +262,44 @@ func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 		return
 	}
 	if err := k.start(ctx, p); err != nil {
-		k.log.Error("cannot run a program again", "pod", p.pod.Name, "error", err)
+		k.logger.Error("cannot run a program again", "pod", p.pod.Name, "error", err)
 		return
 	}
 	k.setReady(ctx, p, true)
 }
 
+func (k *programs) list(app string) []placed {
+	var all []placed
+	for _, p := range k.find(func(p *programPod) bool { return p.app == app }) {
+		all = append(all, placed{p.pod.Name, p.pod.Spec.NodeName})
+	}
+	return all
+}
+
+func (k *programs) named(pod string) (*programPod, error) {
+	found := k.find(func(p *programPod) bool { return p.pod.Name == pod })
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no program runs for pod %q", pod)
+	}
+	return found[0], nil
+}
+
+func (k *programs) log(pod string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(k.dir, "logs", pod+".log"))
+}
+
+func (k *programs) ends() []Exit {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.exits)
+}
+
 // kill ends a program with SIGKILL; it stays down until revive.
-func (k *programs) kill(ctx context.Context, p *programPod) error {
+func (k *programs) kill(ctx context.Context, pod string) error {
+	p, err := k.named(pod)
+	if err != nil {
+		return err
+	}
 	<-p.begun
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,7 +315,11 @@ func (k *programs) kill(ctx context.Context, p *programPod) error {
 }
 
 // revive runs a program again that was killed.
-func (k *programs) revive(ctx context.Context, p *programPod) error {
+func (k *programs) revive(ctx context.Context, pod string) error {
+	p, err := k.named(pod)
+	if err != nil {
+		return err
+	}
 	<-p.begun
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -505,14 +532,22 @@ func expand(s string, env map[string]string) string {
 }
 
 // get asks a program's own HTTP server.
-func (p *programPod) get(ctx context.Context, path string) (*http.Response, error) {
+func (k *programs) get(ctx context.Context, pod, path string) (*http.Response, error) {
+	p, err := k.named(pod)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	address := p.address
 	p.mu.Unlock()
 	if address == "" {
-		return nil, fmt.Errorf("the program of pod %s has no address", p.pod.Name)
+		return nil, fmt.Errorf("the program of pod %s has no address", pod)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	return httpGet(ctx, "http://"+address+path)
+}
+
+func httpGet(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

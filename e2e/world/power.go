@@ -3,29 +3,28 @@ package world
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // StopKubelet silences the kubelet of a node: nobody reports for the Node any more, and
-// what runs there runs on. The control plane's patience is not waited for. Pods of the
-// node that are deleted still end, which kwok sees to.
+// what runs there runs on. Of a simulated node the control plane's patience is not waited
+// for, and pods that are deleted still end, which kwok sees to.
 func (w *World) StopKubelet(ctx context.Context, node string) error {
-	return w.tellOfKubelet(ctx, node, never, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")
+	return w.setKubelet(ctx, node, false)
 }
 
 // StartKubelet has the kubelet of a node report again.
 func (w *World) StartKubelet(ctx context.Context, node string) error {
-	return w.tellOfKubelet(ctx, node, time.Now(), corev1.ConditionFalse, "KubeletNotReady", "the kubelet has just started")
+	return w.setKubelet(ctx, node, true)
 }
 
-func (w *World) tellOfKubelet(ctx context.Context, node string, readyAt time.Time, ready corev1.ConditionStatus, reason, message string) error {
+func (w *World) setKubelet(ctx context.Context, node string, runs bool) error {
 	i, ok := w.joiner.instance(node)
 	if !ok {
 		return fmt.Errorf("no instance runs behind node %q", node)
 	}
-	return w.joiner.report(ctx, node, i.BootID, readyAt, ready, reason, message)
+	return w.joiner.hardware.kubelet(ctx, i, runs)
 }
 
 // powerOff ends what runs on a node whose machine goes off, or is gone. Its pods
@@ -69,7 +68,7 @@ func (k *programs) cut(p *programPod) {
 	}
 	p.process.asked = true
 	if err := p.process.kill(); err != nil {
-		k.log.Error("cannot kill a program", "pod", p.pod.Name, "error", err)
+		k.logger.Error("cannot kill a program", "pod", p.pod.Name, "error", err)
 	}
 }
 
@@ -82,7 +81,7 @@ func (k *programs) runAgain(ctx context.Context, p *programPod) {
 		return
 	}
 	if err := k.start(ctx, p); err != nil {
-		k.log.Error("cannot run a program again", "pod", p.pod.Name, "error", err)
+		k.logger.Error("cannot run a program again", "pod", p.pod.Name, "error", err)
 		return
 	}
 	k.setReady(ctx, p, true)

@@ -55,14 +55,14 @@ func (k *programs) tellReady(ctx context.Context, p *programPod, ready bool, num
 		"status":   map[string]any{"conditions": conditions},
 	})
 	if err != nil {
-		k.log.Error("cannot encode a pod's status", "error", err)
+		k.logger.Error("cannot encode a pod's status", "error", err)
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err = k.client.CoreV1().Pods(p.pod.Namespace).Patch(ctx, p.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
-		k.log.Debug("cannot say whether a pod is ready", "pod", p.pod.Name, "error", err)
+		k.logger.Debug("cannot say whether a pod is ready", "pod", p.pod.Name, "error", err)
 	}
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err)
 }

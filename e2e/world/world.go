@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +60,8 @@ type World struct {
 	region    string
 	templates []cloud.LaunchTemplate // those of the spec
 	joiner    *joiner
-	programs  *programs
+	runner    runner
+	programs  *programs // the runner, unless the machines are real
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
 	closing   sync.Once
@@ -147,23 +147,30 @@ func (w *World) makeDir() error {
 
 // startCloud starts the fake AWS, whose instances join as nodes.
 func (w *World) startCloud(ctx context.Context, c Config) error {
-	j := newJoiner()
-	j.client, j.log, j.readyAt = w.Client, w.log, c.Spec.readyAt
-	w.programs = newPrograms(w.Client, w.Plane, w.Dir, w.log)
-	w.programs.imds = j.imds
-	j.powerOff, j.powerOn = w.programs.powerOff, w.programs.powerOn
 	aws, err := fakeaws.Start(fakeaws.Config{Spec: c.Spec.discoverable(), NoIMDS: c.Spec.NoIMDS, Log: w.log})
 	if err != nil {
 		return fmt.Errorf("starting the fake AWS: %w", err)
 	}
-	w.AWS, w.joiner = aws, j
+	w.AWS = aws
 	if err := w.readCloud(); err != nil {
 		return err
 	}
-	j.region, j.groups, j.disk = w.region, w.group, w.disk
-	aws.OnInstance(j.observe)
-	w.work.Go(func() { j.run(ctx) })
+	w.joiner = newJoiner(w.Client, w.log)
+	w.joiner.hardware = w.simulate(c)
+	aws.OnInstance(w.joiner.observe)
+	w.work.Go(func() { w.joiner.run(ctx) })
 	return nil
+}
+
+// simulate makes the hardware of simulated nodes, and what runs on them.
+func (w *World) simulate(c Config) hardware {
+	w.programs = newPrograms(w.Client, w.Plane, w.Dir, w.log)
+	w.programs.imds = w.joiner.imds
+	w.runner = w.programs
+	return &simulated{
+		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt,
+		powerOff: w.programs.powerOff, powerOn: w.programs.powerOn,
+	}
 }
 
 // readCloud notes what never changes in the cloud.
@@ -314,68 +321,39 @@ func (w *World) Agents() []string { return w.podNames(contract.AppAgent) }
 
 func (w *World) podNames(app string) []string {
 	var names []string
-	for _, p := range w.programs.find(func(p *programPod) bool { return p.app == app }) {
-		names = append(names, p.pod.Name)
+	for _, p := range w.runner.list(app) {
+		names = append(names, p.pod)
 	}
 	return names
 }
 
 // AgentOf returns the name of a node's agent pod.
 func (w *World) AgentOf(node string) (string, error) {
-	found := w.programs.find(func(p *programPod) bool { return p.app == contract.AppAgent && p.pod.Spec.NodeName == node })
-	if len(found) == 0 {
-		return "", fmt.Errorf("no agent runs on node %q", node)
+	for _, p := range w.runner.list(contract.AppAgent) {
+		if p.node == node {
+			return p.pod, nil
+		}
 	}
-	return found[0].pod.Name, nil
+	return "", fmt.Errorf("no agent runs on node %q", node)
 }
 
-// KillProgram ends the process of a pod with SIGKILL. It stays down, and the
-// pod unready, until StartProgram.
-func (w *World) KillProgram(ctx context.Context, pod string) error {
-	p, err := w.program(pod)
-	if err != nil {
-		return err
-	}
-	return w.programs.kill(ctx, p)
-}
+// KillProgram ends the process of a pod with SIGKILL. On a simulated node it stays
+// down, and the pod unready, until StartProgram; a real kubelet starts it again.
+func (w *World) KillProgram(ctx context.Context, pod string) error { return w.runner.kill(ctx, pod) }
 
 // StartProgram runs the process of a pod again that was killed.
-func (w *World) StartProgram(ctx context.Context, pod string) error {
-	p, err := w.program(pod)
-	if err != nil {
-		return err
-	}
-	return w.programs.revive(ctx, p)
-}
+func (w *World) StartProgram(ctx context.Context, pod string) error { return w.runner.revive(ctx, pod) }
 
 // Get asks the HTTP server of a pod's process, for its metrics or its health.
 func (w *World) Get(ctx context.Context, pod, path string) (*http.Response, error) {
-	p, err := w.program(pod)
-	if err != nil {
-		return nil, err
-	}
-	return p.get(ctx, path)
-}
-
-func (w *World) program(pod string) (*programPod, error) {
-	found := w.programs.find(func(p *programPod) bool { return p.pod.Name == pod })
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no program runs for pod %q", pod)
-	}
-	return found[0], nil
+	return w.runner.get(ctx, pod, path)
 }
 
 // Exits returns the programs' ends that nobody asked for: their crashes.
-func (w *World) Exits() []Exit {
-	w.programs.mu.Lock()
-	defer w.programs.mu.Unlock()
-	return slices.Clone(w.programs.exits)
-}
+func (w *World) Exits() []Exit { return w.runner.ends() }
 
 // Log returns what a pod's process has written so far, over all its runs.
-func (w *World) Log(pod string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(w.Dir, "logs", pod+".log"))
-}
+func (w *World) Log(pod string) ([]byte, error) { return w.runner.log(pod) }
 
 // Logs returns the log files of the programs and of the control plane.
 func (w *World) Logs() ([]string, error) {
