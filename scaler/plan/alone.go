@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -306,7 +308,7 @@ type loneTally struct {
 func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 	var t loneTally
 	var all []lonePod
-	held := map[drainable.Turn]bool{}
+	held := sets.Set[drainable.Turn]{}
 	blocked := map[string]bool{}
 	for _, p := range x.node.pods {
 		c := x.judge(p, budgets)
@@ -325,11 +327,11 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 			t.moving++
 			all = append(all, c)
 		}
-		held[c.turn] = true
+		held.Insert(c.turn)
 	}
 	t.blockedBy = slices.Sorted(maps.Keys(blocked))
 	for _, c := range all {
-		if !waitsForOthers(held, c.turn) || x.near(x.steps().Reserve(c.turn.Step())) {
+		if !c.turn.Waits(held) || x.near(x.steps().Reserve(c.turn.Step())) {
 			t.due = append(t.due, c)
 		}
 	}
@@ -352,16 +354,6 @@ func (x loneDrain) wished() bool {
 }
 
 func (x loneDrain) steps() drainable.Steps { return x.policy.Manner.Steps }
-
-// waitsForOthers says that a pod of an earlier turn is still to go, and may.
-func waitsForOthers(held map[drainable.Turn]bool, turn drainable.Turn) bool {
-	for earlier := range held {
-		if earlier < turn {
-			return true
-		}
-	}
-	return false
-}
 
 func (t loneTally) phase() contract.Phase {
 	switch {

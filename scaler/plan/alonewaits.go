@@ -45,7 +45,7 @@ func (x loneDrain) balancersBy() time.Time {
 	}
 	by := x.excludedSince().Add(wait)
 	if x.toCome(x.deadline) {
-		by = earliest(by, x.deadline.Add(-x.needs()))
+		by = earliest(by, x.deadline.Add(-x.steps().Needs(slices.Values(x.node.pods))))
 	}
 	return by
 }
@@ -122,18 +122,4 @@ func (d *decision) keepWaits() {
 			d.state.Alone[n.Name] = m
 		}
 	}
-}
-
-// spare is what a drain is given beyond what its pods ask for.
-const spare = time.Minute
-
-// needs is how long the drain takes if no budget is in its way.
-func (x loneDrain) needs() time.Duration {
-	longest := time.Duration(0)
-	for _, p := range x.node.pods {
-		if drainable.MustBePlacedAgain(p) {
-			longest = max(longest, drainable.GraceOf(p))
-		}
-	}
-	return x.steps().Reserve(0) + longest + spare
 }
