@@ -18,12 +18,6 @@ func ask[T any](s *Server, f func(c *cloud.Cloud, now time.Time) (T, error)) (T,
 	return answer, err
 }
 
-// accountID is the account that all callers belong to.
-func (s *Server) accountID() string {
-	id, _ := ask(s, func(c *cloud.Cloud, _ time.Time) (string, error) { return c.Account(), nil })
-	return id
-}
-
 // Groups lists all groups.
 func (s *Server) Groups() []GroupStatus {
 	groups, _ := ask(s, func(c *cloud.Cloud, _ time.Time) ([]GroupStatus, error) { return c.Groups(), nil })

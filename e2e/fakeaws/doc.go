@@ -15,6 +15,7 @@
 //	api       the operations, in the shapes of the services
 //	wire      the protocols
 //	metadata  the instance metadata service
+//	iam       what a policy document allows
 //	server.go the clock and the lock around the cloud   http.go  one request     calls.go  the call log
-//	faults.go latency, throttling, errors, denials      commands.go, control.go  commands
+//	faults.go latency, throttling, errors     rights.go policies, denials     commands.go, control.go  commands
 package fakeaws

@@ -51,7 +51,6 @@ type faults struct {
 	mu      sync.Mutex
 	faults  []*armed
 	buckets []*bucket
-	denied  []string // actions such as autoscaling:SetDesiredCapacity
 	next    int
 }
 
@@ -89,14 +88,6 @@ func (s *Server) SetThrottles(throttles ...Throttle) {
 	}
 }
 
-// Deny replaces the actions that the callers have no rights for, such as autoscaling:SetDesiredCapacity; * at the end stands for anything. Without the rights
-// for ec2:CreateFleet and ec2:DescribeLaunchTemplateVersions, LaunchInstances is denied.
-func (s *Server) Deny(actions ...string) {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.denied = slices.Clone(actions)
-}
-
 // verdict is what becomes of a call.
 type verdict struct {
 	wait time.Duration
@@ -104,8 +95,8 @@ type verdict struct {
 	lose bool
 }
 
-// judge decides what becomes of a call: throttled, denied, or hit by the faults that match it.
-func (f *faults) judge(c Call, account string, now time.Time) verdict {
+// judge decides what becomes of a call: throttled, forbidden if that says so, or hit by the faults that match it.
+func (f *faults) judge(c Call, forbidden *cloud.Error, now time.Time) verdict {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range f.buckets {
@@ -113,8 +104,8 @@ func (f *faults) judge(c Call, account string, now time.Time) verdict {
 			return verdict{err: throttled(c.Service)}
 		}
 	}
-	if action := f.denies(c); action != "" {
-		return verdict{err: denied(c, action, account)}
+	if forbidden != nil {
+		return verdict{err: forbidden}
 	}
 	var v verdict
 	for _, a := range f.faults {
@@ -155,20 +146,6 @@ func (a *armed) hits(c Call) bool {
 	return true
 }
 
-// denies names the action that the caller may not do and that the call needs.
-func (f *faults) denies(c Call) (action string) {
-	actions := []string{c.Service + ":" + c.Operation}
-	if c.Operation == "LaunchInstances" {
-		actions = append(actions, "ec2:CreateFleet", "ec2:DescribeLaunchTemplateVersions")
-	}
-	for _, action := range actions {
-		if slices.ContainsFunc(f.denied, func(pattern string) bool { return cloud.MatchPattern(pattern, action) }) {
-			return action
-		}
-	}
-	return ""
-}
-
 // knownErrors are errors whose status and text the fake knows.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
 var knownErrors = map[string]cloud.Error{
@@ -205,18 +182,4 @@ func throttled(service string) *cloud.Error {
 		return cloud.Errorf(http.StatusTooManyRequests, "ThrottlingException", "Rate exceeded")
 	}
 	return cloud.Errorf(http.StatusBadRequest, "Throttling", "Rate exceeded")
-}
-
-// denied is what each service answers to a caller without rights.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
-func denied(c Call, action, account string) *cloud.Error {
-	text := fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/windlass/windlass is not authorized to perform: %s because no identity-based policy allows the %[2]s action",
-		account, action)
-	switch c.Service {
-	case "ec2":
-		return cloud.Errorf(http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation. %s", text)
-	case "eks":
-		return cloud.Errorf(http.StatusForbidden, "AccessDeniedException", "%s", text)
-	}
-	return cloud.Errorf(http.StatusForbidden, "AccessDenied", "%s", text)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"windlass.dev/windlass/e2e/fakeaws"
 )
@@ -56,25 +55,6 @@ func TestInjectedErrors(t *testing.T) {
 	}
 	if failed := b.Calls(fakeaws.Failed("ResourceContention")); len(failed) != 2 {
 		t.Errorf("%d calls are logged with the error, want 2", len(failed))
-	}
-}
-
-// A denied action is an error of its own kind in each service, and names the action.
-func TestDeny(t *testing.T) {
-	b := start(t, fakeaws.Group{Name: "web", Max: 9, Type: "m5.large"})
-	const me = "User: arn:aws:sts::123456789012:assumed-role/windlass/windlass is not authorized to perform: "
-	b.Deny("autoscaling:Set*", "ec2:DescribeInstanceTypes", "eks:*", "ec2:CreateFleet")
-	wantError(t, b.setDesired("web", 1), 403, "AccessDenied", me+"autoscaling:SetDesiredCapacity because no identity-based policy allows the autoscaling:SetDesiredCapacity action")
-	_, err := b.ec2.DescribeInstanceTypes(b.ctx, nil)
-	wantError(t, err, 403, "UnauthorizedOperation", "You are not authorized to perform this operation. "+me+"ec2:DescribeInstanceTypes because no identity-based policy allows the ec2:DescribeInstanceTypes action")
-	_, err = b.eks.DescribeNodegroup(b.ctx, &eks.DescribeNodegroupInput{ClusterName: ptr("c"), NodegroupName: ptr("n")})
-	wantError(t, err, 403, "AccessDeniedException", me+"eks:DescribeNodegroup because no identity-based policy allows the eks:DescribeNodegroup action")
-	_, err = b.asg.LaunchInstances(b.ctx, &autoscaling.LaunchInstancesInput{AutoScalingGroupName: ptr("web"), RequestedCapacity: ptr(int32(1))})
-	wantError(t, err, 403, "AccessDenied", me+"ec2:CreateFleet because no identity-based policy allows the ec2:CreateFleet action")
-	must(b.asg.DescribeAutoScalingGroups(b.ctx, nil))(t)
-	b.Deny()
-	if err := b.setDesired("web", 1); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Server) serveAWS(w http.ResponseWriter, r *http.Request) {
 	}
 	verdict := verdict{err: problem}
 	if problem == nil {
-		verdict = s.faults.judge(call, s.accountID(), started)
+		verdict = s.faults.judge(call, s.forbidden(call), started)
 	}
 	answer, err := s.carryOut(r, req, verdict)
 	if err != nil {

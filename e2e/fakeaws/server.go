@@ -23,6 +23,7 @@ type Server struct {
 	log    *slog.Logger
 	calls  *callLog
 	faults *faults
+	rights *rights
 	live   *live.Cloud
 	served sync.WaitGroup
 
@@ -34,7 +35,7 @@ type Server struct {
 // Start starts a server. Close ends it.
 func Start(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, log: cfg.Log, calls: newCallLog(cfg.CallLog), faults: newFaults(), imds: map[string]*metadata.Service{}}
+	s := &Server{cfg: cfg, log: cfg.Log, calls: newCallLog(cfg.CallLog), faults: newFaults(), rights: newRights(), imds: map[string]*metadata.Service{}}
 	l, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening for AWS calls: %w", err)

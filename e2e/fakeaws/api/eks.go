@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	"windlass.dev/windlass/e2e/fakeaws/catalog"
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
 	"windlass.dev/windlass/e2e/fakeaws/wire"
@@ -66,13 +68,18 @@ func describeNodegroup(c *cloud.Cloud, v wire.Values) (any, error) {
 	return nil, cloud.Errorf(404, "ResourceNotFoundException", "No node group found for name: %s.", name)
 }
 
+// NodegroupARN names a managed node group to IAM, by the id that this fake gives to all.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
+func NodegroupARN(c *cloud.Cloud, cluster, name string) string {
+	return fmt.Sprintf("arn:aws:eks:%s:%s:nodegroup/%s/%s/00000000-0000-0000-0000-000000000000", c.Region(), c.Account(), cluster, name)
+}
+
 func nodegroupShape(c *cloud.Cloud, g cloud.GroupStatus) eksNodegroup {
 	n := g.Spec.EKS
 	types, spot, disk := c.Offered(g.Spec.Name)
 	shape := eksNodegroup{
 		NodegroupName: n.Name, ClusterName: n.Cluster,
-		NodegroupARN: "arn:aws:eks:" + c.Region() + ":" + c.Account() + ":nodegroup/" + n.Cluster + "/" + n.Name + "/00000000-0000-0000-0000-000000000000",
-		Version:      or(n.Version, "1.36"), CreatedAt: float64(g.Created.Unix()), Status: "ACTIVE", CapacityType: "ON_DEMAND",
+		NodegroupARN: NodegroupARN(c, n.Cluster, n.Name), Version: or(n.Version, "1.36"), CreatedAt: float64(g.Created.Unix()), Status: "ACTIVE", CapacityType: "ON_DEMAND",
 		ScalingConfig: eksScaling{MinSize: g.Min, MaxSize: g.Max, DesiredSize: g.Desired},
 		NodeRole:      "arn:aws:iam::" + c.Account() + ":role/node", Labels: n.Labels, Taints: n.Taints, Tags: n.Tags, InstanceTypes: types, DiskSize: disk,
 		Resources: eksResources{AutoScalingGroups: []eksGroup{{Name: g.Spec.Name}}}, AMIType: or(n.AMIType, "AL2023_x86_64_STANDARD"),

@@ -44,7 +44,9 @@ func (p Policy) Decide(r Request) Decision {
 
 // speaksOf says that action, resource and all conditions match.
 func (s Statement) speaksOf(r Request) bool {
-	return slices.ContainsFunc(s.Action, func(pattern string) bool { return cloud.MatchPattern(strings.ToLower(pattern), strings.ToLower(r.Action)) }) &&
+	return slices.ContainsFunc(s.Action, func(pattern string) bool {
+		return cloud.MatchPattern(strings.ToLower(pattern), strings.ToLower(r.Action))
+	}) &&
 		slices.ContainsFunc(s.Resource, func(pattern string) bool { return matchesARN(pattern, r.Resource) }) &&
 		s.holds(r.Context)
 }
