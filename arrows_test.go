@@ -73,7 +73,7 @@ var table = []folder{
 	{path: "scaler/asg/prices", layer: pure},
 	{path: "scaler/asg/userdata", layer: pure, also: []string{"github.com/BurntSushi/toml", "github.com/google/cel-go", "sigs.k8s.io/yaml"}},
 	// kube-scheduler's own rules, which ask for a (silent) logger.
-	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2"}},
+	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2", "k8s.io/utils"}},
 	// kube-scheduler whole, which the tests of fit hold it against.
 	{path: "scaler/fit/oracle", layer: testbed},
 	{path: "scaler/fit/upstream/...", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/component-helpers", "k8s.io/component-base", "k8s.io/kube-scheduler", "k8s.io/client-go", "k8s.io/dynamic-resource-allocation", "k8s.io/klog/v2", "k8s.io/utils"}},

@@ -175,8 +175,7 @@ func encoded(value any) string {
 // bytes.
 func (c *Class) CPUAndMemory() (milli, bytes int64) { return c.request(cpu), c.request(memory) }
 
-// Requested is how much of a resource that device plugins report the pods of a class
-// request.
+// Requested is how much of a resource the pods of a class request, in Units.
 func (c *Cluster) Requested(class *Class, name corev1.ResourceName) int64 {
 	return class.request(c.lore.names.of(name))
 }

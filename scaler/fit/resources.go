@@ -83,7 +83,7 @@ func (n *names) vectorOf(list corev1.ResourceList) vector {
 	var v vector
 	for name, q := range list {
 		if counted(name) {
-			v.add(n.of(name), units(name, q))
+			v.add(n.of(name), Units(name, q))
 		}
 	}
 	return v
@@ -94,7 +94,7 @@ func (n *names) vectorOf(list corev1.ResourceList) vector {
 func (n *names) taken(list corev1.ResourceList) []amount {
 	amounts := []amount{{podCount, 1}}
 	for name, q := range list {
-		if r := units(name, q); name != corev1.ResourcePods && counted(name) && r != 0 {
+		if r := Units(name, q); name != corev1.ResourcePods && counted(name) && r != 0 {
 			amounts = append(amounts, amount{n.of(name), r})
 		}
 	}
@@ -110,7 +110,7 @@ func (n *names) asked(list corev1.ResourceList) []amount {
 		if name == corev1.ResourcePods || !counted(name) {
 			continue
 		}
-		r := units(name, q)
+		r := Units(name, q)
 		if q.Sign() > 0 && beyond(name, q) {
 			r = most
 		}
@@ -134,7 +134,9 @@ func beyond(name corev1.ResourceName, q resource.Quantity) bool {
 	return q.CmpInt64(most) >= 0
 }
 
-func units(name corev1.ResourceName, q resource.Quantity) int64 {
+// Units is an amount as requests are counted: in thousandths for cpu, and otherwise in
+// whole units, rounded up.
+func Units(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -152,26 +153,19 @@ func (l *lore) spreadTerms(of *terms, spec *corev1.PodSpec, p *fleet.Pod) []spre
 			pods = withLabels(pods, c.MatchLabelKeys, p.Labels)
 		}
 		t := spreadTerm{
-			all: pods.Empty(), topology: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: valueOr(c.MinDomains, 1),
+			all: pods.Empty(), topology: c.TopologyKey, maxSkew: c.MaxSkew, minDomains: ptr.Deref(c.MinDomains, 1),
 			honorAffinity: true, text: forPeople(pods),
 		}
 		if !t.all {
 			t.selected = l.selectors.of(selector{namespaces: []string{p.Namespace}, among: labels.Nothing(), pods: pods})
 		}
 		if l.gates.NodeInclusionPolicy {
-			t.honorAffinity = valueOr(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor
-			t.honorTaints = valueOr(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor
+			t.honorAffinity = ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor
+			t.honorTaints = ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor
 		}
 		read = append(read, t)
 	}
 	return read
-}
-
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 // withLabels is a selector that also demands the pod's own values of those labels

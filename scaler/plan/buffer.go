@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -118,7 +117,7 @@ func (d *decision) sizeOf(b *buffer, class *fit.Class) (int, amiss) {
 		most := int64(math.MaxInt64)
 		for name, limit := range b.Limits {
 			if asked := d.fit.Requested(class, name); asked > 0 {
-				most = min(most, amount(name, limit)/asked)
+				most = min(most, fit.Units(name, limit)/asked)
 			}
 		}
 		if most == math.MaxInt64 {
@@ -135,14 +134,6 @@ func (d *decision) sizeOf(b *buffer, class *fit.Class) (int, amiss) {
 		return 0, amiss{"TooLarge", fmt.Sprintf("it asks for room for %d pods, and no cluster takes more than %d", wanted, mostBufferPods)}
 	}
 	return int(wanted), amiss{}
-}
-
-// amount is in thousandths for cpu and in whole units otherwise, as requests are counted.
-func amount(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
 }
 
 func named(list corev1.ResourceList) string {

@@ -16,15 +16,6 @@ func (d *decision) bufferRow() bufferRow {
 	return bufferRow{room.free, room.staying, room.coming, d.fit.NewRow(d.allFresh())}
 }
 
-// allFresh are the nodes that groups shall grow by.
-func (d *decision) allFresh() []*fit.Place {
-	var list []*fit.Place
-	for _, g := range d.groups {
-		list = append(list, g.fresh...)
-	}
-	return list
-}
-
 // seat gives the pod a seat; fresh says that it is on a node that is only planned.
 func (r bufferRow) seat(t fit.Tenant) (at *fit.Place, fresh bool) {
 	for _, row := range []*fit.Row{r.free, r.staying, r.coming} {

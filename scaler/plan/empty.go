@@ -150,11 +150,7 @@ func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
 
 // unsettledPlaces are the places where nothing serves yet.
 func (d *decision) unsettledPlaces() []*fit.Place {
-	list := slices.Concat(d.coming, d.staying())
-	for _, g := range d.groups {
-		list = append(list, g.fresh...)
-	}
-	return list
+	return slices.Concat(d.coming, d.staying(), d.allFresh())
 }
 
 // standInBoth seats the pods that leave a node for one that does not serve yet at both:

@@ -101,15 +101,9 @@ func (d *decision) seatFresh(pods []fit.Tenant) (left []fit.Tenant) {
 	if !slices.ContainsFunc(pods, followsOthers) {
 		return pods
 	}
-	var fresh []*fit.Place
-	var grow []*group
-	for _, g := range d.groups {
-		if fresh = append(fresh, g.fresh...); len(g.fresh) > 0 {
-			grow = append(grow, g)
-		}
-	}
+	grow := slices.DeleteFunc(slices.Clone(d.groups), func(g *group) bool { return len(g.fresh) == 0 })
 	defer d.expect(grow...)()
-	row := d.fit.NewRow(fresh)
+	row := d.fit.NewRow(d.allFresh())
 	for _, t := range pods {
 		if !followsOthers(t) || row.Seat(t) == nil {
 			left = append(left, t)

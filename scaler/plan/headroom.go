@@ -149,16 +149,21 @@ func (h *headRoom) percentOf(pieces float64) int {
 // or that the plan brings.
 func (d *decision) roomFor(h *headRoom) int {
 	sum := 0
-	kept := places(slices.DeleteFunc(d.kept(), func(n *node) bool { return !h.has(n) }))
-	for _, p := range slices.Concat(d.homes(h, serving, coming), kept, d.unregisteredPlaces(h), d.freshOf(h)) {
+	for _, p := range slices.Concat(h.homes(d.in(serving, coming)), h.homes(d.kept()), d.unregisteredPlaces(h), d.freshOf(h)) {
 		sum += d.fit.Slots(h.tenant.Class, p).N
 	}
 	return sum
 }
 
-// homes are the places of nodes in some stages that count for a head-room.
-func (d *decision) homes(h *headRoom, stages ...stage) []*fit.Place {
-	return places(slices.DeleteFunc(d.in(stages...), func(n *node) bool { return !h.has(n) }))
+// homes are the places of those of the nodes that count for the head-room.
+func (h *headRoom) homes(nodes []*node) []*fit.Place {
+	var list []*fit.Place
+	for _, n := range nodes {
+		if h.has(n) {
+			list = append(list, n.place)
+		}
+	}
+	return list
 }
 
 func (h *headRoom) has(n *node) bool { return h.group == nil || n.group == h.group }
@@ -171,12 +176,19 @@ func (d *decision) unregisteredPlaces(h *headRoom) []*fit.Place {
 	})
 }
 
+// freshOf are those of the nodes that groups shall grow by that count for a head-room.
 func (d *decision) freshOf(h *headRoom) []*fit.Place {
+	if h.group != nil {
+		return h.group.fresh
+	}
+	return d.allFresh()
+}
+
+// allFresh are the nodes that groups shall grow by.
+func (d *decision) allFresh() []*fit.Place {
 	var list []*fit.Place
 	for _, g := range d.groups {
-		if h.group == nil || h.group == g {
-			list = append(list, g.fresh...)
-		}
+		list = append(list, g.fresh...)
 	}
 	return list
 }

@@ -53,28 +53,42 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 // some of it where they land.
 func concerned(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
 	before := newAftermath(s)
-	movers := false
+	movers := before.add(s, p, fresh)
+	return movers && group == "" || before.room(group, h) > 0
+}
+
+// add takes in some nodes with their pods, and says whether one of these moves when its
+// node goes.
+func (a aftermath) add(s fleet.Snapshot, p plan.Policy, names map[string]bool) (movers bool) {
+	groups := groupsOf(s)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if !fresh[n.Name] {
+		if !names[n.Name] {
 			continue
 		}
-		place := before.cluster.Add(before.cluster.LooksOf(n, nothing))
-		for _, g := range s.Groups {
-			for _, i := range g.Instances {
-				if i.ID == n.InstanceID() && n.Ready && !n.Unschedulable {
-					before.open[place] = g.Name
-				}
-			}
+		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
+		if n.Ready && !n.Unschedulable {
+			a.open[place] = groups[n.InstanceID()]
 		}
 		for _, pod := range s.Pods {
 			if pod.Node == n.Name && !pod.Ended() {
-				before.cluster.Put(before.cluster.Tenant(pod), place)
+				a.cluster.Put(a.cluster.Tenant(pod), place)
 				movers = movers || moves(s, p, pod)
 			}
 		}
 	}
-	return movers && group == "" || before.room(group, h) > 0
+	return movers
+}
+
+// groupsOf are the groups of instances, by name.
+func groupsOf(s fleet.Snapshot) map[string]string {
+	groups := map[string]string{}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			groups[i.ID] = g.Name
+		}
+	}
+	return groups
 }
 
 // moves says that a place is sought for the pod when its node goes: not for one that is
@@ -131,22 +145,12 @@ func imagined(b fleet.Buffer) (wanted int, spec *corev1.PodSpec, ok bool) {
 
 // concerns says that one of the nodes has room for such a pod, or pods that must move.
 func (a aftermath) concerns(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, like *fleet.Pod) bool {
-	t := a.cluster.Tenant(like)
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !fresh[n.Name] {
-			continue
-		}
-		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
-		for _, pod := range s.Pods {
-			if pod.Node == n.Name && !pod.Ended() {
-				a.cluster.Put(a.cluster.Tenant(pod), place)
-				if moves(s, p, pod) {
-					return true
-				}
-			}
-		}
-		if n.Ready && !n.Unschedulable && len(a.cluster.Fits(t.Class, place)) == 0 {
+	class := a.cluster.Tenant(like).Class
+	if a.add(s, p, fresh) {
+		return true
+	}
+	for place := range a.open {
+		if len(a.cluster.Fits(class, place)) == 0 {
 			return true
 		}
 	}
@@ -204,13 +208,7 @@ func newAftermath(s fleet.Snapshot) aftermath {
 // landed lets every pod that has to move land at some place that takes it, and those that
 // wait and for which there is a place.
 func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool, dice *rand.Rand) aftermath {
-	a := newAftermath(s)
-	groupOf := map[string]string{}
-	for _, g := range s.Groups {
-		for _, i := range g.Instances {
-			groupOf[i.ID] = g.Name
-		}
-	}
+	a, groupOf := newAftermath(s), groupsOf(s)
 	placed := map[types.UID]bool{}
 	for _, v := range got.Verdicts {
 		switch v.Reason {

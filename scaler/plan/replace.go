@@ -165,9 +165,8 @@ func (g *group) lookIn(zone string) *fit.Looks {
 
 // comingTo are the places of the group's nodes that are coming.
 func (d *decision) comingTo(g *group) []*fit.Place {
-	ofGroup := func(n *node) bool { return n.group == g }
-	list := places(slices.DeleteFunc(d.in(coming), func(n *node) bool { return !ofGroup(n) }))
-	return append(list, d.unregisteredPlaces(&headRoom{group: g})...)
+	ofGroup := &headRoom{group: g}
+	return append(ofGroup.homes(d.in(coming)), d.unregisteredPlaces(ofGroup)...)
 }
 
 // claim keeps places for the pods of the swap alone, or for none, as their nodes go.
@@ -269,7 +268,7 @@ func (r *retirement) swapCandidate(n *node) (*candidate, Reason, string) {
 	if reason != "" && reason != NodeNeeded {
 		return nil, reason, why
 	}
-	c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n)}
+	c := r.candidate(n)
 	reason, why = r.leavers(c)
 	return c, reason, why
 }

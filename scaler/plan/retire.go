@@ -132,7 +132,8 @@ func (r *retirement) candidates() []*candidate {
 		if reason == "" {
 			reason, why = r.limited(n)
 		}
-		c := &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n), paused: r.stopped(n.group) != ""}
+		c := r.candidate(n)
+		c.paused = r.stopped(n.group) != ""
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}
@@ -143,6 +144,10 @@ func (r *retirement) candidates() []*candidate {
 		list = append(list, c)
 	}
 	return list
+}
+
+func (r *retirement) candidate(n *node) *candidate {
+	return &candidate{node: n, worth: n.worth(), size: n.work(), used: r.used(n)}
 }
 
 // leavers finds the pods that leave with the node, or one that may not.

@@ -17,7 +17,8 @@ import (
 // another node would be retired into it and a new one launched.
 // https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-replacement-policy
 
-// succeededWithin is how long after endAsked a pod's ReplicaSet may take to create another. One that has not done so by then wants fewer.
+// succeededWithin is how long after endAsked a pod's ReplicaSet may take to create another.
+// One that has not done so by then wants fewer.
 const succeededWithin = 11 * time.Second
 
 // unsucceeded are the pods that end while their successors are still to come.
