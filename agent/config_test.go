@@ -79,13 +79,6 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
-	out, err := execute(t, "version")
-	if err != nil || strings.TrimSpace(out) == "" {
-		t.Errorf("%q, %v", out, err)
-	}
-}
-
 // The environment fills in for flags, and flags win.
 func TestConfig(t *testing.T) {
 	t.Setenv("NODE_NAME", "from-env")

@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -51,11 +52,13 @@ func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           contract.AppAgent,
 		Short:         "Drains the node it runs on, in time.",
+		Version:       telemetry.ThisBuild().String(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c) },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, cmd.ErrOrStderr()) },
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	c.register(root.Flags())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
@@ -64,22 +67,23 @@ func command() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version.",
 		Args:  cobra.NoArgs,
-		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), telemetry.Version()) },
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), root.Name(), root.Version) },
 	})
 	return root
 }
 
-// run wires the parts together and goes on until ctx ends.
-func run(ctx context.Context, c config) error {
+// run wires the parts together and goes on until ctx ends. It logs to logs.
+func run(ctx context.Context, c config, logs io.Writer) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	logger, err := telemetry.NewLogger(os.Stderr, c.log)
+	logger, err := telemetry.NewLogger(logs, c.log)
 	if err != nil {
 		return err
 	}
 	telemetry.SetDefault(logger)
-	rest, err := kube.Config(c.kubeconfig, contract.AppAgent, telemetry.Version())
+	build := telemetry.ThisBuild()
+	rest, err := kube.Config(c.kubeconfig, contract.AppAgent, build.Version)
 	if err != nil {
 		return err
 	}
@@ -87,7 +91,7 @@ func run(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("started", "node", c.nodeName, "pod", c.identity(), "version", telemetry.Version())
+	logger.Info("started", "node", c.nodeName, "pod", c.identity(), "version", build.Version, "revision", build.Revision, "go", build.Go)
 	serve(ctx, c, client, logger)
 	logger.Info("stopped; a drain under way goes on with the next agent of this node")
 	return nil

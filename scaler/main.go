@@ -46,10 +46,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := &cobra.Command{
 		Use:           "windlass-scaler",
 		Short:         "Adds nodes for pods that wait and retires nodes that nobody needs.",
+		Version:       telemetry.ThisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), versionCommand(stdout))
+	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), versionCommand(root))
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -82,13 +84,13 @@ func runCommand(stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-func versionCommand(stdout io.Writer) *cobra.Command {
+func versionCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version.",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(stdout, telemetry.Version())
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), root.Name(), root.Version)
 			return err
 		},
 	}

@@ -93,7 +93,8 @@ func readingTrouble(age time.Duration, err error) error {
 // Run runs the scaler until ctx ends. It fails at once on what waiting does not
 // mend, such as missing credentials; an API server that is away is waited for.
 func Run(ctx context.Context, s settings, logger *slog.Logger) error {
-	config, err := kube.Config(s.kubeconfig, program, telemetry.Version())
+	build := telemetry.ThisBuild()
+	config, err := kube.Config(s.kubeconfig, program, build.Version)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("starting", "version", telemetry.Version(), "namespace", s.namespace, "identity", s.identity, "region", account.Region)
+	logger.Info("starting", "version", build.Version, "revision", build.Revision, "go", build.Go, "namespace", s.namespace, "identity", s.identity, "region", account.Region)
 	return sc.run(ctx, listener)
 }
 

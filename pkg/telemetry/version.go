@@ -2,43 +2,86 @@ package telemetry
 
 import (
 	"cmp"
+	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// version is set by the linker:
+// version and revision are set by the linker:
 //
-//	go build -ldflags "-X windlass.dev/windlass/pkg/telemetry.version=v1.2.3"
-var version string
+//	go build -ldflags "-X windlass.dev/windlass/pkg/telemetry.version=v1.2.3 -X windlass.dev/windlass/pkg/telemetry.revision=0123abc"
+var version, revision string
 
-// Version names this build: what the linker was told; without that the module
-// version or the revision of the source tree as the go command recorded it;
-// "dev" where nothing is known.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	return versionOf(info)
+// Build says which build a program is, to people and in logs.
+type Build struct {
+	// Version is the release; without one it is the revision, shortened, and
+	// "dev" where that is not known either.
+	Version string
+	// Revision is the commit, with "-dirty" behind it if the source tree differed
+	// from it; "unknown" if the build was not told.
+	Revision string
+	// Go is the release of Go that it was compiled with.
+	Go string
 }
 
-func versionOf(info *debug.BuildInfo) string {
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
+// ThisBuild is what the linker was told; without that what the go command
+// recorded of the module and of its source tree.
+func ThisBuild() Build {
+	recorded := &debug.BuildInfo{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		recorded = info
 	}
-	settings := make(map[string]string, len(info.Settings))
-	for _, s := range info.Settings {
+	return buildOf(version, revision, recorded)
+}
+
+// Version is ThisBuild's.
+func Version() string { return ThisBuild().Version }
+
+func (b Build) String() string {
+	return fmt.Sprintf("%s (revision %s, %s)", b.Version, b.Revision, b.Go)
+}
+
+func buildOf(version, revision string, recorded *debug.BuildInfo) Build {
+	known := cmp.Or(revision, recordedRevision(recorded))
+	return Build{
+		Version:  cmp.Or(version, releaseOf(recorded), shortened(known), "dev"),
+		Revision: cmp.Or(known, "unknown"),
+		Go:       runtime.Version(),
+	}
+}
+
+// releaseOf is the version of the module; "" where it is built in its own tree.
+func releaseOf(recorded *debug.BuildInfo) string {
+	if recorded.Main.Version == "(devel)" {
+		return ""
+	}
+	return recorded.Main.Version
+}
+
+const dirty = "-dirty"
+
+func recordedRevision(recorded *debug.BuildInfo) string {
+	settings := make(map[string]string, len(recorded.Settings))
+	for _, s := range recorded.Settings {
 		settings[s.Key] = s.Value
 	}
-	const shortRevision = 12
 	revision := settings["vcs.revision"]
-	if len(revision) > shortRevision {
-		revision = revision[:shortRevision]
-	}
 	if revision != "" && settings["vcs.modified"] == "true" {
-		revision += "-dirty"
+		revision += dirty
 	}
-	return cmp.Or(revision, "dev")
+	return revision
+}
+
+// shortened is a revision as people quote it.
+func shortened(revision string) string {
+	const length = 12
+	hash, changed := strings.CutSuffix(revision, dirty)
+	if len(hash) > length {
+		hash = hash[:length]
+	}
+	if changed {
+		hash += dirty
+	}
+	return hash
 }
