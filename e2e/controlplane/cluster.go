@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ const healthEvery = 25 * time.Millisecond
 // options are the flags of "up".
 type options struct {
 	dir             string
+	address         netip.Addr // the zero value: loopback, for clients of this machine alone
 	featureGates    string
 	schedulerConfig string
 	audit           bool
@@ -46,6 +48,10 @@ func parseOptions(arguments []string) (options, error) {
 	o := options{args: map[string][]string{}}
 	f := flag.NewFlagSet("up", flag.ContinueOnError)
 	f.StringVar(&o.dir, "dir", "", "folder for data, keys, kubeconfig and logs; made if it is not there, emptied of what was made in it at the end")
+	f.Func("address", "IPv4 address of this machine, not a loopback one, where the API server listens in place of 127.0.0.1, so that nodes and their pods reach it, too", func(s string) (err error) {
+		o.address, err = parseAddress(s)
+		return err
+	})
 	f.StringVar(&o.featureGates, "feature-gates", "", "feature gates for API server, controller manager and scheduler, as name=bool,...")
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "file whose lines are appended to the scheduler's configuration (profiles, extenders, ...)")
 	f.BoolVar(&o.audit, "audit", false, "write DIR/logs/audit.log: who changed nodes, created, evicted and deleted pods")
@@ -84,12 +90,36 @@ func parseOptions(arguments []string) (options, error) {
 	return o, nil
 }
 
+// parseAddress refuses what the kubernetes Service cannot lead to.
+func parseAddress(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return a, err
+	}
+	if !a.Is4() || a.IsLoopback() || a.IsUnspecified() {
+		return a, errors.New("want an IPv4 address that others can reach")
+	}
+	return a, nil
+}
+
+// apiServerHost is where the API server listens. Everything else listens on loopback.
+func (o options) apiServerHost() string {
+	if o.address.IsValid() {
+		return o.address.String()
+	}
+	return loopback
+}
+
+// simulated tells whether nodes are kwok's.
+func (o options) simulated() bool { return !slices.Contains(o.without, "kwok") }
+
 // ready is the one line on stdout that says that the cluster can be used.
 type ready struct {
 	Ready      bool           `json:"ready"`
 	Kubeconfig string         `json:"kubeconfig"` // of an administrator
 	Server     string         `json:"server"`     // URL of the API server
 	CA         string         `json:"ca"`         // file with the authority's certificate
+	CAKey      string         `json:"caKey"`      // file with its key, to sign what nodes present
 	Kubectl    string         `json:"kubectl"`    // path of the program
 	Logs       string         `json:"logs"`       // folder, one file per component
 	PIDs       map[string]int `json:"pids"`       // by component
@@ -206,12 +236,12 @@ func (c *cluster) configure() error {
 	if err != nil {
 		return err
 	}
-	c.server = fmt.Sprintf("https://127.0.0.1:%d", p.apiserver)
+	c.server = fmt.Sprintf("https://%s:%d", c.apiServerHost(), p.apiserver)
 	keys, err := newPKI(c.path("pki"))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(keys.server("server"), keys.signingKey("service-account")); err != nil {
+	if err := errors.Join(keys.server("server", c.apiServerHost()), keys.client(kubeletClient, kubeletClient, "system:masters"), keys.signingKey("service-account")); err != nil {
 		return err
 	}
 	for _, user := range []struct{ name, user, group string }{
@@ -318,7 +348,7 @@ func (c *cluster) takePort() (int, error) {
 		if claim, err = net.Listen("unix", fmt.Sprintf("@windlass-controlplane-%d", port)); err != nil {
 			continue
 		}
-		if probe, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+		if probe, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", loopback, port)); err != nil {
 			claim.Close()
 			continue
 		}
@@ -471,6 +501,7 @@ func (c *cluster) ready(began time.Time) ready {
 		Kubeconfig: c.path("admin.kubeconfig"),
 		Server:     c.server,
 		CA:         c.path("pki/ca.crt"),
+		CAKey:      c.path("pki/ca.key"),
 		Kubectl:    c.program("kubectl"),
 		Logs:       c.path("logs"),
 		PIDs:       pids,

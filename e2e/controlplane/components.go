@@ -12,6 +12,13 @@ type component struct {
 	args   []string
 }
 
+// loopback is where everything listens that only this machine's programs ask.
+const loopback = "127.0.0.1"
+
+// kubeletClient is what the API server calls itself when it asks a kubelet, as kubeadm
+// has it: for logs, exec and port-forward.
+const kubeletClient = "kube-apiserver-kubelet-client"
+
 // ports are the loopback ports of one control plane.
 type ports struct {
 	etcd, etcdPeer, apiserver, kcm, scheduler, kwok int
@@ -27,9 +34,9 @@ func components(dir string, p ports, o options) []component {
 		"--tls-cert-file=" + pki("server.crt"),
 		"--tls-private-key-file=" + pki("server.key"),
 	}
-	loopback := "127.0.0.1"
 	etcd := fmt.Sprintf("http://%s:%d", loopback, p.etcd)
 	etcdPeer := fmt.Sprintf("http://%s:%d", loopback, p.etcdPeer)
+	host := o.apiServerHost()
 
 	all := []component{{
 		name:   "etcd",
@@ -51,13 +58,17 @@ func components(dir string, p ports, o options) []component {
 		},
 	}, {
 		name:   apiServer,
-		health: fmt.Sprintf("https://%s:%d/readyz", loopback, p.apiserver),
+		health: fmt.Sprintf("https://%s:%d/readyz", host, p.apiserver),
 		args: append([]string{
 			"--etcd-servers=" + etcd,
-			"--bind-address=" + loopback,
-			"--advertise-address=" + loopback,
+			"--bind-address=" + host,
+			"--advertise-address=" + host,
 			fmt.Sprintf("--secure-port=%d", p.apiserver),
-			"--endpoint-reconciler-type=none", // it refuses loopback addresses
+			"--endpoint-reconciler-type=" + o.endpointReconciler(),
+			"--kubelet-client-certificate=" + pki(kubeletClient+".crt"),
+			"--kubelet-client-key=" + pki(kubeletClient+".key"),
+			// Names of nodes are not in any DNS.
+			"--kubelet-preferred-address-types=InternalIP",
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--client-ca-file=" + pki("ca.crt"),
@@ -94,10 +105,6 @@ func components(dir string, p ports, o options) []component {
 			"--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"),
 			"--cluster-signing-key-file=" + pki("ca.key"),
-			// Simulated nodes hold no leases and report every five minutes.
-			"--node-monitor-grace-period=24h",
-			// Takes the NoExecute taint off a node that turned Ready; 5 s in production.
-			"--node-monitor-period=1s",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
 			"--concurrent-deployment-syncs=20",
@@ -132,6 +139,15 @@ func components(dir string, p ports, o options) []component {
 	return all
 }
 
+// endpointReconciler is who writes the endpoints of the kubernetes Service: nobody can
+// where the API server listens on loopback, which the Service must not lead to.
+func (o options) endpointReconciler() string {
+	if o.address.IsValid() {
+		return "lease"
+	}
+	return "none"
+}
+
 // argsOf returns what the flags of "up" add to a program's arguments.
 func (o options) argsOf(name, dir string) []string {
 	var args []string
@@ -140,6 +156,13 @@ func (o options) argsOf(name, dir string) []string {
 		if o.featureGates != "" {
 			args = append(args, "--feature-gates="+o.featureGates)
 		}
+	}
+	if name == "kube-controller-manager" && o.simulated() {
+		args = append(args,
+			// Simulated nodes hold no leases and report every five minutes.
+			"--node-monitor-grace-period=24h",
+			// Takes the NoExecute taint off a node that turned Ready; 5 s in production.
+			"--node-monitor-period=1s")
 	}
 	if name == "kube-apiserver" && o.audit {
 		args = append(args,

@@ -48,12 +48,12 @@ func newPKI(dir string) (*pki, error) {
 func (p *pki) path(file string) string { return filepath.Join(p.dir, file) }
 
 // server writes dir/<name>.crt and .key: a certificate for every name that the
-// cluster's own servers are called by.
-func (p *pki) server(name string) error {
+// cluster's own servers are called by, and for one more address.
+func (p *pki) server(name, address string) error {
 	template := p.template(name)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1), net.ParseIP(address)}
 	return p.issue(name, template)
 }
 
