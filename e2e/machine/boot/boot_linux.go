@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"windlass.dev/windlass/e2e/machine"
+)
+
+// containerdWithin is how long containerd may take until it listens.
+const containerdWithin = 30 * time.Second
+
+// boot makes a machine of these namespaces and starts its programs.
+func boot(ctx context.Context, o machine.Order) (*system, error) {
+	if err := mounts(o); err != nil {
+		return nil, err
+	}
+	if err := syscall.Sethostname([]byte(o.Hostname)); err != nil {
+		return nil, fmt.Errorf("naming the machine %s: %w", o.Hostname, err)
+	}
+	if err := machine.Configure(ctx, o.IP); err != nil {
+		return nil, err
+	}
+	s := newSystem(o)
+	if err := s.start(o.Containerd.Name); err != nil {
+		return nil, err
+	}
+	if err := listening(ctx, o.Socket); err != nil {
+		return nil, err
+	}
+	if err := importImages(ctx, o); err != nil {
+		return nil, err
+	}
+	for _, p := range o.Programs {
+		if p.Held {
+			continue
+		}
+		if err := s.start(p.Name); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// listening waits until somebody accepts connections at a socket.
+func listening(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, containerdWithin)
+	defer cancel()
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for containerd: %w", err)
+		case <-pace.C:
+		}
+	}
+}
+
+// importImages gives containerd what a registry would, where the kubelet looks for it.
+func importImages(ctx context.Context, o machine.Order) error {
+	if _, err := os.Stat(o.Imported); err == nil {
+		return nil
+	}
+	for _, archive := range o.Images {
+		cmd := exec.CommandContext(ctx, "ctr", "--address", o.Socket, "--namespace", "k8s.io", "images", "import", archive)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("importing %s: %w: %s", archive, err, bytes.TrimSpace(said))
+		}
+	}
+	if err := os.WriteFile(o.Imported, nil, 0o600); err != nil {
+		return fmt.Errorf("noting that images were imported: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package machine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// Folders of a machine.
+const (
+	diskFolder    = "disk"
+	logsFolder    = "logs"
+	podLogsFolder = "pods"
+)
+
+// machine is one of the yard's, on or off.
+type machine struct {
+	yard   *Yard
+	id     string
+	dir    string
+	number int
+	pods   netip.Prefix
+
+	mu  sync.Mutex // held while the power is switched
+	now *power     // nil while it is off
+}
+
+// power is a machine's life from PowerOn to PowerOff.
+type power struct {
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	answers chan Answer   // closed when there will be no more
+	ended   chan struct{} // closed when the kernel has ended everything on it
+
+	talking sync.Mutex // one order and its answer at a time
+	owed    int        // answers that nobody waited for
+}
+
+func (m *machine) path(parts ...string) string {
+	return filepath.Join(append([]string{m.dir}, parts...)...)
+}
+
+// powerOn starts the machine's init, connects it and has it boot.
+func (m *machine) powerOn(ctx context.Context, spec Spec) error {
+	order, err := m.order(spec)
+	if err != nil {
+		return err
+	}
+	now, err := m.plugIn(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return now.say(ctx, order)
+}
+
+// plugIn is the part of powerOn during which the machine cannot be switched off.
+func (m *machine) plugIn(ctx context.Context, spec Spec) (*power, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now != nil {
+		return nil, errors.New("it is on already")
+	}
+	if err := m.yard.logs.keep(m.path(diskFolder, "log", "pods"), m.path(podLogsFolder)); err != nil {
+		return nil, err
+	}
+	if err := m.yard.cgroups.make(m.id); err != nil {
+		return nil, err
+	}
+	now, err := m.startInit()
+	if err != nil {
+		return nil, err
+	}
+	m.now = now // from here on powerOff cleans up
+	pid := now.cmd.Process.Pid
+	if err := m.yard.cgroups.enter(m.id, pid); err != nil {
+		return nil, err
+	}
+	return now, m.yard.Hub.Plug(ctx, spec.uplink(m.pods, pid))
+}
+
+func (m *machine) startInit() (*power, error) {
+	log, err := os.OpenFile(m.path(logsFolder, "boot.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own copy
+	cmd := exec.Command(m.yard.Boot)
+	cmd.Dir = m.dir
+	// Nothing of the test's own environment is the machine's.
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	cmd.Stderr = log
+	cmd.SysProcAttr = initAttributes()
+	orders, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// Not StdoutPipe: waiting for the process would close it under the reader.
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = in
+	err = startLasting(cmd)
+	in.Close() // the child has its own copy
+	if err != nil {
+		out.Close()
+		return nil, fmt.Errorf("starting its init: %w", err)
+	}
+	now := &power{cmd: cmd, orders: orders, answers: make(chan Answer, 1), ended: make(chan struct{})}
+	go now.listen(out)
+	go func() {
+		_ = cmd.Wait() // it is killed, always
+		close(now.ended)
+	}()
+	return now, nil
+}
+
+// listen passes the init's answers on.
+func (p *power) listen(out io.ReadCloser) {
+	defer out.Close()
+	defer close(p.answers)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var a Answer
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			a.Error = fmt.Sprintf("its init said %q", lines.Text())
+		}
+		p.answers <- a
+	}
+}
+
+// say sends the init a line and waits for its answer.
+func (p *power) say(ctx context.Context, line string) error {
+	p.talking.Lock()
+	defer p.talking.Unlock()
+	if _, err := io.WriteString(p.orders, line+"\n"); err != nil {
+		return fmt.Errorf("it is off: %w", err)
+	}
+	for p.owed++; ; {
+		select {
+		case a, open := <-p.answers:
+			if !open {
+				return errors.New("it was switched off meanwhile, or its init has failed and said why in boot.log")
+			}
+			if p.owed--; p.owed > 0 {
+				continue // to what was said before
+			}
+			return a.err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (a Answer) err() error {
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	return nil
+}
+
+func (m *machine) command(ctx context.Context, line string) error {
+	m.mu.Lock()
+	now := m.now
+	m.mu.Unlock()
+	if now == nil {
+		return errors.New("it is off")
+	}
+	return now.say(ctx, line)
+}
+
+// powerOff kills the init. When that has been waited for, the kernel has ended every
+// process of the machine and dropped its mounts.
+func (m *machine) powerOff() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now == nil {
+		return nil
+	}
+	if err := m.now.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-m.now.ended
+	m.now = nil
+	return errors.Join(m.yard.Hub.Unplug(m.id), m.yard.cgroups.remove(m.id), m.yard.logs.leave(m.path(diskFolder, "log", "pods")))
+}
+
+// discard also removes the disk.
+func (m *machine) discard() error {
+	if err := m.powerOff(); err != nil {
+		return err
+	}
+	return os.RemoveAll(m.path(diskFolder))
+}

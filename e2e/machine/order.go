@@ -1,0 +1,43 @@
+package machine
+
+import "net/netip"
+
+// Order is what the init of a machine does, and the first line of JSON on its standard
+// input. It answers an Answer when all of it is done. After it come commands, a line
+// each, and each has its Answer:
+//
+//	kill PROGRAM                     SIGKILL, and it stays away
+//	start PROGRAM                    after kill, or if it was held
+//	signal POD-UID CONTAINER NUMBER  to the main process of a container
+//
+// The end of its standard input is the end of the machine.
+type Order struct {
+	Hostname string
+	IP       netip.Addr
+	Binds    []Bind
+	// Run are folders that are empty at every boot, in memory.
+	Run []string
+	// Containerd is started first; Images are archives for it, imported unless
+	// Imported exists, which is made then.
+	Containerd Program
+	Socket     string
+	Images     []string
+	Imported   string
+	Programs   []Program
+}
+
+// Bind lays a file or folder of the machine's own over one of the host's.
+type Bind struct{ From, To string }
+
+// Program is started at boot, unless it is held, and again a second after it ended by
+// itself.
+type Program struct {
+	Name string
+	Path string
+	Args []string
+	Log  string // a file, appended to
+	Held bool
+}
+
+// Answer says what became of the order or of a command.
+type Answer struct{ Error string }
