@@ -76,7 +76,7 @@ func TestReplug(t *testing.T) {
 		m.wantToken("plugged again", 2, true)
 	}
 	broken := m.Uplink
-	broken.ID, broken.IP = "i-broken", netip.Addr{}
+	broken.ID, broken.IP, broken.PID = "i-broken", netip.Addr{}, sleeper(t).Process.Pid
 	if err := n.hub.Plug(t.Context(), broken); err == nil {
 		t.Error("a machine without an address was connected")
 	}
