@@ -219,8 +219,8 @@ func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Resul
 		if r.Outcome != act.Failed || !errors.As(r.Err, &refusal) {
 			continue
 		}
-		if x, grows := r.Action.(plan.Grow); grows && refusal.Right() != "" {
-			state = plan.Denied(state, x.Group, refusal.Right(), r.Ended)
+		if x, grows := r.Action.(plan.Grow); grows && refusal.Lack() != "" {
+			state = plan.Denied(state, x.Group, refusal.Lack(), r.Ended)
 		}
 		if !errors.Is(r.Err, asg.ErrRefused) {
 			continue

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -164,8 +165,8 @@ func (m *metrics) pauses(now time.Time, backOffs map[string]fleet.BackOff) {
 	var running []sample
 	for key, b := range backOffs {
 		if now.Before(b.Until) {
-			group, zone, _ := fleet.ParseBackOffKey(key)
-			running = append(running, sample{[]string{group, zone, b.Cause}, float64(b.Count)})
+			group, zone, cause := fleet.ParseBackOffKey(key) // a word, where b.Cause may be a sentence
+			running = append(running, sample{[]string{group, zone, cmp.Or(cause, b.Cause)}, float64(b.Count)})
 		}
 	}
 	m.backOffs.show(running)

@@ -30,6 +30,7 @@ func TestMetrics(t *testing.T) {
 	backOffs := map[string]fleet.BackOff{
 		fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"): {Until: start.Add(time.Minute), Count: 2, Cause: "InsufficientInstanceCapacity"},
 		fleet.BackOffKey("web", "b", "InsufficientInstanceCapacity"): {Until: start, Count: 1, Cause: "InsufficientInstanceCapacity"}, // over
+		fleet.BackOffKey("api", "", "NoRight"):                       {Until: start.Add(time.Minute), Count: 1, Cause: "no right to call autoscaling:SetDesiredCapacity on arn:aws:x"},
 	}
 	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{
 		{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}, {Of: plan.OfGroup, Reason: plan.GroupGrows}}}})
@@ -67,6 +68,7 @@ windlass_actions_total{kind="heartbeat",result="stopped"} 1
 windlass_cluster_faults 1
 # HELP windlass_group_backoff_failures Failures in a row for which a group rests now, by zone (empty for all of it) and cause.
 # TYPE windlass_group_backoff_failures gauge
+windlass_group_backoff_failures{cause="NoRight",group="api",zone=""} 1
 windlass_group_backoff_failures{cause="InsufficientInstanceCapacity",group="web",zone="a"} 2
 # HELP windlass_group_faults What is wrong with a group; its verdict and the log have the words.
 # TYPE windlass_group_faults gauge

@@ -46,8 +46,8 @@ func answerOf(got asg.Launched, err error) plan.Answer {
 	answer := plan.Answer{Seen: true, Came: len(got.Instances), Failures: got.Failures}
 	var refusal *asg.CallError
 	switch {
-	case errors.As(err, &refusal) && refusal.Right() != "":
-		answer.Unsteered = "no right to call " + refusal.Right()
+	case errors.As(err, &refusal) && refusal.Lack() != "":
+		answer.Unsteered = refusal.Lack()
 	case err != nil:
 		answer.Unsteered = err.Error()
 	case answer.Came == 0:
@@ -62,8 +62,8 @@ func answerOf(got asg.Launched, err error) plan.Answer {
 // failure of the group: Auto Scaling has rights of its own and may do without ours.
 func forbidden(failures []fleet.Failure) string {
 	for _, f := range failures {
-		if right := asg.RightIn(f.Text); right != "" {
-			return "no right to call " + right
+		if lack := asg.LackIn(f.Text); lack != "" {
+			return lack
 		}
 	}
 	return ""

@@ -28,6 +28,7 @@ func TestLaunchAnswers(t *testing.T) {
 	short := fleet.Failure{Zone: "a", Cause: "InsufficientInstanceCapacity", Text: "there is not enough"}
 	forbidden := fleet.Failure{Zone: "a", Cause: "UnauthorizedOperation", Text: "UnauthorizedOperation: X is not authorized to perform: ec2:CreateFleet on it"}
 	two := []string{"i-1", "i-2"}
+	const grant = "; statement LaunchForThoseGroupsInAZoneOfOurChoice of manifests/iam/scaler-policy.json grants it where Auto Scaling calls on our behalf"
 	for _, c := range []struct {
 		name     string
 		launched asg.Launched
@@ -42,14 +43,14 @@ func TestLaunchAnswers(t *testing.T) {
 		{"nothing came", asg.Launched{Failures: []fleet.Failure{short}}, nil, Failed,
 			plan.Answer{Seen: true, Failures: []fleet.Failure{short}}, contract.EventActionFailed},
 		{"nothing came, for want of a right", asg.Launched{Failures: []fleet.Failure{forbidden}}, nil, Failed,
-			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet"}, contract.EventActionFailed},
+			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet" + grant}, contract.EventActionFailed},
 		{"it lasts", asg.Launched{}, fmt.Errorf("%w for it", asg.ErrUnderWay), Begun, plan.Answer{}, contract.EventTriggeredScaleUp},
 		{"busy", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrStillBusy), Stopped, plan.Answer{}, ""},
 		{"no answer", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrUnavailable), Failed, plan.Answer{}, contract.EventActionFailed},
 		{"the group changed", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrChanged), Stopped, plan.Answer{Unsent: true}, ""},
 		{"throttled", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrThrottled), Failed, plan.Answer{Unsent: true}, contract.EventActionFailed},
-		{"no right", asg.Launched{}, refusal(asg.ErrDenied, "AccessDenied", "X is not authorized to perform: ec2:CreateFleet because"), Failed,
-			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet"}, contract.EventActionFailed},
+		{"no right", asg.Launched{}, refusal(asg.ErrDenied, "AccessDenied", "X is not authorized to perform: ec2:CreateFleet on resource: arn:aws:ec2:::fleet/* because"), Failed,
+			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet, which autoscaling:LaunchInstances needs, on arn:aws:ec2:::fleet/*" + grant}, contract.EventActionFailed},
 		{"not for this group", asg.Launched{}, refusal(nil, "UnsupportedOperation", "warm pool"), Failed,
 			plan.Answer{Seen: true, Unsteered: "autoscaling:LaunchInstances: UnsupportedOperation: warm pool"}, contract.EventActionFailed},
 	} {

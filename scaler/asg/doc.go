@@ -4,6 +4,7 @@
 //	select.go     which groups are ours: the flags, parsed
 //	dial.go       the clients, with few retries and with every call recorded
 //	errors.go     what a refused call means, in words that do not change
+//	rights.go     which right is missing, and which statement of the policy has it
 //	reader.go     Reader: a reading of all groups, no older than it need be
 //	study.go      what of each group to read anew, and when
 //	facts.go      hooks, warm pools and instance refreshes

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -63,12 +62,8 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	switch right := e.Right(); right {
-	case "":
-	case e.Call:
-		return fmt.Sprintf("no right to call %s: %s", e.Call, e.Message)
-	default:
-		return fmt.Sprintf("no right to call %s, which %s needs: %s", right, e.Call, e.Message)
+	if errors.Is(e.Class, ErrDenied) {
+		return e.refusal()
 	}
 	if e.Code == "" {
 		return fmt.Sprintf("%s: %s", e.Call, e.Message)
@@ -148,31 +143,6 @@ func stillBusy(code string) bool {
 func contended(err error) bool {
 	var call *CallError
 	return errors.As(err, &call) && call.Code == "ResourceContention"
-}
-
-// Right is the right that is missing: AWS names it where it is another than the
-// call's own, such as ec2:CreateFleet for LaunchInstances. It is empty for an
-// error of another kind.
-func (e *CallError) Right() string {
-	if !errors.Is(e.Class, ErrDenied) {
-		return ""
-	}
-	if right := RightIn(e.Message); right != "" {
-		return right
-	}
-	return e.Call
-}
-
-var notAuthorized = regexp.MustCompile(`not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)`)
-
-// RightIn is the right that a message of AWS says is missing, empty if it names
-// none.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
-func RightIn(message string) string {
-	if found := notAuthorized.FindStringSubmatch(message); found != nil {
-		return found[1]
-	}
-	return ""
 }
 
 // firstSentence drops what is different each time: EC2 adds an encoded blob to

@@ -293,10 +293,10 @@ func (a Answer) FallsShort() bool { return a.Seen && (len(a.Failures) > 0 || a.U
 // may give it at any moment.
 const deniedFor = 30 * time.Second
 
-// Denied is the state after a group could not be grown for want of a right: pods go to
-// another one for a while.
-func Denied(state fleet.State, group, right string, at time.Time) fleet.State {
-	b := fleet.BackOff{Until: at.Add(deniedFor), Count: 1, Cause: "no right to call " + right}
+// Denied is the state after a group could not be grown for want of a right, with the words
+// for that: pods go to another one for a while.
+func Denied(state fleet.State, group, lack string, at time.Time) fleet.State {
+	b := fleet.BackOff{Until: at.Add(deniedFor), Count: 1, Cause: lack}
 	state.BackOffs = added(state.BackOffs, fleet.BackOffKey(group, "", "NoRight"), b)
 	return state
 }
