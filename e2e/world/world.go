@@ -68,9 +68,11 @@ type World struct {
 	closed    error
 }
 
-// Region, access key and secret that clients of the fake AWS use. It takes any.
+// Access keys and secret that clients of the fake AWS use. It takes any: the programs'
+// is held to their IAM policy, a person's may do everything.
 const (
 	accessKey = "AKIAIOSFODNN7EXAMPLE"
+	personKey = "AKIAI44QH8DHBEXAMPLE"
 	secretKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 )
 
@@ -152,6 +154,9 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 		return fmt.Errorf("starting the fake AWS: %w", err)
 	}
 	w.AWS = aws
+	if err := w.restrict(ctx); err != nil {
+		return err
+	}
 	if err := w.readCloud(); err != nil {
 		return err
 	}
@@ -301,7 +306,7 @@ func (w *World) awsEnvironment() []string {
 // the world. IMDS addresses are those of the instances that are there now.
 func (w *World) Environment() []string {
 	env := append([]string{"KUBECONFIG=" + w.Plane.Kubeconfig, "KUBECTL=" + w.Plane.Kubectl}, w.awsEnvironment()...)
-	env = append(env, "FAKEAWS_CONTROL="+w.AWS.ControlURL())
+	env = append(env, "AWS_ACCESS_KEY_ID="+personKey, "FAKEAWS_CONTROL="+w.AWS.ControlURL())
 	for _, i := range w.joiner.instances() {
 		if i.IMDSAddr != "" {
 			env = append(env, "IMDS_"+strings.ReplaceAll(i.ID, "-", "_")+"=http://"+i.IMDSAddr)
