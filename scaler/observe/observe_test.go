@@ -274,7 +274,7 @@ func TestRivalIsLookedForAgain(t *testing.T) {
 			return away.Load(), nil, errors.New("connection refused")
 		})
 		seen := make(chan struct{}, 1)
-		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), logger: slog.New(slog.DiscardHandler), changed: func() { seen <- struct{}{} }}
+		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), refused: &refusal{logger: slog.New(slog.DiscardHandler)}, changed: func() { seen <- struct{}{} }}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.run(ctx)
@@ -309,7 +309,7 @@ func TestRefusalMustLastToBeBelieved(t *testing.T) {
 		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "cluster-autoscaler", errors.New("no"))
 		})
-		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), logger: slog.New(slog.DiscardHandler), changed: func() {}}
+		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), refused: &refusal{logger: slog.New(slog.DiscardHandler), changed: func() {}}, changed: func() {}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go w.run(ctx)

@@ -93,8 +93,9 @@ func New(config Config) *Observer {
 	}
 	o := &Observer{config: config, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
 	o.rival = &rivalWatch{
-		leases: config.Client.CoordinationV1().Leases(contract.NamespaceClusterAutoscaler),
-		logger: config.Logger, changed: func() { o.news(soon) },
+		leases:  config.Client.CoordinationV1().Leases(contract.NamespaceClusterAutoscaler),
+		changed: func() { o.news(soon) },
+		refused: o.refusal("see whether a Cluster Autoscaler runs", "none is taken to run beside those that were seen"),
 	}
 
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)

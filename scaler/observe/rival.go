@@ -2,8 +2,6 @@ package observe
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -29,16 +27,14 @@ const (
 // rivalWatch looks whether a Cluster Autoscaler is alive in the cluster.
 type rivalWatch struct {
 	leases coordinationv1.LeaseInterface
-	logger *slog.Logger
+	// refused says that there is no right to look. What was known stands then.
+	refused *refusal
 	// changed is called when a rival came or went.
 	changed func()
 
-	mu     sync.Mutex
-	asked  bool
-	rival  *fleet.Rival
-	denied bool
-	// refused is since when the API server has been saying no; zero otherwise.
-	refused time.Time
+	mu    sync.Mutex
+	asked bool
+	rival *fleet.Rival
 }
 
 func (w *rivalWatch) run(ctx context.Context) {
@@ -63,8 +59,10 @@ func (w *rivalWatch) run(ctx context.Context) {
 func (w *rivalWatch) look(ctx context.Context) bool {
 	lease, err := w.leases.Get(ctx, contract.LeaseClusterAutoscaler, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return w.failed(ctx, err)
+		w.refused.heard(err)
+		return w.refused.lasts()
 	}
+	w.refused.heard(nil)
 	var rival *fleet.Rival
 	if err == nil && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < rivalAlive {
 		rival = &fleet.Rival{
@@ -77,7 +75,7 @@ func (w *rivalWatch) look(ctx context.Context) bool {
 	}
 	w.mu.Lock()
 	moved := !w.asked || (w.rival == nil) != (rival == nil)
-	w.asked, w.rival, w.refused = true, rival, time.Time{}
+	w.asked, w.rival = true, rival
 	w.mu.Unlock()
 	if moved {
 		w.changed()
@@ -85,35 +83,10 @@ func (w *rivalWatch) look(ctx context.Context) bool {
 	return true
 }
 
-// failed leaves what was known. Without the right to look there is nobody to
-// see, which is worth one line; it says whether that is so. An API server that
-// starts refuses everybody until it has read the roles, so that a refusal is
-// believed only when it has lasted.
-func (w *rivalWatch) failed(ctx context.Context, err error) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if ctx.Err() != nil || !apierrors.IsForbidden(err) {
-		w.refused = time.Time{}
-		return false
-	}
-	if w.refused.IsZero() {
-		w.refused = time.Now()
-	}
-	if time.Since(w.refused) < rivalEvery {
-		return false
-	}
-	w.asked = true
-	if !w.denied {
-		w.denied = true
-		w.logger.Warn("not allowed to see whether a Cluster Autoscaler runs", "err",
-			fmt.Errorf("getting lease %s/%s: %w", contract.NamespaceClusterAutoscaler, contract.LeaseClusterAutoscaler, err))
-	}
-	return true
-}
-
-// latest returns the rival, nil without one, and whether anybody looked yet.
+// latest returns the rival, nil without one, and whether that is known: a refusal that lasts
+// is an answer too.
 func (w *rivalWatch) latest() (*fleet.Rival, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.rival, w.asked
+	return w.rival, w.asked || w.refused.lasts()
 }
