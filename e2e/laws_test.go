@@ -15,6 +15,7 @@ func (s *session) checkLaws() ([]string, error) {
 	return slices.Concat(
 		laws.Exits(s.w.Exits()),
 		laws.Calls(calls),
+		laws.Denials(calls, s.away),
 		laws.Evictions(audit),
 		laws.Rights(audit, s.away),
 		laws.Completions(audit, calls),

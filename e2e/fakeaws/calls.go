@@ -31,6 +31,8 @@ type Call struct {
 	// Error is the code of the error that was answered.
 	Error   string `json:"error,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Lacks is the right that the caller's policy does not grant, with the resource.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 // String shows the call in one line.

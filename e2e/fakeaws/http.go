@@ -39,7 +39,9 @@ func (s *Server) serveAWS(w http.ResponseWriter, r *http.Request) {
 	}
 	verdict := verdict{err: problem}
 	if problem == nil {
-		verdict = s.faults.judge(call, s.forbidden(call), started)
+		var forbidden *cloud.Error
+		forbidden, call.Lacks = s.forbidden(call)
+		verdict = s.faults.judge(call, forbidden, started)
 	}
 	answer, err := s.carryOut(r, req, verdict)
 	if err != nil {

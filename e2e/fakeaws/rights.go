@@ -43,30 +43,27 @@ func (s *Server) Deny(actions ...string) {
 	s.rights.denied = slices.Clone(actions)
 }
 
-// forbidden is the error for a caller who lacks one of the rights that a call needs; nil if he has all.
-func (s *Server) forbidden(c Call) *cloud.Error {
-	needs, account := s.needs(c)
+// forbidden is the error for a caller who lacks one of the rights that a call needs, and the right if it is the caller's policy that does not grant it; nil if
+// he has all.
+func (s *Server) forbidden(c Call) (refusal *cloud.Error, lacks string) {
+	needs, account := s.Needs(c)
 	s.rights.mu.Lock()
 	defer s.rights.mu.Unlock()
 	policy, restricted := s.rights.policies[c.AccessKey]
 	for _, need := range needs {
-		decision := iam.Decision{Allowed: true}
-		if restricted {
-			decision = policy.Decide(need)
-		}
 		if slices.ContainsFunc(s.rights.denied, func(pattern string) bool { return cloud.MatchPattern(pattern, need.Action) }) {
-			decision = iam.Decision{}
+			return denied(c.Service, need, iam.Decision{}, account), ""
 		}
-		if !decision.Allowed {
-			return denied(c.Service, need, decision, account)
+		if decision := policy.Decide(need); restricted && !decision.Allowed {
+			return denied(c.Service, need, decision, account), need.Action + " on " + need.Resource
 		}
 	}
-	return nil
+	return nil, ""
 }
 
-// needs are the rights that a call asks for. Whoever it is about and does not exist is left to the operation, which says so: AWS has to find the group of an
+// Needs are the rights that a call asks for, by what there is now, and the account of it. Whoever it is about and does not exist is left to the operation, which says so: AWS has to find the group of an
 // instance before it can look at the group's tags.
-func (s *Server) needs(c Call) (needs []iam.Request, account string) {
+func (s *Server) Needs(c Call) (needs []iam.Request, account string) {
 	_ = s.With(func(cl *cloud.Cloud, _ time.Time) error { // It never fails.
 		account = cl.Account()
 		needs = needsOf(c, cl)

@@ -74,6 +74,10 @@ func TestPolicyByTag(t *testing.T) {
 		t.Error(err)
 	}
 	wantError(t, b.setDesired("theirs", 1), 403, "AccessDenied", me+"autoscaling:SetDesiredCapacity on resource: "+b.arnOf("theirs")+because+"SetDesiredCapacity action")
+	lacking := b.Calls(func(c fakeaws.Call) bool { return c.Lacks != "" })
+	if n := len(lacking); n != 2 || lacking[1].Lacks != "autoscaling:SetDesiredCapacity on "+b.arnOf("theirs") {
+		t.Errorf("%d calls lack a right: %v", n, lacking)
+	}
 	first := func(group string) string {
 		g, err := b.Group(group)
 		if err != nil || len(g.Instances) == 0 {

@@ -3,6 +3,7 @@ package laws
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,18 @@ func Calls(calls []fakeaws.Call) []string {
 			breaches = append(breaches, fmt.Sprintf("desired was to be set outside min..max: %v", c.Params))
 		case c.Operation == "LaunchInstances" && strings.Contains(c.Message, "above max"):
 			breaches = append(breaches, fmt.Sprintf("more was to be launched than max allows: %v", c.Params))
+		}
+	}
+	return breaches
+}
+
+// Denials finds the calls that the programs' IAM policy does not allow, but for those at
+// times in which that is meant.
+func Denials(calls []fakeaws.Call, meant []Span) []string {
+	var breaches []string
+	for _, c := range calls {
+		if c.Lacks != "" && !slices.ContainsFunc(meant, func(s Span) bool { return s.Holds(c.Time) }) {
+			breaches = append(breaches, fmt.Sprintf("%s was called at %s, and the policy does not grant %s", c.Operation, c.Time.Format("15:04:05.000"), c.Lacks))
 		}
 	}
 	return breaches

@@ -185,3 +185,19 @@ func TestCompletions(t *testing.T) {
 		t.Errorf("before the pod of a Node that was no more: %q", got)
 	}
 }
+
+// TestDenials: what the policy does not grant is a breach, unless it is meant; an error of another kind is none.
+func TestDenials(t *testing.T) {
+	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	calls := []fakeaws.Call{
+		{Operation: "SetDesiredCapacity", Time: noon, Lacks: "autoscaling:SetDesiredCapacity on web"},
+		{Operation: "SetDesiredCapacity", Time: noon.Add(time.Minute), Error: "ValidationError"},
+		{Operation: "LaunchInstances", Time: noon.Add(2 * time.Minute), Lacks: "ec2:CreateFleet on *"},
+	}
+	if got := Denials(calls, nil); len(got) != 2 || !strings.Contains(got[1], "ec2:CreateFleet on *") {
+		t.Errorf("breaches %q, want two", got)
+	}
+	if got := Denials(calls, []Span{{From: noon.Add(-time.Second), To: noon.Add(time.Second)}}); len(got) != 1 || !strings.HasPrefix(got[0], "LaunchInstances") {
+		t.Errorf("breaches %q, want that of LaunchInstances", got)
+	}
+}

@@ -265,7 +265,7 @@ func (s *soak) look(before time.Time) {
 	}
 	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
-	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Evictions(audit), s.watch.breaches(calls, audit, before))
+	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), s.watch.breaches(calls, audit, before))
 	for _, b := range found {
 		s.breach(b)
 	}
