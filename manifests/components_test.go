@@ -1,0 +1,129 @@
+package manifests
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/kustomize/api/krusty"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// The role is said once, in settings.env.
+func TestRoleOfTheScaler(t *testing.T) {
+	o := renderOverlay(t, withComponents("eks-irsa"))
+	for _, account := range o.accounts {
+		want := map[string]string{contract.AppScaler: exampleRole}[account.Name]
+		if got := account.Annotations["eks.amazonaws.com/role-arn"]; got != want {
+			t.Errorf("eks-irsa: account %s has the role %q, want %q", account.Name, got, want)
+		}
+	}
+	o = renderOverlay(t, withComponents("kube2iam"))
+	for name, w := range o.workloads() {
+		want := map[string]string{contract.AppScaler: exampleRole}[name]
+		if got := w.template.Annotations["iam.amazonaws.com/role"]; got != want {
+			t.Errorf("kube2iam: pods of %s have the role %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Who has not said it is told so, by a line that names the word.
+func TestRoleIsMissed(t *testing.T) {
+	for _, component := range []string{"eks-irsa", "kube2iam"} {
+		memory := overlay(t, withComponents(component))
+		if err := memory.WriteFile("manifests/settings.env", []byte("CLUSTER_NAME=c\n")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "overlay")
+		if err == nil || !strings.Contains(err.Error(), "SCALER_ROLE_ARN") {
+			t.Errorf("%s without a role: %v, want an error that names SCALER_ROLE_ARN", component, err)
+		}
+	}
+}
+
+// A scaler whose own role is missing must not act with that of its node.
+func TestNoRoleOfTheNode(t *testing.T) {
+	for _, component := range []string{"eks-irsa", "eks-pod-identity"} {
+		env := renderOverlay(t, withComponents(component)).workloads()[contract.AppScaler].template.Spec.Containers[0].Env
+		if want := (corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"}); !slices.Contains(env, want) {
+			t.Errorf("%s: the scaler's environment is %v, want %v in it", component, env, want)
+		}
+	}
+}
+
+func TestPodMonitorFindsTheScaler(t *testing.T) {
+	o := renderOverlay(t, withComponents("prometheus"))
+	scaler := o.workloads()[contract.AppScaler].template
+	for _, monitor := range o.podMonitors {
+		if monitor.Namespace != "elsewhere" {
+			t.Errorf("the monitor is in namespace %q, and selects in that one only", monitor.Namespace)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(scaler.Labels)) {
+			t.Errorf("it selects %v, %v; the scaler's pods are labelled %v", selector, err, scaler.Labels)
+		}
+		for _, endpoint := range monitor.Spec.Endpoints {
+			if !slices.ContainsFunc(scaler.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port }) {
+				t.Errorf("it asks port %q, which the scaler's pods do not have", endpoint.Port)
+			}
+		}
+	}
+	if len(o.podMonitors) != 1 || len(o.alertRules) != 1 {
+		t.Errorf("%d monitors and %d objects with rules, want one of each", len(o.podMonitors), len(o.alertRules))
+	}
+}
+
+func TestDashboardIsFoundByTheSidecar(t *testing.T) {
+	for _, m := range renderOverlay(t, withComponents("grafana")).configMaps {
+		if m.Labels["grafana_dashboard"] == "1" && strings.HasPrefix(m.Data["windlass.json"], "{") {
+			return
+		}
+	}
+	t.Error("no ConfigMap has the dashboard and the label grafana_dashboard=1")
+}
+
+// A balloon for each zone, and pods as confined as our own.
+func TestBalloonsByZone(t *testing.T) {
+	o := renderOverlay(t, withComponents("balloon"))
+	i := slices.IndexFunc(o.priorities, func(p schedulingv1.PriorityClass) bool { return p.Value == -5 })
+	if i < 0 {
+		t.Fatalf("no class of priority -5 in %v", o.priorities)
+	}
+	balloon := o.workloads()["balloon"].template
+	if balloon.Spec.PriorityClassName != o.priorities[i].Name {
+		t.Errorf("balloons are of class %q", balloon.Spec.PriorityClassName)
+	}
+	if broken := violations(t, balloon); len(broken) != 0 {
+		t.Errorf("balloons break Pod Security: %v", broken)
+	}
+	d := o.deployments[slices.IndexFunc(o.deployments, func(d appsv1.Deployment) bool { return d.Name == "balloon" })]
+	if *d.Spec.Replicas != 3 {
+		t.Errorf("%d balloons, want one for each of three zones", *d.Spec.Replicas)
+	}
+}
+
+// README's table of components has them all, and no other.
+func TestReadmeNamesTheComponents(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "| component | for |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var named []string
+	for line := range strings.Lines(table) {
+		named = append(named, strings.Split(line, "`")[1])
+	}
+	slices.Sort(named)
+	want := slices.Sorted(slices.Values(components(t)))
+	if !slices.Equal(named, want) {
+		t.Errorf("README names %v; there are %v", named, want)
+	}
+}

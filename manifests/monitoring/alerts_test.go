@@ -1,0 +1,204 @@
+package monitoring
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// wellCluster is what two replicas serve where nothing is wrong. Samples are a minute
+// apart; a+bxn are n more after a, with b added each time.
+const wellCluster = `
+windlass_leader{instance="a"} 1x40
+windlass_leader{instance="b"} 0x40
+windlass_cluster_faults{instance="a"} 0x40
+windlass_group_faults{instance="a",group="web"} 0x40
+windlass_group_retained_instances{instance="a",group="web"} 0x40
+windlass_pending_pods{instance="a",reason="GetsNode"} 3x40
+windlass_nodes{instance="a",reason="Needed"} 8x40
+windlass_groups{instance="a",reason="Steady"} 2x40
+windlass_actions_total{instance="a",kind="grow",result="done"} 0+1x40
+windlass_actions_total{instance="a",kind="grow",result="failed"} 7x40
+windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="DescribeAutoScalingGroups",code="ok"} 0+4x40
+windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="DescribeAutoScalingGroups",code="Throttling"} 0+1x40
+`
+
+// TestAlerts asks Prometheus's own engine what each trouble sets off, after half an hour
+// of it.
+func TestAlerts(t *testing.T) {
+	rules, err := Rules("../components/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, tc := range []struct {
+		name string
+		more string // in place of series of the same labels
+		want []string
+	}{
+		{"all is well", "", nil},
+		{"one that led before shows what it saw last", `
+windlass_cluster_faults{instance="b"} 1x40
+windlass_group_faults{instance="b",group="web"} 1x40
+windlass_group_backoff_failures{instance="b",group="web",zone="",cause="Quota"} 9x40
+windlass_group_retained_instances{instance="b",group="web"} 1x40
+windlass_pending_pods{instance="b",reason="FitsNoGroup"} 1x40
+windlass_nodes{instance="b",reason="Unready"} 1x40
+windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
+		{"the leader is gone", `windlass_leader{instance="a"} 0x40`, []string{"WindlassNobodyLeads"}},
+		{"both are gone", "windlass_leader{instance=\"a\"} _x40\nwindlass_leader{instance=\"b\"} _x40", []string{"WindlassNobodyLeads"}},
+		{"both lead", `windlass_leader{instance="b"} 1x40`, []string{"WindlassTwoLead"}},
+		{"a right is missing", `windlass_cluster_faults{instance="a"} 2x40`, []string{"WindlassCannotRead"}},
+		{"a group is defined wrong", `windlass_group_faults{instance="a",group="web"} 1x40`, []string{"WindlassGroupFaulty"}},
+		{"a group has no hook", `windlass_groups{instance="a",reason="HookMissing"} 1x40`, []string{"WindlassGroupUnwell"}},
+		{"two launches failed", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 2x40`, nil},
+		{"three did", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 3x40`, []string{"WindlassLaunchesFail"}},
+		{"a pod fits nowhere", `windlass_pending_pods{instance="a",reason="FitsNoGroup"} 1x40`, []string{"WindlassPodsWait"}},
+		{"a node is not Ready", `windlass_nodes{instance="a",reason="Unready"} 1x40`, []string{"WindlassNodesUnwell"}},
+		{"an instance is retained", `windlass_group_retained_instances{instance="a",group="web"} 1x40`, []string{"WindlassInstancesRetained"}},
+		{"launches fail again and again", `windlass_actions_total{instance="a",kind="grow",result="failed"} 0+1x40`, []string{"WindlassActionsFail"}},
+		{"AWS denies", `windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="SetDesiredCapacity",code="AccessDenied"} 0+1x40`, []string{"WindlassAWSFails"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := firing(t, rules, series(t, wellCluster+tc.more))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("alerts (-want +got):\n%s", diff)
+			}
+			for _, alert := range got {
+				seen[alert] = true
+			}
+		})
+	}
+	for _, rule := range rules {
+		if !seen[rule.Alert] {
+			t.Errorf("alert %s: no trouble here sets it off", rule.Alert)
+		}
+	}
+}
+
+// TestAlertsSayWhatToDo: each has a severity, a line for a pager and a way on.
+func TestAlertsSayWhatToDo(t *testing.T) {
+	rules, err := Rules("../components/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		if severity := rule.Labels["severity"]; severity != "critical" && severity != "warning" {
+			t.Errorf("alert %s has the severity %q", rule.Alert, severity)
+		}
+		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+			t.Errorf("alert %s lacks words: %v", rule.Alert, rule.Annotations)
+		}
+		// What the annotations name has to be left over by the expression.
+		_, by, err := Uses(rule.Expr)
+		if err != nil {
+			t.Fatalf("alert %s: %v", rule.Alert, err)
+		}
+		for _, text := range rule.Annotations {
+			for _, after := range strings.Split(text, "$labels.")[1:] {
+				label, _, _ := strings.Cut(after, " ")
+				if !slices.Contains(by, label) {
+					t.Errorf("alert %s speaks of the label %s, which its expression does not keep", rule.Alert, label)
+				}
+			}
+		}
+	}
+}
+
+const half = 30 * time.Minute
+
+// firing are the alerts whose expressions hold after half an hour, in the order of the
+// rules, each once.
+func firing(t *testing.T, rules []Rule, data storage.Queryable) []string {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
+	var names []string
+	for _, rule := range rules {
+		query, err := engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, time.Unix(0, 0).Add(half))
+		if err != nil {
+			t.Fatalf("alert %s: %v", rule.Alert, err)
+		}
+		result, err := query.Exec(t.Context()).Vector()
+		if err != nil {
+			t.Fatalf("alert %s: %v", rule.Alert, err)
+		}
+		if len(result) > 0 {
+			names = append(names, rule.Alert)
+		}
+		query.Close()
+	}
+	return names
+}
+
+// world is some series in memory, by their labels.
+type world map[string]storage.Series
+
+// series reads a line for each; one of the same labels takes the place of the one before.
+func series(t *testing.T, text string) world {
+	t.Helper()
+	w := world{}
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, values, err := parser.ParseSeriesDesc(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := promql.Series{Metric: name}
+		for minute, v := range values {
+			if !v.Omitted {
+				served.Floats = append(served.Floats, promql.FPoint{T: (time.Duration(minute) * time.Minute).Milliseconds(), F: v.Value})
+			}
+		}
+		w[name.String()] = promql.NewStorageSeries(served)
+	}
+	return w
+}
+
+func (w world) Querier(int64, int64) (storage.Querier, error) { return querier{w}, nil }
+
+// querier answers what the engine asks for; of names of labels it never does.
+type querier struct{ world }
+
+func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	var found []storage.Series
+	for _, s := range q.world {
+		misses := func(m *labels.Matcher) bool { return !m.Matches(s.Labels().Get(m.Name)) }
+		if !slices.ContainsFunc(matchers, misses) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
+	return &set{found, -1}
+}
+
+func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (querier) Close() error { return nil }
+
+// set goes through series.
+type set struct {
+	all []storage.Series
+	at  int
+}
+
+func (s *set) Next() bool                      { s.at++; return s.at < len(s.all) }
+func (s *set) At() storage.Series              { return s.all[s.at] }
+func (*set) Err() error                        { return nil }
+func (*set) Warnings() annotations.Annotations { return nil }
