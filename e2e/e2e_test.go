@@ -87,8 +87,13 @@ func TestScripts(t *testing.T) {
 		}
 		return buildAll()
 	}
+	play(t, "testdata", build)
+}
+
+// play runs the scripts of a folder.
+func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, error)) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			s := &session{build: build}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -17,6 +18,10 @@ type Programs struct {
 	Supervisor string // of the control plane
 	Agent      string // "" leaves the agents out
 	Scaler     string // "" leaves the scalers out
+
+	// What real machines run, besides: their init, and archives of images.
+	Boot, Kubelet, KubeProxy string
+	Images                   []string
 }
 
 // What is built, as progress calls it.
@@ -25,6 +30,9 @@ const (
 	builtScaler     = "windlass-scaler"
 	builtSupervisor = "controlplane"
 	builtPlane      = "the control plane's programs"
+	builtBoot       = "machine-boot"
+	builtKubelet    = "kubelet and kube-proxy"
+	builtImages     = "the images"
 )
 
 // Build builds the supervisor and both programs from the checkout that the
@@ -55,6 +63,61 @@ func BuildControlPlane(ctx context.Context, dir string, out io.Writer) (Programs
 	}
 	supervisor, err := buildControlPlane(ctx, newProgress(out, builtSupervisor, builtPlane), root, dir)
 	return Programs{Supervisor: supervisor}, err
+}
+
+// BuildMachines builds what a world of real machines needs: the images that users get,
+// and those of the tests, by the Makefile.
+func BuildMachines(ctx context.Context, dir string, out io.Writer) (Programs, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return Programs{}, err
+	}
+	p := newProgress(out, builtSupervisor, builtPlane, builtBoot, builtKubelet, builtImages)
+	programs := Programs{Boot: filepath.Join(dir, builtBoot)}
+	if programs.Supervisor, err = buildControlPlane(ctx, p, root, dir); err != nil {
+		return Programs{}, err
+	}
+	if err := goBuild(ctx, p, root, "./e2e/machine/boot", programs.Boot); err != nil {
+		return Programs{}, err
+	}
+	if err := buildNode(ctx, p, &programs); err != nil {
+		return Programs{}, err
+	}
+	programs.Images, err = buildImages(ctx, p, root)
+	return programs, err
+}
+
+// buildNode builds what the control plane's module has for a node.
+func buildNode(ctx context.Context, p *progress, programs *Programs) error {
+	const kubelet, kubeProxy = "kubelet", "kube-proxy"
+	p.next()
+	cmd := politely(exec.CommandContext(ctx, programs.Supervisor, "build", kubelet, kubeProxy))
+	cmd.Stderr = p.out // it has a progress of its own
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building %s: %w", builtKubelet, err)
+	}
+	where, err := output(exec.CommandContext(ctx, programs.Supervisor, "where"))
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", builtKubelet, err)
+	}
+	cache := string(bytes.TrimSpace(where))
+	programs.Kubelet, programs.KubeProxy = filepath.Join(cache, kubelet), filepath.Join(cache, kubeProxy)
+	p.done()
+	return nil
+}
+
+func buildImages(ctx context.Context, p *progress, root string) ([]string, error) {
+	p.next()
+	cmd := politely(exec.CommandContext(ctx, "make", "-s", "-C", root, "images", "e2e-images", "ARCHITECTURES="+runtime.GOARCH))
+	if _, err := output(cmd); err != nil {
+		return nil, fmt.Errorf("building the images: %w", err)
+	}
+	images, err := filepath.Glob(filepath.Join(root, "out", "images", "*.tar"))
+	if err != nil {
+		return nil, err
+	}
+	p.done()
+	return images, nil
 }
 
 func buildControlPlane(ctx context.Context, p *progress, root, dir string) (supervisor string, err error) {

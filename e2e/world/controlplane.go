@@ -19,11 +19,13 @@ import (
 // are killed.
 type ControlPlane struct {
 	// Kubeconfig is the file of an administrator, Server the URL of the API
-	// server, CA the file with its authority's certificate, Kubectl the
+	// server, CA and CAKey the files of its
+	// authority, Kubectl the
 	// program of the same version, Logs the folder with a log per component.
 	Kubeconfig string         `json:"kubeconfig"`
 	Server     string         `json:"server"`
 	CA         string         `json:"ca"`
+	CAKey      string         `json:"caKey"`
 	Kubectl    string         `json:"kubectl"`
 	Logs       string         `json:"logs"`
 	PIDs       map[string]int `json:"pids"`

@@ -26,8 +26,8 @@ const kubeletVersion = "v1.36.3-eks-0000000"
 // never is the Ready time of a node that shall not turn Ready.
 var never = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// machine is what a node is made of.
-type machine struct {
+// nodeOf is what the Node of an instance is made of.
+type nodeOf struct {
 	instance cloud.Instance
 	group    cloud.Group // the zero group if the instance is of none
 	region   string
@@ -38,7 +38,7 @@ type machine struct {
 // node returns the Node as the kubelet of an EKS image registers it, with what
 // the AWS cloud controller adds within the same second: the provider id and the
 // labels of type, zone and region. It is NotReady until readyAt.
-func (m machine) node() (*corev1.Node, error) {
+func (m nodeOf) node() (*corev1.Node, error) {
 	t, ok := catalog.Lookup(m.instance.Type)
 	if !ok {
 		return nil, fmt.Errorf("unknown instance type %q", m.instance.Type)
@@ -95,7 +95,7 @@ func architecture(a catalog.Arch) string {
 
 // labels: the well-known ones, those of EKS managed node groups, and those that
 // the group's node-template tags promise.
-func (m machine) labels(t catalog.Type) map[string]string {
+func (m nodeOf) labels(t catalog.Type) map[string]string {
 	arch := architecture(t.Arch)
 	labels := map[string]string{
 		corev1.LabelHostname:                m.instance.PrivateDNSName,
@@ -134,7 +134,7 @@ func (m machine) labels(t catalog.Type) map[string]string {
 	return labels
 }
 
-func (m machine) taints() []corev1.Taint {
+func (m nodeOf) taints() []corev1.Taint {
 	var taints []corev1.Taint
 	if m.group.EKS != nil {
 		for _, t := range m.group.EKS.Taints {
@@ -166,7 +166,7 @@ var effects = map[string]corev1.TaintEffect{
 	"PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule,
 }
 
-func (m machine) capacity(t catalog.Type) corev1.ResourceList {
+func (m nodeOf) capacity(t catalog.Type) corev1.ResourceList {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(t.VCPUs), resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(int64(m.instance.MemoryMiB)<<20, resource.BinarySI),

@@ -31,7 +31,7 @@ func TestAllocatable(t *testing.T) {
 			if !ok {
 				t.Skip("not in the catalog")
 			}
-			m := machine{instance: cloud.Instance{Type: c.instanceType, MemoryMiB: 7800}, diskGiB: 20}
+			m := nodeOf{instance: cloud.Instance{Type: c.instanceType, MemoryMiB: 7800}, diskGiB: 20}
 			capacity := m.capacity(figures)
 			left := allocatable(capacity)
 			if got := capacity.Pods().Value(); got != c.pods {
@@ -51,7 +51,7 @@ func TestAllocatable(t *testing.T) {
 // from the group's tags; a malformed tag gives none.
 func TestNodeSaysWhatItIs(t *testing.T) {
 	value := "batch"
-	m := machine{
+	m := nodeOf{
 		region: "eu-west-1", diskGiB: 20, readyAt: time.Unix(1700000000, 0),
 		instance: cloud.Instance{ID: "i-0abc", Type: "m5.large", Zone: "eu-west-1b", ZoneID: "euw1-az2", PrivateDNSName: "ip-10-0-1-7.eu-west-1.compute.internal", Spot: true, MemoryMiB: 7800},
 		group: cloud.Group{
@@ -99,7 +99,7 @@ func TestNodeSaysWhatItIs(t *testing.T) {
 }
 
 func TestUnknownTypeIsAnError(t *testing.T) {
-	if _, err := (machine{instance: cloud.Instance{Type: "m5.gigantic"}}).node(); err == nil {
+	if _, err := (nodeOf{instance: cloud.Instance{Type: "m5.gigantic"}}).node(); err == nil {
 		t.Error("a machine of an unknown type became a node")
 	}
 }

@@ -88,9 +88,7 @@ const restartAfter = time.Second
 
 // run watches pods until ctx ends, and then ends all processes.
 func (k *programs) run(ctx context.Context) {
-	factory := informers.NewSharedInformerFactoryWithOptions(k.client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
-	}))
+	factory := informers.NewSharedInformerFactoryWithOptions(k.client, 0, informers.WithTweakListOptions(ofPrograms))
 	informer := factory.Core().V1().Pods().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { k.observe(ctx, o.(*corev1.Pod)) },
@@ -186,6 +184,11 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
 		k.logger.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
 	}
+}
+
+// ofPrograms selects the pods of the two programs.
+func ofPrograms(o *metav1.ListOptions) {
+	o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
 }
 
 // find returns the pods that satisfy a condition, in the order of their names.

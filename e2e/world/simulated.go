@@ -41,7 +41,7 @@ func (s *simulated) boot(ctx context.Context, i cloud.Instance, again bool) erro
 
 func (s *simulated) join(ctx context.Context, i cloud.Instance) error {
 	group, _ := s.groups(i.Group)
-	m := machine{instance: i, group: group, region: s.region, diskGiB: s.disk(i), readyAt: s.readyAt(i.Group)}
+	m := nodeOf{instance: i, group: group, region: s.region, diskGiB: s.disk(i), readyAt: s.readyAt(i.Group)}
 	n, err := m.node()
 	if err != nil {
 		return err

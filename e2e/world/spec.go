@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,11 +18,16 @@ import (
 type Spec struct {
 	Cloud cloud.Spec `json:"-"`
 
+	// Machines are Simulated, if empty, or Real, for which the process must be inside
+	// the namespaces of machine.Enter.
+	Machines Machines `json:"machines,omitempty"`
 	// Settle is how long a node takes from joining to Ready; 300ms if empty
 	// (real: 5 to 20 s).
 	Settle cloud.Duration `json:"settle,omitempty"`
-	// NeverReady names groups whose nodes join and never turn Ready.
+	// NeverReady names groups whose nodes join and never turn Ready, NeverJoin those of
+	// real machines whose kubelets never start.
 	NeverReady []string `json:"neverReady,omitempty"`
+	NeverJoin  []string `json:"neverJoin,omitempty"`
 	// Undiscovered leaves the groups without the tags by which the scaler of the
 	// manifests finds groups.
 	Undiscovered bool `json:"undiscovered,omitempty"`
@@ -40,6 +46,15 @@ type Spec struct {
 	ControlPlane []string `json:"controlPlane,omitempty"`
 }
 
+// Machines says what nodes are made of.
+type Machines string
+
+// Kinds of machines.
+const (
+	Simulated Machines = "simulated" // kwok plays the kubelets
+	Real      Machines = "real"      // kubelets with containerd, in namespaces of their own
+)
+
 // ParseSpec reads the YAML of a spec. Unknown fields are errors.
 func ParseSpec(content []byte) (Spec, error) {
 	var all struct {
@@ -50,7 +65,23 @@ func ParseSpec(content []byte) (Spec, error) {
 		return Spec{}, fmt.Errorf("reading the world's YAML: %w", err)
 	}
 	all.World.Cloud = all.Spec
-	return all.World, nil
+	return all.World, all.World.check()
+}
+
+func (s Spec) check() error {
+	switch s.Machines {
+	case "", Simulated:
+		if len(s.NeverJoin) > 0 {
+			return errors.New("the world's neverJoin is for real machines; a simulated one that never joins has no instance")
+		}
+	case Real:
+		if s.NoIMDS {
+			return errors.New("the world's noIMDS is for simulated machines")
+		}
+	default:
+		return fmt.Errorf("the world's machines are %q: want %s or %s", s.Machines, Simulated, Real)
+	}
+	return nil
 }
 
 // ClusterName is the name of every world's cluster: that of manifests/settings.env.

@@ -22,6 +22,7 @@ import (
 
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
+	"windlass.dev/windlass/e2e/machine"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 )
@@ -61,7 +62,8 @@ type World struct {
 	templates []cloud.LaunchTemplate // those of the spec
 	joiner    *joiner
 	runner    runner
-	programs  *programs // the runner, unless the machines are real
+	yard      *machine.Yard // of real machines
+	programs  *programs     // the runner, unless the machines are real
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
 	closing   sync.Once
@@ -100,7 +102,7 @@ func (w *World) start(ctx context.Context, c Config) error {
 	if err := w.makeDir(); err != nil {
 		return err
 	}
-	plane, err := startControlPlane(ctx, c.Programs.Supervisor, filepath.Join(w.Dir, "cluster"), c.Spec.ControlPlane, c.Progress)
+	plane, err := startControlPlane(ctx, c.Programs.Supervisor, filepath.Join(w.Dir, "cluster"), c.Spec.controlPlane(), c.Progress)
 	if err != nil {
 		return err
 	}
@@ -117,6 +119,9 @@ func (w *World) start(ctx context.Context, c Config) error {
 	w.cancel = cancel
 	if err := w.startCloud(background, c); err != nil {
 		return err
+	}
+	if c.Spec.Machines == Real {
+		return w.startReal(ctx, c)
 	}
 	if err := w.createSystemNodes(ctx); err != nil {
 		return err
@@ -149,7 +154,7 @@ func (w *World) makeDir() error {
 
 // startCloud starts the fake AWS, whose instances join as nodes.
 func (w *World) startCloud(ctx context.Context, c Config) error {
-	aws, err := fakeaws.Start(fakeaws.Config{Spec: c.Spec.discoverable(), NoIMDS: c.Spec.NoIMDS, Log: w.log})
+	aws, err := fakeaws.Start(fakeaws.Config{Spec: c.Spec.discoverable(), Addr: c.Spec.awsAddress(), NoIMDS: c.Spec.NoIMDS, Log: w.log})
 	if err != nil {
 		return fmt.Errorf("starting the fake AWS: %w", err)
 	}
@@ -161,7 +166,11 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 		return err
 	}
 	w.joiner = newJoiner(w.Client, w.log)
-	w.joiner.hardware = w.simulate(c)
+	if c.Spec.Machines != Real {
+		w.joiner.hardware = w.simulate(c)
+	} else if w.joiner.hardware, err = w.makeReal(ctx, c); err != nil {
+		return err
+	}
 	aws.OnInstance(w.joiner.observe)
 	w.work.Go(func() { w.joiner.run(ctx) })
 	return nil
@@ -389,6 +398,9 @@ func (w *World) end() error {
 		errs = append(errs, w.AWS.Close())
 	}
 	w.work.Wait()
+	if w.yard != nil {
+		errs = append(errs, w.yard.Close())
+	}
 	if w.Plane != nil {
 		errs = append(errs, w.Plane.close())
 	}
