@@ -89,12 +89,21 @@ func (n *names) vectorOf(list corev1.ResourceList) vector {
 	return v
 }
 
-// taken is what kube-scheduler counts as used by a pod that asks for a list, and
-// the one pod that it is itself.
-func (n *names) taken(list corev1.ResourceList) []amount {
+// taken is what kube-scheduler counts as used by a pod that asks for a list.
+func (n *names) taken(list corev1.ResourceList) []amount { return n.amounts(list, Units) }
+
+// asked is what a pod that asks for a list needs free.
+func (n *names) asked(list corev1.ResourceList) []amount { return n.amounts(list, needed) }
+
+// amounts are those of a list that are not nothing, by number, with the one pod that asks
+// for it.
+func (n *names) amounts(list corev1.ResourceList, of func(corev1.ResourceName, resource.Quantity) int64) []amount {
 	amounts := []amount{{podCount, 1}}
 	for name, q := range list {
-		if r := Units(name, q); name != corev1.ResourcePods && counted(name) && r != 0 {
+		if name == corev1.ResourcePods || !counted(name) {
+			continue
+		}
+		if r := of(name, q); r != 0 {
 			amounts = append(amounts, amount{n.of(name), r})
 		}
 	}
@@ -102,24 +111,13 @@ func (n *names) taken(list corev1.ResourceList) []amount {
 	return amounts
 }
 
-// asked is what a pod that asks for a list needs free. What it asks for as nothing
-// or less it has everywhere, even where more than all is used.
-func (n *names) asked(list corev1.ResourceList) []amount {
-	amounts := []amount{{podCount, 1}}
-	for name, q := range list {
-		if name == corev1.ResourcePods || !counted(name) {
-			continue
-		}
-		r := Units(name, q)
-		if q.Sign() > 0 && beyond(name, q) {
-			r = most
-		}
-		if r > 0 {
-			amounts = append(amounts, amount{n.of(name), r})
-		}
+// needed is what must be free. What a pod asks for as nothing or less it has everywhere,
+// even where more than all is used.
+func needed(name corev1.ResourceName, q resource.Quantity) int64 {
+	if q.Sign() > 0 && beyond(name, q) {
+		return most
 	}
-	slices.SortFunc(amounts, func(a, b amount) int { return cmp.Compare(a.resource, b.resource) })
-	return amounts
+	return max(0, Units(name, q))
 }
 
 // most is what a request is cut to: more than any node has. kube-scheduler itself
