@@ -20,6 +20,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	// The authorities that AWS's certificates are checked against where the system
+	// has none, as in our image. A file of the machine that builds the image would
+	// bring along whom that machine happens to trust; these are Mozilla's, and
+	// go.sum says which.
+	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"windlass.dev/windlass/pkg/telemetry"
 )
