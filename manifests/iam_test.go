@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,47 +12,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/e2e/fakeaws/iam"
+	"windlass.dev/windlass/scaler/asg"
 )
 
-// policy is an IAM policy document.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html
-type policy struct {
-	Version   string
-	Statement []statement
-}
-
-type statement struct {
-	Sid       string
-	Effect    string
-	Action    words
-	Resource  words
-	Condition map[string]map[string]string
-}
-
-// words is a list that may be written as one string.
-type words []string
-
-func (w *words) UnmarshalJSON(body []byte) error {
-	if len(body) > 0 && body[0] == '"' {
-		*w = make(words, 1)
-		return json.Unmarshal(body, &(*w)[0])
-	}
-	return json.Unmarshal(body, (*[]string)(w))
-}
-
-func readPolicy(t *testing.T) policy {
+func readPolicy(t *testing.T) iam.Policy {
 	t.Helper()
-	body, err := os.ReadFile("iam/scaler-policy.json")
+	document, err := os.ReadFile("iam/scaler-policy.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(body)))
-	decoder.DisallowUnknownFields()
-	var p policy
-	if err := decoder.Decode(&p); err != nil {
+	policy, err := iam.Parse(document)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return policy
 }
 
 // implied are rights that AWS asks of the caller for calls that it makes on the
@@ -65,13 +39,13 @@ var implied = map[string]string{
 // onBehalf is the condition of an implied right: a fleet that does not exist yet
 // has no tag to go by, but only Auto Scaling may ask for one, for a group that has.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-viaawsservice
-var onBehalf = map[string]map[string]string{"Bool": {"aws:ViaAWSService": "true"}}
+var onBehalf = map[string]map[string]iam.Words{"Bool": {"aws:ViaAWSService": {"true"}}}
 
 // The policy allows what scaler/asg calls and what that implies, and nothing else.
 func TestPolicyAllowsWhatIsCalled(t *testing.T) {
 	var allowed []string
 	for _, s := range readPolicy(t).Statement {
-		if s.Effect != "Allow" {
+		if s.Effect != iam.Allow {
 			t.Errorf("statement %s: effect %q", s.Sid, s.Effect)
 		}
 		allowed = append(allowed, s.Action...)
@@ -128,7 +102,7 @@ func actions(file *ast.File) []string {
 // of this cluster only.
 func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 	const tag = "aws:ResourceTag/k8s.io/cluster-autoscaler/"
-	own := map[string]map[string]string{"Null": {tag + clusterName(t): "false"}}
+	own := map[string]map[string]iam.Words{"Null": {tag + clusterName(t): {"false"}}}
 	for _, s := range readPolicy(t).Statement {
 		for _, action := range s.Action {
 			if strings.Contains(action, "*") {
@@ -149,20 +123,52 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 	}
 }
 
-// A right that only a flag needs that is off stands by itself, to be left out without a
-// look at the others.
+// Rights that the scaler can do without stand by themselves, to be left out without a look
+// at the others. iam/README.md says what is lost without them.
 func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
-	const few = "autoscaling:SuspendProcesses" // --suspend-az-rebalance
+	few := []string{
+		"autoscaling:SuspendProcesses", // --suspend-az-rebalance
+		"ec2:CreateFleet",              // LaunchInstances
+		"eks:DescribeNodegroup",        // managed node groups
+	}
 	for _, s := range readPolicy(t).Statement {
-		if slices.Contains(s.Action, few) && len(s.Action) > 1 {
-			t.Errorf("statement %s allows %s beside others", s.Sid, few)
+		for _, action := range few {
+			if slices.Contains(s.Action, action) && len(s.Action) > 1 {
+				t.Errorf("statement %s allows %s beside others", s.Sid, action)
+			}
+		}
+	}
+}
+
+// A refusal names the statement that grants what is missing: the one that does.
+func TestRefusalsNameTheStatement(t *testing.T) {
+	want := map[string]string{}
+	for _, s := range readPolicy(t).Statement {
+		for _, action := range s.Action {
+			want[action] = s.Sid
+		}
+	}
+	if diff := cmp.Diff(want, asg.Statements); diff != "" {
+		t.Errorf("statements by action (-policy +refusals):\n%s", diff)
+	}
+}
+
+// Each statement has its line in the table of what is lost without it.
+func TestPolicyIsExplained(t *testing.T) {
+	body, err := os.ReadFile("iam/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range readPolicy(t).Statement {
+		if !strings.Contains(string(body), "| `"+s.Sid+"` |") {
+			t.Errorf("iam/README.md has no line for %s", s.Sid)
 		}
 	}
 }
 
 // A managed node group's cluster is a part of its ARN.
 func TestPolicyReadsOnlyItsOwnNodeGroups(t *testing.T) {
-	want := words{"arn:aws:eks:*:*:nodegroup/" + clusterName(t) + "/*/*"}
+	want := iam.Words{"arn:*:eks:*:*:nodegroup/" + clusterName(t) + "/*/*"}
 	for _, s := range readPolicy(t).Statement {
 		if !slices.Contains(s.Action, "eks:DescribeNodegroup") {
 			continue
