@@ -282,6 +282,28 @@ func TestScalerSurvivesTheLossOfANode(t *testing.T) {
 	}
 }
 
+// A new version comes without a moment in which no scaler is there, or two agents are on
+// a node; and one that does not work stops before it is everywhere.
+func TestUpgrade(t *testing.T) {
+	o := renderBase(t)
+	scaler := o.deployments[0].Spec
+	rolling := scaler.Strategy.RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable.IntValue() != 0 || rolling.MaxSurge.IntValue() != 1 {
+		t.Errorf("scalers are replaced by %v", scaler.Strategy)
+	}
+	const apiPatience = 15 // s; scaler.apiPatience
+	if scaler.MinReadySeconds <= apiPatience {
+		t.Errorf("a scaler counts after %d s, before it says that it cannot reach the API server", scaler.MinReadySeconds)
+	}
+	agent := o.daemonSets[0].Spec
+	if u := agent.UpdateStrategy.RollingUpdate; u == nil || u.MaxSurge.IntValue() != 0 || u.MaxUnavailable.StrVal != "10%" {
+		t.Errorf("agents are replaced by %v", agent.UpdateStrategy)
+	}
+	if agent.MinReadySeconds < 5 {
+		t.Errorf("an agent counts after %d s, though it may end as it starts", agent.MinReadySeconds)
+	}
+}
+
 // Every right to change something, by program. A new one belongs here, with
 // the reason in the manifest. What is not in the list is reading.
 func TestRightsToWrite(t *testing.T) {
