@@ -14,26 +14,33 @@ import (
 )
 
 // cgroupRoot is where cgroups of version 1 are mounted, one folder for each hierarchy,
-// and cgroupTop what holds those of all runs in each.
+// and cgroupPrefix how the names of ours begin there.
 const (
-	cgroupRoot = "/sys/fs/cgroup"
-	cgroupTop  = "windlass-e2e"
+	cgroupRoot   = "/sys/fs/cgroup"
+	cgroupPrefix = "windlass-e2e-"
 )
 
 // systemGroup is the cgroup of a machine's own programs, beside the kubelet's for pods.
 const systemGroup = "system"
 
 // cgroups are those of one run. All machines share the host's hierarchies, in which each
-// has a part of its own: TOP/RUN/MACHINE.
+// has a part of its own: windlass-e2e-RUN/MACHINE.
 type cgroups struct{ run string }
 
-// root is what a machine's kubelet takes for the root of all cgroups.
-func (c cgroups) root(machine string) string { return filepath.Join("/", cgroupTop, c.run, machine) }
+// top holds those of all machines of the run.
+func (c cgroups) top() string { return "/" + cgroupPrefix + c.run }
 
-// hierarchies are the folders of cgroupRoot that are hierarchies of version 1. Names that
-// are links lead to one of the others.
+// root is what a machine's kubelet takes for the root of all cgroups.
+func (c cgroups) root(machine string) string { return filepath.Join(c.top(), machine) }
+
+// hierarchies are the folders of cgroupRoot that are hierarchies: those of version 1, and
+// beside them that of version 2, which has no controllers then, where runc makes cgroups
+// all the same. Names that are links lead to one of the others.
 func hierarchies() ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(cgroupRoot, "*", "tasks"))
+	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.procs")); err == nil {
+		return nil, fmt.Errorf("%s is cgroup version 2; machines are made on version 1", cgroupRoot)
+	}
+	files, err := filepath.Glob(filepath.Join(cgroupRoot, "*", "cgroup.procs"))
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +69,7 @@ func (c cgroups) make(machine string) error {
 	}
 	for _, hierarchy := range all {
 		group := hierarchy
-		for _, name := range []string{cgroupTop, c.run, machine, systemGroup} {
+		for _, name := range []string{c.top(), machine, systemGroup} {
 			group = filepath.Join(group, name)
 			if err := makeGroup(group); err != nil {
 				return fmt.Errorf("making cgroup %s: %w", group, err)
@@ -93,19 +100,17 @@ func makeGroup(group string) error {
 	return nil
 }
 
-// enter moves a process, and with it all that it will start, to the machine's own.
-func (c cgroups) enter(machine string, pid int) error {
+// system lists the files by which a process enters the cgroups of a machine's own programs.
+func (c cgroups) system(machine string) ([]string, error) {
 	all, err := hierarchies()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var files []string
 	for _, hierarchy := range all {
-		file := filepath.Join(hierarchy, c.root(machine), systemGroup, "cgroup.procs")
-		if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0o644); err != nil {
-			return fmt.Errorf("moving the init to its cgroup: %w", err)
-		}
+		files = append(files, filepath.Join(hierarchy, c.root(machine), systemGroup, "cgroup.procs"))
 	}
-	return nil
+	return files, nil
 }
 
 // remove removes a machine's cgroups, or the run's if no machine is named. They have

@@ -19,6 +19,8 @@ const (
 	diskFolder    = "disk"
 	logsFolder    = "logs"
 	podLogsFolder = "pods"
+
+	podLogsOnDisk = "log/pods"
 )
 
 // machine is one of the yard's, on or off.
@@ -48,42 +50,48 @@ func (m *machine) path(parts ...string) string {
 	return filepath.Join(append([]string{m.dir}, parts...)...)
 }
 
-// powerOn starts the machine's init, connects it and has it boot.
+// powerOn starts the machine's init, connects it and has it boot. If that fails, the
+// machine is off.
 func (m *machine) powerOn(ctx context.Context, spec Spec) error {
-	order, err := m.order(spec)
+	now, order, err := m.plugIn(ctx, spec)
 	if err != nil {
 		return err
 	}
-	now, err := m.plugIn(ctx, spec)
-	if err != nil {
-		return err
+	if err := now.say(ctx, order); err != nil {
+		return errors.Join(err, m.end(now))
 	}
-	return now.say(ctx, order)
+	return nil
 }
 
 // plugIn is the part of powerOn during which the machine cannot be switched off.
-func (m *machine) plugIn(ctx context.Context, spec Spec) (*power, error) {
+func (m *machine) plugIn(ctx context.Context, spec Spec) (now *power, order string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now != nil {
-		return nil, errors.New("it is on already")
+		return nil, "", errors.New("it is on already")
 	}
-	if err := m.yard.logs.keep(m.path(diskFolder, "log", "pods"), m.path(podLogsFolder)); err != nil {
-		return nil, err
+	if order, err = m.order(spec); err != nil {
+		return nil, "", err
+	}
+	if err := m.connect(ctx, spec); err != nil {
+		return nil, "", errors.Join(err, m.disconnect())
+	}
+	return m.now, order, nil
+}
+
+// connect starts the init and gives it all that is outside of it; m.mu is held.
+func (m *machine) connect(ctx context.Context, spec Spec) error {
+	if err := m.yard.logs.keep(m.path(diskFolder, podLogsOnDisk), m.path(podLogsFolder)); err != nil {
+		return err
 	}
 	if err := m.yard.cgroups.make(m.id); err != nil {
-		return nil, err
+		return err
 	}
-	now, err := m.startInit()
-	if err != nil {
-		return nil, err
+	var err error
+	if m.now, err = m.startInit(); err != nil {
+		return err
 	}
-	m.now = now // from here on powerOff cleans up
-	pid := now.cmd.Process.Pid
-	if err := m.yard.cgroups.enter(m.id, pid); err != nil {
-		return nil, err
-	}
-	return now, m.yard.Hub.Plug(ctx, spec.uplink(m.pods, pid))
+	return m.yard.Hub.Plug(ctx, spec.uplink(m.pods, m.now.cmd.Process.Pid))
 }
 
 func (m *machine) startInit() (*power, error) {
@@ -176,20 +184,36 @@ func (m *machine) command(ctx context.Context, line string) error {
 	return now.say(ctx, line)
 }
 
-// powerOff kills the init. When that has been waited for, the kernel has ended every
-// process of the machine and dropped its mounts.
 func (m *machine) powerOff() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now == nil {
 		return nil
 	}
-	if err := m.now.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
+	return m.disconnect()
+}
+
+// end is powerOff, unless the machine has been switched off, and perhaps on, since.
+func (m *machine) end(now *power) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now != now {
+		return nil
 	}
-	<-m.now.ended
-	m.now = nil
-	return errors.Join(m.yard.Hub.Unplug(m.id), m.yard.cgroups.remove(m.id), m.yard.logs.leave(m.path(diskFolder, "log", "pods")))
+	return m.disconnect()
+}
+
+// disconnect undoes connect, or what of it was done; m.mu is held. When the init has been
+// waited for, the kernel has ended every process of the machine and dropped its mounts.
+func (m *machine) disconnect() error {
+	if m.now != nil {
+		if err := m.now.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		<-m.now.ended
+		m.now = nil
+	}
+	return errors.Join(m.yard.Hub.Unplug(m.id), m.yard.cgroups.remove(m.id), m.yard.logs.leave(m.path(diskFolder, podLogsOnDisk)))
 }
 
 // discard also removes the disk.

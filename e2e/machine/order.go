@@ -14,7 +14,9 @@ import "net/netip"
 type Order struct {
 	Hostname string
 	IP       netip.Addr
-	Binds    []Bind
+	// Cgroups are files by which it enters its cgroups, and with it all that it starts.
+	Cgroups []string
+	Binds   []Bind
 	// Run are folders that are empty at every boot, in memory.
 	Run []string
 	// Containerd is started first; Images are archives for it, imported unless

@@ -75,7 +75,14 @@ func memoryInfo(mib int) (string, error) {
 
 // order makes the machine's disk, if it has none, and says what its init has to do.
 func (m *machine) order(spec Spec) (string, error) {
-	o := Order{Hostname: spec.Name, IP: spec.IP, Run: []string{"/run"}, Socket: containerdSocket, Images: m.yard.Images, Imported: m.path(diskFolder, "imported")}
+	groups, err := m.yard.cgroups.system(m.id)
+	if err != nil {
+		return "", err
+	}
+	o := Order{
+		Hostname: spec.Name, IP: spec.IP, Cgroups: groups, Run: []string{"/run"},
+		Socket: containerdSocket, Images: m.yard.Images, Imported: m.path(diskFolder, "imported"),
+	}
 	for _, b := range binds {
 		b.From = m.path(diskFolder, b.From)
 		if err := os.MkdirAll(b.From, 0o755); err != nil {

@@ -83,7 +83,7 @@ func (y *Yard) PowerOn(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("switching on machine %s: %w", spec.ID, err)
 	}
 	if err := m.powerOn(ctx, spec); err != nil {
-		return errors.Join(fmt.Errorf("switching on machine %s: %w", spec.ID, err), m.powerOff())
+		return fmt.Errorf("switching on machine %s: %w", spec.ID, err)
 	}
 	return nil
 }

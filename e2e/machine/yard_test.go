@@ -3,189 +3,250 @@
 package machine
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// cluster is a control plane and a yard for its nodes.
-type cluster struct {
-	t    *testing.T
-	yard *Yard
+// echoes is a Deployment, its budget and its Service.
+const echoes = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: echo}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: echo}}
+  template:
+    metadata: {labels: {app: echo}}
+    spec:
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: echo}}}
+      containers:
+      - name: main
+        image: e2e-echo:v1
+        args: [--drain=100ms]
+        readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: echo}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: echo}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: echo}
+spec: {clusterIP: 10.96.0.80, selector: {app: echo}, ports: [{port: 80, targetPort: 8080}]}
+`
 
-	// As the control plane's supervisor says.
-	Kubeconfig, Kubectl, Server, CA, CAKey string
-}
+// client is a pod on one node that asks the echoes all the time; %s are its name, the
+// node and its memory limit. Its heap only grows, so the limit is its end.
+const client = `
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  nodeName: %s
+  restartPolicy: OnFailure
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: e2e-client:v1
+    args: [--report=200ms, --interval=1ms, http://10.96.0.80]
+    env: [{name: GOGC, value: "off"}]
+    resources: {limits: {memory: %s}}
+`
 
-func newCluster(t *testing.T) *cluster {
-	t.Helper()
-	c := &cluster{t: t}
-	dir := t.TempDir()
-	hub, err := OpenHub(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.startControlPlane(built(t, dir, "../controlplane"), filepath.Join(dir, "cluster"))
-	programs := filepath.Dir(c.Kubectl)
-	c.yard, err = Open(t.Context(), Config{
-		Dir: filepath.Join(dir, "machines"), Boot: built(t, dir, "boot"),
-		Kubelet: filepath.Join(programs, "kubelet"), KubeProxy: filepath.Join(programs, "kube-proxy"),
-		Server: c.Server, CA: c.CA, CAKey: c.CAKey,
-		Images: []string{image(t, "pause"), image(t, "echo"), image(t, "client")},
-		Hub:    hub, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			c.showLogs()
-		}
-		if err := c.yard.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
-
-// built builds a program in a folder beside this one.
-func built(t *testing.T, dir, folder string) string {
-	t.Helper()
-	program := filepath.Join(dir, filepath.Base(folder))
-	cmd := exec.Command("go", "build", "-C", folder, "-o", program, ".")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", folder, err, said)
-	}
-	return program
-}
-
-func image(t *testing.T, name string) string {
-	t.Helper()
-	file, err := filepath.Abs("../../out/images/e2e-" + name + ".tar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("make e2e-images makes it: %v", err)
-	}
-	return file
-}
-
-func (c *cluster) startControlPlane(supervisor, dir string) {
-	c.t.Helper()
-	cmd := exec.Command(supervisor, "up", "--dir", dir, "--address", Address.String(), "--without", "kwok", "--keep-logs")
-	cmd.Stderr = c.t.Output()
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			c.t.Error("the control plane:", err)
-		}
-	})
-	lines := bufio.NewReader(stdout)
-	line, err := lines.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, c)
-	}
-	if err != nil {
-		c.t.Fatalf("the control plane said %q: %v", line, err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
-}
-
-func (c *cluster) showLogs() {
-	logs, _ := filepath.Glob(filepath.Join(c.yard.Dir, "*", logsFolder, "*.log"))
-	for _, file := range logs {
-		content, _ := os.ReadFile(file)
-		lines := strings.Split(string(content), "\n")
-		c.t.Logf("%s:\n%s", file, strings.Join(lines[max(0, len(lines)-25):], "\n"))
-	}
-	if keep := os.Getenv("KEEP_LOGS"); keep != "" {
-		_ = exec.Command("cp", "-a", c.yard.Dir, keep).Run()
-	}
-}
-
-// kubectl runs a command and returns what it says.
-func (c *cluster) kubectl(args ...string) string {
-	c.t.Helper()
-	return c.kubectlWith("", args...)
-}
-
-func (c *cluster) kubectlWith(stdin string, args ...string) string {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
-	said, err := cmd.CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, said)
-	}
-	return string(said)
-}
-
-func (c *cluster) spec(n int) Spec {
-	return Spec{
-		ID: fmt.Sprintf("i-%017d", n), Name: fmt.Sprintf("ip-172-31-0-%d.eu-central-1.compute.internal", n),
-		IP: netip.AddrFrom4([4]byte{172, 31, 0, byte(n)}), BootID: fmt.Sprintf("00000000-0000-4000-8000-%012d", n),
-		ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-%017d", n),
-		MemoryMiB:  4096, MaxPods: 17,
-		Labels: map[string]string{"topology.kubernetes.io/zone": "eu-central-1a", "node.kubernetes.io/instance-type": "t3.medium"},
-	}
-}
-
-// powerOn boots machines together.
-func (c *cluster) powerOn(specs ...Spec) {
-	c.t.Helper()
-	results := make(chan error)
-	for _, spec := range specs {
-		go func() { results <- c.yard.PowerOn(c.t.Context(), spec) }()
-	}
-	for range specs {
-		if err := <-results; err != nil {
-			c.t.Fatal(err)
-		}
-	}
-}
-
+// TestMachines: machines join, run pods that reach Services and the API server, and do
+// with them what a kubelet does.
 func TestMachines(t *testing.T) {
 	if !inside(t) {
 		return
 	}
 	c := newCluster(t)
+	one, two := specOf(1), specOf(2)
 	began := time.Now()
-	one, two := c.spec(1), c.spec(2)
 	c.powerOn(one, two)
-	t.Logf("started after %s", time.Since(began))
-	for _, spec := range []Spec{one, two} {
-		c.kubectl("wait", "--for=create", "node/"+spec.Name)
+	c.wait("node/"+one.Name, "condition=Ready")
+	c.wait("node/"+two.Name, "condition=Ready")
+	t.Logf("two machines are Ready %s after they were switched on", time.Since(began).Round(time.Millisecond))
+	c.wantNode(one)
+
+	c.apply(echoes)
+	c.apply(fmt.Sprintf(client, "asks", two.Name, "1Gi"))
+	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
+	c.wait("pod/asks", "condition=Ready")
+	c.wantAPIServer("asks")
+	c.wantUsage("asks")
+	c.wantKilledContainer("asks")
+
+	c.apply(fmt.Sprintf(client, "eats", two.Name, "16Mi"))
+	c.wait("pod/eats", "jsonpath={.status.containerStatuses[0].lastState.terminated.reason}=OOMKilled")
+	c.kubectl("delete", "pod", "eats")
+	c.wantLog("eats", "summary requests=")
+
+	c.kubectl("drain", one.Name, "--ignore-daemonsets", "--timeout=60s")
+	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
+	if left := c.kubectl("get", "pods", "--field-selector=spec.nodeName="+one.Name, "--output=name"); left != "" {
+		t.Errorf("a drain has left %s", left)
 	}
-	c.kubectl("wait", "--for=condition=Ready", "node/"+one.Name, "node/"+two.Name)
-	t.Logf("ready after %s", time.Since(began))
-	t.Log(c.kubectl("get", "nodes", "-o", "wide"))
-	c.kubectl("create", "deployment", "echo", "--image=e2e-echo:v1", "--replicas=4")
-	c.kubectl("rollout", "status", "deployment/echo", "--timeout=30s")
-	t.Logf("running after %s", time.Since(began))
-	t.Log(c.kubectl("get", "pods", "-o", "wide"))
-	t.Log(c.kubectl("logs", "deployment/echo"))
+	t.Log("memory of the machines: ", c.memory(one), c.memory(two))
+}
+
+// wantNode compares a node with its machine.
+func (c *cluster) wantNode(spec Spec) {
+	c.t.Helper()
+	node := "node/" + spec.Name
+	for path, want := range map[string]string{
+		".spec.providerID":                                        spec.ProviderID,
+		".status.nodeInfo.bootID":                                 spec.BootID,
+		".status.nodeInfo.machineID":                              machineID(spec.ID),
+		".status.addresses[?(@.type=='InternalIP')]." + "address": spec.IP.String(),
+		".status.capacity.memory":                                 "4Gi",
+		".status.allocatable.memory":                              fmt.Sprintf("%dMi", 4096-100-255-11*spec.MaxPods),
+		".status.capacity.pods":                                   fmt.Sprint(spec.MaxPods),
+		`.metadata.labels.topology\.kubernetes\.io/zone`:          spec.Labels["topology.kubernetes.io/zone"],
+	} {
+		if got := c.field(node, path); got != want {
+			c.t.Errorf("%s%s is %q, want %q", node, path, got, want)
+		}
+	}
+}
+
+// wantAPIServer asks the kubernetes Service from a pod, in a language that it does not
+// understand; whether others can say so shows that exec works.
+func (c *cluster) wantAPIServer(pod string) {
+	c.t.Helper()
+	said, err := c.try("", "exec", pod, "--", "/main", "--probe", "http://10.96.0.1:443")
+	if err == nil || !strings.Contains(said, "400 Bad Request") {
+		c.t.Errorf("a pod that asks the API server for a token: %q, want a bad request (%v)", said, err)
+	}
+}
+
+// wantUsage: a pod that works uses something.
+func (c *cluster) wantUsage(pod string) {
+	c.t.Helper()
+	uid := c.field("pod/"+pod, ".metadata.uid")
+	u, err := c.yard.Usage(uid)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if u.RSS < 1<<20 || u.WorkingSet < u.RSS/2 || u.MemoryBytes < u.WorkingSet || u.CPU <= 0 {
+		c.t.Errorf("a working pod uses %+v", u)
+	}
+	if _, err := c.yard.Usage("nobody"); err == nil {
+		c.t.Error("a pod that is not there uses something")
+	}
+}
+
+// wantKilledContainer kills a container, which the kubelet starts again, and expects what
+// both wrote.
+func (c *cluster) wantKilledContainer(pod string) {
+	c.t.Helper()
+	uid := c.field("pod/"+pod, ".metadata.uid")
+	if err := c.yard.Signal(c.t.Context(), uid, "main", syscall.SIGKILL); err != nil {
+		c.t.Fatal(err)
+	}
+	c.wait("pod/"+pod, "jsonpath={.status.containerStatuses[0].restartCount}=1")
+	if code := c.field("pod/"+pod, ".status.containerStatuses[0].lastState.terminated.exitCode"); code != "137" {
+		c.t.Errorf("a killed container's exit code is %s", code)
+	}
+	if err := c.yard.Signal(c.t.Context(), uid, "other", syscall.SIGKILL); err == nil {
+		c.t.Error("a container that is not there was killed")
+	}
+	first := strings.SplitAfter(c.kubectl("logs", pod, "--previous"), "\n")[0]
+	c.wantLog(pod, first)
+	second := strings.SplitAfter(c.kubectl("logs", pod), "\n")[0]
+	c.wantLog(pod, second)
+}
+
+// wantLog expects a text among what a pod's container wrote.
+func (c *cluster) wantLog(pod, text string) {
+	c.t.Helper()
+	log, err := c.yard.PodLog("default", pod, "main")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if text == "" || !strings.Contains(string(log), text) {
+		c.t.Errorf("no %q in the log of %s:\n%s", text, pod, log)
+	}
+}
+
+// memory is what a machine's own programs use, their page cache included.
+func (c *cluster) memory(spec Spec) string {
+	c.t.Helper()
+	u, err := c.yard.cgroups.usage(filepath.Join(c.yard.cgroups.root(spec.ID), systemGroup))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return fmt.Sprintf("%d MiB, of it anonymous %d MiB", u.MemoryBytes>>20, u.RSS>>20)
+}
+
+// TestPower: what happens to a machine happens to its node.
+func TestPower(t *testing.T) {
+	if !inside(t) {
+		return
+	}
+	c := newCluster(t, "--arg=kube-controller-manager=--node-monitor-grace-period=20s")
+	one, silent, deaf := specOf(1), specOf(2), specOf(3)
+	silent.Fault, deaf.Fault = NeverJoins, NeverReady
+	c.powerOn(one, silent, deaf)
+	node := "node/" + one.Name
+	c.wait(node, "condition=Ready")
+	if err := c.yard.PowerOn(t.Context(), one); err == nil {
+		t.Error("a machine was switched on twice")
+	}
+	c.apply(echoes)
+	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
+
+	c.wait("node/"+deaf.Name, "jsonpath={.status.conditions[?(@.type=='Ready')].reason}=KubeletNotReady")
+	if said, err := c.try("", "get", "node", silent.Name); err == nil {
+		t.Errorf("a machine whose kubelet does not start has joined:\n%s", said)
+	}
+	if err := c.yard.StartKubelet(silent.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.wait("node/"+silent.Name, "condition=Ready")
+
+	if err := c.yard.StopKubelet(silent.ID); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := c.yard.PowerOff(one.ID); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("switching off took %s", time.Since(began).Round(time.Millisecond))
+	if err := c.yard.StopKubelet(one.ID); err == nil {
+		t.Error("a kubelet was stopped on a machine that is off")
+	}
+	c.wait(node, "condition=Ready=Unknown")
+	c.wait("node/"+silent.Name, "condition=Ready=Unknown")
+	if err := c.yard.StartKubelet(silent.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.wait("node/"+silent.Name, "condition=Ready")
+
+	pod, _, _ := strings.Cut(c.kubectl("get", "pods", "--field-selector=spec.nodeName="+one.Name, "--output=name"), "\n")
+	if restarts := c.field(pod, ".status.containerStatuses[0].restartCount"); restarts != "0" {
+		t.Errorf("%s was restarted %s times before its machine was", pod, restarts)
+	}
+	one.BootID = "00000000-0000-4000-8000-00000000000b"
+	c.powerOn(one)
+	c.wait(node, "jsonpath={.status.nodeInfo.bootID}="+one.BootID)
+	c.wait(node, "condition=Ready")
+	c.wait(pod, "jsonpath={.status.containerStatuses[0].restartCount}=1")
+	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
+
+	if err := c.yard.Discard(one.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(c.yard.Dir, one.ID, diskFolder)); !os.IsNotExist(err) {
+		t.Errorf("a machine was discarded, and its disk is there: %v", err)
+	}
+	if err := c.yard.PowerOff(one.ID); err == nil {
+		t.Error("a machine that was discarded was switched off")
+	}
 }

@@ -18,6 +18,9 @@ const containerdWithin = 30 * time.Second
 
 // boot makes a machine of these namespaces and starts its programs.
 func boot(ctx context.Context, o machine.Order) (*system, error) {
+	if err := enter(o.Cgroups); err != nil {
+		return nil, err
+	}
 	if err := mounts(o); err != nil {
 		return nil, err
 	}
@@ -46,6 +49,16 @@ func boot(ctx context.Context, o machine.Order) (*system, error) {
 		}
 	}
 	return s, nil
+}
+
+// enter moves this process, which is called 0 there, to cgroups.
+func enter(groups []string) error {
+	for _, file := range groups {
+		if err := os.WriteFile(file, []byte("0"), 0o644); err != nil {
+			return fmt.Errorf("entering the machine's cgroup: %w", err)
+		}
+	}
+	return nil
 }
 
 // listening waits until somebody accepts connections at a socket.
