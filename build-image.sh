@@ -18,9 +18,11 @@ buildah_builds() {
 	store=$(mktemp -d)
 	trap 'rm -rf "$store"' EXIT
 	buildah() { command buildah --storage-driver vfs --root "$store/root" --runroot "$store/run" "$@"; }
-	# One after the other: the order in the index is part of the digest.
+	# One after the other: the order in the index is part of the digest. Which
+	# buildah it was must not be.
 	for architecture in $architectures; do
-		buildah build --quiet --platform "linux/$architecture" --manifest "$image" --timestamp "$SOURCE_DATE_EPOCH" "$@" >/dev/null
+		buildah build --quiet --identity-label=false --timestamp "$SOURCE_DATE_EPOCH" \
+			--platform "linux/$architecture" --manifest "$image" "$@" >/dev/null
 	done
 	buildah manifest push --quiet --all "$image" "oci-archive:$store/archive:$image" >/dev/null
 	mv "$store/archive" "$archive.new"
