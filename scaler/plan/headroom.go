@@ -155,15 +155,9 @@ func (d *decision) roomFor(h *headRoom) int {
 	return sum
 }
 
-// homes are the places of those of the nodes that count for the head-room.
+// homes are the places of those of the nodes that are open and count for the head-room.
 func (h *headRoom) homes(nodes []*node) []*fit.Place {
-	var list []*fit.Place
-	for _, n := range nodes {
-		if h.has(n) {
-			list = append(list, n.place)
-		}
-	}
-	return list
+	return places(slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return !h.has(n) }))
 }
 
 func (h *headRoom) has(n *node) bool { return h.group == nil || n.group == h.group }
