@@ -30,8 +30,9 @@ PAIRS ?= 10000000
 SEED ?= $(shell date +%s)
 
 PROGRAMS := agent scaler
-# What the images are for.
+# What the images are for, and where they are written.
 ARCHITECTURES := amd64 arm64
+IMAGES := out/images
 # What the tests run in pods: the folders of e2e/images.
 E2E_PROGRAMS := pause echo client
 
@@ -81,14 +82,14 @@ fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 S
 	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)
 
 .PHONY: images
-images: image-binaries ## write both images for both architectures to out/images, with buildah or docker
+images: binaries ## write both images for both architectures to out/images, with buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \
-		./build-image.sh out/images/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
+		./build-image.sh $(IMAGES)/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
 			--file Dockerfile.$$program --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
 	done
 
-.PHONY: image-binaries
-image-binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into bin/linux
+.PHONY: binaries
+binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into bin/linux
 	@for arch in $(ARCHITECTURES); do for program in $(PROGRAMS); do \
 		GOOS=linux GOARCH=$$arch $(BUILD) -o bin/linux/$$arch/windlass-$$program ./$$program || exit 1; \
 	done; done
@@ -97,7 +98,7 @@ image-binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into 
 e2e-images: ## write the images of what the tests run in pods to out/images
 	@arch=$$($(GO) env GOARCH); for program in $(E2E_PROGRAMS); do \
 		GOOS=linux $(BUILD) -o bin/linux/$$arch/e2e-$$program ./e2e/images/$$program && \
-		./build-image.sh out/images/e2e-$$program.tar e2e-$$program:v1 $$arch \
+		./build-image.sh $(IMAGES)/e2e-$$program.tar e2e-$$program:v1 $$arch \
 			--file e2e/images/Dockerfile --build-arg PROGRAM=$$program . || exit 1; \
 	done
 
