@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -96,7 +97,8 @@ func (c *cluster) startControlPlane(supervisor, dir string, flags []string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := startLasting(cmd); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
@@ -113,6 +115,7 @@ func (c *cluster) startControlPlane(supervisor, dir string, flags []string) {
 	if err != nil {
 		c.t.Fatalf("the control plane said %q: %v", line, err)
 	}
+	c.PIDs["supervisor"] = cmd.Process.Pid
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 }
 

@@ -57,24 +57,24 @@ func (m *machine) powerOn(ctx context.Context, spec Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := now.say(ctx, order); err != nil {
+	if err := now.order(ctx, order); err != nil {
 		return errors.Join(err, m.end(now))
 	}
 	return nil
 }
 
 // plugIn is the part of powerOn during which the machine cannot be switched off.
-func (m *machine) plugIn(ctx context.Context, spec Spec) (now *power, order string, err error) {
+func (m *machine) plugIn(ctx context.Context, spec Spec) (now *power, order Order, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now != nil {
-		return nil, "", errors.New("it is on already")
+		return nil, order, errors.New("it is on already")
 	}
 	if order, err = m.order(spec); err != nil {
-		return nil, "", err
+		return nil, order, err
 	}
 	if err := m.connect(ctx, spec); err != nil {
-		return nil, "", errors.Join(err, m.disconnect())
+		return nil, order, errors.Join(err, m.disconnect())
 	}
 	return m.now, order, nil
 }
@@ -144,6 +144,15 @@ func (p *power) listen(out io.ReadCloser) {
 	}
 }
 
+// order has the init boot.
+func (p *power) order(ctx context.Context, o Order) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return p.say(ctx, string(line))
+}
+
 // say sends the init a line and waits for its answer.
 func (p *power) say(ctx context.Context, line string) error {
 	p.talking.Lock()
@@ -171,6 +180,16 @@ func (a Answer) err() error {
 	if a.Error != "" {
 		return errors.New(a.Error)
 	}
+	return nil
+}
+
+// kill kills the init. When that has been waited for, the kernel has ended every process of
+// the machine and dropped its mounts.
+func (p *power) kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.ended
 	return nil
 }
 
@@ -203,14 +222,12 @@ func (m *machine) end(now *power) error {
 	return m.disconnect()
 }
 
-// disconnect undoes connect, or what of it was done; m.mu is held. When the init has been
-// waited for, the kernel has ended every process of the machine and dropped its mounts.
+// disconnect undoes connect, or what of it was done; m.mu is held.
 func (m *machine) disconnect() error {
 	if m.now != nil {
-		if err := m.now.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := m.now.kill(); err != nil {
 			return err
 		}
-		<-m.now.ended
 		m.now = nil
 	}
 	return errors.Join(m.yard.Hub.Unplug(m.id), m.yard.cgroups.remove(m.id), m.yard.logs.leave(m.path(diskFolder, podLogsOnDisk)))

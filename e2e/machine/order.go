@@ -13,18 +13,17 @@ import "net/netip"
 // The end of its standard input is the end of the machine.
 type Order struct {
 	Hostname string
-	IP       netip.Addr
+	IP       netip.Addr // the zero value: no network
 	// Cgroups are files by which it enters its cgroups, and with it all that it starts.
 	Cgroups []string
 	Binds   []Bind
 	// Run are folders that are empty at every boot, in memory.
 	Run []string
-	// Containerd is started first; Images are archives for it, imported unless
-	// Imported exists, which is made then.
+	// Containerd is started first, and when it listens at Socket, Images are imported,
+	// which are archives.
 	Containerd Program
 	Socket     string
 	Images     []string
-	Imported   string
 	Programs   []Program
 }
 

@@ -74,48 +74,60 @@ func memoryInfo(mib int) (string, error) {
 }
 
 // order makes the machine's disk, if it has none, and says what its init has to do.
-func (m *machine) order(spec Spec) (string, error) {
-	groups, err := m.yard.cgroups.system(m.id)
+func (m *machine) order(spec Spec) (Order, error) {
+	if err := m.makeDisk(); err != nil {
+		return Order{}, fmt.Errorf("making its disk: %w", err)
+	}
+	o, err := m.system()
 	if err != nil {
-		return "", err
-	}
-	o := Order{
-		Hostname: spec.Name, IP: spec.IP, Cgroups: groups, Run: []string{"/run"},
-		Socket: containerdSocket, Images: m.yard.Images, Imported: m.path(diskFolder, "imported"),
-	}
-	for _, b := range binds {
-		b.From = m.path(diskFolder, b.From)
-		if err := os.MkdirAll(b.From, 0o755); err != nil {
-			return "", err
-		}
-		o.Binds = append(o.Binds, b)
-	}
-	if err := os.MkdirAll(m.path(logsFolder), 0o755); err != nil {
-		return "", err
+		return Order{}, err
 	}
 	files, err := m.boots(spec)
 	if err != nil {
-		return "", err
+		return Order{}, err
 	}
 	for _, to := range slices.Sorted(maps.Keys(files)) {
 		from := m.path(diskFolder, "boot", filepath.Base(to))
 		if err := write(from, []byte(files[to])); err != nil {
-			return "", err
+			return Order{}, err
 		}
 		o.Binds = append(o.Binds, Bind{from, to})
 	}
 	if err := m.configure(spec); err != nil {
-		return "", err
+		return Order{}, err
 	}
-	program := func(name, path string, args ...string) Program {
-		return Program{Name: name, Path: path, Args: args, Log: m.path(logsFolder, name+".log")}
+	if o.Cgroups, err = m.yard.cgroups.system(m.id); err != nil {
+		return Order{}, err
 	}
-	o.Containerd = program(containerdName, "containerd", "--config", "/etc/kubernetes/containerd.toml")
-	kubelet := program(kubeletName, m.yard.Kubelet, kubeletArgs(spec)...)
+	kubelet := m.program(kubeletName, m.yard.Kubelet, kubeletArgs(spec)...)
 	kubelet.Held = spec.Fault == NeverJoins
-	o.Programs = []Program{kubelet, program(kubeProxyName, m.yard.KubeProxy, "--config=/etc/kubernetes/kube-proxy.json")}
-	line, err := json.Marshal(o)
-	return string(line), err
+	o.Hostname, o.IP = spec.Name, spec.IP
+	o.Programs = []Program{kubelet, m.program(kubeProxyName, m.yard.KubeProxy, "--config=/etc/kubernetes/kube-proxy.json")}
+	return o, nil
+}
+
+// system is an order for a machine with a containerd and no network.
+func (m *machine) system() (Order, error) {
+	o := Order{Hostname: m.id, Run: []string{"/run"}, Socket: containerdSocket}
+	for _, b := range binds {
+		b.From = m.path(diskFolder, b.From)
+		if err := os.MkdirAll(b.From, 0o755); err != nil {
+			return Order{}, err
+		}
+		o.Binds = append(o.Binds, b)
+	}
+	if err := os.MkdirAll(m.path(logsFolder), 0o755); err != nil {
+		return Order{}, err
+	}
+	if err := write(m.path(diskFolder, "kubernetes/containerd.toml"), []byte(containerdConfig)); err != nil {
+		return Order{}, err
+	}
+	o.Containerd = m.program(containerdName, "containerd", "--config", "/etc/kubernetes/containerd.toml")
+	return o, nil
+}
+
+func (m *machine) program(name, path string, args ...string) Program {
+	return Program{Name: name, Path: path, Args: args, Log: m.path(logsFolder, name+".log")}
 }
 
 // configure writes what the programs read: credentials and configuration in
@@ -138,7 +150,6 @@ func (m *machine) configure(spec Spec) error {
 		"kubernetes/kubelet.json":          kubelet,
 		"kubernetes/kube-proxy.kubeconfig": proxy,
 		"kubernetes/kube-proxy.json":       kubeProxy,
-		"kubernetes/containerd.toml":       []byte(containerdConfig),
 		"kubernetes/resolv.conf":           []byte("# There is no name service here.\n"),
 	} {
 		if err := write(m.path(diskFolder, name), content); err != nil {

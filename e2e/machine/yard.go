@@ -72,6 +72,9 @@ func Open(ctx context.Context, c Config) (*Yard, error) {
 	if y.logs, err = newPodLogs(c.Log); err != nil {
 		return nil, errors.Join(err, y.Close())
 	}
+	if err := y.makeImage(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the image of machines: %w", err), y.Close())
+	}
 	return y, nil
 }
 
@@ -169,7 +172,7 @@ func (y *Yard) Close() error {
 	if y.logs != nil {
 		errs = append(errs, y.logs.close())
 	}
-	errs = append(errs, y.cgroups.remove(""))
+	errs = append(errs, y.cgroups.remove(""), os.RemoveAll(filepath.Join(y.Dir, imageName, diskFolder)))
 	if err := errors.Join(errs...); err != nil {
 		return err // and the run stays registered, so that the next one cleans up
 	}

@@ -67,12 +67,14 @@ func TestMachines(t *testing.T) {
 		return
 	}
 	c := newCluster(t)
-	one, two := specOf(1), specOf(2)
+	all := []Spec{specOf(1), specOf(2), specOf(3), specOf(4)}
 	began := time.Now()
-	c.powerOn(one, two)
-	c.wait("node/"+one.Name, "condition=Ready")
-	c.wait("node/"+two.Name, "condition=Ready")
-	t.Logf("two machines are Ready %s after they were switched on", time.Since(began).Round(time.Millisecond))
+	c.powerOn(all...)
+	for _, spec := range all {
+		c.wait("node/"+spec.Name, "condition=Ready")
+	}
+	t.Logf("four machines are Ready %s after they were switched on", time.Since(began).Round(time.Millisecond))
+	one, two := all[0], all[1]
 	c.wantNode(one)
 
 	c.apply(echoes)
@@ -93,7 +95,7 @@ func TestMachines(t *testing.T) {
 	if left := c.kubectl("get", "pods", "--field-selector=spec.nodeName="+one.Name, "--output=name"); left != "" {
 		t.Errorf("a drain has left %s", left)
 	}
-	t.Log("memory of the machines: ", c.memory(one), c.memory(two))
+	t.Logf("the programs of a machine use %s, those of one without pods %s", c.memory(two), c.memory(one))
 }
 
 // wantNode compares a node with its machine.

@@ -27,8 +27,10 @@ func boot(ctx context.Context, o machine.Order) (*system, error) {
 	if err := syscall.Sethostname([]byte(o.Hostname)); err != nil {
 		return nil, fmt.Errorf("naming the machine %s: %w", o.Hostname, err)
 	}
-	if err := machine.Configure(ctx, o.IP); err != nil {
-		return nil, err
+	if o.IP.IsValid() {
+		if err := machine.Configure(ctx, o.IP); err != nil {
+			return nil, err
+		}
 	}
 	s := newSystem(o)
 	if err := s.start(o.Containerd.Name); err != nil {
@@ -82,17 +84,11 @@ func listening(ctx context.Context, socket string) error {
 
 // importImages gives containerd what a registry would, where the kubelet looks for it.
 func importImages(ctx context.Context, o machine.Order) error {
-	if _, err := os.Stat(o.Imported); err == nil {
-		return nil
-	}
 	for _, archive := range o.Images {
 		cmd := exec.CommandContext(ctx, "ctr", "--address", o.Socket, "--namespace", "k8s.io", "images", "import", archive)
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("importing %s: %w: %s", archive, err, bytes.TrimSpace(said))
 		}
-	}
-	if err := os.WriteFile(o.Imported, nil, 0o600); err != nil {
-		return fmt.Errorf("noting that images were imported: %w", err)
 	}
 	return nil
 }
