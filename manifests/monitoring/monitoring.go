@@ -84,8 +84,8 @@ func Questions(components string) ([]Question, error) {
 	return append(all, panels...), err
 }
 
-// anyInterval stands for what Grafana puts in its place.
-var anyInterval = strings.NewReplacer("$__rate_interval", "5m")
+// variables get what Grafana would put in their place.
+var variables = strings.NewReplacer("$__rate_interval", "5m", "$group", ".*")
 
 func dashboard(path string) ([]Question, error) {
 	text, err := os.ReadFile(path)
@@ -104,7 +104,7 @@ func dashboard(path string) ([]Question, error) {
 	var all []Question
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
-			all = append(all, Question{"panel " + panel.Title, anyInterval.Replace(target.Expr)})
+			all = append(all, Question{"panel " + panel.Title, variables.Replace(target.Expr)})
 		}
 	}
 	return all, nil

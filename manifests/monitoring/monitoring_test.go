@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -114,29 +115,77 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// busyCluster is what one replica serves besides, where there is something to show.
+const busyCluster = `
+windlass_group_nodes{instance="a",group="web",count="desired"} 3x40
+windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 1x40
+windlass_launches_total{instance="a",call="LaunchInstances",result="done"} 0+1x40
+windlass_lifecycle_actions_total{instance="a",call="complete",result="done"} 0+1x40
+windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="1"} 0+1x40
+windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="+Inf"} 0+1x40
+windlass_drained_to_completed_seconds_bucket{instance="a",le="1"} 0+1x40
+windlass_drained_to_completed_seconds_bucket{instance="a",le="+Inf"} 0+1x40
+windlass_look_seconds_bucket{instance="a",le="1"} 0+1x40
+windlass_look_seconds_bucket{instance="a",le="+Inf"} 0+1x40
+windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="1"} 0+1x40
+windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="+Inf"} 0+1x40
+windlass_events_dropped_total{instance="a"} 0x40
+process_resident_memory_bytes{instance="a"} 9e7x40
+process_cpu_seconds_total{instance="a"} 0+1x40
+process_resident_memory_bytes{instance="somebody else's"} 9e9x40
+`
+
+// TestPanels: each has something to show, with numbers in it, and nothing of other programs.
+func TestPanels(t *testing.T) {
+	panels, err := dashboard("../components/grafana/windlass.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := series(t, wellCluster+busyCluster)
+	for _, panel := range panels {
+		shown := ask(t, panel, data)
+		if len(shown) == 0 {
+			t.Errorf("%s shows nothing: %s", panel.Where, panel.Expr)
+		}
+		for _, s := range shown {
+			if instance := s.Metric.Get("instance"); math.IsNaN(s.F) || instance != "" && instance != "a" {
+				t.Errorf("%s shows %v: %s", panel.Where, s, panel.Expr)
+			}
+		}
+	}
+	if len(panels) < 20 {
+		t.Errorf("only %d expressions were found", len(panels))
+	}
+}
+
 const half = 30 * time.Minute
 
-// firing are the alerts whose expressions hold after half an hour, in the order of the
-// rules, each once.
+// firing are the alerts whose expressions hold, in the order of the rules.
 func firing(t *testing.T, rules []Rule, data storage.Queryable) []string {
 	t.Helper()
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
 	var names []string
 	for _, rule := range rules {
-		query, err := engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, time.Unix(0, 0).Add(half))
-		if err != nil {
-			t.Fatalf("alert %s: %v", rule.Alert, err)
-		}
-		result, err := query.Exec(t.Context()).Vector()
-		if err != nil {
-			t.Fatalf("alert %s: %v", rule.Alert, err)
-		}
-		if len(result) > 0 {
+		if len(ask(t, Question{"alert " + rule.Alert, rule.Expr}, data)) > 0 {
 			names = append(names, rule.Alert)
 		}
-		query.Close()
 	}
 	return names
+}
+
+// ask answers a question as Prometheus would after half an hour.
+func ask(t *testing.T, q Question, data storage.Queryable) promql.Vector {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
+	query, err := engine.NewInstantQuery(t.Context(), data, nil, q.Expr, time.Unix(0, 0).Add(half))
+	if err != nil {
+		t.Fatalf("%s: %v", q.Where, err)
+	}
+	defer query.Close()
+	result, err := query.Exec(t.Context()).Vector()
+	if err != nil {
+		t.Fatalf("%s: %v", q.Where, err)
+	}
+	return slices.Clone(result) // which is the query's until it is closed
 }
 
 // world is some series in memory, by their labels.
