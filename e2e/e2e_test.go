@@ -238,11 +238,13 @@ func (s *session) explain(ts *testscript.TestScript) {
 	if s.w == nil {
 		return
 	}
-	files, err := filepath.Glob(filepath.Join(s.w.Dir, "logs", "*.log"))
-	if err != nil {
-		return
-	}
-	for _, f := range files {
-		ts.Logf("--- the end of %s\n%s", filepath.Base(f), world.Tail(f, 15))
+	for _, pattern := range []string{"logs/*.log", "machines/*/pods/" + world.Namespace + "_*/*/*.log"} {
+		files, err := filepath.Glob(filepath.Join(s.w.Dir, pattern))
+		if err != nil {
+			return
+		}
+		for _, f := range files {
+			ts.Logf("--- the end of %s\n%s", strings.TrimPrefix(f, s.w.Dir+"/"), world.Tail(f, 15))
+		}
 	}
 }

@@ -25,18 +25,22 @@ type realMachines struct {
 	went   func(node string) // told when everything on a machine has ended
 }
 
-// makeReal makes the hardware of real machines, in the namespace of the network that
-// this process must be in, and what runs on it.
-func (w *World) makeReal(ctx context.Context, c Config) (hardware, error) {
-	hub, err := machine.OpenHub(w.log)
-	if err != nil {
-		return nil, err
+// openHub makes the network that everything in a world of real machines is in.
+func (w *World) openHub(c Config) (err error) {
+	if c.Spec.Machines == Real {
+		w.hub, err = machine.OpenHub(w.log)
 	}
+	return err
+}
+
+// makeReal makes the hardware of real machines, and what runs on it.
+func (w *World) makeReal(ctx context.Context, c Config) (hardware, error) {
+	var err error
 	w.yard, err = machine.Open(ctx, machine.Config{
 		Dir:  filepath.Join(w.Dir, "machines"),
 		Boot: c.Programs.Boot, Kubelet: c.Programs.Kubelet, KubeProxy: c.Programs.KubeProxy,
 		Server: w.Plane.Server, CA: w.Plane.CA, CAKey: w.Plane.CAKey,
-		Images: c.Programs.Images, Hub: hub, Log: w.log,
+		Images: c.Programs.Images, Hub: w.hub, Log: w.log,
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func (w *World) makeReal(ctx context.Context, c Config) (hardware, error) {
 
 // startReal prepares the cluster of real machines and, if wanted, installs Windlass in it.
 func (w *World) startReal(ctx context.Context, c Config) error {
-	if err := w.Apply(ctx, []byte(w.roleOfScaler(c.Spec.Environment))); err != nil {
+	if err := w.giveRole(ctx, c.Spec.Environment); err != nil {
 		return fmt.Errorf("giving the scaler its role: %w", err)
 	}
 	if c.Spec.NoPrograms {

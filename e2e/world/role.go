@@ -1,11 +1,45 @@
 package world
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"windlass.dev/windlass/pkg/contract"
 )
+
+// roleProbe is the pace of asking whether the role is in force.
+const roleProbe = 100 * time.Millisecond
+
+// giveRole returns when pods of the scaler get the role: the API server takes a moment
+// until it holds by a policy that it has been given.
+func (w *World) giveRole(ctx context.Context, more []string) error {
+	if err := w.Apply(ctx, []byte(w.roleOfScaler(more))); err != nil {
+		return err
+	}
+	accounts := w.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: contract.AppScaler}}
+	if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec:       corev1.PodSpec{ServiceAccountName: contract.AppScaler, Containers: []corev1.Container{{Name: "probe", Image: "probe"}}},
+	}
+	err := wait.PollUntilContextCancel(ctx, roleProbe, true, func(ctx context.Context) (bool, error) {
+		made, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && len(made.Spec.Containers[0].Env) > 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until it is in force: %w", err)
+	}
+	return accounts.Delete(ctx, contract.AppScaler, metav1.DeleteOptions{})
+}
 
 // roleOfScaler is what gives the scaler's pods their way to AWS and the credentials of a
 // role, as the webhook of EKS does where a role is associated with a service account: by
@@ -42,6 +76,7 @@ spec:
     - patchType: JSONPatch
       jsonPatch:
         expression: |
+          (has(object.spec.containers[0].env) ? [] : [JSONPatch{op: "add", path: "/spec/containers/0/env", value: []}]) +
           [%s].map(v, JSONPatch{op: "add", path: "/spec/containers/0/env/-", value: v})
 ---
 apiVersion: admissionregistration.k8s.io/v1

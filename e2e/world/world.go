@@ -62,7 +62,8 @@ type World struct {
 	templates []cloud.LaunchTemplate // those of the spec
 	joiner    *joiner
 	runner    runner
-	yard      *machine.Yard // of real machines
+	hub       *machine.Hub  // the network of real machines
+	yard      *machine.Yard // where they stand
 	programs  *programs     // the runner, unless the machines are real
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
@@ -100,6 +101,9 @@ func Start(ctx context.Context, c Config) (*World, error) {
 
 func (w *World) start(ctx context.Context, c Config) error {
 	if err := w.makeDir(); err != nil {
+		return err
+	}
+	if err := w.openHub(c); err != nil {
 		return err
 	}
 	plane, err := startControlPlane(ctx, c.Programs.Supervisor, filepath.Join(w.Dir, "cluster"), c.Spec.controlPlane(), c.Progress)
