@@ -1,0 +1,188 @@
+package manifests
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// terraform is a module of Terraform with its expressions worked out, as far as that goes
+// without a provider: what only AWS knows is given.
+type terraform struct {
+	t       *testing.T
+	context *hcl.EvalContext
+	// blocks are all blocks by kind and labels: resource.aws_iam_role.scaler.
+	blocks map[string]map[string]any
+}
+
+// readTerraform reads a folder. vars are the variables that have no default, or are to have
+// another value; known is what AWS would say, by reference.
+func readTerraform(t *testing.T, folder string, vars map[string]cty.Value, known map[string]cty.Value) terraform {
+	t.Helper()
+	m := terraform{t: t, blocks: map[string]map[string]any{}, context: &hcl.EvalContext{
+		Variables: map[string]cty.Value{"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(folder)})},
+		Functions: functions,
+	}}
+	for name, value := range known {
+		m.context.Variables[name] = value
+	}
+	blocks := parseTerraform(t, folder)
+	m.declare(blocks, vars)
+	for _, b := range blocks {
+		if b.Type == "resource" || b.Type == "data" || b.Type == "output" {
+			m.blocks[strings.Join(append([]string{b.Type}, b.Labels...), ".")] = m.decode(b.Body, m.context)
+		}
+	}
+	return m
+}
+
+func parseTerraform(t *testing.T, folder string) hclsyntax.Blocks {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.tf"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no Terraform in %s: %v", folder, err)
+	}
+	var blocks hclsyntax.Blocks
+	parser := hclparse.NewParser()
+	for _, path := range paths {
+		file, problems := parser.ParseHCLFile(path)
+		if problems.HasErrors() {
+			t.Fatal(problems)
+		}
+		blocks = append(blocks, file.Body.(*hclsyntax.Body).Blocks...)
+	}
+	return blocks
+}
+
+// declare makes var and local of the module. Locals may use those that stand above them.
+func (m terraform) declare(blocks hclsyntax.Blocks, vars map[string]cty.Value) {
+	values, locals := map[string]cty.Value{}, map[string]cty.Value{}
+	for _, b := range blocks {
+		if b.Type != "variable" {
+			continue
+		}
+		name := b.Labels[0]
+		value, given := vars[name]
+		if d := b.Body.Attributes["default"]; !given && d != nil {
+			value, given = m.value(d.Expr, m.context), true
+		}
+		if !given {
+			m.t.Fatalf("variable %s has neither a default nor a value", name)
+		}
+		if b.Body.Attributes["description"] == nil {
+			m.t.Errorf("variable %s is not described", name)
+		}
+		values[name] = value
+	}
+	m.context.Variables["var"] = cty.ObjectVal(values)
+	for _, b := range blocks {
+		if b.Type != "locals" {
+			continue
+		}
+		for _, a := range inOrder(b.Body.Attributes) {
+			locals[a.Name] = m.value(a.Expr, m.context)
+			m.context.Variables["local"] = cty.ObjectVal(locals)
+		}
+	}
+}
+
+// inOrder are attributes by their place in the file.
+func inOrder(attributes hclsyntax.Attributes) []*hclsyntax.Attribute {
+	return slices.SortedFunc(maps.Values(attributes), func(a, b *hclsyntax.Attribute) int {
+		return cmp.Compare(a.SrcRange.Start.Byte, b.SrcRange.Start.Byte)
+	})
+}
+
+func (m terraform) value(e hclsyntax.Expression, context *hcl.EvalContext) cty.Value {
+	m.t.Helper()
+	value, problems := e.Value(context)
+	if problems.HasErrors() {
+		m.t.Fatal(problems)
+	}
+	return value
+}
+
+// decode works out a body: attributes by name, and nested blocks as lists by their type,
+// with those that are dynamic written out.
+func (m terraform) decode(body *hclsyntax.Body, context *hcl.EvalContext) map[string]any {
+	m.t.Helper()
+	out := map[string]any{}
+	for name, a := range body.Attributes {
+		if name == "ignore_changes" { // names, not values
+			for _, item := range a.Expr.(*hclsyntax.TupleConsExpr).Exprs {
+				out[name] = append(list(out[name]), hcl.ExprAsKeyword(item))
+			}
+			continue
+		}
+		out[name] = plain(m.t, m.value(a.Expr, context))
+	}
+	for _, b := range body.Blocks {
+		if b.Type != "dynamic" {
+			out[b.Type] = append(list(out[b.Type]), m.decode(b.Body, context))
+			continue
+		}
+		kind := b.Labels[0]
+		each := m.value(b.Body.Attributes["for_each"].Expr, context)
+		for it := each.ElementIterator(); it.Next(); {
+			key, value := it.Element()
+			inner := context.NewChild()
+			inner.Variables = map[string]cty.Value{kind: cty.ObjectVal(map[string]cty.Value{"key": key, "value": value})}
+			out[kind] = append(list(out[kind]), m.decode(b.Body.Blocks[0].Body, inner))
+		}
+	}
+	return out
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// plain is a value as JSON has it.
+func plain(t *testing.T, v cty.Value) any {
+	t.Helper()
+	body, err := ctyjson.Marshal(v, v.Type())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// functions are those of Terraform that the examples call.
+var functions = map[string]function.Function{
+	"join": stdlib.JoinFunc, "jsonencode": stdlib.JSONEncodeFunc, "replace": stdlib.ReplaceFunc, "split": stdlib.SplitFunc,
+	"base64encode": ofText(func(text string) (string, error) { return base64.StdEncoding.EncodeToString([]byte(text)), nil }),
+	"file": ofText(func(path string) (string, error) {
+		body, err := os.ReadFile(path)
+		return string(body), err
+	}),
+}
+
+func ofText(f func(string) (string, error)) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "text", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			text, err := f(args[0].AsString())
+			return cty.StringVal(text), err
+		},
+	})
+}
