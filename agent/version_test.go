@@ -13,7 +13,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	want := contract.AppAgent + " " + telemetry.ThisBuild().String() + "\n"
+	want := contract.AppAgent + " version " + telemetry.ThisBuild().String() + "\n"
 	for _, arg := range []string{"version", "--version"} {
 		if out, err := execute(t, arg); err != nil || out != want {
 			t.Errorf("%s: %q, %v; want %q", arg, out, err, want)

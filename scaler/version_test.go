@@ -13,7 +13,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	want := contract.AppScaler + " " + telemetry.ThisBuild().String() + "\n"
+	want := contract.AppScaler + " version " + telemetry.ThisBuild().String() + "\n"
 	for _, arg := range []string{"version", "--version"} {
 		var out strings.Builder
 		if err := run(t.Context(), []string{arg}, &out, io.Discard); err != nil || out.String() != want {
