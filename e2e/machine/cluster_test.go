@@ -39,13 +39,13 @@ func newCluster(t *testing.T, flags ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.startControlPlane(built(t, dir, "../controlplane"), filepath.Join(dir, "cluster"), flags)
+	c.startControlPlane(built("controlplane"), filepath.Join(dir, "cluster"), flags)
 	programs := filepath.Dir(c.Kubectl)
 	c.yard, err = Open(t.Context(), Config{
-		Dir: filepath.Join(dir, "machines"), Boot: built(t, dir, "boot"),
+		Dir: filepath.Join(dir, "machines"), Boot: built("boot"),
 		Kubelet: filepath.Join(programs, "kubelet"), KubeProxy: filepath.Join(programs, "kube-proxy"),
 		Server: c.Server, CA: c.CA, CAKey: c.CAKey,
-		Images: []string{image(t, "pause"), image(t, "echo"), image(t, "client")},
+		Images: []string{built("e2e-pause.tar"), built("e2e-echo.tar"), built("e2e-client.tar")},
 		Hub:    hub, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -60,29 +60,6 @@ func newCluster(t *testing.T, flags ...string) *cluster {
 		}
 	})
 	return c
-}
-
-// built builds a program in a folder beside this one.
-func built(t *testing.T, dir, folder string) string {
-	t.Helper()
-	program := filepath.Join(dir, filepath.Base(folder))
-	cmd := exec.Command("go", "build", "-C", folder, "-o", program, ".")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", folder, err, said)
-	}
-	return program
-}
-
-func image(t *testing.T, name string) string {
-	t.Helper()
-	file, err := filepath.Abs("../../out/images/e2e-" + name + ".tar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("make e2e-images makes it: %v", err)
-	}
-	return file
 }
 
 func (c *cluster) startControlPlane(supervisor, dir string, flags []string) {

@@ -27,6 +27,7 @@ func TestKilledYard(t *testing.T) {
 		return
 	}
 	needMachines(t)
+	build(t)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // of both runs: the first leaves all that it has made
 	out, in := io.Pipe()

@@ -3,6 +3,7 @@ package machine
 import (
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -28,7 +29,7 @@ func kubeletArgs(spec Spec) []string {
 // but for what is said beside each line.
 // https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
 func kubeletConfiguration(spec Spec, cgroupRoot string) object {
-	kubeReserved, systemReserved := reserved(spec)
+	kubeReserved, systemReserved := reserved(runtime.NumCPU(), spec.MaxPods)
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",

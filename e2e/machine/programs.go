@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -32,13 +31,13 @@ var binds = []Bind{
 
 // boots are files that a machine finds in place of its kernel's, with what they say.
 func (m *machine) boots(spec Spec) (map[string]string, error) {
-	memory, err := memoryInfo(spec.MemoryMiB)
+	host, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return nil, err
 	}
 	return map[string]string{
 		"/proc/sys/kernel/random/boot_id": spec.BootID + "\n",
-		"/proc/meminfo":                   memory,
+		"/proc/meminfo":                   memoryInfo(string(host), spec.MemoryMiB),
 		"/etc/machine-id":                 machineID(spec.ID) + "\n",
 		// The kubelet sets these, which have no namespaces: they are the host's own.
 		"/proc/sys/vm/overcommit_memory":      "1\n",
@@ -55,13 +54,9 @@ func machineID(id string) string { return "ec2" + strings.TrimPrefix(id, "i-") }
 
 // memoryInfo is the host's /proc/meminfo with the machine's own size, by which the
 // kubelet counts what pods may have. Nobody has swap.
-func memoryInfo(mib int) (string, error) {
-	host, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return "", err
-	}
+func memoryInfo(host string, mib int) string {
 	var lines []string
-	for line := range strings.Lines(string(host)) {
+	for line := range strings.Lines(host) {
 		switch name, _, _ := strings.Cut(line, ":"); name {
 		case "MemTotal", "MemFree", "MemAvailable":
 			line = fmt.Sprintf("%s: %d kB\n", name, mib<<10)
@@ -70,7 +65,7 @@ func memoryInfo(mib int) (string, error) {
 		}
 		lines = append(lines, line)
 	}
-	return strings.Join(lines, ""), nil
+	return strings.Join(lines, "")
 }
 
 // order makes the machine's disk, if it has none, and says what its init has to do.
@@ -188,16 +183,10 @@ type object = map[string]any
 // falling share of the processors. The 100 MiB below which it evicts are reserved here
 // instead, because the kubelet would look at the host's memory, which is not the machine's.
 // https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go
-func reserved(spec Spec) (kube, system map[string]string) {
-	cpu := 60 // thousandths: 6 % of the first core, 1 % of the second, half a percent of two more
-	for i := 1; i < runtime.NumCPU(); i++ {
-		switch {
-		case i == 1:
-			cpu += 10
-		case i < 4:
-			cpu += 5
-		}
-	}
-	return map[string]string{"cpu": fmt.Sprintf("%dm", cpu), "memory": fmt.Sprintf("%dMi", 255+11*spec.MaxPods)},
+func reserved(cores, pods int) (kube, system map[string]string) {
+	// Of the first core 6 %, of the second 1 %, of the next two half a percent, of each
+	// further one a quarter of a percent, in hundredths of a percent of a core.
+	share := 600 + 100*min(1, cores-1) + 50*min(2, max(0, cores-2)) + 25*max(0, cores-4)
+	return map[string]string{"cpu": fmt.Sprintf("%dm", share/10), "memory": fmt.Sprintf("%dMi", 255+11*pods)},
 		map[string]string{"memory": "100Mi"}
 }

@@ -63,7 +63,7 @@ spec:
 // TestMachines: machines join, run pods that reach Services and the API server, and do
 // with them what a kubelet does.
 func TestMachines(t *testing.T) {
-	if !inside(t) {
+	if !insideCluster(t) {
 		return
 	}
 	c := newCluster(t)
@@ -189,7 +189,7 @@ func (c *cluster) memory(spec Spec) string {
 
 // TestPower: what happens to a machine happens to its node.
 func TestPower(t *testing.T) {
-	if !inside(t) {
+	if !insideCluster(t) {
 		return
 	}
 	c := newCluster(t, "--arg=kube-controller-manager=--node-monitor-grace-period=20s")
