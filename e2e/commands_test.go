@@ -165,6 +165,16 @@ func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) erro
 	return s.w.KillProgram(s.ctx, pod)
 }
 
+// exhaust has the kernel kill a program on a real machine for its memory limit:
+// exhaust scaler N|leader, or exhaust agent NODE.
+func (s *session) exhaust(_ *testscript.TestScript, neg bool, args []string) error {
+	pod, component, err := s.target(neg, args)
+	if err != nil || component != "" {
+		return errors.Join(err, errors.New("usage: exhaust scaler N|leader, or exhaust agent NODE"))
+	}
+	return s.w.ExhaustProgram(s.ctx, pod)
+}
+
 // start starts again what has crashed: start scaler N | agent NODE | kubelet NODE | COMPONENT.
 func (s *session) start(ts *testscript.TestScript, neg bool, args []string) error {
 	if node, is := kubeletOf(neg, args); is && s.w != nil {

@@ -113,10 +113,12 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"calls":   command((*session).calls),
 			"crash":   command((*session).crash),
 			"start":   command((*session).start),
+			"exhaust": command((*session).exhaust),
 			"logs":    command((*session).logs),
 			"metric":  command((*session).metric),
 			"health":  command((*session).health),
 			"pause":   command((*session).pause),
+			"readme":  command((*session).readme),
 
 			"rightless": command((*session).rightless),
 		},
@@ -205,6 +207,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	}
 	ts.Setenv("MANIFESTS", filepath.Join(root, "manifests"))
 	ts.Setenv("KUBECONFIG", s.w.Plane.Kubeconfig)
+	ts.Setenv("NEXT", world.NextVersion)
 	ts.Logf("control plane ready after %.1fs", s.w.Plane.Seconds)
 	return nil
 }

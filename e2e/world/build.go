@@ -83,7 +83,7 @@ func BuildMachines(ctx context.Context, dir string, out io.Writer) (Programs, er
 	if err := buildNode(ctx, p, &programs); err != nil {
 		return Programs{}, err
 	}
-	programs.Images, err = buildImages(ctx, p, root)
+	programs.Images, err = buildImages(ctx, p, root, dir)
 	return programs, err
 }
 
@@ -106,18 +106,32 @@ func buildNode(ctx context.Context, p *progress, programs *Programs) error {
 	return nil
 }
 
-func buildImages(ctx context.Context, p *progress, root string) ([]string, error) {
+// NextVersion is what a second build of both programs calls itself, and its images' tag.
+const NextVersion = "next"
+
+// buildImages builds the images for this host's architecture alone.
+func buildImages(ctx context.Context, p *progress, root, dir string) ([]string, error) {
 	p.next()
-	cmd := politely(exec.CommandContext(ctx, "make", "-s", "-C", root, "images", "e2e-images", "ARCHITECTURES="+runtime.GOARCH))
-	if _, err := output(cmd); err != nil {
-		return nil, fmt.Errorf("building the images: %w", err)
+	images := filepath.Join(dir, "images")
+	for _, args := range [][]string{
+		{"images", "VERSION=" + NextVersion, "IMAGES=" + filepath.Join(images, NextVersion)},
+		{"images", "e2e-images", "IMAGES=" + images},
+	} {
+		cmd := politely(exec.CommandContext(ctx, "make", append([]string{"-s", "-C", root, "ARCHITECTURES=" + runtime.GOARCH}, args...)...))
+		if _, err := output(cmd); err != nil {
+			return nil, fmt.Errorf("building the images: %w", err)
+		}
 	}
-	images, err := filepath.Glob(filepath.Join(root, "out", "images", "*.tar"))
-	if err != nil {
-		return nil, err
+	var archives []string
+	for _, folder := range []string{images, filepath.Join(images, NextVersion)} {
+		found, err := filepath.Glob(filepath.Join(folder, "*.tar"))
+		if err != nil {
+			return nil, err
+		}
+		archives = append(archives, found...)
 	}
 	p.done()
-	return images, nil
+	return archives, nil
 }
 
 func buildControlPlane(ctx context.Context, p *progress, root, dir string) (supervisor string, err error) {

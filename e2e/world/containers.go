@@ -153,6 +153,19 @@ func (k *containers) kill(ctx context.Context, pod string) error {
 	return k.yard.Signal(ctx, string(p.UID), p.Spec.Containers[0].Name, syscall.SIGKILL)
 }
 
+// exhaust has the kernel kill the program of a pod for its memory limit.
+func (k *containers) exhaust(ctx context.Context, pod string) error {
+	p, err := k.named(pod)
+	if err != nil {
+		return err
+	}
+	if len(p.Status.ContainerStatuses) == 0 {
+		return fmt.Errorf("pod %s has no container yet", pod)
+	}
+	k.mean(func(other *corev1.Pod) bool { return other.UID == p.UID })
+	return k.yard.Exhaust(ctx, string(p.UID), p.Status.ContainerStatuses[0].ContainerID)
+}
+
 func (k *containers) revive(context.Context, string) error {
 	return errors.New("the kubelet of a real machine starts containers again by itself")
 }

@@ -340,6 +340,10 @@ func (k *programs) revive(ctx context.Context, pod string) error {
 	return nil
 }
 
+func (k *programs) exhaust(context.Context, string) error {
+	return errors.New("a process of this host has no memory limit; real machines are wanted")
+}
+
 // recipe is what a pod's process is started with, again and again.
 type recipe struct {
 	args, env []string

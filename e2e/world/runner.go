@@ -16,6 +16,8 @@ type runner interface {
 	// kill ends the process of a pod with SIGKILL, and revive runs it again.
 	kill(ctx context.Context, pod string) error
 	revive(ctx context.Context, pod string) error
+	// exhaust ends the process of a pod as the kernel does for its memory limit.
+	exhaust(ctx context.Context, pod string) error
 	// get asks its HTTP server.
 	get(ctx context.Context, pod, path string) (*http.Response, error)
 	// log is all that it has written, over all its runs.

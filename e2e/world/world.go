@@ -248,9 +248,9 @@ func (w *World) applyManifests(ctx context.Context, c Config) error {
 		}
 		manifests = filepath.Join(root, "manifests")
 	}
-	if c.Spec.Replicas != nil {
+	if overlay := c.Spec.overlay(); overlay != "" {
 		var err error
-		if manifests, err = w.withReplicas(manifests, *c.Spec.Replicas); err != nil {
+		if manifests, err = w.overlaid(manifests, overlay); err != nil {
 			return err
 		}
 	}
@@ -260,9 +260,9 @@ func (w *World) applyManifests(ctx context.Context, c Config) error {
 	return nil
 }
 
-// withReplicas is a folder of the same manifests with so many scalers. To scale them
-// afterwards would let the others act for a moment.
-func (w *World) withReplicas(manifests string, replicas int) (string, error) {
+// overlaid is a folder of the same manifests with what an overlay says besides. To change
+// them afterwards would let what they say act for a moment.
+func (w *World) overlaid(manifests, overlay string) (string, error) {
 	dir, err := filepath.EvalSymlinks(w.Dir)
 	if err != nil {
 		return "", fmt.Errorf("resolving the world's folder: %w", err)
@@ -272,10 +272,10 @@ func (w *World) withReplicas(manifests string, replicas int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the way to the manifests: %w", err)
 	}
-	text := fmt.Sprintf("resources: [%s]\nreplicas: [{name: %s, count: %d}]\n", base, contract.AppScaler, replicas)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder of manifests: %w", err)
 	}
+	text := fmt.Sprintf("resources: [%s]\n%s", base, overlay)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing a folder of manifests: %w", err)
 	}
@@ -358,6 +358,12 @@ func (w *World) AgentOf(node string) (string, error) {
 // KillProgram ends the process of a pod with SIGKILL. On a simulated node it stays
 // down, and the pod unready, until StartProgram; a real kubelet starts it again.
 func (w *World) KillProgram(ctx context.Context, pod string) error { return w.runner.kill(ctx, pod) }
+
+// ExhaustProgram has the kernel kill the process of a pod on a real machine for its
+// memory limit.
+func (w *World) ExhaustProgram(ctx context.Context, pod string) error {
+	return w.runner.exhaust(ctx, pod)
+}
 
 // StartProgram runs the process of a pod again that was killed.
 func (w *World) StartProgram(ctx context.Context, pod string) error { return w.runner.revive(ctx, pod) }
