@@ -12,7 +12,7 @@ import (
 // TestManifestsHaveEveryFlag: the one place where people set flags has all of them, with
 // their defaults, but for what the pod says by itself.
 func TestManifestsHaveEveryFlag(t *testing.T) {
-	args, err := flagfile.Read("../manifests/flags.yaml", contract.AppAgent)
+	args, err := flagfile.Read("../manifests/flags", contract.AppAgent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func checkContainer(t *testing.T, c corev1.Container) {
 	}
 }
 
-// Flags are set in flags.yaml and nowhere else: it would take them away.
+// Flags are set in one file and nowhere else: that would take them away.
 func TestFlagsAreInOnePlace(t *testing.T) {
 	for name, w := range render(t, filesys.MakeFsOnDisk(), "base").workloads() {
 		if c := w.template.Spec.Containers[0]; len(c.Args) != 0 {
@@ -208,12 +208,12 @@ func TestFlagsAreInOnePlace(t *testing.T) {
 		}
 	}
 	for name, w := range renderBase(t).workloads() {
-		args, err := flagfile.Read("flags.yaml", name)
+		args, err := flagfile.Read("flags", name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(args.Set, w.template.Spec.Containers[0].Args); diff != "" {
-			t.Errorf("%s (-flags.yaml +rendered):\n%s", name, diff)
+			t.Errorf("%s (-flags +rendered):\n%s", name, diff)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	args, err := flagfile.Read("../manifests/flags.yaml", contract.AppScaler)
+	args, err := flagfile.Read("../manifests/flags", contract.AppScaler)
 	if err != nil || !slices.Contains(args.Set, "--metrics-address="+defaultAddress) {
 		t.Errorf("arguments %v, %v: metrics are to be served where the pod's port is", args.Set, err)
 	}

@@ -1,16 +1,18 @@
-// Package flagfile holds manifests/flags.yaml against the flags that the programs have,
-// for their tests.
+// Package flagfile holds manifests/flags against the flags that the programs have, for
+// their tests.
 package flagfile
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,23 +27,29 @@ type Args struct {
 // commentedOut is a flag that is not in force. Other comments are prose.
 var commentedOut = regexp.MustCompile(`(?m)^ *# - (--.+)$`)
 
-// Read returns what the file at path has about the program of that name.
-func Read(path, program string) (Args, error) {
+// Read returns what the kustomization in a folder, which is manifests/flags, has about
+// the program of that name.
+func Read(folder, program string) (Args, error) {
+	path := filepath.Join(folder, "kustomization.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Args{}, err
 	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
+	var component types.Kustomization
+	if err := yaml.UnmarshalStrict(text, &component); err != nil {
+		return Args{}, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, patch := range component.Patches {
 		// A DaemonSet has all of the fields that are asked for here.
 		var workload appsv1.Deployment
-		if err := yaml.Unmarshal([]byte(document), &workload); err != nil {
+		if err := yaml.Unmarshal([]byte(patch.Patch), &workload); err != nil {
 			return Args{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if workload.Name != program {
 			continue
 		}
 		args := Args{Set: workload.Spec.Template.Spec.Containers[0].Args}
-		for _, found := range commentedOut.FindAllStringSubmatch(document, -1) {
+		for _, found := range commentedOut.FindAllStringSubmatch(patch.Patch, -1) {
 			args.Shown = append(args.Shown, found[1])
 		}
 		return args, nil

@@ -10,33 +10,35 @@ import (
 )
 
 const file = `# Flags.
-kind: DaemonSet
-metadata: {name: other}
----
-kind: Deployment
-metadata: {name: program}
-spec:
-  template:
-    spec:
-      containers:
-        - args:
-            - run
-            - --level=high
-            - --gone=1
-            - --inner=x
-            # Prose - with a dash.
-            # - --wait=2m
-            # - --count=4
-            # - --names=an-example
-            # - --size=much
+patches:
+  - patch: |-
+      kind: DaemonSet
+      metadata: {name: other}
+  - patch: |-
+      kind: Deployment
+      metadata: {name: program}
+      spec:
+        template:
+          spec:
+            containers:
+              - args:
+                  - run
+                  - --level=high
+                  - --gone=1
+                  - --inner=x
+                  # Prose - with a dash.
+                  # - --wait=2m
+                  # - --count=4
+                  # - --names=an-example
+                  # - --size=much
 `
 
 func TestCheckFindsWhatIsWrong(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flags.yaml")
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args, err := Read(path, "program")
+	args, err := Read(folder, "program")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	if diff := cmp.Diff(want, args.Check(newFlags, "inner", "kubeconfig")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := Read(path, "stranger"); err == nil {
+	if _, err := Read(folder, "stranger"); err == nil {
 		t.Error("a program that is not in the file: no error")
 	}
 }
