@@ -1,4 +1,5 @@
-# `make` lists what there is. Needed: Go, make, git; nothing else, and no root.
+# `make` lists what there is. Needed: Go, make, git; no root. Only images and real machines
+# need more, which `make packages` installs.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -58,8 +59,23 @@ test: controlplane ## run every test, those against a real control plane include
 	$(GO) test -timeout 60m $(ARGS) ./...
 
 .PHONY: e2e
-e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v')
+e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v'), then those on real machines
 	$(GO) test -timeout 60m -count 1 $(ARGS) ./e2e/...
+	@$(MAKE) --no-print-directory machines
+
+.PHONY: machines
+machines: controlplane ## play the scripts of real machines: root on Linux (RUN=traffic for one, ARGS=-v)
+	@$(GO) run ./e2e/machine/require || { echo 'make packages installs the packages among them (Debian, as root)' >&2; exit 1; }
+	WINDLASS_MACHINES=must $(GO) test -timeout 60m -count 1 $(ARGS) ./e2e/machine
+	$(GO) test -timeout 60m -count 1 -run 'TestMachines$(if $(RUN),/$(RUN)$$)' $(ARGS) ./e2e -e2e.machines
+
+# What real machines need, which package machine reads, too.
+PACKAGES = $(shell grep -v '^\#' e2e/machine/packages.txt)
+
+.PHONY: packages
+packages: ## install the Debian packages that images and real machines need, as root
+	@dpkg-query --show $(PACKAGES) >/dev/null 2>&1 || { \
+		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(PACKAGES); }
 
 .PHONY: demo
 demo: controlplane ## play a day of a cluster in two minutes (KEEP=1 leaves it running)
