@@ -3,6 +3,12 @@ package machine
 // pauseImage holds the namespaces of a pod.
 const pauseImage = "docker.io/library/e2e-pause:v1"
 
+// alsoCalled are further names of images. What people apply as it is asks for them by
+// these, and there is no registry.
+var alsoCalled = map[string]string{
+	"registry.k8s.io/pause:3.10.2": pauseImage, // manifests/examples/balloons
+}
+
 const containerdSocket = "/run/containerd/containerd.sock"
 
 // containerdConfig is containerd's for Kubernetes, where it differs from its own defaults.

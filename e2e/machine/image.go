@@ -20,7 +20,7 @@ func (y *Yard) makeImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Images = y.Images
+	o.Images, o.AlsoCalled = y.Images, alsoCalled
 	now, err := m.startInit()
 	if err != nil {
 		return err

@@ -20,10 +20,11 @@ type Order struct {
 	// Run are folders that are empty at every boot, in memory.
 	Run []string
 	// Containerd is started first, and when it listens at Socket, Images are imported,
-	// which are archives.
+	// which are archives, and get further names: AlsoCalled has the image of each.
 	Containerd Program
 	Socket     string
 	Images     []string
+	AlsoCalled map[string]string
 	Programs   []Program
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,10 +86,22 @@ func listening(ctx context.Context, socket string) error {
 // importImages gives containerd what a registry would, where the kubelet looks for it.
 func importImages(ctx context.Context, o machine.Order) error {
 	for _, archive := range o.Images {
-		cmd := exec.CommandContext(ctx, "ctr", "--address", o.Socket, "--namespace", "k8s.io", "images", "import", archive)
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("importing %s: %w: %s", archive, err, bytes.TrimSpace(said))
+		if err := images(ctx, o, "import", archive); err != nil {
+			return err
 		}
+	}
+	for name, image := range o.AlsoCalled {
+		if err := images(ctx, o, "tag", image, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func images(ctx context.Context, o machine.Order, args ...string) error {
+	cmd := exec.CommandContext(ctx, "ctr", append([]string{"--address", o.Socket, "--namespace", "k8s.io", "images"}, args...)...)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ctr images %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(said))
 	}
 	return nil
 }
