@@ -80,7 +80,7 @@ func withComponents(names ...string) string {
 }
 
 // TestAnotherNamespace: one line moves all there is, with each component and with all.
-// Only words for people may name the old place.
+// Nothing names the old place any more, not even in words for people.
 func TestAnotherNamespace(t *testing.T) {
 	names := components(t)
 	sets := [][]string{names}
