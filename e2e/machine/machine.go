@@ -31,8 +31,9 @@ type machine struct {
 	number int
 	pods   netip.Prefix
 
-	mu  sync.Mutex // held while the power is switched
-	now *power     // nil while it is off
+	mu   sync.Mutex // held while the power is switched
+	now  *power     // nil while it is off
+	gone bool       // it was discarded
 }
 
 // power is a machine's life from PowerOn to PowerOff.
@@ -67,7 +68,10 @@ func (m *machine) powerOn(ctx context.Context, spec Spec) error {
 func (m *machine) plugIn(ctx context.Context, spec Spec) (now *power, order Order, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.now != nil {
+	switch {
+	case m.gone:
+		return nil, order, errors.New("it was discarded meanwhile")
+	case m.now != nil:
 		return nil, order, errors.New("it is on already")
 	}
 	if order, err = m.order(spec); err != nil {
@@ -206,6 +210,11 @@ func (m *machine) command(ctx context.Context, line string) error {
 func (m *machine) powerOff() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.switchOff()
+}
+
+// switchOff is powerOff for one who holds m.mu.
+func (m *machine) switchOff() error {
 	if m.now == nil {
 		return nil
 	}
@@ -233,9 +242,12 @@ func (m *machine) disconnect() error {
 	return errors.Join(m.yard.Hub.Unplug(m.id), m.yard.cgroups.remove(m.id), m.yard.logs.leave(m.path(diskFolder, podLogsOnDisk)))
 }
 
-// discard also removes the disk.
+// discard also removes the disk, and nobody switches the machine on again.
 func (m *machine) discard() error {
-	if err := m.powerOff(); err != nil {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone = true
+	if err := m.switchOff(); err != nil {
 		return err
 	}
 	return os.RemoveAll(m.path(diskFolder))

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -77,5 +78,20 @@ func TestNumbers(t *testing.T) {
 	}
 	if _, err := y.add(Spec{ID: "too many"}); err == nil {
 		t.Errorf("there are more than %d machines", mostMachines)
+	}
+}
+
+// A machine that is discarded while somebody switches it on does not run on unknown.
+func TestDiscardedMeanwhile(t *testing.T) {
+	y := &Yard{Config: Config{Dir: t.TempDir()}, machines: map[string]*machine{}}
+	m, err := y.add(Spec{ID: "i-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := y.Discard("i-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.powerOn(t.Context(), Spec{ID: "i-1"}); err == nil || !strings.Contains(err.Error(), "discarded") {
+		t.Errorf("switching on a machine that was discarded: %v", err)
 	}
 }

@@ -42,17 +42,22 @@ type Yard struct {
 	mu       sync.Mutex
 	machines map[string]*machine // by ID, until they are discarded
 	number   int                 // the last that was given
-	logs     *podLogs
+	closed   bool
+
+	logs *podLogs
 }
 
 // Open opens a yard without machines. It removes what runs left behind that have not
-// closed theirs and live no more.
+// closed theirs and live no more, and raises the host's limits where machines need more.
 func Open(ctx context.Context, c Config) (*Yard, error) {
 	if c.Hub == nil {
 		return nil, errors.New("opening the yard of machines: it has no Hub to connect them")
 	}
 	if err := removeLeftovers(); err != nil {
 		return nil, fmt.Errorf("removing what earlier runs left: %w", err)
+	}
+	if err := c.raiseLimits(); err != nil {
+		return nil, err
 	}
 	authority, err := loadAuthority(c.CA, c.CAKey)
 	if err != nil {
@@ -165,6 +170,9 @@ func (y *Yard) PodLog(namespace, pod, container string) ([]byte, error) {
 
 // Close discards all machines. The logs of their programs and pods stay in Dir.
 func (y *Yard) Close() error {
+	y.mu.Lock()
+	y.closed = true
+	y.mu.Unlock()
 	var errs []error
 	for _, m := range y.all() {
 		errs = append(errs, y.Discard(m.id))
@@ -183,6 +191,9 @@ func (y *Yard) Close() error {
 func (y *Yard) add(spec Spec) (*machine, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	if y.closed {
+		return nil, errors.New("the yard is closed")
+	}
 	if m := y.machines[spec.ID]; m != nil {
 		return m, nil
 	}

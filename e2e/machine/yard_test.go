@@ -242,6 +242,8 @@ func TestPower(t *testing.T) {
 	c.wait(pod, "jsonpath={.status.containerStatuses[0].restartCount}=1")
 	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
 
+	c.wantOffWhileBooting(specOf(4))
+
 	if err := c.yard.Discard(one.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -251,4 +253,30 @@ func TestPower(t *testing.T) {
 	if err := c.yard.PowerOff(one.ID); err == nil {
 		t.Error("a machine that was discarded was switched off")
 	}
+}
+
+// wantOffWhileBooting switches a machine off as soon as its init runs. Its boot fails, and
+// it can be switched on again.
+func (c *cluster) wantOffWhileBooting(spec Spec) {
+	c.t.Helper()
+	m, err := c.yard.add(spec)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	booted := make(chan error)
+	go func() { booted <- c.yard.PowerOn(c.t.Context(), spec) }()
+	for runs := false; !runs; {
+		m.mu.Lock()
+		runs = m.now != nil
+		m.mu.Unlock()
+	}
+	if err := c.yard.PowerOff(spec.ID); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Log("a machine that was switched off while it booted:", <-booted)
+	if err := c.yard.StopKubelet(spec.ID); err == nil {
+		c.t.Error("a machine that was switched off while it booted is on")
+	}
+	c.powerOn(spec)
+	c.wait("node/"+spec.Name, "condition=Ready")
 }
