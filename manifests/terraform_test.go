@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -59,7 +61,14 @@ func parseTerraform(t *testing.T, folder string) hclsyntax.Blocks {
 	var blocks hclsyntax.Blocks
 	parser := hclparse.NewParser()
 	for _, path := range paths {
-		file, problems := parser.ParseHCLFile(path)
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(hclwrite.Format(body), body) {
+			t.Errorf("terraform fmt would change %s", path)
+		}
+		file, problems := parser.ParseHCL(body, path)
 		if problems.HasErrors() {
 			t.Fatal(problems)
 		}
