@@ -116,7 +116,7 @@ func lead(ctx context.Context, config Config, work func(context.Context) error, 
 	if err != nil {
 		return fmt.Errorf("electing a leader by lease %s/%s: %w", config.Namespace, config.Name, err)
 	}
-	elector.Run(klog.NewContext(electing, logr.FromSlogHandler(quietAfter{config.Logger.Handler(), electing})))
+	elector.Run(klog.NewContext(electing, logr.FromSlogHandler(quiet{config.Logger.Handler(), electing})))
 	if !term.begun() {
 		return nil
 	}

@@ -27,6 +27,8 @@ type store struct {
 	record  *resourcelock.LeaderElectionRecord
 	version int
 	down    bool // calls hang until they time out, as behind a broken network
+
+	latency time.Duration // of each call
 }
 
 func (s *store) setDown(down bool) {
@@ -63,6 +65,7 @@ type lock struct {
 var _ resourcelock.Interface = (*lock)(nil)
 
 func (l *lock) call(ctx context.Context, f func() error) error {
+	time.Sleep(l.store.latency)
 	l.store.mu.Lock()
 	down := l.store.down
 	l.store.mu.Unlock()
@@ -321,6 +324,40 @@ func TestLogOfTheEnd(t *testing.T) {
 			t.Errorf("outcome %v, log of a lost lease:\n%s", err, log.String())
 		}
 	})
+}
+
+// Replicas that start together race for the lease. To lose is no error.
+func TestLogOfARace(t *testing.T) {
+	const latency = time.Millisecond
+	for name, s := range map[string]*store{
+		"for a lease that is not there": {latency: latency},
+		"for one that nobody holds":     {latency: latency, version: 1, record: &resourcelock.LeaderElectionRecord{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				logger := slog.New(slog.NewTextHandler(&log, nil))
+				ctx, end := context.WithCancel(t.Context())
+				var replicas sync.WaitGroup
+				for _, identity := range []string{"a", "b"} {
+					loud := config(identity)
+					loud.Logger = logger
+					replicas.Go(func() {
+						err := lead(ctx, loud, func(ctx context.Context) error { <-ctx.Done(); return nil }, &lock{store: s, identity: identity})
+						if err != nil {
+							t.Errorf("outcome of %s: %v", identity, err)
+						}
+					})
+				}
+				pass(time.Minute)
+				end()
+				replicas.Wait()
+				if got := log.String(); strings.Count(got, "msg=leading") != 1 || strings.Contains(got, "ERROR") {
+					t.Errorf("log of the race:\n%s", got)
+				}
+			})
+		})
+	}
 }
 
 func TestBadTimes(t *testing.T) {
