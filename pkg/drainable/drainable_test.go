@@ -94,6 +94,7 @@ func TestJudge(t *testing.T) {
 		{"daemon by annotation", web(naked, annotated(contract.AnnotationDaemonSetPod, "true")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon being deleted", web(ownedBy("DaemonSet"), deletedAt(now)), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"succeeded", web(naked, phase(corev1.PodSucceeded)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
+		{"ended and being deleted", web(naked, phase(corev1.PodSucceeded), deletedAt(now.Add(20*time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
 		{"failed and safe", web(annotated(contract.AnnotationSafeToEvict, "true"), phase(corev1.PodFailed)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
 
 		{"safe beats naked", web(naked, annotated(contract.AnnotationSafeToEvict, "true")), nil, chosen, "Leave SafeToEvict", "Leave SafeToEvict", "Leave SafeToEvict"},
@@ -207,6 +208,8 @@ func TestEmpty(t *testing.T) {
 		{"static", web(annotated(contract.AnnotationMirror, "x")), false, false},
 		{"daemon", web(ownedBy("DaemonSet")), false, false},
 		{"ended", web(phase(corev1.PodFailed)), false, false},
+		{"ended, and its kubelet clears up", web(phase(corev1.PodSucceeded), deletedAt(now.Add(time.Second))), false, true},
+		{"ended, and held by somebody", web(phase(corev1.PodSucceeded), deletedAt(now.Add(-30*time.Second))), false, false},
 		{"grace period runs", web(deletedAt(now.Add(time.Second))), false, true},
 		{"grace period just over", web(deletedAt(now.Add(-29 * time.Second))), false, true},
 		{"should have gone", web(deletedAt(now.Add(-30 * time.Second))), false, false},

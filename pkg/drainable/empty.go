@@ -20,10 +20,15 @@ func MustBePlacedAgain(p *fleet.Pod) bool {
 func BelongsToNode(p *fleet.Pod) bool { return IsMirror(p) || IsDaemonSet(p) }
 
 // Occupies says that the node is not empty while this pod is there: it must be
-// placed again, or it is being deleted and its grace period still runs.
+// placed again, or it is being deleted and its time to go still runs.
 // Neither Drained nor a termination comes before the last such pod has gone.
+//
+// One that has ended and is being deleted is waited for, too: its kubelet has volumes to
+// unmount and the object to take away. If the machine goes before, the object stays until
+// the garbage collector finds it, a minute later, and a StatefulSet makes no new pod of
+// that name so long.
 func Occupies(p *fleet.Pod, now time.Time) bool {
-	if BelongsToNode(p) || p.Ended() {
+	if BelongsToNode(p) || p.Ended() && p.Deleted.IsZero() {
 		return false
 	}
 	return !IsLongTerminating(p, now)
