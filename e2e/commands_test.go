@@ -239,7 +239,7 @@ func kubeletOf(neg bool, args []string) (node string, is bool) {
 // pod finds the pod of "scaler N" or "agent NODE".
 func (s *session) pod(program, which string) (string, error) {
 	if program == "agent" {
-		return s.w.AgentOf(which)
+		return s.agent(which)
 	}
 	if which == "leader" {
 		return s.leader()
@@ -250,6 +250,17 @@ func (s *session) pod(program, which string) (string, error) {
 		return "", fmt.Errorf("scaler %q: there are %d, from 0, and leader", which, len(scalers))
 	}
 	return scalers[n], nil
+}
+
+// agent finds the agent of a node. What a query has seen of a pod the world may hear a
+// moment later, by a watch of its own.
+func (s *session) agent(node string) (pod string, err error) {
+	return pod, s.until("the agent of node "+node, func() (bool, string) {
+		if pod, err = s.w.AgentOf(node); err != nil {
+			return false, err.Error()
+		}
+		return true, pod
+	})
 }
 
 // leader finds the scaler that holds the Lease, whose holder begins with the
