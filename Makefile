@@ -34,6 +34,9 @@ PROGRAMS := agent scaler
 # What the images are for, and where they are written.
 ARCHITECTURES := amd64 arm64
 IMAGES := out/images
+# Where images get their programs from. Who builds images beside others has one of his own,
+# below this folder.
+BINARIES := bin/linux
 # What the tests run in pods: the folders of e2e/images.
 E2E_PROGRAMS := pause echo client
 
@@ -59,23 +62,24 @@ test: controlplane ## run every test, those against a real control plane include
 	$(GO) test -timeout 60m $(ARGS) ./...
 
 .PHONY: e2e
-e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v'), then those on real machines
+e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v'), then the scripts on real machines
+	@$(GO) run ./e2e/machine/require || true # said now, and again when it matters
 	$(GO) test -timeout 60m -count 1 $(ARGS) ./e2e/...
-	@$(MAKE) --no-print-directory machines
+	@$(MAKE) --no-print-directory machines ARGS=
 
 .PHONY: machines
 machines: controlplane ## play the scripts of real machines: root on Linux (RUN=traffic for one, ARGS=-v)
 	@$(GO) run ./e2e/machine/require || { echo 'make packages installs the packages among them (Debian, as root)' >&2; exit 1; }
-	WINDLASS_MACHINES=must $(GO) test -timeout 60m -count 1 $(ARGS) ./e2e/machine
-	$(GO) test -timeout 60m -count 1 -run 'TestMachines$(if $(RUN),/$(RUN)$$)' $(ARGS) ./e2e -e2e.machines
+	@test -z '$(RUN)' || test -f e2e/testdata/machines/$(RUN).txtar || { echo 'make machines: RUN=$(RUN) is none of e2e/testdata/machines' >&2; exit 1; }
+	$(GO) test -timeout 60m -count 1 -run '^TestMachines$$$(if $(RUN),/^$(RUN)$$)' $(ARGS) ./e2e -e2e.machines
 
 # What real machines need, which package machine reads, too.
 PACKAGES = $(shell grep -v '^\#' e2e/machine/packages.txt)
 
 .PHONY: packages
-packages: ## install the Debian packages that images and real machines need, as root
-	@dpkg-query --show $(PACKAGES) >/dev/null 2>&1 || { \
-		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(PACKAGES); }
+packages: ## install the Debian packages that images and real machines need, as root, unless all is there
+	@$(GO) run ./e2e/machine/require 2>/dev/null || { apt-get update --quiet && \
+		DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends --no-remove $(PACKAGES); }
 
 .PHONY: demo
 demo: controlplane ## play a day of a cluster in two minutes (KEEP=1 leaves it running)
@@ -101,21 +105,21 @@ fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 S
 images: binaries ## write both images for both architectures to out/images, with buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \
 		./build-image.sh $(IMAGES)/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
-			--file Dockerfile.$$program --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
+			--file Dockerfile.$$program --build-arg BINARIES=$(BINARIES) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
 	done
 
 .PHONY: binaries
-binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into bin/linux
+binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into $(BINARIES)
 	@for arch in $(ARCHITECTURES); do for program in $(PROGRAMS); do \
-		GOOS=linux GOARCH=$$arch $(BUILD) -o bin/linux/$$arch/windlass-$$program ./$$program || exit 1; \
+		GOOS=linux GOARCH=$$arch $(BUILD) -o $(BINARIES)/$$arch/windlass-$$program ./$$program || exit 1; \
 	done; done
 
 .PHONY: e2e-images
 e2e-images: ## write the images of what the tests run in pods to out/images
 	@arch=$$($(GO) env GOARCH); for program in $(E2E_PROGRAMS); do \
-		GOOS=linux $(BUILD) -o bin/linux/$$arch/e2e-$$program ./e2e/images/$$program && \
+		GOOS=linux $(BUILD) -o $(BINARIES)/$$arch/e2e-$$program ./e2e/images/$$program && \
 		./build-image.sh $(IMAGES)/e2e-$$program.tar e2e-$$program:v1 $$arch \
-			--file e2e/images/Dockerfile --build-arg PROGRAM=$$program . || exit 1; \
+			--file e2e/images/Dockerfile --build-arg BINARIES=$(BINARIES) --build-arg PROGRAM=$$program . || exit 1; \
 	done
 
 .PHONY: check

@@ -17,7 +17,12 @@ buildah_builds() {
 	# driver vfs needs no right to mount.
 	store=$(mktemp -d)
 	trap 'rm -rf "$store"' EXIT
-	buildah() { command buildah --storage-driver vfs --root "$store/root" --runroot "$store/run" "$@"; }
+	trap 'exit 1' HUP INT TERM # without it a signal ends the shell and no EXIT is seen
+	mkdir "$store/tmp"
+	buildah() {
+		TMPDIR="$store/tmp" HOME="$store" XDG_DATA_HOME="$store" XDG_CACHE_HOME="$store" \
+			command buildah --storage-driver vfs --root "$store/root" --runroot "$store/run" "$@"
+	}
 	# One after the other: the order in the index is part of the digest. Which
 	# buildah it was must not be.
 	for architecture in $architectures; do
@@ -31,7 +36,10 @@ buildah_builds() {
 docker_builds() {
 	platforms=$(printf ',linux/%s' $architectures)
 	docker buildx build --quiet --platform "${platforms#,}" --provenance=false --sbom=false \
-		--output "type=oci,dest=$archive.new,name=$image,rewrite-timestamp=true" "$@" >/dev/null
+		--output "type=oci,dest=$archive.new,name=$image,rewrite-timestamp=true" "$@" >/dev/null || {
+		echo "$0: if docker says that its driver has no such exporter or platform: docker buildx create --use" >&2
+		exit 1
+	}
 }
 
 builder=${BUILDER:-}

@@ -119,6 +119,7 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"health":  command((*session).health),
 			"pause":   command((*session).pause),
 			"readme":  command((*session).readme),
+			"confine": command((*session).confine),
 
 			"rightless": command((*session).rightless),
 		},
@@ -144,6 +145,7 @@ type session struct {
 	asker  *script.Asker
 	ctx    context.Context
 	failed bool
+	closed error // how the world ended
 	// away are the times in which the API server was killed or not ready again.
 	away []laws.Span
 }
@@ -193,9 +195,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	ts.Defer(func() {
-		if err := s.w.Close(); err != nil {
-			ts.Logf("ending the world: %v", err)
-		}
+		s.closed = s.w.Close()
 	})
 	s.ctx = ctx
 	if s.asker, err = script.NewAsker(s.w.Admin); err != nil {
@@ -226,7 +226,7 @@ func (s *session) judge(t testscript.T) {
 		return
 	}
 	breaches, err := s.checkLaws()
-	if err != nil {
+	if err := errors.Join(err, s.closed); err != nil {
 		breaches = append(breaches, err.Error())
 	}
 	if len(breaches) == 0 {

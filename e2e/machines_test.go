@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"windlass.dev/windlass/e2e/machine"
@@ -65,17 +67,30 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// asked is whether somebody asked for the end, after which no script begins.
+var asked atomic.Bool
+
 // playOutside plays one script in a process inside.
 func playOutside(t *testing.T, name string) {
 	machineWorlds <- struct{}{}
 	defer func() { <-machineWorlds }()
+	if asked.Load() {
+		t.Fatal("not played: ", machine.ErrAsked)
+	}
 	var out bytes.Buffer
 	err := machine.Enter(t.Context(), argumentsInside(name), &out, &out)
-	if err != nil || testing.Verbose() {
+	if errors.Is(err, machine.ErrAsked) {
+		asked.Store(true)
+	}
+	passed := bytes.Contains(out.Bytes(), []byte("--- PASS: TestMachines/"+name+" "))
+	if err != nil || !passed || testing.Verbose() {
 		t.Logf("%s", &out)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		t.Errorf("the script failed: %v", err)
+	case !passed:
+		t.Error("the script was not played to its end")
 	}
 }
 

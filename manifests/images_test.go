@@ -27,7 +27,7 @@ func TestDockerfiles(t *testing.T) {
 			pod := w.template.Spec.SecurityContext
 			for _, line := range []string{
 				"FROM scratch",
-				fmt.Sprintf("COPY --chmod=755 bin/linux/$TARGETARCH/%s /%[1]s", w.name),
+				fmt.Sprintf("COPY --chmod=755 $BINARIES/$TARGETARCH/%s /%[1]s", w.name),
 				fmt.Sprintf("USER %d:%d", *pod.RunAsUser, *pod.RunAsGroup),
 				fmt.Sprintf("ENTRYPOINT [%q]", "/"+w.name),
 			} {

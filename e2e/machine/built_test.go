@@ -36,7 +36,7 @@ func build(t *testing.T) {
 		{"go", "build", "-o", filepath.Join(dir, "boot"), "./boot"},
 		{supervisor, "build"},
 		{supervisor, "build", kubeletName, kubeProxyName},
-		{"make", "-s", "-C", "../..", "e2e-images", "IMAGES=" + dir},
+		{"make", "-s", "-C", "../..", "e2e-images", "IMAGES=" + dir, "BINARIES=bin/linux/machine"},
 	} {
 		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		if said, err := cmd.CombinedOutput(); err != nil {

@@ -10,7 +10,14 @@
 // kernel takes devices, routes, rules and mounts with it.
 package machine
 
-import "net/netip"
+import (
+	"errors"
+	"net/netip"
+)
+
+// ErrAsked says that this process was asked to end, and with it what Enter ran. Whoever
+// gets it should end.
+var ErrAsked = errors.New("asked to end")
 
 // Address is where a world of machines is reached from its machines and their pods:
 // its control plane and its AWS listen there.

@@ -30,8 +30,8 @@ func networkNamespace() (string, error) { return os.Readlink("/proc/self/ns/net"
 
 // Enter runs this program again with args in network and mount namespaces of its own
 // and waits until it ends; an exit status other than 0 is an *exec.ExitError. What it
-// mounts is not seen outside. SIGINT and SIGTERM are passed on, ctx's end asks it to
-// end as SIGTERM does, and it dies with us however we end.
+// mounts is not seen outside. SIGINT and SIGTERM are passed on, of which an ErrAsked
+// tells, ctx's end asks it to end as SIGTERM does, and it dies with us however we end.
 func Enter(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,23 +55,31 @@ func Enter(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := startLasting(cmd); err != nil {
 		return fmt.Errorf("entering namespaces of its own: %w", err)
 	}
-	defer passSignals(cmd.Process)()
-	return cmd.Wait()
+	stop := passSignals(cmd.Process)
+	err = cmd.Wait()
+	if passed := stop(); passed != nil {
+		return fmt.Errorf("%w (%s): %w", ErrAsked, passed, errors.Join(err, ctx.Err()))
+	}
+	return err
 }
 
-// passSignals passes what asks us to end on to a child, until the answer is called.
-func passSignals(child *os.Process) (stop func()) {
+// passSignals passes what asks us to end on to a child, until the answer is called, which
+// says what was passed last.
+func passSignals(child *os.Process) (stop func() os.Signal) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	done := make(chan os.Signal)
 	go func() {
+		var passed os.Signal
 		for s := range signals {
-			if err := child.Signal(s); errors.Is(err, os.ErrProcessDone) {
-				return
-			}
+			passed = s
+			_ = child.Signal(s) // it may have ended
 		}
+		done <- passed
 	}()
-	return func() {
+	return func() os.Signal {
 		signal.Stop(signals)
 		close(signals)
+		return <-done
 	}
 }

@@ -21,7 +21,7 @@ type Spec struct {
 	// Machines are Simulated, if empty, or Real, for which the process must be inside
 	// the namespaces of machine.Enter.
 	Machines Machines `json:"machines,omitempty"`
-	// Settle is how long a node takes from joining to Ready; 300ms if empty
+	// Settle is how long a simulated node takes from joining to Ready; 300ms if empty
 	// (real: 5 to 20 s).
 	Settle cloud.Duration `json:"settle,omitempty"`
 	// NeverReady names groups whose nodes join and never turn Ready, NeverJoin those of
@@ -38,7 +38,8 @@ type Spec struct {
 	// Scaler and Agent are flags that are added to those of the manifests.
 	Scaler []string `json:"scaler,omitempty"`
 	Agent  []string `json:"agent,omitempty"`
-	// Environment is added to that of both, as NAME=value.
+	// Environment is added to that of both, as NAME=value; on real machines to the
+	// scaler's alone.
 	Environment []string `json:"environment,omitempty"`
 	// Replicas of the scaler; nil as in the manifests.
 	Replicas *int `json:"replicas,omitempty"`

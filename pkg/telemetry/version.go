@@ -15,8 +15,9 @@ var version, revision string
 
 // Build says which build a program is, to people and in logs.
 type Build struct {
-	// Version is the release; without one it is the revision, shortened, and
-	// "dev" where that is not known either.
+	// Version is the release; without one what the go command makes of the source
+	// tree, such as v0.0.0-20261122060553-7e9f2ac264c9+dirty; else the revision,
+	// shortened, or "dev".
 	Version string
 	// Revision is the commit, with "-dirty" behind it if the source tree differed
 	// from it; "unknown" if the build was not told.
@@ -51,7 +52,7 @@ func buildOf(version, revision string, recorded *debug.BuildInfo) Build {
 	}
 }
 
-// releaseOf is the version of the module; "" where it is built in its own tree.
+// releaseOf is the version of the module; "" where the go command was told not to ask git.
 func releaseOf(recorded *debug.BuildInfo) string {
 	if recorded.Main.Version == "(devel)" {
 		return ""
