@@ -112,9 +112,16 @@ func once(b *testing.B, samples func()) {
 }
 
 // leads says whether a scaler holds the lease.
-func (t *bed) leads() bool {
+func (t *bed) leads() bool { return t.holder() != "" }
+
+// holder is who holds the scaler's lease, a name that begins with the one of its pod. It
+// is empty if nobody does.
+func (t *bed) holder() string {
 	lease, err := t.Client.CoordinationV1().Leases(world.Namespace).Get(t.ctx, contract.LeaseScaler, metav1.GetOptions{})
-	return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
 }
 
 const (
