@@ -27,3 +27,24 @@ func (c *Cluster) MightHold(class *Class, load Load, p *Place) bool {
 	}
 	return c.holds(m, p)
 }
+
+// MightHoldWithout says whether the place could take a pod of the class if pods that are
+// there left it, which are the load. It costs less than to let them and to ask. No is for
+// good: no pod of the class fits there before others leave the place. Yes is as far as
+// resources go and what is static.
+func (c *Cluster) MightHoldWithout(class *Class, load Load, p *Place) bool {
+	m := c.member(class)
+	for _, a := range m.asks {
+		if a.n > c.free[a.resource][p.index]+load.of(a.resource) && !c.delegates(m, p, a.resource) {
+			return false
+		}
+	}
+	return c.admits(m.demands, p)
+}
+
+func (l *Load) of(resource int) int64 {
+	if resource >= len(l.takes) {
+		return 0
+	}
+	return l.takes[resource]
+}

@@ -9,49 +9,80 @@ import (
 	"windlass.dev/windlass/scaler/fit"
 )
 
+// loadedPlace is a place with pods on it, pods that wait, and a load that comes or goes.
+type loadedPlace struct {
+	*fit.Cluster
+	*fit.Place
+	waiting, loaded []fit.Tenant
+	load            fit.Load
+	text            string
+}
+
+// drawLoadedPlace draws one whose load is not there; the pods of the load have no rules.
+func drawLoadedPlace(t *rapid.T, rules ...string) *loadedPlace {
+	text, _ := drawNodes(t, 1, 1)
+	draw := func(name, where string, gpus, milli int, rules ...string) (pods int) {
+		pods = rapid.IntRange(0, 5).Draw(t, name)
+		for i := range pods {
+			text += fmt.Sprintf("pod %s-%d %s cpu=%dm gpu=%d %s\n", name, i, where, 100*rapid.IntRange(0, milli).Draw(t, "cpu"),
+				rapid.IntRange(0, gpus).Draw(t, "gpu"), rapid.SampledFrom(append(rules, "")).Draw(t, "rules"))
+		}
+		return pods
+	}
+	waiting, there, load := draw("w", "waiting", 1, 25, rules...), draw("there", "on=n-000", 0, 10, rules...), draw("load", "on=n-000", 0, 10)
+	s := parse(t, text)
+	c := clusterOf(s)
+	tenants := func(name string, count int) (list []fit.Tenant) {
+		for i := range count {
+			list = append(list, c.Tenant(podNamed(s, fmt.Sprintf("%s-%d", name, i))))
+		}
+		return list
+	}
+	p := &loadedPlace{Cluster: c, Place: c.Add(c.LooksOf(&s.Nodes[0], none)), waiting: tenants("w", waiting), loaded: tenants("load", load), text: text}
+	for _, tenant := range p.loaded {
+		p.load.Add(tenant.Class)
+	}
+	for _, tenant := range tenants("there", there) {
+		c.Put(tenant, p.Place)
+	}
+	return p
+}
+
 // What might not be held with a load is held by no place on which the load is, and what
 // might be, is, where pods have nothing against each other but ports: those of the load
 // are not asked.
 func TestMightHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := func(label string) string {
-			return rapid.SampledFrom([]string{"", "hostport=80", "hostport=81", "selector=disk=ssd"}).Draw(t, label)
-		}
-		text, _ := drawNodes(t, 1, 1)
-		waiting, there, coming := rapid.IntRange(1, 5).Draw(t, "waiting"), rapid.IntRange(0, 5).Draw(t, "there"), rapid.IntRange(0, 5).Draw(t, "coming")
-		for i := range waiting {
-			text += fmt.Sprintf("pod w-%d waiting cpu=%dm gpu=%d %s\n", i, 100*rapid.IntRange(0, 25).Draw(t, "cpu"), rapid.IntRange(0, 1).Draw(t, "gpu"), rules("rules"))
-		}
-		for i := range there {
-			text += fmt.Sprintf("pod there-%d on=n-000 cpu=%dm %s\n", i, 100*rapid.IntRange(0, 10).Draw(t, "cpu"), rules("rules"))
-		}
-		for i := range coming {
-			text += fmt.Sprintf("pod load-%d on=n-000 cpu=%dm\n", i, 100*rapid.IntRange(0, 10).Draw(t, "cpu"))
-		}
-		s := parse(t, text)
-		c := clusterOf(s)
-		place := c.Add(c.LooksOf(&s.Nodes[0], none))
-		var load fit.Load
-		var loaded []fit.Tenant
-		for i := range coming {
-			tenant := c.Tenant(podNamed(s, fmt.Sprint("load-", i)))
-			load.Add(tenant.Class)
-			loaded = append(loaded, tenant)
-		}
-		for i := range there {
-			c.Put(c.Tenant(podNamed(s, fmt.Sprint("there-", i))), place)
-		}
-		for i := range waiting {
-			class := c.Tenant(podNamed(s, fmt.Sprint("w-", i))).Class
-			might := c.MightHold(class, load, place)
-			start := c.Fork()
-			for _, tenant := range loaded {
-				c.Put(tenant, place)
+		p := drawLoadedPlace(t, "hostport=80", "hostport=81", "selector=disk=ssd")
+		for _, w := range p.waiting {
+			might := p.MightHold(w.Class, p.load, p.Place)
+			start := p.Fork()
+			for _, tenant := range p.loaded {
+				p.Put(tenant, p.Place)
 			}
-			if why := c.Fits(class, place); might != (len(why) == 0) {
-				t.Fatalf("pod w-%d might be held: %t; with the load on the place: %v\n%s", i, might, why, text)
+			if why := p.Fits(w.Class, p.Place); might != (len(why) == 0) {
+				t.Fatalf("pod %s might be held: %t; with the load on the place: %v\n%s", w.Pod.Name, might, why, p.text)
 			}
-			c.Revert(start)
+			p.Revert(start)
+		}
+	})
+}
+
+// What might not be held without a load is not held when that has left, and what might be,
+// is, where pods have nothing against each other.
+func TestMightHoldWithout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawLoadedPlace(t, "selector=disk=ssd")
+		for _, w := range p.waiting {
+			without := p.Fits(w.Class, p.Place)
+			start := p.Fork()
+			for _, tenant := range p.loaded {
+				p.Put(tenant, p.Place)
+			}
+			if might := p.MightHoldWithout(w.Class, p.load, p.Place); might != (len(without) == 0) {
+				t.Fatalf("pod %s might be held: %t; without the load: %v\n%s", w.Pod.Name, might, without, p.text)
+			}
+			p.Revert(start)
 		}
 	})
 }

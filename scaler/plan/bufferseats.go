@@ -102,7 +102,7 @@ func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) 
 			}
 			continue
 		}
-		if n, _ := retiring.seat(t); n != nil {
+		if n := retiring.seat(t); n != nil {
 			b.seats = append(b.seats, bufferSeat{t, n.place})
 			d.keep(n, fmt.Sprintf("%s needs it", b.room))
 			row = d.bufferRow() // what was to move to other nodes has left room there

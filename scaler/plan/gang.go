@@ -73,7 +73,7 @@ func (g gang) priority() int32 {
 
 // growForGang finds places for all pods of a gang, or leaves everything as it was.
 func (d *decision) growForGang(g gang) {
-	start, before := d.fit.Fork(), d.growth()
+	start, before, moves := d.fit.Fork(), d.growth(), d.moves()
 	var seats []seat
 	var left, young []fit.Tenant
 	room := d.openRoom()
@@ -102,10 +102,8 @@ func (d *decision) growForGang(g gang) {
 	}
 	d.fit.Revert(start)
 	d.restore(before)
-	for _, s := range seats {
-		if s.keeps != nil && s.moved != nil {
-			s.keeps.moved = s.moved
-		}
+	for n, moved := range moves {
+		n.moved = moved
 	}
 	for _, t := range young {
 		d.clock.at(d.growsFrom(t))
@@ -118,6 +116,15 @@ func (d *decision) growForGang(g gang) {
 		d.sayPod(t, PodGangShort, "", message)
 		d.settleBack(t)
 	}
+}
+
+// moves are where the pods of each retiring node go.
+func (d *decision) moves() map[*node][]move {
+	all := map[*node][]move{}
+	for _, n := range d.in(retiring) {
+		all[n] = n.moved
+	}
+	return all
 }
 
 // growth is how far the new nodes of each group are planned.

@@ -59,10 +59,7 @@ func (d *decision) seatRetiring() {
 	if len(nodes) == 0 {
 		return
 	}
-	since := map[*node]time.Time{}
-	for _, n := range d.nodes {
-		since[n], _ = marked(n)
-	}
+	since := d.unneededSince()
 	for _, n := range nodes {
 		d.spend(n)
 	}
@@ -73,6 +70,15 @@ func (d *decision) seatRetiring() {
 		d.keep(s.node, fmt.Sprintf("pod %s has no other place any more", s.pod.Pod.Key()))
 	}
 	d.fit.Stand()
+}
+
+// unneededSince is since when each node is marked; zero without a mark.
+func (d *decision) unneededSince() map[*node]time.Time {
+	since := map[*node]time.Time{}
+	for _, n := range d.nodes {
+		since[n], _ = marked(n)
+	}
+	return since
 }
 
 // reorders is how often nodes are tried in another order where pods of some find no place.

@@ -29,11 +29,11 @@ func (d *decision) reprieve() *reprieve {
 }
 
 // seat gives the pod a seat at one of the retiring nodes, if it has room beside
-// the pods that would stay there then, and says where those were to go.
-func (b *reprieve) seat(t fit.Tenant) (*node, []move) {
+// the pods that would stay there then; nil if none has.
+func (b *reprieve) seat(t fit.Tenant) *node {
 	now := b.fit.Fork()
 	if at, asked := b.refused[t.Class]; asked && at == now {
-		return nil, nil
+		return nil
 	}
 	for _, i := range b.stillAble(t.Class) {
 		n := b.nodes[i]
@@ -41,13 +41,13 @@ func (b *reprieve) seat(t fit.Tenant) (*node, []move) {
 		b.undoMoves(n)
 		if b.fit.TrySeat(t, n.place) {
 			b.loads[i] = fit.Load{} // it is on the node now
-			return n, moved
+			return n
 		}
 		b.fit.Revert(now)
 		n.moved = moved
 	}
 	b.refused[t.Class] = now
-	return nil, nil
+	return nil
 }
 
 // stillAble lists the nodes that might take a pod of the class: the others never will.

@@ -13,8 +13,9 @@ import (
 
 // seatWaiting looks for places for the pods without a node, without launching
 // any: on nodes that serve, because kube-scheduler may not have looked since
-// room came free; on nodes whose drain is being undone; on nodes that come; and
-// on nodes being retired, because keeping is cheaper than launching. Gangs, which
+// room came free; on nodes whose drain is being undone; on nodes that come; where
+// pods of nodes being retired were to go and can go elsewhere; and on nodes being
+// retired, because keeping is cheaper than launching. Gangs, which
 // need more room at once, come after all others.
 func (d *decision) seatWaiting() {
 	d.coming = d.onTheWay()
@@ -38,12 +39,13 @@ func (d *decision) seatWaiting() {
 type openRoom struct {
 	*decision
 	free, staying, coming *fit.Row
+	yielding              *yielding
 	retiring              *reprieve
 }
 
 // openRoom lists it as it is now. No room may come free while it is in use.
 func (d *decision) openRoom() openRoom {
-	r := openRoom{decision: d, retiring: d.reprieve()}
+	r := openRoom{decision: d, yielding: d.yielding(), retiring: d.reprieve()}
 	r.list()
 	return r
 }
@@ -59,10 +61,8 @@ type seat struct {
 	pod     fit.Tenant
 	reason  Reason
 	message string
-	// keeps is the node whose retirement is taken back for it, nil without one;
-	// moved is where that node's pods were to go.
+	// keeps is the node whose retirement is taken back for it, nil without one.
 	keeps *node
-	moved []move
 }
 
 // seat gives the pod a seat.
@@ -76,18 +76,19 @@ func (r *openRoom) seat(t fit.Tenant) (seat, bool) {
 	if p := r.coming.Seat(t); p != nil {
 		return seat{pod: t, reason: PodFitsComing, message: fmt.Sprintf("%s is coming and has room for it", p.Name)}, true
 	}
+	if p := r.yielding.seat(t); p != nil {
+		r.list() // who was to go there may have left more room than it takes
+		return seat{pod: t, reason: PodFitsFree, message: fmt.Sprintf("node %s has room for it", p.Name)}, true
+	}
 	if r.tooYoung(t) {
 		return seat{}, false
 	}
-	n, moved := r.retiring.seat(t)
+	n := r.retiring.seat(t)
 	if n == nil {
 		return seat{}, false
 	}
 	r.list() // what was to move to other nodes has left room there
-	return seat{
-		pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", n.Name),
-		keeps: n, moved: moved,
-	}, true
+	return seat{pod: t, reason: PodKeepsNode, message: fmt.Sprintf("node %s stays and has room for it", n.Name), keeps: n}, true
 }
 
 // take settles that a pod has that seat.
