@@ -30,16 +30,26 @@ func (y *Yard) makeImage(ctx context.Context) error {
 
 // makeDisk gives the machine what its containerd shall have, if it has no disk. What
 // containerd has unpacked it never writes to again, so that machines can share it, by
-// links; its databases are the machine's own.
+// links; its databases are the machine's own. The disk gets its name when it is whole.
 func (m *machine) makeDisk() error {
-	to := m.path(diskFolder, "containerd")
-	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+	disk := m.path(diskFolder, "containerd")
+	if _, err := os.Stat(disk); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	from := filepath.Join(m.yard.Dir, imageName, diskFolder, "containerd")
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	unfinished := disk + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(m.path(diskFolder), 0o755); err != nil {
+		return err
+	}
+	if err := copyDisk(filepath.Join(m.yard.Dir, imageName, diskFolder, "containerd"), unfinished); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, disk)
+}
+
+func copyDisk(from, to string) error {
 	if err := runCommand(exec.Command("cp", "--archive", "--link", from, to), ""); err != nil {
 		return err
 	}

@@ -120,20 +120,19 @@ func (s *service) launch() error {
 	return nil
 }
 
-// restart follows a life that ended with another, if nobody has ended it.
+// restart follows a life that ended with another, if nobody has ended it. Like systemd, it
+// tries until one begins.
 func (s *service) restart(after *life, how error) {
 	if !s.wants(after) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "boot: %s ended by itself: %v\n", s.program.Name, how)
-	time.Sleep(restartAfter)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.wanted || s.now != after {
-		return
-	}
-	if err := s.launch(); err != nil {
-		fmt.Fprintf(os.Stderr, "boot: starting %s again: %v\n", s.program.Name, err)
+	for settled := false; !settled; {
+		time.Sleep(restartAfter)
+		var err error
+		if settled, err = s.follow(after); err != nil {
+			fmt.Fprintf(os.Stderr, "boot: starting %s again: %v\n", s.program.Name, err)
+		}
 	}
 }
 
@@ -141,6 +140,18 @@ func (s *service) wants(l *life) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wanted && s.now == l
+}
+
+// follow starts the life after one that ended, unless none is wanted any more. settled is
+// false if there is still one to be started.
+func (s *service) follow(after *life) (settled bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.wanted || s.now != after {
+		return true, nil
+	}
+	err = s.launch()
+	return err == nil, err
 }
 
 // kill ends the program at once, and it stays away.
