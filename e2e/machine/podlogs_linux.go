@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -90,10 +92,12 @@ func (l *podLogs) take(p place, name string) error {
 	return l.watch(place{root: p.root, dir: dir, kept: kept, depth: p.depth - 1})
 }
 
-// leave takes what there is and watches no more.
+// leave takes what there is, of which the kernel may not have told us yet, and watches no
+// more.
 func (l *podLogs) leave(dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	errs := []error{l.takeAll(dir)}
 	for id, p := range l.places {
 		if p.root != dir {
 			continue
@@ -101,10 +105,22 @@ func (l *podLogs) leave(dir string) error {
 		delete(l.places, id)
 		// A folder that was removed is watched no more.
 		if _, err := syscall.InotifyRmWatch(l.fd, uint32(id)); err != nil && !errors.Is(err, syscall.EINVAL) {
-			return err
+			errs = append(errs, fmt.Errorf("watching %s no more: %w", p.dir, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// takeAll takes what is in a machine's folder, or in everybody's if none is named;
+// l.mu is held.
+func (l *podLogs) takeAll(root string) error {
+	var errs []error
+	for _, p := range slices.Collect(maps.Values(l.places)) {
+		if p.dir == p.root && (root == "" || root == p.root) {
+			errs = append(errs, l.watch(p))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (l *podLogs) close() error { return l.events.Close() }
@@ -133,6 +149,13 @@ func (l *podLogs) listen() {
 func (l *podLogs) handle(id int32, mask uint32, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if mask&syscall.IN_Q_OVERFLOW != 0 {
+		l.log.Warn("the kernel lost count of the logs of pods: all folders are read again; a log that was removed meanwhile is lost")
+		if err := l.takeAll(""); err != nil {
+			l.log.Error("logs of pods are not kept", "error", err)
+		}
+		return
+	}
 	p, watched := l.places[id]
 	if mask&syscall.IN_IGNORED != 0 {
 		delete(l.places, id)
