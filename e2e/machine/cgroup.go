@@ -113,8 +113,8 @@ func (c cgroups) system(machine string) ([]string, error) {
 	return files, nil
 }
 
-// remove removes a machine's cgroups, or the run's if no machine is named. They have
-// no processes any more.
+// remove removes a machine's cgroups, or the run's if no machine is named. Their
+// processes have ended, or were killed and are about to.
 func (c cgroups) remove(machine string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -145,7 +145,8 @@ func removeGroups(top string) error {
 		return err
 	}
 	for _, group := range slices.Backward(groups) {
-		if err := os.Remove(group); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := patiently(func() error { return os.Remove(group) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing cgroup %s: %w", group, err)
 		}
 	}

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
-
-// sharedMemory is a file system in memory, whose pages are charged to who wrote them.
-const sharedMemory = "/dev/shm"
 
 // spare is what is left to a container's limit by what is written on its account: less
 // than any program needs.
@@ -20,30 +16,42 @@ const spare = 2 << 20
 // Exhaust has the kernel kill a container's main process for its memory limit. What it
 // lacks is written into a file in memory on the container's account, by a process so
 // small that the kernel finds the program a better choice. id is the container's, as
-// its status has it.
+// its status has it. A container without a limit is refused: it would be the host's
+// memory that is exhausted.
 func (y *Yard) Exhaust(ctx context.Context, podUID, id string) error {
-	m, group, err := y.host(podUID)
+	m, pod, err := y.host(podUID)
 	if err != nil {
 		return err
 	}
 	_, id, _ = strings.Cut(id, "://")
-	group = filepath.Join(cgroupRoot, "memory", group, id)
+	group := filepath.Join(cgroupRoot, "memory", pod, id)
+	if err := exhaust(ctx, group, m.memory()); err != nil {
+		return fmt.Errorf("exhausting container %s on machine %s: %w", id, m.id, err)
+	}
+	return nil
+}
+
+// exhaust does so to the processes of a memory cgroup, on a machine of so many bytes.
+func exhaust(ctx context.Context, group string, machine int64) error {
 	limit, err := readNumber(filepath.Join(group, "memory.limit_in_bytes"))
 	if err != nil {
-		return fmt.Errorf("exhausting a container on machine %s: %w", m.id, err)
+		return err
 	}
-	file, err := os.CreateTemp(sharedMemory, "windlass-exhaust-")
+	if limit > machine {
+		return fmt.Errorf("it has no memory limit, or one above the %d MiB of its machine; give it one", machine>>20)
+	}
+	// Nobody else can open it, and it ends with those who have it open.
+	file, err := memoryFile("exhaust")
 	if err != nil {
-		return fmt.Errorf("exhausting a container on machine %s: %w", m.id, err)
+		return err
 	}
-	defer os.Remove(file.Name())
 	defer file.Close()
 	const script = `echo $$ >"$0/cgroup.procs" && exec head -c "$1" /dev/zero`
-	cmd := exec.CommandContext(ctx, "sh", "-c", script, group, fmt.Sprint(limit-spare))
+	cmd := exec.CommandContext(ctx, "sh", "-c", script, group, fmt.Sprint(max(0, limit-spare)))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = file, &said
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("exhausting a container on machine %s: %w: %s", m.id, err, bytes.TrimSpace(said.Bytes()))
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type machine struct {
 	mu   sync.Mutex // held while the power is switched
 	now  *power     // nil while it is off
 	gone bool       // it was discarded
+	size int64      // of its memory in bytes, since it was first switched on
 }
 
 // power is a machine's life from PowerOn to PowerOff.
@@ -74,6 +75,7 @@ func (m *machine) plugIn(ctx context.Context, spec Spec) (now *power, order Orde
 	case m.now != nil:
 		return nil, order, errors.New("it is on already")
 	}
+	m.size = int64(spec.MemoryMiB) << 20
 	if order, err = m.order(spec); err != nil {
 		return nil, order, err
 	}
@@ -205,6 +207,13 @@ func (m *machine) command(ctx context.Context, line string) error {
 		return errors.New("it is off")
 	}
 	return now.say(ctx, line)
+}
+
+// memory is what the machine has, in bytes.
+func (m *machine) memory() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.size
 }
 
 func (m *machine) powerOff() error {

@@ -7,21 +7,43 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
-// registry is where runs are known on this host: a file each, named by the run, that
-// says which folder is the run's. Its owner holds a lock on it, which the kernel
-// releases however the owner ends.
+// registry is where runs are known on this host: a file each, that says which folder is
+// the run's. Its owner holds a lock on it, which the kernel releases however the owner
+// ends.
 const registry = "/run/windlass-e2e"
 
+// What a run's file is called tells what is removed after it, if its owner was killed.
+const (
+	runKind    = "run-"    // a yard: its cgroups, which have the file's name, and its disks
+	folderKind = "folder-" // a temporary folder: all of it
+)
+
+// Own makes a temporary folder known as this process's own: if it is killed, the next yard
+// that is opened on this host removes the folder and all that is in it. It must be root.
+// The answer is closed when the folder has been removed.
+func Own(dir string) (io.Closer, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	_, lock, err := register(folderKind, dir)
+	if err != nil {
+		return nil, fmt.Errorf("registering folder %s: %w", dir, err)
+	}
+	return lock, nil
+}
+
 // register makes a new run known, whose folder is dir, until its lock is closed.
-func register(dir string) (run string, lock io.Closer, err error) {
-	if err := os.MkdirAll(registry, 0o755); err != nil {
+func register(kind, dir string) (run string, lock io.Closer, err error) {
+	all, err := lockRegistry()
+	if err != nil {
 		return "", nil, err
 	}
-	f, err := os.CreateTemp(registry, "run-")
+	defer all.Close()
+	f, err := os.CreateTemp(registry, kind)
 	if err != nil {
 		return "", nil, err
 	}
@@ -34,6 +56,22 @@ func register(dir string) (run string, lock io.Closer, err error) {
 	return filepath.Base(f.Name()), registration{f}, nil
 }
 
+// lockRegistry keeps others from looking at a run that is half known, and from removing
+// what is being removed, until the answer is closed.
+func lockRegistry() (io.Closer, error) {
+	if err := os.MkdirAll(registry, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(registry)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
 // registration ends with the run's last trace.
 type registration struct{ *os.File }
 
@@ -43,19 +81,27 @@ func (r registration) Close() error { return errors.Join(os.Remove(r.Name()), r.
 // removeLeftovers removes the cgroups and folders of runs whose owner lives no more. What
 // else they had, the kernel has taken down with their processes.
 func removeLeftovers() error {
-	files, err := filepath.Glob(filepath.Join(registry, "run-*"))
+	all, err := lockRegistry()
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		if err := removeLeftover(file); err != nil {
-			return fmt.Errorf("of run %s: %w", filepath.Base(file), err)
+	defer all.Close()
+	// When a yard's cgroups are gone, nobody writes to the folder that it was in.
+	for _, kind := range []string{runKind, folderKind} {
+		files, err := filepath.Glob(filepath.Join(registry, kind+"*"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := removeLeftover(kind, file); err != nil {
+				return fmt.Errorf("of %s: %w", file, err)
+			}
 		}
 	}
 	return nil
 }
 
-func removeLeftover(file string) error {
+func removeLeftover(kind, file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has just closed
@@ -78,15 +124,35 @@ func removeLeftover(file string) error {
 	if err != nil {
 		return err
 	}
-	if err := (cgroups{run: filepath.Base(file)}).remove(""); err != nil {
-		return err
-	}
-	if len(dir) == 0 {
-		// Either it died in the middle of register, or it is there.
-		return nil
-	}
-	if err := os.RemoveAll(strings.TrimSpace(string(dir))); err != nil {
-		return err
+	if len(dir) > 0 { // else it was killed as it registered, and had made nothing
+		if err := removeWhatIsOf(kind, filepath.Base(file), string(dir)); err != nil {
+			return err
+		}
 	}
 	return os.Remove(file)
+}
+
+// removeWhatIsOf removes what a run of a kind has left. The logs of a yard stay, as Close
+// leaves them: its folder may be one that somebody named to find them in.
+func removeWhatIsOf(kind, run, dir string) error {
+	if kind == folderKind {
+		return patiently(func() error { return os.RemoveAll(dir) })
+	}
+	if err := (cgroups{run: run}).remove(""); err != nil {
+		return err
+	}
+	machines, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, machine := range machines {
+		disk := filepath.Join(dir, machine.Name(), diskFolder)
+		if err := patiently(func() error { return os.RemoveAll(disk) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

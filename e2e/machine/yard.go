@@ -69,7 +69,7 @@ func Open(ctx context.Context, c Config) (*Yard, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of machines: %w", err)
 	}
-	run, lock, err := register(c.Dir)
+	run, lock, err := register(runKind, c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("registering this run: %w", err)
 	}
@@ -108,6 +108,9 @@ func (y *Yard) PowerOff(id string) error {
 	}
 	return nil
 }
+
+// ErrUnknown is the error about a machine that was never switched on, or was discarded.
+var ErrUnknown = errors.New("there is no machine")
 
 // Discard takes a machine away, with its disk; what its pods have written stays readable.
 func (y *Yard) Discard(id string) error {
@@ -228,7 +231,7 @@ func (y *Yard) find(id string) (*machine, error) {
 	if m := y.machines[id]; m != nil {
 		return m, nil
 	}
-	return nil, fmt.Errorf("there is no machine %s", id)
+	return nil, fmt.Errorf("%w %s", ErrUnknown, id)
 }
 
 // all returns the machines in the order of their numbers.

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -84,13 +85,16 @@ func (r *realMachines) powerOff(id, node string) error {
 	return r.yard.PowerOff(id)
 }
 
-// end leaves nothing of a machine. One that never booted has left nothing.
+// end leaves nothing of a machine, also of one that has failed to boot: node is empty
+// then. Of an instance that never tried to boot there is no machine.
 func (r *realMachines) end(id, node string) error {
-	if node == "" {
-		return nil
+	if node != "" {
+		r.went(node)
 	}
-	r.went(node)
-	return r.yard.Discard(id)
+	if err := r.yard.Discard(id); !errors.Is(err, machine.ErrUnknown) {
+		return err
+	}
+	return nil
 }
 
 func (r *realMachines) kubelet(_ context.Context, i cloud.Instance, runs bool) error {
