@@ -18,6 +18,8 @@ root = "/var/lib/containerd"
 state = "/run/containerd"
 oom_score = 0
 disabled_plugins = [
+  # Folders below /opt, which are the host's, for programs that nobody installs.
+  "io.containerd.internal.v1.opt",
   # File systems that the snapshots of no machine are on.
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -20,7 +21,10 @@ func (y *Yard) makeImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Images, o.AlsoCalled = y.Images, alsoCalled
+	for i, archive := range y.Images {
+		o.Images = append(o.Images, o.lend(archive, fmt.Sprintf("images/%d-%s", i, filepath.Base(archive))))
+	}
+	o.AlsoCalled = alsoCalled
 	now, err := m.startInit()
 	if err != nil {
 		return err

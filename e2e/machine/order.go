@@ -28,7 +28,8 @@ type Order struct {
 	Programs   []Program
 }
 
-// Bind lays a file or folder of the machine's own over one of the host's.
+// Bind lays a file or folder over one of the host's, and is for the machine alone. From is
+// what has that path before anything is laid over anything.
 type Bind struct{ From, To string }
 
 // Program is started at boot, unless it is held, and again a second after it ended by

@@ -29,6 +29,10 @@ var binds = []Bind{
 	{"kubernetes", "/etc/kubernetes"},
 }
 
+// ours is where a machine finds what is no part of its disk: programs, images, and the
+// folder for the logs of its programs.
+const ours = "/run/machine"
+
 // boots are files that a machine finds in place of its kernel's, with what they say.
 func (m *machine) boots(spec Spec) (map[string]string, error) {
 	host, err := os.ReadFile("/proc/meminfo")
@@ -94,10 +98,11 @@ func (m *machine) order(spec Spec) (Order, error) {
 	if o.Cgroups, err = m.yard.cgroups.system(m.id); err != nil {
 		return Order{}, err
 	}
-	kubelet := m.program(kubeletName, m.yard.Kubelet, kubeletArgs(spec)...)
+	kubelet := m.program(kubeletName, o.lend(m.yard.Kubelet, kubeletName), kubeletArgs(spec)...)
 	kubelet.Held = spec.Fault == NeverJoins
+	kubeProxy := o.lend(m.yard.KubeProxy, kubeProxyName)
 	o.Hostname, o.IP = spec.Name, spec.IP
-	o.Programs = []Program{kubelet, m.program(kubeProxyName, m.yard.KubeProxy, "--config=/etc/kubernetes/kube-proxy.json")}
+	o.Programs = []Program{kubelet, m.program(kubeProxyName, kubeProxy, "--config=/etc/kubernetes/kube-proxy.json")}
 	return o, nil
 }
 
@@ -117,12 +122,21 @@ func (m *machine) system() (Order, error) {
 	if err := write(m.path(diskFolder, "kubernetes/containerd.toml"), []byte(containerdConfig)); err != nil {
 		return Order{}, err
 	}
+	o.lend(m.path(logsFolder), logsFolder)
 	o.Containerd = m.program(containerdName, "containerd", "--config", "/etc/kubernetes/containerd.toml")
 	return o, nil
 }
 
 func (m *machine) program(name, path string, args ...string) Program {
-	return Program{Name: name, Path: path, Args: args, Log: m.path(logsFolder, name+".log")}
+	return Program{Name: name, Path: path, Args: args, Log: filepath.Join(ours, logsFolder, name+".log")}
+}
+
+// lend gives the machine a file or folder of the host's, wherever that is, and returns
+// where the machine finds it.
+func (o *Order) lend(from, name string) (to string) {
+	to = filepath.Join(ours, name)
+	o.Binds = append(o.Binds, Bind{from, to})
+	return to
 }
 
 // configure writes what the programs read: credentials and configuration in

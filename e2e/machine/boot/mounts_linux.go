@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"windlass.dev/windlass/e2e/machine"
 )
 
@@ -18,6 +20,11 @@ func mounts(o machine.Order) error {
 	if err := syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}
+	sources, err := open(o.Binds)
+	if err != nil {
+		return err
+	}
+	defer closeAll(sources)
 	for _, dir := range o.Run {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
 			return fmt.Errorf("emptying %s: %w", dir, err)
@@ -28,12 +35,33 @@ func mounts(o machine.Order) error {
 			return fmt.Errorf("covering %s: %w", dir, err)
 		}
 	}
-	for _, b := range o.Binds {
-		if err := bind(b); err != nil {
+	for i, b := range o.Binds {
+		if err := bind(sources[i], b.To); err != nil {
 			return fmt.Errorf("laying %s over %s: %w", b.From, b.To, err)
 		}
 	}
 	return nil
+}
+
+// open opens what will be bound, wherever it is on the host: below a folder that is then
+// emptied or covered, nothing is found by its path any more.
+func open(binds []machine.Bind) ([]*os.File, error) {
+	var sources []*os.File
+	for _, b := range binds {
+		fd, err := unix.Open(b.From, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			closeAll(sources)
+			return nil, fmt.Errorf("opening %s, which is to be %s: %w", b.From, b.To, err)
+		}
+		sources = append(sources, os.NewFile(uintptr(fd), b.From))
+	}
+	return sources, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // O_PATH: nothing was written
+	}
 }
 
 // cover lays a layer in memory over one of the host's folders: what is made in it, such as
@@ -47,15 +75,15 @@ func cover(dir string) error {
 	return syscall.Mount("overlay", dir, "overlay", 0, "lowerdir="+dir+",upperdir="+upper+",workdir="+work)
 }
 
-func bind(b machine.Bind) error {
-	info, err := os.Stat(b.From)
+func bind(from *os.File, to string) error {
+	info, err := from.Stat()
 	if err != nil {
 		return err
 	}
-	if err := mountPoint(b.To, info.IsDir()); err != nil {
+	if err := mountPoint(to, info.IsDir()); err != nil {
 		return err
 	}
-	return syscall.Mount(b.From, b.To, "", syscall.MS_BIND, "")
+	return syscall.Mount(fmt.Sprintf("/proc/self/fd/%d", from.Fd()), to, "", syscall.MS_BIND, "")
 }
 
 // mountPoint makes what is mounted over, where the host has no such file or folder.
