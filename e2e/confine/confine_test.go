@@ -1,7 +1,3 @@
-// Package confine tries what a thief could do who has the token of one agent: on a
-// real API server, with tokens that are bound to the agents' own pods, under the
-// manifests and under their components. What the agent itself does goes through
-// the same doors, and must not be kept out.
 package confine
 
 import (
@@ -17,8 +13,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"windlass.dev/windlass/e2e/world"
 	"windlass.dev/windlass/pkg/contract"
@@ -30,19 +24,15 @@ type setting struct {
 	namespace  string // "" is that of the manifests
 	components []string
 	gates      string // the API server's feature gates
-
-	// asNode: the API server lets an account be the node that its token is bound to.
-	// asAccount: the account itself may read Nodes and pods, and evict. deletes: and
-	// delete.
-	asNode, asAccount, deletes bool
+	rights     Rights
 }
 
 var settings = []setting{
-	{name: "as it comes", asNode: true, asAccount: true},
-	{name: "in another namespace, on an older server", namespace: "elsewhere", gates: "ConstrainedImpersonation=false", asAccount: true},
+	{name: "as it comes", rights: Rights{AsNode: true, AsAccount: true}},
+	{name: "in another namespace, on an older server", namespace: "elsewhere", gates: "ConstrainedImpersonation=false", rights: Rights{AsAccount: true}},
 	{
 		name: "in another namespace, with components", namespace: "elsewhere",
-		components: []string{"last-chance-delete", "impersonation-only"}, asNode: true, deletes: true,
+		components: []string{"last-chance-delete", "impersonation-only"}, rights: Rights{AsNode: true, Deletes: true},
 	},
 }
 
@@ -61,32 +51,32 @@ func TestTokenIsOfUseOnItsNodeOnly(t *testing.T) {
 			b.checkPolicies()
 			// The policies are in force a moment after they are there.
 			b.await("a foreign Node to be out of reach", func() bool {
-				return annotate(b.far, contract.AnnotationServed)(b.ctx, b.as(thief{})) != nil
+				client, err := b.client(thief{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return annotate(b.Far, contract.AnnotationServed)(b.ctx, client) != nil
 			})
-			for _, a := range b.attempts() {
-				b.try(a)
+			for _, wrong := range b.Try(b.ctx) {
+				t.Error(wrong)
 			}
 			b.drainAndUndo()
 			b.checkAudit()
 			b.saysWhoItIs()
-			if s.deletes {
+			if s.rights.Deletes {
 				b.lastChance()
 			}
 		})
 	}
 }
 
-// bed is a cluster of two nodes with an agent and pods of somebody's on each. The
-// thief has the token of the agent on the near one.
+// bed is a scene in a world of its own.
 type bed struct {
 	*world.World
+	Scene
 	setting
 	t   *testing.T
 	ctx context.Context
-
-	near, far       string // Nodes
-	nearPod, farPod string // in namespace default
-	token, unbound  string // of the agent's account
 }
 
 // patience bounds each wait: who runs into it has found a defect.
@@ -123,7 +113,8 @@ func start(t *testing.T, s setting, programs world.Programs) *bed {
 		b.namespace = world.Namespace
 	}
 	b.settle()
-	b.token, b.unbound = b.tokenOf(b.agentPod(b.near)), b.tokenOf(nil)
+	b.Server, b.Rights = b.Admin, b.rights
+	b.Token, b.Unbound = b.tokenOf(b.agentPod(b.Near)), b.tokenOf(nil)
 	return b
 }
 
@@ -184,10 +175,10 @@ func (b *bed) settle() {
 	})
 	b.await("an agent on both nodes", func() bool { return len(b.Agents()) == 2 })
 	for node, pod := range on {
-		if b.near == "" || node < b.near {
-			b.near, b.far, b.nearPod, b.farPod = node, b.near, pod, b.nearPod
+		if b.Near == "" || node < b.Near {
+			b.Near, b.Far, b.NearPod, b.FarPod = node, b.Near, pod, b.NearPod
 		} else {
-			b.far, b.farPod = node, pod
+			b.Far, b.FarPod = node, pod
 		}
 	}
 }
@@ -238,29 +229,6 @@ func (b *bed) tokenOf(pod *corev1.Pod) string {
 	return answer.Status.Token
 }
 
-// thief is somebody who has a token of the agent's account.
-type thief struct {
-	unbound bool   // the token is bound to no pod
-	node    string // whom he says he is; "" is the account
-}
-
-func (b *bed) as(t thief) kubernetes.Interface {
-	b.t.Helper()
-	config := rest.AnonymousClientConfig(b.Admin)
-	config.UserAgent, config.BearerToken = "thief", b.token
-	if t.unbound {
-		config.BearerToken = b.unbound
-	}
-	if t.node != "" {
-		config.Impersonate.UserName = "system:node:" + t.node
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return client
-}
-
 // await waits until it is so.
 func (b *bed) await(what string, so func() bool) {
 	b.t.Helper()
@@ -299,7 +267,7 @@ func (b *bed) checkPolicies() {
 		}
 		return true
 	})
-	if got := slices.Contains(names, "windlass-agent-evictions"); got != b.asAccount {
-		b.t.Errorf("policies %v; the account may evict: %v", names, b.asAccount)
+	if got := slices.Contains(names, "windlass-agent-evictions"); got != b.rights.AsAccount {
+		b.t.Errorf("policies %v; the account may evict: %v", names, b.rights.AsAccount)
 	}
 }

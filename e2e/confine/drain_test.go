@@ -26,18 +26,18 @@ func (b *bed) drainAndUndo() {
 	// A permit that stands is taken away with the drain.
 	b.annotate(contract.AnnotationDrainPermit, `"request:test"`)
 	b.await("the agent to drain its Node", func() bool {
-		node := b.node(b.near)
+		node := b.node(b.Near)
 		report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
 		_, tainted := contract.Draining(node.Spec.Taints)
 		_, excluded := node.Labels[contract.LabelExcludeFromLoadBalancers]
 		return err == nil && report.Phase == contract.PhaseDrained && node.Spec.Unschedulable && tainted && excluded
 	})
-	if pods := b.podsOn(b.near); len(pods) != 0 {
+	if pods := b.podsOn(b.Near); len(pods) != 0 {
 		b.t.Errorf("the drained Node has the pods %v", pods)
 	}
 	b.ask("null")
 	b.await("the agent to undo its drain", func() bool {
-		node := b.node(b.near)
+		node := b.node(b.Near)
 		_, tainted := contract.Draining(node.Spec.Taints)
 		_, excluded := node.Labels[contract.LabelExcludeFromLoadBalancers]
 		_, permitted := node.Annotations[contract.AnnotationDrainPermit]
@@ -57,9 +57,9 @@ func (b *bed) lastChance() {
 		budget, err := b.Client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).Get(b.ctx, "web", metav1.GetOptions{})
 		return err == nil && budget.Status.ExpectedPods > 0 && budget.Status.ObservedGeneration == budget.Generation
 	})
-	instance, ok := b.Instance(b.far)
+	instance, ok := b.Instance(b.Far)
 	if !ok {
-		b.t.Fatalf("no instance behind %s", b.far)
+		b.t.Fatalf("no instance behind %s", b.Far)
 	}
 	if err := b.AWS.SpotNotice(instance.ID, shortNotice); err != nil {
 		b.t.Fatal(err)
@@ -87,7 +87,7 @@ func (b *bed) ask(value string) { b.annotate(contract.AnnotationDrainRequest, va
 func (b *bed) annotate(annotation, value string) {
 	b.t.Helper()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, annotation, value)
-	if _, err := b.Client.CoreV1().Nodes().Patch(b.ctx, b.near, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+	if _, err := b.Client.CoreV1().Nodes().Patch(b.ctx, b.Near, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -179,10 +179,10 @@ func (b *bed) checkEviction(a audited) {
 		b.t.Fatalf("reading the audit log: %v", err)
 	}
 	user, marked := "", eviction.Labels[contract.LabelAsAccount] == "true"
-	if b.asNode {
-		user = "system:node:" + b.near
+	if b.rights.AsNode {
+		user = "system:node:" + b.Near
 	}
-	if a.ImpersonatedUser.Username != user || marked == b.asNode {
+	if a.ImpersonatedUser.Username != user || marked == b.rights.AsNode {
 		b.t.Errorf("%s was evicted as %q, marked %v; want %q", a.ObjectRef.Name, a.ImpersonatedUser.Username, marked, user)
 	}
 }
@@ -191,7 +191,7 @@ func (b *bed) checkEviction(a audited) {
 // be its node.
 func (b *bed) saysWhoItIs() {
 	b.t.Helper()
-	name, err := b.AgentOf(b.near)
+	name, err := b.AgentOf(b.Near)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func (b *bed) saysWhoItIs() {
 	}
 	said := slices.Collect(bytes.Lines(log))
 	said = slices.DeleteFunc(said, func(line []byte) bool { return !bytes.Contains(line, []byte("does not let the agent be its node")) })
-	if want := map[bool]int{true: 0, false: 1}[b.asNode]; len(said) != want {
+	if want := map[bool]int{true: 0, false: 1}[b.rights.AsNode]; len(said) != want {
 		b.t.Errorf("the agent said %d times that it is not its node, want %d: %s", len(said), want, said)
 	}
 }

@@ -21,7 +21,8 @@ import (
 
 // Request is what the laws read of a line of the API server's audit log.
 type Request struct {
-	Verb string
+	Verb, UserAgent string
+
 	User struct {
 		Username string
 		Extra    map[string][]string

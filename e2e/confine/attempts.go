@@ -1,8 +1,13 @@
+// Package confine tries what a thief could do who has the token of one agent: on a
+// real API server, with tokens that are bound to the agents' own pods, under the
+// manifests and under their components. What the agent itself does goes through
+// the same doors, and must not be kept out.
 package confine
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,9 +17,67 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"windlass.dev/windlass/pkg/contract"
 )
+
+// Scene is a cluster of two nodes with an agent and a pod of somebody's on each. The
+// thief has the token of the agent on the near one.
+type Scene struct {
+	// Server leads to the API server; no credentials of it are used.
+	Server *rest.Config
+	// Near and Far are Nodes, NearPod and FarPod pods on them, in namespace default.
+	Near, Far, NearPod, FarPod string
+	// Token and Unbound are tokens of the agents' account: that of the pod of the near
+	// agent, and one that is bound to no pod.
+	Token, Unbound string
+	Rights         Rights
+}
+
+// Rights are the doors that a cluster leaves open to agents.
+type Rights struct {
+	// AsNode: the API server lets an account be the node that its token is bound to.
+	// AsAccount: the account itself may read Nodes and pods, and evict. Deletes: and
+	// delete.
+	AsNode, AsAccount, Deletes bool
+}
+
+// UserAgent is how the thief calls himself, by which audit logs tell him from the agent.
+const UserAgent = "thief"
+
+// Try makes every attempt and returns what did not end as it should, in a sentence each.
+func (s Scene) Try(ctx context.Context) []string {
+	var wrong []string
+	for _, a := range s.attempts() {
+		client, err := s.client(a.as)
+		if err == nil {
+			err = a.judge(a.do(ctx, client))
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s as %+v: %v", a.what, a.as, err))
+		}
+	}
+	return wrong
+}
+
+// thief is somebody who has a token of the agent's account.
+type thief struct {
+	unbound bool   // the token is bound to no pod
+	node    string // whom he says he is; "" is the account
+}
+
+func (s Scene) client(t thief) (kubernetes.Interface, error) {
+	config := rest.AnonymousClientConfig(s.Server)
+	config.UserAgent, config.BearerToken = UserAgent, s.Token
+	if t.unbound {
+		config.BearerToken = s.Unbound
+	}
+	if t.node != "" {
+		config.Impersonate.UserName = "system:node:" + t.node
+	}
+	return kubernetes.NewForConfig(config)
+}
 
 // attempt is one thing that a thief may try. Nothing that succeeds is done: all
 // writes are dry runs, which admission sees as it sees others.
@@ -53,32 +116,32 @@ func needs(right bool, without, want string) string {
 	return want
 }
 
-func (b *bed) try(a attempt) {
-	b.t.Helper()
-	err := a.do(b.ctx, b.as(a.as))
+// judge returns an error if what came of an attempt is not what should.
+func (a attempt) judge(came error) error {
 	switch {
-	case a.want == "" && err != nil:
-		b.t.Errorf("%s as %+v: %v", a.what, a.as, err)
-	case a.want != "" && err == nil:
-		b.t.Errorf("%s as %+v was allowed", a.what, a.as)
-	case a.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), a.want)):
-		b.t.Errorf("%s as %+v: denied by %v, want %q", a.what, a.as, err, a.want)
+	case a.want == "":
+		return came
+	case came == nil:
+		return errors.New("it was allowed")
+	case !apierrors.IsForbidden(came) || !strings.Contains(came.Error(), a.want):
+		return fmt.Errorf("denied by %w, want %q", came, a.want)
 	}
+	return nil
 }
 
-func (b *bed) attempts() []attempt {
+func (s Scene) attempts() []attempt {
 	account, unbound := thief{}, thief{unbound: true}
 	var all []attempt
-	all = append(all, b.nodeWrites(account, unbound)...)
-	all = append(all, b.evictions(account, unbound)...)
-	all = append(all, b.deletions(account, unbound)...)
-	all = append(all, b.reads(account)...)
-	return append(all, b.events(account, unbound)...)
+	all = append(all, s.nodeWrites(account, unbound)...)
+	all = append(all, s.evictions(account, unbound)...)
+	all = append(all, s.deletions(account, unbound)...)
+	all = append(all, s.reads(account)...)
+	return append(all, s.events(account, unbound)...)
 }
 
-func (b *bed) nodeWrites(account, unbound thief) []attempt {
+func (s Scene) nodeWrites(account, unbound thief) []attempt {
 	own := func(what string, want string, ops ...op) attempt {
-		return attempt{what, account, patch(b.near, ops...), want}
+		return attempt{what, account, patch(s.Near, ops...), want}
 	}
 	draining := func(effect corev1.TaintEffect) op {
 		return op{"add", "/spec/taints", []corev1.Taint{{Key: contract.TaintDraining, Value: "spot", Effect: effect}}}
@@ -95,9 +158,9 @@ func (b *bed) nodeWrites(account, unbound thief) []attempt {
 			op{"add", notes + key(contract.AnnotationCordonedBy), "x"},
 			op{"add", notes + key(contract.AnnotationDrainReport), "x"},
 			op{"add", notes + key(contract.AnnotationNotices), "x"}),
-		{"a note on a foreign Node", account, annotate(b.far, contract.AnnotationServed), foreignNode},
-		{"cordoning a foreign Node", account, patch(b.far, op{"add", "/spec/unschedulable", true}), foreignNode},
-		{"a note on its Node", unbound, annotate(b.near, contract.AnnotationServed), foreignNode},
+		{"a note on a foreign Node", account, annotate(s.Far, contract.AnnotationServed), foreignNode},
+		{"cordoning a foreign Node", account, patch(s.Far, op{"add", "/spec/unschedulable", true}), foreignNode},
+		{"a note on its Node", unbound, annotate(s.Near, contract.AnnotationServed), foreignNode},
 		own("a NoExecute taint", foreignEffect, draining(corev1.TaintEffectNoExecute)),
 		own("a PreferNoSchedule taint", foreignEffect, draining(corev1.TaintEffectPreferNoSchedule)),
 		own("telling kube-proxy", "", taints(contract.KubeProxyTaint(), contract.DrainingTaint(contract.KindSpot))),
@@ -116,66 +179,66 @@ func (b *bed) nodeWrites(account, unbound thief) []attempt {
 		own("the point of no return", foreignNote, op{"add", notes + key(contract.AnnotationTerminating), "x"}),
 		own("a hold", foreignNote, op{"add", notes + key(contract.AnnotationHold), "true"}),
 		own("a finalizer", foreignMeta, op{"add", "/metadata/finalizers", []string{"a.b/c"}}),
-		own("an owner", foreignMeta, op{"add", "/metadata/ownerReferences", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: b.far, UID: "u"}}}),
-		{"the status of its Node", account, patchStatus(b.near), noRight},
-		{"deleting its Node", account, deleteNode(b.near), noRight},
-		{"a note on its Node as the node", thief{node: b.near}, annotate(b.near, contract.AnnotationServed), notTheNode},
+		own("an owner", foreignMeta, op{"add", "/metadata/ownerReferences", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: s.Far, UID: "u"}}}),
+		{"the status of its Node", account, patchStatus(s.Near), noRight},
+		{"deleting its Node", account, deleteNode(s.Near), noRight},
+		{"a note on its Node as the node", thief{node: s.Near}, annotate(s.Near, contract.AnnotationServed), notTheNode},
 	}
 }
 
-func (b *bed) evictions(account, unbound thief) []attempt {
+func (s Scene) evictions(account, unbound thief) []attempt {
 	const marked, plain = true, false
 	return []attempt{
-		{"evicting its pod", account, evict(b.nearPod, marked), needs(b.asAccount, noRight, "")},
-		{"evicting a foreign pod", account, evict(b.farPod, marked), needs(b.asAccount, noRight, foreignPod)},
-		{"evicting its pod without a mark", account, evict(b.nearPod, plain), needs(b.asAccount, noRight, unmarked)},
-		{"evicting a foreign pod without a mark", account, evict(b.farPod, plain), needs(b.asAccount, noRight, unmarked)},
-		{"evicting a pod", unbound, evict(b.nearPod, marked), needs(b.asAccount, noRight, foreignPod)},
-		{"evicting its pod", thief{node: b.near}, evict(b.nearPod, plain), needs(b.asNode, notTheNode, "")},
-		{"evicting a foreign pod", thief{node: b.near}, evict(b.farPod, plain), needs(b.asNode, notTheNode, notRestricted)},
-		{"evicting a foreign pod with a mark", thief{node: b.near}, evict(b.farPod, marked), needs(b.asNode, notTheNode, notRestricted)},
-		{"evicting a pod of the node that he says he is", thief{node: b.far}, evict(b.farPod, plain), notTheNode},
-		{"evicting a pod", thief{node: b.near, unbound: true}, evict(b.nearPod, plain), notTheNode},
+		{"evicting its pod", account, evict(s.NearPod, marked), needs(s.Rights.AsAccount, noRight, "")},
+		{"evicting a foreign pod", account, evict(s.FarPod, marked), needs(s.Rights.AsAccount, noRight, foreignPod)},
+		{"evicting its pod without a mark", account, evict(s.NearPod, plain), needs(s.Rights.AsAccount, noRight, unmarked)},
+		{"evicting a foreign pod without a mark", account, evict(s.FarPod, plain), needs(s.Rights.AsAccount, noRight, unmarked)},
+		{"evicting a pod", unbound, evict(s.NearPod, marked), needs(s.Rights.AsAccount, noRight, foreignPod)},
+		{"evicting its pod", thief{node: s.Near}, evict(s.NearPod, plain), needs(s.Rights.AsNode, notTheNode, "")},
+		{"evicting a foreign pod", thief{node: s.Near}, evict(s.FarPod, plain), needs(s.Rights.AsNode, notTheNode, notRestricted)},
+		{"evicting a foreign pod with a mark", thief{node: s.Near}, evict(s.FarPod, marked), needs(s.Rights.AsNode, notTheNode, notRestricted)},
+		{"evicting a pod of the node that he says he is", thief{node: s.Far}, evict(s.FarPod, plain), notTheNode},
+		{"evicting a pod", thief{node: s.Near, unbound: true}, evict(s.NearPod, plain), notTheNode},
 	}
 }
 
-func (b *bed) deletions(account, unbound thief) []attempt {
+func (s Scene) deletions(account, unbound thief) []attempt {
 	return []attempt{
-		{"deleting its pod", account, deletePod(b.nearPod), needs(b.deletes, noRight, "")},
-		{"deleting a foreign pod", account, deletePod(b.farPod), needs(b.deletes, noRight, foreignDelete)},
-		{"deleting a pod", unbound, deletePod(b.nearPod), needs(b.deletes, noRight, foreignDelete)},
+		{"deleting its pod", account, deletePod(s.NearPod), needs(s.Rights.Deletes, noRight, "")},
+		{"deleting a foreign pod", account, deletePod(s.FarPod), needs(s.Rights.Deletes, noRight, foreignDelete)},
+		{"deleting a pod", unbound, deletePod(s.NearPod), needs(s.Rights.Deletes, noRight, foreignDelete)},
 		{"deleting all pods", account, deletePods, noRight},
-		{"deleting its pod", thief{node: b.near}, deletePod(b.nearPod), notTheNode},
+		{"deleting its pod", thief{node: s.Near}, deletePod(s.NearPod), notTheNode},
 	}
 }
 
-func (b *bed) reads(account thief) []attempt {
-	ours, theirs := "spec.nodeName="+b.near, "spec.nodeName="+b.far
-	node := thief{node: b.near}
+func (s Scene) reads(account thief) []attempt {
+	ours, theirs := "spec.nodeName="+s.Near, "spec.nodeName="+s.Far
+	node := thief{node: s.Near}
 	return []attempt{
-		{"reading its Node", node, readNode(b.near), needs(b.asNode, notTheNode, "")},
-		{"reading a foreign Node", node, readNode(b.far), needs(b.asNode, notTheNode, noRight)},
-		{"listing its pods", node, listPods(ours), needs(b.asNode, notTheNode, "")},
-		{"listing foreign pods", node, listPods(theirs), needs(b.asNode, notTheNode, noRight)},
-		{"listing all pods", node, listPods(""), needs(b.asNode, notTheNode, noRight)},
-		{"reading a foreign Node", account, readNode(b.far), needs(b.asAccount, noRight, "")},
-		{"listing all pods", account, listPods(""), needs(b.asAccount, noRight, "")},
+		{"reading its Node", node, readNode(s.Near), needs(s.Rights.AsNode, notTheNode, "")},
+		{"reading a foreign Node", node, readNode(s.Far), needs(s.Rights.AsNode, notTheNode, noRight)},
+		{"listing its pods", node, listPods(ours), needs(s.Rights.AsNode, notTheNode, "")},
+		{"listing foreign pods", node, listPods(theirs), needs(s.Rights.AsNode, notTheNode, noRight)},
+		{"listing all pods", node, listPods(""), needs(s.Rights.AsNode, notTheNode, noRight)},
+		{"reading a foreign Node", account, readNode(s.Far), needs(s.Rights.AsAccount, noRight, "")},
+		{"listing all pods", account, listPods(""), needs(s.Rights.AsAccount, noRight, "")},
 		{"listing Secrets", account, listSecrets, noRight},
 		{"listing Secrets", node, listSecrets, notTheNode},
 	}
 }
 
-func (b *bed) events(account, unbound thief) []attempt {
-	node := corev1.ObjectReference{Kind: "Node", Name: b.near}
-	pod := corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: b.nearPod}
+func (s Scene) events(account, unbound thief) []attempt {
+	node := corev1.ObjectReference{Kind: "Node", Name: s.Near}
+	pod := corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: s.NearPod}
 	return []attempt{
-		{"an Event of its Node", account, tell(node, contract.AppAgent, b.near), ""},
-		{"an Event of a pod", account, tell(pod, contract.AppAgent, b.near), ""},
-		{"an Event of a foreign Node", account, tell(corev1.ObjectReference{Kind: "Node", Name: b.far}, contract.AppAgent, b.near), foreignObject},
-		{"an Event of a Secret", account, tell(corev1.ObjectReference{Kind: "Secret", Namespace: metav1.NamespaceDefault, Name: "s"}, contract.AppAgent, b.near), foreignObject},
-		{"an Event in the name of another agent", account, tell(pod, contract.AppAgent, b.far), foreignSource},
-		{"an Event in the name of kubelet", account, tell(node, "kubelet", b.near), foreignSource},
-		{"an Event", unbound, tell(pod, contract.AppAgent, b.near), foreignSource},
+		{"an Event of its Node", account, tell(node, contract.AppAgent, s.Near), ""},
+		{"an Event of a pod", account, tell(pod, contract.AppAgent, s.Near), ""},
+		{"an Event of a foreign Node", account, tell(corev1.ObjectReference{Kind: "Node", Name: s.Far}, contract.AppAgent, s.Near), foreignObject},
+		{"an Event of a Secret", account, tell(corev1.ObjectReference{Kind: "Secret", Namespace: metav1.NamespaceDefault, Name: "s"}, contract.AppAgent, s.Near), foreignObject},
+		{"an Event in the name of another agent", account, tell(pod, contract.AppAgent, s.Far), foreignSource},
+		{"an Event in the name of kubelet", account, tell(node, "kubelet", s.Near), foreignSource},
+		{"an Event", unbound, tell(pod, contract.AppAgent, s.Near), foreignSource},
 	}
 }
 
