@@ -52,7 +52,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"a policy for what there is not", []string{"--notice-policy=rebalance=drain,sport=ignore"}, nil, []string{"--notice-policy", `"sport"`, "spot-terminate", "maintenance"}},
 		{"a policy that is none", []string{"--notice-policy=spot=run"}, nil, []string{"--notice-policy", "spot=run", "ignore", "cordon", "drain"}},
 		{"a policy without a value", []string{"--notice-policy=spot"}, nil, []string{"--notice-policy", `"spot"`}},
-		{"two policies for one notice", []string{"--notice-policy=spot=drain", "--notice-policy=spot=ignore"}, nil, []string{"--notice-policy", `"spot"`, "drain", "ignore"}},
+		{"two policies for one notice", []string{"--notice-policy=spot=drain,spot=ignore"}, nil, []string{"--notice-policy", `"spot"`, "drain", "ignore"}},
 		{"a policy for requests", []string{"--notice-policy=scale-down=ignore"}, nil, []string{"--notice-policy", "scale-down=ignore"}},
 		{"a last chance that is none", []string{"--last-chance=spot=kill"}, nil, []string{"--last-chance", "spot=kill", "leave", "delete"}},
 		{"steps without a grace", []string{"--drain-steps=1000"}, nil, []string{"--drain-steps", `"1000"`, "PRIORITY:GRACE"}},
@@ -120,7 +120,7 @@ func TestConfig(t *testing.T) {
 	want.PermitWait = 0
 	want.LoadBalancerWait = 15 * time.Second
 	want.VolumeWait = time.Minute
-	c := parse("--node-name=n", "--last-chance=spot=delete", "--notice-policy=rebalance=drain", "--notice-policy=spot-stop=drain",
+	c := parse("--node-name=n", "--last-chance=spot=leave,rebalance=leave", "--last-chance=spot=delete", "--notice-policy=rebalance=drain", "--notice-policy=spot-stop=drain",
 		"--last-chance-time=20s", "--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--wait-for-jobs", "--keep-local-storage",
 		"--termination-drain-time=3m",
 		"--permit-wait=0", "--load-balancer-wait=15s", "--volume-detach-wait=1m")

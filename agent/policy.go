@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,19 +28,30 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 }
 
 // responseFlag is --notice-policy or --last-chance. Both together make the
-// responses, in whatever order they come.
+// responses, in whatever order they come. Given again, a flag takes the place of what
+// was said of the same notices, as an overlay of the manifests expects that adds one.
 type responseFlag struct {
 	c    *config
 	list *[]string
 }
 
 func (f responseFlag) Set(value string) error {
-	*f.list = append(*f.list, strings.Split(value, ",")...)
+	said := strings.Split(value, ",")
+	again := func(before string) bool {
+		return slices.ContainsFunc(said, func(now string) bool { return wordOf(now) == wordOf(before) })
+	}
+	*f.list = append(slices.DeleteFunc(*f.list, again), said...)
 	responses, err := notice.ParseResponses(f.c.noticePolicies, f.c.lastChances)
 	if err == nil {
 		f.c.policy.Responses = responses
 	}
 	return err
+}
+
+// wordOf is the notice that WORD=VALUE speaks of.
+func wordOf(entry string) string {
+	word, _, _ := strings.Cut(entry, "=")
+	return strings.TrimSpace(word)
 }
 
 func (f responseFlag) String() string { return strings.Join(*f.list, ",") }

@@ -292,8 +292,9 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("scalers are replaced by %v", scaler.Strategy)
 	}
 	const apiPatience = 15 // s; scaler.apiPatience
-	if scaler.MinReadySeconds <= apiPatience {
-		t.Errorf("a scaler counts after %d s, before it says that it cannot reach the API server", scaler.MinReadySeconds)
+	probe := scaler.Template.Spec.Containers[0].ReadinessProbe
+	if unready := apiPatience + probe.PeriodSeconds*probe.FailureThreshold; scaler.MinReadySeconds <= unready {
+		t.Errorf("a scaler that cannot reach the API server counts after %d s, and is found not Ready after %d", scaler.MinReadySeconds, unready)
 	}
 	agent := o.daemonSets[0].Spec
 	if u := agent.UpdateStrategy.RollingUpdate; u == nil || u.MaxSurge.IntValue() != 0 || u.MaxUnavailable.StrVal != "10%" {

@@ -41,9 +41,9 @@ func (w *World) giveRole(ctx context.Context, more []string) error {
 	return accounts.Delete(ctx, contract.AppScaler, metav1.DeleteOptions{})
 }
 
-// roleOfScaler is what gives the scaler's pods their way to AWS and the credentials of a
-// role, as the webhook of EKS does where a role is associated with a service account: by
-// environment variables, so that the manifests need not know.
+// roleOfScaler is what gives the scaler's pods their way to AWS and credentials in the way
+// in which the webhook of EKS does for a role: by environment variables, so that the
+// manifests need not know. The credentials are keys, where EKS has a token to be exchanged.
 // https://docs.aws.amazon.com/eks/latest/userguide/pod-identities.html
 // https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/
 func (w *World) roleOfScaler(more []string) string {

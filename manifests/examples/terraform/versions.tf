@@ -4,8 +4,8 @@ terraform {
   required_providers {
     aws = {
       source = "hashicorp/aws"
-      # The first in which an instance refresh can replace protected instances.
-      version = ">= 5.16.2"
+      # The first that knows aws_eks_pod_identity_association.
+      version = ">= 5.29.0"
     }
   }
 }
