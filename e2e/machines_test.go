@@ -45,6 +45,11 @@ func TestMachines(t *testing.T) {
 	if missing := machine.Missing(); len(missing) > 0 {
 		t.Fatalf("this host can have no real machines:\n%s", strings.Join(missing, "\n"))
 	}
+	owned, err := machine.Own(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owned.Close() // TestMain removes the folder
 	programs, err := buildMachines()
 	if err != nil {
 		t.Fatal(err)

@@ -31,8 +31,17 @@ func networkNamespace() (string, error) { return os.Readlink("/proc/self/ns/net"
 // Enter runs this program again with args in network and mount namespaces of its own
 // and waits until it ends; an exit status other than 0 is an *exec.ExitError. What it
 // mounts is not seen outside. SIGINT and SIGTERM are passed on, of which an ErrAsked
-// tells, ctx's end asks it to end as SIGTERM does, and it dies with us however we end.
+// tells, ctx's end asks it to end as SIGTERM does, and it dies with us however we end. Its
+// TMPDIR is a folder that ends with it or, if we are killed, when the next yard is opened.
 func Enter(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	temporary, end, err := temporaryFolder()
+	if err != nil {
+		return fmt.Errorf("making a temporary folder: %w", err)
+	}
+	return errors.Join(enter(ctx, args, temporary, stdout, stderr), end())
+}
+
+func enter(ctx context.Context, args []string, temporary string, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -42,7 +51,7 @@ func Enter(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("finding this network namespace: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = append(os.Environ(), outsideVariable+"="+outside)
+	cmd.Env = append(os.Environ(), outsideVariable+"="+outside, "TMPDIR="+temporary)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		// Unlike Cloneflags, this also keeps mounts from spreading outside.

@@ -16,51 +16,51 @@ import (
 	"testing"
 )
 
-// nextRun makes the inner part of TestKilledYard the run after the killed one.
-const nextRun = "WINDLASS_TEST_NEXT_RUN"
+// These make the program the run that is killed, whose machines run inside, and, inside,
+// the run after it.
+const (
+	firstRun = "WINDLASS_TEST_FIRST_RUN"
+	nextRun  = "WINDLASS_TEST_NEXT_RUN"
+)
 
-// A yard that is killed in the middle leaves cgroups and folders, which the next one
-// removes, and nothing else.
+// A run that is killed in the middle leaves cgroups and temporary folders, which the next
+// yard removes, and nothing else.
 func TestKilledYard(t *testing.T) {
 	if Inside() {
 		killedYard(t)
+		return
+	}
+	again := []string{"-test.run=^" + t.Name() + "$", "-test.v"}
+	if os.Getenv(firstRun) != "" {
+		killedRun(t, again)
 		return
 	}
 	needMachines(t)
 	build(t)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // of both runs: the first leaves all that it has made
-	out, in := io.Pipe()
-	ended := make(chan error, 1)
-	again := []string{"-test.run=^" + t.Name() + "$", "-test.v"}
-	go func() {
-		ended <- Enter(t.Context(), again, in, in)
-		in.Close()
-	}()
-	processes := running(t, out)
-	var watches []watch
-	for _, pid := range processes {
+	first := startFirstRun(t, again)
+	watches := []watch{watchProcess(t, first.cmd.Process.Pid)}
+	for _, pid := range first.processes {
 		watches = append(watches, watchProcess(t, pid))
 	}
-	run := runOf(t, processes[1])
+	run := runOf(t, first.processes[1])
 	machines := readFile(t, filepath.Join(registry, run))
 
-	if err := syscall.Kill(processes[0], syscall.SIGKILL); err != nil {
+	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := <-ended; !errors.As(err, &exit) {
-		t.Errorf("a run that was killed: %v", err)
 	}
 	for _, w := range watches {
 		w.wantEnd(t)
 	}
-	wantNobodyIn(t, watches)
+	_ = first.cmd.Wait() // it was killed
+	wantNobodyIn(t, watches[1:])
 	if mounts := readFile(t, "/proc/self/mountinfo"); strings.Contains(mounts, machines) {
 		t.Errorf("mounts are left:\n%s", mounts)
 	}
-	for _, left := range leftBy(t, run, machines) {
-		if _, err := os.Stat(left); err != nil {
+	left := leftBy(t, run, dir)
+	for _, file := range left {
+		if _, err := os.Stat(file); err != nil {
 			t.Errorf("nothing is left, so that nothing is shown by its removal: %v", err)
 		}
 	}
@@ -69,11 +69,51 @@ func TestKilledYard(t *testing.T) {
 	if err := Enter(t.Context(), again, t.Output(), t.Output()); err != nil {
 		t.Fatalf("the next run: %v", err)
 	}
-	for _, left := range leftBy(t, run, machines) {
-		if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left (%v)", left, err)
+	for _, file := range left {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left (%v)", file, err)
 		}
 	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("temporary files are left: %v (%v)", entries, err)
+	}
+}
+
+// started is a run with machines, and its processes inside.
+type started struct {
+	cmd       *exec.Cmd
+	processes []int
+}
+
+func startFirstRun(t *testing.T, args []string) started {
+	t.Helper()
+	out, in := io.Pipe()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), firstRun+"=yes")
+	cmd.Stdout, cmd.Stderr = in, in
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := startLasting(cmd); err != nil {
+		t.Fatal(err)
+	}
+	return started{cmd, running(t, out)}
+}
+
+// killedRun is the run until it is killed: one that has made a folder for what it has
+// built, and then lets machines run.
+func killedRun(t *testing.T, args []string) {
+	dir, err := os.MkdirTemp("", "built-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, err := Own(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owned.Close()
+	if err := write(filepath.Join(dir, "image", "layer"), []byte("built")); err != nil {
+		t.Fatal(err)
+	}
+	t.Error("the run has ended:", Enter(t.Context(), args, os.Stdout, os.Stderr))
 }
 
 // killedYard is the inner part: machines that tell their processes until they are killed,
@@ -128,17 +168,24 @@ func runOf(t *testing.T, pid int) string {
 	return ""
 }
 
-// leftBy lists what a killed run leaves: its name, its folder, and a cgroup in each
-// hierarchy.
-func leftBy(t *testing.T, run, machines string) []string {
+// leftBy lists what a killed run leaves: its name, a cgroup in each hierarchy, and what
+// is in the folder for temporary ones.
+func leftBy(t *testing.T, run, temporary string) []string {
 	t.Helper()
 	all, err := hierarchies()
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := []string{filepath.Join(registry, run), machines}
+	left := []string{filepath.Join(registry, run)}
 	for _, hierarchy := range all {
 		left = append(left, filepath.Join(hierarchy, cgroups{run}.top()))
+	}
+	for _, kind := range []string{"built-*", "windlass-machines-*"} {
+		folders, err := filepath.Glob(filepath.Join(temporary, kind))
+		if err != nil || len(folders) != 1 {
+			t.Fatalf("folders %s: %v (%v), want one", kind, folders, err)
+		}
+		left = append(left, folders...)
 	}
 	return left
 }

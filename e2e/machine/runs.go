@@ -36,6 +36,24 @@ func Own(dir string) (io.Closer, error) {
 	return lock, nil
 }
 
+// temporaryFolder makes a folder of our own, which end removes.
+func temporaryFolder() (dir string, end func() error, err error) {
+	if dir, err = os.MkdirTemp("", "windlass-machines-"); err != nil {
+		return "", nil, err
+	}
+	owned, err := Own(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	end = func() error {
+		if err := patiently(func() error { return os.RemoveAll(dir) }); err != nil {
+			return err // and it stays known, so that the next yard tries again
+		}
+		return owned.Close()
+	}
+	return dir, end, nil
+}
+
 // register makes a new run known, whose folder is dir, until its lock is closed.
 func register(kind, dir string) (run string, lock io.Closer, err error) {
 	all, err := lockRegistry()
