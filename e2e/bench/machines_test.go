@@ -14,7 +14,7 @@ import (
 	"windlass.dev/windlass/e2e/world"
 )
 
-var idleMachines = flag.Duration("idle", 10*time.Minute, "how long the real machines of BenchmarkMachinesIdle idle")
+var idleMachines = flag.Duration("idle", time.Minute, "how long the real machines of BenchmarkMachinesIdle idle")
 
 // By these variables the process inside learns what was built, and where it leaves its
 // figures.
