@@ -152,14 +152,14 @@ func (c *cluster) field(object, path string) string {
 	return c.kubectl("get", object, "--output=jsonpath={"+path+"}")
 }
 
-// specOf is a machine of a usual size.
+// specOf is a machine of one processor, as many as each host has.
 func specOf(n int) Spec {
 	return Spec{
 		ID: fmt.Sprintf("i-%017d", n), Name: fmt.Sprintf("ip-172-31-0-%d.eu-central-1.compute.internal", n),
 		IP: netip.AddrFrom4([4]byte{172, 31, 0, byte(n)}), BootID: fmt.Sprintf("00000000-0000-4000-8000-%012d", n),
 		ProviderID: fmt.Sprintf("aws:///eu-central-1a/i-%017d", n),
-		MemoryMiB:  4096, MaxPods: 17,
-		Labels: map[string]string{"topology.kubernetes.io/zone": "eu-central-1a", "node.kubernetes.io/instance-type": "t3.medium"},
+		VCPUs:      1, MemoryMiB: 4096, MaxPods: 17,
+		Labels: map[string]string{"topology.kubernetes.io/zone": "eu-central-1a", "node.kubernetes.io/instance-type": "m7a.medium"},
 	}
 }
 

@@ -3,7 +3,6 @@ package machine
 import (
 	"maps"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -29,7 +28,7 @@ func kubeletArgs(spec Spec) []string {
 // but for what is said beside each line.
 // https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
 func kubeletConfiguration(spec Spec, cgroupRoot string) object {
-	kubeReserved, systemReserved := reserved(runtime.NumCPU(), spec.MaxPods)
+	kubeReserved, systemReserved := reserved(spec.VCPUs, spec.MaxPods)
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",

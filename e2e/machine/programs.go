@@ -35,13 +35,22 @@ const ours = "/run/machine"
 
 // boots are files that a machine finds in place of its kernel's, with what they say.
 func (m *machine) boots(spec Spec) (map[string]string, error) {
-	host, err := os.ReadFile("/proc/meminfo")
+	memory, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return nil, err
+	}
+	online, err := os.ReadFile(processorsFile)
+	if err != nil {
+		return nil, err
+	}
+	processors, err := firstProcessors(string(online), spec.VCPUs)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]string{
+		processorsFile:                    processors,
 		"/proc/sys/kernel/random/boot_id": spec.BootID + "\n",
-		"/proc/meminfo":                   memoryInfo(string(host), spec.MemoryMiB),
+		"/proc/meminfo":                   memoryInfo(string(memory), spec.MemoryMiB),
 		"/etc/machine-id":                 machineID(spec.ID) + "\n",
 		// The kubelet sets these, which have no namespaces: they are the host's own.
 		"/proc/sys/vm/overcommit_memory":      "1\n",

@@ -42,6 +42,29 @@ func TestMemoryInfo(t *testing.T) {
 	}
 }
 
+// A machine has as many processors as its type, if the host does, whichever those are.
+func TestProcessors(t *testing.T) {
+	for _, c := range []struct {
+		host  string
+		count int
+		want  string // "": an error
+	}{
+		{"0\n", 1, "0\n"},
+		{"0-1\n", 1, "0\n"},
+		{"0-1\n", 2, "0,1\n"},
+		{"0,2-4,8-11\n", 5, "0,2,3,4,8\n"},
+		{"0-1\n", 3, ""},
+		{"0-1\n", 0, ""},
+		{"\n", 1, ""},
+		{"0-\n", 1, ""},
+	} {
+		got, err := firstProcessors(c.host, c.count)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%d of %q: %q (%v), want %q", c.count, c.host, got, err, c.want)
+		}
+	}
+}
+
 // An EKS image reserves the same on machines with as many processors.
 func TestReserved(t *testing.T) {
 	for cores, want := range map[int]string{1: "60m", 2: "70m", 4: "80m", 8: "90m", 96: "310m"} {

@@ -13,6 +13,9 @@ type Spec struct {
 	// BootID is what the machine's kernel calls this boot: a UUID.
 	BootID     string
 	ProviderID string
+	// VCPUs are what its kubelet counts as its processors, of which the host has to have as
+	// many. All machines run on all of the host's.
+	VCPUs int
 	// MemoryMiB is what the machine says that it has.
 	MemoryMiB int
 	// MaxPods is how many pods its kubelet takes, by which it also reserves memory.

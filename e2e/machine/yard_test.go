@@ -109,6 +109,8 @@ func (c *cluster) wantNode(spec Spec) {
 		".status.addresses[?(@.type=='InternalIP')]." + "address": spec.IP.String(),
 		".status.capacity.memory":                                 "4Gi",
 		".status.allocatable.memory":                              fmt.Sprintf("%dMi", 4096-100-255-11*spec.MaxPods),
+		".status.capacity.cpu":                                    fmt.Sprint(spec.VCPUs),
+		".status.allocatable.cpu":                                 fmt.Sprintf("%dm", 1000*spec.VCPUs-60),
 		".status.capacity.pods":                                   fmt.Sprint(spec.MaxPods),
 		`.metadata.labels.topology\.kubernetes\.io/zone`:          spec.Labels["topology.kubernetes.io/zone"],
 	} {
@@ -243,6 +245,7 @@ func TestPower(t *testing.T) {
 	c.kubectl("rollout", "status", "deployment/echo", "--timeout=60s")
 
 	c.wantOffWhileBooting(specOf(4))
+	c.wantTooLarge(specOf(5))
 
 	if err := c.yard.Discard(one.ID); err != nil {
 		t.Fatal(err)
@@ -252,6 +255,18 @@ func TestPower(t *testing.T) {
 	}
 	if err := c.yard.PowerOff(one.ID); err == nil {
 		t.Error("a machine that was discarded was switched off")
+	}
+}
+
+// wantTooLarge: a machine that says it has processors that nobody has is not made.
+func (c *cluster) wantTooLarge(spec Spec) {
+	c.t.Helper()
+	spec.VCPUs = 1 << 20
+	if err := c.yard.PowerOn(c.t.Context(), spec); err == nil || !strings.Contains(err.Error(), "smaller instance type") {
+		c.t.Errorf("switching on a machine of %d vCPUs: %v", spec.VCPUs, err)
+	}
+	if err := c.yard.Discard(spec.ID); err != nil {
+		c.t.Error(err)
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *realMachines) spec(i cloud.Instance) (machine.Spec, error) {
 	}
 	return machine.Spec{
 		ID: i.ID, Name: i.PrivateDNSName, IP: ip, BootID: i.BootID, ProviderID: i.ProviderID(),
-		MemoryMiB: i.MemoryMiB, MaxPods: int(maxPods(t)), Labels: labels, Taints: taints,
+		VCPUs: t.VCPUs, MemoryMiB: i.MemoryMiB, MaxPods: int(maxPods(t)), Labels: labels, Taints: taints,
 		IMDS: imds, Fault: r.fault(i.Group),
 	}, nil
 }
