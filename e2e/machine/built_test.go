@@ -29,7 +29,15 @@ func build(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane and machines")
 	}
-	dir := t.TempDir()
+	dir, end, err := temporaryFolder() // not the test's: a kill would leave it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
 	supervisor := filepath.Join(dir, "controlplane")
 	for _, command := range [][]string{
 		{"go", "build", "-C", "../controlplane", "-o", supervisor, "."},

@@ -3,7 +3,9 @@ package machine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -40,6 +42,10 @@ func exhaust(ctx context.Context, group string, machine int64) error {
 	if limit > machine {
 		return fmt.Errorf("it has no memory limit, or one above the %d MiB of its machine; give it one", machine>>20)
 	}
+	before, err := killedForMemory(group)
+	if err != nil {
+		return err
+	}
 	// Nobody else can open it, and it ends with those who have it open.
 	file, err := memoryFile("exhaust")
 	if err != nil {
@@ -50,8 +56,22 @@ func exhaust(ctx context.Context, group string, machine int64) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", script, group, fmt.Sprint(max(0, limit-spare)))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = file, &said
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); err != nil && !othersKilled(group, before) {
 		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
 	}
 	return nil
+}
+
+// othersKilled tells whether a writer that has failed was the second to be killed: the
+// kernel does not always wait until the first has given back its memory. Who finds no
+// cgroup any more comes after the whole container's end.
+func othersKilled(group string, before int64) bool {
+	now, err := killedForMemory(group)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && now > before+1
+}
+
+// killedForMemory counts the processes of a cgroup that the kernel has killed for its limit.
+func killedForMemory(group string) (int64, error) {
+	state, err := readNumbers(filepath.Join(group, "memory.oom_control"))
+	return state["oom_kill"], err
 }
