@@ -158,9 +158,10 @@ func (s *reserve) count(r *retirement) {
 // where these are.
 func (r *retirement) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
 	on = map[*fit.Place]bool{}
-	add := func(p *fit.Place, name string) {
+	add := func(p *fit.Place, name string) { // empty for a node that has yet to register: nothing runs there
 		for _, t := range p.Seated() {
-			if t.Pod.Node != name && !imaginary(t.Pod) {
+			runs := t.Pod.Node != "" && t.Pod.Node == name
+			if !runs && !imaginary(t.Pod) {
 				list = append(list, t)
 				on[p] = true
 			}
