@@ -205,6 +205,23 @@ func newAftermath(s fleet.Snapshot) aftermath {
 	return a
 }
 
+// drainIsOver says that the pods of a draining node stay: its drain was taken back, and what
+// it left on the node is still being undone, or this plan takes it back. What scaler or
+// people asked for is over with the request; that an instance is in service again is the
+// plan's own word.
+func drainIsOver(n *fleet.Node, got plan.Plan) bool {
+	if slices.ContainsFunc(got.Verdicts, func(v plan.Verdict) bool {
+		return v.Of == plan.OfNode && v.Name == n.Name && v.Reason == plan.NodeKept
+	}) {
+		return true
+	}
+	kind, _ := contract.Draining(n.Taints)
+	report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+	_, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	byRequest := max(kind.Strength(), report.Kind.Strength()) <= contract.KindScaleDown.Strength()
+	return err != nil && byRequest && n.Annotations[contract.AnnotationTerminating] == ""
+}
+
 // landed lets every pod that has to move land at some place that takes it, and those that
 // wait and for which there is a place.
 func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool, dice *rand.Rand) aftermath {
@@ -222,7 +239,7 @@ func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool
 		n := &s.Nodes[i]
 		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
 		_, draining := contract.Draining(n.Taints)
-		leaves := gone[n.Name] || draining || leavingInstance(s, n.InstanceID())
+		leaves := gone[n.Name] || draining && !drainIsOver(n, got) || leavingInstance(s, n.InstanceID())
 		for _, pod := range s.Pods {
 			switch {
 			case pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow:
@@ -235,7 +252,7 @@ func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool
 				a.count(pod, groupOf[n.InstanceID()])
 			}
 		}
-		if n.Ready && !n.Unschedulable && !leaves {
+		if n.Ready && !n.Unschedulable && !leaves && !draining {
 			places = append(places, place)
 			a.open[place] = groupOf[n.InstanceID()]
 		}
