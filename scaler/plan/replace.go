@@ -224,7 +224,7 @@ func inStead(s *fleet.Swap) string {
 
 // whyGoes says why a node is retired.
 func (d *decision) whyGoes(n *node) string {
-	if s := d.state.Swap; s != nil && slices.Contains(s.Instances, n.InstanceID()) {
+	if s := d.state.Swap; s != nil && !s.Launched.IsZero() && slices.Contains(s.Instances, n.InstanceID()) {
 		return inStead(s)
 	}
 	return needless
