@@ -101,6 +101,10 @@ soak: controlplane ## play a random life of a cluster against the laws (DURATION
 fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 SEED=1)
 	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)
 
+.PHONY: laws
+laws: ## hold package plan against its laws in random worlds that are new (CHECKS=5000 SEED=1)
+	$(GO) test ./scaler/plan -count 1 -timeout 24h -run 'Random|Laws|Swaps|Retirements|HeadRoom' -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
+
 .PHONY: images
 images: binaries ## write both images for both architectures to out/images, with buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \

@@ -393,6 +393,8 @@ func (d *decision) leaveNodes() {
 		d.sayStage(n)
 		if n.reason == "" {
 			n.say(NodeNotAsked, "groups grow; whether it is needed is asked after that")
+		}
+		if n.reason == NodeNotAsked || n.stage == unready { // of which more is to be said, too
 			d.clock.at(d.now.Add(lookAgain))
 		}
 	}
