@@ -13,8 +13,9 @@ archive=$1 image=docker.io/library/$2 architectures=$3
 shift 3
 
 buildah_builds() {
-	# A store of its own: no other is touched, and nothing is left behind. The
-	# driver vfs needs no right to mount.
+	# A store of its own: no other is touched, and nothing is left behind but, as
+	# root, an index of blobs in /var/lib/containers/cache. The driver vfs needs no
+	# right to mount.
 	store=$(mktemp -d)
 	trap 'rm -rf "$store"' EXIT
 	trap 'exit 1' HUP INT TERM # without it a signal ends the shell and no EXIT is seen
