@@ -75,7 +75,7 @@ func (c *cluster) startControlPlane(supervisor, dir string, flags []string) {
 		c.t.Fatal(err)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {

@@ -16,7 +16,7 @@ func run(ctx context.Context, stdin, name string, args ...string) error {
 func runCommand(cmd *exec.Cmd, stdin string) error {
 	var said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &said, &said
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		return err
 	}
 	if err := cmd.Wait(); err != nil {

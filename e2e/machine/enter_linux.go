@@ -61,7 +61,7 @@ func enter(ctx context.Context, args []string, temporary string, stdout, stderr 
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endGrace
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		return fmt.Errorf("entering namespaces of its own: %w", err)
 	}
 	stop := passSignals(cmd.Process)

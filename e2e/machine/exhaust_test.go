@@ -42,7 +42,7 @@ func TestExhaust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		t.Fatal(err)
 	}
 	process := watchProcess(t, cmd.Process.Pid)
@@ -79,7 +79,7 @@ func TestGroupOfTheDying(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if !bufio.NewScanner(out).Scan() {

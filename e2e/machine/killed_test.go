@@ -92,7 +92,7 @@ func startFirstRun(t *testing.T, args []string) started {
 	cmd.Env = append(os.Environ(), firstRun+"=yes")
 	cmd.Stdout, cmd.Stderr = in, in
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		t.Fatal(err)
 	}
 	return started{cmd, running(t, out)}

@@ -122,7 +122,7 @@ func (m *machine) startInit() (*power, error) {
 		return nil, err
 	}
 	cmd.Stdout = in
-	err = startLasting(cmd)
+	err = StartLasting(cmd)
 	in.Close() // the child has its own copy
 	if err != nil {
 		out.Close()

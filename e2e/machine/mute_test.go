@@ -53,7 +53,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	if err := startLasting(cmd); err != nil {
+	if err := StartLasting(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { end(cmd) })

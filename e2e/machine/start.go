@@ -5,10 +5,10 @@ import (
 	"runtime"
 )
 
-// startLasting starts cmd from a thread that lasts as long as we do: Linux sends a
+// StartLasting starts cmd from a thread that lasts as long as we do: Linux sends a
 // child its parent-death signal when the thread that started it ends, and the Go
 // runtime ends threads as it likes, except one that a goroutine is locked to.
-func startLasting(cmd *exec.Cmd) error {
+func StartLasting(cmd *exec.Cmd) error {
 	result := make(chan error)
 	starts <- func() { result <- cmd.Start() }
 	return <-result

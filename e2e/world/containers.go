@@ -15,9 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"windlass.dev/windlass/e2e/machine"
 	"windlass.dev/windlass/pkg/contract"
@@ -46,24 +44,9 @@ func newContainers(client kubernetes.Interface, yard *machine.Yard, log *slog.Lo
 
 // run follows the pods until ctx ends.
 func (k *containers) run(ctx context.Context) {
-	factory := informers.NewSharedInformerFactoryWithOptions(k.client, 0, informers.WithTweakListOptions(ofPrograms))
-	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { k.observe(o.(*corev1.Pod)) },
-		UpdateFunc: func(_, o any) { k.observe(o.(*corev1.Pod)) },
-		DeleteFunc: func(o any) {
-			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = tombstone.Obj
-			}
-			k.forget(o.(*corev1.Pod))
-		},
-	})
-	if err != nil {
-		k.logger.Error("cannot watch pods", "error", err)
-		return
+	if err := followPods(ctx, k.client, k.observe, k.forget); err != nil {
+		k.logger.Error("cannot follow the programs", "error", err)
 	}
-	factory.Start(ctx.Done())
-	<-ctx.Done()
-	factory.Shutdown()
 }
 
 // observe keeps the newest of a pod and looks for ends of its containers that are news.

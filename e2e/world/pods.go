@@ -24,9 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"windlass.dev/windlass/pkg/contract"
 )
@@ -88,25 +86,11 @@ const restartAfter = time.Second
 
 // run watches pods until ctx ends, and then ends all processes.
 func (k *programs) run(ctx context.Context) {
-	factory := informers.NewSharedInformerFactoryWithOptions(k.client, 0, informers.WithTweakListOptions(ofPrograms))
-	informer := factory.Core().V1().Pods().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { k.observe(ctx, o.(*corev1.Pod)) },
-		UpdateFunc: func(_, o any) { k.observe(ctx, o.(*corev1.Pod)) },
-		DeleteFunc: func(o any) {
-			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = tombstone.Obj
-			}
-			k.forget(o.(*corev1.Pod))
-		},
-	})
-	if err != nil {
-		k.logger.Error("cannot watch pods", "error", err)
+	observe := func(pod *corev1.Pod) { k.observe(ctx, pod) }
+	if err := followPods(ctx, k.client, observe, k.forget); err != nil {
+		k.logger.Error("cannot follow the programs", "error", err)
 		return
 	}
-	factory.Start(ctx.Done())
-	<-ctx.Done()
-	factory.Shutdown()
 	k.mu.Lock()
 	pods := slices.Collect(maps.Values(k.pods))
 	k.mu.Unlock()
@@ -184,11 +168,6 @@ func (k *programs) end(ctx context.Context, p *programPod) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
 		k.logger.Warn("cannot finish the deletion of a pod", "pod", p.pod.Name, "error", err)
 	}
-}
-
-// ofPrograms selects the pods of the two programs.
-func ofPrograms(o *metav1.ListOptions) {
-	o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
 }
 
 // find returns the pods that satisfy a condition, in the order of their names.

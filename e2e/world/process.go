@@ -8,10 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"windlass.dev/windlass/e2e/machine"
 )
 
 // process is a child that dies with us, and whose end can be waited for.
@@ -26,9 +27,7 @@ type process struct {
 // typed in the terminal reaches us alone and we end things in order.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = childAttributes()
-	result := make(chan error)
-	starts <- func() { result <- cmd.Start() }
-	if err := <-result; err != nil {
+	if err := machine.StartLasting(cmd); err != nil {
 		return nil, err
 	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
@@ -37,20 +36,6 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		close(p.exited)
 	}()
 	return p, nil
-}
-
-// starts feeds the one thread that starts every child: Linux sends the
-// parent-death signal when the thread that started the child ends, and only a
-// thread that a goroutine is locked to is sure to last.
-var starts = make(chan func())
-
-func init() {
-	go func() {
-		runtime.LockOSThread()
-		for start := range starts {
-			start()
-		}
-	}()
 }
 
 // kill ends the process at once and waits until it is gone.

@@ -2,8 +2,17 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // runner runs the pods of the agent and of the scaler: as processes of this host
@@ -34,4 +43,30 @@ type Exit struct {
 	Pod string    // of which pod
 	At  time.Time // when
 	Err error     // how; nil for exit status 0
+}
+
+// followPods tells of the pods of both programs until ctx ends: of each that is there or
+// changes, and of each that is no more.
+func followPods(ctx context.Context, client kubernetes.Interface, observe, forget func(*corev1.Pod)) error {
+	ofPrograms := func(o *metav1.ListOptions) {
+		o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(ofPrograms))
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { observe(o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { observe(o.(*corev1.Pod)) },
+		DeleteFunc: func(o any) {
+			if tombstone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = tombstone.Obj
+			}
+			forget(o.(*corev1.Pod))
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	factory.Start(ctx.Done())
+	<-ctx.Done()
+	factory.Shutdown()
+	return nil
 }
