@@ -74,6 +74,11 @@ const (
 	// GPU nodes on AWS by it.
 	LabelAccelerator = "k8s.amazonaws.com/accelerator"
 
+	// AnnotationCSINodeID on a Node: a JSON object with what each CSI driver there calls
+	// the machine. The EBS and EFS drivers say its instance id. The kubelet writes it.
+	// https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
+	AnnotationCSINodeID = "csi.volume.kubernetes.io/nodeid"
+
 	// AnnotationMirror marks a static pod's mirror.
 	AnnotationMirror = corev1.MirrorPodAnnotationKey
 )

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Snapshot is everything the scaler knows at Now. Order carries no meaning. Pods,
@@ -339,6 +341,47 @@ func (n Node) InstanceID() string {
 	}
 	return id
 }
+
+// WeaklyMatches says that a node names the instance, though not by its provider id: its
+// name or hostname has the instance id in it, as EC2's resource names do
+// (i-0123.eu-west-1.compute.internal), or a provider id of another form does, or a CSI
+// driver there calls the machine by it. It is false for the instance's own node.
+//
+// That makes the node nobody's: hostnames are set at will, and machine images are copied
+// with what stands in them. But as long as it is true the instance may serve as that node
+// and must not be ended as one without a node.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
+func (i Instance) WeaklyMatches(n Node) bool {
+	if i.ID == "" || n.InstanceID() == i.ID {
+		return false
+	}
+	for _, text := range []string{n.Name, n.Labels[corev1.LabelHostname], n.ProviderID, n.Annotations[contract.AnnotationCSINodeID]} {
+		if names(text, i.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// names says that an id stands in a text as a word of its own.
+func names(text, id string) bool {
+	for {
+		before, after, found := strings.Cut(text, id)
+		if !found {
+			return false
+		}
+		if !endsInWord(before) && !startsWithWord(after) {
+			return true
+		}
+		text = after
+	}
+}
+
+func endsInWord(text string) bool { return text != "" && isWord(text[len(text)-1]) }
+
+func startsWithWord(text string) bool { return text != "" && isWord(text[0]) }
+
+func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 
 // Zone is the node's availability zone.
 func (n Node) Zone() string { return n.Labels[corev1.LabelTopologyZone] }

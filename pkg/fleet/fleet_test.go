@@ -3,7 +3,10 @@ package fleet
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 func TestInstanceID(t *testing.T) {
@@ -17,6 +20,37 @@ func TestInstanceID(t *testing.T) {
 		if got := (Node{ProviderID: id}).InstanceID(); got != want {
 			t.Errorf("instance of %q = %q, want %q", id, got, want)
 		}
+	}
+}
+
+func TestWeaklyMatches(t *testing.T) {
+	const id = "i-0123456789abcdef0"
+	for name, c := range map[string]struct {
+		node Node
+		want bool
+	}{
+		"its own node":                      {Node{Name: id, ProviderID: "aws:///eu-west-1a/" + id}, false},
+		"a resource name":                   {Node{Name: id + ".eu-west-1.compute.internal"}, true},
+		"the id alone":                      {Node{Name: id}, true},
+		"within a name":                     {Node{Name: "web-" + id + "-blue"}, true},
+		"an IP name":                        {Node{Name: "ip-10-0-1-2.eu-west-1.compute.internal"}, false},
+		"a longer id":                       {Node{Name: id + "1.eu-west-1.compute.internal"}, false},
+		"a longer id, and then this one":    {Node{Name: id + "1." + id}, true},
+		"a hostname":                        {Node{Name: "web-1", Labels: map[string]string{corev1.LabelHostname: id + ".ec2.internal"}}, true},
+		"another label":                     {Node{Name: "web-1", Labels: map[string]string{"copied-from": id}}, false},
+		"k3s without a cloud provider":      {Node{Name: "web-1", ProviderID: "k3s://" + id}, true},
+		"a provider id without a zone":      {Node{Name: "web-1", ProviderID: "aws://" + id}, false}, // which is its own
+		"a CSI driver":                      {Node{Name: "web-1", Annotations: map[string]string{contract.AnnotationCSINodeID: `{"ebs.csi.aws.com":"` + id + `"}`}}, true},
+		"the CSI driver of another machine": {Node{Name: "web-1", Annotations: map[string]string{contract.AnnotationCSINodeID: `{"ebs.csi.aws.com":"i-1"}`}}, false},
+		"a name against a provider id":      {Node{Name: id + ".ec2.internal", ProviderID: "aws:///eu-west-1a/i-1"}, true},
+		"nothing":                           {Node{}, false},
+	} {
+		if got := (Instance{ID: id}).WeaklyMatches(c.node); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if (Instance{}).WeaklyMatches(Node{Name: "web-1"}) {
+		t.Error("an instance without an id matches")
 	}
 }
 
