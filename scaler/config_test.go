@@ -53,6 +53,7 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"scale-down-unready-time":                 "20m0s",
 		"ignore-daemonsets-utilization":           "false",
 		"ignore-mirror-pods-utilization":          "false",
+		"max-unrecognised-share":                  "10",
 		"ok-total-unready-count":                  "3",
 		"max-total-unready-percentage":            "45",
 		"skip-nodes-with-system-pods":             "true",

@@ -173,11 +173,16 @@ func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Re
 func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 	state.Heartbeats, state.Completed = maps.Clone(state.Heartbeats), maps.Clone(state.Completed)
 	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
+	state.Recognition.Asked, state.Recognition.Ended = maps.Clone(state.Recognition.Asked), maps.Clone(state.Recognition.Ended)
 	for _, r := range results {
 		if r.Outcome == act.Done {
 			continue
 		}
 		switch x := r.Action.(type) {
+		case plan.Terminate:
+			if r.Outcome == act.Stopped || r.Outcome == act.Paused { // Auto Scaling was not called
+				restore(state.Recognition.Ended, before.Recognition.Ended, x.Instance)
+			}
 		case plan.Heartbeat:
 			restore(state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Complete:
@@ -186,6 +191,7 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 			if !grew(results, x.Group) {
 				restore(state.GrownAt, before.GrownAt, x.Group)
 				restore(state.Bursts, before.Bursts, x.Group)
+				restore(state.Recognition.Asked, before.Recognition.Asked, x.Group)
 			}
 			if r.Answer == nil || r.Answer.Unsent {
 				restore(state.Launches, before.Launches, fleet.LaunchKey(x.Group, x.Zone, x.Part))

@@ -30,6 +30,8 @@ type metrics struct {
 	groupFaults  *gauges
 	retained     *gauges
 	backOffs     *gauges
+	unrecognised *gauges
+	brake        prometheus.Gauge
 	faults       prometheus.Gauge
 	looks        prometheus.Histogram
 	actions      *prometheus.CounterVec
@@ -64,18 +66,20 @@ func newMetrics() *metrics {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "windlass", Name: name, Help: help, Buckets: seconds})
 	}
 	m := &metrics{
-		registry:    prometheus.NewRegistry(),
-		leader:      gauge("leader", "1 while this replica leads."),
-		pods:        newGauges("pending_pods", "Pods without a node, by what happens to them.", "reason"),
-		nodes:       newGauges("nodes", "Nodes, by what happens to them.", "reason"),
-		groups:      newGauges("groups", "Groups, by what happens to them.", "reason"),
-		groupNodes:  newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
-		groupFaults: newGauges("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
-		retained:    newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.", "group"),
-		backOffs:    newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
-		faults:      gauge("cluster_faults", "What of the cluster may not be read; the status page and the plan have the words."),
-		looks:       histogram("look_seconds", "How long it took to observe and decide."),
-		actions:     counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
+		registry:     prometheus.NewRegistry(),
+		leader:       gauge("leader", "1 while this replica leads."),
+		pods:         newGauges("pending_pods", "Pods without a node, by what happens to them.", "reason"),
+		nodes:        newGauges("nodes", "Nodes, by what happens to them.", "reason"),
+		groups:       newGauges("groups", "Groups, by what happens to them.", "reason"),
+		groupNodes:   newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
+		groupFaults:  newGauges("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
+		retained:     newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.", "group"),
+		backOffs:     newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
+		unrecognised: newGauges("unrecognised_instances", "Instances of a group that should long be Nodes of this cluster, and that were not asked for.", "group"),
+		brake:        gauge("unrecognised_brake", "1 while so many instances are not recognised that none of them is terminated; the verdicts of their groups say why."),
+		faults:       gauge("cluster_faults", "What of the cluster may not be read; the status page and the plan have the words."),
+		looks:        histogram("look_seconds", "How long it took to observe and decide."),
+		actions:      counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
 		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
 			"begun (AWS has not answered yet), stopped (the group had changed) and failed.", "call", "result"),
 		lifecycle: counter("lifecycle_actions_total", "Calls about lifecycle hooks of ours, by call (complete, heartbeat) and by result: done, already (it had been done before), "+
@@ -88,7 +92,7 @@ func newMetrics() *metrics {
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.faults, m.looks, m.actions, m.launches, m.lifecycle,
+	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.looks, m.actions, m.launches, m.lifecycle,
 		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -112,6 +116,7 @@ func (m *metrics) look(l look) {
 	m.fleet(l.snapshot)
 	m.verdicts(l.plan.Verdicts)
 	m.pauses(l.snapshot.Now, l.plan.State.BackOffs)
+	m.strangers(l.plan)
 	m.seeWaiting(l.snapshot)
 	m.seeDrained(l.snapshot, l.plan.Drains)
 	for _, r := range l.results {
@@ -170,6 +175,19 @@ func (m *metrics) pauses(now time.Time, backOffs map[string]fleet.BackOff) {
 		}
 	}
 	m.backOffs.show(running)
+}
+
+// strangers shows the instances that are not recognised, and whether they are left alone.
+func (m *metrics) strangers(p plan.Plan) {
+	var counts []sample
+	for group, n := range p.Unrecognised {
+		counts = append(counts, sample{[]string{group}, float64(n)})
+	}
+	m.unrecognised.show(counts)
+	m.brake.Set(0)
+	if p.Braked {
+		m.brake.Set(1)
+	}
 }
 
 func (m *metrics) seeWaiting(s fleet.Snapshot) {

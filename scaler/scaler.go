@@ -236,10 +236,11 @@ func (sc *scaler) lead(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop()
 
-	planner := plan.NewPlanner()
+	planner, since := plan.NewPlanner(), time.Now().UTC()
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
 			snapshot, version, err := sc.observer.Snapshot(now, memory.State())
+			snapshot.Leads = since
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, version, err
 		},

@@ -49,9 +49,11 @@ type Snapshot struct {
 	// Faults are sentences about what of the cluster may not be read, and what is
 	// decided without it.
 	Faults []string `json:"faults,omitempty"`
-	// Back is when the last outage of what is vital in here ended: Now while one
-	// lasts, zero if there was none. Whoever was not heard before has perhaps spoken.
-	Back time.Time `json:"back,omitzero"`
+	// Outages are the latest times in which the API server was not heard, the oldest
+	// first. One that lasts has Now as its end.
+	Outages []Outage `json:"outages,omitempty"`
+	// Leads is since when this process leads; zero where nobody leads, as in a plan.
+	Leads time.Time `json:"leads,omitzero"`
 	// Agents tells for each node name with an agent pod whether it is Ready.
 	Agents map[string]bool `json:"agents,omitempty"`
 	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.
@@ -537,6 +539,8 @@ type State struct {
 	// not had a node yet that was Ready, by instance id; zero while it stands in a
 	// warm pool, where its time has not begun.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
+	// Recognition is what is remembered of instances that no Node names.
+	Recognition Recognition `json:"recognition,omitzero"`
 	// Deserted remembers since when an instance has been seen whose node is gone though
 	// it served, as far as can be told, by instance id.
 	Deserted map[string]time.Time `json:"deserted,omitempty"`

@@ -45,8 +45,11 @@ func Format(s fleet.Snapshot) string {
 	if s.Rival != nil {
 		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
 	}
-	if !s.Back.IsZero() {
-		p.line("outage", printTime(s.Back))
+	for _, o := range s.Outages {
+		p.line("outage", printTime(o.Until), at("from", o.From))
+	}
+	if !s.Leads.IsZero() {
+		p.line("leads", printTime(s.Leads))
 	}
 	return p.out.String()
 }
@@ -420,10 +423,18 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"shrunk", s.ShrunkAt}, {"failed", s.FailedAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"pooling", s.Pooling}, {"outlived", s.Outlived}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning}} {
+	}{{"grown", s.GrownAt}, {"shrunk", s.ShrunkAt}, {"failed", s.FailedAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"pooling", s.Pooling}, {"outlived", s.Outlived}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning},
+		{"recognised", s.Recognition.Groups}, {"launched", s.Recognition.Launched}, {"left", s.Recognition.Left}, {"graced", s.Recognition.Graced}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Recognition.Asked)) {
+		p.line("asked", name, at("at", s.Recognition.Asked[name].At), fmt.Sprintf("count=%d", s.Recognition.Asked[name].Count))
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Recognition.Ended)) {
+		x := s.Recognition.Ended[id]
+		p.line("ended", id, said("group", x.Group), at("at", x.At), flag("launched", x.Launched))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Suspending)) {
 		p.line("suspending", name, at("at", s.Suspending[name]), flag("done", s.Suspending[name].IsZero()))

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,13 +25,68 @@ func rival(w *World, l line) error {
 	return nil
 }
 
-// outage TIME: the API server was away until then.
+// outage TIME: the API server was away until then; from=TIME says since when. The last line
+// about an outage that began at some moment counts.
 func outage(w *World, l line) error {
 	until, err := clockTime(l.name)
 	if err != nil {
 		return err
 	}
-	w.Back = until
+	o := fleet.Outage{Until: until}
+	words := table[fleet.Outage]{"from": setter(clockTime, func(o *fleet.Outage, t time.Time) { o.From = t })}
+	if err := words.apply(&o, l.words); err != nil {
+		return err
+	}
+	same := func(x fleet.Outage) bool { return x.From.Equal(o.From) }
+	w.Outages = append(slices.DeleteFunc(slices.Clone(w.Outages), same), o)
+	return nil
+}
+
+// leads TIME: this scaler has led since then.
+func leads(w *World, l line) (err error) {
+	w.Leads, err = clockTime(l.name)
+	return err
+}
+
+// recognised GROUP at=TIME: a Node of one of its instances was seen.
+func recognised(w *World, l line) error { return moment(&w.State.Recognition.Groups, w, l) }
+
+// launched INSTANCE at=TIME: it has no Node, and came after we had asked for it.
+func launched(w *World, l line) error { return moment(&w.State.Recognition.Launched, w, l) }
+
+// left INSTANCE at=TIME: its Node was seen while it was leaving.
+func left(w *World, l line) error { return moment(&w.State.Recognition.Left, w, l) }
+
+// graced INSTANCE at=TIME: a new leader leaves it in peace until then.
+func graced(w *World, l line) error { return moment(&w.State.Recognition.Graced, w, l) }
+
+// asked GROUP at=TIME count=1: so many instances were asked for and not seen yet.
+func asked(w *World, l line) error {
+	a := fleet.Asked{At: w.Now, Count: 1}
+	words := table[fleet.Asked]{
+		"at":    setter(clockTime, func(a *fleet.Asked, t time.Time) { a.At = t }),
+		"count": setter(integer, func(a *fleet.Asked, n int) { a.Count = n }),
+	}
+	if err := words.apply(&a, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Recognition.Asked, l.name, a)
+	return nil
+}
+
+// ended INSTANCE group=NAME at=TIME: it was ended, as no Node of it registered; launched
+// says that it came after we had asked for it.
+func ended(w *World, l line) error {
+	e := fleet.Ended{At: w.Now}
+	words := table[fleet.Ended]{
+		"group":    setter(text, func(e *fleet.Ended, v string) { e.Group = v }),
+		"at":       setter(clockTime, func(e *fleet.Ended, t time.Time) { e.At = t }),
+		"launched": func(e *fleet.Ended, _ string) error { e.Launched = true; return nil },
+	}
+	if err := words.apply(&e, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Recognition.Ended, l.name, e)
 	return nil
 }
 

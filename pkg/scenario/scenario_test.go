@@ -51,6 +51,12 @@ unjoined i-7 at=09:57:00
 unjoined i-8 pooled
 deserted i-9 at=09:50:00
 awaited web:2 at=09:56:00
+recognised web at=08:00:00
+launched i-7 at=09:57:00
+left i-8 at=09:59:00
+graced i-7 at=10:01:00
+asked web at=09:30:00 count=2
+ended i-9 group=web at=09:55:00 launched
 suspending gpu at=09:58:40
 suspending web done
 burst web count=2
@@ -62,7 +68,9 @@ launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
+outage 09:10:00 from=09:00:00
 outage 09:59:55
+leads 09:40:00
 `
 	s, err := scenario.Parse(text)
 	if err != nil {

@@ -429,14 +429,15 @@ func (w *World) Join() {
 		g := &w.Groups[i]
 		for j := range g.Instances {
 			m := &g.Instances[j]
-			if !m.Live() || w.nodeOf(m.ID) != nil {
+			name := strings.TrimPrefix(m.ID, "i-")
+			if !m.Live() || w.nodeOf(m.ID) != nil || w.node(name) != nil {
 				continue
 			}
 			m.State = fleet.InService
 			if len(heldBy(g, fleet.PendingWait)) > 0 {
 				m.State, m.LeavingSince = fleet.PendingWait, time.Time{}
 			}
-			n, err := w.newNode(strings.TrimPrefix(m.ID, "i-"), g.Name)
+			n, err := w.newNode(name, g.Name)
 			if err != nil {
 				panic(err) // the group is the one at hand
 			}

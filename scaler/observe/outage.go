@@ -1,16 +1,27 @@
 package observe
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
+
+// outagesKept is how many of the latest outages are remembered. Where more are needed to
+// tell how long a wait was disturbed, the oldest are not told of any more, and a new
+// leader's grace is what is left.
+const outagesKept = 16
 
 // outage knows since when everything vital has been seen as it comes. What was
 // not heard while the API server was away has perhaps been said all the same.
 type outage struct {
-	mu     sync.Mutex
-	broken map[string]bool
-	back   time.Time
+	mu sync.Mutex
+	// heardOf are those that were heard at least once.
+	heardOf map[string]bool
+	broken  map[string]bool
+	from    time.Time // of the one that lasts; zero if that is not known
+	past    []fleet.Outage
 }
 
 // heard takes the outcome of a call that the watch of what consists of.
@@ -18,24 +29,46 @@ func (o *outage) heard(what string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		if o.broken == nil {
-			o.broken = map[string]bool{}
-		}
-		o.broken[what] = true
+		o.breaks(what)
 		return
 	}
-	if o.broken[what] {
-		delete(o.broken, what)
-		o.back = time.Now()
+	if o.heardOf == nil {
+		o.heardOf = map[string]bool{}
 	}
+	o.heardOf[what] = true
+	if !o.broken[what] {
+		return
+	}
+	delete(o.broken, what)
+	if len(o.broken) > 0 {
+		return
+	}
+	o.past = append(o.past, fleet.Outage{From: o.from, Until: time.Now().UTC()})
+	o.past = o.past[max(0, len(o.past)-outagesKept):]
 }
 
-// over is when the last outage ended: now while one lasts, zero if there was none.
-func (o *outage) over(now time.Time) time.Time {
+// breaks notes that a watch has failed. The first that does begins an outage, which may be
+// older than this process where nothing was heard before.
+func (o *outage) breaks(what string) {
+	if o.broken == nil {
+		o.broken = map[string]bool{}
+	}
+	if len(o.broken) == 0 {
+		o.from = time.Time{}
+		if o.heardOf[what] {
+			o.from = time.Now().UTC()
+		}
+	}
+	o.broken[what] = true
+}
+
+// latest are the last outages, the oldest first; one that lasts ends now.
+func (o *outage) latest(now time.Time) []fleet.Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	list := slices.Clone(o.past)
 	if len(o.broken) > 0 {
-		return now
+		list = append(list, fleet.Outage{From: o.from, Until: now.UTC()})
 	}
-	return o.back
+	return list
 }

@@ -261,8 +261,8 @@ func TestOutageIsSeen(t *testing.T) {
 	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {
 		well, _, _ := world(t)
-		if s, _ := snapshotOf(t, well); !s.Back.IsZero() {
-			t.Errorf("back at %s, and nothing has been away", s.Back)
+		if s, _ := snapshotOf(t, well); !s.Back().IsZero() {
+			t.Errorf("back at %s, and nothing has been away", s.Back())
 		}
 
 		client, away := fake.NewClientset(), atomic.Bool{}
@@ -276,14 +276,21 @@ func TestOutageIsSeen(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		s, _ := snapshotOf(t, o)
-		if ago := s.Now.Sub(s.Back); ago < time.Minute-2*mostPause || ago > time.Minute {
+		if ago := s.Now.Sub(s.Back()); ago < time.Minute-2*mostPause || ago > time.Minute {
 			t.Errorf("the outage is said to be over for %s, want a minute less a pause", ago)
 		}
+		if len(s.Outages) != 1 || !s.Outages[0].From.IsZero() {
+			t.Errorf("outages are %v, want one of which nobody knows when it began", s.Outages)
+		}
 
+		began := time.Now()
 		o.outage.heard("nodes", errors.New("connection refused"))
 		time.Sleep(time.Minute)
-		if s, _ := snapshotOf(t, o); !s.Back.Equal(s.Now) {
-			t.Errorf("in an outage it was over at %s; now is %s", s.Back, s.Now)
+		if s, _ := snapshotOf(t, o); len(s.Outages) != 2 || !s.Outages[1].From.Equal(began) {
+			t.Errorf("outages are %v, want two, the latter since %s", s.Outages, began)
+		}
+		if s, _ := snapshotOf(t, o); !s.Back().Equal(s.Now) {
+			t.Errorf("in an outage it was over at %s; now is %s", s.Back(), s.Now)
 		}
 	})
 }

@@ -423,6 +423,7 @@ func (d *decision) growBy(g *group) {
 		d.do(x)
 	}
 	g.grows = true
+	d.askFor(g, g.base()+len(g.fresh)-g.Desired)
 	d.promise(g)
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -247,22 +248,55 @@ func (d *decision) outOfTime(p passage, pod string) (release, bool) {
 }
 
 // withoutNode lets an instance go that has no node. One that boots for a warm pool
-// may yet join. Where pods run on machines whose Node somebody has deleted, this may be
-// one of them, and its agent drains on: it has the time of a drain, unless the garbage
+// may yet join. One that was no node here as far as anybody knows has the time of a drain:
+// it may be somebody else's, or its Node may have been deleted. So has one that was a
+// node, where pods run on machines whose Node somebody has deleted: this may be
+// one of them, and its agent drains on, unless the garbage
 // collector of pods, a minute later, says that they are gone.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 func (d *decision) withoutNode(p passage) (release, bool) {
-	switch end := p.began.Add(d.policy.TerminationDrainTime); {
-	case p.way == &warming:
-	case d.stranded == "":
-		return release{why: "it has no node"}, true
-	default:
-		d.clock.at(end)
-		return release{why: "it has no node, and the time is over for pods such as " + d.stranded}, !d.now.Before(end)
+	if p.way == &warming {
+		due := p.began.Add(d.policy.MaxNodeProvisionTime)
+		d.clock.at(due)
+		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, !p.group.foreign() && !d.now.Before(due)
 	}
-	due := p.began.Add(d.policy.MaxNodeProvisionTime)
-	d.clock.at(due)
-	return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, !d.now.Before(due)
+	end := p.began.Add(d.policy.TerminationDrainTime)
+	switch d.mayServe(p) {
+	case servesNobody:
+		return release{why: "it has no node"}, true
+	case servesOthers:
+		p.group.note(fmt.Sprintf("instance %s was no Node of this cluster, nor any other of the group, so its hook is left to those whose it is", p.instance.ID))
+		return release{}, false
+	case servesPerhaps:
+		d.clock.at(end)
+		return release{why: "no Node of it is known, and the time of a drain is over"}, !d.now.Before(end)
+	}
+	d.clock.at(end)
+	return release{why: "it has no node, and the time is over for pods such as " + d.stranded}, !d.now.Before(end)
+}
+
+// service is for whom an instance without a node that leaves may have worked.
+type service int
+
+const (
+	servesNobody  service = iota
+	servesOthers          // another cluster, most likely
+	servesPerhaps         // nobody knows
+	servesPods            // of this cluster, whose Node is gone
+)
+
+func (d *decision) mayServe(p passage) service {
+	switch {
+	case d.endedByUs(p.instance):
+		return servesNobody
+	case !p.group.recognised:
+		return servesOthers
+	case !d.wasNode(p.instance) && p.way != &cooling: // what never left its pool did not serve
+		return servesPerhaps
+	case d.stranded == "":
+		return servesNobody
+	}
+	return servesPods
 }
 
 // heartbeat keeps the hook waiting while the drain goes on, in time and never
@@ -301,7 +335,8 @@ func (d *decision) heldUntil(p passage, hook fleet.Hook) (end time.Time, open bo
 		if hook.Global.Duration > 0 {
 			end = earliest(end, p.began.Add(hook.Global.Duration))
 		}
-		return end, p.way != &warming && d.stranded != ""
+		holds := d.mayServe(p)
+		return end, p.way != &warming && (holds == servesPerhaps || holds == servesPods)
 	}
 	end = d.deadline(p)
 	global := end

@@ -25,6 +25,7 @@ func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone, lawHeadRoom, lawSwaps, lawPauses,
+		lawStrangers,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}

@@ -24,8 +24,12 @@ type decision struct {
 	rival  *fleet.Rival
 	given  fleet.State
 	agents map[string]bool
-	// back is when the last outage of the API server ended; see fleet.Snapshot.
+	// outages are the times in which the API server was not heard, and back is when the
+	// last of them ended; see fleet.Snapshot.
+	outages []fleet.Outage
 	back    time.Time
+	// leads is since when this process leads; zero where that is not known.
+	leads   time.Time
 	daemons []fleet.DaemonSet
 	owners  map[types.UID]fleet.Owner
 	groups  []*group // by name
@@ -56,6 +60,12 @@ type decision struct {
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
 	doubts map[distrusted]string
+	// overdue are the live instances without a Node whose time to register is over.
+	overdue map[string]overdue
+	// strangers counts those of them that we did not ask for, and brake is why none of
+	// these is ended; empty where one may be.
+	strangers int
+	brake     string
 	// oldest is what oldestLeft has found; empty before.
 	oldest string
 	// cluster is the size of the whole, against its limits.
@@ -142,6 +152,13 @@ type group struct {
 	// doubted says that its verdict tells of such a class already.
 	closed  string
 	doubted bool
+	// recognised says that a Node of one of its instances is here, or was.
+	recognised bool
+	// strangers are its instances that should long have become Nodes and that we did not
+	// ask for; see recognise.
+	strangers []*fleet.Instance
+	// replaces says that this plan ends an instance of it that Auto Scaling replaces.
+	replaces bool
 	// uneven says how its zones will differ that Auto Scaling would even out; empty if
 	// it would not.
 	uneven string
@@ -238,7 +255,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 // snapshot is not changed.
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
-		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, back: s.Back,
+		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, outages: s.Outages, back: s.Back(), leads: s.Leads,
 		daemons: slices.Clone(s.DaemonSets), owners: s.Owners,
 		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),
@@ -490,7 +507,7 @@ func copyState(s fleet.State) fleet.State {
 		ShrunkAt: copied(s.ShrunkAt), FailedAt: copied(s.FailedAt),
 		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen),
-		Swap: s.Swap, SwapPauses: copied(s.SwapPauses),
+		Swap: s.Swap, SwapPauses: copied(s.SwapPauses), Recognition: copyRecognition(s.Recognition),
 	}
 }
 
@@ -502,7 +519,7 @@ func compact(s fleet.State) fleet.State {
 		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen),
-		Swap: s.Swap, SwapPauses: filled(s.SwapPauses),
+		Swap: s.Swap, SwapPauses: filled(s.SwapPauses), Recognition: compactRecognition(s.Recognition),
 	}
 }
 

@@ -26,6 +26,8 @@ const bornUnready = time.Minute
 // should long have been Ready. Others of their group would most likely fare no
 // better: it shrinks by them where it may, and is paused.
 func (d *decision) endLost() {
+	d.recognise()
+	d.recogniseLeaving()
 	unjoined := map[string]time.Time{}
 	d.watchPools(unjoined)
 	for _, g := range d.groups {
@@ -45,7 +47,7 @@ func (d *decision) endLost() {
 				if d.deserted(g, i, known) {
 					d.state.Deserted[i.ID] = since
 				}
-				d.endUnjoined(g, i, since.Add(d.policy.MaxNodeProvisionTime))
+				d.endUnjoined(g, i, since)
 			case n.neverUp(known):
 				unjoined[i.ID] = since
 				if i.State != fleet.PendingWait {
@@ -71,9 +73,12 @@ func (n *node) neverUp(remembered bool) bool {
 // up says that a node is Ready, and that nothing has yet to start on it.
 func (n *node) up() bool { return n.Ready && n.awaits == "" }
 
-func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
-	if d.now.Before(due) {
-		d.clock.at(due)
+// endUnjoined ends an instance whose time to register is over. Where it may be a machine
+// that serves it stays; it is no place for pods in any case.
+func (d *decision) endUnjoined(g *group, i *fleet.Instance, since time.Time) {
+	o, over := d.overdue[i.ID]
+	if !over {
+		d.clock.at(later(d.after(since, d.policy.MaxNodeProvisionTime), d.state.Recognition.Graced[i.ID]))
 		return
 	}
 	why := "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()
@@ -81,12 +86,27 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, due time.Time) {
 		g.lost[i.ID] = fleet.Failure{}
 		why = "its node is gone, and it has not registered again within " + d.policy.MaxNodeProvisionTime.String()
 	} else {
-		d.lose(g, i, due, NeverJoined)
+		d.lose(g, i, o.due, NeverJoined)
 	}
-	if decrement, ok := d.mayEnd(g, NeverJoined); ok {
-		d.do(Terminate{Group: g.Name, Instance: i.ID, ID: "never-joined:" + i.ID, Decrement: decrement, Why: why})
+	if !o.launched && !d.strangersAllowed(g, i.ID) {
+		return
 	}
+	if n := d.resembles(i, since, o.launched); n != "" {
+		g.note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
+		return
+	}
+	decrement, ok := d.mayEnd(g, NeverJoined)
+	if !ok {
+		return
+	}
+	if _, again := d.state.Recognition.Ended[i.ID]; !again {
+		d.state.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.now, Launched: o.launched}
+	}
+	d.do(Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Why: why})
 }
+
+// neverJoinedID is the id of the end of an instance of which no Node registered.
+func neverJoinedID(instance string) string { return "never-joined:" + instance }
 
 // deserted says that an instance without a node has had one, which somebody deleted: it
 // was in service when it was first seen without one, and its group had not grown for as
@@ -150,24 +170,34 @@ func (g *group) worksBeside(zone string) bool {
 
 // mayEnd says whether an instance that came to nothing is ended now, and whether
 // its group shrinks by it. Where it may not, Auto Scaling launches another at
-// once, which will most likely come to nothing too: that is done once a pause, so
-// that it does not go on for ever at full speed.
+// once, which will most likely come to nothing too: that is done for one at a time, and
+// for the next when that one has come, or when the pause after it is over.
 func (d *decision) mayEnd(g *group, cause string) (decrement, ok bool) {
 	decrement = g.shrinkable()
 	if !decrement && !g.surplus() {
-		for _, zone := range append([]string{""}, g.Zones...) {
-			b := d.state.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]
-			if d.now.Before(b.Until) {
-				d.clock.at(b.Until)
-				return false, false
-			}
+		if g.replaces || d.awaitsReplacement(g) || d.pausedFor(g, cause) {
+			return false, false
 		}
+		g.replaces = true
+		d.askFor(g, 1)
 	}
 	g.ended++
 	if decrement {
 		g.lowered++
 	}
 	return decrement, true
+}
+
+// pausedFor says that a pause of the group runs, in whatever zone, that has such a cause.
+func (d *decision) pausedFor(g *group, cause string) bool {
+	for _, zone := range append([]string{""}, g.Zones...) {
+		b := d.state.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]
+		if d.now.Before(b.Until) {
+			d.clock.at(b.Until)
+			return true
+		}
+	}
+	return false
 }
 
 // lookAt tells people where the trouble of nodes that never come up shows, when

@@ -130,6 +130,10 @@ type Policy struct {
 	// and how long its node is left in peace after the first that was. Flag
 	// --max-drain-time.
 	MaxDrainTime time.Duration
+	// MaxUnrecognisedPercent is the share of all live instances, in percent, that may be no
+	// Nodes although they should long be, without our having asked for them. Where there
+	// are more none of these is ended.
+	MaxUnrecognisedPercent float64
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
 	// more than both, nothing is retired, and a group with more of its own does not
 	// grow. Flags --ok-total-unready-count and
@@ -188,6 +192,7 @@ func DefaultPolicy() Policy {
 		ScaleDownUnready:        true,
 		UnreadyTime:             20 * time.Minute,
 		MaxDrainTime:            15 * time.Minute,
+		MaxUnrecognisedPercent:  10,
 		MaxUnready:              3,
 		MaxUnreadyPercent:       45,
 		Consolidate:             ConsolidateOff,
@@ -239,6 +244,9 @@ func (p Policy) Validate() error {
 	wrong.share("--scale-down-gpu-utilization-threshold", p.GPUUtilizationThreshold)
 	if p.MaxDrainParallelism < 0 {
 		wrong.add("--max-drain-parallelism is %d: want at least 0", p.MaxDrainParallelism)
+	}
+	if u := p.MaxUnrecognisedPercent; !(u >= 0 && u <= 100) {
+		wrong.add("--max-unrecognised-share is %v: want 0 to 100", u)
 	}
 	if p.MaxUnready < 0 {
 		wrong.add("--ok-total-unready-count is %d: want at least 0", p.MaxUnready)

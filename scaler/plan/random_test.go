@@ -340,7 +340,7 @@ func (x *text) app(name string, nodes int, wild bool) {
 // randomEvent is one thing that happens in a world.
 func randomEvent(t *rapid.T, w *scenario.World) {
 	x := &text{T: t}
-	switch x.number("event", 0, 10) {
+	switch x.number("event", 0, 14) {
 	case 0, 1:
 		w.Advance(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
 	case 2:
@@ -371,6 +371,23 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 		if len(w.Nodes) > 0 {
 			n := w.Nodes[x.number("kubelet", 0, len(w.Nodes)-1)]
 			x.line("node", n.Name, map[bool]string{true: "notready", false: "ready"}[n.Ready])
+		}
+	case 11: // machines of somebody else turn up
+		for i := range x.number("strangers", 1, 3) {
+			x.line("instance", fmt.Sprintf("i-stranger-%d-%d", w.Now.Unix(), i), "group=g0", x.one("stranger", "", "state=Pending"))
+			w.Groups[0].Desired++
+		}
+	case 12:
+		w.Leads = w.Now
+	case 13:
+		w.Outages = append(w.Outages, fleet.Outage{From: w.Now, Until: w.Now.Add(time.Duration(x.number("outage", 1, 30)) * time.Minute)})
+		w.Advance(w.Outages[len(w.Outages)-1].Until.Sub(w.Now))
+	case 14: // what sets it does so no more, or the object is deleted under its kubelet
+		if len(w.Nodes) > 0 {
+			i := x.number("node", 0, len(w.Nodes)-1)
+			if w.Nodes[i].ProviderID = ""; x.number("deleted", 0, 1) == 1 {
+				w.Nodes = slices.Delete(slices.Clone(w.Nodes), i, i+1)
+			}
 		}
 	}
 	if err := w.Apply(strings.Join(x.lines, "\n")); err != nil {

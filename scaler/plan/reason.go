@@ -78,4 +78,8 @@ const (
 	GroupReplacing    Reason = "Replacing"       // Auto Scaling replaces its instances; it does not shrink
 	GroupRebalances   Reason = "ZonesUneven"     // and Auto Scaling would even them out
 	GroupRivalled     Reason = "RivalAutoscaler" // a Cluster Autoscaler is alive
+	// GroupForeign: its instances serve, and none ever was a Node of this cluster.
+	GroupForeign Reason = "ForeignGroup"
+	// GroupUnrecognised: some of its instances are no Nodes, and are not ended.
+	GroupUnrecognised Reason = "UnrecognisedInstances"
 )

@@ -18,6 +18,10 @@ type Plan struct {
 	// Wake is the latest moment of the next look, if nothing happens before;
 	// zero where only an event can change the answer.
 	Wake time.Time
+	// Unrecognised counts the instances that should long have become Nodes and that we did
+	// not ask for, by group. Braked says that there are so many of them that none is ended.
+	Unrecognised map[string]int
+	Braked       bool
 	// State replaces the snapshot's; where it differs it is written before the
 	// actions are carried out.
 	State fleet.State

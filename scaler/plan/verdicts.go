@@ -15,7 +15,10 @@ func (d *decision) plan() Plan {
 		d.clock.at(d.rival.Renewed.Add(rivalAlive))
 		return Plan{Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.given)}
 	}
-	return Plan{Actions: d.ordered(), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state)}
+	return Plan{
+		Actions: d.ordered(), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state),
+		Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
+	}
 }
 
 // rivalAlive is how long after its last sign another autoscaler counts as
@@ -98,6 +101,13 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	rebalanced := d.rebalanced(g)
 	if rebalanced != "" {
 		notes = append(notes, rebalanced)
+	}
+	unrecognised, why := d.unrecognised(g)
+	if why != "" {
+		notes = append(notes, why)
+		if len(g.fresh) == 0 && !d.rivalled() {
+			reason = unrecognised
+		}
 	}
 	hooks, remarks := d.hookRemarks(g)
 	notes = append(notes, remarks...)

@@ -117,5 +117,5 @@ func (d *decision) dueUp(n *node) time.Time {
 			from = at
 		}
 	}
-	return from.Add(d.policy.MaxNodeStartupTime)
+	return d.after(from, d.policy.MaxNodeStartupTime)
 }

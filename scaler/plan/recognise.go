@@ -1,0 +1,360 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// An instance is one of this cluster if a Node names it by its providerID. One that
+// no Node names may be broken, and may as well be somebody's busy machine: of another
+// cluster that bears the same tags, or of this one where nothing sets the providerID.
+// Nothing that AWS says tells these apart. So what we asked for and what never came is
+// ended as its group's back-off has it; of all else only little is ended at a time,
+// none where there is much of it, and none of a group that never had a Node here.
+
+const (
+	// strangersWindow is the time over which ends of instances that we did not ask for
+	// are counted together, and strangersShare the part of a group that may be ended in
+	// it; one in any case.
+	strangersWindow = 10 * time.Minute
+	strangersShare  = 10
+	// settlesIn is how long after the end of an outage, or after another leader took over,
+	// an instance that has no Node may still get one.
+	settlesIn = 2 * time.Minute
+	// clockSlack is how much earlier than we saw its instance a Node may have been
+	// created: the two come from readings of different age.
+	clockSlack = 2 * time.Minute
+)
+
+// overdue is an instance whose time to register is over.
+type overdue struct {
+	due time.Time
+	// launched says that it came after we had asked for it.
+	launched bool
+}
+
+// recognise finds the groups that are this cluster's, and the instances that should long
+// have become Nodes.
+func (d *decision) recognise() {
+	memory := &d.state.Recognition
+	d.overdue = map[string]overdue{}
+	launched, graced, groups := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
+	live := 0
+	for _, g := range d.groups {
+		since, known := memory.Groups[g.Name]
+		if !known {
+			since = d.now
+		}
+		if known || len(g.nodes) > 0 {
+			groups[g.Name], g.recognised = since, true
+		}
+		joined := g.joined()
+		live += len(g.live)
+		for _, i := range g.live {
+			if joined[i.ID] || i.State == fleet.PendingWait {
+				continue
+			}
+			since, _ := d.launchedAt(i)
+			if d.cameOfAsking(g, i) {
+				launched[i.ID] = since
+			}
+			if until, graces := d.grace(i, since); graces {
+				graced[i.ID] = until
+			}
+			due := later(d.after(since, d.policy.MaxNodeProvisionTime), graced[i.ID])
+			if d.now.Before(due) {
+				continue // endUnjoined asks for that moment
+			}
+			_, ours := launched[i.ID]
+			d.overdue[i.ID] = overdue{due, ours}
+			if !ours {
+				g.strangers = append(g.strangers, i)
+				d.strangers++
+			}
+		}
+	}
+	memory.Groups, memory.Launched, memory.Graced = groups, launched, graced
+	d.forgetAsked()
+	d.forgetEnded()
+	if share := float64(d.strangers) * 100; share > d.policy.MaxUnrecognisedPercent*float64(live) {
+		d.brake = fmt.Sprintf("%d of %d instances of all groups are not Nodes of this cluster, which is more than %v%%, so none of these is ended: %s",
+			d.strangers, live, d.policy.MaxUnrecognisedPercent, d.suspicion())
+	}
+}
+
+// joined are the instances that a Node names.
+func (g *group) joined() map[string]bool {
+	joined := make(map[string]bool, len(g.nodes))
+	for _, n := range g.nodes {
+		joined[n.InstanceID()] = true
+	}
+	return joined
+}
+
+// cameOfAsking says that an instance without a Node came after we had asked for it. As many
+// count as that as we asked for, and no more.
+func (d *decision) cameOfAsking(g *group, i *fleet.Instance) bool {
+	if _, known := d.given.Recognition.Launched[i.ID]; known {
+		return true
+	}
+	if since, known := d.given.Unjoined[i.ID]; known && !since.IsZero() {
+		return false // it has been there for longer
+	}
+	asked := d.state.Recognition.Asked[g.Name]
+	if asked.Count == 0 || !d.now.Before(d.askedUntil(asked)) {
+		return false
+	}
+	asked.Count--
+	d.state.Recognition.Asked[g.Name] = asked
+	return true
+}
+
+// askFor notes that a group was asked for more instances.
+func (d *decision) askFor(g *group, n int) {
+	asked := d.state.Recognition.Asked[g.Name]
+	if !d.now.Before(d.askedUntil(asked)) {
+		asked.Count = 0
+	}
+	d.state.Recognition.Asked[g.Name] = fleet.Asked{At: d.now, Count: asked.Count + n}
+}
+
+// askedUntil is until when an instance that is seen for the first time counts as one that
+// was asked for.
+func (d *decision) askedUntil(a fleet.Asked) time.Time {
+	return d.after(a.At, d.policy.MaxNodeProvisionTime)
+}
+
+func (d *decision) forgetAsked() {
+	maps.DeleteFunc(d.state.Recognition.Asked, func(name string, a fleet.Asked) bool {
+		return a.Count == 0 || d.groupOf(name) == nil || !d.now.Before(d.askedUntil(a))
+	})
+}
+
+// forgetEnded forgets instances that are gone, when their ends do not count any more.
+func (d *decision) forgetEnded() {
+	there := map[string]bool{}
+	for _, g := range d.groups {
+		for _, i := range g.Instances {
+			there[i.ID] = true
+		}
+	}
+	maps.DeleteFunc(d.state.Recognition.Ended, func(id string, e fleet.Ended) bool {
+		return !there[id] && !d.now.Before(e.At.Add(strangersWindow))
+	})
+}
+
+// grace is until when a leader that has not seen an instance come leaves it in peace. What
+// was before its time it does not know: an outage, or a clock that was wrong. Each
+// instance gets that once, so that leaders that follow each other quickly end what never
+// joins.
+func (d *decision) grace(i *fleet.Instance, since time.Time) (until time.Time, graces bool) {
+	if until, known := d.given.Recognition.Graced[i.ID]; known {
+		return until, true
+	}
+	if d.leads.IsZero() || !since.Before(d.leads) {
+		return time.Time{}, false
+	}
+	return d.leads.Add(settlesIn), true
+}
+
+// after is when so much time is over from a moment on, outages of the API server left out:
+// no Node registers, and none becomes Ready, while one lasts. An outage of which nobody
+// knows when it began leaves nothing of the time before. Shortly after an outage nothing
+// is over that was not before it.
+func (d *decision) after(from time.Time, patience time.Duration) time.Time {
+	due := from.Add(patience)
+	for _, o := range d.outages {
+		began := later(o.From, from)
+		if !o.Until.After(began) || !began.Before(due) {
+			continue
+		}
+		due = later(due.Add(o.Until.Sub(began)), o.Until.Add(min(settlesIn, patience)))
+	}
+	return due
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// foreign says that a group's instances serve, and that none ever was a Node here nor came
+// because we asked for it.
+func (g *group) foreign() bool {
+	return !g.recognised && slices.ContainsFunc(g.strangers, func(i *fleet.Instance) bool { return i.State == fleet.InService })
+}
+
+// whyForeign says what is wrong with a foreign group, for people.
+func (d *decision) whyForeign(g *group) string {
+	return fmt.Sprintf("%s for longer than %s and none of the group ever was a Node of this cluster, so none is ended and none of their hooks is completed: %s",
+		serve(len(g.strangers)), d.policy.MaxNodeProvisionTime, d.suspicion())
+}
+
+func serve(n int) string {
+	if n == 1 {
+		return "1 instance has been there"
+	}
+	return fmt.Sprintf("%d instances have been there", n)
+}
+
+// suspicion is what is probably wrong where instances serve that are no Nodes.
+func (d *decision) suspicion() string {
+	if n := d.nameless(); n != "" {
+		return fmt.Sprintf("Nodes such as %s have no providerID of an EC2 instance, which the kubelet or a cloud controller manager must set to aws:///ZONE/INSTANCE", n)
+	}
+	return "another cluster may have the same tags, or the tags name another cluster; else terminate these instances"
+}
+
+// nameless is the first Node whose providerID does not say which machine it is; empty
+// without one.
+func (d *decision) nameless() string {
+	for _, n := range d.nodes {
+		if n.nameless() {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// namelessSchemes are those of providerIDs that name the Node and not its machine: those of
+// the cloud controllers that k3s and RKE2 run by default.
+// https://docs.k3s.io/networking/networking-services#deploying-an-external-cloud-controller-manager
+var namelessSchemes = []string{"k3s://", "rke2://"}
+
+// nameless says that the Node's machine may be any.
+func (n *node) nameless() bool {
+	return n.ProviderID == "" || slices.ContainsFunc(namelessSchemes, func(s string) bool { return strings.HasPrefix(n.ProviderID, s) })
+}
+
+// resembles names a Node that may be the instance although its providerID does not say so:
+// one that names it in another way, or one that names no machine and is not known to be
+// elsewhere. Such a Node never stands for the instance. It only keeps it from being ended.
+func (d *decision) resembles(i *fleet.Instance, since time.Time, launched bool) string {
+	for _, n := range d.nodes {
+		if i.WeaklyMatches(*n.Node) {
+			return n.Name
+		}
+		if !n.nameless() {
+			continue
+		}
+		if zone := n.Zone(); zone != "" && i.Zone != "" && zone != i.Zone {
+			continue
+		}
+		if launched && n.Created.Before(since.Add(-clockSlack)) {
+			continue // it is older than the instance
+		}
+		return n.Name
+	}
+	return ""
+}
+
+// strangersAllowed says whether one more instance of a group may be ended now that we did
+// not ask for, and else asks for the moment at which one may.
+func (d *decision) strangersAllowed(g *group, id string) bool {
+	if g.foreign() || d.brake != "" {
+		return false
+	}
+	ends := make([]time.Time, 0, len(d.state.Recognition.Ended))
+	for other, e := range d.state.Recognition.Ended {
+		if other == id {
+			return true // it was ended before, and still shows
+		}
+		if until := e.At.Add(strangersWindow); e.Group == g.Name && !e.Launched && d.now.Before(until) {
+			ends = append(ends, until)
+		}
+	}
+	if len(ends) < max(1, len(g.live)/strangersShare) {
+		return true
+	}
+	d.clock.at(slices.MinFunc(ends, time.Time.Compare))
+	return false
+}
+
+// awaitsReplacement says that what was asked for in the place of an instance that was
+// ended, or for another reason, is not there yet and may come.
+func (d *decision) awaitsReplacement(g *group) bool {
+	if asked, owed := d.state.Recognition.Asked[g.Name]; owed {
+		d.clock.at(d.askedUntil(asked))
+		return true
+	}
+	return slices.ContainsFunc(g.live, func(i *fleet.Instance) bool {
+		_, launched := d.state.Recognition.Launched[i.ID]
+		_, over := d.overdue[i.ID]
+		return launched && !over
+	})
+}
+
+// recogniseLeaving notes whose Nodes are seen while they leave: their hooks need not wait
+// once the Node is gone.
+func (d *decision) recogniseLeaving() {
+	left := map[string]time.Time{}
+	for _, g := range d.groups {
+		joined := g.joined()
+		for _, i := range g.Instances {
+			since, known := d.given.Recognition.Left[i.ID]
+			if !i.Leaving() && !i.Warmed() || !known && !joined[i.ID] {
+				continue
+			}
+			if !known {
+				since = d.now
+			}
+			left[i.ID] = since
+		}
+	}
+	d.state.Recognition.Left = left
+}
+
+// wasNode says that an instance that leaves was a Node here.
+func (d *decision) wasNode(i *fleet.Instance) bool {
+	_, so := d.state.Recognition.Left[i.ID]
+	return so
+}
+
+// endedByUs says that an instance leaves because no Node of it registered.
+func (d *decision) endedByUs(i *fleet.Instance) bool {
+	_, so := d.state.Recognition.Ended[i.ID]
+	return so
+}
+
+func copyRecognition(r fleet.Recognition) fleet.Recognition {
+	return fleet.Recognition{
+		Groups: copied(r.Groups), Asked: copied(r.Asked), Launched: copied(r.Launched), Ended: copied(r.Ended), Left: copied(r.Left), Graced: copied(r.Graced),
+	}
+}
+
+func compactRecognition(r fleet.Recognition) fleet.Recognition {
+	return fleet.Recognition{
+		Groups: filled(r.Groups), Asked: filled(r.Asked), Launched: filled(r.Launched), Ended: filled(r.Ended), Left: filled(r.Left), Graced: filled(r.Graced),
+	}
+}
+
+// unrecognised are the notes of a group's verdict about its instances that are no Nodes.
+func (d *decision) unrecognised(g *group) (Reason, string) {
+	switch {
+	case len(g.strangers) == 0:
+		return "", ""
+	case g.foreign():
+		return GroupForeign, d.whyForeign(g)
+	case d.brake != "":
+		return GroupUnrecognised, d.brake
+	}
+	return "", ""
+}
+
+// strangersByGroup counts them; nil without any.
+func (d *decision) strangersByGroup() map[string]int {
+	counts := map[string]int{}
+	for _, g := range d.groups {
+		if len(g.strangers) > 0 {
+			counts[g.Name] = len(g.strangers)
+		}
+	}
+	return filled(counts)
+}
