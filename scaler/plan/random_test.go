@@ -382,11 +382,13 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 	case 13:
 		w.Outages = append(w.Outages, fleet.Outage{From: w.Now, Until: w.Now.Add(time.Duration(x.number("outage", 1, 30)) * time.Minute)})
 		w.Advance(w.Outages[len(w.Outages)-1].Until.Sub(w.Now))
-	case 14: // what sets it does so no more, or the object is deleted under its kubelet
+	case 14: // somebody deletes a Node under its kubelet, which may register anew, by its name alone
 		if len(w.Nodes) > 0 {
 			i := x.number("node", 0, len(w.Nodes)-1)
-			if w.Nodes[i].ProviderID = ""; x.number("deleted", 0, 1) == 1 {
-				w.Nodes = slices.Delete(slices.Clone(w.Nodes), i, i+1)
+			name := w.Nodes[i].Name
+			w.Nodes = slices.Delete(slices.Clone(w.Nodes), i, i+1)
+			if x.number("registers", 0, 1) == 1 {
+				x.line("node", name)
 			}
 		}
 	}
