@@ -148,6 +148,8 @@ type session struct {
 	closed error // how the world ended
 	// away are the times in which the API server was killed or not ready again.
 	away []laws.Span
+	// big are the programs that were above their limits of memory when the world ended.
+	big []string
 }
 
 // command makes a testscript command of a method. neg is the command's "!".
@@ -195,6 +197,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	ts.Defer(func() {
+		s.big = laws.Memory(s.w.Processes())
 		s.closed = s.w.Close()
 	})
 	s.ctx = ctx

@@ -16,10 +16,23 @@ func (s *session) checkLaws() ([]string, error) {
 	calls := s.callLog()
 	return slices.Concat(
 		laws.Exits(s.w.Exits()),
+		s.big,
 		laws.Calls(calls),
 		laws.Denials(calls, s.away),
 		laws.Evictions(audit),
 		laws.Rights(audit, s.away),
 		laws.Completions(audit, calls),
+		laws.Unseen(audit, calls),
+		laws.Brake{Machine: s.machine}.Breaches(audit, calls),
 	), err
+}
+
+// machine finds an instance for the laws, also one that is gone.
+func (s *session) machine(id string) (laws.Machine, bool) {
+	i, err := s.w.AWS.Instance(id)
+	if err != nil {
+		return laws.Machine{}, false
+	}
+	g, err := s.w.AWS.Group(i.Group)
+	return laws.Machine{Group: i.Group, Max: g.Max, Launched: i.LaunchedAt}, err == nil
 }

@@ -185,8 +185,8 @@ clientConnection:
 `
 
 // auditPolicy logs who changed pods and nodes, and when: enough to count
-// evictions and cordons after the fact, and to tell when kube-scheduler judged a
-// pod.
+// evictions and cordons after the fact, to tell when kube-scheduler judged a pod, and
+// when a program in a pod read all nodes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -201,6 +201,12 @@ rules:
   resources:
   - group: ""
     resources: [pods]
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+  verbs: [list]
+  resources:
+  - group: ""
+    resources: [nodes]
 - level: Metadata
   users: ["system:kube-scheduler"]
   verbs: [patch]

@@ -54,6 +54,12 @@ func (s *Server) Activities(group string) []Activity {
 	return list
 }
 
+// Timeouts are the lifecycle actions that nobody completed in time, the oldest first.
+func (s *Server) Timeouts() []Timeout {
+	list, _ := ask(s, func(c *cloud.Cloud, _ time.Time) ([]Timeout, error) { return c.Timeouts(), nil })
+	return list
+}
+
 // AddGroup makes another group.
 func (s *Server) AddGroup(g Group) error {
 	return s.With(func(c *cloud.Cloud, now time.Time) error { return c.AddGroup(g, now) })

@@ -42,6 +42,8 @@ type (
 	MaintenanceEvent    = cloud.MaintenanceEvent
 	RefreshPreferences  = cloud.RefreshPreferences
 	Refresh             = cloud.Refresh
+	Timeout             = cloud.Timeout
+	Action              = cloud.Action
 	InstanceType        = catalog.Type
 	IMDSMode            = metadata.Mode
 	IMDSAnswer          = metadata.Answer

@@ -21,7 +21,7 @@ import (
 
 // Request is what the laws read of a line of the API server's audit log.
 type Request struct {
-	Verb, UserAgent string
+	Verb, UserAgent, RequestURI string
 
 	User struct {
 		Username string

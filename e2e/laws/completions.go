@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws"
@@ -26,8 +25,7 @@ func Completions(audit []Request, calls []fakeaws.Call) []string {
 	for _, a := range audit {
 		switch {
 		case a.ObjectRef.Resource == "nodes" && a.RequestObject.Spec.ProviderID != "":
-			id := a.RequestObject.Spec.ProviderID
-			nodes[a.ObjectRef.Name] = id[strings.LastIndexByte(id, '/')+1:]
+			nodes[a.ObjectRef.Name] = instanceOf(a.RequestObject.Spec.ProviderID)
 		case a.ObjectRef.Resource == "nodes" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK:
 			removed[a.ObjectRef.Name] = a.RequestReceivedTimestamp
 		case a.ObjectRef.Resource == "pods" && a.Verb == "delete":
@@ -47,7 +45,7 @@ func Completions(audit []Request, calls []fakeaws.Call) []string {
 			}
 			gone := func(at time.Time) bool { return at.Before(end) }
 			if ok && !slices.ContainsFunc(deletions[a.pod()], gone) {
-				breaches = append(breaches, fmt.Sprintf("the hook of %s was completed at %s, before its pod %s was gone", instance, end.Format("15:04:05.000"), a.pod()))
+				breaches = append(breaches, fmt.Sprintf("the hook of %s was completed at %s, before its pod %s was gone", instance, stamp(end), a.pod()))
 			}
 		}
 	}

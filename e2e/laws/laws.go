@@ -15,7 +15,20 @@ import (
 func Exits(exits []world.Exit) []string {
 	var breaches []string
 	for _, exit := range exits {
-		breaches = append(breaches, fmt.Sprintf("%s ended by itself at %s: %v", exit.Pod, exit.At.Format("15:04:05.000"), exit.Err))
+		breaches = append(breaches, fmt.Sprintf("%s ended by itself at %s: %v", exit.Pod, stamp(exit.At), exit.Err))
+	}
+	return breaches
+}
+
+// Memory finds the programs that have needed more than their limit at any time: the kernel
+// would have killed them.
+func Memory(running []world.Process) []string {
+	var breaches []string
+	for _, p := range running {
+		peak, err := world.PeakOf(p.PID)
+		if err == nil && p.MemoryLimit > 0 && peak > p.MemoryLimit { // an error: it has ended meanwhile
+			breaches = append(breaches, fmt.Sprintf("%s that started at %s needed more memory than its limit of %d MiB", p.Pod, stamp(p.Started), p.MemoryLimit>>20))
+		}
 	}
 	return breaches
 }
@@ -42,7 +55,7 @@ func Denials(calls []fakeaws.Call, meant []Span) []string {
 	var breaches []string
 	for _, c := range calls {
 		if c.Lacks != "" && !slices.ContainsFunc(meant, func(s Span) bool { return s.Holds(c.Time) }) {
-			breaches = append(breaches, fmt.Sprintf("%s was called at %s, and the policy does not grant %s", c.Operation, c.Time.Format("15:04:05.000"), c.Lacks))
+			breaches = append(breaches, fmt.Sprintf("%s was called at %s, and the policy does not grant %s", c.Operation, stamp(c.Time), c.Lacks))
 		}
 	}
 	return breaches

@@ -40,7 +40,7 @@ func Rights(audit []Request, away []Span) []string {
 		if unready && granted[a.right()] || a.tooYoung() && left[a.pod()] {
 			continue
 		}
-		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), a.RequestReceivedTimestamp.Format("15:04:05.000")))
+		breaches = append(breaches, fmt.Sprintf("%s, which it tried at %s", a.right(), stamp(a.RequestReceivedTimestamp)))
 	}
 	return breaches
 }

@@ -59,4 +59,18 @@ var kinds = []kind{
 	{"kill-agent", 4, killAgent},
 	{"kill-scaler", 3, killScaler},
 	{"api-server", 2, pauseAPIServer},
+	{"api-server-long", 1, longOutage},
+	{"zone", 1, zonePartition},
+	{"flap", 1, flap},
+	{"clock", 1, clockJump},
+
+	// Who must not be trusted.
+	{"foreign-group", 2, foreignCluster},
+	{"foreign-instance", 2, foreignInstance},
+	{"no-provider", 3, noProvider},
+	{"mass-notices", 2, massNotices},
+	{"mass-rebalance", 1, massRebalance},
+	{"tenant-pods", 2, tenantPods},
+	{"tenant-buffers", 1, tenantBuffers},
+	{"forged-reports", 2, forgeReports},
 }

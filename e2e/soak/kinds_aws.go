@@ -194,11 +194,11 @@ func awsFault(s *soak, dice *rand.Rand) (effect, error) {
 	default:
 		f.Code, _ = one(dice, []string{"Throttling", "ResourceContention", "InternalFailure", "ServiceUnavailable"})
 	}
-	id := s.w.AWS.Inject(f)
+	id, over := s.w.AWS.Inject(f), s.hamper()
 	return effect{
 		what:     fmt.Sprintf("%d calls of %q fail: %s latency %s lost %v", f.Count, operation, f.Code, time.Duration(f.Latency), f.LoseReply),
 		lasts:    between(dice, 5*time.Second, 20*time.Second),
-		end:      func() error { s.w.AWS.RemoveFault(id); return nil },
+		end:      func() error { s.w.AWS.RemoveFault(id); over(); return nil },
 		obstacle: true,
 	}, nil
 }

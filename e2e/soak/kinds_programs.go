@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/e2e/laws"
@@ -24,22 +25,29 @@ func killAgent(s *soak, dice *rand.Rand) (effect, error) {
 // memory is to be compared over the rest.
 func killScaler(s *soak, dice *rand.Rand) (effect, error) {
 	scaler, ok := one(dice, s.w.Scalers())
-	if !ok || time.Since(s.began) > s.duration*2/5 {
+	if !ok || s.tooLateToKill() {
 		return effect{}, nil
 	}
 	return s.killed(dice, scaler)
 }
+
+func (s *soak) tooLateToKill() bool { return time.Since(s.began) > s.duration*2/5 }
 
 // killed kills the program of a pod and starts it again later.
 func (s *soak) killed(dice *rand.Rand, pod string) (effect, error) {
 	if err := s.w.KillProgram(s.ctx, pod); err != nil {
 		return effect{}, nil // it is down already, or its pod goes
 	}
+	over := func() {}
+	if slices.Contains(s.w.Scalers(), pod) {
+		over = s.hamper()
+	}
 	return effect{
 		what:  pod + " is killed",
 		lasts: between(dice, time.Second, 45*time.Second),
 		end: func() error {
 			_ = s.w.StartProgram(s.ctx, pod) // its pod may be gone by then
+			over()
 			return nil
 		},
 		obstacle: true,
@@ -48,7 +56,7 @@ func (s *soak) killed(dice *rand.Rand, pod string) (effect, error) {
 
 // pauseAPIServer stops or kills the API server for some seconds.
 func pauseAPIServer(s *soak, dice *rand.Rand) (effect, error) {
-	if s.away() {
+	if s.away() || s.outage {
 		return effect{}, nil
 	}
 	end, how := s.w.Plane.Kill, "killed"

@@ -4,6 +4,7 @@
 //
 //	go run ./e2e/soak                              # ten minutes of a new seed
 //	go run ./e2e/soak -duration 30m -seed 7 -dir out/soak
+//	go run ./e2e/soak -duration 3m -only foreign-group,flap
 //
 // A seed repeats the stream of disturbances, not the world's timing. It goes by
 // rounds: some minutes of disturbance, then everything is put right, and the world
@@ -12,6 +13,7 @@
 //
 //	stream.go   which disturbances come, and when: the seed's
 //	kinds*.go   what they are
+//	book.go     what must hold of instances that are not recognised, and of hooks
 //	scene.go    the world in which they happen
 //	soak.go     the rounds
 //	watch.go    what must never be seen
@@ -47,6 +49,10 @@ type plan struct {
 	pause           time.Duration // between two disturbances, on average
 	seed            uint64
 	dir             string
+	// only are the kinds of disturbances that come; empty for all.
+	only string
+	// tenantPods is how many pods a tenant makes at once.
+	tenantPods int
 	// hasty leaves out the rest after the last disturbance.
 	hasty bool
 }
@@ -59,7 +65,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.DurationVar(&p.pause, "pause", usualPause, "how long a disturbance comes after the one before, on average")
 	flags.Uint64Var(&p.seed, "seed", uint64(time.Now().UnixNano()), "of the stream of disturbances")
 	flags.StringVar(&p.dir, "dir", "", "folder that keeps the logs of all programs; empty for none")
+	flags.StringVar(&p.only, "only", "", "kinds of disturbances, with commas between them: no others come (kinds.go names them)")
+	flags.IntVar(&p.tenantPods, "tenant-pods", usualTenantPods, "how many pods a tenant makes at once")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if _, err := chosen(p.only); err != nil {
 		return err
 	}
 	programs, end, err := build(ctx)
@@ -76,7 +87,7 @@ func build(ctx context.Context) (programs world.Programs, end func() error, err 
 		return programs, nil, err
 	}
 	end = func() error { return os.RemoveAll(dir) }
-	if programs, err = world.Build(ctx, dir, os.Stderr); err != nil {
+	if programs, err = world.BuildWithClocks(ctx, dir, os.Stderr); err != nil {
 		return programs, nil, errors.Join(err, end())
 	}
 	return programs, end, nil
@@ -89,7 +100,7 @@ func (p plan) play(ctx context.Context, programs world.Programs, out io.Writer) 
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	s, err := newSoak(ctx, w, p, out)
+	s, err := newSoak(ctx, w, p, programs.Clocks, out)
 	if err != nil {
 		return err
 	}

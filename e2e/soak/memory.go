@@ -34,8 +34,8 @@ func (l lives) take(running []world.Process, now time.Time) {
 type growth struct {
 	process world.Process
 	lived   time.Duration
-	// quarters are the medians of each quarter of the life: what grows to the end
-	// can be told from what has been filled once.
+	// quarters are the least of each quarter of the life: what grows to the end can be
+	// told from what has been filled once, or for as long as many pods were there.
 	quarters [4]world.Memory
 }
 
@@ -66,7 +66,7 @@ func (l lives) growths(least time.Duration) []growth {
 		}
 		g := growth{process: p, lived: lived}
 		for i := range g.quarters {
-			g.quarters[i] = median(samples[i*len(samples)/4 : (i+1)*len(samples)/4])
+			g.quarters[i] = least10(samples[i*len(samples)/4 : (i+1)*len(samples)/4])
 		}
 		all = append(all, g)
 	}
@@ -76,18 +76,19 @@ func (l lives) growths(least time.Duration) []growth {
 	return all
 }
 
-func median(samples []sample) world.Memory {
-	middle := func(of func(sample) int64) int64 {
+// least10 is what a tenth of the samples do not exceed.
+func least10(samples []sample) world.Memory {
+	low := func(of func(sample) int64) int64 {
 		var all []int64
 		for _, s := range samples {
 			all = append(all, of(s))
 		}
 		slices.Sort(all)
-		return all[len(all)/2]
+		return all[len(all)/10]
 	}
 	return world.Memory{
-		Resident:  middle(func(s sample) int64 { return s.memory.Resident }),
-		Anonymous: middle(func(s sample) int64 { return s.memory.Anonymous }),
+		Resident:  low(func(s sample) int64 { return s.memory.Resident }),
+		Anonymous: low(func(s sample) int64 { return s.memory.Anonymous }),
 	}
 }
 

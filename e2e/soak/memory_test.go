@@ -27,6 +27,13 @@ func TestGrowth(t *testing.T) {
 		{"a warm-up", life(30, func(m int) int64 { return int64(min(m, 1)+1) * 20 * mib }), "fine"},
 		{"a saw of collections", life(30, func(m int) int64 { return int64(20+m%5) * mib }), "fine"},
 		{"a leak of a MiB a minute", life(30, func(m int) int64 { return int64(20+m) * mib }), "too much"},
+		{"bursts of pods, most of them late", life(30, func(m int) int64 {
+			if m%8 < m/5 {
+				return 200 * mib
+			}
+			return 20 * mib
+		}), "fine"},
+		{"a leak beside bursts", life(30, func(m int) int64 { return int64(20+m+(m%3)*100) * mib }), "too much"},
 		{"a short life", life(10, func(m int) int64 { return int64(20+3*m) * mib }), "not compared"},
 	} {
 		got := "not compared"

@@ -197,7 +197,7 @@ func (s *soak) judge() error {
 		s.say("--- %d requests in the audit log, %d outages of the API server", len(audit), len(s.outages))
 	}
 	var done []string
-	for _, k := range kinds {
+	for _, k := range s.stream.kinds {
 		done = append(done, fmt.Sprintf("%s %d", k.name, s.done[k.name]))
 	}
 	s.say("--- done: %s", strings.Join(done, ", "))

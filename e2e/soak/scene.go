@@ -19,6 +19,27 @@ const (
 	shared = "shared" // our hook and somebody else's, which times out
 	warm   = "warm"   // a warm pool that takes instances back
 	steady = "steady"
+	// foreign is of another cluster with the same tags, and not there at first.
+	foreign = "foreign"
+)
+
+// How quick the programs are told to be, where the laws need to know.
+const (
+	provision  = time.Minute      // until a Node of an instance must be there
+	backOff    = 10 * time.Second // of a group after a launch that came to nothing
+	drainTime  = 50 * time.Second // while an instance leaves
+	permitWait = 20 * time.Second // of a drain without hurry
+	unready    = 30 * time.Second // until a node that is not Ready may go
+	// heartbeats are the hooks' timeouts; within the bound the next heartbeat must come.
+	heartbeats     = 30 * time.Second
+	heartbeatBound = heartbeats * 3 / 4
+)
+
+// ourHook is the name of the hook that is the scaler's, fixedNodes how many there are of no
+// group.
+const (
+	ourHook    = "windlass"
+	fixedNodes = 2
 )
 
 // labelGroup is on the nodes of a group and selects them.
@@ -30,24 +51,23 @@ const timeScale = 4
 // scene is the world of the soak. The programs are told to be quick about what
 // otherwise takes ten minutes.
 func scene() world.Spec {
-	ours := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 60, Default: "CONTINUE"}
 	theirs := fakeaws.Hook{Name: "backup", Transition: "terminate", HeartbeatSeconds: 10, Default: "CONTINUE"}
 	zones := []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}
 	groups := []fakeaws.Group{
-		{Name: web, Type: "m5.large", Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours}},
-		{Name: spot, Types: []string{"m5.large", "m5a.large"}, Spot: true, Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours}},
+		{Name: web, Type: "m5.large", Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours()}},
+		{Name: spot, Types: []string{"m5.large", "m5a.large"}, Spot: true, Min: 1, Max: 5, Zones: zones, Hooks: []fakeaws.Hook{ours()}},
 		{Name: plain, Type: "m5.large", Max: 4},
-		{Name: shared, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours, theirs}},
-		{Name: warm, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours}, WarmPool: &fakeaws.WarmPool{MinSize: 1, ReuseOnScaleIn: true}},
+		{Name: shared, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours(), theirs}},
+		{Name: warm, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours()}, WarmPool: &fakeaws.WarmPool{MinSize: 1, ReuseOnScaleIn: true}},
 		{Name: steady, Type: "m5.large", Min: 3, Max: 3},
 	}
 	spec := world.Spec{
 		ControlPlane: []string{"--audit"},
-		Agent:        []string{"--imds-poll-interval=1s"},
+		Agent:        []string{"--imds-poll-interval=1s", arg("permit-wait", permitWait)},
 		Scaler: []string{
-			"--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s", "--max-drain-time=60s", "--termination-drain-time=50s",
-			"--max-node-provision-time=60s", "--max-node-startup-time=60s",
-			"--initial-node-group-backoff-duration=10s", "--max-node-group-backoff-duration=20s", "--ok-total-unready-count=10",
+			"--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s", "--max-drain-time=60s", arg("termination-drain-time", drainTime),
+			arg("max-node-provision-time", provision), "--max-node-startup-time=60s", arg("scale-down-unready-time", unready),
+			arg("initial-node-group-backoff-duration", backOff), "--max-node-group-backoff-duration=20s", "--ok-total-unready-count=10",
 		},
 	}
 	spec.Cloud.TimeScale = timeScale
@@ -57,6 +77,25 @@ func scene() world.Spec {
 	spec.Cloud.Groups = groups
 	return spec
 }
+
+func arg(name string, d time.Duration) string { return "--" + name + "=" + d.String() }
+
+func ours() fakeaws.Hook {
+	return fakeaws.Hook{Name: ourHook, Transition: "terminate", HeartbeatSeconds: int(heartbeats / time.Second), Default: "CONTINUE"}
+}
+
+// foreignGroup is a copy of what another cluster calls its own, down to the tags.
+func foreignGroup() fakeaws.Group {
+	return fakeaws.Group{
+		Name: foreign, Type: "m5.large", Min: foreignSize, Max: foreignSize + 2, Hooks: []fakeaws.Hook{ours()},
+		Tags: map[string]string{
+			"k8s.io/cluster-autoscaler/enabled": "true", "k8s.io/cluster-autoscaler/" + world.ClusterName: "owned",
+			contract.TagTemplateLabel + labelGroup: foreign,
+		},
+	}
+}
+
+const foreignSize = 6
 
 // workload is a Deployment of the scene.
 type workload struct {

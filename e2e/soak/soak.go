@@ -27,7 +27,18 @@ type soak struct {
 	stream  *stream
 	pending []pending // effects that have an end to come
 	outages []laws.Span
+	// hampered are the times in which something else kept a scaler from its work, skewed
+	// those in which its clock was wrong.
+	hampered, skewed []laws.Span
+	partitions       []partition
+	strangers        strangers
 
+	clocks     bool // those of scalers can be set
+	outage     bool // a long one is under way, or about to be
+	tenant     bool // a tenant's pods are there
+	tenantPods int
+
+	book     *book
 	watch    *watch
 	audit    *laws.Audit
 	lives    lives
@@ -42,15 +53,23 @@ type pending struct {
 	effect
 }
 
-func newSoak(ctx context.Context, w *world.World, p plan, out io.Writer) (*soak, error) {
+func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Writer) (*soak, error) {
+	of, err := chosen(p.only)
+	if err != nil {
+		return nil, err
+	}
 	s := &soak{
 		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round, hasty: p.hasty,
-		stream: newStream(p.seed, p.pause, kinds), lives: lives{}, done: map[string]int{},
+		stream: newStream(p.seed, p.pause, of), lives: lives{}, done: map[string]int{},
+		book: newBook(), strangers: strangers{}, clocks: clocks, tenantPods: p.tenantPods,
 		audit: laws.NewAudit(filepath.Join(w.Dir, "cluster", "logs", "audit.log")),
 	}
 	s.say("seed %d for %s, logs in %s", p.seed, p.duration, w.Dir)
-	var err error
-	if s.watch, err = startWatch(ctx, w.Client); err != nil {
+	w.AWS.OnInstance(s.book.see)
+	if s.watch, err = startWatch(ctx, w.Client, s.book); err != nil {
+		return nil, err
+	}
+	if err := s.makeTenant(); err != nil {
 		return nil, err
 	}
 	return s, w.Apply(ctx, []byte(manifests()))
@@ -198,9 +217,14 @@ func (s *soak) setBudgets(unavailable string) error {
 	}
 }
 
-// rest waits until nothing moves and nothing is left over.
+// rest waits until nothing moves and nothing is left over. Machines without a Node are
+// brought back meanwhile: no scaler has to end many of them in this time.
 func (s *soak) rest() error {
-	if s.hold("the world does not come to rest", restPatience, s.unrest) {
+	settled := func() ([]string, error) {
+		found, err := s.unrest()
+		return found, errors.Join(err, s.reunite())
+	}
+	if s.hold("the world does not come to rest", restPatience, settled) {
 		s.say("--- at rest: %s", s.census())
 	}
 	return s.ctx.Err()
@@ -263,9 +287,12 @@ func (s *soak) look(before time.Time) {
 		s.breach(err.Error())
 		return
 	}
+	s.book.sizes(s.w.AWS.Groups())
+	s.strangers.note(s.w, s.w.AWS.Instances())
 	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
-	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), s.watch.breaches(calls, audit, before))
+	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Unseen(audit, calls),
+		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded())
 	for _, b := range found {
 		s.breach(b)
 	}

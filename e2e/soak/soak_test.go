@@ -22,7 +22,7 @@ func TestSmoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	p := plan{duration: 12 * time.Second, round: 12 * time.Second, pause: time.Second, seed: 3, hasty: true}
+	p := plan{duration: 12 * time.Second, round: 12 * time.Second, pause: time.Second, seed: 3, tenantPods: 60, hasty: true}
 	if err := p.play(ctx, programs, &out); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}

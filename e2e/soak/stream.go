@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,6 +20,9 @@ type step struct {
 
 // usualPause is how long a disturbance comes after the one before, on average.
 const usualPause = 2500 * time.Millisecond
+
+// usualTenantPods is what two cores bear beside everything else.
+const usualTenantPods = 240
 
 // stream makes the steps of a seed, one after the other.
 type stream struct {
@@ -56,6 +62,22 @@ func (s *stream) draw() string {
 		}
 	}
 	panic("the weights do not add up")
+}
+
+// chosen are the kinds of those names, all of them if there is none.
+func chosen(names string) ([]kind, error) {
+	if names == "" {
+		return kinds, nil
+	}
+	var some []kind
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no disturbance of kind %q", name)
+		}
+		some = append(some, kinds[i])
+	}
+	return some, nil
 }
 
 // between draws a duration.

@@ -26,6 +26,7 @@ import (
 // need of them.
 type watch struct {
 	stop func()
+	book *book
 
 	mu sync.Mutex
 	// cordons are the people's that stand, by node: as it was then.
@@ -34,13 +35,50 @@ type watch struct {
 	nodes map[string]*nodeLife
 	pods  map[types.UID]*podLife
 	broke []string
+	// crowds are the moments at which more drains without hurry went on than may.
+	crowds []crowd
 }
 
 type nodeLife struct {
 	name string
+	uid  types.UID
 	gone time.Time
+	// drain is the report of one without hurry that goes on and has waited for its permit.
+	drain *contract.Report
+	// wanted is the id that the present drain has waited for.
+	wanted string
+	// anonymous are the times in which the Node had no provider id, doors the moments at
+	// which it opened for new pods, or closed.
+	anonymous []laws.Span
+	doors     []door
 	// gaveUp are the moments from which its instance might be ended with pods on it.
 	gaveUp []time.Time
+}
+
+type door struct {
+	at   time.Time
+	open bool
+}
+
+// openAt says whether the Node took new pods at a moment, as far as can be said of a watch.
+func (n *nodeLife) openAt(at time.Time) bool {
+	open := false
+	for _, d := range n.doors {
+		switch {
+		case d.at.Before(at.Add(-sight)):
+			open = d.open
+		case d.at.Before(at.Add(sight)):
+			return false
+		}
+	}
+	return open
+}
+
+// crowd is a moment at which drains without hurry go on.
+type crowd struct {
+	at      time.Time
+	allowed int
+	nodes   []string
 }
 
 // givenUp says whether a moment is not long after one of those.
@@ -54,20 +92,22 @@ type podLife struct {
 	name, node string
 	// bound and gone are when it was seen to come and go.
 	bound, gone time.Time
+	// stuck is when it was to be deleted, and ran on: its kubelet did not hear of it.
+	stuck laws.Span
 }
 
 // there says whether the pod was on its node at a moment, as far as can be said of
 // a watch. deleted is when it was last asked for its deletion, if it was.
 func (p *podLife) there(at, deleted time.Time) bool {
-	if !deleted.IsZero() && deleted.Before(at) {
+	if !deleted.IsZero() && deleted.Before(at) && !p.stuck.Holds(at) {
 		return false
 	}
 	return p.bound.Before(at.Add(-sight)) && (p.gone.IsZero() || p.gone.After(at.Add(sight)))
 }
 
-func startWatch(ctx context.Context, client kubernetes.Interface) (*watch, error) {
+func startWatch(ctx context.Context, client kubernetes.Interface, b *book) (*watch, error) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &watch{stop: stop, cordons: map[string]*corev1.Node{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
+	w := &watch{stop: stop, book: b, cordons: map[string]*corev1.Node{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
 	all := informers.NewSharedInformerFactory(client, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(metav1.NamespaceDefault))
 	_, err := all.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -136,14 +176,123 @@ func (w *watch) seeNode(n *corev1.Node) {
 		w.broke = append(w.broke, fmt.Sprintf("the cordon of a person was undone on %s at %s", n.Name, now.Format("15:04:05.000")))
 		delete(w.cordons, n.Name)
 	}
-	id := n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]
+	id := w.book.ofNode(n.Name)
+	if id == "" {
+		return // one of the fixed nodes
+	}
 	life := w.nodes[id]
 	if life == nil {
 		life = &nodeLife{name: n.Name}
 		w.nodes[id] = life
 	}
+	if life.uid == n.UID && !life.gone.IsZero() {
+		return // an old word of a Node that is gone
+	}
+	life.uid, life.gone = n.UID, time.Time{}
+	life.note(n, now)
+	w.count(now)
 	if at := gaveUp(n); !at.IsZero() && !slices.Contains(life.gaveUp, at) {
 		life.gaveUp = append(life.gaveUp, at)
+	}
+}
+
+// note remembers what the Node says of itself.
+func (n *nodeLife) note(now *corev1.Node, at time.Time) {
+	if open := takesPods(now); len(n.doors) == 0 || n.doors[len(n.doors)-1].open != open {
+		n.doors = append(n.doors, door{at, open})
+	}
+	last := len(n.anonymous) - 1
+	switch hidden := last >= 0 && n.anonymous[last].To.Equal(forever); {
+	case now.Spec.ProviderID == "" && !hidden:
+		n.anonymous = append(n.anonymous, laws.Span{From: at, To: forever})
+	case now.Spec.ProviderID != "" && hidden:
+		n.anonymous[last].To = at
+	}
+	r, err := contract.ParseReport(now.Annotations[contract.AnnotationDrainReport])
+	n.drain = nil
+	switch {
+	case err != nil || !r.Phase.Open() || len(r.Message) > len(hugeMessage)/2: // the last is a forgery of ours
+		n.wanted = ""
+	case r.Wants != "":
+		n.wanted = r.Wants
+	case n.wanted != "" && r.AnswersTo(n.wanted) && r.Phase == contract.PhaseDraining && !pressing(r, at):
+		n.drain = &r
+	}
+}
+
+// pressing says whether a drain's deadline is near, so that it need not wait for others.
+func pressing(r contract.Report, at time.Time) bool {
+	return r.Kind == contract.KindSpot || r.Kind == contract.KindASG || !r.Deadline.IsZero() && r.Deadline.Sub(at) < 5*time.Minute
+}
+
+// takesPods says whether the scheduler may put pods there.
+func takesPods(n *corev1.Node) bool {
+	_, draining := contract.Draining(n.Spec.Taints)
+	return ready(n) && !n.Spec.Unschedulable && !draining
+}
+
+// count notes a moment at which more drains without hurry go on than may.
+func (w *watch) count(now time.Time) {
+	there := 0
+	var draining []string
+	for _, life := range w.nodes {
+		if !life.gone.IsZero() {
+			continue
+		}
+		there++
+		if life.drain != nil {
+			draining = append(draining, life.name)
+		}
+	}
+	if allowed := max(2, (there+fixedNodes)/10); len(draining) > allowed {
+		slices.Sort(draining)
+		w.crowds = append(w.crowds, crowd{now, allowed, draining})
+	}
+}
+
+// crowded finds the drains without hurry that went on beside too many others while the
+// scaler could tell them to wait.
+func (s *soak) crowded() []string {
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	var found []string
+	for _, c := range s.watch.crowds {
+		if !s.disturbed(c.at.Add(-permitWait), c.at) {
+			found = append(found, fmt.Sprintf("%d drains without hurry went on at once, and %d may: %s", len(c.nodes), c.allowed, strings.Join(c.nodes, " ")))
+		}
+	}
+	return found
+}
+
+// anonymousAt says whether an instance's Node was there at a moment, without a provider id.
+func (w *watch) anonymousAt(id string, at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	life := w.nodes[id]
+	if life == nil || !life.gone.IsZero() && life.gone.Before(at.Add(sight)) {
+		return false
+	}
+	return slices.ContainsFunc(life.anonymous, func(s laws.Span) bool { return s.From.Add(sight).Before(at) && at.Before(s.To.Add(-sight)) })
+}
+
+// stick and unstick are told of pods whose kubelet does not hear that they are deleted.
+func (w *watch) stick(pods []types.UID, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uid := range pods {
+		if life := w.pods[uid]; life != nil {
+			life.stuck = laws.Span{From: now, To: forever}
+		}
+	}
+}
+
+func (w *watch) unstick(pods []types.UID, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, uid := range pods {
+		if life := w.pods[uid]; life != nil {
+			life.stuck.To = now
+		}
 	}
 }
 
@@ -182,8 +331,8 @@ func (w *watch) missNode(o any) {
 	defer w.mu.Unlock()
 	delete(w.cordons, n.Name)
 	for _, life := range w.nodes {
-		if life.name == n.Name {
-			life.gone = time.Now()
+		if life.name == n.Name && life.uid == n.UID {
+			life.gone, life.drain = time.Now(), nil
 		}
 	}
 }
@@ -225,9 +374,9 @@ const sight = 2 * time.Second
 const hindsight = 45 * time.Second
 
 // breaches are what must not have been seen: a person's cordon undone, an instance
-// ended by us, before a moment, while its node had pods. The watch may have seen late
+// ended by us, before a moment, while its node had pods or was open to new ones. The watch may have seen late
 // that a pod had gone; the audit log then knows better.
-func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time.Time) []string {
+func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time.Time, skewed []laws.Span) []string {
 	deleted := map[string]time.Time{} // the last time: the first may only have asked it to end
 	for _, a := range audit {
 		if a.ObjectRef.Resource == "pods" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK {
@@ -242,12 +391,21 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time
 		if !ends || c.Error != "" || c.Time.After(before) {
 			continue
 		}
+		// By a wrong clock a deadline has come.
+		if c.Operation == "CompleteLifecycleAction" && slices.ContainsFunc(skewed, func(s laws.Span) bool { return s.Holds(c.Time) }) {
+			continue
+		}
 		node := w.nodes[c.Params["InstanceId"]]
 		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || node.givenUp(c.Time) {
 			continue
 		}
+		if node.openAt(c.Time) {
+			all = append(all, fmt.Sprintf("%s of %s at %s, while %s took new pods", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), node.name))
+		}
 		for _, p := range w.pods {
-			if p.node == node.name && p.there(c.Time, deleted[p.name]) {
+			// A hook need not wait for pods that are long overdue.
+			stuck := !p.stuck.From.IsZero() && c.Operation == "CompleteLifecycleAction"
+			if p.node == node.name && !stuck && p.there(c.Time, deleted[p.name]) {
 				all = append(all, fmt.Sprintf("%s of %s at %s, while pod %s was on %s", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), p.name, p.node))
 			}
 		}

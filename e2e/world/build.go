@@ -19,6 +19,9 @@ type Programs struct {
 	Agent      string // "" leaves the agents out
 	Scaler     string // "" leaves the scalers out
 
+	// Clocks: the scaler is one whose clock can be set.
+	Clocks bool
+
 	// What real machines run, besides: their init, and archives of images.
 	Boot, Kubelet, KubeProxy string
 	Images                   []string
@@ -39,6 +42,10 @@ const (
 // working directory is in, into dir, and the control plane's programs into
 // their cache. It tells progress what is left to do.
 func Build(ctx context.Context, dir string, out io.Writer) (Programs, error) {
+	return build(ctx, dir, out)
+}
+
+func build(ctx context.Context, dir string, out io.Writer, ofScaler ...string) (Programs, error) {
 	root, err := Root(ctx)
 	if err != nil {
 		return Programs{}, err
@@ -48,7 +55,7 @@ func Build(ctx context.Context, dir string, out io.Writer) (Programs, error) {
 	if err := goBuild(ctx, p, root, "./agent", programs.Agent); err != nil {
 		return Programs{}, err
 	}
-	if err := goBuild(ctx, p, root, "./scaler", programs.Scaler); err != nil {
+	if err := goBuild(ctx, p, root, "./scaler", programs.Scaler, ofScaler...); err != nil {
 		return Programs{}, err
 	}
 	programs.Supervisor, err = buildControlPlane(ctx, p, root, dir)
@@ -150,10 +157,10 @@ func buildControlPlane(ctx context.Context, p *progress, root, dir string) (supe
 }
 
 // goBuild builds a program as the next step.
-func goBuild(ctx context.Context, p *progress, module, pkg, target string) error {
+func goBuild(ctx context.Context, p *progress, module, pkg, target string, more ...string) error {
 	p.next()
 	name := filepath.Base(target)
-	flags := []string{"-trimpath", "-ldflags=-s -w"}
+	flags := append([]string{"-trimpath", "-ldflags=-s -w"}, more...)
 	stale, err := runGo(ctx, p, module, append(append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...), pkg)...)
 	if err != nil {
 		return fmt.Errorf("listing the packages of %s: %w", name, err)

@@ -32,6 +32,7 @@ type joiner struct {
 	mu     sync.Mutex
 	latest map[string]cloud.Instance // by id; until gone
 	joined map[string]joined         // by id
+	stray  stray
 }
 
 // hardware is what the cloud's instances are made of.
@@ -64,6 +65,7 @@ func newJoiner(client kubernetes.Interface, log *slog.Logger) *joiner {
 		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
 		latest: map[string]cloud.Instance{},
 		joined: map[string]joined{},
+		stray:  stray{groups: map[string]bool{}, ids: map[string]bool{}, anonymous: map[string]bool{}},
 	}
 }
 
@@ -117,6 +119,11 @@ func (j *joiner) reconcile(ctx context.Context, id string) error {
 	case instance.Gone:
 		return j.leave(ctx, id, was, known)
 	case up && (!known || !was.up || was.bootID != instance.BootID):
+		if !known {
+			if joins, err := j.mayJoin(instance); err != nil || !joins {
+				return err
+			}
+		}
 		if err := j.hardware.boot(ctx, instance, known); err != nil {
 			return err
 		}
@@ -147,6 +154,8 @@ func (j *joiner) leave(ctx context.Context, id string, was joined, known bool) e
 	defer j.mu.Unlock()
 	delete(j.latest, id)
 	delete(j.joined, id)
+	delete(j.stray.ids, id)
+	delete(j.stray.anonymous, id)
 	return nil
 }
 

@@ -33,6 +33,7 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 		readyAt:  func(string) time.Time { return time.Now().Add(time.Minute) },
 		groups:   func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true },
 		disk:     func(cloud.Instance) int { return 20 },
+		nameless: j.isAnonymous,
 		powerOff: func(node string) { power = append(power, "off "+node) },
 		powerOn:  func(_ context.Context, node string) { power = append(power, "on "+node) },
 	}
@@ -102,5 +103,59 @@ func TestNodeFollowsItsInstance(t *testing.T) {
 	}
 	if all := j.instances(); len(all) != 0 {
 		t.Errorf("instances after the end: %v", all)
+	}
+}
+
+// TestStrays: machines of another cluster never register, those whose Node has no
+// provider id get it later, and a kubelet may be slow.
+func TestStrays(t *testing.T) {
+	client := fake.NewClientset()
+	j := newJoiner(client, slog.New(slog.DiscardHandler))
+	j.hardware = &simulated{
+		client: client, region: "eu-west-1",
+		readyAt:  func(string) time.Time { return time.Now() },
+		groups:   func(string) (cloud.Group, bool) { return cloud.Group{Name: "web"}, true },
+		disk:     func(cloud.Instance) int { return 20 },
+		nameless: j.isAnonymous,
+		powerOff: func(string) {}, powerOn: func(context.Context, string) {},
+	}
+	w := &World{Client: client, joiner: j}
+	comes := func(id string) (cloud.Instance, error) {
+		i := cloud.Instance{ID: id, Group: "web", Type: "m5.large", Zone: "eu-west-1a", PrivateDNSName: "n-" + id, OS: cloud.OSUp, BootID: "b"}
+		j.observe(i)
+		return i, j.reconcile(t.Context(), id)
+	}
+	provider := func(i cloud.Instance) string {
+		n, err := client.CoreV1().Nodes().Get(t.Context(), i.PrivateDNSName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "no Node"
+		}
+		return n.Spec.ProviderID
+	}
+
+	w.JoinElsewhere("web", true)
+	stranger, err := comes("i-1")
+	if err != nil || provider(stranger) != "no Node" || !w.Elsewhere("i-1") {
+		t.Errorf("a machine of another cluster: %v, provider id %q", err, provider(stranger))
+	}
+	w.JoinElsewhere("web", false)
+	if _, err := comes("i-1"); err != nil || provider(stranger) != "no Node" {
+		t.Errorf("it has joined all the same: %v, provider id %q", err, provider(stranger))
+	}
+	if err := w.Register(t.Context(), stranger, true); err != nil || provider(stranger) != "" || w.Elsewhere("i-1") {
+		t.Errorf("it registers without a provider id: %v, %q", err, provider(stranger))
+	}
+	if err := w.Identify(t.Context(), stranger); err != nil || provider(stranger) != stranger.ProviderID() {
+		t.Errorf("it gets its provider id: %v, %q", err, provider(stranger))
+	}
+
+	w.DelayJoining(time.Now().Add(time.Hour))
+	slow, err := comes("i-2")
+	if !errors.Is(err, errTooEarly) || provider(slow) != "no Node" {
+		t.Errorf("a slow kubelet: %v, %q", err, provider(slow))
+	}
+	w.DelayJoining(time.Time{})
+	if _, err := comes("i-2"); err != nil || provider(slow) != slow.ProviderID() {
+		t.Errorf("after its time: %v, %q", err, provider(slow))
 	}
 }

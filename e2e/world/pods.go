@@ -42,6 +42,7 @@ type programs struct {
 	extra    map[string]Extra  // likewise
 	imds     func(node string) (address string, ok bool)
 	aws      []string // environment that leads to the fake AWS
+	clocks   bool     // those of scalers can be set
 	logger   *slog.Logger
 
 	mu    sync.Mutex
@@ -204,7 +205,7 @@ func (k *programs) start(ctx context.Context, p *programPod) error {
 		return err
 	}
 	p.process = running
-	now := &Process{Pod: p.pod.Name, App: p.app, Node: p.pod.Spec.NodeName, PID: running.cmd.Process.Pid, Started: time.Now()}
+	now := &Process{Pod: p.pod.Name, App: p.app, Node: p.pod.Spec.NodeName, PID: running.cmd.Process.Pid, Started: time.Now(), MemoryLimit: p.pod.Spec.Containers[0].Resources.Limits.Memory().Value()}
 	p.runs.Store(now)
 	k.logger.Debug("program runs", "pod", now.Pod, "node", now.Node, "pid", now.PID)
 	k.wait.Go(func() {
@@ -382,6 +383,12 @@ func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) 
 	}
 	if p.app == contract.AppScaler {
 		r.env = append(r.env, k.aws...)
+	}
+	if p.app == contract.AppScaler && k.clocks {
+		if err := k.setClock(p.pod.Name, 0); err != nil {
+			return nil, err
+		}
+		r.env = append(r.env, clockFile+"="+k.clockOf(p.pod.Name))
 	}
 	r.env = append(r.env, extra.Env...)
 	return r, nil

@@ -23,6 +23,7 @@ type simulated struct {
 	groups   func(name string) (cloud.Group, bool)
 	disk     func(cloud.Instance) int               // GiB of the root volume
 	readyAt  func(group string) time.Time           // of a node that starts now
+	nameless func(id string) bool                   // its Node has no provider id
 	powerOff func(node string)                      // ends what really runs there
 	powerOn  func(ctx context.Context, node string) // and runs it again
 }
@@ -45,6 +46,9 @@ func (s *simulated) join(ctx context.Context, i cloud.Instance) error {
 	n, err := m.node()
 	if err != nil {
 		return err
+	}
+	if s.nameless(i.ID) {
+		n.Spec.ProviderID = ""
 	}
 	if _, err := s.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("registering node %s: %w", n.Name, err)

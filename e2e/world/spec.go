@@ -28,6 +28,9 @@ type Spec struct {
 	// real machines whose kubelets never start.
 	NeverReady []string `json:"neverReady,omitempty"`
 	NeverJoin  []string `json:"neverJoin,omitempty"`
+	// Elsewhere names groups whose simulated machines serve another cluster: none of them
+	// registers here.
+	Elsewhere []string `json:"elsewhere,omitempty"`
 	// Undiscovered leaves the groups without the tags by which the scaler of the
 	// manifests finds groups.
 	Undiscovered bool `json:"undiscovered,omitempty"`
@@ -78,6 +81,9 @@ func (s Spec) check() error {
 	case Real:
 		if s.NoIMDS {
 			return errors.New("the world's noIMDS is for simulated machines")
+		}
+		if len(s.Elsewhere) > 0 {
+			return errors.New("the world's elsewhere is for simulated machines; of real ones neverJoin says the same")
 		}
 	default:
 		return fmt.Errorf("the world's machines are %q: want %s or %s", s.Machines, Simulated, Real)

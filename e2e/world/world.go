@@ -175,6 +175,9 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 	} else if w.joiner.hardware, err = w.makeReal(ctx, c); err != nil {
 		return err
 	}
+	for _, group := range c.Spec.Elsewhere {
+		w.JoinElsewhere(group, true)
+	}
 	aws.OnInstance(w.joiner.observe)
 	w.work.Go(func() { w.joiner.run(ctx) })
 	return nil
@@ -186,7 +189,7 @@ func (w *World) simulate(c Config) hardware {
 	w.programs.imds = w.joiner.imds
 	w.runner = w.programs
 	return &simulated{
-		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt,
+		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt, nameless: w.joiner.isAnonymous,
 		powerOff: w.programs.powerOff, powerOn: w.programs.powerOn,
 	}
 }
@@ -235,6 +238,7 @@ func (w *World) createSystemNodes(ctx context.Context) error {
 func (w *World) startPrograms(ctx context.Context, c Config) {
 	w.programs.binaries = map[string]string{contract.AppAgent: c.Programs.Agent, contract.AppScaler: c.Programs.Scaler}
 	w.programs.extra = c.Spec.extras()
+	w.programs.clocks = c.Programs.Clocks
 	w.programs.aws = w.awsEnvironment()
 	w.work.Go(func() { w.programs.run(ctx) })
 }

@@ -26,6 +26,7 @@ type Cloud struct {
 	hosts     map[string]int // next host number by zone
 
 	activities []*activity // oldest first
+	timeouts   []Timeout
 	shortages  []Shortage
 	launched   map[string]*launchCall // by group and client token
 

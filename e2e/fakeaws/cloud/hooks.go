@@ -72,7 +72,7 @@ func (c *Cloud) DeleteHook(group, name string, now time.Time) error {
 
 func (c *Cloud) startAction(i *instance, h Hook) {
 	a := &Action{
-		Hook: h.Name, Token: c.uuid(),
+		Since: c.now, Beat: c.now, Hook: h.Name, Token: c.uuid(),
 		Until: c.now.Add(time.Duration(h.HeartbeatSeconds) * time.Second), End: c.now.Add(time.Duration(h.GlobalSeconds) * time.Second),
 	}
 	i.actions = append(i.actions, a)
@@ -90,9 +90,21 @@ func (c *Cloud) watch(i *instance, a *Action) {
 		if h, ok := c.groupOf(i).hook(a.Hook); ok {
 			result = h.Default
 		}
+		c.timeouts = append(c.timeouts, Timeout{At: c.now, Group: i.Group, Instance: i.ID, Action: *a})
 		c.endAction(i, a, result, "Heartbeat Timeout")
 	})
 }
+
+// Timeout is a lifecycle action that ended because nobody completed it, or sent a
+// heartbeat, in time.
+type Timeout struct {
+	At              time.Time
+	Group, Instance string
+	Action          Action
+}
+
+// Timeouts are all that there were, the oldest first.
+func (c *Cloud) Timeouts() []Timeout { return slices.Clone(c.timeouts) }
 
 func (a *Action) deadline() time.Time {
 	if a.End.Before(a.Until) {
@@ -175,7 +187,7 @@ func (c *Cloud) Heartbeat(group, hook, instanceID, token string, now time.Time) 
 	if !ok {
 		return invalid("No active Lifecycle Action found with instance ID %s", i.ID)
 	}
-	a.Beats++
+	a.Beats, a.Beat = a.Beats+1, c.now
 	a.Until = c.now.Add(time.Duration(h.HeartbeatSeconds) * time.Second)
 	c.watch(i, a)
 	return nil

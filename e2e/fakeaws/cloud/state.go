@@ -152,4 +152,8 @@ type Action struct {
 	Until time.Time `json:"until"`
 	End   time.Time `json:"end"`
 	Beats int       `json:"beats,omitempty"` // heartbeats recorded
+	// Since is when the instance began to wait, Beat when the last heartbeat was
+	// recorded, or the same.
+	Since time.Time `json:"since"`
+	Beat  time.Time `json:"beat"`
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/laws"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// seen makes a watch that has seen some nodes; n1 is of i-1.
+func seen(nodes ...*corev1.Node) *watch {
+	w := &watch{book: newBook(), cordons: map[string]*corev1.Node{}, nodes: map[string]*nodeLife{}, pods: map[types.UID]*podLife{}}
+	for n := range 9 {
+		w.book.see(fakeaws.Instance{ID: fmt.Sprintf("i-%d", n), PrivateDNSName: fmt.Sprintf("n%d", n), Group: web})
+	}
+	for _, n := range nodes {
+		w.seeNode(n)
+	}
+	return w
+}
+
+// upNode is Ready, and open to new pods.
+func upNode(number int) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", number), UID: types.UID(fmt.Sprintf("u%d", number)), Annotations: map[string]string{}},
+		Spec:       corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///a/i-%d", number)},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func TestEndedOnOpenNode(t *testing.T) {
+	closed := upNode(1)
+	closed.Spec.Unschedulable = true
+	notReady := upNode(1)
+	notReady.Status.Conditions[0].Status = corev1.ConditionFalse
+	gone := seen(upNode(1))
+	gone.missNode(upNode(1))
+	late := time.Now().Add(2 * sight)
+	for _, c := range []struct {
+		reason string
+		w      *watch
+		want   int
+	}{
+		{"open", seen(upNode(1)), 1},
+		{"closed", seen(upNode(1), closed), 0},
+		{"opened again", seen(closed, upNode(1)), 1},
+		{"not Ready", seen(notReady), 0},
+		{"gone", gone, 0},
+		{"another node is open", seen(closed, upNode(2)), 0},
+	} {
+		calls := []fakeaws.Call{{Operation: "TerminateInstanceInAutoScalingGroup", Time: late, Params: map[string]string{"InstanceId": "i-1"}}}
+		if got := c.w.breaches(calls, nil, late, nil); len(got) != c.want {
+			t.Errorf("%s: %q, want %d", c.reason, got, c.want)
+		}
+	}
+}
+
+// Pods that a silent kubelet has not ended are there, whatever the API server says.
+func TestStuckPod(t *testing.T) {
+	now := time.Now()
+	p := podLife{node: "n1", bound: now.Add(-time.Minute)}
+	deleted := now.Add(-10 * time.Second)
+	if p.there(now, deleted) {
+		t.Error("a pod that was deleted is there")
+	}
+	p.stuck = laws.Span{From: now.Add(-20 * time.Second), To: forever}
+	if !p.there(now, deleted) {
+		t.Error("a pod that was deleted and is stuck is not there")
+	}
+	p.stuck.To = now.Add(-5 * time.Second)
+	if p.there(now, deleted) {
+		t.Error("a pod that was stuck is there still")
+	}
+}
+
+func TestAnonymous(t *testing.T) {
+	hidden := upNode(1)
+	hidden.Spec.ProviderID = ""
+	late := time.Now().Add(2 * sight)
+	if !seen(hidden).anonymousAt("i-1", late) {
+		t.Error("a Node without a provider id is taken for one that has it")
+	}
+	if w := seen(hidden, upNode(1)); w.anonymousAt("i-1", late) {
+		t.Error("a Node that got its provider id is taken for one without")
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	report := func(number int, change func(*contract.Report)) *corev1.Node {
+		n := upNode(number)
+		id := fmt.Sprintf("instance-retirement:%d", number)
+		r := contract.Report{Answers: []string{id}, Phase: contract.PhaseDraining, Kind: contract.KindMaintenance}
+		change(&r)
+		n.Annotations[contract.AnnotationDrainReport] = r.String()
+		return n
+	}
+	waits := func(number int) *corev1.Node {
+		return report(number, func(r *contract.Report) { r.Phase, r.Wants = contract.PhaseWaiting, r.Answers[0] })
+	}
+	drains := func(number int) *corev1.Node { return report(number, func(*contract.Report) {}) }
+	near := report(3, func(r *contract.Report) { r.Deadline = contract.At(time.Now().Add(time.Minute)) })
+	blocked := report(3, func(r *contract.Report) { r.Phase = contract.PhaseBlocked })
+	for _, c := range []struct {
+		reason string
+		nodes  []*corev1.Node
+		want   int
+	}{
+		{"two", []*corev1.Node{waits(1), waits(2), drains(1), drains(2)}, 0},
+		{"three", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), drains(3)}, 1},
+		{"three, one after the other", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), upNode(1), drains(3)}, 0},
+		{"three, one near its deadline", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), near}, 0},
+		{"three, one stuck", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), blocked}, 0},
+		{"three that need no permit", []*corev1.Node{drains(1), drains(2), drains(3)}, 0},
+	} {
+		s := &soak{watch: seen(c.nodes...)}
+		got := s.crowded()
+		if len(got) != c.want || c.want > 0 && !strings.Contains(got[0], "n1 n2 n3") {
+			t.Errorf("%s: %q, want %d", c.reason, got, c.want)
+		}
+		s.hampered = []laws.Span{{From: time.Now().Add(-time.Minute), To: forever}}
+		if got := s.crowded(); len(got) > 0 {
+			t.Errorf("%s, while no scaler leads: %q", c.reason, got)
+		}
+	}
+}
