@@ -563,6 +563,11 @@ type State struct {
 	// SwapPauses says until when no node of a group is launched in the stead of others,
 	// after swaps that came to nothing, by group.
 	SwapPauses map[string]BackOff `json:"swapPauses,omitempty"`
+	// OwnDrains remembers since when a node has drained of its own accord, by instance
+	// id, and told that Auto Scaling terminates its instance, by contract.TerminateID,
+	// while Auto Scaling has that in service: what that means for others goes by this
+	// clock, and not by the node's.
+	OwnDrains map[string]time.Time `json:"ownDrains,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 }

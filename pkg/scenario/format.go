@@ -423,7 +423,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]time.Time
-	}{{"grown", s.GrownAt}, {"shrunk", s.ShrunkAt}, {"failed", s.FailedAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"pooling", s.Pooling}, {"outlived", s.Outlived}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"returning", s.Returning},
+	}{{"grown", s.GrownAt}, {"shrunk", s.ShrunkAt}, {"failed", s.FailedAt}, {"heartbeat", s.Heartbeats}, {"completed", s.Completed}, {"pooling", s.Pooling}, {"outlived", s.Outlived}, {"unjoined", s.Unjoined}, {"deserted", s.Deserted}, {"awaited", s.Awaited}, {"disputed", s.Disputed}, {"owndrain", s.OwnDrains}, {"returning", s.Returning},
 		{"recognised", s.Recognition.Groups}, {"launched", s.Recognition.Launched}, {"left", s.Recognition.Left}, {"graced", s.Recognition.Graced}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			p.line(m.verb, name, at("at", m.of[name]), flag("pooled", m.of[name].IsZero()))

@@ -223,6 +223,9 @@ func timeless(word string) table[time.Time] {
 // disputed POD-UID at=TIME.
 func disputed(w *World, l line) error { return moment(&w.State.Disputed, w, l) }
 
+// owndrain INSTANCE at=TIME, or asg-terminate:INSTANCE.
+func ownDrain(w *World, l line) error { return moment(&w.State.OwnDrains, w, l) }
+
 var promiseWords = table[fleet.Promise]{
 	"at":    setter(clockTime, func(p *fleet.Promise, t time.Time) { p.At = t }),
 	"zones": setter(text, func(p *fleet.Promise, v string) { p.Zones = list(v) }),

@@ -52,6 +52,7 @@ var verbs = map[string]func(*World, line) error{
 	"deserted":   deserted,
 	"awaited":    awaited,
 	"disputed":   disputed,
+	"owndrain":   ownDrain,
 	"promise":    promise,
 	"returning":  returning,
 	"seen":       seen,

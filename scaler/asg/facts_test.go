@@ -159,6 +159,13 @@ func TestSeenByImage(t *testing.T) {
 	if got := memory(); got != "7800Mi" {
 		t.Errorf("memory %s of the same image", got)
 	}
+	onPaper, _, _ := r.Groups(nil)
+	for _, lie := range []string{"16Mi", "64Gi"} {
+		seen = map[string]resource.Quantity{"m5.large": resource.MustParse(lie)}
+		if got, want := memory(), onPaper[0].Shapes[0].Capacity.Memory().String(); got != want {
+			t.Errorf("memory %s by a node that has reported %s, want %s", got, lie, want)
+		}
+	}
 }
 
 // Instances of a warm pool stand among the group's, and are neither live nor

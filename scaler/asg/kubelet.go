@@ -74,7 +74,9 @@ func (m machine) resources() (capacity, usable corev1.ResourceList, err error) {
 	settings := m.from.data
 	pods, reserving, err := settings.Pods(userdata.Machine{Cores: m.cores, Interfaces: m.interfaces, Addresses: m.addresses, Nitro: m.nitro})
 	memory := *resource.NewQuantity(int64(float64(m.memory)*(1-m.overhead)), resource.BinarySI)
-	if m.seen != nil {
+	// A kubelet may report what it likes, and this is for other groups, too: of the machine
+	// no more than half can be gone.
+	if m.seen != nil && m.seen.Value() > m.memory/2 && m.seen.Value() <= m.memory {
 		memory = *m.seen
 	}
 	capacity = corev1.ResourceList{

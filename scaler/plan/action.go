@@ -210,7 +210,10 @@ type Terminate struct {
 	ID   string
 	// Decrement lowers the group's desired capacity by one.
 	Decrement bool
-	Why       string
+	// Surplus says that the group has more instances than desired, so that none comes in
+	// its stead though desired stays as it is.
+	Surplus bool
+	Why     string
 }
 
 // Lane is the group.
@@ -218,8 +221,11 @@ func (a Terminate) Lane() string { return a.Group }
 
 func (a Terminate) String() string {
 	how := "and replace"
-	if a.Decrement {
+	switch {
+	case a.Decrement:
 		how = "with decrement"
+	case a.Surplus:
+		how = "without decrement"
 	}
 	return fmt.Sprintf("terminate %s of %s %s: %s", a.Instance, a.Group, how, a.Why)
 }

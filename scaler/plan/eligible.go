@@ -62,20 +62,31 @@ func (d *decision) halted() string {
 	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(d.nodes))
 }
 
-// stopped says why nothing of this group is retired now; empty where something may be. That
-// may last for one look, and says nothing of who is needed: clocks go on meanwhile.
-func (r *retirement) stopped(g *group) string {
+// stopped says why the node is not retired now; empty where it may be. That may last for
+// one evaluation, and says nothing of who is needed: clocks go on meanwhile.
+func (r *retirement) stopped(n *node) string {
+	g := n.group
 	if r.halt != "" {
 		return r.halt
+	}
+	if why := r.cutOff(n); why != "" {
+		return why
 	}
 	if why := r.replaces(g); why != "" {
 		return fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, g.Name)
 	}
-	if len(g.live) > g.read {
-		return fmt.Sprintf("Auto Scaling itself is about to make group %s smaller", g.Name)
+	over := g.excess()
+	switch {
+	case over > 0 && !g.protected():
+		return fmt.Sprintf("group %s: %s", g.Name, g.aboveDesired())
+	case over > 0 && r.ending[g] >= over:
+		return fmt.Sprintf("group %s is %s above desired, and as many are being removed", g.Name, counted(over, "instance"))
 	}
 	return ""
 }
 
-// floor says that with what is on its way out the group is at its minimum.
-func (r *retirement) floor(g *group) bool { return g.read-r.leaving[g] <= g.Min }
+// floor says that with what is on its way out the group is at its minimum. Of a group with
+// more instances than desired, those above it go first, without lowering desired.
+func (r *retirement) floor(g *group) bool {
+	return max(g.read, len(g.live))-r.leaving[g] <= g.Min
+}

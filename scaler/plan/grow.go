@@ -11,7 +11,10 @@ import (
 )
 
 // Processes of Auto Scaling that decisions ask for by name.
-const processLaunch = "Launch"
+const (
+	processLaunch    = "Launch"
+	processTerminate = "Terminate"
+)
 
 // grow makes groups larger for the pods that are left, and settles their verdicts.
 func (d *decision) grow() {

@@ -24,7 +24,7 @@ import (
 func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
-		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone, lawHeadRoom, lawSwaps, lawPauses,
+		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
 		lawStrangers,
 	} {
 		broken = append(broken, law(s, p, got)...)
@@ -281,7 +281,7 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 func lawPauses(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	paused := map[string]bool{}
 	for _, g := range s.Groups {
-		paused[g.Name] = g.Refresh != nil || g.Replacement != nil && g.Replacement.Ended.IsZero() || liveOf(g) > g.Desired
+		paused[g.Name] = g.Refresh != nil || g.Replacement != nil && g.Replacement.Ended.IsZero() || liveOf(g) > g.Desired && !allProtected(g)
 	}
 	var broken []string
 	for _, a := range got.Actions {

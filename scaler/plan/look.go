@@ -49,6 +49,8 @@ type decision struct {
 	coming []*fit.Place
 	// holding are the ending pods that hold places; nil before unsucceeded has found them.
 	holding map[*fleet.Pod]bool
+	// zones tells how many nodes of each zone are Ready; see findZones.
+	zones map[string]zoneHealth
 	// turns counts the drains whose turn it is to be permitted.
 	turns int
 	// left are the waiting pods that found no place so far.
@@ -108,7 +110,7 @@ type group struct {
 	live  []*fleet.Instance
 	nodes []*node
 	// replaced counts live instances that Auto Scaling is about to terminate and to
-	// replace; see announce.
+	// replace; see hearOwnDrains.
 	replaced int
 
 	// pauses are those that run after failed launches, by zone; that of the whole
@@ -274,6 +276,8 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d.join()
 	d.learnShapes(s)
 	d.settle()
+	d.findZones()
+	d.hearOwnDrains()
 	for _, g := range d.groups {
 		g.cluster, g.ill = d.cluster, d.illness(g)
 	}
@@ -392,7 +396,6 @@ func (d *decision) settle() {
 	for _, n := range d.nodes {
 		n.read()
 		n.stage = d.stageOf(n)
-		d.announce(n)
 		var ignored func(corev1.Taint) bool
 		ignored, n.open = d.passing(n)
 		looks := d.fit.LooksOf(n.expected(), ignored)
@@ -508,6 +511,7 @@ func copyState(s fleet.State) fleet.State {
 		Bursts:  copied(s.Bursts),
 		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen),
 		Swap: s.Swap, SwapPauses: copied(s.SwapPauses), Recognition: copyRecognition(s.Recognition),
+		OwnDrains: map[string]time.Time{},
 	}
 }
 
@@ -520,6 +524,7 @@ func compact(s fleet.State) fleet.State {
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen),
 		Swap: s.Swap, SwapPauses: filled(s.SwapPauses), Recognition: compactRecognition(s.Recognition),
+		OwnDrains: filled(s.OwnDrains),
 	}
 }
 

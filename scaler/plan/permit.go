@@ -97,7 +97,7 @@ func (d *decision) underWay() int {
 	for _, n := range d.in(retiring, leaving, terminating) {
 		_, occupied := n.occupied(d.now)
 		switch {
-		case !occupied || !d.drainsAtLeisure(n):
+		case !occupied || !d.drainsAtLeisure(n) || d.unproven(n):
 		case d.stuck(n):
 			if n.stage == retiring {
 				stuck++

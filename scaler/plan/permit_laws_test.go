@@ -33,6 +33,9 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		waits := report.Phase == contract.PhaseWaiting && report.Wants != "" && n.Annotations[contract.AnnotationDrainPermit] != report.Wants
 		late := !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
 		if (permitted && unhurried || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
+			if unhurried && unproven(s, p, n, got) {
+				continue
+			}
 			if !permitted && standsStill(s, n, report) {
 				stuck++
 				continue
@@ -60,6 +63,15 @@ func standsStill(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
 	}
 	silent := !report.Phase.Open() || s.Now.Sub(report.Renewed.Time) >= contract.ReportEvery
 	return s.Now.Sub(since) >= time.Minute && (silent || report.Phase == contract.PhaseBlocked || report.Phase == contract.PhaseWaiting && report.Wants == "")
+}
+
+// unproven says that a node has drained of its own accord for longer than a drain may take,
+// by the scaler's clock, and that no pod of it ends.
+func unproven(s fleet.Snapshot, p plan.Policy, n *fleet.Node, got plan.Plan) bool {
+	since, told := got.State.OwnDrains[n.InstanceID()]
+	return told && s.Now.Sub(since) >= p.MaxDrainTime && !slices.ContainsFunc(s.Pods, func(pod *fleet.Pod) bool {
+		return pod.Node == n.Name && !pod.Deleted.IsZero() && drainable.Occupies(pod, s.Now)
+	})
 }
 
 func permitOf(got plan.Plan, node string) (plan.Permit, bool) {

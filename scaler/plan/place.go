@@ -79,25 +79,6 @@ func (g *group) unlaunched() int {
 	return max(0, g.Desired-len(g.live)+g.replaced)
 }
 
-// readWithin is how long a group may be read without what the agent of one of its nodes
-// has heard of its instance.
-const readWithin = time.Minute
-
-// announce counts a node whose agent has just heard that Auto Scaling terminates its
-// instance, while the group was read before that: its replacement is coming, and its pods
-// need bring none. Where we end the instance, the group may have become smaller by it.
-func (d *decision) announce(n *node) {
-	if n.instance == nil || !n.instance.Live() || n.mark != "" {
-		return
-	}
-	report, answered := n.answered(contract.TerminateID(n.instance.ID))
-	until := report.Since.Add(readWithin)
-	if answered && d.now.Before(until) {
-		d.clock.at(until)
-		n.group.replaced++
-	}
-}
-
 // zoneOf is the index of the zone among the group's looks; 0 where it is none of
 // them.
 func (g *group) zoneOf(zone string) int {
@@ -140,7 +121,9 @@ func (d *decision) foresee() []fit.Tenant {
 func (d *decision) seatLeaving() {
 	open := d.fit.NewRow(slices.Concat(places(d.in(serving)), d.staying(), d.coming))
 	for _, n := range d.in(leaving, terminating) {
-		d.spend(n)
+		if !d.unproven(n) {
+			d.spend(n)
+		}
 		if n.awaited() {
 			continue
 		}

@@ -126,6 +126,11 @@ type Policy struct {
 	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.
 	MaxDrainParallelism int
+	// MaxScaleDownParallelism is how many nodes may be scaled down at once, with pods or
+	// without; 0 means ten, or twice as many as may be drained at once where that is more.
+	// Of nodes that are not Ready it is a tenth, at least one. Flag
+	// --max-scale-down-parallelism.
+	MaxScaleDownParallelism int
 	// MaxDrainTime is how long a drain for scale-down may take before it is given up,
 	// and how long its node is left in peace after the first that was. Flag
 	// --max-drain-time.
@@ -136,7 +141,8 @@ type Policy struct {
 	MaxUnrecognisedPercent float64
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
 	// more than both, nothing is retired, and a group with more of its own does not
-	// grow. Flags --ok-total-unready-count and
+	// grow. With more than that share of its own, and at least three, no unready node of
+	// a zone is removed. Flags --ok-total-unready-count and
 	// --max-total-unready-percentage.
 	MaxUnready        int
 	MaxUnreadyPercent float64
@@ -247,6 +253,9 @@ func (p Policy) Validate() error {
 	}
 	if u := p.MaxUnrecognisedPercent; !(u >= 0 && u <= 100) {
 		wrong.add("--max-unrecognised-share is %v: want 0 to 100", u)
+	}
+	if p.MaxScaleDownParallelism < 0 {
+		wrong.add("--max-scale-down-parallelism is %d: want at least 0", p.MaxScaleDownParallelism)
 	}
 	if p.MaxUnready < 0 {
 		wrong.add("--ok-total-unready-count is %d: want at least 0", p.MaxUnready)

@@ -25,6 +25,7 @@ func TestValidate(t *testing.T) {
 	p.NewPodDelay, p.MaxNodes, p.Schedulers = -time.Second, -1, nil
 	p.UtilizationThreshold = 50
 	p.MaxDrainParallelism = -1
+	p.MaxScaleDownParallelism = -1
 	p.MaxUnreadyPercent = 101
 	p.TerminationHooks = []string{"windlass", ""}
 	p.Consolidate = "delete"
@@ -37,6 +38,7 @@ func TestValidate(t *testing.T) {
 --scheduler-name names no scheduler
 --scale-down-utilization-threshold is 50: want a share between 0 and 1
 --max-drain-parallelism is -1: want at least 0
+--max-scale-down-parallelism is -1: want at least 0
 --max-total-unready-percentage is 101: want 0 to 100
 --termination-hook names a hook without a name
 --consolidate is "delete": want off or replace`

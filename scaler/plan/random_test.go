@@ -124,6 +124,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p := plan.DefaultPolicy()
 	p.SuspendAZRebalance = rapid.Bool().Draw(t, "suspend rebalance")
 	p.MaxDrainParallelism = rapid.IntRange(0, 3).Draw(t, "parallel")
+	p.MaxScaleDownParallelism = rapid.IntRange(0, 3).Draw(t, "at once")
 	p.IgnoreDaemonSets = rapid.Bool().Draw(t, "ignore daemonsets")
 	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
 	p.DelayAfterAdd = time.Duration(rapid.IntRange(0, 10).Draw(t, "after add")) * time.Minute
@@ -212,9 +213,10 @@ func randomWorld(t *rapid.T, wild bool) string {
 		}
 	}
 	for g := range groups {
+		protected := x.one("protected", "", "protected")
 		for range perGroup[g] {
 			nodes++
-			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
+			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), protected, x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
 			if wild {
 				x.wildNode(fmt.Sprintf("n%d", nodes))
 			} else if x.rarely("agent gone") != "" {
@@ -226,6 +228,11 @@ func randomWorld(t *rapid.T, wild bool) string {
 		x.lines = append(x.lines, x.rarely("node stranger"), x.rarely("rival kube-system/cluster-autoscaler"), x.rarely("grown g0 at=09:58:00"))
 		for i := range x.number("instances", 0, 2) {
 			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
+		}
+	}
+	if wild && x.rarely("cut off") != "" {
+		for n := range nodes {
+			x.line("node", fmt.Sprintf("n%d", n+1), x.one("hears", "notready", "notready", ""))
 		}
 	}
 	if wild && x.number("swap", 0, 3) == 0 {
@@ -340,7 +347,7 @@ func (x *text) app(name string, nodes int, wild bool) {
 // randomEvent is one thing that happens in a world.
 func randomEvent(t *rapid.T, w *scenario.World) {
 	x := &text{T: t}
-	switch x.number("event", 0, 14) {
+	switch x.number("event", 0, 16) {
 	case 0, 1:
 		w.Advance(time.Duration(x.number("minutes", 1, 12)) * time.Minute)
 	case 2:
@@ -390,6 +397,18 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 			if x.number("registers", 0, 1) == 1 {
 				x.line("node", name)
 			}
+		}
+	case 15: // a zone is cut off, or heard of again
+		zone, state := x.one("which zone", "a", "b"), x.one("which way", "notready", "ready")
+		for _, n := range w.Nodes {
+			if i := instanceNamed(w.Snapshot, n.InstanceID()); i.Zone == zone {
+				x.line("node", n.Name, state)
+			}
+		}
+	case 16: // somebody lowers a group's desired capacity by hand
+		g := &w.Groups[x.number("lowered", 0, len(w.Groups)-1)]
+		if g.Desired > g.Min {
+			g.Desired = x.number("to", g.Min, g.Desired)
 		}
 	}
 	if err := w.Apply(strings.Join(x.lines, "\n")); err != nil {

@@ -48,9 +48,10 @@ const (
 	NodeTerminating Reason = "Terminating" // past the point of no return
 	NodeComing      Reason = "Coming"      // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
-	NodeNeverReady  Reason = "NeverReady" // it registered and did not come up in time
-	NodeRetained    Reason = "Retained"   // its instance was kept after a hook was abandoned
-	NodePooled      Reason = "InWarmPool" // its instance waits there until its group grows
+	NodeZoneUnready Reason = "ZoneUnready" // not Ready, as are so many of its zone that it stays
+	NodeNeverReady  Reason = "NeverReady"  // it registered and did not come up in time
+	NodeRetained    Reason = "Retained"    // its instance was kept after a hook was abandoned
+	NodePooled      Reason = "InWarmPool"  // its instance waits there until its group grows
 	NodeNotOurs     Reason = "NotInAnyGroup"
 	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
 	NodeReplaced    Reason = "Replaced"         // a cheaper node comes in its stead
@@ -67,6 +68,7 @@ const (
 	GroupUnhealthy    Reason = "Unhealthy"      // too many of its nodes are unready
 	GroupBackOff      Reason = "InBackOff"
 	GroupUnfulfilled  Reason = "Unfulfilled"     // what was asked for does not come
+	GroupAboveDesired Reason = "AboveDesired"    // it has more instances than desired
 	GroupFaulty       Reason = "Faulty"          // something is wrong with its definition
 	GroupShapeDiffers Reason = "ShapeDiffers"    // its nodes are not as planned
 	GroupShort        Reason = "HeadRoomShort"   // less room is free than there shall be

@@ -333,7 +333,7 @@ func (r *retirement) bideSwap(x *proposal) {
 // stoppedOf says why nothing is retired now of the group of one of these nodes.
 func (r *retirement) stoppedOf(set []*candidate) (why string) {
 	for _, c := range set {
-		why = cmp.Or(why, r.stopped(c.group))
+		why = cmp.Or(why, r.stopped(c.node))
 	}
 	return why
 }

@@ -54,6 +54,10 @@ type retirement struct {
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           remains
+	// atOnce counts what is being scaled down, and ending by how much each group gets
+	// smaller by what has begun: leaving counts what goes in thought, too.
+	atOnce atOnce
+	ending map[*group]int
 	// reserves are the head-rooms that stay. Choosy says that pods of buffers ask who else
 	// is where, and seatedBefore how many of each have a seat before any further node goes.
 	reserves     []*reserve
@@ -72,7 +76,7 @@ type retirement struct {
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
 		decision: d, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
-		leaving: d.lessening(), allowed: d.drainLimit(), halt: d.halted(),
+		leaving: d.lessening(), ending: d.ending(), allowed: d.drainLimit(), halt: d.halted(), atOnce: d.beingScaledDown(),
 	}
 	r.draining = d.underWay() + d.turns
 	for _, n := range d.in(serving, cordoned, returning, unready) {
@@ -103,8 +107,8 @@ func (d *decision) lessening() map[*group]int {
 	for _, a := range d.actions {
 		switch a := a.(type) {
 		case Terminate:
-			if a.Decrement {
-				count(d.groupOf(a.Group), a.Instance)
+			if g := d.groupOf(a.Group); a.Decrement || g.excess() > 0 {
+				count(g, a.Instance)
 			}
 		case Lower:
 			less[d.groupOf(a.Group)] += a.From - a.To
@@ -133,7 +137,7 @@ func (r *retirement) candidates() []*candidate {
 			reason, why = r.limited(n)
 		}
 		c := r.candidate(n)
-		c.paused = r.stopped(n.group) != ""
+		c.paused = r.stopped(n) != ""
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}
@@ -260,6 +264,11 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text string, wai
 		n.say(waits, fmt.Sprintf("%s; it waits until %s", text, whileFewer(r.allowed)))
 		return false
 	}
+	if why := r.atOnce.full(n, c.stuck); why != "" {
+		r.clock.at(r.atOnce.frees)
+		n.say(waits, fmt.Sprintf("%s; it waits until %s", text, why))
+		return false
+	}
 	if reason, whyNot := r.take(c); reason != "" {
 		n.say(reason, fmt.Sprintf("%s; %s", text, whyNot))
 		return false
@@ -267,6 +276,8 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text string, wai
 	if occupied {
 		r.draining++
 	}
+	r.atOnce.add(n, occupied && c.stuck)
+	r.ending[n.group]++
 	r.do(Retire{
 		Group: n.group.Name, Node: n.ref(), ID: contract.RetireID(n.instance.ID, since), Kind: contract.KindScaleDown, Why: why,
 	})

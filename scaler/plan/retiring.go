@@ -51,12 +51,13 @@ func (d *decision) terminateAgain(n *node) {
 }
 
 func (d *decision) terminate(n *node, id string, decrement bool, why string) {
+	surplus := n.group.surplus()
 	n.group.ended++
 	if decrement {
 		n.group.lowered++
 		d.noteShrunk(n.group)
 	}
-	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Why: why})
+	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Surplus: surplus, Why: why})
 }
 
 // shrinkable says that desired may be one less after what this plan does. It
@@ -83,6 +84,8 @@ func (d *decision) finish(n *node, halt string) {
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
 	case d.refreshed(n):
 		d.keep(n, d.replaces(n.group))
+	case d.cutOff(n) != "" && !(answered && report.Phase == contract.PhaseDrained):
+		d.keep(n, d.cutOff(n))
 	case d.recovered(n):
 		d.keep(n, "it is Ready again since "+clockTime(n.ReadySince))
 	case n.Ready && !n.group.shrinkable() && !n.group.surplus():
@@ -230,6 +233,10 @@ func (d *decision) replaceDrained(n *node) {
 	_, held := contract.Held(n.Annotations)
 	_, occupied := n.occupied(d.now)
 	if held || occupied {
+		return
+	}
+	if why := d.cutOff(n); why != "" && n.report.Phase != contract.PhaseDrained {
+		n.say(NodeLeaving, fmt.Sprintf("%s; no pod is left as far as can be seen; %s", n.whyLeaving(), why))
 		return
 	}
 	if len(n.group.fresh) > 0 {

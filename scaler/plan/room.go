@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // learnedRoom is what the least of these nodes has of each resource. A device
@@ -32,12 +33,30 @@ func (g *group) learnedRoom(planned corev1.ResourceList, like []*node, pluginsDu
 		case g.Mixed && (!promised || has.Cmp(q) < 0):
 			continue
 		}
-		room[name] = q
+		room[name] = atLeast(name, q, has)
 	}
 	if len(room) == 0 {
 		return nil
 	}
 	return room
+}
+
+// atLeast is what a node reports of its processors or memory, but no less than half of what
+// was planned: whatever one kubelet writes, it does not make its whole group useless.
+func atLeast(name corev1.ResourceName, q, planned resource.Quantity) resource.Quantity {
+	half := planned
+	switch name {
+	case corev1.ResourceCPU:
+		half = *resource.NewMilliQuantity(planned.MilliValue()/2, planned.Format)
+	case corev1.ResourceMemory:
+		half = *resource.NewQuantity(planned.Value()/2, planned.Format)
+	default:
+		return q
+	}
+	if q.Cmp(half) < 0 {
+		return half
+	}
+	return q
 }
 
 // leastOf is the smallest amount of each resource, but for nothing at all where

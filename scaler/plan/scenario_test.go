@@ -82,29 +82,34 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 }
 
 var policyWords = map[string]func(*plan.Policy, string) error{
-	"alongside":           func(p *plan.Policy, _ string) error { p.AlongsideClusterAutoscaler = true; return nil },
-	"no-scale-down":       func(p *plan.Policy, _ string) error { p.ScaleDown = false; return nil },
-	"ignore-daemonsets":   func(p *plan.Policy, _ string) error { p.IgnoreDaemonSets = true; return nil },
-	"delay-after-delete":  func(p *plan.Policy, v string) (err error) { p.DelayAfterDelete, err = time.ParseDuration(v); return },
-	"delay-after-failure": func(p *plan.Policy, v string) (err error) { p.DelayAfterFailure, err = time.ParseDuration(v); return },
-	"delays-global":       func(p *plan.Policy, _ string) error { p.DelaysLocal = false; return nil },
-	"no-unready":          func(p *plan.Policy, _ string) error { p.ScaleDownUnready = false; return nil },
-	"unready-time":        func(p *plan.Policy, v string) (err error) { p.UnreadyTime, err = time.ParseDuration(v); return },
-	"min-replicas":        func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Drainable.MinReplicas); return },
-	"custom-controllers":  func(p *plan.Policy, _ string) error { p.Drainable.SkipCustomControllers = false; return nil },
-	"system-pods":         func(p *plan.Policy, _ string) error { p.Drainable.SkipSystemPods = false; return nil },
-	"local-storage":       func(p *plan.Policy, _ string) error { p.Drainable.SkipLocalStorage = false; return nil },
+	"alongside":            func(p *plan.Policy, _ string) error { p.AlongsideClusterAutoscaler = true; return nil },
+	"no-scale-down":        func(p *plan.Policy, _ string) error { p.ScaleDown = false; return nil },
+	"ignore-daemonsets":    func(p *plan.Policy, _ string) error { p.IgnoreDaemonSets = true; return nil },
+	"delay-after-delete":   func(p *plan.Policy, v string) (err error) { p.DelayAfterDelete, err = time.ParseDuration(v); return },
+	"delay-after-failure":  func(p *plan.Policy, v string) (err error) { p.DelayAfterFailure, err = time.ParseDuration(v); return },
+	"delays-global":        func(p *plan.Policy, _ string) error { p.DelaysLocal = false; return nil },
+	"no-unready":           func(p *plan.Policy, _ string) error { p.ScaleDownUnready = false; return nil },
+	"unready-time":         func(p *plan.Policy, v string) (err error) { p.UnreadyTime, err = time.ParseDuration(v); return },
+	"min-replicas":         func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Drainable.MinReplicas); return },
+	"custom-controllers":   func(p *plan.Policy, _ string) error { p.Drainable.SkipCustomControllers = false; return nil },
+	"system-pods":          func(p *plan.Policy, _ string) error { p.Drainable.SkipSystemPods = false; return nil },
+	"local-storage":        func(p *plan.Policy, _ string) error { p.Drainable.SkipLocalStorage = false; return nil },
+	"max-unready":          func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnready); return },
+	"ignore-mirrors":       func(p *plan.Policy, _ string) error { p.IgnoreMirrors = true; return nil },
+	"gpu-threshold":        func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.GPUUtilizationThreshold); return },
+	"unneeded-time":        func(p *plan.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
+	"delay-after-add":      func(p *plan.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
+	"suspend-az-rebalance": func(p *plan.Policy, _ string) error { p.SuspendAZRebalance = true; return nil },
+	"max-drain-time":       func(p *plan.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
+	"max-unready-percent":  func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnreadyPercent); return },
+	"max-scale-down-parallelism": func(p *plan.Policy, v string) (err error) {
+		_, err = fmt.Sscan(v, &p.MaxScaleDownParallelism)
+		return
+	},
 	"max-unrecognised": func(p *plan.Policy, v string) (err error) {
 		_, err = fmt.Sscan(v, &p.MaxUnrecognisedPercent)
 		return
 	},
-	"max-unready":           func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnready); return },
-	"ignore-mirrors":        func(p *plan.Policy, _ string) error { p.IgnoreMirrors = true; return nil },
-	"gpu-threshold":         func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.GPUUtilizationThreshold); return },
-	"unneeded-time":         func(p *plan.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
-	"delay-after-add":       func(p *plan.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
-	"suspend-az-rebalance":  func(p *plan.Policy, _ string) error { p.SuspendAZRebalance = true; return nil },
-	"max-drain-time":        func(p *plan.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
 		p.TerminationDrainTime, err = time.ParseDuration(v)

@@ -44,12 +44,15 @@ func (r *retirement) unneeded(c *candidate) {
 // pauses says of a candidate that nothing of its group is retired now, where that is so;
 // text is what its clock counts.
 func (r *retirement) pauses(c *candidate, text string) bool {
-	why := r.stopped(c.group)
+	why := r.stopped(c.node)
 	if why == "" {
 		return false
 	}
 	reason := NodeStays
-	if c.stage == unready {
+	switch {
+	case why == r.cutOff(c.node):
+		reason = NodeZoneUnready
+	case c.stage == unready:
 		reason = NodeUnready
 	}
 	c.node.say(reason, text+"; "+why)

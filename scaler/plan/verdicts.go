@@ -109,6 +109,11 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 			reason = unrecognised
 		}
 	}
+	above := g.aboveDesired()
+	if above != "" {
+		notes = append(notes, above)
+	}
+	notes = append(notes, d.zonesCutOff(g)...)
 	hooks, remarks := d.hookRemarks(g)
 	notes = append(notes, remarks...)
 	if reason == GroupSteady && g.short {
@@ -119,6 +124,9 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	}
 	if reason == GroupSteady && replaced != "" {
 		reason = GroupReplacing
+	}
+	if reason == GroupSteady && above != "" {
+		reason = GroupAboveDesired
 	}
 	if reason == GroupSteady && rebalanced != "" {
 		reason = GroupRebalances

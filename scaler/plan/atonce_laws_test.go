@@ -1,0 +1,156 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// lawAtOnce: with those that go already, no more nodes without pods are scaled down than
+// may be at once, and of those that are not Ready a tenth of that, at least one. A node goes
+// until it is gone, or Auto Scaling has begun to end its instance a minute ago.
+func lawAtOnce(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	fresh, all := retired(s, got)
+	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
+	for _, n := range s.Nodes {
+		i := instanceNamed(s, n.InstanceID())
+		_, outlived := s.State.Outlived[i.ID]
+		ends := contract.Retires(n.Annotations[contract.AnnotationTerminating]) && !outlived
+		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(i.LeavingSince) >= time.Minute {
+			continue
+		}
+		now := 0
+		if fresh[n.Name] {
+			now = 1
+		}
+		if !occupied(s, n.Name) {
+			empty, emptyNow = empty+1, emptyNow+now
+		}
+		if !n.Ready {
+			unready, unreadyNow = unready+1, unreadyNow+now
+		}
+	}
+	drains := p.MaxDrainParallelism
+	if drains == 0 {
+		drains = max(2, len(s.Nodes)/10)
+	}
+	most := p.MaxScaleDownParallelism
+	if most == 0 {
+		most = max(10, 2*drains)
+	}
+	var broken []string
+	if emptyNow > 0 && empty > most {
+		broken = append(broken, fmt.Sprintf("at once: with %d of this plan %d nodes without pods are scaled down, of at most %d", emptyNow, empty, most))
+	}
+	if most = max(1, most/10); unreadyNow > 0 && unready > most {
+		broken = append(broken, fmt.Sprintf("at once: with %d of this plan %d nodes that are not Ready are scaled down, of at most %d", unreadyNow, unready, most))
+	}
+	return broken
+}
+
+// lawZones: where most of a zone is not Ready, no node of it that is not Ready is retired,
+// nor ended but on its agent's word, or where it was never up, or its end has begun.
+func lawZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	silent := silentZones(s, p, got)
+	for _, a := range got.Actions {
+		var name string
+		switch a := a.(type) {
+		case plan.Retire:
+			if a.Kind == contract.KindScaleDown {
+				name = a.Node.Name
+			}
+		case plan.Terminate:
+			n := nodeNamed(s, a.Node.Name)
+			report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+			told := report.AnswersTo(a.ID) && report.Phase == contract.PhaseDrained
+			if !told && n.Annotations[contract.AnnotationTerminating] == "" && a.ID != "never-ready:"+a.Instance {
+				name = a.Node.Name
+			}
+		}
+		n := nodeNamed(s, name)
+		if zone := instanceNamed(s, n.InstanceID()).Zone; name != "" && !n.Ready && silent[zone] {
+			broken = append(broken, fmt.Sprintf("zones: %s, and zone %s may be cut off", a, zone))
+		}
+	}
+	return broken
+}
+
+// silentZones are those of whose nodes at least three, and more than a share, are not
+// Ready, or all and at least two: whether or not those are counted that may yet come up.
+func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool {
+	type health struct{ unready, all int }
+	young := map[string]bool{}
+	for _, v := range got.Verdicts {
+		young[v.Name] = v.Of == plan.OfNode && (v.Reason == plan.NodeComing || v.Reason == plan.NodePooled)
+	}
+	silent := map[string]bool{}
+	for round, skips := range []func(fleet.Node) bool{
+		func(n fleet.Node) bool { return young[n.Name] },
+		func(n fleet.Node) bool { return !n.Ready && s.Now.Sub(n.Created) < p.MaxNodeStartupTime },
+	} {
+		zones := map[string]health{}
+		for _, n := range s.Nodes {
+			i := instanceNamed(s, n.InstanceID())
+			if i.ID == "" || !i.Live() || skips(n) {
+				continue
+			}
+			z := zones[i.Zone]
+			z.all++
+			if !n.Ready {
+				z.unready++
+			}
+			zones[i.Zone] = z
+		}
+		for zone, z := range zones {
+			most := z.unready >= 3 && float64(z.unready)*100 > p.MaxUnreadyPercent*float64(z.all)
+			is := z.unready >= 2 && (z.unready == z.all || most)
+			silent[zone] = is && (round == 0 || silent[zone])
+		}
+		for zone := range silent {
+			silent[zone] = silent[zone] && zones[zone].all > 0
+		}
+	}
+	return silent
+}
+
+// lawExcess: where a group has more instances than desired, nodes are retired only if Auto
+// Scaling can end none of them, and no more go than are too many.
+func lawExcess(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	fresh, all := retired(s, got)
+	var broken []string
+	for _, g := range s.Groups {
+		over := liveOf(g) - g.Desired
+		if over <= 0 {
+			continue
+		}
+		going, now := map[string]bool{}, 0
+		for _, n := range s.Nodes {
+			i := instanceNamed(s, n.InstanceID())
+			marked := n.Annotations[contract.AnnotationTerminating] != ""
+			if !i.Live() || !holds(g, i.ID) || !all[n.Name] && !marked {
+				continue
+			}
+			going[i.ID] = true
+			if fresh[n.Name] {
+				now++
+			}
+		}
+		if now > 0 && (len(going) > over || !allProtected(g)) {
+			broken = append(broken, fmt.Sprintf("excess: with %d of this plan %d nodes of group %s go, which has %d more than desired, all protected: %v", now, len(going), g.Name, over, allProtected(g)))
+		}
+	}
+	return broken
+}
+
+func holds(g fleet.Group, id string) bool {
+	for _, i := range g.Instances {
+		if i.ID == id {
+			return true
+		}
+	}
+	return false
+}
