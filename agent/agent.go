@@ -92,6 +92,10 @@ type loop struct {
 	node      nodeAccess
 	drain     *underWay
 	overrides overrides
+	// notYet is the scaler's word on the Node that a drain is to wait on, and arrived when
+	// that came; empty where none stands.
+	notYet  string
+	arrived time.Time
 	// settled is what there was to see when there was last nothing to do; while
 	// that does not change, nothing is read until the moment for which something is
 	// planned, if anything is.
@@ -231,6 +235,7 @@ func (l *loop) view(now time.Time) drain.View {
 		Written:    l.node.written,
 		Unwritable: l.node.unwritableSince(now),
 	}
+	v.NotYet = l.hearNotYet(v.Node.Annotations[contract.AnnotationDrainNotYet], now)
 	if l.drain == nil {
 		return v
 	}
@@ -242,6 +247,18 @@ func (l *loop) view(now time.Time) drain.View {
 	v.Budgets, v.Live = seen.Budgets, seen.Live
 	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
 	return v
+}
+
+// hearNotYet returns when the scaler's word that a drain is to wait on arrived; zero where
+// none stands. An agent that starts anew hears it when it first reads it.
+func (l *loop) hearNotYet(word string, now time.Time) time.Time {
+	if word != l.notYet {
+		l.notYet, l.arrived = word, now
+	}
+	if word == "" {
+		return time.Time{}
+	}
+	return l.arrived
 }
 
 // follow watches the pods, and the budgets of those namespaces, or stops. A

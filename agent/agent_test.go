@@ -643,12 +643,58 @@ func TestRebooted(t *testing.T) {
 	})
 }
 
+// While the scaler says that it is not its turn, by a clock that is an hour behind, a drain
+// waits and its node is open, also when the agent starts again. It costs a write every two
+// minutes. When nothing more is said it begins five minutes later.
+func TestWaitsForItsTurn(t *testing.T) {
+	const id = "instance-retirement:i-1:event-1"
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		retirement := notice.Notice{
+			ID: id, Cause: notice.InstanceRetirement, Kind: contract.KindMaintenance, Source: notice.FromMaintenance,
+			Reason: "the machine is degraded", Deadline: time.Now().Add(14 * 24 * time.Hour),
+		}
+		tell := func() {
+			w.change(func(n *corev1.Node) {
+				n.Annotations[contract.AnnotationDrainNotYet] = contract.NotYet{ID: id, At: contract.At(time.Now().Add(-time.Hour))}.String()
+			})
+		}
+		stop := w.agent()
+		w.after(time.Second)
+		w.notify(retirement)
+		w.after(time.Second)
+		tell()
+		w.after(time.Minute)
+		w.writes = 0
+		for range 60 {
+			w.after(2 * time.Minute)
+			tell()
+		}
+		if w.writes > 70 {
+			t.Errorf("%d writes in two hours", w.writes)
+		}
+		stop()
+		w.after(3 * time.Minute)
+		w.writtenAt = nil // each process counts its own
+		w.agent()
+		w.notify(retirement)
+		w.after(4 * time.Minute)
+		if r := w.report(); w.node.Spec.Unschedulable || w.deleted() > 0 || r.Phase != contract.PhaseWaiting {
+			t.Errorf("unschedulable %v, %d deletions, report %s", w.node.Spec.Unschedulable, w.deleted(), r)
+		}
+		w.after(2 * time.Minute)
+		w.expectDrained()
+	})
+}
+
 // A node that is only cordoned is uncordoned by a person: that stands in its spec,
 // which the watch does not show, and it is respected.
 func TestUncordonedByAPerson(t *testing.T) {
 	story(t, func(w *world) {
 		w.addPod("web-1")
-		w.agent()
+		w.agentWith(func(a *Agent) {
+			a.Policy.Responses[notice.Rebalance] = notice.Response{Do: notice.Cordon}
+		})
 		w.after(time.Second)
 		w.notify(notice.Notice{
 			ID: "rebalance:i-1:2030-01-01T00:00:00Z", Cause: notice.Rebalance, Kind: contract.KindRebalance, Source: notice.FromRebalance,

@@ -23,7 +23,7 @@ func moved(v drain.View, by time.Duration) drain.View {
 	if by == 0 {
 		return v
 	}
-	for _, t := range []*time.Time{&v.Now, &v.Written, &v.Unwritable, &v.Back} {
+	for _, t := range []*time.Time{&v.Now, &v.NotYet, &v.Written, &v.Unwritable, &v.Back} {
 		*t = movedTime(*t, by)
 	}
 	v.Stirred = movedEach(v.Stirred, func(t time.Time) time.Time { return movedTime(t, by) })

@@ -46,6 +46,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"a flood", []string{"--imds-poll-interval=1ns"}, map[string]string{"NODE_NAME": "n"}, []string{"--imds-poll-interval is 1ns"}},
 		{"no time to drain", []string{"--termination-drain-time=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--termination-drain-time is -1s"}},
 		{"a last chance without time", []string{"--last-chance-time=0"}, map[string]string{"NODE_NAME": "n"}, []string{"--last-chance-time is 0s", "positive"}},
+		{"a negative longest wait for it", []string{"--max-permit-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--max-permit-wait is -1s"}},
 		{"a negative wait for the permit", []string{"--permit-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--permit-wait is -1s"}},
 		{"a negative wait for load balancers", []string{"--load-balancer-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--load-balancer-wait is -1s"}},
 		{"a negative wait for volumes", []string{"--volume-detach-wait=-1s"}, map[string]string{"NODE_NAME": "n"}, []string{"--volume-detach-wait is -1s"}},

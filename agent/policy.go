@@ -24,7 +24,8 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 	drainflags.Register(flags, &p.Manner)
 	flags.DurationVar(&p.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime,
 		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")
-	flags.DurationVar(&p.PermitWait, "permit-wait", p.PermitWait, "how long a drain without hurry waits for the scaler's permit")
+	flags.DurationVar(&p.PermitWait, "permit-wait", p.PermitWait, "how long a drain without hurry waits for the scaler's permit, and on from each time at which the scaler says that it is not its turn; the scaler needs 10s to say so")
+	flags.DurationVar(&p.MaxPermitWait, "max-permit-wait", p.MaxPermitWait, "how long such a drain waits in all, whatever the scaler says; also over restarts of the agent")
 }
 
 // responseFlag is --notice-policy or --last-chance. Both together make the
@@ -71,6 +72,7 @@ func (c *config) checkPolicy() error {
 		{"--termination-drain-time", p.TerminationDrainTime, false},
 		{"--last-chance-time", p.LastChanceTime, false},
 		{"--permit-wait", p.PermitWait, true},
+		{"--max-permit-wait", p.MaxPermitWait, true},
 	} {
 		switch {
 		case f.none && f.value < 0:

@@ -20,6 +20,7 @@ func (s *session) checkLaws() ([]string, error) {
 		laws.Calls(calls),
 		laws.Denials(calls, s.away),
 		laws.Evictions(audit),
+		laws.Turns(audit),
 		laws.Rights(audit, s.away),
 		laws.Completions(audit, calls),
 		laws.Unseen(audit, calls),

@@ -148,7 +148,7 @@ func TestPolicyKnowsTheContract(t *testing.T) {
 			contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed,
 			contract.AnnotationCordonedBy, contract.AnnotationExcluded,
 		},
-		"removableAnnotations": {contract.AnnotationDrainPermit},
+		"removableAnnotations": {contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet},
 	} {
 		if diff := cmp.Diff(want, words[variable]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", variable, diff)

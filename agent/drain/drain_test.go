@@ -37,12 +37,14 @@ import (
 //	node cordoned | uncordoned | gone | boot=b | taint=k=v:E | no-taint k | label k=v | no-label k |
 //	     annotation k=v | no-annotation k        (k: short for the contract's keys)
 //	request <value> | no-request | permit <id>
+//	not-yet <id> [at 10:00:07]                       the scaler says so, by a clock of its own
+//	not-yet <id> every 1m for 2h                     and says it again so often, and then is dead
 //	terminated | spot in 2m | spot stop in 2m        as the metadata say it
 //	notice cause[:detail] [in 2h [for 4h]] | no-notice [cause[:detail]]
 //	reboot boot                                      and with the machine the agent
 //	policy cause=ignore|cordon|drain[@lead]          as --notice-policy says it
 //	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
-//	policy permit 5m | policy balancers 30s | policy volumes 2m | policy daemons
+//	policy permit 5m | policy max-permit 24h | policy balancers 30s | policy volumes 2m | policy daemons
 //	policy wait-for-jobs | policy keep-local-storage | policy kube-proxy | policy no-kube-proxy
 //	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
 //	    [naked] [safe=v] [ended] [local] [job] [claim=c]
@@ -220,6 +222,9 @@ func (w *world) change(line string) error {
 		maps.DeleteFunc(w.fulfilled, func(id string, _ bool) bool { return strings.HasPrefix(id, noticeID(rest)) })
 	case "permit":
 		w.node.Annotations[contract.AnnotationDrainPermit] = rest
+		delete(w.node.Annotations, contract.AnnotationDrainNotYet)
+	case "not-yet":
+		return w.changeNotYet(fields[1:])
 	case "reboot":
 		w.reboot(rest)
 	case "policy":
@@ -318,7 +323,7 @@ func full(key string) string {
 	switch key {
 	case "exclude":
 		return contract.LabelExcludeFromLoadBalancers
-	case "draining", "drain-report", "drain-permit", "terminating", "served", "notices", "cordoned-by", "excluded-from-load-balancers", "unneeded", "hold":
+	case "draining", "drain-report", "drain-permit", "drain-not-yet", "terminating", "served", "notices", "cordoned-by", "excluded-from-load-balancers", "unneeded", "hold":
 		return contract.Prefix + key
 	}
 	return key
@@ -371,6 +376,29 @@ func (w *world) changeNotice(fields []string) error {
 	return nil
 }
 
+// changeNotYet lets the scaler say that it is not a drain's turn.
+func (w *world) changeNotYet(fields []string) (err error) {
+	w.scaler = scaler{}
+	at := w.now
+	switch {
+	case len(fields) == 3 && fields[1] == "at":
+		var by time.Time
+		by, err = time.Parse(time.TimeOnly, fields[2])
+		at = time.Date(start.Year(), start.Month(), start.Day(), by.Hour(), by.Minute(), by.Second(), 0, time.UTC)
+	case len(fields) == 5:
+		var every, until time.Duration
+		every, err = time.ParseDuration(fields[2])
+		if err == nil {
+			until, err = time.ParseDuration(fields[4])
+		}
+		w.scaler = scaler{defers: fields[0], every: every, until: w.now.Add(until), next: w.now.Add(every)}
+	case len(fields) > 1:
+		err = fmt.Errorf("unknown words %v", fields[1:])
+	}
+	w.deferDrain(fields[0], at)
+	return err
+}
+
 func (w *world) changePolicy(what string, words []string) (err error) {
 	p := &w.policy
 	switch what {
@@ -381,6 +409,8 @@ func (w *world) changePolicy(what string, words []string) (err error) {
 		p.Steps, err = drainable.ParseSteps(words[0])
 	case "permit":
 		p.PermitWait, err = time.ParseDuration(words[0])
+	case "max-permit":
+		p.MaxPermitWait, err = time.ParseDuration(words[0])
 	case "balancers":
 		p.LoadBalancerWait, err = time.ParseDuration(words[0])
 	case "volumes":

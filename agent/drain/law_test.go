@@ -38,6 +38,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenSteps(view, next)...)
 	out = append(out, brokenRules(w, view, next)...)
 	out = append(out, brokenPermit(w, view, next)...)
+	out = append(out, brokenTurn(w, view, next)...)
 	out = append(out, brokenBalancers(view, next, policy)...)
 	out = append(out, brokenMemory(view, next)...)
 	out = append(out, brokenNode(view, next)...)
@@ -198,8 +199,8 @@ func stillStands(view drain.View, id string) bool {
 	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now) || stayedUp)
 }
 
-// brokenMemory: no boot opens a node that is to be stopped or retired, before the
-// metadata are heard to say that it is not.
+// brokenMemory: no boot opens a node that is to be stopped or retired, and whose turn has
+// come, before the metadata are heard to say that it is not.
 func brokenMemory(view drain.View, next drain.Next) (out []string) {
 	if view.Heard || next.Node == nil || view.Node.BootID == "" {
 		return nil
@@ -209,7 +210,8 @@ func brokenMemory(view drain.View, next drain.Next) (out []string) {
 	for _, n := range list {
 		cause, _ := notice.OfMetadata(n.ID)
 		goes := cause == notice.InstanceStop || cause == notice.InstanceRetirement
-		if _, closed := contract.Draining(next.Node.Taints); goes && old.AnswersTo(n.ID) && !closed {
+		waits := next.Report != nil && next.Report.Wants != ""
+		if _, closed := contract.Draining(next.Node.Taints); goes && old.AnswersTo(n.ID) && !closed && !waits {
 			out = append(out, "nobody has said that it is over, and the node is open: "+n.ID)
 		}
 	}
@@ -231,11 +233,49 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 	r := next.Report
 	_, terminating := view.Node.Annotations[contract.AnnotationTerminating]
 	noPermit := func(id string) bool { return !w.wantsPermit(id) }
-	late := view.Now.Sub(r.Since.Time) >= w.policy.PermitWait
+	late := waited(w, view, r)
 	short := !r.Deadline.IsZero() && r.Deadline.Sub(view.Now) <= time.Minute+200*time.Second+w.policy.Steps.Reserve(0)
 	given := r.AnswersTo(view.Node.Annotations[contract.AnnotationDrainPermit])
 	if !terminating && !late && !short && !given && !slices.ContainsFunc(r.Answers, noPermit) {
 		out = append(out, fmt.Sprintf("a drain starts without its permit: %s", r))
+	}
+	return out
+}
+
+// waited says that the scaler has been silent for as long as a drain waits for it, by
+// when its word arrived and not by its date, or that the drain has waited for as long as
+// it may in all.
+func waited(w *world, view drain.View, r *contract.Report) bool {
+	silent := view.Now.Sub(r.Since.Time) >= w.policy.PermitWait
+	word, err := contract.ParseNotYet(view.Node.Annotations[contract.AnnotationDrainNotYet])
+	if err == nil && r.AnswersTo(word.ID) {
+		silent = silent && view.Now.Sub(view.NotYet) >= w.policy.PermitWait
+	}
+	return silent || view.Now.Sub(r.Since.Time) >= w.policy.MaxPermitWait
+}
+
+// brokenTurn, which is of law 17: a node takes pods until its turn or until its deadline is
+// near, and nobody waits longer than he may.
+func brokenTurn(w *world, view drain.View, next drain.Next) (out []string) {
+	if next.Report == nil || next.Report.Wants == "" {
+		return nil
+	}
+	r := next.Report
+	if waited(w, view, r) {
+		out = append(out, fmt.Sprintf("a drain waits though it need not any more: %s", r))
+	}
+	if next.Node == nil {
+		return out
+	}
+	request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest])
+	near := !r.Deadline.IsZero() && r.Deadline.Sub(view.Now) <= 10*time.Minute+time.Minute+200*time.Second+w.policy.Steps.Reserve(0)
+	if near || err == nil && r.AnswersTo(request.ID) {
+		return out
+	}
+	mark, _ := contract.ParseCordon(next.Node.Annotations[contract.AnnotationCordonedBy])
+	_, tainted := contract.Draining(next.Node.Taints)
+	if tainted || next.Node.Unschedulable && r.AnswersTo(mark.Notice) {
+		out = append(out, fmt.Sprintf("the node is closed before its turn: %s", r))
 	}
 	return out
 }

@@ -10,8 +10,13 @@ import (
 // close makes want a node that nothing new comes to: unschedulable, tainted, and
 // out of the load balancers unless it waits for its permit. An event that is
 // announced for many nodes at once would take all of them away from what they
-// serve, though only a few may drain. What people did already stays theirs.
+// serve, though only a few may drain; for the same reason they take pods until the
+// permit, or until the deadline is near. What people did already stays theirs.
 func (d *decision) close() {
+	if d.pause.open {
+		d.restore()
+		return
+	}
 	winner := d.winner()
 	d.cordon(winner)
 	if kind, ok := contract.Draining(d.want.Taints); !ok || kind != winner.Kind {
@@ -57,11 +62,12 @@ func (d *decision) mark() (mark contract.Cordon, ours bool) {
 	return mark, ours
 }
 
-// respectUncordon takes it for a person's word if a node that does not drain is
-// schedulable though our mark is there, or though it was cordoned when the notice was
+// respectUncordon takes it for a person's word, or the scaler's, if a node that does not
+// drain, or waits for its turn, is schedulable though our mark is there, or though it was cordoned when the notice was
 // first listed, by whomever: nothing more is done about these notices.
 func (d *decision) respectUncordon() {
-	if d.Node.Unschedulable || len(d.drains) > 0 {
+	_, closed := contract.Draining(d.Node.Taints)
+	if d.Node.Unschedulable || len(d.drains) > 0 && closed {
 		return
 	}
 	_, ours := d.mark()
@@ -83,6 +89,9 @@ func (d *decision) undo() {
 	_, tainted := contract.Draining(d.want.Taints)
 	drained := tainted || d.old != nil && len(d.old.Answers) > 0
 	uncordoned := d.restore()
+	for _, key := range []string{contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet, contract.AnnotationDrainReport} {
+		delete(d.want.Annotations, key)
+	}
 	switch {
 	case drained && len(d.cordons) > 0:
 		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; the node stays cordoned: "+d.cordons[0].Reason)
@@ -104,7 +113,8 @@ func (d *decision) ending(what string) string {
 	return "nothing asks for " + what + " any more"
 }
 
-// restore takes away what is ours, and says whether that was a cordon.
+// restore opens the node as far as it was we who closed it, and says whether that took a
+// cordon away.
 func (d *decision) restore() (uncordoned bool) {
 	a := d.want.Annotations
 	if _, ours := a[contract.AnnotationCordonedBy]; ours && len(d.cordons) == 0 {
@@ -123,7 +133,5 @@ func (d *decision) restore() (uncordoned bool) {
 		delete(d.want.Labels, contract.LabelExcludeFromLoadBalancers)
 		delete(a, contract.AnnotationExcluded)
 	}
-	delete(a, contract.AnnotationDrainPermit)
-	delete(a, contract.AnnotationDrainReport)
 	return uncordoned
 }

@@ -9,11 +9,12 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 )
 
-// pause is why nobody is asked to leave yet, though the node is closed to new
-// pods. The zero value is no pause.
+// pause is why nobody is asked to leave yet. The zero value is no pause.
 type pause struct {
 	// wants is the id that waits for its permit; empty where none does.
-	wants   string
+	wants string
+	// open says that the node goes on taking pods meanwhile.
+	open    bool
 	message string
 }
 
@@ -29,7 +30,7 @@ func (d *decision) findPause(t tally) pause {
 		return pause{message: "waiting to hear from the metadata whether what was announced still is to come"}
 	}
 	if until := d.permitBy(); !until.IsZero() && !d.due(until) {
-		return pause{wants: d.winner().ID, message: "waiting for the scaler's permit, until " + clock(until) + " at the latest"}
+		return pause{wants: d.winner().ID, open: d.staysOpen(), message: d.whyWaits(until)}
 	}
 	if until := d.balancersBy(); !d.due(until) {
 		return pause{message: "waiting until " + clock(until) + " for the load balancers to leave the node out"}
@@ -37,9 +38,20 @@ func (d *decision) findPause(t tally) pause {
 	return pause{}
 }
 
+// whyWaits says what a drain without a permit waits for. Until when at the latest does not
+// move with each word of the scaler, so that the report need not either.
+func (d *decision) whyWaits(until time.Time) string {
+	if d.isToldToWait() {
+		return "waiting for its turn, which the scaler tells, until " + clock(d.inTime(d.waitsAtMost())) + " at the latest"
+	}
+	return "waiting for the scaler's permit, until " + clock(until) + " at the latest"
+}
+
 // permitBy is until when the drain waits for its permit; zero where it needs
 // none, has it, or has begun. It is so that the scaler may launch a replacement
-// first and let few nodes drain at a time; a scaler that is away holds up nobody.
+// first and let few nodes drain at a time. A scaler that lives says that it is not this
+// drain's turn, and then the wait begins anew, but not for ever; one that is away holds
+// up nobody.
 func (d *decision) permitBy() time.Time {
 	if d.begun() || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
 		return time.Time{}
@@ -49,7 +61,39 @@ func (d *decision) permitBy() time.Time {
 			return time.Time{}
 		}
 	}
-	return d.inTime(d.since().Add(d.policy.PermitWait))
+	from := d.since()
+	if d.isToldToWait() && d.NotYet.After(from) {
+		from = d.NotYet
+	}
+	return d.inTime(notice.Earliest(from.Add(d.policy.PermitWait), d.waitsAtMost()))
+}
+
+// waitsAtMost is the end of the longest wait. It counts from the beginning that stands in
+// the report, and so goes on when the agent starts again.
+func (d *decision) waitsAtMost() time.Time { return d.since().Add(d.policy.MaxPermitWait) }
+
+// isToldToWait says that the scaler has said of this drain that it is not its turn.
+func (d *decision) isToldToWait() bool {
+	value, told := d.Node.Annotations[contract.AnnotationDrainNotYet]
+	if !told || d.NotYet.IsZero() {
+		return false
+	}
+	word, err := contract.ParseNotYet(value)
+	return err == nil && has(d.drains, word.ID)
+}
+
+// closesBefore is how long before a drain begins by itself, for its deadline's sake, its
+// node takes no more pods: they would hardly have started.
+const closesBefore = 10 * time.Minute
+
+// staysOpen says that the node takes pods while the drain waits for its permit: there is
+// time, and an event that is announced for many nodes would close all of them, though only
+// a few may drain. What the scaler asked for it has decided.
+func (d *decision) staysOpen() bool {
+	if slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return n.Source == notice.FromRequest }) {
+		return false
+	}
+	return d.deadline.IsZero() || !d.due(d.deadline.Add(-d.needs()-closesBefore))
 }
 
 // balancersBy is until when load balancers are given time to leave the node out.

@@ -98,6 +98,7 @@ func (l *life) choosePolicy() {
 	}
 	l.story("policy steps " + l.pick("steps", "0:0s,2000000000:15s", "0:0s", "-5:5s,0:10s,1000:20s,2000000000:10s"))
 	l.story("policy permit " + l.pick("permit wait", "0s", "30s", "5m"))
+	l.story("policy max-permit " + l.pick("longest wait", "0s", "10m", "24h"))
 	l.story("policy balancers " + l.pick("balancer wait", "0s", "0s", "20s"))
 	if rapid.Bool().Draw(l.T, "daemons") {
 		l.story("policy daemons")
@@ -117,7 +118,7 @@ func (w *world) answered(cause string) bool {
 
 func (l *life) turn() {
 	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request",
-		"permit", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
+		"permit", "not-yet", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
 	case "pod":
 		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
 			l.pick("priority", "", "", "critical", "priority=1000", "priority=-9"),
@@ -138,6 +139,12 @@ func (l *life) turn() {
 		l.story("no-request")
 	case "permit":
 		l.story("permit " + l.pick("id", "r", noticeID(l.pick("cause", announced...))))
+	case "not-yet":
+		id := noticeID(l.pick("cause", announced...))
+		if report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport]); err == nil && report.Wants != "" {
+			id = report.Wants
+		}
+		l.story("not-yet " + id + l.pick("by the clock", "", " at 09:00:00", " at 23:00:00", " every 20s for 10m", " every 2m for 1h"))
 	case "reboot":
 		l.boots++
 		l.story(fmt.Sprintf("reboot boot-r%d", l.boots))

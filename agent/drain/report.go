@@ -36,6 +36,8 @@ func (d *decision) report(t tally) contract.Report {
 	}
 	if d.pause.wants == "" {
 		r.Excluded = contract.At(d.excluded())
+	} else {
+		r.PermitWait = int(d.policy.PermitWait / time.Second)
 	}
 	switch {
 	case !d.PodsKnown:
@@ -143,7 +145,7 @@ func (d *decision) write(next *Next) {
 	}
 	next.Node, next.Events = &d.want, d.events
 	if next.Report != nil && next.Report.Phase.Open() {
-		d.due(d.Now.Add(contract.ReportEvery))
+		d.due(d.Now.Add(d.renewsAfter()))
 	}
 }
 
@@ -161,20 +163,30 @@ func (d *decision) putReport(r *contract.Report) {
 // stale says that the report on the Node must be written anew: at once if there is
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news: it comes with the next renewal, and leaves the API server to evictions
-// until then.
+// until then; nor is it what comes to and goes from a node that waits for its permit.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old := *d.old
 	old.Renewed = r.Renewed
-	if r.Phase.Open() && old.Left > r.Left && r.Left > 0 {
+	fewer := r.Phase.Open() && old.Left > r.Left && r.Left > 0
+	if fewer || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
 		old.Left, old.Message = r.Left, r.Message
 	}
 	if old.String() != r.String() {
 		return true
 	}
-	return r.Phase.Open() && d.due(d.old.Renewed.Add(contract.ReportEvery))
+	return r.Phase.Open() && d.due(d.old.Renewed.Add(d.renewsAfter()))
+}
+
+// renewsAfter is how old an open report becomes. That of an open node whose scaler has
+// said that it is not its turn is asked by nobody for now.
+func (d *decision) renewsAfter() time.Duration {
+	if d.pause.open && d.isToldToWait() {
+		return contract.WaitReportEvery
+	}
+	return contract.ReportEvery
 }
 
 // sameState compares what the agent writes of a Node. When a taint was added

@@ -44,6 +44,10 @@ type View struct {
 	// Back is when the watch of the pods last came back after it had failed; zero
 	// if it never failed.
 	Back time.Time
+	// NotYet is when the scaler's present word that the drain is to wait on arrived here
+	// (contract.AnnotationDrainNotYet); zero where none stands. The date in it is of
+	// another clock.
+	NotYet time.Time
 	// Written is when the agent last wrote to the Node, zero if it has not.
 	Written time.Time
 	// Unwritable is since when no write to the Node has succeeded, though one was
@@ -64,8 +68,9 @@ type Policy struct {
 	// TerminationDrainTime is how long a termination by Auto Scaling is taken to
 	// leave, until the scaler names its deadline.
 	TerminationDrainTime time.Duration
-	// PermitWait is how long a drain without hurry waits for its permit.
-	PermitWait time.Duration
+	// PermitWait is how long a drain without hurry waits for its permit after each word
+	// of the scaler that it is not its turn, and MaxPermitWait how long in all.
+	PermitWait, MaxPermitWait time.Duration
 	// LastChanceTime is how long before a deadline pods are deleted that a budget
 	// still keeps, where the response says so.
 	LastChanceTime time.Duration
@@ -81,6 +86,7 @@ func DefaultPolicy() Policy {
 		Manner:               drainable.DefaultManner(),
 		TerminationDrainTime: 10 * time.Minute,
 		PermitWait:           5 * time.Minute,
+		MaxPermitWait:        24 * time.Hour,
 		LastChanceTime:       30 * time.Second,
 	}
 }

@@ -60,6 +60,12 @@ type world struct {
 	live                map[string]bool
 	unwritten           *contract.Report
 
+	// notYet is when the scaler's word on the Node arrived at the agent's process, and
+	// heardNotYet which word that was. scaler goes on saying it.
+	notYet      time.Time
+	heardNotYet string
+	scaler      scaler
+
 	// told are the Events of this interruption, fulfilled the notices for which
 	// the machine has come up again.
 	told      told
@@ -68,6 +74,54 @@ type world struct {
 	deletions map[types.UID]int
 	evicted   []string
 	created   int
+}
+
+// scaler is one that lets a drain wait, for as long as it lives.
+type scaler struct {
+	defers      string
+	every       time.Duration
+	next, until time.Time
+}
+
+// deferDrain writes the scaler's word, dated by its clock.
+func (w *world) deferDrain(id string, at time.Time) {
+	if w.node == nil {
+		return
+	}
+	w.node.Annotations[contract.AnnotationDrainNotYet] = contract.NotYet{ID: id, At: contract.At(at)}.String()
+}
+
+// tellScaler is what the scaler does now: it speaks to drains that wait for their permit.
+func (w *world) tellScaler() {
+	s := &w.scaler
+	if s.next.IsZero() || s.next.After(w.now) {
+		return
+	}
+	s.next = w.now.Add(s.every)
+	if s.next.After(s.until) {
+		s.next = time.Time{}
+	}
+	if w.node == nil || w.down {
+		return
+	}
+	if report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport]); err == nil && report.Wants == s.defers {
+		w.deferDrain(s.defers, w.now)
+	}
+}
+
+// hearNotYet is the agent noticing that the scaler has spoken again.
+func (w *world) hearNotYet() {
+	word := ""
+	if w.node != nil {
+		word = w.node.Annotations[contract.AnnotationDrainNotYet]
+	}
+	if word == w.heardNotYet {
+		return
+	}
+	w.heardNotYet, w.notYet = word, w.now
+	if word == "" {
+		w.notYet = time.Time{}
+	}
 }
 
 // budget allows disruptions; one that was spent comes back when a replacement
@@ -96,10 +150,11 @@ func newWorld() *world {
 }
 
 func (w *world) view() drain.View {
+	w.hearNotYet()
 	v := drain.View{
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
-		Written: w.written, Unwritable: w.unwritable, Back: w.back,
+		Written: w.written, Unwritable: w.unwritable, Back: w.back, NotYet: w.notYet,
 		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
 	}
 	if w.silent && !w.heard {
@@ -147,6 +202,7 @@ func (w *world) restart() {
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
 	w.live, w.unwritten = map[string]bool{}, nil
+	w.notYet, w.heardNotYet = time.Time{}, ""
 }
 
 // reboot brings the machine up again, and with it the agent.
@@ -289,6 +345,7 @@ func (w *world) pass(to time.Time) {
 		})
 	}
 	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.pods[uid]; return ok })
+	w.tellScaler()
 }
 
 // soonest is the next moment at which something happens by itself, no later
@@ -308,6 +365,7 @@ func (w *world) soonest(wake time.Time) time.Time {
 			}
 		}
 	}
+	at = notice.Earliest(at, w.scaler.next)
 	if w.down || w.refuseWrites { // the agent tries again to write
 		at = notice.Earliest(at, w.now.Add(time.Second))
 	}

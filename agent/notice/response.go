@@ -46,13 +46,15 @@ type Responses map[Cause]Response
 const maintenanceLead = 30 * time.Minute
 
 // DefaultResponses are those without flags. A degraded machine (stop, retirement)
-// is left at once, one that comes back shortly before.
+// is left at once, one that comes back shortly before. A rebalance recommendation is only
+// shown: it has no deadline, is never taken back, and may come for most of a group, and to
+// close its nodes would launch others in their place.
 func DefaultResponses() Responses {
 	return Responses{
 		SpotTerminate:      {Do: Drain, LastChance: Leave},
 		SpotStop:           {Do: Drain, LastChance: Leave},
 		SpotHibernate:      {Do: Drain, LastChance: Leave},
-		Rebalance:          {Do: Cordon, Permit: true, LastChance: Leave},
+		Rebalance:          {Do: Ignore, Permit: true, LastChance: Leave},
 		InstanceReboot:     {Do: Drain, Lead: maintenanceLead, Permit: true, LastChance: Leave},
 		SystemReboot:       {Do: Drain, Lead: maintenanceLead, Permit: true, LastChance: Leave},
 		SystemMaintenance:  {Do: Drain, Lead: maintenanceLead, Permit: true, LastChance: Leave},

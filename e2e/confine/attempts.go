@@ -176,6 +176,7 @@ func (s Scene) nodeWrites(account, unbound thief) []attempt {
 		own("a foreign annotation", foreignNote, op{"add", notes + "a", "b"}),
 		own("a drain request", foreignNote, op{"add", notes + key(contract.AnnotationDrainRequest), "x"}),
 		own("a permit", foreignNote, op{"add", notes + key(contract.AnnotationDrainPermit), "x"}),
+		own("the scaler's word that it waits", foreignNote, op{"add", notes + key(contract.AnnotationDrainNotYet), "x"}),
 		own("the point of no return", foreignNote, op{"add", notes + key(contract.AnnotationTerminating), "x"}),
 		own("a hold", foreignNote, op{"add", notes + key(contract.AnnotationHold), "true"}),
 		own("a finalizer", foreignMeta, op{"add", "/metadata/finalizers", []string{"a.b/c"}}),

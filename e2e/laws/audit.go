@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +45,10 @@ type Request struct {
 // cause is why a request was refused, in one word of the API.
 type cause struct{ Reason metav1.CauseType }
 
-// requestObject is what a request carried. That of a JSON patch is a list, and
-// nothing of it is read.
+// requestObject is what a request carried. That of a JSON patch is a list, of which the
+// annotations are read that it writes; one that it takes away is empty.
 type requestObject struct {
+	Metadata      struct{ Annotations map[string]string }
 	Spec          struct{ ProviderID string }
 	DeleteOptions struct {
 		Preconditions struct{ UID string }
@@ -55,10 +57,32 @@ type requestObject struct {
 
 func (o *requestObject) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(text, []byte("[")) {
-		return nil
+		return o.unmarshalPatch(text)
 	}
 	type object requestObject // has no UnmarshalJSON
 	return json.Unmarshal(text, (*object)(o))
+}
+
+func (o *requestObject) unmarshalPatch(text []byte) error {
+	var patch []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return err
+	}
+	for _, op := range patch {
+		key, annotates := strings.CutPrefix(op.Path, "/metadata/annotations/")
+		if !annotates || op.Op == "test" {
+			continue
+		}
+		if o.Metadata.Annotations == nil {
+			o.Metadata.Annotations = map[string]string{}
+		}
+		value, _ := op.Value.(string)
+		o.Metadata.Annotations[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)] = value
+	}
+	return nil
 }
 
 // ours is how the API server calls the two programs.

@@ -7,6 +7,7 @@
 //	scaler, people ── drain-request ──▶ agent      please leave
 //	agent ─────────── drain-report ───▶ scaler     how far it is
 //	scaler ────────── drain-permit ───▶ agent      a drain without hurry may begin
+//	scaler ────────── drain-not-yet ──▶ agent      it is not its turn, and I live
 //	scaler ────────── terminating ────▶ everybody  the point of no return
 //	agent ─────────── served, cordoned-by ─▶ agent its own memory over a restart
 //
@@ -38,6 +39,11 @@ const (
 	// by the scaler, for a retirement together with its request; drains without
 	// hurry wait for it, for a bounded time.
 	AnnotationDrainPermit = Prefix + "drain-permit"
+
+	// AnnotationDrainNotYet says that a drain without hurry is to wait on, and since
+	// when: the agent begins by itself where it is not renewed. Written by the scaler,
+	// which takes it away with the permit; removed by the agent on undo; see NotYet.
+	AnnotationDrainNotYet = Prefix + "drain-not-yet"
 
 	// AnnotationTerminating holds the id of the request whose instance is
 	// being terminated: the point of no return. Written by the scaler, with a

@@ -88,6 +88,16 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}))
+	t.Run("not yet", rapid.MakeCheck(func(t *rapid.T) {
+		want := NotYet{ID: text.Draw(t, "id"), At: moments().Draw(t, "at"), Why: text.Draw(t, "why")}
+		got, err := ParseNotYet(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
 	t.Run("cordon", rapid.MakeCheck(func(t *rapid.T) {
 		want := Cordon{By: text.Draw(t, "by"), Notice: text.Draw(t, "notice"), Boot: text.Draw(t, "boot"), At: moments().Draw(t, "at")}
 		got, err := ParseCordon(want.String())

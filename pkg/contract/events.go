@@ -32,7 +32,7 @@ const (
 	EventDrained      = "Drained"
 	EventDrainFailed  = "DrainFailed"
 	EventDrainUndone  = "DrainTakenBack"
-	EventUncordoned   = "Uncordoned" // of a node that was cordoned for a notice, and not drained
+	EventUncordoned   = "Uncordoned" // of a node that was cordoned for a notice, and not drained; by the scaler, too
 	EventBadRequest   = "BadDrainRequest"
 	// On pods, by the agent.
 	EventEvictionForced = "EvictionOverridesAnnotation"

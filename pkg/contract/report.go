@@ -18,8 +18,9 @@ const GoneAfter = 30 * time.Second
 type Phase string
 
 const (
-	// PhaseWaiting: the node is cordoned; the drain waits for a permit, or for
-	// pods that leave by themselves.
+	// PhaseWaiting: the drain waits for a permit, or for pods that leave by
+	// themselves. While it waits for a permit the node is open to pods, unless the
+	// deadline is near.
 	PhaseWaiting Phase = "Waiting"
 	// PhaseDraining: pods are being evicted or are ending.
 	PhaseDraining Phase = "Draining"
@@ -57,6 +58,9 @@ type Report struct {
 	// Wants is the id for which the drain waits for a permit; empty where it waits
 	// for none.
 	Wants string `json:"wants,omitempty"`
+	// PermitWait is for how many seconds the drain waits for the permit after each
+	// NotYet; zero where it waits for none, or its agent does not know NotYet.
+	PermitWait int `json:"permitWait,omitempty"`
 	// Since is when the drain began, Renewed when the agent last wrote.
 	Since   Time `json:"since,omitzero"`
 	Renewed Time `json:"renewed,omitzero"`

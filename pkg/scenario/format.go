@@ -258,7 +258,7 @@ func ownTaints(taints, usual []corev1.Taint) []corev1.Taint {
 
 func ownAnnotations(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
-	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationDrainPermit, contract.AnnotationTerminating} {
+	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet, contract.AnnotationTerminating} {
 		delete(out, key)
 	}
 	return out
@@ -272,14 +272,24 @@ func (p *printer) words(n fleet.Node) {
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
 			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
-			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants), at("excluded", r.Excluded.Time), at("emptied", r.Emptied.Time))
+			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants), patience(r.PermitWait), at("excluded", r.Excluded.Time), at("emptied", r.Emptied.Time))
 	}
 	if id, ok := n.Annotations[contract.AnnotationDrainPermit]; ok {
 		p.line("permit", n.Name, said("id", id))
 	}
+	if word, err := contract.ParseNotYet(n.Annotations[contract.AnnotationDrainNotYet]); err == nil {
+		p.line("notyet", n.Name, said("id", word.ID), at("at", word.At.Time), said("why", word.Why))
+	}
 	if id, ok := n.Annotations[contract.AnnotationTerminating]; ok {
 		p.line("mark", n.Name, said("id", id))
 	}
+}
+
+func patience(seconds int) string {
+	if seconds == 0 {
+		return ""
+	}
+	return said("patience", (time.Duration(seconds) * time.Second).String())
 }
 
 func (p *printer) unlessNow(key string, t time.Time) string {

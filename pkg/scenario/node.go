@@ -119,6 +119,13 @@ var nodeWords = table[nodeDraft]{
 			d.Taints = contract.WithTaint(d.Taints, t)
 		}
 	}),
+	// recommended: its agent has cordoned it then, for a rebalance recommendation.
+	"recommended": setter(clockTime, func(d *nodeDraft, t time.Time) {
+		d.Unschedulable = true
+		id := "rebalance:" + d.Name
+		d.annotate(contract.AnnotationCordonedBy, contract.Cordon{By: contract.AppAgent, Notice: id, At: contract.At(t)}.String())
+		d.annotate(contract.AnnotationNotices, contract.NoticedList{{ID: id, Kind: contract.KindRebalance, Does: "cordon", At: contract.At(t)}}.String())
+	}),
 	// excluded keeps load balancers away.
 	"excluded": func(d *nodeDraft, _ string) error {
 		d.Labels[contract.LabelExcludeFromLoadBalancers] = "true"
@@ -297,7 +304,13 @@ var reportWords = table[contract.Report]{
 	"emptied":  setter(clockTime, func(r *contract.Report, t time.Time) { r.Emptied = contract.At(t) }),
 	"message":  setter(text, func(r *contract.Report, v string) { r.Message = v }),
 	"deadline": setter(clockTime, func(r *contract.Report, t time.Time) { r.Deadline = contract.At(t) }),
-	"wants":    setter(text, func(r *contract.Report, v string) { r.Wants = v }),
+	"wants": setter(text, func(r *contract.Report, v string) {
+		r.Wants = v
+		if v == "" {
+			r.PermitWait = 0
+		}
+	}),
+	"patience": setter(duration, func(r *contract.Report, d time.Duration) { r.PermitWait = int(d / time.Second) }),
 }
 
 // permit NODE: what its report wants, or id=.
@@ -314,6 +327,29 @@ func permit(w *World, l line) error {
 		return fmt.Errorf("its report wants no permit and no id= is said")
 	}
 	w.Permit(l.name, id)
+	return nil
+}
+
+// notYet NODE: the scaler told its drain at=now, by its own clock, to wait on; id= is what
+// its report wants.
+func notYet(w *World, l line) error {
+	n := w.node(l.name)
+	if n == nil {
+		return fmt.Errorf("there is no such node")
+	}
+	word := contract.NotYet{At: contract.At(w.Now)}
+	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
+		word.ID = r.Wants
+	}
+	words := table[contract.NotYet]{
+		"id":  setter(text, func(x *contract.NotYet, v string) { x.ID = v }),
+		"at":  setter(clockTime, func(x *contract.NotYet, t time.Time) { x.At = contract.At(t) }),
+		"why": setter(text, func(x *contract.NotYet, v string) { x.Why = v }),
+	}
+	if err := words.apply(&word, l.words); err != nil {
+		return err
+	}
+	annotate(n, contract.AnnotationDrainNotYet, word.String())
 	return nil
 }
 

@@ -22,6 +22,7 @@ var verbs = map[string]func(*World, line) error{
 	"request":    request,
 	"report":     report,
 	"permit":     permit,
+	"notyet":     notYet,
 	"mark":       mark,
 	"rival":      rival,
 	"outage":     outage,

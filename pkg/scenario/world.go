@@ -171,13 +171,30 @@ func (w *World) Permit(node, id string) {
 	n := w.node(node)
 	n.Annotations = maps.Clone(n.Annotations)
 	annotate(n, contract.AnnotationDrainPermit, id)
+	delete(n.Annotations, contract.AnnotationDrainNotYet)
 }
 
-// Report is the agent's word about its drain.
+// PutOff tells a drain that waits on a node to wait on.
+func (w *World) PutOff(node, id, why string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	annotate(n, contract.AnnotationDrainNotYet, contract.NotYet{ID: id, At: contract.At(w.Now), Why: why}.String())
+}
+
+// Release is the scaler taking an agent's cordon off, and the agent respecting that.
+func (w *World) Release(node string) {
+	n := w.node(node)
+	n.Unschedulable = false
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, contract.AnnotationCordonedBy)
+}
+
+// Report is the agent's word about its drain. While that waits for its permit, and the agent
+// says for how long, the node is open.
 func (w *World) Report(node string, r contract.Report) {
 	n := w.node(node)
 	annotate(n, contract.AnnotationDrainReport, r.String())
-	if r.Kind != "" {
+	if r.Kind != "" && r.PermitWait == 0 {
 		n.Taints = contract.WithTaint(n.Taints, contract.DrainingTaint(r.Kind))
 	}
 }
@@ -204,6 +221,7 @@ func (w *World) Undo(node string) {
 	n.Annotations = maps.Clone(n.Annotations)
 	delete(n.Annotations, contract.AnnotationDrainReport)
 	delete(n.Annotations, contract.AnnotationDrainPermit)
+	delete(n.Annotations, contract.AnnotationDrainNotYet)
 	n.Taints = contract.WithoutKubeProxyTaint(contract.WithoutTaint(n.Taints, contract.TaintDraining))
 	if _, ours := n.Annotations[contract.AnnotationCordonedBy]; ours {
 		n.Unschedulable = false

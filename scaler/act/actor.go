@@ -228,7 +228,7 @@ func rankOf(action plan.Action) int {
 		return 0
 	case plan.Terminate:
 		return 2
-	case plan.Mark, plan.Unmark, plan.Inform:
+	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
 		return 3
 	}
 	return 1
@@ -241,7 +241,7 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 		return terminateTime, true
 	case plan.Evict:
 		return evictTime, true
-	case plan.Mark, plan.Unmark, plan.Inform:
+	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
 		return markTime, true
 	}
 	return 0, false
@@ -341,6 +341,10 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 		return a.keep(ctx, x)
 	case plan.Permit:
 		return a.permit(ctx, x)
+	case plan.NotYet:
+		return a.notYet(ctx, x)
+	case plan.Release:
+		return a.release(ctx, x)
 	case plan.Spare:
 		return a.spare(ctx, x)
 	case plan.Mark:
@@ -382,7 +386,11 @@ func (a *Actor) log(r Result) {
 	logger := a.Logger.With("action", r.Action.String(), "took", r.Took.Round(time.Millisecond).String())
 	switch r.Outcome {
 	case Done:
-		logger.Info("done")
+		level := slog.LevelInfo
+		if _, routine := r.Action.(plan.NotYet); routine {
+			level = slog.LevelDebug
+		}
+		logger.Log(context.Background(), level, "done")
 	case Begun:
 		logger.Info("begun")
 	case Stopped:
@@ -427,6 +435,10 @@ func nodeOf(action plan.Action) plan.NodeRef {
 	case plan.Keep:
 		return x.Node
 	case plan.Permit:
+		return x.Node
+	case plan.NotYet:
+		return x.Node
+	case plan.Release:
 		return x.Node
 	case plan.Spare:
 		return x.Node

@@ -177,27 +177,72 @@ func undo(want *kube.NodeState) {
 		delete(want.Labels, contract.LabelExcludeFromLoadBalancers)
 	}
 	want.Taints = contract.WithoutKubeProxyTaint(contract.WithoutTaint(want.Taints, contract.TaintDraining))
-	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport, contract.AnnotationDrainPermit} {
+	for _, key := range []string{contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDrainReport, contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet} {
 		delete(want.Annotations, key)
 	}
 }
 
 // permit lets a drain begin that waits for it, if it still does.
 func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
-	node, err := a.node(ctx, x.Node)
+	node, err := a.waiting(ctx, x.Node, x.ID)
 	if err != nil {
 		return err
 	}
-	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
-	if err != nil || report.Wants != x.ID {
-		return stopped("its agent does not wait for a permit for %s any more", x.ID)
-	}
 	want := kube.StateOf(node)
 	want.Annotations[contract.AnnotationDrainPermit] = x.ID
+	delete(want.Annotations, contract.AnnotationDrainNotYet)
 	if written, err := a.write(ctx, node, want, kube.GuardKeys); err != nil || written == nil {
 		return err
 	}
 	a.tell(x.Node, contract.EventPermitted, x.String())
+	return nil
+}
+
+// notYet lets a drain wait on that waits for its permit, if it still does.
+func (a *Actor) notYet(ctx context.Context, x plan.NotYet) error {
+	node, err := a.waiting(ctx, x.Node, x.ID)
+	if err != nil {
+		return err
+	}
+	want := kube.StateOf(node)
+	want.Annotations[contract.AnnotationDrainNotYet] = contract.NotYet{ID: x.ID, At: contract.At(time.Now()), Why: x.Why}.String()
+	_, err = a.write(ctx, node, want, kube.GuardKeys)
+	return err
+}
+
+// waiting reads a Node whose drain waits for a permit for that id.
+func (a *Actor) waiting(ctx context.Context, ref plan.NodeRef, id string) (*corev1.Node, error) {
+	node, err := a.node(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	if err != nil || report.Wants != id {
+		return nil, stopped("its agent does not wait for a permit for %s any more", id)
+	}
+	return node, nil
+}
+
+// release takes an agent's cordon for a rebalance recommendation off. Its mark stays: by
+// that the agent sees that somebody else has decided, and does not cordon again.
+func (a *Actor) release(ctx context.Context, x plan.Release) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil || !node.Spec.Unschedulable {
+		return err
+	}
+	if kind, draining := contract.Draining(node.Spec.Taints); draining {
+		return stopped("it is drained for %s", kind)
+	}
+	cordon, err := contract.ParseCordon(node.Annotations[contract.AnnotationCordonedBy])
+	if err != nil || cordon.By != contract.AppAgent || cordon.Notice != x.ID {
+		return stopped("its agent has not cordoned it for %s", x.ID)
+	}
+	want := kube.StateOf(node)
+	want.Unschedulable = false
+	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
+		return err
+	}
+	a.tell(x.Node, contract.EventUncordoned, x.String())
 	return nil
 }
 

@@ -51,7 +51,7 @@ type nodeStory struct {
 // toldOtherwise are reasons of which nothing is to be told here: what the scaler or an
 // agent does to a node it tells itself, and the others pass.
 var toldOtherwise = []plan.Reason{
-	plan.NodeRetiring, plan.NodeKept, plan.NodeTerminating, plan.NodeLeaving, plan.NodeComing, plan.NodePooled, plan.NodeNotAsked,
+	plan.NodeRetiring, plan.NodeKept, plan.NodeReleased, plan.NodeTerminating, plan.NodeLeaving, plan.NodeComing, plan.NodePooled, plan.NodeNotAsked,
 }
 
 // warnings are the reasons that ask for people.

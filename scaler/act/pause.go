@@ -70,6 +70,10 @@ func keyOf(action plan.Action) string {
 		return "keep/" + x.Node.Name
 	case plan.Permit:
 		return "permit/" + x.Node.Name
+	case plan.NotYet:
+		return "notyet/" + x.Node.Name
+	case plan.Release:
+		return "release/" + x.Node.Name
 	case plan.Spare:
 		return "spare/" + x.Node.Name
 	case plan.Mark:

@@ -392,6 +392,10 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 		o.news(soon)
 		return
 	}
+	if onlyRenewed(was, is) {
+		o.version.Add(1)
+		return
+	}
 	if report := contract.AnnotationDrainReport; was.Annotations[report] != is.Annotations[report] && phaseOf(was) != phaseOf(is) {
 		o.config.Groups.Nudge()
 	}
@@ -401,6 +405,25 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 		return
 	}
 	o.news(later)
+}
+
+// onlyRenewed says that nothing of a node is new but that its agent still lives and the
+// scaler has told it to wait on. Of a thousand nodes that wait there are twenty such changes
+// a second, and a plan says itself when it wants to know.
+func onlyRenewed(was, is *fleet.Node) bool {
+	return fleet.Equal(unrenewed(was), unrenewed(is))
+}
+
+// unrenewed is a node without what is renewed of it.
+func unrenewed(n *fleet.Node) fleet.Node {
+	out := *n
+	out.Annotations = maps.Clone(n.Annotations)
+	delete(out.Annotations, contract.AnnotationDrainNotYet)
+	if report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
+		report.Renewed = contract.Time{}
+		out.Annotations[contract.AnnotationDrainReport] = report.String()
+	}
+	return out
 }
 
 func phaseOf(n *fleet.Node) contract.Phase {

@@ -173,6 +173,34 @@ func (a Permit) Lane() string { return a.Group }
 
 func (a Permit) String() string { return fmt.Sprintf("permit %s on %s", a.ID, a.Node) }
 
+// NotYet tells an agent that its drain is to wait on: the scaler lives, and it is not the
+// drain's turn. It is said again before the agent's patience ends.
+type NotYet struct {
+	Group string
+	Node  NodeRef
+	ID    string
+	Why   string
+}
+
+// Lane is the group.
+func (a NotYet) Lane() string { return a.Group }
+
+func (a NotYet) String() string { return fmt.Sprintf("not yet %s on %s: %s", a.ID, a.Node, a.Why) }
+
+// Release takes the cordon of an agent off a node, if it still stands there for the
+// rebalance recommendation ID and the node does not drain.
+type Release struct {
+	Group string
+	Node  NodeRef
+	ID    string
+	Why   string
+}
+
+// Lane is the group.
+func (a Release) Lane() string { return a.Group }
+
+func (a Release) String() string { return fmt.Sprintf("release %s: %s", a.Node, a.Why) }
+
 // Mark puts the unneeded taint on a node, so that its clock outlives us.
 type Mark struct {
 	Group string

@@ -114,7 +114,9 @@ func (d *decision) fellSilent(n *node) (why string, is bool) {
 	}
 	last := d.heard(n.report.Renewed.Time)
 	end := last.Add(contract.GoneAfter)
-	if down {
+	if n.waitsForPermit() && n.report.PermitWait > 0 && n.takesPods() && !d.tooLate(n) {
+		end = last.Add(contract.WaitGoneAfter)
+	} else if down {
 		end = last.Add(missedWord)
 	}
 	if d.now.Before(end) {

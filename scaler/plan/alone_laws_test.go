@@ -81,7 +81,16 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 	if !report.Phase.Open() {
 		return ready || !known && age < contract.GoneAfter
 	}
+	if waits := report.Wants != "" && report.PermitWait > 0 && report.Phase == contract.PhaseWaiting; waits && standsOpen(n) && !tooLate(s, report) {
+		return age < contract.WaitGoneAfter
+	}
 	return age < 15*time.Second || !down && age < contract.GoneAfter
+}
+
+// standsOpen says that nothing keeps pods off a node.
+func standsOpen(n fleet.Node) bool {
+	_, tainted := contract.Draining(n.Taints)
+	return !tainted && !n.Unschedulable
 }
 
 // emptied says that nothing is left on a node that nothing comes to, and that its agent

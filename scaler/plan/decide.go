@@ -42,6 +42,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 	d.undoDrains()     // that were taken back, where no agent does
 
 	d.takeTurns()    // which of the drains that wait for a permit are next
+	d.limitCordons() // nodes that rebalance recommendations closed are opened, but for few
 	d.seatRetiring() // pods of nodes that we drain keep the places they were promised
 	d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all
 	d.seatLeaving()  // pods of nodes that others take have what is left

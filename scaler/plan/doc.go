@@ -34,6 +34,7 @@
 // What pods need:
 //
 //	waiting.go     which pods wait, and where they could go without a new node
+//	release.go     nodes that rebalance recommendations closed, and that are opened
 //	disputed.go    pods with room that kube-scheduler leaves waiting
 //	place.go       places for pods: nodes that serve, that come, that are kept
 //	grow.go        new nodes for the rest: one plan over all groups

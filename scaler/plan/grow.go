@@ -331,7 +331,7 @@ func (d *decision) refuse(pods []fit.Tenant) {
 		message string
 	}
 	verdicts := map[*fit.Class]verdict{}
-	for _, t := range pods {
+	for _, t := range d.releaseFor(pods) {
 		v, known := verdicts[t.Class]
 		if !known {
 			v.reason, v.message = d.whyNot(t.Class)

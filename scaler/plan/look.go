@@ -195,6 +195,8 @@ type node struct {
 	unreadable error
 	report     contract.Report
 	reported   bool
+	// notYet is our last word to a drain that waits; zero without one.
+	notYet contract.NotYet
 	// mark is the request whose termination has begun; empty before.
 	mark  string
 	stage stage
@@ -214,6 +216,8 @@ type node struct {
 	// held says that its drain waits for a permit, and that it is not its turn; see
 	// takeTurns.
 	held bool
+	// released says that this plan takes its cordon off; see limitCordons.
+	released bool
 
 	reason  Reason
 	message string
@@ -471,6 +475,7 @@ func (n *node) read() {
 			n.report, n.reported = r, true
 		}
 	}
+	n.notYet, _ = contract.ParseNotYet(n.Annotations[contract.AnnotationDrainNotYet]) // one that nobody can read is none
 	n.mark = n.Annotations[contract.AnnotationTerminating]
 }
 

@@ -31,13 +31,15 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			broken = append(broken, replacedAtOnce(s, n, permit, got)...)
 		}
 		waits := report.Phase == contract.PhaseWaiting && report.Wants != "" && n.Annotations[contract.AnnotationDrainPermit] != report.Wants
-		late := !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
+		late := tooLate(s, report)
 		if (permitted && unhurried || retiring[n.Name] || unhurried && report.Phase.Open() && (!waits || late)) && occupied(s, n.Name) {
 			if unhurried && unproven(s, p, n, got) {
 				continue
 			}
 			if !permitted && standsStill(s, n, report) {
-				stuck++
+				if retiring[n.Name] {
+					stuck++
+				}
 				continue
 			}
 			busy++
@@ -51,6 +53,11 @@ func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		broken = append(broken, fmt.Sprintf("permits: with %d of this plan %d nodes drain at once, of at most %d", permits, busy, limit))
 	}
 	return broken
+}
+
+// tooLate says that the deadline is so near that an agent has begun without a permit.
+func tooLate(s fleet.Snapshot, report contract.Report) bool {
+	return !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
 }
 
 // standsStill says that a drain is a minute old, and that no pod of it may be moving.

@@ -146,6 +146,10 @@ type Policy struct {
 	// --max-total-unready-percentage.
 	MaxUnready        int
 	MaxUnreadyPercent float64
+	// MaxRebalanceCordonedPercent bounds how many nodes of a group agents may keep
+	// cordoned for rebalance recommendations, at least one unless it is 0; the others are
+	// released. Flag --max-rebalance-cordoned-percentage.
+	MaxRebalanceCordonedPercent float64
 	// Consolidate says whether nodes are replaced by cheaper ones: ConsolidateOff or
 	// ConsolidateReplace. Flag --consolidate.
 	Consolidate string
@@ -201,9 +205,12 @@ func DefaultPolicy() Policy {
 		MaxUnrecognisedPercent:  10,
 		MaxUnready:              3,
 		MaxUnreadyPercent:       45,
-		Consolidate:             ConsolidateOff,
-		Drainable:               drainable.DefaultPolicy(),
-		Manner:                  drainable.DefaultManner(),
+
+		MaxRebalanceCordonedPercent: 10,
+
+		Consolidate: ConsolidateOff,
+		Drainable:   drainable.DefaultPolicy(),
+		Manner:      drainable.DefaultManner(),
 	}
 }
 
@@ -262,6 +269,9 @@ func (p Policy) Validate() error {
 	}
 	if u := p.MaxUnreadyPercent; !(u >= 0 && u <= 100) {
 		wrong.add("--max-total-unready-percentage is %v: want 0 to 100", p.MaxUnreadyPercent)
+	}
+	if c := p.MaxRebalanceCordonedPercent; !(c >= 0 && c <= 100) {
+		wrong.add("--max-rebalance-cordoned-percentage is %v: want 0 to 100", c)
 	}
 	wrong.named("--balancing-ignore-label", "a label", p.BalancingIgnoredLabels)
 	wrong.named("--startup-taint", "a taint", p.StartupTaints)

@@ -133,6 +133,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.DelaysLocal = rapid.Bool().Draw(t, "delays local")
 	p.ScaleDownUnready = rapid.Bool().Draw(t, "unready too")
 	p.UnreadyTime = time.Duration(rapid.IntRange(0, 20).Draw(t, "unready")) * time.Minute
+	p.MaxRebalanceCordonedPercent = rapid.SampledFrom([]float64{0, 10, 50, 100}).Draw(t, "cordoned")
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
@@ -216,7 +217,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 		protected := x.one("protected", "", "protected")
 		for range perGroup[g] {
 			nodes++
-			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), protected, x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
+			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), protected, x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.one("recommended", "", "", "", "", "recommended=09:30:00"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
 			if wild {
 				x.wildNode(fmt.Sprintf("n%d", nodes))
 			} else if x.rarely("agent gone") != "" {
@@ -281,9 +282,12 @@ func (x *text) wildNode(name string) {
 	phase := x.one("phase", "", "", "phase=Draining", "phase=Drained", "phase=Blocked blocked=default/app0", "phase=Failed message=no", "phase=Waiting")
 	if phase != "" {
 		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("renewed", "", "", "renewed=09:59:00"), x.one("kind", "", "", "kind=spot", "kind=rebalance", "kind=maintenance"),
-			x.one("wants", "", "", "wants=it"), x.one("report deadline", "", "", "", "deadline=10:01:00", "deadline=10:30:00"))
+			x.one("wants", "", "", "wants=it", "wants=it patience=5m"), x.one("report deadline", "", "", "", "deadline=10:01:00", "deadline=10:30:00"))
 		if x.rarely("permit") != "" {
 			x.line("permit", name, "id=it")
+		}
+		if at := x.one("not yet", "", "", "at=09:59:00", "at=09:50:00", "at=12:00:00"); at != "" {
+			x.line("notyet", name, "id=it", at)
 		}
 	}
 	if agent := x.one("agent", "", "ready", "gone"); agent != "" {

@@ -44,9 +44,10 @@ const (
 	NodeMinSize     Reason = "GroupAtMin"       // its group may not shrink
 	NodeRetiring    Reason = "Retiring"         // drained for us, now or soon
 	NodeKept        Reason = "RetirementTakenBack"
-	NodeLeaving     Reason = "Leaving"     // Auto Scaling or EC2 takes it
-	NodeTerminating Reason = "Terminating" // past the point of no return
-	NodeComing      Reason = "Coming"      // registered, not Ready yet
+	NodeReleased    Reason = "CordonReleased" // what a rebalance recommendation closed takes pods again
+	NodeLeaving     Reason = "Leaving"        // Auto Scaling or EC2 takes it
+	NodeTerminating Reason = "Terminating"    // past the point of no return
+	NodeComing      Reason = "Coming"         // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
 	NodeZoneUnready Reason = "ZoneUnready" // not Ready, as are so many of its zone that it stays
 	NodeNeverReady  Reason = "NeverReady"  // it registered and did not come up in time

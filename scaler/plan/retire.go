@@ -129,7 +129,7 @@ func (d *decision) drainLimit() int {
 func (r *retirement) candidates() []*candidate {
 	var list []*candidate
 	for _, n := range r.in(serving, cordoned, unready) {
-		if n.group == nil || !n.instance.Live() || r.swapped[n] {
+		if n.group == nil || !n.instance.Live() || r.swapped[n] || n.released {
 			continue
 		}
 		reason, why := r.mayGo(n)

@@ -110,6 +110,10 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 		_, err = fmt.Sscan(v, &p.MaxUnrecognisedPercent)
 		return
 	},
+	"max-rebalance-cordoned": func(p *plan.Policy, v string) (err error) {
+		_, err = fmt.Sscan(v, &p.MaxRebalanceCordonedPercent)
+		return
+	},
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
 		p.TerminationDrainTime, err = time.ParseDuration(v)
@@ -246,6 +250,12 @@ func carry(w *scenario.World, a plan.Action) error {
 		return w.Evict(a.Pod.UID)
 	case plan.Permit:
 		w.Permit(a.Node.Name, a.ID)
+		return nil
+	case plan.NotYet:
+		w.PutOff(a.Node.Name, a.ID, a.Why)
+		return nil
+	case plan.Release:
+		w.Release(a.Node.Name)
 		return nil
 	case plan.Mark:
 		w.SetUnneeded(a.Node.Name, a.Since)

@@ -125,7 +125,8 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 	case serving:
 		return func(t corev1.Taint) bool { return uncordoned(n, t) }, true
 	case cordoned:
-		return func(corev1.Taint) bool { return false }, true
+		_, recommended := n.recommendation() // it is open once it is released
+		return func(t corev1.Taint) bool { return recommended && n.oursToUndo(t) }, !recommended
 	case coming:
 		return func(t corev1.Taint) bool {
 			return t.Key != corev1.TaintNodeUnschedulable && d.policy.transient(t) || n.oursToUndo(t) || uncordoned(n, t)

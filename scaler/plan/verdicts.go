@@ -50,7 +50,7 @@ func rank(a Action) int {
 		return 1
 	case Heartbeat, Cordon, Evict:
 		return 2
-	case Spare, Keep, Permit:
+	case Spare, Keep, Release, Permit, NotYet:
 		return 3
 	case Retire:
 		return 4

@@ -51,7 +51,7 @@ func (d *decision) openRoom() openRoom {
 }
 
 func (r *openRoom) list() {
-	r.free = r.fit.NewRow(places(r.in(serving, cordoned))) // some tolerate a cordon
+	r.free = r.fit.NewRow(places(r.in(serving, cordoned, leaving))) // some tolerate a cordon, and some of those that leave wait for their turn
 	r.staying = r.fit.NewRow(r.decision.staying())
 	r.coming = r.fit.NewRow(r.decision.coming)
 }
