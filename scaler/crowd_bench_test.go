@@ -48,16 +48,17 @@ func BenchmarkIdleLook(b *testing.B) {
 	planner := plan.NewPlanner()
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) { return observer.Snapshot(now, state) },
-		decide: func(s fleet.Snapshot) plan.Plan {
+		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
 			decided++
 			if len(s.Nodes) != nodes || len(s.Pods) != nodes*podsPerNode {
 				b.Fatalf("%d nodes, %d pods", len(s.Nodes), len(s.Pods))
 			}
-			return planner.Decide(s, policy)
+			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
 		paused:   func(plan.Action) (act.Result, bool) { return act.Result{}, false },
 		act:      func(context.Context, []plan.Action) []act.Result { return nil },
+		reread:   func(context.Context, []act.Result) {},
 		tell:     func(look) {},
 		policy:   policy,
 	}

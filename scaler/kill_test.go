@@ -163,7 +163,8 @@ func (k *killing) look() {
 	actor := &act.Actor{Groups: k, Events: k, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	policy := plan.DefaultPolicy()
 	l := &loop{
-		decide: func(s fleet.Snapshot) plan.Plan { return plan.Decide(s, policy) },
+		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
+		keep:   func(fleet.State) {}, reread: func(context.Context, []act.Result) {},
 		policy: policy, remember: k.remember, paused: func(plan.Action) (act.Result, bool) { return act.Result{}, false },
 		act:  actor.Do,
 		tell: func(look) {}, logger: actor.Logger,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/status"
 )
 
 const (
@@ -35,11 +37,14 @@ type loop struct {
 	// observe takes a snapshot; it fails with observe.ErrNotYet before there
 	// is one. The version is another one if anything but Now and State may be.
 	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
-	decide  func(fleet.Snapshot) plan.Plan
+	// decide says first what does not wait for the rest to be worked out.
+	decide func(fleet.Snapshot) (urgent []plan.Action, rest func() plan.Plan)
 	// policy is the one that decide goes by.
 	policy plan.Policy
-	// remember writes the state that guards the actions of the same plan.
+	// remember writes the state, before the actions that it guards. If it fails, keep
+	// has this process alone go by a state, until one is written.
 	remember func(context.Context, fleet.State) error
+	keep     func(fleet.State)
 	// paused says that an action failed or stopped a moment ago and is not tried
 	// now; the result says why.
 	paused func(plan.Action) (act.Result, bool)
@@ -47,6 +52,8 @@ type loop struct {
 	// them. Due is when something that failed may be tried again.
 	act func(context.Context, []plan.Action) []act.Result
 	due func(now time.Time) time.Time
+	// reread reads again what these actions may have changed.
+	reread func(context.Context, []act.Result)
 	// tell shows what was seen, decided and done.
 	tell func(look)
 	// changed wakes the loop.
@@ -116,6 +123,10 @@ func (l *loop) run(ctx context.Context) error {
 // turn takes one look. It returns when the plan wants the next one. Where nothing
 // has changed since a look that found nothing to do, there is nothing to decide,
 // do or tell.
+//
+// What is urgent is done before the rest is worked out, and before anything is written:
+// the state guards none of it, see plan.Guards. If the state cannot be written, what it
+// guards is not done, and all else is.
 func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	began := time.Now()
 	snapshot, version, err := l.observe(began)
@@ -126,30 +137,77 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return l.last.wake, nil
 	}
 	l.last = nil
-	p := l.decide(snapshot)
-	this := look{snapshot: snapshot, plan: p, took: time.Since(began)}
-	ready, paused := l.part(p.Actions)
-	state := unlearn(p.State, snapshot.State, paused)
-	if err := l.remember(ctx, state); err != nil {
-		l.tell(this)
-		return time.Time{}, err
-	}
-	done := l.act(ctx, ready)
-	this.results = slices.Concat(done, paused)
-	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
-		if err := l.remember(ctx, l.heed(unlearn(state, snapshot.State, done), snapshot, done)); err != nil {
-			l.tell(this)
-			return time.Time{}, err
+	urgent, rest := l.decide(snapshot)
+	this := look{snapshot: snapshot, took: time.Since(began)}
+	if len(urgent) > 0 {
+		ready, paused := l.part(urgent)
+		this.results = slices.Concat(l.act(ctx, ready), paused)
+		if ctx.Err() != nil {
+			return time.Time{}, ctx.Err()
 		}
 	}
+	resumed := time.Now()
+	this.plan = rest()
+	this.took += time.Since(resumed)
+	ready, undone := l.part(this.plan.Actions)
+	state := unlearn(this.plan.State, snapshot.State, slices.Concat(this.results, undone))
+	this.plan.Actions = slices.Concat(urgent, this.plan.Actions)
+	unwritten := l.remember(ctx, state)
+	if isFatal(unwritten) || ctx.Err() != nil {
+		l.tell(this)
+		return time.Time{}, unwritten
+	}
+	if unwritten != nil {
+		var withheld []act.Result
+		ready, withheld = withhold(ready, unwritten)
+		undone, state = append(undone, withheld...), unlearn(state, snapshot.State, withheld)
+		l.keep(state)
+		this.snapshot.Faults = append(slices.Clip(snapshot.Faults), faultOf(unwritten))
+	}
+	done := l.act(ctx, ready)
+	this.results = slices.Concat(this.results, done, undone)
+	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
+		state = l.heed(unlearn(state, snapshot.State, done), snapshot, done)
+		if unwritten == nil {
+			unwritten = l.remember(ctx, state)
+		}
+		if unwritten != nil {
+			l.keep(state)
+		}
+	}
+	l.reread(ctx, this.results)
 	l.tell(this)
-	if len(p.Actions) == 0 {
-		l.last = &answered{at: began, version: version, state: snapshot.State, wake: p.Wake}
+	if unwritten != nil {
+		return time.Time{}, unwritten
+	}
+	if len(this.plan.Actions) == 0 {
+		l.last = &answered{at: began, version: version, state: snapshot.State, wake: this.plan.Wake}
 	}
 	if slices.ContainsFunc(done, fallsShort) {
 		return time.Now(), nil // there may be another zone, or another group
 	}
-	return p.Wake, nil
+	return this.plan.Wake, nil
+}
+
+// withhold tells the actions apart that are done though the state could not be written,
+// and puts the others off: those whose guards are among what is not written.
+func withhold(actions []plan.Action, why error) (ready []plan.Action, withheld []act.Result) {
+	var unwritten *status.UnwrittenError
+	partly := errors.As(why, &unwritten)
+	for _, action := range actions {
+		missing := func(part string) bool { return !partly || slices.Contains(unwritten.Parts, part) }
+		if slices.ContainsFunc(plan.Guards(action), missing) {
+			withheld = append(withheld, act.Result{Action: action, Outcome: act.Paused, Err: fmt.Errorf("not done without a persisted state: %w", why)})
+			continue
+		}
+		ready = append(ready, action)
+	}
+	return ready, withheld
+}
+
+// faultOf says what a state that cannot be written keeps from being done.
+func faultOf(unwritten error) string {
+	return fmt.Sprintf("the state is not persisted, so no group grows and no instance is ended that never became a node; all else goes on: %v", unwritten)
 }
 
 // fallsShort says that AWS has not launched all that it was asked for.
@@ -168,8 +226,7 @@ func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Re
 }
 
 // unlearn puts back, for what was not done, what was remembered before: the next
-// look does it. Heartbeats, completions and growths are written down before they
-// are done.
+// look does it.
 func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 	state.Heartbeats, state.Completed = maps.Clone(state.Heartbeats), maps.Clone(state.Completed)
 	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
@@ -279,6 +336,8 @@ func (l *loop) say(err error) {
 		l.logger.Info("everything was seen")
 	case errors.Is(err, observe.ErrNotYet):
 		l.logger.Info("waiting", "for", err)
+	case isUnwritten(err):
+		l.logger.Error("state not written", "err", err)
 	default:
 		l.logger.Error("look failed", "err", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
@@ -44,14 +45,28 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return fleet.Snapshot{Now: now, State: s.state}, s.version, nil
 		},
-		decide: func(fleet.Snapshot) plan.Plan {
+		decide: func(fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
 			s.note("look")
 			p := s.plans[0]
 			if len(s.plans) > 1 {
 				s.plans = s.plans[1:]
 			}
-			return p
+			var urgent, others []plan.Action
+			for _, a := range p.Actions {
+				switch a.(type) {
+				case plan.Heartbeat, plan.Complete:
+					urgent = append(urgent, a)
+				default:
+					others = append(others, a)
+				}
+			}
+			return urgent, func() plan.Plan {
+				p.Actions = others
+				return p
+			}
 		},
+		keep:   func(state fleet.State) { s.state = state },
+		reread: func(context.Context, []act.Result) {},
 		remember: func(_ context.Context, state fleet.State) error {
 			if n := len(state.Heartbeats) + len(state.Completed) + len(state.GrownAt); n > 0 {
 				s.note(fmt.Sprintf("remember %d", n))
@@ -170,20 +185,20 @@ func TestLoopBreathes(t *testing.T) {
 	})
 }
 
-// What the plan remembers is written before what it guards is done; a
-// heartbeat that was not sent is forgotten again.
-func TestLoopRemembersFirst(t *testing.T) {
+// What is urgent is done first, and written down as far as it was done: nobody waits for
+// a write of what guards nothing. What the state guards is done after it was written.
+func TestLoopRemembersWhatWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		beat := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}
-		p := plan.Plan{Actions: []plan.Action{beat}, State: fleet.State{Heartbeats: map[string]time.Time{
+		beat, grow := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, plan.Grow{Group: "web", To: 1}
+		p := plan.Plan{Actions: []plan.Action{beat, grow}, State: fleet.State{Heartbeats: map[string]time.Time{
 			fleet.HeartbeatKey("i-1", "h"): time.Now(), fleet.HeartbeatKey("i-2", "h"): time.Now()}}}
 		s := newStage(p)
-		if diff := cmp.Diff([]string{"0s look", "0s remember 2", "0s " + beat.String()}, s.run(t, time.Second)); diff != "" {
+		if diff := cmp.Diff([]string{"0s look", "0s " + beat.String(), "0s remember 2", "0s " + grow.String()}, s.run(t, time.Second)); diff != "" {
 			t.Error(diff)
 		}
 		s = newStage(p)
 		s.outcome = act.Failed
-		want := []string{"0s look", "0s remember 2", "0s " + beat.String(), "0s remember 1"}
+		want := []string{"0s look", "0s " + beat.String(), "0s remember 1", "0s " + grow.String(), "0s remember 1"}
 		if diff := cmp.Diff(want, s.run(t, time.Second)); diff != "" {
 			t.Error(diff)
 		}
@@ -194,15 +209,20 @@ func TestLoopRemembersFirst(t *testing.T) {
 func TestLoopUnlearns(t *testing.T) {
 	key := fleet.HeartbeatKey("i-1", "h")
 	other := map[string]time.Time{"other": {}}
-	for _, p := range []plan.Plan{
-		{Actions: []plan.Action{plan.Complete{Instance: "i-1", Hook: "h"}}, State: fleet.State{Completed: map[string]time.Time{key: {}}, GrownAt: other}},
-		{Actions: []plan.Action{plan.Grow{Group: "web", To: 1}}, State: fleet.State{GrownAt: map[string]time.Time{"web": {}}, Completed: other}},
+	complete, grow := plan.Complete{Instance: "i-1", Hook: "h"}, plan.Grow{Group: "web", To: 1}
+	for _, c := range []struct {
+		plan plan.Plan
+		want []string
+	}{
+		{plan.Plan{Actions: []plan.Action{complete}, State: fleet.State{Completed: map[string]time.Time{key: {}}, GrownAt: other}},
+			[]string{"0s look", "0s " + complete.String(), "0s remember 1"}},
+		{plan.Plan{Actions: []plan.Action{grow}, State: fleet.State{GrownAt: map[string]time.Time{"web": {}}, Completed: other}},
+			[]string{"0s look", "0s remember 2", "0s " + grow.String(), "0s remember 1"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newStage(p)
+			s := newStage(c.plan)
 			s.outcome = act.Failed
-			want := []string{"0s look", "0s remember 2", "0s " + p.Actions[0].String(), "0s remember 1"}
-			if diff := cmp.Diff(want, s.run(t, time.Second)); diff != "" {
+			if diff := cmp.Diff(c.want, s.run(t, time.Second)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -229,7 +249,9 @@ func TestLoopRestores(t *testing.T) {
 				written = append(written, state)
 				return nil
 			}
-			want := []fleet.State{new, old}
+			half := new // of what is urgent it is known by then that it failed
+			half.Heartbeats, half.Completed = old.Heartbeats, old.Completed
+			want := []fleet.State{half, old}
 			if paused {
 				want = []fleet.State{old}
 			}
@@ -349,27 +371,117 @@ func TestLoopHearsAnswers(t *testing.T) {
 	}
 }
 
-// If the memory cannot be written nothing is done, and the loop tries again. If
-// somebody else writes it the loop ends.
-func TestLoopDoesNothingWithoutMemory(t *testing.T) {
+// If the state cannot be written, what it guards is not done, and all else is, at every
+// turn; the loop tries again, and goes by what it could not write. If somebody else writes
+// it the loop ends.
+func TestLoopWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(plan.Plan{Actions: []plan.Action{plan.Suspend{Group: "web", Process: "A"}}})
+		beat, done := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, plan.Complete{Group: "web", Instance: "i-2", Hook: "h"}
+		keep, grow := plan.Keep{Group: "web", Node: plan.NodeRef{Name: "n"}}, plan.Grow{Group: "web", To: 1}
+		suspend := plan.Suspend{Group: "web", Process: "A"}
+		sent := map[string]time.Time{fleet.HeartbeatKey("i-1", "h"): time.Now()}
+		p := plan.Plan{Actions: []plan.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}}}
+		s := newStage(p, plan.Plan{Actions: []plan.Action{grow, suspend}, State: p.State})
 		tries := 0
 		s.remember = func(context.Context, fleet.State) error {
-			if tries++; tries <= 2 {
+			switch tries++; tries {
+			case 1:
 				return errors.New("the API server is away")
+			case 2:
+				return &status.UnwrittenError{Parts: []string{"grownAt"}, Err: errors.New("it is refused")}
 			}
 			return nil
 		}
-		want := []string{"0s look", "1s look", "2s look", "2s suspend A of web: "}
-		if diff := cmp.Diff(want, s.run(t, 3*time.Second)); diff != "" {
+		var faults [][]string
+		var failing []string
+		s.tell = func(l look) {
+			faults = append(faults, l.snapshot.Faults)
+			for _, r := range l.results {
+				if r.Outcome == act.Paused {
+					failing = append(failing, fmt.Sprintf("%s: %v", r.Action, r.Err))
+				}
+			}
+		}
+		want := []string{
+			"0s look", "0s " + beat.String(), "0s " + done.String(), "0s " + keep.String(), // neither growth nor suspension
+			"1s look", "1s " + suspend.String(), // what guards it is not among what is not written
+			"2s look", "2s " + grow.String(), "2s " + suspend.String(),
+		}
+		if diff := cmp.Diff(want, s.run(t, 3*time.Second-1)); diff != "" {
 			t.Error(diff)
 		}
+		if !fleet.Equal(s.state, fleet.State{Heartbeats: sent}) {
+			t.Errorf("the process goes by %+v", s.state)
+		}
+		if len(faults) != 3 || len(faults[0]) != 1 || len(faults[1]) != 1 || len(faults[2]) != 0 || !strings.Contains(faults[0][0], "the API server is away") {
+			t.Errorf("told are %q", faults)
+		}
+		if len(failing) != 3 || !strings.Contains(failing[2], "it is refused") {
+			t.Errorf("failing are %q", failing)
+		}
 
-		s = newStage(plan.Plan{})
+		s = newStage(plan.Plan{Actions: []plan.Action{beat, grow}})
 		s.remember = func(context.Context, fleet.State) error { return fmt.Errorf("writing: %w", status.ErrOthers) }
 		if err := s.loop.run(t.Context()); !errors.Is(err, status.ErrOthers) {
 			t.Errorf("the loop ended with %v", err)
+		}
+		if diff := cmp.Diff([]string{"0s look", "0s " + beat.String()}, s.notes); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Heartbeats go out on time while growth takes nearly as long as a hook waits, and while
+// every event begins another evaluation: at most one growth is between a heartbeat and the
+// moment at which it is due.
+func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout, growth = 30 * time.Second, 15 * time.Second
+		w := scenario.NewWorld()
+		if err := w.Apply("group web min=0 max=5 desired=1 hook=windlass/30s/2h\nnode a group=web state=Terminating:Wait\nagent a ready\npod app on=a cpu=1\nreport a phase=Draining kind=asg answers=asg-terminate:i-a"); err != nil {
+			t.Fatal(err)
+		}
+		s, planner, policy := newStage(), plan.NewPlanner(), plan.DefaultPolicy()
+		policy.TerminationHooks = []string{"windlass"}
+		state, last, worst := fleet.State{}, time.Now(), time.Duration(0)
+		s.observe = func(now time.Time) (fleet.Snapshot, uint64, error) {
+			s.version++
+			snapshot := w.Snapshot
+			snapshot.Now, snapshot.State = w.Now.Add(now.Sub(s.began)), state
+			return snapshot, s.version, nil
+		}
+		s.decide = func(snapshot fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+			urgent, rest := planner.Begin(snapshot, policy)
+			return urgent, func() plan.Plan {
+				time.Sleep(growth)
+				return rest()
+			}
+		}
+		s.remember = func(_ context.Context, next fleet.State) error { state = next; return nil }
+		s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+			var results []act.Result
+			for _, a := range actions {
+				if _, beats := a.(plan.Heartbeat); beats {
+					worst, last = max(worst, time.Since(last)), time.Now()
+				}
+				results = append(results, act.Result{Action: a, Outcome: act.Done})
+			}
+			return results
+		}
+		stop := time.AfterFunc(0, nil)
+		var again func()
+		again = func() { // something changes all the time
+			select {
+			case s.changes <- struct{}{}:
+			default:
+			}
+			stop = time.AfterFunc(100*time.Millisecond, again)
+		}
+		again()
+		s.run(t, 10*time.Minute)
+		stop.Stop()
+		if worst == 0 || worst >= timeout {
+			t.Errorf("%s between two heartbeats of a hook that waits %s", worst, timeout)
 		}
 	})
 }

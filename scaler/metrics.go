@@ -15,6 +15,7 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/status"
 )
 
 // metrics is what Prometheus is told. All names begin with windlass_. Labels have
@@ -33,6 +34,9 @@ type metrics struct {
 	unrecognised *gauges
 	brake        prometheus.Gauge
 	faults       prometheus.Gauge
+	stateBytes   prometheus.Gauge
+	stateWrites  *prometheus.CounterVec
+	stateShed    *prometheus.CounterVec
 	looks        prometheus.Histogram
 	actions      *prometheus.CounterVec
 	launches     *prometheus.CounterVec
@@ -77,7 +81,10 @@ func newMetrics() *metrics {
 		backOffs:     newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
 		unrecognised: newGauges("unrecognised_instances", "Instances of a group that should long be Nodes of this cluster, and that were not asked for.", "group"),
 		brake:        gauge("unrecognised_brake", "1 while so many instances are not recognised that none of them is terminated; the verdicts of their groups say why."),
-		faults:       gauge("cluster_faults", "What of the cluster may not be read; the status page and the plan have the words."),
+		faults:       gauge("cluster_faults", "What of the cluster may not be read, or that the state cannot be written; the status page and the plan have the words."),
+		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state), as it was last to be written."),
+		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which nothing is done that it guards.", "result"),
+		stateShed:    counter("state_shed_entries_total", "Entries dropped from the persisted state because it was too large, by the part of it that they were of.", "part"),
 		looks:        histogram("look_seconds", "How long it took to observe and decide."),
 		actions:      counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
 		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
@@ -92,7 +99,7 @@ func newMetrics() *metrics {
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.looks, m.actions, m.launches, m.lifecycle,
+	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.looks, m.actions, m.launches, m.lifecycle,
 		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -108,6 +115,22 @@ func (m *metrics) countDropped(dropped func() int64) {
 // call counts a call to AWS; it may be called from everywhere.
 func (m *metrics) call(c asg.Call) {
 	m.calls.WithLabelValues(c.Service, c.Operation, c.Code).Observe(c.Took.Seconds())
+}
+
+// remembered tells what became of a state.
+func (m *metrics) remembered(r status.Remembered, err error) {
+	if r.Bytes == 0 {
+		return // there was nothing to write
+	}
+	m.stateBytes.Set(float64(r.Bytes))
+	result := "done"
+	if err != nil {
+		result = "failed"
+	}
+	m.stateWrites.WithLabelValues(result).Inc()
+	for part, n := range r.Shed {
+		m.stateShed.WithLabelValues(part).Add(float64(n))
+	}
 }
 
 // look tells of one turn of the loop. Only the loop calls it.

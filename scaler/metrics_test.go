@@ -63,7 +63,7 @@ windlass_actions_total{kind="grow",result="paused"} 1
 windlass_actions_total{kind="heartbeat",result="done"} 1
 windlass_actions_total{kind="heartbeat",result="paused"} 1
 windlass_actions_total{kind="heartbeat",result="stopped"} 1
-# HELP windlass_cluster_faults What of the cluster may not be read; the status page and the plan have the words.
+# HELP windlass_cluster_faults What of the cluster may not be read, or that the state cannot be written; the status page and the plan have the words.
 # TYPE windlass_cluster_faults gauge
 windlass_cluster_faults 1
 # HELP windlass_group_backoff_failures Failures in a row for which a group rests now, by zone (empty for all of it) and cause.

@@ -50,6 +50,7 @@ type scaler struct {
 	casBoard  *status.CASBoard // nil where no such status is wanted
 	metrics   *metrics
 	troubles  troubles // the loop's
+	shed      string   // what was dropped of the state the last time; the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -244,12 +245,16 @@ func (sc *scaler) lead(ctx context.Context) error {
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, version, err
 		},
-		decide:   func(s fleet.Snapshot) plan.Plan { return planner.Decide(s, sc.settings.policy) },
+		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+			return planner.Begin(s, sc.settings.policy)
+		},
 		policy:   sc.settings.policy,
-		remember: memory.Remember,
+		remember: func(ctx context.Context, state fleet.State) error { return sc.remember(ctx, memory, state) },
+		keep:     memory.Keep,
 		paused:   sc.actor.Paused,
 		act:      sc.act,
 		due:      sc.actor.Due,
+		reread:   sc.reread,
 		tell:     sc.tell,
 		changed:  sc.observer.Changed(),
 		logger:   sc.logger,
@@ -305,11 +310,17 @@ func (sc *scaler) takeOverNews(ctx context.Context) {
 // isFatal says that the loop must not go on: somebody else leads too.
 func isFatal(err error) bool { return errors.Is(err, status.ErrOthers) }
 
+// isUnwritten says that all went on but what the state guards, which is not written.
+func isUnwritten(err error) bool {
+	var unwritten *status.UnwrittenError
+	return errors.As(err, &unwritten)
+}
+
 // turned reports on the loop. What keeps it from deciding is the trouble of
 // another part; that it turns is what a restart could mend.
 func (sc *scaler) turned(err error) {
 	sc.turning.OK()
-	if err != nil {
+	if err != nil && !isUnwritten(err) { // which a page of its own shows as a fault
 		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
 	}
 	if err == nil && sc.casBoard != nil {
@@ -317,23 +328,39 @@ func (sc *scaler) turned(err error) {
 	}
 }
 
-// act carries actions out and reads the groups again where that may have
-// changed them.
+// remember writes the state, and tells what became of it.
+func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fleet.State) error {
+	written, err := memory.Remember(ctx, state)
+	sc.metrics.remembered(written, err)
+	if text := written.Shed.String(); text != sc.shed {
+		sc.shed = text
+		if text != "" {
+			sc.logger.Warn("state shed", "of", text)
+			sc.events.Write(kube.Event{Object: kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapState, memory.UID()), Reason: contract.EventStateShed, Message: "the persisted state was near its limit, so entries that cost least to lose were dropped: " + text, Warning: true})
+		}
+	}
+	return err
+}
+
+// act carries actions out.
 func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
 	for _, action := range actions {
 		if retire, ok := action.(plan.Retire); ok {
 			sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
 		}
 	}
-	results := sc.actor.Do(ctx, actions)
+	return sc.actor.Do(ctx, actions)
+}
+
+// reread reads the groups again where actions may have changed them.
+func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 	for _, r := range results {
 		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {
 			sc.reader.Nudge() // and again in a moment: not all of it shows at once
 			sc.reader.ReadFor(ctx, rereadTime)
-			break
+			return
 		}
 	}
-	return results
 }
 
 // tell shows a look to everybody.

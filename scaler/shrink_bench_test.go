@@ -31,9 +31,9 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			s.Now, s.State = now, state
 			return s, version, nil
 		},
-		decide: func(s fleet.Snapshot) plan.Plan {
+		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
 			decided++
-			return planner.Decide(s, policy)
+			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
 		paused:   func(plan.Action) (act.Result, bool) { return act.Result{}, false },
@@ -54,6 +54,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			marked, version = marked+len(marks), version+uint64(len(marks))
 			return nil
 		},
+		reread: func(context.Context, []act.Result) {},
 		tell:   func(look) {},
 		policy: policy,
 	}

@@ -32,14 +32,21 @@ type Noticed struct {
 // NoticedList is the value of AnnotationNotices, the strongest first.
 type NoticedList []Noticed
 
-// ParseNoticed reads the annotation's value; an empty value is an empty list.
+// ParseNoticed reads the annotation's value; an empty value is an empty list. What is
+// longer than any agent writes is an error.
 func ParseNoticed(value string) (NoticedList, error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
 	}
+	if err := tooLong(AnnotationNotices, len(value), mostReport, "bytes"); err != nil {
+		return nil, err
+	}
 	var list NoticedList
 	if err := json.Unmarshal([]byte(value), &list); err != nil {
 		return nil, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationNotices, quoted(value), err)
+	}
+	if err := list.bound(); err != nil {
+		return nil, err
 	}
 	return list, nil
 }

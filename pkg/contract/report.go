@@ -82,20 +82,30 @@ type Report struct {
 	Told []string `json:"told,omitempty"`
 }
 
-// ParseReport reads the annotation's value.
+// ParseReport reads the annotation's value. What is longer than any report of an agent is
+// an error; of texts for people the rest is cut.
 func ParseReport(value string) (Report, error) {
+	if err := tooLong(AnnotationDrainReport, len(value), mostReport, "bytes"); err != nil {
+		return Report{}, err
+	}
 	var r Report
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
 		return Report{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainReport, quoted(value), err)
 	}
 	if !slices.Contains(Phases, r.Phase) {
-		return Report{}, fmt.Errorf("%s has the unknown phase %q: want one of %v", AnnotationDrainReport, r.Phase, Phases)
+		return Report{}, fmt.Errorf("%s has the unknown phase %s: want one of %v", AnnotationDrainReport, quoted(string(r.Phase)), Phases)
+	}
+	if err := r.bound(); err != nil {
+		return Report{}, err
 	}
 	return r, nil
 }
 
-// String prints the annotation's value.
-func (r Report) String() string { return encode(r) }
+// String prints the annotation's value, with texts as ParseReport reads them.
+func (r Report) String() string {
+	r.shorten()
+	return encode(r)
+}
 
 // AnswersTo says whether this report is about the notice or request id.
 func (r Report) AnswersTo(id string) bool { return slices.Contains(r.Answers, id) }

@@ -34,10 +34,13 @@ var word = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`)
 
 // ParseRequest reads a drain request: JSON, or a bare word, which is taken as
 // the reason and gives the id "request:<word>". Anything else is an error
-// that quotes the value.
+// that quotes the value, and so is what is longer than any request need be.
 func ParseRequest(value string) (Request, error) {
 	if word.MatchString(value) {
 		return Request{ID: "request:" + value, Kind: KindRequest, Reason: value}, nil
+	}
+	if err := tooLong(AnnotationDrainRequest, len(value), mostRequest, "bytes"); err != nil {
+		return Request{}, err
 	}
 	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
 		return Request{}, fmt.Errorf("%s %s is neither JSON nor a single word of at most 63 letters, digits, '.', '_' or '-'", AnnotationDrainRequest, quoted(value))
@@ -55,11 +58,17 @@ func ParseRequest(value string) (Request, error) {
 	if r.ID == "" {
 		r.ID = "request:" + r.Reason
 	}
+	if err := r.bound(); err != nil {
+		return Request{}, err
+	}
 	return r, nil
 }
 
-// String prints the annotation's value.
-func (r Request) String() string { return encode(r) }
+// String prints the annotation's value, with texts as ParseRequest reads them.
+func (r Request) String() string {
+	r.shorten()
+	return encode(r)
+}
 
 // TerminateID is the id of the notice that Auto Scaling is terminating an
 // instance. The agent derives it from the instance metadata, the scaler from

@@ -66,7 +66,7 @@ type Actor struct {
 	Alive func()
 
 	pauses pauses
-	// putOff: the last Do left something to the next look.
+	// putOff: something was left to the next look since Due was asked last.
 	putOff atomic.Bool
 
 	mu      sync.Mutex
@@ -139,7 +139,6 @@ const (
 // back.
 func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	began := time.Now()
-	a.putOff.Store(false)
 	results := make([]Result, len(actions))
 	var working errgroup.Group
 	working.SetLimit(lanesAtOnce)

@@ -154,10 +154,10 @@ func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return min(first<<min(times, 10), most)
 }
 
-// Due is when the first running pause ends, or now if the last Do put something
-// off because it took too long; zero without either.
+// Due is when the first running pause ends, or now if something was put off since Due was
+// asked last, because the others took too long; zero without either.
 func (a *Actor) Due(now time.Time) time.Time {
-	if a.putOff.Load() {
+	if a.putOff.Swap(false) {
 		return now
 	}
 	a.pauses.mu.Lock()

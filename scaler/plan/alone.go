@@ -167,15 +167,16 @@ func (d *decision) unspent() *drainable.Budgets {
 	return d.untouched
 }
 
-// drainAlone carries on the drains that no agent does. Those with the earliest deadline
-// have the first claim on what budgets allow.
-func (d *decision) drainAlone() {
+// drainAlone carries on the drains of nodes in those stages that no agent does. Those with
+// the earliest deadline have the first claim on what budgets allow, and drains that others
+// began before our own, which have none.
+func (d *decision) drainAlone(stages ...stage) {
 	if d.catchesUp() {
-		d.keepWaits()
+		d.keepWaits(stages)
 		return
 	}
 	var drains []loneDrain
-	for _, n := range d.in(retiring, leaving, terminating) {
+	for _, n := range d.in(stages...) {
 		if id, why, is := d.forsaken(n); is {
 			drains = append(drains, d.loneDrain(n, id, why))
 		}
@@ -183,7 +184,9 @@ func (d *decision) drainAlone() {
 	if len(drains) == 0 {
 		return
 	}
-	d.allowance, d.asking = drainable.NewBudgets(d.guards), map[string]bool{}
+	if d.allowance == nil {
+		d.allowance, d.asking = drainable.NewBudgets(d.guards), map[string]bool{}
+	}
 	slices.SortStableFunc(drains, func(a, b loneDrain) int {
 		return cmp.Or(latestLast(a.deadline, b.deadline), cmp.Compare(a.node.Name, b.node.Name))
 	})
@@ -223,7 +226,7 @@ type loneDrain struct {
 func (d *decision) loneDrain(n *node, id, why string) loneDrain {
 	report, _ := n.answered(id)
 	x := loneDrain{decision: d, node: n, id: id, why: why, kind: n.drainingBy(report), deadline: n.deadline(report), report: report}
-	x.heed(n.notices())
+	x.heed(n.noticed)
 	if p, leaves := d.passage(n.group, n.instance, n); leaves && p.way != &launching && n.mark != "" {
 		x.deadline = d.deadline(p)
 		if x.kind.Strength() < contract.KindASG.Strength() {
@@ -251,10 +254,10 @@ func (x *loneDrain) heed(notices contract.NoticedList) {
 const drains = "drain"
 
 func (x loneDrain) goOn() {
-	if x.node.gone || x.node.reason == NodeTerminating && x.node.instance.Live() {
+	if x.node.gone || x.node.instance.Live() && (x.node.reason == NodeTerminating || x.node.stage == terminating) {
 		return // it ends by this plan
 	}
-	if !x.shut() {
+	if _, replaced := x.replaced(x.node); !x.shut() && replaced == "" {
 		x.do(Cordon{Group: x.node.groupName(), Node: x.node.ref(), ID: x.id, Kind: x.kind, KubeProxy: x.policy.Manner.KubeProxyTaint, Why: x.why})
 		return
 	}

@@ -116,8 +116,8 @@ func (x loneDrain) remember(t loneTally) {
 
 // keepWaits keeps what is remembered of drains while nobody carries them on: their waits
 // do not begin anew after an outage.
-func (d *decision) keepWaits() {
-	for _, n := range d.in(retiring, leaving, terminating) {
+func (d *decision) keepWaits(stages []stage) {
+	for _, n := range d.in(stages...) {
 		if m, known := d.given.Alone[n.Name]; known {
 			d.state.Alone[n.Name] = m
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
@@ -136,7 +137,15 @@ func (p Policy) Learn(b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	case !f.At.Before(b.Until):
 		count++
 	}
-	return fleet.BackOff{Until: f.At.Add(p.pause(count)), Count: count, Cause: f.Cause}
+	return backOff(f.At.Add(p.pause(count)), count, f.Cause)
+}
+
+// mostCause is the most bytes of a cause that is remembered: it may be the words of an
+// agent or of AWS.
+const mostCause = 256
+
+func backOff(until time.Time, count int, cause string) fleet.BackOff {
+	return fleet.BackOff{Until: until, Count: count, Cause: contract.Shorten(cause, mostCause)}
 }
 
 // pause is how long the group rests after that many failures.

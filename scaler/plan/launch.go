@@ -92,9 +92,7 @@ func (d *decision) silent(g *group, l fleet.Launch) bool {
 func (d *decision) giveUpLaunch(key string, g *group, l fleet.Launch) {
 	l.Answered = true
 	d.state.Launches[key] = l
-	d.state.Unsteered[g.Name] = fleet.BackOff{
-		Until: l.At.Add(d.policy.MaxNodeProvisionTime + unsteeredFor), Count: 1, Cause: "LaunchInstances has not answered since " + clockTime(l.At),
-	}
+	d.state.Unsteered[g.Name] = backOff(l.At.Add(d.policy.MaxNodeProvisionTime+unsteeredFor), 1, "LaunchInstances has not answered since "+clockTime(l.At))
 }
 
 // countOn counts on what a launch brings until its group was read with it once, and
@@ -296,7 +294,7 @@ const deniedFor = 30 * time.Second
 // Denied is the state after a group could not be grown for want of a right, with the words
 // for that: pods go to another one for a while.
 func Denied(state fleet.State, group, lack string, at time.Time) fleet.State {
-	b := fleet.BackOff{Until: at.Add(deniedFor), Count: 1, Cause: lack}
+	b := backOff(at.Add(deniedFor), 1, lack)
 	state.BackOffs = added(state.BackOffs, fleet.BackOffKey(group, "", "NoRight"), b)
 	return state
 }
@@ -313,7 +311,7 @@ func (p Policy) Hear(state fleet.State, groups []fleet.Group, x Grow, a Answer, 
 	l.Answered, l.Came = true, a.Came
 	state.Launches = added(state.Launches, key, l)
 	if a.Unsteered != "" {
-		b := fleet.BackOff{Until: at.Add(unsteeredFor), Count: 1, Cause: a.Unsteered}
+		b := backOff(at.Add(unsteeredFor), 1, a.Unsteered)
 		state.Unsteered = added(state.Unsteered, x.Group, b)
 	}
 	for _, f := range a.Failures {

@@ -197,6 +197,10 @@ type node struct {
 	reported   bool
 	// notYet is our last word to a drain that waits; zero without one.
 	notYet contract.NotYet
+	// noticed are the notices that the agent has written down, and garbled is what is
+	// wrong with what it wrote.
+	noticed contract.NoticedList
+	garbled []string
 	// mark is the request whose termination has begun; empty before.
 	mark  string
 	stage stage
@@ -257,8 +261,8 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 	return "", false
 }
 
-// look brings a snapshot into order and joins what belongs together. The
-// snapshot is not changed.
+// look brings a snapshot into order, joins what belongs together, and finds out how far
+// each node is. Nothing in it asks which pod fits where. The snapshot is not changed.
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
 		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, outages: s.Outages, back: s.Back(), leads: s.Leads,
@@ -271,24 +275,34 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	d.pods, d.buffers = k.order.of(s.Pods), k.findBuffers(s)
-	d.fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
-	})
+	d.pods = k.order.of(s.Pods)
 	d.groups = groupsOf(s)
 	d.nodes = nodesOf(s, p)
 	d.join()
 	d.learnShapes(s)
-	d.settle()
+	for _, n := range d.nodes {
+		n.read()
+		n.stage = d.stageOf(n)
+	}
 	d.findZones()
 	d.hearOwnDrains()
 	for _, g := range d.groups {
 		g.cluster, g.ill = d.cluster, d.illness(g)
 	}
+	return d
+}
+
+// imagine prepares the question which pods fit where: on nodes, and on those that there
+// could be.
+func (k *Planner) imagine(d *decision, s fleet.Snapshot) {
+	d.buffers = k.findBuffers(s)
+	d.fit = k.rules.Cluster(fit.World{
+		Kubernetes: s.Kubernetes, Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
+	})
+	d.settle()
 	d.prefer(s.Priorities)
 	k.findHeadRooms(d)
 	d.sizeBuffers()
-	return d
 }
 
 func groupsOf(s fleet.Snapshot) []*group {
@@ -383,8 +397,7 @@ func (d *decision) watch(p *fleet.Pod) {
 	}
 }
 
-// settle reads what stands on every node, and makes places of those where pods
-// could be.
+// settle makes places of the nodes where pods could be.
 func (d *decision) settle() {
 	for _, g := range d.groups {
 		for i := range g.Shapes {
@@ -398,8 +411,6 @@ func (d *decision) settle() {
 		}
 	}
 	for _, n := range d.nodes {
-		n.read()
-		n.stage = d.stageOf(n)
 		var ignored func(corev1.Taint) bool
 		ignored, n.open = d.passing(n)
 		looks := d.fit.LooksOf(n.expected(), ignored)
@@ -464,18 +475,21 @@ func (d *decision) do(a Action) { d.actions = append(d.actions, a) }
 
 // read takes what scaler, agent and people wrote on the node. A value that does
 // not parse counts as absent: the agent tells people of a bad request, and a
-// report that nobody can read answers nothing.
+// report that nobody can read answers nothing. The node's verdict tells of those.
 func (n *node) read() {
 	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
 		r, err := contract.ParseRequest(value)
 		n.request, n.requested, n.unreadable = r, err == nil, err
 	}
 	if value, ok := n.Annotations[contract.AnnotationDrainReport]; ok {
-		if r, err := contract.ParseReport(value); err == nil {
-			n.report, n.reported = r, true
-		}
+		r, err := contract.ParseReport(value)
+		n.report, n.reported = r, err == nil
+		n.garble(err)
 	}
 	n.notYet, _ = contract.ParseNotYet(n.Annotations[contract.AnnotationDrainNotYet]) // one that nobody can read is none
+	noticed, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
+	n.noticed = noticed
+	n.garble(err)
 	n.mark = n.Annotations[contract.AnnotationTerminating]
 }
 
@@ -487,11 +501,11 @@ func (n *node) answered(id string) (contract.Report, bool) {
 	return n.report, true
 }
 
-// notices are those that the agent has written down. A value that does not parse counts
-// as absent.
-func (n *node) notices() contract.NoticedList {
-	list, _ := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
-	return list
+// garble notes that what an agent wrote on the node cannot be read.
+func (n *node) garble(err error) {
+	if err != nil {
+		n.garbled = append(n.garbled, err.Error())
+	}
 }
 
 // draining is why the node drains, in the strongest word that is known.

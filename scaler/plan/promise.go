@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -129,7 +130,7 @@ func (d *decision) test(g *group, pods []fit.Tenant, key string, p fleet.Promise
 	}
 	p.Count++
 	p.Until = d.now.Add(doubled(distrust, p.Count, mostDistrust))
-	p.Why = fmt.Sprintf("node %s came for it and does not take it: %s", first.Name, why.Of(first.Name))
+	p.Why = contract.Shorten(fmt.Sprintf("node %s came for it and does not take it: %s", first.Name, why.Of(first.Name)), mostCause)
 	d.state.Promises[key] = p
 	d.doubt(g, pods, fmt.Sprintf("%s; not tried again before %s", p.Why, clockTime(p.Until)), p.Until)
 }

@@ -27,7 +27,7 @@ func (n *node) recommendation() (cordon contract.Cordon, ok bool) {
 		return contract.Cordon{}, false
 	}
 	cordon, err := contract.ParseCordon(value)
-	noted, known := n.notices().Find(cordon.Notice)
+	noted, known := n.noticed.Find(cordon.Notice)
 	return cordon, err == nil && cordon.By == contract.AppAgent && known && noted.Kind == contract.KindRebalance && noted.Does == cordons
 }
 

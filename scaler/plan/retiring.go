@@ -173,6 +173,7 @@ func (d *decision) finishDrained(n *node) {
 // limit gives a drain up that is stuck for too long. Its time begins with the request
 // where a report does not say since when.
 func (d *decision) limit(n *node, since time.Time, why string) {
+	why = contract.Shorten(why, mostCause)
 	if since.IsZero() {
 		since = n.request.At.Time
 	}
@@ -205,7 +206,7 @@ func pauseAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why s
 	if now.After(b.Until.Add(giveUpForgotten)) {
 		count = 1
 	}
-	return fleet.BackOff{Until: now.Add(doubled(first, count, most)), Count: count, Cause: why}
+	return backOff(now.Add(doubled(first, count, most)), count, why)
 }
 
 // keep takes a retirement back.
@@ -222,17 +223,8 @@ func (d *decision) keep(n *node, why string) {
 // it. If the group grew for those pods, its replacement is there already and desired
 // goes down again; otherwise Auto Scaling replaces it now.
 func (d *decision) replaceDrained(n *node) {
-	drained := n.reported && n.report.Phase == contract.PhaseDrained || d.emptiedAlone(n)
-	if !drained || n.instance == nil || !n.instance.Live() || len(n.report.Answers) == 0 {
-		return
-	}
-	id, why := n.givenUp()
+	id, why := d.replaced(n)
 	if id == "" {
-		return
-	}
-	_, held := contract.Held(n.Annotations)
-	_, occupied := n.occupied(d.now)
-	if held || occupied {
 		return
 	}
 	if why := d.cutOff(n); why != "" && n.report.Phase != contract.PhaseDrained {
@@ -247,6 +239,24 @@ func (d *decision) replaceDrained(n *node) {
 	grew = grew && !at.Before(n.report.Since.Time)
 	d.terminate(n, id, grew && n.group.shrinkable(), why)
 	n.say(NodeTerminating, why)
+	d.drains = slices.DeleteFunc(d.drains, func(x Drain) bool { return x.Node == n.ref() })
+	delete(d.state.Alone, n.Name)
+}
+
+// replaced is the notice for which a node is drained whose instance is ended before EC2
+// takes it, and why; empty where it is not to end, or not yet.
+func (d *decision) replaced(n *node) (id, why string) {
+	if n.stage != leaving || n.instance == nil || !n.instance.Live() || len(n.report.Answers) == 0 {
+		return "", ""
+	}
+	if drained := n.reported && n.report.Phase == contract.PhaseDrained || d.emptiedAlone(n); !drained {
+		return "", ""
+	}
+	_, held := contract.Held(n.Annotations)
+	if _, occupied := n.occupied(d.now); held || occupied {
+		return "", ""
+	}
+	return n.givenUp()
 }
 
 // givenUp is the notice for which the instance of a drained node is ended, and why:

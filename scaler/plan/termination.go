@@ -123,7 +123,7 @@ func standing(report contract.Report) string {
 		text += fmt.Sprintf(", %d %s left", report.Left, plural(report.Left, "pod", "pods"))
 	}
 	if len(report.BlockedBy) > 0 {
-		text += ", blocked by " + listed(slices.Sorted(slices.Values(report.BlockedBy)))
+		text += ", blocked by " + contract.Shorten(listed(slices.Sorted(slices.Values(report.BlockedBy))), contract.MostText)
 	}
 	return text
 }

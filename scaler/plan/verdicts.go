@@ -16,7 +16,7 @@ func (d *decision) plan() Plan {
 		return Plan{Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.given)}
 	}
 	return Plan{
-		Actions: d.ordered(), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state),
+		Actions: ordered(d.actions), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state),
 		Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
 	}
 }
@@ -31,11 +31,11 @@ func (d *decision) rivalled() bool {
 }
 
 // ordered sorts actions by lane; within one, what is most pressing goes first.
-func (d *decision) ordered() []Action {
-	slices.SortStableFunc(d.actions, func(a, b Action) int {
+func ordered(actions []Action) []Action {
+	slices.SortStableFunc(actions, func(a, b Action) int {
 		return cmp.Or(cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(rank(a), rank(b)))
 	})
-	return d.actions
+	return actions
 }
 
 // rank within a lane. Grow goes before anything that lowers desired, which it
@@ -69,7 +69,7 @@ func (d *decision) verdicts() []Verdict {
 	list := d.podVerdicts
 	for _, n := range d.nodes {
 		list = append(list, Verdict{
-			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: n.message,
+			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: strings.Join(append([]string{n.message}, n.garbled...), "; "),
 		})
 	}
 	for _, g := range d.groups {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -32,8 +33,15 @@ var (
 type Memory struct {
 	maps   corev1client.ConfigMapInterface
 	object *corev1.ConfigMap // as last read or written; nil before
-	state  fleet.State
+	// written is what the ConfigMap holds, state what this process goes by: the same,
+	// unless it could not be written.
+	written, state fleet.State
 }
+
+// mostState is the most bytes of a state that are written. A ConfigMap may hold twice as
+// many, and every write carries all of them.
+// https://kubernetes.io/docs/concepts/configuration/configmap/#motivation
+const mostState = 512 << 10
 
 // NewMemory returns a memory of the namespace that maps belong to. It is empty
 // before Load.
@@ -43,7 +51,7 @@ func NewMemory(maps corev1client.ConfigMapInterface) *Memory { return &Memory{ma
 // ErrUnreadable it is empty too, and the next Remember overwrites what stands
 // there.
 func (m *Memory) Load(ctx context.Context) error {
-	m.state = fleet.State{}
+	m.written, m.state = fleet.State{}, fleet.State{}
 	object, err := m.maps.Get(ctx, contract.ConfigMapState, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		m.object = nil
@@ -61,32 +69,72 @@ func (m *Memory) Load(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(text), &state); err != nil {
 		return fmt.Errorf("config map %s: %w: %w", contract.ConfigMapState, ErrUnreadable, err)
 	}
-	m.state = state
+	m.written, m.state = state, state
 	return nil
 }
 
 // State is what is remembered.
 func (m *Memory) State() fleet.State { return m.state }
 
-// Remember writes a state, if it differs from what is remembered. If it fails
-// nothing is remembered anew; whatever the state guards must not be done then.
-func (m *Memory) Remember(ctx context.Context, state fleet.State) error {
-	if fleet.Equal(m.state, state) {
-		return nil
+// Keep has this process alone go by a state that could not be written.
+func (m *Memory) Keep(state fleet.State) { m.state = state }
+
+// UID is that of the ConfigMap; empty before it was read or written.
+func (m *Memory) UID() types.UID {
+	if m.object == nil {
+		return ""
 	}
-	text, err := json.Marshal(state)
+	return m.object.UID
+}
+
+// Remembered is what became of a state.
+type Remembered struct {
+	// Bytes is how many it takes; zero where it is what was written before.
+	Bytes int
+	// Shed counts the entries that were dropped from it, as it was too large.
+	Shed fleet.Shed
+}
+
+// UnwrittenError means that a state could not be written. Of what differs from the one
+// that is written, whatever it guards must not be done.
+type UnwrittenError struct {
+	// Parts differ, as fleet.State spells them.
+	Parts []string
+	Err   error
+}
+
+func (e *UnwrittenError) Error() string {
+	return fmt.Sprintf("writing config map %s: %v", contract.ConfigMapState, e.Err)
+}
+
+func (e *UnwrittenError) Unwrap() error { return e.Err }
+
+// Remember writes a state, if it differs from what is written. One that is too large is
+// made smaller first, see fleet.State.ShedTo. If it fails, with ErrOthers or as an
+// UnwrittenError, nothing is remembered anew.
+func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, error) {
+	if fleet.Equal(m.written, state) {
+		m.state = m.written
+		return Remembered{}, nil
+	}
+	state, text, shed, err := state.ShedTo(mostState)
 	if err != nil {
-		return fmt.Errorf("encoding the memory: %w", err)
+		return Remembered{}, fmt.Errorf("encoding the memory: %w", err)
+	}
+	done := Remembered{Bytes: len(text), Shed: shed}
+	if len(shed) > 0 && fleet.Equal(m.written, state) {
+		m.state = m.written
+		return done, nil
 	}
 	written, err := m.write(ctx, string(text))
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && m.object != nil) {
-		return fmt.Errorf("writing config map %s: %w: %w", contract.ConfigMapState, ErrOthers, err)
+		return done, fmt.Errorf("writing config map %s: %w: %w", contract.ConfigMapState, ErrOthers, err)
 	}
 	if err != nil {
-		return fmt.Errorf("writing config map %s: %w", contract.ConfigMapState, err)
+		return done, &UnwrittenError{Parts: fleet.Differing(m.written, state), Err: err}
 	}
-	m.object, m.state = written, state
-	return nil
+	m.object, m.written, m.state = written, state, state
+	return done, nil
 }
 
 func (m *Memory) write(ctx context.Context, text string) (*corev1.ConfigMap, error) {

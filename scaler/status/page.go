@@ -216,6 +216,7 @@ func (page *Page) faults(all []string) []string {
 // Encode prints a page as YAML that always has room in a ConfigMap: classes of pods
 // that few belong to go first, then names of nodes, what is being done, and groups.
 func (page Page) Encode() (string, error) {
+	page.Trouble = cut(page.Trouble)
 	for page.letters() > maxPage && page.shrink() {
 	}
 	for {

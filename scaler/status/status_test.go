@@ -42,7 +42,7 @@ func TestMemoryOutlivesItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, group := range []string{"web", "batch"} { // made, then changed
-		if err := first.Remember(t.Context(), state(group)); err != nil {
+		if _, err := first.Remember(t.Context(), state(group)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestMemoryWritesOnChange(t *testing.T) {
 	client := fake.NewClientset()
 	m := NewMemory(client.CoreV1().ConfigMaps(ours))
 	for range 3 {
-		if err := m.Remember(t.Context(), fleet.State{Heartbeats: map[string]time.Time{}}); err != nil {
+		if _, err := m.Remember(t.Context(), fleet.State{Heartbeats: map[string]time.Time{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestMemoryWritesOnChange(t *testing.T) {
 		t.Errorf("%d calls for an empty state", n)
 	}
 	for range 3 {
-		if err := m.Remember(t.Context(), state("web")); err != nil {
+		if _, err := m.Remember(t.Context(), state("web")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,10 +82,10 @@ func TestMemoryHasOneWriter(t *testing.T) {
 	client := fake.NewClientset()
 	maps := client.CoreV1().ConfigMaps(ours)
 	one, other := NewMemory(maps), NewMemory(maps)
-	if err := one.Remember(t.Context(), state("web")); err != nil {
+	if _, err := one.Remember(t.Context(), state("web")); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
+	if _, err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
 		t.Errorf("the second that makes it: %v", err)
 	}
 	if err := other.Load(t.Context()); err != nil {
@@ -94,7 +94,7 @@ func TestMemoryHasOneWriter(t *testing.T) {
 	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(corev1.Resource("configmaps"), contract.ConfigMapState, nil)
 	})
-	if err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
+	if _, err := other.Remember(t.Context(), state("batch")); !errors.Is(err, ErrOthers) {
 		t.Errorf("the second that changes it: %v", err)
 	}
 	if diff := cmp.Diff(state("web"), other.State()); diff != "" {
@@ -109,7 +109,7 @@ func TestMemoryUnreadable(t *testing.T) {
 	if err := m.Load(t.Context()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), contract.ConfigMapState) {
 		t.Errorf("error %v", err)
 	}
-	if err := m.Remember(t.Context(), state("web")); err != nil {
+	if _, err := m.Remember(t.Context(), state("web")); err != nil {
 		t.Errorf("writing anew: %v", err)
 	}
 }

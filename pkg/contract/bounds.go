@@ -1,0 +1,89 @@
+package contract
+
+import (
+	"fmt"
+	"time"
+)
+
+// Whoever may write a Node may write anything there, up to 256 KiB of annotations. What is
+// read of that is bounded, as it gets into verdicts, Events and the state. Programs of ours
+// write far less.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
+const (
+	// mostRequest and mostReport are the most bytes of a request, and of a report or of
+	// the notices.
+	mostRequest, mostReport = 4 << 10, 32 << 10
+	// mostEntries is how long a list may be, and mostID the most bytes of an id.
+	mostEntries, mostID = 64, 512
+	// MostText is the most bytes of a text for people; of longer ones the rest is cut.
+	MostText = 1 << 10
+)
+
+// firstDate and lastDate bound what a date can be. Others are no dates of a drain.
+var (
+	firstDate = time.Unix(0, 0).UTC()
+	lastDate  = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// tooLong says that a value, or something in it, is longer than it may be. what names it.
+func tooLong(what string, has, most int, unit string) error {
+	if has <= most {
+		return nil
+	}
+	return fmt.Errorf("%s has %d %s: want at most %d", what, has, unit, most)
+}
+
+// boundIDs holds a list of ids to their bounds.
+func boundIDs(what string, ids []string) error {
+	if err := tooLong(what, len(ids), mostEntries, "entries"); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := tooLong(what, len(id), mostID, "bytes in an entry"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound holds a report to its bounds, and shortens what is for people.
+func (r *Report) bound() error {
+	for _, list := range []struct {
+		name string
+		ids  []string
+	}{{"answers", r.Answers}, {"blockedBy", r.BlockedBy}, {"told", r.Told}, {"wants", []string{r.Wants}}, {"kind", []string{string(r.Kind)}}} {
+		if err := boundIDs(AnnotationDrainReport+" "+list.name, list.ids); err != nil {
+			return err
+		}
+	}
+	r.shorten()
+	return nil
+}
+
+func (r *Report) shorten() {
+	r.Reason, r.Message, r.Version = Shorten(r.Reason, MostText), Shorten(r.Message, MostText), Shorten(r.Version, MostText)
+}
+
+// bound holds a request to its bounds, and shortens what is for people.
+func (r *Request) bound() error {
+	r.shorten()
+	return tooLong(AnnotationDrainRequest+" id", len(r.ID), mostID, "bytes")
+}
+
+func (r *Request) shorten() {
+	r.Reason, r.By = Shorten(r.Reason, MostText), Shorten(r.By, MostText)
+}
+
+// bound holds notices to their bounds, and shortens what is for people.
+func (l NoticedList) bound() error {
+	if err := tooLong(AnnotationNotices, len(l), mostEntries, "entries"); err != nil {
+		return err
+	}
+	for i := range l {
+		if err := tooLong(AnnotationNotices+" id", len(l[i].ID), mostID, "bytes"); err != nil {
+			return err
+		}
+		l[i].Reason = Shorten(l[i].Reason, MostText)
+	}
+	return nil
+}

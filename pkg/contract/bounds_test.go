@@ -1,0 +1,71 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What is read of a Node is bounded, and the error names the key and the bound.
+func TestParseHasBounds(t *testing.T) {
+	long, many := strings.Repeat("ä", 100<<10), slices.Repeat([]string{"a"}, mostEntries+1)
+	report := func(r Report) error {
+		r.Phase = PhaseBlocked
+		_, err := ParseReport(encode(r))
+		return err
+	}
+	request := func(r Request) error {
+		_, err := ParseRequest(encode(r))
+		return err
+	}
+	notices := func(l NoticedList) error {
+		_, err := ParseNoticed(encode(l))
+		return err
+	}
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   string
+	}{
+		{"a report of 200 KiB", report(Report{Message: long}), AnnotationDrainReport + " has 2048"},
+		{"many answers", report(Report{Answers: many}), AnnotationDrainReport + " answers has 65 entries: want at most 64"},
+		{"much that blocks", report(Report{BlockedBy: many}), AnnotationDrainReport + " blockedBy has 65 entries"},
+		{"much told", report(Report{Told: many}), AnnotationDrainReport + " told has 65 entries"},
+		{"a long answer", report(Report{Answers: []string{long[:mostID+2]}}), AnnotationDrainReport + " answers has 514 bytes in an entry: want at most 512"},
+		{"a long wish", report(Report{Wants: long[:mostID+2]}), AnnotationDrainReport + " wants has 514 bytes"},
+		{"a long kind", report(Report{Kind: Kind(long[:mostID+2])}), AnnotationDrainReport + " kind has 514 bytes"},
+		{"a request of 200 KiB", request(Request{Reason: long}), AnnotationDrainRequest + " has 2048"},
+		{"a long id", request(Request{ID: long[:mostID+2]}), AnnotationDrainRequest + " id has 514 bytes"},
+		{"a word of 200 KiB", func() error { _, err := ParseRequest(long); return err }(), AnnotationDrainRequest + " has 2048"},
+		{"notices of 200 KiB", notices(NoticedList{{Reason: long}}), AnnotationNotices + " has 2048"},
+		{"many notices", notices(make(NoticedList, mostEntries+1)), AnnotationNotices + " has 65 entries"},
+		{"a long notice id", notices(NoticedList{{ID: long[:mostID+2]}}), AnnotationNotices + " id has 514 bytes"},
+		{"a date of another age", func() error { _, err := ParseReport(`{"phase":"Drained","since":"9999-12-31T00:00:00Z"}`); return err }(), "is not between 1970 and 2200"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.reason, c.err, c.want)
+		}
+		if c.err != nil && len(c.err.Error()) > 300 {
+			t.Errorf("%s: the error has %d bytes", c.reason, len(c.err.Error()))
+		}
+	}
+}
+
+// Texts for people are cut where they are read and where they are written, so that what a
+// program of ours writes can always be read, and reads as it was written.
+func TestTextsAreCut(t *testing.T) {
+	long := strings.Repeat("ä", 100<<10)
+	r, err := ParseReport(Report{Phase: PhaseFailed, Reason: long, Message: long, Version: long}.String())
+	if err != nil || r.Message != Shorten(long, MostText) || r.Reason != r.Message || r.Version != r.Message {
+		t.Errorf("a report reads %d bytes, error %v", len(r.Message), err)
+	}
+	q, err := ParseRequest(Request{ID: "i", Reason: long, By: long}.String())
+	if err != nil || q.Reason != Shorten(long, MostText) || q.By != q.Reason {
+		t.Errorf("a request reads %d bytes, error %v", len(q.Reason), err)
+	}
+	l, err := ParseNoticed(fmt.Sprintf(`[{"reason":%q}]`, long[:4<<10]))
+	if err != nil || l[0].Reason != Shorten(long, MostText) {
+		t.Errorf("a notice reads %d bytes, error %v", len(l[0].Reason), err)
+	}
+}

@@ -1,0 +1,139 @@
+package plan_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// Law 16: what is decided for hooks, heartbeats and drains that others began does not
+// depend on how many pods are pending, nor on what they ask for. All of it is in the first
+// part of the plan, and the second part repeats nothing of that.
+func law16Pending(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	urgent, rest := plan.NewPlanner().Begin(s, p)
+	among, _ := plan.NewPlanner().Begin(crowded(s, 2_000), p)
+	var broken []string
+	if diff := cmp.Diff(urgent, among); diff != "" {
+		broken = append(broken, fmt.Sprintf("law 16: with 2,000 more pending pods (-without +with):\n%s", diff))
+	}
+	others := rest().Actions
+	for _, a := range got.Actions {
+		first, second := contains(urgent, a), contains(others, a)
+		if first == second {
+			broken = append(broken, fmt.Sprintf("law 16: %s is in both parts of the plan, or in none", a))
+		}
+		if ofOthers(s, a) && !first {
+			broken = append(broken, fmt.Sprintf("law 16: %s waits for growth to be worked out", a))
+		}
+	}
+	if n := len(urgent) + len(others); n != len(got.Actions) {
+		broken = append(broken, fmt.Sprintf("law 16: the plan has %d actions, its parts %d", len(got.Actions), n))
+	}
+	return broken
+}
+
+func contains(list []plan.Action, a plan.Action) bool {
+	return slices.ContainsFunc(list, func(b plan.Action) bool { return cmp.Equal(a, b) })
+}
+
+// ofOthers says that an action is about a hook, or about a drain that somebody else began.
+func ofOthers(s fleet.Snapshot, a plan.Action) bool {
+	switch a := a.(type) {
+	case plan.Heartbeat, plan.Complete, plan.Spare:
+		return true
+	case plan.Retire:
+		return a.Kind == contract.KindASG
+	case plan.Cordon:
+		return !retires(s, a.Node.Name)
+	case plan.Evict:
+		return !retires(s, a.Node.Name)
+	}
+	return false
+}
+
+// retires says that the drain of a node may be our own retirement.
+func retires(s fleet.Snapshot, name string) bool {
+	r, err := contract.ParseRequest(nodeNamed(s, name).Annotations[contract.AnnotationDrainRequest])
+	return err == nil && r.By == contract.AppScaler && r.Kind == contract.KindScaleDown
+}
+
+// crowded is a snapshot with so many more pending pods, each with rules of its own.
+func crowded(s fleet.Snapshot, n int) fleet.Snapshot {
+	s.Pods = slices.Clip(s.Pods)
+	for i := range n {
+		name := fmt.Sprintf("crowd-%04d", i)
+		labels := map[string]string{"crowd": name}
+		s.Pods = append(s.Pods, &fleet.Pod{
+			Namespace: "tenant", Name: name, UID: types.UID(name), Created: s.Now, Judged: s.Now, Labels: labels, Phase: corev1.PodPending, Scheduling: fleet.Unschedulable,
+			Spec: &corev1.PodSpec{
+				NodeSelector: map[string]string{"example.com/crowd": name},
+				Containers:   []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}}},
+				Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
+				}}}},
+			},
+		})
+	}
+	return s
+}
+
+// Whatever can be done has its line in Guards, so that a new action does not go unguarded
+// unawares, and what guards it is a part of the state.
+func TestGuards(t *testing.T) {
+	var source strings.Builder
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".go") && !strings.HasSuffix(f.Name(), "_test.go") {
+			text, err := os.ReadFile(f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+	}
+	guards, err := os.ReadFile("guards.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`func \(a (\w+)\) Lane\(\)`).FindAllStringSubmatch(source.String(), -1)
+	for _, action := range all {
+		if !regexp.MustCompile(`(case |, )` + action[1] + `\b`).Match(guards) {
+			t.Errorf("nothing is said of what guards %s", action[1])
+		}
+	}
+	if len(all) < 15 {
+		t.Errorf("found %d actions", len(all))
+	}
+	for _, a := range []plan.Action{plan.Grow{}, plan.Suspend{}, plan.Terminate{ID: "never-joined:i-1"}, plan.Terminate{ID: "never-ready:i-1"}} {
+		parts := plan.Guards(a)
+		for _, part := range parts {
+			if !slices.Contains(fleet.StateParts(), part) {
+				t.Errorf("%T is guarded by %s, which is no part of the state", a, part)
+			}
+		}
+		if len(parts) == 0 {
+			t.Errorf("nothing guards %T", a)
+		}
+	}
+	for _, a := range []plan.Action{plan.Heartbeat{}, plan.Complete{}, plan.Keep{}, plan.Retire{}, plan.Evict{}, plan.Terminate{ID: contract.TerminateID("i-1")}} {
+		if parts := plan.Guards(a); len(parts) > 0 {
+			t.Errorf("%T waits for %v to be written", a, parts)
+		}
+	}
+}
