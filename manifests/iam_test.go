@@ -14,20 +14,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windlass.dev/windlass/e2e/fakeaws/iam"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/asg"
 )
 
-func readPolicy(t *testing.T) iam.Policy {
+// statements are those of all policies of iam, the opt-in ones included.
+func statements(t *testing.T) []iam.Statement {
 	t.Helper()
-	document, err := os.ReadFile("iam/scaler-policy.json")
+	var all []iam.Statement
+	for _, policy := range readPolicies(t) {
+		all = append(all, policy.Statement...)
+	}
+	return all
+}
+
+// readPolicies reads all policies of iam, by their path in the checkout.
+func readPolicies(t *testing.T) map[string]iam.Policy {
+	t.Helper()
+	paths, err := filepath.Glob("iam/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := iam.Parse(document)
-	if err != nil {
-		t.Fatal(err)
+	policies := map[string]iam.Policy{}
+	for _, path := range paths {
+		document, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, err := iam.Parse(document)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		policies["manifests/"+path] = policy
 	}
-	return policy
+	return policies
 }
 
 // implied are rights that AWS asks of the caller for calls that it makes on the
@@ -44,7 +64,7 @@ var onBehalf = map[string]map[string]iam.Words{"Bool": {"aws:ViaAWSService": {"t
 // The policy allows what scaler/asg calls and what that implies, and nothing else.
 func TestPolicyAllowsWhatIsCalled(t *testing.T) {
 	var allowed []string
-	for _, s := range readPolicy(t).Statement {
+	for _, s := range statements(t) {
 		if s.Effect != iam.Allow {
 			t.Errorf("statement %s: effect %q", s.Sid, s.Effect)
 		}
@@ -103,7 +123,7 @@ func actions(file *ast.File) []string {
 func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 	const tag = "aws:ResourceTag/k8s.io/cluster-autoscaler/"
 	own := map[string]map[string]iam.Words{"Null": {tag + clusterName(t): {"false"}}}
-	for _, s := range readPolicy(t).Statement {
+	for _, s := range statements(t) {
 		for _, action := range s.Action {
 			if strings.Contains(action, "*") {
 				t.Errorf("statement %s allows %s", s.Sid, action)
@@ -113,6 +133,9 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 				continue
 			}
 			want := own
+			if action == "autoscaling:CreateOrUpdateTags" {
+				want = map[string]map[string]iam.Words{"Null": own["Null"], "ForAllValues:StringEquals": {"aws:TagKeys": {contract.TagOwner}}}
+			}
 			if implied[action] != "" {
 				want = onBehalf
 			}
@@ -131,7 +154,7 @@ func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
 		"ec2:CreateFleet",              // LaunchInstances
 		"eks:DescribeNodegroup",        // managed node groups
 	}
-	for _, s := range readPolicy(t).Statement {
+	for _, s := range statements(t) {
 		for _, action := range few {
 			if slices.Contains(s.Action, action) && len(s.Action) > 1 {
 				t.Errorf("statement %s allows %s beside others", s.Sid, action)
@@ -140,16 +163,38 @@ func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
 	}
 }
 
-// A refusal names the statement that grants what is missing: the one that does.
+// A refusal names the statement that grants what is missing, and its file: those that do.
 func TestRefusalsNameTheStatement(t *testing.T) {
-	want := map[string]string{}
-	for _, s := range readPolicy(t).Statement {
-		for _, action := range s.Action {
-			want[action] = s.Sid
+	want, optIn := map[string]string{}, map[string]string{}
+	for path, policy := range readPolicies(t) {
+		for _, s := range policy.Statement {
+			for _, action := range s.Action {
+				want[action] = s.Sid
+			}
+			if path != asg.PolicyFile {
+				optIn[s.Sid] = path
+			}
 		}
 	}
 	if diff := cmp.Diff(want, asg.Statements); diff != "" {
-		t.Errorf("statements by action (-policy +refusals):\n%s", diff)
+		t.Errorf("statements by action (-policies +refusals):\n%s", diff)
+	}
+	if diff := cmp.Diff(optIn, asg.OptIn); diff != "" {
+		t.Errorf("files of opt-in statements (-policies +refusals):\n%s", diff)
+	}
+}
+
+// What only a flag needs that is off is not in the policy that everybody is given.
+func TestOptInRightsAreNotInTheDefaultPolicy(t *testing.T) {
+	optIn := []string{
+		"autoscaling:CreateOrUpdateTags", // --claim-groups
+	}
+	for _, s := range readPolicies(t)[asg.PolicyFile].Statement {
+		for _, action := range optIn {
+			if slices.Contains(s.Action, action) {
+				t.Errorf("statement %s of the default policy allows %s", s.Sid, action)
+			}
+		}
 	}
 }
 
@@ -159,8 +204,8 @@ func TestPolicyIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range readPolicy(t).Statement {
-		if !strings.Contains(string(body), "| `"+s.Sid+"` |") {
+	for _, s := range statements(t) {
+		if !strings.Contains(string(body), "`"+s.Sid+"` |") {
 			t.Errorf("iam/README.md has no line for %s", s.Sid)
 		}
 	}
@@ -169,7 +214,7 @@ func TestPolicyIsExplained(t *testing.T) {
 // A managed node group's cluster is a part of its ARN.
 func TestPolicyReadsOnlyItsOwnNodeGroups(t *testing.T) {
 	want := iam.Words{"arn:*:eks:*:*:nodegroup/" + clusterName(t) + "/*/*"}
-	for _, s := range readPolicy(t).Statement {
+	for _, s := range statements(t) {
 		if !slices.Contains(s.Action, "eks:DescribeNodegroup") {
 			continue
 		}

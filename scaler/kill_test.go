@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -147,6 +148,9 @@ func (k *killing) Complete(context.Context, asg.Wait) error      { return nil }
 func (k *killing) Heartbeat(context.Context, asg.Wait) error     { return nil }
 func (k *killing) Serves(context.Context, string, string) error  { return nil }
 func (k *killing) Suspend(context.Context, string, string) error { return nil }
+func (k *killing) Claim(context.Context, string, types.UID) error {
+	return errors.New("nothing is to be claimed")
+}
 
 func (k *killing) Write(kube.Event) bool { return true }
 

@@ -137,6 +137,7 @@ func newScaler(s settings, client kubernetes.Interface, buffers dynamic.Interfac
 	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
 	verbs := asg.NewVerbs(account)
 	verbs.Arrived = sc.observer.GroupsChanged
+	verbs.Cluster = sc.observer.Cluster
 	sc.actor = &act.Actor{
 		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
 		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK,

@@ -405,6 +405,29 @@ func TestSuspendAndResume(t *testing.T) {
 	wantError(t, err, 400, "ValidationError", "Invalid scaling process: Sleep")
 }
 
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateOrUpdateTags.html
+func TestTags(t *testing.T) {
+	b := start(t, fakeaws.Group{Name: "web", Max: 3, Type: "m5.large", Tags: map[string]string{"team": "a", "kept": "b"}})
+	put := func(group, key, value string, propagate bool) error {
+		_, err := b.asg.CreateOrUpdateTags(b.ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []types.Tag{{
+			ResourceId: ptr(group), ResourceType: ptr("auto-scaling-group"), Key: ptr(key), Value: ptr(value), PropagateAtLaunch: &propagate}}})
+		return err
+	}
+	for _, err := range []error{put("web", "team", "c", true), put("web", "owner", "me", false), put("web", "owner", "you", false)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]string{}
+	for _, tag := range must(b.asg.DescribeAutoScalingGroups(b.ctx, nil))(t).AutoScalingGroups[0].Tags {
+		got[*tag.Key] = fmt.Sprint(*tag.Value, " ", *tag.PropagateAtLaunch)
+	}
+	if diff := cmp.Diff(map[string]string{"team": "c true", "kept": "b true", "owner": "you false"}, got); diff != "" {
+		t.Error(diff)
+	}
+	wantError(t, put("gone", "owner", "me", false), 400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup 'gone' not found")
+}
+
 // Operations around protection, health, standby and detaching.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_EnterStandby.html and its neighbours
 func TestInstanceOperations(t *testing.T) {

@@ -100,6 +100,12 @@ func onGroup(need iam.Request, c Call, cl *cloud.Cloud) []iam.Request {
 		need.Context["aws:ResourceTag/"+key] = value
 		need.Context["autoscaling:ResourceTag/"+key] = value
 	}
+	for key, value := range c.Params {
+		if tag, of := strings.CutSuffix(key, ".Key"); of && strings.HasPrefix(tag, "Tags.member.") {
+			need.Context["aws:RequestTag/"+value] = c.Params[tag+".Value"]
+			need.Context["aws:TagKeys"] = strings.TrimPrefix(need.Context["aws:TagKeys"]+","+value, ",")
+		}
+	}
 	if c.Operation != "LaunchInstances" {
 		return []iam.Request{need}
 	}
@@ -120,6 +126,9 @@ func onBehalf(cl *cloud.Cloud) []iam.Request {
 // groupOf is the group that a call is about: the one that it names, or that of the instance that it names.
 func groupOf(c Call, cl *cloud.Cloud) string {
 	if name := c.Params["AutoScalingGroupName"]; name != "" {
+		return name
+	}
+	if name := c.Params["Tags.member.1.ResourceId"]; name != "" {
 		return name
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Params)) {

@@ -85,6 +85,11 @@ const (
 	AnnotationAllOrNothing = Prefix + "all-or-nothing"
 )
 
+// TagOwner on an Auto Scaling group is the UID of the namespace kube-system of the one
+// cluster that may change it. Written by the scaler with --claim-groups, or by people; read
+// by every scaler that finds the group.
+const TagOwner = Prefix + "owner"
+
 // LabelExcludeFromLoadBalancers takes a node out of cloud load balancers.
 // Its owner is Kubernetes: any value excludes.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers

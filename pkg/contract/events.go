@@ -15,6 +15,7 @@ const (
 	EventDeleteUnregistered   = "DeleteUnregistered" // an instance that never joined was ended
 	EventLoweredGroup         = "LoweredGroup"
 	EventSuspendedProcess     = "SuspendedProcess" // one of the group's own, such as AZRebalance
+	EventClaimedGroup         = "ClaimedGroup"     // its owner tag names this cluster now
 	// On the ConfigMap windlass-state, by the scaler.
 	EventStateShed = "PersistedStateShed" // it was near its limit, and what costs least to lose was dropped
 	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of

@@ -58,6 +58,9 @@ type Snapshot struct {
 	Agents map[string]bool `json:"agents,omitempty"`
 	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.
 	Rival *Rival `json:"rival,omitempty"`
+	// Cluster is the UID of the namespace kube-system, which stands for the cluster; empty
+	// where namespaces may not be read.
+	Cluster types.UID `json:"cluster,omitempty"`
 	// Priorities is what the ConfigMap cluster-autoscaler-priority-expander says
 	// under its key priorities, nil where there is none.
 	Priorities *string `json:"priorities,omitempty"`
@@ -98,6 +101,9 @@ type Rival struct {
 type Group struct {
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
+	// Owner is the cluster whose group it is, by the tag contract.TagOwner; empty where
+	// nobody has claimed it. See Snapshot.Cluster.
+	Owner types.UID `json:"owner,omitempty"`
 	// Min and Max bound what we set: the group's own figures, or those of an
 	// explicit --nodes flag as far as they lie within.
 	Min     int      `json:"min"`

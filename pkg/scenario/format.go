@@ -42,6 +42,9 @@ func Format(s fleet.Snapshot) string {
 	if s.Priorities != nil {
 		p.line("priorities", `"`+*s.Priorities+`"`)
 	}
+	if s.Cluster != "" {
+		p.line("cluster", string(s.Cluster))
+	}
 	if s.Rival != nil {
 		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
 	}
@@ -140,7 +143,7 @@ func (p *printer) group(g fleet.Group) {
 	for _, f := range g.Faults {
 		words = append(words, said("fault", f))
 	}
-	words = append(words, said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown && g.HooksFault == ""), said("unhooked", g.HooksFault), flag("steered", g.Synchronous))
+	words = append(words, said("owner", string(g.Owner)), said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown && g.HooksFault == ""), said("unhooked", g.HooksFault), flag("steered", g.Synchronous))
 	if t := g.ScaleDown.UtilizationThreshold; t != nil {
 		words = append(words, said("threshold", strconv.FormatFloat(*t, 'g', -1, 64)))
 	}

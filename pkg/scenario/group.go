@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -70,6 +71,7 @@ var groupWords = table[groupDraft]{
 	// replaced is cause, or cause/time of its end.
 	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
 	"headroom":  setter(fleet.ParseHeadRoom, func(d *groupDraft, h fleet.HeadRoom) { d.HeadRoom = h }),
+	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {

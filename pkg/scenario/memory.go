@@ -7,9 +7,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
+
+// cluster UID: that of this cluster.
+func cluster(w *World, l line) error {
+	w.Cluster = types.UID(l.name)
+	return nil
+}
 
 // rival LEASE: renewed=now.
 func rival(w *World, l line) error {

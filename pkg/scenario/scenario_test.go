@@ -67,6 +67,7 @@ seen m5.large/ami-1 mem=7600Mi
 launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
+cluster uid-blue
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 outage 09:10:00 from=09:00:00
 outage 09:59:55

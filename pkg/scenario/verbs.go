@@ -24,6 +24,7 @@ var verbs = map[string]func(*World, line) error{
 	"permit":     permit,
 	"notyet":     notYet,
 	"mark":       mark,
+	"cluster":    cluster,
 	"rival":      rival,
 	"outage":     outage,
 	"leads":      leads,

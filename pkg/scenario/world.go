@@ -288,6 +288,9 @@ func (w *World) Suspend(group, process string) {
 	g.Suspended = append(slices.Clone(g.Suspended), process)
 }
 
+// Claim writes on a group whose it is.
+func (w *World) Claim(group string, owner types.UID) { w.group(group).Owner = owner }
+
 // Spare takes the terminating mark and the request off a node.
 func (w *World) Spare(node string) {
 	n := w.node(node)

@@ -83,6 +83,10 @@ func (g *groups) Suspend(_ context.Context, group, process string) error {
 	return g.call("suspend %s %s", group, process)
 }
 
+func (g *groups) Claim(_ context.Context, group string, owner types.UID) error {
+	return g.call("claim %s for %s", group, owner)
+}
+
 // events records what people are told.
 type events struct {
 	mu   sync.Mutex
@@ -107,9 +111,13 @@ type bed struct {
 	events *events
 }
 
-// newBed has one node n1 with the given annotations, and the given pods on it.
+// newBed has one node n1, of i-1, with the given annotations, and the given pods on it.
 func newBed(annotations map[string]string, pods ...*corev1.Pod) *bed {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid1", ResourceVersion: "7", Annotations: annotations}}
+	return newBedOf(node, pods...).of("i-1")
+}
+
+func newBedOf(node *corev1.Node, pods ...*corev1.Pod) *bed {
 	objects := []runtime.Object{node}
 	for _, p := range pods {
 		objects = append(objects, p)
@@ -316,7 +324,7 @@ func terminate() plan.Terminate {
 
 // The mark stands while Auto Scaling is called, and stays.
 func TestTerminate(t *testing.T) {
-	b := newBed(request(contract.KindScaleDown, "a"), onNode("elsewhere", "n2"))
+	b := newBed(request(contract.KindScaleDown, "a"), onNode("elsewhere", "n2")).cordoned()
 	b.groups.during = func(string) {
 		if mark := b.node(t).Annotations[contract.AnnotationTerminating]; mark != "a" {
 			t.Errorf("called under the mark %q", mark)
@@ -335,7 +343,7 @@ func TestTerminate(t *testing.T) {
 
 // A pod that came in between takes the mark off again.
 func TestTerminateFindsAPod(t *testing.T) {
-	b := newBed(nil, onNode("late", "n1"))
+	b := newBed(nil, onNode("late", "n1")).cordoned()
 	r := b.one(t, terminate())
 	if r.Outcome != Stopped || !strings.Contains(r.Err.Error(), "default/late") {
 		t.Errorf("%s: %v", r.Outcome, r.Err)
@@ -362,7 +370,7 @@ func TestTerminateFails(t *testing.T) {
 		{"it leaves already", fmt.Errorf("%w: Terminating", asg.ErrChanged), Stopped, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBed(nil)
+			b := newBed(nil).cordoned()
 			b.groups.err = tc.err
 			if r := b.one(t, terminate()); r.Outcome != tc.want {
 				t.Errorf("%s: %v", r.Outcome, r.Err)
@@ -377,7 +385,7 @@ func TestTerminateFails(t *testing.T) {
 // Killed after the mark, the next one goes on; a mark of another request is
 // left to whoever set it.
 func TestTerminateGoesOn(t *testing.T) {
-	b := newBed(map[string]string{contract.AnnotationTerminating: "a"})
+	b := newBed(map[string]string{contract.AnnotationTerminating: "a"}).cordoned()
 	if r := b.one(t, terminate()); r.Outcome != Done || len(b.groups.calls) != 1 {
 		t.Errorf("%s, calls %v", r.Outcome, b.groups.calls)
 	}
@@ -422,11 +430,18 @@ func TestTheMarkIsGuarded(t *testing.T) {
 
 // of says which instance the node is.
 func (b *bed) of(instance string) *bed {
+	return b.change(func(n *corev1.Node) { n.Spec.ProviderID = "aws:///eu-west-1a/" + instance })
+}
+
+// cordoned closes the node.
+func (b *bed) cordoned() *bed { return b.change(func(n *corev1.Node) { n.Spec.Unschedulable = true }) }
+
+func (b *bed) change(how func(*corev1.Node)) *bed {
 	node, err := b.client.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
 	if err != nil {
 		panic(err)
 	}
-	node.Spec.ProviderID = "aws:///eu-west-1a/" + instance
+	how(node)
 	if _, err := b.client.CoreV1().Nodes().Update(context.Background(), node, metav1.UpdateOptions{}); err != nil {
 		panic(err)
 	}
@@ -436,7 +451,7 @@ func (b *bed) of(instance string) *bed {
 // What was completed already is no news.
 func TestCompletedAlready(t *testing.T) {
 	var log strings.Builder
-	b := newBed(nil)
+	b := newBed(nil).cordoned()
 	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	b.groups.err = asg.ErrAlready
 	r := b.one(t, plan.Complete{Group: "web", Instance: "i-1", Hook: "windlass", Node: n1})
@@ -452,13 +467,18 @@ func TestComplete(t *testing.T) {
 		bed    *bed
 		want   Outcome
 	}{
-		{"the node is empty", plan.Complete{Node: n1}, newBed(nil), Done},
-		{"a pod came", plan.Complete{Node: n1}, newBed(nil, onNode("late", "n1")), Stopped},
+		{"the node is empty", plan.Complete{Node: n1}, newBed(nil).cordoned(), Done},
+		{"a pod came", plan.Complete{Node: n1}, newBed(nil, onNode("late", "n1")).cordoned(), Stopped},
+		{"somebody has opened it", plan.Complete{Node: n1}, newBed(nil), Stopped},
+		{"its kubelet is silent", plan.Complete{Node: n1}, newBed(nil).change(func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}
+		}), Done},
 		{"the drain failed, or it comes into service: pods may be there", plan.Complete{Node: n1, Occupied: true}, newBed(nil, onNode("stuck", "n1")), Done},
-		{"the node is gone", plan.Complete{Node: plan.NodeRef{Name: "n9"}}, newBed(nil), Done},
+		{"the node is gone: the next decision knows that", plan.Complete{Node: plan.NodeRef{Name: "n1"}}, newBed(nil).of("i-2"), Stopped},
 		{"its kubelet registered it again, and the pods live", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")), Stopped},
-		{"another instance has its name", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")).of("i-2"), Done},
-		{"it never joined", plan.Complete{}, newBed(nil), Done},
+		{"another instance has its name", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}, Occupied: true}, newBed(nil, onNode("alive", "n1")).of("i-2"), Stopped},
+		{"it never joined", plan.Complete{}, newBed(nil).of("i-2"), Done},
+		{"it has joined", plan.Complete{}, newBed(nil), Stopped},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.action.Group, tc.action.Instance, tc.action.Hook = "web", "i-1", "windlass"
@@ -483,7 +503,7 @@ func TestLanes(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 		}
-		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		began := time.Now()
 		results := a.Do(t.Context(), []plan.Action{
 			plan.Grow{Group: "slow", To: 1}, plan.Suspend{Group: "quick", Process: "A"},
@@ -566,7 +586,7 @@ func TestMarksDoNotHoldUp(t *testing.T) {
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &groups{err: &asg.CallError{Code: "AccessDenied", Class: asg.ErrDenied}}
-		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		try := func(action plan.Action) Outcome { return a.Do(t.Context(), []plan.Action{action})[0].Outcome }
 		tries := 0
 		for range 600 { // a look each 100 ms, for a minute
@@ -608,7 +628,7 @@ func TestPausesOfStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		g := &groups{err: fmt.Errorf("%w: web wants 4 instances, not 3", asg.ErrChanged)}
-		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		try := func() Outcome {
 			return a.Do(t.Context(), []plan.Action{plan.Grow{Group: "web", From: 3, To: 4}})[0].Outcome
 		}
@@ -650,7 +670,7 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 				time.Sleep(500 * time.Millisecond)
 			}
 		}
-		a := &Actor{Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		var alive atomic.Int64
 		a.Alive = func() { alive.Add(1) }
 		var actions []plan.Action

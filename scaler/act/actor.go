@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -36,6 +37,7 @@ type Groups interface {
 	// Serves fails unless the instance is in service at this moment.
 	Serves(ctx context.Context, group, instance string) error
 	Suspend(ctx context.Context, group, process string) error
+	Claim(ctx context.Context, group string, owner types.UID) error
 }
 
 var _ Groups = (*asg.Verbs)(nil)
@@ -126,10 +128,12 @@ const (
 	// markTime is how long a look may go on putting marks on nodes, terminateTime how
 	// long it may begin to terminate instances, and evictTime how long it may ask for
 	// pods in place of agents. The rest are for the next look: a pod may wait for a node
-	// meanwhile.
+	// meanwhile. completeTime bounds how old the list of Nodes may be when an instance is
+	// let go.
 	markTime      = time.Second
 	terminateTime = 2 * time.Second
 	evictTime     = 2 * time.Second
+	completeTime  = 5 * time.Second
 )
 
 // Do carries out actions and returns when the observers know of them. Those
@@ -138,7 +142,8 @@ const (
 // in the order of the actions. An action that fails does not keep the next one
 // back.
 func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
-	began := time.Now()
+	b := a.newBatch(ctx, actions)
+	a.putOff.Store(false)
 	results := make([]Result, len(actions))
 	var working errgroup.Group
 	working.SetLimit(lanesAtOnce)
@@ -150,12 +155,12 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: time.Now()}
 					continue
 				}
-				if budget, bounded := budgetOf(actions[i]); bounded && time.Since(began) > budget {
+				if b.late(actions[i]) {
 					results[i] = Result{Action: actions[i], Outcome: Paused}
 					a.putOff.Store(true)
 					continue
 				}
-				results[i] = a.one(ctx, actions[i])
+				results[i] = a.one(ctx, actions[i], b)
 				chain.note(results[i])
 				if a.Alive != nil {
 					a.Alive()
@@ -219,18 +224,20 @@ func lanes(actions []plan.Action) [][]int {
 	return out
 }
 
-// rankOf orders actions by who waits for them: pods and instances in a hook, all
-// others, nobody but the bill, nobody.
+// rankOf orders actions by who waits for them: pods and hooks' timers, instances in a
+// hook, which first wait for the list of Nodes, all others, nobody but the bill, nobody.
 func rankOf(action plan.Action) int {
 	switch action.(type) {
-	case plan.Grow, plan.Heartbeat, plan.Complete:
+	case plan.Grow, plan.Heartbeat:
 		return 0
+	case plan.Complete:
+		return 1
 	case plan.Terminate:
-		return 2
-	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
 		return 3
+	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
+		return 4
 	}
-	return 1
+	return 2
 }
 
 // budgetOf is how long after the start of a look an action may begin.
@@ -238,6 +245,8 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 	switch action.(type) {
 	case plan.Terminate:
 		return terminateTime, true
+	case plan.Complete:
+		return completeTime, true
 	case plan.Evict:
 		return evictTime, true
 	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
@@ -252,7 +261,7 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 // size, whatever that is; it stays in the group's lane where its size is set to a figure.
 func laneOf(action plan.Action, sized map[string]bool) string {
 	switch x := action.(type) {
-	case plan.Grow, plan.Lower, plan.Suspend:
+	case plan.Grow, plan.Lower, plan.Suspend, plan.Claim:
 		return action.Lane()
 	case plan.Terminate:
 		if sized[x.Group] {
@@ -292,14 +301,14 @@ func (a *Actor) Paused(action plan.Action) (Result, bool) {
 	return Result{Action: action, Outcome: Paused, Err: why}, runs
 }
 
-func (a *Actor) one(ctx context.Context, action plan.Action) Result {
+func (a *Actor) one(ctx context.Context, action plan.Action, b *batch) Result {
 	began := time.Now()
 	if result, paused := a.Paused(action); paused {
 		return result
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeOf(action))
 	defer cancel()
-	answer, err := a.do(ctx, action)
+	answer, err := a.do(ctx, action, b)
 	if errors.Is(err, asg.ErrAlready) {
 		return Result{Action: action, Outcome: Done, Before: true, Ended: time.Now(), Took: time.Since(began)} // which is no news
 	}
@@ -322,15 +331,15 @@ func timeOf(action plan.Action) time.Duration {
 	return actionTime
 }
 
-func (a *Actor) do(ctx context.Context, action plan.Action) (*plan.Answer, error) {
+func (a *Actor) do(ctx context.Context, action plan.Action, b *batch) (*plan.Answer, error) {
 	if x, ok := action.(plan.Grow); ok {
 		return a.grow(ctx, x)
 	}
-	return nil, a.plain(ctx, action)
+	return nil, a.plain(ctx, action, b)
 }
 
 // plain does what is either done or not.
-func (a *Actor) plain(ctx context.Context, action plan.Action) error {
+func (a *Actor) plain(ctx context.Context, action plan.Action, b *batch) error {
 	switch x := action.(type) {
 	case plan.Lower:
 		return a.Groups.Lower(ctx, x.Group, x.From, x.To)
@@ -355,13 +364,15 @@ func (a *Actor) plain(ctx context.Context, action plan.Action) error {
 	case plan.Evict:
 		return a.evict(ctx, x)
 	case plan.Terminate:
-		return a.terminate(ctx, x)
+		return a.terminate(ctx, x, b)
 	case plan.Heartbeat:
 		return a.Groups.Heartbeat(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State})
 	case plan.Complete:
-		return a.complete(ctx, x)
+		return a.complete(ctx, x, b)
 	case plan.Suspend:
 		return a.Groups.Suspend(ctx, x.Group, x.Process)
+	case plan.Claim:
+		return a.Groups.Claim(ctx, x.Group, x.Owner)
 	case plan.Inform:
 		return a.inform(ctx, x)
 	}
@@ -406,7 +417,7 @@ func KindOf(action plan.Action) string { return strings.ToLower(reflect.TypeOf(a
 // that the groups should be read again before the next look.
 func ChangesGroups(action plan.Action) bool {
 	switch action.(type) {
-	case plan.Grow, plan.Lower, plan.Terminate, plan.Complete, plan.Suspend:
+	case plan.Grow, plan.Lower, plan.Terminate, plan.Complete, plan.Suspend, plan.Claim:
 		return true
 	}
 	return false

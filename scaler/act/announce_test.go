@@ -116,6 +116,7 @@ func TestAnnounceGroups(t *testing.T) {
 	twice := pauses(rest(2, at10.Add(10*time.Minute)))
 	twice[lost] = fleet.BackOff{Until: at10.Add(5 * time.Minute), Count: 1, Cause: plan.NeverJoined}
 	failure := Result{Action: growFor("a"), Outcome: Failed, Err: errors.New("no right")}
+	claim := plan.Claim{Group: "web", Owner: "blue"}
 	suspension := plan.Suspend{Group: "web", Process: "AZRebalance", Why: "uneven"}
 
 	e := &events{}
@@ -133,6 +134,8 @@ func TestAnnounceGroups(t *testing.T) {
 		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
 		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
 		{nil, []Result{{Action: suspension, Outcome: Done}}},
+		{nil, []Result{{Action: claim, Outcome: Done}}},
+		{nil, []Result{{Action: claim, Outcome: Done, Before: true}}},
 	} {
 		n.Announce(fleet.Snapshot{State: fleet.State{BackOffs: map[string]fleet.BackOff{old: {Count: 1}}}}, plan.Plan{State: fleet.State{BackOffs: look.backOffs}}, look.results)
 	}
@@ -146,7 +149,25 @@ func TestAnnounceGroups(t *testing.T) {
 		"LoweredGroup windlass-status: lower web 3→1: nothing came",
 		"ActionFailed windlass-status: suspend AZRebalance of web: uneven: no right",
 		"SuspendedProcess windlass-status: suspend AZRebalance of web: uneven",
+		"ClaimedGroup windlass-status: claim web for cluster blue",
 	}
+	if diff := cmp.Diff(want, e.list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// That another cluster owns a group is told once for each owner.
+func TestAnnounceGroupsOfOthers(t *testing.T) {
+	e := &events{}
+	n := &Announcer{Events: e, Page: page}
+	for _, owner := range []string{"green", "green", "", "red", "red"} {
+		var p plan.Plan
+		if owner != "" {
+			p.Verdicts = []plan.Verdict{{Of: plan.OfGroup, Name: "web", Reason: plan.GroupOwnedByAnother, Message: "it is of " + owner}}
+		}
+		n.Announce(fleet.Snapshot{}, p, nil)
+	}
+	want := []string{"OwnedByAnotherCluster windlass-status: group web: it is of green", "OwnedByAnotherCluster windlass-status: group web: it is of red"}
 	if diff := cmp.Diff(want, e.list); diff != "" {
 		t.Error(diff)
 	}

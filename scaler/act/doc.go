@@ -5,6 +5,7 @@
 //	actor.go     Actor.Do: what must keep its order does, the rest runs side by side
 //	group.go     what is asked of Auto Scaling
 //	node.go      what is written on Nodes: requests, permits, marks
+//	live.go      which Nodes an instance has, read after the decision
 //	terminate.go the point of no return
 //	pause.go     what failed is not tried again at once
 //	announce.go  Events of pods and groups, at a bounded rate

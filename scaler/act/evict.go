@@ -48,14 +48,16 @@ func (a *Actor) cordon(ctx context.Context, x plan.Cordon) error {
 
 // drainedBy says that the mark, the request or the report of that id stands on the node.
 func drainedBy(node *corev1.Node, id string) bool {
-	if node.Annotations[contract.AnnotationTerminating] == id {
-		return true
-	}
-	request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest])
+	return node.Annotations[contract.AnnotationTerminating] == id || drained(node.Annotations, id)
+}
+
+// drained says the same of the request and the report alone.
+func drained(annotations map[string]string, id string) bool {
+	request, err := contract.ParseRequest(annotations[contract.AnnotationDrainRequest])
 	if err == nil && request.ID == id {
 		return true
 	}
-	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
+	report, err := contract.ParseReport(annotations[contract.AnnotationDrainReport])
 	return err == nil && report.AnswersTo(id)
 }
 

@@ -23,9 +23,11 @@ type groupNews struct {
 	waiting []word
 	// rests are the pauses that people know of.
 	rests map[string]fleet.BackOff
-	// failed is how the last growth of a group failed, or the last suspension by its key,
-	// until one works; nil before the first look.
+	// failed is how the last growth of a group failed, or the last suspension or claim by
+	// its key, until one works; nil before the first look.
 	failed map[string]string
+	// disowned are the groups of which people know that another cluster owns them.
+	disowned map[string]string
 }
 
 // look takes in what a look has found and done.
@@ -45,6 +47,7 @@ func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 		}
 	}
 	n.rests = p.State.BackOffs
+	n.disown(p)
 	if more := len(n.waiting) - mostGroupNews; more > 0 {
 		n.waiting = slices.Clone(n.waiting[more:])
 	}
@@ -57,7 +60,9 @@ func (n *groupNews) wordOf(r Result) (word, bool) {
 	case plan.Lower:
 		return word{reason: contract.EventLoweredGroup, message: x.String()}, r.Outcome == Done
 	case plan.Suspend:
-		return n.suspension(x, r)
+		return n.once(x, r, contract.EventSuspendedProcess)
+	case plan.Claim:
+		return n.once(x, r, contract.EventClaimedGroup)
 	case plan.Terminate:
 		// Where there is a node, the Event is the node's.
 		return word{reason: contract.EventDeleteUnregistered, message: x.String(), warning: true}, r.Outcome == Done && x.Node.Name == ""
@@ -80,13 +85,14 @@ func (n *groupNews) growth(x plan.Grow, r Result) (word, bool) {
 	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
 }
 
-// suspension is told when it is done, and when it fails in another way than before.
-func (n *groupNews) suspension(x plan.Suspend, r Result) (word, bool) {
+// once tells of what changes a group when it is done, by that reason, and when it fails in
+// another way than before.
+func (n *groupNews) once(x plan.Action, r Result, done string) (word, bool) {
 	key := keyOf(x)
 	switch r.Outcome {
 	case Done:
 		delete(n.failed, key)
-		return word{reason: contract.EventSuspendedProcess, message: x.String()}, true
+		return word{reason: done, message: x.String()}, !r.Before
 	case Failed:
 		w := word{reason: contract.EventActionFailed, message: fmt.Sprintf("%s: %v", x, r.Err), warning: true}
 		was := n.failed[key]
@@ -94,6 +100,21 @@ func (n *groupNews) suspension(x plan.Suspend, r Result) (word, bool) {
 		return w, was != w.message
 	}
 	return word{}, false
+}
+
+// disown tells of groups that another cluster owns, once for each owner.
+func (n *groupNews) disown(p plan.Plan) {
+	now := map[string]string{}
+	for _, v := range p.Verdicts {
+		if v.Of != plan.OfGroup || v.Reason != plan.GroupOwnedByAnother {
+			continue
+		}
+		now[v.Name] = v.Message
+		if n.disowned[v.Name] != v.Message {
+			n.waiting = append(n.waiting, word{reason: string(v.Reason), message: fmt.Sprintf("group %s: %s", v.Name, v.Message), warning: true})
+		}
+	}
+	n.disowned = now
 }
 
 // pauseWord tells that a group rests, with Cluster Autoscaler's word for the cause.

@@ -2,18 +2,26 @@ package act
 
 import (
 	"context"
-	"errors"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// complete lets an instance go on that waits for a hook, if nothing is left on its
-// node; live, because a cordon does not stop pods that were being bound.
-func (a *Actor) complete(ctx context.Context, x plan.Complete) error {
+// complete lets an instance go on that waits for a hook, if its Nodes are what the
+// decision took them for, and nothing is left on its node; live, because a cordon does
+// not stop pods that were being bound. Where a deadline has come, or it comes into
+// service, pods may be there. If the Nodes cannot be listed it is held all the same: the
+// hook's own timeout ends that.
+func (a *Actor) complete(ctx context.Context, x plan.Complete, b *batch) error {
+	live, err := b.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := live.confirm(x.Instance, x.Node); err != nil {
+		return err
+	}
 	if !x.Occupied {
 		if err := a.nothingLeft(ctx, x); err != nil {
 			return err
@@ -30,17 +38,12 @@ func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
 	if x.Node.Name == "" {
 		return nil
 	}
-	node, err := a.node(ctx, plan.NodeRef{Name: x.Node.Name})
-	if errors.Is(err, errNodeGone) {
-		return nil // and all its pods with it
-	}
+	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
 	}
-	// Another UID alone says nothing: a kubelet registers its node again, and
-	// the pods live on.
-	if id := fleet.NodeFrom(node).InstanceID(); id != "" && id != x.Instance {
-		return nil // another machine has the name
+	if !closed(node) && !unreachable(node) {
+		return stopped("node %s is open for pods", x.Node)
 	}
 	pod, err := a.occupant(ctx, x.Node.Name)
 	if err != nil {

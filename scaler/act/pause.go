@@ -92,6 +92,8 @@ func keyOf(action plan.Action) string {
 		return "complete/" + x.Instance + "/" + x.Hook
 	case plan.Suspend:
 		return "suspend/" + x.Group + "/" + x.Process
+	case plan.Claim:
+		return "claim/" + x.Group
 	case plan.Inform:
 		return "inform/" + x.Buffer.String()
 	}

@@ -14,17 +14,26 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// terminate goes past the point of no return in three steps, so that no pod is
+// terminate goes past the point of no return in four steps, so that no pod is
 // lost whoever writes what in between:
 //
-//  1. The mark, guarded by the node's version: from here on nobody takes the
-//     drain back.
-//  2. A live list of the node's pods: a cordon does not stop those that were
+//  1. A live list of all Nodes: those of the instance must be what the decision took
+//     them for.
+//  2. The mark, guarded by the node's version, on a node that is closed: from here on
+//     nobody takes the drain back.
+//  3. A live list of the node's pods: a cordon does not stop those that were
 //     being bound. If one is there the mark comes off again.
-//  3. The call.
+//  4. The call.
 //
 // Killed between two steps, the next leader finds the mark and goes on.
-func (a *Actor) terminate(ctx context.Context, x plan.Terminate) error {
+func (a *Actor) terminate(ctx context.Context, x plan.Terminate, b *batch) error {
+	live, err := b.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := live.confirm(x.Instance, x.Node); err != nil {
+		return err
+	}
 	if x.Node.Name == "" {
 		return a.Groups.Terminate(ctx, x.Group, x.Instance, x.Decrement)
 	}
@@ -34,6 +43,9 @@ func (a *Actor) terminate(ctx context.Context, x plan.Terminate) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !closed(node) && (drainedBy(node, x.ID) || serves(node)) {
+		return a.takeBack(ctx, node, stopped("node %s is open for pods", x.Node))
 	}
 	node, err = a.setMark(ctx, node, x)
 	if err != nil {
@@ -53,6 +65,8 @@ func (a *Actor) terminate(ctx context.Context, x plan.Terminate) error {
 	return nil
 }
 
+// setMark closes the node with the same patch where that was nobody's business before: it
+// never came up.
 func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x plan.Terminate) (*corev1.Node, error) {
 	standing, marked := node.Annotations[contract.AnnotationTerminating]
 	if marked && standing == x.ID {
@@ -63,6 +77,9 @@ func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x plan.Terminate
 	}
 	want := kube.StateOf(node)
 	want.Annotations[contract.AnnotationTerminating] = x.ID
+	if !closed(node) {
+		want.Taints = contract.WithTaint(want.Taints, contract.DrainingTaint(contract.KindScaleDown))
+	}
 	return a.write(ctx, node, want, kube.GuardVersion)
 }
 
@@ -82,13 +99,18 @@ func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error)
 // takeBackTime is for taking a mark back although the action ran out of time.
 const takeBackTime = 3 * time.Second
 
-// takeBack removes the mark and returns why. If that fails too the mark stands,
-// and the next look terminates, or takes back, anew.
+// takeBack removes the mark, with the taint if it came with that, and returns why. If
+// that fails too the mark stands, and the next look terminates, or takes back, anew.
 func (a *Actor) takeBack(ctx context.Context, node *corev1.Node, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
 	want := kube.StateOf(node)
-	delete(want.Annotations, contract.AnnotationTerminating)
+	if id, marked := want.Annotations[contract.AnnotationTerminating]; marked {
+		delete(want.Annotations, contract.AnnotationTerminating)
+		if !drained(want.Annotations, id) {
+			want.Taints = contract.WithoutTaint(want.Taints, contract.TaintDraining)
+		}
+	}
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
 		return fmt.Errorf("%w; and its mark was not taken back: %w", why, err)
 	}

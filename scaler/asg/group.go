@@ -10,7 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -89,6 +91,7 @@ func (k *known) group(stale string) fleet.Group {
 	g := fleet.Group{
 		Name:         aws.ToString(raw.AutoScalingGroupName),
 		ARN:          aws.ToString(raw.AutoScalingGroupARN),
+		Owner:        ownerOf(raw),
 		Min:          int(aws.ToInt32(raw.MinSize)),
 		Max:          int(aws.ToInt32(raw.MaxSize)),
 		Desired:      int(aws.ToInt32(raw.DesiredCapacity)),
@@ -127,6 +130,16 @@ func (k *known) group(stale string) fleet.Group {
 		}
 	}
 	return g
+}
+
+// ownerOf is the cluster that has claimed the group; empty without one.
+func ownerOf(raw *astypes.AutoScalingGroup) types.UID {
+	for _, tag := range raw.Tags {
+		if aws.ToString(tag.Key) == contract.TagOwner {
+			return types.UID(aws.ToString(tag.Value))
+		}
+	}
+	return ""
 }
 
 // synchronous says whether LaunchInstances works for the group: it takes a launch

@@ -2,9 +2,11 @@ package asg_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,22 +14,28 @@ import (
 
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/fakeaws/iam"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 )
 
-// shippedPolicy is the IAM policy that people are given.
+// shippedPolicy is the IAM policy that people are given, with all that is opt-in.
 func shippedPolicy(t *testing.T) iam.Policy {
 	t.Helper()
-	document, err := os.ReadFile("../../" + asg.PolicyFile)
-	if err != nil {
-		t.Fatal(err)
+	var whole iam.Policy
+	for _, file := range append(slices.Collect(maps.Values(asg.OptIn)), asg.PolicyFile) {
+		document, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy, err := iam.Parse(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy.Statement = append(whole.Statement, policy.Statement...)
+		whole = policy
 	}
-	policy, err := iam.Parse(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy
+	return whole
 }
 
 // without is a policy that no longer grants an action.
@@ -111,6 +119,7 @@ func (b *bed) act(t *testing.T, instance string) (said []string) {
 	_, err := waited(t, v, asg.LaunchOrder{Group: "web", Zone: ab[0], Token: token, Count: 1})
 	try(err)
 	try(v.Suspend(t.Context(), "web", "AZRebalance"))
+	try(v.Claim(t.Context(), "web", "uid-blue"))
 	held := wait(instance, "windlass", fleet.TerminatingWait)
 	if try(v.Terminate(t.Context(), "web", instance, true)) {
 		b.await(t, instance, fakeaws.TerminatingWait)
@@ -157,13 +166,29 @@ func TestEachRightIsNeededAndNamed(t *testing.T) {
 					t.Fatalf("nobody says that the right is missing:\n%s", text)
 				}
 				sentence, _, _ := strings.Cut(text[from:], "\n")
-				if !strings.Contains(sentence, fmt.Sprintf("statement %s of %s grants it", s.Sid, asg.PolicyFile)) {
+				if !strings.Contains(sentence, fmt.Sprintf("statement %s of %s grants it", s.Sid, cmp.Or(asg.OptIn[s.Sid], asg.PolicyFile))) {
 					t.Errorf("%s\ndoes not name the statement %s", sentence, s.Sid)
 				}
 				if about := s.Resource[0] != "*" || action == "ec2:CreateFleet"; about != strings.Contains(sentence, " on arn:aws:") {
 					t.Errorf("%s\nnames a resource: %t, want %t", sentence, !about, about)
 				}
 			})
+		}
+	}
+}
+
+// With the right to claim groups no other tag is written, such as the one by which groups
+// are the cluster's.
+func TestShippedPolicyWritesNoOtherTag(t *testing.T) {
+	b, _ := everyCall(t, shippedPolicy(t), ours)
+	for _, keys := range []string{"k8s.io/cluster-autoscaler/my-cluster", contract.TagOwner + ",team"} {
+		params := map[string]string{"Tags.member.1.ResourceId": "web"}
+		for n, key := range strings.Split(keys, ",") {
+			params[fmt.Sprintf("Tags.member.%d.Key", n+1)] = key
+		}
+		needs, _ := b.Needs(fakeaws.Call{Service: "autoscaling", Operation: "CreateOrUpdateTags", Params: params})
+		if d := shippedPolicy(t).Decide(needs[0]); d.Allowed {
+			t.Errorf("tags %s may be written", keys)
 		}
 	}
 }

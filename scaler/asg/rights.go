@@ -1,25 +1,33 @@
 package asg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 )
 
-// PolicyFile is the IAM policy that the scaler is meant to have.
+// PolicyFile is the IAM policy that every scaler needs.
 const PolicyFile = "manifests/iam/scaler-policy.json"
 
-// Statements of PolicyFile.
+// OptIn are the statements that stand in a policy of their own, because only those need
+// them who set a flag: the file by Sid.
+var OptIn = map[string]string{
+	claim: "manifests/iam/claim-groups.json", // --claim-groups
+}
+
+// Statements of PolicyFile, and of those that are opt-in.
 const (
 	seeGroups       = "SeeGroups"
 	seeNodegroups   = "SeeManagedNodeGroups"
 	changeGroups    = "ChangeGroupsOfThisCluster"
 	suspendAZ       = "SuspendAZRebalanceOfThoseGroups"
+	claim           = "ClaimThoseGroups"
 	launchInOneZone = "LaunchForThoseGroupsInAZoneOfOurChoice"
 )
 
-// Statements are the rights that PolicyFile grants: the Sid of the statement by action.
+// Statements are the rights that these policies grant: the Sid of the statement by action.
 var Statements = map[string]string{
 	"autoscaling:DescribeAutoScalingGroups":           seeGroups,
 	"autoscaling:DescribeInstanceRefreshes":           seeGroups,
@@ -38,6 +46,7 @@ var Statements = map[string]string{
 	"autoscaling:SetDesiredCapacity":                  changeGroups,
 	"autoscaling:TerminateInstanceInAutoScalingGroup": changeGroups,
 	"autoscaling:SuspendProcesses":                    suspendAZ,
+	"autoscaling:CreateOrUpdateTags":                  claim,
 	"ec2:CreateFleet":                                 launchInOneZone,
 }
 
@@ -47,6 +56,7 @@ var scopes = map[string]string{
 	seeNodegroups:   " for node groups of the cluster that it names",
 	changeGroups:    " for groups with the cluster's tag",
 	suspendAZ:       " for groups with the cluster's tag",
+	claim:           " for groups with the cluster's tag",
 	launchInOneZone: " where Auto Scaling calls on our behalf",
 }
 
@@ -88,7 +98,7 @@ func (d denial) lack(call string) string {
 		return text // and no statement that grants it would help
 	}
 	if statement := Statements[d.right]; statement != "" {
-		text += fmt.Sprintf("; statement %s of %s grants it%s", statement, PolicyFile, scopes[statement])
+		text += fmt.Sprintf("; statement %s of %s grants it%s", statement, cmp.Or(OptIn[statement], PolicyFile), scopes[statement])
 	}
 	return text
 }

@@ -26,6 +26,10 @@ func TestRefusalNamesTheRight(t *testing.T) {
 		{"what no statement of ours grants", "autoscaling:LaunchInstances",
 			"User: " + role + " is not authorized to perform: ec2:RunInstances on resource: * because no identity-based policy allows the ec2:RunInstances action",
 			"no right to call ec2:RunInstances, which autoscaling:LaunchInstances needs: " + role + " lacks it because no identity-based policy allows the ec2:RunInstances action"},
+		{"a right that is opt-in", "autoscaling:CreateOrUpdateTags",
+			"User: " + role + " is not authorized to perform: autoscaling:CreateOrUpdateTags on resource: " + group + " because no identity-based policy allows the autoscaling:CreateOrUpdateTags action",
+			"no right to call autoscaling:CreateOrUpdateTags on " + group + "; statement ClaimThoseGroups of manifests/iam/claim-groups.json grants it for groups with the cluster's tag: " +
+				role + " lacks it because no identity-based policy allows the autoscaling:CreateOrUpdateTags action"},
 		{"a policy that forbids it", "autoscaling:SuspendProcesses",
 			"User: " + role + " is not authorized to perform: autoscaling:SuspendProcesses on resource: " + group + " with an explicit deny in a service control policy",
 			"no right to call autoscaling:SuspendProcesses on " + group + ": " + role + " lacks it with an explicit deny in a service control policy"},

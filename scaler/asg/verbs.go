@@ -9,7 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"k8s.io/apimachinery/pkg/types"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -20,6 +23,9 @@ type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
 	// anywhere.
 	Arrived func()
+	// Cluster is the UID of this cluster, empty where it is not known. Groups that another
+	// one owns are not changed. Nil for a caller to whom that is all one.
+	Cluster func() types.UID
 
 	scaling autoScaling
 
@@ -106,12 +112,49 @@ func (v *Verbs) Suspend(ctx context.Context, group, process string) error {
 	return explain("autoscaling:SuspendProcesses", err)
 }
 
+// Claim writes on a group that a cluster owns it, if it has no owner. The last of several
+// writers at the same moment wins, so it is read again then. It returns ErrAlready if the
+// cluster owns it, and ErrChanged if another one does.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateOrUpdateTags.html
+func (v *Verbs) Claim(ctx context.Context, group string, owner types.UID) error {
+	now, err := v.read(ctx, group)
+	if err != nil {
+		return err
+	}
+	if now.owner == owner {
+		return ErrAlready
+	}
+	if now.owner != "" {
+		return now.ownedBy(group, owner)
+	}
+	_, err = v.scaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
+		ResourceType: aws.String("auto-scaling-group"), ResourceId: &group,
+		Key: aws.String(contract.TagOwner), Value: aws.String(string(owner)), PropagateAtLaunch: aws.Bool(false),
+	}}}, once)
+	if err != nil {
+		return explain("autoscaling:CreateOrUpdateTags", err)
+	}
+	if now, err = v.read(ctx, group); err != nil {
+		return err
+	}
+	return now.ownedBy(group, owner)
+}
+
 // state is a group as it is this moment.
 type state struct {
+	owner     types.UID
 	desired   int
 	instances map[string]fleet.Instance
 	// pooled says that the group has a warm pool, whose instances are not among these.
 	pooled bool
+}
+
+// ownedBy fails unless the group is that cluster's.
+func (s state) ownedBy(group string, owner types.UID) error {
+	if s.owner != owner {
+		return fmt.Errorf("%w: tag %s of %s names cluster %q, and this is %q", ErrChanged, contract.TagOwner, group, s.owner, owner)
+	}
+	return nil
 }
 
 // wants fails unless the group's desired capacity is n.
@@ -141,7 +184,16 @@ func (s state) keeps(group string, n int) error {
 	return nil
 }
 
+// describe looks at a group that is to be changed. It fails where another cluster owns it.
 func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
+	now, err := v.read(ctx, group)
+	if err == nil && now.owner != "" && v.Cluster != nil {
+		err = now.ownedBy(group, v.Cluster())
+	}
+	return now, err
+}
+
+func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	out, err := v.scaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{group}})
 	if err != nil {
 		return state{}, explain("autoscaling:DescribeAutoScalingGroups", err)
@@ -151,7 +203,7 @@ func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 	}
 	raw := out.AutoScalingGroups[0]
 	now := state{
-		desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
+		owner: ownerOf(&raw), desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
 	}
 	for _, i := range raw.Instances {
 		now.instances[aws.ToString(i.InstanceId)] = newInstance(i)

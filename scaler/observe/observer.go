@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -237,6 +238,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Buffers:    o.spare.latest(),
 		Kubernetes: kubernetes,
 		Namespaces: o.namespaces(),
+		Cluster:    o.Cluster(),
 		Storage:    o.others.storage(),
 		Devices:    o.others.devices(),
 		Faults:     faults,
@@ -326,6 +328,16 @@ func (o *Observer) namespaces() map[string]map[string]string {
 		}
 	}
 	return o.copied.labels
+}
+
+// Cluster is the UID of the namespace kube-system; empty where it has not been read.
+func (o *Observer) Cluster() types.UID {
+	for _, n := range o.others.namespaces.snapshot() {
+		if n.Name == metav1.NamespaceSystem {
+			return n.UID
+		}
+	}
+	return ""
 }
 
 // sameRows knows rows by where they are: a table never writes to what it has

@@ -50,6 +50,7 @@ func TestVolumesAndDevicesAreSeen(t *testing.T) {
 		tell := map[string]string{"pv.kubernetes.io/bind-completed": "yes", "document": "long"}
 		owner := []metav1.OwnerReference{{Kind: "Pod", Name: "p", UID: "u", Controller: ptr.To(true)}}
 		client := fake.NewClientset(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "uid-blue"}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}},
 			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: tell, Labels: tell, OwnerReferences: owner},
 				Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: corev1.ResourceList{"storage": resource.MustParse("1Gi")}}},
@@ -67,8 +68,11 @@ func TestVolumesAndDevicesAreSeen(t *testing.T) {
 		client.Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1"}}
 		s, _ := snapshotOf(t, watchOver(t, client))
 
-		if diff := cmp.Diff(map[string]map[string]string{"shop": {"team": "a"}}, s.Namespaces); diff != "" {
+		if diff := cmp.Diff(map[string]map[string]string{"kube-system": nil, "shop": {"team": "a"}}, s.Namespaces); diff != "" {
 			t.Errorf("namespaces (-want +got):\n%s", diff)
+		}
+		if s.Cluster != "uid-blue" {
+			t.Errorf("cluster %q", s.Cluster)
 		}
 		x, d := s.Storage, s.Devices
 		for i, n := range []int{len(x.Claims), len(x.Volumes), len(x.Classes), len(x.Drivers), len(x.Nodes), len(x.Capacities), len(x.Attachments), len(d.Claims), len(d.Slices), len(d.Classes)} {

@@ -324,6 +324,18 @@ func (a Suspend) String() string {
 	return fmt.Sprintf("suspend %s of %s: %s", a.Process, a.Group, a.Why)
 }
 
+// Claim writes on a group that this cluster owns it, if nobody does.
+type Claim struct {
+	Group string
+	// Owner is the UID of the cluster; see fleet.Snapshot.Cluster.
+	Owner types.UID
+}
+
+// Lane is the group.
+func (a Claim) Lane() string { return a.Group }
+
+func (a Claim) String() string { return fmt.Sprintf("claim %s for cluster %s", a.Group, a.Owner) }
+
 // few names up to three pods and counts the rest.
 func few(pods []PodRef) string {
 	const most = 3

@@ -11,6 +11,7 @@
 //
 //	look.go        the snapshot in a fixed order, with its parts joined; order.go the
 //	               order of its pods, kept from look to look
+//	owner.go       groups that other clusters own
 //	stage.go       where a node stands between its coming and its going
 //	taints.go      taints that a node has only until it is up; devices.go what it
 //	               reports only then

@@ -91,6 +91,8 @@ type decision struct {
 
 	actions     []Action
 	podVerdicts []Verdict
+	// disownedVerdicts are those of groups that other clusters own.
+	disownedVerdicts []Verdict
 	// asked are the labels that waiting pods ask for, nil before anybody wanted to
 	// know.
 	asked map[string]bool
@@ -276,7 +278,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	d.pods = k.order.of(s.Pods)
-	d.groups = groupsOf(s)
+	d.groups = d.ownGroups(s, groupsOf(s))
 	d.nodes = nodesOf(s, p)
 	d.join()
 	d.learnShapes(s)

@@ -119,6 +119,9 @@ type Policy struct {
 	// IgnoreMirrors leaves static pods out of it. Flag
 	// --ignore-mirror-pods-utilization.
 	IgnoreMirrors bool
+	// ClaimGroups has this cluster's UID written on groups that have no owner, and has
+	// nothing done with them before. Flag --claim-groups.
+	ClaimGroups bool
 	// SuspendAZRebalance has Auto Scaling's process of that name suspended for groups
 	// whose zones get uneven by our choice. Flag --suspend-az-rebalance.
 	SuspendAZRebalance bool

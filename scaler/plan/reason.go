@@ -85,4 +85,7 @@ const (
 	GroupForeign Reason = "ForeignGroup"
 	// GroupUnrecognised: some of its instances are no Nodes, and are not ended.
 	GroupUnrecognised Reason = "UnrecognisedInstances"
+
+	GroupOwnedByAnother Reason = "OwnedByAnotherCluster" // by its tag
+	GroupUnclaimed      Reason = "Unclaimed"             // its tag is yet to be written
 )

@@ -114,6 +114,7 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 		_, err = fmt.Sscan(v, &p.MaxRebalanceCordonedPercent)
 		return
 	},
+	"claim-groups":          func(p *plan.Policy, _ string) error { p.ClaimGroups = true; return nil },
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
 		p.TerminationDrainTime, err = time.ParseDuration(v)
@@ -272,6 +273,9 @@ func carry(w *scenario.World, a plan.Action) error {
 		return w.Complete(a.Group, a.Instance, a.Hook)
 	case plan.Suspend:
 		w.Suspend(a.Group, a.Process)
+		return nil
+	case plan.Claim:
+		w.Claim(a.Group, a.Owner)
 		return nil
 	case plan.Inform:
 		return w.InformBuffer(a.Buffer.Namespace, a.Buffer.Name, a.Status)

@@ -42,7 +42,7 @@ func ordered(actions []Action) []Action {
 // expects to find as it was.
 func rank(a Action) int {
 	switch a.(type) {
-	case Suspend: // before anything of which Auto Scaling would make something
+	case Suspend, Claim: // before anything of which Auto Scaling would make something
 		return -1
 	case Grow:
 		return 0
@@ -66,7 +66,7 @@ func rank(a Action) int {
 
 // verdicts has one for each waiting pod, node and group, by kind and name.
 func (d *decision) verdicts() []Verdict {
-	list := d.podVerdicts
+	list := append(d.podVerdicts, d.disownedVerdicts...)
 	for _, n := range d.nodes {
 		list = append(list, Verdict{
 			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: strings.Join(append([]string{n.message}, n.garbled...), "; "),

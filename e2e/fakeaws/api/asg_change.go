@@ -202,6 +202,21 @@ func deleteHook(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	return nil, c.DeleteHook(v.Get("AutoScalingGroupName"), v.Get("LifecycleHookName"), now)
 }
 
+// putTags writes tags of one group, which is all that anybody here asks for.
+func putTags(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	tags, group := map[string]cloud.Tag{}, ""
+	for n, tag := range v.Structs("Tags.member") {
+		if err := required(tag, "Key", "ResourceId"); err != nil {
+			return nil, err
+		}
+		if group = tag.Get("ResourceId"); n > 0 && group != v.Get("Tags.member.1.ResourceId") {
+			return nil, cloud.Errorf(400, "ValidationError", "Tags of several groups in one call are not simulated")
+		}
+		tags[tag.Get("Key")] = cloud.Tag{Value: tag.Get("Value"), Propagate: tag.Bool("PropagateAtLaunch", false)}
+	}
+	return nil, c.PutTags(group, tags, now)
+}
+
 func suspendProcesses(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	if err := required(v, "AutoScalingGroupName"); err != nil {
 		return nil, err

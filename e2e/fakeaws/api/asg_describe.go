@@ -28,6 +28,7 @@ var autoScaling = map[string]Handler{
 	"RecordLifecycleActionHeartbeat":      changing(recordHeartbeat),
 	"PutLifecycleHook":                    changing(putHook),
 	"DeleteLifecycleHook":                 changing(deleteHook),
+	"CreateOrUpdateTags":                  changing(putTags),
 	"SuspendProcesses":                    changing(suspendProcesses),
 	"ResumeProcesses":                     changing(resumeProcesses),
 	"SetInstanceProtection":               changing(setProtection),

@@ -202,7 +202,7 @@ func groupShape(c *cloud.Cloud, g cloud.GroupStatus, withInstances bool) asgGrou
 		shape.MixedInstancesPolicy = mixedShape(c, *s.MixedInstances)
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
-		shape.Tags = append(shape.Tags, asgTag{ResourceID: s.Name, ResourceType: "auto-scaling-group", Key: key, Value: s.Tags[key], PropagateAtLaunch: true})
+		shape.Tags = append(shape.Tags, asgTag{ResourceID: s.Name, ResourceType: "auto-scaling-group", Key: key, Value: s.Tags[key], PropagateAtLaunch: !slices.Contains(s.OwnTags, key)})
 	}
 	for _, p := range slices.Sorted(maps.Keys(g.Suspended)) {
 		shape.SuspendedProcesses = append(shape.SuspendedProcesses, asgSuspended{ProcessName: p, SuspensionReason: g.Suspended[p]})

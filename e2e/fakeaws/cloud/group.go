@@ -179,6 +179,41 @@ func (c *Cloud) setDesired(g *group, to int, why string) {
 	c.reconcile(g)
 }
 
+// Tag is a tag of a group; Propagate gives it to instances that are launched from now on.
+type Tag struct {
+	Value     string
+	Propagate bool
+}
+
+// PutTags writes tags of a group, over those of the same keys.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateOrUpdateTags.html
+func (c *Cloud) PutTags(name string, tags map[string]Tag, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(name)
+	if g == nil {
+		return noGroup(name)
+	}
+	all, own := maps.Clone(g.spec.Tags), slices.Clone(g.spec.OwnTags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		all[key] = tags[key].Value
+		own = slices.DeleteFunc(own, func(k string) bool { return k == key })
+		if !tags[key].Propagate {
+			own = append(own, key)
+		}
+	}
+	if len(all) > mostTags {
+		return invalid("A group has at most %d tags", mostTags)
+	}
+	g.spec.Tags, g.spec.OwnTags = all, own
+	return nil
+}
+
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html#tag_restrictions
+const mostTags = 50
+
 // Suspend stops processes of a group; none named means all.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_SuspendProcesses.html
 func (c *Cloud) Suspend(name string, processes []string, now time.Time) error {

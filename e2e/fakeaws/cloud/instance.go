@@ -113,7 +113,11 @@ func instanceTags(g *group, o offer) map[string]string {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	maps.Copy(tags, g.spec.Tags)
+	for key, value := range g.spec.Tags {
+		if !slices.Contains(g.spec.OwnTags, key) {
+			tags[key] = value
+		}
+	}
 	tags["aws:autoscaling:groupName"] = g.spec.Name
 	if o.templateID != "" {
 		tags["aws:ec2launchtemplate:id"] = o.templateID

@@ -86,6 +86,7 @@ type Group struct {
 	Spot bool `json:"spot,omitempty"`
 
 	Tags      map[string]string `json:"tags,omitempty"`
+	OwnTags   []string          `json:"ownTags,omitempty"` // keys of those that instances do not get
 	Hooks     []Hook            `json:"hooks,omitempty"`
 	WarmPool  *WarmPool         `json:"warmPool,omitempty"`
 	Suspended []string          `json:"suspended,omitempty"`

@@ -21,6 +21,10 @@ var operators = map[string]operator{
 	"StringLike":      anyOf(cloud.MatchPattern),
 	"StringNotLike":   noneOf(cloud.MatchPattern),
 	"Bool":            anyOf(strings.EqualFold),
+	// Of several values, which are joined by commas here.
+	"ForAllValues:StringEquals": func(value string, there bool, wanted Words) bool {
+		return !there || !slices.ContainsFunc(strings.Split(value, ","), func(v string) bool { return !slices.Contains(wanted, v) })
+	},
 	"Null": func(_ string, there bool, wanted Words) bool {
 		return slices.ContainsFunc(wanted, func(want string) bool { return strings.EqualFold(want, "true") != there })
 	},

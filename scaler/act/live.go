@@ -1,0 +1,182 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+const (
+	// nodesPerPage bounds what one page of the list of Nodes holds: a Node is some 20 KiB.
+	nodesPerPage = 500
+	// namedWithin is how old a Node is at the most whose provider id may yet come: cloud
+	// controllers write it after the kubelet has registered. Older ones the decision knew.
+	namedWithin = time.Minute
+	// nodesTime is how long the whole list may take, less than an action may.
+	nodesTime = 8 * time.Second
+)
+
+// batch is what the actions of one Do share.
+type batch struct {
+	began time.Time
+	// list begins the list of Nodes, once: when the first action asks for it, so after
+	// everything in the batch was decided. A list that failed is not tried again.
+	list func()
+	// listed is closed when what follows is there.
+	listed chan struct{}
+	live   *liveNodes
+	err    error
+	// listing is how long that took, in nanoseconds.
+	listing atomic.Int64
+}
+
+func (a *Actor) newBatch(ctx context.Context, actions []plan.Action) *batch {
+	b := &batch{began: time.Now(), listed: make(chan struct{})}
+	b.list = sync.OnceFunc(func() {
+		go func() {
+			began := time.Now()
+			b.live, b.err = a.liveNodes(ctx, actions)
+			b.listing.Store(int64(time.Since(began)))
+			close(b.listed)
+		}()
+	})
+	return b
+}
+
+// nodes are the Nodes of the instances that the batch ends, or lets go.
+func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
+	b.list()
+	select {
+	case <-b.listed:
+		return b.live, b.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the list of nodes: %w", ctx.Err())
+	}
+}
+
+// late says that an action is left to the next evaluation. The list of Nodes does not
+// count, because the next evaluation makes one of its own.
+func (b *batch) late(action plan.Action) bool {
+	budget, bounded := budgetOf(action)
+	return bounded && time.Since(b.began)-time.Duration(b.listing.Load()) > budget
+}
+
+// liveNodes are, for each instance that a batch ends or lets go, the Nodes that claim to
+// be it.
+type liveNodes struct {
+	claims map[string]*claims // by instance id
+	// nameless is a young Node that names no machine and may be any; empty without one.
+	nameless string
+}
+
+// claims are the Nodes that claim to be one instance.
+type claims struct {
+	// own have its provider id.
+	own []plan.NodeRef
+	// weak are names of Nodes that it only matches weakly; see
+	// fleet.Instance.WeaklyMatches.
+	weak []string
+}
+
+// liveNodes lists all Nodes, page by page, as they are at this moment: without a
+// resourceVersion the API server's answer is consistent. Of a page nothing is kept but
+// the names of those that were asked for.
+func (a *Actor) liveNodes(ctx context.Context, actions []plan.Action) (*liveNodes, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodesTime)
+	defer cancel()
+	live := &liveNodes{claims: map[string]*claims{}}
+	for _, action := range actions {
+		switch x := action.(type) {
+		case plan.Terminate:
+			live.claims[x.Instance] = &claims{}
+		case plan.Complete:
+			live.claims[x.Instance] = &claims{}
+		}
+	}
+	options := metav1.ListOptions{Limit: nodesPerPage}
+	for {
+		page, err := a.Nodes.List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("listing the nodes: %w", err)
+		}
+		for i := range page.Items {
+			live.note(fleet.NodeFrom(&page.Items[i]))
+		}
+		if page.Continue == "" {
+			return live, nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+func (l *liveNodes) note(n fleet.Node) {
+	if c, asked := l.claims[n.InstanceID()]; asked {
+		c.own = append(c.own, plan.NodeRef{Name: n.Name, UID: n.UID})
+	}
+	if !strings.HasPrefix(n.ProviderID, "aws://") && time.Since(n.Created) < namedWithin {
+		l.nameless = n.Name
+	}
+	for id, c := range l.claims {
+		if (fleet.Instance{ID: id}).WeaklyMatches(n) {
+			c.weak = append(c.weak, n.Name)
+		}
+	}
+}
+
+// confirm fails unless the Nodes of an instance are what a decision took them for: the one
+// that it named, or none. Where it cannot be told what a Node is, that is a no.
+func (l *liveNodes) confirm(instance string, decided plan.NodeRef) error {
+	c := l.claims[instance]
+	switch {
+	case len(c.weak) > 0:
+		return stopped("%s may be the machine of node %s, which names it in other words than a provider id", instance, strings.Join(c.weak, ", "))
+	case len(c.own) > 1:
+		return stopped("nodes %s and %s both have the provider id of %s", c.own[0], c.own[1], instance)
+	case len(c.own) == 0 && decided.Name == "" && l.nameless != "":
+		return stopped("%s may be the machine of node %s, which has just registered and has no provider id yet", instance, l.nameless)
+	case len(c.own) == 0 && decided.Name == "":
+		return nil
+	case len(c.own) == 0:
+		return stopped("no node has the provider id of %s any more; it was that of node %s", instance, decided)
+	case decided.Name == "":
+		return stopped("node %s has the provider id of %s, which had no node", c.own[0], instance)
+	case c.own[0].Name != decided.Name:
+		return stopped("node %s has the provider id of %s, and not node %s any more", c.own[0], instance, decided)
+	case decided.UID != "" && c.own[0].UID != decided.UID:
+		return stopped("node %s has registered again", decided)
+	}
+	return nil
+}
+
+// closed says that a drain keeps new pods off a node.
+func closed(node *corev1.Node) bool {
+	_, tainted := contract.Draining(node.Spec.Taints)
+	return tainted || node.Spec.Unschedulable
+}
+
+// unreachable says that Kubernetes keeps new pods off a node, because its kubelet is
+// silent or not well.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions
+func unreachable(node *corev1.Node) bool {
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoSchedule && (t.Key == corev1.TaintNodeUnreachable || t.Key == corev1.TaintNodeNotReady) {
+			return true
+		}
+	}
+	return false
+}
+
+// serves says that a node is Ready and takes any pod.
+func serves(node *corev1.Node) bool {
+	return fleet.NodeFrom(node).Ready && len(contract.WithoutTaint(node.Spec.Taints, contract.TaintUnneeded)) == 0
+}

@@ -1,0 +1,263 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// nodeList lists Nodes by pages, as the API server does and the fake does not.
+type nodeList struct {
+	corev1client.NodeInterface
+	nodes []corev1.Node
+	takes time.Duration
+	err   error
+
+	mu    sync.Mutex
+	pages []string // how each was asked for
+}
+
+func (l *nodeList) List(_ context.Context, o metav1.ListOptions) (*corev1.NodeList, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pages = append(l.pages, fmt.Sprintf("%d from %q of version %q", o.Limit, o.Continue, o.ResourceVersion))
+	time.Sleep(l.takes)
+	if l.err != nil {
+		return nil, l.err
+	}
+	from, _ := strconv.Atoi(o.Continue) // none is 0
+	to := min(from+int(o.Limit), len(l.nodes))
+	page := &corev1.NodeList{Items: l.nodes[from:to]}
+	if to < len(l.nodes) {
+		page.Continue = strconv.Itoa(to)
+	}
+	return page, nil
+}
+
+func closedNode(name, provider string) corev1.Node {
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid1"}, Spec: corev1.NodeSpec{ProviderID: provider, Unschedulable: true}}
+}
+
+// However many instances a batch ends and lets go, by whichever lanes, all Nodes are
+// listed once for it, consistently and by pages; and not at all where none is.
+func TestNodesAreListedOnceForABatch(t *testing.T) {
+	list := &nodeList{}
+	for i := range 1200 {
+		list.nodes = append(list.nodes, closedNode(fmt.Sprint("other-", i), fmt.Sprint("aws:///a/i-other-", i)))
+	}
+	list.nodes = append(list.nodes, closedNode("late", "aws:///a/i-3")) // on the last page
+	g := &groups{}
+	a := &Actor{Nodes: list, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	a.Do(t.Context(), []plan.Action{plan.Suspend{Group: "web"}, plan.Heartbeat{Group: "web", Instance: "i-1"}})
+	if len(list.pages) > 0 {
+		t.Errorf("listed %q for nothing", list.pages)
+	}
+	var actions []plan.Action
+	for i := range 40 {
+		actions = append(actions, plan.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)}, plan.Complete{Group: "web", Instance: fmt.Sprint("i-c-", i)})
+	}
+	results := a.Do(t.Context(), actions)
+	want := []string{`500 from "" of version ""`, `500 from "500" of version ""`, `500 from "1000" of version ""`}
+	if diff := cmp.Diff(want, list.pages); diff != "" {
+		t.Error(diff)
+	}
+	for _, r := range results {
+		want := Done
+		if x, ends := r.Action.(plan.Terminate); ends && x.Instance == "i-3" {
+			want = Stopped
+		}
+		if r.Outcome != want {
+			t.Errorf("%s: %s: %v", r.Action, r.Outcome, r.Err)
+		}
+	}
+	// What is decided later goes by a later list.
+	list.nodes = append(list.nodes, closedNode("later", "aws:///a/i-50"))
+	if r := a.Do(t.Context(), []plan.Action{plan.Terminate{Group: "web", Instance: "i-50"}})[0]; r.Outcome != Stopped || !strings.Contains(r.Err.Error(), "node later ") {
+		t.Errorf("%s: %v", r.Outcome, r.Err)
+	}
+}
+
+// What is ended has the Nodes that the decision knew of, and no other that may be it.
+func TestOnlyWhatWasDecidedIsEnded(t *testing.T) {
+	named := func(name string, how func(*corev1.Node)) corev1.Node {
+		n := closedNode(name, "")
+		how(&n)
+		return n
+	}
+	young := func(n *corev1.Node) { n.CreationTimestamp = metav1.Now() }
+	nodeOfI1 := closedNode("n1", "aws:///a/i-1")
+	for _, tc := range []struct {
+		name    string
+		nodes   []corev1.Node
+		decided plan.NodeRef
+		says    string // empty if it is ended
+	}{
+		{"no node, as decided", nil, plan.NodeRef{}, ""},
+		{"nodes of others", []corev1.Node{closedNode("a", "aws:///a/i-10"), closedNode("b", ""), closedNode("i-10.ec2.internal", "")}, plan.NodeRef{}, ""},
+		{"one has appeared", []corev1.Node{closedNode("a", "aws:///a/i-1")}, plan.NodeRef{}, "node a has the provider id of i-1, which had no node"},
+		{"a resource name", []corev1.Node{closedNode("i-1.eu-west-1.compute.internal", "")}, plan.NodeRef{}, "i-1 may be the machine of node i-1.eu-west-1.compute.internal"},
+		{"a hostname", []corev1.Node{named("a", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelHostname: "i-1"} })}, plan.NodeRef{}, "of node a,"},
+		{"the CSI driver knows it", []corev1.Node{named("a", func(n *corev1.Node) {
+			n.Annotations = map[string]string{contract.AnnotationCSINodeID: `{"ebs.csi.aws.com":"i-1"}`}
+		})}, plan.NodeRef{}, "of node a,"},
+		{"one has just registered", []corev1.Node{named("a", young)}, plan.NodeRef{}, "of node a, which has just registered"},
+		{"one of another kind has", []corev1.Node{named("a", func(n *corev1.Node) { young(n); n.Spec.ProviderID = "aws:///a/fargate-ip-1" })}, plan.NodeRef{}, ""},
+		{"its own, and one has just registered", []corev1.Node{nodeOfI1, named("a", young)}, n1, ""},
+		{"its own, as decided", []corev1.Node{nodeOfI1}, n1, ""},
+		{"another has its provider id, too", []corev1.Node{nodeOfI1, closedNode("n2", "aws:///b/i-1")}, n1, "nodes n1 and n2 both have the provider id of i-1"},
+		{"another has its name", []corev1.Node{nodeOfI1, closedNode("i-1", "aws:///b/i-2")}, n1, "of node i-1,"},
+		{"it is gone", nil, n1, "it was that of node n1"},
+		{"its name is another's", []corev1.Node{closedNode("n1", "aws:///a/i-2")}, n1, "it was that of node n1"},
+		{"it has another name", []corev1.Node{closedNode("n2", "aws:///a/i-1")}, n1, "node n2 has the provider id of i-1, and not node n1 any more"},
+		{"it has registered again", []corev1.Node{nodeOfI1}, plan.NodeRef{Name: "n1", UID: "before"}, "node n1 has registered again"},
+	} {
+		for _, action := range []plan.Action{
+			plan.Terminate{Group: "web", Instance: "i-1", Node: tc.decided, ID: "a"},
+			plan.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided},
+			plan.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided, Occupied: true},
+		} {
+			t.Run(tc.name+"/"+KindOf(action), func(t *testing.T) {
+				b := newBed(nil).cordoned()
+				b.Nodes = &nodeList{NodeInterface: b.Nodes, nodes: tc.nodes}
+				r := b.one(t, action)
+				if done := r.Outcome == Done && len(b.groups.calls) == 1; done != (tc.says == "") {
+					t.Fatalf("%s: %v, called %q", r.Outcome, r.Err, b.groups.calls)
+				}
+				if tc.says != "" && (r.Outcome != Stopped || !strings.Contains(r.Err.Error(), tc.says)) {
+					t.Errorf("%s: %v", r.Outcome, r.Err)
+				}
+			})
+		}
+	}
+}
+
+// As long as the API server does not list its Nodes nothing is ended and nothing let go,
+// whatever the deadline: the hook ends by its own timer. Nobody is kept waiting twice.
+func TestNothingEndsUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := &nodeList{takes: time.Second, err: errors.New("the API server is away")}
+		b := newBed(nil).cordoned()
+		b.Nodes = list
+		began := time.Now()
+		var actions []plan.Action
+		for i := range 20 {
+			actions = append(actions,
+				plan.Terminate{Group: "web", Instance: fmt.Sprint("i-t", i)}, plan.Complete{Group: "web", Instance: fmt.Sprint("i-c", i), Hook: "h"},
+				plan.Complete{Group: "web", Instance: fmt.Sprint("i-o", i), Hook: "h", Occupied: true})
+		}
+		for _, r := range b.Do(t.Context(), actions) {
+			if r.Outcome != Failed || !errors.Is(r.Err, list.err) {
+				t.Errorf("%s: %s: %v", r.Action, r.Outcome, r.Err)
+			}
+		}
+		if len(b.groups.calls) > 0 || len(list.pages) != 1 {
+			t.Errorf("called %q, listed %q", b.groups.calls, list.pages)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// A list of many Nodes takes its time. Timers of hooks and growth do not wait for it, and
+// it leaves terminations as much time as one of few.
+func TestALongListHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &groups{}
+		g.during = func(call string) {
+			if strings.HasPrefix(call, "terminate") {
+				time.Sleep(time.Second)
+			}
+		}
+		a := &Actor{Nodes: &nodeList{takes: 3 * time.Second}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		began := time.Now()
+		var actions []plan.Action
+		for i := range 40 {
+			actions = append(actions, plan.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)})
+		}
+		for i := range 20 {
+			actions = append(actions, plan.Complete{Group: "web", Instance: fmt.Sprint("c-", i), Hook: "h"})
+		}
+		actions = append(actions, plan.Grow{Group: "new", To: 1}, plan.Heartbeat{Group: "web", Instance: "h", Hook: "h"})
+		ended := 0
+		for _, r := range a.Do(t.Context(), actions) {
+			switch r.Action.(type) {
+			case plan.Grow, plan.Heartbeat:
+				if took := r.Ended.Sub(began); took != 0 {
+					t.Errorf("%s after %s", r.Action, took)
+				}
+			case plan.Terminate:
+				if r.Outcome == Done {
+					ended++
+				}
+			}
+		}
+		if ended < 2*lanesAtOnce {
+			t.Errorf("%d of 40 ended", ended)
+		}
+	})
+}
+
+// A node that never came up is closed by the mark's own patch; both go if a pod got there.
+// One that came up meanwhile serves, and one that was drained and is open again was opened
+// by somebody.
+func TestWhatNeverCameUpIsClosedFirst(t *testing.T) {
+	ready := func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
+	starting := func(n *corev1.Node) {
+		ready(n)
+		n.Spec.Taints = []corev1.Taint{{Key: "cni/not-there", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	cordon := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	for _, tc := range []struct {
+		name     string
+		standing map[string]string
+		is       func(*corev1.Node)
+		pods     []*corev1.Pod
+		want     Outcome
+		tainted  bool // afterwards
+	}{
+		{"not Ready", nil, func(*corev1.Node) {}, nil, Done, true},
+		{"something has yet to start", nil, starting, nil, Done, true},
+		{"it has come up", nil, ready, nil, Stopped, false},
+		{"a pod got there", nil, func(*corev1.Node) {}, []*corev1.Pod{onNode("early", "n1")}, Stopped, false},
+		{"drained, and opened again", request(contract.KindScaleDown, "a"), func(*corev1.Node) {}, nil, Stopped, false},
+		{"marked, and opened again", map[string]string{contract.AnnotationTerminating: "a"}, starting, nil, Stopped, false},
+		{"somebody cordoned it", nil, cordon, nil, Done, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(tc.standing, tc.pods...).change(tc.is)
+			b.groups.during = func(string) {
+				if n := b.node(t); !n.Spec.Unschedulable && !tc.tainted {
+					t.Error("ended while it was open")
+				}
+			}
+			if r := b.one(t, terminate()); r.Outcome != tc.want {
+				t.Errorf("%s: %v", r.Outcome, r.Err)
+			}
+			node := b.node(t)
+			_, tainted := contract.Draining(node.Spec.Taints)
+			_, marked := node.Annotations[contract.AnnotationTerminating]
+			if tainted != tc.tainted || marked != (tc.want == Done) {
+				t.Errorf("tainted %v, marked %v", tainted, marked)
+			}
+		})
+	}
+}
