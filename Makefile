@@ -106,11 +106,13 @@ laws: ## hold package plan against its laws in random worlds that are new (CHECK
 	$(GO) test ./scaler/plan -count 1 -timeout 24h -run 'Random|Laws|Swaps|Retirements|HeadRoom' -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
 
 .PHONY: images
-images: binaries ## write both images for both architectures to out/images, with buildah or docker (VERSION=v0.2.0 IMAGES=dir)
+images: binaries ## write both images for both architectures to out/images, with SBOM and provenance, by buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \
 		./build-image.sh $(IMAGES)/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
 			--file Dockerfile.$$program --build-arg BINARIES=$(BINARIES) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
 	done
+	@$(GO) run ./release -images $(IMAGES) -binaries $(BINARIES) -version $(VERSION) -revision $(REVISION) -date $(SOURCE_DATE_EPOCH) \
+		-programs '$(PROGRAMS:%=windlass-%)' -architectures '$(ARCHITECTURES)' -flags "$(BUILD)"
 
 .PHONY: binaries
 binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into $(BINARIES)

@@ -67,6 +67,7 @@ var table = []folder{
 	{path: "pkg/kube/...", layer: edge},
 	{path: "pkg/scenario", layer: pure, also: []string{"k8s.io/utils"}},
 	{path: "pkg/telemetry", layer: edge},
+	{path: "release", layer: testbed},
 	{path: "scaler", layer: program},
 	{path: "scaler/act", layer: edge},
 	{path: "scaler/asg", layer: edge},

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -105,13 +106,15 @@ func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Log
 	agent := wire(c, client, events, logger)
 	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
 	agent.WatchNotices, agent.Identify = watcher.Run, watcher.SetInstance
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		events.Run(ctx)
-	}()
+	var parts sync.WaitGroup
+	parts.Go(func() { events.Run(ctx) })
+	parts.Go(func() {
+		kube.CheckAccount(ctx, contract.AppAgent, client.UserName, logger, func(message string) {
+			events.Write(kube.Event{Object: kube.NodeReference(c.nodeName), Warning: true, Reason: contract.EventNotConfined, Message: message})
+		})
+	})
 	agent.Run(ctx)
-	<-written
+	parts.Wait()
 }
 
 // wire returns an agent that acts on the cluster and does not hear of notices

@@ -211,6 +211,18 @@ func (s *session) rightless(ts *testscript.TestScript, neg bool, args []string) 
 	return errors.New("usage: rightless begin, and later rightless end")
 }
 
+// iam attaches policies to the scaler's role: iam [NAME...] gives it the one of manifests/iam
+// that every scaler needs, and those opt-in ones.
+func (s *session) iam(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	if neg {
+		return errors.New("usage: iam [NAME...]")
+	}
+	return s.w.Restrict(s.ctx, args...)
+}
+
 // forever is the end of what nobody has ended.
 var forever = time.Unix(1<<40, 0)
 

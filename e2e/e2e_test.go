@@ -121,6 +121,7 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"readme":  command((*session).readme),
 			"confine": command((*session).confine),
 
+			"iam":       command((*session).iam),
 			"rightless": command((*session).rightless),
 		},
 	})

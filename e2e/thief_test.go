@@ -31,13 +31,18 @@ func (s *session) confine(ts *testscript.TestScript, neg bool, args []string) er
 	if err != nil {
 		return fmt.Errorf("reading the token of %s: %w", agent, err)
 	}
-	unbound, err := s.w.Client.CoreV1().ServiceAccounts(world.Namespace).CreateToken(s.ctx, contract.AppAgent, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	accounts := s.w.Client.CoreV1().ServiceAccounts(world.Namespace)
+	unbound, err := accounts.CreateToken(s.ctx, contract.AppAgent, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	scaler, err := accounts.CreateToken(s.ctx, contract.AppScaler, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	scene := confine.Scene{
 		Server: s.w.Admin, Near: args[0], NearPod: args[1], Far: args[2], FarPod: args[3],
-		Token: token, Unbound: unbound.Status.Token,
+		Token: token, Unbound: unbound.Status.Token, Scaler: scaler.Status.Token,
 		Rights: confine.Rights{AsNode: true, AsAccount: true},
 	}
 	if wrong := scene.Try(s.ctx); len(wrong) > 0 {

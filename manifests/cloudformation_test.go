@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -154,4 +155,10 @@ func (c cloudFormation) properties(name, kind string) map[string]any {
 	}
 	properties, _ := resource["Properties"].(map[string]any)
 	return properties
+}
+
+// made says whether the condition of a resource that has one holds.
+func (c cloudFormation) made(name string) bool {
+	condition, conditional := c.resources[name].(map[string]any)["Condition"]
+	return !conditional || c.conditions[fmt.Sprint(condition)] == true
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -77,6 +78,40 @@ func TestPodMonitorFindsTheScaler(t *testing.T) {
 	}
 	if len(o.podMonitors) != 1 || len(o.alertRules) != 1 {
 		t.Errorf("%d monitors and %d objects with rules, want one of each", len(o.podMonitors), len(o.alertRules))
+	}
+}
+
+// The network policy is about the scaler's pods, which are reached at their metrics port and
+// from labelled namespaces only; agents, on their host's network, would have none of it.
+func TestNetworkPolicy(t *testing.T) {
+	o := renderOverlay(t, withComponents("network-policy"))
+	if len(o.networks) != 1 {
+		t.Fatalf("%d network policies", len(o.networks))
+	}
+	policy := o.networks[0]
+	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range o.workloads() {
+		if got, want := selector.Matches(labels.Set(w.template.Labels)), !w.template.Spec.HostNetwork; got != want {
+			t.Errorf("it is about the pods of %s: %v", name, got)
+		}
+	}
+	if want := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}; !slices.Equal(policy.Spec.PolicyTypes, want) || policy.Namespace != "elsewhere" {
+		t.Errorf("types %v in namespace %s", policy.Spec.PolicyTypes, policy.Namespace)
+	}
+	if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].Ports) != 1 || len(policy.Spec.Ingress[0].From) != 1 {
+		t.Fatalf("ingress %v", policy.Spec.Ingress)
+	}
+	ports := o.workloads()[contract.AppScaler].template.Spec.Containers[0].Ports
+	if in := policy.Spec.Ingress[0]; len(ports) != 1 || in.Ports[0].Port.String() != ports[0].Name || in.From[0].NamespaceSelector == nil || len(in.From[0].NamespaceSelector.MatchLabels) == 0 {
+		t.Errorf("ingress %v, and the scaler's ports are %v", in, ports)
+	}
+	for _, out := range policy.Spec.Egress {
+		if len(out.Ports) == 0 {
+			t.Errorf("all ports of %v may be reached", out.To)
+		}
 	}
 }
 

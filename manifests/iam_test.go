@@ -150,9 +150,8 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 // at the others. iam/README.md says what is lost without them.
 func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
 	few := []string{
-		"autoscaling:SuspendProcesses", // --suspend-az-rebalance
-		"ec2:CreateFleet",              // LaunchInstances
-		"eks:DescribeNodegroup",        // managed node groups
+		"ec2:CreateFleet",       // LaunchInstances
+		"eks:DescribeNodegroup", // managed node groups
 	}
 	for _, s := range statements(t) {
 		for _, action := range few {
@@ -188,6 +187,7 @@ func TestRefusalsNameTheStatement(t *testing.T) {
 func TestOptInRightsAreNotInTheDefaultPolicy(t *testing.T) {
 	optIn := []string{
 		"autoscaling:CreateOrUpdateTags", // --claim-groups
+		"autoscaling:SuspendProcesses",   // --suspend-az-rebalance
 	}
 	for _, s := range readPolicies(t)[asg.PolicyFile].Statement {
 		for _, action := range optIn {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"windlass.dev/windlass/e2e/fakeaws/iam"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/userdata"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -29,7 +31,8 @@ type infrastructure struct {
 	protected    any  // from scale-in
 	tags         []tag
 	hook         hook
-	policy       string
+	// policies are those of the scaler's role, by the file that each is made of.
+	policies map[string]string
 	// trust says who may take the scaler's role, and association, if there is one, for whom
 	// EKS does.
 	trust       any
@@ -50,11 +53,13 @@ const (
 	// exampleCluster is another name than that in settings.env.
 	exampleCluster = "shop"
 	exampleURL     = "https://example.eks.amazonaws.com"
+	suspendPolicy  = "manifests/iam/suspend-az-rebalance.json"
 	issuer         = "oidc.eks.eu-west-1.amazonaws.com/id/ABC"
 )
 
-// inTerraform reads examples/terraform; oidc is the ARN of the cluster's provider.
-func inTerraform(t *testing.T, oidc string) infrastructure {
+// inTerraform reads examples/terraform; oidc is the ARN of the cluster's provider,
+// suspends gives the right of --suspend-az-rebalance.
+func inTerraform(t *testing.T, oidc string, suspends bool) infrastructure {
 	t.Helper()
 	text := func(s string) cty.Value { return cty.StringVal(s) }
 	object := func(fields map[string]cty.Value) cty.Value { return cty.ObjectVal(fields) }
@@ -66,6 +71,7 @@ func inTerraform(t *testing.T, oidc string) infrastructure {
 	m := readTerraform(t, "examples/terraform", map[string]cty.Value{
 		"cluster_name": text(exampleCluster), "ami_id": text("ami-1"), "node_instance_profile_arn": text("arn:aws:iam::123456789012:instance-profile/node"),
 		"subnet_ids": cty.ListVal([]cty.Value{text("subnet-a")}), "security_group_ids": cty.ListVal([]cty.Value{text("sg-1")}), "oidc_provider_arn": text(oidc),
+		"suspend_az_rebalance": cty.BoolVal(suspends),
 	}, map[string]cty.Value{
 		"data":                  object(map[string]cty.Value{"aws_eks_cluster": object(map[string]cty.Value{"this": cluster})}),
 		"aws_launch_template":   object(map[string]cty.Value{"nodes": object(map[string]cty.Value{"id": text("lt-1"), "latest_version": cty.NumberIntVal(3)})}),
@@ -77,8 +83,11 @@ func inTerraform(t *testing.T, oidc string) infrastructure {
 	i := infrastructure{
 		userData: fmt.Sprint(template["user_data"]), hopLimit: only(t, template["metadata_options"])["http_put_response_hop_limit"],
 		minSize: fmt.Sprint(group["min_size"]), namesDesired: group["desired_capacity"] != nil, protected: group["protect_from_scale_in"],
-		hook:   hook{fmt.Sprint(held["name"]), fmt.Sprint(held["lifecycle_transition"]), fmt.Sprint(held["default_result"]), seconds(held["heartbeat_timeout"])},
-		policy: fmt.Sprint(m.blocks["resource.aws_iam_role_policy.scaler"]["policy"]), trust: role["assume_role_policy"],
+		hook:     hook{fmt.Sprint(held["name"]), fmt.Sprint(held["lifecycle_transition"]), fmt.Sprint(held["default_result"]), seconds(held["heartbeat_timeout"])},
+		policies: map[string]string{asg.PolicyFile: fmt.Sprint(m.blocks["resource.aws_iam_role_policy.scaler"]["policy"])}, trust: role["assume_role_policy"],
+	}
+	if suspend := m.blocks["resource.aws_iam_role_policy.suspend_az_rebalance"]; suspend["count"] == 1. {
+		i.policies[suspendPolicy] = fmt.Sprint(suspend["policy"])
 	}
 	for _, each := range list(group["tag"]) {
 		fields := each.(map[string]any)
@@ -99,28 +108,32 @@ func inTerraform(t *testing.T, oidc string) infrastructure {
 	return i
 }
 
-// inCloudFormation reads examples/cloudformation.yaml; oidc is the issuer.
-func inCloudFormation(t *testing.T, oidc string) infrastructure {
+// inCloudFormation reads examples/cloudformation.yaml; oidc is the issuer, suspends as above.
+func inCloudFormation(t *testing.T, oidc string, suspends bool) infrastructure {
 	t.Helper()
 	c := readCloudFormation(t, "examples/cloudformation.yaml", map[string]any{
 		"ClusterName": exampleCluster, "ClusterEndpoint": exampleURL, "ClusterCertificateAuthority": "Q0E=", "ImageId": "ami-1",
 		"SubnetIds": []any{"subnet-a"}, "SecurityGroupIds": []any{"sg-1"}, "NodeInstanceProfileArn": "arn:aws:iam::123456789012:instance-profile/node", "OidcIssuer": oidc,
+		"SuspendAZRebalance": map[bool]string{true: "yes", false: "no"}[suspends],
 	})
 	template := c.properties("LaunchTemplate", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"].(map[string]any)
 	group, held := c.properties("Group", "AWS::AutoScaling::AutoScalingGroup"), c.properties("Hook", "AWS::AutoScaling::LifecycleHook")
 	i := infrastructure{
 		userData: fmt.Sprint(template["UserData"]), hopLimit: template["MetadataOptions"].(map[string]any)["HttpPutResponseHopLimit"],
 		minSize: fmt.Sprint(group["MinSize"]), namesDesired: group["DesiredCapacity"] != nil, protected: group["NewInstancesProtectedFromScaleIn"],
-		hook:   hook{fmt.Sprint(held["LifecycleHookName"]), fmt.Sprint(held["LifecycleTransition"]), fmt.Sprint(held["DefaultResult"]), seconds(held["HeartbeatTimeout"])},
-		policy: fmt.Sprint(c.properties("ScalerPolicy", "AWS::IAM::RolePolicy")["PolicyDocument"]),
-		trust:  c.properties("ScalerRole", "AWS::IAM::Role")["AssumeRolePolicyDocument"],
+		hook:     hook{fmt.Sprint(held["LifecycleHookName"]), fmt.Sprint(held["LifecycleTransition"]), fmt.Sprint(held["DefaultResult"]), seconds(held["HeartbeatTimeout"])},
+		policies: map[string]string{asg.PolicyFile: fmt.Sprint(c.properties("ScalerPolicy", "AWS::IAM::RolePolicy")["PolicyDocument"])},
+		trust:    c.properties("ScalerRole", "AWS::IAM::Role")["AssumeRolePolicyDocument"],
 	}
 	for _, each := range list(group["Tags"]) {
 		fields := each.(map[string]any)
 		i.tags = append(i.tags, tag{fmt.Sprint(fields["Key"]), fmt.Sprint(fields["Value"]), fields["PropagateAtLaunch"] == true})
 	}
+	if c.made("SuspendPolicy") {
+		i.policies[suspendPolicy] = fmt.Sprint(c.properties("SuspendPolicy", "AWS::IAM::RolePolicy")["PolicyDocument"])
+	}
 	association := c.properties("PodIdentityAssociation", "AWS::EKS::PodIdentityAssociation")
-	if condition := c.resources["PodIdentityAssociation"].(map[string]any)["Condition"]; c.conditions[fmt.Sprint(condition)] == true {
+	if c.made("PodIdentityAssociation") {
 		i.association = map[string]any{"cluster": association["ClusterName"], "namespace": association["Namespace"], "account": association["ServiceAccount"]}
 	}
 	return i
@@ -142,12 +155,15 @@ func seconds(v any) time.Duration {
 
 // Both examples make the same, and it is what the manifests and the scaler's defaults ask for.
 func TestInfrastructure(t *testing.T) {
-	for name, i := range map[string]infrastructure{"terraform": inTerraform(t, ""), "cloudformation": inCloudFormation(t, "")} {
+	for name, i := range map[string]infrastructure{
+		"terraform": inTerraform(t, "", false), "cloudformation": inCloudFormation(t, "", false),
+		"terraform that suspends": inTerraform(t, "", true), "cloudformation that suspends": inCloudFormation(t, "", true),
+	} {
 		t.Run(name, func(t *testing.T) {
 			i.checkGroup(t)
 			i.checkHook(t)
 			i.checkUserData(t)
-			i.checkPolicy(t)
+			i.checkPolicies(t, strings.Contains(name, "suspends"))
 		})
 	}
 }
@@ -221,21 +237,32 @@ func (i infrastructure) checkUserData(t *testing.T) {
 	}
 }
 
-func (i infrastructure) checkPolicy(t *testing.T) {
-	shipped, err := os.ReadFile("iam/scaler-policy.json")
-	if err != nil {
-		t.Fatal(err)
+// checkPolicies: the role has the policy that every scaler needs, and what is opt-in only
+// where it is asked for.
+func (i infrastructure) checkPolicies(t *testing.T, suspends bool) {
+	files := []string{asg.PolicyFile}
+	if suspends {
+		files = append(files, suspendPolicy)
 	}
-	want, err := iam.Parse(bytes.ReplaceAll(shipped, []byte(clusterName(t)), []byte(exampleCluster)))
-	if err != nil {
-		t.Fatal(err)
+	if diff := cmp.Diff(files, slices.Sorted(maps.Keys(i.policies))); diff != "" {
+		t.Fatalf("policies (-want +example):\n%s", diff)
 	}
-	got, err := iam.Parse([]byte(i.policy))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("policy (-manifests/iam +example):\n%s", diff)
+	for file, policy := range i.policies {
+		shipped, err := os.ReadFile(strings.TrimPrefix(file, "manifests/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := iam.Parse(bytes.ReplaceAll(shipped, []byte(clusterName(t)), []byte(exampleCluster)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := iam.Parse([]byte(policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("policy (-%s +example):\n%s", file, diff)
+		}
 	}
 }
 
@@ -257,10 +284,10 @@ func TestInfrastructureTrust(t *testing.T) {
 		statement   map[string]any
 		association map[string]any
 	}{
-		{"terraform, pod identity", inTerraform(t, ""), service, association},
-		{"terraform, IRSA", inTerraform(t, "arn:aws:iam::123456789012:oidc-provider/"+issuer), web, nil},
-		{"cloudformation, pod identity", inCloudFormation(t, ""), service, association},
-		{"cloudformation, IRSA", inCloudFormation(t, issuer), web, nil},
+		{"terraform, pod identity", inTerraform(t, "", false), service, association},
+		{"terraform, IRSA", inTerraform(t, "arn:aws:iam::123456789012:oidc-provider/"+issuer, false), web, nil},
+		{"cloudformation, pod identity", inCloudFormation(t, "", false), service, association},
+		{"cloudformation, IRSA", inCloudFormation(t, issuer, false), web, nil},
 	} {
 		trust := c.made.trust
 		if text, is := trust.(string); is {

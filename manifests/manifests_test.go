@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -43,6 +44,7 @@ type objects struct {
 	policyBinds  []admissionv1.ValidatingAdmissionPolicyBinding
 	podMonitors  []monitoring.PodMonitor
 	alertRules   []monitoring.PrometheusRule
+	networks     []networkingv1.NetworkPolicy
 }
 
 // render does what `kubectl kustomize` does to a folder: it is the same code.
@@ -97,6 +99,8 @@ func (o *objects) add(kind string, body []byte) error {
 		return appendStrict(&o.podMonitors, body)
 	case "PrometheusRule":
 		return appendStrict(&o.alertRules, body)
+	case "NetworkPolicy":
+		return appendStrict(&o.networks, body)
 	}
 	return fmt.Errorf("kind %s is not one that these tests know", kind)
 }

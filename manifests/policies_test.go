@@ -1,6 +1,13 @@
 package manifests
 
 import (
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
 )
 
 // The policies of the base and of every component. That their expressions mean
@@ -89,9 +97,9 @@ func (e expression) GetName() string          { return e.name }
 func (e expression) GetExpression() string    { return e.text }
 func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
 
-// TestPoliciesFindTheAgent: in every namespace, and with every prefix and suffix
+// TestPoliciesFindTheAccount: in every namespace, and with every prefix and suffix
 // that kustomize can give it, and nobody else.
-func TestPoliciesFindTheAgent(t *testing.T) {
+func TestPoliciesFindTheAccount(t *testing.T) {
 	matches := regexp.MustCompile(`^request\.userInfo\.username\.matches\('(.*)'\)$`)
 	for _, p := range renderPolicies(t).policies {
 		if p.Spec.MatchConstraints.ObjectSelector != nil {
@@ -106,26 +114,33 @@ func TestPoliciesFindTheAgent(t *testing.T) {
 			t.Errorf("policy %s finds its user by %s", p.Name, p.Spec.MatchConditions[0].Expression)
 			continue
 		}
+		app := p.Labels[contract.LabelAppName]
+		other := map[string]string{contract.AppAgent: contract.AppScaler, contract.AppScaler: contract.AppAgent}[app]
 		user := regexp.MustCompile(found[1])
 		for name, want := range map[string]bool{
-			"system:serviceaccount:windlass-system:windlass-agent":      true,
-			"system:serviceaccount:elsewhere:windlass-agent":            true,
-			"system:serviceaccount:elsewhere:prod-windlass-agent-blue":  true,
-			"system:serviceaccount:windlass-system:windlass-scaler":     false,
-			"system:serviceaccount:windlass-agent:windlass-scaler":      false,
-			"system:node:windlass-agent":                                false,
-			"windlass-agent":                                            false,
-			"oidc:system:serviceaccount:windlass-system:windlass-agent": false,
+			"system:serviceaccount:windlass-system:" + app:          true,
+			"system:serviceaccount:elsewhere:" + app:                true,
+			"system:serviceaccount:elsewhere:prod-" + app + "-blue": true,
+			"system:serviceaccount:windlass-system:" + other:        false,
+			"system:serviceaccount:" + app + ":" + other:            false,
+			"system:serviceaccount:elsewhere:default":               false,
+			"system:node:" + app:                                    false,
+			app:                                                     false,
+			"oidc:system:serviceaccount:windlass-system:" + app:     false,
 		} {
 			if got := user.MatchString(name); got != want {
 				t.Errorf("policy %s confines %s: %v", p.Name, name, got)
+			}
+			// What the programs say of themselves when they start.
+			if got := kube.Confined(app, name); got != want {
+				t.Errorf("%s takes itself for confined as %s: %v", app, name, got)
 			}
 		}
 	}
 }
 
-// The agent may write what the contract says that it writes.
-func TestPolicyKnowsTheContract(t *testing.T) {
+// Each program may write what the contract says that it writes.
+func TestPoliciesKnowTheContract(t *testing.T) {
 	quoted := regexp.MustCompile(`'([^']+)'`)
 	words := map[string][]string{}
 	var text strings.Builder
@@ -133,31 +148,41 @@ func TestPolicyKnowsTheContract(t *testing.T) {
 		for _, v := range p.Spec.Validations {
 			text.WriteString(v.Expression)
 		}
-		if p.Name != "windlass-agent-node" {
-			continue
-		}
 		for _, v := range p.Spec.Variables {
 			for _, word := range quoted.FindAllStringSubmatch(v.Expression, -1) {
-				words[v.Name] = append(words[v.Name], word[1])
+				words[p.Name+" "+v.Name] = append(words[p.Name+" "+v.Name], word[1])
 			}
 		}
 	}
-	for variable, want := range map[string][]string{
-		"ownLabels": {contract.LabelExcludeFromLoadBalancers},
-		"ownAnnotations": {
-			contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed,
-			contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+	kubeProxy := contract.KubeProxyTaint()
+	for program, want := range map[string]map[string][]string{
+		"windlass-agent-node": {
+			"ownSpec":   {"unschedulable", "taints"},
+			"ownLabels": {contract.LabelExcludeFromLoadBalancers},
+			"ownAnnotations": {
+				contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed,
+				contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+			},
+			"removableAnnotations": {contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet},
+			"othersTaints":         {contract.TaintDraining, kubeProxy.Key, kubeProxy.Value},
+			"oldOthersTaints":      {contract.TaintDraining, kubeProxy.Key, kubeProxy.Value},
 		},
-		"removableAnnotations": {contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet},
+		"windlass-scaler-node": {
+			"ownSpec":   {"unschedulable", "taints"},
+			"ownLabels": {contract.LabelExcludeFromLoadBalancers},
+			"ownAnnotations": {
+				contract.AnnotationDrainRequest, contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet, contract.AnnotationTerminating,
+				contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+			},
+			"removableAnnotations": {contract.AnnotationDrainReport},
+			"othersTaints":         {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value},
+			"oldOthersTaints":      {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value},
+		},
 	} {
-		if diff := cmp.Diff(want, words[variable]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", variable, diff)
-		}
-	}
-	for _, name := range []string{"othersTaints", "oldOthersTaints"} {
-		own := contract.KubeProxyTaint()
-		if diff := cmp.Diff([]string{contract.TaintDraining, own.Key, own.Value}, words[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		for variable, want := range want {
+			if diff := cmp.Diff(want, words[program+" "+variable]); diff != "" {
+				t.Errorf("%s of %s (-want +got):\n%s", variable, program, diff)
+			}
 		}
 	}
 	for _, word := range []string{contract.LabelAsAccount, contract.AppAgent} {
@@ -190,7 +215,7 @@ func TestEvictionsAreMarked(t *testing.T) {
 
 // TestComponents: each changes what it says, and nothing else.
 func TestComponents(t *testing.T) {
-	const node, events, marks, evictions, deletion = "windlass-agent-node", "windlass-agent-events", "windlass-agent-marks-evictions", "windlass-agent-evictions", "windlass-agent-delete"
+	const node, scaler, events, marks, evictions, deletion = "windlass-agent-node", "windlass-scaler-node", "windlass-agent-events", "windlass-agent-marks-evictions", "windlass-agent-evictions", "windlass-agent-delete"
 	base := renderBase(t)
 	direct := "windlass-agent-direct: create pods/eviction"
 	for _, c := range []struct {
@@ -200,17 +225,17 @@ func TestComponents(t *testing.T) {
 		readsOwnNode    bool     // and no other Node
 		argumentsGained []string
 	}{
-		{components: "", policies: []string{events, evictions, marks, node}},
+		{components: "", policies: []string{events, evictions, marks, node, scaler}},
 		{components: "no-admission-policy"},
-		{components: "unconfined-evictions", policies: []string{events, node}},
-		{components: "impersonation-only", policies: []string{events, node}, lost: []string{direct}, readsOwnNode: true},
+		{components: "unconfined-evictions", policies: []string{events, node, scaler}},
+		{components: "impersonation-only", policies: []string{events, node, scaler}, lost: []string{direct}, readsOwnNode: true},
 		{
-			components: "last-chance-delete", policies: []string{deletion, events, evictions, marks, node},
+			components: "last-chance-delete", policies: []string{deletion, events, evictions, marks, node, scaler},
 			gained:          []string{"windlass-agent-delete: delete pods"},
 			argumentsGained: []string{"--last-chance=spot=delete,asg=delete"},
 		},
 		{
-			components: "last-chance-delete impersonation-only", policies: []string{deletion, events, node},
+			components: "last-chance-delete impersonation-only", policies: []string{deletion, events, node, scaler},
 			gained: []string{"windlass-agent-delete: delete pods"}, lost: []string{direct}, readsOwnNode: true,
 			argumentsGained: []string{"--last-chance=spot=delete,asg=delete"},
 		},
@@ -283,3 +308,91 @@ func (o objects) agentReadsAll() bool {
 }
 
 func (o objects) agentArgs() []string { return o.daemonSets[0].Spec.Template.Spec.Containers[0].Args }
+
+// What scaler/act writes of Nodes, by its source, is what the policy lets it write: a key
+// more would be denied, one less is a right for nothing.
+func TestPolicyLetsTheScalerWriteWhatItWrites(t *testing.T) {
+	var source strings.Builder
+	paths, err := filepath.Glob("../scaler/act/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(body)
+	}
+	keys := contractKeys(t)
+	writes := map[string]bool{} // by key: set, and not only removed
+	note := func(set bool, names ...string) {
+		for _, name := range names {
+			key, known := keys[strings.TrimPrefix(strings.TrimSpace(name), "contract.")]
+			if !known {
+				t.Fatalf("scaler/act writes %s, which this test does not find in package contract", name)
+			}
+			writes[key] = writes[key] || set
+		}
+	}
+	for _, m := range regexp.MustCompile(`want\.(?:Annotations|Labels)\[(contract\.\w+)\] = `).FindAllStringSubmatch(source.String(), -1) {
+		note(true, m[1])
+	}
+	for _, m := range regexp.MustCompile(`delete\(want\.(?:Annotations|Labels), (contract\.\w+)\)`).FindAllStringSubmatch(source.String(), -1) {
+		note(false, m[1])
+	}
+	for _, m := range regexp.MustCompile(`range \[\]string\{(contract\.[^}]+)\}`).FindAllStringSubmatch(source.String(), -1) {
+		note(false, strings.Split(m[1], ",")...)
+	}
+	allowed := map[string]bool{}
+	for _, p := range renderBase(t).policies {
+		for _, v := range p.Spec.Variables {
+			for _, word := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(v.Expression, -1) {
+				switch {
+				case p.Name != "windlass-scaler-node":
+				case v.Name == "ownLabels" || v.Name == "ownAnnotations":
+					allowed[word[1]] = true
+				case v.Name == "removableAnnotations":
+					allowed[word[1]] = false
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(writes, allowed); diff != "" {
+		t.Errorf("keys (-written +allowed):\n%s", diff)
+	}
+}
+
+// contractKeys are the texts of package contract's constants, by name.
+func contractKeys(t *testing.T) map[string]string {
+	t.Helper()
+	set := token.NewFileSet()
+	paths, err := filepath.Glob("../pkg/contract/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	// Its imports are not read: constants of text need none.
+	checker := types.Config{Error: func(error) {}}
+	checked, _ := checker.Check("contract", set, files, nil)
+	keys := map[string]string{}
+	for _, name := range checked.Scope().Names() {
+		if c, is := checked.Scope().Lookup(name).(*types.Const); is && c.Val().Kind() == constant.String {
+			keys[name] = constant.StringVal(c.Val())
+		}
+	}
+	return keys
+}

@@ -33,6 +33,7 @@ type settings struct {
 	priceFile string
 
 	address        string
+	verdictsPort   uint16
 	leaderElect    bool
 	identity       string
 	writeCASStatus bool
@@ -42,6 +43,8 @@ type settings struct {
 const (
 	defaultNamespace = "windlass-system"
 	defaultAddress   = ":8085"
+	// defaultVerdictsPort is declared in no manifest; see loopback.
+	defaultVerdictsPort = 8086
 	// defaultMemoryOverhead is Karpenter's, of the flag of the same meaning.
 	defaultMemoryOverhead = 0.075
 	// defaultSpotFactor is a guess: spot prices move, and differ by type and zone.
@@ -130,7 +133,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 
 // registerRun adds the flags of the command run alone.
 func (s *settings) registerRun(flags *pflag.FlagSet) {
-	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz, /livez and, to this host alone, /verdicts; empty for nowhere")
+	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz and /livez; empty for nowhere")
+	flags.Uint16Var(&s.verdictsPort, "verdicts-port", defaultVerdictsPort, "the port of 127.0.0.1 where the latest plan is served with every verdict, as JSON, for kubectl port-forward; 0 for none")
 	flags.BoolVar(&s.writeCASStatus, "write-status-configmap", true, "also keep the config map in which a Cluster Autoscaler tells how it is, for programs that read it; not while one is alive")
 	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace")
 	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")

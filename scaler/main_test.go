@@ -202,25 +202,64 @@ old   NotInAnyGroup  its instance is in none of our groups
 	}
 }
 
-// Verdicts name every pod of the cluster; they are for callers on this host.
+// Verdicts name every pod of the cluster. They have a listener of their own on 127.0.0.1, and
+// neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 	sc := newScaler(settings{}, fake.NewClientset(), nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Name: "default/a"}}}})
-	for address, want := range map[string]int{"127.0.0.1:9": http.StatusOK, "[::1]:9": http.StatusOK, "10.0.0.1:9": http.StatusForbidden} {
-		request := httptest.NewRequest(http.MethodGet, "/verdicts", nil)
-		request.RemoteAddr = address
+	for _, c := range []struct {
+		about, from, host string
+		want              int
+	}{
+		{"kubectl port-forward", "127.0.0.1:9", "localhost:8086", http.StatusOK},
+		{"by its address", "127.0.0.1:9", "127.0.0.1", http.StatusOK},
+		{"Istio's sidecar", "127.0.0.6:9", "localhost:8086", http.StatusForbidden},
+		{"another pod", "10.0.0.1:9", "localhost:8086", http.StatusForbidden},
+		{"a web page that rebinds its name", "127.0.0.1:9", "evil.example:8086", http.StatusForbidden},
+	} {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.RemoteAddr, request.Host = c.from, c.host
 		response := httptest.NewRecorder()
-		sc.handler().ServeHTTP(response, request)
-		if response.Code != want || strings.Contains(response.Body.String(), "default/a") != (want == http.StatusOK) {
-			t.Errorf("%s: %d %s", address, response.Code, response.Body)
+		sc.verdicts(response, request)
+		if response.Code != c.want || strings.Contains(response.Body.String(), "default/a") != (c.want == http.StatusOK) {
+			t.Errorf("%s: %d %s", c.about, response.Code, response.Body)
 		}
 	}
-	for _, path := range []string{"/metrics", "/livez"} {
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/livez": http.StatusOK, "/verdicts": http.StatusNotFound} {
 		response := httptest.NewRecorder()
 		sc.handler().ServeHTTP(response, httptest.NewRequest(http.MethodGet, path, nil))
-		if response.Code != http.StatusOK {
-			t.Errorf("%s: %d", path, response.Code)
+		if response.Code != want {
+			t.Errorf("%s: %d, want %d", path, response.Code, want)
 		}
+	}
+}
+
+// The listener is on loopback and nowhere else, and a port that is taken stops nothing.
+func TestVerdictsListenOnLoopback(t *testing.T) {
+	var log bytes.Buffer
+	sc := newScaler(settings{}, fake.NewClientset(), nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+	if l := sc.listenForVerdicts(); l != nil {
+		t.Fatalf("without a port it listens on %s", l.Addr())
+	}
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := taken.Addr().(*net.TCPAddr).Port
+	sc.settings.verdictsPort = uint16(port)
+	if l := sc.listenForVerdicts(); l != nil || !strings.Contains(log.String(), "--verdicts-port") {
+		t.Errorf("with a port that is taken: %v, %s", l, log.String())
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := sc.listenForVerdicts()
+	if l == nil {
+		t.Fatal(log.String())
+	}
+	defer l.Close()
+	if got := l.Addr().(*net.TCPAddr); !got.IP.Equal(net.IPv4(127, 0, 0, 1)) || got.Port != port {
+		t.Errorf("listens on %s", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -57,7 +58,7 @@ type scaler struct {
 	leading                 atomic.Bool
 
 	mu     sync.Mutex
-	latest look // for /verdicts
+	latest look // for verdicts
 }
 
 // How long each part may be silent or failing before it counts as unwell.
@@ -158,26 +159,49 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	defer parts.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if listener != nil {
-		server := &http.Server{Handler: sc.handler(), ReadHeaderTimeout: 5 * time.Second}
-		sc.logger.Info("serving", "address", listener.Addr().String())
-		parts.Go(func() {
-			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				sc.logger.Error("metrics are not served any more", "err", err)
-			}
-		})
-		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nobody is left to be told
-		defer func() { _ = server.Close() }()
-	}
+	defer sc.serve(ctx, &parts, listener, sc.handler())()
+	defer sc.serve(ctx, &parts, sc.listenForVerdicts(), http.HandlerFunc(sc.verdicts))()
 	parts.Go(func() { sc.observer.Run(ctx) })
 	parts.Go(func() { sc.events.Run(ctx) })
 	parts.Go(func() { sc.board.Run(ctx) })
 	parts.Go(func() { sc.waitingIsWell(ctx) })
+	parts.Go(func() { kube.CheckAccount(ctx, program, sc.userName, sc.logger, sc.notConfined) })
 
 	if !sc.settings.leaderElect {
 		return sc.lead(ctx)
 	}
 	return sc.compete(ctx)
+}
+
+// serve answers on a listener, if there is one, until ctx ends or what it returns is called.
+func (sc *scaler) serve(ctx context.Context, parts *sync.WaitGroup, listener net.Listener, handler http.Handler) (stop func()) {
+	if listener == nil {
+		return func() {}
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	sc.logger.Info("serving", "address", listener.Addr().String())
+	parts.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			sc.logger.Error("serving failed", "address", listener.Addr().String(), "err", err)
+		}
+	})
+	closeServer := func() { _ = server.Close() } // nobody is left to be told
+	context.AfterFunc(ctx, closeServer)
+	return closeServer
+}
+
+// userName asks the API server by what name it knows us.
+func (sc *scaler) userName(ctx context.Context) (string, error) {
+	review, err := sc.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking by what name the API server knows us: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+func (sc *scaler) notConfined(message string) {
+	page := kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapStatus, "")
+	sc.events.Write(kube.Event{Object: page, Warning: true, Reason: contract.EventNotConfined, Message: message})
 }
 
 // compete leads whenever it can, until ctx ends.
@@ -423,30 +447,5 @@ func (sc *scaler) handler() http.Handler {
 	mux := http.NewServeMux()
 	sc.health.Register(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(sc.metrics.registry, promhttp.HandlerOpts{Registry: sc.metrics.registry}))
-	mux.HandleFunc("GET /verdicts", sc.verdicts)
 	return mux
-}
-
-// verdicts serves the latest plan in full, to callers on this host alone
-// (kubectl port-forward is one): it names every pod of the cluster.
-func (sc *scaler) verdicts(w http.ResponseWriter, r *http.Request) {
-	if !fromHere(r.RemoteAddr) {
-		http.Error(w, "verdicts are served to this host alone; use kubectl port-forward", http.StatusForbidden)
-		return
-	}
-	sc.mu.Lock()
-	l := sc.latest
-	sc.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	// A caller that hung up is not an event worth telling.
-	_ = json.NewEncoder(w).Encode(newPrintout(l.snapshot, l.plan))
-}
-
-func fromHere(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

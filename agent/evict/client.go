@@ -2,9 +2,11 @@ package evict
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +71,32 @@ func New(config *rest.Config, node string) (*Client, error) {
 // seconds to write a budget that others write to as well, and to give up what a
 // busy server has begun makes it busier. A silent connection is noticed before.
 const callTimeout = 30 * time.Second
+
+// selfReviews answers everybody who they are.
+const selfReviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+// UserName asks the API server by what name it knows the agent's account.
+func (c *Client) UserName(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	question, err := json.Marshal(authenticationv1.SelfSubjectReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"},
+	})
+	if err != nil {
+		return "", err
+	}
+	body, err := c.api.Post().AbsPath(selfReviews).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).
+		Body(question).MaxRetries(0).Do(ctx).Raw()
+	if err != nil {
+		return "", fmt.Errorf("asking by what name the API server knows us: %w", err)
+	}
+	var review authenticationv1.SelfSubjectReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return "", fmt.Errorf("reading by what name the API server knows us: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
 
 // CreateWithEventNamespaceWithContext writes an Event to the namespace that it
 // names.

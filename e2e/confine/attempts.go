@@ -1,6 +1,6 @@
-// Package confine tries what a thief could do who has the token of one agent: on a
-// real API server, with tokens that are bound to the agents' own pods, under the
-// manifests and under their components. What the agent itself does goes through
+// Package confine tries what a thief could do who has the token of one agent, or that of the
+// scaler: on a real API server, with tokens that are bound to the agents' own pods, under the
+// manifests and under their components. What the programs themselves do goes through
 // the same doors, and must not be kept out.
 package confine
 
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -32,7 +33,9 @@ type Scene struct {
 	// Token and Unbound are tokens of the agents' account: that of the pod of the near
 	// agent, and one that is bound to no pod.
 	Token, Unbound string
-	Rights         Rights
+	// Scaler is a token of the scaler's account.
+	Scaler string
+	Rights Rights
 }
 
 // Rights are the doors that a cluster leaves open to agents.
@@ -61,8 +64,9 @@ func (s Scene) Try(ctx context.Context) []string {
 	return wrong
 }
 
-// thief is somebody who has a token of the agent's account.
+// thief is somebody who has a token of the agent's account, or of the scaler's.
 type thief struct {
+	scaler  bool   // the token is of the scaler's account
 	unbound bool   // the token is bound to no pod
 	node    string // whom he says he is; "" is the account
 }
@@ -72,6 +76,9 @@ func (s Scene) client(t thief) (kubernetes.Interface, error) {
 	config.UserAgent, config.BearerToken = UserAgent, s.Token
 	if t.unbound {
 		config.BearerToken = s.Unbound
+	}
+	if t.scaler {
+		config.BearerToken = s.Scaler
 	}
 	if t.node != "" {
 		config.Impersonate.UserName = "system:node:" + t.node
@@ -106,6 +113,13 @@ const (
 	foreignSource = "must say that it comes from windlass-agent on its own Node"
 	foreignObject = "must be about its own Node or about a pod"
 	foreignDelete = "the agent may delete pods of its own Node only"
+
+	scalersSpec   = "of a Node's spec the scaler may write"
+	scalersTaint  = "of a Node's taints the scaler may write"
+	scalersEffect = "the scaler may write its taints with the effect NoSchedule only"
+	scalersLabel  = "of the labels of a Node the scaler may write"
+	scalersNote   = "of the annotations of a Node the scaler may write"
+	scalersMeta   = "of the metadata of a Node the scaler may write"
 )
 
 // needs returns what is to be expected: without a right nobody asks a policy.
@@ -136,6 +150,7 @@ func (s Scene) attempts() []attempt {
 	all = append(all, s.evictions(account, unbound)...)
 	all = append(all, s.deletions(account, unbound)...)
 	all = append(all, s.reads(account)...)
+	all = append(all, s.scalersWrites(thief{scaler: true})...)
 	return append(all, s.events(account, unbound)...)
 }
 
@@ -184,6 +199,47 @@ func (s Scene) nodeWrites(account, unbound thief) []attempt {
 		{"the status of its Node", account, patchStatus(s.Near), noRight},
 		{"deleting its Node", account, deleteNode(s.Near), noRight},
 		{"a note on its Node as the node", thief{node: s.Near}, annotate(s.Near, contract.AnnotationServed), notTheNode},
+	}
+}
+
+// scalersWrites are what the scaler writes on any Node, and what it never does.
+func (s Scene) scalersWrites(scaler thief) []attempt {
+	const labels, notes = "/metadata/labels/", "/metadata/annotations/"
+	try := func(what string, want string, ops ...op) attempt {
+		return attempt{what, scaler, patch(s.Far, ops...), want}
+	}
+	taints := func(taints ...corev1.Taint) op { return op{"add", "/spec/taints", taints} }
+	with := func(t corev1.Taint, effect corev1.TaintEffect) corev1.Taint { t.Effect = effect; return t }
+	draining, unneeded := contract.DrainingTaint(contract.KindScaleDown), contract.UnneededTaint(time.Unix(1700000000, 0))
+	return []attempt{
+		try("asking for a drain", "", op{"add", notes + key(contract.AnnotationDrainRequest), "x"},
+			op{"add", notes + key(contract.AnnotationDrainPermit), "x"}, taints(draining)),
+		try("marking as unneeded", "", taints(unneeded)),
+		try("the point of no return", "", op{"add", notes + key(contract.AnnotationTerminating), "x"}),
+		try("draining in place of an agent", "", op{"add", "/spec/unschedulable", true}, taints(draining, unneeded, contract.KubeProxyTaint()),
+			op{"add", labels + key(contract.LabelExcludeFromLoadBalancers), "true"},
+			op{"add", notes + key(contract.AnnotationExcluded), "x"}, op{"add", notes + key(contract.AnnotationCordonedBy), "x"}),
+		try("a NoExecute taint", scalersEffect, taints(with(draining, corev1.TaintEffectNoExecute))),
+		try("another NoExecute taint", scalersEffect, taints(with(unneeded, corev1.TaintEffectNoExecute))),
+		try("unneeded as NoSchedule", scalersEffect, taints(with(unneeded, corev1.TaintEffectNoSchedule))),
+		try("telling kube-proxy by a NoExecute taint", scalersEffect, taints(with(contract.KubeProxyTaint(), corev1.TaintEffectNoExecute))),
+		try("Cluster Autoscaler's own taint", scalersTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule})),
+		try("a foreign NoExecute taint", scalersTaint, taints(corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})),
+		try("a field of the spec", scalersSpec, op{"add", "/spec/podCIDR", "10.1.0.0/24"}),
+		try("a foreign label", scalersLabel, op{"add", labels + "a", "b"}),
+		try("another value of a label", scalersLabel, op{"replace", labels + key(corev1.LabelTopologyZone), "b"}),
+		try("the removal of a label", scalersLabel, op{"remove", labels + key(corev1.LabelTopologyZone), nil}),
+		try("a foreign annotation", scalersNote, op{"add", notes + "a", "b"}),
+		try("a hold", scalersNote, op{"add", notes + key(contract.AnnotationHold), "true"}),
+		try("an agent's report", scalersNote, op{"add", notes + key(contract.AnnotationDrainReport), "x"}),
+		try("what an agent has served", scalersNote, op{"add", notes + key(contract.AnnotationServed), "x"}),
+		try("an agent's notices", scalersNote, op{"add", notes + key(contract.AnnotationNotices), "x"}),
+		try("a finalizer", scalersMeta, op{"add", "/metadata/finalizers", []string{"a.b/c"}}),
+		try("an owner", scalersMeta, op{"add", "/metadata/ownerReferences", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: s.Near, UID: "u"}}}),
+		{"the status of a Node", scaler, patchStatus(s.Far), noRight},
+		{"deleting a Node", scaler, deleteNode(s.Far), noRight},
+		{"deleting a pod", scaler, deletePod(s.FarPod), noRight},
+		{"listing Secrets", scaler, listSecrets, noRight},
 	}
 }
 

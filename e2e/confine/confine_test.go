@@ -50,13 +50,15 @@ func TestTokenIsOfUseOnItsNodeOnly(t *testing.T) {
 			b := start(t, s, programs)
 			b.checkPolicies()
 			// The policies are in force a moment after they are there.
-			b.await("a foreign Node to be out of reach", func() bool {
-				client, err := b.client(thief{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return annotate(b.Far, contract.AnnotationServed)(b.ctx, client) != nil
-			})
+			for _, who := range []thief{{}, {scaler: true}} {
+				b.await("a foreign annotation to be out of reach", func() bool {
+					client, err := b.client(who)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return annotate(b.Far, "foreign")(b.ctx, client) != nil
+				})
+			}
 			for _, wrong := range b.Try(b.ctx) {
 				t.Error(wrong)
 			}
@@ -114,7 +116,8 @@ func start(t *testing.T, s setting, programs world.Programs) *bed {
 	}
 	b.settle()
 	b.Server, b.Rights = b.Admin, b.rights
-	b.Token, b.Unbound = b.tokenOf(b.agentPod(b.Near)), b.tokenOf(nil)
+	b.Token, b.Unbound = b.tokenOf(contract.AppAgent, b.agentPod(b.Near)), b.tokenOf(contract.AppAgent, nil)
+	b.Scaler = b.tokenOf(contract.AppScaler, nil)
 	return b
 }
 
@@ -214,15 +217,15 @@ func (b *bed) agentPod(node string) *corev1.Pod {
 	return pod
 }
 
-// tokenOf asks for a token of the agent's account, bound to that pod, as kubelet
+// tokenOf asks for a token of an account, bound to that pod, as kubelet
 // does for its volumes; bound to nothing if there is none.
-func (b *bed) tokenOf(pod *corev1.Pod) string {
+func (b *bed) tokenOf(account string, pod *corev1.Pod) string {
 	b.t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	if pod != nil {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 	}
-	answer, err := b.Client.CoreV1().ServiceAccounts(b.namespace).CreateToken(b.ctx, contract.AppAgent, request, metav1.CreateOptions{})
+	answer, err := b.Client.CoreV1().ServiceAccounts(b.namespace).CreateToken(b.ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ module windlass.dev/windlass/e2e/controlplane
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool (
 	go.etcd.io/etcd/server/v3
 	k8s.io/kubernetes/cmd/kube-apiserver

@@ -24,11 +24,15 @@ type rights struct {
 
 func newRights() *rights { return &rights{policies: map[string]iam.Policy{}} }
 
-// Restrict lets the callers with an access key do only what an IAM policy document allows.
-func (s *Server) Restrict(accessKey string, document []byte) error {
-	policy, err := iam.Parse(document)
-	if err != nil {
-		return err
+// Restrict lets the callers with an access key do only what IAM policy documents allow, all together.
+func (s *Server) Restrict(accessKey string, documents ...[]byte) error {
+	var policy iam.Policy
+	for _, document := range documents {
+		attached, err := iam.Parse(document)
+		if err != nil {
+			return err
+		}
+		policy.Statement = append(policy.Statement, attached.Statement...)
 	}
 	s.rights.mu.Lock()
 	defer s.rights.mu.Unlock()

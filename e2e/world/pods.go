@@ -369,7 +369,7 @@ func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) 
 				return nil, err
 			}
 		}
-		args = append(args, "--metrics-address="+p.address)
+		args = append(args, "--metrics-address="+p.address, "--verdicts-port=0")
 	}
 	args = append(args, extra.Args...)
 	r := &recipe{args: args, dir: filepath.Dir(kubeconfig)}

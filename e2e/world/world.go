@@ -163,7 +163,7 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 		return fmt.Errorf("starting the fake AWS: %w", err)
 	}
 	w.AWS = aws
-	if err := w.restrict(ctx); err != nil {
+	if err := w.Restrict(ctx); err != nil {
 		return err
 	}
 	if err := w.readCloud(); err != nil {

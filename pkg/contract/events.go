@@ -27,6 +27,10 @@ const (
 	EventHookDone     = "LifecycleActionCompleted"
 	EventActionFailed = "ActionFailed"
 
+	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
+	// no admission policy confines their account.
+	EventNotConfined = "AccountNotConfined"
+
 	// On nodes, by the agent.
 	EventNoticed      = "NoticeReceived" // of a notice for which nothing is drained yet, or ever
 	EventDrainWaiting = "DrainWaiting"   // for a permit, or for load balancers

@@ -5,6 +5,7 @@
 //	state.go   NodeState: the part of a Node that Windlass writes
 //	patch.go   NodePatch: one atomic, guarded write of it
 //	denied.go  what an admission webhook denies
+//	account.go is our account one that admission policies confine
 //	events.go  EventWriter: Events, at a bounded rate
 //	lease/     one leader among replicas (the scaler's; the agent links none of it)
 //

@@ -14,7 +14,8 @@ const PolicyFile = "manifests/iam/scaler-policy.json"
 // OptIn are the statements that stand in a policy of their own, because only those need
 // them who set a flag: the file by Sid.
 var OptIn = map[string]string{
-	claim: "manifests/iam/claim-groups.json", // --claim-groups
+	claim:     "manifests/iam/claim-groups.json",         // --claim-groups
+	suspendAZ: "manifests/iam/suspend-az-rebalance.json", // --suspend-az-rebalance
 }
 
 // Statements of PolicyFile, and of those that are opt-in.

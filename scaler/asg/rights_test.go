@@ -30,6 +30,10 @@ func TestRefusalNamesTheRight(t *testing.T) {
 			"User: " + role + " is not authorized to perform: autoscaling:CreateOrUpdateTags on resource: " + group + " because no identity-based policy allows the autoscaling:CreateOrUpdateTags action",
 			"no right to call autoscaling:CreateOrUpdateTags on " + group + "; statement ClaimThoseGroups of manifests/iam/claim-groups.json grants it for groups with the cluster's tag: " +
 				role + " lacks it because no identity-based policy allows the autoscaling:CreateOrUpdateTags action"},
+		{"a right of a policy that is opt-in", "autoscaling:SuspendProcesses",
+			"User: " + role + " is not authorized to perform: autoscaling:SuspendProcesses on resource: " + group + " because no identity-based policy allows the autoscaling:SuspendProcesses action",
+			"no right to call autoscaling:SuspendProcesses on " + group + "; statement SuspendAZRebalanceOfThoseGroups of manifests/iam/suspend-az-rebalance.json grants it for groups with the cluster's tag: " +
+				role + " lacks it because no identity-based policy allows the autoscaling:SuspendProcesses action"},
 		{"a policy that forbids it", "autoscaling:SuspendProcesses",
 			"User: " + role + " is not authorized to perform: autoscaling:SuspendProcesses on resource: " + group + " with an explicit deny in a service control policy",
 			"no right to call autoscaling:SuspendProcesses on " + group + ": " + role + " lacks it with an explicit deny in a service control policy"},

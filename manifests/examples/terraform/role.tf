@@ -41,6 +41,14 @@ resource "aws_iam_role_policy" "scaler" {
   policy = replace(file("${path.module}/../../iam/scaler-policy.json"), "my-cluster", var.cluster_name)
 }
 
+# Only the flag --suspend-az-rebalance needs it.
+resource "aws_iam_role_policy" "suspend_az_rebalance" {
+  count  = var.suspend_az_rebalance ? 1 : 0
+  name   = "windlass-scaler-suspend-az-rebalance"
+  role   = aws_iam_role.scaler.name
+  policy = replace(file("${path.module}/../../iam/suspend-az-rebalance.json"), "my-cluster", var.cluster_name)
+}
+
 resource "aws_eks_pod_identity_association" "scaler" {
   count           = local.irsa ? 0 : 1
   cluster_name    = var.cluster_name

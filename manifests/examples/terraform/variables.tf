@@ -61,3 +61,9 @@ variable "namespace" {
   type        = string
   default     = "windlass-system"
 }
+
+variable "suspend_az_rebalance" {
+  description = "Give the scaler the right that its flag --suspend-az-rebalance needs."
+  type        = bool
+  default     = false
+}
