@@ -322,6 +322,7 @@ func TestRightsToWrite(t *testing.T) {
 		"windlass-scaler: create events",
 		"windlass-scaler: create leases.coordination.k8s.io in its namespace",
 		"windlass-scaler: create pods/eviction",
+		"windlass-scaler: create subjectaccessreviews.authorization.k8s.io",
 		"windlass-scaler: delete configmaps [cluster-autoscaler-status] in its namespace",
 		"windlass-scaler: patch capacitybuffers/status.autoscaling.x-k8s.io",
 		"windlass-scaler: patch nodes",

@@ -30,7 +30,9 @@ type settings struct {
 	discovery []string
 	selection asg.Selection // the two above, parsed by check
 	assume    asg.Assumptions
-	priceFile string
+
+	autoscalerLeases []string
+	priceFile        string
 
 	address        string
 	verdictsPort   uint16
@@ -74,7 +76,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 
 	p := plan.DefaultPolicy()
 	s.policy = p
-	flags.BoolVar(&s.policy.AlongsideClusterAutoscaler, "alongside-cluster-autoscaler", p.AlongsideClusterAutoscaler, "act although a Cluster Autoscaler is alive in the cluster, not only plan")
+	flags.BoolVar(&s.policy.AlongsideClusterAutoscaler, "alongside-cluster-autoscaler", p.AlongsideClusterAutoscaler, "act although another autoscaler is alive in the cluster, not only plan")
+	flags.StringArrayVar(&s.autoscalerLeases, "cluster-autoscaler-lease", nil, "the name of the lease of a Cluster Autoscaler, beside "+contract.LeaseClusterAutoscaler+", in any namespace: its --leader-elect-resource-name; several times for several. The scaler's ClusterRole must name it, too")
 	flags.Int32Var(&s.policy.ExpendableBelow, "expendable-pods-priority-cutoff", p.ExpendableBelow, "pods below this priority bring no node")
 	flags.StringArrayVar(&s.policy.Schedulers, "scheduler-name", p.Schedulers, "a scheduler whose waiting pods bring nodes; several times for several, and then the default one only if it is named")
 	flags.DurationVar(&s.policy.NewPodDelay, "new-pod-scale-up-delay", p.NewPodDelay, "how old a pod has to be to bring a node; its annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay may make that longer")

@@ -205,7 +205,7 @@ old   NotInAnyGroup  its instance is in none of our groups
 // Verdicts name every pod of the cluster. They have a listener of their own on 127.0.0.1, and
 // neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
-	sc := newScaler(settings{}, fake.NewClientset(), nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Name: "default/a"}}}})
 	for _, c := range []struct {
 		about, from, host string
@@ -237,7 +237,7 @@ func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 // The listener is on loopback and nowhere else, and a port that is taken stops nothing.
 func TestVerdictsListenOnLoopback(t *testing.T) {
 	var log bytes.Buffer
-	sc := newScaler(settings{}, fake.NewClientset(), nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
 	if l := sc.listenForVerdicts(); l != nil {
 		t.Fatalf("without a port it listens on %s", l.Addr())
 	}
@@ -306,7 +306,7 @@ func TestAPIServerUnreachable(t *testing.T) {
 }
 
 // While the API server answers nothing it is asked less and less often: every
-// watch, our lease and the rival's.
+// watch and our lease.
 func TestAPIServerIsNotFlooded(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
@@ -375,7 +375,7 @@ func TestPageWithoutGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
+	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
 	if got := sc.page(look{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
 		t.Errorf("trouble %q", got)
 	}
@@ -389,31 +389,29 @@ func TestPageWithoutGroups(t *testing.T) {
 func TestCASStatus(t *testing.T) {
 	here := settings{namespace: "us", writeCASStatus: true, casStatusName: contract.ConfigMapClusterAutoscalerStatus, policy: plan.DefaultPolicy()}
 	web := fleet.Snapshot{Now: time.Unix(1, 0), Groups: []fleet.Group{{Name: "web"}}}
-	rivalled := web
-	rivalled.Rival = &fleet.Rival{Lease: "kube-system/cluster-autoscaler"}
 	for _, c := range []struct {
 		name     string
 		settings settings
-		snapshot fleet.Snapshot
+		plan     plan.Plan
 		end      error // nil where the process ends
 		written  bool
 		left     bool
 	}{
-		{"written", here, web, nil, true, false},
-		{"lease lost", here, web, lease.ErrLost, true, true},
-		{"rival", here, rivalled, nil, false, false},
-		{"not wanted", settings{}, web, nil, false, false},
+		{"written", here, plan.Plan{}, nil, true, false},
+		{"lease lost", here, plan.Plan{}, lease.ErrLost, true, true},
+		{"other autoscaler", here, plan.Plan{Stopped: true}, nil, false, false},
+		{"not wanted", settings{}, plan.Plan{}, nil, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				sc := newScaler(c.settings, client, nil, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
+				sc := newScaler(c.settings, client, nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
 				ctx, end := context.WithCancelCause(t.Context())
 				defer end(nil)
 				if sc.casBoard != nil {
 					go sc.casBoard.Run(ctx)
 				}
-				sc.tell(look{snapshot: c.snapshot, plan: plan.Plan{}})
+				sc.tell(look{snapshot: web, plan: c.plan})
 				sc.turned(nil)
 				synctest.Wait()
 				stands := func() bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
@@ -128,9 +129,13 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	if err != nil {
 		return fleet.Snapshot{}, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	buffers, err := dynamic.NewForConfig(config)
+	custom, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return fleet.Snapshot{}, fmt.Errorf("making a client for capacity buffers: %w", err)
+		return fleet.Snapshot{}, fmt.Errorf("making a client for custom resources: %w", err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fleet.Snapshot{}, fmt.Errorf("making a client for metadata: %w", err)
 	}
 	account, err := asg.Dial(ctx, nil)
 	if err != nil {
@@ -146,7 +151,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Buffers: buffers, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

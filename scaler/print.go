@@ -29,7 +29,9 @@ type printout struct {
 	// At is when the snapshot was taken, Wake when to look again.
 	At time.Time `json:"at"`
 	// Faults say what of the cluster may not be read.
-	Faults   []string       `json:"faults,omitempty"`
+	Faults []string `json:"faults,omitempty"`
+	// Others are the programs of the cluster that do what this one does.
+	Others   []string       `json:"otherPrograms,omitempty"`
 	Actions  []actionLine   `json:"actions"`
 	Verdicts []plan.Verdict `json:"verdicts"`
 	Wake     time.Time      `json:"wake,omitzero"`
@@ -44,7 +46,7 @@ type actionLine struct {
 }
 
 func newPrintout(s fleet.Snapshot, p plan.Plan) printout {
-	out := printout{At: s.Now, Faults: s.Faults, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
+	out := printout{At: s.Now, Faults: s.Faults, Others: p.Others, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
 	for _, a := range p.Actions {
 		out.Actions = append(out.Actions, actionLine{Kind: act.KindOf(a), Text: a.String(), Do: a})
 	}
@@ -71,6 +73,9 @@ func (p printout) write(w io.Writer, form string) error {
 func (p printout) table(w io.Writer) error {
 	for _, fault := range p.Faults {
 		fmt.Fprintln(w, "fault:", fault)
+	}
+	for _, other := range p.Others {
+		fmt.Fprintln(w, "other:", other)
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "nothing to do")

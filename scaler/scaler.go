@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -104,16 +105,20 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("making a client of the API server: %w", err)
 	}
-	buffers, err := dynamic.NewForConfig(config)
+	custom, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client for capacity buffers: %w", err)
+		return fmt.Errorf("making a client for custom resources: %w", err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for metadata: %w", err)
 	}
 	m := newMetrics()
 	account, err := asg.Dial(ctx, m.call)
 	if err != nil {
 		return err
 	}
-	sc := newScaler(s, client, buffers, account, m, logger)
+	sc := newScaler(s, client, custom, meta, account, m, logger)
 	listener, err := sc.listen()
 	if err != nil {
 		return err
@@ -122,7 +127,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	return sc.run(ctx, listener)
 }
 
-func newScaler(s settings, client kubernetes.Interface, buffers dynamic.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
+func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface, meta metadata.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
 	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
 	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
@@ -131,7 +136,7 @@ func newScaler(s settings, client kubernetes.Interface, buffers dynamic.Interfac
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Buffers: buffers, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
@@ -143,8 +148,8 @@ func newScaler(s settings, client kubernetes.Interface, buffers dynamic.Interfac
 		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
 		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK,
 	}
-	if buffers != nil {
-		sc.actor.Buffers = buffers.Resource(observe.BufferResource)
+	if custom != nil {
+		sc.actor.Buffers = custom.Resource(observe.BufferResource)
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
 	if s.writeCASStatus {
@@ -407,7 +412,7 @@ func (sc *scaler) tell(l look) {
 func (sc *scaler) postCASStatus(l look) {
 	switch {
 	case sc.casBoard == nil:
-	case l.snapshot.Rival != nil:
+	case l.plan.Stopped:
 		sc.casBoard.Post(nil)
 	default:
 		sc.casBoard.Post(func(last cas.Status) cas.Status { return cas.Of(l.snapshot, l.plan, sc.settings.policy, last) })

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +35,9 @@ const (
 	TaintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"
 	TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
 
-	// LeaseClusterAutoscaler is held by a running Cluster Autoscaler, by
-	// default in NamespaceClusterAutoscaler.
-	LeaseClusterAutoscaler     = "cluster-autoscaler"
-	NamespaceClusterAutoscaler = "kube-system"
+	// LeaseClusterAutoscaler is held by a running Cluster Autoscaler, in its own
+	// namespace: kube-system by default, the release's with its chart.
+	LeaseClusterAutoscaler = "cluster-autoscaler"
 
 	// ConfigMapPriorities, key PrioritiesKey, says for the expander priority which
 	// groups are preferred; in the namespace of the autoscaler.
@@ -78,6 +78,17 @@ const (
 	// the machine. The EBS and EFS drivers say its instance id. The kubelet writes it.
 	// https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
 	AnnotationCSINodeID = "csi.volume.kubernetes.io/nodeid"
+
+	// AppTerminationHandler is the LabelAppName of the Node Termination Handler's pods.
+	// LabelTerminationHandlerEvent is on a Node that it drains, and so are taints that
+	// begin with TaintPrefixTerminationHandler. TerminationHandlerQueue is the environment
+	// variable that names its queue, TerminationHandlerQueueFlag the argument.
+	// https://github.com/aws/aws-node-termination-handler
+	AppTerminationHandler         = "aws-node-termination-handler"
+	LabelTerminationHandlerEvent  = AppTerminationHandler + "/event-id"
+	TaintPrefixTerminationHandler = AppTerminationHandler + "/"
+	TerminationHandlerQueue       = "QUEUE_URL"
+	TerminationHandlerQueueFlag   = "--queue-url"
 
 	// AnnotationMirror marks a static pod's mirror.
 	AnnotationMirror = corev1.MirrorPodAnnotationKey
@@ -139,4 +150,25 @@ func Held(annotations map[string]string) (by string, held bool) {
 		}
 	}
 	return "", false
+}
+
+// ToBeDeletedSince is when a Cluster Autoscaler has tainted a node that it is about to
+// remove, by its own clock. A taint of that key that is ours, or that tells no time, is none.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/utils/taints/taints.go
+func ToBeDeletedSince(taints []corev1.Taint) (since time.Time, ok bool) {
+	for _, t := range taints {
+		if t.Key != TaintToBeDeleted {
+			continue
+		}
+		seconds, err := strconv.ParseInt(t.Value, 10, 64)
+		return time.Unix(seconds, 0).UTC(), err == nil
+	}
+	return time.Time{}, false
+}
+
+// IsOwnStatus says, by the annotations of a ConfigMap with Cluster Autoscaler's status,
+// that a Windlass was the last to write it.
+func IsOwnStatus(annotations map[string]string) bool {
+	at, marked := annotations[AnnotationStatusWritten]
+	return marked && at == annotations[AnnotationLastUpdated]
 }

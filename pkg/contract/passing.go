@@ -51,8 +51,7 @@ var passingTaints = []string{
 var passingPrefixes = []string{
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	"status-taint.cluster-autoscaler.kubernetes.io/",
-	// https://github.com/aws/aws-node-termination-handler
-	"aws-node-termination-handler/",
+	TaintPrefixTerminationHandler,
 }
 
 // Startup says whether a taint is one that a node carries only until some

@@ -56,8 +56,11 @@ type Snapshot struct {
 	Leads time.Time `json:"leads,omitzero"`
 	// Agents tells for each node name with an agent pod whether it is Ready.
 	Agents map[string]bool `json:"agents,omitempty"`
-	// Rival is a Cluster Autoscaler that is alive beside us, nil without one.
-	Rival *Rival `json:"rival,omitempty"`
+	// Autoscalers are others of the cluster that renew a sign of life; NodePools are
+	// Karpenter's. TerminationHandlers drain nodes, too.
+	Autoscalers         []Autoscaler         `json:"otherAutoscalers,omitempty"`
+	NodePools           []NodePool           `json:"nodePools,omitempty"`
+	TerminationHandlers []TerminationHandler `json:"terminationHandlers,omitempty"`
 	// Cluster is the UID of the namespace kube-system, which stands for the cluster; empty
 	// where namespaces may not be read.
 	Cluster types.UID `json:"cluster,omitempty"`
@@ -88,13 +91,6 @@ type Devices struct {
 	Claims  []*resourcev1.ResourceClaim `json:"claims,omitempty"`
 	Slices  []*resourcev1.ResourceSlice `json:"slices,omitempty"`
 	Classes []*resourcev1.DeviceClass   `json:"classes,omitempty"`
-}
-
-// Rival is another autoscaler that holds its lease.
-type Rival struct {
-	Lease   string    `json:"lease"` // namespace/name
-	Holder  string    `json:"holder,omitempty"`
-	Renewed time.Time `json:"renewed,omitzero"`
 }
 
 // Group is an Auto Scaling group.

@@ -45,9 +45,14 @@ func Format(s fleet.Snapshot) string {
 	if s.Cluster != "" {
 		p.line("cluster", string(s.Cluster))
 	}
-	if s.Rival != nil {
-		p.line("rival", s.Rival.Lease, at("renewed", s.Rival.Renewed), said("holder", s.Rival.Holder))
-	}
+	each(s.Autoscalers, fleet.Autoscaler.String, func(a fleet.Autoscaler) {
+		p.line("rival", a.Namespace+"/"+a.Name, flag("windlass", a.Kind == fleet.Windlass), flag("status", a.Sign == fleet.SignStatus),
+			at("renewed", a.Renewed), said("holder", a.Holder), flag("powerless", a.Powerless), flag("younger", a.Younger))
+	})
+	each(s.NodePools, func(n fleet.NodePool) string { return n.Name }, p.nodePool)
+	each(s.TerminationHandlers, func(h fleet.TerminationHandler) string { return h.Owner }, func(h fleet.TerminationHandler) {
+		p.line("handler", h.Namespace+"/"+h.Owner[strings.LastIndexByte(h.Owner, ' ')+1:], said("queue", h.Queue))
+	})
 	for _, o := range s.Outages {
 		p.line("outage", printTime(o.Until), at("from", o.From))
 	}
@@ -115,6 +120,14 @@ func other(key, value, usual string) string {
 		return ""
 	}
 	return key + "=" + value
+}
+
+func (p *printer) nodePool(n fleet.NodePool) {
+	words := []string{said("taints", printTaints(n.Taints))}
+	for _, r := range n.Requirements {
+		words = append(words, said(strings.ToLower(string(r.Operator)), r.Key+":"+strings.Join(r.Values, "|")))
+	}
+	p.line("nodepool", n.Name, words...)
 }
 
 func (p *printer) group(g fleet.Group) {

@@ -1,11 +1,14 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,17 +21,74 @@ func cluster(w *World, l line) error {
 	return nil
 }
 
-// rival LEASE: renewed=now.
+var rivalWords = table[fleet.Autoscaler]{
+	"renewed":   setter(clockTime, func(a *fleet.Autoscaler, t time.Time) { a.Renewed = t }),
+	"holder":    setter(text, func(a *fleet.Autoscaler, v string) { a.Holder = v }),
+	"status":    func(a *fleet.Autoscaler, _ string) error { a.Sign = fleet.SignStatus; return nil },
+	"windlass":  func(a *fleet.Autoscaler, _ string) error { a.Kind = fleet.Windlass; return nil },
+	"powerless": func(a *fleet.Autoscaler, _ string) error { a.Powerless = true; return nil },
+	"younger":   func(a *fleet.Autoscaler, _ string) error { a.Younger = true; return nil },
+}
+
+// rival NAMESPACE/NAME: another autoscaler, a Cluster Autoscaler by its lease unless it
+// says status or windlass; renewed=now.
 func rival(w *World, l line) error {
-	r := fleet.Rival{Lease: l.name, Renewed: w.Now}
-	words := table[fleet.Rival]{
-		"renewed": setter(clockTime, func(r *fleet.Rival, t time.Time) { r.Renewed = t }),
-		"holder":  setter(text, func(r *fleet.Rival, v string) { r.Holder = v }),
+	namespace, name, found := strings.Cut(l.name, "/")
+	if !found {
+		return fmt.Errorf("%q: want namespace/name", l.name)
 	}
-	if err := words.apply(&r, l.words); err != nil {
+	a := fleet.Autoscaler{Kind: fleet.ClusterAutoscaler, Sign: fleet.SignLease, Namespace: namespace, Name: name, Renewed: w.Now}
+	if err := rivalWords.apply(&a, l.words); err != nil {
 		return err
 	}
-	w.Rival = &r
+	w.Autoscalers = append(w.Autoscalers, a)
+	return nil
+}
+
+var nodePoolWords = table[fleet.NodePool]{
+	"taints": setter(taints, func(p *fleet.NodePool, t []corev1.Taint) { p.Taints = t }),
+	"in":     requirement(corev1.NodeSelectorOpIn),
+	"notin":  requirement(corev1.NodeSelectorOpNotIn),
+}
+
+func requirement(operator corev1.NodeSelectorOperator) func(*fleet.NodePool, string) error {
+	return func(p *fleet.NodePool, v string) error {
+		key, values, found := strings.Cut(v, ":")
+		if !found {
+			return fmt.Errorf("%q: want key:value|value", v)
+		}
+		p.Requirements = append(p.Requirements, corev1.NodeSelectorRequirement{Key: key, Operator: operator, Values: strings.Split(values, "|")})
+		return nil
+	}
+}
+
+// nodepool NAME taints=… in=KEY:VALUE|VALUE notin=…: one of Karpenter's.
+func nodePool(w *World, l line) error {
+	p := fleet.NodePool{Name: l.name}
+	if err := nodePoolWords.apply(&p, l.words); err != nil {
+		return err
+	}
+	w.NodePools = append(w.NodePools, p)
+	return nil
+}
+
+// handler NAMESPACE/OWNER queue=URL: a Node Termination Handler, a DaemonSet without a
+// queue and a Deployment with one.
+func handler(w *World, l line) error {
+	namespace, name, found := strings.Cut(l.name, "/")
+	if !found {
+		return fmt.Errorf("%q: want namespace/name", l.name)
+	}
+	h := fleet.TerminationHandler{Namespace: namespace}
+	words := table[fleet.TerminationHandler]{"queue": setter(text, func(h *fleet.TerminationHandler, v string) { h.Queue = v })}
+	if err := words.apply(&h, l.words); err != nil {
+		return err
+	}
+	h.Owner = "daemon set " + name
+	if h.Queue != "" {
+		h.Owner = "deployment " + name
+	}
+	w.TerminationHandlers = append(w.TerminationHandlers, h)
 	return nil
 }
 

@@ -68,7 +68,12 @@ launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
 cluster uid-blue
+rival team-a/cluster-autoscaler-status status renewed=09:59:40 powerless
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
+rival other/windlass-scaler windlass renewed=09:59:50 holder=windlass-scaler-1 younger
+nodepool default taints=dedicated=gpu:NoSchedule in=kubernetes.io/arch:amd64|arm64 notin=tier:hot
+handler kube-system/aws-node-termination-handler
+handler ops/aws-node-termination-handler queue=https://sqs.eu-west-1.amazonaws.com/1/nth
 outage 09:10:00 from=09:00:00
 outage 09:59:55
 leads 09:40:00

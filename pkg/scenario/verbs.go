@@ -26,6 +26,8 @@ var verbs = map[string]func(*World, line) error{
 	"mark":       mark,
 	"cluster":    cluster,
 	"rival":      rival,
+	"nodepool":   nodePool,
+	"handler":    handler,
 	"outage":     outage,
 	"leads":      leads,
 	"recognised": recognised,
@@ -95,7 +97,7 @@ func gone(w *World, l line) error {
 	case "buffer":
 		w.Buffers = slices.DeleteFunc(w.Buffers, func(b fleet.Buffer) bool { return b.Key() == podKey(name) })
 	case "rival":
-		w.Rival = nil
+		w.Autoscalers = nil
 		return nil
 	default:
 		return fmt.Errorf("want pod, node, instance, pdb, group, buffer or rival before the slash")

@@ -1,6 +1,6 @@
 // Package observe makes a fleet.Snapshot of the world.
 //
-//	observer.go  Observer: the watches, the groups, the rival → Snapshot
+//	observer.go  Observer: the watches, the groups, other programs → Snapshot
 //	table.go     the latest state of one kind of object, in our words
 //	watches.go   which kinds are watched, and which of them are vital
 //	watch.go     a reflector that fills a table, and its health
@@ -10,7 +10,9 @@
 //	storage.go   likewise of volumes and devices
 //	owners.go    the controllers of pods, where a rule asks for them
 //	share.go     what pods, or nodes, of one template have in common is kept once
-//	rival.go     is a Cluster Autoscaler alive beside us
+//	autoscalers.go  is another autoscaler alive beside us, and may it be one
+//	handlers.go  Node Termination Handlers
+//	nodepools.go Karpenter's
 //	nudge.go     something changed: tell whoever decides
 //
 // Nothing here asks on a timer what a watch can tell: from the moment at which

@@ -18,18 +18,13 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -150,8 +145,8 @@ func TestSnapshotHasEverything(t *testing.T) {
 		if diff := cmp.Diff(map[string]bool{"n1": true, "n2": false}, s.Agents); diff != "" {
 			t.Error(diff)
 		}
-		if len(s.Nodes) != 1 || len(s.Groups) != 1 || s.Rival != nil || len(s.State.GrownAt) != 1 {
-			t.Errorf("nodes %d, groups %d, rival %v, state %v", len(s.Nodes), len(s.Groups), s.Rival, s.State)
+		if len(s.Nodes) != 1 || len(s.Groups) != 1 || len(s.Autoscalers) != 0 || len(s.State.GrownAt) != 1 {
+			t.Errorf("nodes %d, groups %d, autoscalers %v, state %v", len(s.Nodes), len(s.Groups), s.Autoscalers, s.State)
 		}
 
 		// What was handed out does not change any more.
@@ -237,92 +232,6 @@ func TestNothingIsDecidedBeforeAllWasSeen(t *testing.T) {
 		_, _, err := o.Snapshot(time.Now(), fleet.State{})
 		if !errors.Is(err, ErrNotYet) || !errors.Is(err, read.err) {
 			t.Errorf("error %v", err)
-		}
-	})
-}
-
-func TestRivalIsAliveForAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: contract.NamespaceClusterAutoscaler, Name: contract.LeaseClusterAutoscaler},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("them"), RenewTime: ptr.To(metav1.NowMicro())},
-		}
-		o, _, _ := world(t, lease)
-		s, _, err := o.Snapshot(time.Now(), fleet.State{})
-		if err != nil || s.Rival == nil || s.Rival.Holder != "them" {
-			t.Fatalf("rival %v, error %v", s.Rival, err)
-		}
-		if took := nudgedAfter(t, o); took > rivalAlive+rivalEvery {
-			t.Errorf("the rival's end is told of after %s", took)
-		}
-		if s, _, err = o.Snapshot(time.Now(), fleet.State{}); err != nil || s.Rival != nil {
-			t.Errorf("rival %v, error %v", s.Rival, err)
-		}
-	})
-}
-
-// An API server that comes late is asked again soon, and less often the longer
-// it stays away.
-func TestRivalIsLookedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		var tries atomic.Int32
-		var away atomic.Bool
-		away.Store(true)
-		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			tries.Add(1)
-			return away.Load(), nil, errors.New("connection refused")
-		})
-		seen := make(chan struct{}, 1)
-		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), refused: &refusal{logger: slog.New(slog.DiscardHandler)}, changed: func() { seen <- struct{}{} }}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go w.run(ctx)
-
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		if _, asked := w.latest(); asked || tries.Load() != 3 {
-			t.Errorf("asked %t after %d tries in 3 s, want 3", asked, tries.Load())
-		}
-		away.Store(false)
-		began := time.Now()
-		<-seen
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("seen %s after the API server came", took)
-		}
-
-		away.Store(true)
-		tries.Store(0)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if most := int(time.Hour/rivalEvery) + 5; int(tries.Load()) > most {
-			t.Errorf("%d tries in an hour, want at most %d", tries.Load(), most)
-		}
-	})
-}
-
-// An API server that starts says no to everybody for a moment: that is not to
-// be told that nobody is there. A no that lasts is.
-func TestRefusalMustLastToBeBelieved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "cluster-autoscaler", errors.New("no"))
-		})
-		w := &rivalWatch{leases: client.CoordinationV1().Leases("kube-system"), refused: &refusal{logger: slog.New(slog.DiscardHandler), changed: func() {}}, changed: func() {}}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go w.run(ctx)
-
-		time.Sleep(rivalEvery - time.Second)
-		synctest.Wait()
-		if _, asked := w.latest(); asked {
-			t.Error("a refusal is believed at once")
-		}
-		time.Sleep(2 * rivalEvery)
-		synctest.Wait()
-		if _, asked := w.latest(); !asked {
-			t.Error("a refusal that lasts is not believed")
 		}
 	})
 }

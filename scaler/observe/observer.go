@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -36,10 +37,14 @@ type Groups interface {
 // Config says what to observe.
 type Config struct {
 	Client kubernetes.Interface
-	// Buffers reads CapacityBuffers, where the API server serves them; nil where nobody
-	// asks for them.
-	Buffers dynamic.Interface
-	Groups  Groups
+	// Custom reads CapacityBuffers and Karpenter's NodePools, where the API server serves
+	// them; nil where nobody asks for them.
+	Custom dynamic.Interface
+	// Metadata reads that of the statuses of Cluster Autoscalers; nil where nobody asks.
+	Metadata metadata.Interface
+	Groups   Groups
+	// AutoscalerLeases are names of the leases of Cluster Autoscalers, beside their usual one.
+	AutoscalerLeases []string
 	// Namespace is our own, in which the agents run.
 	Namespace string
 	// Priorities asks for the ConfigMap of the expander of that name, in Namespace.
@@ -58,7 +63,8 @@ type Observer struct {
 	config Config
 	nudge  *nudger
 	share  *sharer
-	rival  *rivalWatch
+	rivals *autoscalerWatch
+	pools  *nodePoolWatch
 	server *server
 	wishes *prioritiesWatch
 	spare  *bufferWatch
@@ -70,6 +76,7 @@ type Observer struct {
 	daemonSets *table[*appsv1.DaemonSet, fleet.DaemonSet]
 	others     *others
 	owners     owners
+	handlers   handlers
 	watches    []watched
 
 	// version counts the changes that a Snapshot can show.
@@ -93,12 +100,7 @@ func New(config Config) *Observer {
 		config.Report = func(error) {}
 	}
 	o := &Observer{config: config, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
-	o.rival = &rivalWatch{
-		leases:  config.Client.CoordinationV1().Leases(contract.NamespaceClusterAutoscaler),
-		changed: func() { o.news(soon) },
-		refused: o.refusal("see whether a Cluster Autoscaler runs", "none is taken to run beside those that were seen"),
-	}
-
+	o.rivals = newAutoscalerWatch(o)
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
 	o.pods.slim = slimPod
 	o.nodes = newTable(o.node, nodeName, differ[fleet.Node], o.nodeChanged)
@@ -118,10 +120,14 @@ func New(config Config) *Observer {
 			refused: o.refusal("get configmap "+contract.ConfigMapPriorities, "no group is preferred"),
 		}
 	}
-	if config.Buffers != nil {
-		o.spare = newBufferWatch(o, config.Buffers)
+	if config.Custom != nil {
+		o.spare = newBufferWatch(o, config.Custom)
+		o.pools = &nodePoolWatch{
+			api: config.Custom.Resource(NodePoolResource), report: o.report, changed: func() { o.news(later) },
+			refused: o.refusal("list nodepools of karpenter.sh", "nobody is told which pods Karpenter takes, too"),
+		}
 	}
-	o.watches = o.allWatches()
+	o.watches = append(o.allWatches(), o.rivals.watches(append([]string{contract.LeaseClusterAutoscaler}, config.AutoscalerLeases...))...)
 	if config.Owners {
 		o.owners = newOwners(func() { o.news(later) })
 		o.watches = append(o.watches, o.owners.watches(o)...)
@@ -182,7 +188,8 @@ func (o *Observer) Run(ctx context.Context) {
 		}
 	}
 	watching.Go(func() { o.server.run(ctx) })
-	watching.Go(func() { o.rival.run(ctx) })
+	watching.Go(func() { o.rivals.run(ctx) })
+	watching.Go(func() { o.pools.run(ctx) })
 	watching.Go(func() { o.wishes.run(ctx) })
 	watching.Go(func() { o.spare.run(ctx) })
 	watching.Wait()
@@ -223,7 +230,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	}
 	o.noteGroups(groups)
 	version = o.version.Load() // first: what comes now counts as unseen
-	rival, _ := o.rival.latest()
+	autoscalers, _ := o.rivals.latest()
 	kubernetes, _ := o.server.latest()
 	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
@@ -244,7 +251,11 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		Faults:     faults,
 		Outages:    o.outage.latest(now),
 		Agents:     o.readyAgents(),
-		Rival:      rival,
+
+		Autoscalers:         autoscalers,
+		NodePools:           o.pools.latest(),
+		TerminationHandlers: o.handlers.latest(),
+
 		Priorities: priorities,
 		State:      state,
 	}, version, nil
@@ -260,8 +271,8 @@ func (o *Observer) seen() (faults []string, err error) {
 			return nil, fmt.Errorf("%w: %s", ErrNotYet, w.what)
 		}
 	}
-	if _, asked := o.rival.latest(); !asked {
-		return nil, fmt.Errorf("%w: the lease of a Cluster Autoscaler", ErrNotYet)
+	if _, known := o.rivals.latest(); !known {
+		return nil, fmt.Errorf("%w: whether other autoscalers are alive", ErrNotYet)
 	}
 	if _, asked := o.server.latest(); !asked {
 		return nil, fmt.Errorf("%w: the server's version", ErrNotYet)
@@ -272,7 +283,7 @@ func (o *Observer) seen() (faults []string, err error) {
 	if awaited := o.spare.awaits(); awaited != "" {
 		return nil, fmt.Errorf("%w: %s", ErrNotYet, awaited)
 	}
-	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault()) {
+	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.rivals.refused.fault()) {
 		if fault != "" {
 			faults = append(faults, fault)
 		}
@@ -388,6 +399,7 @@ func (o *Observer) AwaitBuffer(ctx context.Context, namespace, name, version str
 // else that happens to pods.
 func (o *Observer) podChanged(was, is *fleet.Pod) {
 	o.noteAgent(was, is)
+	o.handlers.note(o.pods.snapshot, was, is)
 	urgent := is != nil && is.Scheduling == fleet.Unschedulable && (was == nil || was.Scheduling != fleet.Unschedulable)
 	if urgent {
 		o.news(soon)

@@ -34,7 +34,11 @@ func slimPod(p *corev1.Pod) {
 		status.Resources, status.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
 	}
 	p.Status = status
+	queue := queueOf(p)
 	slimSpec(&p.Spec)
+	if queue != nil {
+		p.Spec.Containers[0].Env = queue
+	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == "DaemonSet" && p.Spec.NodeName != "" {
 		slimPinned(&p.Spec)
 	}

@@ -22,8 +22,10 @@ type watched struct {
 	refused *refusal
 	// devices are watched only where the server serves them.
 	devices bool
-	run     func(context.Context)
-	synced  func() bool
+	// sign is a watch of those of other autoscalers.
+	sign   bool
+	run    func(context.Context)
+	synced func() bool
 }
 
 // notEnded leaves out pods that hold nothing any more.
@@ -72,11 +74,17 @@ func vital[O object, T any, L runtime.Object](o *Observer, what string, api list
 
 // useful is a watch without which much can still be decided.
 func useful[O object, T any, L runtime.Object](o *Observer, what, without string, api lister[L], into *table[O, T]) watched {
+	return selected(o, o.config.Client, what, "", without, api, into)
+}
+
+// selected is useful, of the objects that a field selector selects. client is the clientset
+// that api comes from.
+func selected[O object, T any, L runtime.Object](o *Observer, client any, what, fields, without string, api lister[L], into *table[O, T]) watched {
 	refused := o.refusal("list and watch "+what, without)
 	report := refused.before(o.report)
 	return watched{
 		what: what, refused: refused, synced: into.hasSynced,
-		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, "", into, mostPauseElse, report) },
+		run: func(ctx context.Context) { follow(ctx, client, api, fields, into, mostPauseElse, report) },
 	}
 }
 

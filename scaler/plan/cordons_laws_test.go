@@ -23,7 +23,7 @@ func lawCordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			broken = append(broken, fmt.Sprintf("law 8: %s, which no agent has closed for a rebalance recommendation", release))
 		}
 	}
-	if s.Rival != nil && !p.AlongsideClusterAutoscaler {
+	if got.Stopped {
 		return broken
 	}
 	for _, g := range s.Groups {

@@ -25,7 +25,7 @@ func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
-		lawStrangers, law16Pending,
+		lawStrangers, law16Pending, lawOthers,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -70,6 +70,7 @@ func encoded(s fleet.Snapshot) string {
 func shuffled(s fleet.Snapshot, seed uint64) fleet.Snapshot {
 	r := rand.New(rand.NewPCG(seed, seed))
 	s.Groups, s.Nodes, s.Pods, s.Budgets, s.DaemonSets = mixed(r, s.Groups), mixed(r, s.Nodes), mixed(r, s.Pods), mixed(r, s.Budgets), mixed(r, s.DaemonSets)
+	s.Autoscalers, s.NodePools, s.TerminationHandlers = mixed(r, s.Autoscalers), mixed(r, s.NodePools), mixed(r, s.TerminationHandlers)
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		g.Shapes, g.Instances, g.Hooks, g.Failures = mixed(r, g.Shapes), mixed(r, g.Instances), mixed(r, g.Hooks), mixed(r, g.Failures)
@@ -81,6 +82,22 @@ func mixed[T any](r *rand.Rand, list []T) []T {
 	out := slices.Clone(list)
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out
+}
+
+// Beside another autoscaler nothing is done. What is only reported decides nothing: who
+// may write in a namespace of his own stops nobody.
+func lawOthers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	var broken []string
+	if got.Stopped && len(got.Actions)+len(got.Drains) > 0 {
+		broken = append(broken, fmt.Sprintf("beside another autoscaler: %v %v", got.Actions, got.Drains))
+	}
+	s.Autoscalers = slices.DeleteFunc(slices.Clone(s.Autoscalers), func(a fleet.Autoscaler) bool { return a.Powerless || a.Younger })
+	s.NodePools, s.TerminationHandlers = nil, nil
+	without := plan.Decide(s, p)
+	if diff := cmp.Diff(without.Actions, got.Actions) + cmp.Diff(without.Verdicts, got.Verdicts); diff != "" {
+		broken = append(broken, fmt.Sprintf("what is only reported changes the plan (-without +with):\n%s", diff))
+	}
+	return broken
 }
 
 func liveOf(g fleet.Group) int {

@@ -21,9 +21,12 @@ import (
 type decision struct {
 	now    time.Time
 	policy Policy
-	rival  *fleet.Rival
-	given  fleet.State
-	agents map[string]bool
+	// stopped says which other autoscaler is alive, so that nothing is done; others are
+	// sentences about all programs that do what we do.
+	stopped string
+	others  []string
+	given   fleet.State
+	agents  map[string]bool
 	// outages are the times in which the API server was not heard, and back is when the
 	// last of them ended; see fleet.Snapshot.
 	outages []fleet.Outage
@@ -267,7 +270,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 // each node is. Nothing in it asks which pod fits where. The snapshot is not changed.
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
-		now: s.Now, policy: p, rival: s.Rival, given: s.State, agents: s.Agents, outages: s.Outages, back: s.Back(), leads: s.Leads,
+		now: s.Now, policy: p, given: s.State, agents: s.Agents, outages: s.Outages, back: s.Back(), leads: s.Leads,
 		daemons: slices.Clone(s.DaemonSets), owners: s.Owners,
 		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),
@@ -281,6 +284,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d.groups = d.ownGroups(s, groupsOf(s))
 	d.nodes = nodesOf(s, p)
 	d.join()
+	d.meetOthers(s)
 	d.learnShapes(s)
 	for _, n := range d.nodes {
 		n.read()

@@ -16,7 +16,7 @@ import (
 // Policy is what people want of the scaler: its flags, in one value. Where a
 // group says something else by its tags, the group wins.
 type Policy struct {
-	// AlongsideClusterAutoscaler acts even where a Cluster Autoscaler is alive
+	// AlongsideClusterAutoscaler acts even where another autoscaler is alive
 	// in the cluster. Flag --alongside-cluster-autoscaler.
 	AlongsideClusterAutoscaler bool
 

@@ -251,6 +251,10 @@ func randomWorld(t *rapid.T, wild bool) string {
 	for b := range x.number("buffers", 0, 2) * x.number("any buffers", 0, 1) {
 		x.buffer(fmt.Sprintf("buffer%d", b))
 	}
+	if wild {
+		x.lines = append(x.lines, x.rarely("rival tenant/cluster-autoscaler powerless"), x.rarely("rival other/windlass-scaler windlass younger"),
+			x.rarely("nodepool default"), x.rarely("handler ops/nth queue=https://q"), x.rarely("node tainted taints=ToBeDeletedByClusterAutoscaler=1735725300:NoSchedule"))
+	}
 	return strings.Join(x.lines, "\n")
 }
 

@@ -351,6 +351,9 @@ func render(p plan.Plan, of []string) string {
 	if len(p.Actions) == 0 {
 		out.WriteString("nothing to do\n")
 	}
+	for _, other := range p.Others {
+		fmt.Fprintf(&out, "  other: %s\n", other)
+	}
 	for _, v := range p.Verdicts {
 		if slices.Contains(of, string(v.Of)) {
 			fmt.Fprintf(&out, "  %s\n", v)

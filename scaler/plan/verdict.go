@@ -15,6 +15,11 @@ type Plan struct {
 	// Verdicts has exactly one for every waiting pod, every node and every
 	// group, sorted by subject.
 	Verdicts []Verdict
+	// Others are sentences about programs of the cluster that do what we do, and what
+	// people do about it. Stopped says that one of them is an autoscaler, so that nothing
+	// is done.
+	Others  []string
+	Stopped bool
 	// Wake is the latest moment of the next look, if nothing happens before;
 	// zero where only an event can change the answer.
 	Wake time.Time

@@ -5,29 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// plan puts together what was settled. Beside a Cluster Autoscaler it keeps
+// plan puts together what was settled. Beside another autoscaler it keeps
 // the verdicts and drops the rest.
 func (d *decision) plan() Plan {
-	if d.rivalled() {
-		d.clock.at(d.rival.Renewed.Add(rivalAlive))
-		return Plan{Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.given)}
+	p := Plan{
+		Verdicts: d.verdicts(), Others: d.others, Stopped: d.rivalled(), Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
+		Wake: d.clock.next, State: compact(d.given),
 	}
-	return Plan{
-		Actions: ordered(d.actions), Drains: d.drains, Verdicts: d.verdicts(), Wake: d.clock.next, State: compact(d.state),
-		Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
+	if !p.Stopped {
+		p.Actions, p.Drains, p.State = ordered(d.actions), d.drains, compact(d.state)
 	}
+	return p
 }
-
-// rivalAlive is how long after its last sign another autoscaler counts as
-// alive.
-const rivalAlive = time.Minute
 
 // rivalled says that another autoscaler acts on the same groups.
 func (d *decision) rivalled() bool {
-	return d.rival != nil && !d.policy.AlongsideClusterAutoscaler
+	return d.stopped != ""
 }
 
 // ordered sorts actions by lane; within one, what is most pressing goes first.
@@ -154,7 +149,7 @@ func (d *decision) condition(g *group) (Reason, string) {
 	}
 	switch {
 	case d.rivalled():
-		return GroupRivalled, fmt.Sprintf("%s; a Cluster Autoscaler is alive (lease %s), so nothing is done", size, d.rival.Lease)
+		return GroupRivalled, size + "; " + d.stopped
 	case len(g.looks) == 0:
 		return GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
 	case len(g.fresh) > 0:

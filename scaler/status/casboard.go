@@ -131,13 +131,13 @@ func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
 		return b.failed("reading", err)
 	}
 	age := now.Sub(writtenAt(object))
-	if !casOurs(object) && age < casSilence {
+	if !contract.IsOwnStatus(object.Annotations) && age < casSilence {
 		return nil // it is somebody's who is alive
 	}
 	// What nobody can read is as good as nothing: it is written anew.
 	last, _ := cas.Parse(object.Data[contract.ClusterAutoscalerStatusKey])
 	next := draw(last).Probed(looked)
-	if casOurs(object) && age < casRenewal && sameStatus(last, next) {
+	if contract.IsOwnStatus(object.Annotations) && age < casRenewal && sameStatus(last, next) {
 		return nil
 	}
 	object, err = b.bear(next, object, now)
@@ -188,7 +188,7 @@ func (b *CASBoard) remove(ctx context.Context) error {
 	if err != nil {
 		return b.failed("reading", err)
 	}
-	if !casOurs(object) {
+	if !contract.IsOwnStatus(object.Annotations) {
 		return nil
 	}
 	unchanged := metav1.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion}
@@ -197,12 +197,6 @@ func (b *CASBoard) remove(ctx context.Context) error {
 		return nil
 	}
 	return b.failed("deleting", err)
-}
-
-// casOurs says that we were the last to write a status.
-func casOurs(object *corev1.ConfigMap) bool {
-	at, marked := object.Annotations[contract.AnnotationStatusWritten]
-	return marked && at == object.Annotations[contract.AnnotationLastUpdated]
 }
 
 // writtenAt is when a status was written; long ago where it does not say so.

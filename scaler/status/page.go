@@ -33,14 +33,15 @@ const (
 // nodes by reason.
 type Page struct {
 	// Written is when the page was, Leader who wrote it.
-	Written time.Time    `json:"written,omitzero"`
-	Leader  string       `json:"leader,omitempty"`
-	Rival   *fleet.Rival `json:"rival,omitempty"`
+	Written time.Time `json:"written,omitzero"`
+	Leader  string    `json:"leader,omitempty"`
 	// Trouble is why nothing can be decided; all else is empty then. Without any
 	// group it is why there is none.
 	Trouble string `json:"trouble,omitempty"`
 	// Faults say what of the cluster may not be read, and what is decided without it.
 	Faults []string `json:"faults,omitempty"`
+	// Others are the programs of the cluster that do what we do, and what people do about it.
+	Others []string `json:"otherPrograms,omitempty"`
 	Doing  []string `json:"doing,omitempty"`
 	// Failing are actions that were tried in vain, and why.
 	Failing []string    `json:"failing,omitempty"`
@@ -82,7 +83,7 @@ type NodeLine struct {
 
 // NewPage draws a page of a plan, and of what became of its actions.
 func NewPage(s fleet.Snapshot, p plan.Plan, results []act.Result) Page {
-	page := Page{Rival: rivalOf(s), Groups: []GroupLine{}}
+	page := Page{Groups: []GroupLine{}}
 	for _, a := range p.Actions {
 		page.Doing = append(page.Doing, cut(a.String()))
 	}
@@ -92,7 +93,7 @@ func NewPage(s fleet.Snapshot, p plan.Plan, results []act.Result) Page {
 		}
 	}
 	page.Doing, page.Failing = page.few(page.Doing), page.few(page.Failing)
-	page.Faults = page.faults(s.Faults)
+	page.Faults, page.Others = page.faults(s.Faults), page.faults(p.Others)
 	page.groups(s, p.Verdicts)
 	page.pods(p.Verdicts)
 	page.nodes(p.Verdicts)
@@ -106,14 +107,6 @@ func (page *Page) few(lines []string) []string {
 		return lines[:maxDoing]
 	}
 	return lines
-}
-
-// rivalOf leaves out when the lease was renewed, which changes all the time.
-func rivalOf(s fleet.Snapshot) *fleet.Rival {
-	if s.Rival == nil {
-		return nil
-	}
-	return &fleet.Rival{Lease: s.Rival.Lease, Holder: s.Rival.Holder}
 }
 
 func (page *Page) groups(s fleet.Snapshot, verdicts []plan.Verdict) {
@@ -234,7 +227,7 @@ func (page Page) Encode() (string, error) {
 // to encode.
 func (page *Page) letters() int {
 	sum := 0
-	for _, list := range [][]string{page.Faults, page.Doing, page.Failing} {
+	for _, list := range [][]string{page.Faults, page.Others, page.Doing, page.Failing} {
 		sum += total(list)
 	}
 	for _, g := range page.Groups {
