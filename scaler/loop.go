@@ -228,7 +228,7 @@ func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Re
 // unlearn puts back, for what was not done, what was remembered before: the next
 // look does it.
 func unlearn(state, before fleet.State, results []act.Result) fleet.State {
-	state.Heartbeats, state.Completed = maps.Clone(state.Heartbeats), maps.Clone(state.Completed)
+	state.Heartbeats, state.Completed, state.Suspending = maps.Clone(state.Heartbeats), maps.Clone(state.Completed), maps.Clone(state.Suspending)
 	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
 	state.Recognition.Asked, state.Recognition.Ended = maps.Clone(state.Recognition.Asked), maps.Clone(state.Recognition.Ended)
 	for _, r := range results {
@@ -244,6 +244,8 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 			restore(state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Complete:
 			restore(state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
+		case plan.Suspend:
+			restore(state.Suspending, before.Suspending, x.Group)
 		case plan.Grow:
 			if !grew(results, x.Group) {
 				restore(state.GrownAt, before.GrownAt, x.Group)

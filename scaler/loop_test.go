@@ -380,7 +380,7 @@ func TestLoopWithoutMemory(t *testing.T) {
 		keep, grow := plan.Keep{Group: "web", Node: plan.NodeRef{Name: "n"}}, plan.Grow{Group: "web", To: 1}
 		suspend := plan.Suspend{Group: "web", Process: "A"}
 		sent := map[string]time.Time{fleet.HeartbeatKey("i-1", "h"): time.Now()}
-		p := plan.Plan{Actions: []plan.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}}}
+		p := plan.Plan{Actions: []plan.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}, Suspending: map[string]time.Time{"web": time.Now()}}}
 		s := newStage(p, plan.Plan{Actions: []plan.Action{grow, suspend}, State: p.State})
 		tries := 0
 		s.remember = func(context.Context, fleet.State) error {
@@ -388,6 +388,9 @@ func TestLoopWithoutMemory(t *testing.T) {
 			case 1:
 				return errors.New("the API server is away")
 			case 2:
+				if len(s.state.GrownAt)+len(s.state.Suspending) > 0 {
+					t.Errorf("what was withheld is remembered as done: %+v", s.state)
+				}
 				return &status.UnwrittenError{Parts: []string{"grownAt"}, Err: errors.New("it is refused")}
 			}
 			return nil
@@ -410,7 +413,7 @@ func TestLoopWithoutMemory(t *testing.T) {
 		if diff := cmp.Diff(want, s.run(t, 3*time.Second-1)); diff != "" {
 			t.Error(diff)
 		}
-		if !fleet.Equal(s.state, fleet.State{Heartbeats: sent}) {
+		if !fleet.Equal(s.state, fleet.State{Heartbeats: sent, Suspending: p.State.Suspending}) { // since the last time that it was refused
 			t.Errorf("the process goes by %+v", s.state)
 		}
 		if len(faults) != 3 || len(faults[0]) != 1 || len(faults[1]) != 1 || len(faults[2]) != 0 || !strings.Contains(faults[0][0], "the API server is away") {
@@ -468,18 +471,17 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 			}
 			return results
 		}
-		stop := time.AfterFunc(0, nil)
-		var again func()
-		again = func() { // something changes all the time
-			select {
-			case s.changes <- struct{}{}:
-			default:
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { // something has always changed
+			for ctx.Err() == nil {
+				select {
+				case s.changes <- struct{}{}:
+				case <-ctx.Done():
+				}
 			}
-			stop = time.AfterFunc(100*time.Millisecond, again)
-		}
-		again()
+		}()
 		s.run(t, 10*time.Minute)
-		stop.Stop()
+		stop()
 		if worst == 0 || worst >= timeout {
 			t.Errorf("%s between two heartbeats of a hook that waits %s", worst, timeout)
 		}

@@ -350,7 +350,10 @@ func isUnwritten(err error) bool {
 // another part; that it turns is what a restart could mend.
 func (sc *scaler) turned(err error) {
 	sc.turning.OK()
-	if err != nil && !isUnwritten(err) { // which a page of its own shows as a fault
+	if isUnwritten(err) {
+		err = nil // it has decided, and its page shows that as a fault
+	}
+	if err != nil {
 		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
 	}
 	if err == nil && sc.casBoard != nil {

@@ -8,6 +8,7 @@ package fleet
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -356,34 +357,50 @@ func (n Node) InstanceID() string {
 // and must not be ended as one without a node.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
 func (i Instance) WeaklyMatches(n Node) bool {
-	if i.ID == "" || n.InstanceID() == i.ID {
-		return false
-	}
-	for _, text := range []string{n.Name, n.Labels[corev1.LabelHostname], n.ProviderID, n.Annotations[contract.AnnotationCSINodeID]} {
-		if names(text, i.ID) {
+	for id := range n.WeakIDs() {
+		if id == i.ID {
 			return true
 		}
 	}
 	return false
 }
 
-// names says that an id stands in a text as a word of its own.
-func names(text, id string) bool {
-	for {
-		before, after, found := strings.Cut(text, id)
-		if !found {
-			return false
+// WeakIDs are the ids of the instances that match a node weakly, among other words that
+// look like one: a question for many instances at once.
+func (n Node) WeakIDs() iter.Seq[string] {
+	own := n.InstanceID()
+	return func(yield func(string) bool) {
+		for _, text := range []string{n.Name, n.Labels[corev1.LabelHostname], n.ProviderID, n.Annotations[contract.AnnotationCSINodeID]} {
+			for id := range idsIn(text) {
+				if id != own && !yield(id) {
+					return
+				}
+			}
 		}
-		if !endsInWord(before) && !startsWithWord(after) {
-			return true
-		}
-		text = after
 	}
 }
 
-func endsInWord(text string) bool { return text != "" && isWord(text[len(text)-1]) }
+// idsIn yields what may be an instance id in a text: whole words joined by dashes, from an
+// i on. Of i-1-blue that is i-1 as well. EC2's ids have 19 characters.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html
+func idsIn(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for start := range len(text) {
+			if !strings.HasPrefix(text[start:], "i-") || start > 0 && isWord(text[start-1]) {
+				continue
+			}
+			for end := start + 2; end < min(len(text), start+longestID) && (isWord(text[end]) || text[end] == '-'); end++ {
+				last := end+1 == len(text) || !isWord(text[end+1])
+				if isWord(text[end]) && last && !yield(text[start:end+1]) {
+					return
+				}
+			}
+		}
+	}
+}
 
-func startsWithWord(text string) bool { return text != "" && isWord(text[0]) }
+// longestID bounds what a text that somebody made for it can cost.
+const longestID = 40
 
 func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 

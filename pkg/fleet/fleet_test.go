@@ -33,6 +33,7 @@ func TestWeaklyMatches(t *testing.T) {
 		"a resource name":                   {Node{Name: id + ".eu-west-1.compute.internal"}, true},
 		"the id alone":                      {Node{Name: id}, true},
 		"within a name":                     {Node{Name: "web-" + id + "-blue"}, true},
+		"two ids":                           {Node{Name: "i-7-" + id + ".ec2.internal"}, true},
 		"an IP name":                        {Node{Name: "ip-10-0-1-2.eu-west-1.compute.internal"}, false},
 		"a longer id":                       {Node{Name: id + "1.eu-west-1.compute.internal"}, false},
 		"a longer id, and then this one":    {Node{Name: id + "1." + id}, true},

@@ -50,7 +50,7 @@ func TestShedToOrder(t *testing.T) {
 		{0, nil},
 		{1, Shed{"seen": 1}},
 		{200, Shed{"seen": 1, "disputed": 6}},
-		{4_000, Shed{"seen": 1, "disputed": 100, "awaited": 22}},
+		{4_000, Shed{"seen": 1, "disputed": 100, "awaited": 17}},
 		{100_000, Shed{"seen": 1, "disputed": 100, "awaited": 100}},
 	} {
 		most := sizeOf(t, whole) - c.less

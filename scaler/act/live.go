@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -126,8 +127,8 @@ func (l *liveNodes) note(n fleet.Node) {
 	if !strings.HasPrefix(n.ProviderID, "aws://") && time.Since(n.Created) < namedWithin {
 		l.nameless = n.Name
 	}
-	for id, c := range l.claims {
-		if (fleet.Instance{ID: id}).WeaklyMatches(n) {
+	for id := range n.WeakIDs() {
+		if c, asked := l.claims[id]; asked && !slices.Contains(c.weak, n.Name) {
 			c.weak = append(c.weak, n.Name)
 		}
 	}

@@ -233,6 +233,11 @@ func (a *Actor) release(ctx context.Context, x plan.Release) error {
 	if kind, draining := contract.Draining(node.Spec.Taints); draining {
 		return stopped("it is drained for %s", kind)
 	}
+	for _, key := range []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationTerminating} {
+		if _, stands := node.Annotations[key]; stands {
+			return stopped("%s stands on it", key)
+		}
+	}
 	cordon, err := contract.ParseCordon(node.Annotations[contract.AnnotationCordonedBy])
 	if err != nil || cordon.By != contract.AppAgent || cordon.Notice != x.ID {
 		return stopped("its agent has not cordoned it for %s", x.ID)

@@ -54,6 +54,7 @@ func TestRelease(t *testing.T) {
 		{"of the scaler", mark(contract.AppScaler, "rebalance:1"), nil, Stopped},
 		{"of people", nil, nil, Stopped},
 		{"nobody can read whose", map[string]string{contract.AnnotationCordonedBy: "x"}, nil, Stopped},
+		{"its drain waits", with(mark(contract.AppAgent, "rebalance:1"), contract.AnnotationDrainReport, "{}"), nil, Stopped},
 		{"it drains now", mark(contract.AppAgent, "rebalance:1"), []corev1.Taint{contract.DrainingTaint(contract.KindSpot)}, Stopped},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

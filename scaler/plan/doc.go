@@ -31,6 +31,7 @@
 //	promise.go     pods for which a node came that does not take them
 //	termination.go instances that Auto Scaling takes: deadline, heartbeat, complete
 //	returning.go   drains that were taken back, and agents that fell silent
+//	owndrains.go   what nodes tell of themselves, as far as it counts for others
 //
 // What pods need:
 //
@@ -50,6 +51,8 @@
 //
 //	retire.go      nodes that nobody needs; refuge.go places for the pods of those that go
 //	eligible.go    the rules of a node alone; utilization.go what counts as used
+//	atonce.go      how many go at once; zonehealth.go zones that may be partitioned
+//	excess.go      groups that are above desired
 //	unneeded.go    its clock; unready.go that of nodes that are not Ready any more
 //	delays.go      how long groups rest after something
 //	replace.go     some nodes for a cheaper one: the swap that is under way

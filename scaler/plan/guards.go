@@ -11,18 +11,19 @@ func Guards(a Action) []string {
 	case Grow:
 		// The token of the call, and how much was asked for, when and for whom: a launch
 		// template that keeps no promise would bring nodes up to the group's maximum.
-		return []string{"launches", "grownAt", "bursts", "promises", "swap"}
+		return []string{"launches", "grownAt", "bursts", "promises", "swap", "recognition"}
 	case Terminate:
 		if neverCame(x) {
-			// Since when it has been missed, and how often that has happened in its group.
-			return []string{"unjoined", "deserted", "backOffs"}
+			// Since when it has been missed, how often that has happened in its group, and how
+			// many were ended lately.
+			return []string{"unjoined", "deserted", "backOffs", "recognition"}
 		}
 		return nil // the mark on its Node
 	case Suspend:
 		return []string{"suspending"} // whoever resumed it wants it to run
-	case Retire, Keep, Permit, Mark, Unmark, Spare, Cordon, Evict: // the Node
+	case Retire, Keep, Permit, NotYet, Release, Mark, Unmark, Spare, Cordon, Evict: // the Node
 		return nil
-	case Heartbeat, Complete, Lower, Inform: // AWS, and the buffer
+	case Heartbeat, Complete, Lower, Claim, Inform: // AWS, and the buffer
 		return nil
 	}
 	return []string{anyPart}

@@ -53,6 +53,15 @@ func (d *decision) hearOwnDrains() {
 	}
 }
 
+// beganToLeave is since when pods leave the node by its own word: a drain without hurry may
+// have waited for its turn for weeks before.
+func (n *node) beganToLeave() time.Time {
+	if begun := n.report.Excluded.Time; !begun.IsZero() {
+		return begun
+	}
+	return n.report.Since.Time
+}
+
 // hear is since when a node tells something, by its own date only where that is earlier:
 // it makes the time shorter.
 func (d *decision) hear(key string, n *node, tells bool) (since time.Time, told bool) {
@@ -62,7 +71,7 @@ func (d *decision) hear(key string, n *node, tells bool) (since time.Time, told 
 	case !told && !tells, told && !tells && !d.now.Before(over):
 		return time.Time{}, false
 	case !told:
-		since = firstKnown(d.now, n.report.Since.Time)
+		since = firstKnown(d.now, n.beganToLeave())
 	case !tells:
 		d.clock.at(over)
 	}

@@ -121,10 +121,7 @@ func (d *decision) underWay() int {
 // stuck says that a drain began a while ago and stands still now: what is left on its
 // node is kept there by budgets or people, or ends when it likes.
 func (d *decision) stuck(n *node) bool {
-	phase, since := n.report.Phase, n.report.Since.Time
-	if begun := n.report.Excluded.Time; !begun.IsZero() {
-		since = begun // before that it may have waited for days
-	}
+	phase, since := n.report.Phase, n.beganToLeave()
 	if id, why, is := d.forsaken(n); is {
 		phase = d.loneDrain(n, id, why).look(d.unspent()).phase()
 	}

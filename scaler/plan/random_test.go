@@ -132,7 +132,8 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.DelayAfterFailure = time.Duration(rapid.IntRange(0, 5).Draw(t, "after failure")) * time.Minute
 	p.DelaysLocal = rapid.Bool().Draw(t, "delays local")
 	p.ScaleDownUnready = rapid.Bool().Draw(t, "unready too")
-	p.UnreadyTime = time.Duration(rapid.IntRange(0, 20).Draw(t, "unready")) * time.Minute
+	p.UnreadyTime = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 7, 20}).Draw(t, "unready")) * time.Minute
+	p.MaxUnready = rapid.SampledFrom([]int{3, 3, 20}).Draw(t, "max unready") // with 20 zones alone keep them
 	p.MaxRebalanceCordonedPercent = rapid.SampledFrom([]float64{0, 10, 50, 100}).Draw(t, "cordoned")
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
@@ -231,7 +232,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
 		}
 	}
-	if wild && x.rarely("cut off") != "" {
+	if wild && x.number("cut off", 0, 4) == 0 {
 		for n := range nodes {
 			x.line("node", fmt.Sprintf("n%d", n+1), x.one("hears", "notready", "notready", ""))
 		}

@@ -23,7 +23,8 @@ import (
 // recommendation and for nothing else; ok is false where it is not so.
 func (n *node) recommendation() (cordon contract.Cordon, ok bool) {
 	value, marked := n.Annotations[contract.AnnotationCordonedBy]
-	if !marked || n.stage != cordoned {
+	asked := n.requested || n.unreadable != nil
+	if !marked || n.stage != cordoned || asked || n.reported {
 		return contract.Cordon{}, false
 	}
 	cordon, err := contract.ParseCordon(value)

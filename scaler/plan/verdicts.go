@@ -100,7 +100,7 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	unrecognised, why := d.unrecognised(g)
 	if why != "" {
 		notes = append(notes, why)
-		if len(g.fresh) == 0 && !d.rivalled() {
+		if reason == GroupSteady || reason == GroupBackOff {
 			reason = unrecognised
 		}
 	}

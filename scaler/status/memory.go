@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,10 @@ type Memory struct {
 // many, and every write carries all of them.
 // https://kubernetes.io/docs/concepts/configuration/configmap/#motivation
 const mostState = 512 << 10
+
+// rememberTime is how long one write may take: a webhook may hang, and what is urgent at
+// the next evaluation waits for it.
+const rememberTime = 10 * time.Second
 
 // NewMemory returns a memory of the namespace that maps belong to. It is empty
 // before Load.
@@ -126,6 +131,8 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 		m.state = m.written
 		return done, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, rememberTime)
+	defer cancel()
 	written, err := m.write(ctx, string(text))
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && m.object != nil) {
 		return done, fmt.Errorf("writing config map %s: %w: %w", contract.ConfigMapState, ErrOthers, err)
