@@ -34,6 +34,8 @@ const (
 // loop is observe → decide → act. One goroutine runs it, so nothing in it needs
 // a lock, and a look knows of everything that the looks before it did.
 type loop struct {
+	// now is the time; nil for the node's own clock.
+	now func() time.Time
 	// observe takes a snapshot; it fails with observe.ErrNotYet before there
 	// is one. The version is another one if anything but Now and State may be.
 	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
@@ -116,8 +118,15 @@ func (l *loop) run(ctx context.Context) error {
 		if err != nil && !errors.Is(err, observe.ErrNotYet) && isFatal(err) {
 			return err
 		}
-		timer.Reset(l.sleep(time.Now(), wake, err))
+		timer.Reset(l.sleep(l.time(), wake, err))
 	}
+}
+
+func (l *loop) time() time.Time {
+	if l.now == nil {
+		return time.Now()
+	}
+	return l.now()
 }
 
 // turn takes one look. It returns when the plan wants the next one. Where nothing
@@ -128,12 +137,12 @@ func (l *loop) run(ctx context.Context) error {
 // the state guards none of it, see plan.Guards. If the state cannot be written, what it
 // guards is not done, and all else is.
 func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
-	began := time.Now()
-	snapshot, version, err := l.observe(began)
+	now, began := l.time(), time.Now()
+	snapshot, version, err := l.observe(now)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if l.last.holds(began, version, snapshot.State) {
+	if l.last.holds(now, version, snapshot.State) {
 		return l.last.wake, nil
 	}
 	l.last = nil
@@ -181,10 +190,10 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return time.Time{}, unwritten
 	}
 	if len(this.plan.Actions) == 0 {
-		l.last = &answered{at: began, version: version, state: snapshot.State, wake: this.plan.Wake}
+		l.last = &answered{at: now, version: version, state: snapshot.State, wake: this.plan.Wake}
 	}
 	if slices.ContainsFunc(done, fallsShort) {
-		return time.Now(), nil // there may be another zone, or another group
+		return now, nil // there may be another zone, or another group
 	}
 	return this.plan.Wake, nil
 }

@@ -41,6 +41,7 @@ type scaler struct {
 	settings settings
 	logger   *slog.Logger
 	client   kubernetes.Interface
+	clock    *kube.Clock // nil in tests
 	account  *asg.Account
 
 	observer  *observe.Observer
@@ -101,6 +102,8 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	clock := kube.NewClock()
+	clock.Follow(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client of the API server: %w", err)
@@ -119,6 +122,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 		return err
 	}
 	sc := newScaler(s, client, custom, meta, account, m, logger)
+	sc.clock = clock
 	listener, err := sc.listen()
 	if err != nil {
 		return err
@@ -136,7 +140,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report,
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
@@ -146,7 +150,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	verbs.Cluster = sc.observer.Cluster
 	sc.actor = &act.Actor{
 		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
-		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK,
+		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK, Now: sc.now,
 	}
 	if custom != nil {
 		sc.actor.Buffers = custom.Resource(observe.BufferResource)
@@ -157,6 +161,9 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	}
 	return sc
 }
+
+// now is the time by the API server's clock, see kube.Clock.
+func (sc *scaler) now() time.Time { return sc.clock.Now() }
 
 // run starts everything and waits for its end.
 func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
@@ -267,8 +274,9 @@ func (sc *scaler) lead(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop()
 
-	planner, since := plan.NewPlanner(), time.Now().UTC()
+	planner, since := plan.NewPlanner(), sc.now().UTC()
 	l := &loop{
+		now: sc.now,
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
 			snapshot, version, err := sc.observer.Snapshot(now, memory.State())
 			snapshot.Leads = since

@@ -63,6 +63,8 @@ type Actor struct {
 	Await func(ctx context.Context, node, version string)
 	// AwaitBuffer does the same for a CapacityBuffer; nil for nobody.
 	AwaitBuffer func(ctx context.Context, namespace, name, version string)
+	// Now is the time that what is written down goes by; nil for the node's own clock.
+	Now func() time.Time
 	// Alive, if not nil, is called after each action: a look with many of them
 	// may last, and is no loop that hangs.
 	Alive func()
@@ -73,6 +75,13 @@ type Actor struct {
 
 	mu      sync.Mutex
 	written map[string]string // the version of each node that Do wrote
+}
+
+func (a *Actor) now() time.Time {
+	if a.Now == nil {
+		return time.Now()
+	}
+	return a.Now()
 }
 
 // Result is what became of an action.
@@ -152,7 +161,7 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 			chain := chain{unsent: true}
 			for _, i := range lane {
 				if chain.broken(actions[i]) {
-					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: time.Now()}
+					results[i] = Result{Action: actions[i], Outcome: Stopped, Err: stopped("the launch before it was not made"), Ended: a.now()}
 					continue
 				}
 				if b.late(actions[i]) {
@@ -297,7 +306,7 @@ func (a *Actor) await(ctx context.Context) {
 // Paused says that an action failed or stopped a moment ago and would not be
 // tried now; the result is what Do would return.
 func (a *Actor) Paused(action plan.Action) (Result, bool) {
-	why, runs := a.pauses.runs(action, time.Now())
+	why, runs := a.pauses.runs(action, a.now())
 	return Result{Action: action, Outcome: Paused, Err: why}, runs
 }
 
@@ -310,9 +319,9 @@ func (a *Actor) one(ctx context.Context, action plan.Action, b *batch) Result {
 	defer cancel()
 	answer, err := a.do(ctx, action, b)
 	if errors.Is(err, asg.ErrAlready) {
-		return Result{Action: action, Outcome: Done, Before: true, Ended: time.Now(), Took: time.Since(began)} // which is no news
+		return Result{Action: action, Outcome: Done, Before: true, Ended: a.now(), Took: time.Since(began)} // which is no news
 	}
-	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: time.Now()}
+	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now()}
 	result.Took = result.Ended.Sub(began)
 	news := a.pauses.note(action, result)
 	if news && result.Outcome == Failed {

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,7 +28,7 @@ func (a *Actor) cordon(ctx context.Context, x plan.Cordon) error {
 	if !want.Unschedulable {
 		want.Unschedulable = true
 		want.Annotations[contract.AnnotationCordonedBy] = contract.Cordon{
-			By: contract.AppScaler, Notice: x.ID, Boot: node.Status.NodeInfo.BootID, At: contract.At(time.Now()),
+			By: contract.AppScaler, Notice: x.ID, Boot: node.Status.NodeInfo.BootID, At: contract.At(a.now()),
 		}.String()
 	}
 	if kind, tainted := contract.Draining(want.Taints); !tainted || kind.Strength() < x.Kind.Strength() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,7 +67,7 @@ func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 	}
 	request := contract.Request{
 		ID: x.ID, Kind: x.Kind, Reason: x.Why, By: contract.AppScaler,
-		At: contract.At(time.Now()), Deadline: contract.At(x.Deadline),
+		At: contract.At(a.now()), Deadline: contract.At(x.Deadline),
 	}
 	if value, asked := node.Annotations[contract.AnnotationDrainRequest]; asked {
 		standing, err := contract.ParseRequest(value)
@@ -205,7 +204,7 @@ func (a *Actor) notYet(ctx context.Context, x plan.NotYet) error {
 		return err
 	}
 	want := kube.StateOf(node)
-	want.Annotations[contract.AnnotationDrainNotYet] = contract.NotYet{ID: x.ID, At: contract.At(time.Now()), Why: x.Why}.String()
+	want.Annotations[contract.AnnotationDrainNotYet] = contract.NotYet{ID: x.ID, At: contract.At(a.now()), Why: x.Why}.String()
 	_, err = a.write(ctx, node, want, kube.GuardKeys)
 	return err
 }
@@ -285,7 +284,7 @@ func (a *Actor) occupant(ctx context.Context, node string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
-	now := time.Now()
+	now := a.now()
 	for i := range pods.Items {
 		if p := fleet.PodFrom(&pods.Items[i]); drainable.Occupies(&p, now) {
 			return p.Key(), nil

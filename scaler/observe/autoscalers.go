@@ -171,7 +171,7 @@ func (s *sign) id() sign { return sign{key: s.key, kind: s.kind, sign: s.sign} }
 func (w *autoscalerWatch) changed(was, is *sign) {
 	if was != nil && is != nil && was.renewal != is.renewal {
 		w.mu.Lock()
-		w.renewed[is.id()] = time.Now()
+		w.renewed[is.id()] = w.o.config.Now()
 		w.mu.Unlock()
 	}
 	select {
@@ -210,7 +210,7 @@ func sleep(ctx context.Context, pause time.Duration, woken <-chan struct{}) bool
 
 // round goes through all signs. It says whether all was answered that it asked.
 func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
-	now := time.Now()
+	now := w.o.config.Now()
 	alive := w.alive(now)
 	var others []*sign
 	for _, s := range alive {

@@ -52,6 +52,8 @@ type Config struct {
 	// Owners asks for the controllers of pods that say how many replicas they want.
 	Owners bool
 	Logger *slog.Logger
+	// Now is the time; nil for the node's own clock.
+	Now func() time.Time
 	// Report hears of every call to the API server that watching consists of;
 	// nil for nobody.
 	Report func(error)
@@ -99,7 +101,10 @@ func New(config Config) *Observer {
 	if config.Report == nil {
 		config.Report = func(error) {}
 	}
-	o := &Observer{config: config, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	o := &Observer{config: config, outage: outage{now: config.Now}, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
 	o.rivals = newAutoscalerWatch(o)
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
 	o.pods.slim = slimPod

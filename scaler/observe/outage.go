@@ -16,7 +16,8 @@ const outagesKept = 16
 // outage knows since when everything vital has been seen as it comes. What was
 // not heard while the API server was away has perhaps been said all the same.
 type outage struct {
-	mu sync.Mutex
+	now func() time.Time
+	mu  sync.Mutex
 	// heardOf are those that were heard at least once.
 	heardOf map[string]bool
 	broken  map[string]bool
@@ -43,7 +44,7 @@ func (o *outage) heard(what string, err error) {
 	if len(o.broken) > 0 {
 		return
 	}
-	o.past = append(o.past, fleet.Outage{From: o.from, Until: time.Now().UTC()})
+	o.past = append(o.past, fleet.Outage{From: o.from, Until: o.now().UTC()})
 	o.past = o.past[max(0, len(o.past)-outagesKept):]
 }
 
@@ -56,7 +57,7 @@ func (o *outage) breaks(what string) {
 	if len(o.broken) == 0 {
 		o.from = time.Time{}
 		if o.heardOf[what] {
-			o.from = time.Now().UTC()
+			o.from = o.now().UTC()
 		}
 	}
 	o.broken[what] = true
