@@ -88,6 +88,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.Var(&s.policy.Cores, "cores-total", "how many cores the cluster may have, as min:max; it does not grow beyond the maximum, and nothing is retired below the minimum")
 	flags.Var(&s.policy.Memory, "memory-total", "how many GiB of memory the cluster may have, as min:max; it does not grow beyond the maximum, and nothing is retired below the minimum")
 	flags.Var(&s.policy.HeadRoom, "headroom", "room that is kept free in the cluster for pods to come: a percentage of what is requested, as 10%, or that of so many pods of a size, as pods=5,cpu=500m,memory=1Gi; a group keeps its own by its tag "+contract.TagHeadRoom)
+	flags.IntVar(&s.policy.BufferPods, "max-capacity-buffer-pods", p.BufferPods, "for how many pods all CapacityBuffers together may keep room; namespaces share it")
+	flags.IntVar(&s.policy.BufferPodsPerNamespace, "max-capacity-buffer-pods-per-namespace", p.BufferPodsPerNamespace, "for how many pods the CapacityBuffers of one namespace may keep room")
 	flags.BoolVar(&s.policy.EnforceMinSize, "enforce-node-group-min-size", p.EnforceMinSize, "grow groups that are smaller than their minimum, such as that of --nodes")
 	flags.DurationVar(&s.policy.MaxNodeProvisionTime, "max-node-provision-time", p.MaxNodeProvisionTime, "how long an instance may take from its launch to a registered node")
 	flags.DurationVar(&s.policy.MaxNodeStartupTime, "max-node-startup-time", p.MaxNodeStartupTime, "how long a registered node may take until it is Ready")

@@ -107,4 +107,6 @@ const (
 	BufferReady = "ReadyForProvisioning"
 	// BufferProvisioning: that room is there or comes.
 	BufferProvisioning = "Provisioning"
+	// BufferLimited: it is smaller than it asks to be, by quotas or other limits.
+	BufferLimited = "LimitedByQuotas"
 )

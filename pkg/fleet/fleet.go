@@ -39,6 +39,8 @@ type Snapshot struct {
 	Owners map[types.UID]Owner `json:"owners,omitempty"`
 	// Buffers are the CapacityBuffers, where the API server serves them.
 	Buffers []Buffer `json:"buffers,omitempty"`
+	// Quotas are the ResourceQuotas, where there are buffers and they may be read.
+	Quotas []Quota `json:"quotas,omitempty"`
 	// Kubernetes is the version of the API server, such as 1.36: kube-scheduler
 	// follows different rules from one to the next. Empty counts as the newest
 	// that is known.

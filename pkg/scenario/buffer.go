@@ -107,11 +107,7 @@ func (p *printer) buffer(b fleet.Buffer) {
 			words = append(words, fmt.Sprintf("%s=%d", n.word, *n.value))
 		}
 	}
-	limits := map[string]string{}
-	for name, q := range b.Limits {
-		limits[string(name)] = q.String()
-	}
-	words = append(words, said("limits", printPairs(limits)), said("strategy", b.Strategy))
+	words = append(words, said("limits", printPairs(printed(b.Limits))), said("strategy", b.Strategy))
 	if s := b.Scalable; s != nil {
 		words = append(words, said("scalable", s.Kind+"/"+s.Name), said("template", b.Template))
 	} else {
@@ -132,4 +128,45 @@ func (p *printer) buffer(b fleet.Buffer) {
 		words = append(words, specWords(&b.Pods.Template.Spec)...)
 	}
 	p.line("buffer", strings.TrimPrefix(b.Key(), metav1.NamespaceDefault+"/"), words...)
+}
+
+// quota [NAMESPACE/]NAME hard=cpu=4 used=cpu=1 scopes=BestEffort: a ResourceQuota.
+func quota(w *World, l line) error {
+	key := podKey(l.name)
+	q := find(w.Quotas, func(q *fleet.Quota) bool { return q.Key() == key })
+	if q == nil {
+		namespace, name, _ := strings.Cut(key, "/")
+		w.Quotas = append(w.Quotas, fleet.Quota{Namespace: namespace, Name: name})
+		q = &w.Quotas[len(w.Quotas)-1]
+	}
+	return quotaWords.apply(q, l.words)
+}
+
+var quotaWords = table[fleet.Quota]{
+	"hard": setter(resources, func(q *fleet.Quota, r corev1.ResourceList) { q.Hard = r }),
+	"used": setter(resources, func(q *fleet.Quota, r corev1.ResourceList) { q.Used = r }),
+	"scopes": func(q *fleet.Quota, v string) error {
+		q.Scopes = nil
+		for _, scope := range list(v) {
+			q.Scopes = append(q.Scopes, corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScope(scope), Operator: corev1.ScopeSelectorOpExists})
+		}
+		return nil
+	},
+}
+
+func (p *printer) quota(q fleet.Quota) {
+	var scopes []string
+	for _, s := range q.Scopes {
+		scopes = append(scopes, string(s.ScopeName))
+	}
+	p.line("quota", strings.TrimPrefix(q.Key(), metav1.NamespaceDefault+"/"),
+		said("hard", printPairs(printed(q.Hard))), said("used", printPairs(printed(q.Used))), said("scopes", strings.Join(scopes, ",")))
+}
+
+func printed(list corev1.ResourceList) map[string]string {
+	out := map[string]string{}
+	for name, q := range list {
+		out[string(name)] = q.String()
+	}
+	return out
 }

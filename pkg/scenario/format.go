@@ -33,6 +33,7 @@ func Format(s fleet.Snapshot) string {
 	each(s.Budgets, fleet.Budget.Key, p.budget)
 	p.owners(s.Owners)
 	each(s.Buffers, fleet.Buffer.Key, p.buffer)
+	each(s.Quotas, fleet.Quota.Key, p.quota)
 	p.storage(s.Storage)
 	each(s.Nodes, func(n fleet.Node) string { return n.Name }, p.words)
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {

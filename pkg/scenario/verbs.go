@@ -17,6 +17,7 @@ var verbs = map[string]func(*World, line) error{
 	"pdb":        pdb,
 	"owner":      owner,
 	"buffer":     buffer,
+	"quota":      quota,
 	"volume":     volume,
 	"daemonset":  daemonSet,
 	"request":    request,

@@ -100,7 +100,11 @@ func (c *Cluster) witness(p *Place, over int, will func(*member) bool) string {
 			continue
 		}
 		for t := range other.residents() {
-			if key := t.Pod.Key(); will(c.members[t.Class.id]) && (first == "" || cmp.Compare(key, first) < 0) {
+			c.steps++
+			if !will(c.members[t.Class.id]) {
+				continue
+			}
+			if key := t.Pod.Key(); first == "" || cmp.Compare(key, first) < 0 {
 				first = key
 			}
 		}

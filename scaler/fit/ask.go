@@ -15,7 +15,7 @@ const (
 
 // ask whether a class fits a place, the cheapest questions first.
 func (c *Cluster) ask(m *member, p *Place) refusal {
-	if !c.holds(m, p) || len(m.broken) > 0 {
+	if !c.holds(m, p) || len(m.broken) > 0 || p.shunning > 0 {
 		return lasting
 	}
 	if kept := c.keptOff(m, p); kept != fits {
@@ -83,6 +83,7 @@ func (c *Cluster) Takes(class *Class, looks []*Looks) bool {
 			continue
 		}
 		start := c.Fork()
+		c.steps += m.weight()
 		takes := c.ask(m, c.Open(l.Name, l)) == fits
 		c.Revert(start)
 		if takes {
@@ -92,12 +93,17 @@ func (c *Cluster) Takes(class *Class, looks []*Looks) bool {
 	return false
 }
 
+// explanation is what it costs to find the words.
+const explanation = 50
+
 // Fits says what keeps a class off a place; nothing does if it fits.
 func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 	m := c.member(class)
+	c.steps += m.weight()
 	if c.ask(m, p) == fits {
 		return nil
 	}
+	c.steps += explanation * m.weight()
 	var why Reasons
 	if !c.admits(m.demands, p) {
 		why = c.explained(m.demands, p)
@@ -114,6 +120,9 @@ func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 	}
 	if len(m.broken) > 0 {
 		return append(why, m.broken...)
+	}
+	if p.shunning > 0 {
+		why = append(why, Reason{Rule: RuleInterPodAffinity, What: "pods there have anti-affinity terms about other namespaces, more than an evaluation considers"})
 	}
 	why = append(why, c.uneven(m, p)...)
 	why = append(why, c.apart(m, p)...)

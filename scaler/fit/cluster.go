@@ -46,6 +46,9 @@ type Cluster struct {
 	log     []change
 	undos   []func()
 	opened  int
+	// steps counts what was asked, and ration divides it; nil where nobody does.
+	steps  int64
+	ration *Ration
 	// trial numbers the what-if that goes on, of so many; 0 while there is none.
 	trial, trials int
 }

@@ -116,6 +116,7 @@ func (l *lore) kindOf(looks *Looks) *kind {
 		k = &kind{id: l.numbered, node: nodeOf(looks, looks.Name, looks.labels)}
 		l.numbered++
 		l.kinds[key] = k
+		l.carry(looks)
 	}
 	if k.look != l.look {
 		k.look = l.look

@@ -19,6 +19,7 @@ func (r *Row) Nearest(class *Class) *Place {
 func (r *Row) leastLacking(m *member) *Place {
 	var best *Place
 	fewest, least := len(m.asks)+1, 0.0
+	r.cluster.steps += int64(len(r.places)) * m.weight()
 	for _, p := range r.places {
 		if p.closed {
 			continue
@@ -63,7 +64,7 @@ func (c *Cluster) lack(m *member, p *Place) (resources int, share float64) {
 
 // acceptsBut says that a place would take a class if it had the room.
 func (c *Cluster) acceptsBut(m *member, p *Place) bool {
-	if !c.admits(m.demands, p) || len(m.broken) > 0 || c.keptOff(m, p) != fits || !m.gathered(p) {
+	if !c.admits(m.demands, p) || len(m.broken) > 0 || p.shunning > 0 || c.keptOff(m, p) != fits || !m.gathered(p) {
 		return false
 	}
 	for i := range m.spreads {

@@ -12,7 +12,8 @@ type Packing struct {
 	Places []*Place
 	// From tells for each place which of the supplies it is of, by index.
 	From []int
-	// Left are the pods that fit no new node, or none within the limit.
+	// Left are the pods that fit no new node, or none within the limit, or about which no
+	// more may be asked.
 	Left []Tenant
 }
 
@@ -69,12 +70,16 @@ func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
 	}
 	room := largest(looks)
 	for _, s := range stretches(pods, room) {
-		seated := 0
-		for seated < len(s.pods) && p.seat(s.pods[seated]) {
-			seated++
+		refused := false // what one of them was, the others would be too
+		for _, t := range s.pods {
+			switch {
+			case refused || !c.ration.Ask(t.Pod.Namespace):
+				p.left = append(p.left, t)
+			case !p.seat(t):
+				refused = true
+				p.left = append(p.left, t)
+			}
 		}
-		// What one of them was refused, the others would be too.
-		p.left = append(p.left, s.pods[seated:]...)
 	}
 	return Packing{Places: p.row.places, From: p.from, Left: p.left}
 }

@@ -26,6 +26,8 @@ type Place struct {
 	// was changed last.
 	closed  bool
 	touched int
+	// shunning counts the pods there beside which nobody is thought to fit.
+	shunning int
 	// domains are those that the place is in, by topology; votes says which
 	// electorates it belongs to.
 	domains []int32
@@ -50,6 +52,7 @@ func (c *Cluster) Add(l *Looks) *Place {
 // its own. Revert takes it out again.
 func (c *Cluster) Open(name string, l *Looks) *Place {
 	c.opened++
+	c.steps += int64(2 + len(c.topologies) + len(c.electorates))
 	p := &Place{Name: name, cluster: c, looks: l, opened: c.opened}
 	c.enter(p)
 	c.log = append(c.log, change{place: p, what: opened})

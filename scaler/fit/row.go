@@ -67,7 +67,10 @@ func (r *Row) Find(class *Class) *Place {
 		r.begin() // kinds are others now
 	}
 	s := r.seeker(class)
-	s.heedLevels()
+	r.cluster.steps += s.weight()
+	if s.heedLevels() {
+		r.cluster.steps += r.survey(s.member)
+	}
 	lanes := r.lanes(s.by)
 	s.enter(r.cluster, lanes)
 	end := len(r.places)
@@ -283,9 +286,20 @@ func (r *Row) seeker(class *Class) *seeker {
 	if !known {
 		s = newSeeker(r.cluster, class)
 		r.seekers[class] = s
+		r.cluster.steps += r.survey(s.member)
 	}
 	r.last = s
 	return s
+}
+
+// survey is what it costs to ask all places about a class, of which most are passed by in
+// blocks.
+func (r *Row) survey(m *member) int64 {
+	each := m.weight()
+	if m.own != nil {
+		each += blockSize * ownWeight
+	}
+	return 1 + each*int64(len(r.places))/blockSize
 }
 
 func newSeeker(c *Cluster, class *Class) *seeker {
@@ -310,6 +324,9 @@ func newSeeker(c *Cluster, class *Class) *seeker {
 // enter sets out on lanes that are new to it. Lanes of kinds that do not admit it are
 // not for it.
 func (s *seeker) enter(c *Cluster, lanes []lane) {
+	if !s.demands.singular && c.lore.unheard(s.demands) {
+		return // there may be thousands of such, and a lane is none the wiser
+	}
 	s.cursors = slices.Grow(s.cursors, len(lanes)-s.heard)
 	for ; s.heard < len(lanes); s.heard++ {
 		if kind := lanes[s.heard].kind; kind == nil || s.demands.singular || c.admitsKind(s.demands, kind) {
@@ -331,8 +348,7 @@ func (s *seeker) goBy(c *Cluster, t *tally) {
 
 // heedLevels goes back to places that refused because of spread, if it allows more
 // pods in a domain now. Constraints that the class goes by are asked anew each time.
-func (s *seeker) heedLevels() {
-	back := false
+func (s *seeker) heedLevels() (back bool) {
 	for i := range s.spreads {
 		if s.spreads[i].over == int(s.by) {
 			continue
@@ -346,6 +362,7 @@ func (s *seeker) heedLevels() {
 			s.cursors[i].level, s.cursors[i].from = s.cursors[i].lasting, 0
 		}
 	}
+	return back
 }
 
 // opens says that terms and constraints about the topology that the class goes by

@@ -16,7 +16,11 @@ type World struct {
 	Kubernetes string
 	// Pods are all pods, those without a node too, because each may keep others
 	// away.
-	Pods       []*fleet.Pod
+	Pods []*fleet.Pod
+	// Mute are pods of which it is not learned what they say of others. Of one without a
+	// node nothing is asked. One on a node fits no other; and if it speaks of other
+	// namespaces nobody is thought to fit beside it, whatever it says.
+	Mute       map[*fleet.Pod]bool
 	Namespaces map[string]map[string]string
 	Storage    fleet.Storage
 	Devices    fleet.Devices
@@ -52,6 +56,10 @@ type lore struct {
 	kinds   map[kindKey]*kind
 	// numbered counts the kinds that there ever were.
 	numbered int
+	// carried are the labels of these kinds that some pod asks for, and carriages counts
+	// how often that has changed.
+	carried   map[label]bool
+	carriages int
 
 	selectors *selectors
 	terms     map[termsKey]*terms
@@ -60,6 +68,7 @@ type lore struct {
 	// namespaces and served are what classes were made under.
 	namespaces map[string]map[string]string
 	served     map[corev1.ResourceName]bool
+	mute       map[*fleet.Pod]bool
 
 	// classified counts the pods that were met, met the kinds of nodes of this
 	// look.
@@ -71,6 +80,7 @@ func newLore(filters *upstream.Filters) *lore {
 		filters: filters, gates: filters.Gates(),
 		names: newNames(), traits: newTraitMemory(),
 		demands: map[string]*demands{}, asked: map[string]bool{}, kinds: map[kindKey]*kind{},
+		carried: map[label]bool{}, carriages: 1,
 		selectors: newSelectors(), terms: map[termsKey]*terms{},
 		classes: map[classKey]*Class{}, byPod: map[*fleet.Pod]*Class{},
 		served: map[corev1.ResourceName]bool{},
@@ -83,10 +93,11 @@ func (r *Rules) Cluster(w World) *Cluster {
 	r.filters.Sync(w.Namespaces, w.Storage, w.Devices)
 	r.tidy(w.Pods)
 	r.setNamespaces(w.Namespaces)
+	r.setMute(w.Mute)
 	r.setServed()
 	r.look, r.met = r.look+1, 0
 	daemons := daemonPods(w.DaemonSets)
-	return newCluster(r.lore, w, r.learn(w.Pods, daemons), daemons)
+	return newCluster(r.lore, w, r.learn(w, daemons), daemons)
 }
 
 // follow takes the rules of a version of Kubernetes.
@@ -141,6 +152,22 @@ func (l *lore) setNamespaces(namespaces map[string]map[string]string) {
 	}
 }
 
+// setMute takes over which pods on nodes have no say. What was known is void if they
+// changed.
+func (l *lore) setMute(pods map[*fleet.Pod]bool) {
+	mute := map[*fleet.Pod]bool{}
+	for p := range pods {
+		if p.Node != "" {
+			mute[p] = true
+		}
+	}
+	if !maps.Equal(l.mute, mute) {
+		l.mute = mute
+		l.forgetClasses()
+		l.terms, l.selectors = map[termsKey]*terms{}, newSelectors()
+	}
+}
+
 // setServed finds the resources that device classes serve now. Pods that ask for
 // one are judged one by one.
 func (l *lore) setServed() {
@@ -176,10 +203,11 @@ func (l *lore) forgetClasses() {
 	l.classes, l.byPod = map[classKey]*Class{}, map[*fleet.Pod]*Class{}
 }
 
-// learn finds the class of each pod that there is, nil for one that ended. All terms
+// learn finds the class of each pod that there is, nil for one that ended or is mute. All terms
 // are learned before any pod gets its class: which of them select a pod is part of that.
-func (l *lore) learn(pods, daemons []*fleet.Pod) []*Class {
-	classes, news := l.recall(pods)
+func (l *lore) learn(w World, daemons []*fleet.Pod) []*Class {
+	pods := w.Pods
+	classes, news := l.recall(w)
 	before := len(l.selectors.list)
 	for _, i := range news {
 		l.termsOf(pods[i], l.traitsOf(pods[i].Spec))
@@ -189,7 +217,7 @@ func (l *lore) learn(pods, daemons []*fleet.Pod) []*Class {
 	}
 	if len(l.selectors.list) > before {
 		l.forgetClasses()
-		classes, news = l.recall(pods)
+		classes, news = l.recall(w)
 	}
 	if len(l.byPod) == 0 {
 		l.byPod = make(map[*fleet.Pod]*Class, len(news))
@@ -201,10 +229,13 @@ func (l *lore) learn(pods, daemons []*fleet.Pod) []*Class {
 }
 
 // recall finds the classes of pods that are known, and the indices of the new ones. Pods
-// that ended are neither.
-func (l *lore) recall(pods []*fleet.Pod) (classes []*Class, news []int32) {
-	classes = make([]*Class, len(pods))
-	for i, p := range pods {
+// that ended or are mute are neither.
+func (l *lore) recall(w World) (classes []*Class, news []int32) {
+	classes = make([]*Class, len(w.Pods))
+	for i, p := range w.Pods {
+		if p.Node == "" && len(w.Mute) > 0 && w.Mute[p] {
+			continue
+		}
 		if class, known := l.byPod[p]; known {
 			classes[i] = class
 		} else if !p.Ended() {

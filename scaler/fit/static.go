@@ -25,6 +25,9 @@ type demands struct {
 	affinityKey, tolerationsKey string
 	// verdicts are known answers, by the number of the kind of node.
 	verdicts []verdict
+	// lacking is the state of lore.carried in which no kind had one of the labels of the
+	// node selector.
+	lacking int
 }
 
 // verdict is the answer to a static question.
@@ -72,6 +75,34 @@ func (l *lore) ask(key string) {
 	l.asked[key] = true
 	l.edition++
 	clear(l.kinds)
+	clear(l.carried)
+	l.carriages++
+}
+
+// carry notes the labels of a kind that some pod may ask for.
+func (l *lore) carry(looks *Looks) {
+	for k, v := range looks.labels {
+		if at := (label{k, v}); l.asked[k] && !l.carried[at] {
+			l.carried[at] = true
+			l.carriages++
+		}
+	}
+}
+
+// unheard says that no kind that was met has one of the labels of the node selector. Of such
+// demands there may be thousands, and none of them is worth a question or an answer that is
+// kept.
+func (l *lore) unheard(d *demands) bool {
+	if d.lacking == l.carriages {
+		return true
+	}
+	for k, v := range d.spec.NodeSelector {
+		if !l.carried[label{k, v}] {
+			d.lacking = l.carriages
+			return true
+		}
+	}
+	return false
 }
 
 // asksForHosts says whether labels or fields that differ from node to node of
@@ -99,10 +130,13 @@ func (c *Cluster) admits(d *demands, p *Place) bool {
 
 // admitsKind asks of all nodes that look alike.
 func (c *Cluster) admitsKind(d *demands, kind *kind) bool {
-	for len(d.verdicts) <= kind.id {
-		d.verdicts = append(d.verdicts, unknown)
-	}
-	if d.verdicts[kind.id] == unknown {
+	if kind.id >= len(d.verdicts) || d.verdicts[kind.id] == unknown {
+		if c.lore.unheard(d) {
+			return false
+		}
+		for len(d.verdicts) <= kind.id {
+			d.verdicts = append(d.verdicts, unknown)
+		}
 		d.verdicts[kind.id] = barred
 		if len(c.lore.filters.Static(d.pod(), kind.node)) == 0 {
 			d.verdicts[kind.id] = admitted

@@ -34,12 +34,32 @@ func (t *topology) fresh(value string) int32 {
 	return int32(len(t.values) - 1)
 }
 
-// counts is a number for each domain, 0 for most.
-type counts struct{ pages []*[pageSize]int32 }
+// counts is a number for each domain, 0 for most. Terms that only few pods have are
+// counted in few domains, and there may be thousands of such terms: they cost what they
+// count, and not what domains there are.
+type counts struct {
+	few   []entry
+	pages []*[pageSize]int32
+}
 
-const pageSize = 16
+// entry is what is counted in a domain.
+type entry struct{ domain, n int32 }
+
+const (
+	pageSize = 16
+	// mostFew is how many entries are searched one by one; more are kept in pages.
+	mostFew = 8
+)
 
 func (c *counts) at(d int32) int32 {
+	if c.pages == nil {
+		for _, e := range c.few {
+			if e.domain == d {
+				return e.n
+			}
+		}
+		return 0
+	}
 	page := int(d) / pageSize
 	if page >= len(c.pages) || c.pages[page] == nil {
 		return 0
@@ -49,6 +69,33 @@ func (c *counts) at(d int32) int32 {
 
 // add changes a number and returns what it was.
 func (c *counts) add(d, n int32) (before int32) {
+	if c.pages == nil {
+		for i := range c.few {
+			e := &c.few[i]
+			if e.domain != d {
+				continue
+			}
+			before, e.n = e.n, e.n+n
+			if e.n == 0 {
+				last := len(c.few) - 1
+				c.few[i] = c.few[last]
+				c.few = c.few[:last]
+			}
+			return before
+		}
+		if len(c.few) < mostFew {
+			c.few = append(c.few, entry{d, n})
+			return 0
+		}
+		for _, e := range c.few {
+			c.addPaged(e.domain, e.n)
+		}
+		c.few = nil
+	}
+	return c.addPaged(d, n)
+}
+
+func (c *counts) addPaged(d, n int32) (before int32) {
 	page := int(d) / pageSize
 	for len(c.pages) <= page {
 		c.pages = append(c.pages, nil)

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type terms struct {
 	spread         []spreadTerm
 	// broken says what of it nobody can read: kube-scheduler places no such pod.
 	broken Reasons
+	// shuns says that nobody is thought to fit beside these pods.
+	shuns bool
 }
 
 // podTerm is a required term of affinity or anti-affinity.
@@ -54,6 +57,12 @@ func (l *lore) termsOf(p *fleet.Pod, t *traits) *terms {
 	if t.spec == nil {
 		return &noTerms
 	}
+	if len(l.mute) > 0 && l.mute[p] {
+		if speaksAbroad(t.spec) {
+			return &muteAbroad
+		}
+		return &muteTerms
+	}
 	key := termsKey{t, p.Namespace, valuesOf(t.spec, p.Labels)}
 	known, ok := l.terms[key]
 	if !ok {
@@ -64,7 +73,22 @@ func (l *lore) termsOf(p *fleet.Pod, t *traits) *terms {
 	return known
 }
 
-var noTerms terms
+var (
+	noTerms terms
+	// muteTerms are those of pods on nodes that have no say, and muteAbroad of such as
+	// speak of other namespaces.
+	muteTerms  = terms{key: "mute", broken: mute}
+	muteAbroad = terms{key: "mute abroad", broken: mute, shuns: true}
+	mute       = Reasons{{Rule: RuleInterPodAffinity, What: "its affinity, anti-affinity and spread terms concern more kinds of pods than an evaluation considers, so it is taken to fit nowhere else"}}
+)
+
+// speaksAbroad says that anti-affinity keeps away pods of other namespaces.
+func speaksAbroad(spec *corev1.PodSpec) bool {
+	return spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil &&
+		slices.ContainsFunc(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
+			return len(t.Namespaces) > 0 || t.NamespaceSelector != nil
+		})
+}
 
 // valuesOf the labels that the matchLabelKeys of spread constraints name.
 func valuesOf(spec *corev1.PodSpec, labels map[string]string) string {
@@ -82,11 +106,11 @@ func (l *lore) newTerms(spec *corev1.PodSpec, p *fleet.Pod) *terms {
 	t := &terms{}
 	if a := spec.Affinity; a != nil && a.PodAffinity != nil {
 		t.affinity = l.podTerms(t, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
-		l.podTerms(t, unweighted(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution), p.Namespace)
+		readable(t, unweighted(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution))
 	}
 	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		t.anti = l.podTerms(t, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
-		l.podTerms(t, unweighted(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution), p.Namespace)
+		readable(t, unweighted(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution))
 	}
 	t.spread = l.spreadTerms(t, spec, p)
 	return t
@@ -100,18 +124,29 @@ func unweighted(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm
 	return list
 }
 
+// readable finds out whether terms can be read that forbid nothing: a pod of which one
+// cannot is not placed at all.
+func readable(of *terms, list []corev1.PodAffinityTerm) bool {
+	for i := range list {
+		_, err1 := parsed(list[i].LabelSelector)
+		_, err2 := parsed(list[i].NamespaceSelector)
+		if err := cmp.Or(err1, err2); err != nil {
+			of.broken = append(of.broken, Reason{Rule: RuleInterPodAffinity, What: fmt.Sprintf("its terms cannot be read: %v", err)})
+			return false
+		}
+	}
+	return true
+}
+
 // podTerms reads the terms of one kind. If one is broken, none of them counts.
 func (l *lore) podTerms(of *terms, list []corev1.PodAffinityTerm, namespace string) []podTerm {
+	if !readable(of, list) {
+		return nil
+	}
 	var read []podTerm
 	for i := range list {
-		pods, err1 := parsed(list[i].LabelSelector)
-		among, err2 := parsed(list[i].NamespaceSelector)
-		for _, err := range []error{err1, err2} {
-			if err != nil {
-				of.broken = append(of.broken, Reason{Rule: RuleInterPodAffinity, What: fmt.Sprintf("its terms cannot be read: %v", err)})
-				return nil
-			}
-		}
+		pods, _ := parsed(list[i].LabelSelector) // they are readable
+		among, _ := parsed(list[i].NamespaceSelector)
 		names := slices.Clone(list[i].Namespaces)
 		if len(names) == 0 && list[i].NamespaceSelector == nil {
 			names = []string{namespace}

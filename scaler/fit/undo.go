@@ -5,6 +5,7 @@ import "slices"
 // TrySeat gives the pod a seat at p if it fits.
 func (c *Cluster) TrySeat(t Tenant, p *Place) bool {
 	m := c.member(t.Class)
+	c.steps += m.weight()
 	if c.ask(m, p) != fits {
 		return false
 	}
@@ -77,7 +78,11 @@ func (c *Cluster) put(m *member, t Tenant, p *Place) {
 // occupy counts a pod of a class at a place.
 func (c *Cluster) occupy(m *member, p *Place) {
 	p.touched = c.trial
+	c.steps += int64(1 + len(m.joins)/4)
 	p.ports = append(p.ports, m.ports...)
+	if m.shuns {
+		p.shunning++
+	}
 	for _, a := range m.takes {
 		c.free[a.resource][p.index] -= a.n
 	}
@@ -89,7 +94,11 @@ func (c *Cluster) occupy(m *member, p *Place) {
 // lift takes the pod of that index, which is of that class, off a place.
 func (c *Cluster) lift(m *member, p *Place, at int) {
 	p.touched = c.trial
+	c.steps += int64(1 + len(m.joins)/4)
 	p.tenants = slices.Delete(p.tenants, at, at+1)
+	if m.shuns {
+		p.shunning--
+	}
 	for _, port := range m.ports {
 		i := slices.Index(p.ports, port)
 		p.ports = slices.Delete(p.ports, i, i+1)

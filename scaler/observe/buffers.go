@@ -44,11 +44,12 @@ type bufferWatch struct {
 	changed func()
 	logger  *slog.Logger
 	// refused hears of all that is asked about buffers, templatesRefused of what is about
-	// PodTemplates.
-	refused, templatesRefused *refusal
+	// PodTemplates, quotasRefused of what is about ResourceQuotas.
+	refused, templatesRefused, quotasRefused *refusal
 
 	buffers   *table[*unstructured.Unstructured, fleet.Buffer]
 	templates *table[*corev1.PodTemplate, templateRow]
+	quotas    *table[*corev1.ResourceQuota, fleet.Quota]
 	// moved wakes for another look at what buffers refer to.
 	moved chan struct{}
 
@@ -77,11 +78,13 @@ func newBufferWatch(o *Observer, client dynamic.Interface) *bufferWatch {
 		changed:          func() { o.news(later) },
 		refused:          o.refusal("list and watch capacitybuffers", withoutBuffers),
 		templatesRefused: o.refusal("list and watch podtemplates", "no room is kept for capacity buffers that refer to one"),
+		quotasRefused:    o.refusal("list and watch resourcequotas", "capacity buffers keep room whatever the quotas of their namespaces say"),
 		moved:            make(chan struct{}, 1), scalables: map[scalable]scaled{},
 	}
 	w.buffers = newTable(bufferFrom, bufferName, differ[fleet.Buffer], func(_, _ *fleet.Buffer) { w.wake(); w.changed() })
 	w.buffers.versions = map[types.NamespacedName]string{}
 	w.templates = newTable(templateFrom, func(t *templateRow) types.NamespacedName { return t.key }, sameTemplate, func(_, _ *templateRow) { w.changed() })
+	w.quotas = newTable(quotaFrom, quotaName, differ[fleet.Quota], func(_, _ *fleet.Quota) { w.changed() })
 	return w
 }
 
@@ -92,6 +95,28 @@ func bufferName(b *fleet.Buffer) types.NamespacedName {
 func templateFrom(t *corev1.PodTemplate) *templateRow {
 	generation := t.Generation
 	return &templateRow{keyOf(t), fleet.BufferPods{Template: slimTemplate(&t.Template), Generation: &generation}}
+}
+
+func quotaName(q *fleet.Quota) types.NamespacedName {
+	return types.NamespacedName{Namespace: q.Namespace, Name: q.Name}
+}
+
+// quotaFrom keeps of a quota what bounds requests. How much of anything else is used changes
+// all the time, and no buffer goes by it.
+func quotaFrom(q *corev1.ResourceQuota) *fleet.Quota {
+	quota := &fleet.Quota{Namespace: q.Namespace, Name: q.Name, Hard: corev1.ResourceList{}, Used: corev1.ResourceList{}}
+	for name, hard := range q.Status.Hard {
+		if fleet.Requests(name) {
+			quota.Hard[name], quota.Used[name] = hard, q.Status.Used[name]
+		}
+	}
+	for _, scope := range q.Spec.Scopes {
+		quota.Scopes = append(quota.Scopes, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if s := q.Spec.ScopeSelector; s != nil {
+		quota.Scopes = append(quota.Scopes, s.MatchExpressions...)
+	}
+	return quota
 }
 
 // slimTemplate keeps what decisions go by.
@@ -195,23 +220,20 @@ func (w *bufferWatch) follow(ctx context.Context) {
 // others, until ctx ends.
 func (w *bufferWatch) attend(ctx context.Context) {
 	var (
-		watch   tap
-		foreign map[types.UID]bool
+		templateWatch, quotaWatch tap
+		foreign                   map[types.UID]bool
 	)
 	defer w.templates.clear()
-	defer watch.close()
+	defer w.quotas.clear()
+	defer templateWatch.close()
+	defer quotaWatch.close()
 	tick := time.NewTicker(scalablesEvery)
 	defer tick.Stop()
 	for {
 		foreign = w.tellForeign(foreign)
-		templates, scalables := w.referred()
-		switch {
-		case templates && !watch.open():
-			watch.start(ctx, w.followTemplates)
-		case !templates && watch.open():
-			watch.close()
-			w.templates.clear()
-		}
+		some, templates, scalables := w.referred()
+		templateWatch.keep(ctx, templates, w.followTemplates, w.templates.clear)
+		quotaWatch.keep(ctx, some, w.followQuotas, w.quotas.clear)
 		w.readScalables(ctx, scalables)
 		select {
 		case <-ctx.Done():
@@ -246,6 +268,17 @@ type tap struct {
 
 func (t *tap) open() bool { return t.stop != nil }
 
+// keep opens the watch if it is wanted and else closes it, and clears what it has seen.
+func (t *tap) keep(ctx context.Context, wanted bool, run func(context.Context), clear func()) {
+	switch {
+	case wanted && !t.open():
+		t.start(ctx, run)
+	case !wanted && t.open():
+		t.close()
+		clear()
+	}
+}
+
 func (t *tap) start(ctx context.Context, run func(context.Context)) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.done = make(chan struct{})
@@ -264,19 +297,25 @@ func (w *bufferWatch) followTemplates(ctx context.Context) {
 	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostPauseElse, w.templatesRefused.before(w.report))
 }
 
-// referred is what buffers refer to: PodTemplates or not, and which scalable objects.
-func (w *bufferWatch) referred() (templates bool, scalables []scalable) {
+func (w *bufferWatch) followQuotas(ctx context.Context) {
+	follow(ctx, w.client, w.client.CoreV1().ResourceQuotas(""), "", w.quotas, mostPauseElse, w.quotasRefused.before(w.report))
+}
+
+// referred is whether there are any buffers, and what they refer to: PodTemplates or not,
+// and which scalable objects.
+func (w *bufferWatch) referred() (some, templates bool, scalables []scalable) {
 	seen := map[scalable]bool{}
 	for _, b := range w.buffers.snapshot() {
 		if !b.Active() {
 			continue
 		}
+		some = true
 		templates = templates || b.Template != ""
 		if b.Scalable != nil && b.Scalable.Known() {
 			seen[scalable{b.Namespace, *b.Scalable}] = true
 		}
 	}
-	return templates, slices.Collect(maps.Keys(seen))
+	return some, templates, slices.Collect(maps.Keys(seen))
 }
 
 // latest are the buffers with what they refer to.
@@ -308,6 +347,18 @@ func (w *bufferWatch) latest() []fleet.Buffer {
 	return list
 }
 
+// latestQuotas are the ResourceQuotas, where there are buffers.
+func (w *bufferWatch) latestQuotas() []fleet.Quota {
+	if w == nil {
+		return nil
+	}
+	var list []fleet.Quota
+	for _, q := range w.quotas.snapshot() {
+		list = append(list, *q)
+	}
+	return list
+}
+
 // awaits is what has not been seen yet; empty where all has.
 func (w *bufferWatch) awaits() string {
 	if w == nil || w.refused.lasts() {
@@ -324,7 +375,10 @@ func (w *bufferWatch) awaits() string {
 	case !w.buffers.hasSynced():
 		return "capacity buffers"
 	}
-	templates, scalables := w.referred()
+	some, templates, scalables := w.referred()
+	if some && !w.quotas.hasSynced() && !w.quotasRefused.lasts() {
+		return "resource quotas, which bound capacity buffers"
+	}
 	if templates && !w.templates.hasSynced() && !w.templatesRefused.lasts() {
 		return "pod templates of capacity buffers"
 	}
@@ -339,5 +393,5 @@ func (w *bufferWatch) faults() []string {
 	if w == nil {
 		return nil
 	}
-	return slices.DeleteFunc([]string{w.refused.fault(), w.templatesRefused.fault()}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{w.refused.fault(), w.templatesRefused.fault(), w.quotasRefused.fault()}, func(s string) bool { return s == "" })
 }

@@ -377,7 +377,7 @@ func (a Inform) String() string {
 	}
 	for _, c := range a.Status.Conditions {
 		word := fmt.Sprintf("%s %s (%s)", c.Type, c.Status, c.Reason)
-		if c.Status != metav1.ConditionTrue && c.Message != "" {
+		if asExpected := c.Status == metav1.ConditionTrue && c.Type != fleet.BufferLimited; !asExpected && c.Message != "" {
 			word = fmt.Sprintf("%s %s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
 		}
 		words = append(words, word)

@@ -24,27 +24,24 @@ type buffer struct {
 	// amiss is why it is not known what room is wanted; the zero value where it is.
 	amiss amiss
 	stock *stock
-	// room is what is kept, nil where something is amiss, and tenants are the pods that
-	// stand for it.
-	room    *headRoom
-	tenants []fit.Tenant
-	// seats are where they have room on nodes that are there, or come anyway. Short is how
-	// many have none and get none, and why says why not.
-	seats []bufferSeat
+	// room is what is kept, nil where something is amiss. One pod stands for all of it.
+	room *headRoom
+	// asked is how many pods it asks for, where that is more than it may; limited says
+	// why it may not, and limit that in a word.
+	asked          int64
+	limit, limited string
+	// seats are where its pods have room on nodes that are there, or come anyway. Short is
+	// how many have none and get none, and why says why not.
+	seats seatCounts
 	short int
 	why   string
-}
-
-// bufferSeat is where a pod of a buffer has room.
-type bufferSeat struct {
-	pod fit.Tenant
-	at  *fit.Place
 }
 
 // amiss is what is wrong with a buffer: one word and one sentence.
 type amiss struct{ reason, text string }
 
-// mostBufferPods is how many pods a cluster is made for.
+// mostBufferPods is how many pods a cluster is made for: who asks for more has mistyped. What
+// buffers get at most is less, see bufferLimits.
 // https://kubernetes.io/docs/setup/best-practices/cluster-large/
 const mostBufferPods = 150_000
 
@@ -78,7 +75,7 @@ func withSamples(pods []*fleet.Pod, buffers []*buffer) []*fleet.Pod {
 	pods = slices.Clip(pods)
 	for _, b := range buffers {
 		if b.stock != nil {
-			pods = append(pods, b.stock.pods[0])
+			pods = append(pods, b.stock.pod)
 		}
 	}
 	return pods
@@ -86,26 +83,26 @@ func withSamples(pods []*fleet.Pod, buffers []*buffer) []*fleet.Pod {
 
 // sizeBuffers finds out for how many pods each buffer is.
 func (d *decision) sizeBuffers() {
+	limits := d.newBufferLimits()
 	for _, b := range d.buffers {
 		if b.stock == nil {
 			continue
 		}
-		tenant := d.fit.Tenant(b.stock.pods[0])
+		tenant := d.fit.Tenant(b.stock.pod)
 		wanted, amiss := d.sizeOf(b, tenant.Class)
 		if b.amiss = amiss; amiss.reason != "" {
 			continue
 		}
-		b.room = &headRoom{buffer: b, tenant: tenant, wanted: wanted}
-		for _, p := range b.stock.some(wanted) {
-			b.tenants = append(b.tenants, fit.Tenant{Pod: p, Class: tenant.Class})
-		}
+		b.room = &headRoom{buffer: b, tenant: tenant}
+		limits.ask(b, wanted)
 	}
+	limits.share()
 }
 
 // sizeOf is for how many pods the buffer is: as many as it says by number or by
 // percentage, whichever is more, as far as its limits allow; by limits alone as many as
 // they allow.
-func (d *decision) sizeOf(b *buffer, class *fit.Class) (int, amiss) {
+func (d *decision) sizeOf(b *buffer, class *fit.Class) (int64, amiss) {
 	wanted := int64(-1)
 	if b.Replicas != nil {
 		wanted = int64(*b.Replicas)
@@ -133,7 +130,7 @@ func (d *decision) sizeOf(b *buffer, class *fit.Class) (int, amiss) {
 	case wanted > mostBufferPods:
 		return 0, amiss{"TooLarge", fmt.Sprintf("it asks for room for %d pods, and no cluster takes more than %d", wanted, mostBufferPods)}
 	}
-	return int(wanted), amiss{}
+	return wanted, amiss{}
 }
 
 func named(list corev1.ResourceList) string {
@@ -176,33 +173,24 @@ func (b *buffer) misses() amiss {
 	return amiss{}
 }
 
-// stock is the pods that stand for a buffer, kept from look to look.
+// stock is the pod that stands for all of a buffer, kept from look to look.
 type stock struct {
 	template *corev1.PodTemplateSpec
-	pods     []*fleet.Pod
+	pod      *fleet.Pod
 }
 
 // of is the stock of a buffer: this one, unless its template has changed.
 func (s *stock) of(b *fleet.Buffer) *stock {
 	if s == nil || s.template != b.Pods.Template {
-		return &stock{template: b.Pods.Template, pods: []*fleet.Pod{bufferPod(b)}}
+		return &stock{template: b.Pods.Template, pod: bufferPod(b)}
 	}
 	return s
-}
-
-// some are so many of its pods.
-func (s *stock) some(n int) []*fleet.Pod {
-	for len(s.pods) < n {
-		p := *s.pods[0]
-		s.pods = append(s.pods, &p)
-	}
-	return s.pods[:n]
 }
 
 // bufferPod makes a pod of the buffer's template, of the least priority.
 func bufferPod(b *fleet.Buffer) *fleet.Pod {
 	spec := b.Pods.Template.Spec.DeepCopy()
-	spec.Priority, spec.PriorityClassName, spec.NodeName = new(int32(math.MinInt32)), "", ""
+	spec.Priority, spec.NodeName = new(int32(math.MinInt32)), ""
 	spec.Volumes, spec.ResourceClaims = nil, nil
 	requestLimits(spec)
 	return &fleet.Pod{Namespace: b.Namespace, Name: "buffer " + b.Key(), Labels: b.Pods.Template.Labels, Annotations: b.Pods.Template.Annotations, Spec: spec}

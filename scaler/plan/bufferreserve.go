@@ -38,9 +38,9 @@ func (d *decision) seatsOn(b *buffer) map[*node]int {
 		at[n.place] = n
 	}
 	own := map[*node]int{}
-	for _, s := range b.seats {
-		if n := at[s.at]; n != nil {
-			own[n]++
+	for i, p := range b.seats.places {
+		if n := at[p]; n != nil {
+			own[n] += b.seats.counts[i]
 		}
 	}
 	return own
@@ -101,7 +101,7 @@ func (r *retirement) seatsChoosy() map[*buffer]int {
 		switch {
 		case refused[t.Class]:
 		case row.Seat(t) != nil:
-			seated[of[t]]++
+			seated[of[t.Pod]]++
 		default:
 			refused[t.Class] = true
 		}

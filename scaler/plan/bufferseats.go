@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
@@ -27,14 +29,35 @@ func (r bufferRow) seat(t fit.Tenant) (at *fit.Place, fresh bool) {
 	return p, p != nil
 }
 
+// seatCounts counts the pods of a buffer that have room at each place, in the order in
+// which the places were found.
+type seatCounts struct {
+	places []*fit.Place
+	counts []int
+	index  map[*fit.Place]int
+}
+
+func (s *seatCounts) add(p *fit.Place) {
+	i, known := s.index[p]
+	if !known {
+		if s.index == nil {
+			s.index = map[*fit.Place]int{}
+		}
+		i = len(s.places)
+		s.index[p] = i
+		s.places, s.counts = append(s.places, p), append(s.counts, 0)
+	}
+	s.counts[i]++
+}
+
 // bufferPods are the pods of all buffers, in the order in which they are placed, and whose
-// each is.
-func (d *decision) bufferPods() (pods []fit.Tenant, of map[fit.Tenant]*buffer) {
-	of = map[fit.Tenant]*buffer{}
+// each is. All those of a buffer are one and the same.
+func (d *decision) bufferPods() (pods []fit.Tenant, of map[*fleet.Pod]*buffer) {
+	of = map[*fleet.Pod]*buffer{}
 	for _, b := range d.buffers {
-		pods = append(pods, b.tenants...)
-		for _, t := range b.tenants {
-			of[t] = b
+		if b.room != nil {
+			pods = append(pods, slices.Repeat([]fit.Tenant{b.room.tenant}, b.room.wanted)...)
+			of[b.room.tenant.Pod] = b
 		}
 	}
 	return d.inOrder(pods), of
@@ -73,7 +96,7 @@ func (d *decision) growForBuffers() (putBack func()) {
 		sizes[g] = len(g.fresh)
 	}
 	for _, t := range d.growFor(left) {
-		of[t].short++
+		of[t.Pod].short++
 	}
 	for _, g := range d.groups {
 		d.noteBuffers(g, g.fresh[sizes[g]:], of)
@@ -87,7 +110,7 @@ func (d *decision) growForBuffers() (putBack func()) {
 }
 
 // seatBuffers seats what has room without a new node, and returns what has none.
-func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) {
+func (d *decision) seatBuffers() (left []fit.Tenant, of map[*fleet.Pod]*buffer) {
 	pods, of := d.bufferPods()
 	row, retiring, refused := d.bufferRow(), d.reprieve(), map[*fit.Class]bool{}
 	for _, t := range pods {
@@ -95,15 +118,19 @@ func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) 
 			left = append(left, t)
 			continue
 		}
-		b := of[t]
+		b := of[t.Pod]
+		if !d.ration.Ask(b.Namespace) {
+			left = append(left, t) // it is told there
+			continue
+		}
 		if p, fresh := row.seat(t); p != nil {
 			if !fresh {
-				b.seats = append(b.seats, bufferSeat{t, p})
+				b.seats.add(p)
 			}
 			continue
 		}
 		if n := retiring.seat(t); n != nil {
-			b.seats = append(b.seats, bufferSeat{t, n.place})
+			b.seats.add(n.place)
 			d.keep(n, fmt.Sprintf("%s needs it", b.room))
 			row = d.bufferRow() // what was to move to other nodes has left room there
 			continue
@@ -115,11 +142,11 @@ func (d *decision) seatBuffers() (left []fit.Tenant, of map[fit.Tenant]*buffer) 
 }
 
 // noteBuffers tells a group for which buffers it grows.
-func (d *decision) noteBuffers(g *group, fresh []*fit.Place, of map[fit.Tenant]*buffer) {
+func (d *decision) noteBuffers(g *group, fresh []*fit.Place, of map[*fleet.Pod]*buffer) {
 	brought := map[*buffer]int{}
 	for _, p := range fresh {
 		for _, t := range p.Seated() {
-			if b := of[t]; b != nil {
+			if b := of[t.Pod]; b != nil {
 				brought[b]++
 			}
 		}
@@ -133,35 +160,35 @@ func (d *decision) noteBuffers(g *group, fresh []*fit.Place, of map[fit.Tenant]*
 
 // liftBuffers takes the pods of buffers off their seats. On nodes that are there, or come
 // anyway, the buffers remember these.
-func (d *decision) liftBuffers(of map[fit.Tenant]*buffer) (putBack func()) {
+func (d *decision) liftBuffers(of map[*fleet.Pod]*buffer) (putBack func()) {
 	for _, b := range d.buffers {
 		b.lift(d)
 	}
-	var back []bufferSeat
+	var back []move
 	for _, p := range d.allFresh() {
 		for _, t := range p.Tenants() {
-			if of[t] != nil {
+			if of[t.Pod] != nil {
 				d.fit.Lift(t, p)
-				back = append(back, bufferSeat{t, p})
+				back = append(back, move{t, p})
 			}
 		}
 	}
 	return func() {
-		for _, s := range back {
-			d.fit.Put(s.pod, s.at)
+		for _, m := range back {
+			d.fit.Put(m.pod, m.to)
 		}
 	}
 }
 
 // put gives the buffer's pods the seats that they had, and lift takes them off again.
-func (b *buffer) put(d *decision) {
-	for _, s := range b.seats {
-		d.fit.Put(s.pod, s.at)
-	}
-}
+func (b *buffer) put(d *decision) { b.atSeats(d.fit.Put) }
 
-func (b *buffer) lift(d *decision) {
-	for _, s := range b.seats {
-		d.fit.Lift(s.pod, s.at)
+func (b *buffer) lift(d *decision) { b.atSeats(d.fit.Lift) }
+
+func (b *buffer) atSeats(do func(fit.Tenant, *fit.Place)) {
+	for i, p := range b.seats.places {
+		for range b.seats.counts[i] {
+			do(b.room.tenant, p)
+		}
 	}
 }

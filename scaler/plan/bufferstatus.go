@@ -37,7 +37,11 @@ func (d *decision) informBuffers() {
 func (b *buffer) status(now metav1.Time) fleet.BufferStatus {
 	status := fleet.BufferStatus{Strategy: fleet.ActiveCapacity, Conditions: slices.Clone(b.Status.Conditions)}
 	ready, provisioning := b.conditions()
-	for _, c := range []metav1.Condition{ready, provisioning} {
+	conditions := []metav1.Condition{ready, provisioning}
+	if limited, says := b.limitedCondition(); says {
+		conditions = append(conditions, limited)
+	}
+	for _, c := range conditions {
 		c.LastTransitionTime = now // unless it stands there already
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
@@ -66,4 +70,16 @@ func (b *buffer) conditions() (ready, provisioning metav1.Condition) {
 		provisioning.Status, provisioning.Reason = metav1.ConditionTrue, bufferInjected
 	}
 	return ready, provisioning
+}
+
+// limitedCondition says why the buffer is smaller than it asks to be. One that is not, and
+// never was, says nothing of it.
+func (b *buffer) limitedCondition() (limited metav1.Condition, says bool) {
+	limited = metav1.Condition{Type: fleet.BufferLimited, Status: metav1.ConditionFalse, Reason: limitedByQuota}
+	if b.room == nil || b.limit == "" {
+		return limited, meta.FindStatusCondition(b.Status.Conditions, fleet.BufferLimited) != nil
+	}
+	limited.Status, limited.Reason = metav1.ConditionTrue, b.limit
+	limited.Message = fmt.Sprintf("room is kept for %d of the %d pods that it asks for: %s", b.room.wanted, b.asked, b.limited)
+	return limited, true
 }

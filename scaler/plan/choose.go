@@ -63,6 +63,9 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // their pods: beside those that are retired now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
 func (r *retirement) goNow(c *candidate) (Reason, string) {
+	if r.spent(100) {
+		return NodeWaiting, "it goes at a later evaluation: others have used up the work that one bears"
+	}
 	if pod, by, is := r.unsettled(c); is {
 		return NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
 	}
@@ -94,7 +97,8 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 	best, most := orders[0], math.Inf(-1)
 	if len(orders) > 1 {
 		dearest := slices.MaxFunc(list, func(a, b *candidate) int { return cmp.Compare(a.worth, b.worth) }).worth
-		for _, o := range orders {
+		for i, o := range orders {
+			r.part = shareRehearsals * int64(i+1) / int64(len(orders))
 			saved := r.rehearse(o, list)
 			if o.anew {
 				saved -= dearest
@@ -104,6 +108,7 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 			}
 		}
 	}
+	r.part = shareChoice
 	chosen := r.exchange(list, r.pass(best, list, false))
 	for _, c := range list {
 		if c.reason != "" {
@@ -146,6 +151,9 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 // tryToGo lets a candidate go if its pods have places beside all that is settled so far;
 // otherwise it says why it stays, and all is as before.
 func (r *retirement) tryToGo(c *candidate) (Reason, string) {
+	if r.spent(r.part) {
+		return NodeNotAsked, searchEnded
+	}
 	reason, why := r.withheld(c)
 	if reason == "" {
 		reason, why = r.empty(c)

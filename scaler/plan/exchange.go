@@ -26,7 +26,7 @@ func (r *retirement) exchange(list, chosen []*candidate) []*candidate {
 	r.rehearsal = true
 	for _, dear := range stuck {
 		for i, cheap := range chosen {
-			if cheap.worth >= dear.worth-epsilon || tries == exchanges {
+			if cheap.worth >= dear.worth-epsilon || tries == exchanges || r.spent(shareExchanges) {
 				break
 			}
 			if !cheap.since.IsZero() {

@@ -78,6 +78,10 @@ func (d *decision) growForGang(g gang) {
 	var left, young []fit.Tenant
 	room := d.openRoom()
 	for _, t := range d.inOrder(g.pods) {
+		if !d.ration.Ask(t.Pod.Namespace) {
+			left = append(left, t)
+			continue
+		}
 		s, ok := room.seat(t)
 		switch {
 		case ok:
@@ -97,7 +101,10 @@ func (d *decision) growForGang(g gang) {
 	}
 	why := ""
 	if len(refused) > 0 {
-		_, text := d.whyNot(refused[0].Class)
+		text := d.budgetSpent(refused[0].Pod.Namespace)
+		if !d.unasked[asking{refused[0].Class, refused[0].Pod.Namespace}] {
+			_, text = d.whyNot(refused[0].Class)
+		}
 		why = fmt.Sprintf("; pod %s has none: %s", refused[0].Pod.Key(), text)
 	}
 	d.fit.Revert(start)

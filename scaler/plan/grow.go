@@ -38,7 +38,8 @@ func (d *decision) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 	refused = d.growEvenly(all)
 	for len(some) > 0 {
 		var alike []fit.Tenant
-		alike, some = split(some, some[0].Class)
+		class := some[0].Class
+		alike, some = split(some, func(c *fit.Class) bool { return c == class })
 		reopen := d.closeFor(alike[0].Class)
 		refused = append(refused, d.growEvenly(alike)...)
 		reopen()
@@ -69,13 +70,18 @@ func (d *decision) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
 func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
 	left, planned := pods, 0
 	for len(left) > 0 {
-		if rest, ok := d.draw(left); ok {
+		var none []fit.Tenant
+		if none, left = d.unaffordable(left); len(none) > 0 {
+			refused = append(refused, none...)
+		} else if none, left = d.helpless(left); len(none) > 0 {
+			refused = append(refused, none...)
+		} else if rest, ok := d.draw(left); ok {
 			left = d.inOrder(d.seatFresh(rest))
 			planned++
-		} else {
-			var alike []fit.Tenant
-			alike, left = split(left, left[0].Class)
-			refused = append(refused, alike...)
+		} else if !d.ration.Spent(left[0].Pod.Namespace) {
+			class := left[0].Class
+			none, left = split(left, func(c *fit.Class) bool { return c == class })
+			refused = append(refused, none...)
 		}
 		if len(left) == 0 && planned > 0 && slices.ContainsFunc(refused, followsOthers) {
 			// What was refused may have wanted company that has a node only now.
@@ -85,16 +91,54 @@ func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
 	return refused
 }
 
-// split separates the pods of a class from the others.
-func split(pods []fit.Tenant, class *fit.Class) (alike, others []fit.Tenant) {
+// helpless separates the pods in front of which no group's new node would take any, up to
+// the first that one would take, and their like from the others.
+func (d *decision) helpless(pods []fit.Tenant) (none, others []fit.Tenant) {
+	var classes map[*fit.Class]bool
 	for _, t := range pods {
-		if t.Class == class {
-			alike = append(alike, t)
+		if classes[t.Class] {
+			continue
+		}
+		if !d.ration.Ask(t.Pod.Namespace) || len(d.able(t.Class)) > 0 {
+			break
+		}
+		if classes == nil {
+			classes = map[*fit.Class]bool{}
+		}
+		classes[t.Class] = true
+	}
+	if classes == nil {
+		return nil, pods
+	}
+	return split(pods, func(c *fit.Class) bool { return classes[c] })
+}
+
+// unaffordable separates the pods about which no more may be asked in this evaluation.
+func (d *decision) unaffordable(pods []fit.Tenant) (none, others []fit.Tenant) {
+	if !d.ration.Tight() {
+		return nil, pods
+	}
+	for _, t := range pods {
+		if d.ration.Spent(t.Pod.Namespace) {
+			none = append(none, t)
+			d.unasked[asking{t.Class, t.Pod.Namespace}] = true
 		} else {
 			others = append(others, t)
 		}
 	}
-	return alike, others
+	return none, others
+}
+
+// split separates the pods of some classes from the others.
+func split(pods []fit.Tenant, of func(*fit.Class) bool) (these, others []fit.Tenant) {
+	for _, t := range pods {
+		if of(t.Class) {
+			these = append(these, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	return these, others
 }
 
 // seatFresh seats pods at the new nodes that are planned already, and returns the
@@ -330,10 +374,18 @@ func (d *decision) refuse(pods []fit.Tenant) {
 		reason  Reason
 		message string
 	}
-	verdicts := map[*fit.Class]verdict{}
+	verdicts, explained := map[*fit.Class]verdict{}, map[string]int{}
 	for _, t := range d.releaseFor(pods) {
 		v, known := verdicts[t.Class]
-		if !known {
+		space := t.Pod.Namespace
+		switch {
+		case d.unasked[asking{t.Class, space}]:
+			v = verdict{PodBudgetSpent, d.budgetSpent(space)}
+		case known:
+		case explained[space] >= d.policy.Bounds.Explained || !d.ration.Ask(space):
+			v.reason, v.message = d.whyNotBriefly(t)
+		default:
+			explained[space]++
 			v.reason, v.message = d.whyNot(t.Class)
 			verdicts[t.Class] = v
 			d.homeless = append(d.homeless, t)

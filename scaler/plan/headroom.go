@@ -282,8 +282,11 @@ func (d *decision) sayShort(h *headRoom, lacks int) (why string) {
 	}
 	defer d.closeFor(h.tenant.Class)()
 	misses := make([]miss, len(could))
+	unasked := d.unasked[asking{h.tenant.Class, h.tenant.Pod.Namespace}]
 	for i, g := range could {
-		misses[i] = d.missOf(h.tenant.Class, g)
+		if misses[i] = (miss{g, nil, d.budgetSpent(h.tenant.Pod.Namespace)}); !unasked {
+			misses[i] = d.missOf(h.tenant.Class, g)
+		}
 		g.short = true
 		g.note(fmt.Sprintf("%s: room for %s %s is wanted, and there is none for %d: %s", h, counted(h.wanted, "pod"), h.size(), lacks, misses[i].why))
 	}

@@ -61,6 +61,14 @@ type decision struct {
 	// headRooms are kept free beside all of them, and buffers in another way.
 	headRooms []*headRoom
 	buffers   []*buffer
+	// unheard are the waiting pods that are not considered now, and why.
+	unheard map[*fleet.Pod]string
+	// ration divides the work for waiting pods, and unasked are those for which none was
+	// left.
+	ration  *fit.Ration
+	unasked map[asking]bool
+	// quotas bound buffers, by namespace and name.
+	quotas []*fleet.Quota
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
@@ -301,9 +309,9 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 // imagine prepares the question which pods fit where: on nodes, and on those that there
 // could be.
 func (k *Planner) imagine(d *decision, s fleet.Snapshot) {
-	d.buffers = k.findBuffers(s)
+	d.buffers, d.quotas = k.findBuffers(s), quotasOf(s)
 	d.fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
+		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
 	})
 	d.settle()
 	d.prefer(s.Priorities)

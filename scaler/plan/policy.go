@@ -48,6 +48,10 @@ type Policy struct {
 	Cores, Memory Range
 	// HeadRoom is kept free in the cluster. Flag --headroom.
 	HeadRoom fleet.HeadRoom
+	// BufferPods and BufferPodsPerNamespace are for how many pods all CapacityBuffers
+	// together may keep room, and those of one namespace. Flags --max-capacity-buffer-pods
+	// and --max-capacity-buffer-pods-per-namespace.
+	BufferPods, BufferPodsPerNamespace int
 	// EnforceMinSize grows groups that are smaller than their minimum. Flag
 	// --enforce-node-group-min-size.
 	EnforceMinSize bool
@@ -158,6 +162,9 @@ type Policy struct {
 	Consolidate string
 	// Drainable are the rules that choose nodes by their pods.
 	Drainable drainable.Policy
+	// Bounds are what an evaluation may cost at most. They have no flags: a cluster that
+	// passes them has pods that somebody should look at.
+	Bounds Bounds
 	// Manner is how the scaler drains where it does so in place of an agent: as the
 	// agents do, if they have the same flags.
 	Manner drainable.Manner
@@ -187,6 +194,8 @@ func DefaultPolicy() Policy {
 		Expander:                LeastWaste,
 		Cores:                   Range{0, 320_000},
 		Memory:                  Range{0, 6_400_000},
+		BufferPods:              20_000,
+		BufferPodsPerNamespace:  5_000,
 		MaxNodeProvisionTime:    15 * time.Minute,
 		MaxNodeStartupTime:      15 * time.Minute,
 		BackOff:                 5 * time.Minute,
@@ -214,6 +223,7 @@ func DefaultPolicy() Policy {
 		Consolidate: ConsolidateOff,
 		Drainable:   drainable.DefaultPolicy(),
 		Manner:      drainable.DefaultManner(),
+		Bounds:      DefaultBounds(),
 	}
 }
 
@@ -252,6 +262,9 @@ func (p Policy) Validate() error {
 	wrong.notNegative("--new-pod-scale-up-delay", p.NewPodDelay)
 	if p.MaxNodes < 0 {
 		wrong.add("--max-nodes-total is %d: want at least 0", p.MaxNodes)
+	}
+	if p.BufferPods < 0 || p.BufferPodsPerNamespace < 0 {
+		wrong.add("--max-capacity-buffer-pods is %d, and %d per namespace: want at least 0", p.BufferPods, p.BufferPodsPerNamespace)
 	}
 	if len(p.Schedulers) == 0 || slices.Contains(p.Schedulers, "") {
 		wrong.add("--scheduler-name names no scheduler")

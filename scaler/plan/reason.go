@@ -29,6 +29,10 @@ const (
 	PodYoung Reason = "TooYoung"
 	// PodGangShort: it is one of a gang for which there is not room enough.
 	PodGangShort Reason = "GangDoesNotFit"
+	// PodTermsLeftOut: pods of its namespace say too much of others for one evaluation.
+	PodTermsLeftOut Reason = "PodTermsLeftOut"
+	// PodBudgetSpent: other pods of its namespace have used up the work of an evaluation.
+	PodBudgetSpent Reason = "EvaluationBudgetSpent"
 	// PodExpendable: its priority is below the cut-off, so it brings no node.
 	PodExpendable Reason = "Expendable"
 )

@@ -211,6 +211,9 @@ func (r *retirement) findSwap() *proposal {
 	for _, g := range r.swapTargets(most) {
 		for _, looks := range r.swapLooks(g) {
 			for i := range sources {
+				if r.spent(shareExchanges) {
+					break
+				}
 				x := r.gather(sources, i, g, looks, all, nearly)
 				if x != nil && (best == nil || x.old-x.new > best.old-best.new+epsilon) {
 					best = x

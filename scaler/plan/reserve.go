@@ -242,6 +242,7 @@ func (a adrift) cost(on free) int {
 
 // reserved says why head-room needs the node; empty if none does.
 func (r *retirement) reserved(c *candidate) (Reason, string) {
+	r.fit.Spend(len(r.reserves) * len(r.reserves))
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
 		if s.slots[c.node].slots == 0 && mine.count == 0 && !(s.has(c.node) && s.filled[c.place]) && !r.unseats(s, c) {

@@ -48,6 +48,9 @@ type retirement struct {
 	refuges []*fit.Row
 	// rehearsal says that nobody wants to know why a node stays.
 	rehearsal bool
+	// began counts the steps before the search, and part is the share of the budget at
+	// which what goes on now ends, in hundredths.
+	began, part int64
 	// leaving is by how much each group gets smaller by all that goes.
 	leaving map[*group]int
 	// draining counts the nodes with pods on them that are being drained without
@@ -76,6 +79,7 @@ type retirement struct {
 func (d *decision) newRetirement() *retirement {
 	r := &retirement{
 		decision: d, swapped: map[*node]bool{}, claimed: map[*fit.Place]bool{},
+		began: d.fit.Steps(), part: shareChoice,
 		leaving: d.lessening(), ending: d.ending(), allowed: d.drainLimit(), halt: d.halted(), atOnce: d.beingScaledDown(),
 	}
 	r.draining = d.underWay() + d.turns
@@ -289,7 +293,7 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text string, wai
 // starts anew.
 func (d *decision) unmark(n *node) {
 	stays := n.stage == serving || n.stage == cordoned || n.stage == unready || n.stage == returning || n.kept
-	if !stays || n.gone || n.group == nil {
+	if !stays || n.gone || n.group == nil || n.reason == NodeNotAsked {
 		return
 	}
 	if _, ok, _ := contract.Unneeded(n.Taints); ok {

@@ -20,11 +20,18 @@ import (
 func (d *decision) seatWaiting() {
 	d.coming = d.onTheWay()
 	d.measure()
-	alone, gangs := d.gangsOf(append(d.waiting(), d.foresee()...))
+	waiting := append(d.waiting(), d.foresee()...)
+	d.rationGrowth(waiting)
+	alone, gangs := d.gangsOf(waiting)
 	d.gangs = gangs
 	room := d.openRoom()
 	d.left = make([]fit.Tenant, 0, len(alone))
 	for _, t := range d.inOrder(alone) {
+		if !d.ration.Ask(t.Pod.Namespace) {
+			d.sayPod(t, PodBudgetSpent, "", d.budgetSpent(t.Pod.Namespace))
+			d.settleBack(t)
+			continue
+		}
 		s, ok := room.seat(t)
 		switch {
 		case ok:
@@ -142,6 +149,8 @@ func (d *decision) waiting() []fit.Tenant {
 			d.sayPod(t, PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
 		case d.expendable(p):
 			d.sayPod(t, PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.policy.ExpendableBelow))
+		case d.unheard[p] != "":
+			d.sayPod(t, PodTermsLeftOut, "", d.unheard[p])
 		default:
 			list = append(list, d.fit.TenantAt(i))
 		}

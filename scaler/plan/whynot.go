@@ -41,6 +41,20 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 	return reason, tell(misses)
 }
 
+// whyNotBriefly says the same where too many kinds of pods of a namespace want to know: what
+// costs next to nothing to find out.
+func (d *decision) whyNotBriefly(t fit.Tenant) (Reason, string) {
+	defer d.closeFor(t.Class)()
+	reason, all := PodFitsNothing, "no group's new node has what it asks for"
+	for _, g := range d.groups {
+		if d.fit.CouldTake(t.Class, g.looks) {
+			reason, all = PodGroupsFull, "no group has a new node for it now"
+			g.wanted = true
+		}
+	}
+	return reason, fmt.Sprintf("%s; what keeps it from each is not worked out, as so many kinds of pods of namespace %s find no node", all, t.Pod.Namespace)
+}
+
 func (d *decision) missOf(c *fit.Class, g *group) miss {
 	open, _ := g.open()
 	nearest, at := d.fit.FitsNew(c, g.looks)
