@@ -11,8 +11,8 @@ type Recognition struct {
 	Groups map[string]time.Time `json:"groups,omitempty"`
 	// Asked is how many instances were asked for that have not been seen yet, by group.
 	Asked map[string]Asked `json:"asked,omitempty"`
-	// Launched remembers since when an instance without a Node has been seen that came
-	// after we had asked for one, by instance id.
+	// Launched remembers when an instance without a Node was asked for that came after
+	// that, by instance id.
 	Launched map[string]time.Time `json:"launched,omitempty"`
 	// Ended are the instances that were ended because no Node of them registered, by
 	// instance id: for as long as they are there, and at least as long as they count

@@ -88,9 +88,7 @@ type Shed map[string]int
 // String names the parts, by name.
 func (s Shed) String() string {
 	parts := make([]string, 0, len(s))
-	for _, part := range slices.Sorted(maps.Keys(s)) {
-		parts = append(parts, part)
-	}
+	parts = append(parts, slices.Sorted(maps.Keys(s))...)
 	return strings.Join(parts, ", ")
 }
 

@@ -118,7 +118,7 @@ func leads(w *World, l line) (err error) {
 // recognised GROUP at=TIME: a Node of one of its instances was seen.
 func recognised(w *World, l line) error { return moment(&w.State.Recognition.Groups, w, l) }
 
-// launched INSTANCE at=TIME: it has no Node, and came after we had asked for it.
+// launched INSTANCE at=TIME: it has no Node, and came after we had asked for it then.
 func launched(w *World, l line) error { return moment(&w.State.Recognition.Launched, w, l) }
 
 // left INSTANCE at=TIME: its Node was seen while it was leaving.

@@ -91,7 +91,7 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, since time.Time) {
 	if !o.launched && !d.strangersAllowed(g, i.ID) {
 		return
 	}
-	if n := d.resembles(i, since, o.launched); n != "" {
+	if n := d.resembles(i, o); n != "" {
 		g.note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
 		return
 	}

@@ -26,16 +26,14 @@ const (
 	// settlesIn is how long after the end of an outage, or after another leader took over,
 	// an instance that has no Node may still get one.
 	settlesIn = 2 * time.Minute
-	// clockSlack is how much earlier than we saw its instance a Node may have been
-	// created: the two come from readings of different age.
-	clockSlack = 2 * time.Minute
 )
 
 // overdue is an instance whose time to register is over.
 type overdue struct {
 	due time.Time
-	// launched says that it came after we had asked for it.
+	// launched says that it came after we had asked for it, and askedAt when that was.
 	launched bool
+	askedAt  time.Time
 }
 
 // recognise finds the groups that are this cluster's, and the instances that should long
@@ -60,8 +58,8 @@ func (d *decision) recognise() {
 				continue
 			}
 			since, _ := d.launchedAt(i)
-			if d.cameOfAsking(g, i) {
-				launched[i.ID] = since
+			if at, asked := d.cameOfAsking(g, i); asked {
+				launched[i.ID] = at
 			}
 			if until, graces := d.grace(i, since); graces {
 				graced[i.ID] = until
@@ -70,8 +68,8 @@ func (d *decision) recognise() {
 			if d.now.Before(due) {
 				continue // endUnjoined asks for that moment
 			}
-			_, ours := launched[i.ID]
-			d.overdue[i.ID] = overdue{due, ours}
+			at, ours := launched[i.ID]
+			d.overdue[i.ID] = overdue{due, ours, at}
 			if !ours {
 				g.strangers = append(g.strangers, i)
 				d.strangers++
@@ -96,22 +94,22 @@ func (g *group) joined() map[string]bool {
 	return joined
 }
 
-// cameOfAsking says that an instance without a Node came after we had asked for it. As many
-// count as that as we asked for, and no more.
-func (d *decision) cameOfAsking(g *group, i *fleet.Instance) bool {
-	if _, known := d.given.Recognition.Launched[i.ID]; known {
-		return true
+// cameOfAsking says that an instance without a Node came after we had asked for it, and when
+// that was. As many count as that as we asked for, and no more.
+func (d *decision) cameOfAsking(g *group, i *fleet.Instance) (at time.Time, so bool) {
+	if at, known := d.given.Recognition.Launched[i.ID]; known {
+		return at, true
 	}
 	if since, known := d.given.Unjoined[i.ID]; known && !since.IsZero() {
-		return false // it has been there for longer
+		return time.Time{}, false // it has been there for longer
 	}
 	asked := d.state.Recognition.Asked[g.Name]
 	if asked.Count == 0 || !d.now.Before(d.askedUntil(asked)) {
-		return false
+		return time.Time{}, false
 	}
 	asked.Count--
 	d.state.Recognition.Asked[g.Name] = asked
-	return true
+	return asked.At, true
 }
 
 // askFor notes that a group was asked for more instances.
@@ -236,7 +234,7 @@ func (n *node) nameless() bool {
 // resembles names a Node that may be the instance although its providerID does not say so:
 // one that names it in another way, or one that names no machine and is not known to be
 // elsewhere. Such a Node never stands for the instance. It only keeps it from being ended.
-func (d *decision) resembles(i *fleet.Instance, since time.Time, launched bool) string {
+func (d *decision) resembles(i *fleet.Instance, o overdue) string {
 	for _, n := range d.nodes {
 		if i.WeaklyMatches(*n.Node) {
 			return n.Name
@@ -247,8 +245,8 @@ func (d *decision) resembles(i *fleet.Instance, since time.Time, launched bool) 
 		if zone := n.Zone(); zone != "" && i.Zone != "" && zone != i.Zone {
 			continue
 		}
-		if launched && n.Created.Before(since.Add(-clockSlack)) {
-			continue // it is older than the instance
+		if o.launched && n.Created.Before(o.askedAt.Truncate(time.Second)) {
+			continue // it was there before the instance was asked for
 		}
 		return n.Name
 	}
