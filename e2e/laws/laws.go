@@ -75,8 +75,10 @@ func Evictions(audit []Request) []string {
 			breaches = append(breaches, fmt.Sprintf("%s deleted pod %s; eviction is the only way", who, what))
 		case a.ObjectRef.Subresource == "eviction":
 			uid := a.RequestObject.DeleteOptions.Preconditions.UID
-			// Of a request without a right the server has read no body.
-			if uid == "" && a.ResponseStatus.Code != http.StatusForbidden {
+			// Of a request without a right, and of one whose sender was killed while it was
+			// read, the server has no body, and has carried nothing out.
+			unread := a.ResponseStatus.Code == http.StatusForbidden || a.ResponseStatus.Code == http.StatusBadRequest || a.ResponseStatus.Code >= http.StatusInternalServerError
+			if uid == "" && !unread {
 				breaches = append(breaches, fmt.Sprintf("%s evicted pod %s without saying which UID", who, what))
 			}
 			if a.ResponseStatus.Code == 201 {

@@ -42,6 +42,8 @@ func TestEvictions(t *testing.T) {
 			scaler + "," + evicted + "," + uid + "," + at("23") + `,"responseStatus":{"code":201}`,
 		}, "evicted 2 times"},
 		{"no right, and so no body in the log", []string{agent + "," + evicted + `,"responseStatus":{"code":403}`}, ""},
+		{"killed while its request was read", []string{agent + "," + evicted + `,"responseStatus":{"code":500}`}, ""},
+		{"refused, without a precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":429}`}, "without saying which UID"},
 		{"no precondition", []string{agent + "," + evicted + `,"responseStatus":{"code":201}`}, "without saying which UID"},
 		{"a deletion", []string{agent + `,"verb":"delete","objectRef":{"resource":"pods","name":"web-1"},"responseStatus":{"code":200}`}, "eviction is the only way"},
 		{"somebody else's deletion", []string{`"user":{"username":"kwok"},"verb":"delete","objectRef":{"resource":"pods"}`}, ""},
