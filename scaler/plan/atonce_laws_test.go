@@ -17,8 +17,7 @@ func lawAtOnce(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
 	for _, n := range s.Nodes {
 		i := instanceNamed(s, n.InstanceID())
-		_, outlived := s.State.Outlived[i.ID]
-		ends := contract.Retires(n.Annotations[contract.AnnotationTerminating]) && !outlived
+		ends := contract.Retires(n.Annotations[contract.AnnotationTerminating]) && !outlived(s, n)
 		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(i.LeavingSince) >= time.Minute {
 			continue
 		}
@@ -79,17 +78,31 @@ func lawZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	return broken
 }
 
+// comingUp are the nodes that a plan takes for such as are not up yet.
+func comingUp(got plan.Plan) map[string]bool {
+	coming := map[string]bool{}
+	for _, v := range got.Verdicts {
+		if v.Of == plan.OfNode && (v.Reason == plan.NodeComing || v.Reason == plan.NodePooled) {
+			coming[v.Name] = true
+		}
+	}
+	return coming
+}
+
+// outlived says that a node's instance comes into service again after its termination.
+func outlived(s fleet.Snapshot, n fleet.Node) bool {
+	_, is := s.State.Outlived[n.InstanceID()]
+	return is
+}
+
 // silentZones are those of whose nodes at least three, and more than a share, are not
 // Ready, or all and at least two: whether or not those are counted that may yet come up.
 func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool {
 	type health struct{ unready, all int }
-	young := map[string]bool{}
-	for _, v := range got.Verdicts {
-		young[v.Name] = v.Of == plan.OfNode && (v.Reason == plan.NodeComing || v.Reason == plan.NodePooled)
-	}
+	young := comingUp(got)
 	silent := map[string]bool{}
 	for round, skips := range []func(fleet.Node) bool{
-		func(n fleet.Node) bool { return young[n.Name] },
+		func(n fleet.Node) bool { return young[n.Name] || !n.Ready && outlived(s, n) },
 		func(n fleet.Node) bool { return !n.Ready && s.Now.Sub(n.Created) < p.MaxNodeStartupTime },
 	} {
 		zones := map[string]health{}

@@ -26,6 +26,7 @@ func lawCordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	if got.Stopped {
 		return broken
 	}
+	coming := comingUp(got)
 	for _, g := range s.Groups {
 		most, closed := 0, 0
 		if p.MaxRebalanceCordonedPercent > 0 {
@@ -34,7 +35,7 @@ func lawCordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		for _, i := range g.Instances {
 			for _, n := range s.Nodes {
 				mark, _ := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
-				if n.InstanceID() == i.ID && i.State == fleet.InService && n.Ready && closedFor(n, mark.Notice) && !released[n.Name] {
+				if n.InstanceID() == i.ID && i.State == fleet.InService && n.Ready && !coming[n.Name] && closedFor(n, mark.Notice) && !released[n.Name] {
 					closed++
 				}
 			}

@@ -22,7 +22,7 @@ func lawExcess(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		for _, n := range s.Nodes {
 			i := instanceNamed(s, n.InstanceID())
 			marked := n.Annotations[contract.AnnotationTerminating] != ""
-			if !i.Live() || !holds(g, i.ID) || !all[n.Name] && !marked {
+			if !i.Live() || !holds(g, i.ID) || !all[n.Name] && !marked || outlived(s, n) {
 				continue
 			}
 			going[i.ID] = true

@@ -22,9 +22,18 @@ import (
 // recommendation is the cordon of a node that its agent has closed for a rebalance
 // recommendation and for nothing else; ok is false where it is not so.
 func (n *node) recommendation() (cordon contract.Cordon, ok bool) {
-	value, marked := n.Annotations[contract.AnnotationCordonedBy]
 	asked := n.requested || n.unreadable != nil
-	if !marked || n.stage != cordoned || asked || n.reported {
+	if n.stage != cordoned || asked || n.reported {
+		return contract.Cordon{}, false
+	}
+	return n.closedForRecommendation()
+}
+
+// closedForRecommendation says so of a node that may be drained for something else as well:
+// when that is over the node is as closed as before.
+func (n *node) closedForRecommendation() (cordon contract.Cordon, ok bool) {
+	value, marked := n.Annotations[contract.AnnotationCordonedBy]
+	if !marked {
 		return contract.Cordon{}, false
 	}
 	cordon, err := contract.ParseCordon(value)

@@ -29,11 +29,14 @@ func (d *decision) swaps() bool {
 
 // carryOnSwap carries on the swap whose new node was launched.
 func (r *retirement) carryOnSwap() {
+	s := r.state.Swap
 	if !r.swaps() {
-		r.state.Swap, r.state.SwapPauses = nil, nil
+		if s != nil {
+			r.dropSwap(s)
+		}
+		r.state.SwapPauses = nil
 		return
 	}
-	s := r.state.Swap
 	if s == nil || s.Launched.IsZero() {
 		return
 	}
@@ -314,10 +317,15 @@ func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (Re
 	r.row = before
 }
 
-// endSwap gives the swap up. What goes already goes as any other from now on.
+// endSwap gives the swap up.
 func (r *retirement) endSwap(why string) {
 	s := r.state.Swap
 	r.state.SwapPauses[s.Group] = pauseAfter(r.state.SwapPauses[s.Group], r.now, swapPause, mostSwapPause, why)
+	r.dropSwap(s)
+}
+
+// dropSwap forgets the swap. What goes already goes as any other from now on.
+func (r *retirement) dropSwap(s *fleet.Swap) {
 	r.state.Swap = nil
 	clear(r.swapped)
 	clear(r.claimed)

@@ -133,6 +133,9 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 		}, true
 	case retiring, returning:
 		open := n.stage == returning || n.Ready // to keep one that is not Ready helps nobody
+		if _, recommended := n.closedForRecommendation(); recommended {
+			open = false
+		}
 		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) }, open
 	}
 	return func(corev1.Taint) bool { return false }, false
