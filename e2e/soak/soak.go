@@ -292,7 +292,7 @@ func (s *soak) look(before time.Time) {
 	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
 	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Turns(audit), laws.Unseen(audit, calls),
-		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded())
+		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded(before))
 	for _, b := range found {
 		s.breach(b)
 	}

@@ -250,18 +250,33 @@ func (w *watch) count(now time.Time) {
 	}
 }
 
-// crowded finds the drains without hurry that went on beside too many others while the
-// scaler could tell them to wait.
-func (s *soak) crowded() []string {
+// crowded finds the drains without hurry that went on, before a moment, beside too many
+// others while the scaler could tell them to wait. A node that is empty makes room for the next one before
+// its agent says so.
+func (s *soak) crowded(before time.Time) []string {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
 	var found []string
 	for _, c := range s.watch.crowds {
-		if !s.disturbed(c.at.Add(-permitWait), c.at) {
+		if c.at.After(before) {
+			continue // the pods that are there may be gone
+		}
+		c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(name string) bool { return !s.watch.occupied(name, c.at) })
+		if len(c.nodes) > c.allowed && !s.disturbed(c.at.Add(-permitWait), c.at) {
 			found = append(found, fmt.Sprintf("%d drains without hurry went on at once, and %d may: %s", len(c.nodes), c.allowed, strings.Join(c.nodes, " ")))
 		}
 	}
 	return found
+}
+
+// occupied says whether a pod of the workloads was on a node at a moment.
+func (w *watch) occupied(node string, at time.Time) bool {
+	for _, p := range w.pods {
+		if p.node == node && p.there(at, time.Time{}) {
+			return true
+		}
+	}
+	return false
 }
 
 // anonymousAt says whether an instance's Node was there at a moment, without a provider id.

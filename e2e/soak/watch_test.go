@@ -121,12 +121,23 @@ func TestCrowd(t *testing.T) {
 		{"three that need no permit", []*corev1.Node{drains(1), drains(2), drains(3)}, 0},
 	} {
 		s := &soak{watch: seen(c.nodes...)}
-		got := s.crowded()
+		for i := range 3 {
+			s.watch.pods[types.UID(fmt.Sprint(i))] = &podLife{node: fmt.Sprintf("n%d", i+1), bound: time.Now().Add(-time.Minute)}
+		}
+		got := s.crowded(time.Now())
 		if len(got) != c.want || c.want > 0 && !strings.Contains(got[0], "n1 n2 n3") {
 			t.Errorf("%s: %q, want %d", c.reason, got, c.want)
 		}
+		if got := s.crowded(time.Now().Add(-time.Minute)); len(got) > 0 {
+			t.Errorf("%s, before it can be told: %q", c.reason, got)
+		}
+		s.watch.pods["0"].gone = time.Now()
+		if got := s.crowded(time.Now()); len(got) > 0 {
+			t.Errorf("%s, the first one empty: %q", c.reason, got)
+		}
+		s.watch.pods["0"].gone = time.Time{}
 		s.hampered = []laws.Span{{From: time.Now().Add(-time.Minute), To: forever}}
-		if got := s.crowded(); len(got) > 0 {
+		if got := s.crowded(time.Now()); len(got) > 0 {
 			t.Errorf("%s, while no scaler leads: %q", c.reason, got)
 		}
 	}
