@@ -44,12 +44,29 @@ const (
 )
 
 // pace says how long a reading will do: moving is the moment since which
-// something moves, the latest of all groups; zero if nothing does.
-func pace(now, moving time.Time) time.Duration {
+// something moves, the latest of all groups, zero if nothing does; slowest is for how long
+// it does then.
+func pace(now, moving time.Time, slowest time.Duration) time.Duration {
 	if moving.IsZero() {
-		return slow
+		return slowest
 	}
-	return min(max(quick, now.Sub(moving)/patience), slow)
+	return min(max(quick, now.Sub(moving)/patience), slowest)
+}
+
+// slowest is slow, unless a hook holds instances that leave for so short a time that its
+// first heartbeat would come too late: nobody but a reading tells of an instance without a
+// Node. A hook waits for 30 s at the least.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
+func slowest(groups []fleet.Group) time.Duration {
+	longest := slow
+	for _, g := range groups {
+		for _, h := range g.Hooks {
+			if h.Transition == fleet.OnTerminate && h.Heartbeat.Duration > 0 {
+				longest = min(longest, max(quick, h.Heartbeat.Duration/2))
+			}
+		}
+	}
+	return longest
 }
 
 // unsettled says that an instance is on its way, in or out.

@@ -6,6 +6,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Reading is quick while something moves, slower the longer it takes, and slow
@@ -22,8 +25,30 @@ func TestPace(t *testing.T) {
 		if tc.moving > 0 {
 			since = now.Add(-tc.moving)
 		}
-		if got := pace(now, since); got != tc.want {
+		if got := pace(now, since, slow); got != tc.want {
 			t.Errorf("moving for %s: %s, want %s", tc.moving, got, tc.want)
+		}
+	}
+}
+
+// An instance that has no Node and waits for a hook is seen before the hook's time is over.
+func TestSlowest(t *testing.T) {
+	hook := func(transition string, heartbeat time.Duration) fleet.Group {
+		return fleet.Group{Hooks: []fleet.Hook{{Transition: transition, Heartbeat: metav1.Duration{Duration: heartbeat}}}}
+	}
+	for _, tc := range []struct {
+		reason string
+		groups []fleet.Group
+		want   time.Duration
+	}{
+		{"no hook", []fleet.Group{{}}, 40 * time.Second},
+		{"a long one", []fleet.Group{hook(fleet.OnTerminate, 5*time.Minute)}, 40 * time.Second},
+		{"the shortest that AWS takes", []fleet.Group{hook(fleet.OnTerminate, 5*time.Minute), hook(fleet.OnTerminate, 30*time.Second)}, 15 * time.Second},
+		{"one of launches", []fleet.Group{hook(fleet.OnLaunch, 30*time.Second)}, 40 * time.Second},
+		{"one whose time is not known", []fleet.Group{hook(fleet.OnTerminate, 0)}, 40 * time.Second},
+	} {
+		if got := slowest(tc.groups); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func NewReader(account *Account, selection Selection, assume Assumptions, logger
 }
 
 // Run reads again and again until ctx ends: at once when nudged, each second
-// while something comes or leaves, else every 40 seconds.
+// while something comes or leaves, else every 40 seconds, or as often as the shortest hook asks for.
 func (r *Reader) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -173,7 +173,7 @@ func (r *Reader) wait() time.Duration {
 	if r.latest.err != nil {
 		return quick * 5
 	}
-	return pace(r.now(), r.latest.moving)
+	return pace(r.now(), r.latest.moving, slowest(r.latest.groups))
 }
 
 // log tells of trouble when it begins, changes and ends.

@@ -30,7 +30,7 @@ func TestLawsOnRandomFleets(t *testing.T) {
 		again := plan.Decide(w.Snapshot, p)
 		hold(t, w, p, again)
 		for _, broken := range slices.Concat(repeats(first, again), regrets(first, again)) {
-			t.Errorf("%s\n%s", broken, scenario.Format(w.Snapshot))
+			t.Errorf("%s\n%s\n%s", broken, render(first, []string{"node", "group"}), scenario.Format(w.Snapshot))
 		}
 	})
 }
