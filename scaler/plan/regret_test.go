@@ -14,9 +14,16 @@ import (
 
 // regrets: where a plan was carried out and nothing else has happened, none of its
 // retirements is taken back; but for pods that kube-scheduler has long left waiting, of
-// which nobody knows what they wait for.
+// which nobody knows what they wait for, and where a node is sent into its warm pool, whose
+// pods need a place from then on.
 func regrets(before, after plan.Plan) []string {
 	var broken []string
+	if slices.ContainsFunc(before.Actions, func(a plan.Action) bool {
+		r, ok := a.(plan.Retire)
+		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v plan.Verdict) bool { return v.Name == r.Node.Name && v.Reason == plan.NodePooled })
+	}) {
+		return nil
+	}
 	for _, a := range after.Actions {
 		keep, ok := a.(plan.Keep)
 		if ok && slices.ContainsFunc(before.Verdicts, func(v plan.Verdict) bool {

@@ -63,9 +63,6 @@ func (d *decision) stageOf(n *node) stage {
 	if n.inPool() && !n.up() {
 		return pooled
 	}
-	if n.inPool() && !n.resting() {
-		return leaving // its agent is about to be told
-	}
 	if slices.ContainsFunc(n.Taints, contract.IsKubeProxyTaint) && !n.Unschedulable {
 		return returning // an agent that does not know this taint has undone the drain
 	}
