@@ -60,18 +60,19 @@ type door struct {
 	open bool
 }
 
-// openAt says whether the Node took new pods at a moment, as far as can be said of a watch.
-func (n *nodeLife) openAt(at time.Time) bool {
-	open := false
+// openAt says whether the Node took new pods at a moment, as far as can be said of a watch:
+// it may not have seen, where the API server was away, that an agent has closed it since.
+func (n *nodeLife) openAt(at time.Time, closed []time.Time) bool {
+	var last door
 	for _, d := range n.doors {
 		switch {
 		case d.at.Before(at.Add(-sight)):
-			open = d.open
+			last = d
 		case d.at.Before(at.Add(sight)):
 			return false
 		}
 	}
-	return open
+	return last.open && !slices.ContainsFunc(closed, func(t time.Time) bool { return t.After(last.at) && !t.After(at) })
 }
 
 // crowd is a moment at which drains without hurry go on.
@@ -390,12 +391,17 @@ const hindsight = 45 * time.Second
 
 // breaches are what must not have been seen: a person's cordon undone, an instance
 // ended by us, before a moment, while its node had pods or was open to new ones. The watch may have seen late
-// that a pod had gone; the audit log then knows better.
+// that a pod had gone, or a node was closed; the audit log then knows better.
 func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time.Time, skewed []laws.Span) []string {
 	deleted := map[string]time.Time{} // the last time: the first may only have asked it to end
+	closed := map[string][]time.Time{}
 	for _, a := range audit {
-		if a.ObjectRef.Resource == "pods" && a.Verb == "delete" && a.ResponseStatus.Code == http.StatusOK {
-			deleted[a.ObjectRef.Name] = a.RequestReceivedTimestamp
+		switch of := a.ObjectRef; {
+		case a.ResponseStatus.Code != http.StatusOK:
+		case of.Resource == "pods" && a.Verb == "delete":
+			deleted[of.Name] = a.RequestReceivedTimestamp
+		case of.Resource == "nodes" && a.RequestObject.Metadata.Annotations[contract.AnnotationCordonedBy] != "":
+			closed[of.Name] = append(closed[of.Name], a.RequestReceivedTimestamp)
 		}
 	}
 	w.mu.Lock()
@@ -414,7 +420,7 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time
 		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || node.givenUp(c.Time) {
 			continue
 		}
-		if node.openAt(c.Time) {
+		if node.openAt(c.Time, closed[node.name]) {
 			all = append(all, fmt.Sprintf("%s of %s at %s, while %s took new pods", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), node.name))
 		}
 		for _, p := range w.pods {

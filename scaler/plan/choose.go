@@ -109,7 +109,9 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 		}
 	}
 	r.part = shareChoice
-	chosen := r.exchange(list, r.pass(best, list, false))
+	chosen := r.pass(best, list, false)
+	chosen = append(chosen, r.passByTurns(list)...)
+	chosen = r.exchange(list, chosen)
 	for _, c := range list {
 		if c.reason != "" {
 			c.say(c.reason, c.why)
@@ -145,6 +147,31 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 		chosen = append(chosen, c)
 		return true
 	})
+	return chosen
+}
+
+// turnOfSearch is for how long those come first that came first.
+const turnOfSearch = time.Minute
+
+// passByTurns asks candidates that the search did not reach. So each of them is reached
+// some day, however much work those before it make: the clock tells who comes first, and
+// nothing has to be persisted. Multiples of the golden ratio fall evenly into a circle.
+func (r *retirement) passByTurns(list []*candidate) (chosen []*candidate) {
+	missed := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.reason != NodeNotAsked })
+	if len(missed) == 0 {
+		return nil
+	}
+	r.clock.at(r.now.Truncate(turnOfSearch).Add(turnOfSearch))
+	slices.SortFunc(missed, func(a, b *candidate) int { return cmp.Compare(a.Name, b.Name) })
+	turn := float64(r.now.Unix() / int64(turnOfSearch/time.Second))
+	_, part := math.Modf(turn * (math.Phi - 1))
+	first := int(part * float64(len(missed)))
+	r.part = shareTurns
+	for _, c := range slices.Concat(missed[first:], missed[:first]) {
+		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
+			chosen = append(chosen, c)
+		}
+	}
 	return chosen
 }
 

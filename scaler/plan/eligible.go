@@ -55,11 +55,16 @@ func (d *decision) halted() string {
 	if !d.policy.ScaleDown {
 		return "scale-down is switched off"
 	}
-	unready := len(d.in(unready))
-	if unready <= d.policy.MaxUnready || float64(unready)*100 <= d.policy.MaxUnreadyPercent*float64(len(d.nodes)) {
+	count := 0
+	for _, n := range d.in(unready, returning) {
+		if !n.Ready {
+			count++
+		}
+	}
+	if count <= d.policy.MaxUnready || float64(count)*100 <= d.policy.MaxUnreadyPercent*float64(len(d.nodes)) {
 		return ""
 	}
-	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", unready, len(d.nodes))
+	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", count, len(d.nodes))
 }
 
 // stopped says why the node is not retired now; empty where it may be. That may last for

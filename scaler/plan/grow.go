@@ -382,8 +382,10 @@ func (d *decision) refuse(pods []fit.Tenant) {
 		case d.unasked[asking{t.Class, space}]:
 			v = verdict{PodBudgetSpent, d.budgetSpent(space)}
 		case known:
-		case explained[space] >= d.policy.Bounds.Explained || !d.ration.Ask(space):
-			v.reason, v.message = d.whyNotBriefly(t)
+		case explained[space] >= d.policy.Bounds.Explained:
+			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("so many kinds of pods of namespace %s find no node", space))
+		case !d.ration.Ask(space):
+			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("an evaluation bears so much work, and the pods of namespace %s that wait have used up its share", space))
 		default:
 			explained[space]++
 			v.reason, v.message = d.whyNot(t.Class)

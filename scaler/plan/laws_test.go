@@ -586,9 +586,10 @@ func neverServed(s fleet.Snapshot, p plan.Policy, n fleet.Node, end plan.Termina
 }
 
 // Where there is nothing to do, there is nothing to do until Wake, and no
-// verdict changes: no clock runs out unseen and no text ticks.
+// verdict changes: no clock runs out unseen and no text ticks. Where another autoscaler
+// stops everything there may be much to do, of which the verdicts tell.
 func lawWake(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
-	if len(got.Actions) > 0 {
+	if len(got.Actions) > 0 || got.Stopped {
 		return nil
 	}
 	s.State = got.State

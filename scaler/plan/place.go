@@ -179,6 +179,9 @@ func (d *decision) kept() []*node {
 // One that is ending stands for its successor, while that is still to come.
 func (d *decision) moving(n *node) []fit.Tenant {
 	kind := n.draining()
+	if leaves := n.instance != nil && n.instance.Leaving(); leaves && kind.Strength() < contract.KindASG.Strength() {
+		kind = contract.KindASG // its agent is told so in this plan
+	}
 	urgency := max(d.urgencyOf(kind, n.drainBegan(n.report), n.deadline(n.report)), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant
 	for i, p := range n.pods {

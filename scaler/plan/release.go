@@ -95,7 +95,7 @@ func (d *decision) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
 	row := d.fit.NewRow(closed)
 	for _, t := range pods {
 		var place *fit.Place
-		if wantsNode(t.Pod) {
+		if wantsNode(t.Pod) && d.ration.Ask(t.Pod.Namespace) {
 			place = row.Seat(t)
 		}
 		if place == nil {

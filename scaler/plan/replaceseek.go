@@ -74,9 +74,10 @@ func (r *retirement) tellSwapPauses() {
 }
 
 // quiet says that no pod waits that could get a node, that no node comes or is taken from
-// us with pods on it, and that no drain is stuck.
+// us with pods on it, and that no drain is stuck. Pods of namespaces that ask for more than
+// an evaluation considers do not count: they would put off every swap for good.
 func (r *retirement) quiet() bool {
-	settled := []Reason{PodFitsNothing, PodGated, PodExpendable, PodOfOther}
+	settled := []Reason{PodFitsNothing, PodGated, PodExpendable, PodOfOther, PodTermsLeftOut, PodBudgetSpent}
 	if slices.ContainsFunc(r.podVerdicts, func(v Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}

@@ -27,6 +27,8 @@ type Plan struct {
 	// not ask for, by group. Braked says that there are so many of them that none is ended.
 	Unrecognised map[string]int
 	Braked       bool
+	// Steps is what deciding took, as fit.Cluster.Steps counts it; see Bounds.
+	Steps int64
 	// State replaces the snapshot's; where it differs it is written before the
 	// actions are carried out.
 	State fleet.State

@@ -12,7 +12,7 @@ import (
 func (d *decision) plan() Plan {
 	p := Plan{
 		Verdicts: d.verdicts(), Others: d.others, Stopped: d.rivalled(), Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
-		Wake: d.clock.next, State: compact(d.given),
+		Wake: d.clock.next, Steps: d.fit.Steps(), State: compact(d.given),
 	}
 	if !p.Stopped {
 		p.Actions, p.Drains, p.State = ordered(d.actions), d.drains, compact(d.state)

@@ -41,9 +41,9 @@ func (d *decision) whyNot(c *fit.Class) (Reason, string) {
 	return reason, tell(misses)
 }
 
-// whyNotBriefly says the same where too many kinds of pods of a namespace want to know: what
-// costs next to nothing to find out.
-func (d *decision) whyNotBriefly(t fit.Tenant) (Reason, string) {
+// whyNotBriefly says the same where more is not worked out, and why it is not: what costs
+// next to nothing to find out.
+func (d *decision) whyNotBriefly(t fit.Tenant, because string) (Reason, string) {
 	defer d.closeFor(t.Class)()
 	reason, all := PodFitsNothing, "no group's new node has what it asks for"
 	for _, g := range d.groups {
@@ -52,7 +52,7 @@ func (d *decision) whyNotBriefly(t fit.Tenant) (Reason, string) {
 			g.wanted = true
 		}
 	}
-	return reason, fmt.Sprintf("%s; what keeps it from each is not worked out, as so many kinds of pods of namespace %s find no node", all, t.Pod.Namespace)
+	return reason, fmt.Sprintf("%s; what keeps it from each is not worked out, as %s", all, because)
 }
 
 func (d *decision) missOf(c *fit.Class, g *group) miss {
