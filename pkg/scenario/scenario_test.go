@@ -37,6 +37,8 @@ buffer away replicas=1 fault=denied
 buffer lost replicas=1 missing
 buffer odd percentage=20 scalable=Deployment/web has=10 labels=app=web cpu=1 apart
 buffer shop/spare replicas=3 limits=cpu=2,memory=4Gi strategy=example.com/cold template=other cpu=500m
+quota team hard=requests.cpu=2
+quota shop/small hard=cpu=4,requests.memory=8Gi used=cpu=1 scopes=NotBestEffort,Terminating
 volume logs
 volume pv-7 claim=data-0 zone=b
 volume pv-8 claim=other/data-0

@@ -169,6 +169,43 @@ func TestBuffersAreSeen(t *testing.T) {
 	})
 }
 
+// ResourceQuotas are watched while there are buffers: of what they bound, requests.
+func TestQuotasAreSeenBesideBuffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status := corev1.ResourceQuotaStatus{
+			Hard: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("9"), "requests.memory": resource.MustParse("8Gi")},
+			Used: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("3")},
+		}
+		s := newBufferServer(
+			&corev1.PodTemplate{ObjectMeta: inShop("spare", 3), Template: template("app:1")},
+			&corev1.ResourceQuota{ObjectMeta: inShop("small", 1), Status: status, Spec: corev1.ResourceQuotaSpec{
+				Scopes:        []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotBestEffort},
+				ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"low"}}}},
+			}},
+		)
+		o := s.watched(t)
+		if got, _ := snapshotOf(t, o); len(got.Quotas) > 0 || calls(s.core.Actions(), "list", "resourcequotas") > 0 {
+			t.Errorf("without buffers quotas are read: %v", got.Quotas)
+		}
+		s.create(t, "a", map[string]any{"podTemplateRef": map[string]any{"name": "spare"}, "replicas": int64(2)})
+		nudgedAfter(t, o)
+		synctest.Wait()
+		got, _ := snapshotOf(t, o)
+		want := []fleet.Quota{{
+			Namespace: "shop", Name: "small",
+			Hard: corev1.ResourceList{"cpu": resource.MustParse("4"), "requests.memory": resource.MustParse("8Gi")},
+			Used: corev1.ResourceList{"cpu": resource.MustParse("1"), "requests.memory": {}},
+			Scopes: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopeNotBestEffort, Operator: corev1.ScopeSelectorOpExists},
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"low"}},
+			},
+		}}
+		if diff := cmp.Diff(want, got.Quotas); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A Deployment that grows is seen within ten seconds. Its template is the same then, as
 // long as it does not change.
 func TestScalablesAreReadAgain(t *testing.T) {

@@ -114,6 +114,10 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 		_, err = fmt.Sscan(v, &p.MaxRebalanceCordonedPercent)
 		return
 	},
+	"pod-terms":             func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.PodTerms); return },
+	"growth-steps":          func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Growth); return },
+	"explained":             func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Explained); return },
+	"buffer-pods":           func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
 	"claim-groups":          func(p *plan.Policy, _ string) error { p.ClaimGroups = true; return nil },
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
