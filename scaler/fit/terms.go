@@ -92,6 +92,9 @@ func speaksAbroad(spec *corev1.PodSpec) bool {
 
 // valuesOf the labels that the matchLabelKeys of spread constraints name.
 func valuesOf(spec *corev1.PodSpec, labels map[string]string) string {
+	if !slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return len(c.MatchLabelKeys) > 0 }) {
+		return ""
+	}
 	var text strings.Builder
 	for _, c := range spec.TopologySpreadConstraints {
 		for _, key := range c.MatchLabelKeys {
@@ -126,27 +129,33 @@ func unweighted(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm
 
 // readable finds out whether terms can be read that forbid nothing: a pod of which one
 // cannot is not placed at all.
-func readable(of *terms, list []corev1.PodAffinityTerm) bool {
+func readable(of *terms, list []corev1.PodAffinityTerm) {
 	for i := range list {
-		_, err1 := parsed(list[i].LabelSelector)
-		_, err2 := parsed(list[i].NamespaceSelector)
-		if err := cmp.Or(err1, err2); err != nil {
-			of.broken = append(of.broken, Reason{Rule: RuleInterPodAffinity, What: fmt.Sprintf("its terms cannot be read: %v", err)})
-			return false
+		if _, _, ok := readTerm(of, &list[i]); !ok {
+			return
 		}
 	}
-	return true
+}
+
+// readTerm reads the selectors of a term, or notes that they cannot be read.
+func readTerm(of *terms, t *corev1.PodAffinityTerm) (pods, among labels.Selector, ok bool) {
+	pods, err1 := parsed(t.LabelSelector)
+	among, err2 := parsed(t.NamespaceSelector)
+	if err := cmp.Or(err1, err2); err != nil {
+		of.broken = append(of.broken, Reason{Rule: RuleInterPodAffinity, What: fmt.Sprintf("its terms cannot be read: %v", err)})
+		return nil, nil, false
+	}
+	return pods, among, true
 }
 
 // podTerms reads the terms of one kind. If one is broken, none of them counts.
 func (l *lore) podTerms(of *terms, list []corev1.PodAffinityTerm, namespace string) []podTerm {
-	if !readable(of, list) {
-		return nil
-	}
 	var read []podTerm
 	for i := range list {
-		pods, _ := parsed(list[i].LabelSelector) // they are readable
-		among, _ := parsed(list[i].NamespaceSelector)
+		pods, among, ok := readTerm(of, &list[i])
+		if !ok {
+			return nil
+		}
 		names := slices.Clone(list[i].Namespaces)
 		if len(names) == 0 && list[i].NamespaceSelector == nil {
 			names = []string{namespace}

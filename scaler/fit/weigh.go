@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -74,19 +73,11 @@ func (r *Rules) Scales(pods []*fleet.Pod) *Scales {
 func (s *Scales) Weigh(p *fleet.Pod) (weight int) {
 	t := s.lore.traitsOf(p.Spec)
 	if a := t.spec.Affinity; a != nil {
-		var terms []corev1.PodAffinityTerm
 		if a.PodAffinity != nil {
-			terms = append(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+			weight += s.reachOf(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
 		}
 		if a.PodAntiAffinity != nil {
-			terms = append(terms, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
-		}
-		for i := range terms {
-			in := p.Namespace
-			if len(terms[i].Namespaces) > 0 || terms[i].NamespaceSelector != nil {
-				in = ""
-			}
-			weight += s.reach(in, terms[i].LabelSelector)
+			weight += s.reachOf(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
 		}
 	}
 	for i := range t.spec.TopologySpreadConstraints {
@@ -95,27 +86,38 @@ func (s *Scales) Weigh(p *fleet.Pod) (weight int) {
 	return max(1, weight)
 }
 
-// reach is how many kinds of pods a selector is asked about.
-func (s *Scales) reach(namespace string, of *metav1.LabelSelector) int {
-	pods, err := parsed(of)
-	if err != nil {
-		return 1
-	}
-	requirements, selectable := pods.Requirements()
-	if !selectable {
-		return 1
-	}
-	for _, r := range requirements {
-		switch r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			n := 1
-			for value := range r.Values() {
-				n += s.carrying[namespacedLabel{namespace, label{r.Key(), value}}]
-			}
-			return n
+func (s *Scales) reachOf(terms []corev1.PodAffinityTerm, namespace string) (sum int) {
+	for i := range terms {
+		in := namespace
+		if len(terms[i].Namespaces) > 0 || terms[i].NamespaceSelector != nil {
+			in = ""
 		}
+		sum += s.reach(in, terms[i].LabelSelector)
 	}
-	return 1 + s.kinds[namespace]
+	return sum
+}
+
+// reach is how many kinds of pods a selector is asked about: no more than have one of the
+// labels that it demands. It is not parsed for that, which costs more than all the rest.
+func (s *Scales) reach(namespace string, of *metav1.LabelSelector) int {
+	if of == nil {
+		return 1
+	}
+	least := s.kinds[namespace]
+	for key, value := range of.MatchLabels {
+		least = min(least, s.carrying[namespacedLabel{namespace, label{key, value}}])
+	}
+	for _, r := range of.MatchExpressions {
+		if r.Operator != metav1.LabelSelectorOpIn {
+			continue
+		}
+		n := 0
+		for _, value := range r.Values {
+			n += s.carrying[namespacedLabel{namespace, label{r.Key, value}}]
+		}
+		least = min(least, n)
+	}
+	return 1 + least
 }
 
 // CountTerms counts the terms by which other pods decide where those of a spec fit, or the

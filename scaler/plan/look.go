@@ -500,7 +500,9 @@ func (n *node) read() {
 		n.report, n.reported = r, err == nil
 		n.garble(err)
 	}
-	n.notYet, _ = contract.ParseNotYet(n.Annotations[contract.AnnotationDrainNotYet]) // one that nobody can read is none
+	if value, told := n.Annotations[contract.AnnotationDrainNotYet]; told {
+		n.notYet, _ = contract.ParseNotYet(value) // one that nobody can read is none
+	}
 	noticed, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
 	n.noticed = noticed
 	n.garble(err)

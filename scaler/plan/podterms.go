@@ -64,7 +64,7 @@ func (d *decision) bringsNone(p *fleet.Pod) bool {
 type speakers struct {
 	// terms counts what is said, each set once.
 	terms int
-	said  []*saying
+	said  []saying
 	index map[fit.TermsKey]int
 }
 
@@ -82,7 +82,7 @@ func (s *speakers) hear(p *fleet.Pod, key fit.TermsKey, terms int) {
 		}
 		i = len(s.said)
 		s.index[key] = i
-		s.said = append(s.said, &saying{})
+		s.said = append(s.said, saying{})
 		s.terms += terms
 	}
 	s.said[i].pods = append(s.said[i].pods, p)
@@ -91,7 +91,7 @@ func (s *speakers) hear(p *fleet.Pod, key fit.TermsKey, terms int) {
 // speaking is a namespace whose pods say more than its share.
 type speaking struct {
 	name  string
-	said  []*saying
+	said  []saying
 	share int
 }
 
@@ -121,7 +121,7 @@ func (s *speakers) overweight(scales *fit.Scales, most int) (list []speaking) {
 
 // hushHeaviest lets the lightest have their say.
 func (s speaking) hushHeaviest(mute map[*fleet.Pod]bool) {
-	slices.SortStableFunc(s.said, func(a, b *saying) int { return cmp.Compare(a.weight, b.weight) })
+	slices.SortStableFunc(s.said, func(a, b saying) int { return cmp.Compare(a.weight, b.weight) })
 	for _, one := range s.said {
 		if s.share -= one.weight; s.share >= 0 {
 			continue
@@ -135,7 +135,7 @@ func (s speaking) hushHeaviest(mute map[*fleet.Pod]bool) {
 // takeTurns lets those of the greatest priority and the oldest have their say, as far as half
 // of the share goes, and the others by turns.
 func (s speaking) takeTurns(d *decision, mute map[*fleet.Pod]bool) {
-	slices.SortStableFunc(s.said, func(a, b *saying) int {
+	slices.SortStableFunc(s.said, func(a, b saying) int {
 		p, q := a.pods[0], b.pods[0]
 		return cmp.Or(cmp.Compare(q.Priority(), p.Priority()), p.Created.Compare(q.Created))
 	})
