@@ -70,14 +70,16 @@ func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
 	}
 	room := largest(looks)
 	for _, s := range stretches(pods, room) {
-		refused := false // what one of them was, the others would be too
-		for _, t := range s.pods {
-			switch {
-			case refused || !c.ration.Ask(t.Pod.Namespace):
+		for i, t := range s.pods {
+			// To look at every pod takes longer than to seat it.
+			ask := i%askedAgain == 0 || c.ration.Low()
+			if ask && !c.ration.Ask(t.Pod.Namespace) {
 				p.left = append(p.left, t)
-			case !p.seat(t):
-				refused = true
-				p.left = append(p.left, t)
+				continue
+			}
+			if !p.seat(t) {
+				p.left = append(p.left, s.pods[i:]...) // what one of them was refused, the others would be too
+				break
 			}
 		}
 	}

@@ -324,7 +324,7 @@ func newSeeker(c *Cluster, class *Class) *seeker {
 // enter sets out on lanes that are new to it. Lanes of kinds that do not admit it are
 // not for it.
 func (s *seeker) enter(c *Cluster, lanes []lane) {
-	if !s.demands.singular && c.lore.unheard(s.demands) {
+	if s.heard >= len(lanes) || !s.demands.singular && c.lore.unheard(s.demands) {
 		return // there may be thousands of such, and a lane is none the wiser
 	}
 	s.cursors = slices.Grow(s.cursors, len(lanes)-s.heard)

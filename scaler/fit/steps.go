@@ -55,6 +55,13 @@ func (r *Ration) Tight() bool {
 	return r.pool <= 0
 }
 
+// Low says that no work is left for everybody, as far as it was counted: from then on each
+// namespace is asked for with each of its pods.
+func (r *Ration) Low() bool { return r != nil && r.pool <= 0 }
+
+// askedAgain is for how many pods that are alike it is asked once whether there is work left.
+const askedAgain = 256
+
 // settle counts what the current namespace has cost.
 func (r *Ration) settle() {
 	cost := r.cluster.steps - r.since

@@ -27,7 +27,7 @@ type terms struct {
 // podTerm is a required term of affinity or anti-affinity.
 type podTerm struct {
 	// selected are the pods that it speaks of when its own pod is placed; repelled
-	// are those that it keeps away after that. See asOwn.
+	// are those that it keeps away after that. See asksAll.
 	selected, repelled int
 	topology           string
 	text               string
@@ -160,26 +160,22 @@ func (l *lore) podTerms(of *terms, list []corev1.PodAffinityTerm, namespace stri
 		if len(names) == 0 && list[i].NamespaceSelector == nil {
 			names = []string{namespace}
 		}
-		read = append(read, podTerm{
-			selected: l.selectors.of(selector{namespaces: names, among: asOwn(among), pods: pods}),
-			repelled: l.selectors.of(selector{namespaces: names, among: among, pods: pods}),
-			topology: list[i].TopologyKey, text: forPeople(pods),
-		})
+		repelled := l.selectors.of(selector{namespaces: names, among: among, pods: pods})
+		selected := repelled
+		if asksAll(among) {
+			selected = l.selectors.of(selector{namespaces: names, among: labels.Everything(), pods: pods})
+		}
+		read = append(read, podTerm{selected: selected, repelled: repelled, topology: list[i].TopologyKey, text: forPeople(pods)})
 	}
 	return read
 }
 
-// asOwn is what kube-scheduler makes of a namespace selector while it places the
-// pod itself: one that a namespace without labels meets, such as !team, is taken to
-// select all namespaces. (InterPodAffinity unrolls the selector into names but goes
+// asksAll says that kube-scheduler takes a namespace selector for one that selects all
+// namespaces while it places the pod itself: so it does with one that a namespace without
+// labels meets, such as !team. (InterPodAffinity unrolls the selector into names but goes
 // on to ask it, about no labels.)
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
-func asOwn(among labels.Selector) labels.Selector {
-	if among.Matches(labels.Set{}) {
-		return labels.Everything()
-	}
-	return among
-}
+func asksAll(among labels.Selector) bool { return among.Matches(labels.Set{}) }
 
 func (l *lore) spreadTerms(of *terms, spec *corev1.PodSpec, p *fleet.Pod) []spreadTerm {
 	var read []spreadTerm

@@ -13,10 +13,39 @@ import (
 // many kinds of pods could match is asked, and counted, for as many.
 type Scales struct {
 	lore *lore
-	// kinds counts the kinds of pods, by namespace and, under none, all of them; carrying
-	// those of them with a label.
+	// kinds are a pod of each kind.
+	kinds []*fleet.Pod
+	// among counts the kinds of each namespace and those of them with a label, and all
+	// those of every namespace, once somebody speaks of these.
+	among census
+	all   *census
+}
+
+// census counts kinds of pods by what selects them.
+type census struct {
 	kinds    map[string]int
 	carrying map[namespacedLabel]int
+}
+
+func newCensus() census { return census{map[string]int{}, map[namespacedLabel]int{}} }
+
+func (c census) add(namespace string, labels map[string]string) {
+	c.kinds[namespace]++
+	for key, value := range labels {
+		c.carrying[namespacedLabel{namespace, label{key, value}}]++
+	}
+}
+
+// everywhere is the census of all namespaces.
+func (s *Scales) everywhere() census {
+	if s.all == nil {
+		all := newCensus()
+		for _, p := range s.kinds {
+			all.add("", p.Labels)
+		}
+		s.all = &all
+	}
+	return *s.all
 }
 
 type namespacedLabel struct {
@@ -39,7 +68,7 @@ func (r *Rules) Terms(kubernetes string, p *fleet.Pod) TermsKey {
 
 // Scales are made for all pods of a world, once their rules are known by Terms.
 func (r *Rules) Scales(pods []*fleet.Pod) *Scales {
-	s := &Scales{lore: r.lore, kinds: map[string]int{}, carrying: map[namespacedLabel]int{}}
+	s := &Scales{lore: r.lore, among: newCensus()}
 	type kind struct {
 		traits    *traits
 		namespace string
@@ -59,12 +88,8 @@ func (r *Rules) Scales(pods []*fleet.Pod) *Scales {
 			continue
 		}
 		known[k] = true
-		for _, in := range []string{"", p.Namespace} {
-			s.kinds[in]++
-			for key, value := range p.Labels {
-				s.carrying[namespacedLabel{in, label{key, value}}]++
-			}
-		}
+		s.kinds = append(s.kinds, p)
+		s.among.add(p.Namespace, p.Labels)
 	}
 	return s
 }
@@ -81,31 +106,31 @@ func (s *Scales) Weigh(p *fleet.Pod) (weight int) {
 		}
 	}
 	for i := range t.spec.TopologySpreadConstraints {
-		weight += s.reach(p.Namespace, t.spec.TopologySpreadConstraints[i].LabelSelector)
+		weight += s.among.reach(p.Namespace, t.spec.TopologySpreadConstraints[i].LabelSelector)
 	}
 	return max(1, weight)
 }
 
 func (s *Scales) reachOf(terms []corev1.PodAffinityTerm, namespace string) (sum int) {
 	for i := range terms {
-		in := namespace
+		in, among := namespace, s.among
 		if len(terms[i].Namespaces) > 0 || terms[i].NamespaceSelector != nil {
-			in = ""
+			in, among = "", s.everywhere()
 		}
-		sum += s.reach(in, terms[i].LabelSelector)
+		sum += among.reach(in, terms[i].LabelSelector)
 	}
 	return sum
 }
 
 // reach is how many kinds of pods a selector is asked about: no more than have one of the
 // labels that it demands. It is not parsed for that, which costs more than all the rest.
-func (s *Scales) reach(namespace string, of *metav1.LabelSelector) int {
+func (c census) reach(namespace string, of *metav1.LabelSelector) int {
 	if of == nil {
 		return 1
 	}
-	least := s.kinds[namespace]
+	least := c.kinds[namespace]
 	for key, value := range of.MatchLabels {
-		least = min(least, s.carrying[namespacedLabel{namespace, label{key, value}}])
+		least = min(least, c.carrying[namespacedLabel{namespace, label{key, value}}])
 	}
 	for _, r := range of.MatchExpressions {
 		if r.Operator != metav1.LabelSelectorOpIn {
@@ -113,7 +138,7 @@ func (s *Scales) reach(namespace string, of *metav1.LabelSelector) int {
 		}
 		n := 0
 		for _, value := range r.Values {
-			n += s.carrying[namespacedLabel{namespace, label{r.Key, value}}]
+			n += c.carrying[namespacedLabel{namespace, label{r.Key, value}}]
 		}
 		least = min(least, n)
 	}

@@ -63,16 +63,24 @@ func rank(a Action) int {
 func (d *decision) verdicts() []Verdict {
 	list := append(d.podVerdicts, d.disownedVerdicts...)
 	for _, n := range d.nodes {
-		list = append(list, Verdict{
-			Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: strings.Join(append([]string{n.message}, n.garbled...), "; "),
-		})
+		message := n.message
+		if len(n.garbled) > 0 {
+			message = strings.Join(append([]string{message}, n.garbled...), "; ")
+		}
+		list = append(list, Verdict{Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: message})
 	}
 	for _, g := range d.groups {
 		reason, message := d.groupVerdict(g)
 		list = append(list, Verdict{Of: OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
 	}
-	slices.SortFunc(list, func(a, b Verdict) int {
-		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	slices.SortFunc(list, func(a, b Verdict) int { // cmp.Or would compare all of it each time
+		if by := cmp.Compare(a.Of, b.Of); by != 0 {
+			return by
+		}
+		if by := cmp.Compare(a.Name, b.Name); by != 0 {
+			return by
+		}
+		return cmp.Compare(a.UID, b.UID)
 	})
 	return list
 }
