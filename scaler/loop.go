@@ -246,8 +246,12 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 		}
 		switch x := r.Action.(type) {
 		case plan.Terminate:
-			if r.Outcome == act.Stopped || r.Outcome == act.Paused { // Auto Scaling was not called
-				restore(state.Recognition.Ended, before.Recognition.Ended, x.Instance)
+			if !ineffective(r) {
+				continue
+			}
+			restore(state.Recognition.Ended, before.Recognition.Ended, x.Instance)
+			if !grew(results, x.Group) {
+				restore(state.Recognition.Asked, before.Recognition.Asked, x.Group) // nothing comes in its place
 			}
 		case plan.Heartbeat:
 			restore(state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
@@ -267,6 +271,12 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 		}
 	}
 	return state
+}
+
+// ineffective says that Auto Scaling was not called, or has answered that it did nothing.
+func ineffective(r act.Result) bool {
+	var call *asg.CallError
+	return r.Outcome != act.Failed || !errors.As(r.Err, &call) || call.Code != ""
 }
 
 // grew says that a group has grown, or may have: a launch without an answer may

@@ -152,7 +152,6 @@ const (
 // back.
 func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 	b := a.newBatch(ctx, actions)
-	a.putOff.Store(false)
 	results := make([]Result, len(actions))
 	var working errgroup.Group
 	working.SetLimit(lanesAtOnce)

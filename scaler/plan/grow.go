@@ -346,6 +346,8 @@ func (g *group) room() (n int, whyNot string) {
 		return 0, strings.Join(g.Faults, "; ")
 	case len(g.looks) == 0:
 		return 0, "nothing is known of what its nodes look like"
+	case g.foreign():
+		return 0, "its instances are no Nodes of this cluster, and a new one would most likely be none either"
 	case g.suspended(processLaunch):
 		return 0, "its Launch process is suspended"
 	case g.paused() != nil:

@@ -258,7 +258,7 @@ func (d *decision) withoutNode(p passage) (release, bool) {
 	if p.way == &warming {
 		due := p.began.Add(d.policy.MaxNodeProvisionTime)
 		d.clock.at(due)
-		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, !p.group.foreign() && !d.now.Before(due)
+		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, p.group.recognised && !d.now.Before(due)
 	}
 	end := p.began.Add(d.policy.TerminationDrainTime)
 	switch d.mayServe(p) {
@@ -287,6 +287,8 @@ const (
 
 func (d *decision) mayServe(p passage) service {
 	switch {
+	case p.group.foreign():
+		return servesOthers
 	case d.endedByUs(p.instance):
 		return servesNobody
 	case !p.group.recognised:

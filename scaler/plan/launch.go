@@ -349,6 +349,7 @@ func (d *decision) lowerUnfulfilled() {
 			d.clock.at(due)
 			continue
 		}
+		delete(d.state.Recognition.Asked, g.Name) // who comes now was not asked for
 		d.do(Lower{Group: g.Name, From: g.Desired, To: to, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.policy.MaxNodeProvisionTime, rest.Cause)})
 	}
 }

@@ -61,6 +61,10 @@ type decision struct {
 	// headRooms are kept free beside all of them, and buffers in another way.
 	headRooms []*headRoom
 	buffers   []*buffer
+	// weakly names a Node for each id that one bears otherwise than in its providerID, and
+	// namelessNodes are those that may be any machine; nil before somebody asks.
+	weakly        map[string]string
+	namelessNodes []*node
 	// unheard are the waiting pods that are not considered now, and why.
 	unheard map[*fleet.Pod]string
 	// ration divides the work for waiting pods, and unasked are those for which none was
@@ -172,6 +176,9 @@ type group struct {
 	// strangers are its instances that should long have become Nodes and that we did not
 	// ask for; see recognise.
 	strangers []*fleet.Instance
+	// serves says that one is in service without a Node, for however long, that we did not
+	// ask for.
+	serves bool
 	// replaces says that this plan ends an instance of it that Auto Scaling replaces.
 	replaces bool
 	// uneven says how its zones will differ that Auto Scaling would even out; empty if

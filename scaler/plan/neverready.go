@@ -88,7 +88,7 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, since time.Time) {
 	} else {
 		d.lose(g, i, o.due, NeverJoined)
 	}
-	if !o.launched && !d.strangersAllowed(g, i.ID) {
+	if g.foreign() || !o.launched && !d.strangersAllowed(g, i.ID) {
 		return
 	}
 	if n := d.resembles(i, o); n != "" {
@@ -99,7 +99,7 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, since time.Time) {
 	if !ok {
 		return
 	}
-	if _, again := d.state.Recognition.Ended[i.ID]; !again {
+	if e, again := d.state.Recognition.Ended[i.ID]; !again || !d.now.Before(e.At.Add(strangersWindow)) {
 		d.state.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.now, Launched: o.launched}
 	}
 	d.do(Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Why: why})

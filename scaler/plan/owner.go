@@ -37,9 +37,7 @@ func (d *decision) disowned(s fleet.Snapshot, g *group) (Reason, string) {
 	case s.Cluster == "":
 		return GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s (%s) is known to name this cluster, whose UID is not known: the namespace %s was not read", contract.TagOwner, cmp.Or(string(g.Owner), "none"), metav1.NamespaceSystem)
 	case g.Owner == "":
-		if !d.rivalled() {
-			d.do(Claim{Group: g.Name, Owner: s.Cluster})
-		}
+		d.do(Claim{Group: g.Name, Owner: s.Cluster})
 		return GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s names this cluster, %s", contract.TagOwner, s.Cluster)
 	}
 	return GroupOwnedByAnother, fmt.Sprintf("its tag %s names cluster %s, and this is %s: nothing is done with it. If it is this one's now, delete the tag", contract.TagOwner, g.Owner, s.Cluster)

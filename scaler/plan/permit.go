@@ -182,8 +182,8 @@ func (d *decision) allowReplaced(n *node) {
 // long it waits is of an older version, and does not listen.
 func (d *decision) putOff(n *node, why string) {
 	n.say(NodeLeaving, n.whyLeaving()+"; "+why)
-	wait := time.Duration(n.report.PermitWait) * time.Second
-	if wait == 0 {
+	wait := min(time.Duration(n.report.PermitWait)*time.Second, longestPermitWait)
+	if wait <= 0 {
 		return
 	}
 	every := wait/4 + time.Duration(shareOf(n.Name)*float64(wait/4))
@@ -193,8 +193,12 @@ func (d *decision) putOff(n *node, why string) {
 		d.clock.at(due)
 		return
 	}
+	d.clock.at(d.now.Add(max(every, notYetEvery)))
 	d.do(NotYet{Group: n.groupName(), Node: n.ref(), ID: n.report.Wants, Why: why})
 }
+
+// longestPermitWait is the most that is believed of a report.
+const longestPermitWait = time.Hour
 
 // notYetEvery is how often at most a drain is told to wait on. Agents that wait for less than
 // twice that begin by themselves.

@@ -60,6 +60,8 @@ func (d *decision) recognise() {
 			since, _ := d.launchedAt(i)
 			if at, asked := d.cameOfAsking(g, i); asked {
 				launched[i.ID] = at
+			} else if i.State == fleet.InService {
+				g.serves = true
 			}
 			if until, graces := d.grace(i, since); graces {
 				graced[i.ID] = until
@@ -100,7 +102,7 @@ func (d *decision) cameOfAsking(g *group, i *fleet.Instance) (at time.Time, so b
 	if at, known := d.given.Recognition.Launched[i.ID]; known {
 		return at, true
 	}
-	if since, known := d.given.Unjoined[i.ID]; known && !since.IsZero() {
+	if since, known := d.given.Unjoined[i.ID]; known && !since.IsZero() || !known && i.State == fleet.InService {
 		return time.Time{}, false // it has been there for longer
 	}
 	asked := d.state.Recognition.Asked[g.Name]
@@ -133,16 +135,18 @@ func (d *decision) forgetAsked() {
 	})
 }
 
-// forgetEnded forgets instances that are gone, when their ends do not count any more.
+// forgetEnded forgets instances that have joined after all, and those that are gone, when
+// their ends do not count any more.
 func (d *decision) forgetEnded() {
-	there := map[string]bool{}
+	there, joined := map[string]bool{}, map[string]bool{}
 	for _, g := range d.groups {
+		maps.Copy(joined, g.joined())
 		for _, i := range g.Instances {
 			there[i.ID] = true
 		}
 	}
 	maps.DeleteFunc(d.state.Recognition.Ended, func(id string, e fleet.Ended) bool {
-		return !there[id] && !d.now.Before(e.At.Add(strangersWindow))
+		return joined[id] || !there[id] && !d.now.Before(e.At.Add(strangersWindow))
 	})
 }
 
@@ -183,11 +187,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// foreign says that a group's instances serve, and that none ever was a Node here nor came
-// because we asked for it.
-func (g *group) foreign() bool {
-	return !g.recognised && slices.ContainsFunc(g.strangers, func(i *fleet.Instance) bool { return i.State == fleet.InService })
-}
+// foreign says that a group's instances should long be Nodes, that none ever was one here,
+// and that one is in service that did not come because we asked for it.
+func (g *group) foreign() bool { return !g.recognised && len(g.strangers) > 0 && g.serves }
 
 // whyForeign says what is wrong with a foreign group, for people.
 func (d *decision) whyForeign(g *group) string {
@@ -213,10 +215,8 @@ func (d *decision) suspicion() string {
 // nameless is the first Node whose providerID does not say which machine it is; empty
 // without one.
 func (d *decision) nameless() string {
-	for _, n := range d.nodes {
-		if n.nameless() {
-			return n.Name
-		}
+	if i := slices.IndexFunc(d.nodes, (*node).nameless); i >= 0 {
+		return d.nodes[i].Name
 	}
 	return ""
 }
@@ -235,13 +235,13 @@ func (n *node) nameless() bool {
 // one that names it in another way, or one that names no machine and is not known to be
 // elsewhere. Such a Node never stands for the instance. It only keeps it from being ended.
 func (d *decision) resembles(i *fleet.Instance, o overdue) string {
-	for _, n := range d.nodes {
-		if i.WeaklyMatches(*n.Node) {
-			return n.Name
-		}
-		if !n.nameless() {
-			continue
-		}
+	if d.weakly == nil {
+		d.indexWeakly()
+	}
+	if name, so := d.weakly[i.ID]; so {
+		return name
+	}
+	for _, n := range d.namelessNodes {
 		if zone := n.Zone(); zone != "" && i.Zone != "" && zone != i.Zone {
 			continue
 		}
@@ -253,6 +253,22 @@ func (d *decision) resembles(i *fleet.Instance, o overdue) string {
 	return ""
 }
 
+// indexWeakly finds the Nodes that may be machines of which their providerID does not tell.
+// Where hundreds of instances never join, all of them are asked about thousands of Nodes.
+func (d *decision) indexWeakly() {
+	d.weakly = map[string]string{}
+	for _, n := range d.nodes {
+		for id := range n.WeakIDs() {
+			if _, known := d.weakly[id]; !known {
+				d.weakly[strings.Clone(id)] = n.Name
+			}
+		}
+		if n.nameless() {
+			d.namelessNodes = append(d.namelessNodes, n)
+		}
+	}
+}
+
 // strangersAllowed says whether one more instance of a group may be ended now that we did
 // not ask for, and else asks for the moment at which one may.
 func (d *decision) strangersAllowed(g *group, id string) bool {
@@ -261,10 +277,11 @@ func (d *decision) strangersAllowed(g *group, id string) bool {
 	}
 	ends := make([]time.Time, 0, len(d.state.Recognition.Ended))
 	for other, e := range d.state.Recognition.Ended {
-		if other == id {
+		until := e.At.Add(strangersWindow)
+		if other == id && d.now.Before(until) {
 			return true // it was ended before, and still shows
 		}
-		if until := e.At.Add(strangersWindow); e.Group == g.Name && !e.Launched && d.now.Before(until) {
+		if e.Group == g.Name && !e.Launched && d.now.Before(until) {
 			ends = append(ends, until)
 		}
 	}

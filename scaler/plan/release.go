@@ -23,7 +23,8 @@ import (
 // recommendation and for nothing else; ok is false where it is not so.
 func (n *node) recommendation() (cordon contract.Cordon, ok bool) {
 	asked := n.requested || n.unreadable != nil
-	if n.stage != cordoned || asked || n.reported {
+	_, told := n.Annotations[contract.AnnotationDrainReport] // also one that nobody can read
+	if n.stage != cordoned || asked || told {
 		return contract.Cordon{}, false
 	}
 	return n.closedForRecommendation()
