@@ -266,6 +266,35 @@ func TestLoopRestores(t *testing.T) {
 	})
 }
 
+// An end that had no effect is not counted, and nothing is awaited in its place; one of
+// which AWS has not said what became of it may have had one.
+func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
+	before := fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{}, Ended: map[string]fleet.Ended{}}}
+	after := fleet.State{Recognition: fleet.Recognition{
+		Asked: map[string]fleet.Asked{"web": {Count: 1}}, Ended: map[string]fleet.Ended{"i-1": {Group: "web"}},
+	}}
+	end := plan.Terminate{Group: "web", Instance: "i-1"}
+	for _, c := range []struct {
+		reason string
+		result act.Result
+		counts bool
+	}{
+		{"done", act.Result{Action: end, Outcome: act.Done}, true},
+		{"stopped", act.Result{Action: end, Outcome: act.Stopped}, false},
+		{"the Nodes were not listed", act.Result{Action: end, Outcome: act.Failed, Err: errors.New("listing the nodes: timeout")}, false},
+		{"throttled", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{Code: "Throttling"}}, false},
+		{"no answer", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{}}, true},
+	} {
+		got := unlearn(after, before, []act.Result{c.result}).Recognition
+		if _, ended := got.Ended["i-1"]; ended != c.counts {
+			t.Errorf("%s: the end counts: %t", c.reason, ended)
+		}
+		if _, asked := got.Asked["web"]; asked != c.counts {
+			t.Errorf("%s: another is awaited: %t", c.reason, asked)
+		}
+	}
+}
+
 // What Auto Scaling refuses is remembered: the group is passed over, the node
 // kept. What merely failed is not.
 func TestLoopHeedsRefusals(t *testing.T) {

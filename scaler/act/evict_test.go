@@ -227,6 +227,7 @@ func TestEvictionsSideBySide(t *testing.T) {
 		if last := results[len(results)-1]; last.Outcome != Paused || last.Err != nil {
 			t.Errorf("the last of them: %s %v", last.Outcome, last.Err)
 		}
+		b.Do(t.Context(), nil) // the rest of the plan, in which there is nothing to do
 		if due := b.Due(time.Now()); !due.Equal(time.Now()) {
 			t.Errorf("the next look is due at %s", due)
 		}
