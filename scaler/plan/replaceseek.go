@@ -153,7 +153,8 @@ func (r *retirement) swapSource(n *node) *candidate {
 // stead of others.
 func (r *retirement) maySwapTo(g *group) bool {
 	room, _ := g.room()
-	return room > 0 && g.price() > 0 && r.replaces(g) == "" && !r.now.Before(r.state.SwapPauses[g.Name].Until)
+	// Of a group above desired people want fewer nodes.
+	return room > 0 && g.excess() == 0 && g.price() > 0 && r.replaces(g) == "" && !r.now.Before(r.state.SwapPauses[g.Name].Until)
 }
 
 // swapLooks are those that the next node of the group may have.
