@@ -151,6 +151,7 @@ func (c *cluster) wantUsage(pod string) {
 func (c *cluster) wantKilledContainer(pod string) {
 	c.t.Helper()
 	uid := c.field("pod/"+pod, ".metadata.uid")
+	c.awaitLog(pod)
 	if err := c.yard.Signal(c.t.Context(), uid, "main", syscall.SIGKILL); err != nil {
 		c.t.Fatal(err)
 	}
@@ -163,8 +164,15 @@ func (c *cluster) wantKilledContainer(pod string) {
 	}
 	first := strings.SplitAfter(c.kubectl("logs", pod, "--previous"), "\n")[0]
 	c.wantLog(pod, first)
+	c.awaitLog(pod)
 	second := strings.SplitAfter(c.kubectl("logs", pod), "\n")[0]
 	c.wantLog(pod, second)
+}
+
+// awaitLog returns when a pod's container has written something.
+func (c *cluster) awaitLog(pod string) {
+	c.t.Helper()
+	c.kubectl("logs", pod, "--follow", "--limit-bytes=1")
 }
 
 // wantLog expects a text among what a pod's container wrote.
