@@ -12,9 +12,9 @@ import (
 // kubectl port-forward does.
 //
 // A listener of its own keeps service meshes out. They hand connections from elsewhere on
-// to the pod's address (Istio since 1.10, with 127.0.0.6 as the source; Linkerd since 2.11),
-// where nothing listens, and those that hand them on to 127.0.0.1 do so for declared ports.
-// This one is declared nowhere.
+// to the pod's address (Istio since 1.10, with 127.0.0.6 as the source), where nothing
+// listens, and those that hand them on to 127.0.0.1 do so for declared ports. This one is
+// declared nowhere.
 // https://istio.io/latest/blog/2021/upcoming-networking-changes/
 const loopback = "127.0.0.1"
 

@@ -349,31 +349,21 @@ func (n Node) InstanceID() string {
 	return id
 }
 
-// WeaklyMatches says that a node names the instance, though not by its provider id: its
-// name or hostname has the instance id in it, as EC2's resource names do
-// (i-0123.eu-west-1.compute.internal), or a provider id of another form does, or a CSI
-// driver there calls the machine by it. It is false for the instance's own node.
+// WeakIDs are the ids of the instances that a node names, though not by its provider id,
+// among other words that look like one: its name or hostname has the instance id in it, as
+// EC2's resource names do (i-0123.eu-west-1.compute.internal), or a provider id of another
+// form does, or a CSI driver there calls the machine by it. The id of its provider id is
+// not among them.
 //
-// That makes the node nobody's: hostnames are set at will, and machine images are copied
-// with what stands in them. But as long as it is true the instance may serve as that node
-// and must not be ended as one without a node.
+// That makes no instance the node's: hostnames are set at will, and machine images are
+// copied with what stands in them. But as long as it is so the instance may serve as that
+// node and must not be ended.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
-func (i Instance) WeaklyMatches(n Node) bool {
-	for id := range n.WeakIDs() {
-		if id == i.ID {
-			return true
-		}
-	}
-	return false
-}
-
-// WeakIDs are the ids of the instances that match a node weakly, among other words that
-// look like one: a question for many instances at once.
 func (n Node) WeakIDs() iter.Seq[string] {
 	own := n.InstanceID()
 	return func(yield func(string) bool) {
 		for _, text := range []string{n.Name, n.Labels[corev1.LabelHostname], n.ProviderID, n.Annotations[contract.AnnotationCSINodeID]} {
-			for id := range idsIn(text) {
+			for id := range idsIn(text[:min(len(text), longestText)]) {
 				if id != own && !yield(id) {
 					return
 				}
@@ -401,8 +391,12 @@ func idsIn(text string) iter.Seq[string] {
 	}
 }
 
-// longestID bounds what a text that somebody made for it can cost.
-const longestID = 40
+// These bound what a text that somebody made for it can cost. What CSI drivers call a
+// machine takes some dozens of bytes for each.
+const (
+	longestID   = 40
+	longestText = 4096
+)
 
 func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 

@@ -137,8 +137,10 @@ var nodeWords = table[nodeDraft]{
 	"unneeded": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		d.Taints = contract.WithTaint(d.Taints, contract.UnneededTaint(t))
 	}),
-	"hold":     func(d *nodeDraft, _ string) error { d.annotate(contract.AnnotationHold, "true"); return nil },
-	"notice":   func(d *nodeDraft, v string) error { return d.notice(v) },
+	"hold":   func(d *nodeDraft, _ string) error { d.annotate(contract.AnnotationHold, "true"); return nil },
+	"notice": func(d *nodeDraft, v string) error { return d.notice(v) },
+	// provider is its provider id as it stands.
+	"provider": setter(text, func(d *nodeDraft, v string) { d.ProviderID = v }),
 	"annotate": setter(pairs, func(d *nodeDraft, m map[string]string) { d.annotateAll(m) }),
 	"state": func(d *nodeDraft, v string) error {
 		if d.instance == nil {

@@ -84,8 +84,7 @@ type liveNodes struct {
 type claims struct {
 	// own have its provider id.
 	own []plan.NodeRef
-	// weak are names of Nodes that it only matches weakly; see
-	// fleet.Instance.WeaklyMatches.
+	// weak are names of Nodes that name it in other words; see fleet.Node.WeakIDs.
 	weak []string
 }
 

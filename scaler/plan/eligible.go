@@ -19,6 +19,9 @@ func (r *retirement) mayGo(n *node) (Reason, string) {
 	if n.unreadable != nil {
 		return NodeHeld, fmt.Sprintf("a drain request stands on it that nobody can read: %v", n.unreadable)
 	}
+	if why := r.contested(n.instance, n); why != "" {
+		return NodeHeld, why
+	}
 	if b, ok := r.state.GiveUps[n.InstanceID()]; ok && r.now.Before(b.Until) {
 		r.clock.at(b.Until)
 		return NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, clockTime(b.Until))

@@ -163,6 +163,10 @@ func (d *decision) complete(p passage, hook fleet.Hook, key string) bool {
 	if !ready {
 		return false
 	}
+	if why := d.contested(p.instance, p.node); why != "" {
+		p.group.note(fmt.Sprintf("hook %s of instance %s is left to its own time: %s", hook.Name, p.instance.ID, why))
+		return true
+	}
 	if !p.waits() {
 		d.clock.at(d.now.Add(tooEarly))
 		return true
@@ -256,7 +260,7 @@ func (d *decision) outOfTime(p passage, pod string) (release, bool) {
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 func (d *decision) withoutNode(p passage) (release, bool) {
 	if p.way == &warming {
-		due := p.began.Add(d.policy.MaxNodeProvisionTime)
+		due := d.after(p.began, d.policy.MaxNodeProvisionTime)
 		d.clock.at(due)
 		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, p.group.recognised && !d.now.Before(due)
 	}

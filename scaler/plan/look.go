@@ -207,6 +207,7 @@ type node struct {
 	instance *fleet.Instance // nil likewise
 	pods     []*fleet.Pod    // by namespace and name
 	rows     []int32         // of the pods among all of them; see decision.tenant
+	twin     *node           // another Node with the same providerID, if there is one
 
 	request   contract.Request
 	requested bool
@@ -369,12 +370,13 @@ func (d *decision) join() {
 	type member struct {
 		group    *group
 		instance *fleet.Instance
+		node     *node
 	}
-	members := map[string]member{}
+	members := map[string]*member{}
 	for _, g := range d.groups {
 		for i := range g.Instances {
 			instance := &g.Instances[i]
-			members[instance.ID] = member{g, instance}
+			members[instance.ID] = &member{group: g, instance: instance}
 			if instance.Live() {
 				g.live = append(g.live, instance)
 			}
@@ -385,6 +387,11 @@ func (d *decision) join() {
 		byName[n.Name] = n
 		if m, ok := members[n.InstanceID()]; ok {
 			n.group, n.instance = m.group, m.instance
+			if m.node == nil {
+				m.node = n
+			} else {
+				n.twin, m.node.twin = m.node, n
+			}
 			m.group.nodes = append(m.group.nodes, n)
 		}
 	}

@@ -130,6 +130,7 @@ func (d *decision) endUnready(n *node) {
 	}
 	_, held := contract.Held(n.Annotations)
 	_, occupied := n.occupied(d.now)
+	held = held || d.contested(n.instance, n) != ""
 	if held || occupied || n.stage != unready && n.stage != serving && n.stage != cordoned {
 		return
 	}

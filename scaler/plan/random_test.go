@@ -237,6 +237,10 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.line("node", fmt.Sprintf("n%d", n+1), x.one("hears", "notready", "notready", ""))
 		}
 	}
+	if wild && nodes > 0 && x.rarely("contested") != "" {
+		of := fmt.Sprintf("i-n%d", x.number("whose id", 1, nodes))
+		x.line("node", x.one("bears it", "n1", "bearer"), x.one("how", "annotate="+contract.AnnotationCSINodeID+"="+of, "provider=aws:///a/"+of))
+	}
 	if wild && x.number("swap", 0, 3) == 0 {
 		x.swap(nodes, groups)
 	}

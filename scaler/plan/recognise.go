@@ -253,6 +253,26 @@ func (d *decision) resembles(i *fleet.Instance, o overdue) string {
 	return ""
 }
 
+// contested says which Node may be the machine of an instance beside the one that is known
+// to be; n is nil without one. As long as that is so the instance is not ended, and nobody
+// begins to drain it. People have to say which is right.
+func (d *decision) contested(i *fleet.Instance, n *node) string {
+	if n != nil && n.twin != nil {
+		return fmt.Sprintf("Node %s has the same providerID; delete the one that is not there", n.twin.Name)
+	}
+	if i == nil {
+		return ""
+	}
+	if d.weakly == nil {
+		d.indexWeakly()
+	}
+	other, so := d.weakly[i.ID]
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf("Node %s bears the instance id %s too, though not as providerID; correct that Node, or delete it", other, i.ID)
+}
+
 // indexWeakly finds the Nodes that may be machines of which their providerID does not tell.
 // Where hundreds of instances never join, all of them are asked about thousands of Nodes.
 func (d *decision) indexWeakly() {

@@ -43,14 +43,18 @@ func (d *decision) finishRetirements() {
 // the call to Auto Scaling. Only a retirement may have meant to make the group
 // smaller for certain; what was to be replaced is replaced.
 func (d *decision) terminateAgain(n *node) {
-	n.say(NodeTerminating, "its instance is being terminated"+d.carriedOn(n))
-	if n.instance == nil || !n.instance.Live() {
-		return
+	if n.instance != nil && n.instance.Live() {
+		d.terminate(n, n.mark, contract.Retires(n.mark) && n.group.shrinkable(), "its termination had begun")
 	}
-	d.terminate(n, n.mark, contract.Retires(n.mark) && n.group.shrinkable(), "its termination had begun")
+	n.say(NodeTerminating, "its instance is being terminated"+d.carriedOn(n))
 }
 
+// terminate ends the node's instance, unless another Node may be it.
 func (d *decision) terminate(n *node, id string, decrement bool, why string) {
+	if whyNot := d.contested(n.instance, n); whyNot != "" {
+		n.say(NodeHeld, fmt.Sprintf("%s; its instance is not ended: %s", why, whyNot))
+		return
+	}
 	surplus := n.group.surplus()
 	n.group.ended++
 	if decrement {
@@ -82,6 +86,8 @@ func (d *decision) finish(n *node, halt string) {
 		d.keep(n, n.whyNotOurs())
 	case held:
 		d.keep(n, fmt.Sprintf("its annotation %s says so", by))
+	case d.contested(n.instance, n) != "":
+		d.keep(n, d.contested(n.instance, n))
 	case d.refreshed(n):
 		d.keep(n, d.replaces(n.group))
 	case d.cutOff(n) != "" && !(answered && report.Phase == contract.PhaseDrained):

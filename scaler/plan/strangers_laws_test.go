@@ -16,8 +16,7 @@ import (
 
 // Law 14, as far as one plan tells: of the instances that no Node names, and that we did
 // not ask for, none is ended in a group that never had a Node here, none while there are
-// too many of them, none that a Node may be, and of a group no more in a window than the
-// brake allows. No hook is completed in a group that never had a Node here.
+// too many of them, and of a group no more in a window than the brake allows. No hook is completed in a group that never had a Node here.
 func lawStrangers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	strangers, live := overdueStrangers(s, p)
@@ -49,9 +48,6 @@ func lawStrangers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 					broken = append(broken, fmt.Sprintf("law 14: %s, and %d of %d instances are not recognised", x, strangers, live))
 				case ended > max(1, liveOf(g)/10):
 					broken = append(broken, fmt.Sprintf("law 14: %s, the %d. of %d in ten minutes", x, ended, liveOf(g)))
-				}
-				if n := mayBe(s, x.Instance); n != "" {
-					broken = append(broken, fmt.Sprintf("law 14: %s, and Node %s may be it", x, n))
 				}
 			}
 		}
@@ -101,10 +97,37 @@ func hadNodes(s fleet.Snapshot, g fleet.Group) bool {
 	})
 }
 
+// Law 15, as far as one plan tells: no instance is ended, and none let go, that another Node
+// may be than the one that the action names.
+func law15Contested(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	var broken []string
+	for _, a := range got.Actions {
+		id := ""
+		switch x := a.(type) {
+		case plan.Terminate:
+			id = x.Instance
+		case plan.Complete:
+			id = x.Instance
+		default:
+			continue
+		}
+		named := 0
+		for _, n := range s.Nodes {
+			if n.InstanceID() == id {
+				named++
+			}
+		}
+		if n := mayBe(s, id); n != "" || named > 1 {
+			broken = append(broken, fmt.Sprintf("law 15: %s, and %d Nodes name it by providerID, another otherwise: %q", a, named, n))
+		}
+	}
+	return broken
+}
+
 // mayBe is a Node that names the instance otherwise than by its providerID.
 func mayBe(s fleet.Snapshot, id string) string {
 	for _, n := range s.Nodes {
-		if (fleet.Instance{ID: id}).WeaklyMatches(n) {
+		if slices.Contains(slices.Collect(n.WeakIDs()), id) {
 			return n.Name
 		}
 	}
