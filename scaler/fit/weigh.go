@@ -12,7 +12,6 @@ import (
 // Scales weigh what pods say of others, before anything is learned of it: a term that so
 // many kinds of pods could match is asked, and counted, for as many.
 type Scales struct {
-	lore *lore
 	// kinds are a pod of each kind.
 	kinds []*fleet.Pod
 	// among counts the kinds of each namespace and those of them with a label, and all
@@ -27,7 +26,9 @@ type census struct {
 	carrying map[namespacedLabel]int
 }
 
-func newCensus() census { return census{map[string]int{}, map[namespacedLabel]int{}} }
+func newCensus(kinds int) census {
+	return census{map[string]int{}, make(map[namespacedLabel]int, kinds)}
+}
 
 func (c census) add(namespace string, labels map[string]string) {
 	c.kinds[namespace]++
@@ -39,7 +40,7 @@ func (c census) add(namespace string, labels map[string]string) {
 // everywhere is the census of all namespaces.
 func (s *Scales) everywhere() census {
 	if s.all == nil {
-		all := newCensus()
+		all := newCensus(len(s.kinds))
 		for _, p := range s.kinds {
 			all.add("", p.Labels)
 		}
@@ -66,16 +67,18 @@ func (r *Rules) Terms(kubernetes string, p *fleet.Pod) TermsKey {
 	return TermsKey{termsKey{t, p.Namespace, valuesOf(t.spec, p.Labels)}}
 }
 
-// Scales are made for all pods of a world, once their rules are known by Terms.
-func (r *Rules) Scales(pods []*fleet.Pod) *Scales {
-	s := &Scales{lore: r.lore, among: newCensus()}
+// Scales are made for all pods of a world, once their rules are known by Terms. There are
+// about so many kinds of them.
+func (r *Rules) Scales(pods []*fleet.Pod, kinds int) *Scales {
+	s := &Scales{kinds: make([]*fleet.Pod, 0, kinds), among: newCensus(kinds)}
 	type kind struct {
 		traits    *traits
 		namespace string
 		labels    uint64
 	}
-	known := map[kind]bool{}
+	known := make(map[kind]bool, kinds)
 	seed := maphash.MakeSeed()
+	var last kind // pods of one owner follow each other
 	for _, p := range pods {
 		if p.Ended() {
 			continue
@@ -84,29 +87,29 @@ func (r *Rules) Scales(pods []*fleet.Pod) *Scales {
 		for key, value := range p.Labels {
 			k.labels += maphash.Comparable(seed, label{key, value})
 		}
-		if known[k] {
+		if k == last || known[k] {
 			continue
 		}
-		known[k] = true
+		last, known[k] = k, true
 		s.kinds = append(s.kinds, p)
 		s.among.add(p.Namespace, p.Labels)
 	}
 	return s
 }
 
-// Weigh is how much it weighs what a pod says of others, if it says anything.
-func (s *Scales) Weigh(p *fleet.Pod) (weight int) {
-	t := s.lore.traitsOf(p.Spec)
-	if a := t.spec.Affinity; a != nil {
+// Weigh is how much it weighs what pods say of others, if they say anything.
+func (s *Scales) Weigh(said TermsKey) (weight int) {
+	spec := said.traits.spec
+	if a := spec.Affinity; a != nil {
 		if a.PodAffinity != nil {
-			weight += s.reachOf(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
+			weight += s.reachOf(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, said.namespace)
 		}
 		if a.PodAntiAffinity != nil {
-			weight += s.reachOf(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, p.Namespace)
+			weight += s.reachOf(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, said.namespace)
 		}
 	}
-	for i := range t.spec.TopologySpreadConstraints {
-		weight += s.among.reach(p.Namespace, t.spec.TopologySpreadConstraints[i].LabelSelector)
+	for i := range spec.TopologySpreadConstraints {
+		weight += s.among.reach(said.namespace, spec.TopologySpreadConstraints[i].LabelSelector)
 	}
 	return max(1, weight)
 }

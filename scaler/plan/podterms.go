@@ -30,28 +30,30 @@ const (
 func (k *Planner) hush(d *decision, kubernetes string) (mute map[*fleet.Pod]bool) {
 	mute, d.unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]string{}
 	var waiting, running speakers
-	for _, p := range d.pods {
+	for row, p := range d.pods {
 		switch terms := fit.CountTerms(p.Spec); {
 		case terms == 0 || p.Ended() || p.Node == "" && p.Nominated != "":
 		case p.Node != "":
-			running.hear(p, k.rules.Terms(kubernetes, p), terms)
+			running.hear(row, p, k.rules.Terms(kubernetes, p), terms)
 		case d.bringsNone(p):
 			mute[p] = true
 		default:
-			waiting.hear(p, k.rules.Terms(kubernetes, p), terms)
+			waiting.hear(row, p, k.rules.Terms(kubernetes, p), terms)
 		}
 	}
 	most := d.policy.Bounds.PodTerms
 	if waiting.terms+running.terms <= min(fewTerms, most) {
 		return mute
 	}
-	scales := k.rules.Scales(d.pods)
+	scales := k.rules.Scales(d.pods, len(waiting.said)+len(running.said))
 	for _, s := range running.overweight(scales, most) {
-		s.hushHeaviest(mute)
+		s.hushHeaviest()
 	}
 	for _, s := range waiting.overweight(scales, most) {
-		s.takeTurns(d, mute)
+		s.takeTurns(d)
 	}
+	running.each(func(row int32, _ string) { mute[d.pods[row]] = true })
+	waiting.each(func(row int32, why string) { mute[d.pods[row]], d.unheard[d.pods[row]] = true, why })
 	return mute
 }
 
@@ -62,81 +64,96 @@ func (d *decision) bringsNone(p *fleet.Pod) bool {
 
 // speakers are pods that say something of others.
 type speakers struct {
+	// heard is who was heard, by its row among all pods, and what of that which is said.
+	heard []struct{ row, said int32 }
+	said  []saying
 	// terms counts what is said, each set once.
 	terms int
-	said  []saying
 	index map[fit.TermsKey]int
 }
 
-// saying is what some pods of a namespace say, the same of all, and what that weighs.
+// saying is what some pods of a namespace say, the same of all.
 type saying struct {
-	pods   []*fleet.Pod
+	fit.TermsKey
+	first  *fleet.Pod // of those that say it
 	weight int
+	// unheard is why it has no say; empty where it has.
+	unheard string
 }
 
-func (s *speakers) hear(p *fleet.Pod, key fit.TermsKey, terms int) {
-	i, known := s.index[key]
-	if !known {
-		if s.index == nil {
-			s.index = map[fit.TermsKey]int{}
+func (s *speakers) hear(row int, p *fleet.Pod, key fit.TermsKey, terms int) {
+	i := len(s.said) - 1
+	if i < 0 || s.said[i].TermsKey != key { // pods of one owner follow each other
+		known := false
+		if i, known = s.index[key]; !known {
+			if s.index == nil {
+				s.index = map[fit.TermsKey]int{}
+			}
+			i = len(s.said)
+			s.index[key] = i
+			s.said = append(s.said, saying{TermsKey: key, first: p})
+			s.terms += terms
 		}
-		i = len(s.said)
-		s.index[key] = i
-		s.said = append(s.said, saying{})
-		s.terms += terms
 	}
-	s.said[i].pods = append(s.said[i].pods, p)
+	s.heard = append(s.heard, struct{ row, said int32 }{int32(row), int32(i)})
+}
+
+// each goes through the pods that have no say.
+func (s *speakers) each(unheard func(row int32, why string)) {
+	for _, h := range s.heard {
+		if why := s.said[h.said].unheard; why != "" {
+			unheard(h.row, why)
+		}
+	}
 }
 
 // speaking is a namespace whose pods say more than its share.
 type speaking struct {
 	name  string
-	said  []saying
+	said  []*saying
 	share int
 }
 
 // overweight lets the namespaces share the weight that an evaluation can bear, and lists
 // those that ask for more, by name.
 func (s *speakers) overweight(scales *fit.Scales, most int) (list []speaking) {
-	var spaces []speaking // pods come by namespace
-	var demands []int
-	for _, one := range s.said {
-		name := one.pods[0].Namespace
-		if last := len(spaces) - 1; last < 0 || spaces[last].name != name {
-			spaces, demands = append(spaces, speaking{name: name}), append(demands, 0)
+	var begins, demands []int // of each namespace: pods come by it
+	for i := range s.said {
+		if i == 0 || s.said[i].first.Namespace != s.said[i-1].first.Namespace {
+			begins, demands = append(begins, i), append(demands, 0)
 		}
-		last := len(spaces) - 1
-		one.weight = scales.Weigh(one.pods[0])
-		spaces[last].said = append(spaces[last].said, one)
-		demands[last] += one.weight
+		s.said[i].weight = scales.Weigh(s.said[i].TermsKey)
+		demands[len(demands)-1] += s.said[i].weight
 	}
+	begins = append(begins, len(s.said))
 	for i, share := range fairShares(most, demands) {
-		if share < demands[i] {
-			spaces[i].share = share
-			list = append(list, spaces[i])
+		if share >= demands[i] {
+			continue
 		}
+		space := speaking{name: s.said[begins[i]].first.Namespace, share: share}
+		for j := begins[i]; j < begins[i+1]; j++ {
+			space.said = append(space.said, &s.said[j])
+		}
+		list = append(list, space)
 	}
 	return list
 }
 
 // hushHeaviest lets the lightest have their say.
-func (s speaking) hushHeaviest(mute map[*fleet.Pod]bool) {
-	slices.SortStableFunc(s.said, func(a, b saying) int { return cmp.Compare(a.weight, b.weight) })
+func (s speaking) hushHeaviest() {
+	slices.SortStableFunc(s.said, func(a, b *saying) int { return cmp.Compare(a.weight, b.weight) })
 	for _, one := range s.said {
-		if s.share -= one.weight; s.share >= 0 {
-			continue
-		}
-		for _, p := range one.pods {
-			mute[p] = true
+		if s.share -= one.weight; s.share < 0 {
+			one.unheard = "others of its namespace say less"
 		}
 	}
 }
 
 // takeTurns lets those of the greatest priority and the oldest have their say, as far as half
 // of the share goes, and the others by turns.
-func (s speaking) takeTurns(d *decision, mute map[*fleet.Pod]bool) {
-	slices.SortStableFunc(s.said, func(a, b saying) int {
-		p, q := a.pods[0], b.pods[0]
+func (s speaking) takeTurns(d *decision) {
+	slices.SortStableFunc(s.said, func(a, b *saying) int {
+		p, q := a.first, b.first
 		return cmp.Or(cmp.Compare(q.Priority(), p.Priority()), p.Created.Compare(q.Created))
 	})
 	left, first := s.share, 0
@@ -158,11 +175,9 @@ func (s speaking) takeTurns(d *decision, mute map[*fleet.Pod]bool) {
 			left -= one.weight
 			continue
 		}
-		for _, p := range one.pods {
-			mute[p], d.unheard[p] = true, byTurns
-			if one.weight > s.share {
-				d.unheard[p] = never
-			}
+		one.unheard = byTurns
+		if one.weight > s.share {
+			one.unheard = never
 		}
 	}
 	d.clock.at(d.now.Truncate(turnOfTerms).Add(turnOfTerms))
