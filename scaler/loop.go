@@ -240,6 +240,18 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 	state.Heartbeats, state.Completed, state.Suspending = maps.Clone(state.Heartbeats), maps.Clone(state.Completed), maps.Clone(state.Suspending)
 	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
 	state.Recognition.Asked, state.Recognition.Ended = maps.Clone(state.Recognition.Asked), maps.Clone(state.Recognition.Ended)
+	asks := func(group string, n int) { // so many more are awaited than was remembered
+		asked := state.Recognition.Asked[group]
+		if asked.Count+n <= 0 {
+			delete(state.Recognition.Asked, group)
+			return
+		}
+		asked.Count += n
+		if asked.At.IsZero() {
+			asked.At = before.Recognition.Asked[group].At
+		}
+		state.Recognition.Asked = with(state.Recognition.Asked, group, asked)
+	}
 	for _, r := range results {
 		if r.Outcome == act.Done {
 			continue
@@ -249,24 +261,26 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 			if !ineffective(r) {
 				continue
 			}
-			restore(state.Recognition.Ended, before.Recognition.Ended, x.Instance)
-			if !grew(results, x.Group) {
-				restore(state.Recognition.Asked, before.Recognition.Asked, x.Group) // nothing comes in its place
+			restore(&state.Recognition.Ended, before.Recognition.Ended, x.Instance)
+			if x.Asks {
+				asks(x.Group, -1) // nothing comes in its place
 			}
+		case plan.Lower:
+			asks(x.Group, x.Drops)
 		case plan.Heartbeat:
-			restore(state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
+			restore(&state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Complete:
-			restore(state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
+			restore(&state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
 		case plan.Suspend:
-			restore(state.Suspending, before.Suspending, x.Group)
+			restore(&state.Suspending, before.Suspending, x.Group)
 		case plan.Grow:
 			if !grew(results, x.Group) {
-				restore(state.GrownAt, before.GrownAt, x.Group)
-				restore(state.Bursts, before.Bursts, x.Group)
-				restore(state.Recognition.Asked, before.Recognition.Asked, x.Group)
+				restore(&state.GrownAt, before.GrownAt, x.Group)
+				restore(&state.Bursts, before.Bursts, x.Group)
+				asks(x.Group, -x.Asks)
 			}
 			if r.Answer == nil || r.Answer.Unsent {
-				restore(state.Launches, before.Launches, fleet.LaunchKey(x.Group, x.Zone, x.Part))
+				restore(&state.Launches, before.Launches, fleet.LaunchKey(x.Group, x.Zone, x.Part))
 			}
 		}
 	}
@@ -275,8 +289,7 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 
 // ineffective says that Auto Scaling was not called, or has answered that it did nothing.
 func ineffective(r act.Result) bool {
-	var call *asg.CallError
-	return r.Outcome != act.Failed || !errors.As(r.Err, &call) || call.Code != ""
+	return r.Outcome != act.Failed || !asg.Unheard(r.Err)
 }
 
 // grew says that a group has grown, or may have: a launch without an answer may
@@ -331,10 +344,10 @@ func with[V any](m map[string]V, key string, value V) map[string]V {
 	return out
 }
 
-func restore[V any](now, before map[string]V, key string) {
-	delete(now, key)
-	if was, known := before[key]; known && now != nil {
-		now[key] = was
+func restore[V any](now *map[string]V, before map[string]V, key string) {
+	delete(*now, key)
+	if was, known := before[key]; known {
+		*now = with(*now, key, was)
 	}
 }
 

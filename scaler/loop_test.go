@@ -273,7 +273,7 @@ func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
 	after := fleet.State{Recognition: fleet.Recognition{
 		Asked: map[string]fleet.Asked{"web": {Count: 1}}, Ended: map[string]fleet.Ended{"i-1": {Group: "web"}},
 	}}
-	end := plan.Terminate{Group: "web", Instance: "i-1"}
+	end := plan.Terminate{Group: "web", Instance: "i-1", Asks: true}
 	for _, c := range []struct {
 		reason string
 		result act.Result
@@ -284,6 +284,7 @@ func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
 		{"the Nodes were not listed", act.Result{Action: end, Outcome: act.Failed, Err: errors.New("listing the nodes: timeout")}, false},
 		{"throttled", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{Code: "Throttling"}}, false},
 		{"no answer", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{}}, true},
+		{"AWS is in trouble", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}}, true},
 	} {
 		got := unlearn(after, before, []act.Result{c.result}).Recognition
 		if _, ended := got.Ended["i-1"]; ended != c.counts {
@@ -291,6 +292,31 @@ func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
 		}
 		if _, asked := got.Asked["web"]; asked != c.counts {
 			t.Errorf("%s: another is awaited: %t", c.reason, asked)
+		}
+	}
+}
+
+// What is not done takes back what it asked for itself, and nothing that others did.
+func TestLoopTakesBackWhatItAskedFor(t *testing.T) {
+	asked := func(n int) fleet.State {
+		return fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{"web": {At: time.Unix(1, 0), Count: n}}}}
+	}
+	drained := plan.Terminate{Group: "web", Instance: "i-old", Node: plan.NodeRef{Name: "old"}, Decrement: true}
+	for _, c := range []struct {
+		reason        string
+		before, after fleet.State
+		results       []act.Result
+		want          int
+	}{
+		{"a group grows beside an end that is put off", asked(0), asked(5), []act.Result{{Action: drained, Outcome: act.Paused}}, 5},
+		{"what was asked for has come, and an end stops", asked(1), asked(0), []act.Result{{Action: drained, Outcome: act.Stopped}}, 0},
+		{"one end is replaced, another stops", asked(0), asked(1), []act.Result{{Action: plan.Terminate{Group: "web", Instance: "i-1", Asks: true}, Outcome: act.Done}, {Action: drained, Outcome: act.Stopped}}, 1},
+		{"growth stops beside an end that is replaced", asked(1), asked(4), []act.Result{{Action: plan.Grow{Group: "web", Asks: 3}, Outcome: act.Stopped}, {Action: plan.Grow{Group: "web"}, Outcome: act.Stopped}}, 1},
+		{"what does not come is still wanted", asked(3), fleet.State{}, []act.Result{{Action: plan.Lower{Group: "web", Drops: 2}, Outcome: act.Stopped}}, 2},
+	} {
+		got := unlearn(c.after, c.before, c.results).Recognition.Asked["web"]
+		if got.Count != c.want || c.want > 0 && got.At.IsZero() {
+			t.Errorf("%s: %+v is awaited, not %d", c.reason, got, c.want)
 		}
 	}
 }

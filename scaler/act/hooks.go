@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
@@ -11,7 +12,8 @@ import (
 
 // complete lets an instance go on that waits for a hook, if its Nodes are what the
 // decision took them for, and nothing is left on its node; live, because a cordon does
-// not stop pods that were being bound. Where a deadline has come, or it comes into
+// not stop pods that were being bound. On launch its Node has to be there, whoever else
+// claims to be it: that ends nothing. Where a deadline has come, or it comes into
 // service, pods may be there. If the Nodes cannot be listed it is held all the same: the
 // hook's own timeout ends that.
 func (a *Actor) complete(ctx context.Context, x plan.Complete, b *batch) error {
@@ -19,7 +21,7 @@ func (a *Actor) complete(ctx context.Context, x plan.Complete, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if err := live.confirm(x.Instance, x.Node); err != nil {
+	if err := live.confirm(x.Instance, x.Node); err != nil && !(x.State == fleet.PendingWait && live.among(x.Instance, x.Node)) {
 		return err
 	}
 	if !x.Occupied {

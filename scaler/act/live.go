@@ -158,6 +158,11 @@ func (l *liveNodes) confirm(instance string, decided plan.NodeRef) error {
 	return nil
 }
 
+// among says that a Node is one of those with the instance's provider id.
+func (l *liveNodes) among(instance string, node plan.NodeRef) bool {
+	return slices.Contains(l.claims[instance].own, node)
+}
+
 // closed says that a drain keeps new pods off a node.
 func closed(node *corev1.Node) bool {
 	_, tainted := contract.Draining(node.Spec.Taints)

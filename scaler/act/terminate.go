@@ -90,7 +90,7 @@ func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error)
 		return why
 	}
 	var refused *asg.CallError
-	if !errors.As(why, &refused) || refused.Code == "" || errors.Is(why, asg.ErrUnavailable) {
+	if !errors.As(why, &refused) || asg.Unheard(why) {
 		return why
 	}
 	return a.takeBack(ctx, node, why)

@@ -79,6 +79,13 @@ func (e *CallError) Unwrap() []error {
 	return []error{e.Class, e.err}
 }
 
+// Unheard says that a call may have had its effect although it failed: AWS did not answer,
+// or answered that it was in trouble.
+func Unheard(err error) bool {
+	var call *CallError
+	return errors.As(err, &call) && (call.Code == "" || errors.Is(err, ErrUnavailable))
+}
+
 // explain turns the SDK's error of a call into a CallError; nil stays nil.
 func explain(call string, err error) error {
 	if err == nil {

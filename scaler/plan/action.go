@@ -57,6 +57,9 @@ type Grow struct {
 	// Part tells the launches of one look in the same zone apart, from 0; see
 	// fleet.LaunchKey.
 	Part int
+	// Asks is how many more instances are counted as asked for with this launch and those of
+	// the same look in other zones; 0 but for the first of them.
+	Asks int
 	// Again says that this was decided by an earlier look, and perhaps done: the
 	// group may be as it was before that or after.
 	Again bool
@@ -96,7 +99,9 @@ func (a Grow) String() string {
 type Lower struct {
 	Group    string
 	From, To int
-	Why      string
+	// Drops is how many instances are not counted as asked for any more.
+	Drops int
+	Why   string
 }
 
 // Lane is the group.
@@ -241,7 +246,9 @@ type Terminate struct {
 	// Surplus says that the group has more instances than desired, so that none comes in
 	// its stead though desired stays as it is.
 	Surplus bool
-	Why     string
+	// Asks says that the instance that comes in its stead is counted as asked for.
+	Asks bool
+	Why  string
 }
 
 // Lane is the group.

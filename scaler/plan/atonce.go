@@ -44,7 +44,7 @@ func (d *decision) beingScaledDown() atOnce {
 	most := d.policy.scaleDownLimit(d.drainLimit())
 	count := atOnce{mostNodes: most, mostUnready: max(1, most/unreadyPart)}
 	for _, n := range d.in(retiring, terminating) {
-		if n.kept || n.instance == nil || n.stage == terminating && !contract.Retires(n.mark) {
+		if n.kept || n.instance == nil || d.contested(n.instance, n) != "" || n.stage == terminating && !contract.Retires(n.mark) {
 			continue
 		}
 		if !n.instance.Live() {

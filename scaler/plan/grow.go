@@ -477,12 +477,14 @@ func (d *decision) growBy(g *group) {
 	if g.unanswered {
 		return // what is under way is counted already; the answer brings the next look
 	}
+	asks := g.base() + len(g.fresh) - g.Desired
+	d.askFor(g, asks)
 	for _, x := range d.grows(g) {
-		x.Why = g.stead
+		x.Why, x.Asks = g.stead, asks
+		asks = 0
 		d.do(x)
 	}
 	g.grows = true
-	d.askFor(g, g.base()+len(g.fresh)-g.Desired)
 	d.promise(g)
 	count, _ := d.burst(g.Name)
 	d.state.GrownAt[g.Name], d.state.Bursts[g.Name] = d.now, count+1

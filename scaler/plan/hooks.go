@@ -84,7 +84,9 @@ func (d *decision) answerHooks() {
 	for _, g := range d.groups {
 		byInstance := map[string]*node{}
 		for _, n := range g.nodes {
-			byInstance[n.InstanceID()] = n
+			if other := byInstance[n.InstanceID()]; other == nil || n.likelierThan(other) {
+				byInstance[n.InstanceID()] = n
+			}
 		}
 		for i := range g.Instances {
 			p, ok := d.passage(g, &g.Instances[i], byInstance[g.Instances[i].ID])
@@ -109,6 +111,14 @@ func (d *decision) answerHooks() {
 	over := func(key string, _ time.Time) bool { return !waits[key] }
 	maps.DeleteFunc(d.state.Heartbeats, over)
 	maps.DeleteFunc(d.state.Completed, over)
+}
+
+// likelierThan says which of two Nodes with the same providerID is more likely the machine.
+func (n *node) likelierThan(other *node) bool {
+	if n.Ready != other.Ready {
+		return n.Ready
+	}
+	return n.Created.After(other.Created)
 }
 
 // passage says on which way an instance is, if any.
@@ -163,7 +173,7 @@ func (d *decision) complete(p passage, hook fleet.Hook, key string) bool {
 	if !ready {
 		return false
 	}
-	if why := d.contested(p.instance, p.node); why != "" {
+	if why := d.contested(p.instance, p.node); why != "" && p.way != &launching { // that ends nothing
 		p.group.note(fmt.Sprintf("hook %s of instance %s is left to its own time: %s", hook.Name, p.instance.ID, why))
 		return true
 	}
@@ -262,7 +272,11 @@ func (d *decision) withoutNode(p passage) (release, bool) {
 	if p.way == &warming {
 		due := d.after(p.began, d.policy.MaxNodeProvisionTime)
 		d.clock.at(due)
-		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, p.group.recognised && !d.now.Before(due)
+		if !p.group.recognised && !d.now.Before(due) {
+			p.group.note(fmt.Sprintf("instance %s has not registered within %s, and no Node of the group ever was here, so its hook is left to those whose it is", p.instance.ID, d.policy.MaxNodeProvisionTime))
+			return release{}, false
+		}
+		return release{why: "no node of it has registered within " + d.policy.MaxNodeProvisionTime.String()}, !d.now.Before(due)
 	}
 	end := p.began.Add(d.policy.TerminationDrainTime)
 	switch d.mayServe(p) {
@@ -293,7 +307,7 @@ func (d *decision) mayServe(p passage) service {
 	switch {
 	case p.group.foreign():
 		return servesOthers
-	case d.endedByUs(p.instance):
+	case d.endedByUs(p.instance) && !d.wasNode(p.instance):
 		return servesNobody
 	case !p.group.recognised:
 		return servesOthers

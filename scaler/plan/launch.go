@@ -345,12 +345,13 @@ func (d *decision) lowerUnfulfilled() {
 		}
 		// Without a memory of growing it was not us who asked for them.
 		grown, known := d.state.GrownAt[g.Name]
-		if due := grown.Add(d.policy.MaxNodeProvisionTime); !known || d.now.Before(due) {
+		if due := d.after(grown, d.policy.MaxNodeProvisionTime); !known || d.now.Before(due) {
 			d.clock.at(due)
 			continue
 		}
+		asked := d.state.Recognition.Asked[g.Name].Count
 		delete(d.state.Recognition.Asked, g.Name) // who comes now was not asked for
-		d.do(Lower{Group: g.Name, From: g.Desired, To: to, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.policy.MaxNodeProvisionTime, rest.Cause)})
+		d.do(Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.policy.MaxNodeProvisionTime, rest.Cause)})
 	}
 }
 

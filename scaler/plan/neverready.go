@@ -95,14 +95,14 @@ func (d *decision) endUnjoined(g *group, i *fleet.Instance, since time.Time) {
 		g.note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
 		return
 	}
-	decrement, ok := d.mayEnd(g, NeverJoined)
+	decrement, asks, ok := d.mayEnd(g, NeverJoined)
 	if !ok {
 		return
 	}
 	if e, again := d.state.Recognition.Ended[i.ID]; !again || !d.now.Before(e.At.Add(strangersWindow)) {
 		d.state.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.now, Launched: o.launched}
 	}
-	d.do(Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Why: why})
+	d.do(Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Asks: asks, Why: why})
 }
 
 // neverJoinedID is the id of the end of an instance of which no Node registered.
@@ -140,13 +140,13 @@ func (d *decision) endUnready(n *node) {
 	}
 	d.lose(n.group, n.instance, due, NeverReady)
 	n.stage, n.open = leaving, false
-	decrement, ok := d.mayEnd(n.group, NeverReady)
+	decrement, asks, ok := d.mayEnd(n.group, NeverReady)
 	if !ok {
 		n.say(NodeNeverReady, why+"; it is replaced when the pause of its group is over")
 		return
 	}
 	d.do(Terminate{
-		Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: "never-ready:" + n.instance.ID, Decrement: decrement, Why: why,
+		Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: "never-ready:" + n.instance.ID, Decrement: decrement, Asks: asks, Why: why,
 	})
 	n.say(NodeNeverReady, why+", so its instance is ended")
 }
@@ -171,13 +171,14 @@ func (g *group) worksBeside(zone string) bool {
 
 // mayEnd says whether an instance that came to nothing is ended now, and whether
 // its group shrinks by it. Where it may not, Auto Scaling launches another at
-// once, which will most likely come to nothing too: that is done for one at a time, and
+// once (asks), which will most likely come to nothing too: that is done for one at a time, and
 // for the next when that one has come, or when the pause after it is over.
-func (d *decision) mayEnd(g *group, cause string) (decrement, ok bool) {
+func (d *decision) mayEnd(g *group, cause string) (decrement, asks, ok bool) {
 	decrement = g.shrinkable()
-	if !decrement && !g.surplus() {
+	asks = !decrement && !g.surplus()
+	if asks {
 		if g.replaces || d.awaitsReplacement(g) || d.pausedFor(g, cause) {
-			return false, false
+			return false, false, false
 		}
 		g.replaces = true
 		d.askFor(g, 1)
@@ -186,7 +187,7 @@ func (d *decision) mayEnd(g *group, cause string) (decrement, ok bool) {
 	if decrement {
 		g.lowered++
 	}
-	return decrement, true
+	return decrement, asks, true
 }
 
 // pausedFor says that a pause of the group runs, in whatever zone, that has such a cause.

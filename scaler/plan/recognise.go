@@ -54,15 +54,18 @@ func (d *decision) recognise() {
 		joined := g.joined()
 		live += len(g.live)
 		for _, i := range g.live {
-			if joined[i.ID] || i.State == fleet.PendingWait {
+			if joined[i.ID] {
 				continue
 			}
-			since, _ := d.launchedAt(i)
-			if at, asked := d.cameOfAsking(g, i); asked {
+			at, ours := d.cameOfAsking(g, i)
+			if ours {
 				launched[i.ID] = at
-			} else if i.State == fleet.InService {
-				g.serves = true
 			}
+			if i.State == fleet.PendingWait {
+				continue // its time has not begun
+			}
+			g.serves = g.serves || !ours && i.State == fleet.InService
+			since, _ := d.launchedAt(i)
 			if until, graces := d.grace(i, since); graces {
 				graced[i.ID] = until
 			}
@@ -70,7 +73,6 @@ func (d *decision) recognise() {
 			if d.now.Before(due) {
 				continue // endUnjoined asks for that moment
 			}
-			at, ours := launched[i.ID]
 			d.overdue[i.ID] = overdue{due, ours, at}
 			if !ours {
 				g.strangers = append(g.strangers, i)
@@ -135,8 +137,8 @@ func (d *decision) forgetAsked() {
 	})
 }
 
-// forgetEnded forgets instances that have joined after all, and those that are gone, when
-// their ends do not count any more.
+// forgetEnded forgets instances that have joined after all, and those that are gone, once
+// their ends do not count any more: also the end of one that joined meanwhile was one.
 func (d *decision) forgetEnded() {
 	there, joined := map[string]bool{}, map[string]bool{}
 	for _, g := range d.groups {
@@ -146,7 +148,7 @@ func (d *decision) forgetEnded() {
 		}
 	}
 	maps.DeleteFunc(d.state.Recognition.Ended, func(id string, e fleet.Ended) bool {
-		return joined[id] || !there[id] && !d.now.Before(e.At.Add(strangersWindow))
+		return (joined[id] || !there[id]) && !d.now.Before(e.At.Add(strangersWindow))
 	})
 }
 
@@ -187,8 +189,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// foreign says that a group's instances should long be Nodes, that none ever was one here,
-// and that one is in service that did not come because we asked for it.
+// foreign says that instances of a group should long be Nodes, that none ever was one here,
+// and that one without a Node is in service that did not come because we asked for it.
 func (g *group) foreign() bool { return !g.recognised && len(g.strangers) > 0 && g.serves }
 
 // whyForeign says what is wrong with a foreign group, for people.

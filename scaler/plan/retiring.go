@@ -50,10 +50,10 @@ func (d *decision) terminateAgain(n *node) {
 }
 
 // terminate ends the node's instance, unless another Node may be it.
-func (d *decision) terminate(n *node, id string, decrement bool, why string) {
+func (d *decision) terminate(n *node, id string, decrement bool, why string) (done bool) {
 	if whyNot := d.contested(n.instance, n); whyNot != "" {
 		n.say(NodeHeld, fmt.Sprintf("%s; its instance is not ended: %s", why, whyNot))
-		return
+		return false
 	}
 	surplus := n.group.surplus()
 	n.group.ended++
@@ -62,6 +62,7 @@ func (d *decision) terminate(n *node, id string, decrement bool, why string) {
 		d.noteShrunk(n.group)
 	}
 	d.do(Terminate{Group: n.group.Name, Instance: n.instance.ID, Node: n.ref(), ID: id, Decrement: decrement, Surplus: surplus, Why: why})
+	return true
 }
 
 // shrinkable says that desired may be one less after what this plan does. It
@@ -243,7 +244,9 @@ func (d *decision) replaceDrained(n *node) {
 	}
 	at, grew := d.state.GrownAt[n.group.Name]
 	grew = grew && !at.Before(n.report.Since.Time)
-	d.terminate(n, id, grew && n.group.shrinkable(), why)
+	if !d.terminate(n, id, grew && n.group.shrinkable(), why) {
+		return
+	}
 	n.say(NodeTerminating, why)
 	d.drains = slices.DeleteFunc(d.drains, func(x Drain) bool { return x.Node == n.ref() })
 	delete(d.state.Alone, n.Name)

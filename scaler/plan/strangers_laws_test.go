@@ -107,6 +107,9 @@ func law15Contested(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		case plan.Terminate:
 			id = x.Instance
 		case plan.Complete:
+			if x.State == fleet.PendingWait {
+				continue // that ends nothing
+			}
 			id = x.Instance
 		default:
 			continue

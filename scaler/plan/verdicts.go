@@ -108,7 +108,7 @@ func (d *decision) groupVerdict(g *group) (Reason, string) {
 	unrecognised, why := d.unrecognised(g)
 	if why != "" {
 		notes = append(notes, why)
-		if reason == GroupSteady || reason == GroupBackOff {
+		if reason == GroupSteady || reason == GroupBackOff || unrecognised == GroupForeign && reason != GroupRivalled {
 			reason = unrecognised
 		}
 	}
