@@ -122,11 +122,24 @@ var podWords = table[podDraft]{
 			}},
 		}
 	}),
+	"near": setter(pairs, func(d *podDraft, m map[string]string) { // in a zone with pods of these labels
+		d.affinity().PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: m}, TopologyKey: corev1.LabelTopologyZone,
+			}},
+		}
+	}),
 	"spread": setter(text, func(d *podDraft, key string) {
 		d.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels},
 		}}
+	}),
+	// mindomains is that of the spread before it.
+	"mindomains": setter(integer, func(d *podDraft, n int) {
+		for i := range d.Spec.TopologySpreadConstraints {
+			d.Spec.TopologySpreadConstraints[i].MinDomains = ptr.To(int32(n))
+		}
 	}),
 }
 

@@ -33,3 +33,7 @@ func (p *Place) populates(t *topology) bool {
 
 // Spreads says that pods of the class go only where they are spread evenly enough.
 func (c *Class) Spreads() bool { return len(c.spread) > 0 }
+
+// Follows says that where other pods are may open a place to one of the class: it goes
+// where others are, or where it is spread evenly with them.
+func (c *Class) Follows() bool { return c.Spreads() || len(c.affinity) > 0 }

@@ -139,7 +139,7 @@ func TestPackZones(t *testing.T) {
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			packing := c.Pack(pods, supply)
+			packing := c.Pack(pods, nil, supply)
 			var got, left []string
 			for _, p := range packing.Places {
 				got = append(got, p.Looks().Zone+": "+names(p.Tenants()))
@@ -180,7 +180,7 @@ func TestPack(t *testing.T) {
 				pods = append(pods, c.Tenant(p))
 			}
 			looks := []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0])}
-			packing := c.Pack(c.Sorted(pods, looks), fit.Supply{Looks: looks, Have: []int{0}, Limit: tc.limit})
+			packing := c.Pack(c.Sorted(pods, looks), nil, fit.Supply{Looks: looks, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))

@@ -12,9 +12,17 @@ type Packing struct {
 	Places []*Place
 	// From tells for each place which of the supplies it is of, by index.
 	From []int
+	// Seats are those that the pods got at places that were there before.
+	Seats []Seat
 	// Left are the pods that fit no new node, or none within the limit, or about which no
 	// more may be asked.
 	Left []Tenant
+}
+
+// Seat is a place that a pod was given.
+type Seat struct {
+	Tenant
+	At *Place
 }
 
 // Supply is where new nodes of one group come from.
@@ -60,16 +68,41 @@ func (s Supply) Next(opened []int) []int {
 // Pack puts pods onto new nodes: pods of greater priority first, then the
 // largest, those of one class as they come, each at the first node that it fits. If
 // there is none, a node is opened of the first supply that has one for it. The new
-// nodes stay open.
-func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
-	p := packer{Cluster: c, row: c.NewRow(nil), sources: make([]*source, len(supplies))}
+// nodes stay open. Each pod on a new node may open a place there, among those that are
+// there, to a pod that goes where others are or spreads evenly with them: such a pod asks
+// these first.
+//
+// Where few pods wait, those that spread over hosts may come before larger ones, if that
+// takes fewer nodes. Of many, the largest first take fewest.
+func (c *Cluster) Pack(pods []Tenant, there []*Place, supplies ...Supply) Packing {
 	var looks []*Looks
-	for i, s := range supplies {
-		p.sources[i] = newSource(i, s)
+	for _, s := range supplies {
 		looks = append(looks, s.Looks...)
 	}
-	room := largest(looks)
-	for _, s := range stretches(pods, room) {
+	order := stretches(pods, largest(looks))
+	start := c.Fork()
+	packed := c.pack(order, there, supplies)
+	other := hostsFirst(order)
+	if len(packed.Places) < 2 || len(pods) > fewPods || slices.EqualFunc(order, other, func(a, b stretch) bool { return a.batchKey == b.batchKey }) {
+		return packed
+	}
+	c.Revert(start)
+	if second := c.pack(other, there, supplies); len(second.Left) <= len(packed.Left) && len(second.Places) < len(packed.Places) {
+		return second
+	}
+	c.Revert(start)
+	return c.pack(order, there, supplies)
+}
+
+// fewPods are as many as are packed in more than one order.
+const fewPods = 100
+
+func (c *Cluster) pack(order []stretch, there []*Place, supplies []Supply) Packing {
+	p := packer{Cluster: c, row: c.NewRow(nil), there: c.NewRow(there), sources: make([]*source, len(supplies))}
+	for i, s := range supplies {
+		p.sources[i] = newSource(i, s)
+	}
+	for _, s := range order {
 		for i, t := range s.pods {
 			// To look at every pod takes longer than to seat it.
 			ask := i%askedAgain == 0 || c.ration.Low()
@@ -83,20 +116,28 @@ func (c *Cluster) Pack(pods []Tenant, supplies ...Supply) Packing {
 			}
 		}
 	}
-	return Packing{Places: p.row.places, From: p.from, Left: p.left}
+	return Packing{Places: p.row.places, From: p.from, Seats: p.seats, Left: p.left}
 }
 
 // packer is a packing in the making.
 type packer struct {
 	*Cluster
 	sources []*source
-	row     *Row
-	from    []int
-	left    []Tenant
+	// row are the new nodes.
+	row, there *Row
+	from       []int
+	seats      []Seat
+	left       []Tenant
 }
 
 // seat finds a seat for the pod, at a new node if need be.
 func (p *packer) seat(t Tenant) bool {
+	if len(p.row.places) > 0 && t.Class.Follows() {
+		if at := p.there.Seat(t); at != nil {
+			p.seats = append(p.seats, Seat{t, at})
+			return true
+		}
+	}
 	if p.row.Seat(t) != nil {
 		return true
 	}

@@ -3,6 +3,8 @@ package fit
 import (
 	"cmp"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Sorted orders pods as they are placed: greater priority first, then the
@@ -66,6 +68,22 @@ func stretches(pods []Tenant, room vector) []stretch {
 		list = append(list, s)
 	}
 	slices.SortStableFunc(list, func(a, b stretch) int { return compareBatches(&a.batch, &b.batch) })
+	return list
+}
+
+// hostsFirst orders stretches of one priority so that pods come first that spread over
+// hosts: a node that others have filled holds all of these up.
+func hostsFirst(list []stretch) []stretch {
+	last := func(s stretch) int {
+		if slices.ContainsFunc(s.class.spread, func(t spreadTerm) bool { return t.topology == corev1.LabelHostname }) {
+			return 0
+		}
+		return 1
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(last(a), last(b)))
+	})
 	return list
 }
 

@@ -136,13 +136,14 @@ func (d *decision) moves() map[*node][]move {
 
 // growth is how far the new nodes of each group are planned.
 type growth struct {
+	beside  []fit.Seat
 	fresh   map[*group][]*fit.Place
 	have    map[*group][]int
 	cluster cluster
 }
 
 func (d *decision) growth() growth {
-	now := growth{map[*group][]*fit.Place{}, map[*group][]int{}, *d.cluster}
+	now := growth{slices.Clip(d.beside), map[*group][]*fit.Place{}, map[*group][]int{}, *d.cluster}
 	for _, g := range d.groups {
 		now.fresh[g], now.have[g] = slices.Clip(g.fresh), slices.Clone(g.have)
 	}
@@ -153,5 +154,5 @@ func (d *decision) restore(to growth) {
 	for _, g := range d.groups {
 		g.fresh, g.have = to.fresh[g], to.have[g]
 	}
-	*d.cluster = to.cluster
+	d.beside, *d.cluster = to.beside, to.cluster
 }

@@ -26,6 +26,7 @@ func (d *decision) grow() {
 	putBack := d.growForBuffers()
 	d.growForHeadRoom()
 	putBack()
+	d.tellBeside()
 	for _, g := range d.groups {
 		d.growBy(g)
 	}
@@ -61,22 +62,22 @@ func (d *decision) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
 	if !slices.ContainsFunc(refused, spreads) {
 		return refused
 	}
-	return d.growInTurn(d.inOrder(d.seatFresh(refused)))
+	return d.growInTurn(d.inOrder(d.seatBeside(refused, d.there(refused))))
 }
 
 // growInTurn plans new nodes for pods in order, and returns those that none would help. The
 // largest pod chooses first, because the fewest groups can take it; what room its
 // new nodes have goes to the others, the largest first.
 func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
-	left, planned := pods, 0
+	left, planned, there := pods, 0, d.there(pods)
 	for len(left) > 0 {
 		var none []fit.Tenant
 		if none, left = d.unaffordable(left); len(none) > 0 {
 			refused = append(refused, none...)
 		} else if none, left = d.helpless(left); len(none) > 0 {
 			refused = append(refused, none...)
-		} else if rest, ok := d.draw(left); ok {
-			left = d.inOrder(d.seatFresh(rest))
+		} else if rest, ok := d.draw(left, there); ok {
+			left = d.inOrder(d.seatBeside(rest, there))
 			planned++
 		} else if !d.ration.Spent(left[0].Pod.Namespace) {
 			class := left[0].Class
@@ -85,7 +86,7 @@ func (d *decision) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
 		}
 		if len(left) == 0 && planned > 0 && slices.ContainsFunc(refused, followsOthers) {
 			// What was refused may have wanted company that has a node only now.
-			left, refused, planned = d.inOrder(d.seatFresh(refused)), nil, 0
+			left, refused, planned = d.inOrder(d.seatBeside(refused, there)), nil, 0
 		}
 	}
 	return refused
@@ -141,38 +142,69 @@ func split(pods []fit.Tenant, of func(*fit.Class) bool) (these, others []fit.Ten
 	return these, others
 }
 
-// seatFresh seats pods at the new nodes that are planned already, and returns the
-// others. Only one that goes where others are, or spreads evenly with them, may find
-// a seat there that it did not find before.
-func (d *decision) seatFresh(pods []fit.Tenant) (left []fit.Tenant) {
+// there are the nodes that are there, and those that come, where one of these pods may
+// find a place once others have theirs.
+func (d *decision) there(pods []fit.Tenant) []*fit.Place {
+	if !slices.ContainsFunc(pods, followsOthers) {
+		return nil
+	}
+	return slices.Concat(places(d.in(serving, cordoned, leaving)), d.staying(), d.coming)
+}
+
+// seatBeside seats pods at nodes that are there and at the new ones that are planned
+// already, and returns the others. Only one that goes where others are, or spreads evenly
+// with them, may find a seat there that it did not find before.
+func (d *decision) seatBeside(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant) {
 	if !slices.ContainsFunc(pods, followsOthers) {
 		return pods
 	}
 	grow := slices.DeleteFunc(slices.Clone(d.groups), func(g *group) bool { return len(g.fresh) == 0 })
 	defer d.expect(grow...)()
-	row := d.fit.NewRow(d.allFresh())
+	old, fresh := d.fit.NewRow(there), d.fit.NewRow(d.allFresh())
 	for _, t := range pods {
-		if !followsOthers(t) || row.Seat(t) == nil {
+		switch {
+		case !followsOthers(t):
+			left = append(left, t)
+		case d.seatedAt(t, old.Seat(t)), fresh.Seat(t) != nil:
+		default:
 			left = append(left, t)
 		}
 	}
 	return left
 }
 
-// followsOthers says that where other pods are may open a place to this one.
-func followsOthers(t fit.Tenant) bool {
-	s := t.Pod.Spec
-	return s != nil && (len(s.TopologySpreadConstraints) > 0 || s.Affinity != nil && s.Affinity.PodAffinity != nil)
+// seatedAt notes that a pod has a place that is there already, once the new nodes that are
+// planned are there too; it says whether there is such a place.
+func (d *decision) seatedAt(t fit.Tenant, at *fit.Place) bool {
+	if at == nil {
+		return false
+	}
+	d.beside = append(d.beside, fit.Seat{Tenant: t, At: at})
+	return true
 }
+
+// tellBeside settles the verdicts of pods that new nodes help without being theirs.
+func (d *decision) tellBeside() {
+	for _, s := range d.beside {
+		where := s.At.Name
+		if d.node(where) != nil {
+			where = "node " + where
+		}
+		d.sayPod(s.Tenant, PodFitsComing, "", fmt.Sprintf("%s has room for it as soon as the new nodes are there that are asked for now", where))
+	}
+}
+
+// followsOthers says that where other pods are may open a place to this one.
+func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 
 // options are the groups that could take the first of these pods, the others going
 // along where they fit.
-func (d *decision) options(left []fit.Tenant) []option {
+func (d *decision) options(left []fit.Tenant, there []*fit.Place) []option {
 	var options []option
 	for _, g := range d.able(left[0].Class) {
 		room, _ := g.room()
 		over, start := d.expect(g), d.fit.Fork()
-		packing := d.fit.Pack(left, g.supply(room))
+		packing := d.fit.Pack(left, there, g.supply(room))
 		if len(packing.Places) > 0 {
 			options = append(options, newOption(g, packing))
 		}
@@ -206,12 +238,12 @@ func (d *decision) fitsNew(c *fit.Class, g *group) bool {
 // Groups that are alike help it out: only together may they have the zones over
 // which pods have to spread. What would leave the last node half empty goes to a
 // group that suits it better, if there is one.
-func (d *decision) draw(pods []fit.Tenant) (left []fit.Tenant, ok bool) {
+func (d *decision) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant, ok bool) {
 	var options []option
 	if able := d.able(pods[0].Class); len(able) == 1 {
 		options = []option{{group: able[0], pods: 1, nodes: 1, work: 1, hourly: able[0].price()}} // no need to weigh it
 	} else {
-		options = d.options(pods)
+		options = d.options(pods, there)
 	}
 	if len(options) == 0 {
 		return pods, false
@@ -220,21 +252,22 @@ func (d *decision) draw(pods []fit.Tenant) (left []fit.Tenant, ok bool) {
 	supplies := d.supplies(groups)
 	defer d.expect(groups...)()
 	start := d.fit.Fork()
-	packing := d.fit.Pack(pods, supplies...)
+	packing := d.fit.Pack(pods, there, supplies...)
 	if last, of := tail(packing); last != nil {
 		full := supplies[of].Limit
 		d.fit.Revert(start)
 		supplies[of].Limit = count(packing.From, of) - 1
-		packing = d.fit.Pack(pods, supplies...)
-		if !d.betterOff(last, groups[of]) {
+		packing = d.fit.Pack(pods, there, supplies...)
+		if !d.betterOff(last, there, groups[of]) {
 			d.fit.Revert(start)
 			supplies[of].Limit = full
-			packing = d.fit.Pack(pods, supplies...)
+			packing = d.fit.Pack(pods, there, supplies...)
 		}
 	}
 	for i, p := range packing.Places {
 		d.open(groups[packing.From[i]], p)
 	}
+	d.beside = append(d.beside, packing.Seats...)
 	return packing.Left, len(packing.Places) > 0
 }
 
@@ -260,8 +293,8 @@ func count(list []int, n int) int {
 
 // betterOff says that for these pods alone a group would be chosen that is not like
 // that one.
-func (d *decision) betterOff(pods []fit.Tenant, than *group) bool {
-	options := d.options(d.inOrder(pods))
+func (d *decision) betterOff(pods []fit.Tenant, there []*fit.Place, than *group) bool {
+	options := d.options(d.inOrder(pods), there)
 	if len(options) == 0 {
 		return false
 	}

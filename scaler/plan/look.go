@@ -73,6 +73,8 @@ type decision struct {
 	unasked map[asking]bool
 	// quotas bound buffers, by namespace and name.
 	quotas []*fleet.Quota
+	// beside are the pods that got a place that was there already, thanks to new nodes.
+	beside []fit.Seat
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
