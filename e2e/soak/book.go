@@ -21,9 +21,13 @@ type book struct {
 
 type machine struct {
 	group, node    string
+	zone           string
 	launched, gone time.Time
 	// waits are since when it has waited for our hook.
 	waits []time.Time
+	// retired says that EC2 has announced to retire it, or to stop it: the scaler gives it up
+	// once it is drained.
+	retired bool
 }
 
 func newBook() *book { return &book{machines: map[string]*machine{}, max: map[string]int{}} }
@@ -34,7 +38,7 @@ func (b *book) see(i fakeaws.Instance) {
 	defer b.mu.Unlock()
 	m := b.machines[i.ID]
 	if m == nil {
-		m = &machine{group: i.Group, node: i.PrivateDNSName, launched: i.LaunchedAt}
+		m = &machine{group: i.Group, node: i.PrivateDNSName, zone: i.Zone, launched: i.LaunchedAt}
 		b.machines[i.ID] = m
 	}
 	if i.Gone {
@@ -45,6 +49,34 @@ func (b *book) see(i fakeaws.Instance) {
 			m.waits = append(m.waits, a.Since)
 		}
 	}
+}
+
+// retire notes that EC2 has announced the end of an instance.
+func (b *book) retire(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.machines[id]; m != nil {
+		m.retired = true
+	}
+}
+
+// cutOff says that so many of the machines of a zone are silent at a moment that it looks
+// partitioned, and that one of them has no other reason to go.
+func (b *book) cutOff(p partition, id string, at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	silent, all := 0, 0
+	for other, m := range b.machines {
+		if m.zone != p.zone || m.launched.After(at) || !m.gone.IsZero() && m.gone.Before(at) {
+			continue
+		}
+		all++
+		if slices.Contains(p.instances, other) {
+			silent++
+		}
+	}
+	m := b.machines[id]
+	return (m == nil || !m.retired) && silent >= 2 && (silent == all || silent >= 3 && silent*100 > unreadyPercent*all)
 }
 
 func (b *book) sizes(groups []fakeaws.GroupStatus) {

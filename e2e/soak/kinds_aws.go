@@ -49,6 +49,9 @@ func maintenance(s *soak, dice *rand.Rand) (effect, error) {
 	cancelled := i.Group == steady || dice.IntN(3) == 0
 	before := time.Now().Add(between(dice, 2*time.Second, 40*time.Second))
 	event, err := s.w.AWS.Maintenance(i.ID, fakeaws.MaintenanceEvent{Code: code, NotBefore: before, NotAfter: before.Add(2 * time.Hour)})
+	if code == "instance-stop" || code == "instance-retirement" {
+		s.book.retire(i.ID)
+	}
 	return effect{
 		what:  fmt.Sprintf("%s is announced for %s", code, named(i)),
 		lasts: between(dice, 5*time.Second, 60*time.Second),

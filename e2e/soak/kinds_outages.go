@@ -218,7 +218,8 @@ func idsOf(all []fakeaws.Instance) []string {
 }
 
 // partitioned finds instances that were ended because their zone was cut off: more than the
-// first that may be missed alone, before it shows that the whole zone is.
+// first that may be missed alone, before it shows that the whole zone is. Once enough
+// machines have joined in the zone since, those that are still silent are broken.
 func (s *soak) partitioned(calls []fakeaws.Call) []string {
 	var found []string
 	for _, p := range s.partitions {
@@ -226,7 +227,7 @@ func (s *soak) partitioned(calls []fakeaws.Call) []string {
 		for _, c := range calls {
 			// What had begun before goes on; a node may go when it has been unready for long.
 			long := laws.Span{From: p.From.Add(unready), To: p.To}
-			if c.Operation == "TerminateInstanceInAutoScalingGroup" && c.Error == "" && long.Holds(c.Time) && slices.Contains(p.instances, c.Params["InstanceId"]) {
+			if c.Operation == "TerminateInstanceInAutoScalingGroup" && c.Error == "" && long.Holds(c.Time) && slices.Contains(p.instances, c.Params["InstanceId"]) && s.book.cutOff(p, c.Params["InstanceId"], c.Time) {
 				ended = append(ended, c.Params["InstanceId"])
 			}
 		}
@@ -240,6 +241,9 @@ func (s *soak) partitioned(calls []fakeaws.Call) []string {
 // partitionAllowed is how many instances of a zone may be ended while its kubelets are
 // silent: those that were being retired when that began.
 const partitionAllowed = 2
+
+// unreadyPercent is the share above which a zone counts as partitioned, by default.
+const unreadyPercent = 45
 
 // finalizerKubelet stands for a kubelet that has not ended a pod yet.
 const finalizerKubelet = "soak.example/kubelet"

@@ -159,6 +159,7 @@ func massNotices(s *soak, dice *rand.Rand) (effect, error) {
 			return effect{}, err
 		}
 		events[i.ID] = event
+		s.book.retire(i.ID)
 	}
 	return effect{
 		what:  "retirement in two days is announced for " + inOneLine(all),
