@@ -68,11 +68,11 @@ func (d *decision) gpuUtilization(n *node) float64 {
 }
 
 // counting are the pods that take room of the node: they have not ended, and if they are
-// being deleted, their grace period is not long over.
+// being deleted, their grace period is not long over. Expendable ones take none.
 func (d *decision) counting(n *node) func(yield func(fit.Tenant) bool) {
 	return func(yield func(fit.Tenant) bool) {
 		for i, p := range n.pods {
-			if !p.Ended() && !drainable.IsLongTerminating(p, d.now) && !yield(d.tenant(n, i)) {
+			if !p.Ended() && !d.expendable(p) && !drainable.IsLongTerminating(p, d.now) && !yield(d.tenant(n, i)) {
 				return
 			}
 		}
