@@ -93,6 +93,7 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 	if len(list) == 0 {
 		return nil
 	}
+	start := r.fit.Try()
 	orders := ordersOf(list)
 	best, most := orders[0], math.Inf(-1)
 	if len(orders) > 1 {
@@ -112,6 +113,9 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 	chosen := r.pass(best, list, false)
 	chosen = append(chosen, r.passByTurns(list)...)
 	chosen = r.exchange(list, chosen)
+	if r.part = shareChoice; len(chosen) > 0 {
+		chosen = r.settled(best, list, chosen, start)
+	}
 	for _, c := range list {
 		if c.reason != "" {
 			c.say(c.reason, c.why)
@@ -137,10 +141,122 @@ func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
 // pass empties the candidates in thought, one after the other. What cannot be emptied is
 // as before, and told why, unless this is a rehearsal.
 func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
-	o.sort(list)
 	r.rehearsal = rehearsal
+	if !o.anew {
+		chosen = r.goTogether(list)
+	}
+	o.sort(list)
 	r.line(list)
-	r.inTurn(o, list, func(c *candidate) (goes bool) {
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.gone })
+	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
+}
+
+// goTogether lets all candidates go that were chosen in an earlier look, if the pods of all
+// of them have places beside all of them; otherwise it leaves all as before. One after the
+// other they would take places at each other, and which of them found none at the end would
+// depend on which of them are marked: so two nodes would swap their marks for ever. The
+// order is always the same.
+func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
+	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
+		return nil
+	}
+	o := order{by: byWorth}
+	o.sort(list)
+	r.line(list)
+	start := r.fit.Try()
+	bearers := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return !c.chosenBefore() })
+	for _, c := range bearers {
+		r.fit.Close(c.place)
+	}
+	failed := false
+	r.inTurn(o, bearers, nil, func(c *candidate) (goes bool) {
+		if failed {
+			return false
+		}
+		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
+			chosen = append(chosen, c)
+		}
+		failed = c.reason != ""
+		return !failed
+	})
+	if failed {
+		r.goBack(chosen, start)
+		return nil
+	}
+	return chosen
+}
+
+// chosenBefore says that a candidate bears a mark, and that its drain would go on.
+func (c *candidate) chosenBefore() bool { return !c.stuck && !c.since.IsZero() }
+
+// triesToSettle is how often at most it is asked who would be chosen again.
+const triesToSettle = 5
+
+// unsettledYet is why a node stays that would lose its mark again at once.
+const unsettledYet = "its pods have other places only if those of nodes that go already take theirs in one certain order"
+
+// settled leaves out, of those that are chosen where marks change, who would not be chosen
+// again with these marks, though nothing else has changed. Where none was chosen before,
+// that waits for the next evaluation.
+func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark) []*candidate {
+	marked := map[*candidate]time.Time{} // as it is
+	changes, before := false, false
+	for _, c := range list {
+		marked[c] = c.since
+		changes = changes || c.gone == c.since.IsZero()
+		before = before || c.chosenBefore()
+	}
+	if !changes || !before {
+		return chosen
+	}
+	defer func() {
+		for c, since := range marked {
+			c.since = since
+		}
+	}()
+	r.goBack(chosen, start)
+	for tries := 1; ; tries++ {
+		for _, c := range list {
+			c.since = time.Time{}
+		}
+		for _, c := range chosen {
+			c.since = cmp.Or(marked[c], r.now)
+		}
+		again := r.chooseAgain(o, list)
+		if len(again) == len(chosen) || tries == triesToSettle {
+			chosen = again
+			break
+		}
+		r.goBack(again, start)
+		// Who was chosen before does not lose its mark for one that was not.
+		old := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return marked[c].IsZero() })
+		lost := slices.ContainsFunc(old, func(c *candidate) bool { return !slices.Contains(again, c) })
+		if lost && len(old) < len(chosen) {
+			again = old
+		}
+		chosen = again
+	}
+	for _, c := range list {
+		if !c.gone && c.reason == "" {
+			c.reason, c.why = NodeNoPlace, unsettledYet
+		}
+	}
+	return chosen
+}
+
+// chooseAgain chooses among those that bear a mark as the next evaluation will.
+func (r *retirement) chooseAgain(o order, list []*candidate) (chosen []*candidate) {
+	chosen = r.goTogether(list)
+	o.sort(list)
+	r.line(list)
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.gone || c.since.IsZero() })
+	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
+}
+
+// letGoInTurn lets those of sorted candidates go that can, one after the other, beside those
+// that are gone.
+func (r *retirement) letGoInTurn(o order, list, gone []*candidate) (chosen []*candidate) {
+	r.inTurn(o, list, gone, func(c *candidate) (goes bool) {
 		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
 			return false
 		}
@@ -148,6 +264,14 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 		return true
 	})
 	return chosen
+}
+
+// goBack takes back that nodes go, and all that was done since.
+func (r *retirement) goBack(chosen []*candidate, start fit.Mark) {
+	for _, c := range chosen {
+		r.takeBack(c)
+	}
+	r.fit.Revert(start)
 }
 
 // turnOfSearch is for how long those come first that came first.

@@ -88,14 +88,17 @@ type zoneOfGroup struct {
 	zone  string
 }
 
-// inTurn lets sorted candidates try to go. Of several that are as good the next is one of
-// the zone that has most of the group's nodes.
-func (r *retirement) inTurn(o order, list []*candidate, try func(*candidate) (goes bool)) {
+// inTurn lets sorted candidates try to go, beside those that are gone. Of several that are as
+// good the next is one of the zone that has most of the group's nodes.
+func (r *retirement) inTurn(o order, list, gone []*candidate, try func(*candidate) (goes bool)) {
 	have := map[zoneOfGroup]int{}
 	for _, g := range r.groups {
 		for _, i := range g.live {
 			have[zoneOfGroup{g, i.Zone}]++
 		}
+	}
+	for _, c := range gone {
+		have[zoneOfGroup{c.group, c.instance.Zone}]--
 	}
 	for len(list) > 0 {
 		equal := 1
