@@ -474,7 +474,7 @@ func (d *decision) nominate() {
 		if p.Node != "" || p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
 			continue
 		}
-		if n := d.node(p.Nominated); n != nil && n.open {
+		if n := d.node(p.Nominated); d.promised(p) && n.open {
 			d.fit.Put(d.fit.Tenant(p), n.place)
 		}
 	}

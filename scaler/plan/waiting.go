@@ -170,7 +170,7 @@ func (d *decision) scheduled(p *fleet.Pod) bool {
 // still come to.
 func (d *decision) promised(p *fleet.Pod) bool {
 	n := d.node(p.Nominated)
-	return n != nil && n.stage != leaving && n.stage != terminating
+	return n != nil && n.stage != leaving && n.stage != terminating && (n.stage != retiring || n.kept)
 }
 
 // wantsNode says that the pod is without a node and in need of one. Pods of
