@@ -145,8 +145,10 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 	if !o.anew {
 		chosen = r.goTogether(list)
 	}
-	o.sort(list)
-	r.line(list)
+	if len(chosen) == 0 || !o.usual { // else it is done
+		o.sort(list)
+		r.line(list)
+	}
 	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.gone })
 	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
 }
@@ -160,8 +162,7 @@ func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
 	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
 		return nil
 	}
-	o := order{by: byWorth}
-	o.sort(list)
+	usually.sort(list)
 	r.line(list)
 	start := r.fit.Try()
 	bearers := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return !c.chosenBefore() })
@@ -169,7 +170,7 @@ func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
 		r.fit.Close(c.place)
 	}
 	failed := false
-	r.inTurn(o, bearers, nil, func(c *candidate) (goes bool) {
+	r.inTurn(usually, bearers, nil, func(c *candidate) (goes bool) {
 		if failed {
 			return false
 		}
@@ -189,6 +190,9 @@ func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
 // chosenBefore says that a candidate bears a mark, and that its drain would go on.
 func (c *candidate) chosenBefore() bool { return !c.stuck && !c.since.IsZero() }
 
+// fewCandidates are as many as settle even where marks are only lost.
+const fewCandidates = 200
+
 // triesToSettle is how often at most it is asked who would be chosen again.
 const triesToSettle = 5
 
@@ -197,16 +201,17 @@ const unsettledYet = "its pods have other places only if those of nodes that go 
 
 // settled leaves out, of those that are chosen where marks change, who would not be chosen
 // again with these marks, though nothing else has changed. Where none was chosen before,
-// that waits for the next evaluation.
+// that waits for the next evaluation, as it does where many only lose their marks.
 func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark) []*candidate {
 	marked := map[*candidate]time.Time{} // as it is
-	changes, before := false, false
+	fresh, lost, before := false, false, false
 	for _, c := range list {
 		marked[c] = c.since
-		changes = changes || c.gone == c.since.IsZero()
+		fresh = fresh || c.gone && c.since.IsZero()
+		lost = lost || !c.gone && !c.since.IsZero()
 		before = before || c.chosenBefore()
 	}
-	if !changes || !before {
+	if !before || !fresh && (!lost || len(list) > fewCandidates) {
 		return chosen
 	}
 	defer func() {
@@ -230,8 +235,8 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 		r.goBack(again, start)
 		// Who was chosen before does not lose its mark for one that was not.
 		old := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return marked[c].IsZero() })
-		lost := slices.ContainsFunc(old, func(c *candidate) bool { return !slices.Contains(again, c) })
-		if lost && len(old) < len(chosen) {
+		loses := slices.ContainsFunc(old, func(c *candidate) bool { return !slices.Contains(again, c) })
+		if loses && len(old) < len(chosen) {
 			again = old
 		}
 		chosen = again
@@ -247,9 +252,12 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 // chooseAgain chooses among those that bear a mark as the next evaluation will.
 func (r *retirement) chooseAgain(o order, list []*candidate) (chosen []*candidate) {
 	chosen = r.goTogether(list)
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.gone || c.since.IsZero() })
+	if len(rest) == 0 {
+		return chosen
+	}
 	o.sort(list)
 	r.line(list)
-	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.gone || c.since.IsZero() })
 	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
 }
 

@@ -14,7 +14,12 @@ type order struct {
 	by func(*candidate) float64
 	// anew asks nobody first because it was chosen in an earlier look.
 	anew bool
+	// usual says that it is the one in which those go together that were.
+	usual bool
 }
+
+// usually is the order that does not depend on who is marked.
+var usually = order{by: byWorth, usual: true}
 
 // What a node costs; what it costs for what it has; what that of it costs that nobody
 // requests.
@@ -25,9 +30,9 @@ func byWaste(c *candidate) float64 { return c.worth * (1 - c.used) }
 // ordersOf lists those that may make a difference: one where all nodes are worth the same.
 func ordersOf(list []*candidate) []order {
 	if !slices.ContainsFunc(list, func(c *candidate) bool { return c.worth != list[0].worth }) {
-		return []order{{by: byWorth}}
+		return []order{usually}
 	}
-	orders := []order{{by: byWorth}, {by: byUnit}, {by: byWaste}}
+	orders := []order{usually, {by: byUnit}, {by: byWaste}}
 	if slices.ContainsFunc(list, func(c *candidate) bool { return !c.since.IsZero() }) {
 		for _, o := range orders {
 			orders = append(orders, order{by: o.by, anew: true})
