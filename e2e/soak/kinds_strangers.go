@@ -167,9 +167,14 @@ func massNotices(s *soak, dice *rand.Rand) (effect, error) {
 		end: func() error {
 			var errs []error
 			for _, i := range all {
-				if events[i.ID] != "" {
-					errs = append(errs, s.unlessGone(i, s.w.AWS.EndMaintenance(i.ID, events[i.ID], "canceled")))
+				if events[i.ID] == "" {
+					continue
 				}
+				if err := s.unlessGone(i, s.w.AWS.EndMaintenance(i.ID, events[i.ID], "canceled")); err != nil {
+					errs = append(errs, err) // such as while it reboots
+					continue
+				}
+				delete(events, i.ID)
 			}
 			return errors.Join(errs...)
 		},
