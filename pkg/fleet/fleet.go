@@ -111,9 +111,12 @@ type Group struct {
 	Zones   []string `json:"zones,omitempty"`
 	// Shapes says what a new node looks like, one for each zone; empty where
 	// it cannot be known, and then Faults says why.
-	Shapes    []Shape    `json:"shapes,omitempty"`
-	Instances []Instance `json:"instances,omitempty"`
-	Hooks     []Hook     `json:"hooks,omitempty"`
+	Shapes []Shape `json:"shapes,omitempty"`
+	// Uncountable says that the group's capacity is not counted in instances: it is not grown,
+	// whatever its nodes look like.
+	Uncountable bool       `json:"uncountable,omitempty"`
+	Instances   []Instance `json:"instances,omitempty"`
+	Hooks       []Hook     `json:"hooks,omitempty"`
 	// HooksUnknown says that the hooks have not been read yet: there may be
 	// some.
 	HooksUnknown bool `json:"hooksUnknown,omitempty"`
@@ -585,6 +588,17 @@ type State struct {
 	OwnDrains map[string]time.Time `json:"ownDrains,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
+	// Lessons are what nodes of a group taught that its definition does not say, by group:
+	// they hold while the group has no node.
+	Lessons map[string]Lesson `json:"lessons,omitempty"`
+}
+
+// Lesson is a shape as nodes taught it.
+type Lesson struct {
+	// Of is a hash of the definition that the nodes came of.
+	Of string `json:"of"`
+	// Shape says nothing of a zone, the instance type, the capacity, the image or the price.
+	Shape Shape `json:"shape"`
 }
 
 // LoneDrain is what an agent would have written down in its report. A time is zero

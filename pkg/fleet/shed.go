@@ -22,6 +22,7 @@ import (
 var sheds = []shedding{
 	// Node templates go by their definition again until a node teaches them.
 	parting("seen", func(s *State) *map[string]resource.Quantity { return &s.Seen }, func(a, b resource.Quantity) int { return a.Cmp(b) }),
+	parting("lessons", func(s *State) *map[string]Lesson { return &s.Lessons }, func(a, b Lesson) int { return 0 }),
 	// A pod is taken for one that kube-scheduler has not looked at yet.
 	parting("disputed", func(s *State) *map[string]time.Time { return &s.Disputed }, youngest),
 	// A drain in place of an agent waits once more for load balancers or volumes.

@@ -134,7 +134,7 @@ func (p *printer) nodePool(n fleet.NodePool) {
 func (p *printer) group(g fleet.Group) {
 	words := []string{
 		fmt.Sprintf("min=%d", g.Min), fmt.Sprintf("max=%d", g.Max), fmt.Sprintf("desired=%d", g.Desired),
-		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.Shapes) == 0),
+		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.Shapes) == 0), flag("uncountable", g.Uncountable),
 	}
 	if len(g.Shapes) > 0 {
 		s := g.Shapes[0]
@@ -196,6 +196,16 @@ func (p *printer) named(id string) bool {
 	return slices.ContainsFunc(p.s.Nodes, func(n fleet.Node) bool { return "i-"+n.Name == id })
 }
 
+// missing is the first usual label that a node has not.
+func missing(usual, labels map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(usual)) {
+		if _, ok := labels[key]; !ok {
+			return key
+		}
+	}
+	return ""
+}
+
 func roomWords(have, usual corev1.ResourceList) []string {
 	var words []string
 	for _, r := range []struct {
@@ -227,7 +237,7 @@ func (p *printer) node(n fleet.Node) {
 	words := []string{
 		said("group", groupName), zone, state, leaving, protected, template,
 		flag("notready", !n.Ready), flag("cordoned", n.Unschedulable), other("age", p.s.Now.Sub(n.Created).String(), firstAge.String()),
-		said("labels", printPairs(extra(n.Labels, usualLabels))), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
+		said("labels", printPairs(extra(n.Labels, usualLabels))), said("unlabel", missing(usualLabels, n.Labels)), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
 	}
 	if unneeded && err == nil {
 		words = append(words, at("unneeded", since))
@@ -492,6 +502,11 @@ func (p *printer) state(s fleet.State) {
 		q := s.Seen[key]
 		p.line("seen", key, said("mem", q.String()))
 	}
+	for _, group := range slices.Sorted(maps.Keys(s.Lessons)) {
+		l := s.Lessons[group]
+		p.line("lesson", group, said("of", l.Of), said("labels", printPairs(l.Shape.Labels)), said("taints", printTaints(l.Shape.Taints)),
+			said("room", printQuantities(l.Shape.Allocatable)), said("features", strings.Join(l.Shape.DeclaredFeatures, ",")))
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.Launches)) {
 		x, came, shown := s.Launches[key], "", ""
 		if x.Answered {
@@ -511,6 +526,14 @@ func printPairs(m map[string]string) string {
 		texts = append(texts, k+"="+m[k])
 	}
 	return strings.Join(texts, ",")
+}
+
+func printQuantities(m corev1.ResourceList) string {
+	texts := map[string]string{}
+	for name, q := range m {
+		texts[string(name)] = q.String()
+	}
+	return printPairs(texts)
 }
 
 func printTaints(taints []corev1.Taint) string {

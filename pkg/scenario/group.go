@@ -54,15 +54,18 @@ var groupWords = table[groupDraft]{
 	"cpu":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceCPU] = q }),
 	"mem":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourceMemory] = q }),
 	"pods":      setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[corev1.ResourcePods] = q }),
+	"gpu":       setter(quantity, func(d *groupDraft, q resource.Quantity) { d.resources[gpu] = q }),
 	"labels":    setter(pairs, func(d *groupDraft, m map[string]string) { d.shape.Labels = m }),
 	"taints":    setter(taints, func(d *groupDraft, t []corev1.Taint) { d.shape.Taints = t }),
 	"template":  setter(text, func(d *groupDraft, v string) { d.Template = v }),
 	"image":     setter(text, func(d *groupDraft, v string) { d.shape.Image = v }),
 	"mixed":     func(d *groupDraft, _ string) error { d.Mixed = true; return nil },
 	"shapeless": func(d *groupDraft, _ string) error { d.shapeless = true; return nil },
-	"steered":   func(d *groupDraft, _ string) error { d.Synchronous = true; return nil },
-	"price":     setter(share, func(d *groupDraft, f float64) { d.shape.PricePerHour = f }), // dollars an hour
-	"pool":      func(d *groupDraft, _ string) error { d.WarmPool = &fleet.WarmPool{State: "Stopped"}; return nil },
+	// uncountable: its capacity is not counted in instances.
+	"uncountable": func(d *groupDraft, _ string) error { d.Uncountable = true; return nil },
+	"steered":     func(d *groupDraft, _ string) error { d.Synchronous = true; return nil },
+	"price":       setter(share, func(d *groupDraft, f float64) { d.shape.PricePerHour = f }), // dollars an hour
+	"pool":        func(d *groupDraft, _ string) error { d.WarmPool = &fleet.WarmPool{State: "Stopped"}; return nil },
 	"refreshed": func(d *groupDraft, _ string) error {
 		d.Refresh = &fleet.Refresh{ID: "r-1", Status: "InProgress"}
 		return nil

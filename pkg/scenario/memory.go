@@ -329,6 +329,24 @@ func seen(w *World, l line) error {
 	return nil
 }
 
+var lessonWords = table[fleet.Lesson]{
+	"of":       setter(text, func(l *fleet.Lesson, v string) { l.Of = v }),
+	"labels":   setter(pairs, func(l *fleet.Lesson, m map[string]string) { l.Shape.Labels = m }),
+	"taints":   setter(taints, func(l *fleet.Lesson, t []corev1.Taint) { l.Shape.Taints = t }),
+	"room":     setter(quantities, func(l *fleet.Lesson, r corev1.ResourceList) { l.Shape.Allocatable = r }),
+	"features": setter(text, func(l *fleet.Lesson, v string) { l.Shape.DeclaredFeatures = list(v) }),
+}
+
+// lesson GROUP of=DEFINITION labels=disk=ssd room=cpu=4,memory=7Gi.
+func lesson(w *World, l line) error {
+	var taught fleet.Lesson
+	if err := lessonWords.apply(&taught, l.words); err != nil {
+		return err
+	}
+	put(&w.State.Lessons, l.name, taught)
+	return nil
+}
+
 // moment reads a time, or one of the further words in its place.
 func moment(m *map[string]time.Time, w *World, l line, further ...table[time.Time]) error {
 	t := w.Now

@@ -133,6 +133,7 @@ var nodeWords = table[nodeDraft]{
 	},
 	// attached is how many volumes are.
 	"attached": setter(integer, func(d *nodeDraft, count int) { d.Attached = count }),
+	"unlabel":  setter(text, func(d *nodeDraft, v string) { delete(d.Labels, v) }),
 	"untaint":  setter(text, func(d *nodeDraft, v string) { d.Taints = contract.WithoutTaint(d.Taints, v) }),
 	"unneeded": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		d.Taints = contract.WithTaint(d.Taints, contract.UnneededTaint(t))

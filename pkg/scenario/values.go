@@ -104,6 +104,21 @@ func quantity(value string) (resource.Quantity, error) {
 	return q, nil
 }
 
+// quantities of resources, such as cpu=4,memory=7Gi.
+func quantities(value string) (corev1.ResourceList, error) {
+	texts, err := pairs(value)
+	if err != nil {
+		return nil, err
+	}
+	out := corev1.ResourceList{}
+	for name, text := range texts {
+		if out[corev1.ResourceName(name)], err = quantity(text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 func duration(value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil {

@@ -61,6 +61,7 @@ var verbs = map[string]func(*World, line) error{
 	"promise":    promise,
 	"returning":  returning,
 	"seen":       seen,
+	"lesson":     lesson,
 	"agent":      agent,
 	"gone":       gone,
 	"priorities": priorities,

@@ -293,8 +293,8 @@ func TestMixedInstances(t *testing.T) {
 	if _, ok := mixed.Shapes[0].Labels["node.kubernetes.io/instance-type"]; ok || mixed.Shapes[0].InstanceType != "" {
 		t.Error("one of several types is promised")
 	}
-	if g := groups["weighted"]; len(g.Shapes) != 0 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "weight 2") {
-		t.Errorf("weighted: shapes %v, faults %q", g.Shapes, g.Faults)
+	if g := groups["weighted"]; len(g.Shapes) != 0 || !g.Uncountable || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "weight 2") {
+		t.Errorf("weighted: shapes %v, uncountable %v, faults %q", g.Shapes, g.Uncountable, g.Faults)
 	}
 	if g := groups["byRequirements"]; len(g.Shapes) != 1 || g.Shapes[0].Capacity.Cpu().Value() != 2 {
 		t.Errorf("by requirements: shapes %v, faults %q", g.Shapes, g.Faults)

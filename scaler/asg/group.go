@@ -102,6 +102,7 @@ func (k *known) group(stale string) fleet.Group {
 		Template:     k.blueprint.launch.template.version,
 		Spot:         k.blueprint.launch.spot && !k.blueprint.launch.onDemand,
 		Mixed:        raw.MixedInstancesPolicy != nil,
+		Uncountable:  k.blueprint.uncountable,
 		Synchronous:  k.synchronous(),
 		WarmPool:     newWarmPool(raw.WarmPoolConfiguration),
 		Refresh:      k.refresh,

@@ -29,11 +29,14 @@ type offer struct {
 	from template
 }
 
+// errUncountable says that n more instances are not n more of a group's desired capacity.
+var errUncountable = errors.New("not counted in instances, which is not supported")
+
 // of returns what a group launches. It fails where that cannot be known, with
 // a sentence that names what is missing.
 func (b *launchBook) of(ctx context.Context, g *astypes.AutoScalingGroup) (launch, error) {
 	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" {
-		return launch{}, fmt.Errorf("the group's capacity is counted in %s and not in instances, which is not supported", unit)
+		return launch{}, fmt.Errorf("the group's capacity is counted in %s and %w", unit, errUncountable)
 	}
 	switch {
 	case g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.LaunchTemplate != nil:
@@ -97,7 +100,7 @@ func (b *launchBook) mixed(ctx context.Context, policy *astypes.MixedInstancesPo
 	}
 	for _, o := range lt.Overrides {
 		if w := aws.ToString(o.WeightedCapacity); w != "" && w != "1" {
-			return launch{}, fmt.Errorf("the mixed instances policy gives %s the weight %s: capacity is then not counted in instances, which is not supported", aws.ToString(o.InstanceType), w)
+			return launch{}, fmt.Errorf("the mixed instances policy gives %s the weight %s: capacity is then %w", aws.ToString(o.InstanceType), w, errUncountable)
 		}
 		offers, err := b.override(ctx, o, t)
 		if err != nil {

@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,6 +45,8 @@ type blueprint struct {
 	launch   launch
 	price    float64
 	faults   []string
+	// uncountable says that the group's capacity is not counted in instances.
+	uncountable bool
 }
 
 // blueprint asks for all of it. changed says that the group's definition is not as
@@ -68,6 +71,7 @@ func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup, cha
 		b.machines, err = r.machines(ctx, b.launch.offers)
 	}
 	if err != nil {
+		b.uncountable = errors.Is(err, errUncountable)
 		fault(fmt.Errorf("what a new node looks like is not known: %w", err))
 	}
 	b.readUserData()

@@ -25,8 +25,8 @@ type Looks struct {
 	unschedulable bool
 	features      []string
 	allocatable   corev1.ResourceList
-	// drivers and slices are what a new node will have: volumes that may be attached,
-	// devices.
+	// drivers are what a new node will have: volumes that may be attached. slices are devices
+	// that a node will have beside those that it tells of.
 	drivers []storagev1.CSINodeDriver
 	slices  []*resourcev1.ResourceSlice
 	// daemons are the pods that DaemonSets will run there and have not got there yet.
@@ -86,6 +86,10 @@ func (c *Cluster) LooksLike(s *fleet.Shape) *Looks {
 	c.Reserve(l, nil)
 	return l
 }
+
+// Await has a node that is there be one with further devices, which it has yet to tell of.
+// They may be those of another node of its kind.
+func (l *Looks) Await(devices []*resourcev1.ResourceSlice) { l.slices = devices }
 
 // hard taints keep pods off; soft ones only turn them away if they can go
 // elsewhere.

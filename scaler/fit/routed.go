@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"windlass.dev/windlass/scaler/fit/upstream"
@@ -28,14 +27,10 @@ func (c *Cluster) route() {
 // settle makes the place a host to the plugins.
 func (p *Place) settle() {
 	var csi *storagev1.CSINode
-	var slices []*resourcev1.ResourceSlice
-	if p.opened > 0 {
-		slices = p.looks.slices
-		if len(p.looks.drivers) > 0 {
-			csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: p.looks.drivers}}
-		}
+	if p.opened > 0 && len(p.looks.drivers) > 0 {
+		csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: p.looks.drivers}}
 	}
-	p.host = p.cluster.lore.filters.NewHost(p.node(), csi, slices)
+	p.host = p.cluster.lore.filters.NewHost(p.node(), csi, p.looks.slices)
 }
 
 // delegates says that a resource is for DynamicResources to judge: the place has

@@ -13,26 +13,26 @@ import (
 // mostDifferences is how many differences a group's verdict tells of.
 const mostDifferences = 4
 
-// noticeable is the share of a resource by which a node may fall short of its shape
-// without a word.
-const noticeable = 0.01
-
-// compare says in the group's verdict where the youngest node is not as was planned
-// for it, and which tag of the group would mend that for the time when it has no
-// node to learn from.
-func (g *group) compare(planned fleet.Shape, like []*node, d *decision) {
-	n := like[0]
-	if n.Zone() != planned.Zone {
-		return
-	}
+// compare says in the group's verdict where nodes are not as was planned for them, and which
+// tag of the group would mend that for the time when it has no node to learn from; and which
+// of the specimens are not as new nodes are thought to be, as others are better.
+func (g *group) compare(planned, learned fleet.Shape, like []*node, d *decision) {
 	var found []string
-	if !g.Mixed {
-		found = append(found, lessRoom(planned, n)...)
+	for _, n := range like {
+		if len(like) > 1 {
+			found = append(found, shortcomings(learned, n, d)...)
+		}
 	}
-	found = append(found, missingDevices(planned, n, d)...)
-	found = append(found, d.policy.otherTaints(planned, like)...)
-	found = append(found, missingLabels(planned, n, d.askedLabels)...)
-	found = append(found, d.unpromisedLabels(g, planned, like)...)
+	n := like[0]
+	if n.Zone() == planned.Zone {
+		if !g.Mixed {
+			found = append(found, lessRoom(planned, learned, like)...)
+		}
+		found = append(found, missingDevices(planned, learned, n, d)...)
+		found = append(found, otherTaints(planned, learned, n)...)
+		found = append(found, missingLabels(planned, learned, n, d.askedLabels)...)
+		found = append(found, d.unpromisedLabels(g, planned, learned, n)...)
+	}
 	for _, text := range found {
 		if !slices.Contains(g.differs, text) {
 			g.differs = append(g.differs, text)
@@ -40,56 +40,84 @@ func (g *group) compare(planned fleet.Shape, like []*node, d *decision) {
 	}
 }
 
-// difference puts what differs and its cure into words.
-func difference(n *node, what, tag, value string) string {
-	return fmt.Sprintf("node %s %s: the tag %s=%s would tell", n.Name, what, tag, value)
-}
-
-// lessRoom finds resources of which a node has less than was planned. Memory is
-// learned by itself and told of only if that did not help.
-func lessRoom(planned fleet.Shape, n *node) []string {
+// shortcomings are where a specimen has less than new nodes are thought to have.
+func shortcomings(learned fleet.Shape, n *node, d *decision) []string {
 	var found []string
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
-		want, promised := planned.Allocatable[name]
-		has, reported := n.Allocatable[name]
-		if promised && reported && float64(want.MilliValue()-has.MilliValue()) > noticeable*float64(want.MilliValue()) {
-			found = append(found, difference(n, fmt.Sprintf("has %s %s, planned were %s", has.String(), name, want.String()), contract.TagTemplateResource+string(name), has.String()))
+	lacks := func(format string, args ...any) {
+		found = append(found, fmt.Sprintf("node %s differs from the node template: %s", n.Name, fmt.Sprintf(format, args...)))
+	}
+	for name, want := range learned.Allocatable {
+		has, ok := n.Allocatable[name]
+		late := byPlugin(name) && d.now.Before(d.dueUp(n))
+		if (ok || byPlugin(name)) && !late && short(has, want) {
+			lacks("it has %s %s, new nodes are expected to have %s", has.String(), name, want.String())
 		}
 	}
-	return found
-}
-
-// missingDevices finds resources that a device plugin should report by now.
-func missingDevices(planned fleet.Shape, n *node, d *decision) []string {
-	var found []string
-	for name, want := range planned.Allocatable {
-		if !byPlugin(name) || want.IsZero() {
-			continue
-		}
-		due := d.dueUp(n)
-		if has := n.Allocatable[name]; has.IsZero() {
-			if d.now.Before(due) {
-				d.clock.at(due)
-				continue
+	for key, want := range learned.Labels {
+		if has, ok := n.Labels[key]; has != want && d.askedLabels(key) && !slices.Contains(zonalLabels, key) && !d.now.Before(d.dueUp(n)) {
+			was := "it has no label " + key
+			if ok {
+				was = fmt.Sprintf("it has the label %s=%s", key, has)
 			}
-			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: look at its device plugin", n.Name, name, d.policy.MaxNodeStartupTime, want.String()))
+			lacks("%s, new nodes are expected to have %s", was, want)
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-func (p Policy) otherTaints(planned fleet.Shape, like []*node) []string {
+// difference puts what differs and its cure into words.
+func difference(n *node, what, tag, value string) string {
+	return fmt.Sprintf("node %s %s: the tag %s=%s would tell", n.Name, what, tag, value)
+}
+
+// lessRoom finds resources of which nodes have less than was planned. Memory is
+// learned by itself and told of only if that did not help.
+func lessRoom(planned, learned fleet.Shape, like []*node) []string {
 	var found []string
-	real := p.lasting(sharedTaints(like))
-	for _, t := range real {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
+		want, promised := planned.Allocatable[name]
+		if is := learned.Allocatable[name]; !promised || !short(is, want) {
+			continue
+		}
+		best := slices.MaxFunc(like, func(a, b *node) int { x, y := a.Allocatable[name], b.Allocatable[name]; return x.Cmp(y) })
+		has := best.Allocatable[name]
+		found = append(found, difference(best, fmt.Sprintf("has %s %s, planned were %s", has.String(), name, want.String()), contract.TagTemplateResource+string(name), has.String()))
+	}
+	return found
+}
+
+// missingDevices finds resources of which a device plugin should report more by now.
+func missingDevices(planned, learned fleet.Shape, n *node, d *decision) []string {
+	var found []string
+	for name, want := range planned.Allocatable {
+		if !byPlugin(name) || want.IsZero() {
+			continue
+		}
+		has, is, due := n.Allocatable[name], learned.Allocatable[name], d.dueUp(n)
+		switch {
+		case has.IsZero() && d.now.Before(due):
+			d.clock.at(due)
+		case has.IsZero() && is.IsZero():
+			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: look at its device plugin", n.Name, name, d.policy.MaxNodeStartupTime, want.String()))
+		case short(is, want):
+			found = append(found, fmt.Sprintf("node %s has %s %s, planned were %s: look at its device plugin, or set the tag %s=%s", n.Name, has.String(), name, want.String(), contract.TagTemplateResource+string(name), has.String()))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func otherTaints(planned, learned fleet.Shape, n *node) []string {
+	var found []string
+	for _, t := range learned.Taints {
 		if !hasTaint(planned.Taints, t) {
-			found = append(found, difference(like[0], "has the taint "+t.ToString(), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect)))
+			found = append(found, difference(n, "has the taint "+t.ToString(), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect)))
 		}
 	}
 	for _, t := range planned.Taints {
-		if !hasTaint(like[0].Taints, t) {
-			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: look at the tag %s and at the user data", like[0].Name, t.ToString(), contract.TagTemplateTaint+t.Key))
+		if !hasTaint(learned.Taints, t) {
+			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: look at the tag %s and at the user data", n.Name, t.ToString(), contract.TagTemplateTaint+t.Key))
 		}
 	}
 	return found
@@ -101,10 +129,10 @@ func (p Policy) otherTaints(planned fleet.Shape, like []*node) []string {
 const driversLabel = "topology.ebs.csi.aws.com/zone"
 
 // missingLabels finds labels that were promised and are not there.
-func missingLabels(planned fleet.Shape, n *node, asked func(string) bool) []string {
+func missingLabels(planned, learned fleet.Shape, n *node, asked func(string) bool) []string {
 	var found []string
 	for key, want := range planned.Labels {
-		has, ok := n.Labels[key]
+		has, ok := learned.Labels[key]
 		if !ok && key == driversLabel && !asked(key) {
 			continue
 		}
@@ -120,19 +148,22 @@ func missingLabels(planned fleet.Shape, n *node, asked func(string) bool) []stri
 	return found
 }
 
-// unpromisedLabels finds those that pods ask for and that nobody promised.
-func (d *decision) unpromisedLabels(g *group, planned fleet.Shape, like []*node) []string {
+// unpromisedLabels finds those that pods ask for and that nobody promised: of the youngest
+// specimen, and what others have taught.
+func (d *decision) unpromisedLabels(g *group, planned, learned fleet.Shape, n *node) []string {
 	var found []string
-	n := like[0]
 	for key, has := range n.Labels {
 		_, promised := planned.Labels[key]
-		shared := !slices.ContainsFunc(like, func(o *node) bool { return o.Labels[key] != has })
-		if promised || !shared || !d.askedLabels(key) || ofNode(key) || slices.Contains(zonalLabels, key) {
+		if promised || !d.askedLabels(key) || ofNode(key) || slices.Contains(zonalLabels, key) {
 			continue
 		}
 		what := fmt.Sprintf("has the label %s=%s, which pods ask for", key, has)
-		if d.peculiarLabel(g, planned, n, key) {
+		switch _, taught := learned.Labels[key]; {
+		case taught:
+		case d.peculiarLabel(g, planned, n, key, []*node{n}):
 			what = fmt.Sprintf("alone has the label %s=%s, which pods ask for, and the next node is not thought to have it", key, has)
+		default:
+			continue
 		}
 		found = append(found, difference(n, what, contract.TagTemplateLabel+key, has))
 	}

@@ -26,8 +26,8 @@ func TestMissingLabels(t *testing.T) {
 		{"nothing of it, and a pod asks for both", nil, driversLabel, []string{noTier, noDriver}},
 		{"the driver knows better", map[string]string{"tier": "web", driversLabel: "b"}, "", []string{otherZone}},
 	} {
-		n := &node{Node: &fleet.Node{Name: "n", Labels: c.labels}}
-		got := missingLabels(planned, n, func(key string) bool { return key == c.asked })
+		n := &node{Node: &fleet.Node{Name: "n"}}
+		got := missingLabels(planned, fleet.Shape{Labels: c.labels}, n, func(key string) bool { return key == c.asked })
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}

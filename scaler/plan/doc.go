@@ -16,8 +16,9 @@
 //	taints.go      taints that a node has only until it is up; devices.go what it
 //	               reports only then
 //	learn.go       shapes, corrected by the nodes that came of them: labels.go their
-//	               labels and taints, room.go what pods may have there, and seen.go
-//	               the memory that is remembered for groups without nodes
+//	               labels and taints, room.go what pods may have there; and what is
+//	               remembered for groups without nodes: seen.go their memory, lesson.go
+//	               all else
 //	differs.go     where nodes are not as their shape was, and which tag would mend it
 //
 // What came of earlier looks:

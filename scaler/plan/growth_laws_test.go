@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -56,7 +57,7 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 			if g.Name == grow.Group {
 				n := grow.To - max(grow.From, liveOf(g))
 				grown += n
-				all.add(n, g.Shapes[0].Capacity, g.Shapes[0].Allocatable)
+				all.add(n, definedRoom(s, g), nil)
 			}
 		}
 	}
@@ -74,6 +75,24 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		broken = append(broken, fmt.Sprintf("limits: %d bytes of memory, and there may be %d GiB", all.bytes, p.Memory.Max))
 	}
 	return broken
+}
+
+// definedRoom is what a new node of a group has at least: what its definition says, or the
+// smallest of its nodes where that cannot be read.
+func definedRoom(s fleet.Snapshot, g fleet.Group) corev1.ResourceList {
+	if len(g.Shapes) > 0 {
+		if x := g.Shapes[0]; len(x.Capacity) > 0 {
+			return x.Capacity
+		}
+		return g.Shapes[0].Allocatable
+	}
+	var least corev1.ResourceList
+	for _, n := range s.Nodes {
+		if slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.ID == n.InstanceID() }) && (least == nil || n.Allocatable.Cpu().Cmp(*least.Cpu()) < 0) {
+			least = n.Allocatable
+		}
+	}
+	return least
 }
 
 var seated = regexp.MustCompile(`^node (\S+) has room for it`)

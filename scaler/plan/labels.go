@@ -42,55 +42,116 @@ func ofMachines(key string) bool {
 	return domain != key && slices.ContainsFunc(machineDomains, within) && !slices.ContainsFunc(peoplesDomains, within)
 }
 
-// learnedLabels are those that all these nodes share, but for what people may have
-// written on the only one.
+// learnedLabels are those that new nodes will have: what is promised unless all specimens
+// that had their time lack it or say the same other thing, and what at least half of the
+// specimens have beside that, but for what people may have written on a single node.
 func (d *decision) learnedLabels(g *group, s fleet.Shape, like []*node) map[string]string {
 	labels := map[string]string{}
-	for key, value := range like[0].Labels {
-		if ofNode(key) || slices.Contains(zonalLabels, key) && like[0].Zone() != s.Zone {
-			continue
-		}
-		shared := !slices.ContainsFunc(like, func(n *node) bool { v, ok := n.Labels[key]; return !ok || v != value })
-		if !shared || g.Mixed && slices.Contains(typeLabels, key) || d.peculiarLabel(g, s, like[0], key) {
-			continue
-		}
-		labels[key] = value
+	ofOthers := func(key string) bool {
+		return slices.Contains(zonalLabels, key) && like[0].Zone() != s.Zone || g.Mixed && slices.Contains(typeLabels, key)
 	}
 	for key, value := range s.Labels {
-		if slices.Contains(zonalLabels, key) && like[0].Zone() != s.Zone || g.Mixed && slices.Contains(typeLabels, key) {
+		if has, ok := d.witnessed(like, key, value); ofOthers(key) {
 			labels[key] = value
+		} else if ok {
+			labels[key] = has
+		}
+	}
+	for _, n := range like {
+		for key, value := range n.Labels {
+			if _, promised := s.Labels[key]; promised || ofNode(key) || ofOthers(key) {
+				continue
+			}
+			if commonLabel(like, key, value) && !d.peculiarLabel(g, s, n, key, like) {
+				labels[key] = value
+			}
 		}
 	}
 	return labels
 }
 
-// peculiarLabel says that a label of a node is not planned, and may be people's word on
+// witnessed is what specimens make of a label that is promised; ok says that they have it.
+func (d *decision) witnessed(like []*node, key, promise string) (value string, ok bool) {
+	if slices.ContainsFunc(like, func(n *node) bool { v, ok := n.Labels[key]; return ok && v == promise }) {
+		return promise, true
+	}
+	if !d.hadTime(like) {
+		return promise, true
+	}
+	settled := d.settledOf(like)
+	value, ok = settled[0].Labels[key]
+	for _, n := range settled[1:] {
+		if v, has := n.Labels[key]; has != ok || v != value {
+			return promise, true
+		}
+	}
+	return value, ok
+}
+
+// settledOf are the specimens that had time for all that starts on a node.
+func (d *decision) settledOf(like []*node) []*node {
+	return slices.DeleteFunc(slices.Clone(like), func(n *node) bool { return d.now.Before(d.dueUp(n)) })
+}
+
+// hadTime says that one of the specimens had its time; the next look comes when one has.
+func (d *decision) hadTime(like []*node) bool {
+	if len(d.settledOf(like)) > 0 {
+		return true
+	}
+	for _, n := range like {
+		d.clock.at(d.dueUp(n))
+	}
+	return false
+}
+
+// commonLabel says that at least half of the specimens have a label, and none says another
+// thing.
+func commonLabel(like []*node, key, value string) bool {
+	bear := 0
+	for _, n := range like {
+		switch v, ok := n.Labels[key]; {
+		case ok && v != value:
+			return false
+		case ok:
+			bear++
+		}
+	}
+	return 2*bear >= len(like)
+}
+
+// peculiarLabel says that a label of a specimen is not planned, and may be people's word on
 // this node alone.
-func (d *decision) peculiarLabel(g *group, planned fleet.Shape, n *node, key string) bool {
+func (d *decision) peculiarLabel(g *group, planned fleet.Shape, n *node, key string, like []*node) bool {
 	if _, promised := planned.Labels[key]; promised || ofMachines(key) {
 		return false
 	}
-	return d.peculiar(g, n, func(o *node) bool { v, ok := o.Labels[key]; return ok && v == n.Labels[key] })
+	return d.peculiar(g, n, like, func(o *node) bool { v, ok := o.Labels[key]; return ok && v == n.Labels[key] })
 }
 
-// peculiar says that people may have written something on a node alone, for
-// maintenance perhaps: no other node of its group has it, and it is not certain that
-// the node had it from its first minutes on.
-func (d *decision) peculiar(g *group, n *node, has func(*node) bool) bool {
+// peculiar says that people may have written something on a specimen alone, for
+// maintenance perhaps: no other node of its group has it, and other specimens would, or it is
+// not certain that the node had it from its first minutes on.
+func (d *decision) peculiar(g *group, n *node, like []*node, has func(*node) bool) bool {
 	if slices.ContainsFunc(g.nodes, func(o *node) bool { return o != n && has(o) }) {
 		return false
 	}
-	settled := n.Created.Add(d.policy.MaxNodeStartupTime)
-	d.clock.at(settled)
-	return !d.now.Before(settled)
+	return len(like) > 1 || d.hadTime(like)
 }
 
-// learnedTaints are those that all these nodes have and that do not go by themselves.
-// What people may have written on one is no reason not to bring another one.
+// learnedTaints are those that all these nodes have and that do not go by themselves, and
+// what is promised unless all that had their time lack it. What people may have written on
+// one is no reason not to bring another one.
 func (d *decision) learnedTaints(g *group, planned []corev1.Taint, like []*node) []corev1.Taint {
-	return slices.DeleteFunc(d.policy.lasting(sharedTaints(like)), func(t corev1.Taint) bool {
-		return !hasTaint(planned, t) && d.peculiar(g, like[0], func(o *node) bool { return hasTaint(o.Taints, t) })
+	taints := slices.DeleteFunc(d.policy.lasting(sharedTaints(like)), func(t corev1.Taint) bool {
+		return !hasTaint(planned, t) && d.peculiar(g, like[0], like, func(o *node) bool { return hasTaint(o.Taints, t) })
 	})
+	for _, t := range planned {
+		if hasTaint(taints, t) || d.hadTime(like) && !slices.ContainsFunc(like, func(n *node) bool { return hasTaint(n.Taints, t) }) {
+			continue
+		}
+		taints = append(taints, t)
+	}
+	return taints
 }
 
 // sharedTaints are those that all these nodes have.

@@ -11,49 +11,58 @@ import (
 )
 
 // sampled is how many nodes of a group and zone its shape is learned from, the
-// youngest: they are as the next one will be.
+// youngest: they are as the next one will be. What the definition promises holds unless all
+// of them differ from it in the same way: one that is odd does not stop its group.
 const sampled = 3
 
 // learnShapes corrects what is thought of new nodes by the nodes that are there:
-// those of the launch template version that the next one will have, that are up.
-// It belongs between joining and looking.
+// those of the launch template version that the next one will have, that are up. Where
+// there are none, what the last ones taught holds. It belongs between joining and looking.
 func (d *decision) learnShapes(s fleet.Snapshot) {
-	drivers := map[string][]storagev1.CSINodeDriver{}
+	t := teaching{d, map[string][]storagev1.CSINodeDriver{}}
 	for _, n := range s.Storage.Nodes {
-		drivers[n.Name] = n.Spec.Drivers
-	}
-	slicesOf := map[string][]*resourcev1.ResourceSlice{}
-	for _, slice := range s.Devices.Slices {
-		if name := slice.Spec.NodeName; name != nil {
-			slicesOf[*name] = append(slicesOf[*name], slice)
-		}
+		t.drivers[n.Name] = n.Spec.Drivers
 	}
 	for _, g := range d.groups {
 		known := g.specimens()
+		if len(g.Shapes) == 0 {
+			t.standIn(g, known)
+			continue
+		}
 		for i := range g.Shapes {
 			shape := &g.Shapes[i]
 			shape.Taints = d.policy.lasting(shape.Taints)
 			g.planned = append(g.planned, *shape)
-			lesson := specimensFor(known, shape.Zone)
-			if len(lesson) == 0 {
-				continue
-			}
-			planned := *shape
-			*shape = d.corrected(g, planned, lesson)
-			shape.Drivers = driversOf(lesson, drivers)
-			shape.Slices = richest(lesson, slicesOf)
-			g.compare(planned, lesson, d)
 		}
+		if len(known) == 0 {
+			d.recall(g)
+			continue
+		}
+		for i, planned := range g.planned {
+			like := specimensFor(known, planned.Zone)
+			g.Shapes[i] = t.corrected(g, planned, like, known)
+			g.compare(planned, g.Shapes[i], like, d)
+		}
+		d.remember(g, known)
 	}
+	d.forgetLessons()
 	d.rememberMemory()
 }
 
+// teaching is a decision with what nodes tell of their volume drivers, by node name.
+type teaching struct {
+	*decision
+	drivers map[string][]storagev1.CSINodeDriver
+}
+
 // specimens are the nodes of the present template that are up, the youngest
-// first.
+// first. Where no template is known any node of the group is one, if its definition says
+// nothing else either.
 func (g *group) specimens() []*node {
 	var list []*node
 	for _, n := range g.nodes {
-		if g.Template != "" && n.instance.Template == g.Template && n.instance.State == fleet.InService && n.up() {
+		alike := g.Template != "" && n.instance.Template == g.Template || g.Template == "" && len(g.Shapes) == 0
+		if alike && n.instance.State == fleet.InService && n.up() {
 			list = append(list, n)
 		}
 	}
@@ -76,25 +85,62 @@ func specimensFor(all []*node, zone string) []*node {
 	return all[:min(sampled, len(all))]
 }
 
+// standIn takes the nodes of a group as its definition, where that cannot be read.
+func (t teaching) standIn(g *group, known []*node) {
+	if len(known) == 0 || g.Uncountable {
+		return
+	}
+	for _, zone := range g.Zones {
+		like := specimensFor(known, zone)
+		// What these say of their own zone holds for this one, too.
+		defined := fleet.Shape{Zone: zone, InstanceType: like[0].instance.Type, Labels: map[string]string{}}
+		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, driversLabel} {
+			if _, ok := like[0].Labels[key]; ok {
+				defined.Labels[key] = zone
+			}
+		}
+		g.planned = append(g.planned, defined)
+		g.Shapes = append(g.Shapes, t.corrected(g, defined, like, known))
+	}
+	g.note("node " + known[0].Name + " stands in for its definition")
+}
+
 // corrected is the shape as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
-func (d *decision) corrected(g *group, s fleet.Shape, like []*node) fleet.Shape {
-	pluginsDue := d.pluginsDue(like)
-	s.Labels = d.learnedLabels(g, s, like)
-	s.Taints = d.learnedTaints(g, s.Taints, like)
-	s.Allocatable = g.learnedRoom(s.Allocatable, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Allocatable })
-	s.Capacity = g.learnedRoom(s.Capacity, like, pluginsDue, func(n *node) corev1.ResourceList { return n.Capacity })
-	s.DeclaredFeatures = sharedFeatures(like)
+func (t teaching) corrected(g *group, s fleet.Shape, like, known []*node) fleet.Shape {
+	s.Labels = t.learnedLabels(g, s, like)
+	s.Taints = t.learnedTaints(g, s.Taints, like)
+	s.Allocatable = t.learnedRoom(g, s.Allocatable, like, func(n *node) corev1.ResourceList { return n.Allocatable })
+	s.Capacity = t.learnedRoom(g, s.Capacity, like, func(n *node) corev1.ResourceList { return n.Capacity })
+	s.DeclaredFeatures = declaredFeatures(like)
+	s.Drivers = driversOf(like, t.drivers)
+	s.Slices = t.learnedDevices(g, like, known)
 	return s
 }
 
-// sharedFeatures are those that all these nodes declare.
-func sharedFeatures(like []*node) []string {
+// declaredFeatures are those that one of these nodes declares, by name: another may be of an
+// older version.
+func declaredFeatures(like []*node) []string {
 	var features []string
-	for _, f := range like[0].DeclaredFeatures {
-		if !slices.ContainsFunc(like, func(n *node) bool { return !slices.Contains(n.DeclaredFeatures, f) }) {
-			features = append(features, f)
-		}
+	for _, n := range like {
+		features = append(features, n.DeclaredFeatures...)
 	}
-	return features
+	slices.Sort(features)
+	return slices.Compact(features)
+}
+
+// learnedDevices are those that new nodes will tell of. A driver may take a while on young
+// nodes: older ones know until then, or those that taught a lesson.
+func (d *decision) learnedDevices(g *group, like, known []*node) []*resourcev1.ResourceSlice {
+	devices := richest(like)
+	if len(devices) > 0 || len(d.settledOf(like)) > 0 {
+		return devices
+	}
+	if devices = richest(known); len(devices) > 0 {
+		return devices
+	}
+	if lesson := d.state.Lessons[g.Name]; lesson.Of == d.defined(g) {
+		return lesson.Shape.Slices
+	}
+	return nil
 }

@@ -18,8 +18,8 @@ func likeWithFeatures(features ...[]string) []*node {
 	return list
 }
 
-// A new node declares what all of its kind declare.
-func TestSharedFeatures(t *testing.T) {
+// A new node declares what one of its kind declares.
+func TestDeclaredFeatures(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		features [][]string
@@ -27,10 +27,10 @@ func TestSharedFeatures(t *testing.T) {
 	}{
 		{"one node", [][]string{{"a", "b"}}, []string{"a", "b"}},
 		{"the same", [][]string{{"a", "b"}, {"b", "a"}}, []string{"a", "b"}},
-		{"one knows less", [][]string{{"a", "b"}, {"b"}}, []string{"b"}},
-		{"one is of an older version", [][]string{{"a"}, nil}, nil},
+		{"one knows less", [][]string{{"a", "b"}, {"b"}}, []string{"a", "b"}},
+		{"one is of an older version", [][]string{{"a"}, nil}, []string{"a"}},
 	} {
-		if diff := cmp.Diff(c.want, sharedFeatures(likeWithFeatures(c.features...))); diff != "" {
+		if diff := cmp.Diff(c.want, declaredFeatures(likeWithFeatures(c.features...))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -113,8 +114,10 @@ type decision struct {
 	// asked are the labels that waiting pods ask for, nil before anybody wanted to
 	// know.
 	asked map[string]bool
-	state fleet.State
-	clock clock
+	// allocated counts the devices that claims hold.
+	allocated map[devicePool]int64
+	state     fleet.State
+	clock     clock
 }
 
 // group is an Auto Scaling group with what belongs to it.
@@ -210,6 +213,7 @@ type node struct {
 	pods     []*fleet.Pod    // by namespace and name
 	rows     []int32         // of the pods among all of them; see decision.tenant
 	twin     *node           // another Node with the same providerID, if there is one
+	slices   []*resourcev1.ResourceSlice
 
 	request   contract.Request
 	requested bool
@@ -302,6 +306,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d.groups = d.ownGroups(s, groupsOf(s))
 	d.nodes = nodesOf(s, p)
 	d.join()
+	d.takeDevices(s.Devices)
 	d.meetOthers(s)
 	d.learnShapes(s)
 	for _, n := range d.nodes {
@@ -445,6 +450,7 @@ func (d *decision) settle() {
 		ignored, n.open = d.passing(n)
 		looks := d.fit.LooksOf(n.expected(), ignored)
 		if n.stage == coming {
+			looks.Await(n.expectedDevices())
 			d.fit.Reserve(looks, n.pods)
 		}
 		n.place = d.fit.Add(looks)
@@ -560,7 +566,7 @@ func copyState(s fleet.State) fleet.State {
 		Heartbeats: copied(s.Heartbeats), Completed: copied(s.Completed), Pooling: map[string]time.Time{}, Outlived: map[string]time.Time{}, Alone: map[string]fleet.LoneDrain{}, BackOffs: copied(s.BackOffs), GrownAt: copied(s.GrownAt),
 		ShrunkAt: copied(s.ShrunkAt), FailedAt: copied(s.FailedAt),
 		Bursts:  copied(s.Bursts),
-		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen),
+		GiveUps: copied(s.GiveUps), Unjoined: copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: copied(s.Awaited), Promises: copied(s.Promises), Disputed: map[string]time.Time{}, Returning: copied(s.Returning), Launches: copied(s.Launches), Unsteered: copied(s.Unsteered), Suspending: copied(s.Suspending), Seen: copied(s.Seen), Lessons: copied(s.Lessons),
 		Swap: s.Swap, SwapPauses: copied(s.SwapPauses), Recognition: copyRecognition(s.Recognition),
 		OwnDrains: map[string]time.Time{},
 	}
@@ -573,7 +579,7 @@ func compact(s fleet.State) fleet.State {
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), Pooling: filled(s.Pooling), Outlived: filled(s.Outlived), Alone: filled(s.Alone), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
 		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
-		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen),
+		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen), Lessons: filled(s.Lessons),
 		Swap: s.Swap, SwapPauses: filled(s.SwapPauses), Recognition: compactRecognition(s.Recognition),
 		OwnDrains: filled(s.OwnDrains),
 	}

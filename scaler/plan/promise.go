@@ -279,21 +279,38 @@ func (d *decision) forgetPromises() {
 // them.
 func (d *decision) definition(g *group) string {
 	if g.definition == "" {
-		type shape struct {
-			InstanceType, Image string
-			Labels              map[string]string
-			Taints              []corev1.Taint
-		}
-		var shapes []shape
-		for _, s := range g.planned {
-			shapes = append(shapes, shape{s.InstanceType, s.Image, s.Labels, s.Taints})
-		}
 		if d.daemonsText == "" {
 			d.daemonsText = encoded(d.daemons)
 		}
-		g.definition = hashed(encoded([]any{g.Template, shapes}) + d.daemonsText)
+		g.definition = hashed(g.definedAs() + d.daemonsText)
 	}
 	return g.definition
+}
+
+// defined is the same without the DaemonSets, and with the resources, but for memory, which
+// is guessed by what was seen.
+func (d *decision) defined(g *group) string {
+	var rooms []corev1.ResourceList
+	for _, s := range g.planned {
+		room := maps.Clone(s.Allocatable)
+		delete(room, corev1.ResourceMemory)
+		rooms = append(rooms, room)
+	}
+	return hashed(g.definedAs() + encoded(rooms))
+}
+
+// definedAs is the group's definition as text.
+func (g *group) definedAs() string {
+	type shape struct {
+		InstanceType, Image string
+		Labels              map[string]string
+		Taints              []corev1.Taint
+	}
+	var shapes []shape
+	for _, s := range g.planned {
+		shapes = append(shapes, shape{s.InstanceType, s.Image, s.Labels, s.Taints})
+	}
+	return encoded([]any{g.Template, shapes})
 }
 
 // encoded is the canonical text of what always encodes.

@@ -11,24 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// learnedRoom is what the least of these nodes has of each resource. A device
-// plugin may start long after its node is Ready: what it was planned to report is
-// believed for as long as a node may take to start.
-func (g *group) learnedRoom(planned corev1.ResourceList, like []*node, pluginsDue bool, of func(*node) corev1.ResourceList) corev1.ResourceList {
+// learnedRoom is what new nodes will have of each resource, from what the specimens report.
+// A device plugin may start long after its node is Ready: what it was planned to report is
+// believed until some specimen has had its time.
+func (d *decision) learnedRoom(g *group, planned corev1.ResourceList, like []*node, of func(*node) corev1.ResourceList) corev1.ResourceList {
 	room := maps.Clone(planned)
 	if room == nil {
 		room = corev1.ResourceList{}
 	}
-	reported := leastOf(like, of)
+	reported := map[corev1.ResourceName][]resource.Quantity{}
+	for _, n := range like {
+		for name, q := range of(n) {
+			reported[name] = append(reported[name], q)
+		}
+	}
 	for name := range planned {
-		if _, ok := reported[name]; !ok && byPlugin(name) && pluginsDue {
+		if _, ok := reported[name]; !ok && byPlugin(name) && d.hadTime(like) {
 			delete(room, name)
 		}
 	}
-	for name, q := range reported {
+	for name, all := range reported {
 		has, promised := planned[name]
+		q := agreed(all, has, promised)
 		switch {
-		case q.IsZero() && byPlugin(name) && !pluginsDue:
+		case byPlugin(name) && (q.IsZero() || promised && short(q, has)) && !d.hadTime(like):
 			continue
 		case g.Mixed && (!promised || has.Cmp(q) < 0):
 			continue
@@ -41,8 +47,38 @@ func (g *group) learnedRoom(planned corev1.ResourceList, like []*node, pluginsDu
 	return room
 }
 
+// noticeable is the share of a resource by which a node may fall short of its like without
+// being odd: hosts of one kind differ by a little memory.
+const noticeable = 0.01
+
+// short says that a node which reports q has noticeably less than want.
+func short(q, want resource.Quantity) bool {
+	return want.AsApproximateFloat64()-q.AsApproximateFloat64() > noticeable*want.AsApproximateFloat64()
+}
+
+// agreed is the amount of a resource that new nodes will have, of what specimens report and
+// the definition promises. The promise holds unless all differ from it in the same direction;
+// the specimens that come nearest to it count then, and the least of these.
+func agreed(reported []resource.Quantity, planned resource.Quantity, promised bool) resource.Quantity {
+	slices.SortFunc(reported, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	least, most := reported[0], reported[len(reported)-1]
+	best := planned
+	switch {
+	case !promised || short(most, planned):
+		best = most
+	case short(planned, least):
+		return least
+	}
+	for _, q := range reported {
+		if !short(q, best) && !short(best, q) {
+			return q
+		}
+	}
+	return best
+}
+
 // atLeast is what a node reports of its processors or memory, but no less than half of what
-// was planned: whatever one kubelet writes, it does not make its whole group useless.
+// was planned: whatever a kubelet writes, it does not make its whole group useless.
 func atLeast(name corev1.ResourceName, q, planned resource.Quantity) resource.Quantity {
 	half := planned
 	switch name {
@@ -59,34 +95,22 @@ func atLeast(name corev1.ResourceName, q, planned resource.Quantity) resource.Qu
 	return q
 }
 
-// leastOf is the smallest amount of each resource, but for nothing at all where
-// another node has some.
-func leastOf(like []*node, of func(*node) corev1.ResourceList) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for _, n := range like {
-		for name, q := range of(n) {
-			if has, ok := out[name]; !ok || has.IsZero() || !q.IsZero() && q.Cmp(has) < 0 {
-				out[name] = q
-			}
-		}
-	}
-	return out
-}
-
-// driversOf are the volume drivers of these nodes, each with the least of their
-// limits, by name. One that has not registered on a young node yet will.
+// driversOf are the volume drivers of these nodes by name, each with the least of their
+// limits, but for those below half of the largest. One that has not registered on a young
+// node yet will.
 func driversOf(like []*node, of map[string][]storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
-	byName := map[string]storagev1.CSINodeDriver{}
+	byName := map[string][]storagev1.CSINodeDriver{}
 	for _, n := range like {
 		for _, driver := range of[n.Name] {
-			if known, ok := byName[driver.Name]; !ok || limit(driver) < limit(known) {
-				byName[driver.Name] = driver
-			}
+			byName[driver.Name] = append(byName[driver.Name], driver)
 		}
 	}
 	var drivers []storagev1.CSINodeDriver
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		drivers = append(drivers, byName[name])
+		all := byName[name]
+		slices.SortStableFunc(all, func(a, b storagev1.CSINodeDriver) int { return cmp.Compare(limit(a), limit(b)) })
+		half := limit(all[len(all)-1]) / 2
+		drivers = append(drivers, all[slices.IndexFunc(all, func(d storagev1.CSINodeDriver) bool { return limit(d) >= half })])
 	}
 	return drivers
 }
@@ -99,15 +123,30 @@ func limit(d storagev1.CSINodeDriver) int64 {
 	return int64(*d.Allocatable.Count)
 }
 
-// richest are the devices of the node that tells of most.
-func richest(like []*node, of map[string][]*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
+// richest are the devices of the node that tells of most, in pools that are complete.
+func richest(like []*node) []*resourcev1.ResourceSlice {
 	var best []*resourcev1.ResourceSlice
+	most := 0
 	for _, n := range like {
-		if len(of[n.Name]) > len(best) {
-			best = of[n.Name]
+		pools := completePools(n.slices)
+		if many := devicesIn(pools); many > most {
+			best, most = pools, many
 		}
 	}
-	best = slices.Clone(best)
 	slices.SortFunc(best, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return best
+}
+
+// devicesIn counts the devices of slices.
+func devicesIn(list []*resourcev1.ResourceSlice) int {
+	sum := 0
+	for _, s := range list {
+		sum += len(s.Spec.Devices)
+	}
+	return sum
+}
+
+// sameDevices says that slices tell of as many devices of the same drivers.
+func sameDevices(a, b []*resourcev1.ResourceSlice) bool {
+	return devicesIn(a) == devicesIn(b) && slices.Equal(driversOfSlices(a), driversOfSlices(b))
 }

@@ -103,7 +103,7 @@ func undone(kind contract.Kind) bool {
 // that it came for.
 func (d *decision) comingUp(n *node) bool {
 	patience := d.dueUp(n)
-	if !d.now.Before(patience) || n.up() && len(n.awaitedDevices()) == 0 {
+	if !d.now.Before(patience) || n.up() && len(n.awaitedDevices()) == 0 && len(n.awaitedDrivers()) == 0 {
 		return false
 	}
 	d.clock.at(patience)

@@ -26,12 +26,13 @@ func (d *decision) used(n *node) float64 {
 	return used
 }
 
-// utilization is the greater of the shares of its cpu and its memory that the pods on a
-// node request; on a node with GPUs the share of these. What is really used of them
-// nobody asks: kube-scheduler goes by requests too.
+// utilization is the greatest of the shares of its cpu and its memory that the pods on a
+// node request, and of the devices of its pools that are allocated; on a node with GPUs cpu
+// and memory do not count, but these. What is really used of them nobody asks:
+// kube-scheduler goes by requests too.
 func (d *decision) utilization(n *node) float64 {
 	if n.hasGPUs() {
-		return d.gpuUtilization(n)
+		return max(d.gpuUtilization(n), d.deviceUtilization(n))
 	}
 	var cpu, memory, ofCPU, ofMemory int64
 	ofCPU, ofMemory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
@@ -43,7 +44,21 @@ func (d *decision) utilization(n *node) float64 {
 		}
 		cpu, memory = cpu+c, memory+m
 	}
-	return max(share(cpu, ofCPU), share(memory, ofMemory))
+	return max(share(cpu, ofCPU), share(memory, ofMemory), d.deviceUtilization(n))
+}
+
+// deviceUtilization is the greatest share of the devices of one of a node's pools that claims
+// hold.
+func (d *decision) deviceUtilization(n *node) float64 {
+	most := 0.0
+	devices := map[devicePool]int64{}
+	for _, s := range completePools(n.slices) {
+		devices[poolOf(s)] += int64(len(s.Spec.Devices))
+	}
+	for pool, of := range devices {
+		most = max(most, share(d.allocated[pool], of))
+	}
+	return most
 }
 
 // gpuUtilization is the greatest share of one of its kinds of GPU. Nothing is used where
@@ -89,9 +104,12 @@ func (d *decision) leftOut(g *group, p *fleet.Pod) bool {
 	return ignored && drainable.IsDaemonSet(p) || d.policy.IgnoreMirrors && drainable.IsMirror(p)
 }
 
-// share of nothing is everything: a node that reports no room is not unneeded.
+// share of nothing is everything, where something is used.
 func share(used, of int64) float64 {
-	if of <= 0 {
+	switch {
+	case used == 0:
+		return 0
+	case of <= 0:
 		return 1
 	}
 	return float64(used) / float64(of)

@@ -22,9 +22,9 @@ type Host struct {
 
 // NewHost makes a host of a node. Its name, which is unique, tells what of the
 // synced objects is its own. For a node that is not there yet, csi says which
-// drivers it will have with how many volumes each, and slices what devices: they
-// may be those of another node of its kind. Where they are nil, those of that name
-// in what was synced count.
+// drivers it will have with how many volumes each; where it is nil, that of its name
+// in what was synced counts. slices are devices that it will have beside those that were
+// synced: they may be those of another node of its kind.
 func (f *Filters) NewHost(node *corev1.Node, csi *storagev1.CSINode, slices []*resourcev1.ResourceSlice) *Host {
 	h := &Host{node: node}
 	if csi != nil {
