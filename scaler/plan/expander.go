@@ -45,16 +45,23 @@ var expanders = map[string]func(*decision, []option) []option{
 func (p Policy) expanders() []string { return strings.Split(p.Expander, ",") }
 
 // best is the option that the chain of expanders chooses. Of those that it finds
-// equally good it is the one that takes the most pods, then the one with the
-// fewest nodes, then the first by name.
+// equally good it is the one that takes the most pods, then the cheapest as far as prices are
+// known, then the one with the fewest GPUs that nobody asked for, with the fewest nodes, with
+// the fewest resources of another kind that nobody asked for, then the first by name.
 func (d *decision) best(options []option) option {
 	for _, name := range d.policy.expanders() {
 		options = expanders[name](d, options)
 	}
+	options = least(options, option.podsLeft)
+	if priced := slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly == 0 }); len(priced) > 0 {
+		cheapest := least(priced, func(o option) float64 { return o.hourly })[0].hourly
+		options = slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly > cheapest })
+	}
 	return slices.MinFunc(options, func(a, b option) int {
 		return cmp.Or(
-			cmp.Compare(a.left, b.left),
+			cmp.Compare(a.idleGPUs, b.idleGPUs),
 			cmp.Compare(a.nodes, b.nodes),
+			cmp.Compare(a.idleKinds, b.idleKinds),
 			cmp.Compare(a.group.Name, b.group.Name),
 		)
 	})
@@ -73,14 +80,38 @@ type option struct {
 	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
 	// known.
 	hourly float64
+	// idleGPUs are those of the nodes that nobody asked for, and idleKinds how many other
+	// resources that device plugins report are there and asked for by none of the pods.
+	idleGPUs  int64
+	idleKinds int
 }
 
-func newOption(g *group, packing fit.Packing) option {
+func (d *decision) newOption(g *group, packing fit.Packing) option {
 	o := option{group: g, nodes: len(packing.Places), left: len(packing.Left), free: fit.Waste(packing.Places)}
+	var pods []fit.Tenant
 	for _, p := range packing.Places {
-		for _, t := range p.Seated() {
-			o.pods++
-			o.work += workOf(t.Class)
+		pods = append(pods, p.Seated()...)
+	}
+	for _, s := range packing.Seats {
+		pods = append(pods, s.Tenant)
+	}
+	o.pods = len(pods)
+	for _, t := range pods {
+		o.work += workOf(t.Class)
+	}
+	for name, q := range g.Shapes[0].Allocatable {
+		if !byPlugin(name) || q.IsZero() {
+			continue
+		}
+		var asked int64
+		for _, t := range pods {
+			asked += d.fit.Requested(t.Class, name)
+		}
+		switch {
+		case isGPU(name):
+			o.idleGPUs += max(0, q.Value()*int64(o.nodes)-asked)
+		case asked == 0:
+			o.idleKinds++
 		}
 	}
 	if price := g.price(); price > 0 {

@@ -206,7 +206,7 @@ func (d *decision) options(left []fit.Tenant, there []*fit.Place) []option {
 		over, start := d.expect(g), d.fit.Fork()
 		packing := d.fit.Pack(left, there, g.supply(room))
 		if len(packing.Places) > 0 {
-			options = append(options, newOption(g, packing))
+			options = append(options, d.newOption(g, packing))
 		}
 		d.fit.Revert(start)
 		over()
