@@ -58,16 +58,10 @@ func (d *decision) halted() string {
 	if !d.policy.ScaleDown {
 		return "scale-down is switched off"
 	}
-	count := 0
-	for _, n := range d.in(unready, returning) {
-		if !n.Ready {
-			count++
-		}
+	if d.outage != "" {
+		return "nothing is retired while " + d.outage
 	}
-	if count <= d.policy.MaxUnready || float64(count)*100 <= d.policy.MaxUnreadyPercent*float64(len(d.nodes)) {
-		return ""
-	}
-	return fmt.Sprintf("nothing is retired while %d of %d nodes are unready", count, len(d.nodes))
+	return ""
 }
 
 // stopped says why the node is not retired now; empty where it may be. That may last for

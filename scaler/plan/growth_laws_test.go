@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -75,6 +76,42 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		broken = append(broken, fmt.Sprintf("limits: %d bytes of memory, and there may be %d GiB", all.bytes, p.Memory.Max))
 	}
 	return broken
+}
+
+// lawOutage: while more of the cluster's nodes than may be are unready for certain, nothing
+// grows: they are not young, and nobody drains them or takes them away.
+func lawOutage(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	sick, pooled := 0, inPools(s)
+	for _, n := range s.Nodes {
+		young := s.Now.Sub(n.Created) < p.MaxNodeStartupTime
+		_, draining := contract.Draining(n.Taints)
+		asked := n.Annotations[contract.AnnotationDrainRequest] != "" || n.Annotations[contract.AnnotationDrainReport] != ""
+		if !n.Ready && !young && !draining && !asked && !pooled[n.InstanceID()] && !leavingInstance(s, n.InstanceID()) && launching(s, n.InstanceID()) == "" {
+			sick++
+		}
+	}
+	if sick <= p.MaxUnready || float64(sick)*100 <= p.MaxUnreadyPercent*float64(len(s.Nodes)) {
+		return nil
+	}
+	var broken []string
+	for _, a := range got.Actions {
+		if grow, ok := a.(plan.Grow); ok && !grow.Again {
+			broken = append(broken, fmt.Sprintf("outage: %s, while %d of %d nodes are unready", a, sick, len(s.Nodes)))
+		}
+	}
+	return broken
+}
+
+// launching is the state of an instance that is not in service yet; empty for others.
+func launching(s fleet.Snapshot, id string) string {
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			if i.ID == id && strings.HasPrefix(i.State, fleet.Pending) {
+				return i.State
+			}
+		}
+	}
+	return ""
 }
 
 // definedRoom is what a new node of a group has at least: what its definition says, or the

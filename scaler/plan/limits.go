@@ -143,8 +143,29 @@ func (c *cluster) room(g *group) (n int, whyNot string) {
 	return n, whyNot
 }
 
-// illness says what is wrong with a group so many of whose nodes are unready that
-// more of them would most likely be so too; empty if nothing is.
+// massOutage says how many of the cluster's nodes are unready, where that are so many that the
+// cause is not theirs: the network, or the control plane. Nothing is retired then, and no
+// group grows. Empty where they are few.
+func (d *decision) massOutage() string {
+	sick := 0
+	for _, n := range d.in(unready, returning) {
+		if !n.Ready {
+			sick++
+		}
+	}
+	if !d.policy.tooMany(sick, len(d.nodes)) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes are unready", sick, len(d.nodes))
+}
+
+// tooMany says that so many unready nodes are more than may be.
+func (p Policy) tooMany(sick, all int) bool {
+	return sick > p.MaxUnready && float64(sick)*100 > p.MaxUnreadyPercent*float64(all)
+}
+
+// illness says what is wrong with a group so many of whose nodes are unready, or with a
+// cluster, that more of them would most likely be so too; empty if nothing is.
 func (d *decision) illness(g *group) string {
 	all, sick := 0, 0
 	for _, n := range g.nodes {
@@ -155,10 +176,13 @@ func (d *decision) illness(g *group) string {
 			sick++
 		}
 	}
-	if sick <= d.policy.MaxUnready || float64(sick)*100 <= d.policy.MaxUnreadyPercent*float64(all) {
-		return ""
+	switch {
+	case d.policy.tooMany(sick, all):
+		return fmt.Sprintf("%d of its %d nodes are unready", sick, all)
+	case d.outage != "":
+		return "no group grows while " + d.outage
 	}
-	return fmt.Sprintf("%d of its %d nodes are unready", sick, all)
+	return ""
 }
 
 // fillToMinimum grows groups that are smaller than they may be, where people want

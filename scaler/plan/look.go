@@ -114,6 +114,9 @@ type decision struct {
 	// asked are the labels that waiting pods ask for, nil before anybody wanted to
 	// know.
 	asked map[string]bool
+	// outage says that too many nodes are unready for anything to grow or be retired; empty
+	// otherwise.
+	outage string
 	// allocated counts the devices that claims hold.
 	allocated map[devicePool]int64
 	state     fleet.State
@@ -315,6 +318,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	}
 	d.findZones()
 	d.hearOwnDrains()
+	d.outage = d.massOutage()
 	for _, g := range d.groups {
 		g.cluster, g.ill = d.cluster, d.illness(g)
 	}

@@ -147,8 +147,8 @@ type Policy struct {
 	// are more none of these is ended.
 	MaxUnrecognisedPercent float64
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
-	// more than both, nothing is retired, and a group with more of its own does not
-	// grow. With more than that share of its own, and at least three, no unready node of
+	// more than both, nothing is retired and nothing grows, nor does a group with more of
+	// its own. With more than that share of its own, and at least three, no unready node of
 	// a zone is removed. Flags --ok-total-unready-count and
 	// --max-total-unready-percentage.
 	MaxUnready        int
