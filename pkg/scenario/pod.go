@@ -135,6 +135,13 @@ var podWords = table[podDraft]{
 			LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels},
 		}}
 	}),
+	// honor has the spread before it not count nodes whose taints are not tolerated.
+	"honor": func(d *podDraft, _ string) error {
+		for i := range d.Spec.TopologySpreadConstraints {
+			d.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = ptr.To(corev1.NodeInclusionPolicyHonor)
+		}
+		return nil
+	},
 	// mindomains is that of the spread before it.
 	"mindomains": setter(integer, func(d *podDraft, n int) {
 		for i := range d.Spec.TopologySpreadConstraints {

@@ -162,6 +162,7 @@ type bench struct {
 	// waiting are pods without a node, seated those with one.
 	waiting []*pod
 	seated  map[*pod]int // index of the place
+	closed  map[*fit.Place]bool
 	steps   []string
 	found   *mismatch
 }
@@ -187,7 +188,7 @@ func (c *comparison) run(t *testing.T, seed uint64, omitted []string) *mismatch 
 		if look > 0 {
 			steps = append(steps, "look again")
 		}
-		b := &bench{dice: d, comparison: c, t: t, world: w, shown: shown, seated: map[*pod]int{}, steps: steps}
+		b := &bench{dice: d, comparison: c, t: t, world: w, shown: shown, seated: map[*pod]int{}, closed: map[*fit.Place]bool{}, steps: steps}
 		b.begin()
 		for range b.between(2, 5) {
 			if !b.compare() || !b.step() {
@@ -241,7 +242,7 @@ func (b *bench) begin() {
 
 	b.cluster = b.rules.Cluster(fit.World{
 		Kubernetes: fmt.Sprintf("v1.%d.2", b.minor), Pods: b.shown,
-		Namespaces: w.Namespaces, Storage: w.Storage, Devices: w.Devices,
+		Namespaces: w.Namespaces, Storage: w.Storage, Devices: w.Devices, Closing: closing,
 	})
 	for _, n := range w.Nodes {
 		node := fleet.NodeFrom(n)
@@ -299,6 +300,9 @@ func (b *bench) compare() bool {
 		question := b.oracle.Ask(p.Pod)
 		var first *fit.Place
 		for i, place := range b.places {
+			if b.closed[place] {
+				continue // rows leave it out, and nobody asks it alone
+			}
 			b.pairs++
 			want, got := question.On(b.nodes[i]), b.cluster.Fits(p.tenant.Class, place)
 			b.answers.count(want.Plugin, 1)
@@ -405,6 +409,17 @@ func (b *bench) open() {
 	b.oracle.Open(nodeOf(shape, name), csi, slices)
 }
 
+// closing are the taints of nodes that are to go. Some pods tolerate one of them.
+var closing = []corev1.Taint{{Key: "spot", Value: "closing", Effect: corev1.TaintEffectNoSchedule}, {Key: "closing", Effect: corev1.TaintEffectNoSchedule}}
+
+// close has a node be one that is to go.
+func (b *bench) close(at int) {
+	b.told("close %s", b.nodes[at])
+	b.cluster.Close(b.places[at])
+	b.oracle.Taint(b.nodes[at], closing...)
+	b.closed[b.places[at]] = true
+}
+
 // lift takes a pod off its node.
 func (b *bench) lift() {
 	var candidates []*pod
@@ -430,6 +445,9 @@ func (b *bench) seat() bool {
 	i := b.IntN(len(b.waiting))
 	p := b.waiting[i]
 	for _, at := range b.Perm(len(b.places)) {
+		if b.closed[b.places[at]] {
+			continue
+		}
 		if fits := len(b.cluster.Fits(p.tenant.Class, b.places[at])) == 0; b.cluster.TrySeat(p.tenant, b.places[at]) != fits {
 			b.mismatch(p, b.nodes[at], fmt.Sprintf("fits: %t, but seated: %t", fits, !fits))
 			return false
@@ -479,11 +497,13 @@ func (b *bench) whatIf() bool {
 	places, nodes, waiting, seated := b.places, b.nodes, b.waiting, maps.Clone(b.seated)
 	b.told("fork")
 	for range b.between(1, 3) {
-		switch b.IntN(4) {
+		switch b.IntN(5) {
 		case 0:
 			b.open()
 		case 1:
 			b.lift()
+		case 2:
+			b.close(b.IntN(len(b.places)))
 		default:
 			if !b.seat() {
 				return false
@@ -495,6 +515,7 @@ func (b *bench) whatIf() bool {
 	}
 	b.told("revert")
 	b.cluster.Revert(mark)
+	clear(b.closed)
 	if err := b.oracle.Revert(done); err != nil {
 		b.t.Fatal(err)
 	}

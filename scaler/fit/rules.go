@@ -26,6 +26,8 @@ type World struct {
 	Devices    fleet.Devices
 	// DaemonSets have a pod on every new node that they would run on.
 	DaemonSets []fleet.DaemonSet
+	// Closing are the taints that a node gets when it is to go.
+	Closing []corev1.Taint
 }
 
 // Rules is kube-scheduler's rules with what was learned of them: classes of pods,

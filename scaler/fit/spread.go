@@ -88,6 +88,9 @@ func (c *Cluster) elects(e *electorate, p *Place) bool {
 			return false
 		}
 	}
+	if p.closed && !e.accepts(c.world.Closing) {
+		return false
+	}
 	if e.affinity != nil && e.affinity.singular {
 		return e.couldGo(p)
 	}
@@ -106,7 +109,12 @@ func (e *electorate) couldGo(p *Place) bool {
 			return false
 		}
 	}
-	return e.taints == nil || !slices.ContainsFunc(p.looks.taints, func(t corev1.Taint) bool { return !e.taints.tolerates(t) })
+	return e.accepts(p.looks.taints)
+}
+
+// accepts says that nodes with such taints may belong to the electorate.
+func (e *electorate) accepts(taints []corev1.Taint) bool {
+	return e.taints == nil || !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return !e.taints.tolerates(t) })
 }
 
 // enroll counts a place in, or out by -1.

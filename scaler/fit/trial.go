@@ -1,6 +1,10 @@
 package fit
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Trials are what-ifs in which nodes are emptied: pods leave where they are, and seek
 // places on nodes that stay. A Row may be used in them, though it remembers refusals: a
@@ -25,17 +29,43 @@ func (c *Cluster) tried(p *Place) bool { return c.trial > 0 && p.touched == c.tr
 
 // Close keeps further pods off a place in rows, as its node is to go. The node is there
 // until then, and kube-scheduler counts its domains for spread, so they count here too,
-// with no pod in them that moves. When it has gone they count no more; that allows more
-// pods in the others and never fewer.
+// with no pod in them that moves, unless the spread honors taints: then the node counts no
+// more. When it has gone it does not for anybody; that allows more pods in the others and
+// never fewer.
 func (c *Cluster) Close(p *Place) {
 	c.log = append(c.log, change{place: p, what: shut})
-	p.closed, p.touched = true, c.trial
+	c.shut(p, true)
 }
 
 // Reopen lets pods come again to a place that was closed. Rows do not notice.
 func (c *Cluster) Reopen(p *Place) {
 	c.log = append(c.log, change{place: p, what: reopened})
-	p.closed, p.touched = false, c.trial
+	c.shut(p, false)
+}
+
+// shut closes a place or opens it, and has it vote where it may then.
+func (c *Cluster) shut(p *Place, closed bool) {
+	p.closed, p.touched = closed, c.trial
+	changed := slices.DeleteFunc(slices.Clone(c.electorates), func(e *electorate) bool { return e.taints == nil || c.elects(e, p) == p.votes[e.id] })
+	if len(changed) == 0 {
+		return
+	}
+	c.tallyAll(p, -1)
+	for _, e := range changed {
+		c.enroll(e, p, -1)
+		p.votes[e.id] = !p.votes[e.id]
+		c.enroll(e, p, 1)
+	}
+	c.tallyAll(p, 1)
+}
+
+// tallyAll counts the pods of a place in, or out by -1.
+func (c *Cluster) tallyAll(p *Place, n int32) {
+	for t := range p.residents() {
+		for _, tally := range c.members[t.Class.id].joins {
+			tally.add(p, n)
+		}
+	}
 }
 
 // stays says that what refuses a class at the place, by pods that are in the same domain,

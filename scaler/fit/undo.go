@@ -144,7 +144,7 @@ func (c *Cluster) Revert(to Mark) {
 			c.leave(last.place)
 			continue
 		case shut, reopened:
-			last.place.closed, last.place.touched = last.what == reopened, c.trial
+			c.shut(last.place, last.what == reopened)
 			continue
 		}
 		m := c.members[last.tenant.Class.id]

@@ -330,7 +330,7 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 func (k *Planner) imagine(d *decision, s fleet.Snapshot) {
 	d.buffers, d.quotas = k.findBuffers(s), quotasOf(s)
 	d.fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons,
+		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons, Closing: closed,
 	})
 	d.settle()
 	d.prefer(s.Priorities)

@@ -239,6 +239,20 @@ func (o *Oracle) Open(node *corev1.Node, csi *storagev1.CSINode, devices []*reso
 	})
 }
 
+// Taint gives a node more taints.
+func (o *Oracle) Taint(node string, taints ...corev1.Taint) {
+	_ = o.do(func(o *Oracle) error { // cannot fail
+		for i, n := range o.nodes {
+			if n.Name == node {
+				tainted := n.DeepCopy()
+				tainted.Spec.Taints = append(tainted.Spec.Taints, taints...)
+				o.nodes[i] = tainted
+			}
+		}
+		return nil
+	})
+}
+
 // Seat reserves a node for a pod that fits there, and binds it as far as devices
 // are concerned. It is an error if the framework does not reserve.
 func (o *Oracle) Seat(pod *corev1.Pod, node string) error {
