@@ -293,6 +293,17 @@ func TestMarkAndUnmark(t *testing.T) {
 	if got, ok, err := contract.Unneeded(b.node(t).Spec.Taints); !ok || err != nil || !got.Equal(since) {
 		t.Errorf("since %s %v %v", got, ok, err)
 	}
+	for _, c := range []struct{ asked, want time.Time }{
+		{since.Add(time.Hour), since},                  // one that stands longer stays
+		{since.Add(-time.Hour), since.Add(-time.Hour)}, // one dated ahead does not
+	} {
+		if r := b.one(t, plan.Mark{Group: "web", Node: n1, Since: c.asked}); r.Outcome != Done {
+			t.Fatal(r.Err)
+		}
+		if got, _, err := contract.Unneeded(b.node(t).Spec.Taints); err != nil || !got.Equal(c.want) {
+			t.Errorf("marked since %s: it says %s %v, want %s", c.asked, got, err, c.want)
+		}
+	}
 	if r := b.one(t, plan.Unmark{Group: "web", Node: n1}); r.Outcome != Done {
 		t.Fatal(r.Err)
 	}

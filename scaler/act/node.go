@@ -255,7 +255,7 @@ func (a *Actor) mark(ctx context.Context, x plan.Mark) error {
 	if err != nil {
 		return err
 	}
-	if _, marked, err := contract.Unneeded(node.Spec.Taints); marked && err == nil {
+	if since, marked, err := contract.Unneeded(node.Spec.Taints); marked && err == nil && !since.After(x.Since) {
 		return nil
 	}
 	want := kube.StateOf(node)

@@ -76,7 +76,7 @@ func (d *decision) seatRetiring() {
 func (d *decision) unneededSince() map[*node]time.Time {
 	since := map[*node]time.Time{}
 	for _, n := range d.nodes {
-		since[n], _ = marked(n)
+		since[n], _ = d.marked(n)
 	}
 	return since
 }

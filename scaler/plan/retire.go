@@ -160,7 +160,7 @@ func (r *retirement) candidate(n *node) *candidate {
 
 // leavers finds the pods that leave with the node, or one that may not.
 func (r *retirement) leavers(c *candidate) (Reason, string) {
-	if c.since, _ = marked(c.node); c.stage == unready {
+	if c.since, _ = r.marked(c.node); c.stage == unready {
 		c.since = c.unreadySince()
 	}
 	c.movers, c.evicted = make([]fit.Tenant, 0, len(c.pods)), make([]*fleet.Pod, 0, len(c.pods))

@@ -10,10 +10,14 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// marked is since when the node is unneeded. A mark that does not parse is none.
-func marked(n *node) (since time.Time, ok bool) {
+// marked is since when the node is unneeded. A mark that does not parse is none, and neither
+// is one dated ahead, by another clock: its own would not run before that.
+func (d *decision) marked(n *node) (since time.Time, ok bool) {
 	since, ok, err := contract.Unneeded(n.Taints)
-	return since, ok && err == nil
+	if err != nil || since.After(d.now) {
+		return time.Time{}, false
+	}
+	return since, ok
 }
 
 // unneeded starts the node's clock, or retires it if that has run out.

@@ -29,7 +29,7 @@ func (d *decision) recovered(n *node) bool {
 	if !n.Ready || !n.ReadySince.After(n.request.At.Time) {
 		return false
 	}
-	since, ok := marked(n)
+	since, ok := d.marked(n)
 	return !ok || d.now.Before(since.Add(n.group.unneededTime(d.policy)))
 }
 
