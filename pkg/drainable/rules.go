@@ -263,7 +263,7 @@ func notReplicated(q *Question) (Outcome, string) {
 		return Block, "it has no controller that would create it again"
 	}
 	if q.Policy.SkipCustomControllers && !slices.Contains(replicators, owner.Kind) {
-		return Block, fmt.Sprintf("its controller is a %s, which is not known to create it again", owner.Kind)
+		return Block, fmt.Sprintf("its controller, of kind %s, is not known to create it again", owner.Kind)
 	}
 	return "", ""
 }

@@ -188,10 +188,10 @@ func TestShape(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{
 		Name: "web", Max: 5, Type: "m5.large", VolumeGiB: 50, Zones: []string{"eu-west-1b", "eu-west-1a"},
 		Tags: map[string]string{
-			contract.TagTemplateLabel + "team":        "blue",
-			contract.TagTemplateTaint + "dedicated":   "web:NoSchedule",
-			contract.TagTemplateResource + "dongles":  "2",
-			contract.TagTemplateLabel + "not a label": "x",
+			contract.TagTemplateLabel + "team":                   "blue",
+			contract.TagTemplateTaint + "dedicated":              "web:NoSchedule",
+			contract.TagTemplateResource + "example.com/dongles": "2",
+			contract.TagTemplateLabel + "not a label":            "x",
 		},
 	}}})
 	r := b.reader(t, []string{"0:5:web"}, nil)
@@ -201,7 +201,7 @@ func TestShape(t *testing.T) {
 	}
 	shape := g.Shapes[1]
 	for name, want := range map[corev1.ResourceName]string{
-		"cpu": "1930m", "pods": "29", "dongles": "2", "memory": "6903Mi", "ephemeral-storage": "44Gi",
+		"cpu": "1930m", "pods": "29", "example.com/dongles": "2", "memory": "6903Mi", "ephemeral-storage": "44Gi",
 	} {
 		got, wanted := shape.Allocatable[name], resource.MustParse(want)
 		if name == "memory" {

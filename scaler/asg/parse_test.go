@@ -99,6 +99,8 @@ func TestTags(t *testing.T) {
 		contract.TagTemplateTaint+"wrong", "gpu",
 		contract.TagTemplateResource+"ephemeral-storage", "100Gi",
 		contract.TagTemplateResource+"example.com/dongle", "many",
+		contract.TagTemplateResource+"Memory", "8Gi",
+		contract.TagTemplateResource+"nvidia.com gpu", "1",
 		contract.TagTemplateOption+"scaledownunneededtime", "3m",
 		contract.TagTemplateOption+"scaledownutilizationthreshold", "1.5",
 		contract.TagTemplateOption+"scaledowngpuutilizationthreshold", "0.25",
@@ -131,7 +133,7 @@ func TestTags(t *testing.T) {
 	if got.cluster != "prod" || got.nodegroup != "web" {
 		t.Errorf("managed group: %q/%q", got.cluster, got.nodegroup)
 	}
-	for i, want := range []string{"autoscaling-options/scaledownutilizationthreshold=1.5", "label/bad label", "resources/example.com/dongle=many", "taint/wrong=gpu"} {
+	for i, want := range []string{"autoscaling-options/scaledownutilizationthreshold=1.5", "label/bad label", "resources/Memory=8Gi", "resources/example.com/dongle=many", "resources/nvidia.com gpu=1", "taint/wrong=gpu"} {
 		if i >= len(got.faults) || !strings.Contains(got.faults[i], want) {
 			t.Errorf("fault %d of %q does not name %s", i, got.faults, want)
 		}

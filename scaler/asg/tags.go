@@ -102,7 +102,16 @@ func (t *tagged) taint(name, text string) error {
 	return nil
 }
 
+// resource takes what kube-scheduler counts: standard resources, and those with a domain.
+// https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
 func (t *tagged) resource(name, value string) error {
+	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+		return fmt.Errorf("%q is no resource: %s", name, wrong[0])
+	}
+	standard := slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}, corev1.ResourceName(name))
+	if !standard && !strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(name, corev1.ResourceAttachableVolumesPrefix) {
+		return fmt.Errorf("%q is no resource: want cpu, memory, ephemeral-storage, pods, hugepages-2Mi or such, or a name with a domain such as nvidia.com/gpu", name)
+	}
 	quantity, err := resource.ParseQuantity(value)
 	if err != nil {
 		return fmt.Errorf("%q is no quantity such as 2, 500m or 20Gi", value)

@@ -1,9 +1,13 @@
 package fit
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -23,7 +27,20 @@ func daemonPods(sets []fleet.DaemonSet) []*fleet.Pod {
 			Owner: &metav1.OwnerReference{Kind: "DaemonSet", Name: set.Name}, Spec: &set.Template.Spec,
 		}
 	}
+	slices.SortStableFunc(pods, func(a, b *fleet.Pod) int { return cmp.Compare(rank(b.Spec), rank(a.Spec)) })
 	return pods
+}
+
+// rank is the priority of a template, as far as it says.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#how-to-use-priority-and-preemption
+func rank(spec *corev1.PodSpec) int32 {
+	switch spec.PriorityClassName {
+	case "system-node-critical":
+		return 2_000_001_000
+	case "system-cluster-critical":
+		return 2_000_000_000
+	}
+	return ptr.Deref(spec.Priority, 0)
 }
 
 // daemonClass is the class of such a pod. The pod and its spec have new addresses in
@@ -38,11 +55,16 @@ func (l *lore) daemonClass(p *fleet.Pod) *Class {
 }
 
 // Reserve gives the looks of a node the pods of those DaemonSets that run there but
-// have none among the pods that are present.
+// have none among the pods that are present, those of the highest priority first. One that
+// the node has no room for stays pending there, and takes none: see Outsized.
 func (c *Cluster) Reserve(l *Looks, present []*fleet.Pod) {
 	l.room, l.key = append(vector(nil), l.room...), ""
 	for _, t := range c.daemons {
 		if hasPodOf(t, present) || !c.admits(t.Class.demands, c.imagined(l)) {
+			continue
+		}
+		if why := c.lacking(t.Class, l.room); len(why) > 0 {
+			l.outsized = append(l.outsized, Outsized{t.Pod.Owner.Name, t.Pod.Namespace, why})
 			continue
 		}
 		l.daemons = append(l.daemons, t)
@@ -52,6 +74,26 @@ func (c *Cluster) Reserve(l *Looks, present []*fleet.Pod) {
 		}
 	}
 	l.ports = l.ports[:len(l.ports):len(l.ports)] // each place adds to its own copy
+}
+
+// Outsized is a DaemonSet whose pod has no room on a node, and what it lacks there.
+type Outsized struct {
+	Name, Namespace string
+	Why             Reasons
+}
+
+// Outsized are the DaemonSets that would run there if there were room.
+func (l *Looks) Outsized() []Outsized { return l.outsized }
+
+// lacking says of which resources a room has less than a class asks for.
+func (c *Cluster) lacking(class *Class, room vector) Reasons {
+	var why Reasons
+	for _, a := range class.asks {
+		if have := room.at(a.resource); have < a.n {
+			why = append(why, Reason{Rule: RuleResources, What: string(c.lore.names.names[a.resource]), Need: a.n, Have: have})
+		}
+	}
+	return why
 }
 
 // hasPodOf says that one of some pods is of the daemon's DaemonSet.

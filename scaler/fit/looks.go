@@ -31,6 +31,8 @@ type Looks struct {
 	slices  []*resourcev1.ResourceSlice
 	// daemons are the pods that DaemonSets will run there and have not got there yet.
 	daemons []Tenant
+	// outsized are those that have no room there.
+	outsized []Outsized
 	// has is all that pods may have of it, room what daemons leave of that, and ports
 	// what they take of the host's.
 	has, room vector

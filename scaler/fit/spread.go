@@ -167,6 +167,9 @@ func (c *Cluster) uneven(m *member, p *Place) Reasons {
 		switch {
 		case d == none:
 			why = append(why, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("spread %s over %s: it has no such label", s.term.text, s.term.topology)})
+		case !s.allowsIn(d) && s.electorate.present(s.over) < s.term.minDomains:
+			why = append(why, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("spread %s over %s: %d %s, at most %d in each while there are fewer than %d (minDomains), and there are %d",
+				s.term.text, s.term.topology, s.at(p), c.where(p, s.over), s.term.maxSkew, s.term.minDomains, s.electorate.present(s.over))})
 		case !s.allowsIn(d):
 			why = append(why, Reason{Rule: RulePodTopologySpread, What: fmt.Sprintf("spread %s over %s: %d %s, at most %d more than %d",
 				s.term.text, s.term.topology, s.at(p), c.where(p, s.over), s.term.maxSkew, s.least())})

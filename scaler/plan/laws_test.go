@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -445,8 +446,11 @@ func assignable(c *fit.Cluster, movers []mover, places []*fit.Place, steps *int)
 	return false
 }
 
+// nearestNode is the place that a verdict names, and what it lacks.
+var nearestNode = regexp.MustCompile(`the nearest is (\S+): (.*)$`)
+
 // Law 7: one verdict for every waiting pod, node and group, and for nothing
-// else.
+// else. The nearest place of a pod that keeps a node is not one that goes.
 func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	want := map[string]int{}
 	for _, p := range s.Pods {
@@ -466,6 +470,16 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		have[string(v.Of)+" "+v.Name]++
 		if v.Reason == "" || v.Message == "" {
 			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
+		}
+		if m := nearestNode.FindStringSubmatch(v.Message); v.Of == plan.OfNode && m != nil {
+			if m[2] == "" || m[1] == v.Name {
+				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
+			}
+			for _, o := range got.Verdicts {
+				if o.Of == plan.OfNode && o.Name == m[1] && (o.Reason == plan.NodeWaiting || o.Reason == plan.NodeRetiring) {
+					broken = append(broken, fmt.Sprintf("law 7: the nearest node goes itself: %s, %s", v, o))
+				}
+			}
 		}
 	}
 	if diff := cmp.Diff(want, have); diff != "" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -441,6 +442,11 @@ func (d *decision) settle() {
 	for _, g := range d.groups {
 		for i := range g.Shapes {
 			g.looks = append(g.looks, d.fit.LooksLike(&g.Shapes[i]))
+		}
+		if len(g.looks) > 0 {
+			for _, x := range g.looks[0].Outsized() {
+				g.note(fmt.Sprintf("DaemonSet %s/%s has no room on its new nodes (%s): its pods stay pending there", x.Namespace, x.Name, x.Why))
+			}
 		}
 		g.have = make([]int, len(g.looks))
 		for _, i := range g.live {
