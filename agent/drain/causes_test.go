@@ -69,7 +69,7 @@ func outcome(t *testing.T, cause notice.Cause, answer string, deadline time.Dura
 		first += ", " + then
 	}
 	tell("no-notice")
-	w.run(t, 10*time.Second)
+	w.run(t, 15*time.Minute) // a spot interruption is over some minutes after its time
 	delete(w.node.Annotations, contract.AnnotationServed)
 	if left := describeNode(w.node); !slices.Equal(left, []string{"bare"}) {
 		t.Errorf("%s, %s: left on the node: %q", cause, answer, left)

@@ -41,6 +41,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenTurn(w, view, next)...)
 	out = append(out, brokenBalancers(view, next, policy)...)
 	out = append(out, brokenMemory(view, next)...)
+	out = append(out, brokenInterruption(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 
@@ -213,6 +214,35 @@ func brokenMemory(view drain.View, next drain.Next) (out []string) {
 		waits := next.Report != nil && next.Report.Wants != ""
 		if _, closed := contract.Draining(next.Node.Taints); goes && old.AnswersTo(n.ID) && !closed && !waits {
 			out = append(out, "nobody has said that it is over, and the node is open: "+n.ID)
+		}
+	}
+	return out
+}
+
+// brokenInterruption: a spot interruption is over by its time or a boot and not for want of
+// an answer, and stays what it is whatever time the metadata give it.
+func brokenInterruption(view drain.View, next drain.Next) (out []string) {
+	if next.Node == nil {
+		return nil
+	}
+	old, _ := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+	before, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
+	now, _ := contract.ParseNoticed(next.Node.Annotations[contract.AnnotationNotices])
+	for _, n := range before {
+		cause, _ := notice.OfMetadata(n.ID)
+		if cause.Kind() != contract.KindSpot || n.At.IsZero() || n.At.After(view.Now) {
+			continue
+		}
+		if n.Boot != view.Node.BootID && cause != notice.SpotTerminate && !n.Deadline.After(view.Now) {
+			continue // it was stopped, and is back
+		}
+		given := slices.ContainsFunc(view.Notices, func(seen notice.Notice) bool { return seen.Cause == cause })
+		stands := given || view.Now.Before(notice.Earliest(n.Deadline.Time, n.At.Add(10*time.Minute)).Add(2*time.Minute))
+		if _, listed := now.Find(n.ID); stands && !listed {
+			out = append(out, "a spot interruption is forgotten, and not over: "+n.ID)
+		}
+		if stands && old.AnswersTo(n.ID) && (next.Report == nil || !next.Report.AnswersTo(n.ID)) {
+			out = append(out, "the drain for a spot interruption is given up, or becomes another one: "+n.ID)
 		}
 	}
 	return out

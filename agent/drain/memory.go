@@ -10,19 +10,31 @@ import (
 // fromMemory is the source of what an earlier agent has written down.
 const fromMemory notice.SourceName = "memory"
 
-// remembered are notices that the metadata gave to an agent before this one:
-// they stand until the metadata are heard to say otherwise, and clearly. The list on
-// the Node tells them; an id of theirs that stands in the report or the marks alone
-// came by a request, and went with it.
-func (d *decision) remembered() []notice.Notice {
+// remembered are notices that the metadata gave before, and do not give now: they stand
+// until the metadata are heard to say otherwise, and clearly; a spot interruption until its
+// time is over. The list on the Node tells them; an id of theirs that stands in the report
+// or the marks alone came by a request, and went with it.
+func (d *decision) remembered(given []notice.Notice) []notice.Notice {
+	return slices.DeleteFunc(d.recalled(), func(n notice.Notice) bool {
+		return has(given, n.ID) || d.isHeard(n.Cause) && d.hasLapsed(n)
+	})
+}
+
+// recalled are the notices that are written down, but for what is over by a boot.
+func (d *decision) recalled() []notice.Notice {
 	var out []notice.Notice
 	for _, noted := range d.noted {
-		n, ok := recall(noted)
-		if ok && !d.isHeard(n.Cause) && !has(d.Notices, n.ID) && !d.cameBack(n) {
+		if n, ok := recall(noted); ok && !d.cameBack(n) {
 			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// hasLapsed says that a notice is over, now that the metadata give it no more.
+func (d *decision) hasLapsed(n notice.Notice) bool {
+	until := n.AbsentUntil(d.knownSince(n))
+	return until.IsZero() || d.due(until)
 }
 
 // recall makes the notice again that was written down; ok is false where it is none of

@@ -130,6 +130,7 @@ func (l *life) turn() {
 			l.story("terminated")
 		}
 	case "spot":
+		l.story("no-notice spot-terminate") // the metadata may give it another time
 		l.story(fmt.Sprintf("spot in %ds", rapid.IntRange(0, 120).Draw(l.T, "left")))
 	case "no-notice":
 		l.story("no-notice " + l.pick("which", append([]string{"", ""}, announced...)...))
@@ -270,8 +271,8 @@ func (l *life) endDeaf() {
 	l.story("clear")
 	l.story("no-notice")
 	l.story("no-request")
-	w.run(l.T, time.Minute)
-	l.story("restart") // and never heard again
+	w.run(l.T, 15*time.Minute) // a spot interruption is over some minutes after its time
+	l.story("restart")         // and never heard again
 	for _, id := range rapid.SliceOfN(rapid.SampledFrom([]string{contract.WarmID(instance), contract.TerminateID(instance)}), 1, 3).Draw(l.T, "asked for") {
 		l.story("sees")
 		l.story(fmt.Sprintf("pod shop/web-1 grace=%d", rapid.IntRange(0, 90).Draw(l.T, "grace")))

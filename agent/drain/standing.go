@@ -10,7 +10,8 @@ import (
 
 // listStanding finds every notice that stands, wherever it is written.
 func (d *decision) listStanding() []notice.Notice {
-	all := append(slices.Clone(d.Notices), d.remembered()...)
+	given := notice.Interruptions(d.Notices, d.recalled())
+	all := append(given, d.remembered(given)...)
 	for _, n := range all {
 		d.seen[n.ID] = n
 	}

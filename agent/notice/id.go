@@ -23,6 +23,13 @@ func detail(id string) string {
 	return parts[2]
 }
 
+// instanceOf is the instance that a notice of the metadata is about.
+func instanceOf(id string) string {
+	_, rest, _ := strings.Cut(id, ":")
+	instance, _, _ := strings.Cut(rest, ":")
+	return instance
+}
+
 // OfMetadata says by its id which cause a notice has that the instance metadata
 // gave; ok is false for the id of a request.
 func OfMetadata(id string) (c Cause, ok bool) {

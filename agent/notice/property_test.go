@@ -99,3 +99,41 @@ func TestStandingIgnoresOrder(t *testing.T) {
 		}
 	})
 }
+
+// A spot interruption whose time is another one at each answer is one notice, with the id
+// of the first and the earliest time; another action, or instance, is another one, and what
+// is no interruption stays as it is.
+func TestInterruptionsMove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		offset := rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.IntRange(-300, 300).Draw(t, "s")) * time.Second
+		})
+		read := func(instance, action string, at time.Time) notice.Notice {
+			list, err := notice.ParseInstanceAction(instance, `{"action":"`+action+`","time":"`+at.Format(time.RFC3339)+`"}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list[0]
+		}
+		others := []notice.Notice{
+			read(instance, "stop", noon), read("i-2", "terminate", noon),
+			{ID: "system-reboot:" + instance + ":e1", Cause: notice.SystemReboot, Kind: notice.SystemReboot.Kind(), Deadline: noon},
+			{ID: "system-reboot:" + instance + ":e2", Cause: notice.SystemReboot, Kind: notice.SystemReboot.Kind(), Deadline: noon},
+		}
+		first := read(instance, "terminate", noon.Add(offset.Draw(t, "first")))
+		earliest, known := first, append([]notice.Notice{first}, others...)
+		for _, off := range rapid.SliceOfN(offset, 1, 10).Draw(t, "answers") {
+			now := read(instance, "terminate", noon.Add(off))
+			if now.Deadline.Before(earliest.Deadline) {
+				earliest = now
+			}
+			given := rapid.Permutation(append([]notice.Notice{now, first}, others...)).Draw(t, "order")
+			known = notice.Interruptions(given, known)
+		}
+		want := first
+		want.Deadline, want.Reason = earliest.Deadline, earliest.Reason
+		if diff := cmp.Diff(notice.Standing(append(others, want)...), known); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // ParseInstanceAction reads a spot interruption. An action that AWS may add one
@@ -57,6 +60,50 @@ func interruption(action string, at time.Time) string {
 	}
 	what := cmp.Or(does[action], "does "+strconv.Quote(action)+" to")
 	return fmt.Sprintf("spot interruption: EC2 %s the instance at %s", what, stamp(at))
+}
+
+// Interruptions makes one notice of all that announce the same spot interruption: the same
+// action to the same instance. There may be several, because a metadata service may give
+// another time at each answer, as amazon-ec2-metadata-mock does. before are those that were
+// given earlier; the notice keeps the id that it had there, and the earliest time ever
+// given. Other notices are as they were.
+func Interruptions(given, before []Notice) []Notice {
+	before = Standing(before...)
+	var out []Notice
+	for _, n := range Standing(given...) { // the earliest first
+		if slices.ContainsFunc(out, n.sameInterruption) {
+			continue
+		}
+		if at := slices.IndexFunc(before, n.sameInterruption); at >= 0 {
+			n.ID = before[at].ID
+			if compareDeadlines(before[at].Deadline, n.Deadline) < 0 {
+				n.Deadline, n.Reason = before[at].Deadline, before[at].Reason
+			}
+		}
+		out = append(out, n)
+	}
+	return Standing(out...)
+}
+
+func (n Notice) sameInterruption(other Notice) bool {
+	return n.Kind == contract.KindSpot && n.Cause == other.Cause && instanceOf(n.ID) == instanceOf(other.ID)
+}
+
+const (
+	// longestWarning is more than EC2 gives ahead of an interruption, which is two minutes.
+	longestWarning = 10 * time.Minute
+	// lingers is how long an instance is taken to be about to go after its time.
+	lingers = 2 * time.Minute
+)
+
+// AbsentUntil is until when a notice stands that the metadata gave and give no more, if it
+// is known since that moment; zero where it ends with them. AWS knows no way to take a spot
+// interruption back, so one that is missing says that the service failed.
+func (n Notice) AbsentUntil(since time.Time) time.Time {
+	if n.Kind != contract.KindSpot {
+		return time.Time{}
+	}
+	return Earliest(n.Deadline, since.Add(longestWarning)).Add(lingers)
 }
 
 // ParseRebalance reads a rebalance recommendation: the instance is at risk, and
