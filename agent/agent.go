@@ -200,7 +200,7 @@ func (l *loop) hearNotices(s imds.Sighting) {
 	}
 	for _, n := range l.sighting.Notices {
 		if !hasNotice(s.Notices, n.ID) {
-			l.Logger.Info("notice no longer stands", "id", n.ID)
+			l.Logger.Info("notice no longer given by the instance metadata", "id", n.ID)
 		}
 	}
 	l.sighted, l.sighting = true, s

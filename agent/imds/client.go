@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,9 +36,9 @@ type Answer struct {
 type Read func(ctx context.Context, path string) (Answer, error)
 
 const (
-	// dialTimeout and headerTimeout bound one request: the service is a hop
-	// away, and answers in milliseconds or not at all.
-	dialTimeout, headerTimeout = time.Second, 2 * time.Second
+	// dialTimeout and requestTimeout bound one request, with its token and its body: the
+	// service is a hop away, and answers in milliseconds or not at all.
+	dialTimeout, requestTimeout = time.Second, 2 * time.Second
 	// idleTimeout is longer than any pause between two requests.
 	idleTimeout = 2 * time.Minute
 	// bodyLimit is more than any body that is asked for.
@@ -47,9 +48,11 @@ const (
 )
 
 // NewRead returns a Read of the instance's own metadata service, or the one at
-// the standard variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
+// the standard variable AWS_EC2_METADATA_SERVICE_ENDPOINT. It may be called for several
+// paths at one time.
 //
-// It keeps one connection: the service limits how many there are at one time.
+// It keeps one connection: the service limits how many there are at one time. More are
+// open only while paths are read at the same moment.
 // It goes through no proxy, and does not fall back to IMDSv1. It repeats a
 // request only to renew its token; when to ask again is for the caller to say.
 // The retry quota of the SDK is off: an outage of an hour would use it up, and
@@ -62,15 +65,34 @@ func NewRead() Read {
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newRead(dial dial) Read {
-	client := imds.New(imds.Options{
+	transport := bounded{&http.Transport{
+		DialContext:     dial,
+		MaxIdleConns:    1,
+		IdleConnTimeout: idleTimeout,
+	}}
+	// Each path has a client of its own, because all requests of a client wait for its
+	// token, past their own deadlines.
+	var mu sync.Mutex
+	clients := map[string]*imds.Client{}
+	clientFor := func(path string) *imds.Client {
+		mu.Lock()
+		defer mu.Unlock()
+		if clients[path] == nil {
+			clients[path] = newClient(transport)
+		}
+		return clients[path]
+	}
+	return func(ctx context.Context, path string) (Answer, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		return read(ctx, clientFor(path), path)
+	}
+}
+
+func newClient(transport http.RoundTripper) *imds.Client {
+	return imds.New(imds.Options{
 		EnableFallback: aws.FalseTernary,
-		HTTPClient: &http.Client{Transport: &http.Transport{
-			DialContext:           dial,
-			ResponseHeaderTimeout: headerTimeout,
-			MaxConnsPerHost:       1,
-			MaxIdleConns:          1,
-			IdleConnTimeout:       idleTimeout,
-		}},
+		HTTPClient:     &http.Client{Transport: transport},
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = attempts
 			o.RateLimiter = ratelimit.None
@@ -79,9 +101,30 @@ func newRead(dial dial) Read {
 		}),
 		APIOptions: []func(*middleware.Stack) error{awsmiddleware.AddRawResponseToMetadata},
 	})
-	return func(ctx context.Context, path string) (Answer, error) {
-		return read(ctx, client, path)
+}
+
+// bounded fails where a body is longer than it may be: the SDK reads each to its end.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = &boundedBody{ReadCloser: answer.Body, left: bodyLimit}
 	}
+	return answer, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the body has more than %d bytes", bodyLimit)
+	}
+	return n, err
 }
 
 func read(ctx context.Context, client *imds.Client, path string) (Answer, error) {
@@ -93,7 +136,7 @@ func read(ctx context.Context, client *imds.Client, path string) (Answer, error)
 		return Answer{}, fmt.Errorf("reading %s from the instance metadata: %w", path, err)
 	}
 	defer out.Content.Close()
-	body, err := io.ReadAll(io.LimitReader(out.Content, bodyLimit))
+	body, err := io.ReadAll(out.Content)
 	if err != nil {
 		return Answer{}, fmt.Errorf("reading %s from the instance metadata: %w", path, err)
 	}

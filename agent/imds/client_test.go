@@ -1,10 +1,14 @@
 package imds
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -21,8 +25,8 @@ func TestRead(t *testing.T) {
 			t.Fatalf("404 is %v, want ErrAbsent", err)
 		}
 	}
-	if s.opened != 1 || s.tokens != 1 {
-		t.Errorf("%d connections and %d tokens for 40 requests, want one of each", s.opened, s.tokens)
+	if s.opened != 1 || s.tokens != 2 {
+		t.Errorf("%d connections and %d tokens for 40 requests, want one, and a token for each path", s.opened, s.tokens)
 	}
 
 	s.change(func() { s.token++ }) // the token has expired before its time
@@ -83,4 +87,70 @@ func TestReadNeverFallsBack(t *testing.T) {
 			t.Errorf("%d: asked %d times without a token", status, n)
 		}
 	}
+}
+
+// A body that never ends is not read to its end, whatever its status.
+func TestReadIsBounded(t *testing.T) {
+	s := newService()
+	s.endless = map[string]bool{"instance-id": true}
+	s.listen(t)
+	_, err := NewRead()(t.Context(), "instance-id")
+	if err == nil || errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "instance-id") || !strings.Contains(err.Error(), "65536 bytes") {
+		t.Errorf("an endless body: %v", err)
+	}
+	s.change(func() {
+		if s.sent > 8<<20 { // what connections buffer is beside it
+			t.Errorf("%d bytes were sent", s.sent)
+		}
+	})
+}
+
+// A path that does not answer, or hangs in its answer, is given up after two seconds.
+func TestReadHasADeadline(t *testing.T) {
+	for reason, hang := range map[string]func(*service){
+		"no answer":  func(s *service) { s.mute = true },
+		"no body":    func(s *service) { s.stuck = map[string]bool{"instance-id": true} },
+		"drip, drip": func(s *service) { s.endless = map[string]bool{"instance-id": true}; s.drips = true },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				hang(s)
+				began := time.Now()
+				_, err := newRead(s.pipes(t))(t.Context(), "instance-id")
+				if took := time.Since(began); err == nil || errors.Is(err, ErrAbsent) || took != requestTimeout {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+// The metadata service is asked itself, whatever proxy the environment names.
+func TestReadGoesThroughNoProxy(t *testing.T) {
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://192.0.2.1:80")
+	var dialled []string
+	_, err := newRead(func(_ context.Context, _, address string) (net.Conn, error) {
+		dialled = append(dialled, address)
+		return nil, errors.New("nobody is there")
+	})(t.Context(), "instance-id")
+	if err == nil || len(dialled) == 0 {
+		t.Fatalf("dialled %q: %v", dialled, err)
+	}
+	for _, address := range dialled {
+		if address != "192.0.2.1:80" {
+			t.Errorf("dialled %s", address)
+		}
+	}
+}
+
+// TestMain names a proxy before anybody asks the environment for one, which the standard
+// library does once.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
+		os.Setenv(name, "http://192.0.2.2:3128")
+	}
+	os.Unsetenv("NO_PROXY")
+	os.Unsetenv("no_proxy")
+	os.Exit(m.Run())
 }

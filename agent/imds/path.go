@@ -18,83 +18,116 @@ const (
 	jitter = 0.1
 )
 
-// path is one source, and what it said last.
+// path is one source, and what it has said. Its own goroutine writes that, under the lock
+// of the watcher.
 type path struct {
 	notice.Source
-	due      time.Time
-	failures int
-	// heard: it has answered; understood: with something that could be read.
+	said
+}
+
+// said is what a path has said.
+type said struct {
+	// heard: it has answered; understood: with something that could be read, or it has
+	// lacked the path for as often as that has to be said.
 	heard, understood bool
-	// silent: it did not answer when it was asked last.
-	silent  bool
+	// silent: it did not answer when it was asked last, and failures how often in a row.
+	silent   bool
+	failures int
+	// missing is how many answers in a row lacked the path.
+	missing int
 	notices []notice.Notice
 	// history is the last body of Source.History that was understood.
 	history string
 }
 
-// poll asks the path that is due, and says when to do so again. One whose body is not
-// understood does not fail: the next one may be, and is read in time.
-func (w *Watcher) poll(ctx context.Context, p *path) {
-	err := w.hear(ctx, p)
-	p.understood = p.understood || err == nil
-	if p.silent {
-		p.failures++
-	} else {
-		p.heard, p.failures = true, 0
+// follow asks a path again and again until ctx ends.
+func (w *Watcher) follow(ctx context.Context, p *path) {
+	for {
+		now := w.hear(ctx, p.Source, p.said)
+		if ctx.Err() != nil || !pause(ctx, w.take(p, now)) {
+			return
+		}
 	}
-	p.due = time.Now().Add(w.pauseBefore(p.Every, p.failures))
 }
 
-// hear asks a path. What cannot be read or understood ends no notice, and the
-// error is logged already.
-func (w *Watcher) hear(ctx context.Context, p *path) error {
-	answer, err := w.ask(ctx, string(p.Path))
-	p.silent = unanswered(err)
-	if errors.Is(err, ErrAbsent) {
-		p.notices = nil
+// take notes what a path has said, and says for how long to leave it alone. One whose body
+// is not understood does not fail: the next one may be, and is read in time.
+func (w *Watcher) take(p *path, now said) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.silent {
+		now.failures++
+	} else {
+		now.heard, now.failures = true, 0
+	}
+	p.said = now
+	w.recover()
+	w.tell()
+	every := p.Every
+	if p.SpotOnly && w.life.onDemand {
+		every = max(every, onDemandEvery)
+	}
+	return w.pauseBefore(every, now.failures)
+}
+
+// hear asks a path that has said something before. What cannot be read or understood ends
+// no notice, and is logged already.
+func (w *Watcher) hear(ctx context.Context, s notice.Source, before said) said {
+	now := before
+	answer, err := w.ask(ctx, string(s.Path))
+	now.silent = unanswered(err)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		if now.missing++; now.missing >= s.Missing {
+			now.notices, now.understood = nil, true
+		}
+		return now
+	case err != nil:
+		return now
+	}
+	now.missing = 0
+	notices, err := s.Parse(w.instanceID(), answer.Body)
+	w.complain(s.Path, err)
+	if err != nil {
+		notices = notice.Standing(append(notices, before.notices...)...)
+	}
+	now.notices = notice.Interruptions(notices, before.notices)
+	if unknown := w.leaveOut(ctx, s, &now); err == nil && unknown == nil {
+		now.understood = true
+	}
+	return now
+}
+
+// leaveOut leaves out the notices that are over by the history. If that does not answer
+// now, or is missing, what it said before holds. The error says that it was not understood.
+func (w *Watcher) leaveOut(ctx context.Context, s notice.Source, now *said) error {
+	if s.History == nil || len(now.notices) == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	notices, err := p.Parse(w.instanceID(), answer.Body)
-	w.complain(p.Path, err)
-	if err != nil {
-		notices = notice.Standing(append(notices, p.notices...)...)
-	}
-	var unknown error
-	p.notices, unknown = w.withoutHistory(ctx, p, notices)
-	return errors.Join(err, unknown)
-}
-
-// withoutHistory leaves out the notices that are over by the history. If that
-// does not answer now, what it said before holds.
-func (w *Watcher) withoutHistory(ctx context.Context, p *path, notices []notice.Notice) ([]notice.Notice, error) {
-	if p.History == nil || len(notices) == 0 {
-		return notices, nil
-	}
-	answer, err := w.ask(ctx, string(p.History.Path))
-	p.silent = unanswered(err)
-	if errors.Is(err, ErrAbsent) {
-		return notices, nil
+	answer, err := w.ask(ctx, string(s.History.Path))
+	now.silent = unanswered(err)
+	if err == nil {
+		now.notices, err = s.History.Without(now.notices, answer.Body)
+		w.complain(s.History.Path, err)
 	}
 	if err == nil {
-		notices, err = p.History.Without(notices, answer.Body)
-		w.complain(p.History.Path, err)
+		now.history = answer.Body
+		return nil
 	}
-	if err == nil {
-		p.history = answer.Body
-		return notices, nil
-	}
-	if p.history != "" {
+	if now.history != "" {
 		// It was understood when it was kept.
-		notices, _ = p.History.Without(notices, p.history)
+		now.notices, _ = s.History.Without(now.notices, now.history)
 	}
-	return notices, err
+	if errors.Is(err, ErrAbsent) {
+		return nil
+	}
+	return err
 }
 
 // complain logs once that the body of a path is not understood, until one is.
 func (w *Watcher) complain(path notice.SourceName, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err != nil && !w.puzzled[path] {
 		w.logger.Warn("instance metadata not understood", "err", err)
 	}

@@ -15,17 +15,24 @@ import (
 
 // service answers as IMDSv2 does: a token by PUT, and nothing without it.
 type service struct {
-	mu     sync.Mutex
-	bodies map[string]string // by path below meta-data; others are not found
-	status map[string]int    // answered instead, by path; "" stands for all
-	mute   bool              // does not answer at all
-	behind time.Duration     // its clock is behind ours by that much
-	token  int               // the number of the token that is valid
+	mu      sync.Mutex
+	bodies  map[string]string // by path below meta-data; others are not found
+	status  map[string]int    // answered instead, by path; "" stands for all
+	mute    bool              // does not answer at all
+	stuck   map[string]bool   // paths that hang after their headers
+	drips   bool              // slowly
+	endless map[string]bool   // paths whose body never ends
+	behind  time.Duration     // its clock is behind ours by that much
+	token   int               // the number of the token that is valid
 
 	tokens int            // how many were given
 	asked  map[string]int // how often, by path
 	at     []time.Time    // of every request, those for tokens too
 	opened int            // connections
+	closed int            // of those
+	sent   int            // bytes of endless bodies
+
+	flowing sync.WaitGroup // requests that may not end
 }
 
 func newService() *service {
@@ -53,6 +60,13 @@ func (s *service) put(path, body string) {
 	})
 }
 
+// countOf a path is how often it was asked for.
+func (s *service) countOf(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[path]
+}
+
 // requests that came so far.
 func (s *service) requests() int {
 	s.mu.Lock()
@@ -63,6 +77,9 @@ func (s *service) requests() int {
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.silent() {
 		<-r.Context().Done()
+		return
+	}
+	if s.flows(w, r) {
 		return
 	}
 	s.mu.Lock()
@@ -88,6 +105,34 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// flows answers a path whose body does not end.
+func (s *service) flows(w http.ResponseWriter, r *http.Request) bool {
+	s.flowing.Add(1)
+	defer s.flowing.Done()
+	path := strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")
+	s.mu.Lock()
+	stuck, endless := s.stuck[path], s.endless[path]
+	s.mu.Unlock()
+	if stuck {
+		w.(http.Flusher).Flush() // the headers
+		<-r.Context().Done()
+	}
+	for endless {
+		if s.drips {
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(100 * time.Millisecond): // of virtual time
+			}
+		}
+		n, err := w.Write(make([]byte, 1024))
+		if s.change(func() { s.sent += n }); err != nil {
+			break
+		}
+	}
+	return stuck || endless
+}
+
 func (s *service) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +154,14 @@ func (s *service) giveToken(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *service) count(_ net.Conn, state http.ConnState) {
-	if state == http.StateNew {
-		s.change(func() { s.opened++ })
-	}
+	s.change(func() {
+		switch state {
+		case http.StateNew:
+			s.opened++
+		case http.StateClosed:
+			s.closed++
+		}
+	})
 }
 
 // listen serves on a port of this machine.
@@ -140,6 +190,7 @@ func (s *service) pipes(t *testing.T) dial {
 	t.Cleanup(func() {
 		server.Close()
 		<-done
+		s.flowing.Wait()
 	})
 	return p.dial
 }

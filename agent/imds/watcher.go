@@ -3,8 +3,10 @@ package imds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +22,10 @@ type Sighting struct {
 	// Heard says that every path has answered at least once: what is not among
 	// Notices is not there, but for what the Unclear paths may mean.
 	Heard bool
-	// Unclear are the paths that have said nothing yet that is understood. Such a
-	// body, a state that AWS added after this was written as it may be, neither
-	// begins anything nor ends what was heard before.
+	// Unclear are the paths that have said nothing yet that is understood: they gave a
+	// body, a state that AWS added after this was written as it may be, which neither
+	// begins anything nor ends what was heard before; or they were missing, but not yet
+	// as often as that counts (notice.Source.Missing).
 	Unclear []notice.SourceName
 	// ClockAhead is how far the clock of this node is ahead of that of the metadata
 	// service, by which AWS dates everything; negative where it is behind. Less than
@@ -38,34 +41,45 @@ const (
 	pathInstanceID = "instance-id"
 	pathLifeCycle  = "instance-life-cycle"
 	onDemand       = "on-demand"
+	// onDemandEvery is how often the paths of spot instances are read where the instance
+	// is said to be none: amazon-ec2-metadata-mock says so, and interrupts it.
+	onDemandEvery = time.Minute
 )
 
-// Watcher reads the paths of notice.Sources again and again, one after the
-// other.
+// What the service says of the instance must look like it: a page of a captive portal, or
+// of a proxy, is asked for again.
+var (
+	instanceIDs = regexp.MustCompile(`^i-[0-9a-zA-Z]{1,32}$`)
+	lifeCycles  = regexp.MustCompile(`^[a-z][a-z-]{0,31}$`)
+)
+
+// Watcher reads the paths of notice.Sources again and again, each at its own pace and
+// without waiting for any other.
 type Watcher struct {
 	read   Read
 	logger *slog.Logger
 	// pace stretches every source's own interval.
 	pace float64
+	// named is closed when the instance is known, and news is full when there is something
+	// to tell.
+	named, news chan struct{}
+	paths       []*path
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows, and what paths have said
 	instance string
-
-	paths []*path
-	life  life
-	clock clock
+	life     life
+	clock    clock
 	// unwell is since when the service does not answer as it should; zero while
 	// it does.
 	unwell time.Time
 	// puzzled are the paths whose last body was not understood.
 	puzzled map[notice.SourceName]bool
-	seen    Sighting
 }
 
-// life is how the life cycle of the instance becomes known.
+// life is what is known of the life cycle of the instance: whether it is on demand, and
+// how often in a row that could not be read.
 type life struct {
-	known    bool
-	due      time.Time
+	onDemand bool
 	failures int
 }
 
@@ -74,6 +88,7 @@ type life struct {
 func NewWatcher(read Read, interval time.Duration, logger *slog.Logger) *Watcher {
 	w := &Watcher{
 		read: read, logger: logger, pace: 1,
+		named: make(chan struct{}), news: make(chan struct{}, 1),
 		puzzled: map[notice.SourceName]bool{},
 	}
 	if interval > 0 {
@@ -90,8 +105,9 @@ func NewWatcher(read Read, interval time.Duration, logger *slog.Logger) *Watcher
 func (w *Watcher) SetInstance(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.instance == "" {
+	if w.instance == "" && id != "" {
 		w.instance = id
+		close(w.named)
 	}
 }
 
@@ -106,56 +122,89 @@ func (w *Watcher) instanceID() string {
 // less often, every 30 s at the least; what it said before stands until it says
 // otherwise.
 func (w *Watcher) Run(ctx context.Context, saw func(Sighting)) {
-	for w.learn(ctx) && w.pause(ctx, w.next().due) {
-		w.poll(ctx, w.next())
-		w.recover()
-		if now := w.sighting(); !reflect.DeepEqual(now, w.seen) {
-			w.seen = now
+	if !w.learnInstance(ctx) {
+		return
+	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { w.learnLife(ctx) })
+	for _, p := range w.paths {
+		asking.Go(func() { w.follow(ctx, p) })
+	}
+	var seen Sighting
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.news:
+		}
+		if now := w.sighting(); !reflect.DeepEqual(now, seen) {
+			seen = now
 			saw(now)
 		}
 	}
 }
 
-// learn finds out which instance this is, and whether it is a spot instance. It
-// returns false when ctx ended.
-func (w *Watcher) learn(ctx context.Context) bool {
+// learnInstance finds out which instance this is. It returns false when ctx ended.
+func (w *Watcher) learnInstance(ctx context.Context) bool {
 	for failures := 1; w.instanceID() == ""; failures++ {
-		id, err := w.ask(ctx, pathInstanceID)
-		if err == nil {
-			w.SetInstance(strings.TrimSpace(id.Body))
+		if id, err := w.word(ctx, pathInstanceID, instanceIDs); err == nil {
+			w.SetInstance(id)
 			break
 		}
-		if !w.pause(ctx, time.Now().Add(w.pauseBefore(UsualInterval, failures))) {
+		timer := time.NewTimer(w.pauseBefore(UsualInterval, failures))
+		select {
+		case <-ctx.Done():
+		case <-w.named:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
 			return false
 		}
-	}
-	if !w.life.known && !time.Now().Before(w.life.due) {
-		w.learnLife(ctx)
 	}
 	return ctx.Err() == nil
 }
 
-// learnLife leaves out the paths of spot instances where the instance is none.
-// While it is not known they are read.
+// learnLife finds out whether the instance is a spot instance. While it is not known it is
+// taken for one.
 func (w *Watcher) learnLife(ctx context.Context) {
-	answer, err := w.ask(ctx, pathLifeCycle)
-	if err != nil && !errors.Is(err, ErrAbsent) {
-		w.life.failures++
-		w.life.due = time.Now().Add(w.pauseBefore(UsualInterval, w.life.failures))
-		return
+	for failures := 1; ; failures++ {
+		cycle, err := w.word(ctx, pathLifeCycle, lifeCycles)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil || errors.Is(err, ErrAbsent) {
+			w.logger.Info("reading notices from the instance metadata", "instance", w.instanceID(), "spot", cycle != onDemand)
+			w.live(life{onDemand: cycle == onDemand})
+			return
+		}
+		w.live(life{failures: failures})
+		if !pause(ctx, w.pauseBefore(UsualInterval, failures)) {
+			return
+		}
 	}
-	w.life = life{known: true}
-	spot := strings.TrimSpace(answer.Body) != onDemand
-	w.logger.Info("reading notices from the instance metadata", "instance", w.instanceID(), "spot", spot)
-	if spot {
-		return
-	}
-	w.paths = slices.DeleteFunc(w.paths, func(p *path) bool { return p.SpotOnly })
 }
 
-// next is the path that is due first.
-func (w *Watcher) next() *path {
-	return slices.MinFunc(w.paths, func(a, b *path) int { return a.due.Compare(b.due) })
+func (w *Watcher) live(l life) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.life = l
+	w.recover()
+}
+
+// word reads a path that has one word of this form.
+func (w *Watcher) word(ctx context.Context, path string, form *regexp.Regexp) (string, error) {
+	answer, err := w.ask(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	word := strings.TrimSpace(answer.Body)
+	if !form.MatchString(word) {
+		err = fmt.Errorf("%s: %s is none", path, notice.Quote(answer.Body))
+	}
+	w.complain(notice.SourceName(path), err)
+	return word, err
 }
 
 // ask reads a path. It logs when the service begins to fail, and what an answer
@@ -165,6 +214,8 @@ func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 	if ctx.Err() != nil {
 		return Answer{}, ctx.Err()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if unanswered(err) && w.unwell.IsZero() {
 		w.unwell = time.Now()
 		w.logger.Warn("instance metadata cannot be read, trying on", "err", err)
@@ -187,8 +238,18 @@ func (w *Watcher) recover() {
 	w.unwell = time.Time{}
 }
 
+// tell has Run look for news.
+func (w *Watcher) tell() {
+	select {
+	case w.news <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
 func (w *Watcher) sighting() Sighting {
-	s := Sighting{Heard: w.life.known, ClockAhead: w.clock.ahead}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := Sighting{Heard: true, ClockAhead: w.clock.ahead}
 	for _, p := range w.paths {
 		s.Heard = s.Heard && p.heard
 		s.Notices = append(s.Notices, p.notices...)
@@ -199,9 +260,9 @@ func (w *Watcher) sighting() Sighting {
 	return s
 }
 
-// pause waits until a moment; it returns false when ctx ended before.
-func (w *Watcher) pause(ctx context.Context, until time.Time) bool {
-	timer := time.NewTimer(time.Until(until))
+// pause waits for so long; it returns false when ctx ended before.
+func pause(ctx context.Context, long time.Duration) bool {
+	timer := time.NewTimer(long)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

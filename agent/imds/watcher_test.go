@@ -25,14 +25,23 @@ type watching struct {
 	t   *testing.T
 	log bytes.Buffer
 
+	// unclear: what paths say nothing yet is of interest.
+	unclear bool
+
 	seeing sync.Mutex
 	said   []string
+	last   string    // at first that nothing is known
 	at     time.Time // of the last sighting
 }
 
 func watch(t *testing.T, s *service, interval time.Duration) *watching {
 	t.Helper()
-	w := &watching{service: s, t: t}
+	return watchWith(t, s, interval, &watching{service: s, t: t})
+}
+
+func watchWith(t *testing.T, s *service, interval time.Duration, w *watching) *watching {
+	t.Helper()
+	w.last = "heard=false"
 	w.Watcher = NewWatcher(newRead(s.pipes(t)), interval, slog.New(slog.NewTextHandler(&w.log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -49,7 +58,7 @@ func (w *watching) saw(s Sighting) {
 	for _, n := range s.Notices {
 		line += " " + n.ID
 	}
-	if len(s.Unclear) > 0 {
+	if w.unclear && len(s.Unclear) > 0 {
 		line += fmt.Sprint(" unclear=", s.Unclear)
 	}
 	if s.ClockAhead != 0 {
@@ -57,8 +66,10 @@ func (w *watching) saw(s Sighting) {
 	}
 	w.seeing.Lock()
 	defer w.seeing.Unlock()
-	w.said = append(w.said, line)
 	w.at = time.Now()
+	if line != w.last {
+		w.said, w.last = append(w.said, line), line
+	}
 }
 
 // after lets time pass, and returns what was said meanwhile. It forgets it.
@@ -70,6 +81,12 @@ func (w *watching) after(d time.Duration) []string {
 	said := w.said
 	w.said = nil
 	return said
+}
+
+func (w *watching) lastSaid() string {
+	w.seeing.Lock()
+	defer w.seeing.Unlock()
+	return w.last
 }
 
 // sawSince says that there was a sighting since a moment.
@@ -144,7 +161,7 @@ func TestWatcher(t *testing.T) {
 		w.change(func() { w.mute = true })
 		w.expect(time.Hour, "no answer for an hour changes nothing")
 		w.change(func() { w.mute = false; delete(w.bodies, rebalance) })
-		w.expect(time.Minute, "absent is over", "heard=true")
+		w.expect(2*time.Minute, "absent is over", "heard=true")
 	})
 }
 
@@ -157,7 +174,6 @@ func TestWatcherMaintenance(t *testing.T) {
 	}{
 		{"it goes on", func(*service) {}, false},
 		{"it disappears", func(s *service) { s.put(scheduled, "[]") }, true},
-		{"its category disappears", func(s *service) { s.put(scheduled, "") }, true},
 		{"it is listed as completed", func(s *service) { s.put(scheduled, reboot("e1", "completed")) }, true},
 		{"it is listed as cancelled", func(s *service) { s.put(scheduled, reboot("e1", "canceled")) }, true},
 		{"the history has it completed, the list still active", func(s *service) { s.put(history, reboot("e1", "completed")) }, true},
@@ -197,7 +213,7 @@ func TestWatcherHistory(t *testing.T) {
 		s.put(scheduled, "[]")
 		w := watch(t, s, 0)
 		w.expect(time.Hour, "nothing", "heard=true")
-		if n := s.asked[history]; n > 0 {
+		if n := s.countOf(history); n > 0 {
 			t.Errorf("the history was read %d times, though no event is scheduled", n)
 		}
 		s.put(scheduled, reboot("e1", "active"))
@@ -209,13 +225,17 @@ func TestWatcherHistory(t *testing.T) {
 		s.put(history, "<html>")
 		w.expect(time.Hour, "still over, as far as is known")
 		s.put(history, "")
-		w.expect(time.Minute, "the history is gone", "heard=true instance-reboot:i-1:e1")
+		w.expect(time.Hour, "still over: what has happened stays so")
+		s.put(history, "[]")
+		w.expect(time.Minute, "the history says otherwise", "heard=true instance-reboot:i-1:e1")
 	})
 }
 
+// periods of the paths.
+var periods = map[string]time.Duration{state: 5 * time.Second, action: 5 * time.Second, rebalance: 30 * time.Second, scheduled: time.Minute}
+
 // A notice is seen within the period of its path, whenever it comes.
 func TestWatcherIsInTime(t *testing.T) {
-	periods := map[string]time.Duration{state: 5 * time.Second, action: 5 * time.Second, rebalance: 30 * time.Second, scheduled: time.Minute}
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
 		w := watch(t, s, 0)
@@ -230,6 +250,7 @@ func TestWatcherIsInTime(t *testing.T) {
 					t.Fatalf("%s: not seen within %s", path, periods[path])
 				}
 				s.put(path, "")
+				w.after(3 * periods[path])
 			}
 		}
 	})
@@ -252,11 +273,13 @@ func TestWatcherIsFrugal(t *testing.T) {
 				if rate > most || rate < most/2 {
 					t.Errorf("%.3f requests a second, want at most %.2f", rate, most)
 				}
-				if spotOnly := s.asked[action] + s.asked[rebalance]; spotOnly > 0 && life == "on-demand" {
-					t.Errorf("the paths of spot instances are read %d times on an on-demand instance", spotOnly)
+				for _, path := range []string{action, rebalance} {
+					if n := s.countOf(path); life == "on-demand" && (n < 60 || n > 70) {
+						t.Errorf("%s is read %d times on an on-demand instance, want once a minute", path, n)
+					}
 				}
-				if s.opened != 1 {
-					t.Errorf("%d connections, want one", s.opened)
+				if s.opened-s.closed != 1 {
+					t.Errorf("%d connections are kept open, want one", s.opened-s.closed)
 				}
 			})
 		})
@@ -306,6 +329,154 @@ func TestWatcherOutage(t *testing.T) {
 	}
 }
 
+// What a path gave is over when so many answers in a row lack it; one that says so ends it
+// at once, and no answer at all is none. A watcher that starts in between does not know
+// before that either.
+func TestWatcherMissingAnswers(t *testing.T) {
+	for path, tc := range map[string]struct {
+		body, id string
+		ends     int
+	}{
+		state:     {"Terminated", "asg-terminate:i-1", 3},
+		action:    {`{"action":"stop","time":"2000-01-01T00:02:00Z"}`, "spot-stop:i-1:2000-01-01T00:02:00Z", 1},
+		rebalance: {recommended, "rebalance:i-1:2000-01-01T00:00:00Z", 3},
+		scheduled: {reboot("e1", "active"), "instance-reboot:i-1:e1", 3},
+	} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(path, tc.body)
+				w := watch(t, s, 0)
+				w.expectLast(0, "the notice", "heard=true "+tc.id)
+				answers := func(n int) { // so many more of the path
+					for until := s.countOf(path) + n; s.countOf(path) < until; {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+				for range 5 {
+					s.put(path, "")
+					answers(tc.ends - 1)
+					s.put(path, tc.body)
+					answers(1)
+				}
+				w.expect(0, "answers too few lack it")
+				s.put(path, "")
+				answers(tc.ends - 1)
+				s.change(func() { s.status[path] = http.StatusInternalServerError })
+				w.expect(time.Hour, "no answer at all is none that lacks it")
+				s.change(func() { s.status[path] = 0 })
+				w.expect(longestBackOff+3*periods[path], "and at last", "heard=true")
+			})
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(state, "InService")
+				s.put(scheduled, "[]")
+				s.put(rebalance, recommended)
+				s.put(action, interrupted())
+				s.put(path, "")
+				unclear := " unclear=[" + path + "]"
+				w := watchWith(t, s, 0, &watching{service: s, t: t, unclear: true})
+				w.after(0)
+				for range tc.ends - 1 {
+					if last := w.lastSaid(); !strings.HasSuffix(last, unclear) {
+						t.Errorf("after %d answers: %q", s.countOf(path), last)
+					}
+					w.after(periods[path])
+				}
+				if last := w.lastSaid(); strings.Contains(last, "unclear") {
+					t.Errorf("after %d answers: %q", s.countOf(path), last)
+				}
+			})
+		})
+	}
+}
+
+// An interruption whose time is another one at each answer is told once, with the earliest
+// of them.
+func TestWatcherInterruptionMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		w := watch(t, s, 0)
+		w.expect(0, "nothing", "heard=true")
+		id := "heard=true spot-terminate:i-1:" + time.Now().Add(2*time.Minute).UTC().Format(time.RFC3339)
+		s.put(action, interrupted())
+		w.expect(6*time.Second, "it is announced", id)
+		for range 100 {
+			s.put(action, interrupted())
+			w.expect(5*time.Second, "for another time")
+		}
+	})
+}
+
+// Paths that hang after their headers keep no other waiting, whenever its notice comes.
+func TestWatcherPathsHang(t *testing.T) {
+	bodies := map[string]string{state: "Terminated", action: `{"action":"stop","time":"2000-01-01T00:02:00Z"}`, rebalance: recommended, scheduled: reboot("e1", "active")}
+	for free, period := range periods {
+		t.Run(free, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.put(state, "InService")
+				w := watch(t, s, 0)
+				w.after(time.Minute)
+				s.change(func() {
+					s.stuck = map[string]bool{pathLifeCycle: true}
+					for path := range periods {
+						s.stuck[path] = path != free
+					}
+				})
+				for turn := range 40 {
+					w.after(5*time.Minute + time.Duration(turn)*777*time.Millisecond)
+					came := time.Now()
+					s.put(free, bodies[free])
+					w.after(period)
+					if !w.sawSince(came) {
+						t.Fatalf("not seen within %s", period)
+					}
+					s.put(free, "")
+				}
+				if open := s.opened - s.closed; open > len(periods)+1 {
+					t.Errorf("%d connections are open", open)
+				}
+			})
+		})
+	}
+}
+
+// What is no instance id is none: it is asked for again, until there is one or the Node
+// tells.
+func TestWatcherInstanceID(t *testing.T) {
+	for _, body := range []string{"<html><body>Sign in</body></html>", "", "i-", "i-1 i-2", "i-1:2", "I-1", strings.Repeat("i-1", 100)} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newService()
+			s.put(state, "Terminated")
+			s.change(func() { s.bodies[pathInstanceID] = body })
+			w := watch(t, s, 0)
+			w.expect(time.Hour, body+" says nothing")
+			if n := s.countOf(pathInstanceID); n < 100 || n > 200 {
+				t.Errorf("%q: asked %d times in an hour", body, n)
+			}
+			if got := w.logged("not understood"); got != 1 {
+				t.Errorf("%q: logged %d times:\n%s", body, got, w.log.String())
+			}
+			s.put(pathInstanceID, "i-0123456789abcdef0\n")
+			w.expectLast(longestBackOff, "an id", "heard=true asg-terminate:i-0123456789abcdef0")
+		})
+	}
+}
+
+// The instance id does not answer, and the Node tells it: nobody waits for the next try.
+func TestWatcherIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.put(state, "Terminated")
+		s.status[pathInstanceID] = http.StatusInternalServerError
+		w := watch(t, s, 0)
+		w.after(time.Hour)
+		w.SetInstance("i-2")
+		w.expectLast(0, "at once", "heard=true asg-terminate:i-2")
+	})
+}
+
 // A path that fails for ever keeps no other from being read, but nobody may say
 // that everything was heard.
 func TestWatcherOneCategoryFails(t *testing.T) {
@@ -348,13 +519,27 @@ func TestWatcherLearnsTheLifeCycleLate(t *testing.T) {
 		s.status[pathLifeCycle] = http.StatusInternalServerError
 		s.put(rebalance, recommended)
 		w := watch(t, s, 0)
-		w.expectLast(10*time.Second, "the paths of spot instances are read", "heard=false rebalance:i-1:2000-01-01T00:00:00Z")
+		w.expectLast(10*time.Second, "the paths of spot instances are read", "heard=true rebalance:i-1:2000-01-01T00:00:00Z")
 		w.after(time.Hour)
-		if n := s.asked[pathLifeCycle]; n > 200 {
+		if n := s.countOf(pathLifeCycle); n > 200 {
 			t.Errorf("asked %d times in an hour", n)
 		}
 		s.change(func() { s.status = map[string]int{} })
-		w.expect(time.Minute, "it is none, and everything was heard", "heard=true")
+		s.put(pathLifeCycle, "<html>")
+		w.after(time.Hour)
+		if n := s.countOf(action); n < 1400 {
+			t.Errorf("asked for interruptions %d times in two hours in which nobody said what it is", n)
+		}
+		if got := w.logged(pathLifeCycle + `: \"<html>\"`); got != 1 {
+			t.Errorf("a life cycle of HTML is logged %d times:\n%s", got, w.log.String())
+		}
+		s.put(pathLifeCycle, "on-demand")
+		w.after(time.Minute)
+		asked := s.countOf(action)
+		w.after(time.Hour)
+		if n := s.countOf(action) - asked; n > 70 {
+			t.Errorf("asked for interruptions %d times in an hour when it was known to be none", n)
+		}
 	})
 }
 
@@ -386,9 +571,10 @@ func TestWatcherNeverUnderstood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
 		s.put(state, "Retained")
-		w := watch(t, s, 0)
+		s.put(scheduled, "[]")
+		w := watchWith(t, s, 0, &watching{service: s, t: t, unclear: true})
+		w.expectLast(time.Minute+time.Second, "three answers lack the recommendation", "heard=true unclear=["+state+"]")
 		unclear := "heard=true%s unclear=[" + state + "]"
-		w.expectLast(0, "all the others", fmt.Sprintf(unclear, ""))
 		w.put(action, "{")
 		w.expect(time.Hour, "one that was understood before is no other")
 		w.put(scheduled, reboot("e1", "active"))
@@ -443,10 +629,10 @@ func TestWatcherInterval(t *testing.T) {
 		s := newService()
 		w := watch(t, s, 100*time.Millisecond)
 		w.after(10 * time.Second)
-		if n := s.asked[action]; n < 100 || n > 112 {
+		if n := s.countOf(action); n < 100 || n > 112 {
 			t.Errorf("asked %d times in 10 s, every 100 ms", n)
 		}
-		if n := s.asked[scheduled]; n < 8 || n > 12 {
+		if n := s.countOf(scheduled); n < 8 || n > 12 {
 			t.Errorf("asked %d times in 10 s, every 1.2 s", n)
 		}
 	})

@@ -10,6 +10,22 @@
 //	request.go   the drain request
 //	id.go        how ids are made, and read again
 //
+// What ends a notice. No answer, an error, and a body that is not understood end none; and
+// neither does a restart of the agent, which goes on by the list on the Node and counts
+// answers anew.
+//
+//	spot interruption   two minutes after its time, where the metadata give it no more; of
+//	                    one that stops or hibernates, a boot after its time. AWS documents
+//	                    no withdrawal, so a missing answer before is a failure. The target
+//	                    lifecycle state may be InService all the while and ends none.
+//	target state        one answer with InService, or another state in its place; three in
+//	                    a row that lack the path. Into a warm pool: a boot.
+//	rebalance           three answers in a row that lack the path.
+//	scheduled event     one answer whose list lacks it or has it completed or cancelled, or
+//	                    whose history has; three in a row that lack the path; the reboot
+//	                    that it announced; an hour after its end, if the machine survives it.
+//	request             one look at the Node without it, or with another.
+//
 // A further source is one line in the table and one parser. Everything in here
 // is a pure function of its arguments.
 package notice

@@ -44,8 +44,8 @@ func OfMetadata(id string) (c Cause, ok bool) {
 // stamp prints a moment, for ids and for people.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// quote shortens a body, which may be anything, for use in a message.
-func quote(body string) string {
+// Quote shortens a body, which may be anything, for use in a message.
+func Quote(body string) string {
 	const most = 120
 	if len(body) > most {
 		return strconv.Quote(body[:most]) + "…"

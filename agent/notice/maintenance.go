@@ -71,18 +71,18 @@ func WithoutHistory(notices []Notice, body string) ([]Notice, error) {
 func parseEvents(from SourceName, body string) ([]scheduledEvent, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		return nil, fmt.Errorf("%s: %s is not a list in JSON: %w", from, quote(body), err)
+		return nil, fmt.Errorf("%s: %s is not a list in JSON: %w", from, Quote(body), err)
 	}
 	var events []scheduledEvent
 	var errs []error
 	for _, raw := range list {
 		var e scheduledEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s is not an event: %w", from, quote(string(raw)), err))
+			errs = append(errs, fmt.Errorf("%s: %s is not an event: %w", from, Quote(string(raw)), err))
 			continue
 		}
 		if e.EventID == "" {
-			errs = append(errs, fmt.Errorf("%s: %s has no EventId", from, quote(string(raw))))
+			errs = append(errs, fmt.Errorf("%s: %s has no EventId", from, Quote(string(raw))))
 			continue
 		}
 		events = append(events, e)

@@ -57,9 +57,11 @@ type Source struct {
 	// Every is how often the path is read. AWS advises five seconds for a spot
 	// interruption, which comes two minutes ahead; the others leave more time.
 	Every time.Duration
-	// SpotOnly paths are read only where the instance is, or may be, a spot
-	// instance.
+	// SpotOnly paths are read once a minute where the instance is on demand.
 	SpotOnly bool
+	// Missing is how many answers in a row must lack the path (404) until what it gave is
+	// over: one may be missing for a failure of the service.
+	Missing int
 	// Parse reads the body. A body that says "nothing to do" gives no notices.
 	// What cannot be understood is an error that quotes it; beside it stand the
 	// notices that could be.
@@ -81,9 +83,10 @@ type History struct {
 // Sources lists every path that is read. All of them together are less than half
 // a request a second.
 var Sources = []Source{
-	{Path: FromTargetState, Every: 5 * time.Second, Parse: ParseTargetState},
-	{Path: FromInstanceAction, Every: 5 * time.Second, SpotOnly: true, Parse: ParseInstanceAction},
-	{Path: FromRebalance, Every: 30 * time.Second, SpotOnly: true, Parse: ParseRebalance},
-	{Path: FromMaintenance, Every: time.Minute, Parse: ParseMaintenance,
+	{Path: FromTargetState, Every: 5 * time.Second, Missing: 3, Parse: ParseTargetState},
+	// An interruption that is missing stands by its time: Notice.AbsentUntil.
+	{Path: FromInstanceAction, Every: 5 * time.Second, Missing: 1, SpotOnly: true, Parse: ParseInstanceAction},
+	{Path: FromRebalance, Every: 30 * time.Second, Missing: 3, SpotOnly: true, Parse: ParseRebalance},
+	{Path: FromMaintenance, Every: time.Minute, Missing: 3, Parse: ParseMaintenance,
 		History: &History{Path: FromMaintenanceHistory, Without: WithoutHistory}},
 }

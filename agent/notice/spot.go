@@ -19,14 +19,14 @@ func ParseInstanceAction(instance, body string) ([]Notice, error) {
 		Time   string `json:"time"`
 	}
 	if err := json.Unmarshal([]byte(body), &action); err != nil {
-		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromInstanceAction, quote(body), err)
+		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromInstanceAction, Quote(body), err)
 	}
 	if action.Action == "" {
-		return nil, fmt.Errorf("%s: %s names no action", FromInstanceAction, quote(body))
+		return nil, fmt.Errorf("%s: %s names no action", FromInstanceAction, Quote(body))
 	}
 	at, err := time.Parse(time.RFC3339, action.Time)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s has no time such as 2006-01-02T15:04:05Z", FromInstanceAction, quote(body))
+		return nil, fmt.Errorf("%s: %s has no time such as 2006-01-02T15:04:05Z", FromInstanceAction, Quote(body))
 	}
 	cause := spotCause(action.Action)
 	return []Notice{{
@@ -113,11 +113,11 @@ func ParseRebalance(instance, body string) ([]Notice, error) {
 		NoticeTime string `json:"noticeTime"`
 	}
 	if err := json.Unmarshal([]byte(body), &recommendation); err != nil {
-		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromRebalance, quote(body), err)
+		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromRebalance, Quote(body), err)
 	}
 	at, err := time.Parse(time.RFC3339, recommendation.NoticeTime)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s has no noticeTime such as 2006-01-02T15:04:05Z", FromRebalance, quote(body))
+		return nil, fmt.Errorf("%s: %s has no noticeTime such as 2006-01-02T15:04:05Z", FromRebalance, Quote(body))
 	}
 	return []Notice{{
 		ID:     name(Rebalance, instance, stamp(at)),

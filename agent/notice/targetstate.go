@@ -41,7 +41,7 @@ func ParseTargetState(instance, body string) ([]Notice, error) {
 	}
 	cause, known := leaving[state]
 	if !known {
-		return nil, fmt.Errorf("%s: unknown state %s, which neither begins a drain nor ends one", FromTargetState, quote(body))
+		return nil, fmt.Errorf("%s: unknown state %s, which neither begins a drain nor ends one", FromTargetState, Quote(body))
 	}
 	return []Notice{{
 		ID:     name(cause, instance),
