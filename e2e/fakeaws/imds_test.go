@@ -270,6 +270,11 @@ func TestIMDSModes(t *testing.T) {
 	}
 	set("meta-data/spot/instance-action", &fakeaws.IMDSAnswer{Body: "not JSON"})
 	b.wantIMDS(i, "spot/instance-action", 200, "not JSON")
+	set("meta-data/spot/instance-action", &fakeaws.IMDSAnswer{Body: "at NOW", Ahead: 120})
+	body, _ := b.read(i, "spot/instance-action")
+	if at, err := time.Parse("at "+time.RFC3339, body); err != nil || time.Until(at) < 110*time.Second || time.Until(at) > 2*time.Minute {
+		t.Errorf("%q, want a moment in two minutes", body)
+	}
 	set("meta-data/autoscaling", &fakeaws.IMDSAnswer{Status: 404})
 	b.wantIMDS(i, "autoscaling/target-lifecycle-state", 404, "")
 	set("meta-data/autoscaling", nil)

@@ -26,10 +26,16 @@ const (
 	Failing Mode = "failing" // 500 for everything
 )
 
-// Answer replaces what the service answers for a path.
+// Answer replaces what the service answers for a path. NOW in its body stands for the moment Ahead seconds after the answer, so that a notice moves as
+// amazon-ec2-metadata-mock's does.
 type Answer struct {
 	Status int    `json:"status,omitempty"` // 0 means 200
 	Body   string `json:"body,omitempty"`
+	Ahead  int    `json:"ahead,omitempty"`
+}
+
+func (a Answer) body() string {
+	return strings.ReplaceAll(a.Body, "NOW", stamp(time.Now().Add(time.Duration(a.Ahead)*time.Second)))
 }
 
 // Request is a request as it was answered.
@@ -249,7 +255,7 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request, view View) int {
 	}
 	path := strings.TrimPrefix(r.URL.Path, prefix)
 	if a, ok := s.override(strings.Trim(path, "/")); ok {
-		return write(w, a.Status, a.Body)
+		return write(w, a.Status, a.body())
 	}
 	tree := view.Tree()
 	if body, ok := tree[strings.TrimSuffix(path, "/")]; ok {
