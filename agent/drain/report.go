@@ -18,8 +18,8 @@ const (
 	// writeEvery bounds how often the agent writes to its Node.
 	writeEvery = time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
-	// it explains.
-	mostNamed, mostReasons = 10, 3
+	// it explains, each in so many bytes at most.
+	mostNamed, mostReasons, mostReason = 10, 3, 250
 )
 
 // report says how the drain stands.
@@ -57,7 +57,8 @@ func (d *decision) report(t tally) contract.Report {
 		r.Message = "the deadline has passed; " + r.Message
 	}
 	if d.bad != nil {
-		r.Message += "; " + d.bad.Error()
+		bad := "; " + d.bad.Error()
+		r.Message = contract.Shorten(r.Message, contract.MostText-len(bad)) + bad
 	}
 	return r
 }
@@ -122,7 +123,10 @@ func (t tally) message(phase contract.Phase) string {
 
 // why lists the first reasons.
 func why(reasons []string) string {
-	shown := reasons[:min(len(reasons), mostReasons)]
+	var shown []string
+	for _, reason := range reasons[:min(len(reasons), mostReasons)] {
+		shown = append(shown, contract.Shorten(reason, mostReason))
+	}
 	text := strings.Join(shown, "; ")
 	if more := len(reasons) - len(shown); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)

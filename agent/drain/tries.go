@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Outcome is what came of asking for an eviction.
@@ -84,6 +86,7 @@ func (t Tries) Send(step Evict, now time.Time) Tries {
 // Learn returns the tries after a step was answered.
 func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 	t = t.clone()
+	answer.Message = contract.Shorten(answer.Message, contract.MostText)
 	before := t.Pods[pod]
 	// An accepted pod is remembered with the budget that had refused it: this
 	// budget has room.

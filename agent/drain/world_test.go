@@ -46,8 +46,9 @@ type world struct {
 	// hidden budgets are not known to the agent, and unwatched ones cannot be
 	// watched. undeletable: it has no right to delete pods.
 	hidden, unwatched, undeletable bool
-	// denied pods may not be evicted, says an admission rule.
+	// denied pods may not be evicted, says an admission rule, in these words.
 	denied map[types.UID]bool
+	denial string
 
 	// The agent's own memory.
 	heard, podsKnown    bool
@@ -287,7 +288,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 		return drain.Answer{Outcome: drain.Forbidden, Message: "pods is forbidden"}
 	}
 	if !s.Delete && w.denied[s.UID] {
-		return drain.Answer{Outcome: drain.Forbidden, Message: "denied by a webhook"}
+		return drain.Answer{Outcome: drain.Forbidden, Message: cmp.Or(w.denial, "denied by a webhook")}
 	}
 	if budget := w.disrupt(pod, s.Delete); budget != "" {
 		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: "no room"}

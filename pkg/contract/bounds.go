@@ -10,9 +10,9 @@ import (
 // write far less.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
 const (
-	// mostRequest and mostReport are the most bytes of a request, and of a report or of
-	// the notices.
-	mostRequest, mostReport = 4 << 10, 32 << 10
+	// mostRequest and mostReport are the most bytes of a request, in which people may give
+	// a long reason, and of a report or of the notices.
+	mostRequest, mostReport = 64 << 10, 32 << 10
 	// mostEntries is how long a list may be, and mostID the most bytes of an id.
 	mostEntries, mostID = 64, 512
 	// MostText is the most bytes of a text for people; of longer ones the rest is cut.

@@ -41,6 +41,13 @@ func TestParseHasBounds(t *testing.T) {
 		{"notices of 200 KiB", notices(NoticedList{{Reason: long}}), AnnotationNotices + " has 2048"},
 		{"many notices", notices(make(NoticedList, mostEntries+1)), AnnotationNotices + " has 65 entries"},
 		{"a long notice id", notices(NoticedList{{ID: long[:mostID+2]}}), AnnotationNotices + " id has 514 bytes"},
+		{"a long number for an id", func() error { _, err := ParseRequest(`{"id":` + strings.Repeat("1", 50<<10) + `}`); return err }(), "is not valid JSON: json: cannot unmarshal number"},
+		{"a long number of pods", func() error { _, err := ParseReport(`{"left":` + strings.Repeat("1", 20<<10) + `}`); return err }(), "is not valid JSON"},
+		{"a long number for notices", func() error { _, err := ParseNoticed(strings.Repeat("1", 20<<10)); return err }(), "is not valid JSON"},
+		{"a long kind of request", func() error {
+			_, err := ParseRequest(`{"kind":"` + strings.Repeat("1", 50<<10) + `"}`)
+			return err
+		}(), "unknown kind of drain"},
 		{"a date of another age", func() error { _, err := ParseReport(`{"phase":"Drained","since":"9999-12-31T00:00:00Z"}`); return err }(), "is not between 1970 and 2200"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -49,6 +56,31 @@ func TestParseHasBounds(t *testing.T) {
 		if c.err != nil && len(c.err.Error()) > 300 {
 			t.Errorf("%s: the error has %d bytes", c.reason, len(c.err.Error()))
 		}
+	}
+}
+
+// A request without an id has one that tells it from others, however long its reason is, and
+// that the reason of 45 KiB, which is cut, does not outgrow.
+func TestRequestsOfLongReasons(t *testing.T) {
+	ids := map[string]bool{}
+	for _, length := range []int{100, 256, 258, mostID, MostText, 45 << 10} {
+		for _, end := range []string{"a", "b"} {
+			reason := strings.Repeat("ä", length/2-1) + end
+			for range 2 {
+				r, err := ParseRequest(encode(Request{Reason: reason}))
+				if err != nil || len(r.ID) > mostID || r.Reason != Shorten(reason, MostText) || !strings.HasPrefix(r.ID, "request:ääää") {
+					t.Errorf("a reason of %d bytes: id of %d bytes, reason of %d, %v", len(reason), len(r.ID), len(r.Reason), err)
+				}
+				ids[r.ID] = true
+				again, err := ParseRequest(r.String())
+				if err != nil || again.ID != r.ID {
+					t.Errorf("written again: %v", err)
+				}
+			}
+		}
+	}
+	if len(ids) != 12 {
+		t.Errorf("%d ids of 12 requests", len(ids))
 	}
 }
 

@@ -33,7 +33,7 @@ func ParseKind(s string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return "", fmt.Errorf("unknown kind of drain %q: want one of %v", s, Kinds)
+	return "", fmt.Errorf("unknown kind of drain %s: want one of %v", quoted(s), Kinds)
 }
 
 // Strength orders kinds: a greater strength overrules a lesser one. An

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -36,7 +35,7 @@ func ParseServed(value string) (ServedList, error) {
 	}
 	var list ServedList
 	if err := json.Unmarshal([]byte(value), &list); err != nil {
-		return nil, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationServed, quoted(value), err)
+		return nil, notJSON(AnnotationServed, value, err)
 	}
 	return list, nil
 }
@@ -92,7 +91,7 @@ type Cordon struct {
 func ParseCordon(value string) (Cordon, error) {
 	var c Cordon
 	if err := json.Unmarshal([]byte(value), &c); err != nil {
-		return Cordon{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationCordonedBy, quoted(value), err)
+		return Cordon{}, notJSON(AnnotationCordonedBy, value, err)
 	}
 	return c, nil
 }

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -43,7 +42,7 @@ func ParseNoticed(value string) (NoticedList, error) {
 	}
 	var list NoticedList
 	if err := json.Unmarshal([]byte(value), &list); err != nil {
-		return nil, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationNotices, quoted(value), err)
+		return nil, notJSON(AnnotationNotices, value, err)
 	}
 	if err := list.bound(); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -34,7 +33,7 @@ type NotYet struct {
 func ParseNotYet(value string) (NotYet, error) {
 	var n NotYet
 	if err := json.Unmarshal([]byte(value), &n); err != nil {
-		return NotYet{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainNotYet, quoted(value), err)
+		return NotYet{}, notJSON(AnnotationDrainNotYet, value, err)
 	}
 	return n, nil
 }

@@ -90,7 +90,7 @@ func ParseReport(value string) (Report, error) {
 	}
 	var r Report
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return Report{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainReport, quoted(value), err)
+		return Report{}, notJSON(AnnotationDrainReport, value, err)
 	}
 	if !slices.Contains(Phases, r.Phase) {
 		return Report{}, fmt.Errorf("%s has the unknown phase %s: want one of %v", AnnotationDrainReport, quoted(string(r.Phase)), Phases)

@@ -1,9 +1,12 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,10 +35,17 @@ type Request struct {
 // windlass.dev/drain-request=upgrade`.
 var word = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62})$`)
 
+// no are the words of those who want no drain, such as a template that writes what is unset.
+var no = []string{"null", "false"}
+
 // ParseRequest reads a drain request: JSON, or a bare word, which is taken as
-// the reason and gives the id "request:<word>". Anything else is an error
+// the reason and gives the id "request:<word>". An empty object is a request without a
+// reason; null and false ask for nothing. Anything else is an error
 // that quotes the value, and so is what is longer than any request need be.
 func ParseRequest(value string) (Request, error) {
+	if slices.Contains(no, strings.ToLower(strings.TrimSpace(value))) {
+		return Request{}, fmt.Errorf("%s is %s, which asks for no drain: remove the annotation to take a request back", AnnotationDrainRequest, quoted(value))
+	}
 	if word.MatchString(value) {
 		return Request{ID: "request:" + value, Kind: KindRequest, Reason: value}, nil
 	}
@@ -47,7 +57,7 @@ func ParseRequest(value string) (Request, error) {
 	}
 	var r Request
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return Request{}, fmt.Errorf("%s %s is not valid JSON: %w", AnnotationDrainRequest, quoted(value), err)
+		return Request{}, notJSON(AnnotationDrainRequest, value, err)
 	}
 	if r.Kind == "" {
 		r.Kind = KindRequest
@@ -56,12 +66,27 @@ func ParseRequest(value string) (Request, error) {
 		return Request{}, fmt.Errorf("%s: %w", AnnotationDrainRequest, err)
 	}
 	if r.ID == "" {
-		r.ID = "request:" + r.Reason
+		r.ID = idOf(r.Reason)
+	}
+	if r.ID == idOf("") {
+		r.Reason = cmp.Or(r.Reason, "no reason was given")
 	}
 	if err := r.bound(); err != nil {
 		return Request{}, err
 	}
 	return r, nil
+}
+
+// idOf a request that has none is made of its reason. A long one is told from others by its
+// hash.
+func idOf(reason string) string {
+	const prefix, most = "request:", 256
+	if len(reason) > most {
+		hash := fnv.New64a()
+		hash.Write([]byte(reason))
+		reason = fmt.Sprintf("%s%x", Shorten(reason, most), hash.Sum64())
+	}
+	return prefix + reason
 }
 
 // String prints the annotation's value, with texts as ParseRequest reads them.
@@ -99,6 +124,11 @@ func quoted(value string) string {
 		return strconv.Quote(value[:most]) + "…"
 	}
 	return strconv.Quote(value)
+}
+
+// notJSON says that a value is none, in few words: the decoder may quote all of it.
+func notJSON(key, value string, err error) error {
+	return fmt.Errorf("%s %s is not valid JSON: %s", key, quoted(value), Shorten(err.Error(), 150))
 }
 
 // encode prints a value of the contract. Its types hold strings, numbers and
