@@ -124,27 +124,28 @@ func (t *tally) block(by, reason string) {
 	t.reasons = append(t.reasons, by+": "+reason)
 }
 
-// name adds what keeps the stuck candidates: each budget once, other pods by
-// name.
+// name adds what keeps the stuck candidates: each budget once, and after them other pods by
+// name, of which there may be more than a report names.
 func (d *decision) name(t *tally) {
-	budgets := map[string]string{}
+	budgets, pods := map[string]string{}, tally{}
 	for _, c := range t.candidates {
 		if !c.try.stuck() {
 			continue
 		}
 		if c.try.Undeletable {
-			t.block("pod "+c.pod.Key(), c.try.keeper()+"; the agent may not delete it")
+			pods.block("pod "+c.pod.Key(), c.try.keeper()+"; the agent may not delete it")
 			continue
 		}
 		if c.try.Budget != "" {
 			budgets[c.try.Budget] = cmp.Or(d.Tries.Budgets[c.try.Budget].Message, c.try.Message)
 			continue
 		}
-		t.block("pod "+c.pod.Key(), c.try.String())
+		pods.block("pod "+c.pod.Key(), c.try.String())
 	}
 	for _, budget := range slices.Sorted(maps.Keys(budgets)) {
 		t.block(budget, budgets[budget])
 	}
+	t.blockedBy, t.reasons = append(t.blockedBy, pods.blockedBy...), append(t.reasons, pods.reasons...)
 }
 
 func (d *decision) sortedPods() []*fleet.Pod {

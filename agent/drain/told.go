@@ -38,16 +38,29 @@ func (d *decision) announce(r *contract.Report, t tally) {
 	}
 }
 
-// tellBlocked tells of what keeps pods: of each keeper once, which is remembered
-// with the reason, and of no more than a report names.
+// mostTold is how many things that were told are remembered. Twice as many as a report
+// names, so that a keeper that is gone for a moment is not told of again.
+const mostTold = 2 * mostNamed
+
+// tellBlocked tells of what keeps pods: of each keeper that the report names once, which is
+// remembered. Where there are too many, those are forgotten that keep nothing any more.
 func (d *decision) tellBlocked(r *contract.Report, t tally) {
-	var fresh []string
-	for i := range t.blockedBy[:min(len(t.blockedBy), len(r.BlockedBy))] {
-		word := contract.EventDrainBlocked + " " + t.blockedBy[i]
-		if !slices.Contains(r.Told, word) && len(r.Told) < 2*mostNamed {
+	var fresh, words []string
+	for i, keeper := range r.BlockedBy {
+		word := contract.EventDrainBlocked + " " + keeper
+		words = append(words, word)
+		if i < len(t.reasons) && !slices.Contains(r.Told, word) { // not where the pods are not seen
 			r.Told, fresh = append(r.Told, word), append(fresh, t.reasons[i])
 		}
 	}
+	over := len(r.Told) - mostTold
+	r.Told = slices.DeleteFunc(r.Told, func(told string) bool {
+		gone := over > 0 && strings.HasPrefix(told, contract.EventDrainBlocked+" ") && !slices.Contains(words, told)
+		if gone {
+			over--
+		}
+		return gone
+	})
 	switch len(fresh) {
 	case 0:
 	case len(r.BlockedBy):
