@@ -42,6 +42,10 @@ type Agent struct {
 	WatchBudgets func(ctx context.Context, namespace string, pods *evict.Pods)
 	WatchNotices func(context.Context, func(imds.Sighting))
 
+	// APITime is the time by the API server's clock, for as long as the metadata service
+	// has not told; nil where that is not known.
+	APITime func() time.Time
+
 	// Tell writes an Event.
 	Tell func(kube.Event)
 	// Identify is told which instance the Node says it is.
@@ -170,7 +174,7 @@ func (l *loop) look(now time.Time) time.Time {
 	if yes, wake := l.awaitsRead(now); yes {
 		return wake
 	}
-	ahead := l.sighting.ClockAhead
+	ahead := l.ahead(now)
 	next := drain.Decide(moved(l.view(now), -ahead), l.Policy)
 	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)

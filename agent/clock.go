@@ -9,14 +9,26 @@ import (
 // AWS dates its notices by a clock that is right, and so does the scaler its
 // requests; who reads a report compares it with such a clock too. So drain.Decide
 // is told the time of the metadata service, and not that of this node, where those
-// differ (imds.Sighting.ClockAhead). The loop keeps its own times by the clock of
+// differ (imds.Sighting.ClockAhead); until that service has answered, the time of the API
+// server, which has what is judged by it. The loop keeps its own times by the clock of
 // the node, because the difference may become known, or change, at any time: they
 // are moved on their way into a drain.View, and the moment at which to wake is
 // moved back.
 
-// rightTime is the time of the metadata service, for Events: people compare them with
-// the moments that they tell of.
-func (l *loop) rightTime() time.Time { return time.Now().Add(-l.sighting.ClockAhead) }
+// ahead is how far this node's clock is ahead of the right one.
+func (l *loop) ahead(now time.Time) time.Duration {
+	if l.sighted || l.APITime == nil {
+		return l.sighting.ClockAhead
+	}
+	return now.Sub(l.APITime()).Round(time.Second) // does not tremble
+}
+
+// rightTime is the right time, for Events: people compare them with the moments that they
+// tell of.
+func (l *loop) rightTime() time.Time {
+	now := time.Now()
+	return now.Add(-l.ahead(now))
+}
 
 // moved returns a view with every time of the loop's own moved.
 func moved(v drain.View, by time.Duration) drain.View {

@@ -3,6 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -161,6 +166,58 @@ func TestEventsTellTheRightTime(t *testing.T) {
 	})
 }
 
+// An agent starts anew in mid-drain on a node whose clock is an hour ahead, or behind, and
+// the metadata service does not answer: it goes by the API server's clock until that tells
+// the time, and says of no drain before its time that it has failed.
+func TestRestartWithoutMetadata(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			story(t, func(w *world) {
+				w.sighting = imds.Sighting{Heard: true, ClockAhead: ahead}
+				w.addPod("db-1", asksForAMinute)
+				w.room["db"] = 0
+				stop := w.agent()
+				w.after(time.Second)
+				deadline := time.Now().Add(-ahead).Add(10 * time.Minute)
+				w.annotate(contract.AnnotationDrainRequest, contract.Request{ID: "r", Deadline: contract.At(deadline)}.String())
+				w.after(20 * time.Second)
+				stop()
+				w.writtenAt = nil // each process counts its own
+				stop = w.agentWith(func(a *Agent) {
+					a.WatchNotices = func(ctx context.Context, _ func(imds.Sighting)) { <-ctx.Done() }
+					a.APITime = func() time.Time { return time.Now().Add(-ahead + 300*time.Millisecond) }
+				})
+				w.after(5 * time.Minute)
+				r := w.report()
+				if r.Phase != contract.PhaseBlocked || slices.Contains(w.events, "Node DrainFailed") {
+					t.Errorf("told %v, report %s", w.events, r)
+				}
+				if late := time.Now().Add(-ahead).Sub(r.Renewed.Time); late < -2*time.Second || late > contract.ReportEvery+2*time.Second {
+					t.Errorf("the report was renewed %s ago", late)
+				}
+				w.after(5 * time.Minute)
+				if r := w.report(); r.Phase != contract.PhaseFailed {
+					t.Errorf("when the deadline has passed: %s", r)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// The metadata service tells the time better than the API server.
+func TestMetadataTellTheTime(t *testing.T) {
+	story(t, func(w *world) {
+		w.sighting = imds.Sighting{Heard: true, ClockAhead: time.Minute}
+		w.agentWith(func(a *Agent) { a.APITime = func() time.Time { return time.Now().Add(-time.Hour) } })
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(5 * time.Second)
+		if off := time.Now().Add(-time.Minute).Sub(w.report().Since.Time); off < 0 || off > 10*time.Second {
+			t.Errorf("the drain began %s ago: %s", off, w.report())
+		}
+	})
+}
+
 // A request is dated by a clock that is ahead of this node's: it is served once, however
 // often others write to the Node.
 func TestRequestOfTheFuture(t *testing.T) {
@@ -198,4 +255,28 @@ func TestClockIsNotTold(t *testing.T) {
 			t.Errorf("nothing was done within %s", clockPatience)
 		}
 	})
+}
+
+// The agent hears the API server's clock from whatever that answers.
+func TestConnectHearsTheTime(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer api.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`, api.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client, clock, err := connect(config{nodeName: nodeName, kubeconfig: kubeconfig}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Node(t.Context()); err == nil {
+		t.Error("the server has no Node, and the client has one")
+	}
+	if ahead := time.Since(clock.Now()); ahead < 59*time.Minute || ahead > 61*time.Minute {
+		t.Errorf("this clock is ahead by %s, want an hour", ahead)
+	}
 }

@@ -87,25 +87,34 @@ func run(ctx context.Context, c config, logs io.Writer) error {
 	}
 	telemetry.SetDefault(logger)
 	build := telemetry.ThisBuild()
-	rest, err := kube.Config(c.kubeconfig, contract.AppAgent, build.Version)
-	if err != nil {
-		return err
-	}
-	client, err := evict.New(rest, c.nodeName)
+	client, clock, err := connect(c, build.Version)
 	if err != nil {
 		return err
 	}
 	logger.Info("started", "node", c.nodeName, "pod", c.identity(), "version", build.Version, "revision", build.Revision, "go", build.Go)
-	serve(ctx, c, client, logger)
+	serve(ctx, c, client, clock, logger)
 	logger.Info("stopped; a drain under way goes on with the next agent of this node")
 	return nil
 }
 
-func serve(ctx context.Context, c config, client *evict.Client, logger *slog.Logger) {
+// connect returns a client of the API server, of which nothing is asked yet, and a clock that
+// goes by its answers.
+func connect(c config, version string) (*evict.Client, *kube.Clock, error) {
+	rest, err := kube.Config(c.kubeconfig, contract.AppAgent, version)
+	if err != nil {
+		return nil, nil, err
+	}
+	clock := kube.NewClock()
+	clock.Follow(rest)
+	client, err := evict.New(rest, c.nodeName)
+	return client, clock, err
+}
+
+func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Clock, logger *slog.Logger) {
 	events := kube.NewEventWriter(client, contract.AppAgent, c.nodeName, logger, kube.EventLimits{})
 	agent := wire(c, client, events, logger)
 	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
-	agent.WatchNotices, agent.Identify = watcher.Run, watcher.SetInstance
+	agent.WatchNotices, agent.Identify, agent.APITime = watcher.Run, watcher.SetInstance, clock.Now
 	var parts sync.WaitGroup
 	parts.Go(func() { events.Run(ctx) })
 	parts.Go(func() {
