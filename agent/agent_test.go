@@ -759,6 +759,39 @@ func TestOverridesAreToldLater(t *testing.T) {
 	})
 }
 
+// An agent that ends tells of the overrides that still wait: the next one does not know of
+// them.
+func TestOverridesAreToldAtTheEnd(t *testing.T) {
+	story(t, func(w *world) {
+		for i := range 10 {
+			w.addPod(fmt.Sprintf("naked%d-1", i), func(p *corev1.Pod) { p.OwnerReferences = nil })
+		}
+		stop := w.agent()
+		w.after(time.Second)
+		w.notify(terminated)
+		for w.deleted() < 10 {
+			w.after(time.Second)
+		}
+		told := func() (n int) {
+			w.set(func() {
+				for _, e := range w.events {
+					if e == "Pod "+contract.EventEvictionForced {
+						n++
+					}
+				}
+			})
+			return n
+		}
+		if n := told(); n == 10 {
+			t.Fatal("all were told of before the agent ended: nothing is tried")
+		}
+		stop()
+		if n := told(); n != 10 {
+			t.Errorf("%d of 10 Events", n)
+		}
+	})
+}
+
 // Whatever happens at whatever moment of a drain, it ends, and no pod is deleted
 // twice on the way.
 func TestAtAnyMoment(t *testing.T) {
