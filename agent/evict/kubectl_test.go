@@ -304,7 +304,7 @@ func TestCordonAsKubectl(t *testing.T) {
 		theirs := cordonedByKubectl(t, node, cordon)
 		v := drain.View{Now: time.Now(), Node: &before, Heard: true}
 		if cordon {
-			v.Notices = []notice.Notice{{ID: "spot-terminate:i-1", Cause: notice.SpotTerminate, Kind: contract.KindSpot}}
+			v.Notices = []notice.Notice{{ID: "asg-terminate:i-1", Cause: notice.ASGTerminate, Kind: contract.KindASG}}
 		}
 		ours := before
 		if next := drain.Decide(v, drain.DefaultPolicy()); next.Node != nil {
