@@ -192,8 +192,10 @@ func (w *watch) seeNode(n *corev1.Node) {
 	life.uid, life.gone = n.UID, time.Time{}
 	life.note(n, now)
 	w.count(now)
-	if at := gaveUp(n); !at.IsZero() && !slices.Contains(life.gaveUp, at) {
-		life.gaveUp = append(life.gaveUp, at)
+	for _, at := range gaveUp(n) {
+		if !slices.Contains(life.gaveUp, at) {
+			life.gaveUp = append(life.gaveUp, at)
+		}
 	}
 }
 
@@ -312,20 +314,21 @@ func (w *watch) unstick(pods []types.UID, now time.Time) {
 	}
 }
 
-// gaveUp is when the drain of a node may be given up: at the deadline of what was
-// asked for or is reported, or when it was reported to have failed.
-func gaveUp(n *corev1.Node) time.Time {
-	r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-	switch {
+// gaveUp are when the drain of a node may be given up: at the deadlines of what was asked
+// for and of what is reported, which may be another drain's, or when it was reported to have
+// failed.
+func gaveUp(n *corev1.Node) []time.Time {
+	var times []time.Time
+	switch r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); {
 	case err == nil && r.Phase == contract.PhaseFailed:
-		return r.Renewed.Time
+		times = append(times, r.Renewed.Time)
 	case err == nil && !r.Deadline.IsZero():
-		return r.Deadline.Time
+		times = append(times, r.Deadline.Time)
 	}
-	if asked, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); err == nil {
-		return asked.Deadline.Time
+	if asked, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); err == nil && !asked.Deadline.IsZero() {
+		times = append(times, asked.Deadline.Time)
 	}
-	return time.Time{}
+	return times
 }
 
 // later says whether a Node is a later one than the other; what a watch tells may

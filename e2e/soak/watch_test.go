@@ -63,6 +63,19 @@ func TestEndedOnOpenNode(t *testing.T) {
 	}
 }
 
+// What an agent reported of another drain before it fell silent does not hide the deadline of
+// what was asked for since.
+func TestGaveUp(t *testing.T) {
+	soon, late := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		contract.AnnotationDrainReport:  contract.Report{Phase: contract.PhaseDraining, Kind: contract.KindMaintenance, Deadline: contract.At(late)}.String(),
+		contract.AnnotationDrainRequest: contract.Request{Kind: contract.KindASG, By: contract.AppScaler, Deadline: contract.At(soon)}.String(),
+	}}}
+	if got := gaveUp(n); len(got) != 2 || !got[0].Equal(late) || !got[1].Equal(soon) {
+		t.Errorf("given up at %v", got)
+	}
+}
+
 // Pods that a silent kubelet has not ended are there, whatever the API server says.
 func TestStuckPod(t *testing.T) {
 	now := time.Now()
