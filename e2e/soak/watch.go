@@ -290,7 +290,11 @@ func (w *watch) anonymousAt(id string, at time.Time) bool {
 	if life == nil || !life.gone.IsZero() && life.gone.Before(at.Add(sight)) {
 		return false
 	}
-	return slices.ContainsFunc(life.anonymous, func(s laws.Span) bool { return s.From.Add(sight).Before(at) && at.Before(s.To.Add(-sight)) })
+	return life.anonymousAt(at)
+}
+
+func (n *nodeLife) anonymousAt(at time.Time) bool {
+	return slices.ContainsFunc(n.anonymous, func(s laws.Span) bool { return s.From.Add(sight).Before(at) && at.Before(s.To.Add(-sight)) })
 }
 
 // stick and unstick are told of pods whose kubelet does not hear that they are deleted.
@@ -421,6 +425,10 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time
 		}
 		node := w.nodes[c.Params["InstanceId"]]
 		if node == nil || !node.gone.IsZero() && node.gone.Before(c.Time) || node.givenUp(c.Time) {
+			continue
+		}
+		// Nobody knows whose Node it is, and so none can be drained: soak.unrecognised judges that.
+		if c.Operation == "CompleteLifecycleAction" && node.anonymousAt(c.Time) {
 			continue
 		}
 		if node.openAt(c.Time, closed[node.name]) {

@@ -101,6 +101,13 @@ func TestAnonymous(t *testing.T) {
 	if !seen(hidden).anonymousAt("i-1", late) {
 		t.Error("a Node without a provider id is taken for one that has it")
 	}
+	calls := []fakeaws.Call{{Operation: "CompleteLifecycleAction", Time: late, Params: map[string]string{"InstanceId": "i-1"}}}
+	if broken := seen(upNode(1)).breaches(calls, nil, late, nil); len(broken) != 1 {
+		t.Errorf("the hook of an open node is completed: %q", broken)
+	}
+	if broken := seen(upNode(1), hidden).breaches(calls, nil, late, nil); len(broken) > 0 {
+		t.Errorf("the hook of an instance that no Node names is completed: %q", broken)
+	}
 	if w := seen(hidden, upNode(1)); w.anonymousAt("i-1", late) {
 		t.Error("a Node that got its provider id is taken for one without")
 	}
