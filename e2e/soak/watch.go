@@ -20,6 +20,7 @@ import (
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // watch sees every Node and every pod of the workloads, and remembers what the laws
@@ -93,6 +94,8 @@ type podLife struct {
 	name, node string
 	// bound and gone are when it was seen to come and go.
 	bound, gone time.Time
+	// due is when it should have ended, if it was asked to.
+	due time.Time
 	// stuck is when it was to be deleted, and ran on: its kubelet did not hear of it.
 	stuck laws.Span
 }
@@ -369,6 +372,9 @@ func (w *watch) seePod(p *corev1.Pod) {
 	if w.pods[p.UID] == nil {
 		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, bound: time.Now()}
 	}
+	if p.DeletionTimestamp != nil {
+		w.pods[p.UID].due = p.DeletionTimestamp.Time
+	}
 	if life := w.pods[p.UID]; life.gone.IsZero() && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed) {
 		life.gone = time.Now() // it needs no place any more
 	}
@@ -435,9 +441,10 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time
 			all = append(all, fmt.Sprintf("%s of %s at %s, while %s took new pods", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), node.name))
 		}
 		for _, p := range w.pods {
-			// A hook need not wait for pods that are long overdue.
+			// Pods that are long overdue are not waited for.
 			stuck := !p.stuck.From.IsZero() && c.Operation == "CompleteLifecycleAction"
-			if p.node == node.name && !stuck && p.there(c.Time, deleted[p.name]) {
+			overdue := !p.due.IsZero() && p.due.Add(drainable.Overtime).Before(c.Time)
+			if p.node == node.name && !stuck && !overdue && p.there(c.Time, deleted[p.name]) {
 				all = append(all, fmt.Sprintf("%s of %s at %s, while pod %s was on %s", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), p.name, p.node))
 			}
 		}

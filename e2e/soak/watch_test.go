@@ -13,6 +13,7 @@ import (
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // seen makes a watch that has seen some nodes; n1 is of i-1.
@@ -91,6 +92,22 @@ func TestStuckPod(t *testing.T) {
 	p.stuck.To = now.Add(-5 * time.Second)
 	if p.there(now, deleted) {
 		t.Error("a pod that was stuck is there still")
+	}
+}
+
+// A pod that should have ended long ago keeps no hook, and one that still may.
+func TestOverduePod(t *testing.T) {
+	closed := upNode(1)
+	closed.Spec.Unschedulable = true
+	at := time.Now()
+	calls := []fakeaws.Call{{Operation: "CompleteLifecycleAction", Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
+	for since, want := range map[time.Duration]int{drainable.Overtime - time.Second: 1, drainable.Overtime + time.Second: 0} {
+		w := seen(closed)
+		w.seePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p", DeletionTimestamp: &metav1.Time{Time: at.Add(-since)}}, Spec: corev1.PodSpec{NodeName: "n1"}})
+		w.pods["p"].bound = at.Add(-time.Minute)
+		if got := w.breaches(calls, nil, at, nil); len(got) != want {
+			t.Errorf("%s after its grace: %q, want %d", since, got, want)
+		}
 	}
 }
 
