@@ -108,26 +108,14 @@ var podWords = table[podDraft]{
 		d.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &v}
 	}),
 	"apart": func(d *podDraft, domain string) error { // a node each, or another domain
-		d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels}, TopologyKey: cmp.Or(domain, corev1.LabelHostname),
-			}},
-		}
+		d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: withPods(d.Labels, cmp.Or(domain, corev1.LabelHostname))}
 		return nil
 	},
 	"together": setter(text, func(d *podDraft, domain string) { // in one domain with its like
-		d.affinity().PodAffinity = &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: d.Labels}, TopologyKey: domain,
-			}},
-		}
+		d.affinity().PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: withPods(d.Labels, domain)}
 	}),
 	"near": setter(pairs, func(d *podDraft, m map[string]string) { // in a zone with pods of these labels
-		d.affinity().PodAffinity = &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: m}, TopologyKey: corev1.LabelTopologyZone,
-			}},
-		}
+		d.affinity().PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: withPods(m, corev1.LabelTopologyZone)}
 	}),
 	"spread": setter(text, func(d *podDraft, key string) {
 		d.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -148,6 +136,11 @@ var podWords = table[podDraft]{
 			d.Spec.TopologySpreadConstraints[i].MinDomains = ptr.To(int32(n))
 		}
 	}),
+}
+
+// withPods is the term of pods that are in a domain with pods of these labels.
+func withPods(labels map[string]string, domain string) []corev1.PodAffinityTerm {
+	return []corev1.PodAffinityTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: domain}}
 }
 
 func waits(s fleet.Scheduling) func(*podDraft, string) error {
