@@ -23,6 +23,7 @@ import (
 // plans, see repeats. Law 10 holds by construction: Complete has no other
 // result than CONTINUE.
 func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+	noteDecision(got)
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawOutage, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,

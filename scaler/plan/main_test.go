@@ -19,5 +19,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	printDecisions()
+	os.Exit(code)
 }
