@@ -19,11 +19,13 @@ const leastCutOff = 3
 // zoneHealth counts the nodes of a zone that have been up.
 type zoneHealth struct{ unready, all int }
 
-// findZones counts them. A node is where Auto Scaling says: the label is its own word.
+// findZones counts them. A node is where Auto Scaling says: the label is its own word. One
+// whose instance is being terminated by us counts no more: it is gone at the next look, and
+// what was begun on its word would be taken back then.
 func (d *decision) findZones() {
 	d.zones = map[string]zoneHealth{}
 	for _, n := range d.nodes {
-		if n.instance == nil || !n.instance.Live() || n.stage == coming || n.stage == pooled {
+		if n.instance == nil || !n.instance.Live() || n.stage == coming || n.stage == pooled || n.stage == terminating {
 			continue
 		}
 		z := d.zones[n.instance.Zone]
