@@ -43,6 +43,8 @@ type candidate struct {
 	// reason and why say what it is needed for; empty while it may go.
 	reason Reason
 	why    string
+	// unplaced is the pod that has no other place, and the place that comes nearest.
+	unplaced fit.Seat
 }
 
 // imagine chooses among the candidates, and finds out which of the nodes that stay could
@@ -116,8 +118,10 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 	if r.part = shareChoice; len(chosen) > 0 {
 		chosen = r.settled(best, list, chosen, start)
 	}
+	r.rehearsal = false
 	for _, c := range list {
 		if c.reason != "" {
+			r.sayAgain(c)
 			c.say(c.reason, c.why)
 		}
 	}

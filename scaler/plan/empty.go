@@ -30,7 +30,7 @@ func (r *retirement) empty(c *candidate) (Reason, string) {
 func (r *retirement) moveAll(c *candidate) (Reason, string) {
 	movers := r.seated(c)
 	if len(movers) > 0 && r.fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
-		return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", movers[0].Pod.Key(), r.nearest(c, movers[0]))
+		return NodeNoPlace, r.noPlace(c, movers[0])
 	}
 	for _, t := range movers {
 		r.fit.Lift(t, c.place)
@@ -40,7 +40,7 @@ func (r *retirement) moveAll(c *candidate) (Reason, string) {
 			return NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
 		}
 		if r.row.Seat(t) == nil {
-			return NodeNoPlace, fmt.Sprintf("pod %s has no other place%s", t.Pod.Key(), r.nearest(c, t))
+			return NodeNoPlace, r.noPlace(c, t)
 		}
 	}
 	return "", ""
@@ -67,24 +67,37 @@ var closed = []corev1.Taint{
 	{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
 }
 
-// nearest says of the place that comes nearest to taking the pod what is missing, or why
+// noPlace says of the place that comes nearest to taking the pod what is missing, or why
 // there is none at all beside the node that would go.
-func (r *retirement) nearest(c *candidate, t fit.Tenant) string {
+func (r *retirement) noPlace(c *candidate, t fit.Tenant) string {
 	if r.rehearsal {
 		return ""
 	}
+	why := fmt.Sprintf("pod %s has no other place", t.Pod.Key())
 	best := r.row.Nearest(t.Class)
-	if best == nil {
-		if slices.ContainsFunc(r.in(serving), func(n *node) bool { return n.open && n != c.node }) {
-			kept := ""
-			if len(r.claimed) > 0 {
-				kept = ", or are kept for the pods of others"
-			}
-			return ": the other nodes that are Ready go as well" + kept
-		}
-		return ": no other node is Ready and open to pods"
+	if c.unplaced = (fit.Seat{Tenant: t, At: best}); best != nil {
+		return fmt.Sprintf("%s; the nearest is %s: %s", why, best.Name, r.fit.Fits(t.Class, best))
 	}
-	return fmt.Sprintf("; the nearest is %s: %s", best.Name, r.fit.Fits(t.Class, best))
+	if !slices.ContainsFunc(r.in(serving), func(n *node) bool { return n.open && n != c.node }) {
+		return why + ": no other node is Ready and open to pods"
+	}
+	why += ": the other nodes that are Ready go as well"
+	if len(r.claimed) > 0 {
+		why += ", or are kept for the pods of others"
+	}
+	return why
+}
+
+// sayAgain puts the reason of a candidate that stays into words again, if the place that it
+// names is on a node that was chosen to go after it was asked.
+func (r *retirement) sayAgain(c *candidate) {
+	if at := c.unplaced.At; c.reason != NodeNoPlace || at == nil || r.node(at.Name) == nil || !r.node(at.Name).gone {
+		return
+	}
+	start := r.fit.Fork()
+	r.fit.Close(c.place)
+	c.why = r.noPlace(c, c.unplaced.Tenant)
+	r.fit.Revert(start)
 }
 
 // unsettled finds one of the candidate's pods whose place depends on another's, as it

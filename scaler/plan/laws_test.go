@@ -472,7 +472,7 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		if v.Reason == "" || v.Message == "" {
 			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
 		}
-		if m := nearestNode.FindStringSubmatch(v.Message); v.Of == plan.OfNode && m != nil {
+		if m := nearestNode.FindStringSubmatch(v.Message); v.Reason == plan.NodeNoPlace && m != nil {
 			if m[2] == "" || m[1] == v.Name {
 				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
 			}
