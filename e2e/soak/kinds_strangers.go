@@ -116,7 +116,11 @@ func noProvider(s *soak, dice *rand.Rand) (effect, error) {
 
 // identify gives an instance's Node its provider id, if there is one.
 func (s *soak) identify(i fakeaws.Instance) error {
-	if err := s.w.Identify(s.ctx, i); !apierrors.IsNotFound(err) {
+	begun := time.Now()
+	switch err := s.w.Identify(s.ctx, i); {
+	case err == nil:
+		s.watch.identified(i.ID, begun)
+	case !apierrors.IsNotFound(err):
 		return err
 	}
 	return nil

@@ -285,6 +285,19 @@ func (w *watch) occupied(node string, at time.Time) bool {
 	return false
 }
 
+// identified notes that a Node got its provider id at a moment, which the watch may see much
+// later.
+func (w *watch) identified(id string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if life := w.nodes[id]; life != nil && len(life.anonymous) > 0 {
+		last := &life.anonymous[len(life.anonymous)-1]
+		if at.Before(last.To) {
+			last.To = at
+		}
+	}
+}
+
 // anonymousAt says whether an instance's Node was there at a moment, without a provider id.
 func (w *watch) anonymousAt(id string, at time.Time) bool {
 	w.mu.Lock()

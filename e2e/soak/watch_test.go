@@ -125,6 +125,11 @@ func TestAnonymous(t *testing.T) {
 	if broken := seen(upNode(1), hidden).breaches(calls, nil, late, nil); len(broken) > 0 {
 		t.Errorf("the hook of an instance that no Node names is completed: %q", broken)
 	}
+	told := seen(upNode(1), hidden)
+	told.identified("i-1", time.Now())
+	if told.anonymousAt("i-1", late) {
+		t.Error("a Node that was given its provider id, as the watch has yet to see, is taken for one without")
+	}
 	if w := seen(hidden, upNode(1)); w.anonymousAt("i-1", late) {
 		t.Error("a Node that got its provider id is taken for one without")
 	}
