@@ -1,12 +1,14 @@
 package act
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
 )
 
@@ -51,6 +53,32 @@ func TestKeepUndoesWhatHasEnded(t *testing.T) {
 			after := b.node(t)
 			if _, tainted := contract.Draining(after.Spec.Taints); tainted == (tc.want == Done) || after.Spec.Unschedulable == (tc.want == Done) {
 				t.Errorf("taints %v, unschedulable %v", after.Spec.Taints, after.Spec.Unschedulable)
+			}
+		})
+	}
+}
+
+// TestKeepLooksAgain: a request that tells of a termination goes only if the instance is in
+// service at that moment. The group may have been read before the request was written.
+func TestKeepLooksAgain(t *testing.T) {
+	const id = "asg-terminate:i-1"
+	for _, tc := range []struct {
+		name   string
+		served error
+		want   Outcome
+	}{
+		{"it is in service", nil, Done},
+		{"it is not", fmt.Errorf("%w: i-1 is Terminating:Wait", asg.ErrChanged), Stopped},
+		{"AWS does not say", &asg.CallError{Class: asg.ErrUnavailable}, Failed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(request(contract.KindASG, id))
+			b.groups.err = tc.served
+			if r := b.one(t, plan.Keep{Group: "web", Node: n1, ID: id, Instance: "i-1", Why: "it is back"}); r.Outcome != tc.want {
+				t.Fatalf("%s: %v", r.Outcome, r.Err)
+			}
+			if _, asked := b.node(t).Annotations[contract.AnnotationDrainRequest]; asked == (tc.want == Done) {
+				t.Errorf("the request stands: %v", asked)
 			}
 		})
 	}

@@ -120,6 +120,11 @@ func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
 			return stopped("the request %s stands on it, not %s", request.ID, x.ID)
 		}
 	}
+	if x.Instance != "" {
+		if err := a.Groups.Serves(ctx, x.Group, x.Instance); err != nil {
+			return err
+		}
+	}
 	want := kube.StateOf(node)
 	if x.AgentGone {
 		if kind := drainedFor(node); kind.Strength() > contract.KindScaleDown.Strength() && !(kind == contract.KindASG && endedAll(node, x.Ended)) {

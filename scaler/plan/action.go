@@ -145,6 +145,9 @@ type Keep struct {
 	// ID is empty where no request stands on the node any more, and only what
 	// the drain left there is to be undone.
 	ID string
+	// Instance, if not empty, has to be in service at that moment: a reading of its group
+	// may be older than the request.
+	Instance string
 	// AgentGone says that nobody else undoes the drain: its taint, its cordon,
 	// its label and its report go together with the request.
 	AgentGone bool

@@ -50,7 +50,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func(
 	d.pauseGroups()                    // whose launches failed, for a while
 	d.spareSurvivors()                 // instances that came back after their termination had begun
 	d.answerHooks()                    // of Auto Scaling: drain, prolong, complete
-	d.leavePools()                     // drains that ended where the instance left its warm pool
+	d.takeBackWays()                   // drains that ended where the instance came into service again
 	d.undoDrains()                     // that were taken back, where no agent does
 	d.drainAlone(leaving, terminating) // nodes that others take, whose agent is gone or blind
 

@@ -27,7 +27,7 @@ func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawOutage, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
-		lawStrangers, law15Contested, law16Pending, lawOthers,
+		lawStrangers, law15Contested, law16Pending, lawOthers, lawReturns,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -517,6 +517,9 @@ func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		if keep.AgentGone && r.Kind == contract.KindASG && !cameBack(s, n, keep.Ended) {
 			broken = append(broken, fmt.Sprintf("law 8: %s undoes a drain that goes on", keep))
 		}
+		if i := instanceNamed(s, n.InstanceID()); r.Kind == contract.KindASG && (!i.Live() || i.State == fleet.InService && keep.Instance != i.ID) {
+			broken = append(broken, fmt.Sprintf("law 8: %s, and its instance is %q and not read again", keep, i.State))
+		}
 		if err != nil || r.ID != keep.ID || r.By != contract.AppScaler || n.Annotations[contract.AnnotationTerminating] != "" {
 			broken = append(broken, fmt.Sprintf("law 8: %s takes back what is not ours, or too late", keep))
 		}
@@ -534,7 +537,32 @@ func cameBack(s fleet.Snapshot, n fleet.Node, ended []string) bool {
 	report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
 	cordon, _ := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
 	foreign := slices.ContainsFunc(append(report.Answers, cordon.Notice), func(id string) bool { return id != "" && !slices.Contains(ended, id) })
-	return i.ID != "" && i.Live() && (pooled || returning) && len(ended) > 0 && !foreign
+	return i.ID != "" && i.Live() && (pooled || returning || toldOfWay(n)) && len(ended) > 0 && !foreign
+}
+
+// toldOfWay says that a request of the scaler's on the node tells of a way out of service
+// that its instance was on.
+func toldOfWay(n fleet.Node) bool {
+	r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	return err == nil && r.By == contract.AppScaler && slices.Contains([]string{contract.WarmID(n.InstanceID()), contract.TerminateID(n.InstanceID())}, r.ID)
+}
+
+// lawReturns: a request that tells of a way out of service does not outlast it.
+func lawReturns(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+	if got.Stopped {
+		return nil
+	}
+	var broken []string
+	for _, n := range s.Nodes {
+		_, marked := n.Annotations[contract.AnnotationTerminating]
+		if marked || !instanceNamed(s, n.InstanceID()).Live() || !toldOfWay(n) {
+			continue
+		}
+		if !slices.ContainsFunc(got.Actions, func(a plan.Action) bool { k, ok := a.(plan.Keep); return ok && k.Node.Name == n.Name }) {
+			broken = append(broken, fmt.Sprintf("returns: %s is in service again, and its request stays", n.Name))
+		}
+	}
+	return broken
 }
 
 func nodeNamed(s fleet.Snapshot, name string) fleet.Node {

@@ -34,7 +34,8 @@ func (d *decision) hearOwnDrains() {
 		}
 		d.hear(n.instance.ID, n, n.stage == leaving && !n.requested && !n.asksPermit())
 		id := contract.TerminateID(n.instance.ID)
-		_, terminates := n.answered(id)
+		_, answers := n.answered(id)
+		terminates := answers && n.stage == leaving // what came back is not replaced
 		since, told := d.hear(id, n, terminates)
 		until := since.Add(readWithin)
 		switch {

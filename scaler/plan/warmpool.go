@@ -2,10 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -34,60 +32,6 @@ func (d *decision) watchPools(unjoined map[string]time.Time) {
 			}
 		}
 	}
-}
-
-// leavePools takes the drains back of nodes whose instance has left its warm pool. A
-// request of ours would keep them closed: the agent's own notice has ended.
-func (d *decision) leavePools() {
-	for _, n := range d.nodes {
-		if n.instance == nil || !n.instance.Live() || n.mark != "" || !n.requested || n.request.By != contract.AppScaler || n.request.ID != contract.WarmID(n.instance.ID) {
-			continue
-		}
-		n.kept = true
-		keep := Keep{Group: n.group.Name, Node: n.ref(), ID: n.request.ID, Why: "its instance has left the warm pool"}
-		if ended, back := d.backInService(n); back && !n.reported {
-			keep.AgentGone, keep.Ended = true, ended // all that stands there is ours
-		}
-		d.do(keep)
-	}
-}
-
-// backInService says that a node was drained for a way out of service from which its
-// instance has come back, and for nothing else: its agent undoes the drain when it is
-// up. The ids are those of all that drained it. A node that serves and is about to go
-// looks the same, but that it is not known as one that was out.
-func (d *decision) backInService(n *node) (ended []string, back bool) {
-	if n.instance == nil || !n.instance.Live() || n.draining() != contract.KindASG {
-		return nil, false
-	}
-	_, pooled := d.given.Unjoined[n.instance.ID]
-	_, returning := d.given.Returning[n.Name]
-	warm := contract.WarmID(n.instance.ID)
-	if !pooled && !returning || n.unreadable != nil || n.requested && n.request.ID != warm {
-		return nil, false
-	}
-	ended = n.drainedFor(warm)
-	over := func(id string) bool {
-		return id == warm || contract.Retires(id) || returning && id == contract.TerminateID(n.instance.ID)
-	}
-	if slices.ContainsFunc(ended, func(id string) bool { return !over(id) }) {
-		return nil, false
-	}
-	return ended, true
-}
-
-// drainedFor are the ids that are named on the node as those of its drain, and one more.
-func (n *node) drainedFor(id string) []string {
-	ids := append([]string{id}, n.report.Answers...)
-	if n.requested {
-		ids = append(ids, n.request.ID)
-	}
-	cordon, err := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
-	if err == nil && cordon.Notice != "" {
-		ids = append(ids, cordon.Notice)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // resting says that the instance has come to rest in its pool.
