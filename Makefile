@@ -105,6 +105,10 @@ fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 S
 laws: ## hold package plan against its laws in random worlds that are new (CHECKS=5000 SEED=1)
 	$(GO) test ./scaler/plan -count 1 -timeout 24h -run 'Random|Laws|Swaps|Retirements|HeadRoom' -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
 
+.PHONY: mutants
+mutants: ## edit the code in random places and count which edits the tests notice: a report (COUNT=30 SEED=1 PACKAGES='agent/imds', ARGS='-goal 90' or '-at FILE:LINE')
+	$(GO) run ./e2e/mutants -seed $(SEED) -count $(or $(COUNT),30) $(ARGS) $(PACKAGES)
+
 .PHONY: images
 images: binaries ## write both images for both architectures to out/images, with SBOM and provenance, by buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \

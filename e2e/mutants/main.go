@@ -1,0 +1,212 @@
+// Mutants edits the code in random places, one edit at a time, and counts how many of these
+// mutants the tests notice:
+//
+//	go run ./e2e/mutants                              # a sample of each package in targets
+//	go run ./e2e/mutants -seed 7 -count 50 agent/imds # the sample that 7 gives, again
+//	go run ./e2e/mutants -at scaler/plan/hooks.go:120 # every edit of one line
+//
+// It prints the mutants that survive: what they break no test would notice. Some break
+// nothing: a reader has to judge. So it is a report and fails only below -goal.
+//
+// No file of the checkout is changed: the compiler is given the mutant as an overlay.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// target is a package and the tests that judge it, the quickest first.
+type target struct {
+	folder string
+	judges []judge
+}
+
+// judge is a package whose tests are run, with arguments for its test binary.
+type judge struct {
+	folder string
+	args   []string
+}
+
+// few random worlds: a mutant that only a rare one shows is left to the full run.
+func few(checks int) []string {
+	return []string{"-rapid.nofailfile", fmt.Sprintf("-rapid.checks=%d", checks)}
+}
+
+var targets = []target{
+	{"pkg/drainable", []judge{{"pkg/drainable", nil}, {"agent/drain", few(20)}}},
+	{"agent/imds", []judge{{"agent/imds", nil}}},
+	{"agent/evict", []judge{{"agent/evict", nil}, {"agent", nil}}},
+	{"agent/drain", []judge{{"agent/drain", few(50)}}},
+	{"scaler/plan", []judge{{"scaler/plan", append(few(10), "-test.skip=^TestPermissions|Quality")}}},
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	seed := flags.Uint64("seed", uint64(time.Now().Unix()), "chooses the mutants of the sample")
+	count := flags.Int("count", 30, "how many mutants of each package")
+	at := flags.String("at", "", "every mutant of this FILE:LINE instead of a sample")
+	goal := flags.Int("goal", 0, "fail if less than this percentage of the mutants is noticed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen, err := choose(flags.Args(), *at)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return fmt.Errorf("making a folder for mutants: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if *at == "" {
+		fmt.Fprintf(out, "seed %d, %d mutants of each package\n", *seed, *count)
+	}
+	var total score
+	for _, t := range chosen {
+		s, err := examine(ctx, lab{dir: dir, out: out, least: 20 * time.Second}, t, sample{*seed, *count, *at})
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.folder, err)
+		}
+		fmt.Fprintf(out, "%s: %s\n", t.folder, s)
+		total.add(s)
+	}
+	fmt.Fprintf(out, "all: %s\n", total)
+	if total.share() < *goal {
+		return fmt.Errorf("%d %% of the mutants were noticed, and %d %% was the goal", total.share(), *goal)
+	}
+	return nil
+}
+
+// choose finds the targets of that name; none of a name is all.
+func choose(folders []string, at string) ([]target, error) {
+	if at != "" {
+		file, _, ok := strings.Cut(at, ":")
+		if !ok {
+			return nil, fmt.Errorf("-at %q is not FILE:LINE", at)
+		}
+		folders = []string{file[:max(0, strings.LastIndexByte(file, '/'))]}
+	}
+	if len(folders) == 0 {
+		return targets, nil
+	}
+	var chosen []target
+	for _, f := range folders {
+		i := slices.IndexFunc(targets, func(t target) bool { return t.folder == f })
+		if i < 0 {
+			return nil, fmt.Errorf("nobody says which tests judge %q: want one of the targets in e2e/mutants/main.go", f)
+		}
+		chosen = append(chosen, targets[i])
+	}
+	return chosen, nil
+}
+
+// score counts the mutants that compiled.
+type score struct{ noticed, late, all int }
+
+func (s *score) add(o score) {
+	s.noticed, s.late, s.all = s.noticed+o.noticed, s.late+o.late, s.all+o.all
+}
+
+// share is that of the mutants that were noticed, in percent.
+func (s score) share() int {
+	if s.all == 0 {
+		return 100
+	}
+	return 100 * s.noticed / s.all
+}
+
+func (s score) String() string {
+	text := fmt.Sprintf("noticed %d of %d, %d %%", s.noticed, s.all, s.share())
+	if s.late > 0 {
+		text += fmt.Sprintf(" (%d because the tests took too long)", s.late)
+	}
+	return text
+}
+
+// sample is which edits are tried.
+type sample struct {
+	seed  uint64
+	count int
+	at    string
+}
+
+// of puts the edits that are to be tried in their order. An edit may turn out not to
+// compile, so a sample has all of them, and ends by its count.
+func (s sample) of(folder string, edits []edit) ([]edit, int, error) {
+	if s.at != "" {
+		file, line, _ := strings.Cut(s.at, ":")
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, 0, fmt.Errorf("-at %q is not FILE:LINE", s.at)
+		}
+		edits = slices.DeleteFunc(edits, func(e edit) bool { return e.file != file || e.line != n })
+		return edits, len(edits), nil
+	}
+	hash := fnv.New64()
+	_, _ = io.WriteString(hash, folder) // which never fails
+	dice := rand.New(rand.NewPCG(s.seed, hash.Sum64()))
+	dice.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
+	return edits, s.count, nil
+}
+
+// examine tries mutants of one package and prints those that survive.
+func examine(ctx context.Context, l lab, t target, s sample) (score, error) {
+	files, err := sources(ctx, t.folder)
+	if err != nil {
+		return score{}, err
+	}
+	edits, err := editsOf(files)
+	if err != nil {
+		return score{}, err
+	}
+	edits, count, err := s.of(t.folder, edits)
+	if err != nil {
+		return score{}, err
+	}
+	patience, err := l.calibrate(ctx, t.judges)
+	if err != nil {
+		return score{}, err
+	}
+	var total score
+	for _, e := range edits {
+		if total.all == count {
+			break
+		}
+		switch err := l.try(ctx, e, t, patience); {
+		case errors.Is(err, errNotCompiled):
+			continue
+		case errors.Is(err, errTooLong):
+			total.late++
+			total.noticed++
+		case errors.Is(err, errNoticed):
+			total.noticed++
+		case err != nil:
+			return score{}, err
+		default:
+			fmt.Fprintf(l.out, "survives %s\n", e)
+		}
+		total.all++
+	}
+	return total, nil
+}
