@@ -87,9 +87,36 @@ func checksGrace(t *testing.T) func(*Agent) {
 func knowsTheTimeLate(a *Agent) {
 	watch := a.WatchNotices
 	a.WatchNotices = func(ctx context.Context, saw func(imds.Sighting)) {
-		time.Sleep(100 * time.Millisecond) // of virtual time
+		time.Sleep(clockPatience * 9 / 10) // of virtual time
 		watch(ctx, saw)
 	}
+}
+
+// An agent comes up in mid-drain on a node whose clock is an hour ahead: it judges nothing
+// by that clock before the metadata service has told the time, a moment later. A pod that
+// has some minutes yet is not evicted against its word.
+func TestClockIsAwaited(t *testing.T) {
+	story(t, func(w *world) {
+		w.sighting = imds.Sighting{Heard: true, ClockAhead: time.Hour}
+		w.addPod("db-1", asksForAMinute, func(p *corev1.Pod) { p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false"} })
+		stop := w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, contract.Request{
+			ID: contract.TerminateID(instance), Kind: contract.KindASG, Deadline: contract.At(time.Now().Add(-time.Hour).Add(10 * time.Minute)),
+		}.String())
+		w.after(5 * time.Second)
+		stop()
+		w.writtenAt = nil // each process counts its own
+		w.agentWith(knowsTheTimeLate)
+		w.after(5 * time.Second)
+		if w.deleted() != 0 || slices.Contains(w.events, "Node "+contract.EventDrainFailed) {
+			t.Errorf("%d deletions, told %v, report %s", w.deleted(), w.events, w.report())
+		}
+		w.after(10 * time.Minute)
+		if w.deleted() != 1 {
+			t.Errorf("%d deletions when its time was over, report %s", w.deleted(), w.report())
+		}
+	})
 }
 
 // The difference of the clocks becomes known, or changes, in mid-drain: what has

@@ -329,6 +329,40 @@ func TestWatcherOutage(t *testing.T) {
 	}
 }
 
+// What fails is asked again soon, and then less and less often, whether or not the instance
+// is known.
+func TestWatcherBacksOff(t *testing.T) {
+	for _, path := range []string{pathInstanceID, state} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService()
+				s.status[path] = http.StatusInternalServerError
+				w := watch(t, s, 0)
+				asked := func(d time.Duration) int {
+					before := s.asked[path]
+					w.after(d)
+					return s.asked[path] - before
+				}
+				if n := asked(6 * time.Second); n != 2 {
+					t.Errorf("asked %d times in 6 s, want at once and again after 5 s", n)
+				}
+				if n := asked(9 * time.Second); n != 1 {
+					t.Errorf("asked %d times in the next 9 s, want once", n)
+				}
+				w.after(time.Minute)
+				if n := asked(time.Hour); n < 120 || n > 134 { // every 30 s, or a tenth sooner
+					t.Errorf("asked %d times in an hour, want every 30 s", n)
+				}
+				s.change(func() { s.status = map[string]int{} })
+				w.after(time.Minute)
+				if n := asked(time.Minute); path == state && n < 12 {
+					t.Errorf("asked %d times in a minute after it was well again", n)
+				}
+			})
+		})
+	}
+}
+
 // What a path gave is over when so many answers in a row lack it; one that says so ends it
 // at once, and no answer at all is none. A watcher that starts in between does not know
 // before that either.

@@ -177,6 +177,19 @@ func TestJudgeWithoutBudgets(t *testing.T) {
 	}
 }
 
+// A budget that is spent may allow a disruption in a moment; two of them on a pod never will.
+func TestLasting(t *testing.T) {
+	for want, budgets := range map[bool][]fleet.Budget{
+		false: {budget("a", 0)},
+		true:  {budget("a", 5), budget("b", 5)},
+	} {
+		v := drainable.Judge(drainable.Question{Pod: web(), Now: now, Budgets: drainable.NewBudgets(budgets)})
+		if v.Outcome != drainable.Block || v.Lasting != want {
+			t.Errorf("with %d budgets: %+v, want it blocked, lasting %v", len(budgets), v, want)
+		}
+	}
+}
+
 // Two pods behind one disruption: the second is refused until the first is
 // taken back.
 func TestTake(t *testing.T) {
