@@ -188,6 +188,7 @@ func TestOptInRightsAreNotInTheDefaultPolicy(t *testing.T) {
 	optIn := []string{
 		"autoscaling:CreateOrUpdateTags", // --claim-groups
 		"autoscaling:SuspendProcesses",   // --suspend-az-rebalance
+		"ec2:DescribeInstances",          // --out-of-service-taint
 	}
 	for _, s := range readPolicies(t)[asg.PolicyFile].Statement {
 		for _, action := range optIn {

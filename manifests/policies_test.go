@@ -28,7 +28,7 @@ import (
 // The policies of the base and of every component. That their expressions mean
 // what they say is tried on a real API server, by e2e/confine.
 func renderPolicies(t *testing.T) objects {
-	return renderOverlay(t, "resources: [../manifests]\ncomponents: [../manifests/components/last-chance-delete]\n")
+	return renderOverlay(t, "resources: [../manifests]\ncomponents: [../manifests/components/last-chance-delete, ../manifests/components/out-of-service-taint]\n")
 }
 
 // A policy denies by being bound, for good, with a 403 that says why: the agent
@@ -172,11 +172,11 @@ func TestPoliciesKnowTheContract(t *testing.T) {
 			"ownLabels": {contract.LabelExcludeFromLoadBalancers},
 			"ownAnnotations": {
 				contract.AnnotationDrainRequest, contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet, contract.AnnotationTerminating,
-				contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+				contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationOutOfService,
 			},
 			"removableAnnotations": {contract.AnnotationDrainReport},
-			"othersTaints":         {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value},
-			"oldOthersTaints":      {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value},
+			"othersTaints":         {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
+			"oldOthersTaints":      {contract.TaintDraining, contract.TaintUnneeded, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
 		},
 	} {
 		for variable, want := range want {
@@ -188,6 +188,22 @@ func TestPoliciesKnowTheContract(t *testing.T) {
 	for _, word := range []string{contract.LabelAsAccount, contract.AppAgent} {
 		if !strings.Contains(text.String(), "'"+word+"'") {
 			t.Errorf("no policy speaks of %s", word)
+		}
+	}
+}
+
+// Only who takes the component lets the scaler call a machine down, and has it do so.
+func TestOutOfServiceIsOptIn(t *testing.T) {
+	for component, want := range map[string]bool{"eks-irsa": false, "out-of-service-taint": true} {
+		o := renderOverlay(t, withComponents(component))
+		i := slices.IndexFunc(o.policies, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "windlass-scaler-node" })
+		allowed := o.policies[i].Spec.Variables[0]
+		if allowed.Name != "outOfService" || allowed.Expression != map[bool]string{true: "true", false: "false"}[want] {
+			t.Errorf("%s: the policy has %+v", component, allowed)
+		}
+		args := o.workloads()[contract.AppScaler].template.Spec.Containers[0].Args
+		if slices.Contains(args, "--out-of-service-taint") != want {
+			t.Errorf("%s: arguments %q", component, args)
 		}
 	}
 }

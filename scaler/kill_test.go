@@ -147,6 +147,7 @@ func (k *killing) Terminate(context.Context, string, string, bool) error {
 func (k *killing) Complete(context.Context, asg.Wait) error      { return nil }
 func (k *killing) Heartbeat(context.Context, asg.Wait) error     { return nil }
 func (k *killing) Serves(context.Context, string, string) error  { return nil }
+func (k *killing) Down(context.Context, string) error            { return nil }
 func (k *killing) Suspend(context.Context, string, string) error { return nil }
 func (k *killing) Claim(context.Context, string, types.UID) error {
 	return errors.New("nothing is to be claimed")

@@ -151,14 +151,22 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: s.machines(reader), Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { observer.Run(watching); close(done) }()
 	defer func() { stop(); <-done }()
+	asked := !s.policy.OutOfService
 	for {
 		snapshot, _, err := observer.Snapshot(time.Now(), memory.State())
+		if err == nil && !asked { // now it is known which machines to ask EC2 of
+			asked = true
+			if err := reader.Read(ctx); err != nil {
+				return fleet.Snapshot{}, err
+			}
+			continue
+		}
 		if err == nil {
 			if len(snapshot.Groups) == 0 {
 				logger.Warn("no groups", "err", s.selection.WhyNone(account.Region))

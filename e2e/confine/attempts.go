@@ -44,6 +44,8 @@ type Rights struct {
 	// AsAccount: the account itself may read Nodes and pods, and evict. Deletes: and
 	// delete.
 	AsNode, AsAccount, Deletes bool
+	// OutOfService: the scaler may call a Node's machine down that is not Ready.
+	OutOfService bool
 }
 
 // UserAgent is how the thief calls himself, by which audit logs tell him from the agent.
@@ -119,6 +121,7 @@ const (
 	scalersEffect = "the scaler may write its taints with the effect NoSchedule only"
 	scalersLabel  = "of the labels of a Node the scaler may write"
 	scalersNote   = "of the annotations of a Node the scaler may write"
+	scalersDown   = "the scaler may write node.kubernetes.io/out-of-service on a Node only that is not Ready"
 	scalersMeta   = "of the metadata of a Node the scaler may write"
 )
 
@@ -224,7 +227,8 @@ func (s Scene) scalersWrites(scaler thief) []attempt {
 		try("unneeded as NoSchedule", scalersEffect, taints(with(unneeded, corev1.TaintEffectNoSchedule))),
 		try("telling kube-proxy by a NoExecute taint", scalersEffect, taints(with(contract.KubeProxyTaint(), corev1.TaintEffectNoExecute))),
 		try("Cluster Autoscaler's own taint", scalersTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule})),
-		try("a foreign NoExecute taint", scalersTaint, taints(corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})),
+		try("a foreign NoExecute taint", scalersTaint, taints(corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})),
+		try("that the machine of a Node is down that is Ready", map[bool]string{true: scalersDown, false: scalersTaint}[s.Rights.OutOfService], taints(contract.OutOfServiceTaint())),
 		try("a field of the spec", scalersSpec, op{"add", "/spec/podCIDR", "10.1.0.0/24"}),
 		try("a foreign label", scalersLabel, op{"add", labels + "a", "b"}),
 		try("another value of a label", scalersLabel, op{"replace", labels + key(corev1.LabelTopologyZone), "b"}),

@@ -32,7 +32,7 @@ var settings = []setting{
 	{name: "in another namespace, on an older server", namespace: "elsewhere", gates: "ConstrainedImpersonation=false", rights: Rights{AsAccount: true}},
 	{
 		name: "in another namespace, with components", namespace: "elsewhere",
-		components: []string{"last-chance-delete", "impersonation-only"}, rights: Rights{AsNode: true, Deletes: true},
+		components: []string{"last-chance-delete", "impersonation-only", "out-of-service-taint"}, rights: Rights{AsNode: true, Deletes: true, OutOfService: true},
 	},
 }
 

@@ -51,6 +51,11 @@ const (
 	// nobody takes the drain back.
 	AnnotationTerminating = Prefix + "terminating"
 
+	// AnnotationOutOfService says that the scaler has put OutOfServiceTaint on the node, and
+	// for which instance that is down. Written and removed by the scaler with the taint; a
+	// taint without it is somebody's and stays.
+	AnnotationOutOfService = Prefix + "out-of-service"
+
 	// AnnotationNotices lists the notices of the instance metadata that stand, also
 	// those for which nothing is done yet; see Noticed. Written by the agent, read by
 	// people; absent where none stands.

@@ -26,6 +26,8 @@ const (
 	EventTerminated   = "InstanceTerminated"
 	EventHookDone     = "LifecycleActionCompleted"
 	EventActionFailed = "ActionFailed"
+	EventOutOfService = "MarkedOutOfService"
+	EventInService    = "MarkedInServiceAgain"
 
 	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
 	// no admission policy confines their account.

@@ -63,6 +63,13 @@ func DrainingTaint(k Kind) corev1.Taint {
 	return corev1.Taint{Key: TaintDraining, Value: string(k), Effect: corev1.TaintEffectNoSchedule}
 }
 
+// OutOfServiceTaint says that the node's machine is down for certain: Kubernetes deletes the
+// pods there by force and detaches their volumes at once.
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
+func OutOfServiceTaint() corev1.Taint {
+	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+}
+
 // UnneededTaint is the taint of a node that nobody needs since then.
 func UnneededTaint(since time.Time) corev1.Taint {
 	return corev1.Taint{Key: TaintUnneeded, Value: strconv.FormatInt(since.Unix(), 10), Effect: corev1.TaintEffectPreferNoSchedule}

@@ -67,6 +67,9 @@ type Snapshot struct {
 	// Cluster is the UID of the namespace kube-system, which stands for the cluster; empty
 	// where namespaces may not be read.
 	Cluster types.UID `json:"cluster,omitempty"`
+	// Machines is what EC2 said within a minute of instances whose nodes are not Ready and
+	// have volumes, by instance id. One that is missing may run.
+	Machines map[string]Machine `json:"machines,omitempty"`
 	// Priorities is what the ConfigMap cluster-autoscaler-priority-expander says
 	// under its key priorities, nil where there is none.
 	Priorities *string `json:"priorities,omitempty"`
@@ -285,6 +288,25 @@ func (i Instance) Live() bool {
 		return true
 	}
 	return false
+}
+
+// Machine is what EC2 says of an instance.
+type Machine struct {
+	// State is the instance's, as EC2 spells it.
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+	State string `json:"state"`
+	// Group is the Auto Scaling group that launched it, by the tag that only AWS can write;
+	// empty where there is none.
+	Group string `json:"group,omitempty"`
+	// Hibernates says that it may be hibernated: where it is stopped it may have kept its
+	// memory, and with that the volumes that it had mounted.
+	Hibernates bool `json:"hibernates,omitempty"`
+}
+
+// Down says that the machine is switched off for certain, and nothing of what it did goes
+// on: stopped is after stopping, and terminated after shutting-down.
+func (m Machine) Down() bool {
+	return m.State == "terminated" || m.State == "stopped" && !m.Hibernates
 }
 
 // Transitions of a lifecycle hook.

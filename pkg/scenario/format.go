@@ -50,6 +50,10 @@ func Format(s fleet.Snapshot) string {
 		p.line("rival", a.Namespace+"/"+a.Name, flag("windlass", a.Kind == fleet.Windlass), flag("status", a.Sign == fleet.SignStatus),
 			at("renewed", a.Renewed), said("holder", a.Holder), flag("powerless", a.Powerless), flag("younger", a.Younger))
 	})
+	for _, id := range slices.Sorted(maps.Keys(s.Machines)) {
+		m := s.Machines[id]
+		p.line("machine", id, said("state", m.State), said("group", m.Group), flag("hibernates", m.Hibernates))
+	}
 	each(s.NodePools, func(n fleet.NodePool) string { return n.Name }, p.nodePool)
 	each(s.TerminationHandlers, func(h fleet.TerminationHandler) string { return h.Owner }, func(h fleet.TerminationHandler) {
 		p.line("handler", h.Namespace+"/"+h.Owner[strings.LastIndexByte(h.Owner, ' ')+1:], said("queue", h.Queue))

@@ -72,6 +72,29 @@ func nodePool(w *World, l line) error {
 	return nil
 }
 
+// machine INSTANCE state=stopped group= hibernates: what EC2 says of an instance whose node
+// is not Ready; state=unknown where it says nothing any more.
+func machine(w *World, l line) error {
+	m := fleet.Machine{}
+	words := table[fleet.Machine]{
+		"state":      setter(text, func(m *fleet.Machine, v string) { m.State = v }),
+		"group":      setter(text, func(m *fleet.Machine, v string) { m.Group = v }),
+		"hibernates": func(m *fleet.Machine, _ string) error { m.Hibernates = true; return nil },
+	}
+	if err := words.apply(&m, l.words); err != nil {
+		return err
+	}
+	w.Machines = maps.Clone(w.Machines)
+	if w.Machines == nil {
+		w.Machines = map[string]fleet.Machine{}
+	}
+	w.Machines[l.name] = m
+	if m.State == "unknown" {
+		delete(w.Machines, l.name)
+	}
+	return nil
+}
+
 // handler NAMESPACE/OWNER queue=URL: a Node Termination Handler, a DaemonSet without a
 // queue and a Deployment with one.
 func handler(w *World, l line) error {

@@ -73,6 +73,7 @@ cluster uid-blue
 rival team-a/cluster-autoscaler-status status renewed=09:59:40 powerless
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 rival other/windlass-scaler windlass renewed=09:59:50 holder=windlass-scaler-1 younger
+machine i-web-1 state=stopped group=web hibernates
 nodepool default taints=dedicated=gpu:NoSchedule in=kubernetes.io/arch:amd64|arm64 notin=tier:hot
 handler kube-system/aws-node-termination-handler
 handler ops/aws-node-termination-handler queue=https://sqs.eu-west-1.amazonaws.com/1/nth

@@ -27,6 +27,7 @@ var verbs = map[string]func(*World, line) error{
 	"mark":       mark,
 	"cluster":    cluster,
 	"rival":      rival,
+	"machine":    machine,
 	"nodepool":   nodePool,
 	"handler":    handler,
 	"outage":     outage,

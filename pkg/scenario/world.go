@@ -299,6 +299,22 @@ func (w *World) Spare(node string) {
 	delete(n.Annotations, contract.AnnotationDrainRequest)
 }
 
+// SetOutOfService puts the taint on a node whose instance is down.
+func (w *World) SetOutOfService(node, instance string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	annotate(n, contract.AnnotationOutOfService, instance)
+	n.Taints = contract.WithTaint(n.Taints, contract.OutOfServiceTaint())
+}
+
+// SetInService takes it off.
+func (w *World) SetInService(node string) {
+	n := w.node(node)
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, contract.AnnotationOutOfService)
+	n.Taints = contract.WithoutTaint(n.Taints, contract.OutOfServiceTaint().Key)
+}
+
 // SetUnneeded puts the unneeded taint on a node; the zero time takes it off.
 func (w *World) SetUnneeded(node string, since time.Time) {
 	n := w.node(node)

@@ -79,6 +79,9 @@ func (g *groups) Heartbeat(_ context.Context, w asg.Wait) error {
 func (g *groups) Serves(_ context.Context, group, instance string) error {
 	return g.call("serves %s %s", group, instance)
 }
+func (g *groups) Down(_ context.Context, instance string) error {
+	return g.call("down %s", instance)
+}
 func (g *groups) Suspend(_ context.Context, group, process string) error {
 	return g.call("suspend %s %s", group, process)
 }

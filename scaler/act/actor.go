@@ -36,6 +36,8 @@ type Groups interface {
 	Heartbeat(ctx context.Context, wait asg.Wait) error
 	// Serves fails unless the instance is in service at this moment.
 	Serves(ctx context.Context, group, instance string) error
+	// Down fails unless EC2 says at this moment that the instance is switched off.
+	Down(ctx context.Context, instance string) error
 	Suspend(ctx context.Context, group, process string) error
 	Claim(ctx context.Context, group string, owner types.UID) error
 }
@@ -363,6 +365,10 @@ func (a *Actor) plain(ctx context.Context, action plan.Action, b *batch) error {
 		return a.release(ctx, x)
 	case plan.Spare:
 		return a.spare(ctx, x)
+	case plan.OutOfService:
+		return a.outOfService(ctx, x, b)
+	case plan.InServiceAgain:
+		return a.inServiceAgain(ctx, x)
 	case plan.Mark:
 		return a.mark(ctx, x)
 	case plan.Unmark:
@@ -459,6 +465,10 @@ func nodeOf(action plan.Action) plan.NodeRef {
 	case plan.Release:
 		return x.Node
 	case plan.Spare:
+		return x.Node
+	case plan.OutOfService:
+		return x.Node
+	case plan.InServiceAgain:
 		return x.Node
 	case plan.Mark:
 		return x.Node

@@ -7,6 +7,7 @@
 //	node.go      what is written on Nodes: requests, permits, marks
 //	live.go      which Nodes an instance has, read after the decision
 //	terminate.go the point of no return
+//	outofservice.go nodes whose machines are switched off
 //	pause.go     what failed is not tried again at once
 //	announce.go  Events of pods and groups, at a bounded rate
 //	podnews.go   what each waiting pod has to hear

@@ -101,6 +101,8 @@ func (a *Actor) liveNodes(ctx context.Context, actions []plan.Action) (*liveNode
 			live.claims[x.Instance] = &claims{}
 		case plan.Complete:
 			live.claims[x.Instance] = &claims{}
+		case plan.OutOfService:
+			live.claims[x.Instance] = &claims{}
 		}
 	}
 	options := metav1.ListOptions{Limit: nodesPerPage}

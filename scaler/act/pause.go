@@ -76,6 +76,10 @@ func keyOf(action plan.Action) string {
 		return "release/" + x.Node.Name
 	case plan.Spare:
 		return "spare/" + x.Node.Name
+	case plan.OutOfService:
+		return "outofservice/" + x.Node.Name
+	case plan.InServiceAgain:
+		return "inserviceagain/" + x.Node.Name
 	case plan.Mark:
 		return "mark/" + x.Node.Name
 	case plan.Unmark:

@@ -96,11 +96,15 @@ func (b *bed) look(t *testing.T) (said []string) {
 	}
 	var log bytes.Buffer
 	r := asg.NewReader(b.account, selection, assume, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	r.Machines([]string{"i-0123456789abcdef0"})
 	if err := r.Read(t.Context()); err != nil {
 		return []string{err.Error()}
 	}
 	for _, g := range byName(r) {
 		said = append(said, g.Faults...)
+	}
+	if _, fault := r.Machines([]string{"i-0123456789abcdef0"}); fault != "" {
+		said = append(said, fault)
 	}
 	return append(said, log.String())
 }

@@ -32,6 +32,7 @@ type Reader struct {
 	launches   *launchBook
 	nodegroups *nodegroupBook
 	zones      *zoneBook
+	states     *machineBook
 
 	nudge chan struct{}
 
@@ -71,6 +72,7 @@ func NewReader(account *Account, selection Selection, assume Assumptions, logger
 	r.types = &typeBook{ec2: account.compute, known: map[string]typeInfo{}}
 	r.launches = &launchBook{account: account, now: clock, known: map[string]template{}, floating: floating{wanted: map[string]bool{}}}
 	r.nodegroups = &nodegroupBook{eks: account.managed, now: clock, known: map[string]nodegroup{}}
+	r.states = &machineBook{ec2: account.compute, logger: logger}
 	r.zones = &zoneBook{ec2: account.compute, logger: logger, now: clock, known: map[string]string{}}
 	return r
 }
@@ -173,7 +175,11 @@ func (r *Reader) wait() time.Duration {
 	if r.latest.err != nil {
 		return quick * 5
 	}
-	return pace(r.now(), r.latest.moving, slowest(r.latest.groups))
+	next := pace(r.now(), r.latest.moving, slowest(r.latest.groups))
+	if r.states.wants() {
+		next = min(next, machinesEvery)
+	}
+	return next
 }
 
 // log tells of trouble when it begins, changes and ends.
@@ -221,7 +227,11 @@ func (r *Reader) Read(ctx context.Context) error {
 	now := r.now()
 	r.match(described)
 	r.study(ctx, now)
+	told := r.states.read(ctx, now)
 	r.keep(r.assemble(missing, now))
+	if told {
+		r.changed()
+	}
 	return nil
 }
 

@@ -14,8 +14,9 @@ const PolicyFile = "manifests/iam/scaler-policy.json"
 // OptIn are the statements that stand in a policy of their own, because only those need
 // them who set a flag: the file by Sid.
 var OptIn = map[string]string{
-	claim:     "manifests/iam/claim-groups.json",         // --claim-groups
-	suspendAZ: "manifests/iam/suspend-az-rebalance.json", // --suspend-az-rebalance
+	claim:        "manifests/iam/claim-groups.json",         // --claim-groups
+	seeInstances: "manifests/iam/out-of-service-taint.json", // --out-of-service-taint
+	suspendAZ:    "manifests/iam/suspend-az-rebalance.json", // --suspend-az-rebalance
 }
 
 // Statements of PolicyFile, and of those that are opt-in.
@@ -25,6 +26,7 @@ const (
 	changeGroups    = "ChangeGroupsOfThisCluster"
 	suspendAZ       = "SuspendAZRebalanceOfThoseGroups"
 	claim           = "ClaimThoseGroups"
+	seeInstances    = "SeeInstances"
 	launchInOneZone = "LaunchForThoseGroupsInAZoneOfOurChoice"
 )
 
@@ -48,6 +50,7 @@ var Statements = map[string]string{
 	"autoscaling:TerminateInstanceInAutoScalingGroup": changeGroups,
 	"autoscaling:SuspendProcesses":                    suspendAZ,
 	"autoscaling:CreateOrUpdateTags":                  claim,
+	"ec2:DescribeInstances":                           seeInstances,
 	"ec2:CreateFleet":                                 launchInOneZone,
 }
 

@@ -28,6 +28,7 @@ type Verbs struct {
 	Cluster func() types.UID
 
 	scaling autoScaling
+	compute computing
 
 	now func() time.Time
 
@@ -39,7 +40,7 @@ type Verbs struct {
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
-		scaling: account.scaling, now: time.Now,
+		scaling: account.scaling, compute: account.compute, now: time.Now,
 		launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
 	}
 }

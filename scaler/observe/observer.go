@@ -43,6 +43,9 @@ type Config struct {
 	// Metadata reads that of the statuses of Cluster Autoscalers; nil where nobody asks.
 	Metadata metadata.Interface
 	Groups   Groups
+	// Machines asks EC2 of instances and gives what it has said, without waiting; see
+	// fleet.Snapshot. Nil where nobody asks.
+	Machines func(ids []string) (known map[string]fleet.Machine, fault string)
 	// AutoscalerLeases are names of the leases of Cluster Autoscalers, beside their usual one.
 	AutoscalerLeases []string
 	// Namespace is our own, in which the agents run.
@@ -89,6 +92,8 @@ type Observer struct {
 	ready  map[string]bool  // by the node's name; what agents add up to, nil if to be done again
 	copied copied
 	groups []fleet.Group // of the last Snapshot
+	// machines are those of the last Snapshot, with their fault.
+	machines machines
 }
 
 type agent struct {
@@ -234,11 +239,15 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		return fleet.Snapshot{}, 0, notYet("the Auto Scaling groups", err)
 	}
 	o.noteGroups(groups)
+	down := o.askMachines()
 	version = o.version.Load() // first: what comes now counts as unseen
 	autoscalers, _ := o.rivals.latest()
 	kubernetes, _ := o.server.latest()
 	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
+	if down.fault != "" {
+		faults = append(faults, down.fault)
+	}
 	return fleet.Snapshot{
 		Now:        now.UTC(),
 		Groups:     groups,
@@ -262,6 +271,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 		NodePools:           o.pools.latest(),
 		TerminationHandlers: o.handlers.latest(),
 
+		Machines:   down.known,
 		Priorities: priorities,
 		State:      state,
 	}, version, nil

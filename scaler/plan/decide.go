@@ -52,6 +52,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func(
 	d.answerHooks()                    // of Auto Scaling: drain, prolong, complete
 	d.takeBackWays()                   // drains that ended where the instance came into service again
 	d.undoDrains()                     // that were taken back, where no agent does
+	d.tellOutOfService()               // nodes whose machines are switched off, and those that are back
 	d.drainAlone(leaving, terminating) // nodes that others take, whose agent is gone or blind
 
 	return d.takeUrgent(), func() Plan {

@@ -59,6 +59,7 @@
 //	replace.go     some nodes for a cheaper one: the swap that is under way
 //	replaceseek.go which may be swapped for which; replaceworth.go what is worth while
 //	retiring.go    retirements under way: on to their end, or back
+//	outofservice.go nodes whose machines are switched off
 //	verdicts.go    the plan put together
 //	whynot.go      why each group has no node for a pod
 //

@@ -21,7 +21,7 @@ func Guards(a Action) []string {
 		return nil // the mark on its Node
 	case Suspend:
 		return []string{"suspending"} // whoever resumed it wants it to run
-	case Retire, Keep, Permit, NotYet, Release, Mark, Unmark, Spare, Cordon, Evict: // the Node
+	case Retire, Keep, Permit, NotYet, Release, Mark, Unmark, Spare, Cordon, Evict, OutOfService, InServiceAgain: // the Node
 		return nil
 	case Heartbeat, Complete, Lower, Claim, Inform: // AWS, and the buffer
 		return nil

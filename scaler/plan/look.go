@@ -29,6 +29,8 @@ type decision struct {
 	others  []string
 	given   fleet.State
 	agents  map[string]bool
+	// machines is what EC2 says of those that may be down; see fleet.Snapshot.
+	machines map[string]fleet.Machine
 	// outages are the times in which the API server was not heard, and back is when the
 	// last of them ended; see fleet.Snapshot.
 	outages []fleet.Outage
@@ -296,7 +298,7 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 // each node is. Nothing in it asks which pod fits where. The snapshot is not changed.
 func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	d := &decision{
-		now: s.Now, policy: p, given: s.State, agents: s.Agents, outages: s.Outages, back: s.Back(), leads: s.Leads,
+		now: s.Now, policy: p, given: s.State, agents: s.Agents, machines: s.Machines, outages: s.Outages, back: s.Back(), leads: s.Leads,
 		daemons: slices.Clone(s.DaemonSets), owners: s.Owners,
 		budgets: drainable.NewBudgets(s.Budgets), guards: s.Budgets,
 		state:   copyState(s.State),

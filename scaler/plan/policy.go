@@ -129,6 +129,9 @@ type Policy struct {
 	// SuspendAZRebalance has Auto Scaling's process of that name suspended for groups
 	// whose zones get uneven by our choice. Flag --suspend-az-rebalance.
 	SuspendAZRebalance bool
+	// OutOfService has the taint node.kubernetes.io/out-of-service put on nodes with volumes
+	// whose machines EC2 says are stopped or terminated. Flag --out-of-service-taint.
+	OutOfService bool
 	// MaxDrainParallelism is how many nodes that hold pods may be drained at once where
 	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.

@@ -135,6 +135,7 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.UnreadyTime = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 7, 20}).Draw(t, "unready")) * time.Minute
 	p.MaxUnready = rapid.SampledFrom([]int{3, 3, 20}).Draw(t, "max unready") // with 20 zones alone keep them
 	p.MaxRebalanceCordonedPercent = rapid.SampledFrom([]float64{0, 10, 50, 100}).Draw(t, "cordoned")
+	p.OutOfService = rapid.Bool().Draw(t, "out of service")
 	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
@@ -221,6 +222,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), protected, x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.one("recommended", "", "", "", "", "recommended=09:30:00"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
 			if wild {
 				x.wildNode(fmt.Sprintf("n%d", nodes))
+				x.machine(fmt.Sprintf("n%d", nodes))
 			} else if x.rarely("agent gone") != "" {
 				x.line("agent", fmt.Sprintf("n%d", nodes), "gone")
 			}

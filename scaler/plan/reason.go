@@ -54,13 +54,15 @@ const (
 	NodeComing      Reason = "Coming"         // registered, not Ready yet
 	NodeUnready     Reason = "Unready"
 	NodeZoneUnready Reason = "ZoneUnready" // not Ready, as are so many of its zone that it stays
-	NodeNeverReady  Reason = "NeverReady"  // it registered and did not come up in time
-	NodeRetained    Reason = "Retained"    // its instance was kept after a hook was abandoned
-	NodePooled      Reason = "InWarmPool"  // its instance waits there until its group grows
-	NodeNotOurs     Reason = "NotInAnyGroup"
-	NodeStays       Reason = "ScaleDownStopped" // nothing is retired now
-	NodeReplaced    Reason = "Replaced"         // a cheaper node comes in its stead
-	NodeNotAsked    Reason = "NotLookedAt"      // groups grow, and nobody asks yet whether it could go
+	// NodeOutOfService: its machine is switched off, and its volumes are detached by force.
+	NodeOutOfService Reason = "OutOfService"
+	NodeNeverReady   Reason = "NeverReady" // it registered and did not come up in time
+	NodeRetained     Reason = "Retained"   // its instance was kept after a hook was abandoned
+	NodePooled       Reason = "InWarmPool" // its instance waits there until its group grows
+	NodeNotOurs      Reason = "NotInAnyGroup"
+	NodeStays        Reason = "ScaleDownStopped" // nothing is retired now
+	NodeReplaced     Reason = "Replaced"         // a cheaper node comes in its stead
+	NodeNotAsked     Reason = "NotLookedAt"      // groups grow, and nobody asks yet whether it could go
 )
 
 // Reasons of groups.

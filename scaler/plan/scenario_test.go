@@ -118,6 +118,7 @@ var policyWords = map[string]func(*plan.Policy, string) error{
 	"growth-steps":          func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Growth); return },
 	"explained":             func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Explained); return },
 	"buffer-pods":           func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
+	"out-of-service":        func(p *plan.Policy, _ string) error { p.OutOfService = true; return nil },
 	"claim-groups":          func(p *plan.Policy, _ string) error { p.ClaimGroups = true; return nil },
 	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
@@ -272,6 +273,12 @@ func carry(w *scenario.World, a plan.Action) error {
 		return w.Terminate(a.Instance, a.ID, a.Decrement)
 	case plan.Spare:
 		w.Spare(a.Node.Name)
+		return nil
+	case plan.OutOfService:
+		w.SetOutOfService(a.Node.Name, a.Instance)
+		return nil
+	case plan.InServiceAgain:
+		w.SetInService(a.Node.Name)
 		return nil
 	case plan.Complete:
 		return w.Complete(a.Group, a.Instance, a.Hook)

@@ -123,7 +123,7 @@ func uncordoned(n *node, t corev1.Taint) bool {
 func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 	switch n.stage {
 	case serving:
-		return func(t corev1.Taint) bool { return uncordoned(n, t) }, true
+		return func(t corev1.Taint) bool { return uncordoned(n, t) || inServiceAgain(n, t) }, true
 	case cordoned:
 		_, recommended := n.recommendation() // it is open once it is released
 		return func(t corev1.Taint) bool { return recommended && n.oursToUndo(t) }, !recommended
@@ -136,7 +136,7 @@ func (d *decision) passing(n *node) (ignored func(corev1.Taint) bool, ok bool) {
 		if _, recommended := n.closedForRecommendation(); recommended {
 			open = false
 		}
-		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) }, open
+		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) || inServiceAgain(n, t) }, open
 	}
 	return func(corev1.Taint) bool { return false }, false
 }

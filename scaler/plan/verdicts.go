@@ -45,7 +45,7 @@ func rank(a Action) int {
 		return 1
 	case Heartbeat, Cordon, Evict:
 		return 2
-	case Spare, Keep, Release, Permit, NotYet:
+	case Spare, Keep, Release, Permit, NotYet, OutOfService, InServiceAgain:
 		return 3
 	case Retire:
 		return 4
