@@ -91,10 +91,16 @@ func (x *text) machine(name string) {
 		return
 	}
 	x.line("node", name, x.one("hears", "notready", "notready", ""), x.one("volumes", "attached=2", "attached=2", ""),
-		x.one("gone", "", "", "provider=aws:///a/i-away-"+name))
+		x.one("gone", "", "", "", "provider=aws:///a/i-away-"+name))
 	if state := x.one("machine", "", "stopped", "stopped", "terminated", "running", "stopping", "shutting-down", "pending"); state != "" {
 		id := x.one("of", "i-"+name, "i-"+name, "i-away-"+name)
 		x.line("machine", id, "state="+state, x.one("launched by", "", "group=g0", "group=other"), x.rarely("hibernates"))
+	}
+	switch x.number("what speaks against it", 0, 7) {
+	case 0:
+		x.line("instance", "i-"+name, "group=g0", "state=Warmed:Stopped")
+	case 1:
+		x.line("node", name+"-too", x.one("by", "annotate="+contract.AnnotationCSINodeID+"=i-"+name, "provider=aws:///a/i-"+name))
 	}
 	switch x.number("marked", 0, 3) {
 	case 0:
