@@ -245,7 +245,7 @@ func (l *loop) view(now time.Time) drain.View {
 	}
 	seen := l.drain.pods.Seen()
 	if seen.Known {
-		l.drain.tries = l.drain.tries.Only(seen.Has)
+		l.drain.tries = l.drain.tries.Only(seen.Has, now)
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live

@@ -40,7 +40,7 @@ func moved(v drain.View, by time.Duration) drain.View {
 	}
 	v.Stirred = movedEach(v.Stirred, func(t time.Time) time.Time { return movedTime(t, by) })
 	v.Tries.Pods = movedEach(v.Tries.Pods, func(t drain.Try) drain.Try {
-		t.At = movedTime(t.At, by)
+		t.At, t.Left = movedTime(t.At, by), movedTime(t.Left, by)
 		return t
 	})
 	v.Tries.Budgets = movedEach(v.Tries.Budgets, func(l drain.Limit) drain.Limit {

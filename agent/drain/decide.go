@@ -7,6 +7,7 @@ import (
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -50,6 +51,8 @@ type decision struct {
 	// first of those that have not passed. pause is why nobody is asked to leave yet.
 	deadline, announced, toCome time.Time
 	pause                       pause
+	// returns is what has come back to the node of what was evicted.
+	returns drainable.Returns
 
 	// want is what the Node shall be.
 	want   fleet.Node
@@ -103,6 +106,7 @@ func (d *decision) drain() Next {
 	d.forget()
 	d.note()
 	d.findDeadlines()
+	d.findReturns()
 	tally := d.tally()
 	d.pause = d.findPause(tally)
 	d.close()

@@ -17,6 +17,7 @@
 //	deadline.go    until when, and how urgent
 //	permit.go      why nobody is asked to leave yet
 //	pods.go        every pod judged: what hinders, whose turn it is
+//	returns.go     what came back to the node of what was evicted
 //	evictions.go   who is evicted now, and with what grace
 //	budgets.go     when a budget that has refused is asked again
 //	lastchance.go  who is deleted before the deadline

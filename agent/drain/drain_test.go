@@ -57,6 +57,8 @@ import (
 //	budgets hidden | seen | unwatched | watched
 //	denied ns/name | undeletable                 no right to evict it; none to delete
 //	stirred ns
+//	returns 1s | returns no           owners make another pod so long after an eviction, which
+//	    kube-scheduler binds to this node, if that is open or the pod tolerates its taints
 //	after 5s | at 10:00:07
 //	restart | hears | deaf | silent | sees | blind    (silent: deaf, and told nothing)
 //	unclear <path> | clear          a path of the metadata that says what nobody understands
@@ -134,6 +136,9 @@ func (w *world) decide(t *testing.T, act bool) []string {
 func (w *world) check(t require, next drain.Next) {
 	t.Helper()
 	for _, law := range broken(w, next) {
+		t.Errorf("at %s: %s", w.now.Format(time.TimeOnly), law)
+	}
+	for _, law := range w.storm.broken() {
 		t.Errorf("at %s: %s", w.now.Format(time.TimeOnly), law)
 	}
 	for uid, n := range w.deletions {
@@ -251,6 +256,8 @@ func (w *world) change(line string) error {
 		}
 	case "sent", "answer":
 		return w.changeTry(fields)
+	case "returns":
+		w.returns, _ = time.ParseDuration(rest)
 	case "stirred":
 		w.stirred[rest] = w.now
 	case "after":

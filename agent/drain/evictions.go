@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -25,10 +26,12 @@ func (d *decision) steps(t tally) []Evict {
 		last    = d.lastChance()
 	)
 	ask := func(c candidate) {
-		if lane := d.laneOf(c.pod); !asking[lane] {
-			asking[lane] = true
-			steps = append(steps, d.evict(c, t))
+		lane, maker := d.laneOf(c.pod), d.returns.Alone(c.pod)
+		if asking[lane] || asking[maker] || d.awaitsSuccessor(c.pod) {
+			return
 		}
+		asking[lane], asking[maker] = true, maker != ""
+		steps = append(steps, d.evict(c, t))
 	}
 	for _, c := range leastRecent(t.candidates) {
 		switch at, ok := c.try.again(c.pod.UID, d.Written); {
@@ -81,6 +84,9 @@ func (d *decision) lanesAsking() map[string]bool {
 		pod := &d.Pods[i]
 		if try := d.Tries.Pods[pod.UID]; try.Sent && !try.Deleted {
 			asking[d.laneOf(pod)] = true
+			if maker := d.returns.Alone(pod); maker != "" {
+				asking[maker] = true
+			}
 		}
 	}
 	return asking
@@ -91,6 +97,7 @@ func (d *decision) evict(c candidate, t tally) Evict {
 		Namespace: c.pod.Namespace,
 		Name:      c.pod.Name,
 		UID:       c.pod.UID,
+		Maker:     drainable.MakerOf(c.pod),
 		Grace:     d.grace(c, t),
 		Overrides: c.verdict.Overrides,
 		Why:       d.winner().Reason,

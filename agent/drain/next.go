@@ -48,6 +48,8 @@ type Event struct {
 type Evict struct {
 	Namespace, Name string
 	UID             types.UID
+	// Maker makes the pod; see drainable.MakerOf.
+	Maker string
 	// Delete asks for its deletion instead, past its budgets: the last chance to
 	// let it hear of its end.
 	Delete bool

@@ -160,7 +160,7 @@ func (d *decision) isUnwritable() bool {
 // back. Where that write does not succeed and the instance goes anyway, the pods
 // leave all the same.
 func (d *decision) mayEvict() bool {
-	if _, tainted := contract.Draining(d.Node.Taints); tainted && d.Node.Unschedulable {
+	if d.isClosed() {
 		return true
 	}
 	return !d.deadline.IsZero() && d.isUnwritable()

@@ -31,6 +31,8 @@ type tally struct {
 	leaving, moving, waiting int
 	// candidates are those that may be asked for now, by namespace and name.
 	candidates []candidate
+	// returned are those that are left alone, as they or their like came back.
+	returned []*fleet.Pod
 	// blockedBy names what keeps the others, with the reasons in words.
 	blockedBy, reasons []string
 }
@@ -65,6 +67,8 @@ func (d *decision) tally() tally {
 		case c.verdict.Outcome == drainable.Wait:
 			t.waiting++
 			held.Insert(c.turn)
+		case d.leftAlone(pod):
+			t.returned = append(t.returned, pod)
 		default:
 			if !c.try.stuck() {
 				held.Insert(c.turn)
@@ -146,6 +150,11 @@ func (d *decision) name(t *tally) {
 		t.block(budget, budgets[budget])
 	}
 	t.blockedBy, t.reasons = append(t.blockedBy, pods.blockedBy...), append(t.reasons, pods.reasons...)
+	for _, pod := range t.returned {
+		if by := drainable.MakerOf(pod); !slices.Contains(t.blockedBy, by) {
+			t.block(by, d.returns.Why(pod))
+		}
+	}
 }
 
 func (d *decision) sortedPods() []*fleet.Pod {

@@ -103,6 +103,7 @@ func (l *life) choosePolicy() {
 	if rapid.Bool().Draw(l.T, "daemons") {
 		l.story("policy daemons")
 	}
+	l.story("returns " + l.pick("returns", "no", "no", "1s", "3s"))
 	if rapid.Bool().Draw(l.T, "kube-proxy") {
 		l.story("policy kube-proxy")
 	}
@@ -122,7 +123,7 @@ func (l *life) turn() {
 	case "pod":
 		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
 			l.pick("priority", "", "", "critical", "priority=1000", "priority=-9"),
-			l.pick("what", "", "", "claim=c", "daemon", "daemon asks", "daemon tolerates", "mirror", "naked", "safe=false", "safe=on-completion", "safe=true", "ended")))
+			l.pick("what", "", "", "claim=c", "tolerates", "daemon", "daemon asks", "daemon tolerates", "mirror", "naked", "safe=false", "safe=on-completion", "safe=true", "ended")))
 	case "notice":
 		l.story("notice " + l.pick("cause", announced...) + l.pick("deadline", "", " in 20s", " in 2m", " in 10m", " in 1h", " in 48h"))
 	case "terminated":
@@ -208,6 +209,7 @@ func (l *life) endDrained() {
 	w := l.world
 	l.story("no-notice")
 	l.story("budgets seen")
+	l.story("returns no")
 	id := contract.TerminateID(instance)
 	if rapid.Bool().Draw(l.T, "by a deadline") && !w.answered("instance-stop") {
 		l.story("notice instance-stop:end in 10m")

@@ -51,6 +51,10 @@ type Try struct {
 	Count int
 	// Undeletable: its deletion was forbidden.
 	Undeletable bool
+	// Maker makes the pod; see drainable.MakerOf. Left is when it was first not seen any
+	// more.
+	Maker string
+	Left  time.Time
 }
 
 // Limit is what is known of a budget that has refused.
@@ -78,7 +82,7 @@ const oneRound = 500 * time.Millisecond
 func (t Tries) Send(step Evict, now time.Time) Tries {
 	t = t.clone()
 	try := t.Pods[step.UID]
-	try.At, try.Sent, try.Deleted = now, true, step.Delete
+	try.At, try.Sent, try.Deleted, try.Maker = now, true, step.Delete, step.Maker
 	t.Pods[step.UID] = try
 	return t
 }
@@ -95,7 +99,7 @@ func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 		limit.Rounds, limit.Room = 0, true
 		t.Budgets[before.Budget] = limit
 	}
-	try := Try{At: now, Deleted: before.Deleted, Answer: answer}
+	try := Try{At: now, Deleted: before.Deleted, Maker: before.Maker, Answer: answer}
 	if answer.Outcome != Accepted && answer.Outcome != Gone {
 		try.Count = before.Count + 1
 		try.Undeletable = before.Undeletable || before.Deleted && answer.Outcome == Forbidden
@@ -115,11 +119,24 @@ func (l Limit) refuse(now time.Time, message string) Limit {
 	return l
 }
 
-// Only returns the tries of the pods that are still there, so that the memory
-// does not grow.
-func (t Tries) Only(there func(types.UID) bool) Tries {
+// rememberedFor is how long it is known that a pod has left: until it shows whether its
+// successor comes back.
+const rememberedFor = time.Minute
+
+// Only returns the tries of the pods that are still there, or left a moment ago, so that
+// the memory does not grow.
+func (t Tries) Only(there func(types.UID) bool, now time.Time) Tries {
 	t = t.clone()
-	maps.DeleteFunc(t.Pods, func(uid types.UID, _ Try) bool { return !there(uid) })
+	for uid, try := range t.Pods {
+		switch {
+		case there(uid):
+		case try.Outcome != Accepted || !try.Left.IsZero() && now.Sub(try.Left) >= rememberedFor:
+			delete(t.Pods, uid)
+		case try.Left.IsZero():
+			try.Left = now
+			t.Pods[uid] = try
+		}
+	}
 	named := map[string]bool{}
 	for _, try := range t.Pods {
 		named[try.Budget] = true

@@ -75,6 +75,15 @@ type world struct {
 	deletions map[types.UID]int
 	evicted   []string
 	created   int
+
+	// returns is how long after an eviction its pod's owner has made another one, which
+	// kube-scheduler binds to this very node where it may; zero where others take it.
+	// closed is since when nothing may come that tolerates nothing.
+	returns  time.Duration
+	returned map[types.UID]bool
+	upcoming []fleet.Pod
+	closed   time.Time
+	storm    storm
 }
 
 // scaler is one that lets a drain wait, for as long as it lives.
@@ -146,7 +155,7 @@ func newWorld() *world {
 		},
 		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
 		policy: testPolicy(), live: map[string]bool{}, denied: map[types.UID]bool{}, fulfilled: map[string]bool{},
-		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, deletions: map[types.UID]int{},
+		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
 	}
 }
 
@@ -204,6 +213,7 @@ func (w *world) restart() {
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
 	w.live, w.unwritten = map[string]bool{}, nil
 	w.notYet, w.heardNotYet = time.Time{}, ""
+	w.storm.restarts++
 }
 
 // reboot brings the machine up again, and with it the agent.
@@ -237,6 +247,7 @@ func (w *world) send(steps []drain.Evict) {
 
 // apply writes the node and answers the evictions.
 func (w *world) apply(next drain.Next) (lines []string) {
+	w.storm = w.storm.after(w, next)
 	w.write(next)
 	w.send(next.Steps)
 	w.live = map[string]bool{}
@@ -274,6 +285,11 @@ func (w *world) write(next drain.Next) {
 	}
 	w.told = w.told.after(w.node, next)
 	w.node, w.written, w.unwritten = next.Node, w.now, nil
+	if _, tainted := contract.Draining(w.node.Taints); !tainted || !w.node.Unschedulable {
+		w.closed = time.Time{}
+	} else if w.closed.IsZero() {
+		w.closed = w.now
+	}
 }
 
 func (w *world) evict(s drain.Evict) drain.Answer {
@@ -304,7 +320,37 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	pod.Deleted = w.now.Add(grace)
 	w.pods[s.UID] = pod
 	w.evicted = append(w.evicted, pod.Key())
+	w.storm.evict(w, pod)
+	w.succeed(pod)
 	return drain.Answer{Outcome: drain.Accepted}
+}
+
+// succeed has the owner of a pod that leaves make another one.
+func (w *world) succeed(pod fleet.Pod) {
+	if w.returns == 0 || pod.Owner == nil || drainable.IsDaemonSet(&pod) {
+		return
+	}
+	next := pod
+	next.Created, next.Deleted, next.Ready = w.now.Add(w.returns).Truncate(time.Second), time.Time{}, true
+	w.upcoming = append(w.upcoming, next)
+}
+
+// schedule binds the pods whose time has come: to this node if nothing keeps them off it,
+// else elsewhere. kube-scheduler hears late that a node is closed.
+func (w *world) schedule() {
+	const late = 2 * time.Second
+	w.upcoming = slices.DeleteFunc(w.upcoming, func(p fleet.Pod) bool {
+		if p.Created.After(w.now) {
+			return false
+		}
+		open := w.closed.IsZero() || w.now.Sub(w.closed) <= late
+		if open || len(p.Spec.Tolerations) > 0 {
+			name, _, _ := strings.Cut(p.Name, ".")
+			p.Name = fmt.Sprintf("%s.%d", name, w.created+1)
+			w.returned[w.addPod(p)] = true
+		}
+		return true
+	})
 }
 
 // disrupt spends what an eviction costs the pod's budgets, and names the one that
@@ -345,7 +391,8 @@ func (w *world) pass(to time.Time) {
 			return true
 		})
 	}
-	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.pods[uid]; return ok })
+	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.pods[uid]; return ok }, w.now)
+	w.schedule()
 	w.tellScaler()
 }
 
@@ -366,6 +413,9 @@ func (w *world) soonest(wake time.Time) time.Time {
 			}
 		}
 	}
+	for _, p := range w.upcoming {
+		at = notice.Earliest(at, p.Created)
+	}
 	at = notice.Earliest(at, w.scaler.next)
 	if w.down || w.refuseWrites { // the agent tries again to write
 		at = notice.Earliest(at, w.now.Add(time.Second))
@@ -373,10 +423,11 @@ func (w *world) soonest(wake time.Time) time.Time {
 	return at
 }
 
-func (w *world) addPod(p fleet.Pod) {
+func (w *world) addPod(p fleet.Pod) types.UID {
 	w.created++
 	p.UID = types.UID(fmt.Sprintf("%s-%d", p.Name, w.created))
 	w.pods[p.UID] = p
+	return p.UID
 }
 
 func (w *world) find(key string) (types.UID, bool) {

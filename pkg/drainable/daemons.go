@@ -52,18 +52,26 @@ func (e DaemonSetEviction) evicts(p *fleet.Pod) bool {
 }
 
 // toleratesDraining says that the pod may come back to a node that drains, for
-// one kind of drain at least.
+// one kind of drain at least. The DaemonSet's controller has its pods tolerate cordons.
 func toleratesDraining(p *fleet.Pod) bool {
+	_, tolerates := tolerationOf(p, contract.TaintDraining)
+	return tolerates
+}
+
+// tolerationOf finds by what a pod tolerates the taint of a key, of one value at least, that
+// keeps new pods away.
+func tolerationOf(p *fleet.Pod, key string) (corev1.Toleration, bool) {
 	if p.Spec == nil {
-		return false
+		return corev1.Toleration{}, false
 	}
-	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+	i := slices.IndexFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
 			return false
 		}
-		if t.Operator == corev1.TolerationOpExists {
-			return t.Key == "" || t.Key == contract.TaintDraining
-		}
-		return t.Key == contract.TaintDraining
+		return t.Key == key || t.Key == "" && t.Operator == corev1.TolerationOpExists
 	})
+	if i < 0 {
+		return corev1.Toleration{}, false
+	}
+	return p.Spec.Tolerations[i], true
 }

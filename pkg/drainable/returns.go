@@ -1,0 +1,231 @@
+package drainable
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Whoever makes pods makes another one in the stead of each that is evicted. Where that
+// tolerates the taints of a node that drains, or goes past the scheduler, it may come back
+// to this very node, to be evicted again, without end. So pods that may come back leave one
+// by one, and once one has, those of its owner are left alone: until the deadline is near,
+// or, without one, for as long as the drain has gone on. What has come back is told from
+// facts of the cluster, which no restart of ours forgets: a pod that is younger than the
+// drain.
+
+const (
+	// settles is how long after a node was closed kube-scheduler may bind pods to it that
+	// it had looked at before.
+	settles = 10 * time.Second
+	// ShowsWithin is how long after an eviction its pod's successor shows up, as a rule.
+	ShowsWithin = 5 * time.Second
+	// firstRetry is how long the first pods that came back are left alone, where no
+	// deadline is to come.
+	firstRetry = time.Minute
+	// lastCall is how long before a deadline they are asked once more, or what they need
+	// to end if that is longer. A pod that came within slack before that moment came after
+	// it: the clocks of the API server and of whoever drains differ so much at most.
+	lastCall, slack = 2 * time.Minute, 5 * time.Second
+)
+
+// Returns is a drain as far as pods come back to its node.
+type Returns struct {
+	// Closed is since when nothing is to come to the node; Open says that it cannot be
+	// closed, and is since when pods leave all the same.
+	Closed time.Time
+	Open   bool
+	// Deadline is when the instance goes, if that is known and to come; zero otherwise.
+	Now, Deadline time.Time
+	Steps         Steps
+
+	owners map[string]*maker
+}
+
+// maker makes pods: an owner, or whoever makes a naked pod of that name.
+type maker struct {
+	// repeats: a pod of it may come back. first is one that came back, and newest when
+	// the last one came; nil and zero if none has.
+	repeats bool
+	first   *fleet.Pod
+	newest  time.Time
+	// asked is when the last of those that are leaving was asked to; gone says that its
+	// successor comes when it has left, and not before.
+	asked time.Time
+	gone  bool
+}
+
+// Find returns r with what it finds of the node's pods.
+func (r Returns) Find(pods iter.Seq[*fleet.Pod]) Returns {
+	r.owners = map[string]*maker{}
+	for p := range pods {
+		if BelongsToNode(p) || p.Ended() {
+			continue
+		}
+		m := r.owners[MakerOf(p)]
+		if m == nil {
+			m = &maker{}
+			r.owners[MakerOf(p)] = m
+		}
+		_, tolerates := ToleratesDrain(p)
+		m.repeats = m.repeats || tolerates || p.Created.After(r.Closed)
+		if r.CameBack(p) {
+			m.see(p)
+		}
+		if !p.Deleted.IsZero() && !IsLongTerminating(p, r.Now) {
+			m.leave(p)
+		}
+	}
+	return r
+}
+
+func (m *maker) see(p *fleet.Pod) {
+	if m.first == nil || cmp.Or(p.Created.Compare(m.first.Created), cmp.Compare(p.Key(), m.first.Key())) < 0 {
+		m.first = p
+	}
+	if p.Created.After(m.newest) {
+		m.newest = p.Created
+	}
+}
+
+func (m *maker) leave(p *fleet.Pod) {
+	if asked := p.Deleted.Add(-GraceOf(p)); asked.After(m.asked) {
+		m.asked = asked
+	}
+	m.gone = m.gone || ComesLate(p)
+}
+
+// ComesLate says that a pod's successor is made when the pod has left, and not before.
+func ComesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
+
+// MakerOf names who makes a pod.
+func MakerOf(p *fleet.Pod) string {
+	if p.Owner == nil {
+		return "pod " + p.Key()
+	}
+	return fmt.Sprintf("pods of %s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name)
+}
+
+// CameBack says that a pod came to the node though it was closed, and that its successor
+// will. One that was on its way when the node was closed is none.
+func (r Returns) CameBack(p *fleet.Pod) bool {
+	if BelongsToNode(p) || p.Ended() || !p.Created.After(r.Closed) {
+		return false
+	}
+	_, tolerates := ToleratesDrain(p)
+	return r.Open || tolerates || !p.Created.Before(r.Closed.Add(settles))
+}
+
+// First says of the first pod that came back, by age and name, what Why says; empty where
+// none has.
+func (r Returns) First() string {
+	var all maker
+	for _, m := range r.owners {
+		if m.first != nil {
+			all.see(m.first)
+		}
+	}
+	if all.first == nil {
+		return ""
+	}
+	return r.came(all.first)
+}
+
+// Hold says whether a pod is left alone, because one of its maker's came back, and until
+// when; zero for good.
+func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
+	m := r.owners[MakerOf(p)]
+	if m == nil || m.first == nil {
+		return time.Time{}, false
+	}
+	if !r.Deadline.IsZero() {
+		call := r.lastCall(p)
+		if !p.Created.Before(call.Add(-slack)) && p.Created.After(r.Closed) {
+			return time.Time{}, true
+		}
+		return call, r.Now.Before(call)
+	}
+	until = m.newest.Add(max(firstRetry, m.newest.Sub(r.Closed)))
+	return until, r.Now.Before(until)
+}
+
+// lastCall is when a pod that may come back is asked once more.
+func (r Returns) lastCall(p *fleet.Pod) time.Time {
+	whole := max(0, r.Deadline.Sub(r.Closed))
+	return r.Deadline.Add(-min(max(lastCall, r.Steps.Reserve(0)+GraceOf(p)+settles), whole/2)).Truncate(time.Second)
+}
+
+// Alone names who makes a pod, if its pods are asked one at a time; empty where not. At the
+// last call all are.
+func (r Returns) Alone(p *fleet.Pod) string {
+	m := r.owners[MakerOf(p)]
+	called := !r.Deadline.IsZero() && !r.Now.Before(r.lastCall(p))
+	if m == nil || !m.repeats || called {
+		return ""
+	}
+	return MakerOf(p)
+}
+
+// Next is when the next pod of a pod's maker may be asked, as far as those tell that are
+// leaving; zero for never while they are.
+func (r Returns) Next(p *fleet.Pod) (at time.Time, ok bool) {
+	m := r.owners[MakerOf(p)]
+	switch {
+	case m == nil || m.asked.IsZero():
+		return r.Now, true
+	case m.gone:
+		return time.Time{}, false
+	}
+	return m.asked.Add(r.Shows(p)), true
+}
+
+// Shows is how long after an eviction the next pod of its maker waits for a successor to
+// show up.
+func (r Returns) Shows(p *fleet.Pod) time.Duration {
+	if m := r.owners[MakerOf(p)]; m != nil && m.first != nil {
+		return firstRetry
+	}
+	return ShowsWithin
+}
+
+// Why says of a pod that is left alone what came back and what helps.
+func (r Returns) Why(p *fleet.Pod) string {
+	return r.came(r.owners[MakerOf(p)].first)
+}
+
+// came says how a pod came back, and what helps.
+func (r Returns) came(p *fleet.Pod) string {
+	toleration, tolerates := ToleratesDrain(p)
+	switch {
+	case tolerates:
+		return fmt.Sprintf("pod %s came to the node while it drains, by its toleration %s: narrow the toleration, or keep the pods off this node by affinity", p.Key(), toleration)
+	case r.Open:
+		return fmt.Sprintf("pod %s came to the node while it drains, as the node cannot be cordoned: see why it cannot be written", p.Key())
+	}
+	return fmt.Sprintf("pod %s came to the node while it drains, past the cordon: see who binds it there", p.Key())
+}
+
+// ToleratesDrain says that kube-scheduler may bind a pod to a node that drains, for one
+// kind of drain at least, and by which toleration.
+func ToleratesDrain(p *fleet.Pod) (toleration string, tolerates bool) {
+	draining, yes := tolerationOf(p, contract.TaintDraining)
+	if _, cordoned := tolerationOf(p, corev1.TaintNodeUnschedulable); !yes || !cordoned {
+		return "", false
+	}
+	words := make([]string, 0, 4)
+	for _, f := range []struct{ name, value string }{
+		{"key", draining.Key}, {"operator", string(draining.Operator)}, {"value", draining.Value}, {"effect", string(draining.Effect)},
+	} {
+		if f.value != "" {
+			words = append(words, f.name+": "+f.value)
+		}
+	}
+	return "{" + strings.Join(words, ", ") + "}", true
+}
