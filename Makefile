@@ -102,8 +102,9 @@ fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 S
 	$(GO) test ./scaler/fit -count 1 -timeout 24h -run '^TestAgainstScheduler$$' -v -args -pairs $(PAIRS) -seed $(SEED)
 
 .PHONY: laws
-laws: ## hold package plan against its laws in random worlds that are new (CHECKS=5000 SEED=1)
-	$(GO) test ./scaler/plan -count 1 -timeout 24h -run 'Random|Laws|Swaps|Retirements|HeadRoom' -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
+laws: ## hold packages plan and drain against their laws in random worlds that are new (CHECKS=5000 SEED=1)
+	$(GO) test ./agent/drain -count 1 -timeout 24h -run Random -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
+	$(GO) test ./scaler/plan -count 1 -timeout 24h -run 'Random|Law|Swaps|Retirements|HeadRoom' -args -rapid.checks=$(or $(CHECKS),2000) -rapid.seed=$(SEED)
 
 .PHONY: mutants
 mutants: ## edit the code in random places and count which edits the tests notice: a report (COUNT=30 SEED=1 PACKAGES='agent/imds', ARGS='-goal 90' or '-at FILE:LINE')

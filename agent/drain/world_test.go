@@ -449,7 +449,7 @@ func newPod(key string) fleet.Pod {
 	app, _, _ := strings.Cut(name, "-")
 	priority := int32(0)
 	return fleet.Pod{
-		Namespace: namespace, Name: name, Created: start, Labels: map[string]string{"app": app},
+		Namespace: namespace, Name: name, Created: start.Add(-time.Hour), Labels: map[string]string{"app": app},
 		Annotations: map[string]string{}, Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: app},
 		Node: "n", Spec: &corev1.PodSpec{Priority: &priority}, Phase: corev1.PodRunning, Ready: true,
 	}

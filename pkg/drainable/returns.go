@@ -64,7 +64,7 @@ type maker struct {
 
 // Find returns r with what it finds of the node's pods.
 func (r Returns) Find(pods iter.Seq[*fleet.Pod]) Returns {
-	r.owners = map[string]*maker{}
+	r.owners, r.Closed = map[string]*maker{}, r.Closed.Truncate(time.Second) // as pods are dated
 	for p := range pods {
 		if BelongsToNode(p) || p.Ended() {
 			continue
@@ -75,7 +75,7 @@ func (r Returns) Find(pods iter.Seq[*fleet.Pod]) Returns {
 			r.owners[MakerOf(p)] = m
 		}
 		_, tolerates := ToleratesDrain(p)
-		m.repeats = m.repeats || tolerates || p.Created.After(r.Closed)
+		m.repeats = m.repeats || tolerates || r.isNew(p)
 		if r.CameBack(p) {
 			m.see(p)
 		}
@@ -116,12 +116,15 @@ func MakerOf(p *fleet.Pod) string {
 // CameBack says that a pod came to the node though it was closed, and that its successor
 // will. One that was on its way when the node was closed is none.
 func (r Returns) CameBack(p *fleet.Pod) bool {
-	if BelongsToNode(p) || p.Ended() || !p.Created.After(r.Closed) {
+	if BelongsToNode(p) || p.Ended() || !r.isNew(p) {
 		return false
 	}
 	_, tolerates := ToleratesDrain(p)
 	return r.Open || tolerates || !p.Created.Before(r.Closed.Add(settles))
 }
+
+// isNew says that a pod was made after the node was closed.
+func (r Returns) isNew(p *fleet.Pod) bool { return !p.Created.Before(r.Closed) }
 
 // First says of the first pod that came back, by age and name, what Why says; empty where
 // none has.
@@ -147,7 +150,7 @@ func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 	}
 	if !r.Deadline.IsZero() {
 		call := r.lastCall(p)
-		if !p.Created.Before(call.Add(-slack)) && p.Created.After(r.Closed) {
+		if r.isNew(p) && !p.Created.Before(call.Add(-slack)) {
 			return time.Time{}, true
 		}
 		return call, r.Now.Before(call)

@@ -71,7 +71,7 @@ func TestReturns(t *testing.T) {
 		until int
 	}{
 		{"older than the drain", pod(-60), nil, 0, 1, -1},
-		{"made in the second in which it began", pod(0), nil, 0, 1, -1},
+		{"made in the second in which it began", pod(0), nil, 0, 1, 60},
 		{"came back", pod(3), nil, 0, 4, 63},
 		{"an older one beside one that came back", pod(-60), []*fleet.Pod{pod(3)}, 0, 4, 63},
 		{"of another owner", pod(-60, other), []*fleet.Pod{pod(3)}, 0, 4, -1},

@@ -315,6 +315,7 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 	var all []lonePod
 	held := sets.Set[drainable.Turn]{}
 	blocked := map[string]bool{}
+	returns := x.returns()
 	for _, p := range x.node.pods {
 		c := x.judge(p, budgets)
 		if c.verdict.Outcome == drainable.Skip {
@@ -328,6 +329,9 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 			continue
 		case !p.Deleted.IsZero():
 			t.moving++
+		case x.leftAlone(p, returns):
+			blocked[drainable.MakerOf(p)+" ("+returns.Why(p)+")"] = true
+			continue
 		case c.verdict.Outcome == drainable.Leave:
 			t.moving++
 			all = append(all, c)
@@ -335,9 +339,11 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 		held.Insert(c.turn)
 	}
 	t.blockedBy = slices.Sorted(maps.Keys(blocked))
+	asked := map[string]bool{}
 	for _, c := range all {
-		if !c.turn.Waits(held) || x.near(x.steps().Reserve(c.turn.Step())) {
-			t.due = append(t.due, c)
+		turn := !c.turn.Waits(held) || x.near(x.steps().Reserve(c.turn.Step()))
+		if maker := returns.Alone(c.pod); turn && (maker == "" || !asked[maker] && x.showedSuccessor(c.pod, returns)) {
+			t.due, asked[maker] = append(t.due, c), true
 		}
 	}
 	t.pause = x.pause(t)

@@ -99,11 +99,11 @@ func firstSeen(remembered, now time.Time) time.Time {
 	return remembered
 }
 
-// remember since when the drain waits. That it is empty is remembered for as long as
-// volumes are attached, or the wait for them would begin anew when it is over.
+// remember since when nothing is to come to the node, and since when it is empty: for as
+// long as volumes are attached, or the wait for them would begin anew when it is over.
 func (x loneDrain) remember(t loneTally) {
 	var m fleet.LoneDrain
-	if x.policy.Manner.LoadBalancerWait > 0 && !x.begun() {
+	if x.report.Excluded.IsZero() {
 		m.Excluded = x.excludedSince()
 	}
 	if t.left == 0 && x.node.Attached > 0 {

@@ -95,6 +95,9 @@ func (d *decision) finish(n *node, halt string) {
 		d.keep(n, d.cutOff(n))
 	case d.recovered(n):
 		d.keep(n, "it is Ready again since "+clockTime(n.ReadySince))
+	case d.cameBack(n) != "":
+		why := d.cameBack(n)
+		d.giveUp(n, why, why)
 	case n.Ready && !n.group.shrinkable() && !n.group.surplus():
 		d.keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.group.Name, n.group.Min))
 	case d.alone(n):
@@ -192,10 +195,15 @@ func (d *decision) limit(n *node, since time.Time, why string) {
 	if n.report.Phase != contract.PhaseBlocked && n.report.Phase != contract.PhaseWaiting {
 		d.noteFailed(n.group)
 	}
-	b := d.policy.GiveUp(d.state.GiveUps[n.InstanceID()], d.now, why)
+	d.giveUp(n, why, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
+}
+
+// giveUp takes a retirement back, and leaves the node in peace for a while because of cause.
+func (d *decision) giveUp(n *node, cause, why string) {
+	b := d.policy.GiveUp(d.state.GiveUps[n.InstanceID()], d.now, cause)
 	d.state.GiveUps[n.InstanceID()] = b
 	d.clock.at(b.Until)
-	d.keep(n, fmt.Sprintf("its drain is given up after %s: %s", d.policy.MaxDrainTime, why))
+	d.keep(n, why)
 }
 
 // GiveUp is the pause of a node after one more retirement that came to nothing: as long
