@@ -56,7 +56,7 @@ func TestNotice(t *testing.T) {
 		}
 		// The Event about the pod comes when there is time for it.
 		slices.Sort(w.events)
-		want := []string{"Node DrainBlocked", "Node DrainStarted", "Node Drained", "Pod EvictionOverridesAnnotation"}
+		want := []string{"Node DrainBlocked", "Node DrainStarted " + terminated.ID, "Node Drained", "Pod EvictionOverridesAnnotation"}
 		if diff := cmp.Diff(want, w.events); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}

@@ -291,6 +291,6 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 func (l *loop) tell(events []drain.Event) {
 	for _, e := range events {
 		l.Logger.Info("drain", "reason", e.Reason, "message", e.Message)
-		l.Tell(kube.Event{Object: kube.NodeReference(l.Name), Warning: e.Warning, Reason: e.Reason, Message: e.Message, At: l.rightTime()})
+		l.Tell(kube.Event{Object: kube.NodeReference(l.Name), Warning: e.Warning, Reason: e.Reason, Message: e.Message, Annotations: e.Notice, At: l.rightTime()})
 	}
 }

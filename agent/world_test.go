@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,7 +107,7 @@ func (w *world) agentWith(changes ...func(*Agent)) (stop func()) {
 		Tell: func(e kube.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.events = append(w.events, e.Object.Kind+" "+e.Reason)
+			w.events = append(w.events, strings.TrimSpace(e.Object.Kind+" "+e.Reason+" "+e.Annotations[contract.AnnotationEventID]))
 		},
 	}
 	for _, change := range changes {

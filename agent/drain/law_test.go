@@ -44,6 +44,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenInterruption(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
+	out = append(out, brokenFields(view, next)...)
 
 	// Carry it out, but without an answer to any step yet.
 	after := view
@@ -432,6 +433,31 @@ func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
 	}
 	if now[contract.EventNoticed] > fresh {
 		out = append(out, "a notice is told of again")
+	}
+	return out
+}
+
+// brokenFields: an Event about a notice says which, and of which kind, and others do not.
+func brokenFields(view drain.View, next drain.Next) (out []string) {
+	for _, e := range next.Events {
+		id, kind, source := e.Notice[contract.AnnotationEventID], e.Notice[contract.AnnotationEventKind], e.Notice[contract.AnnotationEventSource]
+		switch e.Reason {
+		case contract.EventNoticed:
+			list, _ := contract.ParseNoticed(next.Node.Annotations[contract.AnnotationNotices])
+			noted, listed := list.Find(id)
+			if deadline := e.Notice[contract.AnnotationEventDeadline]; !listed || kind != string(noted.Kind) || (deadline == "") != noted.Deadline.IsZero() || source == "" {
+				out = append(out, fmt.Sprintf("an Event says %v of its notice %v", e.Notice, noted))
+			}
+		case contract.EventDrainStarted, contract.EventDrainWaiting:
+			r := next.Report
+			if !r.AnswersTo(id) || kind != string(r.Kind) || source == "" || e.Notice[contract.AnnotationEventInstance] != view.Node.InstanceID() {
+				out = append(out, fmt.Sprintf("an Event says %v of the drain %s", e.Notice, r))
+			}
+		default:
+			if e.Notice != nil {
+				out = append(out, fmt.Sprintf("an Event says %v of no notice", e.Notice))
+			}
+		}
 	}
 	return out
 }

@@ -41,6 +41,9 @@ type Event struct {
 	// Reason is one of package contract.
 	Reason  string
 	Message string
+	// Notice holds the fields of the notice that it is about, by the annotations that the
+	// Event gets; nil for none.
+	Notice map[string]string
 }
 
 // Evict is a step: ask the API server to evict this pod, and none other of the

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"maps"
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
@@ -25,6 +26,7 @@ func (d *decision) note() {
 		_, served := d.served.Find(n.ID)
 		if !known && !served && !has(d.drains, n.ID) {
 			d.tell(false, contract.EventNoticed, n.Reason+"; "+d.consequence(noted))
+			d.events[len(d.events)-1].Notice = d.fields(n)
 		}
 	}
 	if len(list) == 0 {
@@ -75,6 +77,23 @@ func (d *decision) consequence(n contract.Noticed) string {
 		return "the node takes no new pods, and those that are there stay"
 	}
 	return "nothing is done about it"
+}
+
+// fields are those of a notice, for programs that read Events.
+func (d *decision) fields(n notice.Notice) map[string]string {
+	source := n.Source
+	if source == fromMemory {
+		source = n.Cause.Source()
+	}
+	fields := map[string]string{
+		contract.AnnotationEventKind: string(n.Kind), contract.AnnotationEventID: n.ID,
+		contract.AnnotationEventSource: string(source), contract.AnnotationEventInstance: d.Node.InstanceID(),
+	}
+	if !n.Deadline.IsZero() {
+		fields[contract.AnnotationEventDeadline] = clock(n.Deadline)
+	}
+	maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
+	return fields
 }
 
 // clock prints a moment for people.

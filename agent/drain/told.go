@@ -106,5 +106,9 @@ func (d *decision) complain() {
 }
 
 func (d *decision) tell(warning bool, reason, message string) {
-	d.events = append(d.events, Event{Warning: warning, Reason: reason, Message: message})
+	e := Event{Warning: warning, Reason: reason, Message: message}
+	if reason == contract.EventDrainWaiting || reason == contract.EventDrainStarted {
+		e.Notice = d.fields(d.winner())
+	}
+	d.events = append(d.events, e)
 }

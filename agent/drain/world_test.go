@@ -150,7 +150,7 @@ func newWorld() *world {
 	return &world{
 		now: start, heard: true, podsKnown: true,
 		node: &fleet.Node{
-			Name: "n", BootID: "boot-1", Ready: true,
+			Name: "n", ProviderID: "aws:///a/" + instance, BootID: "boot-1", Ready: true,
 			Annotations: map[string]string{}, Labels: map[string]string{},
 		},
 		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},

@@ -79,6 +79,23 @@ const (
 	AnnotationHold = Prefix + "hold"
 )
 
+// Annotations of the Events by which the agent speaks of a notice: NoticeReceived,
+// DrainWaiting and DrainStarted. Programs read there what the message says to people. Written
+// by the agent, read by nobody of ours.
+const (
+	// AnnotationEventKind is the notice's Kind, AnnotationEventID its id, and
+	// AnnotationEventSource where it was read: a path of the instance metadata, or
+	// "annotation" for a drain request.
+	AnnotationEventKind   = Prefix + "kind"
+	AnnotationEventID     = Prefix + "id"
+	AnnotationEventSource = Prefix + "source"
+	// AnnotationEventDeadline is when the instance goes, as Time; absent where nobody has
+	// said.
+	AnnotationEventDeadline = Prefix + "deadline"
+	// AnnotationEventInstance is the id of the node's instance; absent where it is not known.
+	AnnotationEventInstance = Prefix + "instance"
+)
+
 // Annotations of a Pod, written by people.
 const (
 	// AnnotationSafeToEvict is "true", "false" or "on-completion"; it wins

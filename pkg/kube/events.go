@@ -30,6 +30,8 @@ type Event struct {
 	// Message is a sentence. What is longer than 1024 bytes, the most that
 	// the API takes, is cut.
 	Message string
+	// Annotations are for programs that read Events; nil for none.
+	Annotations map[string]string
 	// At is when it happened; zero for when it is written.
 	At time.Time
 }
@@ -187,7 +189,7 @@ func (w *EventWriter) object(event Event, now time.Time) *corev1.Event {
 	}
 	namespace := cmp.Or(event.Object.Namespace, metav1.NamespaceDefault)
 	return &corev1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: w.name(event.Object.Name, now)},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: w.name(event.Object.Name, now), Annotations: event.Annotations},
 		InvolvedObject:      event.Object,
 		Type:                kind,
 		Reason:              event.Reason,

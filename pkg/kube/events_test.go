@@ -54,7 +54,7 @@ func TestEventObject(t *testing.T) {
 		now := metav1.Now()
 		got := []*corev1.Event{
 			w.object(Event{Object: PodReference("shop", "web-1", "u1"), Reason: "Evicted", Message: "spot notice", Warning: true}, now.Time),
-			w.object(Event{Object: NodeReference("n1"), Reason: "Drained", Message: "done"}, now.Time),
+			w.object(Event{Object: NodeReference("n1"), Reason: "Drained", Message: "done", Annotations: map[string]string{"windlass.dev/kind": "spot"}}, now.Time),
 		}
 		source := corev1.EventSource{Component: "windlass-agent", Host: "n1"}
 		want := []*corev1.Event{{
@@ -64,7 +64,7 @@ func TestEventObject(t *testing.T) {
 			Source: source, ReportingController: "windlass-agent", ReportingInstance: "n1",
 			FirstTimestamp: now, LastTimestamp: now,
 		}, {
-			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: got[1].Name},
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: got[1].Name, Annotations: map[string]string{"windlass.dev/kind": "spot"}},
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"},
 			Type:           "Normal", Reason: "Drained", Message: "done", Count: 1,
 			Source: source, ReportingController: "windlass-agent", ReportingInstance: "n1",
