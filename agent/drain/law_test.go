@@ -400,6 +400,9 @@ func (t told) after(was *fleet.Node, next drain.Next) told {
 
 // news is what an Event is about: what blocks is told of each keeper.
 func news(e drain.Event) string {
+	if e.Reason == contract.EventPodOverdue {
+		return e.Reason + " " + e.Message
+	}
 	if e.Reason != contract.EventDrainBlocked {
 		return e.Reason
 	}
@@ -419,7 +422,7 @@ func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
 		if e.Reason != contract.EventNoticed && now[e.Reason] > 1 {
 			out = append(out, "an Event is told twice at once: "+e.Reason)
 		}
-		if strings.HasPrefix(e.Reason, "Drain") && e.Reason != contract.EventDrainUndone && before.reasons[news(e)] {
+		if (strings.HasPrefix(e.Reason, "Drain") || e.Reason == contract.EventPodOverdue) && e.Reason != contract.EventDrainUndone && before.reasons[news(e)] {
 			out = append(out, "an Event is told again: "+e.Reason+" "+e.Message)
 		}
 	}

@@ -33,6 +33,9 @@ type tally struct {
 	candidates []candidate
 	// returned are those that are left alone, as they or their like came back.
 	returned []*fleet.Pod
+	// overdue are those, by namespace and name, that nobody waits for any more: their
+	// time to end is over, and they are there.
+	overdue []string
 	// blockedBy names what keeps the others, with the reasons in words.
 	blockedBy, reasons []string
 }
@@ -49,6 +52,9 @@ func (d *decision) tally() tally {
 	)
 	for _, pod := range d.sortedPods() {
 		c := d.judge(pod)
+		if c.verdict.Rule == drainable.RuleLongTerminating {
+			t.overdue = append(t.overdue, pod.Key())
+		}
 		if c.verdict.Outcome == drainable.Skip {
 			continue
 		}

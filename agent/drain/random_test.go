@@ -3,6 +3,7 @@ package drain_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func (w *world) answered(cause string) bool {
 }
 
 func (l *life) turn() {
-	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request",
+	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request", "stuck",
 		"permit", "not-yet", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
 	case "pod":
 		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
@@ -151,6 +152,10 @@ func (l *life) turn() {
 		l.boots++
 		l.story(fmt.Sprintf("reboot boot-r%d", l.boots))
 		l.story(l.pick("hearing", "deaf", "silent"))
+	case "stuck":
+		if uids := slices.Sorted(maps.Keys(w.pods)); len(uids) > 0 {
+			l.story("stuck " + w.pods[rapid.SampledFrom(uids).Draw(l.T, "of")].Key())
+		}
 	case "restart":
 		l.story("restart")
 		l.story(l.pick("hearing", "deaf", "silent"))

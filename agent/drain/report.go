@@ -52,6 +52,10 @@ func (d *decision) report(t tally) contract.Report {
 		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
 		r.Message = t.message(r.Phase)
 	}
+	if len(t.overdue) > 0 {
+		r.Overdue = t.overdue[:min(len(t.overdue), mostNamed)]
+		r.Message += "; " + overstay(t.overdue)
+	}
 	if t.left > 0 && d.pause.none() && d.hasFailed() {
 		r.Phase = contract.PhaseFailed
 		r.Message = "the deadline has passed; " + r.Message
@@ -69,7 +73,7 @@ func (d *decision) unseen(r *contract.Report) {
 	case !d.pause.none():
 		r.Phase, r.Message = contract.PhaseWaiting, d.pause.message
 	case d.begun():
-		r.Phase, r.BlockedBy, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Message, d.old.Emptied
+		r.Phase, r.BlockedBy, r.Overdue, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Overdue, d.old.Message, d.old.Emptied
 	default:
 		r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"
 	}
@@ -119,6 +123,11 @@ func (t tally) message(phase contract.Phase) string {
 		return fmt.Sprintf("%s to go, some kept by %s", count(t.left, "pod"), why(t.reasons))
 	}
 	return count(t.left, "pod") + " to go"
+}
+
+// overstay says which pods are there beyond their time to end.
+func overstay(pods []string) string {
+	return count(len(pods), "pod") + " still there long after the grace period: " + why(pods)
 }
 
 // why lists the first reasons.

@@ -30,6 +30,7 @@ func (d *decision) announce(r *contract.Report, t tally) {
 		once(false, contract.EventDrainStarted, fmt.Sprintf("draining (%s): %s", r.Kind, r.Reason))
 	}
 	d.tellBlocked(r, t)
+	d.tellOverdue(r)
 	switch r.Phase {
 	case contract.PhaseFailed:
 		once(true, contract.EventDrainFailed, r.Message)
@@ -67,6 +68,21 @@ func (d *decision) tellBlocked(r *contract.Report, t tally) {
 		d.tell(true, contract.EventDrainBlocked, r.Message)
 	default:
 		d.tell(true, contract.EventDrainBlocked, fmt.Sprintf("%s to go, some kept by %s", count(r.Left, "pod"), why(fresh)))
+	}
+}
+
+// tellOverdue tells of pods that do not end: of each once, and of no more than a report
+// names.
+func (d *decision) tellOverdue(r *contract.Report) {
+	var fresh []string
+	for _, pod := range r.Overdue {
+		word := contract.EventPodOverdue + " " + pod
+		if !slices.Contains(r.Told, word) && len(r.Told) < 3*mostNamed {
+			r.Told, fresh = append(r.Told, word), append(fresh, pod)
+		}
+	}
+	if len(fresh) > 0 {
+		d.tell(true, contract.EventPodOverdue, overstay(fresh)+"; the drain does not wait for that: see finalizers and kubelet")
 	}
 }
 

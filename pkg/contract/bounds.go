@@ -51,7 +51,7 @@ func (r *Report) bound() error {
 	for _, list := range []struct {
 		name string
 		ids  []string
-	}{{"answers", r.Answers}, {"blockedBy", r.BlockedBy}, {"told", r.Told}, {"wants", []string{r.Wants}}, {"kind", []string{string(r.Kind)}}} {
+	}{{"answers", r.Answers}, {"blockedBy", r.BlockedBy}, {"overdue", r.Overdue}, {"told", r.Told}, {"wants", []string{r.Wants}}, {"kind", []string{string(r.Kind)}}} {
 		if err := boundIDs(AnnotationDrainReport+" "+list.name, list.ids); err != nil {
 			return err
 		}

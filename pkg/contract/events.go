@@ -40,6 +40,7 @@ const (
 	EventDrainBlocked = "DrainBlocked"
 	EventDrained      = "Drained"
 	EventDrainFailed  = "DrainFailed"
+	EventPodOverdue   = "PodStuckTerminating" // of a pod that is still there long after its grace period
 	EventDrainUndone  = "DrainTakenBack"
 	EventUncordoned   = "Uncordoned" // of a node that was cordoned for a notice, and not drained; by the scaler, too
 	EventBadRequest   = "BadDrainRequest"

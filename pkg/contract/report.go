@@ -55,6 +55,9 @@ type Report struct {
 	// BlockedBy names what refuses evictions: budgets as namespace/name, or
 	// pods whose annotation forbids it.
 	BlockedBy []string `json:"blockedBy,omitempty"`
+	// Overdue names pods that are still there though they should have ended long ago, by
+	// their deletion and their grace. Nobody waits for them.
+	Overdue []string `json:"overdue,omitempty"`
 	// Wants is the id for which the drain waits for a permit; empty where it waits
 	// for none.
 	Wants string `json:"wants,omitempty"`
