@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"windlass.dev/windlass/agent/drain"
@@ -173,6 +174,40 @@ func TestEvict(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
 			t.Errorf("%s: requests (-want +got):\n%s", tc.name, diff)
+		}
+	}
+}
+
+// Nothing is asked twice because the server says when to ask again: whoever asked decides
+// that, and has seen by then what changed.
+func TestAsksOnce(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *Client) error{
+		"read the Node": func(ctx context.Context, c *Client) error { _, err := c.Node(ctx); return err },
+		"write the Node": func(ctx context.Context, c *Client) error {
+			_, err := c.Patch(ctx, "n", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
+			return err
+		},
+		"list pods":    func(ctx context.Context, c *Client) error { _, err := c.pods(ctx, "spec.nodeName=n"); return err },
+		"list budgets": func(ctx context.Context, c *Client) error { _, err := c.budgets(ctx, nil); return err },
+		"ask who we are": func(ctx context.Context, c *Client) error {
+			_, err := c.UserName(ctx)
+			return err
+		},
+		"write an Event": func(ctx context.Context, c *Client) error {
+			_, err := c.CreateWithEventNamespaceWithContext(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}})
+			return err
+		},
+	} {
+		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			asked := 0
+			client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked++
+				w.Header().Set("Retry-After", "0")
+				write(w, code, metav1.Status{Status: metav1.StatusFailure, Code: int32(code)})
+			}))
+			if err := ask(t.Context(), client); err == nil || asked != 1 {
+				t.Errorf("%s, answered with %d: asked %d times, error %v", name, code, asked, err)
+			}
 		}
 	}
 }

@@ -286,11 +286,29 @@ func kubectlGoesOn(t *testing.T, answer error) (outcome string) {
 	return outcome
 }
 
+// weGoOn says what becomes of a pod whose eviction was answered so: whether drain.Decide
+// asks for it again within a minute.
 func weGoOn(err error) string {
-	if answer(drain.Evict{Namespace: "shop", Name: "web-1", UID: "web-1-uid"}, err).Outcome == drain.Gone {
+	start := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
+	step := drain.Evict{Namespace: "shop", Name: "web-1", UID: "web-1-uid"}
+	learned := answer(step, err)
+	if learned.Outcome == drain.Gone {
 		return isGone
 	}
-	return goesOn // drain.Decide asks again after any other answer
+	node := &fleet.Node{Name: "n", Unschedulable: true, Taints: []corev1.Taint{contract.DrainingTaint(contract.KindRequest)}, Annotations: map[string]string{
+		contract.AnnotationDrainRequest: "upgrade",
+		contract.AnnotationDrainReport: contract.Report{
+			Answers: []string{"request:upgrade"}, Kind: contract.KindRequest, Phase: contract.PhaseDraining, Since: contract.At(start), Excluded: contract.At(start),
+		}.String(),
+	}}
+	asked := drain.Decide(drain.View{
+		Now: start.Add(time.Minute), Node: node, Heard: true, PodsKnown: true, Tries: drain.Tries{}.Send(step, start).Learn(step.UID, start, learned),
+		Pods: []fleet.Pod{fleet.PodFrom(pod("web-1", "1", ready, ownedBy("ReplicaSet")))},
+	}, drain.DefaultPolicy())
+	if len(asked.Steps) == 1 && asked.Steps[0].UID == step.UID {
+		return goesOn
+	}
+	return givesUp
 }
 
 // A node is cordoned and uncordoned as kubectl does it: the same spec in the
