@@ -94,7 +94,7 @@ func (d *decision) tally() tally {
 // judge a pod. Those of DaemonSets count until the deadline; whether the drain has
 // failed does not hang on them.
 func (d *decision) judge(pod *fleet.Pod) candidate {
-	rules := d.policy.Rules(pod, d.asked(), drainable.IsDaemonSet(pod) && d.isLate())
+	rules := d.policy.Rules(pod, d.isChosen(), drainable.IsDaemonSet(pod) && d.isLate())
 	return candidate{
 		pod: pod, turn: d.policy.Steps.TurnOf(pod), try: d.Tries.Pods[pod.UID],
 		verdict: drainable.Judge(drainable.Question{
@@ -103,11 +103,9 @@ func (d *decision) judge(pod *fleet.Pod) candidate {
 	}
 }
 
-// asked says that somebody wished for this drain.
-func (d *decision) asked() bool {
-	return slices.ContainsFunc(d.drains, func(n notice.Notice) bool {
-		return n.Cause == notice.ScaleDown || n.Cause == notice.Request
-	})
+// isChosen says that the node was chosen for scale-down, or is past the point of no return.
+func (d *decision) isChosen() bool {
+	return slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return n.Cause == notice.ScaleDown || d.isMarked(n.ID) })
 }
 
 // outage is how much later the kubelet of a pod may have heard that it is being

@@ -18,8 +18,8 @@ type Manner struct {
 	// WaitForJobs waits for pods of Jobs to end by themselves. Flag --wait-for-jobs.
 	WaitForJobs bool
 	// KeepLocalStorage honours local storage as other words of a pod: pods with such
-	// volumes stay where time allows. Drains that were asked for do not ask about it;
-	// whether it may be lost was for those to judge who asked. Flag
+	// volumes stay where time allows, also where people ask for the drain. Scale-down does
+	// not ask about it: whether it may be lost was judged as the node was chosen. Flag
 	// --keep-local-storage.
 	KeepLocalStorage bool
 	// LoadBalancerWait is how long load balancers are given to leave the node out
@@ -36,11 +36,11 @@ type Manner struct {
 // DefaultManner is the one without flags.
 func DefaultManner() Manner { return Manner{Steps: DefaultSteps(), VolumeWait: 2 * time.Minute} }
 
-// Rules are those by which a drain asks about a pod. asked says that somebody wished
-// for the drain, late that its deadline has passed: nobody waits for pods of
+// Rules are those by which a drain asks about a pod. chosen says that it is for scale-down,
+// late that its deadline has passed: nobody waits for pods of
 // DaemonSets beyond it.
-func (m Manner) Rules(p *fleet.Pod, asked, late bool) Policy {
-	rules := Policy{WaitForJobs: m.WaitForJobs, SkipLocalStorage: m.KeepLocalStorage && !asked, DaemonSets: EvictAsking}
+func (m Manner) Rules(p *fleet.Pod, chosen, late bool) Policy {
+	rules := Policy{WaitForJobs: m.WaitForJobs, SkipLocalStorage: m.KeepLocalStorage && !chosen, DaemonSets: EvictAsking}
 	switch {
 	case IsDaemonSet(p) && late:
 		rules.DaemonSets = LeaveDaemonSets

@@ -18,11 +18,11 @@ func TestManner(t *testing.T) {
 	daemons.EvictDaemonSets, jobs.WaitForJobs, storage.KeepLocalStorage = true, true, true
 	daemon, asks := ownedBy("DaemonSet"), annotated(contract.AnnotationEvictDaemonSetPod, "true")
 	for _, tc := range []struct {
-		name        string
-		pod         *fleet.Pod
-		manner      drainable.Manner
-		asked, late bool
-		want        drainable.Outcome
+		name         string
+		pod          *fleet.Pod
+		manner       drainable.Manner
+		chosen, late bool
+		want         drainable.Outcome
 	}{
 		{"ordinary", web(), plain, false, false, drainable.Leave},
 		{"daemon", web(daemon), plain, false, false, drainable.Skip},
@@ -35,9 +35,9 @@ func TestManner(t *testing.T) {
 		{"job, waited for", web(ownedBy("Job")), jobs, false, false, drainable.Wait},
 		{"local storage", web(emptyDir("tmp", "")), plain, false, false, drainable.Leave},
 		{"local storage, kept", web(emptyDir("tmp", "")), storage, false, false, drainable.Block},
-		{"local storage, kept, but somebody asked", web(emptyDir("tmp", "")), storage, true, false, drainable.Leave},
+		{"local storage, kept, but chosen for scale-down", web(emptyDir("tmp", "")), storage, true, false, drainable.Leave},
 	} {
-		rules := tc.manner.Rules(tc.pod, tc.asked, tc.late)
+		rules := tc.manner.Rules(tc.pod, tc.chosen, tc.late)
 		if got := drainable.Judge(drainable.Question{Pod: tc.pod, Now: now, Policy: rules}).Outcome; got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}

@@ -353,15 +353,15 @@ func (x loneDrain) look(budgets *drainable.Budgets) loneTally {
 // judge a pod by the agent's rules. Those of DaemonSets count until the deadline.
 func (x loneDrain) judge(p *fleet.Pod, budgets *drainable.Budgets) lonePod {
 	late := !x.deadline.IsZero() && !x.toCome(x.deadline)
-	rules := x.policy.Manner.Rules(p, x.wished(), late)
+	rules := x.policy.Manner.Rules(p, x.chosen(), late)
 	return lonePod{pod: p, turn: x.steps().TurnOf(p), verdict: drainable.Judge(drainable.Question{
 		Pod: p, Now: x.now, Budgets: budgets, Policy: rules, Urgency: x.urgency(),
 	})}
 }
 
-// wished says that somebody asked for this drain, a person or the scaler.
-func (x loneDrain) wished() bool {
-	return slices.ContainsFunc([]contract.Kind{x.kind, x.node.request.Kind}, undone)
+// chosen says that the node was chosen for scale-down, or is past the point of no return.
+func (x loneDrain) chosen() bool {
+	return x.kind == contract.KindScaleDown || x.node.request.Kind == contract.KindScaleDown || x.node.mark != ""
 }
 
 func (x loneDrain) steps() drainable.Steps { return x.policy.Manner.Steps }

@@ -192,7 +192,7 @@ func (d *decision) moving(n *node) []fit.Tenant {
 		if !drainable.MustBePlacedAgain(p) || d.expendable(p) {
 			continue
 		}
-		rules := d.policy.Manner.Rules(p, undone(kind), false)
+		rules := d.policy.Manner.Rules(p, kind == contract.KindScaleDown, false)
 		outcome := drainable.Judge(drainable.Question{Pod: p, Now: d.now, Policy: rules, Urgency: urgency}).Outcome
 		if outcome == drainable.Wait || outcome == drainable.Block && n.stage == leaving {
 			continue

@@ -19,7 +19,7 @@ func Register(flags *pflag.FlagSet, m *drainable.Manner) {
 	flags.BoolVar(&m.EvictDaemonSets, "evict-daemonset-pods", m.EvictDaemonSets, "evict pods of DaemonSets too, where they do not tolerate the draining taint")
 	flags.BoolVar(&m.WaitForJobs, "wait-for-jobs", m.WaitForJobs, "let pods of Jobs end by themselves where the time allows that")
 	flags.BoolVar(&m.KeepLocalStorage, "keep-local-storage", m.KeepLocalStorage,
-		"let pods with a hostPath or emptyDir volume stay where the time allows that; not where the drain was asked for by a person or by the scaler")
+		"let pods with a hostPath or emptyDir volume stay where the time allows that; not where the scaler chose the node for scale-down, which --skip-nodes-with-local-storage is for")
 	flags.DurationVar(&m.LoadBalancerWait, "load-balancer-wait", m.LoadBalancerWait,
 		"how long load balancers are given to leave the node out before the first eviction; not on a spot interruption")
 	flags.DurationVar(&m.VolumeWait, "volume-detach-wait", m.VolumeWait,
