@@ -46,6 +46,7 @@ type metrics struct {
 	seenToLaunch prometheus.Histogram
 	toldToLaunch prometheus.Histogram
 	drained      prometheus.Histogram
+	drains       *drainMetrics
 
 	// waiting is since when each pod waits, emptied when each leaving node was
 	// first seen drained.
@@ -98,11 +99,12 @@ func newMetrics() *metrics {
 		seenToLaunch: histogram("pod_to_launch_seconds", "From the look that first saw a pod wait to the accepted call that launches its node."),
 		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "From a pod's Unschedulable condition, whose time is in whole seconds, to the call that launches its node."),
 		drained:      histogram("drained_to_completed_seconds", "From the look that first saw a leaving node drained to the accepted call that lets its instance go."),
+		drains:       newDrainMetrics(),
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
 	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.looks, m.steps, m.actions, m.launches, m.lifecycle,
-		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained,
+		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -145,6 +147,7 @@ func (m *metrics) look(l look) {
 	m.steps.Set(float64(l.plan.Steps))
 	m.seeWaiting(l.snapshot)
 	m.seeDrained(l.snapshot, l.plan.Drains)
+	m.drains.look(l.snapshot, l.plan.Drains)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(act.KindOf(r.Action), string(r.Outcome)).Inc()
 		m.result(r)

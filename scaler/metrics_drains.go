@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// drainMetrics are figures of drains, read off the Nodes: agents open no port.
+type drainMetrics struct {
+	nodes, left, deadline *gauges
+	failures              *prometheus.CounterVec
+
+	// failed are the drains that had failed at the last look, by node and beginning; nil
+	// before the first, which says nothing of when they did.
+	failed map[failedDrain]bool
+}
+
+type failedDrain struct {
+	node  string
+	since time.Time
+}
+
+func newDrainMetrics() *drainMetrics {
+	return &drainMetrics{
+		nodes:    newGauges("draining_nodes", "Nodes with a drain, by kind and phase: Waiting, Draining, Blocked, Drained or Failed.", "kind", "phase"),
+		left:     newGauges("drain_pods_left", "Pods that have still to leave nodes that drain, by kind.", "kind"),
+		deadline: newGauges("drain_deadline_seconds", "Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.", "kind"),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "drains_failed_total",
+			Help: "Drains that were seen to fail: their deadline passed with pods left, by kind."}, []string{"kind"}),
+	}
+}
+
+// look shows what agents report of their drains, and what the plan says of those that the
+// scaler carries on.
+func (m *drainMetrics) look(s fleet.Snapshot, alone []plan.Drain) {
+	lone := map[string]plan.Drain{}
+	for _, d := range alone {
+		lone[d.Node.Name] = d
+	}
+	pods := podsOn(s, lone)
+	nodes, left, deadline := map[[2]string]int{}, map[string]int{}, map[string]time.Duration{}
+	failed := map[failedDrain]bool{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		if d, is := lone[n.Name]; is {
+			r.Phase, r.Left, err = d.Phase, pods[n.Name], nil
+		}
+		if err != nil {
+			continue
+		}
+		kind := kindOf(n, r)
+		nodes[[2]string{kind, string(r.Phase)}]++
+		left[kind] += min(max(0, r.Left), mostLeft)
+		if !r.Deadline.IsZero() && r.Phase != contract.PhaseDrained {
+			until := r.Deadline.Sub(s.Now)
+			if before, known := deadline[kind]; !known || until < before {
+				deadline[kind] = until
+			}
+		}
+		if r.Phase == contract.PhaseFailed {
+			is := failedDrain{n.Name, r.Since.Time}
+			failed[is] = true
+			if m.failed != nil && !m.failed[is] {
+				m.failures.WithLabelValues(kind).Inc()
+			}
+		}
+	}
+	m.failed = failed
+	var samples []sample
+	for labels, n := range nodes {
+		samples = append(samples, sample{labels[:], float64(n)})
+	}
+	m.nodes.show(samples)
+	m.left.showCounts(left)
+	samples = nil
+	for kind, until := range deadline {
+		samples = append(samples, sample{[]string{kind}, until.Seconds()})
+	}
+	m.deadline.show(samples)
+}
+
+// mostLeft is more pods than a node has, whatever stands on it.
+const mostLeft = 10_000
+
+// kindOf a drain: by its report, or by the node's taint. Whoever may write a Node may write
+// any word there.
+func kindOf(n *fleet.Node, r contract.Report) string {
+	tainted, _ := contract.Draining(n.Taints)
+	kind, err := contract.ParseKind(string(cmp.Or(r.Kind, tainted)))
+	if err != nil {
+		return "unknown"
+	}
+	return string(kind)
+}
+
+// podsOn counts the pods that keep those nodes from being empty.
+func podsOn(s fleet.Snapshot, nodes map[string]plan.Drain) map[string]int {
+	counts := map[string]int{}
+	if len(nodes) == 0 {
+		return counts
+	}
+	for _, p := range s.Pods {
+		if _, is := nodes[p.Node]; is && drainable.Occupies(p, s.Now) {
+			counts[p.Node]++
+		}
+	}
+	return counts
+}
