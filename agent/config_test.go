@@ -116,13 +116,13 @@ func TestConfig(t *testing.T) {
 	want.Steps = drainable.Steps{{Priority: 0, Grace: 0}, {Priority: 1000, Grace: 10 * time.Second}}
 	want.EvictDaemonSets = true
 	want.WaitForJobs = true
-	want.KeepLocalStorage = true
+	want.KeepLocalStorage, want.DryRun = true, true
 	want.TerminationDrainTime = 3 * time.Minute
 	want.PermitWait = 0
 	want.LoadBalancerWait = 15 * time.Second
 	want.VolumeWait = time.Minute
 	c := parse("--node-name=n", "--last-chance=spot=leave,rebalance=leave", "--last-chance=spot=delete", "--notice-policy=rebalance=drain", "--notice-policy=spot-stop=drain",
-		"--last-chance-time=20s", "--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--wait-for-jobs", "--keep-local-storage",
+		"--last-chance-time=20s", "--drain-steps=1000:10s,0:0s", "--evict-daemonset-pods", "--wait-for-jobs", "--keep-local-storage", "--dry-run",
 		"--termination-drain-time=3m",
 		"--permit-wait=0", "--load-balancer-wait=15s", "--volume-detach-wait=1m")
 	if c.nodeName != "n" || c.check() != nil {

@@ -270,6 +270,9 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 			l.drain.unwritten = nil
 		}
 		l.take(node)
+		if said := node.Annotations[contract.AnnotationDryRun]; l.Policy.DryRun {
+			l.Logger.Info("dry run", "would", said)
+		}
 		l.Logger.Debug("node written", "changes", changes)
 		l.tell(events)
 		return

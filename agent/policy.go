@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable/drainflags"
 )
 
@@ -21,6 +22,7 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 	flags.Var(responseFlag{c, &c.lastChances}, "last-chance",
 		"what becomes of pods that a budget still keeps shortly before the instance goes, as NOTICE=leave or NOTICE=delete; to delete takes a right that the agent does not have by default")
 	flags.DurationVar(&p.LastChanceTime, "last-chance-time", p.LastChanceTime, "how long before the deadline such pods are deleted, and at most a quarter of the whole time")
+	flags.BoolVar(&p.DryRun, "dry-run", p.DryRun, "do nothing, and say in the log and in the annotation "+contract.AnnotationDryRun+" of the Node what would be done")
 	drainflags.Register(flags, &p.Manner)
 	flags.DurationVar(&p.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime,
 		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")

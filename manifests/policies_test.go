@@ -161,7 +161,7 @@ func TestPoliciesKnowTheContract(t *testing.T) {
 			"ownLabels": {contract.LabelExcludeFromLoadBalancers},
 			"ownAnnotations": {
 				contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationServed,
-				contract.AnnotationCordonedBy, contract.AnnotationExcluded,
+				contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationDryRun,
 			},
 			"removableAnnotations": {contract.AnnotationDrainPermit, contract.AnnotationDrainNotYet},
 			"othersTaints":         {contract.TaintDraining, kubeProxy.Key, kubeProxy.Value},

@@ -18,6 +18,9 @@ func Decide(v View, p Policy) Next {
 	if v.Node == nil {
 		return Next{}
 	}
+	if p.DryRun {
+		return rehearse(v, p)
+	}
 	d := look(v, p)
 	if len(d.drains) == 0 {
 		return d.rest()
@@ -67,6 +70,7 @@ func look(v View, p Policy) *decision {
 	if report, err := contract.ParseReport(v.Node.Annotations[contract.AnnotationDrainReport]); err == nil {
 		d.old = &report
 	}
+	delete(d.want.Annotations, contract.AnnotationDryRun) // of an agent that was not let
 	d.served, _ = contract.ParseServed(v.Node.Annotations[contract.AnnotationServed])
 	d.noted, _ = contract.ParseNoticed(v.Node.Annotations[contract.AnnotationNotices])
 	d.correctDates()

@@ -22,6 +22,7 @@
 //	budgets.go     when a budget that has refused is asked again
 //	lastchance.go  who is deleted before the deadline
 //	volumes.go     what an empty node still waits for
+//	dryrun.go      what would be done, where nothing shall be
 //	report.go      the report, and how seldom it is written
 //	told.go        the Events, each once
 //

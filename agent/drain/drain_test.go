@@ -46,6 +46,7 @@ import (
 //	policy last-chance cause=leave|delete | policy steps 0:0s,1000:20s
 //	policy permit 5m | policy max-permit 24h | policy balancers 30s | policy volumes 2m | policy daemons
 //	policy wait-for-jobs | policy keep-local-storage | policy kube-proxy | policy no-kube-proxy
+//	policy dry-run | policy for-real
 //	pod ns/name [grace=s] [priority=n] [critical] [daemon] [asks] [tolerates] [mirror]
 //	    [naked] [safe=v] [ended] [local] [job] [claim=c]
 //	attached [volume ...]                            what the Node's status shows
@@ -430,6 +431,10 @@ func (w *world) changePolicy(what string, words []string) (err error) {
 		p.KubeProxyTaint = true
 	case "no-kube-proxy":
 		p.KubeProxyTaint = false
+	case "dry-run":
+		p.DryRun = true
+	case "for-real":
+		p.DryRun = false
 	case "keep-local-storage":
 		p.KeepLocalStorage = true
 	default:

@@ -46,6 +46,8 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, w.told.broken(view.Node, next)...)
 	out = append(out, brokenFields(view, next)...)
 
+	out = append(out, brokenDryRun(view, policy)...)
+
 	// Carry it out, but without an answer to any step yet.
 	after := view
 	for _, s := range next.Steps {
@@ -436,6 +438,47 @@ func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
 	}
 	if now[contract.EventNoticed] > fresh {
 		out = append(out, "a notice is told of again")
+	}
+	return out
+}
+
+// brokenDryRun: a dry run writes one annotation, once, and does nothing else. Its end takes
+// that away.
+func brokenDryRun(view drain.View, policy drain.Policy) (out []string) {
+	if view.Node == nil {
+		return nil
+	}
+	dry := policy
+	dry.DryRun, policy.DryRun = true, false
+	view.Written = time.Time{}
+	next := drain.Decide(view, dry)
+	if len(next.Steps)+len(next.Events)+len(next.WatchBudgets) > 0 || next.Report != nil {
+		out = append(out, fmt.Sprintf("a dry run does something: %v", next))
+	}
+	if next.Node == nil {
+		return out
+	}
+	said := next.Node.Annotations[contract.AnnotationDryRun]
+	changes := drain.Changes(*view.Node, *next.Node)
+	if len(changes) != 1 || !strings.Contains(changes[0], "annotation dry-run") {
+		out = append(out, fmt.Sprintf("a dry run writes %q", changes))
+	}
+	if _, err := contract.ParseDryRun(said); err != nil || len(said) > 4<<10 {
+		out = append(out, fmt.Sprintf("a dry run says %d bytes, error %v", len(said), err))
+	}
+	// What a drain in earnest has left on the Node may be thought over once or twice.
+	again := next
+	for tries := 0; again.Node != nil; tries++ {
+		if tries == 3 {
+			out = append(out, fmt.Sprintf("a dry run is written again and again: %q", drain.Changes(*view.Node, *again.Node)))
+			break
+		}
+		view.Node = again.Node
+		again = drain.Decide(view, dry)
+	}
+	said = view.Node.Annotations[contract.AnnotationDryRun]
+	if done := drain.Decide(view, policy); said != "" && (done.Node == nil || done.Node.Annotations[contract.AnnotationDryRun] != "") {
+		out = append(out, "a dry run is left on the Node")
 	}
 	return out
 }

@@ -75,6 +75,8 @@ type Policy struct {
 	// still keeps, where the response says so.
 	LastChanceTime time.Duration
 
+	// DryRun does nothing, and says on the Node what would be done.
+	DryRun bool
 	// Version of the agent, for the report.
 	Version string
 }

@@ -61,6 +61,10 @@ const (
 	// people; absent where none stands.
 	AnnotationNotices = Prefix + "notices"
 
+	// AnnotationDryRun says what the agent would do if it did not run with --dry-run; see
+	// DryRun. Written by the agent, read by people, and by the agent, which goes on by it.
+	AnnotationDryRun = Prefix + "dry-run"
+
 	// AnnotationServed is the agent's memory of the notices that it served or
 	// that were taken back; see Served.
 	AnnotationServed = Prefix + "served"

@@ -72,6 +72,19 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}))
+	t.Run("dry run", rapid.MakeCheck(func(t *rapid.T) {
+		want := DryRun{Would: rapid.SliceOfN(text, 1, 4).Draw(t, "would")}
+		if rapid.Bool().Draw(t, "drains") {
+			want.Report = &Report{Answers: rapid.SliceOfN(text, 1, 4).Draw(t, "answers"), Phase: rapid.SampledFrom(Phases).Draw(t, "phase")}
+		}
+		got, err := ParseDryRun(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
 	t.Run("served", rapid.MakeCheck(func(t *rapid.T) {
 		var want ServedList
 		for range rapid.IntRange(0, 12).Draw(t, "n") {

@@ -29,7 +29,7 @@ func TestToleratesDrain(t *testing.T) {
 		{"everything", []corev1.Toleration{everything}, "{operator: Exists}"},
 		{"cordons only", []corev1.Toleration{cordons}, ""},
 		{"the taint only", []corev1.Toleration{drains}, ""},
-		{"both", []corev1.Toleration{cordons, drains}, "{key: windlass.dev/draining, operator: Equal, value: spot}"},
+		{"both", []corev1.Toleration{cordons, drains}, "{key: " + contract.TaintDraining + ", operator: Equal, value: spot}"},
 		{"what evicts", []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, ""},
 	} {
 		p := &fleet.Pod{Spec: &corev1.PodSpec{Tolerations: tc.list}}

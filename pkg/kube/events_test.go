@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // sink is an API server that remembers Events and when they came.
@@ -54,7 +56,7 @@ func TestEventObject(t *testing.T) {
 		now := metav1.Now()
 		got := []*corev1.Event{
 			w.object(Event{Object: PodReference("shop", "web-1", "u1"), Reason: "Evicted", Message: "spot notice", Warning: true}, now.Time),
-			w.object(Event{Object: NodeReference("n1"), Reason: "Drained", Message: "done", Annotations: map[string]string{"windlass.dev/kind": "spot"}}, now.Time),
+			w.object(Event{Object: NodeReference("n1"), Reason: "Drained", Message: "done", Annotations: map[string]string{contract.AnnotationEventKind: "spot"}}, now.Time),
 		}
 		source := corev1.EventSource{Component: "windlass-agent", Host: "n1"}
 		want := []*corev1.Event{{
@@ -64,7 +66,7 @@ func TestEventObject(t *testing.T) {
 			Source: source, ReportingController: "windlass-agent", ReportingInstance: "n1",
 			FirstTimestamp: now, LastTimestamp: now,
 		}, {
-			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: got[1].Name, Annotations: map[string]string{"windlass.dev/kind": "spot"}},
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: got[1].Name, Annotations: map[string]string{contract.AnnotationEventKind: "spot"}},
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"},
 			Type:           "Normal", Reason: "Drained", Message: "done", Count: 1,
 			Source: source, ReportingController: "windlass-agent", ReportingInstance: "n1",
