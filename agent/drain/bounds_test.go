@@ -96,7 +96,7 @@ func TestLongDenials(t *testing.T) {
 // say.
 func TestBadRequestInALongReport(t *testing.T) {
 	w := newWorld()
-	w.notices = []notice.Notice{{ID: "asg-terminate:i-1", Cause: notice.ASGTerminate, Kind: contract.KindASG, Reason: strings.Repeat("r", 2000)}}
+	w.notices = []notice.Notice{{ID: "asg-terminate:i-1", Cause: notice.ASGTerminate, Kind: contract.KindASG, Source: notice.FromTargetState, Reason: strings.Repeat("r", 2000)}}
 	for i := range 12 {
 		p := newPod(fmt.Sprintf("shop/web%d-1", i))
 		w.addPod(p)
