@@ -140,7 +140,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: s.machines(sc.reader), Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
@@ -160,14 +160,6 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 		sc.casBoard = status.NewCASBoard(client.CoreV1().ConfigMaps(s.namespace), s.casStatusName, logger)
 	}
 	return sc
-}
-
-// machines asks EC2 of the machines of nodes that are not Ready, if people want that.
-func (s settings) machines(r *asg.Reader) func([]string) (map[string]fleet.Machine, string) {
-	if !s.policy.OutOfService {
-		return nil
-	}
-	return r.Machines
 }
 
 // now is the time by the API server's clock, see kube.Clock.

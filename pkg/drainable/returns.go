@@ -162,19 +162,31 @@ func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 // lastCall is when a pod that may come back is asked once more.
 func (r Returns) lastCall(p *fleet.Pod) time.Time {
 	whole := max(0, r.Deadline.Sub(r.Closed))
-	return r.Deadline.Add(-min(max(lastCall, r.Steps.Reserve(0)+GraceOf(p)+settles), whole/2)).Truncate(time.Second)
+	return r.Deadline.Add(-min(max(lastCall, r.needs(p)), whole/2)).Truncate(time.Second)
 }
 
 // Alone names who makes a pod, if its pods are asked one at a time; empty where not. At the
-// last call all are.
+// last call all are; and before any has come back as soon as those that wait would have less
+// than their grace otherwise: that they may come back is no reason to cut it.
 func (r Returns) Alone(p *fleet.Pod) string {
 	m := r.owners[MakerOf(p)]
-	called := !r.Deadline.IsZero() && !r.Now.Before(r.lastCall(p))
-	if m == nil || !m.repeats || called {
+	if m == nil || !m.repeats {
 		return ""
+	}
+	if !r.Deadline.IsZero() {
+		call := r.Deadline.Add(-r.needs(p))
+		if m.first != nil {
+			call = r.lastCall(p)
+		}
+		if !r.Now.Before(call) {
+			return ""
+		}
 	}
 	return MakerOf(p)
 }
+
+// needs is how long before a deadline a pod is asked to have all of its grace.
+func (r Returns) needs(p *fleet.Pod) time.Duration { return r.Steps.Reserve(0) + GraceOf(p) + settles }
 
 // Next is when the next pod of a pod's maker may be asked, as far as those tell that are
 // leaving; zero for never while they are.

@@ -21,8 +21,8 @@ const (
 	machinesEvery = 15 * time.Second
 	// machinesKept is how long its answer counts.
 	machinesKept = time.Minute
-	// mostMachines is how many values a filter takes, and so how many machines are asked of.
-	mostMachines = 200
+	// machinesAtOnce is how many values a filter takes, mostMachines of how many is asked.
+	machinesAtOnce, mostMachines = 200, 2000
 	// launchedByTag is written by Auto Scaling, and its prefix by AWS alone.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html
 	launchedByTag = "aws:autoscaling:groupName"
@@ -57,7 +57,7 @@ func (b *machineBook) want(ids []string, now time.Time) (news bool, known map[st
 	ids = ids[:min(len(ids), mostMachines)]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	news = slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(b.wanted, id) })
+	news = slices.ContainsFunc(ids, func(id string) bool { _, known := slices.BinarySearch(b.wanted, id); return !known })
 	b.wanted = ids
 	if news {
 		b.next = time.Time{}
@@ -86,13 +86,23 @@ func (b *machineBook) read(ctx context.Context, now time.Time) (changed bool) {
 	if !due {
 		return false
 	}
-	known, err := machinesOf(ctx, b.ec2, &ec2.DescribeInstancesInput{
-		// By a filter: an id that EC2 does not know would fail the whole call.
-		Filters: []ec2types.Filter{{Name: aws.String("instance-id"), Values: wanted}},
-	})
+	known, err := map[string]fleet.Machine{}, error(nil)
+	for ids := range slices.Chunk(wanted, machinesAtOnce) {
+		var some map[string]fleet.Machine
+		some, err = machinesOf(ctx, b.ec2, &ec2.DescribeInstancesInput{
+			// By a filter: an id that EC2 does not know would fail the whole call.
+			Filters: []ec2types.Filter{{Name: aws.String("instance-id"), Values: ids}},
+		})
+		if err != nil {
+			break
+		}
+		maps.Copy(known, some)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.next = now.Add(machinesEvery)
+	if slices.Equal(b.wanted, wanted) { // else somebody has asked of more meanwhile
+		b.next = now.Add(machinesEvery)
+	}
 	fault := ""
 	if err != nil {
 		fault = fmt.Sprintf("whether machines of nodes that are not Ready are down is not known: %v", err)

@@ -145,14 +145,20 @@ func TestMachines(t *testing.T) {
 	read(false, 0)
 }
 
-// EC2 takes two hundred ids in a filter.
+// EC2 takes two hundred ids in a filter: of more it is asked in several calls.
 func TestMachinesAreBounded(t *testing.T) {
-	b := &machineBook{ec2: &describing{}, logger: slog.New(slog.DiscardHandler)}
+	api := &describing{}
+	b := &machineBook{ec2: api, logger: slog.New(slog.DiscardHandler)}
 	var ids []string
-	for i := range 1000 {
+	for i := range 2 * mostMachines {
 		ids = append(ids, fmt.Sprintf("i-%04d", i))
 	}
-	b.want(ids, time.Now())
+	now := time.Now()
+	b.want(ids[:450], now)
+	if b.read(t.Context(), now); api.asked != 3 {
+		t.Errorf("450 machines took %d calls", api.asked)
+	}
+	b.want(ids, now)
 	if len(b.wanted) != mostMachines {
 		t.Errorf("asked of %d", len(b.wanted))
 	}

@@ -13,8 +13,8 @@ type machines struct {
 	fault string
 }
 
-// askMachines asks of those that may be down and have volumes, or are marked as down, and
-// counts an answer that says something new.
+// askMachines asks of those that may be down and have volumes, where people want that, and of
+// those that are marked as down, and counts an answer that says something new.
 func (o *Observer) askMachines() machines {
 	if o.config.Machines == nil {
 		return machines{}
@@ -24,7 +24,7 @@ func (o *Observer) askMachines() machines {
 	for i := range nodes {
 		n := &nodes[i]
 		_, marked := n.Annotations[contract.AnnotationOutOfService]
-		if id := n.InstanceID(); id != "" && !n.Ready && (n.Attached > 0 || marked) {
+		if id := n.InstanceID(); id != "" && !n.Ready && (n.Attached > 0 && o.config.OutOfService || marked) {
 			ids = append(ids, id)
 		}
 	}

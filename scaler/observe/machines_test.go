@@ -41,6 +41,7 @@ func TestMachines(t *testing.T) {
 		var known map[string]fleet.Machine
 		fault := ""
 		o := watchOver(t, client, func(c *Config) {
+			c.OutOfService = true
 			c.Machines = func(ids []string) (map[string]fleet.Machine, string) {
 				asked = slices.Sorted(slices.Values(ids))
 				return known, fault
@@ -58,6 +59,13 @@ func TestMachines(t *testing.T) {
 		if diff := cmp.Diff([]string{"i-broken", "i-marked", "i-silent"}, asked); diff != "" {
 			t.Errorf("asked of (-want +got):\n%s", diff)
 		}
+		o.config.OutOfService = false
+		look()
+		if diff := cmp.Diff([]string{"i-marked"}, asked); diff != "" {
+			t.Errorf("without the flag, asked of (-want +got):\n%s", diff)
+		}
+		o.config.OutOfService = true
+		_, first = look()
 		known = map[string]fleet.Machine{"i-silent": {State: "stopped", Group: "web"}}
 		s, second := look()
 		if diff := cmp.Diff(known, s.Machines); diff != "" || second == first {

@@ -46,6 +46,9 @@ type Config struct {
 	// Machines asks EC2 of instances and gives what it has said, without waiting; see
 	// fleet.Snapshot. Nil where nobody asks.
 	Machines func(ids []string) (known map[string]fleet.Machine, fault string)
+	// OutOfService has Machines asked of all nodes whose machines may be down; without it only
+	// of those that are marked so.
+	OutOfService bool
 	// AutoscalerLeases are names of the leases of Cluster Autoscalers, beside their usual one.
 	AutoscalerLeases []string
 	// Namespace is our own, in which the agents run.

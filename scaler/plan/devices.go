@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -97,12 +98,22 @@ func (d *decision) takeDevices(all fleet.Devices) {
 		}
 	}
 	d.allocated = map[devicePool]int64{}
+	type device struct {
+		devicePool
+		name string
+	}
+	seen := map[device]bool{} // several claims may share one
 	for _, c := range all.Claims {
 		if c.Status.Allocation == nil {
 			continue
 		}
 		for _, r := range c.Status.Allocation.Devices.Results {
-			d.allocated[devicePool{r.Driver, r.Pool}]++
+			x := device{devicePool{r.Driver, r.Pool}, r.Device}
+			if seen[x] || ptr.Deref(r.AdminAccess, false) { // who looks after devices uses none
+				continue
+			}
+			seen[x] = true
+			d.allocated[x.devicePool]++
 		}
 	}
 }

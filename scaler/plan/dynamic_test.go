@@ -139,3 +139,20 @@ pod on-3 on=gpu-2 cpu=100m`)
 		t.Error(got)
 	}
 }
+
+// Whoever looks after the devices of a node uses none of them.
+func TestDevicesWatched(t *testing.T) {
+	w := newDynamic(t, `group gpu desired=2 type=m5.xlarge template=lt-1:7
+node gpu-1..2 group=gpu
+pod monitor on=gpu-1 cpu=10m owner=DaemonSet/monitor`)
+	w.publish("gpu-1", 0, 1, 1)
+	w.claim("monitor", 0)
+	all, admin := w.Devices.Claims[0].Status.Allocation, true
+	all.Devices.Results[0].AdminAccess = &admin
+	second := all.Devices.Results[0]
+	second.Device = "d1"
+	all.Devices.Results = append(all.Devices.Results, second)
+	if got := w.decide("a monitor has access to both devices"); !strings.Contains(got, "mark gpu-1 unneeded") {
+		t.Error(got)
+	}
+}

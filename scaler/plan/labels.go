@@ -45,7 +45,11 @@ func ofMachines(key string) bool {
 // learnedLabels are those that new nodes will have: what is promised unless all specimens
 // that had their time lack it or say the same other thing, and what at least half of the
 // specimens have beside that, but for what people may have written on a single node.
-func (d *decision) learnedLabels(g *group, s fleet.Shape, like []*node) map[string]string {
+func (d *decision) learnedLabels(g *group, s fleet.Shape, like, known []*node) map[string]string {
+	// Daemons write labels on nodes that are up already: older nodes know them.
+	if elders := d.settledOf(known); len(elders) > 0 {
+		like = slices.Concat(like, slices.DeleteFunc(specimensFor(elders, s.Zone), func(n *node) bool { return slices.Contains(like, n) }))
+	}
 	labels := map[string]string{}
 	ofOthers := func(key string) bool {
 		return slices.Contains(zonalLabels, key) && like[0].Zone() != s.Zone || g.Mixed && slices.Contains(typeLabels, key)
@@ -62,7 +66,7 @@ func (d *decision) learnedLabels(g *group, s fleet.Shape, like []*node) map[stri
 			if _, promised := s.Labels[key]; promised || ofNode(key) || ofOthers(key) {
 				continue
 			}
-			if commonLabel(like, key, value) && !d.peculiarLabel(g, s, n, key, like) {
+			if d.commonLabel(like, key, value) && !d.peculiarLabel(g, s, n, key, like) {
 				labels[key] = value
 			}
 		}
@@ -105,18 +109,20 @@ func (d *decision) hadTime(like []*node) bool {
 }
 
 // commonLabel says that at least half of the specimens have a label, and none says another
-// thing.
-func commonLabel(like []*node, key, value string) bool {
-	bear := 0
+// thing. One that had no time yet may get it.
+func (d *decision) commonLabel(like []*node, key, value string) bool {
+	bear, lack := 0, 0
 	for _, n := range like {
 		switch v, ok := n.Labels[key]; {
 		case ok && v != value:
 			return false
 		case ok:
 			bear++
+		case !d.now.Before(d.dueUp(n)):
+			lack++
 		}
 	}
-	return 2*bear >= len(like)
+	return bear >= lack
 }
 
 // peculiarLabel says that a label of a specimen is not planned, and may be people's word on

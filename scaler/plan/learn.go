@@ -108,7 +108,7 @@ func (t teaching) standIn(g *group, known []*node) {
 // corrected is the shape as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
 func (t teaching) corrected(g *group, s fleet.Shape, like, known []*node) fleet.Shape {
-	s.Labels = t.learnedLabels(g, s, like)
+	s.Labels = t.learnedLabels(g, s, like, known)
 	s.Taints = t.learnedTaints(g, s.Taints, like)
 	s.Allocatable = t.learnedRoom(g, s.Allocatable, like, func(n *node) corev1.ResourceList { return n.Allocatable })
 	s.Capacity = t.learnedRoom(g, s.Capacity, like, func(n *node) corev1.ResourceList { return n.Capacity })

@@ -16,27 +16,25 @@ const (
 	mostLessons, longestLesson = 200, 8 << 10
 )
 
-// remember keeps what the nodes of a group teach, if its definition says something else:
-// when the last of them goes, pods that need it find their group all the same. A change that
-// is not noticeable is not worth a write.
+// remember keeps what the nodes of a group have beyond its definition: when the last of them
+// goes, pods that need it find their group all the same. What nodes lack is not kept: it may be
+// their own trouble, and without a node nobody would see that it is over. A change that is not
+// noticeable is not worth a write.
 func (d *decision) remember(g *group, known []*node) {
-	learned, base := withoutZone(g.Shapes[0]), withoutZone(g.planned[0])
-	of := d.defined(g)
-	before, taught := d.state.Lessons[g.Name]
-	if taught = taught && before.Of == of; taught {
-		base = before.Shape
+	of, planned := d.defined(g), g.planned[0]
+	taught := beyond(withoutZone(planned), withoutZone(g.Shapes[0]))
+	before, remembered := d.state.Lessons[g.Name]
+	if remembered = remembered && before.Of == of; remembered && len(d.settledOf(specimensFor(known, planned.Zone))) < 2 {
+		taught = completed(taught, before.Shape, g.Shapes[0])
 	}
-	if len(d.settledOf(specimensFor(known, g.planned[0].Zone))) < 2 {
-		learned = widened(base, learned)
-	}
-	if taught && sameShape(before.Shape, learned) {
+	if remembered && sameShape(before.Shape, taught) {
 		return
 	}
 	delete(d.state.Lessons, g.Name)
-	if sameShape(withoutZone(g.planned[0]), learned) || len(d.state.Lessons) >= mostLessons {
+	if sameShape(taught, fleet.Shape{}) || len(d.state.Lessons) >= mostLessons {
 		return
 	}
-	lesson := fleet.Lesson{Of: of, Shape: learned}
+	lesson := fleet.Lesson{Of: of, Shape: taught}
 	if len(encoded(lesson)) > longestLesson {
 		lesson.Shape.Slices = nil
 	}
@@ -45,41 +43,63 @@ func (d *decision) remember(g *group, known []*node) {
 	}
 }
 
-// widened is a shape with what a single node has beyond it. What that lacks may be its own
-// trouble, and must not outlive it: nobody would see a node of the group again that is better.
-func widened(base, by fleet.Shape) fleet.Shape {
-	labels := maps.Clone(by.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, base.Labels)
-	base.Labels = labels
-	base.Allocatable = moreOf(base.Allocatable, by.Allocatable)
-	if len(by.DeclaredFeatures) > 0 {
-		base.DeclaredFeatures = by.DeclaredFeatures
-	}
-	if len(by.Drivers) > 0 {
-		base.Drivers = by.Drivers
-	}
-	if len(by.Slices) > 0 {
-		base.Slices = by.Slices
-	}
-	return base
-}
-
-// moreOf takes the larger amount of each resource.
-func moreOf(a, b corev1.ResourceList) corev1.ResourceList {
-	most := maps.Clone(a)
-	for name, q := range b {
-		if has, ok := most[name]; most != nil && (!ok || has.Cmp(q) < 0) {
-			most[name] = q
+// beyond is what a learned shape has that the definition does not say.
+func beyond(planned, learned fleet.Shape) fleet.Shape {
+	more := fleet.Shape{DeclaredFeatures: learned.DeclaredFeatures, Drivers: learned.Drivers, Slices: learned.Slices}
+	for key, value := range learned.Labels {
+		if was, ok := planned.Labels[key]; !ok || was != value {
+			if more.Labels == nil {
+				more.Labels = map[string]string{}
+			}
+			more.Labels[key] = value
 		}
 	}
-	return most
+	for name, q := range learned.Allocatable {
+		if short(planned.Allocatable[name], q) {
+			if more.Allocatable == nil {
+				more.Allocatable = corev1.ResourceList{}
+			}
+			more.Allocatable[name] = q
+		}
+	}
+	return more
 }
 
-// recall has new nodes look as the last ones of the group did, if its definition is still
-// the one that they came of.
+// completed is what a single node teaches, with what others taught before it that it lacks and
+// does not contradict.
+func completed(taught, before, now fleet.Shape) fleet.Shape {
+	for key, value := range before.Labels {
+		if _, has := now.Labels[key]; !has {
+			taught.Labels = maps.Clone(taught.Labels)
+			if taught.Labels == nil {
+				taught.Labels = map[string]string{}
+			}
+			taught.Labels[key] = value
+		}
+	}
+	for name, q := range before.Allocatable {
+		if has := now.Allocatable[name]; has.IsZero() {
+			taught.Allocatable = maps.Clone(taught.Allocatable)
+			if taught.Allocatable == nil {
+				taught.Allocatable = corev1.ResourceList{}
+			}
+			taught.Allocatable[name] = q
+		}
+	}
+	if len(taught.DeclaredFeatures) == 0 {
+		taught.DeclaredFeatures = before.DeclaredFeatures
+	}
+	if len(taught.Drivers) == 0 {
+		taught.Drivers = before.Drivers
+	}
+	if len(taught.Slices) == 0 {
+		taught.Slices = before.Slices
+	}
+	return taught
+}
+
+// recall has new nodes have what the last ones of the group had beyond its definition, if that
+// is still the one that they came of.
 func (d *decision) recall(g *group) {
 	lesson, known := d.state.Lessons[g.Name]
 	if !known || lesson.Of != d.defined(g) {
@@ -88,16 +108,16 @@ func (d *decision) recall(g *group) {
 	}
 	for i := range g.Shapes {
 		s := &g.Shapes[i]
-		labels := maps.Clone(lesson.Shape.Labels)
-		for _, key := range zonalLabels {
-			if value, ok := s.Labels[key]; ok {
-				if labels == nil {
-					labels = map[string]string{}
-				}
-				labels[key] = value
-			}
+		labels, room := maps.Clone(s.Labels), maps.Clone(s.Allocatable)
+		if labels == nil {
+			labels = map[string]string{}
 		}
-		s.Labels, s.Taints, s.Allocatable = labels, lesson.Shape.Taints, lesson.Shape.Allocatable
+		if room == nil {
+			room = corev1.ResourceList{}
+		}
+		maps.Copy(labels, lesson.Shape.Labels)
+		maps.Copy(room, lesson.Shape.Allocatable)
+		s.Labels, s.Allocatable = labels, room
 		s.DeclaredFeatures, s.Drivers, s.Slices = lesson.Shape.DeclaredFeatures, lesson.Shape.Drivers, lesson.Shape.Slices
 	}
 }

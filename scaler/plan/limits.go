@@ -147,16 +147,20 @@ func (c *cluster) room(g *group) (n int, whyNot string) {
 // cause is not theirs: the network, or the control plane. Nothing is retired then, and no
 // group grows. Empty where they are few.
 func (d *decision) massOutage() string {
-	sick := 0
-	for _, n := range d.in(unready, returning) {
-		if !n.Ready {
+	sick, all := 0, 0
+	for _, n := range d.nodes {
+		if n.stage == pooled || n.stage == coming || n.stage == terminating {
+			continue
+		}
+		all++
+		if !n.Ready && (n.stage == unready || n.stage == returning) {
 			sick++
 		}
 	}
-	if !d.policy.tooMany(sick, len(d.nodes)) {
+	if !d.policy.tooMany(sick, all) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d nodes are unready", sick, len(d.nodes))
+	return fmt.Sprintf("%d of %d nodes are unready", sick, all)
 }
 
 // tooMany says that so many unready nodes are more than may be.

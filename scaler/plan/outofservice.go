@@ -66,6 +66,8 @@ func (d *decision) tellOutOfService() {
 			d.takeBackOutOfService(n, group, fmt.Sprintf("%s was down, and it is another machine", contract.Shorten(of, mostCause)))
 		case marked && told && !machine.Down():
 			d.takeBackOutOfService(n, group, fmt.Sprintf("EC2 says that %s is %s", n.InstanceID(), machine.State))
+		case marked && !told:
+			n.say(NodeOutOfService, "its machine was down when it was marked so, and EC2 says nothing of it now; the mark stays until it is Ready again")
 		case marked:
 			n.say(NodeOutOfService, "its machine is down, and it is marked so until it is Ready again")
 		case !d.policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.inPool() || hasOutOfService(n):
