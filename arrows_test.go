@@ -1,5 +1,5 @@
-// Package windlass has no code of its own: this test holds the import arrows
-// of ARCHITECTURE.md against what `go list` says.
+// Package windlass has no code of its own: its tests hold the import arrows of
+// docs/packages.md against what `go list` says, and the links between documents.
 package windlass
 
 import (
@@ -12,8 +12,10 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +60,7 @@ var table = []folder{
 	{path: "agent/evict", layer: edge},
 	{path: "agent/imds", layer: edge},
 	{path: "agent/notice", layer: pure},
+	{path: "docs/...", layer: testbed},
 	{path: "e2e/...", layer: testbed},
 	{path: "manifests/...", layer: testbed},
 	{path: "pkg/contract", layer: pure},
@@ -247,6 +250,28 @@ func checkAgent(packages []pkg) []string {
 func TestArrows(t *testing.T) {
 	for _, wrong := range checkArrows(list(t)) {
 		t.Error(wrong)
+	}
+}
+
+// folderRow is a line of the page of packages: folder, layer, what it is for.
+var folderRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (pure|edge|program|test bed) \\| [^|]*[^| ] \\|$")
+
+// TestPackagesPage: docs/packages.md shows the table as it is.
+func TestPackagesPage(t *testing.T) {
+	text, err := os.ReadFile("docs/packages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[layer]string{pure: "pure", edge: "edge", program: "program", testbed: "test bed"}
+	got, want := map[string]string{}, map[string]string{}
+	for _, row := range folderRow.FindAllStringSubmatch(string(text), -1) {
+		got[row[1]] = row[2]
+	}
+	for _, f := range table {
+		want[f.path] = names[f.layer]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("folders (-table +page):\n%s", diff)
 	}
 }
 

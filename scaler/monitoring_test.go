@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,52 +64,104 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 }
 
 // description is how a metric describes itself.
-var description = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+var description = regexp.MustCompile(`fqName: "([^"]+)", help: ("(?:[^"\\]|\\.)*"),.*variableLabels: \{([^}]*)\}`)
 
-// servedMetrics are the metrics' labels by their names, as Prometheus stores them.
-func servedMetrics(t *testing.T) map[string][]string {
+// described is a metric by its own words.
+type described struct {
+	name, help string
+	labels     []string
+	histogram  bool
+}
+
+// describedMetrics are all that the scaler registers.
+func describedMetrics(t *testing.T) []described {
 	t.Helper()
 	m := newMetrics()
 	m.countDropped(func() int64 { return 0 })
+	histograms := histogramsOf(t, m)
 	all := make(chan *prometheus.Desc)
 	go func() {
 		defer close(all)
 		m.registry.Describe(all)
 	}()
-	served := map[string][]string{}
+	var metrics []described
 	for desc := range all {
 		found := description.FindStringSubmatch(desc.String())
 		if found == nil {
 			t.Fatalf("%s is not understood", desc)
 		}
-		name, labels := found[1], strings.Split(found[2], ",")
-		served[name] = labels
-		if strings.HasPrefix(name, "windlass_") && strings.HasSuffix(name, "_seconds") { // our histograms
-			delete(served, name)
-			served[name+"_count"], served[name+"_sum"], served[name+"_bucket"] = labels, labels, append(labels, "le")
+		help, err := strconv.Unquote(found[2])
+		if err != nil {
+			t.Fatalf("%s: %v", desc, err)
 		}
+		metrics = append(metrics, described{found[1], help, strings.Split(found[3], ","), histograms[found[1]]})
+	}
+	return metrics
+}
+
+// histogramsOf names them by what is served, as a description says no type.
+func histogramsOf(t *testing.T, m *metrics) map[string]bool {
+	t.Helper()
+	m.calls.WithLabelValues("", "", "") // served only where there is one
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	histograms := map[string]bool{}
+	for _, f := range families {
+		histograms[f.GetName()] = f.GetMetric()[0].GetHistogram() != nil
+	}
+	return histograms
+}
+
+// servedMetrics are the metrics' labels by their names, as Prometheus stores them.
+func servedMetrics(t *testing.T) map[string][]string {
+	t.Helper()
+	served := map[string][]string{}
+	for _, m := range describedMetrics(t) {
+		if !m.histogram {
+			served[m.name] = m.labels
+			continue
+		}
+		served[m.name+"_count"], served[m.name+"_sum"], served[m.name+"_bucket"] = m.labels, m.labels, append(m.labels, "le")
 	}
 	return served
 }
 
-// planReasons are the words of all verdicts. They are a type of their own and not a list,
-// so their source is read.
+// planReasons are the words of all verdicts.
 func planReasons(t *testing.T) []string {
+	t.Helper()
+	return slices.Concat(slices.Collect(maps.Values(planReasonsBySubject(t)))...)
+}
+
+// planReasonsBySubject has them by what they are of, which their constants begin with. They
+// are a type of their own and not a list, so their source is read.
+func planReasonsBySubject(t *testing.T) map[string][]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "plan/reason.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var reasons []string
+	reasons := map[string][]string{}
 	ast.Inspect(file, func(node ast.Node) bool {
-		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			reason, err := strconv.Unquote(literal.Value)
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, value := range spec.Values {
+			reason, err := strconv.Unquote(value.(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			reasons = append(reasons, reason)
+			of := slices.IndexFunc(subjects, func(s string) bool { return strings.HasPrefix(spec.Names[i].Name, s) })
+			if of < 0 {
+				t.Fatalf("%s begins with none of %v", spec.Names[i].Name, subjects)
+			}
+			reasons[subjects[of]] = append(reasons[subjects[of]], reason)
 		}
-		return true
+		return false
 	})
 	return reasons
 }
+
+var subjects = []string{"Pod", "Node", "Group"}
