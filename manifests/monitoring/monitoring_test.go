@@ -3,6 +3,7 @@ package monitoring
 import (
 	"context"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,39 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRunbooks: each alert names its section of the page of runbooks, which says what it
+// means and what to do, and the page has no other.
+func TestRunbooks(t *testing.T) {
+	const page = "docs/operate/alerts.md"
+	rules, err := Rules("../components/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n## ")[1:] {
+		heading, body, _ := strings.Cut(part, "\n")
+		sections[heading] = body
+	}
+	for _, rule := range rules {
+		// The anchor of a heading of one word is that word in small letters.
+		if got, want := rule.Annotations["runbook_url"], page+"#"+strings.ToLower(rule.Alert); got != want {
+			t.Errorf("alert %s has the runbook %q, want %q", rule.Alert, got, want)
+		}
+		body, ok := sections[rule.Alert]
+		if !ok || !strings.Contains(body, "**Means:**") || !strings.Contains(body, "**Do:**") {
+			t.Errorf("%s: no section %s that says what it means and what to do", page, rule.Alert)
+		}
+		delete(sections, rule.Alert)
+	}
+	for heading := range sections {
+		t.Errorf("%s has a section %s, and there is no such alert", page, heading)
 	}
 }
 
