@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windlass.dev/windlass/docs/section"
 	"windlass.dev/windlass/e2e/fakeaws/iam"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/asg"
@@ -147,7 +148,7 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 }
 
 // Rights that the scaler can do without stand by themselves, to be left out without a look
-// at the others. iam/README.md says what is lost without them.
+// at the others. docs/reference/iam.md says what is lost without them.
 func TestPolicyKeepsWhatFewNeedApart(t *testing.T) {
 	few := []string{
 		"ec2:CreateFleet",       // LaunchInstances
@@ -199,17 +200,27 @@ func TestOptInRightsAreNotInTheDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Each statement has its line in the table of what is lost without it.
+// Each statement has its line in the table of what is lost without it, and each action in
+// that of all.
 func TestPolicyIsExplained(t *testing.T) {
-	body, err := os.ReadFile("iam/README.md")
+	const page = "../docs/reference/iam.md"
+	body, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range statements(t) {
-		if !strings.Contains(string(body), "`"+s.Sid+"` |") {
-			t.Errorf("iam/README.md has no line for %s", s.Sid)
+	var rows [][]string
+	for path, policy := range readPolicies(t) {
+		for _, s := range policy.Statement {
+			if !strings.Contains(string(body), "`"+s.Sid+"` |") {
+				t.Errorf("%s has no line for %s", page, s.Sid)
+			}
+			for _, action := range s.Action {
+				rows = append(rows, []string{"`" + action + "`", "`" + s.Sid + "`", "`" + filepath.Base(path) + "`"})
+			}
 		}
 	}
+	slices.SortFunc(rows, slices.Compare)
+	section.Hold(t, page, "actions", section.Table([]string{"action", "statement", "policy"}, rows))
 }
 
 // A managed node group's cluster is a part of its ARN.
