@@ -118,7 +118,7 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"metric":  command((*session).metric),
 			"health":  command((*session).health),
 			"pause":   command((*session).pause),
-			"readme":  command((*session).readme),
+			"page":    command((*session).page),
 			"confine": command((*session).confine),
 
 			"iam":       command((*session).iam),

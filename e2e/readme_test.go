@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,26 +17,26 @@ import (
 	"windlass.dev/windlass/e2e/world"
 )
 
-// readme does what a section of README.md tells people to do with kubectl, word by word,
-// at the root of the checkout: readme HEADING.
-func (s *session) readme(ts *testscript.TestScript, neg bool, args []string) error {
+// page does what a section of a page tells people to do with kubectl, word by word, at the
+// root of the checkout: page FILE HEADING.
+func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
 	}
-	if neg || len(args) != 1 {
-		return errors.New("usage: readme HEADING")
+	if neg || len(args) != 2 {
+		return errors.New("usage: page FILE HEADING")
 	}
 	root, err := world.Root(s.ctx)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, args[0]))
 	if err != nil {
 		return err
 	}
-	commands := kubectlCommands(string(text), args[0])
+	commands := kubectlCommands(string(text), args[1])
 	if len(commands) == 0 {
-		return fmt.Errorf("README.md has no kubectl command under %q", args[0])
+		return fmt.Errorf("%s has no kubectl command under %q", args[0], args[1])
 	}
 	for _, command := range commands {
 		ts.Logf("$ %s", command)
@@ -76,6 +77,27 @@ func TestKubectlCommands(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, kubectlCommands(document, heading)); diff != "" {
 			t.Errorf("%s: %s", heading, diff)
+		}
+	}
+}
+
+// TestReadmeInstallsAsTheGuideDoes: what README shows of the way is what a script plays of
+// the guide.
+func TestReadmeInstallsAsTheGuideDoes(t *testing.T) {
+	commands := func(file, heading string) []string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kubectlCommands(string(text), heading)
+	}
+	short, played := commands("../README.md", "Install"), commands("../docs/operate/install.md", "Install it")
+	if len(short) == 0 {
+		t.Error("README has no kubectl command under Install")
+	}
+	for _, command := range short {
+		if !slices.Contains(played, command) {
+			t.Errorf("README has %q, which the guide does not: %q", command, played)
 		}
 	}
 }

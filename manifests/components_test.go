@@ -144,13 +144,13 @@ func TestBalloonsByZone(t *testing.T) {
 	}
 }
 
-// README's table of components has them all, and no other.
-func TestReadmeNamesTheComponents(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// The guide's table of components has them all, and no other.
+func TestInstallNamesTheComponents(t *testing.T) {
+	guide, err := os.ReadFile("../docs/operate/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(readme), "| component | for |\n|---|---|\n")
+	_, table, _ := strings.Cut(string(guide), "| component | for |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var named []string
 	for line := range strings.Lines(table) {
@@ -159,6 +159,6 @@ func TestReadmeNamesTheComponents(t *testing.T) {
 	slices.Sort(named)
 	want := slices.Sorted(slices.Values(components(t)))
 	if !slices.Equal(named, want) {
-		t.Errorf("README names %v; there are %v", named, want)
+		t.Errorf("install.md names %v; there are %v", named, want)
 	}
 }
