@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -109,7 +108,7 @@ func (d *decision) takeDevices(all fleet.Devices) {
 		}
 		for _, r := range c.Status.Allocation.Devices.Results {
 			x := device{devicePool{r.Driver, r.Pool}, r.Device}
-			if seen[x] || ptr.Deref(r.AdminAccess, false) { // who looks after devices uses none
+			if seen[x] || r.AdminAccess != nil && *r.AdminAccess { // who looks after devices uses none
 				continue
 			}
 			seen[x] = true
