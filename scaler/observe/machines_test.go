@@ -55,7 +55,7 @@ func TestMachines(t *testing.T) {
 			}
 			return s, version
 		}
-		_, first := look()
+		look()
 		if diff := cmp.Diff([]string{"i-broken", "i-marked", "i-silent"}, asked); diff != "" {
 			t.Errorf("asked of (-want +got):\n%s", diff)
 		}
@@ -65,7 +65,7 @@ func TestMachines(t *testing.T) {
 			t.Errorf("without the flag, asked of (-want +got):\n%s", diff)
 		}
 		o.config.OutOfService = true
-		_, first = look()
+		_, first := look()
 		known = map[string]fleet.Machine{"i-silent": {State: "stopped", Group: "web"}}
 		s, second := look()
 		if diff := cmp.Diff(known, s.Machines); diff != "" || second == first {

@@ -42,7 +42,7 @@ const (
 // recallLaunches repeats the launches whose answer nobody has seen, counts on what
 // was launched and does not show yet, and finds out which groups are steered.
 func (d *decision) recallLaunches() {
-	sums := map[brought]int{}
+	sums, awaited := map[brought]int{}, map[brought]bool{}
 	for _, key := range slices.Sorted(maps.Keys(d.state.Launches)) {
 		l := d.state.Launches[key]
 		name, zone, part := fleet.ParseLaunchKey(key)
@@ -65,7 +65,7 @@ func (d *decision) recallLaunches() {
 		case !d.now.Before(l.At.Add(shownAfter)):
 			continue
 		}
-		l.Shown = d.countOn(g, zone, l, sums)
+		l.Shown = d.countOn(g, zone, l, sums, awaited)
 		d.state.Launches[key] = l
 	}
 	d.forgetUnsteered()
@@ -98,7 +98,7 @@ func (d *decision) giveUpLaunch(key string, g *group, l fleet.Launch) {
 // countOn counts on what a launch brings until its group was read with it once, and
 // says whether it was: from then on the readings alone say what is there, and nobody
 // waits for what is gone again.
-func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[brought]int) (shown bool) {
+func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[brought]int, awaited map[brought]bool) (shown bool) {
 	whole, there := brought{g, "", l.At}, brought{g, zone, l.At}
 	n, before := l.Came, l.Had+sums[there]
 	if !l.Answered {
@@ -109,11 +109,13 @@ func (d *decision) countOn(g *group, zone string, l fleet.Launch, sums map[broug
 		n = min(n, max(0, g.liveIn(zone)-before)) // those that are still there
 	}
 	sums[whole], sums[there] = sums[whole]+n, sums[there]+n
+	if awaited[whole] = awaited[whole] || !shown; awaited[whole] {
+		g.Desired = max(g.Desired, l.Desired+sums[whole]) // with all of that look: an older reading may show some
+	}
 	if shown {
 		return true
 	}
 	g.expect(zone, before+n)
-	g.Desired = max(g.Desired, l.Desired+sums[whole])
 	d.clock.at(l.At.Add(shownAfter))
 	return false
 }
