@@ -379,6 +379,9 @@ func (w *world) changeNotice(fields []string) error {
 		}
 		n.NotAfter = n.Deadline.Add(length)
 	}
+	if host := n.Cause == notice.SystemReboot || n.Cause == notice.SystemMaintenance; host && n.Deadline.Sub(w.now) > 5*time.Minute {
+		delete(w.fulfilled, n.ID) // it was put off, and the reboot before was another one
+	}
 	w.notices = slices.DeleteFunc(w.notices, func(old notice.Notice) bool { return old.ID == n.ID })
 	w.notices = append(w.notices, n)
 	return nil
