@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
@@ -112,5 +115,59 @@ func TestBadRequestInALongReport(t *testing.T) {
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	if err != nil || !strings.Contains(report.Message, "is not valid JSON") {
 		t.Errorf("the report does not say so (%v): %s", err, report.Message)
+	}
+}
+
+// What the metadata service and owners call things may be of any length and number, and dates
+// may be any: what the agent writes down of it can be read back, so that a drain goes on and is
+// told of once.
+func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+	event := func(i int, id, after string) string {
+		return fmt.Sprintf(`{"EventId":"%s%d","Code":"instance-stop","NotBefore":"2 Jan 2025 10:00:00 GMT","NotAfter":%q,"State":"active"}`, id, i, after)
+	}
+	events := func(t *testing.T, list ...string) []notice.Notice {
+		notices, err := notice.ParseMaintenance(instance, "["+strings.Join(list, ",")+"]")
+		if err != nil || len(notices) == 0 {
+			t.Fatalf("%d notices, error %v", len(notices), err)
+		}
+		return notices
+	}
+	for name, begin := range map[string]func(*testing.T, *world){
+		"an event's long id": func(t *testing.T, w *world) { w.notices = events(t, event(1, strings.Repeat("e", 600), "")) },
+		"many events": func(t *testing.T, w *world) {
+			var list []string
+			for i := range 200 {
+				list = append(list, event(i, "e", ""))
+			}
+			w.notices = events(t, list...)
+		},
+		"an end in the year 9999": func(t *testing.T, w *world) { w.notices = events(t, event(1, "e", "1 Jan 9999 10:00:00 GMT")) },
+		"an owner's long name": func(t *testing.T, w *world) {
+			w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+			w.returns = time.Second
+			p := newPod("shop/mine-1")
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			p.Owner = &metav1.OwnerReference{Kind: "ReplicaSet", Name: strings.Repeat("o", 600), UID: "o"}
+			w.addPod(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.addPod(newPod("shop/web-1"))
+			begin(t, w)
+			story := strings.Join(w.play(t, 20*time.Minute), "\n")
+			report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
+			if err != nil || report.Kind == "" {
+				t.Errorf("a report of kind %q, error %v", report.Kind, err)
+			}
+			if _, err := contract.ParseNoticed(w.node.Annotations[contract.AnnotationNotices]); err != nil {
+				t.Error(err)
+			}
+			for _, reason := range []string{contract.EventDrainStarted, contract.EventDrainWaiting} {
+				if n := strings.Count(story, "event: "+reason); n > 1 {
+					t.Errorf("%d × %s", n, reason)
+				}
+			}
+		})
 	}
 }

@@ -51,7 +51,23 @@ func ParseMaintenance(instance, body string) ([]Notice, error) {
 			notices = append(notices, e.notice(instance))
 		}
 	}
-	return Standing(notices...), err
+	return soonest(Standing(notices...)), err
+}
+
+// mostEvents is how many events of an instance are believed, those that come first: the Node
+// has room for a few notices more. EC2 announces one or two.
+const mostEvents = 32
+
+// soonest leaves out the events that come last where they are too many, and says so.
+func soonest(notices []Notice) []Notice {
+	many := len(notices) - mostEvents
+	if many <= 0 {
+		return notices
+	}
+	slices.SortStableFunc(notices, func(a, b Notice) int { return a.Deadline.Compare(b.Deadline) })
+	notices = notices[:mostEvents]
+	notices[mostEvents-1].Reason += fmt.Sprintf("; %d later events are left out", many)
+	return Standing(notices...)
 }
 
 // WithoutHistory leaves out the notices of scheduled events that the history
@@ -85,6 +101,7 @@ func parseEvents(from SourceName, body string) ([]scheduledEvent, error) {
 			errs = append(errs, fmt.Errorf("%s: %s has no EventId", from, Quote(string(raw))))
 			continue
 		}
+		e.EventID = contract.ShortID(e.EventID)
 		events = append(events, e)
 	}
 	return events, errors.Join(errs...)
@@ -104,10 +121,10 @@ func (e scheduledEvent) notice(instance string) Notice {
 		Source: FromMaintenance,
 		Reason: "scheduled event: " + e.what(),
 	}
-	if end, err := time.Parse(eventTime, e.NotAfter); err == nil {
+	if end, err := time.Parse(eventTime, e.NotAfter); err == nil && contract.IsDate(end) {
 		n.NotAfter = end.UTC()
 	}
-	if at, err := time.Parse(eventTime, e.NotBefore); err == nil {
+	if at, err := time.Parse(eventTime, e.NotBefore); err == nil && contract.IsDate(at) {
 		n.Deadline = at.UTC()
 		n.Reason += ", not before " + stamp(at)
 	} else {

@@ -25,7 +25,7 @@ func ParseInstanceAction(instance, body string) ([]Notice, error) {
 		return nil, fmt.Errorf("%s: %s names no action", FromInstanceAction, Quote(body))
 	}
 	at, err := time.Parse(time.RFC3339, action.Time)
-	if err != nil {
+	if err != nil || !contract.IsDate(at) {
 		return nil, fmt.Errorf("%s: %s has no time such as 2006-01-02T15:04:05Z", FromInstanceAction, Quote(body))
 	}
 	cause := spotCause(action.Action)
@@ -116,7 +116,7 @@ func ParseRebalance(instance, body string) ([]Notice, error) {
 		return nil, fmt.Errorf("%s: %s is not valid JSON: %w", FromRebalance, Quote(body), err)
 	}
 	at, err := time.Parse(time.RFC3339, recommendation.NoticeTime)
-	if err != nil {
+	if err != nil || !contract.IsDate(at) {
 		return nil, fmt.Errorf("%s: %s has no noticeTime such as 2006-01-02T15:04:05Z", FromRebalance, Quote(body))
 	}
 	return []Notice{{

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"hash/fnv"
 	"time"
 )
 
@@ -24,6 +25,20 @@ var (
 	firstDate = time.Unix(0, 0).UTC()
 	lastDate  = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
+
+// IsDate says that a moment can be one of a drain: what is read of others is not believed.
+func IsDate(t time.Time) bool { return !t.Before(firstDate) && !t.After(lastDate) }
+
+// ShortID is a text as part of an id. A long one is told from others by its hash.
+func ShortID(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(text)) // never fails
+	return fmt.Sprintf("%s%x", Shorten(text, most), hash.Sum64())
+}
 
 // tooLong says that a value, or something in it, is longer than it may be. what names it.
 func tooLong(what string, has, most int, unit string) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"regexp"
 	"slices"
 	"strconv"
@@ -77,17 +76,8 @@ func ParseRequest(value string) (Request, error) {
 	return r, nil
 }
 
-// idOf a request that has none is made of its reason. A long one is told from others by its
-// hash.
-func idOf(reason string) string {
-	const prefix, most = "request:", 256
-	if len(reason) > most {
-		hash := fnv.New64a()
-		hash.Write([]byte(reason))
-		reason = fmt.Sprintf("%s%x", Shorten(reason, most), hash.Sum64())
-	}
-	return prefix + reason
-}
+// idOf a request that has none is made of its reason.
+func idOf(reason string) string { return "request:" + ShortID(reason) }
 
 // String prints the annotation's value, with texts as ParseRequest reads them.
 func (r Request) String() string {

@@ -110,7 +110,7 @@ func MakerOf(p *fleet.Pod) string {
 	if p.Owner == nil {
 		return "pod " + p.Key()
 	}
-	return fmt.Sprintf("pods of %s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name)
+	return contract.ShortID(fmt.Sprintf("pods of %s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name))
 }
 
 // CameBack says that a pod came to the node though it was closed, and that its successor
