@@ -20,8 +20,8 @@ type View struct {
 	// Notices that the instance metadata show. The drain request is read from
 	// the Node.
 	Notices []notice.Notice
-	// Heard says that the metadata were asked for everything at least once. Until
-	// then a drain that a notice began is not over because the notice is unseen.
+	// Heard says that the metadata have answered. Until then a drain that a notice began is
+	// not over because the notice is unseen, nor as long as its path is Unclear.
 	Heard bool
 	// Unclear are the paths of the metadata that have said nothing yet that is
 	// understood. What an earlier agent heard there still stands.

@@ -19,13 +19,13 @@ import (
 type Sighting struct {
 	// Notices that stand.
 	Notices []notice.Notice
-	// Heard says that every path has answered at least once: what is not among
-	// Notices is not there, but for what the Unclear paths may mean.
+	// Heard says that a path has answered: what is not among Notices is not there, but for
+	// what the Unclear paths may mean.
 	Heard bool
 	// Unclear are the paths that have said nothing yet that is understood: they gave a
 	// body, a state that AWS added after this was written as it may be, which neither
 	// begins anything nor ends what was heard before; or they were missing, but not yet
-	// as often as that counts (notice.Source.Missing).
+	// as often as that counts (notice.Source.Missing); or they did not answer at all.
 	Unclear []notice.SourceName
 	// ClockAhead is how far the clock of this node is ahead of that of the metadata
 	// service, by which AWS dates everything; negative where it is behind. Less than
@@ -249,11 +249,11 @@ func (w *Watcher) tell() {
 func (w *Watcher) sighting() Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := Sighting{Heard: true, ClockAhead: w.clock.ahead}
+	s := Sighting{ClockAhead: w.clock.ahead}
 	for _, p := range w.paths {
-		s.Heard = s.Heard && p.heard
+		s.Heard = s.Heard || p.heard
 		s.Notices = append(s.Notices, p.notices...)
-		if p.heard && !p.understood {
+		if !p.understood {
 			s.Unclear = append(s.Unclear, p.Path)
 		}
 	}
