@@ -19,10 +19,18 @@ func (d *decision) learnedRoom(g *group, planned corev1.ResourceList, like []*no
 	if room == nil {
 		room = corev1.ResourceList{}
 	}
-	reported := map[corev1.ResourceName][]resource.Quantity{}
+	// Of a mixed group those of one type are compared: they are what may be odd among.
+	reported := map[corev1.ResourceName]map[string][]resource.Quantity{}
 	for _, n := range like {
+		kind := ""
+		if g.Mixed {
+			kind = n.instance.Type
+		}
 		for name, q := range of(n) {
-			reported[name] = append(reported[name], q)
+			if reported[name] == nil {
+				reported[name] = map[string][]resource.Quantity{}
+			}
+			reported[name][kind] = append(reported[name][kind], q)
 		}
 	}
 	for name := range planned {
@@ -30,9 +38,15 @@ func (d *decision) learnedRoom(g *group, planned corev1.ResourceList, like []*no
 			delete(room, name)
 		}
 	}
-	for name, all := range reported {
+	for name, kinds := range reported {
 		has, promised := planned[name]
-		q := agreed(all, has, promised)
+		var q resource.Quantity
+		first := true
+		for _, all := range kinds {
+			if agree := agreed(all, has, promised); first || agree.Cmp(q) < 0 {
+				q, first = agree, false
+			}
+		}
 		switch {
 		case byPlugin(name) && (q.IsZero() || promised && short(q, has)) && !d.hadTime(like):
 			continue
