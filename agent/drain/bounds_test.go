@@ -171,3 +171,20 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 		})
 	}
 }
+
+// In a dry run pods that come have not come back: the node is open.
+func TestDryRunOfNewPods(t *testing.T) {
+	w := newWorld()
+	w.policy.DryRun = true
+	w.addPod(newPod("shop/web-1"))
+	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+	w.run(t, 30*time.Second)
+	p := newPod("shop/web-2")
+	p.Created = w.now
+	w.addPod(p)
+	w.run(t, 30*time.Second)
+	said := w.node.Annotations[contract.AnnotationDryRun]
+	if !strings.Contains(said, "evict 2 pods: shop/web-1, shop/web-2") || strings.Contains(said, "came to the node") {
+		t.Error(said)
+	}
+}

@@ -19,7 +19,7 @@ func rehearse(v View, p Policy) Next {
 	p.DryRun = false
 	actual, written := v.Node, v.Written
 	said := actual.Annotations[contract.AnnotationDryRun]
-	v.Node = thoughtOf(*actual, said)
+	v.Node, v.rehearsed = thoughtOf(*actual, said), true
 	v.Written, v.Unwritable, v.Unwritten, v.Tries = time.Time{}, time.Time{}, nil, Tries{}
 	next := Decide(v, p)
 

@@ -11,6 +11,10 @@ import (
 // findReturns finds what has come back to the node.
 func (d *decision) findReturns() {
 	r := drainable.Returns{Closed: d.excluded(), Now: d.Now, Deadline: d.toCome, Steps: d.policy.Steps}
+	if d.rehearsed {
+		d.returns = r.Find(slices.Values([]*fleet.Pod(nil)))
+		return
+	}
 	if !d.isClosed() {
 		r.Open = true
 		if !d.Unwritable.IsZero() {

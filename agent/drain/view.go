@@ -20,6 +20,8 @@ type View struct {
 	// Notices that the instance metadata show. The drain request is read from
 	// the Node.
 	Notices []notice.Notice
+	// rehearsed says that nothing of it is done: the Node is open, and pods come to it.
+	rehearsed bool
 	// Heard says that the metadata have answered. Until then a drain that a notice began is
 	// not over because the notice is unseen, nor as long as its path is Unclear.
 	Heard bool
