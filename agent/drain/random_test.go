@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
@@ -224,9 +225,10 @@ func (l *life) endDrained() {
 		l.story(fmt.Sprintf(`request {"id":%q,"kind":"asg","deadline":%q}`, id, w.now.Add(10*time.Minute).Format(time.RFC3339)))
 	}
 	w.run(l.T, 2*time.Hour)
-	for _, p := range w.pods { // a budget may have kept it until the deadline, and now its own word does
+	for uid, p := range w.pods { // a budget may have kept it until the deadline, and now its own word does
 		if contract.SafeToEvictOf(p.Annotations) != "" || p.Owner == nil {
-			l.story("ends " + p.Key())
+			p.Phase = corev1.PodSucceeded
+			w.pods[uid] = p
 		}
 	}
 	w.run(l.T, time.Hour)

@@ -430,6 +430,7 @@ func (w *world) addPod(p fleet.Pod) types.UID {
 	return p.UID
 }
 
+// find is the pod of that name that came last.
 func (w *world) find(key string) (types.UID, bool) {
 	var found []types.UID
 	for uid, p := range w.pods {
@@ -440,7 +441,7 @@ func (w *world) find(key string) (types.UID, bool) {
 	if len(found) == 0 {
 		return "", false
 	}
-	return slices.Max(found), true
+	return slices.MaxFunc(found, func(a, b types.UID) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }), true
 }
 
 // newPod is an ordinary pod with an owner.
