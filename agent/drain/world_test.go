@@ -216,14 +216,16 @@ func (w *world) restart() {
 	w.storm.restarts++
 }
 
-// reboot brings the machine up again, and with it the agent.
+// reboot brings the machine up again, and with it the agent. What it fulfils the agent can
+// know by what it has written down: that an event was moved to now while the API server was
+// away, it cannot.
 func (w *world) reboot(boot string) {
+	near := func(at time.Time) bool { return at.Sub(w.now) <= 5*time.Minute }
 	for _, n := range w.notices {
+		noted, isNoted := w.noted(n.ID)
 		announced := n.Cause == notice.SystemReboot || n.Cause == notice.SystemMaintenance
-		if n.Cause == notice.InstanceReboot || announced && n.Deadline.Sub(w.now) <= 5*time.Minute {
-			if _, noted := w.noted(n.ID); noted {
-				w.fulfilled[n.ID] = true
-			}
+		if isNoted && (n.Cause == notice.InstanceReboot || announced && near(n.Deadline) && near(noted.Deadline.Time)) {
+			w.fulfilled[n.ID] = true
 		}
 	}
 	w.node.BootID = boot
