@@ -16,7 +16,7 @@ import (
 // https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction
 const leastCutOff = 3
 
-// zoneHealth counts the nodes of a zone that have been up.
+// zoneHealth counts the nodes of a zone that have been up, or should have been by now.
 type zoneHealth struct{ unready, all int }
 
 // findZones counts them. A node is where Auto Scaling says: the label is its own word. One
@@ -25,7 +25,7 @@ type zoneHealth struct{ unready, all int }
 func (d *decision) findZones() {
 	d.zones = map[string]zoneHealth{}
 	for _, n := range d.nodes {
-		if n.instance == nil || !n.instance.Live() || n.stage == coming || n.stage == pooled || n.stage == terminating {
+		if n.instance == nil || !n.instance.Live() || n.stage == pooled || n.stage == terminating || d.comingUp(n) {
 			continue
 		}
 		z := d.zones[n.instance.Zone]
