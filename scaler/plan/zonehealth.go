@@ -20,12 +20,12 @@ const leastCutOff = 3
 type zoneHealth struct{ unready, all int }
 
 // findZones counts them. A node is where Auto Scaling says: the label is its own word. One
-// whose instance is being terminated by us counts no more: it is gone at the next look, and
-// what was begun on its word would be taken back then.
+// that is Ready and whose instance is being terminated by us vouches for nothing: it is gone
+// at the next evaluation, and what was begun on its word would be taken back then.
 func (d *decision) findZones() {
 	d.zones = map[string]zoneHealth{}
 	for _, n := range d.nodes {
-		if n.instance == nil || !n.instance.Live() || n.stage == pooled || n.stage == terminating || d.comingUp(n) {
+		if n.instance == nil || !n.instance.Live() || n.stage == pooled || n.stage == terminating && n.Ready || d.comingUp(n) {
 			continue
 		}
 		z := d.zones[n.instance.Zone]
