@@ -138,7 +138,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	running map[string]*process
-	away    time.Time // when the API server was ended last
+	away    time.Time // when the API server was last seen to be away: ended, or not ready yet
 }
 
 func runUp(ctx context.Context, arguments []string) error {
@@ -426,7 +426,7 @@ func (c *cluster) watch(x component, p *process) {
 	<-p.exited
 	c.mu.Lock()
 	unasked := c.running[x.name] == p
-	forsaken := slices.Contains(elected, x.name) && c.away.After(p.began) && time.Since(c.away) < forsakenFor
+	forsaken := slices.Contains(elected, x.name) && (c.running[apiServer] == nil || time.Since(c.away) < forsakenFor)
 	c.mu.Unlock()
 	if !unasked {
 		return

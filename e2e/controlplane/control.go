@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 )
 
 // reply answers one command, as one line of JSON.
@@ -73,9 +72,7 @@ func (c *cluster) do(ctx context.Context, verb, name string) (pids map[string]in
 			return nil, fmt.Errorf("%s is not running", name)
 		}
 		if name == apiServer {
-			c.mu.Lock()
-			c.away = time.Now()
-			c.mu.Unlock()
+			c.missAPIServer()
 		}
 		if verb == "kill" {
 			return nil, p.kill()

@@ -32,6 +32,9 @@ func (c *cluster) startAgain(ctx context.Context, x component) (pids map[string]
 	if err := c.startOne(ctx, x); err != nil {
 		return nil, err
 	}
+	if x.name == apiServer {
+		c.missAPIServer()
+	}
 	if err := c.startTogether(ctx, others); err != nil {
 		return nil, err
 	}
@@ -40,6 +43,13 @@ func (c *cluster) startAgain(ctx context.Context, x component) (pids map[string]
 		pids[started.name] = c.pid(started.name)
 	}
 	return pids, nil
+}
+
+// missAPIServer notes that the API server has been away until now.
+func (c *cluster) missAPIServer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = time.Now()
 }
 
 // loseLeases ends the elected components that run and returns them.
@@ -55,8 +65,8 @@ func (c *cluster) loseLeases() (ended []component, err error) {
 	return ended, err
 }
 
-// forsakenFor is how long after the API server was ended an elected component may end by
-// it. Later it ends by a fault of its own.
+// forsakenFor is how long after the API server was away an elected component may end by
+// it. Later it ends by a fault of its own. While there is none, each start ends by it.
 const forsakenFor = 2 * time.Minute
 
 // restartPause is how long an elected component that ended by itself stays down.

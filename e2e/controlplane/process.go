@@ -20,7 +20,6 @@ const stopGrace = 10 * time.Second
 // process is one running child, whose output goes to a log file.
 type process struct {
 	cmd    *exec.Cmd
-	began  time.Time
 	exited chan struct{} // closed when the child has been reaped
 	err    error         // how it ended; valid once exited is closed
 }
@@ -42,7 +41,7 @@ func startProcess(path string, args []string, dir, logFile string) (*process, er
 	if err := startOnImmortalThread(cmd); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, began: time.Now(), exited: make(chan struct{})}
+	p := &process{cmd: cmd, exited: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.exited)

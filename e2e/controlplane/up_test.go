@@ -203,6 +203,30 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestForsaken: a leader that is started while there is no API server ends again and again,
+// and is there when that is back.
+func TestForsaken(t *testing.T) {
+	const leader = "kube-controller-manager"
+	s := up(t)
+	if r := s.command(t, "kill kube-apiserver"); !r.OK {
+		t.Fatal(r.Error)
+	}
+	if err := syscall.Kill(s.ready.PIDs[leader], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(s.dir, "logs", leader+".log")
+	for ends := 0; ends < 2; time.Sleep(10 * time.Millisecond) { // a process that is not our child cannot be waited for
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = strings.Count(string(text), "command failed")
+	}
+	if r := s.command(t, "start kube-apiserver"); !r.OK {
+		t.Fatal(r.Error)
+	}
+}
+
 // TestKilledSupervisor: no component survives a supervisor that could not clean up.
 func TestKilledSupervisor(t *testing.T) {
 	s := up(t)
