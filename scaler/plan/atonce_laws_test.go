@@ -97,7 +97,7 @@ func outlived(s fleet.Snapshot, n fleet.Node) bool {
 
 // silentZones are those of whose nodes at least three, and more than a share, are not
 // Ready, or all and at least two: whether or not those are counted that may yet come up, as
-// they are young or their instance has yet to come into service.
+// they are young, or their instance is or has yet to come into service.
 func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool {
 	type health struct{ unready, all int }
 	young := comingUp(got)
@@ -106,7 +106,11 @@ func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool
 		func(n fleet.Node) bool { return young[n.Name] || !n.Ready && outlived(s, n) },
 		func(n fleet.Node) bool {
 			pending := instanceNamed(s, n.InstanceID()).State != fleet.InService
-			return !n.Ready && (pending || s.Now.Sub(n.Created) < p.MaxNodeStartupTime)
+			begun := n.Created
+			if at := s.State.Unjoined[n.InstanceID()]; at.After(begun) {
+				begun = at
+			}
+			return !n.Ready && (pending || s.Now.Sub(begun) < p.MaxNodeStartupTime)
 		},
 	} {
 		zones := map[string]health{}
