@@ -21,6 +21,7 @@ import (
 	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // watch sees every Node and every pod of the workloads, and remembers what the laws
@@ -94,8 +95,8 @@ type podLife struct {
 	name, node string
 	// bound and gone are when it was seen to come and go.
 	bound, gone time.Time
-	// due is when it should have ended, if it was asked to.
-	due time.Time
+	// grace is what it asks for to end.
+	grace time.Duration
 	// stuck is when it was to be deleted, and ran on: its kubelet did not hear of it.
 	stuck laws.Span
 }
@@ -107,6 +108,15 @@ func (p *podLife) there(at, deleted time.Time) bool {
 		return false
 	}
 	return p.bound.Before(at.Add(-sight)) && (p.gone.IsZero() || p.gone.After(at.Add(sight)))
+}
+
+// overdue says that the pod should have ended long before a moment. Its name was asked to end
+// at some times, of which the watch need not have seen the pod: a pod of a StatefulSet has the
+// name of its predecessor. API servers write whole seconds.
+func (p *podLife) overdue(at time.Time, asked []time.Time) bool {
+	return slices.ContainsFunc(asked, func(t time.Time) bool {
+		return t.After(p.bound.Add(-sight)) && t.Truncate(time.Second).Add(p.grace+drainable.Overtime).Before(at)
+	})
 }
 
 func startWatch(ctx context.Context, client kubernetes.Interface, b *book) (*watch, error) {
@@ -383,10 +393,7 @@ func (w *watch) seePod(p *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods[p.UID] == nil {
-		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, bound: time.Now()}
-	}
-	if p.DeletionTimestamp != nil {
-		w.pods[p.UID].due = p.DeletionTimestamp.Time
+		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, bound: time.Now(), grace: drainable.GraceOf(&fleet.Pod{Spec: &p.Spec})}
 	}
 	if life := w.pods[p.UID]; life.gone.IsZero() && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed) {
 		life.gone = time.Now() // it needs no place any more
@@ -420,12 +427,16 @@ const hindsight = 45 * time.Second
 // that a pod had gone, or a node was closed; the audit log then knows better.
 func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time.Time, skewed []laws.Span) []string {
 	deleted := map[string]time.Time{} // the last time: the first may only have asked it to end
+	asked := map[string][]time.Time{} // all of them, and evictions
 	closed := map[string][]time.Time{}
 	for _, a := range audit {
 		switch of := a.ObjectRef; {
+		case of.Subresource == "eviction" && a.ResponseStatus.Code == http.StatusCreated:
+			asked[of.Name] = append(asked[of.Name], a.RequestReceivedTimestamp)
 		case a.ResponseStatus.Code != http.StatusOK:
 		case of.Resource == "pods" && a.Verb == "delete":
 			deleted[of.Name] = a.RequestReceivedTimestamp
+			asked[of.Name] = append(asked[of.Name], a.RequestReceivedTimestamp)
 		case of.Resource == "nodes" && a.RequestObject.Metadata.Annotations[contract.AnnotationCordonedBy] != "":
 			closed[of.Name] = append(closed[of.Name], a.RequestReceivedTimestamp)
 		}
@@ -456,8 +467,7 @@ func (w *watch) breaches(calls []fakeaws.Call, audit []laws.Request, before time
 		for _, p := range w.pods {
 			// Pods that are long overdue are not waited for.
 			stuck := !p.stuck.From.IsZero() && c.Operation == "CompleteLifecycleAction"
-			overdue := !p.due.IsZero() && p.due.Add(drainable.Overtime).Before(c.Time)
-			if p.node == node.name && !stuck && !overdue && p.there(c.Time, deleted[p.name]) {
+			if p.node == node.name && !stuck && !p.overdue(c.Time, asked[p.name]) && p.there(c.Time, deleted[p.name]) {
 				all = append(all, fmt.Sprintf("%s of %s at %s, while pod %s was on %s", c.Operation, c.Params["InstanceId"], c.Time.Format("15:04:05.000"), p.name, p.node))
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -95,19 +96,40 @@ func TestStuckPod(t *testing.T) {
 	}
 }
 
-// A pod that should have ended long ago keeps no hook, and one that still may.
+// A pod that should have ended long ago keeps no hook and no instance, and one that still may
+// does, though the watch saw neither asked to end.
 func TestOverduePod(t *testing.T) {
 	closed := upNode(1)
 	closed.Spec.Unschedulable = true
 	at := time.Now()
-	calls := []fakeaws.Call{{Operation: "CompleteLifecycleAction", Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
-	for since, want := range map[time.Duration]int{drainable.Overtime - time.Second: 1, drainable.Overtime + time.Second: 0} {
-		w := seen(closed)
-		w.seePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p", DeletionTimestamp: &metav1.Time{Time: at.Add(-since)}}, Spec: corev1.PodSpec{NodeName: "n1"}})
-		w.pods["p"].bound = at.Add(-time.Minute)
-		if got := w.breaches(calls, nil, at, nil); len(got) != want {
-			t.Errorf("%s after its grace: %q, want %d", since, got, want)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Spec: corev1.PodSpec{NodeName: "n1", TerminationGracePeriodSeconds: new(int64(2))}}
+	asked := func(verb, subresource string, code int, at time.Time) (r laws.Request) {
+		r.Verb, r.RequestReceivedTimestamp = verb, at
+		r.ObjectRef.Resource, r.ObjectRef.Subresource, r.ObjectRef.Name = "pods", subresource, "p"
+		r.ResponseStatus.Code = code
+		return r
+	}
+	byKubelet := asked("delete", "", http.StatusOK, at.Add(time.Minute))
+	for ago, want := range map[time.Duration]int{drainable.Overtime: 1, drainable.Overtime + 4*time.Second: 0} {
+		for _, first := range []laws.Request{asked("delete", "", http.StatusOK, at.Add(-ago)), asked("create", "eviction", http.StatusCreated, at.Add(-ago))} {
+			for _, operation := range []string{"CompleteLifecycleAction", "TerminateInstanceInAutoScalingGroup"} {
+				w := seen(closed)
+				w.seePod(pod)
+				w.pods["p"].bound = at.Add(-time.Minute)
+				calls := []fakeaws.Call{{Operation: operation, Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
+				if got := w.breaches(calls, []laws.Request{first, byKubelet}, at, nil); len(got) != want {
+					t.Errorf("%s %s after the pod was asked to end (%s): %q, want %d", operation, ago, first.Verb, got, want)
+				}
+			}
 		}
+	}
+	// What was asked of a predecessor of its name does not count.
+	w := seen(closed)
+	w.seePod(pod)
+	w.pods["p"].bound = at.Add(-time.Minute)
+	calls := []fakeaws.Call{{Operation: "CompleteLifecycleAction", Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
+	if got := w.breaches(calls, []laws.Request{asked("delete", "", http.StatusOK, at.Add(-time.Hour)), byKubelet}, at, nil); len(got) != 1 {
+		t.Errorf("a predecessor was asked to end: %q, want 1", got)
 	}
 }
 
