@@ -107,7 +107,10 @@ func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool
 		func(n fleet.Node) bool {
 			pending := instanceNamed(s, n.InstanceID()).State != fleet.InService
 			begun := n.Created
-			if at := s.State.Unjoined[n.InstanceID()]; at.After(begun) {
+			switch at, waits := s.State.Unjoined[n.InstanceID()]; {
+			case waits && at.IsZero(): // it comes out of its pool
+				begun = s.Now
+			case at.After(begun):
 				begun = at
 			}
 			return !n.Ready && (pending || s.Now.Sub(begun) < p.MaxNodeStartupTime)
