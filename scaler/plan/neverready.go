@@ -31,9 +31,11 @@ func (d *decision) endLost() {
 	unjoined := map[string]time.Time{}
 	d.watchPools(unjoined)
 	for _, g := range d.groups {
-		joined := map[string]*node{}
+		joined := map[string]*node{} // of two Nodes of one instance the one that is not up
 		for _, n := range g.nodes {
-			joined[n.InstanceID()] = n
+			if other := joined[n.InstanceID()]; other == nil || other.up() {
+				joined[n.InstanceID()] = n
+			}
 		}
 		for _, i := range g.live {
 			since, known := d.launchedAt(i)
