@@ -60,6 +60,8 @@ import (
 //	stirred ns
 //	returns 1s | returns no           owners make another pod so long after an eviction, which
 //	    kube-scheduler binds to this node, if that is open or the pod tolerates its taints
+//	returns 70s pending | after-end   it was made soon after the eviction, and waited for a node;
+//	    or so long after the end of the one before
 //	after 5s | at 10:00:07
 //	restart | hears | deaf | silent | sees | blind    (silent: deaf, and told nothing)
 //	unclear <path> | clear          a path of the metadata that says what nobody understands
@@ -258,7 +260,11 @@ func (w *world) change(line string) error {
 	case "sent", "answer":
 		return w.changeTry(fields)
 	case "returns":
-		w.returns, _ = time.ParseDuration(rest)
+		w.returns, _ = time.ParseDuration(fields[1])
+		w.pending, w.afterEnd = 0, slices.Contains(fields, "after-end")
+		if slices.Contains(fields, "pending") {
+			w.pending = max(0, w.returns-time.Second)
+		}
 	case "stirred":
 		w.stirred[rest] = w.now
 	case "after":

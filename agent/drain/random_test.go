@@ -105,7 +105,7 @@ func (l *life) choosePolicy() {
 	if rapid.Bool().Draw(l.T, "daemons") {
 		l.story("policy daemons")
 	}
-	l.story("returns " + l.pick("returns", "no", "no", "1s", "3s"))
+	l.story("returns " + l.pick("returns", "no", "no", "1s", "3s", "20s pending", "70s", "2m pending", "40s after-end"))
 	if rapid.Bool().Draw(l.T, "kube-proxy") {
 		l.story("policy kube-proxy")
 	}

@@ -55,7 +55,7 @@ func (d *decision) awaitsSuccessor(p *fleet.Pod) bool {
 			continue
 		}
 		from := try.At
-		if drainable.ComesLate(p) && try.Left.After(from) {
+		if d.returns.ComesLate(p) && try.Left.After(from) {
 			from = try.Left
 		}
 		if shows := from.Add(d.returns.Shows(p)); shows.After(at) {

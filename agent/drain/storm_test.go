@@ -2,7 +2,12 @@ package drain_test
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
+	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
@@ -13,6 +18,7 @@ import (
 // storm counts the evictions of one drain.
 type storm struct {
 	since contract.Time
+	now   time.Time
 	// again counts by owner the evictions of pods that came to the node in the stead of
 	// evicted ones, most how many pods it had here at once.
 	again, most map[string]int
@@ -24,8 +30,8 @@ type storm struct {
 }
 
 // mostReturns is how often a drain evicts pods that an owner puts in the stead of evicted
-// ones.
-const mostReturns = 10
+// ones, but for one more each time that the drain has gone on for twice as long.
+const mostReturns = 2
 
 // after begins anew with each drain.
 func (s storm) after(w *world, next drain.Next) storm {
@@ -35,7 +41,7 @@ func (s storm) after(w *world, next drain.Next) storm {
 	if next.Report == nil {
 		return s
 	}
-	s.since = next.Report.Since
+	s.since, s.now = next.Report.Since, w.now
 	s.open = s.open || len(next.Steps) > 0 && w.closed.IsZero()
 	for _, n := range w.notices {
 		s.deadlines[n.Deadline] = true
@@ -59,21 +65,81 @@ func (s storm) evict(w *world, p fleet.Pod) {
 }
 
 // broken is law 19: a drain evicts the pods that it found, and in the stead of those a few of
-// each owner. Where a deadline is named after another, all that are there have their last
-// call once more, and from a node that cannot be closed they leave together; an agent that
-// starts anew may ask one pod too many.
+// each owner, one more each time that it has gone on for twice as long. At each deadline all
+// that are there have their last call, and from a node that cannot be closed they leave
+// together; an agent that starts anew may ask one pod too many.
 func (s storm) broken() (out []string) {
+	doublings := bits.Len(uint(s.now.Sub(s.since.Time) / time.Minute))
 	for owner, n := range s.again {
-		calls := max(0, len(s.deadlines)-1)
+		calls := len(s.deadlines)
 		if s.open {
 			calls++
 		}
-		most := mostReturns + s.restarts + calls*s.most[owner]
+		most := mostReturns + doublings + s.restarts + calls*s.most[owner]
 		if n > most {
 			out = append(out, fmt.Sprintf("law 19: %d pods of %s were evicted that came in the stead of others, %d are enough", n, owner, most))
 		}
 	}
 	return out
+}
+
+// TestRandomReturns has drains last for up to a day, while what they evict comes back after
+// up to two minutes.
+func TestRandomReturns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		change := func(format string, args ...any) {
+			line := fmt.Sprintf(format, args...)
+			t.Logf("%s %s", w.now.Format(time.TimeOnly), line)
+			if err := w.change(line); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+		seconds := func(what string, least, most int) int { // as likely a short time as a long one
+			of := rapid.Float64Range(math.Log(float64(least)), math.Log(float64(most))).Draw(t, what)
+			return int(math.Round(math.Exp(of)))
+		}
+		for _, app := range apps {
+			for i := range rapid.IntRange(0, 12).Draw(t, "pods of "+app) {
+				change("pod shop/%s-%d grace=%d tolerates", app, i, seconds("grace", 1, 300))
+			}
+		}
+		change("returns %ds %s", rapid.IntRange(1, 120).Draw(t, "returns"), rapid.SampledFrom([]string{"", "pending", "after-end"}).Draw(t, "how"))
+		request := `request {"id":"r"%s}`
+		if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
+			request = fmt.Sprintf(request, fmt.Sprintf(`,"deadline":%q`, w.now.Add(time.Duration(seconds("deadline in", 60, 86400))*time.Second).Format(time.RFC3339)))
+		} else {
+			request = fmt.Sprintf(request, "")
+		}
+		change("%s", request)
+		for end := w.now.Add(time.Duration(seconds("life", 600, 86400)) * time.Second); w.now.Before(end); {
+			w.elapse(t, time.Duration(seconds("until the next start", 60, 86400))*time.Second, end)
+			change("restart")
+			change("hears")
+		}
+	})
+}
+
+// elapse goes on for a time, or to the end, and holds the drain to law 19 alone. The older
+// it is, the more seldom the agent decides.
+func (w *world) elapse(t require, length time.Duration, end time.Time) {
+	end = notice.Earliest(end, w.now.Add(length))
+	for !w.now.After(end) {
+		next := drain.Decide(w.view(), w.policy)
+		w.apply(next)
+		for _, law := range w.storm.broken() {
+			t.Fatalf("at %s: %s", w.now.Format(time.TimeOnly), law)
+		}
+		own := w.now.Add(w.now.Sub(start) / 64)
+		if next.Wake.After(own) {
+			own = next.Wake
+		}
+		to := w.soonest(own)
+		if !to.After(w.now) {
+			to = w.now.Add(time.Second)
+		}
+		w.pass(to)
+	}
 }
 
 func ownerOf(p fleet.Pod) string {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // Outcome is what came of asking for an eviction.
@@ -121,7 +122,7 @@ func (l Limit) refuse(now time.Time, message string) Limit {
 
 // rememberedFor is how long it is known that a pod has left: until it shows whether its
 // successor comes back.
-const rememberedFor = time.Minute
+const rememberedFor = drainable.ShowsLate
 
 // Only returns the tries of the pods that are still there, or left a moment ago, so that
 // the memory does not grow.

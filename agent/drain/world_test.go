@@ -76,14 +76,21 @@ type world struct {
 	evicted   []string
 	created   int
 
-	// returns is how long after an eviction its pod's owner has made another one, which
-	// kube-scheduler binds to this very node where it may; zero where others take it.
-	// closed is since when nothing may come that tolerates nothing.
-	returns  time.Duration
-	returned map[types.UID]bool
-	upcoming []fleet.Pod
-	closed   time.Time
-	storm    storm
+	// returns is how long after an eviction, or after the pod's end, its owner's next pod
+	// comes to this very node, if it may, and pending how much of that it was there before;
+	// zero where others take it. closed is since when nothing may come that tolerates nothing.
+	returns, pending time.Duration
+	afterEnd         bool
+	returned         map[types.UID]bool
+	upcoming         []upcoming
+	closed           time.Time
+	storm            storm
+}
+
+// upcoming is a pod that kube-scheduler binds to a node at a moment.
+type upcoming struct {
+	at  time.Time
+	pod fleet.Pod
 }
 
 // scaler is one that lets a drain wait, for as long as it lives.
@@ -332,17 +339,22 @@ func (w *world) succeed(pod fleet.Pod) {
 	if w.returns == 0 || pod.Owner == nil || drainable.IsDaemonSet(&pod) {
 		return
 	}
+	at := w.now.Add(w.returns)
+	if w.afterEnd {
+		at = pod.Deleted.Add(w.returns)
+	}
 	next := pod
-	next.Created, next.Deleted, next.Ready = w.now.Add(w.returns).Truncate(time.Second), time.Time{}, true
-	w.upcoming = append(w.upcoming, next)
+	next.Created, next.Deleted, next.Ready = at.Add(-w.pending).Truncate(time.Second), time.Time{}, true
+	w.upcoming = append(w.upcoming, upcoming{at, next})
 }
 
 // schedule binds the pods whose time has come: to this node if nothing keeps them off it,
 // else elsewhere. kube-scheduler hears late that a node is closed.
 func (w *world) schedule() {
 	const late = 2 * time.Second
-	w.upcoming = slices.DeleteFunc(w.upcoming, func(p fleet.Pod) bool {
-		if p.Created.After(w.now) {
+	w.upcoming = slices.DeleteFunc(w.upcoming, func(next upcoming) bool {
+		p := next.pod
+		if next.at.After(w.now) {
 			return false
 		}
 		open := w.closed.IsZero() || w.now.Sub(w.closed) <= late
@@ -415,8 +427,8 @@ func (w *world) soonest(wake time.Time) time.Time {
 			}
 		}
 	}
-	for _, p := range w.upcoming {
-		at = notice.Earliest(at, p.Created)
+	for _, next := range w.upcoming {
+		at = notice.Earliest(at, next.at)
 	}
 	at = notice.Earliest(at, w.scaler.next)
 	if w.down || w.refuseWrites { // the agent tries again to write

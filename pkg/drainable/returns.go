@@ -25,8 +25,10 @@ const (
 	// settles is how long after a node was closed kube-scheduler may bind pods to it that
 	// it had looked at before.
 	settles = 10 * time.Second
-	// ShowsWithin is how long after an eviction its pod's successor shows up, as a rule.
-	ShowsWithin = 5 * time.Second
+	// ShowsWithin is how long after an eviction its pod's successor shows up, as a rule. Once
+	// one has come back, those after it are waited for from the end of their predecessor on,
+	// for ShowsLate: an owner may make them then only, and they may wait for a node.
+	ShowsWithin, ShowsLate = 5 * time.Second, 2*time.Minute + slack
 	// firstRetry is how long the first pods that came back are left alone, where no
 	// deadline is to come.
 	firstRetry = time.Minute
@@ -99,11 +101,20 @@ func (m *maker) leave(p *fleet.Pod) {
 	if asked := p.Deleted.Add(-GraceOf(p)); asked.After(m.asked) {
 		m.asked = asked
 	}
-	m.gone = m.gone || ComesLate(p)
+	m.gone = m.gone || comesLate(p)
 }
 
-// ComesLate says that a pod's successor is made when the pod has left, and not before.
-func ComesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
+// comesLate says that a pod's successor is made when the pod has left, and not before.
+func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
+
+// ComesLate says that the successor of a pod is waited for from the pod's end on.
+func (r Returns) ComesLate(p *fleet.Pod) bool { return comesLate(p) || r.hasReturned(p) }
+
+// hasReturned says that a pod of the same maker came back, and is there.
+func (r Returns) hasReturned(p *fleet.Pod) bool {
+	m := r.owners[MakerOf(p)]
+	return m != nil && m.first != nil
+}
 
 // MakerOf names who makes a pod.
 func MakerOf(p *fleet.Pod) string {
@@ -195,7 +206,7 @@ func (r Returns) Next(p *fleet.Pod) (at time.Time, ok bool) {
 	switch {
 	case m == nil || m.asked.IsZero():
 		return r.Now, true
-	case m.gone:
+	case m.gone, m.first != nil:
 		return time.Time{}, false
 	}
 	return m.asked.Add(r.Shows(p)), true
@@ -204,8 +215,8 @@ func (r Returns) Next(p *fleet.Pod) (at time.Time, ok bool) {
 // Shows is how long after an eviction the next pod of its maker waits for a successor to
 // show up.
 func (r Returns) Shows(p *fleet.Pod) time.Duration {
-	if m := r.owners[MakerOf(p)]; m != nil && m.first != nil {
-		return firstRetry
+	if r.hasReturned(p) {
+		return ShowsLate
 	}
 	return ShowsWithin
 }
