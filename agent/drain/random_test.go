@@ -138,7 +138,7 @@ func (l *life) turn() {
 	case "no-notice":
 		l.story("no-notice " + l.pick("which", append([]string{"", ""}, announced...)...))
 	case "request":
-		l.story("request " + l.pick("request", "upgrade", "two words", `{"id":"r","kind":"scale-down"}`, `{"id":"asg-terminate:i-1","kind":"asg"}`, `{"id":"asg-warm:i-1","kind":"asg"}`, `{"id":`))
+		l.story("request " + l.pick("request", "upgrade", "two words", `{"id":"r","kind":"scale-down"}`, l.dated("r"), l.dated("r"), `{"id":"asg-terminate:i-1","kind":"asg"}`, `{"id":"asg-warm:i-1","kind":"asg"}`, `{"id":`))
 	case "no-request":
 		l.story("no-request")
 	case "permit":
@@ -179,6 +179,12 @@ func (l *life) turn() {
 	case "terminating":
 		l.story("node " + l.pick("mark", "annotation terminating=r", "annotation terminating=asg-warm:i-1", "no-annotation terminating", "no-annotation terminating"))
 	}
+}
+
+// dated is a request whose deadline is some minutes away.
+func (l *life) dated(id string) string {
+	in := time.Duration(rapid.IntRange(1, 900).Draw(l.T, "deadline in")) * time.Second
+	return fmt.Sprintf(`{"id":%q,"deadline":%q}`, id, l.world.now.Add(in).Format(time.RFC3339))
 }
 
 // crash carries out a part of what was decided, and the agent dies of it.

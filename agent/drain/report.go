@@ -25,14 +25,15 @@ const (
 // report says how the drain stands.
 func (d *decision) report(t tally) contract.Report {
 	r := contract.Report{
-		Answers:  notice.IDs(d.drains),
-		Kind:     d.winner().Kind,
-		Reason:   d.winner().Reason,
-		Wants:    d.pause.wants,
-		Since:    contract.At(d.since()),
-		Renewed:  contract.At(d.Now),
-		Deadline: contract.At(d.deadline),
-		Version:  d.policy.Version,
+		Answers:   notice.IDs(d.drains),
+		Kind:      d.winner().Kind,
+		Reason:    d.winner().Reason,
+		Wants:     d.pause.wants,
+		Since:     contract.At(d.since()),
+		Renewed:   contract.At(d.Now),
+		Deadline:  contract.At(d.deadline),
+		LastCalls: d.noteCalls(),
+		Version:   d.policy.Version,
 	}
 	if d.pause.wants == "" {
 		r.Excluded = contract.At(d.excluded())

@@ -2,7 +2,9 @@ package drain
 
 import (
 	"slices"
+	"time"
 
+	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -10,7 +12,7 @@ import (
 
 // findReturns finds what has come back to the node.
 func (d *decision) findReturns() {
-	r := drainable.Returns{Closed: d.excluded(), Now: d.Now, Deadline: d.toCome, Steps: d.policy.Steps}
+	r := drainable.Returns{Closed: d.excluded(), Now: d.Now, Deadline: d.toCome, LastCall: d.lastCall(), Steps: d.policy.Steps}
 	if d.rehearsed {
 		d.returns = r.Find(slices.Values([]*fleet.Pod(nil)))
 		return
@@ -33,10 +35,55 @@ func (d *decision) isClosed() bool {
 // leftAlone says that a pod is not asked to leave now, as its like came back.
 func (d *decision) leftAlone(p *fleet.Pod) bool {
 	until, held := d.returns.Hold(p)
-	if held && !until.IsZero() {
+	if held {
 		d.due(until)
 	}
-	return held
+	return held || d.returns.IsCalled(p) && !d.hasNotedCall()
+}
+
+// next are the notices whose deadline is the next to come.
+func (d *decision) next() []notice.Notice {
+	return slices.DeleteFunc(slices.Clone(d.drains), func(n notice.Notice) bool {
+		return d.toCome.IsZero() || !contract.At(n.Deadline).Time.Equal(d.toCome)
+	})
+}
+
+// lastCalls are those that the report tells.
+func (d *decision) lastCalls() contract.LastCalls {
+	if ours := d.ownReports(); len(ours) > 0 {
+		return ours[0].LastCalls
+	}
+	return nil
+}
+
+// lastCall is the deadline of the last call of the notices that are the next to come; zero
+// where one of them has had none.
+func (d *decision) lastCall() (deadline time.Time) {
+	for _, n := range d.next() {
+		of := d.lastCalls().Of(n.ID)
+		if of.IsZero() {
+			return time.Time{}
+		}
+		deadline = notice.Earliest(deadline, of.Time)
+	}
+	return deadline
+}
+
+// hasNotedCall says that the last call before the present deadline is written down, so that
+// no other follows it.
+func (d *decision) hasNotedCall() bool {
+	return !d.returns.LastCall.IsZero() && !d.returns.LastCall.After(d.toCome)
+}
+
+// noteCalls are the last calls with the one that has come, if one has.
+func (d *decision) noteCalls() contract.LastCalls {
+	calls := d.lastCalls()
+	if slices.ContainsFunc(d.sortedPods(), d.returns.IsCalled) {
+		for _, n := range d.next() {
+			calls = calls.Add(n.ID, contract.At(d.toCome))
+		}
+	}
+	return calls
 }
 
 // awaitsSuccessor says that another pod of the same maker was asked a moment ago, and it is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ type storm struct {
 	// again counts by owner the evictions of pods that came to the node in the stead of
 	// evicted ones, most how many pods it had here at once.
 	again, most map[string]int
-	// deadlines are all that were announced meanwhile.
-	deadlines map[time.Time]bool
-	restarts  int
+	// dated are the notices for which a deadline was announced meanwhile.
+	dated    map[string]bool
+	restarts int
 	// open says that pods left though the node could not be closed.
 	open bool
 }
@@ -36,20 +37,26 @@ const mostReturns = 2
 // after begins anew with each drain.
 func (s storm) after(w *world, next drain.Next) storm {
 	if next.Report == nil || s.again == nil || !s.since.Equal(next.Report.Since) {
-		s = storm{again: map[string]int{}, most: map[string]int{}, deadlines: map[time.Time]bool{}}
+		s = storm{again: map[string]int{}, most: map[string]int{}, dated: map[string]bool{}}
 	}
 	if next.Report == nil {
 		return s
 	}
 	s.since, s.now = next.Report.Since, w.now
 	s.open = s.open || len(next.Steps) > 0 && w.closed.IsZero()
-	for _, n := range w.notices {
-		s.deadlines[n.Deadline] = true
-	}
+	named := slices.Clone(w.notices)
 	if request, err := notice.ParseRequest(w.node.Annotations[contract.AnnotationDrainRequest]); err == nil {
-		s.deadlines[request.Deadline] = true
+		named = append(named, request)
 	}
-	delete(s.deadlines, time.Time{})
+	for _, n := range named {
+		id := n.ID
+		if n.Kind == contract.KindSpot { // the metadata may give it another time each time
+			id = string(n.Cause)
+		}
+		if !n.Deadline.IsZero() {
+			s.dated[id] = true
+		}
+	}
 	here := map[string]int{}
 	for _, p := range w.pods {
 		here[ownerOf(p)]++
@@ -65,13 +72,13 @@ func (s storm) evict(w *world, p fleet.Pod) {
 }
 
 // broken is law 19: a drain evicts the pods that it found, and in the stead of those a few of
-// each owner, one more each time that it has gone on for twice as long. At each deadline all
-// that are there have their last call, and from a node that cannot be closed they leave
+// each owner, one more each time that it has gone on for twice as long. All that are there have
+// one last call for each notice that has a deadline, however often that is put off, and from a node that cannot be closed they leave
 // together; an agent that starts anew may ask one pod too many.
 func (s storm) broken() (out []string) {
 	doublings := bits.Len(uint(s.now.Sub(s.since.Time) / time.Minute))
 	for owner, n := range s.again {
-		calls := len(s.deadlines)
+		calls := len(s.dated)
 		if s.open {
 			calls++
 		}
@@ -105,17 +112,22 @@ func TestRandomReturns(t *testing.T) {
 			}
 		}
 		change("returns %ds %s", rapid.IntRange(1, 120).Draw(t, "returns"), rapid.SampledFrom([]string{"", "pending", "after-end"}).Draw(t, "how"))
-		request := `request {"id":"r"%s}`
-		if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
-			request = fmt.Sprintf(request, fmt.Sprintf(`,"deadline":%q`, w.now.Add(time.Duration(seconds("deadline in", 60, 86400))*time.Second).Format(time.RFC3339)))
-		} else {
-			request = fmt.Sprintf(request, "")
+		request := func() {
+			change(`request {"id":"r","deadline":%q}`, w.now.Add(time.Duration(seconds("deadline in", 60, 86400))*time.Second).Format(time.RFC3339))
 		}
-		change("%s", request)
+		change(`request {"id":"r"}`)
 		for end := w.now.Add(time.Duration(seconds("life", 600, 86400)) * time.Second); w.now.Before(end); {
-			w.elapse(t, time.Duration(seconds("until the next start", 60, 86400))*time.Second, end)
-			change("restart")
-			change("hears")
+			switch rapid.IntRange(0, 5).Draw(t, "turn") {
+			case 0:
+				change("restart")
+				change("hears")
+			case 1:
+				for range rapid.IntRange(1, 20).Draw(t, "times") { // it is put off shortly before it comes
+					request()
+					w.elapse(t, time.Duration(seconds("until it is put off", 30, 1200))*time.Second, end)
+				}
+			}
+			w.elapse(t, time.Duration(seconds("until the next turn", 60, 86400))*time.Second, end)
 		}
 	})
 }

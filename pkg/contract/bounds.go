@@ -63,10 +63,14 @@ func boundIDs(what string, ids []string) error {
 
 // bound holds a report to its bounds, and shortens what is for people.
 func (r *Report) bound() error {
+	var called []string
+	for _, c := range r.LastCalls {
+		called = append(called, c.ID)
+	}
 	for _, list := range []struct {
 		name string
 		ids  []string
-	}{{"answers", r.Answers}, {"blockedBy", r.BlockedBy}, {"overdue", r.Overdue}, {"told", r.Told}, {"wants", []string{r.Wants}}, {"kind", []string{string(r.Kind)}}} {
+	}{{"answers", r.Answers}, {"blockedBy", r.BlockedBy}, {"overdue", r.Overdue}, {"told", r.Told}, {"lastCalls", called}, {"wants", []string{r.Wants}}, {"kind", []string{string(r.Kind)}}} {
 		if err := boundIDs(AnnotationDrainReport+" "+list.name, list.ids); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ func TestParseHasBounds(t *testing.T) {
 		{"many answers", report(Report{Answers: many}), AnnotationDrainReport + " answers has 65 entries: want at most 64"},
 		{"much that blocks", report(Report{BlockedBy: many}), AnnotationDrainReport + " blockedBy has 65 entries"},
 		{"much told", report(Report{Told: many}), AnnotationDrainReport + " told has 65 entries"},
+		{"many last calls", report(Report{LastCalls: make(LastCalls, mostEntries+1)}), AnnotationDrainReport + " lastCalls has 65 entries"},
 		{"a long answer", report(Report{Answers: []string{long[:mostID+2]}}), AnnotationDrainReport + " answers has 514 bytes in an entry: want at most 512"},
 		{"a long wish", report(Report{Wants: long[:mostID+2]}), AnnotationDrainReport + " wants has 514 bytes"},
 		{"a long kind", report(Report{Kind: Kind(long[:mostID+2])}), AnnotationDrainReport + " kind has 514 bytes"},

@@ -64,6 +64,13 @@ func TestRoundTrip(t *testing.T) {
 			Since: moments().Draw(t, "since"), Renewed: moments().Draw(t, "renewed"), Deadline: moments().Draw(t, "deadline"),
 			Version: text.Draw(t, "version"), Message: text.Draw(t, "message"),
 		}
+		for range rapid.IntRange(0, 2*LastCallsKept).Draw(t, "last calls") {
+			id, deadline := text.Draw(t, "of"), moments().Draw(t, "before")
+			want.LastCalls = want.LastCalls.Add(id, deadline)
+			if last := want.LastCalls.Of(id); last.After(deadline.Time) || len(want.LastCalls) > LastCallsKept {
+				t.Fatalf("%d last calls, that of %q before %s", len(want.LastCalls), id, last)
+			}
+		}
 		got, err := ParseReport(want.String())
 		if err != nil {
 			t.Fatal(err)

@@ -75,6 +75,8 @@ type Report struct {
 	Emptied Time `json:"emptied,omitzero"`
 	// Deadline is the one that the agent works to; zero where there is none.
 	Deadline Time `json:"deadline,omitzero"`
+	// LastCalls are the last calls of the drain that have begun, the latest last.
+	LastCalls LastCalls `json:"lastCalls,omitempty"`
 	// Version is the agent's.
 	Version string `json:"version,omitempty"`
 	// Message is one sentence for people.
@@ -83,6 +85,45 @@ type Report struct {
 	// DrainBlocked with what blocks: each is written once, however often the agent
 	// starts again.
 	Told []string `json:"told,omitempty"`
+}
+
+// LastCallsKept is how many last calls a report remembers.
+const LastCallsKept = 16
+
+// LastCall is when pods that came back to the node were asked once more: shortly before a
+// deadline. There is one for each notice, however often its deadline is put off.
+type LastCall struct {
+	// ID is the notice's.
+	ID       string `json:"id"`
+	Deadline Time   `json:"deadline"`
+}
+
+// LastCalls are those of one drain.
+type LastCalls []LastCall
+
+// Of finds the deadline of a notice's last call; zero where it has not begun.
+func (l LastCalls) Of(id string) Time {
+	for _, c := range l {
+		if c.ID == id {
+			return c.Deadline
+		}
+	}
+	return Time{}
+}
+
+// Add returns the calls with one for a notice, or with its deadline if that is earlier.
+func (l LastCalls) Add(id string, deadline Time) LastCalls {
+	l = slices.Clone(l)
+	for i := range l {
+		if l[i].ID == id {
+			if deadline.Before(l[i].Deadline.Time) {
+				l[i].Deadline = deadline
+			}
+			return l
+		}
+	}
+	l = append(l, LastCall{ID: id, Deadline: deadline})
+	return l[max(0, len(l)-LastCallsKept):]
 }
 
 // ParseReport reads the annotation's value. What is longer than any report of an agent is

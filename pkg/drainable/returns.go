@@ -45,8 +45,10 @@ type Returns struct {
 	Closed time.Time
 	Open   bool
 	// Deadline is when the instance goes, if that is known and to come; zero otherwise.
-	Now, Deadline time.Time
-	Steps         Steps
+	// LastCall is the deadline before which the last call of the same notice has begun, zero
+	// where it has not: one that is put off brings no other call.
+	Now, Deadline, LastCall time.Time
+	Steps                   Steps
 
 	owners map[string]*maker
 }
@@ -153,27 +155,47 @@ func (r Returns) First() string {
 }
 
 // Hold says whether a pod is left alone, because one of its maker's came back, and until
-// when; zero for good.
+// when.
 func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
-	m := r.owners[MakerOf(p)]
-	if m == nil || m.first == nil {
+	if !r.hasReturned(p) {
 		return time.Time{}, false
 	}
-	if !r.Deadline.IsZero() {
-		call := r.lastCall(p)
-		if r.isNew(p) && !p.Created.Before(call.Add(-slack)) {
-			return time.Time{}, true
-		}
+	m := r.owners[MakerOf(p)]
+	if call, ok := r.lastCall(p); ok {
 		return call, r.Now.Before(call)
 	}
 	until = m.newest.Add(max(firstRetry, m.newest.Sub(r.Closed)))
+	if called := earliest(r.Deadline, r.LastCall); until.Before(called) {
+		until = called
+	}
 	return until, r.Now.Before(until)
 }
 
-// lastCall is when a pod that may come back is asked once more.
-func (r Returns) lastCall(p *fleet.Pod) time.Time {
-	whole := max(0, r.Deadline.Sub(r.Closed))
-	return r.Deadline.Add(-min(max(lastCall, r.needs(p)), whole/2)).Truncate(time.Second)
+// IsCalled says that a pod's last call has come: before the deadline it is asked once more
+// although its like came back.
+func (r Returns) IsCalled(p *fleet.Pod) bool {
+	call, ok := r.lastCall(p)
+	return ok && r.hasReturned(p) && !r.Now.Before(call)
+}
+
+// lastCall is when a pod that may come back is asked once more; ok is false where it came
+// after that, or where there is no deadline.
+func (r Returns) lastCall(p *fleet.Pod) (at time.Time, ok bool) {
+	if r.Deadline.IsZero() {
+		return time.Time{}, false
+	}
+	deadline := earliest(r.Deadline, r.LastCall)
+	whole := max(0, deadline.Sub(r.Closed))
+	at = deadline.Add(-min(max(lastCall, r.needs(p)), whole/2)).Truncate(time.Second)
+	return at, !r.isNew(p) || p.Created.Before(at.Add(-slack))
+}
+
+// earliest of two moments, of which one may be zero.
+func earliest(at, other time.Time) time.Time {
+	if other.IsZero() || at.Before(other) {
+		return at
+	}
+	return other
 }
 
 // Alone names who makes a pod, if its pods are asked one at a time; empty where not. At the
@@ -184,14 +206,9 @@ func (r Returns) Alone(p *fleet.Pod) string {
 	if m == nil || !m.repeats {
 		return ""
 	}
-	if !r.Deadline.IsZero() {
-		call := r.Deadline.Add(-r.needs(p))
-		if m.first != nil {
-			call = r.lastCall(p)
-		}
-		if !r.Now.Before(call) {
-			return ""
-		}
+	hurries := !r.Deadline.IsZero() && !r.Now.Before(r.Deadline.Add(-r.needs(p)))
+	if m.first == nil && hurries || r.IsCalled(p) {
+		return ""
 	}
 	return MakerOf(p)
 }

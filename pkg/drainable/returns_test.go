@@ -67,7 +67,7 @@ func TestReturns(t *testing.T) {
 		beside   []*fleet.Pod
 		deadline int
 		now      int
-		// until is in seconds, 0 for good, and -1 where the pod is not held.
+		// until is in seconds, and -1 where the pod is not held.
 		until int
 	}{
 		{"older than the drain", pod(-60), nil, 0, 1, -1},
@@ -83,8 +83,8 @@ func TestReturns(t *testing.T) {
 		{"a younger one beside it", pod(3), []*fleet.Pod{pod(300)}, 0, 301, 600},
 		{"a deadline is to come", pod(3), nil, 600, 400, 480},
 		{"it is near", pod(3), nil, 600, 480, -1},
-		{"it is near, and the pod is as young", pod(480), nil, 600, 481, 0},
-		{"the API server's clock is behind", pod(476), nil, 600, 481, 0},
+		{"it is near, and the pod is as young", pod(480), nil, 600, 481, 960},
+		{"the API server's clock is behind", pod(476), nil, 600, 481, 952},
 		{"an older one beside that", pod(-60), []*fleet.Pod{pod(480)}, 600, 481, -1},
 		{"it needs long to end", pod(3, slow), nil, 2000, 1000, 2000 - 600 - 15 - 10},
 		{"but half of the time is the drain's", pod(3, slow), nil, 600, 200, 300},
@@ -95,9 +95,7 @@ func TestReturns(t *testing.T) {
 		}
 		r = r.Find(slices.Values(append(tc.beside, tc.pod)))
 		got := -1
-		if until, held := r.Hold(tc.pod); held && until.IsZero() {
-			got = 0
-		} else if held {
+		if until, held := r.Hold(tc.pod); held {
 			got = int(until.Sub(closed) / time.Second)
 		}
 		if got != tc.until {
