@@ -307,6 +307,9 @@ func (w *world) changeNode(fields []string, rest string) error {
 	switch word, of, _ := strings.Cut(fields[0], "="); word {
 	case "cordoned", "uncordoned":
 		w.node.Unschedulable = word == "cordoned"
+		if word == "uncordoned" {
+			w.storm.reopened++
+		}
 	case "gone":
 		w.node = nil
 	case "boot":

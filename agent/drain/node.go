@@ -40,16 +40,21 @@ func (d *decision) leaveBalancers(n notice.Notice) {
 }
 
 // cordon makes want unschedulable, with our mark unless somebody else did it
-// before. The mark names a notice for which it still holds.
+// before. The mark names a notice for which it still holds, and dates from when the node was
+// open.
 func (d *decision) cordon(n notice.Notice) {
 	mark, ours := d.mark()
 	holds := ours && (has(d.drains, mark.Notice) || has(d.cordons, mark.Notice))
 	if d.want.Unschedulable && (!ours || holds) {
 		return
 	}
+	at := contract.At(d.Now)
+	if d.want.Unschedulable && !mark.At.IsZero() && mark.At.Before(at.Time) {
+		at = mark.At
+	}
 	d.want.Unschedulable = true
 	d.want.Annotations[contract.AnnotationCordonedBy] = contract.Cordon{
-		By: contract.AppAgent, Notice: n.ID, Boot: d.Node.BootID, At: contract.At(d.Now),
+		By: contract.AppAgent, Notice: n.ID, Boot: d.Node.BootID, At: at,
 	}.String()
 }
 

@@ -12,7 +12,7 @@ import (
 
 // findReturns finds what has come back to the node.
 func (d *decision) findReturns() {
-	r := drainable.Returns{Closed: d.excluded(), Now: d.Now, Deadline: d.toCome, LastCall: d.lastCall(), Steps: d.policy.Steps}
+	r := drainable.Returns{Closed: d.closed(), Now: d.Now, Deadline: d.toCome, LastCall: d.lastCall(), Steps: d.policy.Steps}
 	if d.rehearsed {
 		d.returns = r.Find(slices.Values([]*fleet.Pod(nil)))
 		return
@@ -24,6 +24,17 @@ func (d *decision) findReturns() {
 		}
 	}
 	d.returns = r.Find(slices.Values(d.sortedPods()))
+}
+
+// closed is since when nothing is to come to the node: since the drain keeps load balancers
+// away, or since it was cordoned, if that is later. An old report of the same request may
+// stand there, and the node have been open since.
+func (d *decision) closed() time.Time {
+	closed := d.excluded()
+	if mark, ours := d.mark(); ours && mark.At.After(closed) && !mark.At.After(d.Now) {
+		return mark.At.Time
+	}
+	return closed
 }
 
 // isClosed says that the Node keeps new pods away.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
@@ -26,8 +27,9 @@ type storm struct {
 	// dated are the notices for which a deadline was announced meanwhile.
 	dated    map[string]bool
 	restarts int
-	// open says that pods left though the node could not be closed.
-	open bool
+	// reopened is how often people have uncordoned the node, and open says that pods left though the node could not be closed.
+	open     bool
+	reopened int
 }
 
 // mostReturns is how often a drain evicts pods that an owner puts in the stead of evicted
@@ -72,17 +74,19 @@ func (s storm) evict(w *world, p fleet.Pod) {
 }
 
 // broken is law 19: a drain evicts the pods that it found, and in the stead of those a few of
-// each owner, one more each time that it has gone on for twice as long. All that are there have
+// each owner, one more each time that it has gone on for twice as long, or for a day. All that are there have
 // one last call for each notice that has a deadline, however often that is put off, and from a node that cannot be closed they leave
 // together; an agent that starts anew may ask one pod too many.
 func (s storm) broken() (out []string) {
-	doublings := bits.Len(uint(s.now.Sub(s.since.Time) / time.Minute))
+	const day = 24 * time.Hour
+	lasts := s.now.Sub(s.since.Time)
+	retries := bits.Len(uint(min(lasts, day)/time.Minute)) + int(lasts/day)
 	for owner, n := range s.again {
-		calls := len(s.dated)
+		calls := len(s.dated) + s.reopened
 		if s.open {
 			calls++
 		}
-		most := mostReturns + doublings + s.restarts + calls*s.most[owner]
+		most := mostReturns + retries + s.restarts + calls*s.most[owner]
 		if n > most {
 			out = append(out, fmt.Sprintf("law 19: %d pods of %s were evicted that came in the stead of others, %d are enough", n, owner, most))
 		}
@@ -90,7 +94,7 @@ func (s storm) broken() (out []string) {
 	return out
 }
 
-// TestRandomReturns has drains last for up to a day, while what they evict comes back after
+// TestRandomReturns has drains last for up to four days, while what they evict comes back after
 // up to two minutes.
 func TestRandomReturns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -116,7 +120,7 @@ func TestRandomReturns(t *testing.T) {
 			change(`request {"id":"r","deadline":%q}`, w.now.Add(time.Duration(seconds("deadline in", 60, 86400))*time.Second).Format(time.RFC3339))
 		}
 		change(`request {"id":"r"}`)
-		for end := w.now.Add(time.Duration(seconds("life", 600, 86400)) * time.Second); w.now.Before(end); {
+		for end := w.now.Add(time.Duration(seconds("life", 600, 4*86400)) * time.Second); w.now.Before(end); {
 			switch rapid.IntRange(0, 5).Draw(t, "turn") {
 			case 0:
 				change("restart")
@@ -130,6 +134,39 @@ func TestRandomReturns(t *testing.T) {
 			w.elapse(t, time.Duration(seconds("until the next turn", 60, 86400))*time.Second, end)
 		}
 	})
+}
+
+// An old report of the same request stands on the Node, or one that somebody has made up: it
+// dates the drain from long ago, and all pods are younger. They leave all the same: at once
+// where the cordon is younger than they are, and within a day where nothing tells.
+func TestOldReport(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		cordoned func(*world)
+		within   time.Duration
+	}{
+		{"opened and asked again", func(*world) {}, time.Minute},
+		{"cordoned by people", func(w *world) { w.node.Unschedulable = true }, 26 * time.Hour},
+	} {
+		w := newWorld()
+		w.returns, w.afterEnd = 0, false
+		old := contract.At(start.AddDate(-5, 0, 0))
+		w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+		w.node.Annotations[contract.AnnotationDrainReport] = contract.Report{
+			Answers: []string{"request:upgrade"}, Phase: contract.PhaseDraining, Kind: contract.KindRequest,
+			Since: old, Renewed: old, Excluded: old, Told: []string{contract.EventDrainStarted},
+		}.String()
+		tc.cordoned(w)
+		for i := range 3 {
+			p := newPod(fmt.Sprintf("shop/web-%d", i))
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			w.addPod(p)
+		}
+		w.elapse(t, tc.within, start.Add(tc.within))
+		if len(w.pods) > 0 || len(w.evicted) != 3 {
+			t.Errorf("%s: %d pods are left after %s, %d evictions", tc.name, len(w.pods), tc.within, len(w.evicted))
+		}
+	}
 }
 
 // elapse goes on for a time, or to the end, and holds the drain to law 19 alone. The older

@@ -30,8 +30,9 @@ const (
 	// for ShowsLate: an owner may make them then only, and they may wait for a node.
 	ShowsWithin, ShowsLate = 5 * time.Second, 2*time.Minute + slack
 	// firstRetry is how long the first pods that came back are left alone, where no
-	// deadline is to come.
-	firstRetry = time.Minute
+	// deadline is to come, and longestRetry how long any are: what tells since when the node
+	// is closed may be wrong.
+	firstRetry, longestRetry = time.Minute, 24 * time.Hour
 	// lastCall is how long before a deadline they are asked once more, or what they need
 	// to end if that is longer. A pod that came within slack before that moment came after
 	// it: the clocks of the API server and of whoever drains differ so much at most.
@@ -164,7 +165,7 @@ func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 	if call, ok := r.lastCall(p); ok {
 		return call, r.Now.Before(call)
 	}
-	until = m.newest.Add(max(firstRetry, m.newest.Sub(r.Closed)))
+	until = m.newest.Add(min(max(firstRetry, m.newest.Sub(r.Closed)), longestRetry))
 	if called := earliest(r.Deadline, r.LastCall); until.Before(called) {
 		until = called
 	}

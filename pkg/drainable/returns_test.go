@@ -80,6 +80,7 @@ func TestReturns(t *testing.T) {
 		{"of a DaemonSet", pod(30, daemon), nil, 0, 40, -1},
 		{"its time has come", pod(3), nil, 0, 63, -1},
 		{"came back after five minutes", pod(300), nil, 0, 301, 600},
+		{"came back after two days", pod(2 * 86400), nil, 0, 2*86400 + 1, 3 * 86400},
 		{"a younger one beside it", pod(3), []*fleet.Pod{pod(300)}, 0, 301, 600},
 		{"a deadline is to come", pod(3), nil, 600, 400, 480},
 		{"it is near", pod(3), nil, 600, 480, -1},
