@@ -36,7 +36,7 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("%d pods were asked to leave", n)
 		}
 		w.notify()
-		w.after(time.Minute)
+		w.after(5 * time.Minute) // as in earnest: two after its time
 		w.set(func() {
 			if len(w.node.Annotations) > 0 {
 				t.Errorf("left on the node: %v", w.node.Annotations)

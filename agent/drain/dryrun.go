@@ -13,13 +13,13 @@ import (
 )
 
 // rehearse decides, and says in AnnotationDryRun what it would do; it does nothing else. How
-// the drain would stand is remembered there, too, and goes on from that. Pods stay, so it
-// never gets further than to ask them.
+// the drain would stand, and what it would note of notices, is remembered there, too, and goes
+// on from that. Pods stay, so it never gets further than to ask them.
 func rehearse(v View, p Policy) Next {
 	p.DryRun = false
 	actual, written := v.Node, v.Written
 	said := actual.Annotations[contract.AnnotationDryRun]
-	v.Node, v.rehearsed = thoughtOf(*actual, said), true
+	v.Node, v.rehearsed = thoughtOf(*actual, said), actual
 	v.Written, v.Unwritable, v.Unwritten, v.Tries = time.Time{}, time.Time{}, nil, Tries{}
 	next := Decide(v, p)
 
@@ -28,9 +28,11 @@ func rehearse(v View, p Policy) Next {
 		dry.Would = slices.DeleteFunc(Changes(*v.Node, *next.Node), func(change string) bool { return strings.Contains(change, "annotation ") })
 		v.Node = next.Node
 	}
+	dry.Notices, dry.Served = memoryOf(v.Node, actual)
 	if next.Report != nil {
-		dry.Report = look(v, p).old
-		dry.Would = append(dry.Would, rehearsePods(look(v, p), *next.Report)...)
+		d := look(v, p)
+		dry.Report = d.old
+		dry.Would = append(dry.Would, rehearsePods(d, *next.Report)...)
 	}
 	out := Next{WatchPods: next.WatchPods, Wake: next.Wake}
 	if dry.String() == said {
@@ -49,14 +51,39 @@ func rehearse(v View, p Policy) Next {
 	return out
 }
 
-// thoughtOf is the node as it is, but with the report that a dry run has said.
+// thoughtOf is the node as it is, but with the report and the notices that a dry run has
+// written down.
 func thoughtOf(n fleet.Node, said string) *fleet.Node {
 	n = cloneNode(n)
 	delete(n.Annotations, contract.AnnotationDryRun)
-	if dry, err := contract.ParseDryRun(said); err == nil && dry.Report != nil {
+	dry, err := contract.ParseDryRun(said)
+	if err != nil {
+		return &n
+	}
+	if dry.Report != nil {
 		n.Annotations[contract.AnnotationDrainReport] = dry.Report.String()
 	}
+	if len(dry.Notices) > 0 {
+		n.Annotations[contract.AnnotationNotices] = dry.Notices.String()
+	}
+	if len(dry.Served) > 0 {
+		n.Annotations[contract.AnnotationServed] = dry.Served.String()
+	}
 	return &n
+}
+
+// memoryOf is what a node in thought remembers of notices, where the actual one does not. What
+// was withdrawn says nothing about what stands.
+func memoryOf(thought, actual *fleet.Node) (notices contract.NoticedList, served contract.ServedList) {
+	is := func(key string) string {
+		if thought.Annotations[key] == actual.Annotations[key] {
+			return ""
+		}
+		return thought.Annotations[key]
+	}
+	notices, _ = contract.ParseNoticed(is(contract.AnnotationNotices))
+	served, _ = contract.ParseServed(is(contract.AnnotationServed))
+	return notices, slices.DeleteFunc(served, func(s contract.Served) bool { return s.Withdrawn })
 }
 
 // rehearsePods says what the drain of that report would do beside writing the Node.

@@ -442,8 +442,8 @@ func (t told) broken(was *fleet.Node, next drain.Next) (out []string) {
 	return out
 }
 
-// brokenDryRun: a dry run writes one annotation, once, and does nothing else. Its end takes
-// that away.
+// brokenDryRun: a dry run writes one annotation, once, and does nothing else. It says what
+// Decide does in earnest, and its end takes that away.
 func brokenDryRun(view drain.View, policy drain.Policy) (out []string) {
 	if view.Node == nil {
 		return nil
@@ -452,6 +452,7 @@ func brokenDryRun(view drain.View, policy drain.Policy) (out []string) {
 	dry.DryRun, policy.DryRun = true, false
 	view.Written = time.Time{}
 	next := drain.Decide(view, dry)
+	out = append(out, brokenRehearsal(view, policy, dry)...)
 	if len(next.Steps)+len(next.Events)+len(next.WatchBudgets) > 0 || next.Report != nil {
 		out = append(out, fmt.Sprintf("a dry run does something: %v", next))
 	}
@@ -459,11 +460,16 @@ func brokenDryRun(view drain.View, policy drain.Policy) (out []string) {
 		return out
 	}
 	said := next.Node.Annotations[contract.AnnotationDryRun]
-	changes := drain.Changes(*view.Node, *next.Node)
-	if len(changes) != 1 || !strings.Contains(changes[0], "annotation dry-run") {
-		out = append(out, fmt.Sprintf("a dry run writes %q", changes))
+	other := *next.Node
+	other.Annotations = maps.Clone(view.Node.Annotations)
+	delete(other.Annotations, contract.AnnotationDryRun)
+	if said != "" {
+		other.Annotations[contract.AnnotationDryRun] = said
 	}
-	if _, err := contract.ParseDryRun(said); err != nil || len(said) > 4<<10 {
+	if diff := cmp.Diff(*next.Node, other); diff != "" || !reflect.DeepEqual(withoutAnnotations(*next.Node), withoutAnnotations(*view.Node)) {
+		out = append(out, fmt.Sprintf("a dry run writes %q %s", drain.Changes(*view.Node, *next.Node), diff))
+	}
+	if _, err := contract.ParseDryRun(said); err != nil || len(said) > heaviest {
 		out = append(out, fmt.Sprintf("a dry run says %d bytes, error %v", len(said), err))
 	}
 	// What a drain in earnest has left on the Node may be thought over once or twice.
@@ -479,6 +485,71 @@ func brokenDryRun(view drain.View, policy drain.Policy) (out []string) {
 	said = view.Node.Annotations[contract.AnnotationDryRun]
 	if done := drain.Decide(view, policy); said != "" && (done.Node == nil || done.Node.Annotations[contract.AnnotationDryRun] != "") {
 		out = append(out, "a dry run is left on the Node")
+	}
+	return out
+}
+
+func withoutAnnotations(n fleet.Node) fleet.Node {
+	n.Annotations = nil
+	return n
+}
+
+// brokenRehearsal: a dry run that begins now says what is done in earnest, of the Node and,
+// when that is closed, of the pods. It has no memory of evictions, and nothing comes back to
+// a node that is open.
+func brokenRehearsal(view drain.View, policy, dry drain.Policy) (out []string) {
+	node := *view.Node
+	node.Annotations = maps.Clone(node.Annotations)
+	delete(node.Annotations, contract.AnnotationDryRun)
+	view.Node, view.Tries, view.Unwritable, view.Unwritten = &node, drain.Tries{}, time.Time{}, nil
+	view.Pods = slices.Clone(view.Pods)
+	for i := range view.Pods {
+		view.Pods[i].Created = start.Add(-time.Hour)
+	}
+	done, rehearsed := drain.Decide(view, policy), drain.Decide(view, dry)
+	after, value := node, ""
+	if done.Node != nil {
+		after = *done.Node
+	}
+	if rehearsed.Node != nil {
+		value = rehearsed.Node.Annotations[contract.AnnotationDryRun]
+	}
+	said, _ := contract.ParseDryRun(value)
+	var would []string
+	for _, change := range drain.Changes(node, after) {
+		if !strings.Contains(change, "annotation ") {
+			would = append(would, change)
+		}
+	}
+	ofPods := slices.DeleteFunc(slices.Clone(said.Would), func(what string) bool { return slices.Contains(would, what) })
+	if len(ofPods) > 1 || len(ofPods)+len(would) != len(said.Would) {
+		out = append(out, fmt.Sprintf("a dry run would do %q, and in earnest it is %q", said.Would, would))
+	}
+	report := ""
+	if said.Report != nil {
+		report = said.Report.String()
+	}
+	if done.Report != nil && report != after.Annotations[contract.AnnotationDrainReport] || done.Report == nil && report != "" {
+		out = append(out, fmt.Sprintf("a dry run would report %s, and in earnest it is %s", report, after.Annotations[contract.AnnotationDrainReport]))
+	}
+	if is := after.Annotations[contract.AnnotationNotices]; is != node.Annotations[contract.AnnotationNotices] && said.Notices.String() != is {
+		out = append(out, fmt.Sprintf("a dry run keeps %q of the notices, and in earnest it is %q", said.Notices, is))
+	}
+	if is := after.Annotations[contract.AnnotationServed]; is != node.Annotations[contract.AnnotationServed] {
+		served, _ := contract.ParseServed(is)
+		served = slices.DeleteFunc(served, func(s contract.Served) bool { return s.Withdrawn })
+		if said.Served.String() != served.String() {
+			out = append(out, fmt.Sprintf("a dry run keeps %q of what is served, and in earnest it is %q", said.Served, served))
+		}
+	}
+	view.Node = &after
+	for _, s := range drain.Decide(view, policy).Steps {
+		named := slices.ContainsFunc(ofPods, func(what string) bool {
+			return strings.Contains(what, s.Namespace+"/"+s.Name) || strings.Contains(what, " more")
+		})
+		if !named {
+			out = append(out, fmt.Sprintf("a dry run would %q, and in earnest there is %s", ofPods, s))
+		}
 	}
 	return out
 }

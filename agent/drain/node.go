@@ -76,8 +76,12 @@ func (d *decision) respectUncordon() {
 		return
 	}
 	_, ours := d.mark()
+	list := d.noted
+	if d.rehearsed != nil { // in thought nobody has cordoned it
+		list, _ = contract.ParseNoticed(d.rehearsed.Annotations[contract.AnnotationNotices])
+	}
 	isRespected := func(n notice.Notice) bool {
-		noted, known := d.noted.Find(n.ID)
+		noted, known := list.Find(n.ID)
 		return ours || known && noted.Does == string(notice.Cordon)
 	}
 	for _, n := range d.cordons {

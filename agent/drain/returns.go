@@ -13,7 +13,7 @@ import (
 // findReturns finds what has come back to the node.
 func (d *decision) findReturns() {
 	r := drainable.Returns{Closed: d.closed(), Now: d.Now, Deadline: d.toCome, LastCall: d.lastCall(), Steps: d.policy.Steps}
-	if d.rehearsed {
+	if d.rehearsed != nil {
 		d.returns = r.Find(slices.Values([]*fleet.Pod(nil)))
 		return
 	}

@@ -20,8 +20,9 @@ type View struct {
 	// Notices that the instance metadata show. The drain request is read from
 	// the Node.
 	Notices []notice.Notice
-	// rehearsed says that nothing of it is done: the Node is open, and pods come to it.
-	rehearsed bool
+	// rehearsed is the Node as it is, where nothing of what is decided is done: it is open,
+	// and pods come to it. nil where this is in earnest.
+	rehearsed *fleet.Node
 	// Heard says that the metadata have answered. Until then a drain that a notice began is
 	// not over because the notice is unseen, nor as long as its path is Unclear.
 	Heard bool

@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 )
 
@@ -102,7 +103,16 @@ func (l NoticedList) bound() error {
 		if err := tooLong(AnnotationNotices+" id", len(l[i].ID), mostID, "bytes"); err != nil {
 			return err
 		}
+	}
+	copy(l, l.shortened())
+	return nil
+}
+
+// shortened is the list with what is for people cut.
+func (l NoticedList) shortened() NoticedList {
+	l = slices.Clone(l)
+	for i := range l {
 		l[i].Reason = Shorten(l[i].Reason, MostText)
 	}
-	return nil
+	return l
 }

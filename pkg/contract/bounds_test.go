@@ -97,7 +97,11 @@ func TestTextsAreCut(t *testing.T) {
 	if err != nil || q.Reason != Shorten(long, MostText) || q.By != q.Reason {
 		t.Errorf("a request reads %d bytes, error %v", len(q.Reason), err)
 	}
-	l, err := ParseNoticed(fmt.Sprintf(`[{"reason":%q}]`, long[:4<<10]))
+	l, err := ParseNoticed(NoticedList{{ID: "i", Reason: long}}.String())
+	if err != nil || l[0].Reason != Shorten(long, MostText) {
+		t.Errorf("notices read as %d, error %v", len(l), err)
+	}
+	l, err = ParseNoticed(fmt.Sprintf(`[{"reason":%q}]`, long[:4<<10]))
 	if err != nil || l[0].Reason != Shorten(long, MostText) {
 		t.Errorf("a notice reads %d bytes, error %v", len(l[0].Reason), err)
 	}

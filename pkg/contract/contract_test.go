@@ -84,6 +84,10 @@ func TestRoundTrip(t *testing.T) {
 		if rapid.Bool().Draw(t, "drains") {
 			want.Report = &Report{Answers: rapid.SliceOfN(text, 1, 4).Draw(t, "answers"), Phase: rapid.SampledFrom(Phases).Draw(t, "phase")}
 		}
+		for range rapid.IntRange(0, 3).Draw(t, "notices") {
+			want.Notices = append(want.Notices, Noticed{ID: text.Draw(t, "id"), Kind: kind.Draw(t, "kind"), At: moments().Draw(t, "at")})
+			want.Served = want.Served.Add(Served{ID: text.Draw(t, "id"), Kind: kind.Draw(t, "kind"), At: moments().Draw(t, "at")})
+		}
 		got, err := ParseDryRun(want.String())
 		if err != nil {
 			t.Fatal(err)

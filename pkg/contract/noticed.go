@@ -50,12 +50,12 @@ func ParseNoticed(value string) (NoticedList, error) {
 	return list, nil
 }
 
-// String prints the annotation's value.
+// String prints the annotation's value, with texts as ParseNoticed reads them.
 func (l NoticedList) String() string {
 	if len(l) == 0 {
 		return ""
 	}
-	return encode(l)
+	return encode(l.shortened())
 }
 
 // Find returns the entry of a notice.
