@@ -36,8 +36,10 @@ type tally struct {
 	// overdue are those, by namespace and name, that nobody waits for any more: their
 	// time to end is over, and they are there.
 	overdue []string
-	// blockedBy names what keeps the others, with the reasons in words.
+	// blockedBy names what keeps the others, with the reasons in words; the last makers of
+	// them are owners whose pods came back.
 	blockedBy, reasons []string
+	makers             int
 }
 
 // tally judges every pod.
@@ -157,6 +159,7 @@ func (d *decision) name(t *tally) {
 	for _, pod := range t.returned {
 		if by := drainable.MakerOf(pod); !slices.Contains(t.blockedBy, by) {
 			t.block(by, d.returns.Why(pod))
+			t.makers++
 		}
 	}
 }

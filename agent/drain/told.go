@@ -3,6 +3,7 @@ package drain
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -43,28 +44,45 @@ func (d *decision) announce(r *contract.Report, t tally) {
 // names, so that a keeper that is gone for a moment is not told of again.
 const mostTold = 2 * mostNamed
 
+// returned is the word for pods of that many owners that came back.
+const returned = contract.EventDrainBlocked + " returns "
+
 // tellBlocked tells of what keeps pods: of each keeper that the report names once, which is
-// remembered. Where there are too many, those are forgotten that keep nothing any more.
+// remembered; of owners whose pods came back when there are any, and again when they have
+// become twice as many. Where there are too many, those are forgotten that keep nothing any
+// more.
 func (d *decision) tellBlocked(r *contract.Report, t tally) {
 	var fresh, words []string
+	others := len(t.reasons) - t.makers
 	for i, keeper := range r.BlockedBy {
 		word := contract.EventDrainBlocked + " " + keeper
 		words = append(words, word)
-		if i < len(t.reasons) && !slices.Contains(r.Told, word) { // not where the pods are not seen
+		if i < others && !slices.Contains(r.Told, word) { // not where the pods are not seen
 			r.Told, fresh = append(r.Told, word), append(fresh, t.reasons[i])
 		}
 	}
+	more := false
+	for n := 1; n <= t.makers; n *= 2 {
+		if word := returned + strconv.Itoa(n); !slices.Contains(r.Told, word) {
+			r.Told, more = append(r.Told, word), true
+		}
+	}
+	all := len(fresh) == min(others, len(r.BlockedBy)) && more == (t.makers > 0)
+	if more {
+		fresh = append(fresh, t.reasons[others:]...)
+	}
 	over := len(r.Told) - mostTold
 	r.Told = slices.DeleteFunc(r.Told, func(told string) bool {
-		gone := over > 0 && strings.HasPrefix(told, contract.EventDrainBlocked+" ") && !slices.Contains(words, told)
+		keeper := strings.HasPrefix(told, contract.EventDrainBlocked+" ") && !strings.HasPrefix(told, returned)
+		gone := over > 0 && keeper && !slices.Contains(words, told)
 		if gone {
 			over--
 		}
 		return gone
 	})
-	switch len(fresh) {
-	case 0:
-	case len(r.BlockedBy):
+	switch {
+	case len(fresh) == 0:
+	case all:
 		d.tell(true, contract.EventDrainBlocked, r.Message)
 	default:
 		d.tell(true, contract.EventDrainBlocked, fmt.Sprintf("%s to go, some kept by %s", count(r.Left, "pod"), why(fresh)))

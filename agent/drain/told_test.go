@@ -2,10 +2,15 @@ package drain_test
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -43,5 +48,45 @@ func TestToldByAnOlderAgent(t *testing.T) {
 	w.restart()
 	if story := strings.Join(w.run(t, time.Minute), "\n"); strings.Contains(story, "DrainBlocked") {
 		t.Errorf("told of what it does not see:\n%s", story)
+	}
+}
+
+// However many owners' pods come back, few Events tell of it: each of as many more as all
+// before.
+func TestToldOfManyReturns(t *testing.T) {
+	for _, owners := range []int{1, 3, 10, 40} {
+		w := newWorld()
+		w.returns = 20 * time.Second
+		w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+		for i := range owners {
+			p := newPod(fmt.Sprintf("shop/app%03d-1", i))
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			grace := int64(1 + 3*i%50)
+			p.Spec.TerminationGracePeriodSeconds, w.afterEnd = &grace, true
+			w.addPod(p)
+		}
+		story := strings.Join(w.run(t, 10*time.Minute), "\n")
+		n := strings.Count(story, "event: ! "+contract.EventDrainBlocked)
+		if n < 1 || n > bits.Len(uint(owners)) {
+			t.Errorf("pods of %d owners: told of %d times", owners, n)
+		}
+		report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
+		if err != nil || owners > 3 && !strings.HasSuffix(report.Message, " more") {
+			t.Errorf("the report says %q, error %v", report.Message, err)
+		}
+	}
+}
+
+// A pod may be gone before the answer to its eviction is there: who made it is known all the
+// same, and that its successor is to come.
+func TestAnswerAfterThePodIsGone(t *testing.T) {
+	tries := drain.Tries{}.Send(drain.Evict{UID: "a", Maker: "pods of web"}, start)
+	gone := func(types.UID) bool { return false }
+	tries = tries.Only(gone, start.Add(time.Second)).Learn("a", start.Add(2*time.Second), drain.Answer{Outcome: drain.Accepted}).Only(gone, start.Add(3*time.Second))
+	if try := tries.Pods["a"]; try.Maker != "pods of web" || !try.Left.Equal(start.Add(3*time.Second)) {
+		t.Errorf("known is %+v", try)
+	}
+	if tries = tries.Only(gone, start.Add(time.Hour)); len(tries.Pods) > 0 {
+		t.Errorf("%d are known after an hour", len(tries.Pods))
 	}
 }

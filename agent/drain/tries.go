@@ -124,13 +124,13 @@ func (l Limit) refuse(now time.Time, message string) Limit {
 // successor comes back.
 const rememberedFor = drainable.ShowsLate
 
-// Only returns the tries of the pods that are still there, or left a moment ago, so that
-// the memory does not grow.
+// Only returns the tries of the pods that are still there, or left a moment ago, or whose
+// answer is still to come, so that the memory does not grow.
 func (t Tries) Only(there func(types.UID) bool, now time.Time) Tries {
 	t = t.clone()
 	for uid, try := range t.Pods {
 		switch {
-		case there(uid):
+		case there(uid), try.Sent:
 		case try.Outcome != Accepted || !try.Left.IsZero() && now.Sub(try.Left) >= rememberedFor:
 			delete(t.Pods, uid)
 		case try.Left.IsZero():
