@@ -16,7 +16,7 @@ import (
 
 // heaviest is the most that the agent may write on a Node: all annotations of an object
 // together may have 256 KiB.
-const heaviest = 48 << 10
+const heaviest = 96 << 10
 
 // play lets the world run, and holds what is written on the Node to its bound.
 func (w *world) play(t *testing.T, length time.Duration) []string {

@@ -45,6 +45,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
 	out = append(out, brokenFields(view, next)...)
+	out = append(out, brokenWriting(next)...)
 
 	out = append(out, brokenDryRun(view, policy)...)
 
@@ -95,6 +96,38 @@ func brokenDates(view drain.View, next drain.Next, policy drain.Policy) (out []s
 	slides("the end of the last pod", r.Emptied, later.Emptied)
 	if _, excluded := view.Node.Labels[contract.LabelExcludeFromLoadBalancers]; excluded {
 		slides("what load balancers know", r.Excluded, later.Excluded)
+	}
+	return out
+}
+
+// brokenWriting: what is written on the Node reads as it was written, and what stands there
+// that cannot be read is written anew, or gone.
+func brokenWriting(next drain.Next) (out []string) {
+	if next.Node == nil {
+		return nil
+	}
+	size := 0
+	for key, value := range next.Node.Annotations {
+		var again fmt.Stringer
+		var err error
+		switch key {
+		case contract.AnnotationDrainReport:
+			again, err = contract.ParseReport(value)
+		case contract.AnnotationNotices:
+			again, err = contract.ParseNoticed(value)
+		case contract.AnnotationServed:
+			again, err = contract.ParseServed(value)
+		case contract.AnnotationCordonedBy:
+			again, err = contract.ParseCordon(value)
+		default:
+			continue
+		}
+		if size += len(value); err != nil || again.String() != value {
+			out = append(out, fmt.Sprintf("written is %s=%s, which reads as %s, error %v", key, value, again, err))
+		}
+	}
+	if size > heaviest {
+		out = append(out, fmt.Sprintf("%d bytes of annotations", size))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
@@ -121,7 +123,7 @@ func (w *world) answered(cause string) bool {
 
 func (l *life) turn() {
 	switch w := l.world; l.pick("turn", "pod", "pod", "pod", "notice", "notice", "terminated", "spot", "no-notice", "request", "no-request", "stuck",
-		"permit", "not-yet", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
+		"hostile", "hostile", "permit", "not-yet", "reboot", "restart", "crash", "hears", "unclear", "server", "writes", "budgets", "person", "attached", "terminating") {
 	case "pod":
 		l.story(fmt.Sprintf("pod shop/%s-%d grace=%d %s %s", l.pick("app", apps...), rapid.IntRange(1, 3).Draw(l.T, "n"), rapid.IntRange(0, 200).Draw(l.T, "grace"),
 			l.pick("priority", "", "", "critical", "priority=1000", "priority=-9"),
@@ -139,6 +141,8 @@ func (l *life) turn() {
 		l.story("no-notice " + l.pick("which", append([]string{"", ""}, announced...)...))
 	case "request":
 		l.story("request " + l.pick("request", "upgrade", "two words", `{"id":"r","kind":"scale-down"}`, l.dated("r"), l.dated("r"), `{"id":"asg-terminate:i-1","kind":"asg"}`, `{"id":"asg-warm:i-1","kind":"asg"}`, `{"id":`))
+	case "hostile":
+		l.hostile()
 	case "no-request":
 		l.story("no-request")
 	case "permit":
@@ -178,6 +182,51 @@ func (l *life) turn() {
 		l.story("attached " + l.pick("volumes", "", "v1", "v1 v2"))
 	case "terminating":
 		l.story("node " + l.pick("mark", "annotation terminating=r", "annotation terminating=asg-warm:i-1", "no-annotation terminating", "no-annotation terminating"))
+	}
+}
+
+// hostile draws what nobody sends who means well: ids, dates and lists of any kind.
+func (l *life) hostile() {
+	w := l.world
+	text := func(what string) string {
+		return l.pick(what, "", "e", strings.Repeat("e", 600), strings.Repeat("ä", 300), "a:b,c\x00\n\u2028\"<ä>", strings.Repeat("\x01", 300), rapid.StringN(0, 40, 2000).Draw(l.T, what+" drawn"))
+	}
+	encoded := func(of any) string {
+		value, err := json.Marshal(of)
+		if err != nil {
+			l.Fatalf("%v: %v", of, err)
+		}
+		return string(value)
+	}
+	switch l.pick("of", "events", "request", "owner", "memory") {
+	case "events":
+		date := func(what string) string {
+			return l.pick(what, "", "-1", "1 Jan 9999 10:00:00 GMT", "1 Jan 1900 10:00:00 GMT", "1 Jan 1970 00:00:00 GMT", "1 Jan 2200 00:00:00 GMT", "31 Dec 2199 23:59:59 GMT",
+				w.now.Add(time.Hour).Format("2 Jan 2006 15:04:05 GMT"))
+		}
+		event := map[string]string{"Code": l.pick("code", "instance-stop", "instance-retirement", text("unknown code")), "Description": text("description"), "State": "active"}
+		var list []map[string]string
+		id, notBefore, notAfter := text("id"), date("not before"), date("not after")
+		for i := range rapid.SampledFrom([]int{1, 2, 40, 100}).Draw(l.T, "events") {
+			event["EventId"], event["NotBefore"], event["NotAfter"] = fmt.Sprintf("%d%s", i, id), notBefore, notAfter
+			list = append(list, maps.Clone(event))
+		}
+		notices, err := notice.ParseMaintenance(instance, encoded(list))
+		l.Logf("%d events, %d notices, error %v", len(list), len(notices), err)
+		w.notices = append(slices.DeleteFunc(w.notices, func(n notice.Notice) bool { return n.Source == notice.FromMaintenance }), notices...)
+	case "request":
+		date := l.pick("date", "", "-1", "9999-12-31T23:59:59Z", "1900-01-01T00:00:00Z", "2200-01-01T00:00:00Z", "2199-12-31T23:59:59Z", "1970-01-01T00:00:00Z")
+		l.story("request " + encoded(map[string]string{"id": text("id"), "reason": text("reason"), "by": text("by"), "deadline": date, "at": date}))
+	case "owner":
+		l.story("pod shop/web-9 tolerates")
+		uid, _ := w.find("shop/web-9")
+		p := w.pods[uid]
+		p.Owner = &metav1.OwnerReference{Kind: "ReplicaSet", Name: text("owner")}
+		w.pods[uid] = p
+	case "memory":
+		key := l.pick("key", contract.AnnotationNotices, contract.AnnotationServed, contract.AnnotationDrainNotYet, contract.AnnotationDryRun)
+		many := "[" + strings.Repeat("{},", 70) + "{}]"
+		l.story("node annotation " + key + "=" + l.pick("value", "{", "null", many, strings.Repeat("x", 40<<10)))
 	}
 }
 

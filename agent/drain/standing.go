@@ -8,10 +8,15 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
+// mostNotices is how many notices of the metadata stand at most: what they give, and as much
+// of what they gave before as the Node has room for.
+const mostNotices = 40
+
 // listStanding finds every notice that stands, wherever it is written.
 func (d *decision) listStanding() []notice.Notice {
 	given := notice.Interruptions(d.Notices, d.recalled())
-	all := append(given, d.remembered(given)...)
+	all := notice.Standing(append(given, d.remembered(given)...)...)
+	all = all[:min(len(all), mostNotices)]
 	for _, n := range all {
 		d.seen[n.ID] = n
 	}

@@ -34,7 +34,7 @@ type storm struct {
 
 // mostReturns is how often a drain evicts pods that an owner puts in the stead of evicted
 // ones, but for one more each time that the drain has gone on for twice as long.
-const mostReturns = 2
+const mostReturns = 4
 
 // after begins anew with each drain.
 func (s storm) after(w *world, next drain.Next) storm {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -147,5 +146,5 @@ func (e scheduledEvent) what() string {
 		return acts[e.cause()]
 	}
 	return fmt.Sprintf("EC2 announces %s (%s), an event that is not known here and is taken for a retirement",
-		strconv.Quote(e.Code), e.Description)
+		Quote(e.Code), contract.Shorten(e.Description, 250))
 }

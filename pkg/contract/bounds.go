@@ -28,18 +28,26 @@ var (
 )
 
 // IsDate says that a moment can be one of a drain: what is read of others is not believed.
-func IsDate(t time.Time) bool { return !t.Before(firstDate) && !t.After(lastDate) }
+func IsDate(t time.Time) bool { return !t.Before(firstDate) && t.Before(lastDate) }
 
-// ShortID is a text as part of an id. A long one is told from others by its hash.
+// ShortID is a text as part of an id. One that is long where it is written is told from others
+// by its hash.
 func ShortID(text string) string {
 	const most = 256
-	if len(text) <= most {
+	if written(text) <= most {
 		return text
 	}
 	hash := fnv.New64a()
 	hash.Write([]byte(text)) // never fails
-	return fmt.Sprintf("%s%x", Shorten(text, most), hash.Sum64())
+	short := Shorten(text, min(len(text), most))
+	for written(short) > most {
+		short = Shorten(short, len(short)/2)
+	}
+	return fmt.Sprintf("%s%x", short, hash.Sum64())
 }
+
+// written is how many bytes a text has in an annotation, where some characters have six.
+func written(text string) int { return len(encode(text)) - len(`""`) }
 
 // tooLong says that a value, or something in it, is longer than it may be. what names it.
 func tooLong(what string, has, most int, unit string) error {
@@ -87,7 +95,7 @@ func (r *Report) shorten() {
 // bound holds a request to its bounds, and shortens what is for people.
 func (r *Request) bound() error {
 	r.shorten()
-	return tooLong(AnnotationDrainRequest+" id", len(r.ID), mostID, "bytes")
+	return tooLong(AnnotationDrainRequest+" id", written(r.ID), mostID, "bytes")
 }
 
 func (r *Request) shorten() {
@@ -104,15 +112,36 @@ func (l NoticedList) bound() error {
 			return err
 		}
 	}
-	copy(l, l.shortened())
+	copy(l, l.shortened(MostText))
 	return nil
 }
 
 // shortened is the list with what is for people cut.
-func (l NoticedList) shortened() NoticedList {
+func (l NoticedList) shortened(most int) NoticedList {
 	l = slices.Clone(l)
 	for i := range l {
-		l[i].Reason = Shorten(l[i].Reason, MostText)
+		l[i].Reason = Shorten(l[i].Reason, most)
 	}
 	return l
+}
+
+// leastText is the least that is left of a text for people.
+const leastText = 32
+
+// fit is the list with its texts so short that it can be read again.
+func (l NoticedList) fit() NoticedList {
+	l = l.shortened(MostText)
+	for most := MostText / 2; most >= leastText && len(encode(l)) > mostReport; most /= 2 {
+		l = l.shortened(most)
+	}
+	return l
+}
+
+// fit is the report with its texts so short that it can be read again.
+func (r Report) fit() Report {
+	r.shorten()
+	for most := MostText / 2; most >= leastText && len(encode(r)) > mostReport; most /= 2 {
+		r.Reason, r.Message, r.Version = Shorten(r.Reason, most), Shorten(r.Message, most), Shorten(r.Version, most)
+	}
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What is read of a Node is bounded, and the error names the key and the bound.
@@ -41,6 +42,8 @@ func TestParseHasBounds(t *testing.T) {
 		{"a word of 200 KiB", func() error { _, err := ParseRequest(long); return err }(), AnnotationDrainRequest + " has 2048"},
 		{"notices of 200 KiB", notices(NoticedList{{Reason: long}}), AnnotationNotices + " has 2048"},
 		{"many notices", notices(make(NoticedList, mostEntries+1)), AnnotationNotices + " has 65 entries"},
+		{"many served", func() error { _, err := ParseServed(encode(make(ServedList, mostEntries+1))); return err }(), AnnotationServed + " has 65 entries"},
+		{"served of 200 KiB", func() error { _, err := ParseServed(encode(ServedList{{ID: long}})); return err }(), AnnotationServed + " has 2048"},
 		{"a long notice id", notices(NoticedList{{ID: long[:mostID+2]}}), AnnotationNotices + " id has 514 bytes"},
 		{"a long number for an id", func() error { _, err := ParseRequest(`{"id":` + strings.Repeat("1", 50<<10) + `}`); return err }(), "is not valid JSON: json: cannot unmarshal number"},
 		{"a long number of pods", func() error { _, err := ParseReport(`{"left":` + strings.Repeat("1", 20<<10) + `}`); return err }(), "is not valid JSON"},
@@ -57,6 +60,44 @@ func TestParseHasBounds(t *testing.T) {
 		if c.err != nil && len(c.err.Error()) > 300 {
 			t.Errorf("%s: the error has %d bytes", c.reason, len(c.err.Error()))
 		}
+	}
+}
+
+// What is read of a date is what is taken for one, to the second.
+func TestDatesAreRead(t *testing.T) {
+	for _, at := range []time.Time{firstDate.Add(-time.Second), firstDate, lastDate.Add(-time.Second), lastDate, lastDate.Add(time.Second)} {
+		var read Time
+		if err := read.UnmarshalJSON([]byte(`"` + at.Format(time.RFC3339) + `"`)); IsDate(at) != (err == nil) {
+			t.Errorf("%s is a date: %v, and reads with %v", at, IsDate(at), err)
+		}
+	}
+}
+
+// Characters that take six bytes where they are written count as six.
+func TestShortIDIsShortWhereItIsWritten(t *testing.T) {
+	for _, long := range []string{strings.Repeat("\x01", 300), strings.Repeat("<", 100), strings.Repeat("ä", 300)} {
+		id := ShortID(long)
+		if written(id) > 256+16 || id == ShortID(long+"!") {
+			t.Errorf("%d bytes have an id of %d: %s", len(long), written(id), id)
+		}
+	}
+}
+
+// Of too many notices and long texts as much is written as can be read.
+func TestWhatIsWrittenFits(t *testing.T) {
+	long := strings.Repeat("\x01", MostText)
+	var list NoticedList
+	for range 40 {
+		list = append(list, Noticed{ID: long[:40], Reason: long})
+	}
+	again, err := ParseNoticed(list.String())
+	if err != nil || again.String() != list.String() {
+		t.Errorf("%d bytes of notices, error %v", len(list.String()), err)
+	}
+	report := Report{Phase: PhaseBlocked, Reason: long, Message: long, Version: long, Answers: slices.Repeat([]string{strings.Repeat("a", 400)}, 40)}
+	read, err := ParseReport(report.String())
+	if err != nil || read.String() != report.String() {
+		t.Errorf("%d bytes of a report, error %v", len(report.String()), err)
 	}
 }
 

@@ -47,8 +47,9 @@ func (r DryRun) String() string {
 		return ""
 	}
 	if r.Report != nil {
-		r.Report.shorten()
+		report := r.Report.fit()
+		r.Report = &report
 	}
-	r.Notices = r.Notices.shortened()
+	r.Notices = r.Notices.fit()
 	return encode(r)
 }

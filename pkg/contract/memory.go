@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// ServedKept is how many served notices a node remembers.
-const ServedKept = 16
+// ServedKept is how many served notices a node remembers: more than can stand at once, or one
+// that is forgotten would be drained for again.
+const ServedKept = 48
 
 // Served is one notice that the agent is done with. A served notice starts no
 // second drain; only a notice of a stronger kind does.
@@ -28,14 +29,21 @@ type Served struct {
 // ServedList is the value of AnnotationServed, the oldest first.
 type ServedList []Served
 
-// ParseServed reads the annotation's value; an empty value is an empty list.
+// ParseServed reads the annotation's value; an empty value is an empty list. What is longer
+// than any agent writes is an error.
 func ParseServed(value string) (ServedList, error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
 	}
+	if err := tooLong(AnnotationServed, len(value), mostReport, "bytes"); err != nil {
+		return nil, err
+	}
 	var list ServedList
 	if err := json.Unmarshal([]byte(value), &list); err != nil {
 		return nil, notJSON(AnnotationServed, value, err)
+	}
+	if err := tooLong(AnnotationServed, len(list), mostEntries, "entries"); err != nil {
+		return nil, err
 	}
 	return list, nil
 }

@@ -55,7 +55,7 @@ func (l NoticedList) String() string {
 	if len(l) == 0 {
 		return ""
 	}
-	return encode(l.shortened())
+	return encode(l.fit())
 }
 
 // Find returns the entry of a notice.

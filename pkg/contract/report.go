@@ -88,7 +88,7 @@ type Report struct {
 }
 
 // LastCallsKept is how many last calls a report remembers.
-const LastCallsKept = 16
+const LastCallsKept = 8
 
 // LastCall is when pods that came back to the node were asked once more: shortly before a
 // deadline. There is one for each notice, however often its deadline is put off.
@@ -146,10 +146,7 @@ func ParseReport(value string) (Report, error) {
 }
 
 // String prints the annotation's value, with texts as ParseReport reads them.
-func (r Report) String() string {
-	r.shorten()
-	return encode(r)
-}
+func (r Report) String() string { return encode(r.fit()) }
 
 // AnswersTo says whether this report is about the notice or request id.
 func (r Report) AnswersTo(id string) bool { return slices.Contains(r.Answers, id) }

@@ -37,7 +37,7 @@ func (t *Time) UnmarshalJSON(in []byte) error {
 	if err != nil {
 		return fmt.Errorf("time %s is not RFC 3339 such as 2006-01-02T15:04:05Z", quoted(text))
 	}
-	if parsed.Before(firstDate) || !parsed.Before(lastDate) {
+	if !IsDate(parsed) {
 		return fmt.Errorf("time %s is not between %d and %d", quoted(text), firstDate.Year(), lastDate.Year())
 	}
 	*t = At(parsed)
