@@ -225,6 +225,9 @@ func (l *life) hostile() {
 		w.pods[uid] = p
 	case "memory":
 		key := l.pick("key", contract.AnnotationNotices, contract.AnnotationServed, contract.AnnotationDrainNotYet, contract.AnnotationDryRun)
+		if key == contract.AnnotationServed { // with it goes what a reboot has fulfilled
+			clear(w.fulfilled)
+		}
 		many := "[" + strings.Repeat("{},", 70) + "{}]"
 		l.story("node annotation " + key + "=" + l.pick("value", "{", "null", many, strings.Repeat("x", 40<<10)))
 	}
