@@ -47,7 +47,7 @@ const mostBufferPods = 150_000
 
 // findBuffers finds the buffers that are ours, by name. How many pods each is for is found
 // out when classes are known, see sizeBuffers.
-func (k *Planner) findBuffers(s fleet.Snapshot) []*buffer {
+func (k *cache) findBuffers(s fleet.Snapshot) []*buffer {
 	var list []*buffer
 	stocks := map[string]*stock{}
 	for i := range s.Buffers {

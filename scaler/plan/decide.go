@@ -2,7 +2,6 @@ package plan
 
 import (
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/fit"
 )
 
 // Decide says what to do now. It is a pure function: the same snapshot and
@@ -17,16 +16,12 @@ func Decide(s fleet.Snapshot, p Policy) Plan { return NewPlanner().Decide(s, p) 
 // and classes of pods: the answers are those of Decide, and come sooner. Not for
 // concurrent use.
 type Planner struct {
-	rules *fit.Rules
 	order podOrder
-	// imagined are the pods that stand for head-room, by what is asked for.
-	imagined map[string]*fleet.Pod
-	// stocks are those that stand for buffers, by these.
-	stocks map[string]*stock
+	cache *cache
 }
 
 // NewPlanner knows nothing yet.
-func NewPlanner() *Planner { return &Planner{rules: fit.NewRules()} }
+func NewPlanner() *Planner { return &Planner{cache: newCache()} }
 
 // Decide says what to do now; see the function of that name.
 func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
@@ -56,7 +51,8 @@ func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func(
 	d.drainAlone(leaving, terminating) // nodes that others take, whose agent is gone or blind
 
 	return d.takeUrgent(), func() Plan {
-		k.imagine(d, s)
+		k.cache.imagine(d, s)
+		d.prefer(s.Priorities)
 
 		d.takeTurns()    // which of the drains that wait for a permit are next
 		d.limitCordons() // nodes that rebalance recommendations closed are opened, but for few

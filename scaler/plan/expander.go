@@ -31,6 +31,9 @@ const (
 	Random = "random"
 )
 
+// expanderNames are all of them.
+var expanderNames = []string{LeastNodes, LeastWaste, MostPods, Price, Priority, Random}
+
 // expanders keep the best of some options, several if they are equally good.
 var expanders = map[string]func(*decision, []option) []option{
 	LeastWaste: func(_ *decision, list []option) []option { return least(list, option.waste) },

@@ -84,7 +84,7 @@ func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
 
 // findHeadRooms finds the head-rooms that are asked for, that of the cluster last, as
 // what groups keep counts for it.
-func (k *Planner) findHeadRooms(d *decision) {
+func (k *cache) findHeadRooms(d *decision) {
 	kept := map[string]*fleet.Pod{}
 	add := func(g *group, asked fleet.HeadRoom) {
 		if asked.IsZero() {

@@ -328,19 +328,6 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	return d
 }
 
-// imagine prepares the question which pods fit where: on nodes, and on those that there
-// could be.
-func (k *Planner) imagine(d *decision, s fleet.Snapshot) {
-	d.buffers, d.quotas = k.findBuffers(s), quotasOf(s)
-	d.fit = k.rules.Cluster(fit.World{
-		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons, Closing: closed,
-	})
-	d.settle()
-	d.prefer(s.Priorities)
-	k.findHeadRooms(d)
-	d.sizeBuffers()
-}
-
 func groupsOf(s fleet.Snapshot) []*group {
 	groups := make([]*group, len(s.Groups))
 	for i := range s.Groups {

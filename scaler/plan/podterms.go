@@ -27,7 +27,7 @@ const (
 
 // hush finds the pods that have no say in this evaluation, and says why of those that could
 // bring a node.
-func (k *Planner) hush(d *decision, kubernetes string) (mute map[*fleet.Pod]bool) {
+func (k *cache) hush(d *decision, kubernetes string) (mute map[*fleet.Pod]bool) {
 	mute, d.unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]string{}
 	var waiting, running speakers
 	for row, p := range d.pods {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -258,8 +257,8 @@ func (p Policy) Validate() error {
 		wrong.add("--max-node-group-backoff-duration is %s, less than the initial %s", p.MaxBackOff, p.BackOff)
 	}
 	for _, name := range p.expanders() {
-		if _, known := expanders[name]; !known {
-			wrong.add("--expander names %q: want some of %s", name, strings.Join(slices.Sorted(maps.Keys(expanders)), ", "))
+		if !slices.Contains(expanderNames, name) {
+			wrong.add("--expander names %q: want some of %s", name, strings.Join(expanderNames, ", "))
 		}
 	}
 	wrong.notNegative("--new-pod-scale-up-delay", p.NewPodDelay)
