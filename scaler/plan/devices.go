@@ -98,7 +98,7 @@ func (d *decision) takeDevices(all fleet.Devices) {
 	}
 	d.allocated = map[devicePool]int64{}
 	type device struct {
-		devicePool
+		pool devicePool
 		name string
 	}
 	seen := map[device]bool{} // several claims may share one
@@ -112,7 +112,7 @@ func (d *decision) takeDevices(all fleet.Devices) {
 				continue
 			}
 			seen[x] = true
-			d.allocated[x.devicePool]++
+			d.allocated[x.pool]++
 		}
 	}
 }
