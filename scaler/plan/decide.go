@@ -37,7 +37,9 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 // changes them or makes them late. The rest is the plan with all other actions; it reads
 // what the first part has settled, repeats nothing of it, and is to be asked for once.
 func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func() Plan) {
-	d := k.look(s, p)
+	d := newCluster(s, p, &k.order)
+	d.learnShapes(s)
+	d.findStages()
 
 	d.recallLaunches()                 // whose answer nobody has seen
 	d.endLost()                        // instances that never became nodes
@@ -51,7 +53,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func(
 	d.drainAlone(leaving, terminating) // nodes that others take, whose agent is gone or blind
 
 	return d.takeUrgent(), func() Plan {
-		k.cache.imagine(d, s)
+		d.imagine(s, k.cache)
 		d.prefer(s.Priorities)
 
 		d.takeTurns()    // which of the drains that wait for a permit are next

@@ -294,9 +294,9 @@ func (n *node) occupied(now time.Time) (by string, yes bool) {
 	return "", false
 }
 
-// look brings a snapshot into order, joins what belongs together, and finds out how far
-// each node is. Nothing in it asks which pod fits where. The snapshot is not changed.
-func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
+// newCluster brings a snapshot into order and joins what belongs together. The snapshot is
+// not changed. Stages come later, see findStages.
+func newCluster(s fleet.Snapshot, p Policy, order *podOrder) *decision {
 	d := &decision{
 		now: s.Now, policy: p, given: s.State, agents: s.Agents, machines: s.Machines, outages: s.Outages, back: s.Back(), leads: s.Leads,
 		daemons: slices.Clone(s.DaemonSets), owners: s.Owners,
@@ -308,13 +308,18 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	slices.SortFunc(d.daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	d.pods = k.order.of(s.Pods)
+	d.pods = order.of(s.Pods)
 	d.groups = d.ownGroups(s, groupsOf(s))
 	d.nodes = nodesOf(s, p)
 	d.join()
 	d.takeDevices(s.Devices)
 	d.meetOthers(s)
-	d.learnShapes(s)
+	return d
+}
+
+// findStages finds out how far each node is, and how well nodes, zones and groups are. It
+// goes by the node templates as they are by then.
+func (d *decision) findStages() {
 	for _, n := range d.nodes {
 		n.read()
 		n.stage = d.stageOf(n)
@@ -325,7 +330,6 @@ func (k *Planner) look(s fleet.Snapshot, p Policy) *decision {
 	for _, g := range d.groups {
 		g.cluster, g.ill = d.cluster, d.illness(g)
 	}
-	return d
 }
 
 func groupsOf(s fleet.Snapshot) []*group {

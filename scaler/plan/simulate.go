@@ -20,7 +20,7 @@ func newCache() *cache { return &cache{rules: fit.NewRules()} }
 
 // imagine prepares the question which pods fit where: on nodes, and on those that there
 // could be.
-func (k *cache) imagine(d *decision, s fleet.Snapshot) {
+func (d *decision) imagine(s fleet.Snapshot, k *cache) {
 	d.buffers, d.quotas = k.findBuffers(s), quotasOf(s)
 	d.fit = k.rules.Cluster(fit.World{
 		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.pods, d.buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.daemons, Closing: closed,
