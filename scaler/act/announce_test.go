@@ -22,7 +22,7 @@ import (
 var at10 = time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
 
 // verdict is one of a pod whose name is its UID.
-func verdict(uid string, reason plan.Reason, message string) plan.Verdict {
+func verdictOn(uid string, reason plan.Reason, message string) plan.Verdict {
 	return plan.Verdict{Of: plan.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Message: message}
 }
 
@@ -45,15 +45,15 @@ func page() (corev1.ObjectReference, bool) {
 // first; what finds no room is told later.
 func TestAnnounceWaiting(t *testing.T) {
 	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
-	first := verdicts(verdict("young", plan.PodFitsNothing, "too big"), verdict("old", plan.PodGroupsFull, "at max"), verdict("third", plan.PodFitsFree, "there is room"))
-	second := verdicts(verdict("young", plan.PodFitsNothing, "still too big"), verdict("old", plan.PodGroupsFull, "at max"))
+	first := verdicts(verdictOn("young", plan.PodFitsNothing, "too big"), verdictOn("old", plan.PodGroupsFull, "at max"), verdictOn("third", plan.PodFitsFree, "there is room"))
+	second := verdicts(verdictOn("young", plan.PodFitsNothing, "still too big"), verdictOn("old", plan.PodGroupsFull, "at max"))
 	e := &events{}
 	n := &Announcer{Events: e}
 	n.Announce(s, first, nil)
 	n.Announce(s, first, nil)
 	n.Announce(s, second, nil)
 	e.room = 4
-	third := verdicts(verdict("young", plan.PodFitsNothing, "a"), verdict("old", plan.PodFitsNothing, "b"))
+	third := verdicts(verdictOn("young", plan.PodFitsNothing, "a"), verdictOn("old", plan.PodFitsNothing, "b"))
 	n.Announce(s, third, nil)
 	e.room = 0
 	n.Announce(s, third, nil)
@@ -69,8 +69,8 @@ func TestAnnounceWaiting(t *testing.T) {
 // A pod hears of the nodes that are launched for it, or of what went wrong: the same
 // failure once.
 func TestAnnounceGrowth(t *testing.T) {
-	gets := verdicts(verdict("a", plan.PodGetsNode, "web grows"), verdict("b", plan.PodGetsNode, "web grows"))
-	comes := verdicts(verdict("a", plan.PodFitsComing, "it comes"), verdict("b", plan.PodFitsComing, "it comes"))
+	gets := verdicts(verdictOn("a", plan.PodGetsNode, "web grows"), verdictOn("b", plan.PodGetsNode, "web grows"))
+	comes := verdicts(verdictOn("a", plan.PodFitsComing, "it comes"), verdictOn("b", plan.PodFitsComing, "it comes"))
 	failed := []Result{{Action: growFor("a", "b"), Outcome: Failed, Err: errors.New("no right")}}
 	done := []Result{{Action: growFor("a", "b"), Outcome: Done}}
 	paused := []Result{{Action: growFor("a", "b"), Outcome: Paused}}
@@ -94,10 +94,10 @@ func TestAnnounceGrowth(t *testing.T) {
 func TestAnnounceOnlyWhatHolds(t *testing.T) {
 	e := &events{room: 1}
 	n := &Announcer{Events: e}
-	gets := verdicts(verdict("a", plan.PodGetsNode, ""), verdict("b", plan.PodGetsNode, ""), verdict("c", plan.PodGetsNode, ""))
+	gets := verdicts(verdictOn("a", plan.PodGetsNode, ""), verdictOn("b", plan.PodGetsNode, ""), verdictOn("c", plan.PodGetsNode, ""))
 	n.Announce(fleet.Snapshot{}, gets, []Result{{Action: growFor("a", "b", "c"), Outcome: Done}})
 	e.room = 0
-	n.Announce(fleet.Snapshot{}, verdicts(verdict("c", plan.PodFitsComing, "it comes")), nil)
+	n.Announce(fleet.Snapshot{}, verdicts(verdictOn("c", plan.PodFitsComing, "it comes")), nil)
 	if diff := cmp.Diff([]string{"TriggeredScaleUp a: group web grows 1→4", "TriggeredScaleUp c: group web grows 1→4"}, e.list); diff != "" {
 		t.Error(diff)
 	}
@@ -219,7 +219,7 @@ func TestAnnounceManyPods(t *testing.T) {
 		for i := range pods {
 			uid := fmt.Sprintf("%05d", pods-1-i) // the last of them is the oldest
 			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: time.Unix(int64(pods-i), 0)})
-			p.Verdicts = append(p.Verdicts, verdict(uid, plan.PodFitsNothing, "too big"))
+			p.Verdicts = append(p.Verdicts, verdictOn(uid, plan.PodFitsNothing, "too big"))
 		}
 		n.Announce(s, p, nil)
 		time.Sleep(time.Minute)

@@ -169,7 +169,7 @@ func (d *decision) liftBuffers(of map[*fleet.Pod]*buffer) (putBack func()) {
 		for _, t := range p.Tenants() {
 			if of[t.Pod] != nil {
 				d.fit.Lift(t, p)
-				back = append(back, move{t, p})
+				back = append(back, move{pod: t, to: p})
 			}
 		}
 	}

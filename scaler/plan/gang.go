@@ -102,7 +102,7 @@ func (d *decision) growForGang(g gang) {
 	why := ""
 	if len(refused) > 0 {
 		text := d.budgetSpent(refused[0].Pod.Namespace)
-		if !d.unasked[asking{refused[0].Class, refused[0].Pod.Namespace}] {
+		if !d.unasked[asking{class: refused[0].Class, namespace: refused[0].Pod.Namespace}] {
 			_, text = d.whyNot(refused[0].Class)
 		}
 		why = fmt.Sprintf("; pod %s has none: %s", refused[0].Pod.Key(), text)

@@ -122,7 +122,7 @@ func (d *decision) unaffordable(pods []fit.Tenant) (none, others []fit.Tenant) {
 	for _, t := range pods {
 		if d.ration.Spent(t.Pod.Namespace) {
 			none = append(none, t)
-			d.unasked[asking{t.Class, t.Pod.Namespace}] = true
+			d.unasked[asking{class: t.Class, namespace: t.Pod.Namespace}] = true
 		} else {
 			others = append(others, t)
 		}
@@ -414,7 +414,7 @@ func (d *decision) refuse(pods []fit.Tenant) {
 		v, known := verdicts[t.Class]
 		space := t.Pod.Namespace
 		switch {
-		case d.unasked[asking{t.Class, space}]:
+		case d.unasked[asking{class: t.Class, namespace: space}]:
 			v = verdict{PodBudgetSpent, d.budgetSpent(space)}
 		case known:
 		case explained[space] >= d.policy.Bounds.Explained:

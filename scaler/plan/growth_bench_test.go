@@ -119,7 +119,7 @@ type answer struct {
 	placed int
 	nodes  between // new ones
 	// sound says what is wrong with where the pods go; nil asks nothing.
-	sound func(c *city, launches []launch) []string
+	sound func(c *city, launches []growth) []string
 }
 
 func (a answer) wrongs(c *city, got plan.Plan) []string {
@@ -161,25 +161,25 @@ func grown(p plan.Plan) int {
 	return n
 }
 
-// launch is a growth with the pods that it is for.
-type launch struct {
+// growth is a growth with the pods that it is for.
+type growth struct {
 	zone  string
 	nodes int
 	pods  []*fleet.Pod
 }
 
-func launchesOf(c *city, p plan.Plan) []launch {
+func launchesOf(c *city, p plan.Plan) []growth {
 	byName := make(map[string]*fleet.Pod, len(c.Pods))
 	for i := range c.Pods {
 		byName[c.Pods[i].Key()] = c.Pods[i]
 	}
-	var list []launch
+	var list []growth
 	for _, a := range p.Actions {
 		g, ok := a.(plan.Grow)
 		if !ok {
 			continue
 		}
-		l := launch{zone: g.Zone, nodes: g.To - g.From}
+		l := growth{zone: g.Zone, nodes: g.To - g.From}
 		for _, ref := range g.For {
 			l.pods = append(l.pods, byName[ref.String()])
 		}
@@ -189,7 +189,7 @@ func launchesOf(c *city, p plan.Plan) []launch {
 }
 
 // oneOnANode: no launch is for more pods of an app than it brings nodes.
-func oneOnANode(_ *city, launches []launch) []string {
+func oneOnANode(_ *city, launches []growth) []string {
 	var wrong []string
 	for _, l := range launches {
 		count := map[string]int{}
@@ -208,7 +208,7 @@ func oneOnANode(_ *city, launches []launch) []string {
 }
 
 // oneInAZone: no zone gets two pods of an app.
-func oneInAZone(_ *city, launches []launch) []string {
+func oneInAZone(_ *city, launches []growth) []string {
 	count := map[string]int{}
 	for _, l := range launches {
 		for _, p := range l.pods {
@@ -225,7 +225,7 @@ func oneInAZone(_ *city, launches []launch) []string {
 
 // soundMix: pods that keep away from each other's host have one each, and pods
 // that want to be together in a zone are.
-func soundMix(c *city, launches []launch) []string {
+func soundMix(c *city, launches []growth) []string {
 	wrong := oneOnANode(c, launches)
 	zones := map[string]string{}
 	for _, l := range launches {

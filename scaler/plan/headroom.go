@@ -282,7 +282,7 @@ func (d *decision) sayShort(h *headRoom, lacks int) (why string) {
 	}
 	defer d.closeFor(h.tenant.Class)()
 	misses := make([]miss, len(could))
-	unasked := d.unasked[asking{h.tenant.Class, h.tenant.Pod.Namespace}]
+	unasked := d.unasked[asking{class: h.tenant.Class, namespace: h.tenant.Pod.Namespace}]
 	for i, g := range could {
 		if misses[i] = (miss{g, nil, d.budgetSpent(h.tenant.Pod.Namespace)}); !unasked {
 			misses[i] = d.missOf(h.tenant.Class, g)

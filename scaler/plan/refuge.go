@@ -130,7 +130,7 @@ func (d *decision) moveOff(nodes []*node, row *fit.Row) (stuck []stuckNode) {
 				stuck = append(stuck, stuckNode{n, t})
 				break
 			}
-			n.moved = append(n.moved, move{t, to})
+			n.moved = append(n.moved, move{pod: t, to: to})
 		}
 	}
 	return stuck
