@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // e2e/testdata/balloons.txtar proves what balloons do; here are the values that it stands
@@ -21,7 +21,7 @@ func TestBalloons(t *testing.T) {
 	if spec.PriorityClassName != class.Name {
 		t.Errorf("balloons are of class %q, want %q", spec.PriorityClassName, class.Name)
 	}
-	if cutOff := plan.DefaultPolicy().ExpendableBelow; class.Value < cutOff || class.Value >= 0 {
+	if cutOff := policy.DefaultPolicy().ExpendableBelow; class.Value < cutOff || class.Value >= 0 {
 		t.Errorf("priority %d, want %d, from which on a pod brings a node, to -1, which other pods displace", class.Value, cutOff)
 	}
 	if class.GlobalDefault || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever {

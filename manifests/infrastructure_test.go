@@ -19,7 +19,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/userdata"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // infrastructure is what the examples make at AWS, in the words of neither.
@@ -208,7 +208,7 @@ func discoveryTags(t *testing.T) []string {
 
 // checkHook holds the hook against the scaler's defaults.
 func (i infrastructure) checkHook(t *testing.T) {
-	policy := plan.DefaultPolicy()
+	policy := policy.DefaultPolicy()
 	if !slices.Contains(policy.TerminationHooks, i.hook.name) {
 		t.Errorf("hook %q, and the scaler completes %v", i.hook.name, policy.TerminationHooks)
 	}

@@ -15,7 +15,7 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/prices"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // settings are all flags of the program. Where Cluster Autoscaler has a flag of
@@ -24,7 +24,7 @@ type settings struct {
 	log        telemetry.LogFlags
 	kubeconfig string
 	namespace  string
-	policy     plan.Policy
+	policy     policy.Policy
 
 	nodes     []string
 	discovery []string
@@ -74,7 +74,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.priceFile, "price-file", "", "a file with prices that win over those that are part of the program: a region, an instance type and US dollars an hour on each line")
 	flags.Float64Var(&s.assume.SpotFactor, "spot-price-factor", defaultSpotFactor, "what a spot instance is taken to cost, as a share of its price on demand")
 
-	p := plan.DefaultPolicy()
+	p := policy.DefaultPolicy()
 	s.policy = p
 	flags.BoolVar(&s.policy.AlongsideClusterAutoscaler, "alongside-cluster-autoscaler", p.AlongsideClusterAutoscaler, "act although another autoscaler is alive in the cluster, not only plan")
 	flags.StringArrayVar(&s.autoscalerLeases, "cluster-autoscaler-lease", nil, "the name of the lease of a Cluster Autoscaler, beside "+contract.LeaseClusterAutoscaler+", in any namespace: its --leader-elect-resource-name; several times for several. The scaler's ClusterRole must name it, too")

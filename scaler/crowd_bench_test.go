@@ -24,6 +24,8 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // BenchmarkIdleLook: what a look costs where nothing has changed since the last
@@ -44,11 +46,11 @@ func BenchmarkIdleLook(b *testing.B) {
 	go func() { observer.Run(ctx); close(done) }()
 	defer func() { cancel(); <-done }()
 
-	decided, policy, state := 0, plan.DefaultPolicy(), fleet.State{}
+	decided, policy, state := 0, policy.DefaultPolicy(), fleet.State{}
 	planner := plan.NewPlanner()
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) { return observer.Snapshot(now, state) },
-		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
 			decided++
 			if len(s.Nodes) != nodes || len(s.Pods) != nodes*podsPerNode {
 				b.Fatalf("%d nodes, %d pods", len(s.Nodes), len(s.Pods))
@@ -56,8 +58,8 @@ func BenchmarkIdleLook(b *testing.B) {
 			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
-		paused:   func(plan.Action) (act.Result, bool) { return act.Result{}, false },
-		act:      func(context.Context, []plan.Action) []act.Result { return nil },
+		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
+		act:      func(context.Context, []action.Action) []act.Result { return nil },
 		reread:   func(context.Context, []act.Result) {},
 		tell:     func(look) {},
 		policy:   policy,

@@ -19,6 +19,8 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // mishap is what may happen to the scaler or to AWS at one moment.
@@ -166,11 +168,11 @@ func (k *killing) look() {
 	snapshot := k.world.Snapshot
 	snapshot.Groups, snapshot.State = k.read, k.written
 	actor := &act.Actor{Groups: k, Events: k, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	policy := plan.DefaultPolicy()
+	policy := policy.DefaultPolicy()
 	l := &loop{
-		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
+		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
 		keep:   func(fleet.State) {}, reread: func(context.Context, []act.Result) {},
-		policy: policy, remember: k.remember, paused: func(plan.Action) (act.Result, bool) { return act.Result{}, false },
+		policy: policy, remember: k.remember, paused: func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act:  actor.Do,
 		tell: func(look) {}, logger: actor.Logger,
 	}

@@ -14,6 +14,10 @@ import (
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/status"
 )
 
@@ -40,19 +44,19 @@ type loop struct {
 	// is one. The version is another one if anything but Now and State may be.
 	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
 	// decide says first what does not wait for the rest to be worked out.
-	decide func(fleet.Snapshot) (urgent []plan.Action, rest func() plan.Plan)
+	decide func(fleet.Snapshot) (urgent []action.Action, rest func() plan.Plan)
 	// policy is the one that decide goes by.
-	policy plan.Policy
+	policy policy.Policy
 	// remember writes the state, before the actions that it guards. If it fails, keep
 	// has this process alone go by a state, until one is written.
 	remember func(context.Context, fleet.State) error
 	keep     func(fleet.State)
 	// paused says that an action failed or stopped a moment ago and is not tried
 	// now; the result says why.
-	paused func(plan.Action) (act.Result, bool)
+	paused func(action.Action) (act.Result, bool)
 	// act carries actions out and returns when the next observation knows of
 	// them. Due is when something that failed may be tried again.
-	act func(context.Context, []plan.Action) []act.Result
+	act func(context.Context, []action.Action) []act.Result
 	due func(now time.Time) time.Time
 	// reread reads again what these actions may have changed.
 	reread func(context.Context, []act.Result)
@@ -200,16 +204,16 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 
 // withhold tells the actions apart that are done though the state could not be written,
 // and puts the others off: those whose guards are among what is not written.
-func withhold(actions []plan.Action, why error) (ready []plan.Action, withheld []act.Result) {
+func withhold(actions []action.Action, why error) (ready []action.Action, withheld []act.Result) {
 	var unwritten *status.UnwrittenError
 	partly := errors.As(why, &unwritten)
-	for _, action := range actions {
+	for _, todo := range actions {
 		missing := func(part string) bool { return !partly || slices.Contains(unwritten.Parts, part) }
-		if slices.ContainsFunc(plan.Guards(action), missing) {
-			withheld = append(withheld, act.Result{Action: action, Outcome: act.Paused, Err: fmt.Errorf("not done without a persisted state: %w", why)})
+		if slices.ContainsFunc(action.Guards(todo), missing) {
+			withheld = append(withheld, act.Result{Action: todo, Outcome: act.Paused, Err: fmt.Errorf("not done without a persisted state: %w", why)})
 			continue
 		}
-		ready = append(ready, action)
+		ready = append(ready, todo)
 	}
 	return ready, withheld
 }
@@ -223,7 +227,7 @@ func faultOf(unwritten error) string {
 func fallsShort(r act.Result) bool { return r.Answer != nil && r.Answer.FallsShort() }
 
 // part tells the actions that are tried from those that wait for their time.
-func (l *loop) part(actions []plan.Action) (ready []plan.Action, paused []act.Result) {
+func (l *loop) part(actions []action.Action) (ready []action.Action, paused []act.Result) {
 	for _, action := range actions {
 		if result, waits := l.paused(action); waits {
 			paused = append(paused, result)
@@ -257,7 +261,7 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 			continue
 		}
 		switch x := r.Action.(type) {
-		case plan.Terminate:
+		case action.Terminate:
 			if !ineffective(r) {
 				continue
 			}
@@ -265,15 +269,15 @@ func unlearn(state, before fleet.State, results []act.Result) fleet.State {
 			if x.Asks {
 				asks(x.Group, -1) // nothing comes in its place
 			}
-		case plan.Lower:
+		case action.Lower:
 			asks(x.Group, x.Drops)
-		case plan.Heartbeat:
+		case action.Heartbeat:
 			restore(&state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
-		case plan.Complete:
+		case action.Complete:
 			restore(&state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
-		case plan.Suspend:
+		case action.Suspend:
 			restore(&state.Suspending, before.Suspending, x.Group)
-		case plan.Grow:
+		case action.Grow:
 			if !grew(results, x.Group) {
 				restore(&state.GrownAt, before.GrownAt, x.Group)
 				restore(&state.Bursts, before.Bursts, x.Group)
@@ -296,7 +300,7 @@ func ineffective(r act.Result) bool {
 // have been carried out, and is repeated.
 func grew(results []act.Result, group string) bool {
 	return slices.ContainsFunc(results, func(r act.Result) bool {
-		x, grows := r.Action.(plan.Grow)
+		x, grows := r.Action.(action.Grow)
 		maybe := r.Answer != nil && !r.Answer.Unsent && !r.Answer.Seen
 		return grows && x.Group == group && (r.Outcome == act.Done || maybe)
 	})
@@ -308,27 +312,27 @@ func grew(results []act.Result, group string) bool {
 // ended is kept.
 func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Result) fleet.State {
 	for _, r := range done {
-		if x, grows := r.Action.(plan.Grow); grows && r.Answer != nil {
-			state = l.policy.Hear(state, snapshot.Groups, x, *r.Answer, r.Ended)
+		if x, grows := r.Action.(action.Grow); grows && r.Answer != nil {
+			state = launch.Hear(l.policy, state, snapshot.Groups, x, *r.Answer, r.Ended)
 			continue
 		}
 		var refusal *asg.CallError
 		if r.Outcome != act.Failed || !errors.As(r.Err, &refusal) {
 			continue
 		}
-		if x, grows := r.Action.(plan.Grow); grows && refusal.Lack() != "" {
-			state = plan.Denied(state, x.Group, refusal.Lack(), r.Ended)
+		if x, grows := r.Action.(action.Grow); grows && refusal.Lack() != "" {
+			state = launch.Denied(state, x.Group, refusal.Lack(), r.Ended)
 		}
 		if !errors.Is(r.Err, asg.ErrRefused) {
 			continue
 		}
 		switch x := r.Action.(type) {
-		case plan.Grow:
+		case action.Grow:
 			failure := fleet.Failure{At: r.Ended, Cause: refusal.Code, Text: refusal.Message}
-			state.BackOffs = with(state.BackOffs, x.Group, l.policy.Learn(state.BackOffs[x.Group], failure))
-		case plan.Terminate:
+			state.BackOffs = with(state.BackOffs, x.Group, launch.Learn(l.policy, state.BackOffs[x.Group], failure))
+		case action.Terminate:
 			if x.Node.Name != "" {
-				state.GiveUps = with(state.GiveUps, x.Instance, l.policy.GiveUp(state.GiveUps[x.Instance], r.Ended, refusal.Message))
+				state.GiveUps = with(state.GiveUps, x.Instance, drains.GiveUp(l.policy, state.GiveUps[x.Instance], r.Ended, refusal.Message))
 				state.FailedAt = with(state.FailedAt, x.Group, r.Ended)
 			}
 		}

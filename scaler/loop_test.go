@@ -20,6 +20,9 @@ import (
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/status"
 )
 
@@ -45,16 +48,16 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return fleet.Snapshot{Now: now, State: s.state}, s.version, nil
 		},
-		decide: func(fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+		decide: func(fleet.Snapshot) ([]action.Action, func() plan.Plan) {
 			s.note("look")
 			p := s.plans[0]
 			if len(s.plans) > 1 {
 				s.plans = s.plans[1:]
 			}
-			var urgent, others []plan.Action
+			var urgent, others []action.Action
 			for _, a := range p.Actions {
 				switch a.(type) {
-				case plan.Heartbeat, plan.Complete:
+				case action.Heartbeat, action.Complete:
 					urgent = append(urgent, a)
 				default:
 					others = append(others, a)
@@ -73,7 +76,7 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return nil
 		},
-		act: func(_ context.Context, actions []plan.Action) []act.Result {
+		act: func(_ context.Context, actions []action.Action) []act.Result {
 			var results []act.Result
 			for _, a := range actions {
 				s.note(a.String())
@@ -81,7 +84,7 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return results
 		},
-		paused:  func(plan.Action) (act.Result, bool) { return act.Result{}, false },
+		paused:  func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		due:     func(time.Time) time.Time { return time.Time{} },
 		tell:    func(look) {},
 		changed: s.changes,
@@ -135,7 +138,7 @@ func TestLoopDoesNotDecideTwice(t *testing.T) {
 	}{
 		{"nothing changes", []plan.Plan{{}}, nil, []string{"0s look", "10m0s look"}},
 		{"the plan's time comes", []plan.Plan{{Wake: time.Unix(0, 0).Add(90 * time.Second)}, {}}, nil, []string{"0s look", "1m30s look", "11m30s look"}},
-		{"there is something to do", []plan.Plan{{Actions: []plan.Action{plan.Unmark{Node: plan.NodeRef{Name: "n"}}}}, {}}, nil,
+		{"there is something to do", []plan.Plan{{Actions: []action.Action{action.Unmark{Node: action.NodeRef{Name: "n"}}}}, {}}, nil,
 			[]string{"0s look", "0s unmark n: ", "1m0s look", "11m0s look"}},
 		{"something changes", []plan.Plan{{}}, func(s *stage) { s.version++; s.changes <- struct{}{} }, []string{"0s look", "1m30s look", "11m30s look"}},
 		{"nothing but a nudge", []plan.Plan{{}}, func(s *stage) { s.changes <- struct{}{} }, []string{"0s look", "10m30s look"}},
@@ -189,8 +192,8 @@ func TestLoopBreathes(t *testing.T) {
 // a write of what guards nothing. What the state guards is done after it was written.
 func TestLoopRemembersWhatWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		beat, grow := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, plan.Grow{Group: "web", To: 1}
-		p := plan.Plan{Actions: []plan.Action{beat, grow}, State: fleet.State{Heartbeats: map[string]time.Time{
+		beat, grow := action.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, action.Grow{Group: "web", To: 1}
+		p := plan.Plan{Actions: []action.Action{beat, grow}, State: fleet.State{Heartbeats: map[string]time.Time{
 			fleet.HeartbeatKey("i-1", "h"): time.Now(), fleet.HeartbeatKey("i-2", "h"): time.Now()}}}
 		s := newStage(p)
 		if diff := cmp.Diff([]string{"0s look", "0s " + beat.String(), "0s remember 2", "0s " + grow.String()}, s.run(t, time.Second)); diff != "" {
@@ -209,14 +212,14 @@ func TestLoopRemembersWhatWasDone(t *testing.T) {
 func TestLoopUnlearns(t *testing.T) {
 	key := fleet.HeartbeatKey("i-1", "h")
 	other := map[string]time.Time{"other": {}}
-	complete, grow := plan.Complete{Instance: "i-1", Hook: "h"}, plan.Grow{Group: "web", To: 1}
+	complete, grow := action.Complete{Instance: "i-1", Hook: "h"}, action.Grow{Group: "web", To: 1}
 	for _, c := range []struct {
 		plan plan.Plan
 		want []string
 	}{
-		{plan.Plan{Actions: []plan.Action{complete}, State: fleet.State{Completed: map[string]time.Time{key: {}}, GrownAt: other}},
+		{plan.Plan{Actions: []action.Action{complete}, State: fleet.State{Completed: map[string]time.Time{key: {}}, GrownAt: other}},
 			[]string{"0s look", "0s " + complete.String(), "0s remember 1"}},
-		{plan.Plan{Actions: []plan.Action{grow}, State: fleet.State{GrownAt: map[string]time.Time{"web": {}}, Completed: other}},
+		{plan.Plan{Actions: []action.Action{grow}, State: fleet.State{GrownAt: map[string]time.Time{"web": {}}, Completed: other}},
 			[]string{"0s look", "0s remember 2", "0s " + grow.String(), "0s remember 1"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -239,11 +242,11 @@ func TestLoopRestores(t *testing.T) {
 		old := fleet.State{GrownAt: map[string]time.Time{"web": before}, Bursts: map[string]int{"web": 1}, Heartbeats: map[string]time.Time{hook: before}, Completed: map[string]time.Time{hook: before}}
 		new := fleet.State{GrownAt: map[string]time.Time{"web": now}, Bursts: map[string]int{"web": 2}, Heartbeats: map[string]time.Time{hook: now}, Completed: map[string]time.Time{hook: now}}
 		for _, paused := range []bool{false, true} {
-			s := newStage(plan.Plan{State: new, Actions: []plan.Action{
-				plan.Grow{Group: "web", To: 1}, plan.Heartbeat{Instance: "i-1", Hook: "h"}, plan.Complete{Instance: "i-1", Hook: "h"}}})
+			s := newStage(plan.Plan{State: new, Actions: []action.Action{
+				action.Grow{Group: "web", To: 1}, action.Heartbeat{Instance: "i-1", Hook: "h"}, action.Complete{Instance: "i-1", Hook: "h"}}})
 			s.outcome = act.Failed
 			s.state = old
-			s.paused = func(a plan.Action) (act.Result, bool) { return act.Result{Action: a, Outcome: act.Paused}, paused }
+			s.paused = func(a action.Action) (act.Result, bool) { return act.Result{Action: a, Outcome: act.Paused}, paused }
 			var written []fleet.State
 			s.remember = func(_ context.Context, state fleet.State) error {
 				written = append(written, state)
@@ -273,7 +276,7 @@ func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
 	after := fleet.State{Recognition: fleet.Recognition{
 		Asked: map[string]fleet.Asked{"web": {Count: 1}}, Ended: map[string]fleet.Ended{"i-1": {Group: "web"}},
 	}}
-	end := plan.Terminate{Group: "web", Instance: "i-1", Asks: true}
+	end := action.Terminate{Group: "web", Instance: "i-1", Asks: true}
 	for _, c := range []struct {
 		reason string
 		result act.Result
@@ -301,7 +304,7 @@ func TestLoopTakesBackWhatItAskedFor(t *testing.T) {
 	asked := func(n int) fleet.State {
 		return fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{"web": {At: time.Unix(1, 0), Count: n}}}}
 	}
-	drained := plan.Terminate{Group: "web", Instance: "i-old", Node: plan.NodeRef{Name: "old"}, Decrement: true}
+	drained := action.Terminate{Group: "web", Instance: "i-old", Node: action.NodeRef{Name: "old"}, Decrement: true}
 	for _, c := range []struct {
 		reason        string
 		before, after fleet.State
@@ -310,9 +313,9 @@ func TestLoopTakesBackWhatItAskedFor(t *testing.T) {
 	}{
 		{"a group grows beside an end that is put off", asked(0), asked(5), []act.Result{{Action: drained, Outcome: act.Paused}}, 5},
 		{"what was asked for has come, and an end stops", asked(1), asked(0), []act.Result{{Action: drained, Outcome: act.Stopped}}, 0},
-		{"one end is replaced, another stops", asked(0), asked(1), []act.Result{{Action: plan.Terminate{Group: "web", Instance: "i-1", Asks: true}, Outcome: act.Done}, {Action: drained, Outcome: act.Stopped}}, 1},
-		{"growth stops beside an end that is replaced", asked(1), asked(4), []act.Result{{Action: plan.Grow{Group: "web", Asks: 3}, Outcome: act.Stopped}, {Action: plan.Grow{Group: "web"}, Outcome: act.Stopped}}, 1},
-		{"what does not come is still wanted", asked(3), fleet.State{}, []act.Result{{Action: plan.Lower{Group: "web", Drops: 2}, Outcome: act.Stopped}}, 2},
+		{"one end is replaced, another stops", asked(0), asked(1), []act.Result{{Action: action.Terminate{Group: "web", Instance: "i-1", Asks: true}, Outcome: act.Done}, {Action: drained, Outcome: act.Stopped}}, 1},
+		{"growth stops beside an end that is replaced", asked(1), asked(4), []act.Result{{Action: action.Grow{Group: "web", Asks: 3}, Outcome: act.Stopped}, {Action: action.Grow{Group: "web"}, Outcome: act.Stopped}}, 1},
+		{"what does not come is still wanted", asked(3), fleet.State{}, []act.Result{{Action: action.Lower{Group: "web", Drops: 2}, Outcome: act.Stopped}}, 2},
 	} {
 		got := unlearn(c.after, c.before, c.results).Recognition.Asked["web"]
 		if got.Count != c.want || c.want > 0 && got.At.IsZero() {
@@ -335,10 +338,10 @@ func TestLoopHeedsRefusals(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(plan.Plan{Actions: []plan.Action{
-					plan.Grow{Group: "web", To: 1}, plan.Terminate{Group: "web", Instance: "i-1", Node: plan.NodeRef{Name: "n"}}}})
-				s.policy = plan.DefaultPolicy()
-				s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+				s := newStage(plan.Plan{Actions: []action.Action{
+					action.Grow{Group: "web", To: 1}, action.Terminate{Group: "web", Instance: "i-1", Node: action.NodeRef{Name: "n"}}}})
+				s.policy = policy.DefaultPolicy()
+				s.act = func(_ context.Context, actions []action.Action) []act.Result {
 					var results []act.Result
 					for _, a := range actions {
 						results = append(results, act.Result{Action: a, Outcome: act.Failed, Err: c.err, Ended: time.Now()})
@@ -370,30 +373,30 @@ func TestLoopHeedsRefusals(t *testing.T) {
 // A launch is written down before it is made, and its answer after it; where
 // something is missing the next look follows at once.
 func TestLoopHearsAnswers(t *testing.T) {
-	x := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, To: 2}
+	x := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, To: 2}
 	failed := []fleet.Failure{{Zone: "a", Cause: "InsufficientInstanceCapacity", At: time.Now()}}
 	for _, c := range []struct {
 		name     string
 		outcome  act.Outcome
-		answer   *plan.Answer
+		answer   *launch.Answer
 		noted    bool // the launch, in the end
 		answered bool
 		again    bool // looks again at once
 	}{
-		{"all came", act.Done, &plan.Answer{Seen: true, Came: 2}, true, true, false},
-		{"some came", act.Done, &plan.Answer{Seen: true, Came: 1, Failures: failed}, true, true, true},
-		{"none came", act.Failed, &plan.Answer{Seen: true, Failures: failed}, true, true, true},
-		{"not allowed", act.Failed, &plan.Answer{Seen: true, Unsteered: "no right"}, true, true, true},
-		{"nobody knows", act.Failed, &plan.Answer{}, true, false, false},
-		{"under way", act.Begun, &plan.Answer{}, true, false, false},
-		{"never sent", act.Stopped, &plan.Answer{Unsent: true}, false, false, false},
+		{"all came", act.Done, &launch.Answer{Seen: true, Came: 2}, true, true, false},
+		{"some came", act.Done, &launch.Answer{Seen: true, Came: 1, Failures: failed}, true, true, true},
+		{"none came", act.Failed, &launch.Answer{Seen: true, Failures: failed}, true, true, true},
+		{"not allowed", act.Failed, &launch.Answer{Seen: true, Unsteered: "no right"}, true, true, true},
+		{"nobody knows", act.Failed, &launch.Answer{}, true, false, false},
+		{"under way", act.Begun, &launch.Answer{}, true, false, false},
+		{"never sent", act.Stopped, &launch.Answer{Unsent: true}, false, false, false},
 		{"not tried", act.Stopped, nil, false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				state := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t", Count: 2}}, GrownAt: map[string]time.Time{"web": time.Now()}}
-				s := newStage(plan.Plan{Actions: []plan.Action{x}, State: state}, plan.Plan{})
-				s.policy = plan.DefaultPolicy()
+				s := newStage(plan.Plan{Actions: []action.Action{x}, State: state}, plan.Plan{})
+				s.policy = policy.DefaultPolicy()
 				var written []fleet.State
 				s.remember = func(_ context.Context, state fleet.State) error {
 					if len(written) < 2 {
@@ -401,7 +404,7 @@ func TestLoopHearsAnswers(t *testing.T) {
 					}
 					return nil
 				}
-				s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+				s.act = func(_ context.Context, actions []action.Action) []act.Result {
 					if len(actions) == 0 {
 						return nil
 					}
@@ -431,12 +434,12 @@ func TestLoopHearsAnswers(t *testing.T) {
 // it the loop ends.
 func TestLoopWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		beat, done := plan.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, plan.Complete{Group: "web", Instance: "i-2", Hook: "h"}
-		keep, grow := plan.Keep{Group: "web", Node: plan.NodeRef{Name: "n"}}, plan.Grow{Group: "web", To: 1}
-		suspend := plan.Suspend{Group: "web", Process: "A"}
+		beat, done := action.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, action.Complete{Group: "web", Instance: "i-2", Hook: "h"}
+		keep, grow := action.Keep{Group: "web", Node: action.NodeRef{Name: "n"}}, action.Grow{Group: "web", To: 1}
+		suspend := action.Suspend{Group: "web", Process: "A"}
 		sent := map[string]time.Time{fleet.HeartbeatKey("i-1", "h"): time.Now()}
-		p := plan.Plan{Actions: []plan.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}, Suspending: map[string]time.Time{"web": time.Now()}}}
-		s := newStage(p, plan.Plan{Actions: []plan.Action{grow, suspend}, State: p.State})
+		p := plan.Plan{Actions: []action.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}, Suspending: map[string]time.Time{"web": time.Now()}}}
+		s := newStage(p, plan.Plan{Actions: []action.Action{grow, suspend}, State: p.State})
 		tries := 0
 		s.remember = func(context.Context, fleet.State) error {
 			switch tries++; tries {
@@ -478,7 +481,7 @@ func TestLoopWithoutMemory(t *testing.T) {
 			t.Errorf("failing are %q", failing)
 		}
 
-		s = newStage(plan.Plan{Actions: []plan.Action{beat, grow}})
+		s = newStage(plan.Plan{Actions: []action.Action{beat, grow}})
 		s.remember = func(context.Context, fleet.State) error { return fmt.Errorf("writing: %w", status.ErrOthers) }
 		if err := s.loop.run(t.Context()); !errors.Is(err, status.ErrOthers) {
 			t.Errorf("the loop ended with %v", err)
@@ -499,7 +502,7 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 		if err := w.Apply("group web min=0 max=5 desired=1 hook=windlass/30s/2h\nnode a group=web state=Terminating:Wait\nagent a ready\npod app on=a cpu=1\nreport a phase=Draining kind=asg answers=asg-terminate:i-a"); err != nil {
 			t.Fatal(err)
 		}
-		s, planner, policy := newStage(), plan.NewPlanner(), plan.DefaultPolicy()
+		s, planner, policy := newStage(), plan.NewPlanner(), policy.DefaultPolicy()
 		policy.TerminationHooks = []string{"windlass"}
 		state, last, worst := fleet.State{}, time.Now(), time.Duration(0)
 		s.observe = func(now time.Time) (fleet.Snapshot, uint64, error) {
@@ -508,7 +511,7 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 			snapshot.Now, snapshot.State = w.Now.Add(now.Sub(s.began)), state
 			return snapshot, s.version, nil
 		}
-		s.decide = func(snapshot fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+		s.decide = func(snapshot fleet.Snapshot) ([]action.Action, func() plan.Plan) {
 			urgent, rest := planner.Begin(snapshot, policy)
 			return urgent, func() plan.Plan {
 				time.Sleep(growth)
@@ -516,10 +519,10 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 			}
 		}
 		s.remember = func(_ context.Context, next fleet.State) error { state = next; return nil }
-		s.act = func(_ context.Context, actions []plan.Action) []act.Result {
+		s.act = func(_ context.Context, actions []action.Action) []act.Result {
 			var results []act.Result
 			for _, a := range actions {
-				if _, beats := a.(plan.Heartbeat); beats {
+				if _, beats := a.(action.Heartbeat); beats {
 					worst, last = max(worst, time.Since(last)), time.Now()
 				}
 				results = append(results, act.Result{Action: a, Outcome: act.Done})

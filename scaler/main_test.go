@@ -27,6 +27,8 @@ import (
 	"windlass.dev/windlass/pkg/kube/lease"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 func TestWrongArguments(t *testing.T) {
@@ -206,7 +208,7 @@ old   NotInAnyGroup  its instance is in none of our groups
 // neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
-	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []plan.Verdict{{Of: plan.OfPod, Name: "default/a"}}}})
+	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
 	for _, c := range []struct {
 		about, from, host string
 		want              int
@@ -387,7 +389,7 @@ func TestPageWithoutGroups(t *testing.T) {
 // Cluster Autoscaler's status is written in its words, never beside a live one, and taken
 // away where the process ends; who loses the lease leaves it to the next.
 func TestCASStatus(t *testing.T) {
-	here := settings{namespace: "us", writeCASStatus: true, casStatusName: contract.ConfigMapClusterAutoscalerStatus, policy: plan.DefaultPolicy()}
+	here := settings{namespace: "us", writeCASStatus: true, casStatusName: contract.ConfigMapClusterAutoscalerStatus, policy: policy.DefaultPolicy()}
 	web := fleet.Snapshot{Now: time.Unix(1, 0), Groups: []fleet.Group{{Name: "web"}}}
 	for _, c := range []struct {
 		name     string

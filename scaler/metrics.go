@@ -15,6 +15,8 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 	"windlass.dev/windlass/scaler/status"
 )
 
@@ -184,14 +186,14 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 	m.retained.show(retained)
 }
 
-func (m *metrics) verdicts(verdicts []plan.Verdict) {
-	counts := map[plan.SubjectKind]map[string]int{plan.OfPod: {}, plan.OfNode: {}, plan.OfGroup: {}}
+func (m *metrics) verdicts(verdicts []verdict.Verdict) {
+	counts := map[verdict.SubjectKind]map[string]int{verdict.OfPod: {}, verdict.OfNode: {}, verdict.OfGroup: {}}
 	for _, v := range verdicts {
 		counts[v.Of][string(v.Reason)]++
 	}
-	m.pods.showCounts(counts[plan.OfPod])
-	m.nodes.showCounts(counts[plan.OfNode])
-	m.groups.showCounts(counts[plan.OfGroup])
+	m.pods.showCounts(counts[verdict.OfPod])
+	m.nodes.showCounts(counts[verdict.OfNode])
+	m.groups.showCounts(counts[verdict.OfGroup])
 }
 
 // pauses shows those that run.
@@ -236,12 +238,12 @@ func (m *metrics) seeWaiting(s fleet.Snapshot) {
 
 // seeDrained notes since when nodes are drained, by the word of their agents or of the
 // plan, which drains in their place.
-func (m *metrics) seeDrained(s fleet.Snapshot, alone []plan.Drain) {
+func (m *metrics) seeDrained(s fleet.Snapshot, alone []action.Drain) {
 	seen := make(map[string]time.Time, len(m.emptied))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-		byPlan := slices.ContainsFunc(alone, func(d plan.Drain) bool { return d.Node.Name == n.Name && d.Phase == contract.PhaseDrained })
+		byPlan := slices.ContainsFunc(alone, func(d action.Drain) bool { return d.Node.Name == n.Name && d.Phase == contract.PhaseDrained })
 		if !byPlan && (err != nil || report.Phase != contract.PhaseDrained) {
 			continue
 		}
@@ -256,12 +258,12 @@ func (m *metrics) seeDrained(s fleet.Snapshot, alone []plan.Drain) {
 
 func (m *metrics) result(r act.Result) {
 	switch x := r.Action.(type) {
-	case plan.Grow:
+	case action.Grow:
 		m.launch(x, r)
-	case plan.Complete:
+	case action.Complete:
 		m.lifecycleAction("complete", r)
 		m.completed(x, r)
-	case plan.Heartbeat:
+	case action.Heartbeat:
 		m.lifecycleAction("heartbeat", r)
 	}
 }
@@ -269,7 +271,7 @@ func (m *metrics) result(r act.Result) {
 // completed tells how long an instance was held though its node was drained. One that
 // comes into service has not waited for that, and one that was drained before it came on
 // this way, as in a warm pool, waited from then on.
-func (m *metrics) completed(x plan.Complete, r act.Result) {
+func (m *metrics) completed(x action.Complete, r act.Result) {
 	since, drained := m.emptied[x.Instance]
 	if !drained || x.Since.IsZero() || r.Outcome != act.Done || r.Before {
 		return
@@ -295,7 +297,7 @@ func (m *metrics) lifecycleAction(call string, r act.Result) {
 	m.lifecycle.WithLabelValues(call, result).Inc()
 }
 
-func (m *metrics) launch(x plan.Grow, r act.Result) {
+func (m *metrics) launch(x action.Grow, r act.Result) {
 	if r.Outcome == act.Paused {
 		return // nobody was called
 	}
@@ -316,7 +318,7 @@ func (m *metrics) launch(x plan.Grow, r act.Result) {
 }
 
 // callOf is the call to AWS that grows a group.
-func callOf(x plan.Grow) string {
+func callOf(x action.Grow) string {
 	if x.Token == "" {
 		return "SetDesiredCapacity"
 	}
@@ -324,7 +326,7 @@ func callOf(x plan.Grow) string {
 }
 
 // launchResult is the outcome of a launch, told apart by what has come.
-func launchResult(x plan.Grow, r act.Result) string {
+func launchResult(x action.Grow, r act.Result) string {
 	switch a := r.Answer; {
 	case a == nil || !a.Seen || len(a.Failures) == 0:
 		return string(r.Outcome)

@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // drainMetrics are figures of drains, read off the Nodes: agents open no port.
@@ -39,8 +39,8 @@ func newDrainMetrics() *drainMetrics {
 
 // look shows what agents report of their drains, and what the plan says of those that the
 // scaler carries on.
-func (m *drainMetrics) look(s fleet.Snapshot, alone []plan.Drain) {
-	lone := map[string]plan.Drain{}
+func (m *drainMetrics) look(s fleet.Snapshot, alone []action.Drain) {
+	lone := map[string]action.Drain{}
 	for _, d := range alone {
 		lone[d.Node.Name] = d
 	}
@@ -102,7 +102,7 @@ func kindOf(n *fleet.Node, r contract.Report) string {
 }
 
 // podsOn counts the pods that keep those nodes from being empty.
-func podsOn(s fleet.Snapshot, nodes map[string]plan.Drain) map[string]int {
+func podsOn(s fleet.Snapshot, nodes map[string]action.Drain) map[string]int {
 	counts := map[string]int{}
 	if len(nodes) == 0 {
 		return counts

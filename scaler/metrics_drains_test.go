@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // What agents report of their drains is shown by kind, whatever stands on the Nodes, and so
@@ -42,7 +42,7 @@ func TestDrainMetrics(t *testing.T) {
 		},
 		Pods: []*fleet.Pod{{Node: "alone"}, {Node: "alone"}, {Node: "serves"}},
 	}
-	lone := []plan.Drain{{Node: plan.NodeRef{Name: "alone"}, Phase: contract.PhaseDraining}}
+	lone := []action.Drain{{Node: action.NodeRef{Name: "alone"}, Phase: contract.PhaseDraining}}
 	m.look(look{snapshot: snapshot, plan: plan.Plan{Drains: lone}})
 	want := `
 # HELP windlass_drain_deadline_seconds Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.

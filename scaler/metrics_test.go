@@ -12,6 +12,9 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 func TestMetrics(t *testing.T) {
@@ -26,30 +29,30 @@ func TestMetrics(t *testing.T) {
 			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
 		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable, Judged: start.Add(-time.Second)}},
 	}
-	grow := plan.Grow{Group: "web", From: 2, To: 3, For: []plan.PodRef{{Name: "p", UID: "p"}}}
+	grow := action.Grow{Group: "web", From: 2, To: 3, For: []action.PodRef{{Name: "p", UID: "p"}}}
 	backOffs := map[string]fleet.BackOff{
 		fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"): {Until: start.Add(time.Minute), Count: 2, Cause: "InsufficientInstanceCapacity"},
 		fleet.BackOffKey("web", "b", "InsufficientInstanceCapacity"): {Until: start, Count: 1, Cause: "InsufficientInstanceCapacity"}, // over
 		fleet.BackOffKey("api", "", "NoRight"):                       {Until: start.Add(time.Minute), Count: 1, Cause: "no right to call autoscaling:SetDesiredCapacity on arn:aws:x"},
 	}
-	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{
-		{Of: plan.OfPod, Reason: plan.PodGetsNode}, {Of: plan.OfNode, Reason: plan.NodeNeeded}, {Of: plan.OfGroup, Reason: plan.GroupGrows}}}})
-	short := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
+	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{
+		{Of: verdict.OfPod, Reason: verdict.PodGetsNode}, {Of: verdict.OfNode, Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupGrows}}}})
+	short := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
 	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
 	ended := start.Add(2 * time.Second)
-	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []plan.Verdict{{Of: plan.OfGroup, Reason: plan.GroupSteady},
-		{Of: plan.OfNode, Reason: plan.NodeNoPlace}, {Of: plan.OfNode, Reason: plan.NodeWaiting}, {Of: plan.OfNode, Reason: plan.NodeNoPlace}}}, results: []act.Result{
+	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
+		{Of: verdict.OfNode, Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Reason: verdict.NodeWaiting}, {Of: verdict.OfNode, Reason: verdict.NodeNoPlace}}}, results: []act.Result{
 		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
 		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},
-		{Action: short, Outcome: act.Done, Answer: &plan.Answer{Seen: true, Came: 1, Failures: missing}},
-		{Action: short, Outcome: act.Failed, Answer: &plan.Answer{Seen: true, Failures: missing}},
-		{Action: short, Outcome: act.Begun, Answer: &plan.Answer{}},
-		{Action: plan.Complete{Instance: "i-3", Since: start.Add(-time.Minute)}, Outcome: act.Done, Ended: ended},
-		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Done, Before: true, Ended: ended.Add(time.Hour)},
-		{Action: plan.Complete{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrTooEarly},
-		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrBusy},
-		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Paused, Err: asg.ErrBusy},
-		{Action: plan.Heartbeat{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
+		{Action: short, Outcome: act.Done, Answer: &launch.Answer{Seen: true, Came: 1, Failures: missing}},
+		{Action: short, Outcome: act.Failed, Answer: &launch.Answer{Seen: true, Failures: missing}},
+		{Action: short, Outcome: act.Begun, Answer: &launch.Answer{}},
+		{Action: action.Complete{Instance: "i-3", Since: start.Add(-time.Minute)}, Outcome: act.Done, Ended: ended},
+		{Action: action.Complete{Instance: "i-3"}, Outcome: act.Done, Before: true, Ended: ended.Add(time.Hour)},
+		{Action: action.Complete{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrTooEarly},
+		{Action: action.Heartbeat{Instance: "i-3"}, Outcome: act.Stopped, Err: asg.ErrBusy},
+		{Action: action.Heartbeat{Instance: "i-3"}, Outcome: act.Paused, Err: asg.ErrBusy},
+		{Action: action.Heartbeat{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
 	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
 	want := `
 # HELP windlass_actions_total Actions, by kind and by what became of them.
@@ -139,19 +142,19 @@ func TestDrainedToCompleted(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		node  fleet.Node
-		alone []plan.Drain
+		alone []action.Drain
 		since time.Time // of the way, at which it was completed two hours after the start
 		want  time.Duration
 	}{
 		{"by its agent", node("n", drained), nil, start.Add(-time.Hour), 2 * time.Hour},
 		{"long before, for the warm pool", node("n", drained), nil, start.Add(2*time.Hour - time.Second), time.Second},
 		{"into service", node("n", drained), nil, time.Time{}, 0},
-		{"by the scaler alone", node("n", nil), []plan.Drain{{Node: plan.NodeRef{Name: "n"}, Phase: contract.PhaseDrained}}, start.Add(-time.Hour), 2 * time.Hour},
-		{"not at all", node("n", nil), []plan.Drain{{Node: plan.NodeRef{Name: "n"}, Phase: contract.PhaseBlocked}}, start.Add(-time.Hour), 0},
+		{"by the scaler alone", node("n", nil), []action.Drain{{Node: action.NodeRef{Name: "n"}, Phase: contract.PhaseDrained}}, start.Add(-time.Hour), 2 * time.Hour},
+		{"not at all", node("n", nil), []action.Drain{{Node: action.NodeRef{Name: "n"}, Phase: contract.PhaseBlocked}}, start.Add(-time.Hour), 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newMetrics()
-			done := act.Result{Action: plan.Complete{Instance: "i-n", Since: tc.since}, Outcome: act.Done, Ended: start.Add(2 * time.Hour)}
+			done := act.Result{Action: action.Complete{Instance: "i-n", Since: tc.since}, Outcome: act.Done, Ended: start.Add(2 * time.Hour)}
 			m.look(look{snapshot: fleet.Snapshot{Now: start, Nodes: []fleet.Node{tc.node}}, plan: plan.Plan{Drains: tc.alone}, results: []act.Result{done}})
 			families, err := m.registry.Gather()
 			if err != nil {

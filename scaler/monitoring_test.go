@@ -138,7 +138,7 @@ func planReasons(t *testing.T) []string {
 // are a type of their own and not a list, so their source is read.
 func planReasonsBySubject(t *testing.T) map[string][]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "plan/reason.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "plan/verdict/reason.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // The forms in which a plan is printed.
@@ -31,18 +33,18 @@ type printout struct {
 	// Faults say what of the cluster may not be read.
 	Faults []string `json:"faults,omitempty"`
 	// Others are the programs of the cluster that do what this one does.
-	Others   []string       `json:"otherPrograms,omitempty"`
-	Actions  []actionLine   `json:"actions"`
-	Verdicts []plan.Verdict `json:"verdicts"`
-	Wake     time.Time      `json:"wake,omitzero"`
+	Others   []string          `json:"otherPrograms,omitempty"`
+	Actions  []actionLine      `json:"actions"`
+	Verdicts []verdict.Verdict `json:"verdicts"`
+	Wake     time.Time         `json:"wake,omitzero"`
 }
 
 // actionLine is an action: its kind, the text that logs and Events have, and
 // its fields.
 type actionLine struct {
-	Kind string      `json:"kind"`
-	Text string      `json:"text"`
-	Do   plan.Action `json:"do"`
+	Kind string        `json:"kind"`
+	Text string        `json:"text"`
+	Do   action.Action `json:"do"`
 }
 
 func newPrintout(s fleet.Snapshot, p plan.Plan) printout {
@@ -84,9 +86,9 @@ func (p printout) table(w io.Writer) error {
 		fmt.Fprintln(w, a.Text)
 	}
 	for _, part := range []struct {
-		of    plan.SubjectKind
+		of    verdict.SubjectKind
 		title string
-	}{{plan.OfGroup, "GROUP"}, {plan.OfPod, "POD"}, {plan.OfNode, "NODE"}} {
+	}{{verdict.OfGroup, "GROUP"}, {verdict.OfPod, "POD"}, {verdict.OfNode, "NODE"}} {
 		if err := p.part(w, part.of, part.title); err != nil {
 			return err
 		}
@@ -99,7 +101,7 @@ func (p printout) table(w io.Writer) error {
 
 // part prints the verdicts of one kind. A message of several parts, such as one for
 // each group, takes a line for each.
-func (p printout) part(w io.Writer, of plan.SubjectKind, title string) error {
+func (p printout) part(w io.Writer, of verdict.SubjectKind, title string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := false
 	for _, v := range p.Verdicts {

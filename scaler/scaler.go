@@ -28,6 +28,7 @@ import (
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/status"
 	"windlass.dev/windlass/scaler/status/cas"
 )
@@ -283,7 +284,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, version, err
 		},
-		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
 			return planner.Begin(s, sc.settings.policy)
 		},
 		policy:   sc.settings.policy,
@@ -384,9 +385,9 @@ func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fle
 }
 
 // act carries actions out.
-func (sc *scaler) act(ctx context.Context, actions []plan.Action) []act.Result {
-	for _, action := range actions {
-		if retire, ok := action.(plan.Retire); ok {
+func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result {
+	for _, todo := range actions {
+		if retire, ok := todo.(action.Retire); ok {
 			sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
 		}
 	}

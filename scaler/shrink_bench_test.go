@@ -15,6 +15,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // BenchmarkScaleDownIdle: what a look costs at 5,000 nodes with 150,000 pods of which
@@ -23,7 +25,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)
 	decided, marked, state := 0, 0, fleet.State{}
-	planner, policy := plan.NewPlanner(), plan.DefaultPolicy()
+	planner, policy := plan.NewPlanner(), policy.DefaultPolicy()
 	policy.UnneededTime = 24 * time.Hour
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) {
@@ -31,16 +33,16 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			s.Now, s.State = now, state
 			return s, version, nil
 		},
-		decide: func(s fleet.Snapshot) ([]plan.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
 			decided++
 			return planner.Begin(s, policy)
 		},
 		remember: func(_ context.Context, s fleet.State) error { state = s; return nil },
-		paused:   func(plan.Action) (act.Result, bool) { return act.Result{}, false },
-		act: func(_ context.Context, actions []plan.Action) []act.Result {
+		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
+		act: func(_ context.Context, actions []action.Action) []act.Result {
 			marks := map[string]time.Time{}
 			for _, a := range actions {
-				mark, ok := a.(plan.Mark)
+				mark, ok := a.(action.Mark)
 				if !ok {
 					b.Fatalf("%s: want nothing but marks", a)
 				}

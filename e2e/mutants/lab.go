@@ -36,15 +36,25 @@ type lab struct {
 	least time.Duration
 }
 
-// sources lists the files of a package that are compiled here, without its tests.
-func sources(ctx context.Context, folder string) ([]string, error) {
-	out, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{join .GoFiles "\n"}}`, "./"+folder))
+// sources lists the files of a target that are compiled here, without its tests.
+func sources(ctx context.Context, t target) ([]string, error) {
+	pattern := "./" + t.folder
+	if t.rooms {
+		pattern += "/..."
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	out, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`, pattern))
 	if err != nil {
 		return nil, err
 	}
 	files := strings.Fields(out)
 	for i := range files {
-		files[i] = folder + "/" + files[i]
+		if files[i], err = filepath.Rel(here, files[i]); err != nil {
+			return nil, err
+		}
 	}
 	return files, nil
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./e2e/mutants                              # a sample of each package in targets
 //	go run ./e2e/mutants -seed 7 -count 50 agent/imds # the sample that 7 gives, again
-//	go run ./e2e/mutants -at scaler/plan/hooks.go:120 # every edit of one line
+//	go run ./e2e/mutants -at agent/drain/dates.go:12    # every edit of one line
 //
 // It prints the mutants that survive: what they break no test would notice. Some break
 // nothing: a reader has to judge. So it is a report and fails only below -goal.
@@ -39,6 +39,8 @@ func main() {
 // target is a package and the tests that judge it, the quickest first.
 type target struct {
 	folder string
+	// rooms says that the packages below it are edited, too.
+	rooms  bool
 	judges []judge
 }
 
@@ -57,11 +59,11 @@ func few(checks int) []string {
 const wantMany = "^TestTenantChangesNothing$"
 
 var targets = []target{
-	{"pkg/drainable", []judge{{"pkg/drainable", nil}, {"agent/drain", few(20)}}},
-	{"agent/imds", []judge{{"agent/imds", nil}}},
-	{"agent/evict", []judge{{"agent/evict", nil}, {"agent", nil}}},
-	{"agent/drain", []judge{{"agent/drain", few(50)}, {"agent", nil}}},
-	{"scaler/plan", []judge{{"scaler/plan", append(few(30), "-test.skip="+wantMany)}}},
+	{folder: "pkg/drainable", judges: []judge{{"pkg/drainable", nil}, {"agent/drain", few(20)}}},
+	{folder: "agent/imds", judges: []judge{{"agent/imds", nil}}},
+	{folder: "agent/evict", judges: []judge{{"agent/evict", nil}, {"agent", nil}}},
+	{folder: "agent/drain", judges: []judge{{"agent/drain", few(50)}, {"agent", nil}}},
+	{folder: "scaler/plan", rooms: true, judges: []judge{{"scaler/plan", append(few(30), "-test.skip="+wantMany)}}},
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -115,7 +117,7 @@ func choose(folders []string, at string) ([]target, error) {
 	}
 	var chosen []target
 	for _, f := range folders {
-		i := slices.IndexFunc(targets, func(t target) bool { return t.folder == f })
+		i := slices.IndexFunc(targets, func(t target) bool { return t.folder == f || t.rooms && strings.HasPrefix(f, t.folder+"/") })
 		if i < 0 {
 			return nil, fmt.Errorf("nobody says which tests judge %q: want one of the targets in e2e/mutants/main.go", f)
 		}
@@ -175,7 +177,7 @@ func (s sample) of(folder string, edits []edit) ([]edit, int, error) {
 
 // examine tries mutants of one package and prints those that survive.
 func examine(ctx context.Context, l lab, t target, s sample) (score, error) {
-	files, err := sources(ctx, t.folder)
+	files, err := sources(ctx, t)
 	if err != nil {
 		return score{}, err
 	}

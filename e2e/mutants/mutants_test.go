@@ -102,7 +102,7 @@ func Test(t *testing.T) {
 `)
 	var out strings.Builder
 	l := lab{dir: t.TempDir(), out: &out, least: time.Second}
-	got, err := examine(context.Background(), l, target{"p", []judge{{"p", nil}}}, sample{seed: 1, count: 100})
+	got, err := examine(context.Background(), l, target{folder: "p", judges: []judge{{"p", nil}}}, sample{seed: 1, count: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestExamineWantsTestsThatPass(t *testing.T) {
 	write(t, "go.mod", "module p\n\ngo 1.26.0\n")
 	write(t, "p/p.go", "package p\n")
 	write(t, "p/p_test.go", "package p\n\nimport \"testing\"\n\nfunc Test(t *testing.T) { t.Fatal(\"no\") }\n")
-	_, err := examine(context.Background(), lab{dir: t.TempDir(), out: &strings.Builder{}}, target{"p", []judge{{"p", nil}}}, sample{seed: 1, count: 1})
+	_, err := examine(context.Background(), lab{dir: t.TempDir(), out: &strings.Builder{}}, target{folder: "p", judges: []judge{{"p", nil}}}, sample{seed: 1, count: 1})
 	if err == nil || !strings.Contains(err.Error(), "the tests of p fail without any edit") {
 		t.Error(err)
 	}

@@ -28,7 +28,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // groups records what is asked of Auto Scaling, and answers with err.
@@ -162,19 +162,19 @@ func (b *bed) node(t *testing.T) *corev1.Node {
 }
 
 // do carries out one action and returns what became of it.
-func (b *bed) one(t *testing.T, action plan.Action) Result {
+func (b *bed) one(t *testing.T, todo action.Action) Result {
 	t.Helper()
-	return b.Do(t.Context(), []plan.Action{action})[0]
+	return b.Do(t.Context(), []action.Action{todo})[0]
 }
 
 func onNode(name, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
 }
 
-var n1 = plan.NodeRef{Name: "n1", UID: "uid1"}
+var n1 = action.NodeRef{Name: "n1", UID: "uid1"}
 
-func retire(kind contract.Kind, id string) plan.Retire {
-	return plan.Retire{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
+func retire(kind contract.Kind, id string) action.Retire {
+	return action.Retire{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
 }
 
 func request(kind contract.Kind, id string) map[string]string {
@@ -193,7 +193,7 @@ func TestRetire(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		standing map[string]string
-		action   plan.Retire
+		action   action.Retire
 		want     Outcome
 		wantID   string // of the request afterwards
 	}{
@@ -257,7 +257,7 @@ func TestRetireIsOnePatch(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	keep := plan.Keep{Group: "web", Node: n1, ID: "a", Why: "pods wait for it"}
+	keep := action.Keep{Group: "web", Node: n1, ID: "a", Why: "pods wait for it"}
 	for _, tc := range []struct {
 		name     string
 		standing map[string]string
@@ -289,7 +289,7 @@ func TestMarkAndUnmark(t *testing.T) {
 	b := newBed(nil)
 	since := time.Unix(1_700_000_000, 0)
 	for range 2 { // twice is once
-		if r := b.one(t, plan.Mark{Group: "web", Node: n1, Since: since}); r.Outcome != Done {
+		if r := b.one(t, action.Mark{Group: "web", Node: n1, Since: since}); r.Outcome != Done {
 			t.Fatal(r.Err)
 		}
 	}
@@ -300,14 +300,14 @@ func TestMarkAndUnmark(t *testing.T) {
 		{since.Add(time.Hour), since},                  // one that stands longer stays
 		{since.Add(-time.Hour), since.Add(-time.Hour)}, // one dated ahead does not
 	} {
-		if r := b.one(t, plan.Mark{Group: "web", Node: n1, Since: c.asked}); r.Outcome != Done {
+		if r := b.one(t, action.Mark{Group: "web", Node: n1, Since: c.asked}); r.Outcome != Done {
 			t.Fatal(r.Err)
 		}
 		if got, _, err := contract.Unneeded(b.node(t).Spec.Taints); err != nil || !got.Equal(c.want) {
 			t.Errorf("marked since %s: it says %s %v, want %s", c.asked, got, err, c.want)
 		}
 	}
-	if r := b.one(t, plan.Unmark{Group: "web", Node: n1}); r.Outcome != Done {
+	if r := b.one(t, action.Unmark{Group: "web", Node: n1}); r.Outcome != Done {
 		t.Fatal(r.Err)
 	}
 	if taints := b.node(t).Spec.Taints; len(taints) != 0 {
@@ -317,10 +317,10 @@ func TestMarkAndUnmark(t *testing.T) {
 
 // A node of the same name with another UID is another node.
 func TestAnotherNodeOfTheName(t *testing.T) {
-	other := plan.NodeRef{Name: "n1", UID: "older"}
-	for _, action := range []plan.Action{
-		plan.Retire{Node: other, ID: "a", Kind: contract.KindASG}, plan.Keep{Node: other, ID: "a"}, plan.Permit{Node: other, ID: "a"},
-		plan.Mark{Node: other}, plan.Unmark{Node: other}, plan.Terminate{Node: other, Instance: "i-1", ID: "a"},
+	other := action.NodeRef{Name: "n1", UID: "older"}
+	for _, action := range []action.Action{
+		action.Retire{Node: other, ID: "a", Kind: contract.KindASG}, action.Keep{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
+		action.Mark{Node: other}, action.Unmark{Node: other}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
 	} {
 		b := newBed(nil)
 		if r := b.one(t, action); r.Outcome != Stopped {
@@ -332,8 +332,8 @@ func TestAnotherNodeOfTheName(t *testing.T) {
 	}
 }
 
-func terminate() plan.Terminate {
-	return plan.Terminate{Group: "web", Instance: "i-1", Node: n1, ID: "a", Decrement: true, Why: "drained"}
+func terminate() action.Terminate {
+	return action.Terminate{Group: "web", Instance: "i-1", Node: n1, ID: "a", Decrement: true, Why: "drained"}
 }
 
 // The mark stands while Auto Scaling is called, and stays.
@@ -412,7 +412,7 @@ func TestTerminateGoesOn(t *testing.T) {
 // An instance that never joined has no node to look at.
 func TestTerminateWithoutNode(t *testing.T) {
 	b := newBed(nil)
-	if r := b.one(t, plan.Terminate{Group: "web", Instance: "i-2"}); r.Outcome != Done {
+	if r := b.one(t, action.Terminate{Group: "web", Instance: "i-2"}); r.Outcome != Done {
 		t.Fatal(r.Err)
 	}
 	if diff := cmp.Diff([]string{"terminate web i-2 false"}, b.groups.calls); diff != "" {
@@ -468,7 +468,7 @@ func TestCompletedAlready(t *testing.T) {
 	b := newBed(nil).cordoned()
 	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	b.groups.err = asg.ErrAlready
-	r := b.one(t, plan.Complete{Group: "web", Instance: "i-1", Hook: "windlass", Node: n1})
+	r := b.one(t, action.Complete{Group: "web", Instance: "i-1", Hook: "windlass", Node: n1})
 	if r.Outcome != Done || !r.Before || r.Err != nil || len(b.events.list) != 0 || log.Len() != 0 {
 		t.Errorf("%s: %v, events %q, log %q", r.Outcome, r.Err, b.events.list, &log)
 	}
@@ -477,22 +477,22 @@ func TestCompletedAlready(t *testing.T) {
 func TestComplete(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		action plan.Complete
+		action action.Complete
 		bed    *bed
 		want   Outcome
 	}{
-		{"the node is empty", plan.Complete{Node: n1}, newBed(nil).cordoned(), Done},
-		{"a pod came", plan.Complete{Node: n1}, newBed(nil, onNode("late", "n1")).cordoned(), Stopped},
-		{"somebody has opened it", plan.Complete{Node: n1}, newBed(nil), Stopped},
-		{"its kubelet is silent", plan.Complete{Node: n1}, newBed(nil).change(func(n *corev1.Node) {
+		{"the node is empty", action.Complete{Node: n1}, newBed(nil).cordoned(), Done},
+		{"a pod came", action.Complete{Node: n1}, newBed(nil, onNode("late", "n1")).cordoned(), Stopped},
+		{"somebody has opened it", action.Complete{Node: n1}, newBed(nil), Stopped},
+		{"its kubelet is silent", action.Complete{Node: n1}, newBed(nil).change(func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}
 		}), Done},
-		{"the drain failed, or it comes into service: pods may be there", plan.Complete{Node: n1, Occupied: true}, newBed(nil, onNode("stuck", "n1")), Done},
-		{"the node is gone: the next decision knows that", plan.Complete{Node: plan.NodeRef{Name: "n1"}}, newBed(nil).of("i-2"), Stopped},
-		{"its kubelet registered it again, and the pods live", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")), Stopped},
-		{"another instance has its name", plan.Complete{Node: plan.NodeRef{Name: "n1", UID: "before"}, Occupied: true}, newBed(nil, onNode("alive", "n1")).of("i-2"), Stopped},
-		{"it never joined", plan.Complete{}, newBed(nil).of("i-2"), Done},
-		{"it has joined", plan.Complete{}, newBed(nil), Stopped},
+		{"the drain failed, or it comes into service: pods may be there", action.Complete{Node: n1, Occupied: true}, newBed(nil, onNode("stuck", "n1")), Done},
+		{"the node is gone: the next decision knows that", action.Complete{Node: action.NodeRef{Name: "n1"}}, newBed(nil).of("i-2"), Stopped},
+		{"its kubelet registered it again, and the pods live", action.Complete{Node: action.NodeRef{Name: "n1", UID: "before"}}, newBed(nil, onNode("alive", "n1")), Stopped},
+		{"another instance has its name", action.Complete{Node: action.NodeRef{Name: "n1", UID: "before"}, Occupied: true}, newBed(nil, onNode("alive", "n1")).of("i-2"), Stopped},
+		{"it never joined", action.Complete{}, newBed(nil).of("i-2"), Done},
+		{"it has joined", action.Complete{}, newBed(nil), Stopped},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.action.Group, tc.action.Instance, tc.action.Hook = "web", "i-1", "windlass"
@@ -519,11 +519,11 @@ func TestLanes(t *testing.T) {
 		}
 		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		began := time.Now()
-		results := a.Do(t.Context(), []plan.Action{
-			plan.Grow{Group: "slow", To: 1}, plan.Suspend{Group: "quick", Process: "A"},
-			plan.Grow{Group: "slow", To: 2}, plan.Suspend{Group: "quick", Process: "B"},
-			plan.Heartbeat{Group: "slow", Instance: "1"}, plan.Heartbeat{Group: "slow", Instance: "2"},
-			plan.Terminate{Group: "slowly", Instance: "1"}, plan.Terminate{Group: "slowly", Instance: "2"},
+		results := a.Do(t.Context(), []action.Action{
+			action.Grow{Group: "slow", To: 1}, action.Suspend{Group: "quick", Process: "A"},
+			action.Grow{Group: "slow", To: 2}, action.Suspend{Group: "quick", Process: "B"},
+			action.Heartbeat{Group: "slow", Instance: "1"}, action.Heartbeat{Group: "slow", Instance: "2"},
+			action.Terminate{Group: "slowly", Instance: "1"}, action.Terminate{Group: "slowly", Instance: "2"},
 		})
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("took %s", took)
@@ -571,11 +571,11 @@ func TestMarksDoNotHoldUp(t *testing.T) {
 		b.Nodes = slowNodes{b.Nodes}
 		known := map[string]string{}
 		b.Await = func(_ context.Context, node, version string) { known[node] = version }
-		var actions []plan.Action
+		var actions []action.Action
 		for i := range 1000 {
-			actions = append(actions, plan.Mark{Group: "web", Node: plan.NodeRef{Name: fmt.Sprint("n", i)}, Since: time.Now()})
+			actions = append(actions, action.Mark{Group: "web", Node: action.NodeRef{Name: fmt.Sprint("n", i)}, Since: time.Now()})
 		}
-		actions = append(actions, plan.Suspend{Group: "web", Process: "A"})
+		actions = append(actions, action.Suspend{Group: "web", Process: "A"})
 		began := time.Now()
 		results := b.Do(t.Context(), actions)
 		if took := time.Since(began); took > markTime+100*time.Millisecond {
@@ -601,10 +601,10 @@ func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &groups{err: &asg.CallError{Code: "AccessDenied", Class: asg.ErrDenied}}
 		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-		try := func(action plan.Action) Outcome { return a.Do(t.Context(), []plan.Action{action})[0].Outcome }
+		try := func(todo action.Action) Outcome { return a.Do(t.Context(), []action.Action{todo})[0].Outcome }
 		tries := 0
 		for range 600 { // a look each 100 ms, for a minute
-			if try(plan.Suspend{Group: "web", Process: "A"}) == Failed {
+			if try(action.Suspend{Group: "web", Process: "A"}) == Failed {
 				tries++
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -617,11 +617,11 @@ func TestPauses(t *testing.T) {
 		}
 		// Others are not concerned, and a success forgets.
 		g.err = nil
-		if got := try(plan.Suspend{Group: "web", Process: "B"}); got != Done {
+		if got := try(action.Suspend{Group: "web", Process: "B"}); got != Done {
 			t.Errorf("another action: %s", got)
 		}
 		time.Sleep(time.Minute)
-		if got := try(plan.Suspend{Group: "web", Process: "A"}); got != Done {
+		if got := try(action.Suspend{Group: "web", Process: "A"}); got != Done {
 			t.Errorf("after the pause: %s", got)
 		}
 		if due := a.Due(time.Now()); !due.IsZero() {
@@ -629,7 +629,7 @@ func TestPauses(t *testing.T) {
 		}
 		// Too early is tried again within a second.
 		g.err = asg.ErrTooEarly
-		try(plan.Complete{Group: "web", Instance: "i-1", Hook: "h"})
+		try(action.Complete{Group: "web", Instance: "i-1", Hook: "h"})
 		if wait := time.Until(a.Due(time.Now())); wait > time.Second {
 			t.Errorf("too early: again in %s", wait)
 		}
@@ -644,7 +644,7 @@ func TestPausesOfStops(t *testing.T) {
 		g := &groups{err: fmt.Errorf("%w: web wants 4 instances, not 3", asg.ErrChanged)}
 		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		try := func() Outcome {
-			return a.Do(t.Context(), []plan.Action{plan.Grow{Group: "web", From: 3, To: 4}})[0].Outcome
+			return a.Do(t.Context(), []action.Action{action.Grow{Group: "web", From: 3, To: 4}})[0].Outcome
 		}
 		tries := func(d time.Duration) int {
 			n := 0
@@ -687,15 +687,15 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		var alive atomic.Int64
 		a.Alive = func() { alive.Add(1) }
-		var actions []plan.Action
+		var actions []action.Action
 		for n := range 20 {
 			group := fmt.Sprint("g", n)
 			for i := range 20 {
-				actions = append(actions, plan.Terminate{Group: group, Instance: fmt.Sprint(group, "-", i)})
+				actions = append(actions, action.Terminate{Group: group, Instance: fmt.Sprint(group, "-", i)})
 			}
-			actions = append(actions, plan.Heartbeat{Group: group, Instance: "h", Hook: "x"})
+			actions = append(actions, action.Heartbeat{Group: group, Instance: "h", Hook: "x"})
 		}
-		actions = append(actions, plan.Grow{Group: "new", To: 1})
+		actions = append(actions, action.Grow{Group: "new", To: 1})
 		began := time.Now()
 		results := a.Do(t.Context(), actions)
 		if took := time.Since(began); took > terminateTime+time.Second {
@@ -703,7 +703,7 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 		}
 		outcomes := map[Outcome]int{}
 		for _, r := range results {
-			if _, ends := r.Action.(plan.Terminate); ends {
+			if _, ends := r.Action.(action.Terminate); ends {
 				outcomes[r.Outcome]++
 				continue
 			}

@@ -22,7 +22,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
 )
 
 // Groups changes Auto Scaling groups. Each call looks first and stops with
@@ -88,7 +89,7 @@ func (a *Actor) now() time.Time {
 
 // Result is what became of an action.
 type Result struct {
-	Action plan.Action
+	Action action.Action
 	// Outcome is one word, for metrics.
 	Outcome Outcome
 	// Err says why it was not done; for Paused, why it failed before, nil if it
@@ -97,7 +98,7 @@ type Result struct {
 	// Before says that it had been done before, so that nothing was to be done now.
 	Before bool
 	// Answer is what AWS said to a Grow with a token, nil if it was not asked.
-	Answer *plan.Answer
+	Answer *launch.Answer
 	// Ended is when the action did, Took how long it took.
 	Ended time.Time
 	Took  time.Duration
@@ -152,7 +153,7 @@ const (
 // concern the same node or instance; all others run side by side. Results come
 // in the order of the actions. An action that fails does not keep the next one
 // back.
-func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
+func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	b := a.newBatch(ctx, actions)
 	results := make([]Result, len(actions))
 	var working errgroup.Group
@@ -188,27 +189,27 @@ func (a *Actor) Do(ctx context.Context, actions []plan.Action) []Result {
 // group, and the others go by that. Without it they are not made.
 type chain struct{ unsent bool }
 
-func (c *chain) broken(action plan.Action) bool {
-	x, grows := action.(plan.Grow)
+func (c *chain) broken(todo action.Action) bool {
+	x, grows := todo.(action.Grow)
 	return grows && x.Follows && c.unsent
 }
 
 func (c *chain) note(r Result) {
-	if x, grows := r.Action.(plan.Grow); grows && !x.Again && !x.Follows {
+	if x, grows := r.Action.(action.Grow); grows && !x.Again && !x.Follows {
 		c.unsent = r.Answer == nil || r.Answer.Unsent
 	}
 }
 
 // lanes groups the indices of actions that must keep their order. Those come
 // first for which somebody waits.
-func lanes(actions []plan.Action) [][]int {
+func lanes(actions []action.Action) [][]int {
 	var out [][]int
 	sized := map[string]bool{} // groups whose size is set by a figure
-	for _, action := range actions {
-		switch x := action.(type) {
-		case plan.Grow:
+	for _, todo := range actions {
+		switch x := todo.(type) {
+		case action.Grow:
 			sized[x.Group] = true
-		case plan.Lower:
+		case action.Lower:
 			sized[x.Group] = true
 		}
 	}
@@ -236,30 +237,30 @@ func lanes(actions []plan.Action) [][]int {
 
 // rankOf orders actions by who waits for them: pods and hooks' timers, instances in a
 // hook, which first wait for the list of Nodes, all others, nobody but the bill, nobody.
-func rankOf(action plan.Action) int {
-	switch action.(type) {
-	case plan.Grow, plan.Heartbeat:
+func rankOf(todo action.Action) int {
+	switch todo.(type) {
+	case action.Grow, action.Heartbeat:
 		return 0
-	case plan.Complete:
+	case action.Complete:
 		return 1
-	case plan.Terminate:
+	case action.Terminate:
 		return 3
-	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
+	case action.Mark, action.Unmark, action.Inform, action.NotYet:
 		return 4
 	}
 	return 2
 }
 
 // budgetOf is how long after the start of a look an action may begin.
-func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
-	switch action.(type) {
-	case plan.Terminate:
+func budgetOf(todo action.Action) (budget time.Duration, bounded bool) {
+	switch todo.(type) {
+	case action.Terminate:
 		return terminateTime, true
-	case plan.Complete:
+	case action.Complete:
 		return completeTime, true
-	case plan.Evict:
+	case action.Evict:
 		return evictTime, true
-	case plan.Mark, plan.Unmark, plan.Inform, plan.NotYet:
+	case action.Mark, action.Unmark, action.Inform, action.NotYet:
 		return markTime, true
 	}
 	return 0, false
@@ -269,23 +270,23 @@ func budgetOf(action plan.Action) (budget time.Duration, bounded bool) {
 // for what concerns one node or one waiting instance only: a hundred drained
 // instances need not wait for each other. To end an instance takes one off the group's
 // size, whatever that is; it stays in the group's lane where its size is set to a figure.
-func laneOf(action plan.Action, sized map[string]bool) string {
-	switch x := action.(type) {
-	case plan.Grow, plan.Lower, plan.Suspend, plan.Claim:
-		return action.Lane()
-	case plan.Terminate:
+func laneOf(todo action.Action, sized map[string]bool) string {
+	switch x := todo.(type) {
+	case action.Grow, action.Lower, action.Suspend, action.Claim:
+		return todo.Lane()
+	case action.Terminate:
 		if sized[x.Group] {
-			return action.Lane()
+			return todo.Lane()
 		}
-		return action.Lane() + "/" + x.Instance
-	case plan.Complete:
-		return action.Lane() + "/" + x.Instance
-	case plan.Heartbeat:
-		return action.Lane() + "/" + x.Instance
-	case plan.Evict: // the server is slow to answer each, and they do not hinder each other
-		return action.Lane() + "/" + x.Node.Name + "/" + x.Pod.String()
+		return todo.Lane() + "/" + x.Instance
+	case action.Complete:
+		return todo.Lane() + "/" + x.Instance
+	case action.Heartbeat:
+		return todo.Lane() + "/" + x.Instance
+	case action.Evict: // the server is slow to answer each, and they do not hinder each other
+		return todo.Lane() + "/" + x.Node.Name + "/" + x.Pod.String()
 	}
-	return action.Lane() + "/" + nodeOf(action).Name
+	return todo.Lane() + "/" + nodeOf(todo).Name
 }
 
 // await waits until the observers know all that was written.
@@ -306,12 +307,12 @@ func (a *Actor) await(ctx context.Context) {
 
 // Paused says that an action failed or stopped a moment ago and would not be
 // tried now; the result is what Do would return.
-func (a *Actor) Paused(action plan.Action) (Result, bool) {
+func (a *Actor) Paused(action action.Action) (Result, bool) {
 	why, runs := a.pauses.runs(action, a.now())
 	return Result{Action: action, Outcome: Paused, Err: why}, runs
 }
 
-func (a *Actor) one(ctx context.Context, action plan.Action, b *batch) Result {
+func (a *Actor) one(ctx context.Context, action action.Action, b *batch) Result {
 	began := time.Now()
 	if result, paused := a.Paused(action); paused {
 		return result
@@ -334,63 +335,63 @@ func (a *Actor) one(ctx context.Context, action plan.Action, b *batch) Result {
 	return result
 }
 
-func timeOf(action plan.Action) time.Duration {
-	if _, evicts := action.(plan.Evict); evicts {
+func timeOf(todo action.Action) time.Duration {
+	if _, evicts := todo.(action.Evict); evicts {
 		return evictionTime
 	}
 	return actionTime
 }
 
-func (a *Actor) do(ctx context.Context, action plan.Action, b *batch) (*plan.Answer, error) {
-	if x, ok := action.(plan.Grow); ok {
+func (a *Actor) do(ctx context.Context, todo action.Action, b *batch) (*launch.Answer, error) {
+	if x, ok := todo.(action.Grow); ok {
 		return a.grow(ctx, x)
 	}
-	return nil, a.plain(ctx, action, b)
+	return nil, a.plain(ctx, todo, b)
 }
 
 // plain does what is either done or not.
-func (a *Actor) plain(ctx context.Context, action plan.Action, b *batch) error {
-	switch x := action.(type) {
-	case plan.Lower:
+func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
+	switch x := todo.(type) {
+	case action.Lower:
 		return a.Groups.Lower(ctx, x.Group, x.From, x.To)
-	case plan.Retire:
+	case action.Retire:
 		return a.retire(ctx, x)
-	case plan.Keep:
+	case action.Keep:
 		return a.keep(ctx, x)
-	case plan.Permit:
+	case action.Permit:
 		return a.permit(ctx, x)
-	case plan.NotYet:
+	case action.NotYet:
 		return a.notYet(ctx, x)
-	case plan.Release:
+	case action.Release:
 		return a.release(ctx, x)
-	case plan.Spare:
+	case action.Spare:
 		return a.spare(ctx, x)
-	case plan.OutOfService:
+	case action.OutOfService:
 		return a.outOfService(ctx, x, b)
-	case plan.InServiceAgain:
+	case action.InServiceAgain:
 		return a.inServiceAgain(ctx, x)
-	case plan.Mark:
+	case action.Mark:
 		return a.mark(ctx, x)
-	case plan.Unmark:
+	case action.Unmark:
 		return a.unmark(ctx, x)
-	case plan.Cordon:
+	case action.Cordon:
 		return a.cordon(ctx, x)
-	case plan.Evict:
+	case action.Evict:
 		return a.evict(ctx, x)
-	case plan.Terminate:
+	case action.Terminate:
 		return a.terminate(ctx, x, b)
-	case plan.Heartbeat:
+	case action.Heartbeat:
 		return a.Groups.Heartbeat(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State})
-	case plan.Complete:
+	case action.Complete:
 		return a.complete(ctx, x, b)
-	case plan.Suspend:
+	case action.Suspend:
 		return a.Groups.Suspend(ctx, x.Group, x.Process)
-	case plan.Claim:
+	case action.Claim:
 		return a.Groups.Claim(ctx, x.Group, x.Owner)
-	case plan.Inform:
+	case action.Inform:
 		return a.inform(ctx, x)
 	}
-	return fmt.Errorf("nobody knows how to carry out a %T", action)
+	return fmt.Errorf("nobody knows how to carry out a %T", todo)
 }
 
 func outcomeOf(err error) Outcome {
@@ -411,7 +412,7 @@ func (a *Actor) log(r Result) {
 	switch r.Outcome {
 	case Done:
 		level := slog.LevelInfo
-		if _, routine := r.Action.(plan.NotYet); routine {
+		if _, routine := r.Action.(action.NotYet); routine {
 			level = slog.LevelDebug
 		}
 		logger.Log(context.Background(), level, "done")
@@ -425,20 +426,20 @@ func (a *Actor) log(r Result) {
 }
 
 // KindOf names the kind of an action in one word: grow, retire, …
-func KindOf(action plan.Action) string { return strings.ToLower(reflect.TypeOf(action).Name()) }
+func KindOf(action action.Action) string { return strings.ToLower(reflect.TypeOf(action).Name()) }
 
 // ChangesGroups says that an action may have changed an Auto Scaling group, so
 // that the groups should be read again before the next look.
-func ChangesGroups(action plan.Action) bool {
-	switch action.(type) {
-	case plan.Grow, plan.Lower, plan.Terminate, plan.Complete, plan.Suspend, plan.Claim:
+func ChangesGroups(todo action.Action) bool {
+	switch todo.(type) {
+	case action.Grow, action.Lower, action.Terminate, action.Complete, action.Suspend, action.Claim:
 		return true
 	}
 	return false
 }
 
 // tell writes an Event on a node, if there is one.
-func (a *Actor) tell(node plan.NodeRef, reason, message string) {
+func (a *Actor) tell(node action.NodeRef, reason, message string) {
 	if node.Name == "" {
 		return
 	}
@@ -452,36 +453,36 @@ func (a *Actor) tellFailure(r Result) {
 }
 
 // nodeOf is the node that an action is about; empty where there is none.
-func nodeOf(action plan.Action) plan.NodeRef {
-	switch x := action.(type) {
-	case plan.Retire:
+func nodeOf(todo action.Action) action.NodeRef {
+	switch x := todo.(type) {
+	case action.Retire:
 		return x.Node
-	case plan.Keep:
+	case action.Keep:
 		return x.Node
-	case plan.Permit:
+	case action.Permit:
 		return x.Node
-	case plan.NotYet:
+	case action.NotYet:
 		return x.Node
-	case plan.Release:
+	case action.Release:
 		return x.Node
-	case plan.Spare:
+	case action.Spare:
 		return x.Node
-	case plan.OutOfService:
+	case action.OutOfService:
 		return x.Node
-	case plan.InServiceAgain:
+	case action.InServiceAgain:
 		return x.Node
-	case plan.Mark:
+	case action.Mark:
 		return x.Node
-	case plan.Unmark:
+	case action.Unmark:
 		return x.Node
-	case plan.Cordon:
+	case action.Cordon:
 		return x.Node
-	case plan.Evict:
+	case action.Evict:
 		return x.Node
-	case plan.Terminate:
+	case action.Terminate:
 		return x.Node
-	case plan.Complete:
+	case action.Complete:
 		return x.Node
 	}
-	return plan.NodeRef{}
+	return action.NodeRef{}
 }

@@ -11,6 +11,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // announcedPerSecond is how much is announced in a second. The writer of Events
@@ -39,7 +40,7 @@ type Announcer struct {
 
 // TakeOver begins to tell of nodes anew, as after another leader: known are the reasons,
 // by name, that people know of. What the first look finds of other nodes is old news.
-func (n *Announcer) TakeOver(known map[string]plan.Reason) {
+func (n *Announcer) TakeOver(known map[string]verdict.Reason) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.nodes.takeOver(known)

@@ -16,23 +16,26 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // at10 is ten o'clock.
 var at10 = time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
 
 // verdict is one of a pod whose name is its UID.
-func verdictOn(uid string, reason plan.Reason, message string) plan.Verdict {
-	return plan.Verdict{Of: plan.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Message: message}
+func verdictOn(uid string, reason verdict.Reason, message string) verdict.Verdict {
+	return verdict.Verdict{Of: verdict.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Message: message}
 }
 
-func verdicts(list ...plan.Verdict) plan.Plan { return plan.Plan{Verdicts: list} }
+func verdicts(list ...verdict.Verdict) plan.Plan { return plan.Plan{Verdicts: list} }
 
 // growFor grows the group web by one node for each pod.
-func growFor(uids ...string) plan.Grow {
-	x := plan.Grow{Group: "web", From: 1, To: 1 + len(uids)}
+func growFor(uids ...string) action.Grow {
+	x := action.Grow{Group: "web", From: 1, To: 1 + len(uids)}
 	for _, uid := range uids {
-		x.For = append(x.For, plan.PodRef{Namespace: "default", Name: uid, UID: types.UID(uid)})
+		x.For = append(x.For, action.PodRef{Namespace: "default", Name: uid, UID: types.UID(uid)})
 	}
 	return x
 }
@@ -45,15 +48,15 @@ func page() (corev1.ObjectReference, bool) {
 // first; what finds no room is told later.
 func TestAnnounceWaiting(t *testing.T) {
 	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
-	first := verdicts(verdictOn("young", plan.PodFitsNothing, "too big"), verdictOn("old", plan.PodGroupsFull, "at max"), verdictOn("third", plan.PodFitsFree, "there is room"))
-	second := verdicts(verdictOn("young", plan.PodFitsNothing, "still too big"), verdictOn("old", plan.PodGroupsFull, "at max"))
+	first := verdicts(verdictOn("young", verdict.PodFitsNothing, "too big"), verdictOn("old", verdict.PodGroupsFull, "at max"), verdictOn("third", verdict.PodFitsFree, "there is room"))
+	second := verdicts(verdictOn("young", verdict.PodFitsNothing, "still too big"), verdictOn("old", verdict.PodGroupsFull, "at max"))
 	e := &events{}
 	n := &Announcer{Events: e}
 	n.Announce(s, first, nil)
 	n.Announce(s, first, nil)
 	n.Announce(s, second, nil)
 	e.room = 4
-	third := verdicts(verdictOn("young", plan.PodFitsNothing, "a"), verdictOn("old", plan.PodFitsNothing, "b"))
+	third := verdicts(verdictOn("young", verdict.PodFitsNothing, "a"), verdictOn("old", verdict.PodFitsNothing, "b"))
 	n.Announce(s, third, nil)
 	e.room = 0
 	n.Announce(s, third, nil)
@@ -69,8 +72,8 @@ func TestAnnounceWaiting(t *testing.T) {
 // A pod hears of the nodes that are launched for it, or of what went wrong: the same
 // failure once.
 func TestAnnounceGrowth(t *testing.T) {
-	gets := verdicts(verdictOn("a", plan.PodGetsNode, "web grows"), verdictOn("b", plan.PodGetsNode, "web grows"))
-	comes := verdicts(verdictOn("a", plan.PodFitsComing, "it comes"), verdictOn("b", plan.PodFitsComing, "it comes"))
+	gets := verdicts(verdictOn("a", verdict.PodGetsNode, "web grows"), verdictOn("b", verdict.PodGetsNode, "web grows"))
+	comes := verdicts(verdictOn("a", verdict.PodFitsComing, "it comes"), verdictOn("b", verdict.PodFitsComing, "it comes"))
 	failed := []Result{{Action: growFor("a", "b"), Outcome: Failed, Err: errors.New("no right")}}
 	done := []Result{{Action: growFor("a", "b"), Outcome: Done}}
 	paused := []Result{{Action: growFor("a", "b"), Outcome: Paused}}
@@ -94,10 +97,10 @@ func TestAnnounceGrowth(t *testing.T) {
 func TestAnnounceOnlyWhatHolds(t *testing.T) {
 	e := &events{room: 1}
 	n := &Announcer{Events: e}
-	gets := verdicts(verdictOn("a", plan.PodGetsNode, ""), verdictOn("b", plan.PodGetsNode, ""), verdictOn("c", plan.PodGetsNode, ""))
+	gets := verdicts(verdictOn("a", verdict.PodGetsNode, ""), verdictOn("b", verdict.PodGetsNode, ""), verdictOn("c", verdict.PodGetsNode, ""))
 	n.Announce(fleet.Snapshot{}, gets, []Result{{Action: growFor("a", "b", "c"), Outcome: Done}})
 	e.room = 0
-	n.Announce(fleet.Snapshot{}, verdicts(verdictOn("c", plan.PodFitsComing, "it comes")), nil)
+	n.Announce(fleet.Snapshot{}, verdicts(verdictOn("c", verdict.PodFitsComing, "it comes")), nil)
 	if diff := cmp.Diff([]string{"TriggeredScaleUp a: group web grows 1→4", "TriggeredScaleUp c: group web grows 1→4"}, e.list); diff != "" {
 		t.Error(diff)
 	}
@@ -109,15 +112,15 @@ func TestAnnounceGroups(t *testing.T) {
 	rest := func(count int, until time.Time) fleet.BackOff {
 		return fleet.BackOff{Until: until, Count: count, Cause: "InsufficientInstanceCapacity"}
 	}
-	old, zone, lost := fleet.BackOffKey("old", "", "X"), fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"), fleet.BackOffKey("web", "", plan.NeverJoined)
+	old, zone, lost := fleet.BackOffKey("old", "", "X"), fleet.BackOffKey("web", "a", "InsufficientInstanceCapacity"), fleet.BackOffKey("web", "", cluster.NeverJoined)
 	pauses := func(b fleet.BackOff) map[string]fleet.BackOff {
 		return map[string]fleet.BackOff{old: {Count: 1}, zone: b}
 	}
 	twice := pauses(rest(2, at10.Add(10*time.Minute)))
-	twice[lost] = fleet.BackOff{Until: at10.Add(5 * time.Minute), Count: 1, Cause: plan.NeverJoined}
+	twice[lost] = fleet.BackOff{Until: at10.Add(5 * time.Minute), Count: 1, Cause: cluster.NeverJoined}
 	failure := Result{Action: growFor("a"), Outcome: Failed, Err: errors.New("no right")}
-	claim := plan.Claim{Group: "web", Owner: "blue"}
-	suspension := plan.Suspend{Group: "web", Process: "AZRebalance", Why: "uneven"}
+	claim := action.Claim{Group: "web", Owner: "blue"}
+	suspension := action.Suspend{Group: "web", Process: "AZRebalance", Why: "uneven"}
 
 	e := &events{}
 	n := &Announcer{Events: e, Page: page}
@@ -128,9 +131,9 @@ func TestAnnounceGroups(t *testing.T) {
 		{map[string]fleet.BackOff{old: {Count: 1}}, []Result{{Action: growFor("a"), Outcome: Done}}},
 		{pauses(rest(1, at10.Add(5*time.Minute))), []Result{failure}},
 		{pauses(rest(1, at10.Add(6*time.Minute))), []Result{failure}},
-		{twice, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}, Outcome: Done}}},
-		{nil, []Result{{Action: plan.Terminate{Group: "web", Instance: "i-2", Node: plan.NodeRef{Name: "n"}}, Outcome: Done}}},
-		{nil, []Result{{Action: plan.Lower{Group: "web", From: 3, To: 1, Why: "nothing came"}, Outcome: Done}}},
+		{twice, []Result{{Action: action.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}, Outcome: Done}}},
+		{nil, []Result{{Action: action.Terminate{Group: "web", Instance: "i-2", Node: action.NodeRef{Name: "n"}}, Outcome: Done}}},
+		{nil, []Result{{Action: action.Lower{Group: "web", From: 3, To: 1, Why: "nothing came"}, Outcome: Done}}},
 		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
 		{nil, []Result{{Action: suspension, Outcome: Failed, Err: errors.New("no right")}}},
 		{nil, []Result{{Action: suspension, Outcome: Done}}},
@@ -143,7 +146,7 @@ func TestAnnounceGroups(t *testing.T) {
 		"ScaledUpGroup windlass-status: group web grows 1→2",
 		"FailedToScaleUpGroup windlass-status: grow web 1→2 for default/a: no right",
 		"ScaleUpFailed windlass-status: group web: no capacity in a until 10:05:00",
-		"DeleteUnregistered windlass-status: " + plan.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}.String(),
+		"DeleteUnregistered windlass-status: " + action.Terminate{Group: "web", Instance: "i-1", Why: "no node of it"}.String(),
 		"ScaleUpTimedOut windlass-status: group web: in back-off until 10:05:00 after NeverJoined",
 		"ScaleUpFailed windlass-status: group web: no capacity in a until 10:10:00",
 		"LoweredGroup windlass-status: lower web 3→1: nothing came",
@@ -163,7 +166,7 @@ func TestAnnounceGroupsOfOthers(t *testing.T) {
 	for _, owner := range []string{"green", "green", "", "red", "red"} {
 		var p plan.Plan
 		if owner != "" {
-			p.Verdicts = []plan.Verdict{{Of: plan.OfGroup, Name: "web", Reason: plan.GroupOwnedByAnother, Message: "it is of " + owner}}
+			p.Verdicts = []verdict.Verdict{{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupOwnedByAnother, Message: "it is of " + owner}}
 		}
 		n.Announce(fleet.Snapshot{}, p, nil)
 	}
@@ -219,7 +222,7 @@ func TestAnnounceManyPods(t *testing.T) {
 		for i := range pods {
 			uid := fmt.Sprintf("%05d", pods-1-i) // the last of them is the oldest
 			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: time.Unix(int64(pods-i), 0)})
-			p.Verdicts = append(p.Verdicts, verdictOn(uid, plan.PodFitsNothing, "too big"))
+			p.Verdicts = append(p.Verdicts, verdictOn(uid, verdict.PodFitsNothing, "too big"))
 		}
 		n.Announce(s, p, nil)
 		time.Sleep(time.Minute)

@@ -4,6 +4,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // drainNews is what people have to be told of nodes that the scaler drains in place of
@@ -15,7 +16,7 @@ type drainNews struct {
 
 // eventOfDrain is the reason of an Event about one drain of one node.
 type eventOfDrain struct {
-	node       plan.NodeRef
+	node       action.NodeRef
 	id, reason string
 }
 
@@ -32,7 +33,7 @@ var eventOfPhase = map[contract.Phase]string{
 }
 
 // eventOf is the Event by which people hear how a drain stands.
-func eventOf(d plan.Drain) string {
+func eventOf(d action.Drain) string {
 	if d.Pauses {
 		return contract.EventDrainWaiting
 	}

@@ -8,13 +8,14 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // A drain that the scaler carries on tells of each thing once; what finds no room is
 // told at the next look, and another drain of the node is another story.
 func TestAnnounceDrains(t *testing.T) {
 	drain := func(id string, phase contract.Phase) plan.Plan {
-		return plan.Plan{Drains: []plan.Drain{{Node: n1, ID: id, Phase: phase, Message: id + " " + string(phase)}}}
+		return plan.Plan{Drains: []action.Drain{{Node: n1, ID: id, Phase: phase, Message: id + " " + string(phase)}}}
 	}
 	e := &events{}
 	n := &Announcer{Events: e}
@@ -44,12 +45,12 @@ func TestAnnounceDrains(t *testing.T) {
 func TestAnnounceWaitingDrain(t *testing.T) {
 	e := &events{}
 	n := &Announcer{Events: e}
-	for _, d := range []plan.Drain{
+	for _, d := range []action.Drain{
 		{Phase: contract.PhaseWaiting, Pauses: true, Message: "load balancers"}, {Phase: contract.PhaseWaiting, Pauses: true, Message: "load balancers"},
 		{Phase: contract.PhaseDraining, Message: "pods"},
 	} {
 		d.Node, d.ID = n1, "a"
-		n.Announce(fleet.Snapshot{}, plan.Plan{Drains: []plan.Drain{d}}, nil)
+		n.Announce(fleet.Snapshot{}, plan.Plan{Drains: []action.Drain{d}}, nil)
 	}
 	if diff := cmp.Diff([]string{"DrainWaiting n1: load balancers", "DrainStarted n1: pods"}, e.list); diff != "" {
 		t.Error(diff)

@@ -11,12 +11,12 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // cordon closes a node whose agent is gone, as the agent would, if the drain still
 // stands there.
-func (a *Actor) cordon(ctx context.Context, x plan.Cordon) error {
+func (a *Actor) cordon(ctx context.Context, x action.Cordon) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func drained(annotations map[string]string, id string) bool {
 // evict asks the eviction API, for exactly this pod and no later one of its name. A
 // pod that is gone, or another one of its name, has left. Nothing else counts as left:
 // neither a missing right nor a server that fails.
-func (a *Actor) evict(ctx context.Context, x plan.Evict) error {
+func (a *Actor) evict(ctx context.Context, x action.Evict) error {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: x.Pod.Namespace, Name: x.Pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: x.Grace, Preconditions: metav1.NewUIDPreconditions(string(x.Pod.UID))},

@@ -21,11 +21,11 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
-func evict(name string) plan.Evict {
-	return plan.Evict{Group: "web", Node: n1, Pod: plan.PodRef{Namespace: "default", Name: name, UID: "u"}, Why: "its agent is gone"}
+func evict(name string) action.Evict {
+	return action.Evict{Group: "web", Node: n1, Pod: action.PodRef{Namespace: "default", Name: name, UID: "u"}, Why: "its agent is gone"}
 }
 
 // answering lets the API server answer every eviction with err, and keeps what it was
@@ -106,7 +106,7 @@ func TestEvictionsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(nil)
 		b.Pods = hangingPods{}
-		var actions []plan.Action
+		var actions []action.Action
 		for i := range 100 {
 			actions = append(actions, evict(fmt.Sprintf("p%d", i)))
 		}
@@ -202,7 +202,7 @@ func TestEvictionsSideBySide(t *testing.T) {
 		b := newBed(nil)
 		b.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 		b.Pods = slowPods{b.Pods}
-		var actions []plan.Action
+		var actions []action.Action
 		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 			actions = append(actions, evict(name))
 		}
@@ -215,7 +215,7 @@ func TestEvictionsSideBySide(t *testing.T) {
 			actions = append(actions, actions...)
 		}
 		for i := range actions {
-			x := actions[i].(plan.Evict)
+			x := actions[i].(action.Evict)
 			x.Pod.Name += string(rune('0' + i/8))
 			actions[i] = x
 		}
@@ -234,8 +234,8 @@ func TestEvictionsSideBySide(t *testing.T) {
 	})
 }
 
-func cordon(id string) plan.Cordon {
-	return plan.Cordon{Group: "web", Node: n1, ID: id, Kind: contract.KindASG, Why: "its agent has not answered"}
+func cordon(id string) action.Cordon {
+	return action.Cordon{Group: "web", Node: n1, ID: id, Kind: contract.KindASG, Why: "its agent has not answered"}
 }
 
 func TestCordon(t *testing.T) {
@@ -261,7 +261,7 @@ func TestCordon(t *testing.T) {
 	}
 
 	// The undo of a retirement that is taken back finds it.
-	if r := b.one(t, plan.Keep{Group: "web", Node: n1, ID: "asg-terminate:i-1", AgentGone: true}); r.Outcome != Stopped {
+	if r := b.one(t, action.Keep{Group: "web", Node: n1, ID: "asg-terminate:i-1", AgentGone: true}); r.Outcome != Stopped {
 		t.Errorf("a termination is taken back: %v", r.Err)
 	}
 }
@@ -315,7 +315,7 @@ func TestCordonTellsKubeProxy(t *testing.T) {
 			if diff := cmp.Diff(tc.during, kubeProxys()); diff != "" {
 				t.Errorf("while it drains (-want +got):\n%s", diff)
 			}
-			if r := b.one(t, plan.Keep{Group: "web", Node: n1, ID: id, AgentGone: true}); r.Outcome != Done {
+			if r := b.one(t, action.Keep{Group: "web", Node: n1, ID: id, AgentGone: true}); r.Outcome != Done {
 				t.Fatal(r.Err)
 			}
 			if diff := cmp.Diff(tc.after, kubeProxys()); diff != "" {
@@ -379,7 +379,7 @@ func TestPermit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBed(tc.standing)
-			r := b.one(t, plan.Permit{Group: "web", Node: n1, ID: "a"})
+			r := b.one(t, action.Permit{Group: "web", Node: n1, ID: "a"})
 			if r.Outcome != tc.want {
 				t.Errorf("%s: %v", r.Outcome, r.Err)
 			}
@@ -410,7 +410,7 @@ func TestRetirePermits(t *testing.T) {
 	}
 	b := newBed(nil)
 	b.one(t, retire(contract.KindScaleDown, "a"))
-	b.one(t, plan.Keep{Group: "web", Node: n1, ID: "a", AgentGone: true})
+	b.one(t, action.Keep{Group: "web", Node: n1, ID: "a", AgentGone: true})
 	if annotations := b.node(t).Annotations; len(annotations) != 0 {
 		t.Errorf("left are %v", annotations)
 	}

@@ -7,11 +7,12 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
 )
 
 // grow makes a group larger.
-func (a *Actor) grow(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
+func (a *Actor) grow(ctx context.Context, x action.Grow) (*launch.Answer, error) {
 	if x.Token != "" {
 		return a.launch(ctx, x)
 	}
@@ -19,7 +20,7 @@ func (a *Actor) grow(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
 }
 
 // launch launches instances in one zone. That only some came is no failure.
-func (a *Actor) launch(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
+func (a *Actor) launch(ctx context.Context, x action.Grow) (*launch.Answer, error) {
 	order := asg.LaunchOrder{Group: x.Group, Zone: x.Zone, Token: x.Token, Count: x.Count}
 	if !x.Again && !x.Follows {
 		order.From = &x.From
@@ -36,14 +37,14 @@ func (a *Actor) launch(ctx context.Context, x plan.Grow) (*plan.Answer, error) {
 }
 
 // answerOf says what an answer means for the next look.
-func answerOf(got asg.Launched, err error) plan.Answer {
+func answerOf(got asg.Launched, err error) launch.Answer {
 	switch {
 	case errors.Is(err, asg.ErrUnsent):
-		return plan.Answer{Unsent: true}
+		return launch.Answer{Unsent: true}
 	case errors.Is(err, asg.ErrUnderWay), errors.Is(err, asg.ErrUnanswered):
-		return plan.Answer{}
+		return launch.Answer{}
 	}
-	answer := plan.Answer{Seen: true, Came: len(got.Instances), Failures: got.Failures}
+	answer := launch.Answer{Seen: true, Came: len(got.Instances), Failures: got.Failures}
 	var refusal *asg.CallError
 	switch {
 	case errors.As(err, &refusal) && refusal.Lack() != "":

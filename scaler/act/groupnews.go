@@ -11,6 +11,10 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // mostGroupNews is how much news of groups waits at the most; of more the oldest
@@ -55,15 +59,15 @@ func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 
 func (n *groupNews) wordOf(r Result) (word, bool) {
 	switch x := r.Action.(type) {
-	case plan.Grow:
+	case action.Grow:
 		return n.growth(x, r)
-	case plan.Lower:
+	case action.Lower:
 		return word{reason: contract.EventLoweredGroup, message: x.String()}, r.Outcome == Done
-	case plan.Suspend:
+	case action.Suspend:
 		return n.once(x, r, contract.EventSuspendedProcess)
-	case plan.Claim:
+	case action.Claim:
 		return n.once(x, r, contract.EventClaimedGroup)
-	case plan.Terminate:
+	case action.Terminate:
 		// Where there is a node, the Event is the node's.
 		return word{reason: contract.EventDeleteUnregistered, message: x.String(), warning: true}, r.Outcome == Done && x.Node.Name == ""
 	}
@@ -71,7 +75,7 @@ func (n *groupNews) wordOf(r Result) (word, bool) {
 }
 
 // growth is told when it is done, and when it fails in another way than before.
-func (n *groupNews) growth(x plan.Grow, r Result) (word, bool) {
+func (n *groupNews) growth(x action.Grow, r Result) (word, bool) {
 	w, ok := growth(x, r)
 	switch {
 	case !ok:
@@ -87,7 +91,7 @@ func (n *groupNews) growth(x plan.Grow, r Result) (word, bool) {
 
 // once tells of what changes a group when it is done, by that reason, and when it fails in
 // another way than before.
-func (n *groupNews) once(x plan.Action, r Result, done string) (word, bool) {
+func (n *groupNews) once(x action.Action, r Result, done string) (word, bool) {
 	key := keyOf(x)
 	switch r.Outcome {
 	case Done:
@@ -106,7 +110,7 @@ func (n *groupNews) once(x plan.Action, r Result, done string) (word, bool) {
 func (n *groupNews) disown(p plan.Plan) {
 	now := map[string]string{}
 	for _, v := range p.Verdicts {
-		if v.Of != plan.OfGroup || v.Reason != plan.GroupOwnedByAnother {
+		if v.Of != verdict.OfGroup || v.Reason != verdict.GroupOwnedByAnother {
 			continue
 		}
 		now[v.Name] = v.Message
@@ -121,10 +125,10 @@ func (n *groupNews) disown(p plan.Plan) {
 func pauseWord(key string, b fleet.BackOff) word {
 	_, _, cause := fleet.ParseBackOffKey(key)
 	reason := contract.EventScaleUpFailed
-	if cause == plan.NeverJoined {
+	if cause == cluster.NeverJoined {
 		reason = contract.EventScaleUpTimedOut
 	}
-	return word{reason: reason, message: fmt.Sprintf("group %s", plan.Pause(key, b)), warning: true}
+	return word{reason: reason, message: fmt.Sprintf("group %s", launch.Pause(key, b)), warning: true}
 }
 
 // next is what to tell next, on that object; told says that it was told.

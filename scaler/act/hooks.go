@@ -7,7 +7,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // complete lets an instance go on that waits for a hook, if its Nodes are what the
@@ -16,7 +16,7 @@ import (
 // claims to be it: that ends nothing. Where a deadline has come, or it comes into
 // service, pods may be there. If the Nodes cannot be listed it is held all the same: the
 // hook's own timeout ends that.
-func (a *Actor) complete(ctx context.Context, x plan.Complete, b *batch) error {
+func (a *Actor) complete(ctx context.Context, x action.Complete, b *batch) error {
 	live, err := b.nodes(ctx)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (a *Actor) complete(ctx context.Context, x plan.Complete, b *batch) error {
 	return nil
 }
 
-func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
+func (a *Actor) nothingLeft(ctx context.Context, x action.Complete) error {
 	if x.Node.Name == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a *Actor) nothingLeft(ctx context.Context, x plan.Complete) error {
 // spare takes the mark off a node whose instance has outlived its termination, with
 // the request that led to it: the agent undoes the drain then. The groups as they
 // were read may be older than the mark, so the instance is looked at again.
-func (a *Actor) spare(ctx context.Context, x plan.Spare) error {
+func (a *Actor) spare(ctx context.Context, x action.Spare) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // The mark of a survivor goes, and the scaler's request with it, if the instance is in
@@ -34,7 +34,7 @@ func TestSpare(t *testing.T) {
 			}
 			b := newBed(annotations)
 			b.groups.err = tc.served
-			if r := b.one(t, plan.Spare{Group: "web", Node: n1, Instance: "i-1", ID: "a"}); r.Outcome != tc.want {
+			if r := b.one(t, action.Spare{Group: "web", Node: n1, Instance: "i-1", ID: "a"}); r.Outcome != tc.want {
 				t.Errorf("%s: %v", r.Outcome, r.Err)
 			}
 			_, marked := b.node(t).Annotations[contract.AnnotationTerminating]

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // inform writes the status of a CapacityBuffer, if it still is as it was seen.
-func (a *Actor) inform(ctx context.Context, x plan.Inform) error {
+func (a *Actor) inform(ctx context.Context, x action.Inform) error {
 	if a.Buffers == nil {
 		return fmt.Errorf("buffer %s: this scaler has no client for capacity buffers", x.Buffer)
 	}
@@ -40,7 +40,7 @@ func (a *Actor) inform(ctx context.Context, x plan.Inform) error {
 
 // statusPatch says all of the status, also what is absent: a patch leaves alone what it
 // does not name.
-func statusPatch(x plan.Inform) any {
+func statusPatch(x action.Inform) any {
 	status := map[string]any{
 		"podTemplateRef":        nil,
 		"podTemplateGeneration": x.Status.Generation,

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 var buffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
@@ -86,7 +86,7 @@ func informed(t *testing.T, status fleet.BufferStatus, patched func(clienttestin
 		Buffers: client.Resource(buffers), Logger: slog.New(slog.DiscardHandler),
 		AwaitBuffer: func(_ context.Context, _, _, version string) { awaited = version },
 	}
-	results := actor.Do(t.Context(), []plan.Action{plan.Inform{Buffer: plan.BufferRef{Namespace: "shop", Name: "spare", UID: "u"}, Version: "7", Status: status}})
+	results := actor.Do(t.Context(), []action.Action{action.Inform{Buffer: action.BufferRef{Namespace: "shop", Name: "spare", UID: "u"}, Version: "7", Status: status}})
 	return results[0].Outcome, awaited
 }
 

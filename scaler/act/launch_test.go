@@ -11,12 +11,13 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
 )
 
-func launchOf(count int) plan.Grow {
-	return plan.Grow{Group: "web", Zone: "a", From: 2, To: 2 + count, Token: "t", Count: count, Attempt: 1,
-		For: []plan.PodRef{{Namespace: "default", Name: "app", UID: "u"}}}
+func launchOf(count int) action.Grow {
+	return action.Grow{Group: "web", Zone: "a", From: 2, To: 2 + count, Token: "t", Count: count, Attempt: 1,
+		For: []action.PodRef{{Namespace: "default", Name: "app", UID: "u"}}}
 }
 
 func refusal(class error, code, message string) error {
@@ -34,25 +35,25 @@ func TestLaunchAnswers(t *testing.T) {
 		launched asg.Launched
 		err      error
 		outcome  Outcome
-		answer   plan.Answer
+		answer   launch.Answer
 		told     string // the reason of what the pod is told, if anything
 	}{
-		{"all came", asg.Launched{Instances: two}, nil, Done, plan.Answer{Seen: true, Came: 2}, contract.EventTriggeredScaleUp},
+		{"all came", asg.Launched{Instances: two}, nil, Done, launch.Answer{Seen: true, Came: 2}, contract.EventTriggeredScaleUp},
 		{"one came", asg.Launched{Instances: two[:1], Failures: []fleet.Failure{short}}, nil, Done,
-			plan.Answer{Seen: true, Came: 1, Failures: []fleet.Failure{short}}, contract.EventTriggeredScaleUp},
+			launch.Answer{Seen: true, Came: 1, Failures: []fleet.Failure{short}}, contract.EventTriggeredScaleUp},
 		{"nothing came", asg.Launched{Failures: []fleet.Failure{short}}, nil, Failed,
-			plan.Answer{Seen: true, Failures: []fleet.Failure{short}}, contract.EventActionFailed},
+			launch.Answer{Seen: true, Failures: []fleet.Failure{short}}, contract.EventActionFailed},
 		{"nothing came, for want of a right", asg.Launched{Failures: []fleet.Failure{forbidden}}, nil, Failed,
-			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet" + grant}, contract.EventActionFailed},
-		{"it lasts", asg.Launched{}, fmt.Errorf("%w for it", asg.ErrUnderWay), Begun, plan.Answer{}, contract.EventTriggeredScaleUp},
-		{"busy", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrStillBusy), Stopped, plan.Answer{}, ""},
-		{"no answer", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrUnavailable), Failed, plan.Answer{}, contract.EventActionFailed},
-		{"the group changed", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrChanged), Stopped, plan.Answer{Unsent: true}, ""},
-		{"throttled", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrThrottled), Failed, plan.Answer{Unsent: true}, contract.EventActionFailed},
+			launch.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet" + grant}, contract.EventActionFailed},
+		{"it lasts", asg.Launched{}, fmt.Errorf("%w for it", asg.ErrUnderWay), Begun, launch.Answer{}, contract.EventTriggeredScaleUp},
+		{"busy", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrStillBusy), Stopped, launch.Answer{}, ""},
+		{"no answer", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnanswered, asg.ErrUnavailable), Failed, launch.Answer{}, contract.EventActionFailed},
+		{"the group changed", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrChanged), Stopped, launch.Answer{Unsent: true}, ""},
+		{"throttled", asg.Launched{}, fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrThrottled), Failed, launch.Answer{Unsent: true}, contract.EventActionFailed},
 		{"no right", asg.Launched{}, refusal(asg.ErrDenied, "AccessDenied", "X is not authorized to perform: ec2:CreateFleet on resource: arn:aws:ec2:::fleet/* because"), Failed,
-			plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet, which autoscaling:LaunchInstances needs, on arn:aws:ec2:::fleet/*" + grant}, contract.EventActionFailed},
+			launch.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet, which autoscaling:LaunchInstances needs, on arn:aws:ec2:::fleet/*" + grant}, contract.EventActionFailed},
 		{"not for this group", asg.Launched{}, refusal(nil, "UnsupportedOperation", "warm pool"), Failed,
-			plan.Answer{Seen: true, Unsteered: "autoscaling:LaunchInstances: UnsupportedOperation: warm pool"}, contract.EventActionFailed},
+			launch.Answer{Seen: true, Unsteered: "autoscaling:LaunchInstances: UnsupportedOperation: warm pool"}, contract.EventActionFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBed(nil)
@@ -79,7 +80,7 @@ func TestLaunchExpects(t *testing.T) {
 	first, second, again := launchOf(1), launchOf(1), launchOf(1)
 	second.Part, second.Token, second.Follows = 1, "u", true
 	again.Zone, again.Token, again.Again = "b", "v", true
-	b.Do(t.Context(), []plan.Action{again, first, second})
+	b.Do(t.Context(), []action.Action{again, first, second})
 	want := []string{"launch web b 1 v as it is", "launch web a 1 t from 2", "launch web a 1 u as it is"}
 	if diff := cmp.Diff(want, b.groups.calls); diff != "" {
 		t.Error(diff)
@@ -91,7 +92,7 @@ func TestLaunchExpects(t *testing.T) {
 func TestLaunchesAreAChain(t *testing.T) {
 	first, second := launchOf(1), launchOf(1)
 	second.Zone, second.Follows = "b", true
-	for name, actions := range map[string][]plan.Action{"changed": {first, second}, "not there": {second}} {
+	for name, actions := range map[string][]action.Action{"changed": {first, second}, "not there": {second}} {
 		b := newBed(nil)
 		b.groups.err = fmt.Errorf("%w: %w", asg.ErrUnsent, asg.ErrChanged)
 		results := b.Do(t.Context(), actions)
@@ -122,7 +123,7 @@ func TestBegunIsNotPaused(t *testing.T) {
 
 func TestLower(t *testing.T) {
 	b := newBed(nil)
-	if r := b.one(t, plan.Lower{Group: "web", From: 5, To: 2}); r.Outcome != Done {
+	if r := b.one(t, action.Lower{Group: "web", From: 5, To: 2}); r.Outcome != Done {
 		t.Error(r.Err)
 	}
 	if diff := cmp.Diff([]string{"lower web 5→2"}, b.groups.calls); diff != "" {

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // TestOnlyConfirmedInstancesEnd is law 15: whatever the Nodes and pods are when a decision
@@ -131,7 +131,7 @@ func (w *liveWorld) pods(node string) bool {
 // decision is what somebody decided who saw another world, or this one.
 type decision struct {
 	instance string
-	node     plan.NodeRef
+	node     action.NodeRef
 	id       string
 	ends     bool // or lets go
 	occupied bool
@@ -147,13 +147,13 @@ func (w *liveWorld) carryOut() {
 	switch nodes := w.nodes(); {
 	case len(nodes) > 0 && rapid.Bool().Draw(w.T, "by what is"):
 		n := rapid.SampledFrom(nodes).Draw(w.T, "decided")
-		d.node = plan.NodeRef{Name: n.Name, UID: n.UID}
+		d.node = action.NodeRef{Name: n.Name, UID: n.UID}
 		if id := strings.TrimPrefix(strings.TrimPrefix(n.Spec.ProviderID, "aws:///a/"), "aws:///b/"); id != n.Spec.ProviderID {
 			d.instance = id
 		}
 	case rapid.Bool().Draw(w.T, "none"):
 	default:
-		d.node = plan.NodeRef{Name: rapid.SampledFrom(worldNames).Draw(w.T, "name"), UID: rapid.SampledFrom(worldUIDs).Draw(w.T, "of")}
+		d.node = action.NodeRef{Name: rapid.SampledFrom(worldNames).Draw(w.T, "name"), UID: rapid.SampledFrom(worldUIDs).Draw(w.T, "of")}
 	}
 	mischief := rapid.SampledFrom([]string{"", "", "pod", "open"}).Draw(w.T, "between")
 	w.between = func() {
@@ -170,21 +170,21 @@ func (w *liveWorld) carryOut() {
 	should := mischief == "" && w.ready(d)
 	w.judged = nil
 	w.groups.during = func(string) { w.judged = append(w.judged, w.judge(d)) }
-	action := plan.Action(plan.Terminate{Group: "web", Instance: d.instance, Node: d.node, ID: d.id})
+	todo := action.Action(action.Terminate{Group: "web", Instance: d.instance, Node: d.node, ID: d.id})
 	if !d.ends {
-		action = plan.Complete{Group: "web", Instance: d.instance, Hook: "h", Node: d.node, Occupied: d.occupied}
+		todo = action.Complete{Group: "web", Instance: d.instance, Hook: "h", Node: d.node, Occupied: d.occupied}
 	}
-	r := w.actor.Do(w.Context(), []plan.Action{action})[0]
+	r := w.actor.Do(w.Context(), []action.Action{todo})[0]
 	for _, wrong := range w.judged {
 		if wrong != "" {
-			w.Fatalf("%T of %s (%s) was carried out: %s", action, d.instance, d.node, wrong)
+			w.Fatalf("%T of %s (%s) was carried out: %s", todo, d.instance, d.node, wrong)
 		}
 	}
 	if called := len(w.judged) > 0; called != (r.Outcome == Done) {
 		w.Fatalf("%s, and %d calls", r.Outcome, len(w.judged))
 	}
 	if should && r.Outcome != Done {
-		w.Fatalf("%T of %s (%s): %s: %v", action, d.instance, d.node, r.Outcome, r.Err)
+		w.Fatalf("%T of %s (%s): %s: %v", todo, d.instance, d.node, r.Outcome, r.Err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 const (
@@ -41,7 +41,7 @@ type batch struct {
 	listing atomic.Int64
 }
 
-func (a *Actor) newBatch(ctx context.Context, actions []plan.Action) *batch {
+func (a *Actor) newBatch(ctx context.Context, actions []action.Action) *batch {
 	b := &batch{began: time.Now(), listed: make(chan struct{})}
 	b.list = sync.OnceFunc(func() {
 		go func() {
@@ -67,7 +67,7 @@ func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
 
 // late says that an action is left to the next evaluation. The list of Nodes does not
 // count, because the next evaluation makes one of its own.
-func (b *batch) late(action plan.Action) bool {
+func (b *batch) late(action action.Action) bool {
 	budget, bounded := budgetOf(action)
 	return bounded && time.Since(b.began)-time.Duration(b.listing.Load()) > budget
 }
@@ -83,7 +83,7 @@ type liveNodes struct {
 // claims are the Nodes that claim to be one instance.
 type claims struct {
 	// own have its provider id.
-	own []plan.NodeRef
+	own []action.NodeRef
 	// weak are names of Nodes that name it in other words; see fleet.Node.WeakIDs.
 	weak []string
 }
@@ -91,17 +91,17 @@ type claims struct {
 // liveNodes lists all Nodes, page by page, as they are at this moment: without a
 // resourceVersion the API server's answer is consistent. Of a page nothing is kept but
 // the names of those that were asked for.
-func (a *Actor) liveNodes(ctx context.Context, actions []plan.Action) (*liveNodes, error) {
+func (a *Actor) liveNodes(ctx context.Context, actions []action.Action) (*liveNodes, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
 	live := &liveNodes{claims: map[string]*claims{}}
-	for _, action := range actions {
-		switch x := action.(type) {
-		case plan.Terminate:
+	for _, todo := range actions {
+		switch x := todo.(type) {
+		case action.Terminate:
 			live.claims[x.Instance] = &claims{}
-		case plan.Complete:
+		case action.Complete:
 			live.claims[x.Instance] = &claims{}
-		case plan.OutOfService:
+		case action.OutOfService:
 			live.claims[x.Instance] = &claims{}
 		}
 	}
@@ -123,7 +123,7 @@ func (a *Actor) liveNodes(ctx context.Context, actions []plan.Action) (*liveNode
 
 func (l *liveNodes) note(n fleet.Node) {
 	if c, asked := l.claims[n.InstanceID()]; asked {
-		c.own = append(c.own, plan.NodeRef{Name: n.Name, UID: n.UID})
+		c.own = append(c.own, action.NodeRef{Name: n.Name, UID: n.UID})
 	}
 	if !strings.HasPrefix(n.ProviderID, "aws://") && time.Since(n.Created) < namedWithin {
 		l.nameless = n.Name
@@ -137,7 +137,7 @@ func (l *liveNodes) note(n fleet.Node) {
 
 // confirm fails unless the Nodes of an instance are what a decision took them for: the one
 // that it named, or none. Where it cannot be told what a Node is, that is a no.
-func (l *liveNodes) confirm(instance string, decided plan.NodeRef) error {
+func (l *liveNodes) confirm(instance string, decided action.NodeRef) error {
 	c := l.claims[instance]
 	switch {
 	case len(c.weak) > 0:
@@ -161,7 +161,7 @@ func (l *liveNodes) confirm(instance string, decided plan.NodeRef) error {
 }
 
 // among says that a Node is one of those with the instance's provider id.
-func (l *liveNodes) among(instance string, node plan.NodeRef) bool {
+func (l *liveNodes) among(instance string, node action.NodeRef) bool {
 	return slices.Contains(l.claims[instance].own, node)
 }
 

@@ -19,7 +19,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // nodeList lists Nodes by pages, as the API server does and the fake does not.
@@ -64,13 +64,13 @@ func TestNodesAreListedOnceForABatch(t *testing.T) {
 	list.nodes = append(list.nodes, closedNode("late", "aws:///a/i-3")) // on the last page
 	g := &groups{}
 	a := &Actor{Nodes: list, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	a.Do(t.Context(), []plan.Action{plan.Suspend{Group: "web"}, plan.Heartbeat{Group: "web", Instance: "i-1"}})
+	a.Do(t.Context(), []action.Action{action.Suspend{Group: "web"}, action.Heartbeat{Group: "web", Instance: "i-1"}})
 	if len(list.pages) > 0 {
 		t.Errorf("listed %q for nothing", list.pages)
 	}
-	var actions []plan.Action
+	var actions []action.Action
 	for i := range 40 {
-		actions = append(actions, plan.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)}, plan.Complete{Group: "web", Instance: fmt.Sprint("i-c-", i)})
+		actions = append(actions, action.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)}, action.Complete{Group: "web", Instance: fmt.Sprint("i-c-", i)})
 	}
 	results := a.Do(t.Context(), actions)
 	want := []string{`500 from "" of version ""`, `500 from "500" of version ""`, `500 from "1000" of version ""`}
@@ -79,7 +79,7 @@ func TestNodesAreListedOnceForABatch(t *testing.T) {
 	}
 	for _, r := range results {
 		want := Done
-		if x, ends := r.Action.(plan.Terminate); ends && x.Instance == "i-3" {
+		if x, ends := r.Action.(action.Terminate); ends && x.Instance == "i-3" {
 			want = Stopped
 		}
 		if r.Outcome != want {
@@ -88,7 +88,7 @@ func TestNodesAreListedOnceForABatch(t *testing.T) {
 	}
 	// What is decided later goes by a later list.
 	list.nodes = append(list.nodes, closedNode("later", "aws:///a/i-50"))
-	if r := a.Do(t.Context(), []plan.Action{plan.Terminate{Group: "web", Instance: "i-50"}})[0]; r.Outcome != Stopped || !strings.Contains(r.Err.Error(), "node later ") {
+	if r := a.Do(t.Context(), []action.Action{action.Terminate{Group: "web", Instance: "i-50"}})[0]; r.Outcome != Stopped || !strings.Contains(r.Err.Error(), "node later ") {
 		t.Errorf("%s: %v", r.Outcome, r.Err)
 	}
 }
@@ -105,19 +105,19 @@ func TestOnlyWhatWasDecidedIsEnded(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		nodes   []corev1.Node
-		decided plan.NodeRef
+		decided action.NodeRef
 		says    string // empty if it is ended
 	}{
-		{"no node, as decided", nil, plan.NodeRef{}, ""},
-		{"nodes of others", []corev1.Node{closedNode("a", "aws:///a/i-10"), closedNode("b", ""), closedNode("i-10.ec2.internal", "")}, plan.NodeRef{}, ""},
-		{"one has appeared", []corev1.Node{closedNode("a", "aws:///a/i-1")}, plan.NodeRef{}, "node a has the provider id of i-1, which had no node"},
-		{"a resource name", []corev1.Node{closedNode("i-1.eu-west-1.compute.internal", "")}, plan.NodeRef{}, "i-1 may be the machine of node i-1.eu-west-1.compute.internal"},
-		{"a hostname", []corev1.Node{named("a", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelHostname: "i-1"} })}, plan.NodeRef{}, "of node a,"},
+		{"no node, as decided", nil, action.NodeRef{}, ""},
+		{"nodes of others", []corev1.Node{closedNode("a", "aws:///a/i-10"), closedNode("b", ""), closedNode("i-10.ec2.internal", "")}, action.NodeRef{}, ""},
+		{"one has appeared", []corev1.Node{closedNode("a", "aws:///a/i-1")}, action.NodeRef{}, "node a has the provider id of i-1, which had no node"},
+		{"a resource name", []corev1.Node{closedNode("i-1.eu-west-1.compute.internal", "")}, action.NodeRef{}, "i-1 may be the machine of node i-1.eu-west-1.compute.internal"},
+		{"a hostname", []corev1.Node{named("a", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelHostname: "i-1"} })}, action.NodeRef{}, "of node a,"},
 		{"the CSI driver knows it", []corev1.Node{named("a", func(n *corev1.Node) {
 			n.Annotations = map[string]string{contract.AnnotationCSINodeID: `{"ebs.csi.aws.com":"i-1"}`}
-		})}, plan.NodeRef{}, "of node a,"},
-		{"one has just registered", []corev1.Node{named("a", young)}, plan.NodeRef{}, "of node a, which has just registered"},
-		{"one of another kind has", []corev1.Node{named("a", func(n *corev1.Node) { young(n); n.Spec.ProviderID = "aws:///a/fargate-ip-1" })}, plan.NodeRef{}, ""},
+		})}, action.NodeRef{}, "of node a,"},
+		{"one has just registered", []corev1.Node{named("a", young)}, action.NodeRef{}, "of node a, which has just registered"},
+		{"one of another kind has", []corev1.Node{named("a", func(n *corev1.Node) { young(n); n.Spec.ProviderID = "aws:///a/fargate-ip-1" })}, action.NodeRef{}, ""},
 		{"its own, and one has just registered", []corev1.Node{nodeOfI1, named("a", young)}, n1, ""},
 		{"its own, as decided", []corev1.Node{nodeOfI1}, n1, ""},
 		{"another has its provider id, too", []corev1.Node{nodeOfI1, closedNode("n2", "aws:///b/i-1")}, n1, "nodes n1 and n2 both have the provider id of i-1"},
@@ -125,12 +125,12 @@ func TestOnlyWhatWasDecidedIsEnded(t *testing.T) {
 		{"it is gone", nil, n1, "it was that of node n1"},
 		{"its name is another's", []corev1.Node{closedNode("n1", "aws:///a/i-2")}, n1, "it was that of node n1"},
 		{"it has another name", []corev1.Node{closedNode("n2", "aws:///a/i-1")}, n1, "node n2 has the provider id of i-1, and not node n1 any more"},
-		{"it has registered again", []corev1.Node{nodeOfI1}, plan.NodeRef{Name: "n1", UID: "before"}, "node n1 has registered again"},
+		{"it has registered again", []corev1.Node{nodeOfI1}, action.NodeRef{Name: "n1", UID: "before"}, "node n1 has registered again"},
 	} {
-		for _, action := range []plan.Action{
-			plan.Terminate{Group: "web", Instance: "i-1", Node: tc.decided, ID: "a"},
-			plan.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided},
-			plan.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided, Occupied: true},
+		for _, action := range []action.Action{
+			action.Terminate{Group: "web", Instance: "i-1", Node: tc.decided, ID: "a"},
+			action.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided},
+			action.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided, Occupied: true},
 		} {
 			t.Run(tc.name+"/"+KindOf(action), func(t *testing.T) {
 				b := newBed(nil).cordoned()
@@ -155,11 +155,11 @@ func TestNothingEndsUnseen(t *testing.T) {
 		b := newBed(nil).cordoned()
 		b.Nodes = list
 		began := time.Now()
-		var actions []plan.Action
+		var actions []action.Action
 		for i := range 20 {
 			actions = append(actions,
-				plan.Terminate{Group: "web", Instance: fmt.Sprint("i-t", i)}, plan.Complete{Group: "web", Instance: fmt.Sprint("i-c", i), Hook: "h"},
-				plan.Complete{Group: "web", Instance: fmt.Sprint("i-o", i), Hook: "h", Occupied: true})
+				action.Terminate{Group: "web", Instance: fmt.Sprint("i-t", i)}, action.Complete{Group: "web", Instance: fmt.Sprint("i-c", i), Hook: "h"},
+				action.Complete{Group: "web", Instance: fmt.Sprint("i-o", i), Hook: "h", Occupied: true})
 		}
 		for _, r := range b.Do(t.Context(), actions) {
 			if r.Outcome != Failed || !errors.Is(r.Err, list.err) {
@@ -187,22 +187,22 @@ func TestALongListHoldsUpNobodyElse(t *testing.T) {
 		}
 		a := &Actor{Nodes: &nodeList{takes: 3 * time.Second}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		began := time.Now()
-		var actions []plan.Action
+		var actions []action.Action
 		for i := range 40 {
-			actions = append(actions, plan.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)})
+			actions = append(actions, action.Terminate{Group: "web", Instance: fmt.Sprint("i-", i)})
 		}
 		for i := range 20 {
-			actions = append(actions, plan.Complete{Group: "web", Instance: fmt.Sprint("c-", i), Hook: "h"})
+			actions = append(actions, action.Complete{Group: "web", Instance: fmt.Sprint("c-", i), Hook: "h"})
 		}
-		actions = append(actions, plan.Grow{Group: "new", To: 1}, plan.Heartbeat{Group: "web", Instance: "h", Hook: "h"})
+		actions = append(actions, action.Grow{Group: "new", To: 1}, action.Heartbeat{Group: "web", Instance: "h", Hook: "h"})
 		ended := 0
 		for _, r := range a.Do(t.Context(), actions) {
 			switch r.Action.(type) {
-			case plan.Grow, plan.Heartbeat:
+			case action.Grow, action.Heartbeat:
 				if took := r.Ended.Sub(began); took != 0 {
 					t.Errorf("%s after %s", r.Action, took)
 				}
-			case plan.Terminate:
+			case action.Terminate:
 				if r.Outcome == Done {
 					ended++
 				}

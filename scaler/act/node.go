@@ -14,13 +14,13 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 var errNodeGone = fmt.Errorf("%w: the node is gone", ErrStopped)
 
 // node reads a Node live: what the watch told may be late.
-func (a *Actor) node(ctx context.Context, ref plan.NodeRef) (*corev1.Node, error) {
+func (a *Actor) node(ctx context.Context, ref action.NodeRef) (*corev1.Node, error) {
 	node, err := a.Nodes.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, errNodeGone
@@ -54,7 +54,7 @@ func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeStat
 // retirement, which is decided already. A stronger request stands; so does one of a
 // person against our wish to save a node. What we told of one way that Auto Scaling leads
 // an instance gives way to the next.
-func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
+func (a *Actor) retire(ctx context.Context, x action.Retire) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *Actor) retire(ctx context.Context, x plan.Retire) error {
 
 // keep takes the request off. Taint, cordon and label are the agent's to undo,
 // and ours only where it is gone.
-func (a *Actor) keep(ctx context.Context, x plan.Keep) error {
+func (a *Actor) keep(ctx context.Context, x action.Keep) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func undo(want *kube.NodeState) {
 }
 
 // permit lets a drain begin that waits for it, if it still does.
-func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
+func (a *Actor) permit(ctx context.Context, x action.Permit) error {
 	node, err := a.waiting(ctx, x.Node, x.ID)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *Actor) permit(ctx context.Context, x plan.Permit) error {
 }
 
 // notYet lets a drain wait on that waits for its permit, if it still does.
-func (a *Actor) notYet(ctx context.Context, x plan.NotYet) error {
+func (a *Actor) notYet(ctx context.Context, x action.NotYet) error {
 	node, err := a.waiting(ctx, x.Node, x.ID)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *Actor) notYet(ctx context.Context, x plan.NotYet) error {
 }
 
 // waiting reads a Node whose drain waits for a permit for that id.
-func (a *Actor) waiting(ctx context.Context, ref plan.NodeRef, id string) (*corev1.Node, error) {
+func (a *Actor) waiting(ctx context.Context, ref action.NodeRef, id string) (*corev1.Node, error) {
 	node, err := a.node(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (a *Actor) waiting(ctx context.Context, ref plan.NodeRef, id string) (*core
 
 // release takes an agent's cordon for a rebalance recommendation off. Its mark stays: by
 // that the agent sees that somebody else has decided, and does not cordon again.
-func (a *Actor) release(ctx context.Context, x plan.Release) error {
+func (a *Actor) release(ctx context.Context, x action.Release) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil || !node.Spec.Unschedulable {
 		return err
@@ -255,7 +255,7 @@ func (a *Actor) release(ctx context.Context, x plan.Release) error {
 	return nil
 }
 
-func (a *Actor) mark(ctx context.Context, x plan.Mark) error {
+func (a *Actor) mark(ctx context.Context, x action.Mark) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (a *Actor) mark(ctx context.Context, x plan.Mark) error {
 	return err
 }
 
-func (a *Actor) unmark(ctx context.Context, x plan.Unmark) error {
+func (a *Actor) unmark(ctx context.Context, x action.Unmark) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 type nodeNews struct {
 	// before are the reasons by name that were known before the first look; that look
 	// tells no others.
-	before map[string]plan.Reason
+	before map[string]verdict.Reason
 	begun  bool
 	nodes  map[string]*nodeStory // by UID
 	// changed have another reason than the one that is known, the longest so first.
@@ -43,28 +44,28 @@ type nodeNews struct {
 type nodeStory struct {
 	name string
 	// known is the reason that people know of; empty where none is.
-	known, reason plan.Reason
+	known, reason verdict.Reason
 	message       string
 	since, told   time.Time
 }
 
 // toldOtherwise are reasons of which nothing is to be told here: what the scaler or an
 // agent does to a node it tells itself, and the others pass.
-var toldOtherwise = []plan.Reason{
-	plan.NodeRetiring, plan.NodeKept, plan.NodeReleased, plan.NodeTerminating, plan.NodeLeaving, plan.NodeComing, plan.NodePooled, plan.NodeNotAsked,
+var toldOtherwise = []verdict.Reason{
+	verdict.NodeRetiring, verdict.NodeKept, verdict.NodeReleased, verdict.NodeTerminating, verdict.NodeLeaving, verdict.NodeComing, verdict.NodePooled, verdict.NodeNotAsked,
 }
 
 // warnings are the reasons that ask for people.
-var warnings = []plan.Reason{plan.NodeNeverReady, plan.NodeRetained}
+var warnings = []verdict.Reason{verdict.NodeNeverReady, verdict.NodeRetained}
 
 // takeOver begins anew, with what those before us left.
-func (n *nodeNews) takeOver(before map[string]plan.Reason) { *n = nodeNews{before: before} }
+func (n *nodeNews) takeOver(before map[string]verdict.Reason) { *n = nodeNews{before: before} }
 
 // look takes in what a look has found. Nodes that are gone are forgotten.
 func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
 	stories, changed := make(map[string]*nodeStory, len(n.nodes)), []*nodeStory(nil)
 	for _, v := range p.Verdicts {
-		if v.Of != plan.OfNode {
+		if v.Of != verdict.OfNode {
 			continue
 		}
 		story := n.nodes[v.UID]
@@ -82,27 +83,27 @@ func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
 }
 
 // knownBefore is what people know of a node that is seen for the first time.
-func (n *nodeNews) knownBefore(v plan.Verdict) plan.Reason {
+func (n *nodeNews) knownBefore(v verdict.Verdict) verdict.Reason {
 	if n.begun {
 		return ""
 	}
 	return cmp.Or(n.before[v.Name], v.Reason)
 }
 
-func (s *nodeStory) hear(v plan.Verdict, now time.Time) {
+func (s *nodeStory) hear(v verdict.Verdict, now time.Time) {
 	if s.reason != v.Reason {
 		s.reason, s.since = v.Reason, now
 	}
 	s.message = v.Message
-	if s.reason == plan.NodeNeeded && ordinary(s.known) {
+	if s.reason == verdict.NodeNeeded && ordinary(s.known) {
 		s.known = s.reason
 	}
 }
 
 // ordinary says that after such a reason nobody wonders at a node that is needed.
-func ordinary(before plan.Reason) bool {
+func ordinary(before verdict.Reason) bool {
 	switch before {
-	case "", plan.NodeComing, plan.NodePooled, plan.NodeNotAsked:
+	case "", verdict.NodeComing, verdict.NodePooled, verdict.NodeNotAsked:
 		return true
 	}
 	return false

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // newsroom is an announcer at work, in virtual time.
@@ -20,9 +20,9 @@ type newsroom struct {
 
 // why is what a look finds of nodes: "web-1 Needed", with more words as the message.
 func (r newsroom) why(lines ...string) {
-	var list []plan.Verdict
+	var list []verdict.Verdict
 	for _, line := range lines {
-		v := plan.Verdict{Of: plan.OfNode}
+		v := verdict.Verdict{Of: verdict.OfNode}
 		_, _ = fmt.Sscan(line, &v.Name, &v.Reason, &v.Message) // the message may be missing
 		v.UID = "uid-" + v.Name
 		list = append(list, v)
@@ -152,7 +152,7 @@ func TestAnnounceNodesWithinBounds(t *testing.T) {
 // named, what the first look finds is old news.
 func TestAnnounceNodesAfterARestart(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
-		r.TakeOver(map[string]plan.Reason{"same": plan.NodeBlocked, "other": plan.NodeBlocked, "up": plan.NodeComing, "gone": plan.NodeHeld})
+		r.TakeOver(map[string]verdict.Reason{"same": verdict.NodeBlocked, "other": verdict.NodeBlocked, "up": verdict.NodeComing, "gone": verdict.NodeHeld})
 		r.why("same BlockedByPod db", "other Held", "up Needed", "unnamed NoPlaceForPods")
 		r.later(10 * time.Minute)
 		r.expect(t, "after a restart", "Held other: ")

@@ -6,13 +6,13 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // outOfService says that a node's machine is down, which makes Kubernetes delete its pods and
 // detach its volumes by force. All is looked at again, EC2's word last, and nothing is
 // written if the Node has changed since: one that turns Ready has.
-func (a *Actor) outOfService(ctx context.Context, x plan.OutOfService, b *batch) error {
+func (a *Actor) outOfService(ctx context.Context, x action.OutOfService, b *batch) error {
 	live, err := b.nodes(ctx)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *Actor) outOfService(ctx context.Context, x plan.OutOfService, b *batch)
 }
 
 // inServiceAgain takes the taint off, unless it is somebody's.
-func (a *Actor) inServiceAgain(ctx context.Context, x plan.InServiceAgain) error {
+func (a *Actor) inServiceAgain(ctx context.Context, x action.InServiceAgain) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err

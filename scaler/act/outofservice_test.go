@@ -11,7 +11,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 func outOfServiceTaints(n *corev1.Node) (count int) {
@@ -64,7 +64,7 @@ func TestOutOfService(t *testing.T) {
 				}
 			}
 			b.groups.err = tc.ec2
-			mark := plan.OutOfService{Group: "web", Node: plan.NodeRef{Name: "n1", UID: "uid1"}, Instance: "i-1", Why: "EC2 says that i-1 is stopped"}
+			mark := action.OutOfService{Group: "web", Node: action.NodeRef{Name: "n1", UID: "uid1"}, Instance: "i-1", Why: "EC2 says that i-1 is stopped"}
 			if r := b.one(t, mark); r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}
@@ -88,7 +88,7 @@ func TestOutOfServiceIsGuarded(t *testing.T) {
 		Status:     corev1.NodeStatus{VolumesAttached: []corev1.AttachedVolume{{Name: "v"}}},
 	}
 	b := newBedOf(node)
-	b.one(t, plan.OutOfService{Group: "web", Node: plan.NodeRef{Name: "n1", UID: "uid1"}, Instance: "i-1"})
+	b.one(t, action.OutOfService{Group: "web", Node: action.NodeRef{Name: "n1", UID: "uid1"}, Instance: "i-1"})
 	guarded := 0
 	for _, action := range b.client.Actions() {
 		if p, patches := action.(clienttesting.PatchAction); patches && strings.Contains(string(p.GetPatch()), `{"op":"test","path":"/metadata/resourceVersion","value":"7"}`) {
@@ -111,7 +111,7 @@ func TestInServiceAgain(t *testing.T) {
 			node.Annotations = map[string]string{contract.AnnotationOutOfService: "i-1"}
 		}
 		b := newBedOf(node)
-		if r := b.one(t, plan.InServiceAgain{Group: "web", Node: plan.NodeRef{Name: "n1", UID: "uid1"}, Why: "it is Ready again"}); r.Outcome != Done {
+		if r := b.one(t, action.InServiceAgain{Group: "web", Node: action.NodeRef{Name: "n1", UID: "uid1"}, Why: "it is Ready again"}); r.Outcome != Done {
 			t.Fatalf("%s: %v", r.Outcome, r.Err)
 		}
 		after := b.node(t)

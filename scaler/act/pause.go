@@ -8,7 +8,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // A look may come at any moment, and as long as the world does not change it
@@ -58,54 +58,54 @@ func (p pause) failure() error {
 
 // keyOf names what an action is about, without the figures that change from
 // look to look.
-func keyOf(action plan.Action) string {
-	switch x := action.(type) {
-	case plan.Grow:
+func keyOf(todo action.Action) string {
+	switch x := todo.(type) {
+	case action.Grow:
 		return "grow/" + fleet.LaunchKey(x.Group, x.Zone, x.Part)
-	case plan.Lower:
+	case action.Lower:
 		return "lower/" + x.Group
-	case plan.Retire:
+	case action.Retire:
 		return "retire/" + x.Node.Name
-	case plan.Keep:
+	case action.Keep:
 		return "keep/" + x.Node.Name
-	case plan.Permit:
+	case action.Permit:
 		return "permit/" + x.Node.Name
-	case plan.NotYet:
+	case action.NotYet:
 		return "notyet/" + x.Node.Name
-	case plan.Release:
+	case action.Release:
 		return "release/" + x.Node.Name
-	case plan.Spare:
+	case action.Spare:
 		return "spare/" + x.Node.Name
-	case plan.OutOfService:
+	case action.OutOfService:
 		return "outofservice/" + x.Node.Name
-	case plan.InServiceAgain:
+	case action.InServiceAgain:
 		return "inserviceagain/" + x.Node.Name
-	case plan.Mark:
+	case action.Mark:
 		return "mark/" + x.Node.Name
-	case plan.Unmark:
+	case action.Unmark:
 		return "unmark/" + x.Node.Name
-	case plan.Cordon:
+	case action.Cordon:
 		return "cordon/" + x.Node.Name
-	case plan.Evict:
+	case action.Evict:
 		return "evict/" + x.Pod.String() + "/" + string(x.Pod.UID)
-	case plan.Terminate:
+	case action.Terminate:
 		return "terminate/" + x.Instance
-	case plan.Heartbeat:
+	case action.Heartbeat:
 		return "heartbeat/" + x.Instance + "/" + x.Hook
-	case plan.Complete:
+	case action.Complete:
 		return "complete/" + x.Instance + "/" + x.Hook
-	case plan.Suspend:
+	case action.Suspend:
 		return "suspend/" + x.Group + "/" + x.Process
-	case plan.Claim:
+	case action.Claim:
 		return "claim/" + x.Group
-	case plan.Inform:
+	case action.Inform:
 		return "inform/" + x.Buffer.String()
 	}
-	return KindOf(action) + "/" + action.String()
+	return KindOf(todo) + "/" + todo.String()
 }
 
 // runs says whether the action failed a moment ago, and why.
-func (p *pauses) runs(action plan.Action, now time.Time) (why error, runs bool) {
+func (p *pauses) runs(action action.Action, now time.Time) (why error, runs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.ends[keyOf(action)]
@@ -114,7 +114,7 @@ func (p *pauses) runs(action plan.Action, now time.Time) (why error, runs bool) 
 
 // note remembers how an action ended. It says whether that is news: not the
 // same as before, for the same reason.
-func (p *pauses) note(action plan.Action, r Result) (news bool) {
+func (p *pauses) note(todo action.Action, r Result) (news bool) {
 	now := r.Ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,10 +122,10 @@ func (p *pauses) note(action plan.Action, r Result) (news bool) {
 		p.ends = map[string]pause{}
 	}
 	maps.DeleteFunc(p.ends, func(_ string, old pause) bool { return now.Sub(old.until) > mostFailure })
-	key := keyOf(action)
+	key := keyOf(todo)
 	if r.Outcome == Done {
 		delete(p.ends, key)
-		if _, evicted := action.(plan.Evict); evicted {
+		if _, evicted := todo.(action.Evict); evicted {
 			p.ends[key] = pause{until: now.Add(afterEviction), outcome: Done}
 		}
 		return true

@@ -11,6 +11,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // podNews is what waiting pods have to be told.
@@ -42,7 +44,7 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 	heard := make(map[string]word, len(n.heard))
 	var news []newsOfPod
 	for _, v := range p.Verdicts {
-		if v.Of != plan.OfPod {
+		if v.Of != verdict.OfPod {
 			continue
 		}
 		last, known := n.heard[v.UID]
@@ -59,11 +61,11 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 
 // wordOf is what a waiting pod has to hear: why it gets no node, or what has just
 // been done for it, or was before and it has not heard yet.
-func wordOf(v plan.Verdict, grown, untold map[string]word) (word, bool) {
+func wordOf(v verdict.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
-	case plan.PodFitsNothing, plan.PodGroupsFull, plan.PodGangShort, plan.PodDisputed:
+	case verdict.PodFitsNothing, verdict.PodGroupsFull, verdict.PodGangShort, verdict.PodDisputed:
 		return word{reason: contract.EventNotTriggerScaleUp, message: v.Message}, true
-	case plan.PodGetsNode, plan.PodFitsComing:
+	case verdict.PodGetsNode, verdict.PodFitsComing:
 		if w, ok := grown[v.UID]; ok {
 			return w, true
 		}
@@ -77,7 +79,7 @@ func wordOf(v plan.Verdict, grown, untold map[string]word) (word, bool) {
 func growths(results []Result) map[string]word {
 	words := map[string]word{}
 	for _, r := range results {
-		x, grows := r.Action.(plan.Grow)
+		x, grows := r.Action.(action.Grow)
 		if !grows {
 			continue
 		}
@@ -94,7 +96,7 @@ func growths(results []Result) map[string]word {
 
 // growth is what a pod hears of its group's growth; nothing where nothing came of
 // it that people should know.
-func growth(x plan.Grow, r Result) (word, bool) {
+func growth(x action.Grow, r Result) (word, bool) {
 	switch r.Outcome {
 	case Done, Begun:
 		where := ""
@@ -111,7 +113,7 @@ func growth(x plan.Grow, r Result) (word, bool) {
 
 // launched is how many nodes a growth brings: what has come, or else what was
 // asked for.
-func launched(x plan.Grow, r Result) int {
+func launched(x action.Grow, r Result) int {
 	if r.Answer != nil && r.Answer.Seen {
 		return r.Answer.Came
 	}

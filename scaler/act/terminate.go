@@ -11,7 +11,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // terminate goes past the point of no return in four steps, so that no pod is
@@ -26,7 +26,7 @@ import (
 //  4. The call.
 //
 // Killed between two steps, the next leader finds the mark and goes on.
-func (a *Actor) terminate(ctx context.Context, x plan.Terminate, b *batch) error {
+func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) error {
 	live, err := b.nodes(ctx)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *Actor) terminate(ctx context.Context, x plan.Terminate, b *batch) error
 
 // setMark closes the node with the same patch where that was nobody's business before: it
 // never came up.
-func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x plan.Terminate) (*corev1.Node, error) {
+func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x action.Terminate) (*corev1.Node, error) {
 	standing, marked := node.Annotations[contract.AnnotationTerminating]
 	if marked && standing == x.ID {
 		return node, nil

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // A drain is told to wait on only while it waits for that permit, without an Event each
@@ -15,11 +15,11 @@ import (
 func TestNotYet(t *testing.T) {
 	waiting := map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseWaiting, Answers: []string{"a"}, Wants: "a"}.String()}
 	b := newBed(waiting)
-	if r := b.one(t, plan.NotYet{Group: "web", Node: n1, ID: "b", Why: "others drain"}); r.Outcome != Stopped {
+	if r := b.one(t, action.NotYet{Group: "web", Node: n1, ID: "b", Why: "others drain"}); r.Outcome != Stopped {
 		t.Errorf("for another drain %s: %v", r.Outcome, r.Err)
 	}
 	b = newBed(waiting)
-	if r := b.one(t, plan.NotYet{Group: "web", Node: n1, ID: "a", Why: "others drain"}); r.Outcome != Done {
+	if r := b.one(t, action.NotYet{Group: "web", Node: n1, ID: "a", Why: "others drain"}); r.Outcome != Done {
 		t.Fatalf("%s: %v", r.Outcome, r.Err)
 	}
 	word, err := contract.ParseNotYet(b.node(t).Annotations[contract.AnnotationDrainNotYet])
@@ -29,7 +29,7 @@ func TestNotYet(t *testing.T) {
 	if len(b.events.list) != 0 {
 		t.Errorf("events %q", b.events.list)
 	}
-	if r := b.one(t, plan.Permit{Group: "web", Node: n1, ID: "a"}); r.Outcome != Done {
+	if r := b.one(t, action.Permit{Group: "web", Node: n1, ID: "a"}); r.Outcome != Done {
 		t.Fatalf("%s: %v", r.Outcome, r.Err)
 	}
 	if word, left := b.node(t).Annotations[contract.AnnotationDrainNotYet]; left {
@@ -64,7 +64,7 @@ func TestRelease(t *testing.T) {
 			if _, err := b.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			r := b.one(t, plan.Release{Group: "web", Node: n1, ID: "rebalance:1", Why: "a pod waits"})
+			r := b.one(t, action.Release{Group: "web", Node: n1, ID: "rebalance:1", Why: "a pod waits"})
 			if r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}

@@ -9,21 +9,23 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawAlone: where an agent is heard nothing is done in its place, and nothing is evicted
 // from a node that new pods may come to. What this plan evicts no budget forbids, all of
 // it together, and each budget loses one at a time.
-func lawAlone(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawAlone(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	room, asked := drainable.NewBudgets(s.Budgets), map[string]bool{}
 	for _, a := range got.Actions {
 		switch a := a.(type) {
-		case plan.Cordon:
+		case action.Cordon:
 			if n := nodeNamed(s, a.Node.Name); heard(s, n) {
 				broken = append(broken, fmt.Sprintf("alone: %s, and its agent is heard", a))
 			}
-		case plan.Evict:
+		case action.Evict:
 			n := nodeNamed(s, a.Node.Name)
 			if heard(s, n) {
 				broken = append(broken, fmt.Sprintf("alone: %s, and its agent is heard", a))
@@ -37,7 +39,7 @@ func lawAlone(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	return broken
 }
 
-func mayBeEvicted(s fleet.Snapshot, policy plan.Policy, a plan.Evict, room *drainable.Budgets, asked map[string]bool) []string {
+func mayBeEvicted(s fleet.Snapshot, policy policy.Policy, a action.Evict, room *drainable.Budgets, asked map[string]bool) []string {
 	i := slices.IndexFunc(s.Pods, func(p *fleet.Pod) bool { return p.UID == a.Pod.UID })
 	if i < 0 || s.Pods[i].Node != a.Node.Name {
 		return []string{fmt.Sprintf("law 4: %s, where it is not", a)}

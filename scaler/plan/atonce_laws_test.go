@@ -7,12 +7,15 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // lawAtOnce: with those that go already, no more nodes without pods are scaled down than
 // may be at once, and of those that are not Ready a tenth of that, at least one. A node goes
 // until it is gone, or Auto Scaling has begun to end its instance a minute ago.
-func lawAtOnce(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawAtOnce(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
 	for _, n := range s.Nodes {
@@ -52,17 +55,17 @@ func lawAtOnce(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // lawZones: where most of a zone is not Ready, no node of it that is not Ready is retired,
 // nor ended but on its agent's word, or where it was never up, or its end has begun.
-func lawZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	silent := silentZones(s, p, got)
 	for _, a := range got.Actions {
 		var name string
 		switch a := a.(type) {
-		case plan.Retire:
+		case action.Retire:
 			if a.Kind == contract.KindScaleDown {
 				name = a.Node.Name
 			}
-		case plan.Terminate:
+		case action.Terminate:
 			n := nodeNamed(s, a.Node.Name)
 			report, _ := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
 			told := report.AnswersTo(a.ID) && report.Phase == contract.PhaseDrained
@@ -82,7 +85,7 @@ func lawZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 func comingUp(got plan.Plan) map[string]bool {
 	coming := map[string]bool{}
 	for _, v := range got.Verdicts {
-		if v.Of == plan.OfNode && (v.Reason == plan.NodeComing || v.Reason == plan.NodePooled) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeComing || v.Reason == verdict.NodePooled) {
 			coming[v.Name] = true
 		}
 	}
@@ -98,7 +101,7 @@ func outlived(s fleet.Snapshot, n fleet.Node) bool {
 // silentZones are those of whose nodes at least three, and more than a share, are not
 // Ready, or all and at least two: whether or not those are counted that may yet come up, as
 // they are young, or their instance is or has yet to come into service.
-func silentZones(s fleet.Snapshot, p plan.Policy, got plan.Plan) map[string]bool {
+func silentZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) map[string]bool {
 	type health struct{ unready, all int }
 	young := comingUp(got)
 	silent := map[string]bool{}

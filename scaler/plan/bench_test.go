@@ -7,6 +7,7 @@ import (
 
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // fleetOf is a cluster of nodes with thirty pods each, of fifty kinds, the least
@@ -49,7 +50,7 @@ func BenchmarkLook(b *testing.B) {
 					w.Pods[30_000+i].Node = fmt.Sprintf("n-%d", 1+i)
 				}
 			}
-			p := plan.DefaultPolicy()
+			p := policy.DefaultPolicy()
 			p.UtilizationThreshold = 0.95
 			if c.name == "needed" {
 				p.UtilizationThreshold = 0.5
@@ -69,6 +70,6 @@ func BenchmarkBurst(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		plan.Decide(w.Snapshot, plan.DefaultPolicy())
+		plan.Decide(w.Snapshot, policy.DefaultPolicy())
 	}
 }

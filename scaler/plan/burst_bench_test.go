@@ -7,6 +7,8 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // BenchmarkBurstBesideRetirements: 2,000 nodes that are 40 % full, a tenth of which
@@ -37,8 +39,8 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 					c.wait(large)
 				}
 				planner := plan.NewPlanner()
-				planner.Decide(c.Snapshot, plan.DefaultPolicy())
-				got := looked(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, plan.DefaultPolicy()) })
+				planner.Decide(c.Snapshot, policy.DefaultPolicy())
+				got := looked(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, policy.DefaultPolicy()) })
 				if n := grown(got); n != burst.grow {
 					b.Errorf("%d new nodes, want %d", n, burst.grow)
 				}
@@ -70,7 +72,7 @@ func (c *city) retires(index int) {
 func kept(p plan.Plan) int {
 	count := 0
 	for _, a := range p.Actions {
-		if _, is := a.(plan.Keep); is {
+		if _, is := a.(action.Keep); is {
 			count++
 		}
 	}

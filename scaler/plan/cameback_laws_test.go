@@ -9,7 +9,8 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestPodsThatComeBackLaw is law 19 for drains that the scaler carries on: it evicts the pods
@@ -48,7 +49,7 @@ func TestPodsThatComeBackLaw(t *testing.T) {
 		for _, l := range x.lines {
 			lines += l + "\n"
 		}
-		w, p := parsed(t, lines), plan.DefaultPolicy()
+		w, p := parsed(t, lines), policy.DefaultPolicy()
 		found, again := map[string]bool{}, map[string]int{}
 		for _, pod := range w.Pods {
 			found[string(pod.UID)] = true
@@ -63,7 +64,7 @@ func TestPodsThatComeBackLaw(t *testing.T) {
 			}
 			got := look(t, w, p)
 			for _, a := range got.Actions {
-				evict, ok := a.(plan.Evict)
+				evict, ok := a.(action.Evict)
 				if !ok || found[string(evict.Pod.UID)] {
 					continue
 				}

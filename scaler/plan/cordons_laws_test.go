@@ -6,15 +6,17 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawCordons: of each group no more nodes stay closed for rebalance recommendations than
 // may be; and law 8: what is released an agent has closed for one, and for nothing else.
-func lawCordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawCordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	released := map[string]bool{}
 	for _, a := range got.Actions {
-		release, ok := a.(plan.Release)
+		release, ok := a.(action.Release)
 		if !ok {
 			continue
 		}

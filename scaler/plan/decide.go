@@ -2,6 +2,17 @@ package plan
 
 import (
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/hooks"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/scaledown"
+	"windlass.dev/windlass/scaler/plan/scaleup"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/standin"
+	"windlass.dev/windlass/scaler/plan/template"
 )
 
 // Decide says what to do now. It is a pure function: the same snapshot and
@@ -10,24 +21,24 @@ import (
 // Every step of Begin reads what the steps before it have settled, and from top to
 // bottom each has the stronger claim: what others take from us comes before
 // what pods need, and what pods need before what we would like to save.
-func Decide(s fleet.Snapshot, p Policy) Plan { return NewPlanner().Decide(s, p) }
+func Decide(s fleet.Snapshot, p policy.Policy) Plan { return NewPlanner().Decide(s, p) }
 
 // Planner decides again and again, and keeps what it has found out about rules
 // and classes of pods: the answers are those of Decide, and come sooner. Not for
 // concurrent use.
 type Planner struct {
-	order podOrder
-	cache *cache
+	order cluster.PodOrder
+	cache *seats.Cache
 }
 
 // NewPlanner knows nothing yet.
-func NewPlanner() *Planner { return &Planner{cache: newCache()} }
+func NewPlanner() *Planner { return &Planner{cache: seats.NewCache()} }
 
 // Decide says what to do now; see the function of that name.
-func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
+func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 	urgent, rest := k.Begin(s, p)
 	all := rest()
-	all.Actions = ordered(append(urgent, all.Actions...))
+	all.Actions = action.Ordered(append(urgent, all.Actions...))
 	return all
 }
 
@@ -36,74 +47,70 @@ func (k *Planner) Decide(s fleet.Snapshot, p Policy) Plan {
 // They are worked out without a thought of what fits where, so that no pending pod
 // changes them or makes them late. The rest is the plan with all other actions; it reads
 // what the first part has settled, repeats nothing of it, and is to be asked for once.
-func (k *Planner) Begin(s fleet.Snapshot, p Policy) (urgent []Action, rest func() Plan) {
-	d := newCluster(s, p, &k.order)
-	d.learnShapes(s)
-	d.findStages()
+func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Action, rest func() Plan) {
+	facts := cluster.New(s, p, &k.order)
+	templates := template.New(facts, s) // what a new node of each group will be
+	facts.FindStages()                  // how far each node is
 
-	d.recallLaunches()                 // whose answer nobody has seen
-	d.endLost()                        // instances that never became nodes
-	d.limitWaiting()                   // for what was asked for and does not come
-	d.pauseGroups()                    // whose launches failed, for a while
-	d.spareSurvivors()                 // instances that came back after their termination had begun
-	d.answerHooks()                    // of Auto Scaling: drain, prolong, complete
-	d.takeBackWays()                   // drains that ended where the instance came into service again
-	d.undoDrains()                     // that were taken back, where no agent does
-	d.tellOutOfService()               // nodes whose machines are switched off, and those that are back
-	d.drainAlone(leaving, terminating) // nodes that others take, whose agent is gone or blind
+	launched := launch.New(facts)
+	launched.RecallLaunches() // whose answer nobody has seen
+	launched.EndLost()        // instances that never became nodes
+	launched.LimitWaiting()   // for what was asked for and does not come
+	launched.PauseGroups()    // whose launches failed, for a while
 
-	return d.takeUrgent(), func() Plan {
-		d.imagine(s, k.cache)
-		d.prefer(s.Priorities)
+	alone := standin.New(facts)
+	held := hooks.New(facts, alone)
+	held.SpareSurvivors()                                  // instances that came back after their termination had begun
+	held.AnswerHooks()                                     // of Auto Scaling: drain, prolong, complete
+	held.TakeBackWays()                                    // drains that ended where the instance came into service again
+	held.UndoDrains()                                      // that were taken back, where no agent does
+	held.TellOutOfService()                                // nodes whose machines are switched off, and those that are back
+	alone.DrainAlone(cluster.Leaving, cluster.Terminating) // nodes that others take, whose agent is gone or blind
 
-		d.takeTurns()    // which of the drains that wait for a permit are next
-		d.limitCordons() // nodes that rebalance recommendations closed are opened, but for few
-		d.seatRetiring() // pods of nodes that we drain keep the places they were promised
-		d.seatWaiting()  // pods without a node: on free room, coming nodes, nodes kept after all
-		d.seatLeaving()  // pods of nodes that others take have what is left
-		d.testPromises() // which nodes that came do not take the pods they came for
-		d.grow()         // new nodes for the waiting pods that found no place, and for head-room
+	return takeUrgent(facts), func() Plan {
+		room := seats.New(facts, k.cache, s) // which pod fits where
+		drained := drains.New(facts, launched, alone, room)
+		grown := scaleup.New(facts, templates, room, drained, s.Priorities)
 
-		d.permit()             // drains without hurry whose pods have other places
-		d.lowerUnfulfilled()   // what was asked for and cannot come is taken back
-		d.finishRetirements()  // drained nodes go; drains that cannot end are given up
-		d.drainAlone(retiring) // our own drains, where they were not taken back for a pod
-		if d.growing() {
-			d.leaveNodes() // another look asks who is needed
+		drained.TakeTurns()    // which of the drains that wait for a permit are next
+		grown.LimitCordons()   // nodes that rebalance recommendations closed are opened, but for few
+		drained.SeatRetiring() // pods of nodes that we drain keep the places they were promised
+		grown.SeatWaiting()    // pods without a node: on free room, coming nodes, nodes kept after all
+		grown.SeatLeaving()    // pods of nodes that others take have what is left
+		grown.TestPromises()   // which nodes that came do not take the pods they came for
+		grown.Grow()           // new nodes for the waiting pods that found no place, and for head-room
+
+		drained.Permit()                   // drains without hurry whose pods have other places
+		launched.LowerUnfulfilled()        // what was asked for and cannot come is taken back
+		drained.FinishRetirements()        // drained nodes go; drains that cannot end are given up
+		alone.DrainAlone(cluster.Retiring) // our own drains, where they were not taken back for a pod
+
+		shrunk := scaledown.New(facts, room, drained, grown)
+		if grown.Growing() {
+			grown.LeaveNodes() // another look asks who is needed
 		} else {
-			d.beginRetirements() // nodes that nobody needs are marked, and drained when due
+			shrunk.BeginRetirements() // nodes that nobody needs are marked, and drained when due
 		}
-		d.informBuffers() // what becomes of them
-		d.balanceZones()  // Auto Scaling is kept from undoing that, where people want it
+		room.InformBuffers()  // what becomes of them
+		shrunk.BalanceZones() // Auto Scaling is kept from undoing that, where people want it
 
-		return d.plan()
+		return decision{facts, held, shrunk}.plan()
 	}
 }
 
 // takeUrgent takes the urgent ones out of the actions that are decided so far.
-func (d *decision) takeUrgent() []Action {
-	if d.rivalled() {
+func takeUrgent(c *cluster.Cluster) []action.Action {
+	if c.Rivalled() {
 		return nil
 	}
-	var urgent, others []Action
-	for _, a := range d.actions {
-		if sizes(a) {
+	var urgent, others []action.Action
+	for _, a := range c.Actions {
+		if action.Sizes(a) {
 			others = append(others, a)
 		} else {
 			urgent = append(urgent, a)
 		}
 	}
-	d.actions = others
-	return ordered(urgent)
-}
-
-// sizes says that an action makes a group larger or smaller. Those of one group go
-// together and in their order, as each expects to find the size that the one before it
-// leaves; so they wait for the part of the plan that knows of growth.
-func sizes(a Action) bool {
-	switch a.(type) {
-	case Grow, Lower, Terminate:
-		return true
-	}
-	return false
+	c.Actions = others
+	return action.Ordered(urgent)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // hashDecisions has a run of tests print a hash of all that was decided in it, texts aside:
@@ -41,7 +42,7 @@ func noteDecision(got plan.Plan) {
 
 // withoutTexts is an action by its type's own name and its fields, but for what is said to
 // people.
-func withoutTexts(a plan.Action) string {
+func withoutTexts(a action.Action) string {
 	fields := map[string]any{}
 	v := reflect.ValueOf(a)
 	for i := range v.NumField() {

@@ -15,6 +15,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 const deviceDriver = "gpu.example.com"
@@ -77,7 +78,7 @@ func (w dynamic) claim(pod string, device int) {
 }
 
 func (w dynamic) decide(what string) string {
-	got := render(plan.Decide(w.Snapshot, plan.DefaultPolicy()), []string{"node", "pod", "group"})
+	got := render(plan.Decide(w.Snapshot, policy.DefaultPolicy()), []string{"node", "pod", "group"})
 	w.t.Logf("%s:\n%s", what, got)
 	return got
 }

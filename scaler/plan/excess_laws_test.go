@@ -6,11 +6,12 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawExcess: where a group has more instances than desired, nodes are retired only if Auto
 // Scaling can end none of them, and no more go than are too many.
-func lawExcess(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawExcess(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	var broken []string
 	for _, g := range s.Groups {

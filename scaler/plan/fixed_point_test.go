@@ -12,6 +12,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // settlesIn is how many evaluations marks may take to settle where nothing else changes: the
@@ -23,7 +25,7 @@ const settlesIn = 1 + 3
 func TestMarksSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, shrinkingWorld(t))
-		p := plan.DefaultPolicy()
+		p := policy.DefaultPolicy()
 		p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
 		start := scenario.Format(w.Snapshot)
 		seen := map[string]bool{}
@@ -87,7 +89,7 @@ func applyMarks(t *rapid.T, w *scenario.World, got plan.Plan) (any bool) {
 	w.State = got.State
 	for _, a := range got.Actions {
 		switch a.(type) {
-		case plan.Mark, plan.Unmark:
+		case action.Mark, action.Unmark:
 			if err := carry(w, a); err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,9 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // What a look costs in which groups grow: Decide as a whole, scale-down
@@ -24,7 +27,7 @@ func BenchmarkHomogeneous(b *testing.B) {
 	})
 	b.Run("kept", func(b *testing.B) {
 		planner := plan.NewPlanner()
-		planner.Decide(c.Snapshot, plan.DefaultPolicy())
+		planner.Decide(c.Snapshot, policy.DefaultPolicy())
 		measure(b, c, right, bounds{ms: 30, mb: 30}, func() *plan.Planner { return planner })
 	})
 }
@@ -69,7 +72,7 @@ type bounds struct{ ms, mb float64 }
 // measure decides again and again, each time with the planner that is given.
 func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	policy := plan.DefaultPolicy()
+	policy := policy.DefaultPolicy()
 	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy) })
 	b.ReportMetric(float64(grown(got)), "nodes")
 	for _, wrong := range right.wrongs(c, got) {
@@ -126,11 +129,11 @@ func (a answer) wrongs(c *city, got plan.Plan) []string {
 	var wrong []string
 	placed := 0
 	for _, v := range got.Verdicts {
-		if v.Of != plan.OfPod {
+		if v.Of != verdict.OfPod {
 			continue
 		}
 		switch v.Reason {
-		case plan.PodGetsNode, plan.PodFitsFree, plan.PodFitsComing:
+		case verdict.PodGetsNode, verdict.PodFitsFree, verdict.PodFitsComing:
 			placed++
 		default:
 			if len(wrong) < 3 {
@@ -154,7 +157,7 @@ func (a answer) wrongs(c *city, got plan.Plan) []string {
 func grown(p plan.Plan) int {
 	n := 0
 	for _, a := range p.Actions {
-		if g, ok := a.(plan.Grow); ok {
+		if g, ok := a.(action.Grow); ok {
 			n += g.To - g.From
 		}
 	}
@@ -175,7 +178,7 @@ func launchesOf(c *city, p plan.Plan) []growth {
 	}
 	var list []growth
 	for _, a := range p.Actions {
-		g, ok := a.(plan.Grow)
+		g, ok := a.(action.Grow)
 		if !ok {
 			continue
 		}

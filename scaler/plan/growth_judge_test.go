@@ -13,6 +13,9 @@ import (
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // The margin of law 20: growth of one group may bring two nodes more than are enough, and
@@ -30,7 +33,7 @@ func TestGrowthIsMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, growingWorld(t))
 		schedule(w)
-		p := plan.DefaultPolicy()
+		p := policy.DefaultPolicy()
 		p.ScaleDown = false
 		got := plan.Decide(w.Snapshot, p)
 		grown := growthOf(w.Snapshot, got)
@@ -96,7 +99,7 @@ type newNode struct {
 func growthOf(s fleet.Snapshot, got plan.Plan) []newNode {
 	var list []newNode
 	for _, a := range got.Actions {
-		x, grows := a.(plan.Grow)
+		x, grows := a.(action.Grow)
 		if !grows {
 			continue
 		}
@@ -147,13 +150,13 @@ type growthJudge struct {
 func newGrowthJudge(s fleet.Snapshot, got plan.Plan) *growthJudge {
 	j := &growthJudge{Snapshot: s}
 	for i := range s.Groups {
-		if slices.ContainsFunc(got.Actions, func(a plan.Action) bool { x, grows := a.(plan.Grow); return grows && x.Group == s.Groups[i].Name }) {
+		if slices.ContainsFunc(got.Actions, func(a action.Action) bool { x, grows := a.(action.Grow); return grows && x.Group == s.Groups[i].Name }) {
 			j.grown = append(j.grown, &s.Groups[i])
 		}
 	}
 	placed := map[string]bool{}
 	for _, v := range got.Verdicts {
-		placed[v.UID] = v.Reason == plan.PodGetsNode || v.Reason == plan.PodFitsComing || v.Reason == plan.PodFitsFree
+		placed[v.UID] = v.Reason == verdict.PodGetsNode || v.Reason == verdict.PodFitsComing || v.Reason == verdict.PodFitsFree
 	}
 	for _, p := range s.Pods {
 		if p.Node == "" && placed[string(p.UID)] {

@@ -12,6 +12,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // inPools are the instances that stand in warm pools.
@@ -41,7 +44,7 @@ func (x *size) add(n int, capacity, allocatable corev1.ResourceList) {
 
 // lawLimits: with what this plan adds, the nodes that are there are not more than
 // the cluster may have, nor their cores, nor their memory.
-func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawLimits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var all size
 	pooled, grown := inPools(s), 0
 	for _, n := range s.Nodes {
@@ -50,7 +53,7 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 		}
 	}
 	for _, a := range got.Actions {
-		grow, ok := a.(plan.Grow)
+		grow, ok := a.(action.Grow)
 		if !ok || grow.Again {
 			continue
 		}
@@ -80,7 +83,7 @@ func lawLimits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // lawOutage: while more of the cluster's nodes than may be are unready for certain, nothing
 // grows: they are not young, and nobody drains them or takes them away.
-func lawOutage(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawOutage(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	sick, pooled := 0, inPools(s)
 	for _, n := range s.Nodes {
 		young := s.Now.Sub(n.Created) < p.MaxNodeStartupTime
@@ -95,7 +98,7 @@ func lawOutage(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, a := range got.Actions {
-		if grow, ok := a.(plan.Grow); ok && !grow.Again {
+		if grow, ok := a.(action.Grow); ok && !grow.Again {
 			broken = append(broken, fmt.Sprintf("outage: %s, while %d of %d nodes are unready", a, sick, len(s.Nodes)))
 		}
 	}
@@ -138,7 +141,7 @@ var seated = regexp.MustCompile(`^node (\S+) has room for it`)
 // are there and those that were sent there. Where nodes drain, their pods were
 // promised room that no verdict tells of. Pods that spread go by the zones of nodes
 // that come and that are planned for others, too, which are no nodes yet.
-func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	for _, n := range s.Nodes {
 		_, draining := contract.Draining(n.Taints)
 		if draining || leavingInstance(s, n.InstanceID()) || n.Annotations[contract.AnnotationDrainRequest] != "" || n.Annotations[contract.AnnotationDrainReport] != "" {
@@ -169,7 +172,7 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, v := range got.Verdicts {
-		if v.Reason != plan.PodGetsNode {
+		if v.Reason != verdict.PodGetsNode {
 			continue
 		}
 		class := cluster.Tenant(pods[v.UID]).Class
@@ -186,25 +189,25 @@ func lawRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 }
 
 // lawGangs: of the waiting pods of a gang that bring nodes all have a place.
-func lawGangs(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawGangs(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	gangs := map[string]string{}
 	for _, pod := range s.Pods {
 		if name := pod.Annotations[contract.AnnotationAllOrNothing]; name != "" {
 			gangs[string(pod.UID)] = pod.Namespace + "/" + name
 		}
 	}
-	reasons := map[string]map[plan.Reason]bool{}
+	reasons := map[string]map[verdict.Reason]bool{}
 	for _, v := range got.Verdicts {
-		if name := gangs[v.UID]; v.Of == plan.OfPod && name != "" {
+		if name := gangs[v.UID]; v.Of == verdict.OfPod && name != "" {
 			if reasons[name] == nil {
-				reasons[name] = map[plan.Reason]bool{}
+				reasons[name] = map[verdict.Reason]bool{}
 			}
 			reasons[name][v.Reason] = true
 		}
 	}
 	var broken []string
 	for name, r := range reasons {
-		if r[plan.PodGetsNode] && (r[plan.PodGangShort] || r[plan.PodFitsNothing] || r[plan.PodGroupsFull] || r[plan.PodYoung]) {
+		if r[verdict.PodGetsNode] && (r[verdict.PodGangShort] || r[verdict.PodFitsNothing] || r[verdict.PodGroupsFull] || r[verdict.PodYoung]) {
 			broken = append(broken, fmt.Sprintf("gangs: %s is torn: %v", name, r))
 		}
 	}

@@ -18,11 +18,14 @@ import (
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // lawHeadRoom: when what is retired has gone, all head-room is there still, wherever the
 // pods that move land: so nothing has to come back for it.
-func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	if len(fresh) == 0 {
 		return nil
@@ -51,7 +54,7 @@ func lawHeadRoom(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // concerned says that one of the nodes has room of a head-room, or pods that may take
 // some of it where they land.
-func concerned(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
+func concerned(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
 	before := newAftermath(s)
 	movers := before.add(s, p, fresh)
 	return movers && group == "" || before.room(group, h) > 0
@@ -59,7 +62,7 @@ func concerned(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, group str
 
 // add takes in some nodes with their pods, and says whether one of these moves when its
 // node goes.
-func (a aftermath) add(s fleet.Snapshot, p plan.Policy, names map[string]bool) (movers bool) {
+func (a aftermath) add(s fleet.Snapshot, p policy.Policy, names map[string]bool) (movers bool) {
 	groups := groupsOf(s)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -93,7 +96,7 @@ func groupsOf(s fleet.Snapshot) map[string]string {
 
 // moves says that a place is sought for the pod when its node goes: not for one that is
 // expendable.
-func moves(s fleet.Snapshot, p plan.Policy, pod *fleet.Pod) bool {
+func moves(s fleet.Snapshot, p policy.Policy, pod *fleet.Pod) bool {
 	return drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod) && pod.Priority() >= p.ExpendableBelow
 }
 
@@ -105,7 +108,7 @@ func staysToItsEnd(s fleet.Snapshot, p *fleet.Pod) bool {
 // touched are the pods of buffers that the nodes have room for, or whose room pods that
 // move may take. Who else is where must make no difference to them: of the others it is
 // only known that they would have room if pods landed as was thought.
-func touched(s fleet.Snapshot, p plan.Policy, fresh map[string]bool) []*fleet.Pod {
+func touched(s fleet.Snapshot, p policy.Policy, fresh map[string]bool) []*fleet.Pod {
 	var list []*fleet.Pod
 	for _, b := range s.Buffers {
 		wanted, spec, ok := imagined(b)
@@ -144,7 +147,7 @@ func imagined(b fleet.Buffer) (wanted int, spec *corev1.PodSpec, ok bool) {
 }
 
 // concerns says that one of the nodes has room for such a pod, or pods that must move.
-func (a aftermath) concerns(s fleet.Snapshot, p plan.Policy, fresh map[string]bool, like *fleet.Pod) bool {
+func (a aftermath) concerns(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, like *fleet.Pod) bool {
 	class := a.cluster.Tenant(like).Class
 	if a.add(s, p, fresh) {
 		return true
@@ -210,8 +213,8 @@ func newAftermath(s fleet.Snapshot) aftermath {
 // people asked for is over with the request; that an instance is in service again is the
 // plan's own word.
 func drainIsOver(n *fleet.Node, got plan.Plan) bool {
-	if slices.ContainsFunc(got.Verdicts, func(v plan.Verdict) bool {
-		return v.Of == plan.OfNode && v.Name == n.Name && v.Reason == plan.NodeKept
+	if slices.ContainsFunc(got.Verdicts, func(v verdict.Verdict) bool {
+		return v.Of == verdict.OfNode && v.Name == n.Name && v.Reason == verdict.NodeKept
 	}) {
 		return true
 	}
@@ -224,12 +227,12 @@ func drainIsOver(n *fleet.Node, got plan.Plan) bool {
 
 // landed lets every pod that has to move land at some place that takes it, and those that
 // wait and for which there is a place.
-func landed(s fleet.Snapshot, p plan.Policy, got plan.Plan, gone map[string]bool, dice *rand.Rand) aftermath {
+func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bool, dice *rand.Rand) aftermath {
 	a, groupOf := newAftermath(s), groupsOf(s)
 	placed := map[types.UID]bool{}
 	for _, v := range got.Verdicts {
 		switch v.Reason {
-		case plan.PodFitsFree, plan.PodFitsComing, plan.PodGetsNode, plan.PodKeepsNode:
+		case verdict.PodFitsFree, verdict.PodFitsComing, verdict.PodGetsNode, verdict.PodKeepsNode:
 			placed[types.UID(v.UID)] = true
 		}
 	}
@@ -333,7 +336,7 @@ func TestHeadRoomNeverFlaps(t *testing.T) {
 			x.line("buffer", fmt.Sprintf("buffer%d", b), fmt.Sprintf("replicas=%d cpu=%dm mem=%dMi", x.number("replicas", 1, 4), x.number("cpu", 1, 20)*100, x.number("mem", 1, 8)*256))
 		}
 		w := parsed(t, joined(x.lines))
-		p := plan.DefaultPolicy()
+		p := policy.DefaultPolicy()
 		p.TerminationHooks = nil
 		p.HeadRoom = headRoom(x.one("head-room", "20%", "100%", "pods=3,cpu=1100m", "pods=5,cpu=400m,memory=2Gi", "pods=1,cpu=3500m"))
 		dice := rand.New(rand.NewPCG(uint64(x.number("seed", 0, 1<<30)), 1))
@@ -350,7 +353,7 @@ func joined(lines []string) string {
 }
 
 // rest lets a world live for hours and counts how often nodes come after the first went.
-func rest(t *rapid.T, w *scenario.World, p plan.Policy, dice *rand.Rand) {
+func rest(t *rapid.T, w *scenario.World, p policy.Policy, dice *rand.Rand) {
 	went := false
 	for range 100 {
 		w.Launch()
@@ -361,9 +364,9 @@ func rest(t *rapid.T, w *scenario.World, p plan.Policy, dice *rand.Rand) {
 		scatter(w, dice)
 		for _, a := range look(t, w, p).Actions {
 			switch a.(type) {
-			case plan.Retire:
+			case action.Retire:
 				went = true
-			case plan.Grow:
+			case action.Grow:
 				if went {
 					t.Fatalf("%s, after nodes went\n%s", a, scenario.Format(w.Snapshot))
 				}

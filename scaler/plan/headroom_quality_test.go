@@ -7,6 +7,8 @@ import (
 
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestHeadRoomKeepsLittleMore: of a hundred nodes at 40 %, five percent of head-room keep
@@ -42,11 +44,11 @@ func TestHeadRoomKeepsLittleMore(t *testing.T) {
 
 // needed counts the nodes that nobody marks as unneeded.
 func needed(w *scenario.World, head string) int {
-	p := plan.DefaultPolicy()
+	p := policy.DefaultPolicy()
 	p.TerminationHooks, p.HeadRoom = nil, headRoom(head)
 	n := len(w.Nodes)
 	for _, a := range plan.Decide(w.Snapshot, p).Actions {
-		if _, marks := a.(plan.Mark); marks {
+		if _, marks := a.(action.Mark); marks {
 			n--
 		}
 	}

@@ -9,27 +9,29 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawHooks: only hooks that our flags name are prolonged and completed, where they may
 // hold the instance and no longer than AWS allows; nothing lets an instance go under a
 // pod but a drain that is out of time; and no mark goes but that of a survivor.
-func lawHooks(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawHooks(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
 		why := ""
 		switch x := a.(type) {
-		case plan.Complete:
+		case action.Complete:
 			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
 			if why == "" {
 				why = leavesPods(s, p, x)
 			}
-		case plan.Heartbeat:
+		case action.Heartbeat:
 			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
 			if i := instanceNamed(s, x.Instance); why == "" && !i.LeavingSince.IsZero() && s.Now.Sub(i.LeavingSince) >= hookNamed(s, x.Group, x.Hook).Global.Duration {
 				why = "its global timeout is over"
 			}
-		case plan.Spare:
+		case action.Spare:
 			n := nodeNamed(s, x.Node.Name)
 			if _, seen := s.State.Outlived[x.Instance]; !seen || instanceNamed(s, x.Instance).State != fleet.InService || n.Annotations[contract.AnnotationTerminating] != x.ID {
 				why = "it was not seen out of service, or is not in service now"
@@ -43,7 +45,7 @@ func lawHooks(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 }
 
 // notHeld says why a hook does not hold an instance, or is not ours.
-func notHeld(s fleet.Snapshot, p plan.Policy, group, instance, hook, state string) string {
+func notHeld(s fleet.Snapshot, p policy.Policy, group, instance, hook, state string) string {
 	i, h := instanceNamed(s, instance), hookNamed(s, group, hook)
 	names := p.TerminationHooks
 	if h.Transition == fleet.OnLaunch {
@@ -63,7 +65,7 @@ func notHeld(s fleet.Snapshot, p plan.Policy, group, instance, hook, state strin
 }
 
 // leavesPods says what a completion would lose.
-func leavesPods(s fleet.Snapshot, p plan.Policy, x plan.Complete) string {
+func leavesPods(s fleet.Snapshot, p policy.Policy, x action.Complete) string {
 	if x.State == fleet.PendingWait {
 		if n := nodeNamed(s, x.Node.Name); !n.Ready {
 			return "its node is not Ready"
@@ -74,7 +76,7 @@ func leavesPods(s fleet.Snapshot, p plan.Policy, x plan.Complete) string {
 		if x.Node.Name == "" || pod.Node != x.Node.Name || !drainable.Occupies(pod, s.Now) {
 			continue
 		}
-		if !x.Occupied || p.FailedDrain != plan.GoFailed {
+		if !x.Occupied || p.FailedDrain != policy.GoFailed {
 			return "pod " + pod.Key() + " is there"
 		}
 	}

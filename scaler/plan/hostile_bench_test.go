@@ -12,6 +12,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // BenchmarkHostileTenant: what one tenant's objects cost an evaluation of a cluster of
@@ -46,7 +47,7 @@ type evaluation struct {
 
 func evaluated(c *city) evaluation {
 	var got evaluation
-	planner, policy := plan.NewPlanner(), plan.DefaultPolicy()
+	planner, policy := plan.NewPlanner(), policy.DefaultPolicy()
 	before := heap()
 	done, peak := make(chan struct{}), make(chan float64)
 	go watchHeap(done, peak)

@@ -17,6 +17,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestAttacksAreBounded: whatever one tenant makes, an evaluation takes no more steps than
@@ -32,7 +34,7 @@ func TestAttacksAreBounded(t *testing.T) {
 		c.Groups[0].Max = 400
 		return c
 	}
-	bounds := plan.DefaultBounds()
+	bounds := policy.DefaultBounds()
 	baseSteps, baseAllocated := counted(village())
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
@@ -51,7 +53,7 @@ func TestAttacksAreBounded(t *testing.T) {
 func counted(c *city) (steps, allocated int64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	steps = plan.Decide(c.Snapshot, plan.DefaultPolicy()).Steps
+	steps = plan.Decide(c.Snapshot, policy.DefaultPolicy()).Steps
 	runtime.ReadMemStats(&after)
 	return steps, int64(after.TotalAlloc - before.TotalAlloc)
 }
@@ -61,7 +63,7 @@ func counted(c *city) (steps, allocated int64) {
 // itself is cut. That others get what an evaluation bears is due to the shares alone: the
 // bounds leave for all together little more than these need.
 func TestTenantChangesNothing(t *testing.T) {
-	cut := map[plan.Reason]int{}
+	cut := map[verdict.Reason]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, randomWorld(t, false))
 		p := randomPolicy(t)
@@ -77,7 +79,7 @@ func TestTenantChangesNothing(t *testing.T) {
 			t.Errorf("a tenant changes what becomes of others (-without +with):\n%s\n%s", diff, scenario.Format(w.Snapshot))
 		}
 	})
-	for _, reason := range []plan.Reason{plan.PodTermsLeftOut, plan.PodBudgetSpent} {
+	for _, reason := range []verdict.Reason{verdict.PodTermsLeftOut, verdict.PodBudgetSpent} {
 		if cut[reason] == 0 {
 			t.Errorf("no pod of the tenant was ever cut by %s: the bounds are too wide to tell anything", reason)
 		}
@@ -113,9 +115,9 @@ func tenanted(s fleet.Snapshot, n int, kind string) fleet.Snapshot {
 
 // othersThan are the verdicts without those about the tenant's pods, which are counted by
 // reason.
-func othersThan(all []plan.Verdict, tenants map[plan.Reason]int) []plan.Verdict {
-	return slices.DeleteFunc(slices.Clone(all), func(v plan.Verdict) bool {
-		is := v.Of == plan.OfPod && strings.HasPrefix(v.Name, tenant+"/")
+func othersThan(all []verdict.Verdict, tenants map[verdict.Reason]int) []verdict.Verdict {
+	return slices.DeleteFunc(slices.Clone(all), func(v verdict.Verdict) bool {
+		is := v.Of == verdict.OfPod && strings.HasPrefix(v.Name, tenant+"/")
 		if is {
 			tenants[v.Reason]++
 		}
@@ -127,7 +129,7 @@ func othersThan(all []plan.Verdict, tenants map[plan.Reason]int) []plan.Verdict 
 // node is asked within some minutes all the same.
 func TestSearchReachesAll(t *testing.T) {
 	c := tangled(120, 40)
-	p := plan.DefaultPolicy()
+	p := policy.DefaultPolicy()
 	p.UtilizationThreshold = 1
 	p.Bounds.ScaleDown = plan.Decide(c.Snapshot, p).Steps / 8
 	missed := notAsked(plan.Decide(c.Snapshot, p))
@@ -152,7 +154,7 @@ func TestSearchReachesAll(t *testing.T) {
 func notAsked(got plan.Plan) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range got.Verdicts {
-		if v.Reason == plan.NodeNotAsked {
+		if v.Reason == verdict.NodeNotAsked {
 			names[v.Name] = true
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Whatever hundreds of nodes report, what is remembered and told of them is short, and the
@@ -39,7 +41,7 @@ func TestReportsOfHundredsOfNodesAreBounded(t *testing.T) {
 				n.Annotations[contract.AnnotationDrainReport] = fmt.Sprintf(`{"answers":[%q],"phase":"Failed","since":%q,"renewed":%q,"message":%q}`,
 					request.ID, w.Now.Add(-2*time.Hour).Format(time.RFC3339), w.Now.Format(time.RFC3339), strings.Repeat("x", c.bytes))
 			}
-			got := plan.Decide(w.Snapshot, plan.DefaultPolicy())
+			got := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 			state, err := json.Marshal(got.State)
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +56,7 @@ func TestReportsOfHundredsOfNodesAreBounded(t *testing.T) {
 			}
 			for _, v := range got.Verdicts {
 				told := strings.Contains(v.Message, contract.AnnotationDrainReport+" has ")
-				if len(v.Message) > 4<<10 || v.Of == plan.OfNode && told != c.garbled {
+				if len(v.Message) > 4<<10 || v.Of == verdict.OfNode && told != c.garbled {
 					t.Fatalf("a verdict of %d bytes: %.400s", len(v.Message), v)
 				}
 			}

@@ -9,6 +9,10 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 func world(t *testing.T, text string) *scenario.World {
@@ -20,10 +24,10 @@ func world(t *testing.T, text string) *scenario.World {
 	return w
 }
 
-func grows(p plan.Plan) []plan.Grow {
-	var list []plan.Grow
+func grows(p plan.Plan) []action.Grow {
+	var list []action.Grow
 	for _, a := range p.Actions {
-		if g, ok := a.(plan.Grow); ok {
+		if g, ok := a.(action.Grow); ok {
 			list = append(list, g)
 		}
 	}
@@ -37,7 +41,7 @@ func TestLaunchesAreSplit(t *testing.T) {
 group web max=1000 zones=a steered
 pod app-1..250 cpu=1500m
 `)
-	p := plan.Decide(w.Snapshot, plan.DefaultPolicy())
+	p := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 	tokens, total := map[string]bool{}, 0
 	form := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	for i, g := range grows(p) {
@@ -63,7 +67,7 @@ group web max=10 zones=a,b steered
 pod app-1 cpu=1500m
 `
 	tokenOf := func(change string) string {
-		return grows(plan.Decide(world(t, text+change).Snapshot, plan.DefaultPolicy()))[0].Token
+		return grows(plan.Decide(world(t, text+change).Snapshot, policy.DefaultPolicy()))[0].Token
 	}
 	first := tokenOf("")
 	if again := tokenOf(""); again != first {
@@ -76,7 +80,7 @@ pod app-1 cpu=1500m
 		"with a higher desired": "group web desired=1\nbackoff web until=09:59:00",
 	} {
 		w := world(t, text+change)
-		for _, g := range grows(plan.Decide(w.Snapshot, plan.DefaultPolicy())) {
+		for _, g := range grows(plan.Decide(w.Snapshot, policy.DefaultPolicy())) {
 			if g.Token == first {
 				t.Errorf("%s the token is the same: %s", what, g)
 			}
@@ -87,7 +91,7 @@ pod app-1 cpu=1500m
 // What an answer leaves behind.
 func TestHear(t *testing.T) {
 	now := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
-	x := plan.Grow{Group: "web", Zone: "a", Token: "t", Count: 3}
+	x := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 3}
 	failed := func(cause string) []fleet.Failure { return []fleet.Failure{{At: now, Zone: "a", Cause: cause}} }
 	shape := func(kind string) []fleet.Shape { return []fleet.Shape{{Zone: "a", InstanceType: kind}} }
 	groups := []fleet.Group{
@@ -95,23 +99,23 @@ func TestHear(t *testing.T) {
 		{Name: "gpu", Shapes: shape("g5.xlarge")}, {Name: "unknown"},
 	}
 	for name, c := range map[string]struct {
-		answer   plan.Answer
+		answer   launch.Answer
 		answered bool
 		paused   []string
 	}{
-		"all came":              {plan.Answer{Seen: true, Came: 3}, true, nil},
-		"nobody knows":          {plan.Answer{}, false, nil},
-		"never sent":            {plan.Answer{Unsent: true}, false, nil},
-		"a zone is out":         {plan.Answer{Seen: true, Came: 1, Failures: failed("InsufficientInstanceCapacity")}, true, []string{"web:a:InsufficientInstanceCapacity"}},
-		"the group is broken":   {plan.Answer{Seen: true, Failures: failed("InvalidImage")}, true, []string{"web::InvalidImage"}},
-		"the group is, somehow": {plan.Answer{Seen: true, Failures: failed("SomethingNew")}, true, []string{"web::SomethingNew"}},
-		"a limit is reached":    {plan.Answer{Seen: true, Failures: failed("VcpuLimitExceeded")}, true, []string{"web::VcpuLimitExceeded", "batch::VcpuLimitExceeded"}},
-		"the account is full": {plan.Answer{Seen: true, Failures: failed("VolumeLimitExceeded")}, true,
+		"all came":              {launch.Answer{Seen: true, Came: 3}, true, nil},
+		"nobody knows":          {launch.Answer{}, false, nil},
+		"never sent":            {launch.Answer{Unsent: true}, false, nil},
+		"a zone is out":         {launch.Answer{Seen: true, Came: 1, Failures: failed("InsufficientInstanceCapacity")}, true, []string{"web:a:InsufficientInstanceCapacity"}},
+		"the group is broken":   {launch.Answer{Seen: true, Failures: failed("InvalidImage")}, true, []string{"web::InvalidImage"}},
+		"the group is, somehow": {launch.Answer{Seen: true, Failures: failed("SomethingNew")}, true, []string{"web::SomethingNew"}},
+		"a limit is reached":    {launch.Answer{Seen: true, Failures: failed("VcpuLimitExceeded")}, true, []string{"web::VcpuLimitExceeded", "batch::VcpuLimitExceeded"}},
+		"the account is full": {launch.Answer{Seen: true, Failures: failed("VolumeLimitExceeded")}, true,
 			[]string{"web::VolumeLimitExceeded", "batch::VolumeLimitExceeded", "spot::VolumeLimitExceeded", "gpu::VolumeLimitExceeded", "unknown::VolumeLimitExceeded"}},
-		"a right is missing": {plan.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet"}, true, nil},
+		"a right is missing": {launch.Answer{Seen: true, Unsteered: "no right to call ec2:CreateFleet"}, true, nil},
 	} {
 		before := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t", Count: 3, Attempt: 2}, "web:b": {Token: "u"}}}
-		got := plan.DefaultPolicy().Hear(before, groups, x, c.answer, now)
+		got := launch.Hear(policy.DefaultPolicy(), before, groups, x, c.answer, now)
 		if l := got.Launches["web:a"]; l.Answered != c.answered || l.Came != c.answer.Came || l.Attempt != 2 || got.Launches["web:b"].Answered {
 			t.Errorf("%s: %+v", name, got.Launches)
 		}
@@ -135,7 +139,7 @@ func TestHear(t *testing.T) {
 // An answer to another launch than the one that is noted says nothing of it.
 func TestHearAnotherToken(t *testing.T) {
 	before := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t"}}}
-	got := plan.DefaultPolicy().Hear(before, nil, plan.Grow{Group: "web", Zone: "a", Token: "older"}, plan.Answer{Seen: true, Came: 9}, time.Now())
+	got := launch.Hear(policy.DefaultPolicy(), before, nil, action.Grow{Group: "web", Zone: "a", Token: "older"}, launch.Answer{Seen: true, Came: 9}, time.Now())
 	if got.Launches["web:a"].Answered {
 		t.Error("it counts as answered")
 	}
@@ -154,7 +158,7 @@ func TestLaunchesAreForgotten(t *testing.T) {
 		{"launch ghost:a token=t", false},
 	} {
 		w := world(t, "group web zones=a steered\n"+c.line)
-		p := plan.Decide(w.Snapshot, plan.DefaultPolicy())
+		p := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 		if kept := len(p.State.Launches) > 0; kept != c.kept {
 			t.Errorf("%s: kept %v", c.line, kept)
 		}
@@ -178,7 +182,7 @@ launch web:b token=u count=1 desired=0 at=%[1]s came=1
 pod app-1..2 cpu=1500m
 `, c.at))
 		total := 0
-		for _, g := range grows(plan.Decide(w.Snapshot, plan.DefaultPolicy())) {
+		for _, g := range grows(plan.Decide(w.Snapshot, policy.DefaultPolicy())) {
 			total += g.Count
 		}
 		if total != c.growth {
@@ -191,12 +195,12 @@ pod app-1..2 cpu=1500m
 // zone must not stop a group, and what concerns an account must not be tried group
 // by group.
 func TestScope(t *testing.T) {
-	for cause, want := range map[string]plan.Reach{
-		"InsufficientInstanceCapacity": plan.ReachZone, "UnfulfillableCapacity": plan.ReachZone, "InsufficientFreeAddressesInSubnet": plan.ReachZone,
-		"SpotMaxPriceTooLow": plan.ReachZone, "Unsupported": plan.ReachZone, "MaxSpotInstanceCountExceeded": plan.ReachQuota,
-		"VcpuLimitExceeded": plan.ReachQuota, "VolumeLimitExceeded": plan.ReachAccount, "InvalidImage": plan.ReachGroup, plan.NeverJoined: plan.ReachGroup, "": plan.ReachGroup,
+	for cause, want := range map[string]launch.Reach{
+		"InsufficientInstanceCapacity": launch.ReachZone, "UnfulfillableCapacity": launch.ReachZone, "InsufficientFreeAddressesInSubnet": launch.ReachZone,
+		"SpotMaxPriceTooLow": launch.ReachZone, "Unsupported": launch.ReachZone, "MaxSpotInstanceCountExceeded": launch.ReachQuota,
+		"VcpuLimitExceeded": launch.ReachQuota, "VolumeLimitExceeded": launch.ReachAccount, "InvalidImage": launch.ReachGroup, cluster.NeverJoined: launch.ReachGroup, "": launch.ReachGroup,
 	} {
-		if got := plan.Scope(cause); got != want {
+		if got := launch.Scope(cause); got != want {
 			t.Errorf("%s reaches the %s, want the %s", cause, got, want)
 		}
 	}

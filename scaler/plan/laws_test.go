@@ -17,15 +17,18 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // laws names every law of ARCHITECTURE.md that a plan breaks. Law 2 takes two
 // plans, see repeats. Law 10 holds by construction: Complete has no other
 // result than CONTINUE.
-func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func laws(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	noteDecision(got)
 	var broken []string
-	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{
+	for _, law := range []func(fleet.Snapshot, policy.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawOutage, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
 		lawStrangers, law15Contested, law16Pending, lawOthers, lawReturns, lawOutOfService,
 	} {
@@ -38,7 +41,7 @@ func laws(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 func repeats(before, after plan.Plan) []string {
 	var broken []string
 	for _, a := range after.Actions {
-		if slices.ContainsFunc(before.Actions, func(b plan.Action) bool { return b.String() == a.String() }) {
+		if slices.ContainsFunc(before.Actions, func(b action.Action) bool { return b.String() == a.String() }) {
 			broken = append(broken, fmt.Sprintf("law 2: %s was decided, done, and decided again", a))
 		}
 	}
@@ -46,7 +49,7 @@ func repeats(before, after plan.Plan) []string {
 }
 
 // Law 1: permuting the input changes nothing, and neither does deciding.
-func law1Order(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law1Order(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	before := encoded(s)
 	for seed := range uint64(2) {
@@ -88,7 +91,7 @@ func mixed[T any](r *rand.Rand, list []T) []T {
 
 // Beside another autoscaler nothing is done. What is only reported decides nothing: who
 // may write in a namespace of his own stops nobody.
-func lawOthers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawOthers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	if got.Stopped && len(got.Actions)+len(got.Drains) > 0 {
 		broken = append(broken, fmt.Sprintf("beside another autoscaler: %v %v", got.Actions, got.Drains))
@@ -117,14 +120,14 @@ func allProtected(g fleet.Group) bool {
 }
 
 // Law 3: desired stays within min and max, and not below the live instances.
-func law3Bounds(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law3Bounds(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, g := range s.Groups {
 		desired, known := promised(s, p, g)
 		live, read := liveOf(g), g.Desired
 		for _, a := range got.Actions {
 			switch a := a.(type) {
-			case plan.Grow:
+			case action.Grow:
 				if a.Group != g.Name || a.Again {
 					continue
 				}
@@ -133,7 +136,7 @@ func law3Bounds(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 				}
 				read += a.To - desired
 				desired = a.To
-			case plan.Lower:
+			case action.Lower:
 				if a.Group != g.Name {
 					continue
 				}
@@ -141,7 +144,7 @@ func law3Bounds(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 					broken = append(broken, fmt.Sprintf("law 3: %s, with %d desired, %d live, at least %d", a, desired, live, g.Min))
 				}
 				desired = a.To
-			case plan.Terminate:
+			case action.Terminate:
 				if a.Group != g.Name {
 					continue
 				}
@@ -161,7 +164,7 @@ func law3Bounds(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 // promised is what a group wants: as it was read or, where that reading may be older
 // than the answer to a launch, as that launch leaves it. Those of one look add up.
 // While an answer is owed it is not known: it may be more.
-func promised(s fleet.Snapshot, p plan.Policy, g fleet.Group) (desired int, known bool) {
+func promised(s fleet.Snapshot, p policy.Policy, g fleet.Group) (desired int, known bool) {
 	desired, known = g.Desired, true
 	sums := map[time.Time]int{}
 	for key, l := range s.State.Launches {
@@ -194,10 +197,10 @@ func liveIn(g fleet.Group, zone string) int {
 
 // lawSettled: no clock starts on a node in its first ten seconds, or in its
 // first few where nodes are to go sooner than that.
-func lawSettled(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawSettled(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
-		mark, ok := a.(plan.Mark)
+		mark, ok := a.(action.Mark)
 		if !ok {
 			continue
 		}
@@ -231,11 +234,11 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	}
 	for _, a := range got.Actions {
 		switch a := a.(type) {
-		case plan.Retire:
+		case action.Retire:
 			if a.Kind == contract.KindScaleDown {
 				fresh[a.Node.Name], all[a.Node.Name] = true, true
 			}
-		case plan.Keep:
+		case action.Keep:
 			delete(all, a.Node.Name)
 		}
 	}
@@ -244,7 +247,7 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 
 // Law 4: what this plan retires, with all that is being drained already, costs no budget
 // more than it allows, or all that it costs is of one node.
-func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func law4Budgets(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	var broken []string
 	for _, b := range s.Budgets {
@@ -271,7 +274,7 @@ func law4Budgets(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 
 // Law 5: nothing on hold and no node with a blocking pod is retired. An expendable pod
 // blocks only if its drain would not evict it.
-func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law5Hold(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, _ := retired(s, got)
 	var broken []string
 	for _, n := range s.Nodes {
@@ -297,17 +300,17 @@ func law5Hold(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 
 // lawPauses: while a group is not to be made smaller nothing of it is retired, and no clock
 // that runs there is stopped for that.
-func lawPauses(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawPauses(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	paused := map[string]bool{}
 	for _, g := range s.Groups {
 		paused[g.Name] = g.Refresh != nil || g.Replacement != nil && g.Replacement.Ended.IsZero() || liveOf(g) > g.Desired && !allProtected(g)
 	}
 	var broken []string
 	for _, a := range got.Actions {
-		if retire, ok := a.(plan.Retire); ok && retire.Kind == contract.KindScaleDown && paused[retire.Group] {
+		if retire, ok := a.(action.Retire); ok && retire.Kind == contract.KindScaleDown && paused[retire.Group] {
 			broken = append(broken, fmt.Sprintf("%s, though its group is not to be made smaller now", retire))
 		}
-		if unmark, ok := a.(plan.Unmark); ok && strings.Contains(unmark.Why, "not made smaller meanwhile") {
+		if unmark, ok := a.(action.Unmark); ok && strings.Contains(unmark.Why, "not made smaller meanwhile") {
 			broken = append(broken, fmt.Sprintf("%s, which is no reason", unmark))
 		}
 	}
@@ -318,7 +321,7 @@ func lawPauses(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 // once. Pods of nodes that others take may stay there or have such a place too. The
 // judge searches every assignment, where few enough. A place that an evicted pod was
 // promised stays its own while that pod ends, see heldPlace.
-func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law6Places(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	if len(fresh) == 0 {
 		return nil
@@ -365,7 +368,7 @@ func law6Places(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 // heldPlace is a pod of a StatefulSet that ends on a node that was retired before, if no
 // other pod leaves such a node and a node had room for it before this plan. It is to be
 // created again when it has ended, and its place is not for the pods of others.
-func heldPlace(s fleet.Snapshot, p plan.Policy, fresh, all map[string]bool) *fleet.Pod {
+func heldPlace(s fleet.Snapshot, p policy.Policy, fresh, all map[string]bool) *fleet.Pod {
 	cluster := clusterOf(s)
 	var held []mover
 	var places []*fit.Place
@@ -452,7 +455,7 @@ var nearestNode = regexp.MustCompile(`the nearest is (\S+): (.*)$`)
 
 // Law 7: one verdict for every waiting pod, node and group, and for nothing
 // else. The nearest place of a pod that keeps a node is not one that goes.
-func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	want := map[string]int{}
 	for _, p := range s.Pods {
 		if p.Node == "" && drainable.MustBePlacedAgain(p) {
@@ -472,12 +475,12 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		if v.Reason == "" || v.Message == "" {
 			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
 		}
-		if m := nearestNode.FindStringSubmatch(v.Message); v.Reason == plan.NodeNoPlace && m != nil {
+		if m := nearestNode.FindStringSubmatch(v.Message); v.Reason == verdict.NodeNoPlace && m != nil {
 			if m[2] == "" || m[1] == v.Name {
 				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
 			}
 			for _, o := range got.Verdicts {
-				if o.Of == plan.OfNode && o.Name == m[1] && (o.Reason == plan.NodeWaiting || o.Reason == plan.NodeRetiring) {
+				if o.Of == verdict.OfNode && o.Name == m[1] && (o.Reason == verdict.NodeWaiting || o.Reason == verdict.NodeRetiring) {
 					broken = append(broken, fmt.Sprintf("law 7: the nearest node goes itself: %s, %s", v, o))
 				}
 			}
@@ -491,10 +494,10 @@ func law7Verdicts(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 
 // Law 8: a human's cordon is never undone. Only taking back a request opens a
 // node, so only requests of ours are taken back, and of other drains only what is over.
-func law8Cordons(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law8Cordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
-		keep, ok := a.(plan.Keep)
+		keep, ok := a.(action.Keep)
 		if !ok {
 			continue
 		}
@@ -548,7 +551,7 @@ func toldOfWay(n fleet.Node) bool {
 }
 
 // lawReturns: a request that tells of a way out of service does not outlast it.
-func lawReturns(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawReturns(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	if got.Stopped {
 		return nil
 	}
@@ -558,7 +561,7 @@ func lawReturns(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		if marked || !instanceNamed(s, n.InstanceID()).Live() || !toldOfWay(n) {
 			continue
 		}
-		if !slices.ContainsFunc(got.Actions, func(a plan.Action) bool { k, ok := a.(plan.Keep); return ok && k.Node.Name == n.Name }) {
+		if !slices.ContainsFunc(got.Actions, func(a action.Action) bool { k, ok := a.(action.Keep); return ok && k.Node.Name == n.Name }) {
 			broken = append(broken, fmt.Sprintf("returns: %s is in service again, and its request stays", n.Name))
 		}
 	}
@@ -577,10 +580,10 @@ func nodeNamed(s fleet.Snapshot, name string) fleet.Node {
 // Law 9: an instance with a node is only terminated when its drain has ended, by the
 // word of its agent or, where that is gone, by the look of an empty node, or when its
 // termination has begun, or when it never served, and never with a pod on it.
-func law9Drained(s fleet.Snapshot, policy plan.Policy, got plan.Plan) []string {
+func law9Drained(s fleet.Snapshot, policy policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
-		end, ok := a.(plan.Terminate)
+		end, ok := a.(action.Terminate)
 		if !ok {
 			continue
 		}
@@ -613,7 +616,7 @@ func law9Drained(s fleet.Snapshot, policy plan.Policy, got plan.Plan) []string {
 
 // neverServed is the exception to law 9: a node that did not come up in its time
 // has had no pod that a drain could move.
-func neverServed(s fleet.Snapshot, p plan.Policy, n fleet.Node, end plan.Terminate) []string {
+func neverServed(s fleet.Snapshot, p policy.Policy, n fleet.Node, end action.Terminate) []string {
 	var broken []string
 	_, held := contract.Held(n.Annotations)
 	starting := slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return contract.Startup(t) || strings.HasPrefix(t.Key, "node.") })
@@ -631,7 +634,7 @@ func neverServed(s fleet.Snapshot, p plan.Policy, n fleet.Node, end plan.Termina
 // Where there is nothing to do, there is nothing to do until Wake, and no
 // verdict changes: no clock runs out unseen and no text ticks. Where another autoscaler
 // stops everything there may be much to do, of which the verdicts tell.
-func lawWake(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawWake(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	if len(got.Actions) > 0 || got.Stopped {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestLearnedTemplatesRefuseNothing: whatever single nodes of a group are like, a pod that its
@@ -44,9 +46,9 @@ func TestLearnedTemplatesRefuseNothing(t *testing.T) {
 		if taken == "" {
 			return
 		}
-		got := plan.Decide(w.Snapshot, plan.DefaultPolicy())
+		got := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 		for _, v := range got.Verdicts {
-			if v.UID == string(pod.UID) && v.Reason == plan.PodFitsNothing {
+			if v.UID == string(pod.UID) && v.Reason == verdict.PodFitsNothing {
 				t.Fatalf("the definition and %s would take it: %s\n%s", taken, v.Message, scenario.Format(w.Snapshot))
 			}
 		}

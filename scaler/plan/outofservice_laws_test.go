@@ -10,10 +10,12 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawOutOfService: no machine is called down that may run, and none that is back stays so.
-func lawOutOfService(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawOutOfService(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	if got.Stopped {
 		return nil
 	}
@@ -21,11 +23,11 @@ func lawOutOfService(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	back := map[string]bool{}
 	for _, a := range got.Actions {
 		switch a := a.(type) {
-		case plan.OutOfService:
+		case action.OutOfService:
 			if why := mayRun(s, p, a); why != "" {
 				broken = append(broken, fmt.Sprintf("out of service: %s, and %s", a, why))
 			}
-		case plan.InServiceAgain:
+		case action.InServiceAgain:
 			back[a.Node.Name] = true
 			if !mustBeBack(s, nodeNamed(s, a.Node.Name)) {
 				broken = append(broken, fmt.Sprintf("out of service: %s, for no reason, or it is somebody's", a))
@@ -41,7 +43,7 @@ func lawOutOfService(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 }
 
 // mayRun is what speaks for it that a node's machine is not down, or not ours to judge.
-func mayRun(s fleet.Snapshot, p plan.Policy, a plan.OutOfService) string {
+func mayRun(s fleet.Snapshot, p policy.Policy, a action.OutOfService) string {
 	n, m := nodeNamed(s, a.Node.Name), s.Machines[a.Instance]
 	i := instanceNamed(s, a.Instance)
 	claims := func(o fleet.Node) bool {

@@ -9,12 +9,14 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawPermits: a permit is for what a node's report wants and does not have. With those
 // of this plan no more nodes with pods are drained without hurry than may be at once, and
 // as many beside them that stand still, and none is permitted for whose pods the same plan brings nodes.
-func lawPermits(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawPermits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	_, retiring := retired(s, got)
 	busy, stuck, permits := 0, 0, 0
@@ -74,20 +76,20 @@ func standsStill(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
 
 // unproven says that a node has drained of its own accord for longer than a drain may take,
 // by the scaler's clock, and that no pod of it ends.
-func unproven(s fleet.Snapshot, p plan.Policy, n *fleet.Node, got plan.Plan) bool {
+func unproven(s fleet.Snapshot, p policy.Policy, n *fleet.Node, got plan.Plan) bool {
 	since, told := got.State.OwnDrains[n.InstanceID()]
 	return told && s.Now.Sub(since) >= p.MaxDrainTime && !slices.ContainsFunc(s.Pods, func(pod *fleet.Pod) bool {
 		return pod.Node == n.Name && !pod.Deleted.IsZero() && drainable.Occupies(pod, s.Now)
 	})
 }
 
-func permitOf(got plan.Plan, node string) (plan.Permit, bool) {
+func permitOf(got plan.Plan, node string) (action.Permit, bool) {
 	for _, a := range got.Actions {
-		if permit, ok := a.(plan.Permit); ok && permit.Node.Name == node {
+		if permit, ok := a.(action.Permit); ok && permit.Node.Name == node {
 			return permit, true
 		}
 	}
-	return plan.Permit{}, false
+	return action.Permit{}, false
 }
 
 // drainsUnhurried says that a node is drained for nothing that is stronger than
@@ -104,15 +106,15 @@ func occupied(s fleet.Snapshot, node string) bool {
 	return slices.ContainsFunc(s.Pods, func(p *fleet.Pod) bool { return p.Node == node && drainable.Occupies(p, s.Now) })
 }
 
-func replacedAtOnce(s fleet.Snapshot, n *fleet.Node, permit plan.Permit, got plan.Plan) []string {
+func replacedAtOnce(s fleet.Snapshot, n *fleet.Node, permit action.Permit, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
-		grow, ok := a.(plan.Grow)
+		grow, ok := a.(action.Grow)
 		if !ok {
 			continue
 		}
 		for _, p := range s.Pods {
-			if p.Node == n.Name && slices.ContainsFunc(grow.For, func(ref plan.PodRef) bool { return ref.UID == p.UID }) {
+			if p.Node == n.Name && slices.ContainsFunc(grow.For, func(ref action.PodRef) bool { return ref.UID == p.UID }) {
 				broken = append(broken, fmt.Sprintf("permits: %s, and %s for its pod %s", permit, grow, p.Key()))
 			}
 		}

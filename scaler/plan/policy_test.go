@@ -6,18 +6,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 func TestDefaultPolicyIsValid(t *testing.T) {
-	if err := plan.DefaultPolicy().Validate(); err != nil {
+	if err := policy.DefaultPolicy().Validate(); err != nil {
 		t.Error(err)
 	}
 }
 
 // All that is wrong is said at once, each with its flag.
 func TestValidate(t *testing.T) {
-	p := plan.DefaultPolicy()
+	p := policy.DefaultPolicy()
 	p.MaxNodeProvisionTime = 0
 	p.BackOff = time.Hour
 	p.UnneededTime = -time.Second

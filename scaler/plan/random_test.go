@@ -13,6 +13,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestLawsOnRandomFleets holds every law against random worlds in random
@@ -37,7 +39,7 @@ func TestLawsOnRandomFleets(t *testing.T) {
 
 // catchUp makes true what answered launches promise and an older reading does not
 // show.
-func catchUp(w *scenario.World, p plan.Policy) {
+func catchUp(w *scenario.World, p policy.Policy) {
 	for i := range w.Groups {
 		w.Groups[i].Desired, _ = promised(w.Snapshot, p, w.Groups[i])
 	}
@@ -60,7 +62,7 @@ func TestRandomDays(t *testing.T) {
 
 // look decides, holds the laws against it, carries it out, and decides again: a
 // retirement that has just begun is not taken back for nothing.
-func look(t *rapid.T, w *scenario.World, p plan.Policy) plan.Plan {
+func look(t *rapid.T, w *scenario.World, p policy.Policy) plan.Plan {
 	got := plan.Decide(w.Snapshot, p)
 	hold(t, w, p, got)
 	if err := carryOut(w, got); err != nil {
@@ -74,7 +76,7 @@ func look(t *rapid.T, w *scenario.World, p plan.Policy) plan.Plan {
 
 // comeToRest lets everything that is under way come to its end, for some hours: nodes
 // whose drain fails are tried by turns, ever more seldom, until an hour is without.
-func comeToRest(t *rapid.T, w *scenario.World, p plan.Policy) {
+func comeToRest(t *rapid.T, w *scenario.World, p policy.Policy) {
 	const rounds, still, step = 400, 20, 3 * time.Minute
 	var log []string
 	quiet := 0
@@ -100,13 +102,13 @@ func comeToRest(t *rapid.T, w *scenario.World, p plan.Policy) {
 	}
 	for _, v := range plan.Decide(w.Snapshot, p).Verdicts {
 		switch v.Reason {
-		case plan.PodFitsFree, plan.PodFitsComing, plan.PodGetsNode, plan.PodKeepsNode, plan.NodeComing, plan.NodeRetiring, plan.NodeTerminating, plan.GroupGrows, plan.GroupComing:
+		case verdict.PodFitsFree, verdict.PodFitsComing, verdict.PodGetsNode, verdict.PodKeepsNode, verdict.NodeComing, verdict.NodeRetiring, verdict.NodeTerminating, verdict.GroupGrows, verdict.GroupComing:
 			t.Fatalf("at rest, and yet %s\n%s\n%s", v, strings.Join(log, "\n"), scenario.Format(w.Snapshot))
 		}
 	}
 }
 
-func hold(t *rapid.T, w *scenario.World, p plan.Policy, got plan.Plan) {
+func hold(t *rapid.T, w *scenario.World, p policy.Policy, got plan.Plan) {
 	for _, broken := range laws(w.Snapshot, p, got) {
 		t.Errorf("%s\n%s\n%s", broken, render(got, nil), scenario.Format(w.Snapshot))
 	}
@@ -120,8 +122,8 @@ func parsed(t *rapid.T, text string) *scenario.World {
 	return w
 }
 
-func randomPolicy(t *rapid.T) plan.Policy {
-	p := plan.DefaultPolicy()
+func randomPolicy(t *rapid.T) policy.Policy {
+	p := policy.DefaultPolicy()
 	p.SuspendAZRebalance = rapid.Bool().Draw(t, "suspend rebalance")
 	p.MaxDrainParallelism = rapid.IntRange(0, 3).Draw(t, "parallel")
 	p.MaxScaleDownParallelism = rapid.IntRange(0, 3).Draw(t, "at once")
@@ -136,13 +138,13 @@ func randomPolicy(t *rapid.T) plan.Policy {
 	p.MaxUnready = rapid.SampledFrom([]int{3, 3, 20}).Draw(t, "max unready") // with 20 zones alone keep them
 	p.MaxRebalanceCordonedPercent = rapid.SampledFrom([]float64{0, 10, 50, 100}).Draw(t, "cordoned")
 	p.OutOfService = rapid.Bool().Draw(t, "out of service")
-	p.Expander = rapid.SampledFrom([]string{plan.LeastWaste, plan.LeastNodes, plan.MostPods, plan.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
+	p.Expander = rapid.SampledFrom([]string{policy.LeastWaste, policy.LeastNodes, policy.MostPods, policy.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
 	p.HeadRoom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
 	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
-	p.FailedDrain = rapid.SampledFrom([]string{plan.GoFailed, plan.HoldFailed}).Draw(t, "failed drain")
-	p.Consolidate = rapid.SampledFrom([]string{plan.ConsolidateOff, plan.ConsolidateReplace}).Draw(t, "consolidate")
+	p.FailedDrain = rapid.SampledFrom([]string{policy.GoFailed, policy.HoldFailed}).Draw(t, "failed drain")
+	p.Consolidate = rapid.SampledFrom([]string{policy.ConsolidateOff, policy.ConsolidateReplace}).Draw(t, "consolidate")
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
 	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")

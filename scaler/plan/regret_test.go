@@ -10,6 +10,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // regrets: where a plan was carried out and nothing else has happened, none of its
@@ -18,20 +20,20 @@ import (
 // pods need a place from then on.
 func regrets(before, after plan.Plan) []string {
 	var broken []string
-	if slices.ContainsFunc(before.Actions, func(a plan.Action) bool {
-		r, ok := a.(plan.Retire)
-		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v plan.Verdict) bool { return v.Name == r.Node.Name && v.Reason == plan.NodePooled })
+	if slices.ContainsFunc(before.Actions, func(a action.Action) bool {
+		r, ok := a.(action.Retire)
+		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool { return v.Name == r.Node.Name && v.Reason == verdict.NodePooled })
 	}) {
 		return nil
 	}
 	for _, a := range after.Actions {
-		keep, ok := a.(plan.Keep)
-		if ok && slices.ContainsFunc(before.Verdicts, func(v plan.Verdict) bool {
-			return v.Reason == plan.PodDisputed && strings.Contains(keep.Why, "pod "+v.Name+" ")
+		keep, ok := a.(action.Keep)
+		if ok && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool {
+			return v.Reason == verdict.PodDisputed && strings.Contains(keep.Why, "pod "+v.Name+" ")
 		}) {
 			continue
 		}
-		if ok && slices.ContainsFunc(before.Actions, func(b plan.Action) bool { r, ok := b.(plan.Retire); return ok && r.ID == keep.ID }) {
+		if ok && slices.ContainsFunc(before.Actions, func(b action.Action) bool { r, ok := b.(action.Retire); return ok && r.ID == keep.ID }) {
 			broken = append(broken, fmt.Sprintf("regrets: %s, right after it was retired", keep))
 		}
 	}

@@ -13,16 +13,18 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // lawSwaps: nodes go for a cheaper one only when that serves, and it is none that goes
 // before they have; and each swap buys one node.
-func lawSwaps(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
 	before, after := s.State.Swap, got.State.Swap
 	bought := 0
 	for _, a := range got.Actions {
-		if grow, ok := a.(plan.Grow); ok && grow.Why != "" {
+		if grow, ok := a.(action.Grow); ok && grow.Why != "" {
 			bought += grow.To - grow.From
 		}
 	}
@@ -31,7 +33,7 @@ func lawSwaps(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 	}
 	came, goesOn := cameFor(s, before), launched(after) && !begins(before, after)
 	for _, a := range got.Actions {
-		retire, ok := a.(plan.Retire)
+		retire, ok := a.(action.Retire)
 		if !ok || retire.Kind != contract.KindScaleDown {
 			continue // others take it
 		}
@@ -44,7 +46,7 @@ func lawSwaps(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
 		}
 	}
 	for _, a := range got.Actions {
-		if mark, ok := a.(plan.Mark); ok && goesOn && came[mark.Node.Name] {
+		if mark, ok := a.(action.Mark); ok && goesOn && came[mark.Node.Name] {
 			broken = append(broken, fmt.Sprintf("swaps: %s, and those have not gone that it came for", mark))
 		}
 	}
@@ -107,7 +109,7 @@ func TestSwapsSave(t *testing.T) {
 // swapLife is a world of which nodes are replaced.
 type swapLife struct {
 	*scenario.World
-	policy plan.Policy
+	policy policy.Policy
 	// deadly says that the scaler is killed now and then.
 	deadly bool
 	// known are the instances that there were or that came.
@@ -121,8 +123,8 @@ type swapLife struct {
 }
 
 func newSwapLife(t *rapid.T) *swapLife {
-	p := plan.DefaultPolicy()
-	p.Consolidate = plan.ConsolidateReplace
+	p := policy.DefaultPolicy()
+	p.Consolidate = policy.ConsolidateReplace
 	p.UnneededTime = time.Duration(rapid.IntRange(0, 10).Draw(t, "unneeded")) * time.Minute
 	p.UtilizationThreshold = rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "threshold")
 	w := parsed(t, pricedWorld(t))
@@ -153,7 +155,7 @@ func (l *swapLife) round(t *rapid.T) (busy bool) {
 	l.rounds++
 	before := l.State.Swap
 	got := plan.Decide(l.Snapshot, l.policy)
-	for _, law := range []func(fleet.Snapshot, plan.Policy, plan.Plan) []string{lawSwaps, law6Places, law9Drained} {
+	for _, law := range []func(fleet.Snapshot, policy.Policy, plan.Plan) []string{lawSwaps, law6Places, law9Drained} {
 		for _, broken := range law(l.Snapshot, l.policy, got) {
 			l.fail(t, broken)
 		}
@@ -202,7 +204,7 @@ func (l *swapLife) act(t *rapid.T, got plan.Plan) {
 		return
 	}
 	l.log = append(l.log, l.Now.Format(time.TimeOnly)+" killed before "+got.Actions[todo].String())
-	if x, ok := got.Actions[todo].(plan.Grow); ok && x.Token != "" && rapid.Bool().Draw(t, "unheard") {
+	if x, ok := got.Actions[todo].(action.Grow); ok && x.Token != "" && rapid.Bool().Draw(t, "unheard") {
 		if _, err := l.LaunchIn(x.Group, x.Zone, x.Token, x.Count); err != nil {
 			l.fail(t, err.Error())
 		}

@@ -16,6 +16,9 @@ import (
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestScenarios plays the files of testdata/scenarios; -rewrite writes down what comes
@@ -35,7 +38,7 @@ import (
 //	show              prints the world
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		p := &player{World: scenario.NewWorld(), policy: plan.DefaultPolicy()}
+		p := &player{World: scenario.NewWorld(), policy: policy.DefaultPolicy()}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := p.play(t, d)
 			if err != nil {
@@ -49,14 +52,14 @@ func TestScenarios(t *testing.T) {
 // player is a world under a policy.
 type player struct {
 	*scenario.World
-	policy plan.Policy
+	policy policy.Policy
 	last   plan.Plan
 }
 
 func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "world":
-		p.World, p.policy = scenario.NewWorld(), plan.DefaultPolicy()
+		p.World, p.policy = scenario.NewWorld(), policy.DefaultPolicy()
 		if !strings.Contains(d.Input, "hook") {
 			p.policy.TerminationHooks = nil
 		}
@@ -81,87 +84,90 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	return "", fmt.Errorf("unknown command %s", d.Cmd)
 }
 
-var policyWords = map[string]func(*plan.Policy, string) error{
-	"alongside":            func(p *plan.Policy, _ string) error { p.AlongsideClusterAutoscaler = true; return nil },
-	"no-scale-down":        func(p *plan.Policy, _ string) error { p.ScaleDown = false; return nil },
-	"ignore-daemonsets":    func(p *plan.Policy, _ string) error { p.IgnoreDaemonSets = true; return nil },
-	"delay-after-delete":   func(p *plan.Policy, v string) (err error) { p.DelayAfterDelete, err = time.ParseDuration(v); return },
-	"delay-after-failure":  func(p *plan.Policy, v string) (err error) { p.DelayAfterFailure, err = time.ParseDuration(v); return },
-	"delays-global":        func(p *plan.Policy, _ string) error { p.DelaysLocal = false; return nil },
-	"no-unready":           func(p *plan.Policy, _ string) error { p.ScaleDownUnready = false; return nil },
-	"unready-time":         func(p *plan.Policy, v string) (err error) { p.UnreadyTime, err = time.ParseDuration(v); return },
-	"min-replicas":         func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Drainable.MinReplicas); return },
-	"custom-controllers":   func(p *plan.Policy, _ string) error { p.Drainable.SkipCustomControllers = false; return nil },
-	"system-pods":          func(p *plan.Policy, _ string) error { p.Drainable.SkipSystemPods = false; return nil },
-	"local-storage":        func(p *plan.Policy, _ string) error { p.Drainable.SkipLocalStorage = false; return nil },
-	"max-unready":          func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnready); return },
-	"ignore-mirrors":       func(p *plan.Policy, _ string) error { p.IgnoreMirrors = true; return nil },
-	"gpu-threshold":        func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.GPUUtilizationThreshold); return },
-	"unneeded-time":        func(p *plan.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
-	"delay-after-add":      func(p *plan.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
-	"suspend-az-rebalance": func(p *plan.Policy, _ string) error { p.SuspendAZRebalance = true; return nil },
-	"max-drain-time":       func(p *plan.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
-	"max-unready-percent":  func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnreadyPercent); return },
-	"max-scale-down-parallelism": func(p *plan.Policy, v string) (err error) {
+var policyWords = map[string]func(*policy.Policy, string) error{
+	"alongside":           func(p *policy.Policy, _ string) error { p.AlongsideClusterAutoscaler = true; return nil },
+	"no-scale-down":       func(p *policy.Policy, _ string) error { p.ScaleDown = false; return nil },
+	"ignore-daemonsets":   func(p *policy.Policy, _ string) error { p.IgnoreDaemonSets = true; return nil },
+	"delay-after-delete":  func(p *policy.Policy, v string) (err error) { p.DelayAfterDelete, err = time.ParseDuration(v); return },
+	"delay-after-failure": func(p *policy.Policy, v string) (err error) { p.DelayAfterFailure, err = time.ParseDuration(v); return },
+	"delays-global":       func(p *policy.Policy, _ string) error { p.DelaysLocal = false; return nil },
+	"no-unready":          func(p *policy.Policy, _ string) error { p.ScaleDownUnready = false; return nil },
+	"unready-time":        func(p *policy.Policy, v string) (err error) { p.UnreadyTime, err = time.ParseDuration(v); return },
+	"min-replicas":        func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Drainable.MinReplicas); return },
+	"custom-controllers":  func(p *policy.Policy, _ string) error { p.Drainable.SkipCustomControllers = false; return nil },
+	"system-pods":         func(p *policy.Policy, _ string) error { p.Drainable.SkipSystemPods = false; return nil },
+	"local-storage":       func(p *policy.Policy, _ string) error { p.Drainable.SkipLocalStorage = false; return nil },
+	"max-unready":         func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnready); return },
+	"ignore-mirrors":      func(p *policy.Policy, _ string) error { p.IgnoreMirrors = true; return nil },
+	"gpu-threshold": func(p *policy.Policy, v string) (err error) {
+		_, err = fmt.Sscan(v, &p.GPUUtilizationThreshold)
+		return
+	},
+	"unneeded-time":        func(p *policy.Policy, v string) (err error) { p.UnneededTime, err = time.ParseDuration(v); return },
+	"delay-after-add":      func(p *policy.Policy, v string) (err error) { p.DelayAfterAdd, err = time.ParseDuration(v); return },
+	"suspend-az-rebalance": func(p *policy.Policy, _ string) error { p.SuspendAZRebalance = true; return nil },
+	"max-drain-time":       func(p *policy.Policy, v string) (err error) { p.MaxDrainTime, err = time.ParseDuration(v); return },
+	"max-unready-percent":  func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxUnreadyPercent); return },
+	"max-scale-down-parallelism": func(p *policy.Policy, v string) (err error) {
 		_, err = fmt.Sscan(v, &p.MaxScaleDownParallelism)
 		return
 	},
-	"max-unrecognised": func(p *plan.Policy, v string) (err error) {
+	"max-unrecognised": func(p *policy.Policy, v string) (err error) {
 		_, err = fmt.Sscan(v, &p.MaxUnrecognisedPercent)
 		return
 	},
-	"max-rebalance-cordoned": func(p *plan.Policy, v string) (err error) {
+	"max-rebalance-cordoned": func(p *policy.Policy, v string) (err error) {
 		_, err = fmt.Sscan(v, &p.MaxRebalanceCordonedPercent)
 		return
 	},
-	"pod-terms":             func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.PodTerms); return },
-	"growth-steps":          func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Growth); return },
-	"explained":             func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Explained); return },
-	"buffer-pods":           func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
-	"out-of-service":        func(p *plan.Policy, _ string) error { p.OutOfService = true; return nil },
-	"claim-groups":          func(p *plan.Policy, _ string) error { p.ClaimGroups = true; return nil },
-	"max-drain-parallelism": func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
-	"termination-drain-time": func(p *plan.Policy, v string) (err error) {
+	"pod-terms":             func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.PodTerms); return },
+	"growth-steps":          func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Growth); return },
+	"explained":             func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Explained); return },
+	"buffer-pods":           func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
+	"out-of-service":        func(p *policy.Policy, _ string) error { p.OutOfService = true; return nil },
+	"claim-groups":          func(p *policy.Policy, _ string) error { p.ClaimGroups = true; return nil },
+	"max-drain-parallelism": func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
+	"termination-drain-time": func(p *policy.Policy, v string) (err error) {
 		p.TerminationDrainTime, err = time.ParseDuration(v)
 		return
 	},
-	"termination-hook": func(p *plan.Policy, v string) error {
+	"termination-hook": func(p *policy.Policy, v string) error {
 		p.TerminationHooks = slices.DeleteFunc(strings.Split(v, ","), func(name string) bool { return name == "" })
 		return nil
 	},
-	"launch-hook":    func(p *plan.Policy, v string) error { p.LaunchHooks = strings.Split(v, ","); return nil },
-	"failed-drain":   func(p *plan.Policy, v string) error { p.FailedDrain = v; return nil },
-	"expander":       func(p *plan.Policy, v string) error { p.Expander = v; return nil },
-	"balance":        func(p *plan.Policy, _ string) error { p.BalanceSimilar = true; return nil },
-	"ignore-label":   func(p *plan.Policy, v string) error { p.BalancingIgnoredLabels = []string{v}; return nil },
-	"new-pod-delay":  func(p *plan.Policy, v string) (err error) { p.NewPodDelay, err = time.ParseDuration(v); return },
-	"scheduler-name": func(p *plan.Policy, v string) error { p.Schedulers = strings.Split(v, ","); return nil },
-	"max-nodes":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxNodes); return },
-	"cores":          func(p *plan.Policy, v string) error { return p.Cores.Set(v) },
-	"memory":         func(p *plan.Policy, v string) error { return p.Memory.Set(v) },
-	"drain-steps": func(p *plan.Policy, v string) (err error) {
+	"launch-hook":    func(p *policy.Policy, v string) error { p.LaunchHooks = strings.Split(v, ","); return nil },
+	"failed-drain":   func(p *policy.Policy, v string) error { p.FailedDrain = v; return nil },
+	"expander":       func(p *policy.Policy, v string) error { p.Expander = v; return nil },
+	"balance":        func(p *policy.Policy, _ string) error { p.BalanceSimilar = true; return nil },
+	"ignore-label":   func(p *policy.Policy, v string) error { p.BalancingIgnoredLabels = []string{v}; return nil },
+	"new-pod-delay":  func(p *policy.Policy, v string) (err error) { p.NewPodDelay, err = time.ParseDuration(v); return },
+	"scheduler-name": func(p *policy.Policy, v string) error { p.Schedulers = strings.Split(v, ","); return nil },
+	"max-nodes":      func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxNodes); return },
+	"cores":          func(p *policy.Policy, v string) error { return p.Cores.Set(v) },
+	"memory":         func(p *policy.Policy, v string) error { return p.Memory.Set(v) },
+	"drain-steps": func(p *policy.Policy, v string) (err error) {
 		p.Manner.Steps, err = drainable.ParseSteps(v)
 		return
 	},
-	"evict-daemonset-pods": func(p *plan.Policy, _ string) error { p.Manner.EvictDaemonSets = true; return nil },
-	"wait-for-jobs":        func(p *plan.Policy, _ string) error { p.Manner.WaitForJobs = true; return nil },
-	"keep-local-storage":   func(p *plan.Policy, _ string) error { p.Manner.KeepLocalStorage = true; return nil },
-	"load-balancer-wait": func(p *plan.Policy, v string) (err error) {
+	"evict-daemonset-pods": func(p *policy.Policy, _ string) error { p.Manner.EvictDaemonSets = true; return nil },
+	"wait-for-jobs":        func(p *policy.Policy, _ string) error { p.Manner.WaitForJobs = true; return nil },
+	"keep-local-storage":   func(p *policy.Policy, _ string) error { p.Manner.KeepLocalStorage = true; return nil },
+	"load-balancer-wait": func(p *policy.Policy, v string) (err error) {
 		p.Manner.LoadBalancerWait, err = time.ParseDuration(v)
 		return
 	},
-	"volume-detach-wait": func(p *plan.Policy, v string) (err error) {
+	"volume-detach-wait": func(p *policy.Policy, v string) (err error) {
 		p.Manner.VolumeWait, err = time.ParseDuration(v)
 		return
 	},
-	"startup-taint":  func(p *plan.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
-	"startup-prefix": func(p *plan.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
-	"status-taint":   func(p *plan.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
-	"headroom":       func(p *plan.Policy, v string) error { return p.HeadRoom.Set(v) },
-	"enforce-min":    func(p *plan.Policy, _ string) error { p.EnforceMinSize = true; return nil },
-	"consolidate":    func(p *plan.Policy, v string) error { p.Consolidate = v; return nil },
-	"kube-proxy":     func(p *plan.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
-	"threshold":      func(p *plan.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
+	"startup-taint":  func(p *policy.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
+	"startup-prefix": func(p *policy.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
+	"status-taint":   func(p *policy.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
+	"headroom":       func(p *policy.Policy, v string) error { return p.HeadRoom.Set(v) },
+	"enforce-min":    func(p *policy.Policy, _ string) error { p.EnforceMinSize = true; return nil },
+	"consolidate":    func(p *policy.Policy, v string) error { p.Consolidate = v; return nil },
+	"kube-proxy":     func(p *policy.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
+	"threshold":      func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }
 
 func (p *player) setPolicy(args []datadriven.CmdArg) error {
@@ -216,27 +222,27 @@ func carryOut(w *scenario.World, p plan.Plan) error {
 	return nil
 }
 
-func carry(w *scenario.World, a plan.Action) error {
+func carry(w *scenario.World, a action.Action) error {
 	switch a := a.(type) {
-	case plan.Grow:
+	case action.Grow:
 		if a.Token == "" {
 			return w.SetDesired(a.Group, a.From, a.To)
 		}
 		came, err := w.LaunchIn(a.Group, a.Zone, a.Token, a.Count)
-		answer := plan.Answer{Seen: true, Came: came}
+		answer := launch.Answer{Seen: true, Came: came}
 		if err != nil {
 			answer.Unsteered = err.Error()
 		}
-		w.State = plan.DefaultPolicy().Hear(w.State, w.Groups, a, answer, w.Now)
+		w.State = launch.Hear(policy.DefaultPolicy(), w.State, w.Groups, a, answer, w.Now)
 		return nil
-	case plan.Lower:
+	case action.Lower:
 		return w.SetDesired(a.Group, a.From, a.To)
-	case plan.Retire:
+	case action.Retire:
 		w.Request(a.Node.Name, contract.Request{
 			ID: a.ID, Kind: a.Kind, Reason: a.Why, By: contract.AppScaler, At: contract.At(w.Now), Deadline: contract.At(a.Deadline),
 		})
 		return nil
-	case plan.Keep:
+	case action.Keep:
 		if a.ID != "" {
 			if err := w.Withdraw(a.Node.Name, a.ID); err != nil {
 				return err
@@ -246,51 +252,51 @@ func carry(w *scenario.World, a plan.Action) error {
 			w.Undo(a.Node.Name)
 		}
 		return nil
-	case plan.Cordon:
+	case action.Cordon:
 		w.Cordon(a.Node.Name, a.ID, a.Kind)
 		if a.KubeProxy {
 			w.TellKubeProxy(a.Node.Name)
 		}
 		return nil
-	case plan.Evict:
+	case action.Evict:
 		return w.Evict(a.Pod.UID)
-	case plan.Permit:
+	case action.Permit:
 		w.Permit(a.Node.Name, a.ID)
 		return nil
-	case plan.NotYet:
+	case action.NotYet:
 		w.PutOff(a.Node.Name, a.ID, a.Why)
 		return nil
-	case plan.Release:
+	case action.Release:
 		w.Release(a.Node.Name)
 		return nil
-	case plan.Mark:
+	case action.Mark:
 		w.SetUnneeded(a.Node.Name, a.Since)
 		return nil
-	case plan.Unmark:
+	case action.Unmark:
 		w.SetUnneeded(a.Node.Name, time.Time{})
 		return nil
-	case plan.Terminate:
+	case action.Terminate:
 		return w.Terminate(a.Instance, a.ID, a.Decrement)
-	case plan.Spare:
+	case action.Spare:
 		w.Spare(a.Node.Name)
 		return nil
-	case plan.OutOfService:
+	case action.OutOfService:
 		w.SetOutOfService(a.Node.Name, a.Instance)
 		return nil
-	case plan.InServiceAgain:
+	case action.InServiceAgain:
 		w.SetInService(a.Node.Name)
 		return nil
-	case plan.Complete:
+	case action.Complete:
 		return w.Complete(a.Group, a.Instance, a.Hook)
-	case plan.Suspend:
+	case action.Suspend:
 		w.Suspend(a.Group, a.Process)
 		return nil
-	case plan.Claim:
+	case action.Claim:
 		w.Claim(a.Group, a.Owner)
 		return nil
-	case plan.Inform:
+	case action.Inform:
 		return w.InformBuffer(a.Buffer.Namespace, a.Buffer.Name, a.Status)
-	case plan.Heartbeat:
+	case action.Heartbeat:
 		return nil
 	}
 	return fmt.Errorf("the model does not know %T", a)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // What a look costs at which nodes turn out to be unneeded: Decide as a whole, with a
@@ -35,7 +37,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 	}{{"kept", world()}, {"due", world().marked()}} {
 		b.Run(known.name, func(b *testing.B) {
 			planner := plan.NewPlanner()
-			planner.Decide(known.city.Snapshot, plan.DefaultPolicy())
+			planner.Decide(known.city.Snapshot, policy.DefaultPolicy())
 			measureShrink(b, known.city, unneeded, bound, func() *plan.Planner { return planner })
 		})
 	}
@@ -43,10 +45,10 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 
 func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, plan.DefaultPolicy()) })
+	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy.DefaultPolicy()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
-		if v.Of == plan.OfNode && (v.Reason == plan.NodeWaiting || v.Reason == plan.NodeRetiring) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeWaiting || v.Reason == verdict.NodeRetiring) {
 			unneeded++
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // How good the choice is of the nodes that go: against a bound that no choice beats, and
@@ -43,8 +45,8 @@ func BenchmarkPackingQuality(b *testing.B) {
 }
 
 // anyUtilization is a policy by which only room decides.
-func anyUtilization() plan.Policy {
-	p := plan.DefaultPolicy()
+func anyUtilization() policy.Policy {
+	p := policy.DefaultPolicy()
 	p.UtilizationThreshold = 1
 	return p
 }
@@ -85,7 +87,7 @@ func mixedTown(seed uint64) *city {
 func unneeded(p plan.Plan) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range p.Verdicts {
-		if v.Of == plan.OfNode && (v.Reason == plan.NodeWaiting || v.Reason == plan.NodeRetiring) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeWaiting || v.Reason == verdict.NodeRetiring) {
 			names[v.Name] = true
 		}
 	}

@@ -12,23 +12,25 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // Law 14, as far as one plan tells: of the instances that no Node names, and that we did
 // not ask for, none is ended in a group that never had a Node here, none while there are
 // too many of them, and of a group no more in a window than the brake allows. No hook is completed in a group that never had a Node here.
-func lawStrangers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	strangers, live := overdueStrangers(s, p)
 	for _, g := range s.Groups {
 		ended, replaced := endedLately(s, g.Name), 0
 		for _, a := range got.Actions {
 			switch x := a.(type) {
-			case plan.Complete:
+			case action.Complete:
 				if _, ours := s.State.Recognition.Ended[x.Instance]; x.Group == g.Name && x.Node.Name == "" && x.State == fleet.TerminatingWait && !ours && !hadNodes(s, g) {
 					broken = append(broken, fmt.Sprintf("law 14: %s, and no Node of its group ever was here", x))
 				}
-			case plan.Terminate:
+			case action.Terminate:
 				if x.Group != g.Name || x.Node.Name != "" {
 					continue
 				}
@@ -61,7 +63,7 @@ func lawStrangers(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 // overdueStrangers counts the live instances that were seen without a Node for longer than
 // one may take to register, but for those that were asked for. Where there was an outage,
 // or a leader that is new, some of them have more time, so that fewer count.
-func overdueStrangers(s fleet.Snapshot, p plan.Policy) (strangers, live int) {
+func overdueStrangers(s fleet.Snapshot, p policy.Policy) (strangers, live int) {
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
 			if !i.Live() {
@@ -99,14 +101,14 @@ func hadNodes(s fleet.Snapshot, g fleet.Group) bool {
 
 // Law 15, as far as one plan tells: no instance is ended, and none let go, that another Node
 // may be than the one that the action names.
-func law15Contested(s fleet.Snapshot, _ plan.Policy, got plan.Plan) []string {
+func law15Contested(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
 		id := ""
 		switch x := a.(type) {
-		case plan.Terminate:
+		case action.Terminate:
 			id = x.Instance
-		case plan.Complete:
+		case action.Complete:
 			if x.State == fleet.PendingWait {
 				continue // that ends nothing
 			}
@@ -154,7 +156,7 @@ func TestStrangersEndSlowly(t *testing.T) {
 			x.line("instance", fmt.Sprintf("i-stranger-%d", i), "group=web", x.one("state", "", "state=Pending"))
 		}
 		w := parsed(t, strings.Join(x.lines, "\n"))
-		p := plan.DefaultPolicy()
+		p := policy.DefaultPolicy()
 		p.MaxUnrecognisedPercent = float64(x.number("share", 0, 100))
 		var diary []time.Time
 		for range x.number("steps", 20, 60) {
@@ -180,7 +182,7 @@ func TestStrangersEndSlowly(t *testing.T) {
 			got := plan.Decide(w.Snapshot, p)
 			hold(t, w, p, got)
 			for _, a := range got.Actions {
-				end, ends := a.(plan.Terminate)
+				end, ends := a.(action.Terminate)
 				if _, ours := launched[end.Instance]; !ends || end.Node.Name != "" || ours {
 					continue
 				}

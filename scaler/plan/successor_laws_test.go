@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestHeldPlaces holds the laws, law 6 before all, against small worlds where a pod of a
@@ -29,7 +30,7 @@ func TestHeldPlaces(t *testing.T) {
 			}
 		}
 		w := parsed(t, strings.Join(x.lines, "\n"))
-		p := plan.DefaultPolicy()
+		p := policy.DefaultPolicy()
 		hold(t, w, p, plan.Decide(w.Snapshot, p))
 	})
 }

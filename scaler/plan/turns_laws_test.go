@@ -11,6 +11,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestTurns holds law 17 over some hours: nodes get notices that have time, scalers die and
@@ -46,7 +47,7 @@ func TestTurns(t *testing.T) {
 // turns is a world of nodes whose agents wait for permits.
 type turns struct {
 	*scenario.World
-	policy  plan.Policy
+	policy  policy.Policy
 	waiting map[string]*waitingAgent
 }
 
@@ -67,7 +68,7 @@ func newTurns(t *rapid.T, wait time.Duration) *turns {
 	n := x.number("nodes", 4, 12)
 	x.line("group", "web", fmt.Sprintf("desired=%d max=40", n+4))
 	x.line("node", fmt.Sprintf("web-1..%d", n+4), "group=web")
-	w := &turns{World: scenario.NewWorld(), policy: plan.DefaultPolicy(), waiting: map[string]*waitingAgent{}}
+	w := &turns{World: scenario.NewWorld(), policy: policy.DefaultPolicy(), waiting: map[string]*waitingAgent{}}
 	w.policy.TerminationHooks = nil
 	w.policy.MaxDrainParallelism = x.number("parallel", 0, 3)
 	for i := range n {

@@ -2,11 +2,7 @@ package plan_test
 
 import (
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +13,14 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // Law 16: what is decided for hooks, heartbeats and drains that others began does not
 // depend on how many pods are pending, nor on what they ask for. All of it is in the first
 // part of the plan, and the second part repeats nothing of that.
-func law16Pending(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
+func law16Pending(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	urgent, rest := plan.NewPlanner().Begin(s, p)
 	among, _ := plan.NewPlanner().Begin(crowded(s, 2_000), p)
 	var broken []string
@@ -45,20 +43,20 @@ func law16Pending(s fleet.Snapshot, p plan.Policy, got plan.Plan) []string {
 	return broken
 }
 
-func contains(list []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(list, func(b plan.Action) bool { return cmp.Equal(a, b) })
+func contains(list []action.Action, a action.Action) bool {
+	return slices.ContainsFunc(list, func(b action.Action) bool { return cmp.Equal(a, b) })
 }
 
 // ofOthers says that an action is about a hook, or about a drain that somebody else began.
-func ofOthers(s fleet.Snapshot, a plan.Action) bool {
+func ofOthers(s fleet.Snapshot, a action.Action) bool {
 	switch a := a.(type) {
-	case plan.Heartbeat, plan.Complete, plan.Spare:
+	case action.Heartbeat, action.Complete, action.Spare:
 		return true
-	case plan.Retire:
+	case action.Retire:
 		return a.Kind == contract.KindASG
-	case plan.Cordon:
+	case action.Cordon:
 		return !retires(s, a.Node.Name)
-	case plan.Evict:
+	case action.Evict:
 		return !retires(s, a.Node.Name)
 	}
 	return false
@@ -88,52 +86,4 @@ func crowded(s fleet.Snapshot, n int) fleet.Snapshot {
 		})
 	}
 	return s
-}
-
-// Whatever can be done has its line in Guards, so that a new action does not go unguarded
-// unawares, and what guards it is a part of the state.
-func TestGuards(t *testing.T) {
-	var source strings.Builder
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".go") && !strings.HasSuffix(f.Name(), "_test.go") {
-			text, err := os.ReadFile(f.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			source.Write(text)
-		}
-	}
-	guards, err := os.ReadFile("guards.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := regexp.MustCompile(`func \(a (\w+)\) Lane\(\)`).FindAllStringSubmatch(source.String(), -1)
-	for _, action := range all {
-		if !regexp.MustCompile(`(case |, )` + action[1] + `\b`).Match(guards) {
-			t.Errorf("nothing is said of what guards %s", action[1])
-		}
-	}
-	if len(all) < 15 {
-		t.Errorf("found %d actions", len(all))
-	}
-	for _, a := range []plan.Action{plan.Grow{}, plan.Suspend{}, plan.Terminate{ID: "never-joined:i-1"}, plan.Terminate{ID: "never-ready:i-1"}} {
-		parts := plan.Guards(a)
-		for _, part := range parts {
-			if !slices.Contains(fleet.StateParts(), part) {
-				t.Errorf("%T is guarded by %s, which is no part of the state", a, part)
-			}
-		}
-		if len(parts) == 0 {
-			t.Errorf("nothing guards %T", a)
-		}
-	}
-	for _, a := range []plan.Action{plan.Heartbeat{}, plan.Complete{}, plan.Keep{}, plan.Retire{}, plan.Evict{}, plan.Terminate{ID: contract.TerminateID("i-1")}} {
-		if parts := plan.Guards(a); len(parts) > 0 {
-			t.Errorf("%T waits for %v to be written", a, parts)
-		}
-	}
 }

@@ -5,75 +5,52 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"windlass.dev/windlass/scaler/plan/hooks"
+
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/scaledown"
+	"windlass.dev/windlass/scaler/plan/scaleup"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/template"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
+
+// decision is all that was settled.
+type decision struct {
+	*cluster.Cluster
+	*hooks.Hooks
+	*scaledown.ScaleDown
+}
 
 // plan puts together what was settled. Beside another autoscaler it keeps
 // the verdicts and drops the rest.
-func (d *decision) plan() Plan {
+func (d decision) plan() Plan {
 	p := Plan{
-		Verdicts: d.verdicts(), Others: d.others, Stopped: d.rivalled(), Unrecognised: d.strangersByGroup(), Braked: d.brake != "",
-		Wake: d.clock.next, Steps: d.fit.Steps(), State: compact(d.given),
+		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.Rivalled(), Unrecognised: d.StrangersByGroup(), Braked: d.Brake != "",
+		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: cluster.Compact(d.Given),
 	}
 	if !p.Stopped {
-		p.Actions, p.Drains, p.State = ordered(d.actions), d.drains, compact(d.state)
+		p.Actions, p.Drains, p.State = action.Ordered(d.Actions), d.Carried, cluster.Compact(d.State)
 	}
 	return p
 }
 
-// rivalled says that another autoscaler acts on the same groups.
-func (d *decision) rivalled() bool {
-	return d.stopped != ""
-}
-
-// ordered sorts actions by lane; within one, what is most pressing goes first.
-func ordered(actions []Action) []Action {
-	slices.SortStableFunc(actions, func(a, b Action) int {
-		return cmp.Or(cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(rank(a), rank(b)))
-	})
-	return actions
-}
-
-// rank within a lane. Grow goes before anything that lowers desired, which it
-// expects to find as it was.
-func rank(a Action) int {
-	switch a.(type) {
-	case Suspend, Claim: // before anything of which Auto Scaling would make something
-		return -1
-	case Grow:
-		return 0
-	case Complete:
-		return 1
-	case Heartbeat, Cordon, Evict:
-		return 2
-	case Spare, Keep, Release, Permit, NotYet, OutOfService, InServiceAgain:
-		return 3
-	case Retire:
-		return 4
-	case Terminate:
-		return 5
-	case Lower:
-		return 6
-	case Unmark:
-		return 7
-	}
-	return 8
-}
-
 // verdicts has one for each waiting pod, node and group, by kind and name.
-func (d *decision) verdicts() []Verdict {
-	list := append(d.podVerdicts, d.disownedVerdicts...)
-	for _, n := range d.nodes {
-		message := n.message
-		if len(n.garbled) > 0 {
-			message = strings.Join(append([]string{message}, n.garbled...), "; ")
+func (d decision) verdicts() []verdict.Verdict {
+	list := append(d.PodVerdicts, d.DisownedVerdicts...)
+	for _, n := range d.Nodes {
+		message := n.Message
+		if len(n.Garbled) > 0 {
+			message = strings.Join(append([]string{message}, n.Garbled...), "; ")
 		}
-		list = append(list, Verdict{Of: OfNode, Name: n.Name, UID: string(n.UID), Group: n.groupName(), Reason: n.reason, Message: message})
+		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Message: message})
 	}
-	for _, g := range d.groups {
+	for _, g := range d.Groups {
 		reason, message := d.groupVerdict(g)
-		list = append(list, Verdict{Of: OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
+		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
 	}
-	slices.SortFunc(list, func(a, b Verdict) int { // cmp.Or would compare all of it each time
+	slices.SortFunc(list, func(a, b verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
 			return by
 		}
@@ -87,107 +64,107 @@ func (d *decision) verdicts() []Verdict {
 
 // groupVerdict is the most telling of all that is true of a group; its message
 // adds what else people should know.
-func (d *decision) groupVerdict(g *group) (Reason, string) {
+func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, string) {
 	reason, message := d.condition(g)
-	notes := slices.Concat(g.Faults, g.notes)
-	if rest := g.restingBeside(); rest != "" {
+	notes := slices.Concat(g.Faults, g.Notes)
+	if rest := seats.RestingBeside(g); rest != "" {
 		notes = append([]string{rest}, notes...)
 	}
-	if g.Synchronous && g.unsteered != "" {
-		notes = append(notes, "Auto Scaling chooses its zones: "+g.unsteered)
+	if g.Synchronous && g.Unsteered != "" {
+		notes = append(notes, "Auto Scaling chooses its zones: "+g.Unsteered)
 	}
-	notes = append(notes, g.differing()...)
-	replaced := d.replaces(g)
+	notes = append(notes, template.Differing(g)...)
+	replaced := d.Replaces(g)
 	if replaced != "" {
 		notes = append(notes, replaced+": it is not made smaller meanwhile")
 	}
-	rebalanced := d.rebalanced(g)
+	rebalanced := d.Rebalanced(g)
 	if rebalanced != "" {
 		notes = append(notes, rebalanced)
 	}
-	unrecognised, why := d.unrecognised(g)
+	unrecognised, why := d.Unrecognised(g)
 	if why != "" {
 		notes = append(notes, why)
-		if reason == GroupSteady || reason == GroupBackOff || unrecognised == GroupForeign && reason != GroupRivalled {
+		if reason == verdict.GroupSteady || reason == verdict.GroupBackOff || unrecognised == verdict.GroupForeign && reason != verdict.GroupRivalled {
 			reason = unrecognised
 		}
 	}
-	above := g.aboveDesired()
+	above := scaledown.AboveDesired(g)
 	if above != "" {
 		notes = append(notes, above)
 	}
-	notes = append(notes, d.zonesCutOff(g)...)
-	hooks, remarks := d.hookRemarks(g)
+	notes = append(notes, d.ZonesCutOff(g)...)
+	hooks, remarks := d.HookRemarks(g)
 	notes = append(notes, remarks...)
-	if reason == GroupSteady && g.short {
-		reason = GroupShort
+	if reason == verdict.GroupSteady && g.Short {
+		reason = verdict.GroupShort
 	}
-	if reason == GroupSteady && len(g.Faults) > 0 {
-		reason = GroupFaulty
+	if reason == verdict.GroupSteady && len(g.Faults) > 0 {
+		reason = verdict.GroupFaulty
 	}
-	if reason == GroupSteady && replaced != "" {
-		reason = GroupReplacing
+	if reason == verdict.GroupSteady && replaced != "" {
+		reason = verdict.GroupReplacing
 	}
-	if reason == GroupSteady && above != "" {
-		reason = GroupAboveDesired
+	if reason == verdict.GroupSteady && above != "" {
+		reason = verdict.GroupAboveDesired
 	}
-	if reason == GroupSteady && rebalanced != "" {
-		reason = GroupRebalances
+	if reason == verdict.GroupSteady && rebalanced != "" {
+		reason = verdict.GroupRebalances
 	}
-	if reason == GroupSteady && len(g.differs) > 0 {
-		reason = GroupShapeDiffers
+	if reason == verdict.GroupSteady && len(g.Differs) > 0 {
+		reason = verdict.GroupShapeDiffers
 	}
-	if reason == GroupSteady && hooks != "" {
+	if reason == verdict.GroupSteady && hooks != "" {
 		reason = hooks
 	}
 	return reason, strings.Join(append([]string{message}, notes...), "; ")
 }
 
-func (d *decision) condition(g *group) (Reason, string) {
+func (d decision) condition(g *cluster.Group) (verdict.Reason, string) {
 	size := fmt.Sprintf("%d desired of %d to %d", g.Desired, g.Min, g.Max)
-	on := len(d.unregistered(g)) + g.unlaunched()
-	for _, n := range g.nodes {
-		if n.stage == coming && n.instance.Live() {
+	on := len(d.Unregistered(g)) + g.Unlaunched()
+	for _, n := range g.Nodes {
+		if n.Stage == cluster.Coming && n.Instance.Live() {
 			on++
 		}
 	}
 	owed := ""
-	if g.owed() > 0 {
-		owed = fmt.Sprintf("; unfulfilled %d", g.owed())
+	if g.Owed() > 0 {
+		owed = fmt.Sprintf("; unfulfilled %d", g.Owed())
 	}
 	switch {
-	case d.rivalled():
-		return GroupRivalled, size + "; " + d.stopped
-	case len(g.looks) == 0:
-		return GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
-	case len(g.fresh) > 0:
-		return GroupGrows, fmt.Sprintf("it grows %d→%d%s", g.Desired, g.base()+len(g.fresh), g.delay())
-	case g.paused() != nil:
-		return GroupBackOff, fmt.Sprintf("%s%s; %s%s", size, owed, g.resting(), lookAt(g.paused()))
-	case g.suspended(processLaunch):
-		return GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
+	case d.Rivalled():
+		return verdict.GroupRivalled, size + "; " + d.Stopped
+	case len(g.Looks) == 0:
+		return verdict.GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
+	case len(g.Fresh) > 0:
+		return verdict.GroupGrows, fmt.Sprintf("it grows %d→%d%s", g.Desired, g.Base()+len(g.Fresh), scaleup.Delay(g))
+	case g.Paused() != nil:
+		return verdict.GroupBackOff, fmt.Sprintf("%s%s; %s%s", size, owed, seats.Resting(g), cluster.LookAt(g.Paused()))
+	case g.IsSuspended(cluster.ProcessLaunch):
+		return verdict.GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
 	case on > 0:
-		return GroupComing, fmt.Sprintf("%s; %d coming", size, on)
-	case g.wanted:
+		return verdict.GroupComing, fmt.Sprintf("%s; %d coming", size, on)
+	case g.Wanted:
 		return d.unavailable(g, size)
 	}
-	return GroupSteady, size
+	return verdict.GroupSteady, size
 }
 
 // unavailable says why a group does not grow that pods would fit.
-func (d *decision) unavailable(g *group, size string) (Reason, string) {
-	_, why := g.room()
-	_, limit := g.cluster.room(g)
-	reason := GroupUnfulfilled
+func (d decision) unavailable(g *cluster.Group, size string) (verdict.Reason, string) {
+	_, why := seats.Room(g)
+	_, limit := g.Totals.Room(g)
+	reason := verdict.GroupUnfulfilled
 	switch {
 	case why == "":
-		return GroupSteady, size + "; pods wait that its next node would not help"
-	case why == g.ill:
-		reason = GroupUnhealthy
+		return verdict.GroupSteady, size + "; pods wait that its next node would not help"
+	case why == g.Ill:
+		reason = verdict.GroupUnhealthy
 	case why == limit:
-		reason = GroupClusterLimit
-	case g.Max <= g.base():
-		return GroupAtMax, size + "; pods wait that it has no room for"
+		reason = verdict.GroupClusterLimit
+	case g.Max <= g.Base():
+		return verdict.GroupAtMax, size + "; pods wait that it has no room for"
 	}
 	return reason, fmt.Sprintf("%s; pods wait, but it does not grow: %s", size, why)
 }

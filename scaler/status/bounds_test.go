@@ -18,6 +18,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // configMapLimit is the most bytes that the API server takes.
@@ -112,14 +114,14 @@ func TestPageHasRoomWhateverNodesSay(t *testing.T) {
 	for _, said := range []string{"x", "\x00\x1b", "\n", "\"\\", "💥", "\ufeff"} {
 		long := strings.Repeat(said, 200<<10/len(said))
 		var s fleet.Snapshot
-		var verdicts []plan.Verdict
+		var verdicts []verdict.Verdict
 		for i := range 500 {
 			name := fmt.Sprintf("n%d", i)
 			s.Nodes = append(s.Nodes, fleet.Node{Name: name})
 			s.Faults = append(s.Faults, long)
-			verdicts = append(verdicts, plan.Verdict{Of: plan.OfNode, Name: name, Reason: plan.Reason(fmt.Sprint("R", i%40)), Message: long})
+			verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Reason: verdict.Reason(fmt.Sprint("R", i%40)), Message: long})
 		}
-		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []plan.Action{plan.Keep{Node: plan.NodeRef{Name: "n1"}, Why: long}}}, nil)
+		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []action.Action{action.Keep{Node: action.NodeRef{Name: "n1"}, Why: long}}}, nil)
 		page.Trouble = strings.Repeat(said, configMapLimit)
 		text, err := page.Encode()
 		if err != nil || len(text) > maxPage {

@@ -13,6 +13,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // The bounds of a page: an object of the API holds 1 MiB, and everybody who
@@ -54,29 +55,29 @@ type Page struct {
 
 // GroupLine is one group.
 type GroupLine struct {
-	Name    string      `json:"name"`
-	Min     int         `json:"min"`
-	Max     int         `json:"max"`
-	Desired int         `json:"desired"`
-	Ready   int         `json:"ready"`
-	Leaving int         `json:"leaving,omitempty"`
-	Reason  plan.Reason `json:"reason"`
-	Message string      `json:"message"`
-	Faults  []string    `json:"faults,omitempty"`
+	Name    string         `json:"name"`
+	Min     int            `json:"min"`
+	Max     int            `json:"max"`
+	Desired int            `json:"desired"`
+	Ready   int            `json:"ready"`
+	Leaving int            `json:"leaving,omitempty"`
+	Reason  verdict.Reason `json:"reason"`
+	Message string         `json:"message"`
+	Faults  []string       `json:"faults,omitempty"`
 }
 
 // PodLine is a class of waiting pods: those with the same verdict.
 type PodLine struct {
-	Reason  plan.Reason `json:"reason"`
-	Message string      `json:"message"`
-	Count   int         `json:"count"`
-	Pods    []string    `json:"pods"`
+	Reason  verdict.Reason `json:"reason"`
+	Message string         `json:"message"`
+	Count   int            `json:"count"`
+	Pods    []string       `json:"pods"`
 }
 
 // NodeLine is all nodes with the same reason, the first of them with their
 // messages.
 type NodeLine struct {
-	Reason plan.Reason       `json:"reason"`
+	Reason verdict.Reason    `json:"reason"`
 	Count  int               `json:"count"`
 	Nodes  map[string]string `json:"nodes"`
 }
@@ -109,16 +110,16 @@ func (page *Page) few(lines []string) []string {
 	return lines
 }
 
-func (page *Page) groups(s fleet.Snapshot, verdicts []plan.Verdict) {
+func (page *Page) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
 	ready := map[string]bool{}
 	for i := range s.Nodes {
 		if s.Nodes[i].Ready {
 			ready[s.Nodes[i].InstanceID()] = true
 		}
 	}
-	said := map[string]plan.Verdict{}
+	said := map[string]verdict.Verdict{}
 	for _, v := range verdicts {
-		if v.Of == plan.OfGroup {
+		if v.Of == verdict.OfGroup {
 			said[v.Name] = v
 		}
 	}
@@ -138,14 +139,14 @@ func (page *Page) groups(s fleet.Snapshot, verdicts []plan.Verdict) {
 	slices.SortFunc(page.Groups, func(a, b GroupLine) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (page *Page) pods(verdicts []plan.Verdict) {
+func (page *Page) pods(verdicts []verdict.Verdict) {
 	type class struct {
-		reason  plan.Reason
+		reason  verdict.Reason
 		message string
 	}
 	classes := map[class]*PodLine{}
 	for _, v := range verdicts {
-		if v.Of != plan.OfPod {
+		if v.Of != verdict.OfPod {
 			continue
 		}
 		key := class{v.Reason, cut(v.Message)}
@@ -170,10 +171,10 @@ func (page *Page) pods(verdicts []plan.Verdict) {
 	}
 }
 
-func (page *Page) nodes(verdicts []plan.Verdict) {
-	reasons := map[plan.Reason]map[string]string{}
+func (page *Page) nodes(verdicts []verdict.Verdict) {
+	reasons := map[verdict.Reason]map[string]string{}
 	for _, v := range verdicts {
-		if v.Of != plan.OfNode {
+		if v.Of != verdict.OfNode {
 			continue
 		}
 		if reasons[v.Reason] == nil {

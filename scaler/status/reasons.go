@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // ReasonsOfNodes are those on the page that stands in the ConfigMap windlass-status of the
 // namespace that maps belong to, by the name of the node, for as many nodes as it names.
 // Without a page there are none.
-func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (map[string]plan.Reason, error) {
+func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (map[string]verdict.Reason, error) {
 	object, err := maps.Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -28,7 +28,7 @@ func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (
 	if err := yaml.Unmarshal([]byte(object.Data[pageKey]), &page); err != nil {
 		return nil, fmt.Errorf("config map %s: %w", contract.ConfigMapStatus, err)
 	}
-	reasons := map[string]plan.Reason{}
+	reasons := map[string]verdict.Reason{}
 	for _, line := range page.Nodes {
 		for name := range line.Nodes {
 			reasons[name] = line.Reason

@@ -11,6 +11,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // What one leader posted on its page the next one reads there.
@@ -18,16 +19,16 @@ func TestReasonsOfNodes(t *testing.T) {
 	standing := func(text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus}, Data: map[string]string{pageKey: text}}
 	}
-	page, err := NewPage(fleet.Snapshot{}, plan.Plan{Verdicts: []plan.Verdict{
-		{Of: plan.OfNode, Name: "a", Reason: plan.NodeNeeded, Message: "90%: more than 50%"},
-		{Of: plan.OfNode, Name: "b", Reason: plan.NodeHeld, Message: "its annotation\nsays so"},
-		{Of: plan.OfPod, Name: "default/p", Reason: plan.PodFitsNothing},
+	page, err := NewPage(fleet.Snapshot{}, plan.Plan{Verdicts: []verdict.Verdict{
+		{Of: verdict.OfNode, Name: "a", Reason: verdict.NodeNeeded, Message: "90%: more than 50%"},
+		{Of: verdict.OfNode, Name: "b", Reason: verdict.NodeHeld, Message: "its annotation\nsays so"},
+		{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodFitsNothing},
 	}}, nil).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReasonsOfNodes(t.Context(), fake.NewClientset(standing(page)).CoreV1().ConfigMaps(ours))
-	if diff := cmp.Diff(map[string]plan.Reason{"a": plan.NodeNeeded, "b": plan.NodeHeld}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(map[string]verdict.Reason{"a": verdict.NodeNeeded, "b": verdict.NodeHeld}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if got, err := ReasonsOfNodes(t.Context(), fake.NewClientset().CoreV1().ConfigMaps(ours)); err != nil || len(got) > 0 {

@@ -25,6 +25,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 const ours = "windlass-system"
@@ -122,30 +124,30 @@ func TestPage(t *testing.T) {
 		},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true}, {Name: "n2", ProviderID: "aws:///a/i-2", Ready: true}},
 	}
-	var verdicts []plan.Verdict
+	var verdicts []verdict.Verdict
 	for i := range 5 {
-		verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: plan.PodGroupsFull, Message: "web is at max"})
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsFull, Message: "web is at max"})
 	}
 	verdicts = append(verdicts,
-		plan.Verdict{Of: plan.OfPod, Name: "default/big", Reason: plan.PodFitsNothing, Message: "64 cpu"},
-		plan.Verdict{Of: plan.OfGroup, Name: "web", Reason: plan.GroupAtMax, Message: "5 of 5"})
+		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodFitsNothing, Message: "64 cpu"},
+		verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Message: "5 of 5"})
 	for i := range nodeNames + 2 {
-		verdicts = append(verdicts, plan.Verdict{Of: plan.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: plan.NodeNeeded, Message: "used"})
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Message: "used"})
 	}
-	suspend := plan.Suspend{Group: "web", Process: "A", Why: "x"}
-	page := NewPage(s, plan.Plan{Verdicts: verdicts, Others: []string{"a Cluster Autoscaler is alive"}, Actions: []plan.Action{suspend}}, []act.Result{
+	suspend := action.Suspend{Group: "web", Process: "A", Why: "x"}
+	page := NewPage(s, plan.Plan{Verdicts: verdicts, Others: []string{"a Cluster Autoscaler is alive"}, Actions: []action.Action{suspend}}, []act.Result{
 		{Action: suspend, Outcome: act.Paused, Err: errors.New("no right")}, {Action: suspend, Outcome: act.Paused}, {Action: suspend, Outcome: act.Stopped, Err: act.ErrStopped}})
 
 	wantGroups := []GroupLine{
 		{Name: "batch", Max: 2, Faults: []string{"no template"}},
-		{Name: "web", Max: 5, Desired: 3, Ready: 1, Leaving: 1, Reason: plan.GroupAtMax, Message: "5 of 5"},
+		{Name: "web", Max: 5, Desired: 3, Ready: 1, Leaving: 1, Reason: verdict.GroupAtMax, Message: "5 of 5"},
 	}
 	if diff := cmp.Diff(wantGroups, page.Groups); diff != "" {
 		t.Error(diff)
 	}
 	wantPods := []PodLine{
-		{Reason: plan.PodGroupsFull, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
-		{Reason: plan.PodFitsNothing, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
+		{Reason: verdict.PodGroupsFull, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
+		{Reason: verdict.PodFitsNothing, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
 	}
 	if diff := cmp.Diff(wantPods, page.Pods); diff != "" {
 		t.Error(diff)
@@ -169,9 +171,9 @@ func TestPage(t *testing.T) {
 
 // However many verdicts there are, the page has room in its ConfigMap.
 func TestPageHasBounds(t *testing.T) {
-	var verdicts []plan.Verdict
+	var verdicts []verdict.Verdict
 	for i := range 20_000 {
-		verdicts = append(verdicts, plan.Verdict{Of: plan.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: plan.PodFitsNothing,
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodFitsNothing,
 			Message: fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100))})
 	}
 	var s fleet.Snapshot
@@ -195,15 +197,15 @@ func TestPageHasBounds(t *testing.T) {
 func TestPageHasBoundsWhateverIsSaid(t *testing.T) {
 	long := strings.Repeat("ä", 2_000)
 	var s fleet.Snapshot
-	var verdicts []plan.Verdict
-	var actions []plan.Action
+	var verdicts []verdict.Verdict
+	var actions []action.Action
 	for i := range 10_000 {
 		name := fmt.Sprintf("%05d-%s", i, strings.Repeat("n", 250))
 		s.Groups = append(s.Groups, fleet.Group{Name: name, Faults: []string{long, long}})
-		for _, kind := range []plan.SubjectKind{plan.OfGroup, plan.OfPod, plan.OfNode} {
-			verdicts = append(verdicts, plan.Verdict{Of: kind, Name: name, Reason: plan.Reason(fmt.Sprintf("R%d", i%40)), Message: fmt.Sprint(i, long)})
+		for _, kind := range []verdict.SubjectKind{verdict.OfGroup, verdict.OfPod, verdict.OfNode} {
+			verdicts = append(verdicts, verdict.Verdict{Of: kind, Name: name, Reason: verdict.Reason(fmt.Sprintf("R%d", i%40)), Message: fmt.Sprint(i, long)})
 		}
-		actions = append(actions, plan.Suspend{Group: name, Process: "A", Why: long})
+		actions = append(actions, action.Suspend{Group: name, Process: "A", Why: long})
 	}
 	page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: actions}, nil)
 	page.Written = time.Now()

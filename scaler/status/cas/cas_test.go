@@ -15,6 +15,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 	"windlass.dev/windlass/scaler/status/cas"
 )
 
@@ -29,7 +31,7 @@ import (
 func TestStatuses(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w, last := scenario.NewWorld(), cas.Status{}
-		policy := plan.DefaultPolicy()
+		policy := policy.DefaultPolicy()
 		policy.TerminationHooks = nil
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
@@ -197,9 +199,9 @@ func TestStatusHasBounds(t *testing.T) {
 		name := fmt.Sprintf("%04d-%s", i, strings.Repeat("n", 250))
 		s.Groups = append(s.Groups, fleet.Group{Name: name, Failures: []fleet.Failure{{Cause: "X", Text: strings.Repeat("ä", 2000)}}})
 		p.State.BackOffs[fleet.BackOffKey(name, "", "X")] = fleet.BackOff{Until: now.Add(time.Hour), Cause: "X"}
-		p.Verdicts = append(p.Verdicts, plan.Verdict{Of: plan.OfGroup, Name: name, Reason: plan.GroupBackOff})
+		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfGroup, Name: name, Reason: verdict.GroupBackOff})
 	}
-	text, err := cas.Of(s, p, plan.DefaultPolicy(), cas.Status{}).Encode()
+	text, err := cas.Of(s, p, policy.DefaultPolicy(), cas.Status{}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // census counts the nodes of the cluster and of each group.
@@ -15,7 +16,7 @@ type census struct {
 	unneeded map[string]int
 }
 
-func countNodes(s fleet.Snapshot, verdicts map[string]plan.Verdict, policy plan.Policy) census {
+func countNodes(s fleet.Snapshot, verdicts map[string]verdict.Verdict, policy policy.Policy) census {
 	c := census{groups: map[string]*NodeCounts{}, unneeded: map[string]int{}}
 	instances := map[string]fleet.Instance{}
 	for _, g := range s.Groups {
@@ -35,7 +36,7 @@ func countNodes(s fleet.Snapshot, verdicts map[string]plan.Verdict, policy plan.
 		if g := c.groups[v.Group]; g != nil {
 			count(&g.Registered)
 		}
-		if v.Reason == plan.NodeWaiting {
+		if v.Reason == verdict.NodeWaiting {
 			c.unneeded[v.Group]++
 		}
 	}
@@ -51,15 +52,15 @@ func countNodes(s fleet.Snapshot, verdicts map[string]plan.Verdict, policy plan.
 
 // kindOf counts a node as what it is to Cluster Autoscaler. Young is from when on a node
 // that is not Ready may still be starting.
-func kindOf(n *fleet.Node, reason plan.Reason, leaving bool, young time.Time) func(*Registered) {
+func kindOf(n *fleet.Node, reason verdict.Reason, leaving bool, young time.Time) func(*Registered) {
 	return func(r *Registered) {
 		r.Total++
 		switch {
 		case leaving:
 			r.BeingDeleted++
-		case reason == plan.NodePooled:
+		case reason == verdict.NodePooled:
 			r.Suspended++
-		case reason == plan.NodeComing, !n.Ready && n.Created.After(young):
+		case reason == verdict.NodeComing, !n.Ready && n.Created.After(young):
 			r.NotStarted++
 		case n.Ready:
 			r.Ready++
@@ -72,7 +73,7 @@ func kindOf(n *fleet.Node, reason plan.Reason, leaving bool, young time.Time) fu
 // unregistered counts the instances of a group without a node, by whether their time to
 // register is over. Instances that the group lacks are none yet, and count as
 // Cluster Autoscaler's placeholders do.
-func unregistered(g fleet.Group, registered map[string]bool, s fleet.Snapshot, policy plan.Policy) (long, short int) {
+func unregistered(g fleet.Group, registered map[string]bool, s fleet.Snapshot, policy policy.Policy) (long, short int) {
 	live := 0
 	for _, i := range g.Instances {
 		if !i.Live() {

@@ -12,6 +12,9 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 const (
@@ -24,13 +27,13 @@ const (
 
 // Of is the status of a cluster as a look has found it. Last is the status before: since
 // when something is so stands in there.
-func Of(s fleet.Snapshot, p plan.Plan, policy plan.Policy, last Status) Status {
-	nodes, groups := map[string]plan.Verdict{}, map[string]plan.Verdict{}
+func Of(s fleet.Snapshot, p plan.Plan, policy policy.Policy, last Status) Status {
+	nodes, groups := map[string]verdict.Verdict{}, map[string]verdict.Verdict{}
 	for _, v := range p.Verdicts {
 		switch v.Of {
-		case plan.OfNode:
+		case verdict.OfNode:
 			nodes[v.Name] = v
-		case plan.OfGroup:
+		case verdict.OfGroup:
 			groups[v.Name] = v
 		}
 	}
@@ -57,8 +60,8 @@ func Of(s fleet.Snapshot, p plan.Plan, policy plan.Policy, last Status) Status {
 type drawing struct {
 	census
 	now      time.Time
-	policy   plan.Policy
-	verdicts map[string]plan.Verdict // of groups
+	policy   policy.Policy
+	verdicts map[string]verdict.Verdict // of groups
 	pauses   map[string]fleet.BackOff
 }
 
@@ -120,7 +123,9 @@ func (d *drawing) scaleDown(unneeded int, last ScaleDown) ScaleDown {
 }
 
 // grows says that nodes of a group are asked for or coming.
-func grows(reason plan.Reason) bool { return reason == plan.GroupGrows || reason == plan.GroupComing }
+func grows(reason verdict.Reason) bool {
+	return reason == verdict.GroupGrows || reason == verdict.GroupComing
+}
 
 func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
 	reason := d.verdicts[g.Name].Reason
@@ -129,7 +134,7 @@ func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
 		return InProgress, BackoffInfo{}
 	case health == Unhealthy:
 		return Unhealthy, BackoffInfo{}
-	case reason == plan.GroupBackOff:
+	case reason == verdict.GroupBackOff:
 		return Backoff, d.backoff(g)
 	}
 	return NoActivity, BackoffInfo{}
@@ -149,7 +154,7 @@ func (d *drawing) backoff(g fleet.Group) BackoffInfo {
 	if key == "" {
 		return BackoffInfo{}
 	}
-	info := BackoffInfo{ErrorCode: longest.Cause, ErrorMessage: plan.Pause(key, longest)}
+	info := BackoffInfo{ErrorCode: longest.Cause, ErrorMessage: launch.Pause(key, longest)}
 	for _, f := range g.Failures { // the newest first
 		if f.Cause == longest.Cause && f.Text != "" {
 			info.ErrorMessage = f.Text

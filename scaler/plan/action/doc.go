@@ -1,0 +1,10 @@
+// Package action is what may be done, as data: each action carries what it expects to find, and
+// says which lane it goes in, what must be persisted before it, and what it is in words. No
+// action does anything; scaler/act carries them out.
+//
+//	action.go        groups, nodes, hooks and buffers
+//	drain.go         drains that the scaler carries on in place of an agent
+//	outofservice.go  nodes whose machines are switched off
+//	order.go         which of them go first
+//	guards.go        what must be persisted before one is carried out
+package action

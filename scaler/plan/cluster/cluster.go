@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Cluster is what one evaluation knows: the snapshot in a fixed order with its parts joined. It
+// also collects what the steps settle, of which each says in its room what it does: actions,
+// verdicts, the persisted state, and when to evaluate again.
+type Cluster struct {
+	Now    time.Time
+	Policy policy.Policy
+	// stopped says which other autoscaler is alive, so that nothing is done; others are
+	// sentences about all programs that do what we do.
+	Stopped string
+	Others  []string
+	Given   fleet.State
+	Agents  map[string]bool
+	// machines is what EC2 says of those that may be down; see fleet.Snapshot.
+	Machines map[string]fleet.Machine
+	// outages are the times in which the API server was not heard, and back is when the
+	// last of them ended; see fleet.Snapshot.
+	outages []fleet.Outage
+	Back    time.Time
+	// leads is since when this process leads; zero where that is not known.
+	leads   time.Time
+	Daemons []fleet.DaemonSet
+	Owners  map[types.UID]fleet.Owner
+	Groups  []*Group // by name
+	Nodes   []*Node  // by name
+	Pods    []*fleet.Pod
+	// stranded is a pod on a machine whose Node is gone; empty without one.
+	Stranded string
+	Budgets  *drainable.Budgets
+	// holding are the ending pods that hold places; nil before unsucceeded has found them.
+	holding map[*fleet.Pod]bool
+	// zones tells how many nodes of each zone are Ready; see findZones.
+	zones map[string]policy.ZoneHealth
+	// weakly names a Node for each id that one bears otherwise than in its providerID, and
+	// namelessNodes are those that may be any machine; nil before somebody asks.
+	weakly        map[string]string
+	namelessNodes []*Node
+	// overdue are the live instances without a Node whose time to register is over.
+	Overdue map[string]overdue
+	// strangers counts those of them that we did not ask for, and brake is why none of
+	// these is ended; empty where one may be.
+	strangers int
+	Brake     string
+	// cluster is the size of the whole, against its limits.
+	Totals *Totals
+	// guards are the budgets as they were read. Of allowance a drain that the scaler
+	// carries on takes what it uses now, while budgets counts what all drains will;
+	// untouched is what guards allow. Both are nil before somebody asks. asking are the
+	// budgets of which this plan evicts a pod.
+	Guards      []fleet.Budget
+	Actions     []action.Action
+	PodVerdicts []verdict.Verdict
+	// disownedVerdicts are those of groups that other clusters own.
+	DisownedVerdicts []verdict.Verdict
+	// outage says that too many nodes are unready for anything to grow or be retired; empty
+	// otherwise.
+	Outage string
+	// allocated counts the devices that claims hold.
+	Allocated map[DevicePool]int64
+	State     fleet.State
+	Clock     clock
+}
+
+// New brings a snapshot into order and joins what belongs together. The snapshot is
+// not changed. Stages come later, see findStages.
+func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
+	d := &Cluster{
+		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), leads: s.Leads,
+		Daemons: slices.Clone(s.DaemonSets), Owners: s.Owners,
+		Budgets: drainable.NewBudgets(s.Budgets), Guards: s.Budgets,
+		State:  copyState(s.State),
+		Clock:  clock{now: s.Now},
+		Totals: &Totals{},
+	}
+	slices.SortFunc(d.Daemons, func(a, b fleet.DaemonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	d.Pods = order.of(s.Pods)
+	d.Groups = d.ownGroups(s, groupsOf(s))
+	d.Nodes = nodesOf(s, p)
+	d.join()
+	d.takeDevices(s.Devices)
+	d.meetOthers(s)
+	return d
+}
+
+// FindStages finds out how far each node is, and how well nodes, zones and groups are. It
+// goes by the node templates as they are by then.
+func (d *Cluster) FindStages() {
+	for _, n := range d.Nodes {
+		n.read()
+		n.Stage = d.stageOf(n)
+	}
+	d.findZones()
+	d.hearOwnDrains()
+	d.Outage = d.massOutage()
+	for _, g := range d.Groups {
+		g.Totals, g.Ill = d.Totals, d.illness(g)
+	}
+}
+
+// join tells every node its group, its instance and its pods.
+func (d *Cluster) join() {
+	type member struct {
+		group    *Group
+		instance *fleet.Instance
+		node     *Node
+	}
+	members := map[string]*member{}
+	for _, g := range d.Groups {
+		for i := range g.Instances {
+			instance := &g.Instances[i]
+			members[instance.ID] = &member{group: g, instance: instance}
+			if instance.Live() {
+				g.Live = append(g.Live, instance)
+			}
+		}
+	}
+	byName := map[string]*Node{}
+	for _, n := range d.Nodes {
+		byName[n.Name] = n
+		if m, ok := members[n.InstanceID()]; ok {
+			n.Group, n.Instance = m.group, m.instance
+			if m.node == nil {
+				m.node = n
+			} else {
+				n.twin, m.node.twin = m.node, n
+			}
+			m.group.Nodes = append(m.group.Nodes, n)
+		}
+	}
+	average := len(d.Pods) / max(1, len(d.Nodes))
+	for row, p := range d.Pods {
+		switch n, ok := byName[p.Node]; {
+		case p.Node == "":
+		case ok:
+			if n.Pods == nil {
+				n.Pods, n.Rows = make([]*fleet.Pod, 0, average), make([]int32, 0, average)
+			}
+			n.Pods, n.Rows = append(n.Pods, p), append(n.Rows, int32(row))
+			d.watch(p)
+		case drainable.Occupies(p, d.Now):
+			d.Stranded = cmp.Or(d.Stranded, p.Key())
+			d.watch(p)
+		}
+	}
+}
+
+// watch asks for a look when time alone changes what the rules say of a pod.
+func (d *Cluster) watch(p *fleet.Pod) {
+	if !p.Deleted.IsZero() {
+		d.Clock.At(p.Deleted.Add(drainable.Overtime))
+	}
+	if rules := d.Policy.Drainable; rules.SkipSystemPods && rules.SystemPodTimeout > 0 && p.Namespace == metav1.NamespaceSystem {
+		d.Clock.At(p.Created.Add(rules.SystemPodTimeout))
+	}
+	if d.Owners != nil {
+		d.Clock.At(drainable.OwnerDue(p))
+	}
+}
+
+func (d *Cluster) Do(a action.Action) { d.Actions = append(d.Actions, a) }
+
+// Rivalled says that another autoscaler acts on the same groups.
+func (d *Cluster) Rivalled() bool {
+	return d.Stopped != ""
+}

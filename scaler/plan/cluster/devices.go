@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// A device plugin starts when its node is Ready, and only then does the node report
+// what it has of its resource: none before, or nothing at all. A node whose group
+// promises such a resource is not there for the pods that it came for before it
+// reports some. It is waited for as long as a node may take to start; after that the
+// node is one without it.
+//
+// https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
+
+// A driver of dynamic resource allocation does the same with ResourceSlices, a pool of
+// which may be several: it is complete when all that the newest of them speaks of are there.
+//
+// https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+
+// ByPlugin says that a resource is one that a device plugin reports.
+func ByPlugin(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+}
+
+// awaitedDevices are what the device plugins of a node should report, as the present
+// shape of its group promises it, and do not.
+func (n *Node) awaitedDevices() corev1.ResourceList {
+	if n.Group == nil || n.Instance.Template != n.Group.Template {
+		return nil
+	}
+	shape := n.Group.shapeIn(n.Zone())
+	if shape == nil {
+		return nil
+	}
+	var missing corev1.ResourceList
+	for name, want := range shape.Allocatable {
+		if has := n.Allocatable[name]; !ByPlugin(name) || want.IsZero() || !has.IsZero() {
+			continue
+		}
+		if missing == nil {
+			missing = corev1.ResourceList{}
+		}
+		missing[name] = want
+	}
+	return missing
+}
+
+// shapeIn is what new nodes of a zone look like, or those of any zone where that is
+// none of the group's; nil without any.
+func (g *Group) shapeIn(zone string) *fleet.Shape {
+	if len(g.Shapes) == 0 {
+		return nil
+	}
+	return &g.Shapes[max(0, slices.IndexFunc(g.Shapes, func(s fleet.Shape) bool { return s.Zone == zone }))]
+}
+
+// awaitedDrivers are those of dynamic resource allocation whose devices new nodes of its
+// group have, by name, and of which the node has no complete pool yet.
+func (n *Node) awaitedDrivers() []string {
+	if n.Group == nil || n.Instance.Template != n.Group.Template {
+		return nil
+	}
+	shape := n.Group.shapeIn(n.Zone())
+	if shape == nil || len(shape.Slices) == 0 {
+		return nil
+	}
+	drivers := DriversOfSlices(shape.Slices)
+	there := DriversOfSlices(CompletePools(n.Slices))
+	return slices.DeleteFunc(drivers, func(name string) bool { return slices.Contains(there, name) })
+}
+
+// DevicePool names a pool of devices: its name is one of its driver.
+type DevicePool struct{ driver, name string }
+
+func PoolOf(s *resourcev1.ResourceSlice) DevicePool {
+	return DevicePool{s.Spec.Driver, s.Spec.Pool.Name}
+}
+
+// takeDevices gives every node the slices that are its own, and counts what claims hold.
+func (d *Cluster) takeDevices(all fleet.Devices) {
+	if len(all.Slices) == 0 {
+		return
+	}
+	for _, s := range all.Slices {
+		if name := s.Spec.NodeName; name != nil {
+			if n := d.Node(*name); n != nil {
+				n.Slices = append(n.Slices, s)
+			}
+		}
+	}
+	d.Allocated = map[DevicePool]int64{}
+	type device struct {
+		pool DevicePool
+		name string
+	}
+	seen := map[device]bool{} // several claims may share one
+	for _, c := range all.Claims {
+		if c.Status.Allocation == nil {
+			continue
+		}
+		for _, r := range c.Status.Allocation.Devices.Results {
+			x := device{DevicePool{r.Driver, r.Pool}, r.Device}
+			if seen[x] || r.AdminAccess != nil && *r.AdminAccess { // who looks after devices uses none
+				continue
+			}
+			seen[x] = true
+			d.Allocated[x.pool]++
+		}
+	}
+}
+
+// DriversOfSlices are the drivers that slices are of, by name.
+func DriversOfSlices(list []*resourcev1.ResourceSlice) []string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Spec.Driver)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// CompletePools are the slices of pools of which all are there, of the newest generation.
+// https://pkg.go.dev/k8s.io/api/resource/v1#ResourcePool
+func CompletePools(list []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice {
+	newest, count := map[DevicePool]int64{}, map[DevicePool]int64{}
+	for _, s := range list {
+		newest[PoolOf(s)] = max(newest[PoolOf(s)], s.Spec.Pool.Generation)
+	}
+	current := slices.DeleteFunc(slices.Clone(list), func(s *resourcev1.ResourceSlice) bool { return s.Spec.Pool.Generation < newest[PoolOf(s)] })
+	for _, s := range current {
+		count[PoolOf(s)]++
+	}
+	return slices.DeleteFunc(current, func(s *resourcev1.ResourceSlice) bool { return count[PoolOf(s)] < s.Spec.Pool.ResourceSliceCount })
+}
+
+// Expected is a node as it will be once it is up, but for devices; see expectedDevices.
+func (n *Node) Expected() *fleet.Node {
+	if n.Stage != Coming {
+		return n.Node
+	}
+	missing := n.awaitedDevices()
+	if len(missing) == 0 {
+		return n.Node
+	}
+	soon := *n.Node
+	soon.Allocatable = maps.Clone(n.Allocatable)
+	if soon.Allocatable == nil {
+		soon.Allocatable = corev1.ResourceList{}
+	}
+	maps.Copy(soon.Allocatable, missing)
+	return &soon
+}
+
+// ExpectedDevices are those that a node will have once it is up beside its own.
+func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
+	if n.Stage != Coming {
+		return nil
+	}
+	awaited := n.awaitedDrivers()
+	if len(awaited) == 0 {
+		return nil
+	}
+	var list []*resourcev1.ResourceSlice
+	for _, s := range n.Group.shapeIn(n.Zone()).Slices {
+		if slices.Contains(awaited, s.Spec.Driver) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// WhyComing says what a node that is coming has yet to do.
+func (n *Node) WhyComing() string {
+	if !n.Up() {
+		return "it has registered and is not up yet"
+	}
+	var names []string
+	for name := range n.awaitedDevices() {
+		names = append(names, string(name))
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		return fmt.Sprintf("it is Ready, and its device plugin has yet to report %s", verdict.Listed(names))
+	}
+	return fmt.Sprintf("it is Ready, and has yet to publish its ResourceSlices of %s", verdict.Listed(n.awaitedDrivers()))
+}

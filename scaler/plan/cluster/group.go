@@ -1,0 +1,325 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/policy"
+)
+
+// PausedIn is the running pause of a zone or of the whole group, the longest of
+// them; nil without one.
+func (g *Group) PausedIn(zone string) *fleet.BackOff {
+	var longest *fleet.BackOff
+	for _, z := range []string{"", zone} {
+		if b, ok := g.Pauses[z]; ok && (longest == nil || b.Until.After(longest.Until)) {
+			longest = &b
+		}
+	}
+	return longest
+}
+
+// Paused is the pause that ends first of those that keep a group from growing in
+// any zone; nil where it may grow in one.
+func (g *Group) Paused() *fleet.BackOff {
+	if len(g.Looks) == 0 {
+		return g.PausedIn("")
+	}
+	var first *fleet.BackOff
+	for _, l := range g.Looks {
+		b := g.PausedIn(l.Zone)
+		if b == nil {
+			return nil
+		}
+		if first == nil || b.Until.Before(first.Until) {
+			first = b
+		}
+	}
+	return first
+}
+
+// MostCause is the most bytes of a cause that is remembered: it may be the words of an
+// agent or of AWS.
+const MostCause = 256
+
+func BackOff(until time.Time, count int, cause string) fleet.BackOff {
+	return fleet.BackOff{Until: until, Count: count, Cause: contract.Shorten(cause, MostCause)}
+}
+
+// People may lower a group's desired capacity by hand. Auto Scaling then terminates
+// instances that are not protected from scale-in, and no others: where all are protected
+// the group stays as large as it is.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-instance-protection.html
+//
+// So unneeded nodes of such a group are drained like any other, at most as many as it is
+// above desired, and terminated without decrement: desired is what people want. Where only
+// some instances are protected, Auto Scaling terminates the others first. That is waited
+// for, because both at once would be too many.
+
+// Excess is by how many instances the group is larger than desired.
+func (g *Group) Excess() int { return max(0, len(g.Live)-g.Read) }
+
+// Price is that of the group's dearest shape, 0 where one is not known.
+func (g *Group) Price() float64 {
+	dearest := 0.0
+	for i := range g.Shapes {
+		if g.Shapes[i].PricePerHour <= 0 {
+			return 0
+		}
+		dearest = max(dearest, g.Shapes[i].PricePerHour)
+	}
+	return dearest
+}
+
+// Processes of Auto Scaling that decisions ask for by name.
+const (
+	ProcessLaunch    = "Launch"
+	ProcessTerminate = "Terminate"
+)
+
+// Base is what the group grows from. Auto Scaling may have more instances than
+// desired for a while; asking for fewer than there are would end some of them.
+func (g *Group) Base() int { return max(g.Desired, len(g.Live)) }
+
+func (g *Group) IsSuspended(process string) bool { return slices.Contains(g.Suspended, process) }
+
+// LiveIn is how many live instances the group was read with in a zone.
+func (g *Group) LiveIn(zone string) int {
+	n := 0
+	for _, i := range g.Live {
+		if i.Zone == zone {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *Cluster) GroupOf(name string) *Group {
+	i, ok := slices.BinarySearchFunc(d.Groups, name, func(g *Group, name string) int { return cmp.Compare(g.Name, name) })
+	if !ok {
+		return nil
+	}
+	return d.Groups[i]
+}
+
+// Group is an Auto Scaling group with what belongs to it.
+type Group struct {
+	*fleet.Group
+	// looks are those of a new node, one for each zone.
+	Looks []*fit.Looks
+	// looksThere are these and those of its nodes, once they were asked for.
+	LooksThere []*fit.Looks
+	// have counts for each of these zones what is there and what comes.
+	Have  []int
+	Live  []*fleet.Instance
+	Nodes []*Node
+	// replaced counts live instances that Auto Scaling is about to terminate and to
+	// replace; see hearOwnDrains.
+	replaced int
+
+	// pauses are those that run after failed launches, by zone; that of the whole
+	// group has no zone. See pausedIn.
+	Pauses map[string]fleet.BackOff
+	// lost are the instances that never became nodes that are Ready, as failures at
+	// the moment at which they should have been; without a cause where nobody failed.
+	Lost map[string]fleet.Failure
+	// unsteered is why the zones of its new nodes are not ours to choose, empty if
+	// they are.
+	Unsteered string
+	// unanswered says that a launch is under way, as far as anybody knows.
+	Unanswered bool
+	// read is the desired capacity that was read. Desired has on top of it what
+	// launches promise that the reading does not show, and which may come to nothing
+	// or be gone again: whether the group may be smaller is asked of read alone.
+	Read int
+	// silentSince is when a launch was asked for that has had no answer for too long to
+	// count on it; zero without one.
+	SilentSince time.Time
+	// promised are the zones of the nodes that were launched and do not show yet.
+	Promised []string
+	// differs says where its nodes are not as their shape was.
+	Differs []string
+	// kin are the groups that are like it; see kinOf.
+	Kin []*Group
+	// fresh are the nodes that the group shall grow by.
+	Fresh []*fit.Place
+	// grows says that it does so in this look, and is not held back by its pace.
+	Grows bool
+	// ended counts the instances that this plan ends, lowered those of them
+	// that go with decrement.
+	Ended, Lowered int
+	// planned are its shapes before anything was learned from its nodes, and
+	// definition a hash of them; see the method of that name.
+	Planned    []fleet.Shape
+	Definition string
+	// stead is for which nodes it grows, in words; empty where pods wait.
+	Stead string
+	// closed is why it is not grown for the class of pods at hand; empty if it may be.
+	// doubted says that its verdict tells of such a class already.
+	Closed  string
+	Doubted bool
+	// recognised says that a Node of one of its instances is here, or was.
+	Recognised bool
+	// strangers are its instances that should long have become Nodes and that we did not
+	// ask for; see recognise.
+	strangers []*fleet.Instance
+	// serves says that one is in service without a Node, for however long, that we did not
+	// ask for.
+	serves bool
+	// replaces says that this plan ends an instance of it that Auto Scaling replaces.
+	Replaces bool
+	// uneven says how its zones will differ that Auto Scaling would even out; empty if
+	// it would not.
+	Uneven string
+	// aside says that it is not grown now, as what is planned is for another group.
+	Aside bool
+	// short says that there is less head-room than there shall be, which it could have.
+	Short bool
+	// wanted says that a pod would fit the group, could it grow.
+	Wanted bool
+	// cluster is the whole that it belongs to.
+	Totals *Totals
+	// ill is why no more nodes of it are wanted, as those that it has are not well.
+	Ill string
+	// retained are its instances that were kept when a hook was abandoned.
+	Retained []string
+	// notes are what people should know beside its verdict.
+	Notes []string
+}
+
+// Note keeps a sentence for the group's verdict, once.
+func (g *Group) Note(text string) {
+	if !slices.Contains(g.Notes, text) {
+		g.Notes = append(g.Notes, text)
+	}
+}
+
+func groupsOf(s fleet.Snapshot) []*Group {
+	groups := make([]*Group, len(s.Groups))
+	for i := range s.Groups {
+		groups[i] = &Group{Group: sortedGroup(s.Groups[i]), Read: s.Groups[i].Desired, Lost: map[string]fleet.Failure{}, Pauses: map[string]fleet.BackOff{}}
+	}
+	slices.SortFunc(groups, func(a, b *Group) int { return cmp.Compare(a.Name, b.Name) })
+	return groups
+}
+
+// sortedGroup is a copy whose lists have an order.
+func sortedGroup(g fleet.Group) *fleet.Group {
+	g.Shapes = slices.Clone(g.Shapes)
+	slices.SortFunc(g.Shapes, func(a, b fleet.Shape) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
+	})
+	g.Instances = slices.Clone(g.Instances)
+	slices.SortFunc(g.Instances, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	g.Hooks = slices.Clone(g.Hooks)
+	slices.SortFunc(g.Hooks, func(a, b fleet.Hook) int { return cmp.Compare(a.Name, b.Name) })
+	g.Failures = slices.Clone(g.Failures)
+	slices.SortFunc(g.Failures, func(a, b fleet.Failure) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Text, b.Text))
+	})
+	g.Faults = slices.Sorted(slices.Values(g.Faults))
+	return &g
+}
+
+// Causes of pauses after launches that Auto Scaling calls a success.
+const (
+	// NeverJoined: no node of the instance has registered.
+	NeverJoined = "NeverJoined"
+	// NeverReady: a node has registered, and never was fit for use.
+	NeverReady = "NeverReady"
+)
+
+// LookAt tells people where the trouble of nodes that never come up shows, when
+// it has come again.
+func LookAt(b *fleet.BackOff) string {
+	if b.Count < 2 {
+		return ""
+	}
+	switch b.Cause {
+	case NeverJoined:
+		return fmt.Sprintf(", %d times in a row: look at the console output of its instances, at the user data of its launch template, at the rights of its instance role in the cluster and at the way to the API server", b.Count)
+	case NeverReady:
+		return fmt.Sprintf(", %d times in a row: look at the conditions of its nodes, at the network plugin and at the DaemonSets that take startup taints off", b.Count)
+	}
+	return ""
+}
+
+// LeavingCount counts the instances on their way out, whose successors may come after
+// them.
+func (g *Group) LeavingCount() int {
+	n := 0
+	for _, i := range g.Instances {
+		if i.Leaving() && !i.Retained() {
+			n++
+		}
+	}
+	return n
+}
+
+// Unregistered are live instances whose node is still to come.
+func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
+	joined := map[string]bool{}
+	for _, n := range g.Nodes {
+		joined[n.InstanceID()] = true
+	}
+	var list []*fleet.Instance
+	for _, i := range g.Live {
+		if _, lost := g.Lost[i.ID]; !joined[i.ID] && !lost {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Owed is what Auto Scaling has yet to launch to have as many as desired.
+func (g *Group) Owed() int { return max(0, g.Desired-len(g.Live)) }
+
+// Unlaunched is how much of that can be counted on: what Auto Scaling goes on
+// trying, and what it has told us that it launched.
+func (g *Group) Unlaunched() int {
+	if g.Paused() != nil || g.IsSuspended(ProcessLaunch) {
+		return min(g.Owed(), len(g.Promised))
+	}
+	return max(0, g.Desired-len(g.Live)+g.replaced)
+}
+
+// ZoneOf is the index of the zone among the group's looks; 0 where it is none of
+// them.
+func (g *Group) ZoneOf(zone string) int {
+	return max(0, slices.IndexFunc(g.Looks, func(l *fit.Looks) bool { return l.Zone == zone }))
+}
+
+// Shrinkable says that desired may be one less after what this plan does. It
+// may not where there are more instances than desired: then nothing is
+// launched in place of one that ends.
+func (g *Group) Shrinkable() bool { return !g.Surplus() && g.Read-g.Lowered > g.Min }
+
+// Surplus says that there are more instances than desired.
+func (g *Group) Surplus() bool { return len(g.Live)-g.Ended > g.Read-g.Lowered }
+
+// CapacityOf a shape; what pods may have of it where the rest is not known.
+func CapacityOf(s *fleet.Shape) corev1.ResourceList {
+	if len(s.Capacity) > 0 {
+		return s.Capacity
+	}
+	return s.Allocatable
+}
+
+// SettleTime is how long a node is Ready before its clock may start: the pods
+// that it came for are bound in its first seconds, and not always where this
+// plan would put them. To mark it at once would be two patches for nothing.
+const SettleTime = 10 * time.Second
+
+func (g *Group) UnneededTime(p policy.Policy) time.Duration {
+	if g.ScaleDown.UnneededTime != nil {
+		return g.ScaleDown.UnneededTime.Duration
+	}
+	return p.UnneededTime
+}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Totals is the size that the cluster has or will have, and how large it may be.
+type Totals struct {
+	nodes               int64
+	milli, bytes        int64
+	most                int64 // nodes; 0 without a limit
+	mostMilli, mostByte int64
+}
+
+// Measure counts what is there and what comes, whoever's it is. What is stopped in
+// a warm pool is neither.
+func (d *Cluster) Measure() {
+	c := d.Totals
+	c.most, c.mostMilli, c.mostByte = int64(d.Policy.MaxNodes), d.Policy.Cores.Max*1000, d.Policy.Memory.Max*policy.Gib
+	for _, n := range d.Nodes {
+		if n.Stage == pooled {
+			continue
+		}
+		milli, bytes := n.size()
+		c.nodes++
+		c.milli += milli
+		c.bytes += bytes
+	}
+	for _, g := range d.Groups {
+		c.Add(g, len(d.Unregistered(g))+g.Unlaunched())
+	}
+}
+
+// size is the node's capacity, or what pods may have of it where that is not known.
+func (n *Node) size() (milli, bytes int64) {
+	size := n.Capacity
+	if len(size) == 0 {
+		size = n.Allocatable
+	}
+	return size.Cpu().MilliValue(), size.Memory().Value()
+}
+
+// Remains is the size of the nodes that stay: no more may go than would leave the
+// least that people want.
+type Remains struct{ milli, bytes int64 }
+
+func (r *Remains) Add(n *Node) {
+	milli, bytes := n.size()
+	r.milli, r.bytes = r.milli+milli, r.bytes+bytes
+}
+
+func (r *Remains) Take(n *Node) {
+	milli, bytes := n.size()
+	r.milli, r.bytes = r.milli-milli, r.bytes-bytes
+}
+
+// Needs says why a node may not go; empty if it may.
+func (r *Remains) Needs(n *Node, p policy.Policy) string {
+	milli, bytes := n.size()
+	switch {
+	case r.milli-milli < p.Cores.Min*1000:
+		return fmt.Sprintf("the cluster may not have fewer than %d cores", p.Cores.Min)
+	case r.bytes-bytes < p.Memory.Min*policy.Gib:
+		return fmt.Sprintf("the cluster may not have less than %d GiB of memory", p.Memory.Min)
+	}
+	return ""
+}
+
+// Add counts new nodes of a group.
+func (c *Totals) Add(g *Group, n int) {
+	milli, bytes := g.size()
+	c.nodes += int64(n)
+	c.milli += int64(n) * milli
+	c.bytes += int64(n) * bytes
+}
+
+// size is that of the group's largest shape.
+func (g *Group) size() (milli, bytes int64) {
+	for i := range g.Shapes {
+		size := CapacityOf(&g.Shapes[i])
+		milli, bytes = max(milli, size.Cpu().MilliValue()), max(bytes, size.Memory().Value())
+	}
+	return milli, bytes
+}
+
+// Room is how many nodes of a group the cluster may still grow by; if none, why.
+func (c *Totals) Room(g *Group) (n int, whyNot string) {
+	const plenty = 1 << 30
+	n = plenty
+	tighten := func(have, each, most int64, why string) {
+		if left := max(0, most-have) / max(1, each); int64(n) > left {
+			n = int(left)
+			if n == 0 {
+				whyNot = why
+			}
+		}
+	}
+	if c.most > 0 {
+		tighten(c.nodes, 1, c.most, fmt.Sprintf("the cluster is at its maximum of %s", verdict.Counted(int(c.most), "node")))
+	}
+	milli, bytes := g.size()
+	tighten(c.milli, milli, c.mostMilli, fmt.Sprintf("with another node the cluster would have more than its maximum of %d cores", c.mostMilli/1000))
+	tighten(c.bytes, bytes, c.mostByte, fmt.Sprintf("with another node the cluster would have more than its maximum of %d GiB of memory", c.mostByte/policy.Gib))
+	return n, whyNot
+}
+
+// massOutage says how many of the cluster's nodes are unready, where that are so many that the
+// cause is not theirs: the network, or the control plane. Nothing is retired then, and no
+// group grows. Empty where they are few.
+func (d *Cluster) massOutage() string {
+	sick, all := 0, 0
+	for _, n := range d.Nodes {
+		if n.Stage == pooled || n.Stage == Coming || n.Stage == Terminating {
+			continue
+		}
+		all++
+		if !n.Ready && (n.Stage == Unready || n.Stage == Returning) {
+			sick++
+		}
+	}
+	if !d.Policy.TooMany(sick, all) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes are unready", sick, all)
+}
+
+// illness says what is wrong with a group so many of whose nodes are unready, or with a
+// cluster, that more of them would most likely be so too; empty if nothing is.
+func (d *Cluster) illness(g *Group) string {
+	all, sick := 0, 0
+	for _, n := range g.Nodes {
+		if n.Stage != pooled {
+			all++
+		}
+		if n.Stage == Unready {
+			sick++
+		}
+	}
+	switch {
+	case d.Policy.TooMany(sick, all):
+		return fmt.Sprintf("%d of its %d nodes are unready", sick, all)
+	case d.Outage != "":
+		return "no group grows while " + d.Outage
+	}
+	return ""
+}

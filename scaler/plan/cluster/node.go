@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Closed says that nothing new comes to the node.
+func (n *Node) Closed() bool {
+	_, tainted := contract.Draining(n.Taints)
+	return tainted && n.Unschedulable
+}
+
+// memoryPerCPU is how much memory costs as much as one cpu. Of one size, c5, m5
+// and r5 differ in their memory alone, and their prices on demand rise by about a
+// tenth of that of a cpu for each GiB.
+// https://aws.amazon.com/ec2/pricing/on-demand/
+const memoryPerCPU = 10 << 30
+
+// WorkOf is what a pod requests, in cpus or in the memory that costs as much. A pod
+// that requests nothing still is a pod.
+func WorkOf(c *fit.Class) float64 {
+	milli, bytes := c.CPUAndMemory()
+	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
+}
+
+// Node is a Kubernetes node with what belongs to it.
+type Node struct {
+	*fleet.Node
+	Group    *Group          // nil for a node of no group
+	Instance *fleet.Instance // nil likewise
+	Pods     []*fleet.Pod    // by namespace and name
+	Rows     []int32         // of the pods among all of them; see decision.tenant
+	twin     *Node           // another Node with the same providerID, if there is one
+	Slices   []*resourcev1.ResourceSlice
+
+	Request   contract.Request
+	Requested bool
+	// unreadable is what is wrong with the request, if one stands there that
+	// nobody understands.
+	Unreadable error
+	Report     contract.Report
+	Reported   bool
+	// notYet is our last word to a drain that waits; zero without one.
+	NotYet contract.NotYet
+	// noticed are the notices that the agent has written down, and garbled is what is
+	// wrong with what it wrote.
+	Noticed contract.NoticedList
+	Garbled []string
+	// mark is the request whose termination has begun; empty before.
+	Mark  string
+	Stage Stage
+	// awaits is the key of a taint for which something has yet to come up on the node;
+	// empty without one.
+	Awaits string
+
+	// place is the node with what is on it; open says that pods may be sent there.
+	Place *fit.Place
+	Open  bool
+	// moved are its pods that were given a seat elsewhere, because it retires.
+	Moved []Move
+	// gone says that the node is on its way out by this plan or would be.
+	Gone bool
+	// kept says that this plan takes its retirement back.
+	Kept bool
+	// held says that its drain waits for a permit, and that it is not its turn; see
+	// takeTurns.
+	Held bool
+	// released says that this plan takes its cordon off; see limitCordons.
+	Released bool
+
+	Reason  verdict.Reason
+	Message string
+}
+
+func (n *Node) Ref() action.NodeRef { return action.NodeRef{Name: n.Name, UID: n.UID} }
+
+// Say settles the node's verdict; the first one stands.
+func (n *Node) Say(reason verdict.Reason, message string) {
+	if n.Reason != "" {
+		return
+	}
+	n.Reason, n.Message = reason, message
+}
+
+func (n *Node) GroupName() string {
+	if n.Group == nil {
+		return ""
+	}
+	return n.Group.Name
+}
+
+// Occupied names the first pod for which the node is not empty yet.
+func (n *Node) Occupied(now time.Time) (by string, yes bool) {
+	for _, p := range n.Pods {
+		if drainable.Occupies(p, now) {
+			return p.Key(), true
+		}
+	}
+	return "", false
+}
+
+func nodesOf(s fleet.Snapshot, p policy.Policy) []*Node {
+	nodes := make([]*Node, len(s.Nodes))
+	for i := range s.Nodes {
+		nodes[i] = &Node{Node: &s.Nodes[i], Awaits: p.StartupTaint(s.Nodes[i].Taints)}
+	}
+	slices.SortFunc(nodes, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return nodes
+}
+
+func (d *Cluster) Node(name string) *Node {
+	i, ok := slices.BinarySearchFunc(d.Nodes, name, func(n *Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return d.Nodes[i]
+}
+
+// In lists the nodes of some stages.
+func (d *Cluster) In(stages ...Stage) []*Node {
+	var list []*Node
+	for _, n := range d.Nodes {
+		if slices.Contains(stages, n.Stage) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// bornUnready is how long after its creation a node's Ready condition may have
+// changed last for a node that never was Ready: the kubelet registers first and
+// reports then.
+const bornUnready = time.Minute
+
+// NeverUp says that a node has never been fit for use. Without a memory of it,
+// it was Ready once if that has changed since it registered.
+func (n *Node) NeverUp(remembered bool) bool {
+	if n.Mark != "" || n.Up() {
+		return false
+	}
+	return remembered || !n.Ready && n.ReadySince.Sub(n.Created) < bornUnready
+}
+
+// Up says that a node is Ready, and that nothing has yet to start on it.
+func (n *Node) Up() bool { return n.Ready && n.Awaits == "" }
+
+// LatestLast orders deadlines; none is the latest.
+func LatestLast(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		return map[bool]int{true: 1, false: -1}[a.IsZero()]
+	}
+	return a.Compare(b)
+}
+
+// With --notice-policy=rebalance=cordon agents close nodes of which EC2 says that their
+// spot capacity is at a higher risk. A recommendation has no deadline and is never taken
+// back, so without a bound a whole group is closed in time: its pods wait, or a node is
+// launched for every one that was closed. So few nodes of a group stay closed, and none
+// where a pod waits that would get no node otherwise.
+//
+// The scaler releases a node by undoing the cordon alone. The agent takes that for the last
+// word about this recommendation, as if people had said it, and remembers it on the Node.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
+
+// Recommendation is the cordon of a node that its agent has closed for a rebalance
+// recommendation and for nothing else; ok is false where it is not so.
+func (n *Node) Recommendation() (cordon contract.Cordon, ok bool) {
+	asked := n.Requested || n.Unreadable != nil
+	_, told := n.Annotations[contract.AnnotationDrainReport] // also one that nobody can read
+	if n.Stage != Cordoned || asked || told {
+		return contract.Cordon{}, false
+	}
+	return n.closedForRecommendation()
+}
+
+// closedForRecommendation says so of a node that may be drained for something else as well:
+// when that is over the node is as closed as before.
+func (n *Node) closedForRecommendation() (cordon contract.Cordon, ok bool) {
+	value, marked := n.Annotations[contract.AnnotationCordonedBy]
+	if !marked {
+		return contract.Cordon{}, false
+	}
+	cordon, err := contract.ParseCordon(value)
+	noted, known := n.Noticed.Find(cordon.Notice)
+	return cordon, err == nil && cordon.By == contract.AppAgent && known && noted.Kind == contract.KindRebalance && noted.Does == cordons
+}
+
+// cordons is what contract.Noticed.Does says of a notice for which a node is only closed.
+const cordons = "cordon"
+
+// Recommended lists those of nodes that are closed for a rebalance recommendation, the
+// first that was closed first.
+func Recommended(nodes []*Node) []*Node {
+	list := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool {
+		_, is := n.Recommendation()
+		return !is || n.Released
+	})
+	slices.SortStableFunc(list, func(a, b *Node) int {
+		x, _ := a.Recommendation()
+		y, _ := b.Recommendation()
+		return cmp.Or(x.At.Compare(y.At.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// Names lists nodes as people do.
+func Names(nodes []*Node) string {
+	list := make([]string, len(nodes))
+	for i, n := range nodes {
+		list[i] = n.Name
+	}
+	return verdict.Listed(list)
+}
+
+// typicalPrice is what a cpu costs in an hour, or the memory that costs as much, in
+// dollars: that of m5 on demand in us-east-1.
+// https://aws.amazon.com/ec2/pricing/on-demand/
+const typicalPrice = 0.034
+
+// Worth is what the node costs in an hour, in dollars. Where the price of its group is
+// not known, its size stands for it.
+func (n *Node) Worth() float64 {
+	if price := n.Group.Price(); price > 0 {
+		return price
+	}
+	return typicalPrice * n.Work()
+}
+
+// Work is what the node has, in cpus and in the memory that costs as much.
+func (n *Node) Work() float64 {
+	milli, bytes := n.size()
+	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
+}
+
+// WhyNotOurs says why to end the node's instance would not make a group of ours
+// smaller.
+func (n *Node) WhyNotOurs() string {
+	if n.Instance == nil {
+		return "its instance is in none of our groups any more"
+	}
+	return fmt.Sprintf("its instance is %s and does not count in group %s", n.Instance.State, n.Group.Name)
+}
+
+// Ending says that a pod of the node is in its grace period: its drain is not stuck.
+func (n *Node) Ending(now time.Time) bool {
+	return slices.ContainsFunc(n.Pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
+}
+
+// CompareBool puts what is false first.
+func CompareBool(a, b bool) int {
+	if a == b {
+		return 0
+	}
+	return map[bool]int{false: -1, true: 1}[a]
+}
+
+// Marked is since when the node is unneeded. A mark that does not parse is none, and neither
+// is one dated ahead, by another clock: its own would not run before that.
+func (d *Cluster) Marked(n *Node) (since time.Time, ok bool) {
+	since, ok, err := contract.Unneeded(n.Taints)
+	if err != nil || since.After(d.Now) {
+		return time.Time{}, false
+	}
+	return since, ok
+}
+
+// Settled is when the node's clock may start at the earliest.
+func (n *Node) Settled(p policy.Policy) time.Time {
+	return n.ReadySince.Add(min(SettleTime, n.Group.UnneededTime(p)))
+}
+
+// A node that was up and is not Ready any more counts its own time, from when it was Ready
+// last: nobody has to remember that. If nobody needs it by the rules that hold for others,
+// it is retired like them. Nobody answers the request where the kubelet is gone, and the
+// scaler drains it alone: its pods are asked to leave, so that their owners create others,
+// and are waited for no longer than their grace period and a bit. Where its group may not
+// have fewer nodes, its instance is ended all the same, and Auto Scaling replaces it; but
+// not while launches of the group fail.
+
+// UnreadySince is since when the node is not Ready.
+func (n *Node) UnreadySince() time.Time {
+	if n.ReadySince.IsZero() {
+		return n.Created // its kubelet has never reported
+	}
+	return n.ReadySince
+}
+
+func (n *Node) WhyUnready() string {
+	return "it is not Ready since " + verdict.ClockTime(n.UnreadySince())
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Imaginary says that the pod is one for which head-room is kept: the API server gives
+// real ones a UID.
+func Imaginary(p *fleet.Pod) bool { return p.UID == "" }
+
+// Called names a pod for people, or the head-room that it stands for.
+func Called(p *fleet.Pod) string {
+	if Imaginary(p) {
+		return p.Name
+	}
+	return "pod " + p.Key()
+}
+
+func (d *Cluster) Expendable(p *fleet.Pod) bool { return p.Priority() < d.Policy.ExpendableBelow }
+
+func Places(nodes []*Node) []*fit.Place {
+	var list []*fit.Place
+	for _, n := range nodes {
+		if n.Open {
+			list = append(list, n.Place)
+		}
+	}
+	return list
+}
+
+// Move is a pod that was given a seat at another node.
+type Move struct {
+	Pod fit.Tenant
+	To  *fit.Place
+}
+
+// Refs names the pods of tenants.
+func Refs(tenants []fit.Tenant) []action.PodRef {
+	list := make([]action.PodRef, len(tenants))
+	for i, t := range tenants {
+		list[i] = action.PodRef{Namespace: t.Pod.Namespace, Name: t.Pod.Name, UID: t.Pod.UID}
+	}
+	return list
+}
+
+// BringsNone says that no node is brought for a pod without one as it is now.
+func (d *Cluster) BringsNone(p *fleet.Pod) bool {
+	return !drainable.MustBePlacedAgain(p) || p.Scheduling == fleet.Gated || !d.Scheduled(p) || d.Expendable(p)
+}
+
+// Scheduled says that a scheduler places the pod for which nodes are brought.
+func (d *Cluster) Scheduled(p *fleet.Pod) bool {
+	if p.Spec == nil || p.Spec.SchedulerName == "" {
+		return true // the API server fills in the default
+	}
+	return slices.Contains(d.Policy.Schedulers, p.Spec.SchedulerName)
+}
+
+// WantsNode says that the pod is without a node and in need of one. Pods of
+// DaemonSets are made for a node that is there already, and those that stand for
+// head-room are none.
+func WantsNode(p *fleet.Pod) bool {
+	return p.Node == "" && !Imaginary(p) && drainable.MustBePlacedAgain(p)
+}
+
+// SayPod settles the verdict of a waiting pod. Pods that are only foreseen to
+// wait have none.
+func (d *Cluster) SayPod(t fit.Tenant, reason verdict.Reason, group, message string) {
+	if !WantsNode(t.Pod) {
+		return
+	}
+	if d.PodVerdicts == nil {
+		d.PodVerdicts = make([]verdict.Verdict, 0, d.Unplaced()+len(d.Nodes)+len(d.Groups))
+	}
+	d.PodVerdicts = append(d.PodVerdicts, verdict.Verdict{
+		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
+	})
+}
+
+// Unplaced counts the pods without a node.
+func (d *Cluster) Unplaced() int {
+	n := 0
+	for _, p := range d.Pods {
+		if p.Node == "" {
+			n++
+		}
+	}
+	return n
+}

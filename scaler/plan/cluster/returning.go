@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// inServiceAgain says that a taint is there because the machine was down, and goes at once,
+// as the node is Ready: a pod that waits just then must not bring a node.
+func inServiceAgain(n *Node, t corev1.Taint) bool {
+	_, ours := n.Annotations[contract.AnnotationOutOfService]
+	return ours && n.Ready && t.Key == corev1.TaintNodeOutOfService
+}
+
+// ReturnsWithin is how long a node whose drain was taken back counts as a place
+// for pods. An agent undoes a drain in a moment; if neither it nor we have done
+// so by then, pods must not go on waiting for this node.
+const ReturnsWithin = 2 * contract.GoneAfter
+
+// ToldOfWay says that a request of ours tells of a way out of service that the node's
+// instance was on.
+func (n *Node) ToldOfWay() bool {
+	return n.Instance != nil && n.Requested && n.Request.By == contract.AppScaler &&
+		(n.Request.ID == contract.WarmID(n.Instance.ID) || n.Request.ID == contract.TerminateID(n.Instance.ID))
+}
+
+// BackInService says that a node was drained for a way out of service from which its
+// instance has come back, and for nothing else: its agent undoes the drain when it is
+// up. The ids are those of all that drained it. A node that serves and is about to go
+// looks the same, but that it is not known as one that was out: by our memory, or by a
+// request of ours.
+func (d *Cluster) BackInService(n *Node) (ended []string, back bool) {
+	if n.Instance == nil || !n.Instance.Live() || n.Draining() != contract.KindASG {
+		return nil, false
+	}
+	_, pooled := d.Given.Unjoined[n.Instance.ID]
+	_, returning := d.Given.Returning[n.Name]
+	told := n.ToldOfWay()
+	if !pooled && !returning && !told || n.Unreadable != nil || n.Requested && !told {
+		return nil, false
+	}
+	warm, terminate := contract.WarmID(n.Instance.ID), contract.TerminateID(n.Instance.ID)
+	ended = n.drainedFor(warm)
+	over := func(id string) bool {
+		return id == warm || contract.Retires(id) || id == terminate && (returning || n.Requested && n.Request.ID == terminate)
+	}
+	if slices.ContainsFunc(ended, func(id string) bool { return !over(id) }) {
+		return nil, false
+	}
+	return ended, true
+}
+
+// drainedFor are the ids that are named on the node as those of its drain, and one more.
+func (n *Node) drainedFor(id string) []string {
+	ids := append([]string{id}, n.Report.Answers...)
+	if n.Requested {
+		ids = append(ids, n.Request.ID)
+	}
+	cordon, err := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
+	if err == nil && cordon.Notice != "" {
+		ids = append(ids, cordon.Notice)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// ReturnsSoon says that pods may count on a node whose drain was taken back.
+func (d *Cluster) ReturnsSoon(n *Node) bool {
+	return d.Now.Before(d.State.Returning[n.Name].Add(ReturnsWithin))
+}
+
+// Outlived says that a node bears the mark of a termination that its instance has
+// outlived.
+func (d *Cluster) Outlived(n *Node) bool {
+	if n.Mark == "" || n.Instance == nil || !n.Instance.Live() {
+		return false
+	}
+	_, seen := d.Given.Outlived[n.Instance.ID]
+	return seen
+}

@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Stage is where a node stands between its coming and its going.
+type Stage string
+
+const (
+	// coming: registered, and not up yet, or not with all that it came for.
+	Coming Stage = "coming"
+	// serving: Ready and open to pods. The only stage that pods of retired
+	// nodes are moved to.
+	Serving Stage = "serving"
+	// cordoned: Ready, and closed by somebody else.
+	Cordoned Stage = "cordoned"
+	// unready: it was up, or should long be.
+	Unready Stage = "unready"
+	// pooled: it is not up, as its instance stands in a warm pool.
+	pooled Stage = "pooled"
+	// retiring: we asked its agent to drain it, and may still take that back.
+	Retiring Stage = "retiring"
+	// returning: a drain of it was taken back, and its agent has yet to undo it.
+	Returning Stage = "returning"
+	// leaving: somebody else takes it, Auto Scaling, EC2 or people.
+	Leaving Stage = "leaving"
+	// terminating: past the point of no return.
+	Terminating Stage = "terminating"
+)
+
+// stageOf asks in the order of finality.
+func (d *Cluster) stageOf(n *Node) Stage {
+	if d.Outlived(n) {
+		return d.stageOfReturn(n)
+	}
+	if n.Mark != "" {
+		return Terminating
+	}
+	if n.Instance != nil && n.Instance.Leaving() {
+		return Leaving
+	}
+	if kind := n.Draining(); kind != "" {
+		_, back := d.BackInService(n)
+		switch {
+		case kind == contract.KindASG && n.resting() && !n.Up():
+			return pooled // what is left of its drain stays until it leaves the pool
+		case back:
+			return d.stageOfReturn(n)
+		case n.ours() && kind == contract.KindScaleDown:
+			return Retiring
+		case !n.Requested && undone(kind):
+			return Returning
+		}
+		return Leaving
+	}
+	if n.InPool() && !n.Up() {
+		return pooled
+	}
+	if slices.ContainsFunc(n.Taints, contract.IsKubeProxyTaint) && !n.Unschedulable {
+		return Returning // an agent that does not know this taint has undone the drain
+	}
+	if d.comingUp(n) {
+		return Coming
+	}
+	if !n.Ready {
+		return Unready
+	}
+	if n.Unschedulable {
+		return Cordoned
+	}
+	return Serving
+}
+
+// stageOfReturn is that of a node whose drain has come to nothing, as its instance is
+// in service again or on its way there.
+func (d *Cluster) stageOfReturn(n *Node) Stage {
+	if !n.Ready && d.comingUp(n) {
+		return Coming
+	}
+	return Returning
+}
+
+// ours says that the request on the node is a retirement by this scaler.
+func (n *Node) ours() bool {
+	return n.Requested && n.Request.By == contract.AppScaler && n.Request.Kind == contract.KindScaleDown
+}
+
+// undone: a drain of such a kind goes on for as long as its request stands. If
+// there is none any more, what is left of the drain is being undone.
+func undone(kind contract.Kind) bool {
+	return kind == contract.KindScaleDown || kind == contract.KindRequest
+}
+
+// comingUp says that a node has not served yet: it is young, and either not
+// Ready, or still tainted until something has started on it, or without the devices
+// that it came for.
+func (d *Cluster) comingUp(n *Node) bool {
+	patience := d.DueUp(n)
+	if !d.Now.Before(patience) || n.Up() && len(n.awaitedDevices()) == 0 && len(n.awaitedDrivers()) == 0 {
+		return false
+	}
+	d.Clock.At(patience)
+	return true
+}
+
+// uncordoned says that a taint stands for a cordon that was taken off. The node
+// controller takes the taint off a moment later than people or agents take off
+// the cordon; a pod that waits just then must not bring a node.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-nodes-by-condition
+func uncordoned(n *Node, t corev1.Taint) bool {
+	return t.Key == corev1.TaintNodeUnschedulable && !n.Unschedulable
+}
+
+// Passing says which taints of a node go by themselves in its stage, and ok whether
+// the node is a place for pods at all.
+func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
+	switch n.Stage {
+	case Serving:
+		return func(t corev1.Taint) bool { return uncordoned(n, t) || inServiceAgain(n, t) }, true
+	case Cordoned:
+		_, recommended := n.Recommendation() // it is open once it is released
+		return func(t corev1.Taint) bool { return recommended && n.oursToUndo(t) }, !recommended
+	case Coming:
+		return func(t corev1.Taint) bool {
+			return t.Key != corev1.TaintNodeUnschedulable && d.Policy.Transient(t) || n.oursToUndo(t) || uncordoned(n, t)
+		}, true
+	case Retiring, Returning:
+		open := n.Stage == Returning || n.Ready // to keep one that is not Ready helps nobody
+		if _, recommended := n.closedForRecommendation(); recommended {
+			open = false
+		}
+		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) || inServiceAgain(n, t) }, open
+	}
+	return func(corev1.Taint) bool { return false }, false
+}
+
+// oursToUndo says that a taint is there for a drain and goes with it.
+func (n *Node) oursToUndo(t corev1.Taint) bool {
+	_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
+	return t.Key == contract.TaintDraining || contract.IsKubeProxyTaint(t) || ourCordon && t.Key == corev1.TaintNodeUnschedulable
+}
+
+// ReportedProgress is how far the agent says that its drain is; empty where it says nothing.
+func (n *Node) ReportedProgress() string {
+	switch {
+	case !n.Reported || len(n.Report.Answers) == 0:
+		return ""
+	case n.Report.Phase == contract.PhaseDrained:
+		return "; no pod is left"
+	case n.Report.Phase == contract.PhaseFailed:
+		return "; its drain failed: " + n.Report.Message
+	}
+	return "; its drain goes on" + verdict.Standing(n.Report)
+}
+
+// Unheard says that somebody asked for the drain, and that its agent has not answered.
+func (n *Node) Unheard() string {
+	if _, answered := n.Answered(n.Request.ID); !n.Requested || answered {
+		return ""
+	}
+	return "; its agent has not answered yet"
+}
+
+func (n *Node) WhyLeaving() string {
+	switch kind := n.Draining(); kind {
+	case contract.KindSpot:
+		return "EC2 takes its spot instance back"
+	case contract.KindRequest:
+		if n.Request.By != "" {
+			return fmt.Sprintf("%s asked for its drain", n.Request.By)
+		}
+		return "people asked for its drain"
+	default:
+		return fmt.Sprintf("it is drained for %s", kind)
+	}
+}

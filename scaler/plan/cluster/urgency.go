@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+)
+
+// UrgencyOf a drain that began at since, by the rule that agents have. A deadline that has
+// passed overrules the rules that block, as the machine may go at any moment, and makes
+// nobody end before his time.
+func (d *Cluster) UrgencyOf(kind contract.Kind, since, deadline time.Time) drainable.Urgency {
+	passed := !deadline.IsZero() && !d.ToCome(deadline)
+	if passed {
+		deadline = time.Time{}
+	}
+	urgency, rises := drainable.UrgencyAt(d.Now, kind, since, deadline)
+	d.Clock.At(rises)
+	if passed {
+		return max(urgency, drainable.Hurried)
+	}
+	return urgency
+}
+
+// DrainBegan is when the node's drain, of which that report speaks, was asked for or
+// began; zero where nobody knows.
+func (n *Node) DrainBegan(report contract.Report) time.Time {
+	return FirstKnown(n.Request.At.Time, report.Since.Time)
+}
+
+// ToCome says that there is a deadline, and that it has not passed. One that has passed
+// with the machine still there gives no hint how much longer, so it cuts nothing.
+func (d *Cluster) ToCome(deadline time.Time) bool {
+	d.Clock.At(deadline)
+	return d.Now.Before(deadline)
+}
+
+// Nears says that no more than this is left before a deadline that is to come.
+func (d *Cluster) Nears(deadline time.Time, left time.Duration) bool {
+	if !d.ToCome(deadline) {
+		return false
+	}
+	from := deadline.Add(-left)
+	d.Clock.At(from)
+	return !d.Now.Before(from)
+}

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"windlass.dev/windlass/scaler/plan/policy"
+)
+
+// findZones counts them. A node is where Auto Scaling says: the label is its own word. One
+// that is Ready and whose instance is being terminated by us vouches for nothing: it is gone
+// at the next evaluation, and what was begun on its word would be taken back then.
+func (d *Cluster) findZones() {
+	d.zones = map[string]policy.ZoneHealth{}
+	for _, n := range d.Nodes {
+		if n.Instance == nil || !n.Instance.Live() || n.Stage == pooled || n.Stage == Terminating && n.Ready || d.comingUp(n) {
+			continue
+		}
+		z := d.zones[n.Instance.Zone]
+		z.All++
+		if !n.Ready {
+			z.Unready++
+		}
+		d.zones[n.Instance.Zone] = z
+	}
+}
+
+// CutOff says that the node is not Ready and that its zone may be partitioned; empty
+// otherwise.
+func (d *Cluster) CutOff(n *Node) string {
+	if n.Ready || n.Instance == nil {
+		return ""
+	}
+	return d.Policy.Partitioned(n.Instance.Zone, d.zones[n.Instance.Zone])
+}
+
+// ZonesCutOff says so of the zones in which the group has nodes.
+func (d *Cluster) ZonesCutOff(g *Group) []string {
+	texts := map[string]string{}
+	for _, n := range g.Nodes {
+		if why := d.CutOff(n); why != "" {
+			texts[n.Instance.Zone] = why
+		}
+	}
+	var list []string
+	for _, zone := range slices.Sorted(maps.Keys(texts)) {
+		list = append(list, texts[zone])
+	}
+	return list
+}

@@ -1,0 +1,11 @@
+// Package drains is the drains under way that need places for their pods: which may begin, and
+// how those for scale-down end.
+//
+//	drains.go    what it needs of the other rooms
+//	permit.go    drains that wait for a permit: whose turn it is
+//	keep.go      cancelling a scale-down; places for the pods of nodes that are removed
+//	retiring.go  scale-downs under way: on to their end, or back
+//	replaced.go  groups of which Auto Scaling replaces instances
+//	burst.go     how fast a group grows
+//	stage.go     the verdict of a node by its stage
+package drains

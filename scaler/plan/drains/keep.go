@@ -1,0 +1,55 @@
+package drains
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// SeatRetiring lets the pods of nodes that we retire keep the places that they were
+// promised, before any other pod is looked at. If there is none for one any more, the
+// retirement is taken back.
+func (d *Drains) SeatRetiring() {
+	nodes := d.In(cluster.Retiring)
+	if len(nodes) == 0 {
+		return
+	}
+	since := d.UnneededSince()
+	for _, n := range nodes {
+		d.Spend(n)
+	}
+	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
+		return cmp.Or(a.Request.At.Compare(b.Request.At.Time), since[a].Compare(since[b]))
+	})
+	for _, s := range d.MoveMost(nodes, d.BothWays(d.FindRefuges(since))) {
+		d.Keep(s.Node, fmt.Sprintf("pod %s has no other place any more", s.Pod.Pod.Key()))
+	}
+	d.Fit.Stand()
+}
+
+// Keep takes a retirement back.
+func (d *Drains) Keep(n *cluster.Node, why string) {
+	if n.Kept {
+		return
+	}
+	n.Kept = true
+	d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why})
+	n.Say(verdict.NodeKept, "its retirement is taken back: "+why)
+}
+
+// abandoned says that a node that we retire has no agent that would undo the
+// drain: none is Ready, and our request has not been heard, or is no more.
+func (d *Drains) abandoned(n *cluster.Node) bool {
+	if d.Agents[n.Name] {
+		return false
+	}
+	if report, answered := n.Answered(n.Request.ID); answered {
+		return d.Stale(report)
+	}
+	return !d.Now.Before(d.Heard(n.Request.At.Time).Add(contract.GoneAfter))
+}

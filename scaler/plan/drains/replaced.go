@@ -1,0 +1,52 @@
+package drains
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Where Auto Scaling replaces instances of a group, it counts on the group's size: it
+// launches before it ends, or ends and launches. A node that goes meanwhile is one that
+// it may have chosen, or has just launched. So nothing is retired there until it is done.
+
+// replacementRest is how long after the last activity of a replacement the next one may
+// follow: Auto Scaling pauses between two instances, and does not say for how long.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-max-instance-lifetime.html
+const replacementRest = 5 * time.Minute
+
+// Replaces says for what Auto Scaling replaces instances of the group, in words; empty if
+// it does not.
+func (d *Drains) Replaces(g *cluster.Group) string {
+	if r := g.Refresh; r != nil {
+		return fmt.Sprintf("an instance refresh is under way (%s)", r.Status)
+	}
+	r := g.Replacement
+	if r == nil {
+		return ""
+	}
+	if !r.Ended.IsZero() {
+		end := r.Ended.Add(replacementRest)
+		if !d.Now.Before(end) {
+			return ""
+		}
+		d.Clock.At(end)
+	}
+	if r.Cause == fleet.MaxLifetime {
+		return "Auto Scaling replaces instances that have reached their maximum lifetime"
+	}
+	return "Auto Scaling balances the zones of the group"
+}
+
+// refreshed says that an instance refresh makes a retirement needless: it replaces all
+// instances of the group, and has begun since. A node that is drained already goes.
+func (d *Drains) refreshed(n *cluster.Node) bool {
+	if n.Group.Refresh == nil {
+		return false
+	}
+	report, answered := n.Answered(n.Request.ID)
+	return !(answered && report.Phase == contract.PhaseDrained) && !d.EmptiedAlone(n)
+}

@@ -1,0 +1,10 @@
+// Package hooks answers for instances that Auto Scaling, EC2 or people take, or give back. It is
+// acted on first, and does not ask what fits where: no pending pod makes it late.
+//
+//	hooks.go        lifecycle hooks: heartbeats, and when they are completed
+//	termination.go  the deadline that a node's agent is told
+//	hookremarks.go  what people should know of a group's hooks
+//	returning.go    drains that were taken back
+//	survivors.go    instances that outlived their termination
+//	outofservice.go nodes whose machines are switched off
+package hooks

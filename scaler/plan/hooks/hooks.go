@@ -1,0 +1,287 @@
+package hooks
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/standin"
+)
+
+// Hooks answers the lifecycle hooks of Auto Scaling.
+type Hooks struct {
+	*cluster.Cluster
+	*standin.StandIn
+}
+
+// New has done nothing yet.
+func New(c *cluster.Cluster, a *standin.StandIn) *Hooks { return &Hooks{Cluster: c, StandIn: a} }
+
+const (
+	// hooksKnownWithin is how long an instance that leaves waits for its group's hooks to
+	// be read. If they cannot be, it drains as if there were none.
+	hooksKnownWithin = 10 * time.Second
+	// tooEarly is how soon to look again at an instance that is ready to go and
+	// that Auto Scaling has not brought to its hook yet.
+	tooEarly = time.Second
+	// completeAgain is how long a completion may take to show, and
+	// completeAgainBeside where hooks of others hold the instance as well.
+	completeAgain       = 5 * time.Second
+	completeAgainBeside = time.Minute
+	// heartbeatShare of a hook's timeout may pass without a heartbeat. It is
+	// less than half, so that one that is late by a tenth still comes before.
+	heartbeatShare = 0.4
+)
+
+// AnswerHooks gives the agents of nodes that Auto Scaling takes a deadline, holds
+// their instances while pods leave, and lets instances go that need not wait any
+// more, out of service or into it.
+func (d *Hooks) AnswerHooks() {
+	waits, pooling := map[string]bool{}, map[string]time.Time{}
+	for _, g := range d.Groups {
+		byInstance := map[string]*cluster.Node{}
+		for _, n := range g.Nodes {
+			if other := byInstance[n.InstanceID()]; other == nil || n.LikelierThan(other) {
+				byInstance[n.InstanceID()] = n
+			}
+		}
+		for i := range g.Instances {
+			p, ok := d.Passage(g, &g.Instances[i], byInstance[g.Instances[i].ID])
+			if !ok {
+				continue
+			}
+			if p.Instance.Warmed() {
+				pooling[p.Instance.ID] = p.Began
+			}
+			d.ask(p)
+			for _, hook := range p.Hooks {
+				key := fleet.HeartbeatKey(p.Instance.ID, hook.Name)
+				waits[key] = true
+				if !d.complete(p, hook, key) {
+					d.heartbeat(p, hook, key)
+				}
+			}
+		}
+		d.noteRetained(g)
+	}
+	d.State.Pooling = pooling
+	over := func(key string, _ time.Time) bool { return !waits[key] }
+	maps.DeleteFunc(d.State.Heartbeats, over)
+	maps.DeleteFunc(d.State.Completed, over)
+}
+
+// complete lets the instance go on if nothing holds it here any more. It says
+// whether nothing does.
+func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
+	r, ready := d.released(p)
+	if !ready {
+		return false
+	}
+	if why := d.Contested(p.Instance, p.Node); why != "" && p.Way != &cluster.Launching { // that ends nothing
+		p.Group.Note(fmt.Sprintf("hook %s of instance %s is left to its own time: %s", hook.Name, p.Instance.ID, why))
+		return true
+	}
+	if !p.Waits() {
+		d.Clock.At(d.Now.Add(tooEarly))
+		return true
+	}
+	again := d.patience(p)
+	if at, done := d.State.Completed[key]; done && d.Now.Before(at.Add(again)) {
+		d.Clock.At(at.Add(again))
+		return true
+	}
+	d.State.Completed[key] = d.Now
+	d.Clock.At(d.Now.Add(again))
+	c := action.Complete{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait, Occupied: r.occupied, Why: r.why}
+	if p.Way != &cluster.Launching {
+		c.Since = p.Began
+	}
+	if p.Node != nil {
+		c.Node = p.Node.Ref()
+	}
+	d.Do(c)
+	return true
+}
+
+// patience is how long an instance may stay at its hooks after ours was
+// completed, before it is tried again: the call may have failed. Where others
+// hold it too, that tells little.
+func (d *Hooks) patience(p cluster.Passage) time.Duration {
+	for _, h := range p.Group.Hooks {
+		if p.HeldBy(h) && !d.Ours(h) {
+			return completeAgainBeside
+		}
+	}
+	return completeAgain
+}
+
+// release is why an instance may go on, and whether pods may be on its node then.
+type release struct {
+	why      string
+	occupied bool
+}
+
+// released says whether nothing of ours holds an instance any more.
+func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
+	if p.Notice == nil {
+		return release{"its node is Ready", true}, p.Node != nil && p.Node.Up()
+	}
+	if p.Node == nil {
+		return d.withoutNode(p)
+	}
+	pod, occupied := p.Node.Occupied(d.Now)
+	switch {
+	case p.Node.Mark != "" && occupied: // it has come since, and nobody may tell of it
+		return d.outOfTime(p, pod)
+	case p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready:
+		return release{why: "its node is empty"}, !occupied // it was drained, or is switched off
+	}
+	report, answered := p.Answered()
+	switch {
+	case answered && report.Phase == contract.PhaseDrained:
+		return release{why: "its node is drained"}, !occupied
+	case answered && report.Phase == contract.PhaseFailed && !occupied:
+		return release{why: "its drain failed, and its node is empty all the same"}, true
+	case answered && report.Phase == contract.PhaseFailed:
+		return d.outOfTime(p, pod)
+	case answered && occupied && !p.Asked(): // its agent has a deadline of its own, by which nothing fails
+		return d.outOfTime(p, pod)
+	case !occupied && d.EmptiedAlone(p.Node):
+		return release{why: "its node is empty, and no agent says so"}, true
+	case d.Alone(p.Node) && occupied:
+		return d.outOfTime(p, pod)
+	}
+	return release{}, false
+}
+
+// outOfTime lets an instance go whose drain has failed, when its time is over and
+// people want it so.
+func (d *Hooks) outOfTime(p cluster.Passage, pod string) (release, bool) {
+	if d.Policy.FailedDrain == policy.HoldFailed {
+		return release{}, false
+	}
+	end := d.Deadline(p)
+	d.Clock.At(end)
+	return release{"the time for its drain is over, with " + pod + " still there", true}, !d.Now.Before(end)
+}
+
+// withoutNode lets an instance go that has no node. One that boots for a warm pool
+// may yet join. One that was no node here as far as anybody knows has the time of a drain:
+// it may be somebody else's, or its Node may have been deleted. So has one that was a
+// node, where pods run on machines whose Node somebody has deleted: this may be
+// one of them, and its agent drains on, unless the garbage
+// collector of pods, a minute later, says that they are gone.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
+func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
+	if p.Way == &cluster.Warming {
+		due := d.After(p.Began, d.Policy.MaxNodeProvisionTime)
+		d.Clock.At(due)
+		if !p.Group.Recognised && !d.Now.Before(due) {
+			p.Group.Note(fmt.Sprintf("instance %s has not registered within %s, and no Node of the group ever was here, so its hook is left to those whose it is", p.Instance.ID, d.Policy.MaxNodeProvisionTime))
+			return release{}, false
+		}
+		return release{why: "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()}, !d.Now.Before(due)
+	}
+	end := p.Began.Add(d.Policy.TerminationDrainTime)
+	switch d.mayServe(p) {
+	case servesNobody:
+		return release{why: "it has no node"}, true
+	case servesOthers:
+		p.Group.Note(fmt.Sprintf("instance %s was no Node of this cluster, nor any other of the group, so its hook is left to those whose it is", p.Instance.ID))
+		return release{}, false
+	case servesPerhaps:
+		d.Clock.At(end)
+		return release{why: "no Node of it is known, and the time of a drain is over"}, !d.Now.Before(end)
+	}
+	d.Clock.At(end)
+	return release{why: "it has no node, and the time is over for pods such as " + d.Stranded}, !d.Now.Before(end)
+}
+
+// service is for whom an instance without a node that leaves may have worked.
+type service int
+
+const (
+	servesNobody  service = iota
+	servesOthers          // another cluster, most likely
+	servesPerhaps         // nobody knows
+	servesPods            // of this cluster, whose Node is gone
+)
+
+func (d *Hooks) mayServe(p cluster.Passage) service {
+	switch {
+	case p.Group.Foreign():
+		return servesOthers
+	case d.EndedByUs(p.Instance) && !d.WasNode(p.Instance):
+		return servesNobody
+	case !p.Group.Recognised:
+		return servesOthers
+	case !d.WasNode(p.Instance) && p.Way != &cluster.Cooling: // what never left its pool did not serve
+		return servesPerhaps
+	case d.Stranded == "":
+		return servesNobody
+	}
+	return servesPods
+}
+
+// heartbeat keeps the hook waiting while the drain goes on, in time and never
+// past the end of our patience: if nobody ends the drain, the hook's own timer
+// ends the wait.
+func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
+	if p.Notice == nil || !p.Waits() {
+		return
+	}
+	end, open := d.heldUntil(p, hook)
+	if !open {
+		return
+	}
+	last, sent := d.State.Heartbeats[key]
+	if !sent {
+		last = p.Began
+	}
+	due := last.Add(time.Duration(heartbeatShare * float64(hook.Heartbeat.Duration)))
+	if !due.Before(end) || !d.Now.Before(end) {
+		return
+	}
+	if d.Now.Before(due) {
+		d.Clock.At(due)
+		return
+	}
+	d.State.Heartbeats[key] = d.Now
+	d.Clock.At(d.Now.Add(due.Sub(last)))
+	d.Do(action.Heartbeat{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait})
+}
+
+// heldUntil is for how long a hook of ours is kept waiting as things are; open is
+// false if it is not.
+func (d *Hooks) heldUntil(p cluster.Passage, hook fleet.Hook) (end time.Time, open bool) {
+	if p.Node == nil {
+		end = p.Began.Add(d.Policy.TerminationDrainTime)
+		if hook.Global.Duration > 0 {
+			end = cluster.Earliest(end, p.Began.Add(hook.Global.Duration))
+		}
+		holds := d.mayServe(p)
+		return end, p.Way != &cluster.Warming && (holds == servesPerhaps || holds == servesPods)
+	}
+	end = d.Deadline(p)
+	global := end
+	if hook.Global.Duration > 0 {
+		global = p.Began.Add(hook.Global.Duration)
+	}
+	report, answered := p.Answered()
+	switch {
+	case d.Alone(p.Node):
+	case !answered: // it may yet
+		end = cluster.Earliest(end, p.Began.Add(contract.GoneAfter))
+	case !report.Phase.Open() && report.Phase != contract.PhaseFailed:
+		return time.Time{}, false
+	}
+	if (answered || d.Alone(p.Node)) && d.Policy.FailedDrain == policy.HoldFailed {
+		return global, true
+	}
+	return cluster.Earliest(end, global), true
+}

@@ -1,0 +1,70 @@
+package hooks
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// TellOutOfService marks nodes whose machines are down, and takes that back where they may
+// run again. Only what bears our annotation is taken back, also where the flag is off by now.
+func (d *Hooks) TellOutOfService() {
+	bearers := map[string]int{}
+	for _, n := range d.Nodes {
+		bearers[n.InstanceID()]++
+	}
+	for _, n := range d.Nodes {
+		machine, told := d.Machines[n.InstanceID()]
+		group, ours := d.launchedBy(n, machine)
+		switch of, marked := n.Annotations[contract.AnnotationOutOfService]; {
+		case marked && n.Ready:
+			d.takeBackOutOfService(n, group, "it is Ready again")
+		case marked && of != n.InstanceID():
+			d.takeBackOutOfService(n, group, fmt.Sprintf("%s was down, and it is another machine", contract.Shorten(of, cluster.MostCause)))
+		case marked && told && !machine.Down():
+			d.takeBackOutOfService(n, group, fmt.Sprintf("EC2 says that %s is %s", n.InstanceID(), machine.State))
+		case marked && !told:
+			n.Say(verdict.NodeOutOfService, "its machine was down when it was marked so, and EC2 says nothing of it now; the mark stays until it is Ready again")
+		case marked:
+			n.Say(verdict.NodeOutOfService, "its machine is down, and it is marked so until it is Ready again")
+		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InPool() || hasOutOfService(n):
+		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != "":
+			n.Say(verdict.NodeHeld, fmt.Sprintf("EC2 says that %s is %s, and it is not marked out of service: another Node may be that machine", n.InstanceID(), machine.State))
+		default:
+			why := fmt.Sprintf("%s, EC2 says that %s is %s, and %d %s attached", n.WhyUnready(), n.InstanceID(), machine.State, n.Attached, verdict.Plural(n.Attached, "volume is", "volumes are"))
+			n.Say(verdict.NodeOutOfService, why)
+			d.Do(action.OutOfService{Group: group, Node: n.Ref(), Instance: n.InstanceID(), Why: why})
+		}
+	}
+}
+
+func (d *Hooks) takeBackOutOfService(n *cluster.Node, group, why string) {
+	d.Do(action.InServiceAgain{Group: group, Node: n.Ref(), Why: why})
+	if !n.Ready {
+		n.Say(verdict.NodeUnready, n.WhyUnready()+"; "+why)
+	}
+}
+
+// launchedBy is the group of ours that a node belongs to. One whose instance has ended is in
+// none any more, and EC2 knows which had launched it.
+func (d *Hooks) launchedBy(n *cluster.Node, m fleet.Machine) (group string, ours bool) {
+	if n.Group != nil {
+		return n.Group.Name, true
+	}
+	return m.Group, d.GroupOf(m.Group) != nil
+}
+
+func hasOutOfService(n *cluster.Node) bool {
+	for _, t := range n.Taints {
+		if t.Key == corev1.TaintNodeOutOfService {
+			return true
+		}
+	}
+	return false
+}

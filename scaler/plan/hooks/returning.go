@@ -1,0 +1,82 @@
+package hooks
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// TakeBackWays takes our requests back by which we told agents of a way out of service,
+// where the instance is in service again, or on its way there: it has left its warm pool, or
+// Auto Scaling has not terminated it after all. They would keep the node closed for ever: the
+// agent's own notice has ended.
+func (d *Hooks) TakeBackWays() {
+	for _, n := range d.Nodes {
+		if n.Mark != "" || !n.ToldOfWay() || !n.Instance.Live() {
+			continue
+		}
+		n.Kept = true
+		why := "its instance is not terminated after all"
+		if n.Request.ID == contract.WarmID(n.Instance.ID) {
+			why = "its instance has left the warm pool"
+		}
+		keep := action.Keep{Group: n.Group.Name, Node: n.Ref(), ID: n.Request.ID, Why: why}
+		if n.Instance.State == fleet.InService {
+			keep.Instance = n.Instance.ID
+		}
+		if ended, back := d.BackInService(n); back && !n.Reported {
+			keep.AgentGone, keep.Ended = true, ended // all that stands there is ours
+		}
+		d.Do(keep)
+	}
+}
+
+// UndoDrains takes off a node what a drain left there that was taken back. That
+// is the agent's to do, so it has time for it: little where none is Ready, and
+// as long as a drain may take where one is.
+func (d *Hooks) UndoDrains() {
+	since := map[string]time.Time{}
+	for _, n := range d.In(cluster.Returning) {
+		first, known := d.State.Returning[n.Name]
+		if !known {
+			first = d.Now
+		}
+		since[n.Name] = first
+		d.Clock.At(first.Add(cluster.ReturnsWithin))
+		due := first.Add(d.undoTime(n))
+		if d.Now.Before(due) {
+			d.Clock.At(due)
+			continue
+		}
+		if n.Unreadable != nil || n.Requested {
+			continue // somebody's word stands there, or is taken off first
+		}
+		n.Say(verdict.NodeKept, "its drain was taken back, and is undone without its agent")
+		ended, _ := d.BackInService(n)
+		d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), Ended: ended, AgentGone: true, Why: "its drain was taken back, and its agent has not undone it"})
+	}
+	d.rememberReturns(since)
+	d.State.Returning = since
+}
+
+// rememberReturns keeps the nodes whose drain was taken back and that are not up yet: for
+// as long as that drain is written on them, the memory tells it from one that goes on.
+func (d *Hooks) rememberReturns(since map[string]time.Time) {
+	for _, n := range d.In(cluster.Coming) {
+		first, known := d.State.Returning[n.Name]
+		if _, back := d.BackInService(n); known && back {
+			since[n.Name] = first
+		}
+	}
+}
+
+func (d *Hooks) undoTime(n *cluster.Node) time.Duration {
+	if d.Agents[n.Name] {
+		return max(d.Policy.MaxDrainTime, contract.GoneAfter)
+	}
+	return contract.GoneAfter
+}

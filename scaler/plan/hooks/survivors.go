@@ -1,0 +1,62 @@
+package hooks
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// SpareSurvivors takes the terminating mark off nodes whose instance is in service
+// again though a termination had begun.
+//
+// The mark is written before Auto Scaling is called, so an instance in service with a
+// mark is most likely one whose termination is still to be asked for; see
+// terminateAgain. It has outlived its termination only if it was seen out of service
+// since, and not on its way out of the world: in a warm pool, in standby, or in no
+// group of ours, as where it was detached. While it is there the mark stands. When it
+// is back in service the mark goes, after another look at the instance, and with it
+// the request that led there. To be wrong here costs one more drain, and no pod.
+func (d *Hooks) SpareSurvivors() {
+	outlived := map[string]time.Time{}
+	for _, n := range d.Nodes {
+		id := n.InstanceID()
+		if n.Mark == "" || id == "" {
+			continue
+		}
+		since, seen := d.Given.Outlived[id]
+		if !seen {
+			since = d.Now
+		}
+		switch {
+		case n.Instance != nil && n.Instance.Leaving():
+		case n.Instance == nil || !n.Instance.Live():
+			outlived[id] = since
+			n.Say(verdict.NodeTerminating, whereabouts(n))
+		case d.Outlived(n):
+			outlived[id] = since
+			d.spare(n)
+		}
+	}
+	d.State.Outlived = outlived
+}
+
+func (d *Hooks) spare(n *cluster.Node) {
+	if n.Instance.State != fleet.InService {
+		n.Say(verdict.NodeKept, "its instance has outlived its termination and comes into service again")
+		return
+	}
+	n.Say(verdict.NodeKept, "its instance has outlived its termination and is in service again")
+	d.Do(action.Spare{Group: n.Group.Name, Node: n.Ref(), Instance: n.Instance.ID, ID: n.Mark})
+}
+
+// whereabouts of an instance whose termination had begun.
+func whereabouts(n *cluster.Node) string {
+	if n.Instance == nil {
+		return "its instance was being terminated, and is in none of our groups any more"
+	}
+	return fmt.Sprintf("its instance was to be terminated, and is %s", n.Instance.State)
+}

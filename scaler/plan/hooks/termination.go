@@ -1,0 +1,44 @@
+package hooks
+
+import (
+	"cmp"
+	"fmt"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// ask answers the agent's notice, whose source tells no time, with a deadline. It
+// is also how an agent that cannot see the metadata service hears of it.
+func (d *Hooks) ask(p cluster.Passage) {
+	if p.Notice == nil || p.Node == nil || p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready {
+		return // there is nobody to tell, or all has been done already
+	}
+	if p.Group.HooksUnknown && !p.Asked() {
+		if due := p.Began.Add(hooksKnownWithin); p.Group.HooksFault == "" || d.Now.Before(due) {
+			d.Clock.At(due)
+			p.Node.Say(verdict.NodeLeaving, p.Why+"; the hooks that may hold it are not known yet")
+			return
+		}
+		p.Group.Note(fmt.Sprintf("what may hold its terminations cannot be read, so a drain has %s", cluster.HooklessDrainTime))
+	}
+	if due := p.Began.Add(p.Unasked); p.Unasked > 0 && !p.Asked() {
+		if _, answered := p.Answered(); answered {
+			return
+		}
+		if d.Now.Before(due) {
+			d.Clock.At(due)
+			return
+		}
+	}
+	deadline := d.Deadline(p)
+	d.Clock.At(deadline)
+	if p.Asked() {
+		p.Node.Say(verdict.NodeLeaving, fmt.Sprintf("%s; its pods have until %s%s", p.Why, verdict.ClockTime(deadline), cmp.Or(d.CarriedOn(p.Node), p.Progress())))
+		return
+	}
+	p.Node.Say(verdict.NodeLeaving, p.Why+"; its agent is told until when its pods have time")
+	d.Do(action.Retire{Group: p.Group.Name, Node: p.Node.Ref(), ID: p.Id(), Kind: contract.KindASG, Why: p.Why, Deadline: deadline})
+}

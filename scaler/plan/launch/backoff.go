@@ -1,0 +1,128 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// PauseGroups learns from launches that failed, and from those of which no node
+// came. Where a pause runs nothing is grown, and what Auto Scaling still owes
+// there does not count as coming.
+func (d *Launches) PauseGroups() {
+	all := make([]*fleet.Group, len(d.Groups))
+	for i, g := range d.Groups {
+		all[i] = g.Group
+	}
+	for _, g := range d.Groups {
+		for _, f := range failures(g) {
+			for _, key := range concerned(all, g.Group, f) {
+				d.learnOf(key, f)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.State.BackOffs)) {
+		b := d.State.BackOffs[key]
+		if d.Now.After(b.Until.Add(d.Policy.BackOffReset)) {
+			delete(d.State.BackOffs, key)
+			continue
+		}
+		name, zone, _ := fleet.ParseBackOffKey(key)
+		if g := d.GroupOf(name); g != nil && d.Now.Before(b.Until) {
+			pause(g, zone, b)
+			d.Clock.At(b.Until)
+		}
+	}
+}
+
+func (d *Launches) learnOf(key string, f fleet.Failure) {
+	b := Learn(d.Policy, d.State.BackOffs[key], f)
+	if d.Now.After(b.Until.Add(d.Policy.BackOffReset)) {
+		return // Auto Scaling tells of failures for weeks
+	}
+	d.State.BackOffs[key] = b
+}
+
+// pause notes a running pause; of several in one zone the longest counts.
+func pause(g *cluster.Group, zone string, b fleet.BackOff) {
+	if longest, ok := g.Pauses[zone]; !ok || b.Until.After(longest.Until) {
+		g.Pauses[zone] = b
+	}
+}
+
+// Open is the looks of new nodes in zones where no pause runs, and how many nodes
+// the group has in each.
+func Open(g *cluster.Group) (looks []*fit.Looks, have []int) {
+	for i, l := range g.Looks {
+		if g.PausedIn(l.Zone) == nil {
+			looks, have = append(looks, l), append(have, g.Have[i])
+		}
+	}
+	return looks, have
+}
+
+// Pause puts a pause into words, by its key in fleet.State.BackOffs: whose it is,
+// until when, and after what.
+func Pause(key string, b fleet.BackOff) string {
+	group, zone, _ := fleet.ParseBackOffKey(key)
+	if zone == "" {
+		return fmt.Sprintf("%s: in back-off until %s after %s%s", group, verdict.ClockTime(b.Until), b.Cause, cluster.LookAt(&b))
+	}
+	return fmt.Sprintf("%s: %s until %s%s", group, verdict.NotIn(b.Cause, []string{zone}), verdict.ClockTime(b.Until), cluster.LookAt(&b))
+}
+
+// failures are all that went wrong with launches of the group, the oldest first.
+func failures(g *cluster.Group) []fleet.Failure {
+	list := slices.Clone(g.Failures)
+	for _, f := range g.Lost {
+		if f.Cause != "" {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b fleet.Failure) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Zone, b.Zone))
+	})
+	return list
+}
+
+// Learn takes one failure into account; the result belongs into
+// fleet.State.BackOffs, also where Auto Scaling has refused to grow a group. A
+// failure during the pause is of the same trouble and only makes it start again;
+// the next one after it doubles the pause; after a long time without any the
+// count begins anew.
+func Learn(p policy.Policy, b fleet.BackOff, f fleet.Failure) fleet.BackOff {
+	count := b.Count
+	switch {
+	case count > 0 && !f.At.After(b.Until.Add(-nextPause(p, count))):
+		return b // seen before
+	case count == 0, f.At.After(b.Until.Add(p.BackOffReset)):
+		count = 1
+	case !f.At.Before(b.Until):
+		count++
+	}
+	return cluster.BackOff(f.At.Add(nextPause(p, count)), count, f.Cause)
+}
+
+// nextPause is how long the group rests after that many failures.
+func nextPause(p policy.Policy, count int) time.Duration {
+	return Doubled(p.BackOff, count, p.MaxBackOff)
+}
+
+// Doubled is first for a count of 1 and twice as much for each more, up to most.
+func Doubled(first time.Duration, count int, most time.Duration) time.Duration {
+	d := first
+	for range count - 1 {
+		if d *= 2; d >= most {
+			return most
+		}
+	}
+	return min(d, most)
+}

@@ -1,0 +1,69 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// After a group has grown or shrunk, or a retirement in it has failed, nothing of it is
+// retired for a while: what has just come may be needed, and what has just failed may fail
+// again. By default that is each group's own matter; people may want it of the cluster.
+
+// delay is how long groups rest after something.
+type delay struct {
+	last map[string]time.Time // by group
+	rest time.Duration
+	what string
+}
+
+func (d *Launches) delays() []delay {
+	return []delay{
+		{d.State.GrownAt, d.Policy.DelayAfterAdd, "grew"},
+		{d.State.ShrunkAt, d.Policy.DelayAfterDelete, "shrank"},
+		{d.State.FailedAt, d.Policy.DelayAfterFailure, "has a node that could not be retired"},
+	}
+}
+
+// Rest is until when nothing of the group is retired, and why; the zero time if it may be.
+func (d *Launches) Rest(g *cluster.Group) (until time.Time, why string) {
+	for _, x := range d.delays() {
+		groups := []string{g.Name}
+		if !d.Policy.DelaysLocal {
+			groups = slices.Sorted(maps.Keys(x.last))
+		}
+		for _, name := range groups {
+			at, happened := x.last[name]
+			if end := at.Add(x.rest); happened && end.After(until) {
+				until, why = end, fmt.Sprintf("group %s %s", name, x.what)
+			}
+		}
+	}
+	return until, why
+}
+
+// NoteShrunk remembers that a group gets smaller by this plan, where that is asked for, and
+// where the plan is carried out.
+func (d *Launches) NoteShrunk(g *cluster.Group) {
+	if d.Policy.DelayAfterDelete > 0 && !d.Rivalled() {
+		d.State.ShrunkAt[g.Name] = d.Now
+	}
+}
+
+// NoteFailed remembers that a retirement came to nothing. One that a budget does not allow
+// has not failed: it holds no other drain back.
+func (d *Launches) NoteFailed(g *cluster.Group) {
+	if d.Policy.DelayAfterFailure > 0 && !d.Rivalled() {
+		d.State.FailedAt[g.Name] = d.Now
+	}
+}
+
+// ForgetDelays drops what nobody waits for any more.
+func (d *Launches) ForgetDelays() {
+	for _, x := range d.delays()[1:] { // growth is remembered for other reasons too
+		maps.DeleteFunc(x.last, func(_ string, at time.Time) bool { return d.Now.Sub(at) > x.rest })
+	}
+}

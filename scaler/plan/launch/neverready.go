@@ -1,0 +1,183 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// EndLost ends instances that should long have become nodes, and nodes that
+// should long have been Ready. Others of their group would most likely fare no
+// better: it shrinks by them where it may, and is paused.
+func (d *Launches) EndLost() {
+	d.Recognise()
+	d.RecogniseLeaving()
+	unjoined := map[string]time.Time{}
+	d.WatchPools(unjoined)
+	for _, g := range d.Groups {
+		joined := map[string]*cluster.Node{} // of two Nodes of one instance the one that is not up
+		for _, n := range g.Nodes {
+			if other := joined[n.InstanceID()]; other == nil || other.Up() {
+				joined[n.InstanceID()] = n
+			}
+		}
+		for _, i := range g.Live {
+			since, known := d.LaunchedAt(i)
+			n := joined[i.ID]
+			switch {
+			case n == nil && i.State == fleet.PendingWait:
+				// Somebody's launch hook holds it, and ends by its own timeout: our
+				// clock starts when it goes on.
+			case n == nil:
+				unjoined[i.ID] = since
+				if d.deserted(g, i, known) {
+					d.State.Deserted[i.ID] = since
+				}
+				d.endUnjoined(g, i, since)
+			case n.NeverUp(known):
+				unjoined[i.ID] = since
+				if i.State != fleet.PendingWait {
+					d.endUnready(n)
+				}
+			case known && n.Stage == cluster.Coming:
+				unjoined[i.ID] = since // its time for devices began when it left the pool
+			}
+		}
+	}
+	d.State.Unjoined = unjoined
+}
+
+// endUnjoined ends an instance whose time to register is over. Where it may be a machine
+// that serves it stays; it is no place for pods in any case.
+func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.Time) {
+	o, over := d.Overdue[i.ID]
+	if !over {
+		d.Clock.At(cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), d.State.Recognition.Graced[i.ID]))
+		return
+	}
+	why := "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()
+	if _, served := d.State.Deserted[i.ID]; served {
+		g.Lost[i.ID] = fleet.Failure{}
+		why = "its node is gone, and it has not registered again within " + d.Policy.MaxNodeProvisionTime.String()
+	} else {
+		d.lose(g, i, o.Due, cluster.NeverJoined)
+	}
+	if g.Foreign() || !o.Launched && !d.StrangersAllowed(g, i.ID) {
+		return
+	}
+	if n := d.Resembles(i, o); n != "" {
+		g.Note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
+		return
+	}
+	decrement, asks, ok := d.mayEnd(g, cluster.NeverJoined)
+	if !ok {
+		return
+	}
+	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(cluster.StrangersWindow)) {
+		d.State.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.Now, Launched: o.Launched}
+	}
+	d.Do(action.Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Asks: asks, Why: why})
+}
+
+// neverJoinedID is the id of the end of an instance of which no Node registered.
+func neverJoinedID(instance string) string { return "never-joined:" + instance }
+
+// deserted says that an instance without a node has had one, which somebody deleted: it
+// was in service when it was first seen without one, and its group had not grown for as
+// long as a node may take to register. That tells nothing of the group's next nodes.
+func (d *Launches) deserted(g *cluster.Group, i *fleet.Instance, remembered bool) bool {
+	if remembered {
+		_, so := d.Given.Deserted[i.ID]
+		return so
+	}
+	grown, grew := d.Given.GrownAt[g.Name]
+	return !grew || !d.Now.Before(grown.Add(d.Policy.MaxNodeProvisionTime))
+}
+
+// endUnready ends a node that never was Ready. Whatever holds a node elsewhere
+// holds this one too, and so does a pod that got there all the same.
+func (d *Launches) endUnready(n *cluster.Node) {
+	due := d.DueUp(n)
+	if d.Now.Before(due) {
+		d.Clock.At(due)
+		return
+	}
+	_, held := contract.Held(n.Annotations)
+	_, occupied := n.Occupied(d.Now)
+	held = held || d.Contested(n.Instance, n) != ""
+	if held || occupied || n.Stage != cluster.Unready && n.Stage != cluster.Serving && n.Stage != cluster.Cordoned {
+		return
+	}
+	why := "it has not been Ready within " + d.Policy.MaxNodeStartupTime.String()
+	if n.Ready {
+		why = fmt.Sprintf("its taint %s has not gone within %s", n.Awaits, d.Policy.MaxNodeStartupTime)
+	}
+	d.lose(n.Group, n.Instance, due, cluster.NeverReady)
+	n.Stage, n.Open = cluster.Leaving, false
+	decrement, asks, ok := d.mayEnd(n.Group, cluster.NeverReady)
+	if !ok {
+		n.Say(verdict.NodeNeverReady, why+"; it is replaced when the pause of its group is over")
+		return
+	}
+	d.Do(action.Terminate{
+		Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: "never-ready:" + n.Instance.ID, Decrement: decrement, Asks: asks, Why: why,
+	})
+	n.Say(verdict.NodeNeverReady, why+", so its instance is ended")
+}
+
+// lose gives an instance up: it is not coming, and its launch has failed. Where
+// others of its kind are Ready in other zones the fault is its zone's.
+func (d *Launches) lose(g *cluster.Group, i *fleet.Instance, due time.Time, cause string) {
+	zone := ""
+	if worksBeside(g, i.Zone) {
+		zone = i.Zone
+	}
+	g.Lost[i.ID] = fleet.Failure{At: due, Zone: zone, Cause: cause}
+}
+
+// worksBeside says that a node of the present launch template is up in another
+// zone.
+func worksBeside(g *cluster.Group, zone string) bool {
+	return slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool {
+		return n.Up() && n.Instance.Zone != zone && n.Instance.Template == g.Template
+	})
+}
+
+// mayEnd says whether an instance that came to nothing is ended now, and whether
+// its group shrinks by it. Where it may not, Auto Scaling launches another at
+// once (asks), which will most likely come to nothing too: that is done for one at a time, and
+// for the next when that one has come, or when the pause after it is over.
+func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok bool) {
+	decrement = g.Shrinkable()
+	asks = !decrement && !g.Surplus()
+	if asks {
+		if g.Replaces || d.AwaitsReplacement(g) || d.pausedFor(g, cause) {
+			return false, false, false
+		}
+		g.Replaces = true
+		d.AskFor(g, 1)
+	}
+	g.Ended++
+	if decrement {
+		g.Lowered++
+	}
+	return decrement, asks, true
+}
+
+// pausedFor says that a pause of the group runs, in whatever zone, that has such a cause.
+func (d *Launches) pausedFor(g *cluster.Group, cause string) bool {
+	for _, zone := range append([]string{""}, g.Zones...) {
+		b := d.State.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]
+		if d.Now.Before(b.Until) {
+			d.Clock.At(b.Until)
+			return true
+		}
+	}
+	return false
+}

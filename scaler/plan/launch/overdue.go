@@ -1,0 +1,98 @@
+package launch
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Causes of pauses after launches that neither fail nor come to an end.
+const (
+	// NeverLaunched: Auto Scaling has not launched what the group wants, and tells of
+	// no failure, or may not be asked for any.
+	NeverLaunched = "NeverLaunched"
+	// NeverReleased: somebody's launch hook holds the instance.
+	NeverReleased = "NeverReleased"
+)
+
+// notedAfter is how long after a growth nothing is remembered of what the group
+// waits for: most instances are launched by then.
+const notedAfter = time.Minute
+
+// LimitWaiting bounds how long pods count on what does not come, by the time that a
+// node may take to come. Then its group is paused like after any launch that failed,
+// and the pods go to another one. What was asked for stays asked for.
+func (d *Launches) LimitWaiting() {
+	awaited := map[string]time.Time{}
+	for _, g := range d.Groups {
+		d.limitOwed(g, awaited)
+		d.limitHeld(g, awaited)
+	}
+	d.State.Awaited = awaited
+}
+
+// limitOwed counts the time in which a group got none of the instances that it wants.
+// It begins anew with each that came, with each failure that Auto Scaling tells of, and
+// with each pause.
+func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
+	n := g.Owed() - g.LeavingCount()
+	if n <= 0 || g.Unanswered || g.IsSuspended(cluster.ProcessLaunch) {
+		return
+	}
+	since, known := d.owedSince(g, n)
+	for _, f := range g.Failures {
+		if f.At.After(since) && !f.At.After(d.Now) {
+			since = f.At
+		}
+	}
+	patience := d.Policy.MaxNodeProvisionTime
+	if !known && d.Now.Before(d.State.GrownAt[g.Name].Add(notedAfter)) {
+		d.Clock.At(since.Add(patience))
+		return
+	}
+	if periods := d.Now.Sub(since) / patience; periods > 0 {
+		since = since.Add(periods * patience)
+		g.Lost[NeverLaunched] = fleet.Failure{At: since, Cause: NeverLaunched}
+	}
+	d.Clock.At(since.Add(patience))
+	awaited[fleet.OwedKey(g.Name, n)] = since
+}
+
+// owedSince is since when the group has lacked at least one of the instances that it
+// lacks now: where it lacked fewer, it has got none since, and was asked for more.
+func (d *Launches) owedSince(g *cluster.Group, n int) (since time.Time, known bool) {
+	since = d.Now
+	if grown, grew := d.State.GrownAt[g.Name]; grew {
+		since = grown
+	}
+	for key, at := range d.Given.Awaited {
+		name, lacked, ok := fleet.ParseOwedKey(key)
+		if ok && name == g.Name && lacked <= n && (!known || at.Before(since)) {
+			since, known = at, true
+		}
+	}
+	return since, known
+}
+
+// limitHeld counts the time in which launch hooks hold instances. They may be the
+// ones that we wait for, and may as well stay where they are until the hook's own
+// timeout.
+func (d *Launches) limitHeld(g *cluster.Group, awaited map[string]time.Time) {
+	for _, i := range d.Unregistered(g) {
+		if i.State != fleet.PendingWait {
+			continue
+		}
+		since, known := d.Given.Awaited[i.ID]
+		if !known {
+			since = d.Now
+		}
+		awaited[i.ID] = since
+		due := since.Add(d.Policy.MaxNodeProvisionTime)
+		if d.Now.Before(due) {
+			d.Clock.At(due)
+			continue
+		}
+		d.lose(g, i, due, NeverReleased)
+	}
+}

@@ -1,0 +1,30 @@
+package policy
+
+import "fmt"
+
+// TooMany says that so many unready nodes are more than may be.
+func (p Policy) TooMany(sick, all int) bool {
+	return sick > p.MaxUnready && float64(sick)*100 > p.MaxUnreadyPercent*float64(all)
+}
+
+// Where many nodes of a zone stop being Ready at once, the machines are most likely there
+// and the network to them is not: they may serve on, and pods that have been terminating for
+// long may still run. So none of these nodes is removed for being unready. Machines that are
+// dead Auto Scaling replaces by its own health checks.
+
+// leastCutOff is how many unready nodes a zone must have for that, unless none of it is
+// Ready. The node controller counts alike when it slows down its evictions.
+// https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction
+const leastCutOff = 3
+
+// ZoneHealth counts the nodes of a zone that have been up, or should have been by now.
+type ZoneHealth struct{ Unready, All int }
+
+// Partitioned says that too much of a zone is not Ready; empty if it is not.
+func (p Policy) Partitioned(zone string, z ZoneHealth) string {
+	share := float64(z.Unready)*100 > p.MaxUnreadyPercent*float64(z.All)
+	if z.Unready < 2 || z.Unready < z.All && (z.Unready < leastCutOff || !share) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes in zone %s are not Ready; the zone may be partitioned while its machines serve, so none of them is removed", z.Unready, z.All, zone)
+}

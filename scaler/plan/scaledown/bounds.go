@@ -1,0 +1,19 @@
+package scaledown
+
+// Shares of the budget of scale-down, in hundredths, at which each part of the search ends:
+// trying orders, choosing in the best of them, asking by turns who was not reached,
+// improving the choice. What is left is for nodes that go now.
+const (
+	shareRehearsals = 40
+	shareChoice     = 60
+	shareTurns      = 75
+	shareExchanges  = 85
+)
+
+// searchEnded is the verdict of a node that was not asked.
+const searchEnded = "whether it is needed is not known: the search for nodes that nobody needs has used up the work that an evaluation bears; it is asked in its turn, and its mark, if it has one, stays"
+
+// spent says that so many hundredths of the budget are.
+func (r *retirement) spent(share int64) bool {
+	return r.Fit.Steps()-r.began > r.Policy.Bounds.ScaleDown/100*share
+}

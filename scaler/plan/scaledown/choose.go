@@ -1,0 +1,365 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// candidate is a node that every rule lets go, if its pods have other places.
+type candidate struct {
+	*cluster.Node
+	// movers are its pods that need another place, by name, and seekers the same in the
+	// order in which they seek it.
+	movers, seekers []fit.Tenant
+	// evicted are all that its drain asks to leave, by name: these and the expendable.
+	evicted []*fleet.Pod
+	// since is when it was marked as unneeded; zero without a mark.
+	since time.Time
+	// stuck says that its clock has run out and that a budget allows nothing at all now;
+	// slow that its pods leave one after the other, see retirement.slow.
+	stuck, slow bool
+	// task is a pod that ends when it likes, and why nobody asks it to leave before; empty
+	// without one. The node's clock goes on, and its drain does not begin: it would keep
+	// the node closed until then.
+	task string
+	// paused says that nothing of its group is retired now.
+	paused bool
+	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
+	// costs as much, and used its utilization.
+	worth, size, used float64
+	// priority is the sum of its movers', and age the sum of how long they have been
+	// there, reckoned from a moment that is the same for all nodes.
+	priority, age int64
+	// adrift are the movers in the measure of each head-room, in their order.
+	adrift []adrift
+	// figure is what the order at hand goes by.
+	figure float64
+	// reason and why say what it is needed for; empty while it may go.
+	reason verdict.Reason
+	why    string
+	// unplaced is the pod that has no other place, and the place that comes nearest.
+	unplaced fit.Seat
+}
+
+// imagine chooses among the candidates, and finds out which of the nodes that stay could
+// be swapped then. It leaves the seats as they were: until a node goes in truth, its pods
+// run there, and others come to it.
+func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
+	r.Fit.Settle() // nothing that was done before is taken back any more
+	start := r.Fit.Try()
+	chosen = r.choose(list)
+	swap = r.seekSwap()
+	r.Fit.Revert(start)
+	r.refuges = r.refugesBeside(chosen)
+	r.rehearsal = false
+	return chosen, swap
+}
+
+// goNow empties a chosen node while those that were chosen with it and stay for now keep
+// their pods: beside those that are retired now, and on nodes that are Ready. If that is
+// not possible it waits for the others.
+func (r *retirement) goNow(c *candidate) (verdict.Reason, string) {
+	if r.spent(100) {
+		return verdict.NodeWaiting, "it goes at a later evaluation: others have used up the work that one bears"
+	}
+	if pod, by, is := r.unsettled(c); is {
+		return verdict.NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
+	}
+	if pod, takes := r.shelters(c); takes {
+		return verdict.NodeWaiting, fmt.Sprintf("pod %s waits, and has room on it, or would have when others that wait have gone elsewhere", pod)
+	}
+	missing := "there is no other place"
+	for i, row := range r.refuges {
+		r.row = row
+		_, why := r.empty(c)
+		if why == "" {
+			return "", ""
+		}
+		if i == 0 {
+			missing = why
+		}
+	}
+	return verdict.NodeWaiting, "it goes when others have gone or come: " + missing
+}
+
+// choose finds the nodes that can all go at once: the pods of every one have places on
+// nodes that stay. Several orders are rehearsed, and the one stands that saves most. To
+// take back what was chosen before, it must save more than the dearest node besides.
+func (r *retirement) choose(list []*candidate) []*candidate {
+	if len(list) == 0 {
+		return nil
+	}
+	start := r.Fit.Try()
+	orders := ordersOf(list)
+	best, most := orders[0], math.Inf(-1)
+	if len(orders) > 1 {
+		dearest := slices.MaxFunc(list, func(a, b *candidate) int { return cmp.Compare(a.worth, b.worth) }).worth
+		for i, o := range orders {
+			r.part = shareRehearsals * int64(i+1) / int64(len(orders))
+			saved := r.rehearse(o, list)
+			if o.anew {
+				saved -= dearest
+			}
+			if saved > most+epsilon {
+				best, most = o, saved
+			}
+		}
+	}
+	r.part = shareChoice
+	chosen := r.pass(best, list, false)
+	chosen = append(chosen, r.passByTurns(list)...)
+	chosen = r.exchange(list, chosen)
+	if r.part = shareChoice; len(chosen) > 0 {
+		chosen = r.settled(best, list, chosen, start)
+	}
+	r.rehearsal = false
+	for _, c := range list {
+		if c.reason != "" {
+			r.sayAgain(c)
+			c.say(c.reason, c.why)
+		}
+	}
+	return chosen
+}
+
+// epsilon is less than any node costs in an hour, and more than sums of prices err by.
+const epsilon = 1e-6
+
+// rehearse finds out what an order saves, and leaves all as it was.
+func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
+	start := r.Fit.Try()
+	for _, c := range r.pass(o, list, true) {
+		saved += c.worth
+		r.takeBack(c)
+	}
+	r.Fit.Revert(start)
+	return saved
+}
+
+// pass empties the candidates in thought, one after the other. What cannot be emptied is
+// as before, and told why, unless this is a rehearsal.
+func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
+	r.rehearsal = rehearsal
+	if !o.anew {
+		chosen = r.goTogether(list)
+	}
+	if len(chosen) == 0 || !o.usual { // else it is done
+		o.sort(list)
+		r.line(list)
+	}
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Gone })
+	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
+}
+
+// goTogether lets all candidates go that were chosen in an earlier look, if the pods of all
+// of them have places beside all of them; otherwise it leaves all as before. One after the
+// other they would take places at each other, and which of them found none at the end would
+// depend on which of them are marked: so two nodes would swap their marks for ever. The
+// order is always the same.
+func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
+	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
+		return nil
+	}
+	usually.sort(list)
+	r.line(list)
+	start := r.Fit.Try()
+	bearers := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return !c.chosenBefore() })
+	for _, c := range bearers {
+		r.Fit.Close(c.Place)
+	}
+	failed := false
+	r.inTurn(usually, bearers, nil, func(c *candidate) (goes bool) {
+		if failed {
+			return false
+		}
+		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
+			chosen = append(chosen, c)
+		}
+		failed = c.reason != ""
+		return !failed
+	})
+	if failed {
+		r.goBack(chosen, start)
+		return nil
+	}
+	return chosen
+}
+
+// chosenBefore says that a candidate bears a mark, and that its drain would go on.
+func (c *candidate) chosenBefore() bool { return !c.stuck && !c.since.IsZero() }
+
+// fewCandidates are as many as settle even where marks are only lost.
+const fewCandidates = 200
+
+// triesToSettle is how often at most it is asked who would be chosen again.
+const triesToSettle = 5
+
+// unsettledYet is why a node stays that would lose its mark again at once.
+const unsettledYet = "its pods have other places only if those of nodes that go already take theirs in one certain order"
+
+// settled leaves out, of those that are chosen where marks change, who would not be chosen
+// again with these marks, though nothing else has changed. Where none was chosen before,
+// that waits for the next evaluation, as it does where many only lose their marks.
+func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark) []*candidate {
+	marked := map[*candidate]time.Time{} // as it is
+	fresh, lost, before := false, false, false
+	for _, c := range list {
+		marked[c] = c.since
+		fresh = fresh || c.Gone && c.since.IsZero()
+		lost = lost || !c.Gone && !c.since.IsZero()
+		before = before || c.chosenBefore()
+	}
+	if !before || !fresh && (!lost || len(list) > fewCandidates) {
+		return chosen
+	}
+	defer func() {
+		for c, since := range marked {
+			c.since = since
+		}
+	}()
+	r.goBack(chosen, start)
+	for tries := 1; ; tries++ {
+		for _, c := range list {
+			c.since = time.Time{}
+		}
+		for _, c := range chosen {
+			c.since = cmp.Or(marked[c], r.Now)
+		}
+		again := r.chooseAgain(o, list)
+		if len(again) == len(chosen) || tries == triesToSettle {
+			chosen = again
+			break
+		}
+		r.goBack(again, start)
+		// Who was chosen before does not lose its mark for one that was not.
+		old := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return marked[c].IsZero() })
+		loses := slices.ContainsFunc(old, func(c *candidate) bool { return !slices.Contains(again, c) })
+		if loses && len(old) < len(chosen) {
+			again = old
+		}
+		chosen = again
+	}
+	for _, c := range list {
+		if !c.Gone && c.reason == "" {
+			c.reason, c.why = verdict.NodeNoPlace, unsettledYet
+		}
+	}
+	return chosen
+}
+
+// chooseAgain chooses among those that bear a mark as the next evaluation will.
+func (r *retirement) chooseAgain(o order, list []*candidate) (chosen []*candidate) {
+	chosen = r.goTogether(list)
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Gone || c.since.IsZero() })
+	if len(rest) == 0 {
+		return chosen
+	}
+	o.sort(list)
+	r.line(list)
+	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
+}
+
+// letGoInTurn lets those of sorted candidates go that can, one after the other, beside those
+// that are gone.
+func (r *retirement) letGoInTurn(o order, list, gone []*candidate) (chosen []*candidate) {
+	r.inTurn(o, list, gone, func(c *candidate) (goes bool) {
+		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
+			return false
+		}
+		chosen = append(chosen, c)
+		return true
+	})
+	return chosen
+}
+
+// goBack takes back that nodes go, and all that was done since.
+func (r *retirement) goBack(chosen []*candidate, start fit.Mark) {
+	for _, c := range chosen {
+		r.takeBack(c)
+	}
+	r.Fit.Revert(start)
+}
+
+// turnOfSearch is for how long those come first that came first.
+const turnOfSearch = time.Minute
+
+// passByTurns asks candidates that the search did not reach. So each of them is reached
+// some day, however much work those before it make: the clock tells who comes first, and
+// nothing has to be persisted. Multiples of the golden ratio fall evenly into a circle.
+func (r *retirement) passByTurns(list []*candidate) (chosen []*candidate) {
+	missed := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.reason != verdict.NodeNotAsked })
+	if len(missed) == 0 {
+		return nil
+	}
+	r.Clock.At(r.Now.Truncate(turnOfSearch).Add(turnOfSearch))
+	slices.SortFunc(missed, func(a, b *candidate) int { return cmp.Compare(a.Name, b.Name) })
+	turn := float64(r.Now.Unix() / int64(turnOfSearch/time.Second))
+	_, part := math.Modf(turn * (math.Phi - 1))
+	first := int(part * float64(len(missed)))
+	r.part = shareTurns
+	for _, c := range slices.Concat(missed[first:], missed[:first]) {
+		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
+// tryToGo lets a candidate go if its pods have places beside all that is settled so far;
+// otherwise it says why it stays, and all is as before.
+func (r *retirement) tryToGo(c *candidate) (verdict.Reason, string) {
+	if r.spent(r.part) {
+		return verdict.NodeNotAsked, searchEnded
+	}
+	reason, why := r.withheld(c)
+	if reason == "" {
+		reason, why = r.empty(c)
+	}
+	if reason == "" {
+		r.letGo(c)
+	}
+	return reason, why
+}
+
+// letGo counts a node among those that go.
+func (r *retirement) letGo(c *candidate) {
+	c.Gone = true
+	r.leaving[c.Group]++
+	r.remains.Take(c.Node)
+	r.reserve(c, -1)
+}
+
+// takeBack counts it among those that stay again.
+func (r *retirement) takeBack(c *candidate) {
+	c.Gone = false
+	r.leaving[c.Group]--
+	r.remains.Add(c.Node)
+	r.reserve(c, 1)
+}
+
+// line makes the row of places in which movers look for another: nodes that stay for
+// certain come first, the fullest of them at the front, then the candidates, those that
+// go last at the front. At the end stands what is only coming: a node whose pods go there
+// is unneeded, but does not go before it is there.
+func (r *retirement) line(list []*candidate) {
+	turn := map[*cluster.Node]int{}
+	for i, c := range list {
+		turn[c.Node] = len(list) - i
+	}
+	stay := r.In(cluster.Serving)
+	slices.SortStableFunc(stay, func(a, b *cluster.Node) int {
+		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.Used(b), r.Used(a)))
+	})
+	r.places = cluster.Places(stay)
+	r.places = slices.DeleteFunc(r.places, r.isClaimed)
+	r.places = append(r.places, slices.DeleteFunc(slices.Clone(r.Coming), r.isClaimed)...)
+	r.row = r.Fit.NewRow(r.places)
+}

@@ -1,0 +1,18 @@
+// Package scaledown chooses the nodes that nobody needs. It may ask what growth would be; nobody
+// asks it.
+//
+//	scaledown.go     what it needs of the other rooms
+//	retire.go        the search: candidates, and the scale-down of those whose time has come
+//	eligible.go      the rules of a node alone
+//	choose.go        the joint choice; orders.go in which order; turns.go who is asked when work
+//	                 is short; exchange.go a dearer node in place of a cheaper one
+//	empty.go         places for the pods of a node; refuge.go on nodes that are Ready
+//	reserve.go, bufferreserve.go  headroom and buffers that stay whole
+//	unneeded.go      the clock of unneeded nodes; unready.go that of nodes that are not Ready
+//	atonce.go        how many go at once
+//	excess.go        groups that are above desired
+//	replace.go       some nodes for a cheaper one: the replacement under way; replaceseek.go which
+//	                 may be replaced by which; replaceworth.go what is worth it
+//	rebalance.go     Auto Scaling is kept from undoing that
+//	bounds.go        what the search may cost
+package scaledown

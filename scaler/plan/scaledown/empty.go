@@ -1,0 +1,169 @@
+package scaledown
+
+import (
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// empty moves, in thought, every pod of the node elsewhere. If one cannot go,
+// all is as before.
+func (r *retirement) empty(c *candidate) (verdict.Reason, string) {
+	start := r.Fit.Try()
+	r.Fit.Close(c.Place)
+	reason, why := r.moveAll(c)
+	if reason == "" {
+		reason, why = r.crowdsOut()
+	}
+	if reason != "" {
+		r.Fit.Revert(start)
+	}
+	return reason, why
+}
+
+// moveAll seats all that has a seat on the node on nodes that stay: its own
+// pods, and those that were promised one there.
+func (r *retirement) moveAll(c *candidate) (verdict.Reason, string) {
+	movers := r.seated(c)
+	if len(movers) > 0 && r.Fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
+		return verdict.NodeNoPlace, r.noPlace(c, movers[0])
+	}
+	for _, t := range movers {
+		r.Fit.Lift(t, c.Place)
+	}
+	for _, t := range movers {
+		if t.Pod.Node != c.Name && t.Class.Tolerates(seats.Closed...) {
+			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
+		}
+		if r.row.Seat(t) == nil {
+			return verdict.NodeNoPlace, r.noPlace(c, t)
+		}
+	}
+	return "", ""
+}
+
+// seated are the pods that need another place when the node goes, in the order in which
+// they seek it: its own, and those that were promised one there.
+func (r *retirement) seated(c *candidate) []fit.Tenant {
+	list := slices.Clip(c.seekers)
+	for _, t := range c.Place.Seated() {
+		if t.Pod.Node != c.Name {
+			list = append(list, t)
+		}
+	}
+	if len(list) == len(c.seekers) {
+		return list
+	}
+	return r.Fit.Sorted(list, []*fit.Looks{c.Place.Looks()})
+}
+
+// noPlace says of the place that comes nearest to taking the pod what is missing, or why
+// there is none at all beside the node that would go.
+func (r *retirement) noPlace(c *candidate, t fit.Tenant) string {
+	if r.rehearsal {
+		return ""
+	}
+	why := fmt.Sprintf("pod %s has no other place", t.Pod.Key())
+	best := r.row.Nearest(t.Class)
+	if c.unplaced = (fit.Seat{Tenant: t, At: best}); best != nil {
+		return fmt.Sprintf("%s; the nearest is %s: %s", why, best.Name, r.Fit.Fits(t.Class, best))
+	}
+	if !slices.ContainsFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return n.Open && n != c.Node }) {
+		return why + ": no other node is Ready and open to pods"
+	}
+	why += ": the other nodes that are Ready go as well"
+	if len(r.claimed) > 0 {
+		why += ", or are kept for the pods of others"
+	}
+	return why
+}
+
+// sayAgain puts the reason of a candidate that stays into words again, if the place that it
+// names is on a node that was chosen to go after it was asked.
+func (r *retirement) sayAgain(c *candidate) {
+	if at := c.unplaced.At; c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Gone {
+		return
+	}
+	start := r.Fit.Fork()
+	r.Fit.Close(c.Place)
+	c.why = r.noPlace(c, c.unplaced.Tenant)
+	r.Fit.Revert(start)
+}
+
+// unsettled finds one of the candidate's pods whose place depends on another's, as it
+// spreads with that one or wants to be with it, while that one's is on a node that does not
+// serve yet: before that comes, and it may not, kube-scheduler sees other domains than we
+// do. Anti-affinity needs no such care, see standInBoth.
+func (r *retirement) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
+	for _, t := range r.seated(c) {
+		if r.Fit.Unrelated(t.Class) {
+			continue
+		}
+		for _, other := range r.unlandedKinds() {
+			if r.Fit.Follows(t.Class, other.Class) {
+				return t, other, true
+			}
+		}
+	}
+	return fit.Tenant{}, fit.Tenant{}, false
+}
+
+// unlandedKinds are a pod of each class that has seats where nothing serves yet.
+func (r *retirement) unlandedKinds() []fit.Tenant {
+	if r.unlandedOnes == nil {
+		r.unlandedOnes = []fit.Tenant{}
+		known := map[*fit.Class]bool{}
+		for _, p := range r.UnsettledPlaces() {
+			for _, t := range p.Seated() {
+				if !known[t.Class] {
+					known[t.Class] = true
+					r.unlandedOnes = append(r.unlandedOnes, t)
+				}
+			}
+		}
+	}
+	return r.unlandedOnes
+}
+
+// shelters names a pod that waits and that is about to be bound to the node, unless
+// kube-scheduler has left it waiting for long; or one without any place that the node would
+// take, if pods that come were not thought to go there: they may as well go where they would
+// if the node went.
+func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
+	start := r.Fit.Fork()
+	defer r.Fit.Revert(start)
+	for _, t := range c.Place.Tenants() {
+		if t.Pod.Node == "" && !cluster.Imaginary(t.Pod) && !r.LeftWaiting(t.Pod) {
+			return t.Pod.Key(), true
+		}
+		if t.Pod.Node != c.Name {
+			r.Fit.Lift(t, c.Place)
+		}
+	}
+	if r.Fit.Fork() == start {
+		return "", false // it was asked when they sought their places
+	}
+	for _, t := range r.Homeless {
+		if len(r.Fit.Fits(t.Class, c.Place)) == 0 {
+			return t.Pod.Key(), true
+		}
+	}
+	return "", false
+}
+
+// standInBoth seats the pods that leave a node for one that does not serve yet at both:
+// until that comes they run where they are, and keep away from there whom they keep
+// away.
+func (d *ScaleDown) standInBoth() {
+	for _, p := range d.UnsettledPlaces() {
+		for _, t := range p.Tenants() {
+			if from := d.Node(t.Pod.Node); from != nil && from.Place != p {
+				d.Fit.Put(t, from.Place)
+			}
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/scaleup"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Replacement, where people want it: some nodes go for a new one of another group that
+// costs less than they do. One swap at a time goes through three stages, which the memory
+// tells apart: it was found, and has to stay worth while for as long as a node must be
+// unneeded; the group was grown for it; the new node serves, and the nodes are retired
+// like others, but without a clock of their own. If it comes to nothing, what came of it
+// is a node that nobody needs, like any other.
+
+// swapPause is how long after a swap that came to nothing none is begun with that group;
+// it doubles with each further one.
+const swapPause, mostSwapPause = 30 * time.Minute, 8 * time.Hour
+
+// swaps says that nodes are swapped at all.
+func (d *ScaleDown) swaps() bool {
+	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.Rivalled()
+}
+
+// carryOnSwap carries on the swap whose new node was launched.
+func (r *retirement) carryOnSwap() {
+	s := r.State.Swap
+	if !r.swaps() {
+		if s != nil {
+			r.dropSwap(s)
+		}
+		r.State.SwapPauses = nil
+		return
+	}
+	if s == nil || s.Launched.IsZero() {
+		return
+	}
+	stay, going, trouble := r.swapping(s)
+	came := r.cameFor(s)
+	switch {
+	case trouble != "":
+		r.endSwap(trouble)
+	case len(stay)+going == 0:
+		delete(r.State.SwapPauses, s.Group)
+		r.State.Swap = nil // it is done
+	case !r.Now.Before(s.Until):
+		r.endSwap("it was not done by " + verdict.ClockTime(s.Until) + goesOn(going))
+	case len(stay) > 0 && len(came) == 0:
+		r.awaitNode(s, stay)
+	default:
+		r.sendOff(s, stay, came, going > 0)
+	}
+	if r.State.Swap != nil {
+		r.Clock.At(s.Until)
+	}
+}
+
+// goesOn says what becomes of the drains of a swap that is given up: those are retirements
+// like others from then on, with the patience that these have, and no other swap waits for
+// them.
+func goesOn(drains int) string {
+	switch drains {
+	case 0:
+		return ""
+	case 1:
+		return "; the drain that has begun goes on"
+	}
+	return fmt.Sprintf("; the %d drains that have begun go on", drains)
+}
+
+// swapping are the nodes of a swap that have yet to be retired, by name, and how many are
+// being retired. trouble says which of them is where a swap has no use for it.
+func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, trouble string) {
+	for _, n := range r.Nodes {
+		if n.Instance == nil || !n.Instance.Live() || !slices.Contains(s.Instances, n.Instance.ID) {
+			continue
+		}
+		switch {
+		case n.Stage == cluster.Serving || n.Stage == cluster.Cordoned:
+			stay = append(stay, n)
+		case n.Stage == cluster.Retiring && !n.Kept || n.Stage == cluster.Terminating:
+			going++
+		case n.Stage == cluster.Retiring || n.Stage == cluster.Returning:
+			trouble = fmt.Sprintf("the drain of node %s was taken back", n.Name)
+		default:
+			trouble = fmt.Sprintf("node %s is %s", n.Name, n.Stage)
+		}
+	}
+	return stay, going, trouble
+}
+
+// cameFor are the nodes that serve and came to the group since it was grown. When a node
+// came is known by the second.
+func (r *retirement) cameFor(s *fleet.Swap) []*cluster.Node {
+	var came []*cluster.Node
+	since := s.Launched.Truncate(time.Second)
+	for _, n := range r.In(cluster.Serving) {
+		if n.GroupName() == s.Group && n.Instance.Live() && !scaleup.Came(n).Before(since) {
+			came = append(came, n)
+		}
+	}
+	return came
+}
+
+// awaitNode leaves the nodes as they are until the new one serves, for as long as it may
+// still come and would take their pods.
+func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
+	g := r.GroupOf(s.Group)
+	if g == nil {
+		r.endSwap(fmt.Sprintf("group %s is not known any more", s.Group))
+		return
+	}
+	if !r.nodesComing(g) {
+		seen := s.Launched.Add(launch.ShownAfter)
+		if !r.Now.Before(seen) {
+			r.endSwap(fmt.Sprintf("no node of group %s has come", s.Group))
+			return
+		}
+		r.Clock.At(seen)
+	}
+	list, trouble := r.swappable(stay)
+	if trouble == "" {
+		trouble = unpaid(list, g)
+	}
+	if trouble == "" && !r.goOnto(list, g, lookIn(g, s.Zone)) {
+		trouble = fmt.Sprintf("their pods would not all fit a new node of group %s any more", s.Group)
+	}
+	if trouble != "" {
+		r.endSwap(trouble)
+		return
+	}
+	r.claim(cluster.Places(stay)...)
+	r.claim(r.comingTo(g)...)
+	for _, n := range stay {
+		n.Say(verdict.NodeReplaced, fmt.Sprintf("a cheaper node of group %s comes in the stead of %s; given up if it is not done by %s", s.Group, cluster.Names(stay), verdict.ClockTime(s.Until)))
+	}
+	g.Note("a node of it comes in the stead of " + cluster.Names(stay))
+}
+
+// unpaid says why a swap of these nodes, for which a node was launched, is not worth while
+// any more; empty if it is. What it disrupts was weighed before that: with the new node
+// among all others it would weigh more.
+func unpaid(list []*candidate, g *cluster.Group) string {
+	if x := billOf(list, g); !x.saves() {
+		return fmt.Sprintf("it would save $%.3f an hour by now, less than %.0f%%", x.old-x.new, leastSaving*100)
+	}
+	return ""
+}
+
+// nodesComing says that the group has instances that do not serve yet, or gets some.
+func (d *ScaleDown) nodesComing(g *cluster.Group) bool {
+	return g.Unanswered || g.Unlaunched() > 0 || len(d.Unregistered(g)) > 0 ||
+		slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool { return n.Stage == cluster.Coming && n.Instance.Live() })
+}
+
+// lookIn is what a new node of the group looks like in a zone, or in its first.
+func lookIn(g *cluster.Group, zone string) *fit.Looks {
+	if len(g.Looks) == 0 {
+		return nil
+	}
+	return g.Looks[g.ZoneOf(zone)]
+}
+
+// comingTo are the places of the group's nodes that are coming.
+func (d *ScaleDown) comingTo(g *cluster.Group) []*fit.Place {
+	ofGroup := &seats.HeadRoom{Group: g}
+	return append(ofGroup.Homes(d.In(cluster.Coming)), d.UnregisteredPlaces(ofGroup)...)
+}
+
+// claim keeps places for the pods of the swap alone, or for none, as their nodes go.
+func (r *retirement) claim(places ...*fit.Place) {
+	for _, p := range places {
+		r.claimed[p] = true
+	}
+}
+
+func (r *retirement) isClaimed(p *fit.Place) bool { return r.claimed[p] }
+
+// sendOff retires the nodes that go, if the pods of all of them have places now and, where
+// none has been retired yet, it still is worth while.
+func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bool) {
+	for _, n := range came {
+		r.swapped[n] = true
+	}
+	list, trouble := r.swappable(stay)
+	waits := ""
+	if len(list) > 0 {
+		waits = r.waitsToSendOff(came)
+	}
+	if trouble == "" && !begun {
+		trouble = unpaid(list, came[0].Group)
+	}
+	if trouble == "" && waits == "" {
+		row := r.homesBeside(came)
+		trouble = r.emptyAll(list, row)
+		r.refuges = r.BothWays(row)
+	}
+	if trouble != "" {
+		r.endSwap(trouble)
+		return
+	}
+	for _, n := range came {
+		n.Say(verdict.NodeNeeded, "it has come in the stead of others, which go now")
+	}
+	for _, c := range list {
+		switch {
+		case r.pauses(c, drains.InStead(s)):
+		case waits != "":
+			c.say(verdict.NodeReplaced, drains.InStead(s)+"; "+waits)
+		case r.depart(c, s.Launched, drains.InStead(s), drains.InStead(s), verdict.NodeReplaced):
+			r.letGo(c)
+			continue
+		}
+		r.claim(cluster.Places(append(came, c.Node))...)
+	}
+}
+
+// waitsToSendOff says what has to be waited for before anybody can tell where the pods
+// would go: what belongs to the new node is bound in its first seconds, and pods that go
+// by others have to know where those are.
+func (r *retirement) waitsToSendOff(came []*cluster.Node) string {
+	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
+	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
+		r.Clock.At(settled)
+		return fmt.Sprintf("it goes at %s at the earliest", verdict.ClockTime(settled))
+	}
+	if len(r.UnsettledPlaces()) > 0 {
+		return "it waits until the nodes that are coming are there"
+	}
+	return ""
+}
+
+// swappable makes candidates of nodes, if every rule lets all of them go.
+func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, trouble string) {
+	for _, n := range nodes {
+		r.swapped[n] = true
+		c, reason, why := r.swapCandidate(n)
+		if reason != "" {
+			return nil, fmt.Sprintf("node %s stays: %s", n.Name, why)
+		}
+		list = append(list, c)
+	}
+	return list, ""
+}
+
+// swapCandidate makes a candidate of a node that every rule lets go. That much of it is
+// used is no hindrance.
+func (r *retirement) swapCandidate(n *cluster.Node) (*candidate, verdict.Reason, string) {
+	reason, why := r.mayGo(n)
+	if reason != "" && reason != verdict.NodeNeeded {
+		return nil, reason, why
+	}
+	c := r.candidate(n)
+	reason, why = r.leavers(c)
+	return c, reason, why
+}
+
+// homesBeside are the places for pods of a swap: the nodes that came for it, then those
+// that stay anyway, the fullest first.
+func (r *retirement) homesBeside(came []*cluster.Node) []*fit.Place {
+	stay := slices.DeleteFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return r.swapped[n] })
+	slices.SortStableFunc(stay, func(a, b *cluster.Node) int { return cmp.Compare(r.Used(b), r.Used(a)) })
+	return cluster.Places(slices.Concat(came, stay))
+}
+
+// emptyAll says why not all of these nodes can be emptied at once into a row of places;
+// empty if they can.
+func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why string) {
+	r.whatIf(row, func(goes func(*candidate) (verdict.Reason, string)) {
+		for _, c := range list {
+			if reason, text := goes(c); reason != "" {
+				why = fmt.Sprintf("node %s stays: %s", c.Name, text)
+				return
+			}
+		}
+	})
+	return why
+}
+
+// whatIf lets candidates try to go into a row of places. All is as before then.
+func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (verdict.Reason, string))) {
+	before, start := r.row, r.Fit.Try()
+	r.row = r.Fit.NewRow(row)
+	var gone []*candidate
+	try(func(c *candidate) (verdict.Reason, string) {
+		reason, why := r.tryToGo(c)
+		if reason == "" {
+			gone = append(gone, c)
+		}
+		return reason, why
+	})
+	for _, c := range gone {
+		r.takeBack(c)
+	}
+	r.Fit.Revert(start)
+	r.row = before
+}
+
+// endSwap gives the swap up.
+func (r *retirement) endSwap(why string) {
+	s := r.State.Swap
+	r.State.SwapPauses[s.Group] = drains.PauseAfter(r.State.SwapPauses[s.Group], r.Now, swapPause, mostSwapPause, why)
+	r.dropSwap(s)
+}
+
+// dropSwap forgets the swap. What goes already goes as any other from now on.
+func (r *retirement) dropSwap(s *fleet.Swap) {
+	r.State.Swap = nil
+	clear(r.swapped)
+	clear(r.claimed)
+	for _, n := range r.In(cluster.Retiring, cluster.Terminating) {
+		if progress, of := strings.CutPrefix(n.Message, drains.InStead(s)); of {
+			n.Message = drains.Needless + progress
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+const (
+	// swapCandidates bounds the nodes among which swaps are sought, and mostSwapped how
+	// many go for one.
+	swapCandidates, mostSwapped = 10, 5
+	// swapTargets bounds the groups that are tried.
+	swapTargets = 8
+)
+
+// proposal is a swap that may be worth while, and since when it has been.
+type proposal struct {
+	set   []*candidate
+	group *cluster.Group
+	looks *fit.Looks
+	bill
+	found time.Time
+}
+
+func (x *proposal) memory() *fleet.Swap {
+	s := &fleet.Swap{Group: x.group.Name, Zone: x.looks.Zone, Found: x.found}
+	for _, c := range x.set {
+		s.Instances = append(s.Instances, c.Instance.ID)
+	}
+	slices.Sort(s.Instances)
+	return s
+}
+
+func (x *proposal) nodes() []*cluster.Node {
+	list := make([]*cluster.Node, len(x.set))
+	for i, c := range x.set {
+		list[i] = c.Node
+	}
+	slices.SortFunc(list, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// seekSwap finds some of the nodes that stay which may go for a cheaper one, once all else
+// is quiet: those that it found in an earlier look, if they still may.
+func (r *retirement) seekSwap() *proposal {
+	s := r.State.Swap
+	if !r.swaps() || s != nil && !s.Launched.IsZero() {
+		return nil
+	}
+	r.tellSwapPauses()
+	if !r.quiet() {
+		return nil
+	}
+	if x := r.remembered(s); x != nil {
+		return x
+	}
+	return r.findSwap()
+}
+
+// tellSwapPauses says of each group with which no swap is begun for a while that this is so.
+func (r *retirement) tellSwapPauses() {
+	for name, b := range r.State.SwapPauses {
+		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
+			r.Clock.At(b.Until)
+			g.Note(fmt.Sprintf("a node of it was to come in the stead of others, and that was given up (%s); none does until %s", b.Cause, verdict.ClockTime(b.Until)))
+		}
+	}
+}
+
+// quiet says that no pod waits that could get a node, that no node comes or is taken from
+// us with pods on it, and that no drain is stuck. Pods of namespaces that ask for more than
+// an evaluation considers do not count: they would put off every swap for good.
+func (r *retirement) quiet() bool {
+	settled := []verdict.Reason{verdict.PodFitsNothing, verdict.PodGated, verdict.PodExpendable, verdict.PodOfOther, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
+	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
+		return false
+	}
+	if len(r.UnsettledPlaces()) > 0 || len(r.In(cluster.Coming, cluster.Returning)) > 0 {
+		return false
+	}
+	for _, g := range r.Groups {
+		if r.nodesComing(g) || len(g.Fresh) > 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.Nodes, func(n *cluster.Node) bool {
+		if n.Stage == cluster.Leaving || n.Stage == cluster.Unready {
+			_, occupied := n.Occupied(r.Now)
+			return occupied
+		}
+		return n.Kept || n.Reported && (n.Report.Phase == contract.PhaseBlocked || n.Report.Phase == contract.PhaseFailed)
+	})
+}
+
+// remembered is the swap that was found in an earlier look, if it still is worth while.
+func (r *retirement) remembered(s *fleet.Swap) *proposal {
+	if s == nil {
+		return nil
+	}
+	g := r.GroupOf(s.Group)
+	if g == nil || !r.maySwapTo(g) {
+		return nil
+	}
+	var set []*candidate
+	for _, n := range r.In(cluster.Serving) {
+		if n.Instance != nil && slices.Contains(s.Instances, n.Instance.ID) {
+			if c := r.swapSource(n); c != nil {
+				set = append(set, c)
+			}
+		}
+	}
+	looks := lookIn(g, s.Zone)
+	if len(set) < len(s.Instances) || !slices.Contains(r.swapLooks(g), looks) || !r.goOnto(set, g, looks) {
+		return nil
+	}
+	x := &proposal{set: set, group: g, looks: looks, bill: billOf(set, g), found: s.Found}
+	if x.refusal(r.ledger()) != "" {
+		return nil
+	}
+	return x
+}
+
+func billOf(set []*candidate, g *cluster.Group) bill {
+	b := bill{new: g.Price()}
+	for _, c := range set {
+		b.old += knownPrice(c.Node)
+		b.disruption += disruptionOf(c.Node)
+	}
+	return b
+}
+
+// swapSource makes a candidate of a node that may be swapped: it has pods to move and none
+// that ends when it likes, for both nodes would be paid for until then; its price is known,
+// and it does not go anyway.
+func (r *retirement) swapSource(n *cluster.Node) *candidate {
+	if n.Gone || knownPrice(n) <= 0 || !n.Instance.Live() {
+		return nil
+	}
+	c, reason, _ := r.swapCandidate(n)
+	if reason != "" || len(c.movers) == 0 || c.task != "" {
+		return nil
+	}
+	return c
+}
+
+// maySwapTo says that the group's nodes have a price, and that it may grow by one in the
+// stead of others.
+func (r *retirement) maySwapTo(g *cluster.Group) bool {
+	room, _ := seats.Room(g)
+	// Of a group above desired people want fewer nodes.
+	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == "" && !r.Now.Before(r.State.SwapPauses[g.Name].Until)
+}
+
+// swapLooks are those that the next node of the group may have.
+func (r *retirement) swapLooks(g *cluster.Group) []*fit.Looks {
+	s := seats.Supply(g, 1)
+	var list []*fit.Looks
+	for _, i := range s.Next(make([]int, len(s.Looks))) {
+		list = append(list, s.Looks[i])
+	}
+	return list
+}
+
+// goOnto tries whether these nodes can all go if there is one new node of a group for all
+// their pods.
+func (r *retirement) goOnto(list []*candidate, g *cluster.Group, looks *fit.Looks) (ok bool) {
+	if looks == nil {
+		return false
+	}
+	r.withNew(g, looks, func(goes func(*candidate) bool) {
+		ok = !slices.ContainsFunc(list, func(c *candidate) bool { return !goes(c) })
+	})
+	return ok
+}
+
+// withNew opens a new node of a group in thought, and lets candidates try to go if all
+// their pods move there. All is as before then.
+func (r *retirement) withNew(g *cluster.Group, looks *fit.Looks, try func(goes func(*candidate) bool)) {
+	rehearsal, start := r.rehearsal, r.Fit.Fork()
+	r.rehearsal = true
+	p := r.Fit.Open("a new node", looks)
+	uncount := r.countReserves(g, p)
+	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (verdict.Reason, string)) {
+		try(func(c *candidate) bool {
+			reason, _ := goes(c)
+			return reason == ""
+		})
+	})
+	uncount()
+	r.Fit.Revert(start)
+	r.rehearsal = rehearsal
+}
+
+// findSwap finds the swap that saves most. Where one node alone could be swapped, but for
+// too little, its verdict says so.
+func (r *retirement) findSwap() *proposal {
+	sources := r.swapSources()
+	if len(sources) == 0 {
+		return nil
+	}
+	all, most := r.ledger(), 0.0
+	for _, c := range dearest(sources) {
+		most += knownPrice(c.Node)
+	}
+	var best *proposal
+	nearly := map[*candidate]*proposal{}
+	for _, g := range r.swapTargets(most) {
+		for _, looks := range r.swapLooks(g) {
+			for i := range sources {
+				if r.spent(shareExchanges) {
+					break
+				}
+				x := r.gather(sources, i, g, looks, all, nearly)
+				if x != nil && (best == nil || x.old-x.new > best.old-best.new+epsilon) {
+					best = x
+				}
+			}
+		}
+	}
+	if best == nil {
+		for c, x := range nearly {
+			sayBeside(c.Node, fmt.Sprintf("a node of group %s in its stead would save %.0f%%, %s", x.group.Name, x.share()*100, x.refusal(all)))
+		}
+	}
+	return best
+}
+
+// sayBeside adds to the verdict of a node that is needed.
+func sayBeside(n *cluster.Node, text string) {
+	if n.Reason == verdict.NodeNeeded || n.Reason == verdict.NodeNoPlace {
+		n.Message += "; " + text
+	}
+}
+
+// gather puts together a set that goes onto one new node, beginning with one candidate,
+// and returns that beginning of it that saves most and is worth while; nil without one.
+func (r *retirement) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.Looks, all ledger, nearly map[*candidate]*proposal) (best *proposal) {
+	order := append([]*candidate{sources[first]}, slices.Delete(slices.Clone(sources), first, first+1)...)
+	r.withNew(g, looks, func(goes func(*candidate) bool) {
+		var set []*candidate
+		for i, c := range order {
+			if len(set) == mostSwapped || i > 0 && len(set) == 0 {
+				return
+			}
+			if c.Group == g || !goes(c) {
+				continue
+			}
+			set = append(set, c)
+			x := &proposal{set: slices.Clone(set), group: g, looks: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
+			switch {
+			case x.refusal(all) == "":
+				if best == nil || x.old-x.new > best.old-best.new+epsilon {
+					best = x
+				}
+			case len(set) == 1 && x.old > x.new+epsilon && (nearly[c] == nil || x.new < nearly[c].new):
+				nearly[c] = x
+			}
+		}
+	})
+	return best
+}
+
+// swapSources are the nodes that could be swapped, those first that disrupt least for
+// what they cost, and not too many.
+func (r *retirement) swapSources() []*candidate {
+	var list []*candidate
+	for _, n := range r.In(cluster.Serving) {
+		if c := r.swapSource(n); c != nil {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *candidate) int {
+		return cmp.Compare(disruptionOf(a.Node)/knownPrice(a.Node), disruptionOf(b.Node)/knownPrice(b.Node))
+	})
+	return list[:min(len(list), swapCandidates)]
+}
+
+// dearest are as many of the candidates as can go for one, the dearest.
+func dearest(list []*candidate) []*candidate {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(knownPrice(b.Node), knownPrice(a.Node)) })
+	return list[:min(len(list), mostSwapped)]
+}
+
+// swapTargets are the groups whose new node could be worth while where as much as that may
+// go, the cheapest first, and not too many.
+func (r *retirement) swapTargets(most float64) []*cluster.Group {
+	var list []*cluster.Group
+	for _, g := range r.Groups {
+		if r.maySwapTo(g) && g.Price() < most {
+			list = append(list, g)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *cluster.Group) int { return cmp.Compare(a.Price(), b.Price()) })
+	return list[:min(len(list), swapTargets)]
+}
+
+// bideSwap remembers a swap that may be worth while, and begins it when it has been for as
+// long as its nodes would have to be unneeded, and their groups rest no more.
+func (r *retirement) bideSwap(x *proposal) {
+	s := r.State.Swap
+	if s != nil && !s.Launched.IsZero() {
+		return
+	}
+	if x == nil {
+		if s != nil && r.quiet() {
+			r.State.Swap = nil
+		}
+		return
+	}
+	r.State.Swap = x.memory()
+	due := x.found
+	for _, c := range x.set {
+		rested, _ := r.Rest(c.Group)
+		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.Group.UnneededTime(r.Policy))}, time.Time.Compare)
+	}
+	text := fmt.Sprintf("a node of group %s in the stead of %s would save %.0f%%", x.group.Name, cluster.Names(x.nodes()), x.share()*100)
+	switch paused := r.stoppedOf(x.set); {
+	case paused != "":
+		text += "; " + paused
+	case r.Now.Before(due):
+		r.Clock.At(due)
+		text += fmt.Sprintf("; it is launched at %s if it still would", verdict.ClockTime(due))
+	case r.beginSwap(x):
+		text += "; it is launched now"
+	}
+	for _, c := range x.set {
+		c.Node.Reason, c.Node.Message = verdict.NodeReplaced, text
+	}
+}
+
+// stoppedOf says why nothing is retired now of the group of one of these nodes.
+func (r *retirement) stoppedOf(set []*candidate) (why string) {
+	for _, c := range set {
+		why = cmp.Or(why, r.stopped(c.Node))
+	}
+	return why
+}
+
+// beginSwap grows the group by the new node, if nothing holds that up.
+func (r *retirement) beginSwap(x *proposal) bool {
+	g := x.group
+	g.Stead = fmt.Sprintf("it costs less than %s", cluster.Names(x.nodes()))
+	r.Open(g, r.Fit.Open("a new node of group "+g.Name, x.looks))
+	r.GrowBy(g)
+	if !g.Grows {
+		return false
+	}
+	s := x.memory()
+	s.Launched = r.Now
+	s.Until = r.Now.Add(r.Policy.MaxNodeProvisionTime + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime).Truncate(time.Second)
+	r.State.Swap = s
+	return true
+}

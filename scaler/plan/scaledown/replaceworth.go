@@ -1,0 +1,85 @@
+package scaledown
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+const (
+	// leastSaving is the share of what the nodes cost that a swap must save.
+	leastSaving = 0.15
+	// leastScore is what a swap must save, as a share of what all nodes cost, for what it
+	// disrupts, as a share of what there is to be disrupted: a half, as in Karpenter's
+	// policy Balanced with its threshold of 2.
+	// https://github.com/kubernetes-sigs/karpenter/blob/main/designs/balanced-consolidation.md
+	leastScore = 0.5
+	// A pod counts for one, and by its priority for up to ten. That of system critical
+	// pods is two thousand million.
+	priorityOfOne, mostOfPod = 1 << 25, 10
+)
+
+// ledger is what the nodes of our groups cost in an hour, in dollars, and what it would
+// disrupt to move all that is on them.
+type ledger struct{ price, disruption float64 }
+
+func (d *ScaleDown) ledger() ledger {
+	var all ledger
+	for _, n := range d.Nodes {
+		if price := knownPrice(n); price > 0 {
+			all.price += price
+			all.disruption += disruptionOf(n)
+		}
+	}
+	return all
+}
+
+// disruptionOf a node is one for itself, and what its pods count for.
+func disruptionOf(n *cluster.Node) float64 {
+	sum := 1.0
+	for _, p := range n.Pods {
+		if drainable.MustBePlacedAgain(p) {
+			sum += disruptionOfPod(p)
+		}
+	}
+	return sum
+}
+
+func disruptionOfPod(p *fleet.Pod) float64 {
+	return min(max(0, 1+float64(p.Priority())/priorityOfOne), mostOfPod)
+}
+
+// knownPrice is what the node costs in an hour, in dollars; 0 where that is not known for
+// certain: in a group with several types the price is that of the dearest.
+func knownPrice(n *cluster.Node) float64 {
+	if n.Group == nil || n.Instance == nil || len(n.Group.Shapes) == 0 || n.Group.Mixed {
+		return 0
+	}
+	if n.Instance.Type != n.Group.Shapes[0].InstanceType {
+		return 0
+	}
+	return n.Group.Price()
+}
+
+// bill is what a swap costs and brings.
+type bill struct{ old, new, disruption float64 }
+
+// share is what is saved of what the nodes cost.
+func (b bill) share() float64 { return (b.old - b.new) / b.old }
+
+// saves says that it is a saving worth the name. A share of nothing is NaN, and none.
+func (b bill) saves() bool { return b.share() >= leastSaving }
+
+// refusal says why a swap is not worth while beside all that there is; empty if it is.
+func (b bill) refusal(all ledger) string {
+	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)
+	switch {
+	case !b.saves():
+		return fmt.Sprintf("less than %.0f%%", leastSaving*100)
+	case !(score >= leastScore):
+		return "too little for the pods that it would move"
+	}
+	return ""
+}

@@ -1,0 +1,279 @@
+package scaledown
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// BeginRetirements finds the nodes that nobody needs: all of them together could go at
+// once, for the pods of every one have a place on nodes that stay. Each keeps on itself
+// since when that is so, and is retired when it has been so for long enough, the one that
+// is unneeded the longest first, but behind others what leaves slowly.
+func (d *ScaleDown) BeginRetirements() {
+	r := d.newRetirement()
+	r.carryOnSwap()
+	chosen, swap := r.imagine(r.candidates())
+	for _, c := range chosen {
+		c.slow = r.slow(c)
+	}
+	slices.SortStableFunc(chosen, func(a, b *candidate) int {
+		return cmp.Or(cluster.CompareBool(a.slow, b.slow), cluster.CompareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
+	})
+	for _, c := range chosen {
+		r.unneeded(c)
+	}
+	r.bideSwap(swap)
+	for _, n := range d.Nodes {
+		d.unmark(n)
+		d.SayStage(n)
+	}
+}
+
+// retirement is one search for nodes that nobody needs.
+type retirement struct {
+	*ScaleDown
+	// places are those that pods could be moved to, in the order in which they are tried,
+	// and row knows what they have refused.
+	places []*fit.Place
+	row    *fit.Row
+	// refuges are the rows of places on nodes that are Ready, in which movers look when
+	// their node goes now.
+	refuges []*fit.Row
+	// rehearsal says that nobody wants to know why a node stays.
+	rehearsal bool
+	// began counts the steps before the search, and part is the share of the budget at
+	// which what goes on now ends, in hundredths.
+	began, part int64
+	// leaving is by how much each group gets smaller by all that goes.
+	leaving map[*cluster.Group]int
+	// draining counts the nodes with pods on them that are being drained without
+	// hurry, and those whose turn it is, of at most allowed.
+	draining, allowed int
+	remains           cluster.Remains
+	// atOnce counts what is being scaled down, and ending by how much each group gets
+	// smaller by what has begun: leaving counts what goes in thought, too.
+	atOnce atOnce
+	ending map[*cluster.Group]int
+	// reserves are the head-rooms that stay. Choosy says that pods of buffers ask who else
+	// is where, and seatedBefore how many of each have a seat before any further node goes.
+	reserves     []*reserve
+	choosy       bool
+	seatedBefore map[*seats.Buffer]int
+	// halt is why nothing is retired at all, empty where something may be.
+	halt string
+	// unlandedOnes is what unlandedKinds has found; nil before.
+	unlandedOnes []fit.Tenant
+	// swapped are the nodes of the swap that is under way, those that go and those that
+	// came for them, and claimed the places that are not for the pods of others.
+	swapped map[*cluster.Node]bool
+	claimed map[*fit.Place]bool
+}
+
+func (d *ScaleDown) newRetirement() *retirement {
+	r := &retirement{
+		ScaleDown: d, swapped: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
+		began: d.Fit.Steps(), part: shareChoice,
+		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
+	}
+	r.draining = d.UnderWay() + d.Turns
+	for _, n := range d.In(cluster.Serving, cluster.Cordoned, cluster.Returning, cluster.Unready) {
+		r.remains.Add(n)
+	}
+	d.standInBoth()
+	r.reserves = r.newReserves()
+	r.seatedBefore = r.seatsChoosy()
+	return r
+}
+
+// lessening is by how much less groups will want when all is done that has begun: by the
+// nodes on their way out, by instances that this plan ends beside them, and by what it
+// takes back that has not come.
+func (d *ScaleDown) lessening() map[*cluster.Group]int {
+	less, counted := map[*cluster.Group]int{}, map[string]bool{}
+	count := func(g *cluster.Group, instance string) {
+		if !counted[instance] {
+			counted[instance] = true
+			less[g]++
+		}
+	}
+	for _, n := range d.In(cluster.Retiring, cluster.Terminating) {
+		if !n.Kept && n.Instance != nil && n.Instance.Live() {
+			count(n.Group, n.Instance.ID)
+		}
+	}
+	for _, a := range d.Actions {
+		switch a := a.(type) {
+		case action.Terminate:
+			if g := d.GroupOf(a.Group); a.Decrement || g.Excess() > 0 {
+				count(g, a.Instance)
+			}
+		case action.Lower:
+			less[d.GroupOf(a.Group)] += a.From - a.To
+		}
+	}
+	return less
+}
+
+// candidates are the nodes of our groups that every rule lets go, Ready or not any more;
+// the others are told why not.
+func (r *retirement) candidates() []*candidate {
+	var list []*candidate
+	for _, n := range r.In(cluster.Serving, cluster.Cordoned, cluster.Unready) {
+		if n.Group == nil || !n.Instance.Live() || r.swapped[n] || n.Released {
+			continue
+		}
+		reason, why := r.mayGo(n)
+		if reason == "" {
+			reason, why = r.limited(n)
+		}
+		c := r.candidate(n)
+		c.paused = r.stopped(n) != ""
+		if reason == "" {
+			reason, why = r.leavers(c)
+		}
+		if reason != "" {
+			c.say(reason, why)
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (r *retirement) candidate(n *cluster.Node) *candidate {
+	return &candidate{Node: n, worth: n.Worth(), size: n.Work(), used: r.Used(n)}
+}
+
+// leavers finds the pods that leave with the node, or one that may not.
+func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
+	if c.since, _ = r.Marked(c.Node); c.Stage == cluster.Unready {
+		c.since = c.UnreadySince()
+	}
+	c.movers, c.evicted = make([]fit.Tenant, 0, len(c.Pods)), make([]*fleet.Pod, 0, len(c.Pods))
+	question := drainable.Question{Now: r.Now, Budgets: r.Unspent(), Owners: r.Owners}
+	for i, p := range c.Pods {
+		question.Pod, question.Policy = p, r.rulesFor(p)
+		v := question.Judge()
+		switch {
+		case v.Outcome == drainable.Block && !r.passes(c, v):
+			return verdict.NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
+		case v.Outcome == drainable.Wait && p.Deleted.IsZero():
+			c.task = cmp.Or(c.task, fmt.Sprintf("pod %s may stay until it ends: %s", p.Key(), v.Reason))
+			c.stuck = c.stuck || r.ripe(c)
+			continue
+		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait:
+			continue
+		}
+		t := r.Tenant(c.Node, i)
+		if t.Class.Tolerates(seats.Closed...) {
+			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
+		}
+		c.evicted = append(c.evicted, p)
+		c.stuck = c.stuck || v.Outcome == drainable.Block && r.ripe(c)
+		if r.Expendable(p) {
+			continue
+		}
+		c.movers = append(c.movers, t)
+		c.priority += int64(p.Priority())
+		c.age -= p.Created.Unix()
+	}
+	c.seekers = r.Fit.Sorted(c.movers, []*fit.Looks{c.Place.Looks()})
+	return "", ""
+}
+
+// rulesFor are those by which a pod lets its node be chosen. For an expendable one nobody
+// keeps a node that could be drained: it is only asked what the drain will ask, as that does
+// not end before the pod has left.
+func (r *retirement) rulesFor(p *fleet.Pod) drainable.Policy {
+	var rules drainable.Policy
+	if !r.Expendable(p) {
+		rules = r.Policy.Drainable
+	}
+	rules.WaitForJobs = r.Policy.Manner.WaitForJobs
+	return rules
+}
+
+// passes says that what blocks a pod of a marked node, or of one that is swapped, is a
+// budget that may have room again: the node's clock goes on meanwhile.
+func (r *retirement) passes(c *candidate, v drainable.Verdict) bool {
+	return (!c.since.IsZero() || r.swapped[c.Node]) && v.Rule == drainable.RuleBudget && !v.Lasting
+}
+
+// slow says that the node's clock has run out and that its pods are more than their
+// budgets let go at once: they leave one after the other, and no other node of these
+// budgets goes meanwhile.
+func (r *retirement) slow(c *candidate) bool {
+	if c.stuck || c.since.IsZero() || !r.ripe(c) {
+		return false
+	}
+	_, over := overspends(r.Unspent(), c.evicted, r.Unspent().Guard)
+	return over
+}
+
+// ripe says that the clock of a node that has one has run out.
+func (r *retirement) ripe(c *candidate) bool {
+	due := c.due(r.Policy)
+	if r.Now.Before(due) {
+		r.Clock.At(due)
+		return false
+	}
+	return true
+}
+
+// depart retires a node whose time has come, if its pods, drains and budgets allow for it by now;
+// otherwise it waits for that reason. since makes its request another one than those
+// before, and why is for people; text says the same in its verdict.
+func (r *retirement) depart(c *candidate, since time.Time, why, text string, waits verdict.Reason) (gone bool) {
+	n := c.Node
+	if c.task != "" {
+		n.Say(verdict.NodeBlocked, fmt.Sprintf("%s; %s", text, c.task))
+		return false
+	}
+	_, occupied := n.Occupied(r.Now)
+	if occupied && !c.stuck && r.draining >= r.allowed {
+		n.Say(waits, fmt.Sprintf("%s; it waits until %s", text, verdict.WhileFewer(r.allowed)))
+		return false
+	}
+	if why := r.atOnce.full(n, c.stuck); why != "" {
+		r.Clock.At(r.atOnce.frees)
+		n.Say(waits, fmt.Sprintf("%s; it waits until %s", text, why))
+		return false
+	}
+	if reason, whyNot := r.take(c); reason != "" {
+		n.Say(reason, fmt.Sprintf("%s; %s", text, whyNot))
+		return false
+	}
+	if occupied {
+		r.draining++
+	}
+	r.atOnce.add(n, occupied && c.stuck)
+	r.ending[n.Group]++
+	r.Do(action.Retire{
+		Group: n.Group.Name, Node: n.Ref(), ID: contract.RetireID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why,
+	})
+	n.Say(verdict.NodeRetiring, text)
+	return true
+}
+
+// unmark takes the mark off a node that is needed again, so that its clock
+// starts anew.
+func (d *ScaleDown) unmark(n *cluster.Node) {
+	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Kept
+	if !stays || n.Gone || n.Group == nil || n.Reason == verdict.NodeNotAsked {
+		return
+	}
+	if _, ok, _ := contract.Unneeded(n.Taints); ok {
+		d.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Message, "it stays")})
+	}
+}

@@ -1,0 +1,21 @@
+package scaledown
+
+import (
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/scaleup"
+	"windlass.dev/windlass/scaler/plan/seats"
+)
+
+// ScaleDown chooses the nodes that nobody needs.
+type ScaleDown struct {
+	*cluster.Cluster
+	*seats.Seats
+	*drains.Drains
+	*scaleup.ScaleUp
+}
+
+// New has done nothing yet.
+func New(c *cluster.Cluster, r *seats.Seats, d *drains.Drains, g *scaleup.ScaleUp) *ScaleDown {
+	return &ScaleDown{Cluster: c, Seats: r, Drains: d, ScaleUp: g}
+}

@@ -1,0 +1,143 @@
+package scaledown
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// unneeded starts the node's clock, or retires it if that has run out.
+func (r *retirement) unneeded(c *candidate) {
+	n, since, ok := c.Node, c.since, !c.since.IsZero()
+	if n.Stage == cluster.Unready {
+		since = n.UnreadySince()
+		r.whenDue(c, since, c.due(r.Policy), n.WhyUnready()+", and nobody needs it")
+		return
+	}
+	if from := n.Settled(r.Policy); !ok && r.Now.Before(from) {
+		r.Clock.At(from)
+		n.Say(verdict.NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", verdict.ClockTime(n.ReadySince), verdict.ClockTime(from)))
+		return
+	}
+	if ok {
+		r.whenDue(c, since, c.due(r.Policy), "unneeded since "+verdict.ClockTime(since))
+		return
+	}
+	since = r.Now.Truncate(time.Second)
+	r.Do(action.Mark{Group: n.Group.Name, Node: n.Ref(), Since: since})
+	r.Clock.At(since.Add(n.Group.UnneededTime(r.Policy)))
+	if !r.pauses(c, "unneeded from now on") {
+		n.Say(verdict.NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.Group.UnneededTime(r.Policy)))
+	}
+}
+
+// pauses says of a candidate that nothing of its group is retired now, where that is so;
+// text is what its clock counts.
+func (r *retirement) pauses(c *candidate, text string) bool {
+	why := r.stopped(c.Node)
+	if why == "" {
+		return false
+	}
+	reason := verdict.NodeStays
+	switch {
+	case why == r.CutOff(c.Node):
+		reason = verdict.NodeZoneUnready
+	case c.Stage == cluster.Unready:
+		reason = verdict.NodeUnready
+	}
+	c.Node.Say(reason, text+"; "+why)
+	return true
+}
+
+// due is when the clock of a node that has one runs out.
+func (c *candidate) due(p policy.Policy) time.Time {
+	if c.Stage == cluster.Unready {
+		return c.since.Add(unreadyTime(c.Group, p))
+	}
+	return c.since.Add(c.Group.UnneededTime(p))
+}
+
+// whenDue retires the node if its clock has run out and nothing else holds it up. text
+// says what the clock counts.
+func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
+	n, waits := c.Node, verdict.NodeWaiting
+	if n.Stage == cluster.Unready {
+		waits = verdict.NodeUnready
+	}
+	rested, why := r.Rest(n.Group)
+	switch {
+	case r.pauses(c, text):
+	case r.Now.Before(due):
+		r.Clock.At(due)
+		n.Say(waits, fmt.Sprintf("%s; it goes at %s if it still is", text, verdict.ClockTime(due)))
+	case r.Now.Before(rested):
+		r.Clock.At(rested)
+		n.Say(waits, fmt.Sprintf("%s; %s, so it goes at %s at the earliest", text, why, verdict.ClockTime(rested)))
+	default:
+		r.depart(c, since, whyRetired(n, since), text, waits)
+	}
+}
+
+// take spends what the node's drain costs: of the budgets, beside all drains that are
+// under way, and of the room on nodes that are Ready. Where there is too little nothing is
+// spent: the node waits for the others, or is blocked where a budget allows nothing anyway.
+// A node with more pods than their budget allows goes if no other spends of that budget:
+// its pods leave one after the other.
+func (r *retirement) take(c *candidate) (verdict.Reason, string) {
+	for _, p := range c.evicted {
+		if r.Budgets.Refuses(p) {
+			return r.refused(p)
+		}
+	}
+	if p, over := overspends(r.Budgets, c.evicted, r.Budgets.Spent); over {
+		return r.refused(p)
+	}
+	if reason, why := r.goNow(c); reason != "" {
+		return reason, why
+	}
+	for _, p := range c.evicted {
+		r.Budgets.Take(p)
+	}
+	return "", ""
+}
+
+// refused says what becomes of a node with a pod that a budget does not let go beside
+// other drains.
+func (r *retirement) refused(p *fleet.Pod) (verdict.Reason, string) {
+	budget := verdict.Listed(r.Budgets.Guarding(p))
+	if r.Unspent().Refuses(p) {
+		return verdict.NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", p.Key(), budget)
+	}
+	return verdict.NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, p.Key())
+}
+
+// overspends finds the first of a node's pods for which those before it leave nothing of
+// its budget. Only pods that count are looked at, and nothing is spent.
+func overspends(budgets *drainable.Budgets, pods []*fleet.Pod, counts func(*fleet.Pod) bool) (first *fleet.Pod, over bool) {
+	var counted []*fleet.Pod // asked before the first is taken, which changes what counts
+	for _, p := range pods {
+		if counts(p) {
+			counted = append(counted, p)
+		}
+	}
+	var back []func()
+	defer func() {
+		for _, undo := range slices.Backward(back) {
+			undo()
+		}
+	}()
+	for _, p := range counted {
+		if budgets.Refuses(p) {
+			return p, true
+		}
+		back = append(back, budgets.Take(p))
+	}
+	return nil, false
+}

@@ -1,0 +1,51 @@
+package scaleup
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+const (
+	// doubtful is how long kube-scheduler must have called a pod Unschedulable for it
+	// to be a dispute at all: it may be about to look again.
+	doubtful = 30 * time.Second
+	// disputedAfter is how long a pod has had room by our reckoning until people are
+	// told that it does not get there: kube-scheduler tries again within five minutes
+	// what it has put aside.
+	// https://kubernetes.io/docs/concepts/scheduling-eviction/scheduling-framework/
+	disputedAfter = 5 * time.Minute
+	// mostDisputed bounds fleet.State.Disputed.
+	mostDisputed = 50
+)
+
+// dispute turns the verdict of a pod that has room on a node, as far as we know, and
+// that kube-scheduler has long left waiting. No node is brought for it, as the next
+// would have room for it just as little. People have to look.
+func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
+	p := s.Pod.Pod
+	if s.Reason != verdict.PodFitsFree || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged) < doubtful || len(d.State.Disputed) >= mostDisputed {
+		return s
+	}
+	since, known := d.Given.Disputed[string(p.UID)]
+	if !known {
+		since = d.Now
+	}
+	d.State.Disputed[string(p.UID)] = since
+	if due := since.Add(disputedAfter); d.Now.Before(due) {
+		d.Clock.At(due)
+		return s
+	}
+	s.Reason = verdict.PodDisputed
+	s.Message = fmt.Sprintf("%s, as far as Windlass knows, since %s, and kube-scheduler finds none: look at the pod's own Events and at scheduler plugins beyond the default ones; a node more would not help", s.Message, verdict.ClockTime(since))
+	return s
+}
+
+// LeftWaiting says that people are told of the pod by now.
+func (d *ScaleUp) LeftWaiting(p *fleet.Pod) bool {
+	since, known := d.State.Disputed[string(p.UID)]
+	return known && !d.Now.Before(since.Add(disputedAfter))
+}

@@ -1,0 +1,184 @@
+package scaleup
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/seats"
+)
+
+// expanders keep the best of some options, several if they are equally good.
+var expanders = map[string]func(*ScaleUp, []option) []option{
+	policy.LeastWaste: func(_ *ScaleUp, list []option) []option { return least(list, option.waste) },
+	policy.LeastNodes: func(_ *ScaleUp, list []option) []option { return least(list, option.nodesPerPod) },
+	policy.MostPods:   func(_ *ScaleUp, list []option) []option { return least(list, option.podsLeft) },
+	policy.Priority:   (*ScaleUp).preferred,
+	policy.Price:      (*ScaleUp).cheapest,
+	policy.Random:     (*ScaleUp).drawn,
+}
+
+// best is the option that the chain of expanders chooses. Of those that it finds
+// equally good it is the one that takes the most pods, then the cheapest as far as prices are
+// known, then the one with the fewest GPUs that nobody asked for, with the fewest nodes, with
+// the fewest resources of another kind that nobody asked for, then the first by name.
+func (d *ScaleUp) best(options []option) option {
+	for _, name := range d.Policy.Expanders() {
+		options = expanders[name](d, options)
+	}
+	options = least(options, option.podsLeft)
+	if priced := slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly == 0 }); len(priced) > 0 {
+		cheapest := least(priced, func(o option) float64 { return o.hourly })[0].hourly
+		options = slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly > cheapest })
+	}
+	return slices.MinFunc(options, func(a, b option) int {
+		return cmp.Or(
+			cmp.Compare(a.idleGPUs, b.idleGPUs),
+			cmp.Compare(a.nodes, b.nodes),
+			cmp.Compare(a.idleKinds, b.idleKinds),
+			cmp.Compare(a.group.Name, b.group.Name),
+		)
+	})
+}
+
+// option is a group that could take pods, and what its new nodes would be.
+type option struct {
+	group *cluster.Group
+	// pods is how many it would take, on how many nodes, and how many it would
+	// leave.
+	pods, nodes, left int
+	// free is the share of cpu and memory that would stay free.
+	free float64
+	// work is what the pods request, by workOf.
+	work float64
+	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
+	// known.
+	hourly float64
+	// idleGPUs are those of the nodes that nobody asked for, and idleKinds how many other
+	// resources that device plugins report are there and asked for by none of the pods.
+	idleGPUs  int64
+	idleKinds int
+}
+
+func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
+	o := option{group: g, nodes: len(packing.Places), left: len(packing.Left), free: fit.Waste(packing.Places)}
+	var pods []fit.Tenant
+	for _, p := range packing.Places {
+		pods = append(pods, p.Seated()...)
+	}
+	for _, s := range packing.Seats {
+		pods = append(pods, s.Tenant)
+	}
+	o.pods = len(pods)
+	for _, t := range pods {
+		o.work += cluster.WorkOf(t.Class)
+	}
+	for name, q := range g.Shapes[0].Allocatable {
+		if !cluster.ByPlugin(name) || q.IsZero() {
+			continue
+		}
+		var asked int64
+		for _, t := range pods {
+			asked += d.Fit.Requested(t.Class, name)
+		}
+		switch {
+		case seats.IsGPU(name):
+			o.idleGPUs += max(0, q.Value()*int64(o.nodes)-asked)
+		case asked == 0:
+			o.idleKinds++
+		}
+	}
+	if price := g.Price(); price > 0 {
+		o.hourly = price * float64(o.nodes)
+	}
+	return o
+}
+
+func (o option) waste() float64 { return o.free }
+
+func (o option) podsLeft() float64 { return float64(o.left) }
+
+func (o option) nodesPerPod() float64 { return float64(o.nodes) / float64(o.pods) }
+
+// least keeps the options with the smallest figure.
+func least(options []option, figure func(option) float64) []option {
+	smallest := figure(slices.MinFunc(options, func(a, b option) int { return cmp.Compare(figure(a), figure(b)) }))
+	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return figure(o) > smallest })
+}
+
+// cheapest keeps those that cost least for what they take. A group whose price is
+// not known comes last, and says so.
+func (d *ScaleUp) cheapest(options []option) []option {
+	known := slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.hourly == 0 })
+	if len(known) < len(options) {
+		for _, o := range options {
+			if o.hourly == 0 {
+				o.group.Note("what its nodes cost is not known, so by price it comes last")
+			}
+		}
+	}
+	if len(known) == 0 {
+		return options
+	}
+	return least(known, func(o option) float64 { return o.hourly / o.work })
+}
+
+// prefer reads the priorities where the expander asks for them. Without them, or if
+// they cannot be read, all groups are as good.
+func (d *ScaleUp) prefer(text *string) {
+	if !d.Policy.AsksForPriorities() {
+		return
+	}
+	where := "ConfigMap " + contract.ConfigMapPriorities
+	problem := where + " is not there, so no group is preferred"
+	if text != nil {
+		var err error
+		if d.priorities, err = parsePriorities(*text); err == nil {
+			return
+		}
+		problem = fmt.Sprintf("%s is of no use, so no group is preferred: %v", where, err)
+	}
+	for _, g := range d.Groups {
+		g.Note(problem)
+	}
+}
+
+// preferred keeps the groups of the highest priority that has one.
+func (d *ScaleUp) preferred(options []option) []option {
+	if d.priorities == nil {
+		return options
+	}
+	for _, tier := range d.priorities {
+		var chosen []option
+		for _, o := range options {
+			if tier.has(o.group.Name) {
+				chosen = append(chosen, o)
+			}
+		}
+		if len(chosen) > 0 {
+			return chosen
+		}
+	}
+	for _, o := range options {
+		o.group.Note("no priority of ConfigMap " + contract.ConfigMapPriorities + " is for it")
+	}
+	return options
+}
+
+// drawn keeps one by lot: the first by a hash of its name and of the pod that has
+// waited for the longest, so that the lot falls anew when others wait.
+func (d *ScaleUp) drawn(options []option) []option {
+	lot := func(o option) uint64 {
+		sum := sha256.Sum256([]byte(o.group.Name + "\n" + d.oldestLeft()))
+		return binary.BigEndian.Uint64(sum[:])
+	}
+	return []option{slices.MinFunc(options, func(a, b option) int {
+		return cmp.Or(cmp.Compare(lot(a), lot(b)), cmp.Compare(a.group.Name, b.group.Name))
+	})}
+}

@@ -1,0 +1,161 @@
+package scaleup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// gang is pods that are of no use one by one, such as the workers of a training.
+// Either each of them that waits finds a place, on nodes that there are or that
+// are brought, or no node is brought for any.
+type gang struct {
+	name string
+	pods []fit.Tenant
+}
+
+// gangOf names the gang of a pod; empty for a pod of none. Kubernetes has a word
+// for it, which is alpha and off by default in 1.36, and of which the pod names
+// only the group: how many of it would do is not looked at, all of them have to.
+// https://github.com/kubernetes/enhancements/issues/4671
+func gangOf(p *fleet.Pod) string {
+	if p.Spec != nil && p.Spec.SchedulingGroup != nil && p.Spec.SchedulingGroup.PodGroupName != nil {
+		return fmt.Sprintf("pod group %s/%s", p.Namespace, *p.Spec.SchedulingGroup.PodGroupName)
+	}
+	switch name := p.Annotations[contract.AnnotationAllOrNothing]; name {
+	case "", "false":
+		return ""
+	case "true":
+		if p.Owner == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name)
+	default:
+		return fmt.Sprintf("%s/%s", p.Namespace, name)
+	}
+}
+
+// gangsOf takes the gangs out of the waiting pods: those of greater priority
+// first, then by name.
+func (d *ScaleUp) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
+	byName := map[string]int{}
+	alone = make([]fit.Tenant, 0, len(pods))
+	for _, t := range pods {
+		name := gangOf(t.Pod)
+		if name == "" {
+			alone = append(alone, t)
+			continue
+		}
+		i, known := byName[name]
+		if !known {
+			i = len(gangs)
+			byName[name] = i
+			gangs = append(gangs, gang{name: name})
+		}
+		gangs[i].pods = append(gangs[i].pods, t)
+	}
+	slices.SortFunc(gangs, func(a, b gang) int {
+		return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.name, b.name))
+	})
+	return alone, gangs
+}
+
+// priority is the least of its pods'.
+func (g gang) priority() int32 {
+	return slices.MinFunc(g.pods, func(a, b fit.Tenant) int {
+		return cmp.Compare(a.Pod.Priority(), b.Pod.Priority())
+	}).Pod.Priority()
+}
+
+// growForGang finds places for all pods of a gang, or leaves everything as it was.
+func (d *ScaleUp) growForGang(g gang) {
+	start, before, moves := d.Fit.Fork(), d.growth(), d.moves()
+	var given []seats.Seat
+	var left, young []fit.Tenant
+	room := d.OpenRoom()
+	for _, t := range d.InOrder(g.pods) {
+		if !d.Ration.Ask(t.Pod.Namespace) {
+			left = append(left, t)
+			continue
+		}
+		s, ok := room.Seat(t)
+		switch {
+		case ok:
+			given = append(given, s)
+		case d.TooYoung(t):
+			young = append(young, t)
+		default:
+			left = append(left, t)
+		}
+	}
+	refused := d.growFor(left)
+	if len(refused)+len(young) == 0 {
+		for _, s := range given {
+			d.take(s)
+		}
+		return
+	}
+	why := ""
+	if len(refused) > 0 {
+		text := d.BudgetSpent(refused[0].Pod.Namespace)
+		if !d.Unasked[seats.Asking{Class: refused[0].Class, Namespace: refused[0].Pod.Namespace}] {
+			_, text = d.whyNot(refused[0].Class)
+		}
+		why = fmt.Sprintf("; pod %s has none: %s", refused[0].Pod.Key(), text)
+	}
+	d.Fit.Revert(start)
+	d.restore(before)
+	for n, moved := range moves {
+		n.Moved = moved
+	}
+	for _, t := range young {
+		d.Clock.At(d.GrowsFrom(t))
+	}
+	message := fmt.Sprintf("only %d of the %d waiting pods of gang %s find a place%s", len(g.pods)-len(refused)-len(young), len(g.pods), g.name, why)
+	if len(refused) == 0 {
+		message = fmt.Sprintf("some of the %d waiting pods of gang %s are too young to bring a node", len(g.pods), g.name)
+	}
+	for _, t := range g.pods {
+		d.SayPod(t, verdict.PodGangShort, "", message)
+		d.SettleBack(t)
+	}
+}
+
+// moves are where the pods of each retiring node go.
+func (d *ScaleUp) moves() map[*cluster.Node][]cluster.Move {
+	all := map[*cluster.Node][]cluster.Move{}
+	for _, n := range d.In(cluster.Retiring) {
+		all[n] = n.Moved
+	}
+	return all
+}
+
+// growth is how far the new nodes of each group are planned.
+type growth struct {
+	beside  []fit.Seat
+	fresh   map[*cluster.Group][]*fit.Place
+	have    map[*cluster.Group][]int
+	cluster cluster.Totals
+}
+
+func (d *ScaleUp) growth() growth {
+	now := growth{slices.Clip(d.beside), map[*cluster.Group][]*fit.Place{}, map[*cluster.Group][]int{}, *d.Totals}
+	for _, g := range d.Groups {
+		now.fresh[g], now.have[g] = slices.Clip(g.Fresh), slices.Clone(g.Have)
+	}
+	return now
+}
+
+func (d *ScaleUp) restore(to growth) {
+	for _, g := range d.Groups {
+		g.Fresh, g.Have = to.fresh[g], to.have[g]
+	}
+	d.beside, *d.Totals = to.beside, to.cluster
+}

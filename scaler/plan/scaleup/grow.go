@@ -1,0 +1,471 @@
+package scaleup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Grow makes groups larger for the pods that are left, and settles their verdicts.
+func (d *ScaleUp) Grow() {
+	d.refuse(d.growFor(d.left))
+	for _, g := range d.gangs {
+		d.growForGang(g)
+	}
+	d.fillToMinimum()
+	putBack := d.growForBuffers()
+	d.growForHeadRoom()
+	putBack()
+	d.tellBeside()
+	for _, g := range d.Groups {
+		d.GrowBy(g)
+	}
+}
+
+// growFor plans new nodes for pods in order, and returns those that none would help. Classes
+// for which some group is not grown come last, one by one.
+func (d *ScaleUp) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
+	all, some := d.believing(pods)
+	refused = d.growEvenly(all)
+	for len(some) > 0 {
+		var alike []fit.Tenant
+		class := some[0].Class
+		alike, some = split(some, func(c *fit.Class) bool { return c == class })
+		reopen := d.closeFor(alike[0].Class)
+		refused = append(refused, d.growEvenly(alike)...)
+		reopen()
+	}
+	return refused
+}
+
+// growEvenly plans new nodes for pods, and returns those that none would help. Pods that
+// spread go by the zones that could get nodes, see expect. Where that leaves some
+// without a place, as no node comes to a zone after all, they go by the zones that
+// there are, as kube-scheduler does.
+func (d *ScaleUp) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
+	if !slices.ContainsFunc(pods, seats.Spreads) {
+		return d.growInTurn(pods)
+	}
+	d.Foresees = true
+	refused = d.growInTurn(pods)
+	d.Foresees = false
+	if !slices.ContainsFunc(refused, seats.Spreads) {
+		return refused
+	}
+	return d.growInTurn(d.InOrder(d.seatBeside(refused, d.there(refused))))
+}
+
+// growInTurn plans new nodes for pods in order, and returns those that none would help. The
+// largest pod chooses first, because the fewest groups can take it; what room its
+// new nodes have goes to the others, the largest first.
+func (d *ScaleUp) growInTurn(pods []fit.Tenant) (refused []fit.Tenant) {
+	left, planned, there := pods, 0, d.there(pods)
+	for len(left) > 0 {
+		var none []fit.Tenant
+		if none, left = d.unaffordable(left); len(none) > 0 {
+			refused = append(refused, none...)
+		} else if none, left = d.helpless(left); len(none) > 0 {
+			refused = append(refused, none...)
+		} else if rest, ok := d.draw(left, there); ok {
+			left = d.InOrder(d.seatBeside(rest, there))
+			planned++
+		} else if !d.Ration.Spent(left[0].Pod.Namespace) {
+			class := left[0].Class
+			none, left = split(left, func(c *fit.Class) bool { return c == class })
+			refused = append(refused, none...)
+		}
+		if len(left) == 0 && planned > 0 && slices.ContainsFunc(refused, followsOthers) {
+			// What was refused may have wanted company that has a node only now.
+			left, refused, planned = d.InOrder(d.seatBeside(refused, there)), nil, 0
+		}
+	}
+	return refused
+}
+
+// helpless separates the pods in front of which no group's new node would take any, up to
+// the first that one would take, and their like from the others.
+func (d *ScaleUp) helpless(pods []fit.Tenant) (none, others []fit.Tenant) {
+	var classes map[*fit.Class]bool
+	for _, t := range pods {
+		if classes[t.Class] {
+			continue
+		}
+		if !d.Ration.Ask(t.Pod.Namespace) || len(d.able(t.Class)) > 0 {
+			break
+		}
+		if classes == nil {
+			classes = map[*fit.Class]bool{}
+		}
+		classes[t.Class] = true
+	}
+	if classes == nil {
+		return nil, pods
+	}
+	return split(pods, func(c *fit.Class) bool { return classes[c] })
+}
+
+// unaffordable separates the pods about which no more may be asked in this evaluation.
+func (d *ScaleUp) unaffordable(pods []fit.Tenant) (none, others []fit.Tenant) {
+	if !d.Ration.Tight() {
+		return nil, pods
+	}
+	for _, t := range pods {
+		if d.Ration.Spent(t.Pod.Namespace) {
+			none = append(none, t)
+			d.Unasked[seats.Asking{Class: t.Class, Namespace: t.Pod.Namespace}] = true
+		} else {
+			others = append(others, t)
+		}
+	}
+	return none, others
+}
+
+// split separates the pods of some classes from the others.
+func split(pods []fit.Tenant, of func(*fit.Class) bool) (these, others []fit.Tenant) {
+	for _, t := range pods {
+		if of(t.Class) {
+			these = append(these, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	return these, others
+}
+
+// there are the nodes that are there, and those that come, where one of these pods may
+// find a place once others have theirs.
+func (d *ScaleUp) there(pods []fit.Tenant) []*fit.Place {
+	if !slices.ContainsFunc(pods, followsOthers) {
+		return nil
+	}
+	return slices.Concat(cluster.Places(d.In(cluster.Serving, cluster.Cordoned, cluster.Leaving)), d.Staying(), d.Coming)
+}
+
+// seatBeside seats pods at nodes that are there and at the new ones that are planned
+// already, and returns the others. Only one that goes where others are, or spreads evenly
+// with them, may find a seat there that it did not find before.
+func (d *ScaleUp) seatBeside(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant) {
+	if !slices.ContainsFunc(pods, followsOthers) {
+		return pods
+	}
+	grow := slices.DeleteFunc(slices.Clone(d.Groups), func(g *cluster.Group) bool { return len(g.Fresh) == 0 })
+	defer d.Expect(grow...)()
+	old, fresh := d.Fit.NewRow(there), d.Fit.NewRow(d.AllFresh())
+	for _, t := range pods {
+		switch {
+		case !followsOthers(t):
+			left = append(left, t)
+		case d.seatedAt(t, old.Seat(t)), fresh.Seat(t) != nil:
+		default:
+			left = append(left, t)
+		}
+	}
+	return left
+}
+
+// seatedAt notes that a pod has a place that is there already, once the new nodes that are
+// planned are there too; it says whether there is such a place.
+func (d *ScaleUp) seatedAt(t fit.Tenant, at *fit.Place) bool {
+	if at == nil {
+		return false
+	}
+	d.beside = append(d.beside, fit.Seat{Tenant: t, At: at})
+	return true
+}
+
+// tellBeside settles the verdicts of pods that new nodes help without being theirs.
+func (d *ScaleUp) tellBeside() {
+	for _, s := range d.beside {
+		where := s.At.Name
+		if d.Node(where) != nil {
+			where = "node " + where
+		}
+		d.SayPod(s.Tenant, verdict.PodFitsComing, "", fmt.Sprintf("%s has room for it as soon as the new nodes are there that are asked for now", where))
+	}
+}
+
+// followsOthers says that where other pods are may open a place to this one.
+func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
+
+// options are the groups that could take the first of these pods, the others going
+// along where they fit.
+func (d *ScaleUp) options(left []fit.Tenant, there []*fit.Place) []option {
+	var options []option
+	for _, g := range d.able(left[0].Class) {
+		room, _ := seats.Room(g)
+		over, start := d.Expect(g), d.Fit.Fork()
+		packing := d.Fit.Pack(left, there, seats.Supply(g, room))
+		if len(packing.Places) > 0 {
+			options = append(options, d.newOption(g, packing))
+		}
+		d.Fit.Revert(start)
+		over()
+	}
+	return options
+}
+
+// able are the groups that have room and whose nodes would take the class.
+func (d *ScaleUp) able(class *fit.Class) []*cluster.Group {
+	var groups []*cluster.Group
+	for _, g := range d.Groups {
+		if room, _ := seats.Room(g); room > 0 && d.fitsNew(class, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
+	if c.Spreads() {
+		defer d.Expect(g)()
+	}
+	looks, _ := launch.Open(g)
+	return d.Fit.Takes(c, looks)
+}
+
+// draw plans new nodes of the best group for the first of these pods and those that
+// go along, and returns the pods that are left; ok says that there is such a group.
+// Groups that are alike help it out: only together may they have the zones over
+// which pods have to spread. What would leave the last node half empty goes to a
+// group that suits it better, if there is one.
+func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant, ok bool) {
+	var options []option
+	if able := d.able(pods[0].Class); len(able) == 1 {
+		options = []option{{group: able[0], pods: 1, nodes: 1, work: 1, hourly: able[0].Price()}} // no need to weigh it
+	} else {
+		options = d.options(pods, there)
+	}
+	if len(options) == 0 {
+		return pods, false
+	}
+	groups := d.likeTheBest(options)
+	supplies := d.supplies(groups)
+	defer d.Expect(groups...)()
+	start := d.Fit.Fork()
+	packing := d.Fit.Pack(pods, there, supplies...)
+	if last, of := tail(packing); last != nil {
+		full := supplies[of].Limit
+		d.Fit.Revert(start)
+		supplies[of].Limit = count(packing.From, of) - 1
+		packing = d.Fit.Pack(pods, there, supplies...)
+		if !d.betterOff(last, there, groups[of]) {
+			d.Fit.Revert(start)
+			supplies[of].Limit = full
+			packing = d.Fit.Pack(pods, there, supplies...)
+		}
+	}
+	for i, p := range packing.Places {
+		d.Open(groups[packing.From[i]], p)
+	}
+	d.beside = append(d.beside, packing.Seats...)
+	return packing.Left, len(packing.Places) > 0
+}
+
+// tail is the pods on the last new node, if that is not the only one and more than
+// half of it stays free, and of which supply it is.
+func tail(p fit.Packing) (pods []fit.Tenant, of int) {
+	n := len(p.Places)
+	if n < 2 || fit.Waste(p.Places[n-1:]) <= 0.5 {
+		return nil, 0
+	}
+	return p.Places[n-1].Tenants(), p.From[n-1]
+}
+
+func count(list []int, n int) int {
+	sum := 0
+	for _, x := range list {
+		if x == n {
+			sum++
+		}
+	}
+	return sum
+}
+
+// betterOff says that for these pods alone a group would be chosen that is not like
+// that one.
+func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster.Group) bool {
+	options := d.options(d.InOrder(pods), there)
+	if len(options) == 0 {
+		return false
+	}
+	best := d.best(options)
+	return best.group != than && best.left == 0 && !slices.Contains(d.KinOf(than), best.group)
+}
+
+// likeTheBest is the best group and those that are like it: first those that could
+// take the first pod too, in the order in which they would be chosen, then the
+// others by name.
+func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
+	best := d.best(options).group
+	groups := []*cluster.Group{best}
+	rest := slices.Clone(options)
+	for len(rest) > 0 {
+		next := d.best(rest).group
+		rest = slices.DeleteFunc(rest, func(o option) bool { return o.group == next })
+		if next != best && slices.Contains(d.KinOf(best), next) {
+			groups = append(groups, next)
+		}
+	}
+	for _, g := range d.KinOf(best) {
+		if room, _ := seats.Room(g); room > 0 && !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// supplies are where the new nodes of groups come from. If the cluster has not room
+// for all that they could be, the first is asked alone.
+func (d *ScaleUp) supplies(groups []*cluster.Group) []fit.Supply {
+	var supplies []fit.Supply
+	total := 0
+	for i, g := range groups {
+		room, _ := seats.Room(g)
+		s := seats.Supply(g, room)
+		if !d.Policy.BalanceSimilar {
+			s.Rank = i
+		}
+		supplies = append(supplies, s)
+		total += room
+	}
+	if most, _ := d.Totals.Room(groups[0]); total > most {
+		return supplies[:1]
+	}
+	return supplies
+}
+
+// refuse settles the verdicts of pods that no new node would help. Those that are
+// only foreseen to wait stay where they are.
+func (d *ScaleUp) refuse(pods []fit.Tenant) {
+	type answer struct {
+		reason  verdict.Reason
+		message string
+	}
+	verdicts, explained := map[*fit.Class]answer{}, map[string]int{}
+	for _, t := range d.releaseFor(pods) {
+		v, known := verdicts[t.Class]
+		space := t.Pod.Namespace
+		switch {
+		case d.Unasked[seats.Asking{Class: t.Class, Namespace: space}]:
+			v = answer{verdict.PodBudgetSpent, d.BudgetSpent(space)}
+		case known:
+		case explained[space] >= d.Policy.Bounds.Explained:
+			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("so many kinds of pods of namespace %s find no node", space))
+		case !d.Ration.Ask(space):
+			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("an evaluation bears so much work, and the pods of namespace %s that wait have used up its share", space))
+		default:
+			explained[space]++
+			v.reason, v.message = d.whyNot(t.Class)
+			verdicts[t.Class] = v
+			d.Homeless = append(d.Homeless, t)
+		}
+		d.SayPod(t, v.reason, "", v.message)
+		d.SettleBack(t)
+	}
+}
+
+// oldestLeft is the UID of the pod that was created first of those for which groups
+// grow.
+func (d *ScaleUp) oldestLeft() string {
+	if d.oldest != "" {
+		return d.oldest
+	}
+	pods := slices.Clip(d.left)
+	for _, g := range d.gangs {
+		pods = append(pods, g.pods...)
+	}
+	if len(pods) > 0 {
+		d.oldest = string(slices.MinFunc(pods, func(a, b fit.Tenant) int {
+			return cmp.Or(a.Pod.Created.Compare(b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
+		}).Pod.UID)
+	}
+	return d.oldest
+}
+
+// urgent is how long pods wait, from when kube-scheduler found no place for them, so
+// that nothing else is asked in a look in which groups grow for them.
+const urgent = 10 * time.Second
+
+// Growing says that a group grows in this look for pods that have not waited for long.
+// If it is for others, what has been tried before has not helped, and need not hold up
+// all else.
+func (d *ScaleUp) Growing() bool {
+	return slices.ContainsFunc(d.Groups, func(g *cluster.Group) bool {
+		return g.Grows && slices.ContainsFunc(g.Fresh, func(p *fit.Place) bool {
+			return slices.ContainsFunc(p.Seated(), d.isUrgent)
+		})
+	})
+}
+
+func (d *ScaleUp) isUrgent(t fit.Tenant) bool {
+	since := t.Pod.Created
+	if t.Pod.Judged.After(since) {
+		since = t.Pod.Judged
+	}
+	return d.Now.Sub(since) < urgent
+}
+
+// lookAgain is when nodes that nobody may need are looked at, after a look in which
+// groups grew.
+const lookAgain = time.Second
+
+// LeaveNodes says of every node where it stands. Whether it could go is not asked
+// while pods wait and groups grow for them: that takes most of the time of a look,
+// and the pods shall not wait for it. Marks stay as they are.
+func (d *ScaleUp) LeaveNodes() {
+	for _, n := range d.Nodes {
+		d.SayStage(n)
+		if n.Reason == "" {
+			n.Say(verdict.NodeNotAsked, "groups grow; whether it is needed is asked after that")
+		}
+		if n.Reason == verdict.NodeNotAsked || n.Stage == cluster.Unready { // of which more is to be said, too
+			d.Clock.At(d.Now.Add(lookAgain))
+		}
+	}
+}
+
+// GrowBy turns the new nodes of a group into actions, and tells the pods.
+func (d *ScaleUp) GrowBy(g *cluster.Group) {
+	if len(g.Fresh) == 0 {
+		return
+	}
+	message := fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, g.Base()+len(g.Fresh), Delay(g))
+	for _, p := range g.Fresh {
+		for _, t := range p.Seated() {
+			d.SayPod(t, verdict.PodGetsNode, g.Name, message)
+		}
+	}
+	if pace := d.PaceOf(g.Name); d.Now.Before(pace) {
+		d.Clock.At(pace)
+		return
+	}
+	if g.Unanswered {
+		return // what is under way is counted already; the answer brings the next look
+	}
+	asks := g.Base() + len(g.Fresh) - g.Desired
+	d.AskFor(g, asks)
+	for _, x := range d.grows(g) {
+		x.Why, x.Asks = g.Stead, asks
+		asks = 0
+		d.Do(x)
+	}
+	g.Grows = true
+	d.promise(g)
+	count, _ := d.Burst(g.Name)
+	d.State.GrownAt[g.Name], d.State.Bursts[g.Name] = d.Now, count+1
+}
+
+// Delay says what the group's growth waits for; empty where it begins now.
+func Delay(g *cluster.Group) string {
+	if g.Unanswered {
+		return ", when AWS has answered the launch before"
+	}
+	return ""
+}

@@ -1,0 +1,28 @@
+package scaleup
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+)
+
+// SeatLeaving gives the pods of nodes that others take what room is left after
+// the waiting ones, so that nobody is moved there. It brings no node: Auto
+// Scaling replaces what it takes.
+func (d *ScaleUp) SeatLeaving() {
+	open := d.Fit.NewRow(slices.Concat(cluster.Places(d.In(cluster.Serving)), d.Staying(), d.Coming))
+	for _, n := range d.In(cluster.Leaving, cluster.Terminating) {
+		if !d.Unproven(n) {
+			d.Spend(n)
+		}
+		if seats.Awaited(n) {
+			continue
+		}
+		for _, t := range d.Lifted(n) {
+			if open.Seat(t) == nil {
+				d.SettleBack(t)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package scaleup
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// SeatWaiting looks for places for the pods without a node, without launching
+// any: on nodes that serve, because kube-scheduler may not have looked since
+// room came free; on nodes whose drain is being undone; on nodes that come; where
+// pods of nodes being retired were to go and can go elsewhere; and on nodes being
+// retired, because keeping is cheaper than launching. Gangs, which
+// need more room at once, come after all others.
+func (d *ScaleUp) SeatWaiting() {
+	d.Coming = d.OnTheWay()
+	d.Measure()
+	waiting := append(d.waiting(), d.Foresee()...)
+	d.RationGrowth(waiting)
+	alone, gangs := d.gangsOf(waiting)
+	d.gangs = gangs
+	room := d.OpenRoom()
+	d.left = make([]fit.Tenant, 0, len(alone))
+	for _, t := range d.InOrder(alone) {
+		if !d.Ration.Ask(t.Pod.Namespace) {
+			d.SayPod(t, verdict.PodBudgetSpent, "", d.BudgetSpent(t.Pod.Namespace))
+			d.SettleBack(t)
+			continue
+		}
+		s, ok := room.Seat(t)
+		switch {
+		case ok:
+			d.take(s)
+		case !d.young(t):
+			d.left = append(d.left, t)
+		}
+	}
+}
+
+// take settles that a pod has that seat.
+func (d *ScaleUp) take(s seats.Seat) {
+	if s.Keeps != nil {
+		d.Keep(s.Keeps, fmt.Sprintf("pod %s needs it", s.Pod.Pod.Key()))
+	}
+	s = d.dispute(s)
+	d.SayPod(s.Pod, s.Reason, "", s.Message)
+}
+
+// young settles the verdict of a pod that is too young to bring a node, and asks
+// for a look when it is old enough.
+func (d *ScaleUp) young(t fit.Tenant) bool {
+	if !d.TooYoung(t) {
+		return false
+	}
+	due := d.GrowsFrom(t)
+	d.Clock.At(due)
+	d.SayPod(t, verdict.PodYoung, "", fmt.Sprintf("there is no room for it, and it brings a node from %s on", verdict.ClockTime(due)))
+	return true
+}
+
+// waiting are the pods that a new node could help; each of the others without a
+// node gets a verdict that says why none would.
+func (d *ScaleUp) waiting() []fit.Tenant {
+	list := make([]fit.Tenant, 0, d.Unplaced())
+	for i, p := range d.Pods {
+		if !cluster.WantsNode(p) {
+			continue
+		}
+		t := fit.Tenant{Pod: p}
+		switch {
+		case p.Scheduling == fleet.Gated:
+			d.SayPod(t, verdict.PodGated, "", "it has scheduling gates, and wants no node before they are removed")
+		case !d.Scheduled(p):
+			d.SayPod(t, verdict.PodOfOther, "", fmt.Sprintf("its scheduler is %s, and --scheduler-name does not name that, so it brings no node", p.Spec.SchedulerName))
+		case d.Promised(p):
+			d.SayPod(t, verdict.PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
+		case d.Expendable(p):
+			d.SayPod(t, verdict.PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.Policy.ExpendableBelow))
+		case d.Unheard[p] != "":
+			d.SayPod(t, verdict.PodTermsLeftOut, "", d.Unheard[p])
+		default:
+			list = append(list, d.Fit.TenantAt(i))
+		}
+	}
+	return list
+}

@@ -1,0 +1,116 @@
+package scaleup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// mostNamed is how many groups a pod's verdict names; of more it tells the
+// nearest and counts the others.
+const mostNamed = 8
+
+// miss is why a group has no new node for some pods.
+type miss struct {
+	group *cluster.Group
+	// reasons keep the pods off its nodes, as they look; none where only the
+	// group itself stands in the way.
+	reasons fit.Reasons
+	why     string
+}
+
+// whyNot says for each group by name what keeps these pods from it: what its
+// nodes would lack, of several zones in the one that comes nearest, or what keeps
+// it from growing.
+func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, string) {
+	if len(d.Groups) == 0 {
+		return verdict.PodFitsNothing, "there is no group that could grow"
+	}
+	defer d.closeFor(c)()
+	reason := verdict.PodFitsNothing
+	misses := make([]miss, len(d.Groups))
+	for i, g := range d.Groups {
+		misses[i] = d.missOf(c, g)
+		if len(g.Looks) > 0 && len(misses[i].reasons) == 0 {
+			reason, g.Wanted = verdict.PodGroupsFull, true
+		}
+	}
+	return reason, tell(misses)
+}
+
+// whyNotBriefly says the same where more is not worked out, and why it is not: what costs
+// next to nothing to find out.
+func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, string) {
+	defer d.closeFor(t.Class)()
+	reason, all := verdict.PodFitsNothing, "no group's new node has what it asks for"
+	for _, g := range d.Groups {
+		if d.Fit.CouldTake(t.Class, g.Looks) {
+			reason, all = verdict.PodGroupsFull, "no group has a new node for it now"
+			g.Wanted = true
+		}
+	}
+	return reason, fmt.Sprintf("%s; what keeps it from each is not worked out, as %s", all, because)
+}
+
+func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
+	open, _ := launch.Open(g)
+	nearest, at := d.Fit.FitsNew(c, g.Looks)
+	if len(nearest) > 0 {
+		return miss{g, nearest, lacks(g, nearest, at)}
+	}
+	if _, why := seats.Room(g); why != "" {
+		return miss{g, nil, why}
+	}
+	// It may grow, and where the pods would fit no node is to be had.
+	if other, at := d.Fit.FitsNew(c, open); len(other) > 0 {
+		return miss{g, nil, fmt.Sprintf("%s, and in %s %s", seats.Resting(g), verdict.ZoneName(at), other.Of(at.Name))}
+	}
+	if g.Unsteered != "" && len(g.Looks) > 1 {
+		return miss{g, nil, "Auto Scaling chooses the zone of its next node, and that would be another one"}
+	}
+	return miss{g, nil, "other pods take the room that it has"}
+}
+
+// lacks says what a group's new nodes lack, as one of them looks.
+func lacks(g *cluster.Group, why fit.Reasons, at *fit.Looks) string {
+	elsewhere := slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding && r.Found != "" })
+	if !elsewhere {
+		return why.Of(at.Name)
+	}
+	return fmt.Sprintf("zone %s only, %s", strings.Join(seats.ZonesAsked(g), ", "), why.Of(at.Name))
+}
+
+// tell puts the misses together, by name. Of many the nearest are named: groups
+// that would serve first, then those whose nodes lack least.
+func tell(misses []miss) string {
+	named, rest := misses, 0
+	if len(misses) > mostNamed {
+		near := slices.Clone(misses)
+		slices.SortStableFunc(near, func(a, b miss) int {
+			switch {
+			case a.reasons.Nearer(b.reasons):
+				return -1
+			case b.reasons.Nearer(a.reasons):
+				return 1
+			}
+			return 0
+		})
+		named, rest = near[:mostNamed], len(near)-mostNamed
+		slices.SortFunc(named, func(a, b miss) int { return cmp.Compare(a.group.Name, b.group.Name) })
+	}
+	texts := make([]string, len(named))
+	for i, m := range named {
+		texts[i] = fmt.Sprintf("%s: %s", m.group.Name, m.why)
+	}
+	if rest > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more groups are no nearer", rest))
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,31 @@
+package seats
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/scaler/fit"
+)
+
+// Asking is a class of pods of a namespace.
+type Asking struct {
+	Class     *fit.Class
+	Namespace string
+}
+
+// RationGrowth lets the namespaces of the waiting pods share the work of an evaluation, so
+// that nobody waits for the pods of another for long.
+func (d *Seats) RationGrowth(pods []fit.Tenant) {
+	spaces := map[string]bool{}
+	for _, t := range pods {
+		spaces[t.Pod.Namespace] = true
+	}
+	for _, b := range d.Buffers {
+		spaces[b.Namespace] = true
+	}
+	d.Ration, d.Unasked = d.Fit.Ration(d.Policy.Bounds.Growth, len(spaces)), map[Asking]bool{}
+}
+
+// BudgetSpent is a verdict's sentence.
+func (d *Seats) BudgetSpent(namespace string) string {
+	return fmt.Sprintf("whether a group can have a node for it is not known: an evaluation bears so much work, and the other pods of namespace %s that wait have used up its share", namespace)
+}

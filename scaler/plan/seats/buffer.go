@@ -1,0 +1,225 @@
+package seats
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// A CapacityBuffer asks for room for so many pods of a template. It is kept as head-room
+// is, with two differences: what several buffers keep adds up, and the pods are judged by
+// all that their template says. Volumes and resource claims alone are not imagined: they
+// are those of pods that there are.
+
+// Buffer is a CapacityBuffer that asks for room on nodes that run.
+type Buffer struct {
+	*fleet.Buffer
+	// amiss is why it is not known what room is wanted; the zero value where it is.
+	amiss amiss
+	stock *stock
+	// room is what is kept, nil where something is amiss. One pod stands for all of it.
+	Room *HeadRoom
+	// asked is how many pods it asks for, where that is more than it may; limited says
+	// why it may not, and limit that in a word.
+	asked          int64
+	limit, limited string
+	// seats are where its pods have room on nodes that are there, or come anyway. Short is
+	// how many have none and get none, and why says why not.
+	Seats seatCounts
+	Short int
+	Why   string
+}
+
+// amiss is what is wrong with a buffer: one word and one sentence.
+type amiss struct{ reason, text string }
+
+// mostBufferPods is how many pods a cluster is made for: who asks for more has mistyped. What
+// buffers get at most is less, see bufferLimits.
+// https://kubernetes.io/docs/setup/best-practices/cluster-large/
+const mostBufferPods = 150_000
+
+// findBuffers finds the buffers that are ours, by name. How many pods each is for is found
+// out when classes are known, see sizeBuffers.
+func (k *Cache) findBuffers(s fleet.Snapshot) []*Buffer {
+	var list []*Buffer
+	stocks := map[string]*stock{}
+	for i := range s.Buffers {
+		if !s.Buffers[i].Active() {
+			continue
+		}
+		b := &Buffer{Buffer: &s.Buffers[i]}
+		b.amiss = b.misses()
+		if b.amiss == (amiss{}) {
+			b.stock = k.stocks[b.Key()].of(b.Buffer)
+			stocks[b.Key()] = b.stock
+		}
+		list = append(list, b)
+	}
+	k.stocks = stocks
+	slices.SortFunc(list, func(a, b *Buffer) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// withSamples adds a pod of each buffer to the pods of the world: what it says of others
+// counts for them.
+func withSamples(pods []*fleet.Pod, buffers []*Buffer) []*fleet.Pod {
+	pods = slices.Clip(pods)
+	for _, b := range buffers {
+		if b.stock != nil {
+			pods = append(pods, b.stock.pod)
+		}
+	}
+	return pods
+}
+
+// sizeBuffers finds out for how many pods each buffer is.
+func (d *Seats) sizeBuffers() {
+	limits := d.newBufferLimits()
+	for _, b := range d.Buffers {
+		if b.stock == nil {
+			continue
+		}
+		tenant := d.Fit.Tenant(b.stock.pod)
+		wanted, amiss := d.sizeOf(b, tenant.Class)
+		if b.amiss = amiss; amiss.reason != "" {
+			continue
+		}
+		b.Room = &HeadRoom{Buffer: b, Tenant: tenant}
+		limits.ask(b, wanted)
+	}
+	limits.share()
+}
+
+// sizeOf is for how many pods the buffer is: as many as it says by number or by
+// percentage, whichever is more, as far as its limits allow; by limits alone as many as
+// they allow.
+func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, amiss) {
+	wanted := int64(-1)
+	if b.Replicas != nil {
+		wanted = int64(*b.Replicas)
+	}
+	if b.Percentage != nil && b.Pods.Replicas != nil {
+		wanted = max(wanted, (int64(*b.Percentage)*int64(*b.Pods.Replicas)+99)/100)
+	}
+	if len(b.Limits) > 0 {
+		most := int64(math.MaxInt64)
+		for name, limit := range b.Limits {
+			if asked := d.Fit.Requested(class, name); asked > 0 {
+				most = min(most, fit.Units(name, limit)/asked)
+			}
+		}
+		if most == math.MaxInt64 {
+			return 0, amiss{"LimitsNotRequested", fmt.Sprintf("its pods request nothing of what its limits name: %s", named(b.Limits))}
+		}
+		if wanted < 0 || most < wanted {
+			wanted = most
+		}
+	}
+	switch {
+	case wanted < 0:
+		return 0, amiss{"NoSize", "it has neither replicas, nor a percentage of a scalable object's, nor limits"}
+	case wanted > mostBufferPods:
+		return 0, amiss{"TooLarge", fmt.Sprintf("it asks for room for %d pods, and no cluster takes more than %d", wanted, mostBufferPods)}
+	}
+	return wanted, amiss{}
+}
+
+func named(list corev1.ResourceList) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		names = append(names, string(name))
+	}
+	return verdict.Listed(names)
+}
+
+// misses is what is wrong with what the buffer says, whatever its pods are like.
+func (b *Buffer) misses() amiss {
+	refers := fmt.Sprintf("pod template %s/%s", b.Namespace, b.Template)
+	if b.Scalable != nil {
+		refers = fmt.Sprintf("%s %s/%s", b.Scalable.Kind, b.Namespace, b.Scalable.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Limits)) {
+		if limit := b.Limits[name]; limit.Sign() < 0 {
+			return amiss{"NegativeLimit", fmt.Sprintf("its limit of %s is %s, and cannot be less than nothing", name, limit.String())}
+		}
+	}
+	switch {
+	case b.Template != "" && b.Scalable != nil:
+		return amiss{"TwoReferences", "it has both podTemplateRef and scalableRef, and should have one of them"}
+	case b.Template == "" && b.Scalable == nil:
+		return amiss{"NoReference", "it has neither podTemplateRef nor scalableRef"}
+	case b.Scalable != nil && !b.Scalable.Known():
+		return amiss{"KindNotSupported", fmt.Sprintf("scalableRef: nobody knows the pods of kind %s of API group %q", b.Scalable.Kind, b.Scalable.Group)}
+	case b.Replicas != nil && *b.Replicas < 0:
+		return amiss{"NegativeReplicas", fmt.Sprintf("replicas is %d, and cannot be less than none", *b.Replicas)}
+	case b.Percentage != nil && *b.Percentage < 0:
+		return amiss{"NegativePercentage", fmt.Sprintf("percentage is %d, and cannot be less than none", *b.Percentage)}
+	case b.Pods == nil && b.Fault != "":
+		return amiss{"NotReadable", fmt.Sprintf("%s: %s", refers, b.Fault)}
+	case b.Pods == nil && b.Scalable != nil:
+		return amiss{"ScalableNotFound", refers + " is not there"}
+	case b.Pods == nil:
+		return amiss{"PodTemplateNotFound", refers + " is not there"}
+	}
+	return amiss{}
+}
+
+// stock is the pod that stands for all of a buffer, kept from look to look.
+type stock struct {
+	template *corev1.PodTemplateSpec
+	pod      *fleet.Pod
+}
+
+// of is the stock of a buffer: this one, unless its template has changed.
+func (s *stock) of(b *fleet.Buffer) *stock {
+	if s == nil || s.template != b.Pods.Template {
+		return &stock{template: b.Pods.Template, pod: bufferPod(b)}
+	}
+	return s
+}
+
+// bufferPod makes a pod of the buffer's template, of the least priority.
+func bufferPod(b *fleet.Buffer) *fleet.Pod {
+	spec := b.Pods.Template.Spec.DeepCopy()
+	spec.Priority, spec.NodeName = new(int32(math.MinInt32)), ""
+	spec.Volumes, spec.ResourceClaims = nil, nil
+	requestLimits(spec)
+	return &fleet.Pod{Namespace: b.Namespace, Name: "buffer " + b.Key(), Labels: b.Pods.Template.Labels, Annotations: b.Pods.Template.Annotations, Spec: spec}
+}
+
+// requestLimits lets containers request what they are limited to, where they do not say
+// what they request, as the API server does for pods and not for templates.
+func requestLimits(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			list[i].Resources.Requests = withLimits(list[i].Resources)
+			list[i].Resources.Claims = nil
+		}
+	}
+	if spec.Resources != nil {
+		spec.Resources.Requests = withLimits(*spec.Resources)
+	}
+}
+
+func withLimits(r corev1.ResourceRequirements) corev1.ResourceList {
+	for name, limit := range r.Limits {
+		if _, said := r.Requests[name]; said {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit
+	}
+	return r.Requests
+}

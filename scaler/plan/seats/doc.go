@@ -1,0 +1,19 @@
+// Package seats is the simulation: which pod has its seat on which node, now and if things went
+// as planned. Scale-up, scale-down and drains share it; whoever tries something out takes it back
+// (fit.Cluster has the undo).
+//
+//	seats.go        the simulation
+//	simulate.go     nodes and pods as they are; what is kept from evaluation to evaluation
+//	place.go        nodes that come, and pods that are moved
+//	openroom.go     where a pod has room without a new node
+//	refuge.go       destinations for pods of nodes that are removed
+//	yielding.go     pods on their way to a node that make room for others
+//	reprieve.go     nodes whose scale-down would be cancelled for a pod
+//	supply.go       what new nodes a group could have, and why none; similar groups
+//	utilization.go  what counts as used
+//	headroom.go     room that is kept free: how much there is and should be
+//	buffer.go       CapacityBuffers; bufferlimits.go how large they may be; bufferseats.go their
+//	                seats; bufferstatus.go what is written on them
+//	podterms.go     what pods may say of others in one evaluation
+//	bounds.go       how namespaces share the work of an evaluation
+package seats

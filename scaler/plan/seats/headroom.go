@@ -1,0 +1,196 @@
+package seats
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Head-room is room that stays free for pods to come. One figure tells how much of it
+// there is: how many pods of its size have room beside all real ones, on nodes that
+// serve. Groups grow while that, with what is coming, is less than what is wanted, and no
+// node goes if it might then be less, wherever its pods land. So what brought a node
+// never lets it go again, and what let one go never brings another.
+//
+// Each head-room is kept by itself: room of a group counts for the cluster's too.
+
+// HeadRoom is the room that people want kept, in one group or in the whole cluster.
+type HeadRoom struct {
+	Group *cluster.Group // nil for the whole cluster
+	// buffer is that which asks for the room; nil where a flag or a group's tag does.
+	Buffer *Buffer
+	Asked  fleet.HeadRoom
+	// tenant is one of the pods for which there shall be room, and stands for all.
+	Tenant fit.Tenant
+	// wanted is how many there shall be room for.
+	Wanted int
+}
+
+func (h *HeadRoom) String() string {
+	if h.Buffer != nil {
+		return "buffer " + h.Buffer.Key()
+	}
+	name := "the cluster's head-room"
+	if h.Group != nil {
+		name = fmt.Sprintf("the head-room of group %s", h.Group.Name)
+	}
+	if h.Asked.Percent > 0 {
+		name += " of " + h.Asked.String()
+	}
+	return name
+}
+
+// Size says what the pods request.
+func (h *HeadRoom) Size() string {
+	if h.Buffer != nil {
+		return "of its template"
+	}
+	var words []string
+	each := h.Asked.Piece()
+	for _, name := range slices.Sorted(maps.Keys(each)) {
+		q := each[name]
+		words = append(words, fmt.Sprintf("%s %s", q.String(), name))
+	}
+	if len(words) == 0 {
+		return "that request nothing"
+	}
+	return "of " + strings.Join(words, ", ")
+}
+
+// newImaginary makes a pod that stands for head-room: of the least priority, so that it
+// comes after all others, and in a group at home on its nodes.
+func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
+	spec := &corev1.PodSpec{
+		Priority:   new(int32(math.MinInt32)),
+		Containers: []corev1.Container{{Name: "room", Resources: corev1.ResourceRequirements{Requests: h.Piece()}}},
+	}
+	for _, t := range taints {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+	}
+	return &fleet.Pod{Name: "head-room of " + h.String(), Spec: spec}
+}
+
+// findHeadRooms finds the head-rooms that are asked for, that of the cluster last, as
+// what groups keep counts for it.
+func (k *Cache) findHeadRooms(d *Seats) {
+	kept := map[string]*fleet.Pod{}
+	add := func(g *cluster.Group, asked fleet.HeadRoom) {
+		if asked.IsZero() {
+			return
+		}
+		taints := ownTaints(g)
+		key := fmt.Sprint(asked, taints)
+		pod, known := k.imagined[key]
+		if !known {
+			pod = newImaginary(asked, taints)
+		}
+		kept[key] = pod
+		h := &HeadRoom{Group: g, Asked: asked, Tenant: d.Fit.Tenant(pod), Wanted: asked.Pods}
+		if asked.Percent > 0 {
+			h.Wanted = h.Percentage(d.Requested(g))
+		}
+		d.HeadRooms = append(d.HeadRooms, h)
+	}
+	for _, g := range d.Groups {
+		add(g, g.HeadRoom)
+	}
+	add(nil, d.Policy.HeadRoom)
+	k.imagined = kept
+}
+
+// ownTaints are those of the group's new nodes; none of no group.
+func ownTaints(g *cluster.Group) []corev1.Taint {
+	if g == nil || len(g.Shapes) == 0 {
+		return nil
+	}
+	return g.Shapes[0].Taints
+}
+
+// Requested is what pods request on the nodes of a group or, for nil, on all. Those that
+// wait count when they have one: of some there will never be a node.
+func (d *Seats) Requested(of *cluster.Group) (milli, bytes int64) {
+	for i, p := range d.Pods {
+		if p.Ended() || !p.Deleted.IsZero() || drainable.BelongsToNode(p) || d.Expendable(p) {
+			continue
+		}
+		if n := d.Node(p.Node); n == nil || of != nil && n.Group != of {
+			continue
+		}
+		c, m := d.Fit.TenantAt(i).Class.CPUAndMemory()
+		milli, bytes = milli+c, bytes+m
+	}
+	return milli, bytes
+}
+
+// Percentage is how many pieces the percentage of so much is.
+func (h *HeadRoom) Percentage(milli, bytes int64) int {
+	ofCPU, ofMemory := h.Tenant.Class.CPUAndMemory()
+	return h.PercentOf(max(float64(milli)/float64(ofCPU), float64(bytes)/float64(ofMemory)))
+}
+
+// PercentOf is the percentage of so many pieces, rounded up; nothing where none was asked for.
+func (h *HeadRoom) PercentOf(pieces float64) int {
+	return int(math.Ceil(h.Asked.Percent / 100 * pieces))
+}
+
+// RoomFor counts the pods of a head-room that have room on nodes that serve, that come,
+// or that the plan brings.
+func (d *Seats) RoomFor(h *HeadRoom) int {
+	sum := 0
+	for _, p := range slices.Concat(h.Homes(d.In(cluster.Serving, cluster.Coming)), h.Homes(d.kept()), d.UnregisteredPlaces(h), d.freshOf(h)) {
+		sum += d.Fit.Slots(h.Tenant.Class, p).N
+	}
+	return sum
+}
+
+// Homes are the places of those of the nodes that are open and count for the head-room.
+func (h *HeadRoom) Homes(nodes []*cluster.Node) []*fit.Place {
+	return cluster.Places(slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !h.Has(n) }))
+}
+
+func (h *HeadRoom) Has(n *cluster.Node) bool { return h.Group == nil || n.Group == h.Group }
+
+// UnregisteredPlaces are those of nodes that come and have not registered yet.
+func (d *Seats) UnregisteredPlaces(h *HeadRoom) []*fit.Place {
+	registered := cluster.Places(d.In(cluster.Coming))
+	return slices.DeleteFunc(slices.Clone(d.Coming), func(p *fit.Place) bool {
+		return slices.Contains(registered, p) || h.Group != nil && !slices.Contains(h.Group.Looks, p.Looks())
+	})
+}
+
+// freshOf are those of the nodes that groups shall grow by that count for a head-room.
+func (d *Seats) freshOf(h *HeadRoom) []*fit.Place {
+	if h.Group != nil {
+		return h.Group.Fresh
+	}
+	return d.AllFresh()
+}
+
+// AllFresh are the nodes that groups shall grow by.
+func (d *Seats) AllFresh() []*fit.Place {
+	var list []*fit.Place
+	for _, g := range d.Groups {
+		list = append(list, g.Fresh...)
+	}
+	return list
+}
+
+// LackingHeadRoom is a pod of each head-room for which there is too little room.
+func (d *Seats) LackingHeadRoom() []fit.Tenant {
+	var list []fit.Tenant
+	for _, h := range d.HeadRooms {
+		if d.RoomFor(h) < h.Wanted {
+			list = append(list, h.Tenant)
+		}
+	}
+	return append(list, d.lackingBuffers()...)
+}

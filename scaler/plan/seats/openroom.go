@@ -1,0 +1,79 @@
+package seats
+
+import (
+	"fmt"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// openRoom is where pods may go without a new node.
+type openRoom struct {
+	*Seats
+	free, staying, coming *fit.Row
+	yielding              *yielding
+	retiring              *reprieve
+}
+
+// OpenRoom lists it as it is now. No room may come free while it is in use.
+func (d *Seats) OpenRoom() openRoom {
+	r := openRoom{Seats: d, yielding: d.yielding(), retiring: d.Reprieve()}
+	r.list()
+	return r
+}
+
+func (r *openRoom) list() {
+	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Leaving))) // some tolerate a cordon, and some of those that leave wait for their turn
+	r.staying = r.Fit.NewRow(r.Seats.Staying())
+	r.coming = r.Fit.NewRow(r.Seats.Coming)
+}
+
+// Seat is where a pod goes that needs no new node.
+type Seat struct {
+	Pod     fit.Tenant
+	Reason  verdict.Reason
+	Message string
+	// keeps is the node whose retirement is taken back for it, nil without one.
+	Keeps *cluster.Node
+}
+
+// Seat gives the pod a seat.
+func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
+	if p := r.free.Seat(t); p != nil {
+		return Seat{Pod: t, Reason: verdict.PodFitsFree, Message: fmt.Sprintf("node %s has room for it", p.Name)}, true
+	}
+	if p := r.staying.Seat(t); p != nil {
+		return Seat{Pod: t, Reason: verdict.PodKeepsNode, Message: fmt.Sprintf("node %s stays and has room for it", p.Name)}, true
+	}
+	if p := r.coming.Seat(t); p != nil {
+		return Seat{Pod: t, Reason: verdict.PodFitsComing, Message: fmt.Sprintf("%s is coming and has room for it", p.Name)}, true
+	}
+	if p := r.yielding.seat(t); p != nil {
+		r.list() // who was to go there may have left more room than it takes
+		return Seat{Pod: t, Reason: verdict.PodFitsFree, Message: fmt.Sprintf("node %s has room for it", p.Name)}, true
+	}
+	if r.TooYoung(t) {
+		return Seat{}, false
+	}
+	n := r.retiring.Seat(t)
+	if n == nil {
+		return Seat{}, false
+	}
+	r.list() // what was to move to other nodes has left room there
+	return Seat{Pod: t, Reason: verdict.PodKeepsNode, Message: fmt.Sprintf("node %s stays and has room for it", n.Name), Keeps: n}, true
+}
+
+func (d *Seats) TooYoung(t fit.Tenant) bool { return d.Now.Before(d.GrowsFrom(t)) }
+
+// GrowsFrom is when a pod is old enough to bring a node. One that runs now and will
+// wait for another node is.
+func (d *Seats) GrowsFrom(t fit.Tenant) time.Time {
+	if t.Pod.Node != "" {
+		return d.Now
+	}
+	delay, _ := contract.PodScaleUpDelay(t.Pod.Annotations, d.Policy.NewPodDelay) // one that nobody can read counts for nothing
+	return t.Pod.Created.Add(delay)
+}

@@ -1,0 +1,88 @@
+package seats
+
+import (
+	"slices"
+
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// reprieve finds nodes whose retirement is taken back, as a pod has no other place. To ask
+// a node is to put its pods back in thought, which a burst of pods cannot do at every node
+// for each: what a node refuses for good is not asked of it again. While it is in use,
+// nothing may leave the nodes, nor any change from before it be taken back.
+type reprieve struct {
+	*Seats
+	// nodes are in the order in which they are asked. loads are of the pods that would
+	// come back to each; nil before anybody asked.
+	nodes []*cluster.Node
+	loads []fit.Load
+	// able are, for each class that asked, the indices of those that might take it.
+	able map[*fit.Class][]int
+	// refused is the moment at which a class asked last, if none took it: as long as
+	// nothing else changes either, none takes it.
+	refused map[*fit.Class]fit.Mark
+}
+
+func (d *Seats) Reprieve() *reprieve {
+	nodes := slices.DeleteFunc(d.In(cluster.Retiring), func(n *cluster.Node) bool { return !n.Open })
+	return &reprieve{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
+}
+
+// Seat gives the pod a seat at one of the retiring nodes, if it has room beside
+// the pods that would stay there then; nil if none has.
+func (b *reprieve) Seat(t fit.Tenant) *cluster.Node {
+	now := b.Fit.Fork()
+	if at, asked := b.refused[t.Class]; asked && at == now {
+		return nil
+	}
+	for _, i := range b.stillAble(t.Class) {
+		n := b.nodes[i]
+		moved := n.Moved
+		b.UndoMoves(n)
+		if b.Fit.TrySeat(t, n.Place) {
+			b.loads[i] = fit.Load{} // it is on the node now
+			return n
+		}
+		b.Fit.Revert(now)
+		n.Moved = moved
+	}
+	b.refused[t.Class] = now
+	return nil
+}
+
+// stillAble lists the nodes that might take a pod of the class: the others never will.
+func (b *reprieve) stillAble(class *fit.Class) []int {
+	list, asked := b.able[class]
+	if !asked {
+		for i := range b.nodes {
+			list = append(list, i)
+		}
+	}
+	b.weigh()
+	list = slices.DeleteFunc(list, func(i int) bool { return !b.Fit.MightHold(class, b.loads[i], b.nodes[i].Place) })
+	b.able[class] = list
+	return list
+}
+
+// weigh finds the loads.
+func (b *reprieve) weigh() {
+	if b.loads != nil {
+		return
+	}
+	b.loads = make([]fit.Load, len(b.nodes))
+	for i, n := range b.nodes {
+		for _, m := range n.Moved {
+			b.loads[i].Add(m.Pod.Class)
+		}
+	}
+}
+
+// UndoMoves seats the pods of a node again that were given seats elsewhere.
+func (d *Seats) UndoMoves(n *cluster.Node) {
+	for _, m := range n.Moved {
+		d.Fit.Lift(m.Pod, m.To)
+		d.Fit.Put(m.Pod, n.Place)
+	}
+	n.Moved = nil
+}

@@ -1,0 +1,39 @@
+package seats
+
+import (
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Seats is the simulation: where pods are, and where they could be.
+type Seats struct {
+	*cluster.Cluster
+
+	Fit *fit.Cluster
+	// utilizations are those that were asked for.
+	utilizations map[*cluster.Node]float64
+	// coming are the nodes that will be there soon, as places for pods.
+	Coming []*fit.Place
+	// headRooms are kept free beside all of them, and buffers in another way.
+	HeadRooms []*HeadRoom
+	Buffers   []*Buffer
+	// unheard are the waiting pods that are not considered now, and why.
+	Unheard map[*fleet.Pod]string
+	// ration divides the work for waiting pods, and unasked are those for which none was
+	// left.
+	Ration  *fit.Ration
+	Unasked map[Asking]bool
+	// quotas bound buffers, by namespace and name.
+	quotas []*fleet.Quota
+	// foresees says that pods spread over zones that have no node yet; see expect.
+	Foresees bool
+}
+
+// New puts the pods of the cluster on its nodes. What it finds out about rules and classes of
+// pods stays in the cache.
+func New(c *cluster.Cluster, k *Cache, s fleet.Snapshot) *Seats {
+	d := &Seats{Cluster: c}
+	d.imagine(s, k)
+	return d
+}

@@ -1,0 +1,125 @@
+package seats
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Closed is what keeps kube-scheduler off a node that is drained.
+var Closed = []corev1.Taint{
+	contract.DrainingTaint(contract.KindScaleDown),
+	{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+}
+
+// UnsettledPlaces are the places where nothing serves yet.
+func (d *Seats) UnsettledPlaces() []*fit.Place {
+	return slices.Concat(d.Coming, d.Staying(), d.AllFresh())
+}
+
+// settle makes places of the nodes where pods could be.
+func (d *Seats) settle() {
+	for _, g := range d.Groups {
+		for i := range g.Shapes {
+			g.Looks = append(g.Looks, d.Fit.LooksLike(&g.Shapes[i]))
+		}
+		if len(g.Looks) > 0 {
+			for _, x := range g.Looks[0].Outsized() {
+				g.Note(fmt.Sprintf("DaemonSet %s/%s has no room on its new nodes (%s): its pods stay pending there", x.Namespace, x.Name, x.Why))
+			}
+		}
+		g.Have = make([]int, len(g.Looks))
+		for _, i := range g.Live {
+			if len(g.Looks) > 0 {
+				g.Have[g.ZoneOf(i.Zone)]++
+			}
+		}
+	}
+	for _, n := range d.Nodes {
+		var ignored func(corev1.Taint) bool
+		ignored, n.Open = d.Passing(n)
+		looks := d.Fit.LooksOf(n.Expected(), ignored)
+		if n.Stage == cluster.Coming {
+			looks.Await(n.ExpectedDevices())
+			d.Fit.Reserve(looks, n.Pods)
+		}
+		n.Place = d.Fit.Add(looks)
+		d.furnish(n)
+	}
+	d.nominate()
+}
+
+// furnish seats the pods that are on the node. Expendable ones take no room:
+// kube-scheduler moves them aside for any other.
+func (d *Seats) furnish(n *cluster.Node) {
+	tenants := make([]fit.Tenant, 0, len(n.Pods))
+	for i, p := range n.Pods {
+		if !p.Ended() && !d.Expendable(p) {
+			tenants = append(tenants, d.Tenant(n, i))
+		}
+	}
+	d.Fit.Furnish(n.Place, tenants)
+}
+
+// Tenant is the i-th pod of a node. To look for the pod itself costs more.
+func (d *Seats) Tenant(n *cluster.Node, i int) fit.Tenant { return d.Fit.TenantAt(int(n.Rows[i])) }
+
+// nominate seats the pods for which kube-scheduler is making room.
+func (d *Seats) nominate() {
+	for _, p := range d.Pods {
+		if p.Node != "" || p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
+			continue
+		}
+		if n := d.Node(p.Nominated); d.Promised(p) && n.Open {
+			d.Fit.Put(d.Fit.Tenant(p), n.Place)
+		}
+	}
+}
+
+// Cache is what is found out about rules and classes of pods, and kept from evaluation to
+// evaluation.
+type Cache struct {
+	rules *fit.Rules
+	// imagined are the pods that stand for head-room, by what is asked for.
+	imagined map[string]*fleet.Pod
+	// stocks are those that stand for buffers, by these.
+	stocks map[string]*stock
+}
+
+// NewCache knows nothing yet.
+func NewCache() *Cache { return &Cache{rules: fit.NewRules()} }
+
+// imagine prepares the question which pods fit where: on nodes, and on those that there
+// could be.
+func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
+	d.Buffers, d.quotas = k.findBuffers(s), quotasOf(s)
+	d.Fit = k.rules.Cluster(fit.World{
+		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.Pods, d.Buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.Daemons, Closing: Closed,
+	})
+	d.settle()
+	k.findHeadRooms(d)
+	d.sizeBuffers()
+}
+
+// Promised says that kube-scheduler makes room for the pod on a node that it may
+// still come to.
+func (d *Seats) Promised(p *fleet.Pod) bool {
+	n := d.Node(p.Nominated)
+	return n != nil && n.Stage != cluster.Leaving && n.Stage != cluster.Terminating && (n.Stage != cluster.Retiring || n.Kept)
+}
+
+// InOrder is the order in which pods are placed: by priority, the largest
+// first, measured against the largest nodes that there could be.
+func (d *Seats) InOrder(pods []fit.Tenant) []fit.Tenant {
+	var all []*fit.Looks
+	for _, g := range d.Groups {
+		all = append(all, g.Looks...)
+	}
+	return d.Fit.Sorted(pods, all)
+}

@@ -1,0 +1,201 @@
+package seats
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/template"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Expect takes the zones in which groups, or groups like them, could get a node for
+// places to spread over, until over is called: three pods that spread get a node in
+// each of three zones by one look, though none of the zones has one yet. Zones of
+// other groups do not count. A group that nobody would choose must not draw pods to
+// its zone.
+func (d *Seats) Expect(groups ...*cluster.Group) (over func()) {
+	if !d.Foresees {
+		return func() {}
+	}
+	var expected []*fit.Looks
+	seen := map[*cluster.Group]bool{}
+	for _, g := range groups {
+		for _, kin := range d.KinOf(g) {
+			if room, _ := Room(kin); room > 0 && !seen[kin] {
+				looks, _ := launch.Open(kin)
+				expected = append(expected, looks...)
+			}
+			seen[kin] = true
+		}
+	}
+	return d.Fit.Expect(expected)
+}
+
+func Spreads(t fit.Tenant) bool { return t.Class.Spreads() }
+
+// KinOf is the group and those that are like it, by name.
+func (d *Seats) KinOf(g *cluster.Group) []*cluster.Group {
+	if g.Kin == nil {
+		for _, other := range d.Groups {
+			if other == g || Alike(d.Policy, g, other) {
+				g.Kin = append(g.Kin, other)
+			}
+		}
+	}
+	return g.Kin
+}
+
+// Supply is where up to limit new nodes of the group come from: zones in which no
+// pause runs. Where the zone is not ours to choose and a pod needs one that is not
+// next, Auto Scaling has to be asked for those before it too.
+func Supply(g *cluster.Group, limit int) fit.Supply {
+	looks, have := launch.Open(g)
+	return fit.Supply{
+		Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit,
+		Steered: g.Unsteered == "", Detour: max(0, len(looks)-1-detours(g)),
+	}
+}
+
+// detours counts new nodes that are planned only to reach the zone of another.
+func detours(g *cluster.Group) int {
+	n := 0
+	for _, p := range g.Fresh {
+		if len(p.Seated()) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Room is how many nodes the group may still grow by; if none, why.
+func Room(g *cluster.Group) (n int, whyNot string) {
+	switch {
+	case g.Aside:
+		return 0, "it is not asked"
+	case len(g.Looks) == 0 && len(g.Faults) > 0:
+		return 0, strings.Join(g.Faults, "; ")
+	case len(g.Looks) == 0:
+		return 0, "nothing is known of what its nodes look like"
+	case g.Foreign():
+		return 0, "its instances are no Nodes of this cluster, and a new one would most likely be none either"
+	case g.IsSuspended(cluster.ProcessLaunch):
+		return 0, "its Launch process is suspended"
+	case g.Paused() != nil:
+		return 0, Resting(g)
+	case g.Ill != "":
+		return 0, g.Ill
+	case g.Closed != "":
+		return 0, g.Closed
+	case !g.SilentSince.IsZero():
+		return 0, "LaunchInstances has not answered since " + verdict.ClockTime(g.SilentSince)
+	}
+	n = g.Max - g.Base() - len(g.Fresh)
+	if n <= 0 {
+		return 0, fmt.Sprintf("at its maximum of %d", g.Max)
+	}
+	most, whyNot := g.Totals.Room(g)
+	return min(n, most), whyNot
+}
+
+// Foresee finds the pods that will wait soon: a spot interruption is not
+// replaced before the instance is gone, so the pods of its node wait from the
+// notice on. Where there is time for a replacement first, they wait from when it is
+// the node's turn. Each counts until it is evicted, and then its successor does.
+func (d *Seats) Foresee() []fit.Tenant {
+	var list []fit.Tenant
+	for _, n := range d.In(cluster.Leaving) {
+		if Awaited(n) {
+			list = append(list, d.Lifted(n)...)
+		}
+	}
+	return list
+}
+
+// Alike says that a new node of one group is as good as one of the other, but for
+// the zone. Of each the first shape speaks, because its others differ in the zone
+// alone.
+func Alike(p policy.Policy, a, b *cluster.Group) bool {
+	if len(a.Shapes) == 0 || len(b.Shapes) == 0 {
+		return false
+	}
+	x, y := &a.Shapes[0], &b.Shapes[0]
+	return maps.Equal(template.Telling(p, x.Labels), template.Telling(p, y.Labels)) &&
+		template.SameTaints(x.Taints, y.Taints) &&
+		template.Near(cluster.CapacityOf(x), cluster.CapacityOf(y), func(r corev1.ResourceName) float64 {
+			if r == corev1.ResourceMemory {
+				return template.MemoryMayDiffer
+			}
+			return 0
+		}) &&
+		template.Near(x.Allocatable, y.Allocatable, func(corev1.ResourceName) float64 { return template.AllocatableMayDiffer })
+}
+
+// Resting says in which zones a group is not grown now, until when, and after
+// what; empty where no pause runs. Zones with the same trouble are told of
+// together.
+func Resting(g *cluster.Group) string {
+	type trouble struct{ until, cause string }
+	zones := map[trouble][]string{}
+	var order []trouble
+	for _, z := range ZonesAsked(g) {
+		b := g.PausedIn(z)
+		if b == nil {
+			continue
+		}
+		t := trouble{verdict.ClockTime(b.Until), b.Cause}
+		if zones[t] == nil {
+			order = append(order, t)
+		}
+		zones[t] = append(zones[t], z)
+	}
+	texts := make([]string, len(order))
+	for i, t := range order {
+		if wholeGroup := everywhere(g, zones[t]); wholeGroup {
+			return fmt.Sprintf("in back-off until %s after %s", t.until, t.cause)
+		}
+		texts[i] = fmt.Sprintf("%s until %s", verdict.NotIn(t.cause, zones[t]), t.until)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// ZonesAsked are the zones of new nodes, each once.
+func ZonesAsked(g *cluster.Group) []string {
+	var zones []string
+	for _, l := range g.Looks {
+		if !slices.Contains(zones, l.Zone) {
+			zones = append(zones, l.Zone)
+		}
+	}
+	if zones == nil {
+		zones = []string{""}
+	}
+	return zones
+}
+
+// everywhere says that the group as a whole rests, or that these are all the
+// zones it has and it has no other to be told apart from.
+func everywhere(g *cluster.Group, zones []string) bool {
+	all := ZonesAsked(g)
+	if len(all) == 1 {
+		return true
+	}
+	_, whole := g.Pauses[""]
+	return whole && len(zones) == len(all)
+}
+
+// RestingBeside is what rest there is in some zones of a group that may still
+// grow in others; empty without one.
+func RestingBeside(g *cluster.Group) string {
+	if g.Paused() != nil {
+		return ""
+	}
+	return Resting(g)
+}

@@ -1,0 +1,164 @@
+package seats
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Used is the utilization of a node, which is found once in a look.
+func (d *Seats) Used(n *cluster.Node) float64 {
+	used, known := d.utilizations[n]
+	if !known {
+		used = d.utilization(n)
+		if d.utilizations == nil {
+			d.utilizations = map[*cluster.Node]float64{}
+		}
+		d.utilizations[n] = used
+	}
+	return used
+}
+
+// utilization is the greatest of the shares of its cpu and its memory that the pods on a
+// node request, and of the devices of its pools that are allocated; on a node with GPUs cpu
+// and memory do not count, but these. What is really used of them nobody asks:
+// kube-scheduler goes by requests too.
+func (d *Seats) utilization(n *cluster.Node) float64 {
+	if hasGPUs(n) {
+		return max(d.gpuUtilization(n), d.deviceUtilization(n))
+	}
+	var cpu, memory, ofCPU, ofMemory int64
+	ofCPU, ofMemory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
+	for t := range d.counting(n) {
+		c, m := t.Class.CPUAndMemory()
+		if d.leftOut(n.Group, t.Pod) {
+			ofCPU, ofMemory = ofCPU-c, ofMemory-m
+			continue
+		}
+		cpu, memory = cpu+c, memory+m
+	}
+	return max(share(cpu, ofCPU), share(memory, ofMemory), d.deviceUtilization(n))
+}
+
+// deviceUtilization is the greatest share of the devices of one of a node's pools that claims
+// hold.
+func (d *Seats) deviceUtilization(n *cluster.Node) float64 {
+	most := 0.0
+	devices := map[cluster.DevicePool]int64{}
+	for _, s := range cluster.CompletePools(n.Slices) {
+		devices[cluster.PoolOf(s)] += int64(len(s.Spec.Devices))
+	}
+	for pool, of := range devices {
+		most = max(most, share(d.Allocated[pool], of))
+	}
+	return most
+}
+
+// gpuUtilization is the greatest share of one of its kinds of GPU. Nothing is used where
+// the node reports none: its driver does not work, or not yet.
+func (d *Seats) gpuUtilization(n *cluster.Node) float64 {
+	most := 0.0
+	for _, name := range gpus(n) {
+		var used int64
+		total := n.Allocatable[name]
+		of := total.Value()
+		for t := range d.counting(n) {
+			count := d.Fit.Requested(t.Class, name)
+			if d.leftOut(n.Group, t.Pod) {
+				of -= count
+				continue
+			}
+			used += count
+		}
+		most = max(most, share(used, of))
+	}
+	return most
+}
+
+// counting are the pods that take room of the node: they have not ended, and if they are
+// being deleted, their grace period is not long over. Expendable ones take none.
+func (d *Seats) counting(n *cluster.Node) func(yield func(fit.Tenant) bool) {
+	return func(yield func(fit.Tenant) bool) {
+		for i, p := range n.Pods {
+			if !p.Ended() && !d.Expendable(p) && !drainable.IsLongTerminating(p, d.Now) && !yield(d.Tenant(n, i)) {
+				return
+			}
+		}
+	}
+}
+
+// leftOut says that a pod counts neither for what is used of the node nor for what it
+// has.
+func (d *Seats) leftOut(g *cluster.Group, p *fleet.Pod) bool {
+	ignored := d.Policy.IgnoreDaemonSets
+	if g != nil && g.ScaleDown.IgnoreDaemonSets != nil {
+		ignored = *g.ScaleDown.IgnoreDaemonSets
+	}
+	return ignored && drainable.IsDaemonSet(p) || d.Policy.IgnoreMirrors && drainable.IsMirror(p)
+}
+
+// share of nothing is everything, where something is used.
+func share(used, of int64) float64 {
+	switch {
+	case used == 0:
+		return 0
+	case of <= 0:
+		return 1
+	}
+	return float64(used) / float64(of)
+}
+
+// hasGPUs says that the node is there for its GPUs, by its label or by what it reports.
+func hasGPUs(n *cluster.Node) bool {
+	_, labelled := n.Labels[contract.LabelAccelerator]
+	return labelled || len(gpus(n)) > 0
+}
+
+// gpus are the kinds of GPU that the node reports, in order.
+func gpus(n *cluster.Node) []corev1.ResourceName {
+	var list []corev1.ResourceName
+	for name, amount := range n.Allocatable {
+		if IsGPU(name) && !amount.IsZero() {
+			list = append(list, name)
+		}
+	}
+	slices.SortFunc(list, cmp.Compare)
+	return list
+}
+
+// accelerators begin the names of what device plugins report on accelerated instances
+// of EC2: GPUs, slices of them too, and AWS's own chips.
+// https://docs.aws.amazon.com/eks/latest/userguide/device-management.html
+var accelerators = []string{"nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
+
+func IsGPU(name corev1.ResourceName) bool {
+	return slices.ContainsFunc(accelerators, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
+}
+
+// WhatCounts is what the utilization of a node is of, with its verb.
+func WhatCounts(n *cluster.Node) string {
+	if hasGPUs(n) {
+		return "its GPUs are"
+	}
+	return "it is"
+}
+
+// Threshold is the utilization up to which a node of a group may go.
+func (d *Seats) Threshold(n *cluster.Node) float64 {
+	usual, own := d.Policy.UtilizationThreshold, n.Group.ScaleDown.UtilizationThreshold
+	if hasGPUs(n) {
+		usual, own = d.Policy.GPUUtilizationThreshold, n.Group.ScaleDown.GPUUtilizationThreshold
+	}
+	if own != nil {
+		return *own
+	}
+	return usual
+}

@@ -1,0 +1,401 @@
+package standin
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// A drain whose agent is gone or blind is carried on by the scaler alone: it cordons
+// the node and evicts its pods by the rules that the agent has, until the agent speaks
+// again. Two that drain the same node do no harm: each eviction is for one pod of one
+// UID, and a budget that refuses is a fact to both.
+
+const (
+	// answersSoon is how long an agent may take to answer a request where Auto Scaling
+	// terminates the instance, or where the agent is not Ready. With both nobody waits;
+	// with neither there is no hurry.
+	answersSoon = 10 * time.Second
+	// missedWord is how old the last word of an agent may be whose pod is not Ready: a
+	// live one would have spoken.
+	missedWord = contract.ReportEvery + contract.ReportEvery/2
+)
+
+// Alone says that the scaler drains the node by itself, as nobody there does.
+func (d *StandIn) Alone(n *cluster.Node) bool {
+	_, _, is := d.Forsaken(n)
+	return is
+}
+
+// Forsaken is the drain of a node that no agent carries on: its id, and why that is
+// thought.
+func (d *StandIn) Forsaken(n *cluster.Node) (id, why string, is bool) {
+	if n.Kept || !drainsStill(n) || d.catchesUp() {
+		return "", "", false
+	}
+	if !asked(n) {
+		if !n.Reported || len(n.Report.Answers) == 0 {
+			_, occupied := n.Occupied(d.Now)
+			return n.Mark, "its agent is not Ready", n.Mark != "" && occupied && !d.Agents[n.Name]
+		}
+		// The notice is the agent's, and so is how long it waits for its permit, while
+		// it may get one.
+		if n.AsksPermit() && !d.TooLate(n) {
+			return "", "", false
+		}
+		why, is = d.fellSilent(n)
+		return n.Report.Answers[0], why, is
+	}
+	if _, answered := n.Answered(n.Request.ID); answered {
+		why, is = d.fellSilent(n)
+		return n.Request.ID, why, is
+	}
+	due := d.Heard(n.Request.At.Time).Add(d.answersWithin(n))
+	if d.Now.Before(due) {
+		d.Clock.At(due)
+		return "", "", false
+	}
+	return n.Request.ID, "its agent has not answered since " + verdict.ClockTime(n.Request.At.Time), true
+}
+
+// drainsStill says that the node is drained, and its instance not shut down yet.
+func drainsStill(n *cluster.Node) bool {
+	if n.Instance == nil || !n.Instance.Live() && !slices.Contains(holding, n.Instance.State) {
+		return false
+	}
+	return n.Stage == cluster.Retiring || n.Stage == cluster.Leaving || n.Stage == cluster.Terminating
+}
+
+// holding are the states of an instance that leaves and is not shut down yet.
+var holding = []string{
+	fleet.Terminating, fleet.TerminatingWait, fleet.WarmedPending, fleet.WarmedPendingWait, fleet.WarmedTerminating, fleet.WarmedTerminatingWait,
+}
+
+// asked says that the scaler has asked for the drain.
+func asked(n *cluster.Node) bool { return n.Requested && n.Request.By == contract.AppScaler }
+
+func (d *StandIn) answersWithin(n *cluster.Node) time.Duration {
+	ready, known := d.Agents[n.Name]
+	down := known && !ready
+	switch {
+	case n.Request.Kind == contract.KindASG && down:
+		return 0
+	case n.Request.Kind == contract.KindASG || down:
+		return answersSoon
+	}
+	return contract.GoneAfter
+}
+
+// fellSilent says that the agent of a node has begun its drain and is gone. What it
+// told last of a drain that has ended or failed is not renewed: where pods are there then,
+// it is whether the agent is Ready that tells, or whether there is one.
+func (d *StandIn) fellSilent(n *cluster.Node) (why string, is bool) {
+	ready, known := d.Agents[n.Name]
+	down := known && !ready
+	if !n.Report.Phase.Open() {
+		_, occupied := n.Occupied(d.Now)
+		if !occupied || !asked(n) && n.Mark == "" {
+			return "", false
+		}
+		end := d.Heard(n.Report.Renewed.Time).Add(contract.GoneAfter)
+		if !known && d.Now.Before(end) {
+			d.Clock.At(end)
+			return "", false
+		}
+		return "its agent is not Ready", !ready
+	}
+	last := d.Heard(n.Report.Renewed.Time)
+	end := last.Add(contract.GoneAfter)
+	if n.WaitsForPermit() && n.Report.PermitWait > 0 && n.TakesPods() && !d.TooLate(n) {
+		end = last.Add(contract.WaitGoneAfter)
+	} else if down {
+		end = last.Add(missedWord)
+	}
+	if d.Now.Before(end) {
+		d.Clock.At(end)
+		return "", false
+	}
+	return "its agent has said nothing since " + verdict.ClockTime(n.Report.Renewed.Time), true
+}
+
+// catchesUp says that the API server is away, or came back a moment ago: what is known
+// may no more be what is so, and nobody is taken for gone.
+func (d *StandIn) catchesUp() bool {
+	until := d.Back.Add(answersSoon)
+	if d.Back.IsZero() || !d.Now.Before(until) {
+		return false
+	}
+	d.Clock.At(until)
+	return true
+}
+
+// EmptiedAlone says that the scaler has drained the node by itself: its own look says
+// that nothing is left, which is believed of a node that nothing comes to.
+func (d *StandIn) EmptiedAlone(n *cluster.Node) bool {
+	id, why, is := d.Forsaken(n)
+	return is && n.Closed() && d.LoneDrain(n, id, why).Look(d.Unspent()).Phase() == contract.PhaseDrained
+}
+
+// Unspent are the budgets as they were read.
+func (d *StandIn) Unspent() *drainable.Budgets {
+	if d.untouched == nil {
+		d.untouched = drainable.NewBudgets(d.Guards)
+	}
+	return d.untouched
+}
+
+// DrainAlone carries on the drains of nodes in those stages that no agent does. Those with
+// the earliest deadline have the first claim on what budgets allow, and drains that others
+// began before our own, which have none.
+func (d *StandIn) DrainAlone(stages ...cluster.Stage) {
+	if d.catchesUp() {
+		d.keepWaits(stages)
+		return
+	}
+	var drains []loneDrain
+	for _, n := range d.In(stages...) {
+		if id, why, is := d.Forsaken(n); is {
+			drains = append(drains, d.LoneDrain(n, id, why))
+		}
+	}
+	if len(drains) == 0 {
+		return
+	}
+	if d.allowance == nil {
+		d.allowance, d.asking = drainable.NewBudgets(d.Guards), map[string]bool{}
+	}
+	slices.SortStableFunc(drains, func(a, b loneDrain) int {
+		return cmp.Or(cluster.LatestLast(a.deadline, b.deadline), cmp.Compare(a.node.Name, b.node.Name))
+	})
+	for _, x := range drains {
+		x.goOn()
+	}
+}
+
+// Deadline is the earliest that is known of the node's drain, of which that report
+// speaks; zero where there is none.
+func Deadline(n *cluster.Node, report contract.Report) time.Time {
+	return cluster.FirstKnown(n.Request.Deadline.Time, report.Deadline.Time)
+}
+
+// loneDrain is a drain that the scaler carries on.
+type loneDrain struct {
+	*StandIn
+	node     *cluster.Node
+	id, why  string
+	kind     contract.Kind
+	deadline time.Time
+	// report is what an agent has told of this drain; zero where it has told nothing. One
+	// of an older drain that is left on the node says nothing of this one.
+	report contract.Report
+}
+
+// LoneDrain of a node. One that is marked and on its way out goes like any other that
+// Auto Scaling ends, whatever it was drained for.
+func (d *StandIn) LoneDrain(n *cluster.Node, id, why string) loneDrain {
+	report, _ := n.Answered(id)
+	x := loneDrain{StandIn: d, node: n, id: id, why: why, kind: n.DrainingBy(report), deadline: Deadline(n, report), report: report}
+	x.heed(n.Noticed)
+	if p, leaves := d.Passage(n.Group, n.Instance, n); leaves && p.Way != &cluster.Launching && n.Mark != "" {
+		x.deadline = d.Deadline(p)
+		if x.kind.Strength() < contract.KindASG.Strength() {
+			x.kind = contract.KindASG
+		}
+	}
+	return x
+}
+
+// heed the notices that the agent has left: the machine goes by them, whatever its drain
+// is for. A deadline that it has outlived says nothing any more.
+func (x *loneDrain) heed(notices contract.NoticedList) {
+	for _, notice := range notices {
+		if notice.Does != drains || !notice.Deadline.IsZero() && !x.ToCome(notice.Deadline.Time) {
+			continue
+		}
+		x.deadline = cluster.FirstKnown(x.deadline, notice.Deadline.Time)
+		if notice.Kind.Strength() > x.kind.Strength() {
+			x.kind = notice.Kind
+		}
+	}
+}
+
+// drains is what contract.Noticed.Does says of a notice by which a node is drained.
+const drains = "drain"
+
+func (x loneDrain) goOn() {
+	if x.node.Gone || x.node.Instance.Live() && (x.node.Reason == verdict.NodeTerminating || x.node.Stage == cluster.Terminating) {
+		return // it ends by this plan
+	}
+	if _, replaced := x.Replaced(x.node); !x.shut() && replaced == "" {
+		x.Do(action.Cordon{Group: x.node.GroupName(), Node: x.node.Ref(), ID: x.id, Kind: x.kind, KubeProxy: x.Policy.Manner.KubeProxyTaint, Why: x.why})
+		return
+	}
+	t := x.Look(x.allowance)
+	x.remember(t)
+	if t.Pause == "" {
+		for _, c := range t.due {
+			x.ask(c, t.last)
+		}
+	}
+	x.Carried = append(x.Carried, action.Drain{Node: x.node.Ref(), ID: x.id, Phase: t.Phase(), Pauses: t.Left > 0 && t.Pause != "", Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
+}
+
+// ask evicts a pod, one at a time of those that a budget guards: evictions of one
+// budget are in each other's way, and each may change what it allows.
+func (x loneDrain) ask(c lonePod, last int) {
+	guards := x.allowance.Guarding(c.pod)
+	if slices.ContainsFunc(guards, func(g string) bool { return x.asking[g] }) {
+		return
+	}
+	for _, g := range guards {
+		x.asking[g] = true
+	}
+	x.allowance.Take(c.pod)
+	x.Do(action.Evict{
+		Group: x.node.GroupName(), Node: x.node.Ref(), Pod: action.PodRef{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: c.pod.UID},
+		Grace: x.grace(c.pod, last), Overrides: c.verdict.Overrides, Why: x.why,
+	})
+}
+
+// lonePod is a pod that may be evicted.
+type lonePod struct {
+	pod     *fleet.Pod
+	turn    drainable.Turn
+	verdict drainable.Verdict
+}
+
+// loneTally is how the pods of a node stand.
+type loneTally struct {
+	// due are those whose turn it is.
+	due []lonePod
+	// left counts the pods that must still go, moving those of them that are leaving or
+	// may. last is the greatest step of one.
+	Left, moving, last int
+	// blockedBy names what keeps the others.
+	blockedBy []string
+	// pause is what is waited for before any pod is asked to leave, or after the last
+	// one has left, in words; empty without.
+	Pause string
+}
+
+// Look judges every pod of the node, with what budgets allow.
+func (x loneDrain) Look(budgets *drainable.Budgets) loneTally {
+	var t loneTally
+	var all []lonePod
+	held := sets.Set[drainable.Turn]{}
+	blocked := map[string]bool{}
+	returns := x.returns()
+	for _, p := range x.node.Pods {
+		c := x.judge(p, budgets)
+		if c.verdict.Outcome == drainable.Skip {
+			continue
+		}
+		t.Left++
+		t.last = max(t.last, c.turn.Step())
+		switch {
+		case c.verdict.Outcome == drainable.Block:
+			blocked[cmp.Or(c.verdict.Budget, "pod "+p.Key())] = true
+			continue
+		case !p.Deleted.IsZero():
+			t.moving++
+		case x.leftAlone(p, returns):
+			blocked[drainable.MakerOf(p)+" ("+returns.Why(p)+")"] = true
+			continue
+		case c.verdict.Outcome == drainable.Leave:
+			t.moving++
+			all = append(all, c)
+		}
+		held.Insert(c.turn)
+	}
+	t.blockedBy = slices.Sorted(maps.Keys(blocked))
+	asked := map[string]bool{}
+	for _, c := range all {
+		turn := !c.turn.Waits(held) || x.near(x.steps().Reserve(c.turn.Step()))
+		if maker := returns.Alone(c.pod); turn && (maker == "" || !asked[maker] && x.showedSuccessor(c.pod, returns)) {
+			t.due, asked[maker] = append(t.due, c), true
+		}
+	}
+	t.Pause = x.pause(t)
+	return t
+}
+
+// judge a pod by the agent's rules. Those of DaemonSets count until the deadline.
+func (x loneDrain) judge(p *fleet.Pod, budgets *drainable.Budgets) lonePod {
+	late := !x.deadline.IsZero() && !x.ToCome(x.deadline)
+	rules := x.Policy.Manner.Rules(p, x.chosen(), late)
+	return lonePod{pod: p, turn: x.steps().TurnOf(p), verdict: drainable.Judge(drainable.Question{
+		Pod: p, Now: x.Now, Budgets: budgets, Policy: rules, Urgency: x.urgency(),
+	})}
+}
+
+// chosen says that the node was chosen for scale-down, or is past the point of no return.
+func (x loneDrain) chosen() bool {
+	return x.kind == contract.KindScaleDown || x.node.Request.Kind == contract.KindScaleDown || x.node.Mark != ""
+}
+
+func (x loneDrain) steps() drainable.Steps { return x.Policy.Manner.Steps }
+
+func (t loneTally) Phase() contract.Phase {
+	switch {
+	case t.Left == 0 && t.Pause == "":
+		return contract.PhaseDrained
+	case t.Left == 0:
+		return contract.PhaseDraining
+	case t.Pause != "":
+		return contract.PhaseWaiting
+	case t.moving > 0:
+		return contract.PhaseDraining
+	case len(t.blockedBy) > 0:
+		return contract.PhaseBlocked
+	}
+	return contract.PhaseWaiting
+}
+
+// stand is how far the drain is, in words without figures that tick.
+func (t loneTally) stand() string {
+	switch {
+	case t.Pause != "":
+		return "; " + t.Pause
+	case t.Left == 0:
+		return "; no pod is left"
+	case len(t.blockedBy) > 0:
+		return "; blocked by " + verdict.Listed(t.blockedBy)
+	}
+	return ""
+}
+
+func (x loneDrain) urgency() drainable.Urgency {
+	return x.UrgencyOf(x.kind, x.node.DrainBegan(x.report), x.deadline)
+}
+
+func (x loneDrain) near(left time.Duration) bool { return x.Nears(x.deadline, left) }
+
+// grace is nil where the pod's own period ends before the deadline, and where none is
+// to come. Otherwise it is what is left, but for what later steps need.
+func (x loneDrain) grace(p *fleet.Pod, last int) *int64 {
+	if !x.ToCome(x.deadline) {
+		return nil
+	}
+	return x.steps().Grace(p, last, x.deadline.Sub(x.Now))
+}
+
+// CarriedOn is how far the drain is that the scaler carries on, for a verdict; empty
+// where it does not.
+func (d *StandIn) CarriedOn(n *cluster.Node) string {
+	id, why, is := d.Forsaken(n)
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf("; %s, and the scaler drains it%s", why, d.LoneDrain(n, id, why).Look(d.Unspent()).stand())
+}

@@ -1,0 +1,127 @@
+package standin
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// A drain that the scaler carries on waits as one by an agent does: for the load
+// balancers before its first eviction, and for the volumes after its last pod. An agent
+// writes into its report since when. Where it has not come to that, the scaler's own
+// memory says so.
+
+// shut says that nothing new comes to the node: no pod, and nothing from load balancers.
+// Whoever cordoned the node, an agent, people or the scaler: a drain that goes on keeps
+// those away as well.
+func (x loneDrain) shut() bool {
+	_, excluded := x.node.Labels[contract.LabelExcludeFromLoadBalancers]
+	return x.node.Closed() && excluded
+}
+
+// pause is what the drain waits for now, in words; empty where for nothing but pods.
+func (x loneDrain) pause(t loneTally) string {
+	if t.Left == 0 {
+		return x.detaching()
+	}
+	until := x.balancersBy()
+	if !x.Now.Before(until) {
+		return ""
+	}
+	x.Clock.At(until)
+	return fmt.Sprintf("it waits until %s for the load balancers to leave the node out", verdict.ClockTime(until))
+}
+
+// balancersBy is until when load balancers are given time to leave the node out; zero
+// where nobody waits for them.
+func (x loneDrain) balancersBy() time.Time {
+	wait := x.Policy.Manner.LoadBalancerWait
+	if wait == 0 || x.begun() || x.urgency() == drainable.Pressing {
+		return time.Time{}
+	}
+	by := x.excludedSince().Add(wait)
+	if x.ToCome(x.deadline) {
+		by = cluster.Earliest(by, x.deadline.Add(-x.steps().Needs(slices.Values(x.node.Pods))))
+	}
+	return by
+}
+
+// begun says that an agent has begun to evict. One that waits after that has pods that
+// shall end by themselves.
+func (x loneDrain) begun() bool {
+	return x.report.Phase != "" && (x.report.Phase != contract.PhaseWaiting || slices.Contains(x.report.Told, contract.EventDrainStarted))
+}
+
+// excludedSince is since when load balancers are kept away from the node.
+func (x loneDrain) excludedSince() time.Time {
+	if at := x.report.Excluded.Time; !at.IsZero() {
+		return at
+	}
+	return firstSeen(x.Given.Alone[x.node.Name].Excluded, x.Now)
+}
+
+// detaching says what an empty node still waits for: a volume that is attached when its
+// instance goes is attached nowhere else for minutes. It is off the way of a spot
+// interruption, and of a node that its agent has called drained.
+func (x loneDrain) detaching() string {
+	volumes := max(0, x.node.Attached-drainable.VolumesInUse(slices.Values(x.node.Pods)))
+	if volumes == 0 || x.kind == contract.KindSpot || x.report.Phase == contract.PhaseDrained {
+		return ""
+	}
+	until := x.emptySince().Add(x.Policy.Manner.VolumeWait)
+	if !x.deadline.IsZero() {
+		until = cluster.Earliest(until, x.deadline)
+	}
+	if !x.Now.Before(until) {
+		return ""
+	}
+	x.Clock.At(until)
+	return fmt.Sprintf("no pod is left; it waits until %s for its volumes to be detached", verdict.ClockTime(until))
+}
+
+// emptySince is since when no pod is left on the node.
+func (x loneDrain) emptySince() time.Time {
+	if at := x.report.Emptied.Time; !at.IsZero() {
+		return at
+	}
+	return firstSeen(x.Given.Alone[x.node.Name].Emptied, x.Now)
+}
+
+// firstSeen is what is remembered, or now.
+func firstSeen(remembered, now time.Time) time.Time {
+	if remembered.IsZero() {
+		return now
+	}
+	return remembered
+}
+
+// remember since when nothing is to come to the node, and since when it is empty: for as
+// long as volumes are attached, or the wait for them would begin anew when it is over.
+func (x loneDrain) remember(t loneTally) {
+	var m fleet.LoneDrain
+	if x.report.Excluded.IsZero() {
+		m.Excluded = x.excludedSince()
+	}
+	if t.Left == 0 && x.node.Attached > 0 {
+		m.Emptied = x.emptySince()
+	}
+	if m != (fleet.LoneDrain{}) {
+		x.State.Alone[x.node.Name] = m
+	}
+}
+
+// keepWaits keeps what is remembered of drains while nobody carries them on: their waits
+// do not begin anew after an outage.
+func (d *StandIn) keepWaits(stages []cluster.Stage) {
+	for _, n := range d.In(stages...) {
+		if m, known := d.Given.Alone[n.Name]; known {
+			d.State.Alone[n.Name] = m
+		}
+	}
+}

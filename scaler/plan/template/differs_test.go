@@ -1,0 +1,36 @@
+package template
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// TestMissingLabels: what a node lacks is told, but not that a cluster has no EBS CSI
+// driver, which matters to nobody until a pod asks for its label.
+func TestMissingLabels(t *testing.T) {
+	const noTier = "node n has no label tier, planned was tier=web: look at the tag k8s.io/cluster-autoscaler/node-template/label/tier"
+	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	planned := fleet.Shape{Labels: map[string]string{"tier": "web", driversLabel: "a"}}
+	for _, c := range []struct {
+		reason string
+		labels map[string]string
+		asked  string
+		want   []string
+	}{
+		{"as planned", planned.Labels, "", nil},
+		{"nothing of it", nil, "", []string{noTier}},
+		{"nothing of it, and a pod asks for both", nil, driversLabel, []string{noTier, noDriver}},
+		{"the driver knows better", map[string]string{"tier": "web", driversLabel: "b"}, "", []string{otherZone}},
+	} {
+		n := &cluster.Node{Node: &fleet.Node{Name: "n"}}
+		got := missingLabels(planned, fleet.Shape{Labels: c.labels}, n, func(key string) bool { return key == c.asked })
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package template
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// sampled is how many nodes of a group and zone its shape is learned from, the
+// youngest: they are as the next one will be. What the definition promises holds unless all
+// of them differ from it in the same way: one that is odd does not stop its group.
+const sampled = 3
+
+// learnShapes corrects what is thought of new nodes by the nodes that are there:
+// those of the launch template version that the next one will have, that are up. Where
+// there are none, what the last ones taught holds. It belongs between joining and looking.
+func (d *Templates) learnShapes(s fleet.Snapshot) {
+	t := teaching{d, map[string][]storagev1.CSINodeDriver{}}
+	for _, n := range s.Storage.Nodes {
+		t.drivers[n.Name] = n.Spec.Drivers
+	}
+	for _, g := range d.Groups {
+		known := specimens(g)
+		if len(g.Shapes) == 0 {
+			t.standIn(g, known)
+			continue
+		}
+		for i := range g.Shapes {
+			shape := &g.Shapes[i]
+			shape.Taints = d.Policy.Lasting(shape.Taints)
+			g.Planned = append(g.Planned, *shape)
+		}
+		if len(known) == 0 {
+			d.recall(g)
+			continue
+		}
+		for i, planned := range g.Planned {
+			like := specimensFor(known, planned.Zone)
+			g.Shapes[i] = t.corrected(g, planned, like, known)
+			compare(g, planned, g.Shapes[i], like, d)
+		}
+		d.remember(g, known)
+	}
+	d.forgetLessons()
+	d.rememberMemory()
+}
+
+// teaching is a decision with what nodes tell of their volume drivers, by node name.
+type teaching struct {
+	*Templates
+	drivers map[string][]storagev1.CSINodeDriver
+}
+
+// specimens are the nodes of the present template that are up, the youngest
+// first. Where no template is known any node of the group is one, if its definition says
+// nothing else either.
+func specimens(g *cluster.Group) []*cluster.Node {
+	var list []*cluster.Node
+	for _, n := range g.Nodes {
+		alike := g.Template != "" && n.Instance.Template == g.Template || g.Template == "" && len(g.Shapes) == 0
+		if alike && n.Instance.State == fleet.InService && n.Up() {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *cluster.Node) int { return b.Created.Compare(a.Created) })
+	return list
+}
+
+// specimensFor are those to learn a zone's shape from: those that are there, or
+// else what they are like in other zones.
+func specimensFor(all []*cluster.Node, zone string) []*cluster.Node {
+	var there []*cluster.Node
+	for _, n := range all {
+		if n.Zone() == zone && len(there) < sampled {
+			there = append(there, n)
+		}
+	}
+	if len(there) > 0 {
+		return there
+	}
+	return all[:min(sampled, len(all))]
+}
+
+// standIn takes the nodes of a group as its definition, where that cannot be read.
+func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
+	if len(known) == 0 || g.Uncountable {
+		return
+	}
+	for _, zone := range g.Zones {
+		like := specimensFor(known, zone)
+		// What these say of their own zone holds for this one, too.
+		defined := fleet.Shape{Zone: zone, InstanceType: like[0].Instance.Type, Labels: map[string]string{}}
+		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, driversLabel} {
+			if _, ok := like[0].Labels[key]; ok {
+				defined.Labels[key] = zone
+			}
+		}
+		g.Planned = append(g.Planned, defined)
+		g.Shapes = append(g.Shapes, t.corrected(g, defined, like, known))
+	}
+	g.Note("node " + known[0].Name + " stands in for its definition")
+}
+
+// corrected is the shape as the nodes are. In a mixed group the next node may be of
+// another type than they, and so it promises no more than its definition does.
+func (t teaching) corrected(g *cluster.Group, s fleet.Shape, like, known []*cluster.Node) fleet.Shape {
+	s.Labels = t.learnedLabels(g, s, like, known)
+	s.Taints = t.learnedTaints(g, s.Taints, like)
+	s.Allocatable = t.learnedRoom(g, s.Allocatable, like, func(n *cluster.Node) corev1.ResourceList { return n.Allocatable })
+	s.Capacity = t.learnedRoom(g, s.Capacity, like, func(n *cluster.Node) corev1.ResourceList { return n.Capacity })
+	s.DeclaredFeatures = declaredFeatures(like)
+	s.Drivers = driversOf(like, t.drivers)
+	s.Slices = t.learnedDevices(g, like, known)
+	return s
+}
+
+// declaredFeatures are those that one of these nodes declares, by name: another may be of an
+// older version.
+func declaredFeatures(like []*cluster.Node) []string {
+	var features []string
+	for _, n := range like {
+		features = append(features, n.DeclaredFeatures...)
+	}
+	slices.Sort(features)
+	return slices.Compact(features)
+}
+
+// learnedDevices are those that new nodes will tell of. A driver may take a while on young
+// nodes: older ones know until then, or those that taught a lesson.
+func (d *Templates) learnedDevices(g *cluster.Group, like, known []*cluster.Node) []*resourcev1.ResourceSlice {
+	devices := richest(like)
+	if len(devices) > 0 || len(d.settledOf(like)) > 0 {
+		return devices
+	}
+	if devices = richest(known); len(devices) > 0 {
+		return devices
+	}
+	if lesson := d.State.Lessons[g.Name]; lesson.Of == d.defined(g) {
+		return lesson.Shape.Slices
+	}
+	return nil
+}

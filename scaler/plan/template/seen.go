@@ -1,0 +1,60 @@
+package template
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+const (
+	// mostSeen bounds fleet.State.Seen. Images come and go by the week.
+	mostSeen = 300
+)
+
+// rememberMemory keeps the least memory that nodes of a type and image have been
+// seen with, and of a type with whatever image, for groups that have none. Less
+// replaces more, and an entry that somebody else made stays otherwise.
+func (d *Templates) rememberMemory() {
+	used := map[string]bool{}
+	for _, g := range d.Groups {
+		for _, s := range g.Shapes {
+			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
+		}
+		for _, n := range g.Nodes {
+			q, known := n.Capacity[corev1.ResourceMemory]
+			if !known || q.Value() < cluster.SeenStep || n.Instance.Type == "" || !n.Up() {
+				continue
+			}
+			seen := resource.NewQuantity(q.Value()/cluster.SeenStep*cluster.SeenStep, resource.BinarySI)
+			for _, key := range []string{fleet.SeenKey(n.Instance.Type, ""), fleet.SeenKey(n.Instance.Type, imageOf(g, n))} {
+				used[key] = true
+				if known, ok := d.State.Seen[key]; !ok || seen.Cmp(known) < 0 {
+					d.State.Seen[key] = *seen
+				}
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.State.Seen)) {
+		if len(d.State.Seen) > mostSeen && !used[key] {
+			delete(d.State.Seen, key)
+		}
+	}
+}
+
+// imageOf is the machine image of a node, where its template tells.
+func imageOf(g *cluster.Group, n *cluster.Node) string {
+	if n.Instance.Template == "" || n.Instance.Template != g.Template {
+		return ""
+	}
+	for _, s := range g.Shapes {
+		if s.InstanceType == n.Instance.Type {
+			return s.Image
+		}
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package template
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// The sizes that were seen are bounded: what no group uses goes first, and what is
+// used stays however many there are.
+func TestSeenIsBounded(t *testing.T) {
+	types := func(prefix string, n int) map[string]resource.Quantity {
+		seen := map[string]resource.Quantity{}
+		for i := range n {
+			seen[fleet.SeenKey(fmt.Sprintf("%s%04d.large", prefix, i), "")] = resource.MustParse("7Gi")
+		}
+		return seen
+	}
+	used := &cluster.Group{Group: &fleet.Group{}}
+	for i := range mostSeen + 10 {
+		used.Shapes = append(used.Shapes, fleet.Shape{InstanceType: fmt.Sprintf("m%04d.large", i)})
+	}
+	for _, c := range []struct {
+		reason string
+		seen   map[string]resource.Quantity
+		groups []*cluster.Group
+		want   int
+	}{
+		{"few", types("m", 10), nil, 10},
+		{"many, and nobody uses them", types("m", mostSeen+10), nil, mostSeen},
+		{"many, and all are used", types("m", mostSeen+10), []*cluster.Group{used}, mostSeen + 10},
+	} {
+		d := &Templates{Cluster: &cluster.Cluster{Groups: c.groups, State: fleet.State{Seen: c.seen}}}
+		d.rememberMemory()
+		if len(d.State.Seen) != c.want {
+			t.Errorf("%s: %d are remembered, want %d", c.reason, len(d.State.Seen), c.want)
+		}
+	}
+}
+
+// The least memory that a type was seen with counts, whole mebibytes of it.
+func TestSeenIsTheLeast(t *testing.T) {
+	of := func(memory string) *cluster.Node {
+		return &cluster.Node{
+			Node:     &fleet.Node{Ready: true, Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}},
+			Instance: &fleet.Instance{Type: "m5.large", Template: "lt-1:1"},
+		}
+	}
+	g := &cluster.Group{
+		Group: &fleet.Group{Template: "lt-1:1", Shapes: []fleet.Shape{{InstanceType: "m5.large", Image: "ami-1"}}},
+		Nodes: []*cluster.Node{of("7700Mi"), of("7884601Ki"), of("7800Mi")},
+	}
+	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{g}, State: fleet.State{Seen: map[string]resource.Quantity{
+		fleet.SeenKey("m5.large", ""): resource.MustParse("7Gi"),
+	}}}}
+	d.rememberMemory()
+	got := map[string]string{}
+	for key, q := range d.State.Seen {
+		got[key] = q.String()
+	}
+	want := map[string]string{fleet.SeenKey("m5.large", ""): "7Gi", fleet.SeenKey("m5.large", "ami-1"): "7699Mi"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

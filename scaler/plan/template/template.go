@@ -1,0 +1,24 @@
+package template
+
+import (
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/cluster"
+)
+
+// Templates are the node templates of the cluster's groups.
+type Templates struct {
+	*cluster.Cluster
+
+	// daemonsText is the canonical text of the DaemonSets, once somebody has asked.
+	daemonsText string
+	// asked are the labels that waiting pods ask for, nil before anybody wanted to
+	// know.
+	asked map[string]bool
+}
+
+// New corrects the templates of all groups by the nodes that came of them.
+func New(c *cluster.Cluster, s fleet.Snapshot) *Templates {
+	d := &Templates{Cluster: c}
+	d.learnShapes(s)
+	return d
+}
