@@ -377,7 +377,7 @@ func (l *loop) say(err error) {
 	case isUnwritten(err):
 		l.logger.Error("state not written", "err", err)
 	default:
-		l.logger.Error("look failed", "err", err)
+		l.logger.Error("evaluation failed", "err", err)
 	}
 }
 

@@ -176,9 +176,9 @@ web    Grows        it grows 0→1
                     no hook windlass holds its terminations, so a drain has 1m0s
 
 POD            REASON       WHY
-default/big    FitsNoGroup  gpu: taint dedicated=gpu:NoSchedule not tolerated
+default/big    NoNodeGroupFits  gpu: taint dedicated=gpu:NoSchedule not tolerated
                             web: needs 64 cpu, m5.large has 1.93
-default/small  GetsNode     group web grows 0→1 for it
+default/small  TriggersScaleUp     group web grows 0→1 for it
 
 NODE  REASON         WHY
 old   NotInAnyGroup  its instance is in none of our groups

@@ -105,7 +105,7 @@ windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
 # HELP windlass_nodes Nodes, by what happens to them.
 # TYPE windlass_nodes gauge
 windlass_nodes{reason="NoPlaceForPods"} 2
-windlass_nodes{reason="Waiting"} 1
+windlass_nodes{reason="Unneeded"} 1
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_cluster_faults", "windlass_group_backoff_failures",
 		"windlass_group_faults", "windlass_group_nodes", "windlass_group_retained_instances", "windlass_groups", "windlass_launches_total", "windlass_lifecycle_actions_total", "windlass_nodes"); err != nil {

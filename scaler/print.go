@@ -94,7 +94,7 @@ func (p printout) table(w io.Writer) error {
 		}
 	}
 	if !p.Wake.IsZero() {
-		fmt.Fprintf(w, "\nlook again by %s\n", p.Wake.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "\nnext evaluation by %s\n", p.Wake.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

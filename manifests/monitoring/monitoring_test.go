@@ -25,7 +25,7 @@ windlass_leader{instance="b"} 0x40
 windlass_cluster_faults{instance="a"} 0x40
 windlass_group_faults{instance="a",group="web"} 0x40
 windlass_group_retained_instances{instance="a",group="web"} 0x40
-windlass_pending_pods{instance="a",reason="GetsNode"} 3x40
+windlass_pending_pods{instance="a",reason="TriggersScaleUp"} 3x40
 windlass_nodes{instance="a",reason="Needed"} 8x40
 windlass_groups{instance="a",reason="Steady"} 2x40
 windlass_actions_total{instance="a",kind="grow",result="done"} 0+1x40
@@ -53,7 +53,7 @@ windlass_cluster_faults{instance="b"} 1x40
 windlass_group_faults{instance="b",group="web"} 1x40
 windlass_group_backoff_failures{instance="b",group="web",zone="",cause="Quota"} 9x40
 windlass_group_retained_instances{instance="b",group="web"} 1x40
-windlass_pending_pods{instance="b",reason="FitsNoGroup"} 1x40
+windlass_pending_pods{instance="b",reason="NoNodeGroupFits"} 1x40
 windlass_nodes{instance="b",reason="Unready"} 1x40
 windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
 		{"the leader is gone", `windlass_leader{instance="a"} 0x40`, []string{"WindlassNobodyLeads"}},
@@ -68,7 +68,7 @@ windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
 		{"a group has no hook", `windlass_groups{instance="a",reason="HookMissing"} 1x40`, []string{"WindlassGroupUnwell"}},
 		{"two launches failed", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 2x40`, nil},
 		{"three did", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 3x40`, []string{"WindlassLaunchesFail"}},
-		{"a pod fits nowhere", `windlass_pending_pods{instance="a",reason="FitsNoGroup"} 1x40`, []string{"WindlassPodsWait"}},
+		{"a pod fits nowhere", `windlass_pending_pods{instance="a",reason="NoNodeGroupFits"} 1x40`, []string{"WindlassPodsWait"}},
 		{"a node is not Ready", `windlass_nodes{instance="a",reason="Unready"} 1x40`, []string{"WindlassNodesUnwell"}},
 		{"a zone may be partitioned", `windlass_nodes{instance="a",reason="ZoneUnready"} 4x40`, []string{"WindlassNodesUnwell"}},
 		{"an instance is retained", `windlass_group_retained_instances{instance="a",group="web"} 1x40`, []string{"WindlassInstancesRetained"}},

@@ -20,8 +20,8 @@ const (
 	EventStateShed = "PersistedStateShed" // it was near its limit, and what costs least to lose was dropped
 	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of
 	// its verdict, such as NoPlaceForPods: see plan.Reason.
-	EventRetiring     = "Retiring"
-	EventKept         = "RetirementTakenBack"
+	EventRetiring     = "ScaleDown"
+	EventKept         = "ScaleDownCancelled"
 	EventPermitted    = "DrainPermitted"
 	EventTerminated   = "InstanceTerminated"
 	EventHookDone     = "LifecycleActionCompleted"

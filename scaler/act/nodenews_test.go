@@ -87,17 +87,17 @@ func TestAnnounceNodes(t *testing.T) {
 func TestAnnounceNodesThatPass(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
 		r.why("a Needed")
-		for _, reason := range []string{"Waiting", "Needed", "Waiting", "NotLookedAt", "Waiting", "Needed"} {
+		for _, reason := range []string{"Unneeded", "Needed", "Unneeded", "NotEvaluated", "Unneeded", "Needed"} {
 			r.why("a " + reason)
 			r.later(59 * time.Second)
 		}
 		r.expect(t, "flapping")
-		for _, reason := range []string{"NotLookedAt", "Coming", "Needed"} {
+		for _, reason := range []string{"NotEvaluated", "Upcoming", "Needed"} {
 			r.why("a Needed", "new "+reason)
 			r.later(10 * time.Minute)
 		}
 		r.expect(t, "coming up")
-		for _, reason := range []string{"Retiring", "RetirementTakenBack", "Leaving", "Terminating"} {
+		for _, reason := range []string{"ScalingDown", "ScaleDownCancelled", "Draining", "Terminating"} {
 			r.why("a Needed", "new "+reason)
 			r.later(10 * time.Minute)
 		}
@@ -114,7 +114,7 @@ func TestAnnounceNodesAtTheirPace(t *testing.T) {
 		r.why("a Needed")
 		n := 0
 		for i := range 30 {
-			r.why("a " + []string{"Waiting", "Needed"}[i%2])
+			r.why("a " + []string{"Unneeded", "Needed"}[i%2])
 			r.later(2 * time.Minute)
 			n += len(r.told())
 		}

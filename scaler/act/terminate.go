@@ -112,7 +112,7 @@ func (a *Actor) takeBack(ctx context.Context, node *corev1.Node, why error) erro
 		}
 	}
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
-		return fmt.Errorf("%w; and its mark was not taken back: %w", why, err)
+		return fmt.Errorf("%w; and its termination mark was not cleared: %w", why, err)
 	}
 	return why
 }

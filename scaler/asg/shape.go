@@ -72,7 +72,7 @@ func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup, cha
 	}
 	if err != nil {
 		b.uncountable = errors.Is(err, errUncountable)
-		fault(fmt.Errorf("what a new node looks like is not known: %w", err))
+		fault(fmt.Errorf("its node template is not known: %w", err))
 	}
 	b.readUserData()
 	if tags.nodegroup != "" && tags.cluster != "" {

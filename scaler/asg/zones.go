@@ -58,7 +58,7 @@ func (b *zoneBook) fetch(ctx context.Context) {
 	b.next = b.now().Add(zonesAgain)
 	out, err := b.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
-		b.logger.Warn("ids of zones not read: shapes have no label "+labelZoneID, "err", explain("ec2:DescribeAvailabilityZones", err))
+		b.logger.Warn("ids of zones not read: node templates have no label "+labelZoneID, "err", explain("ec2:DescribeAvailabilityZones", err))
 		return
 	}
 	for _, z := range out.AvailabilityZones {

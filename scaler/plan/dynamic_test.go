@@ -110,7 +110,7 @@ pod app-1..8 waiting cpu=100m`)
 	quiet := func(what string, coming int) {
 		t.Helper()
 		got := w.decide(what)
-		if strings.Contains(got, "grow") || strings.Contains(got, "mark ") || strings.Contains(got, "FitsNoGroup") || strings.Count(got, "has yet to publish") != coming {
+		if strings.Contains(got, "grow") || strings.Contains(got, "mark ") || strings.Contains(got, "NoNodeGroupFits") || strings.Count(got, "has yet to publish") != coming {
 			t.Errorf("%s: want nothing to do, and %d nodes that are coming:\n%s", what, coming, got)
 		}
 	}

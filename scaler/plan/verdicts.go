@@ -136,7 +136,7 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, string) {
 	case d.Rivalled():
 		return verdict.GroupRivalled, size + "; " + d.Stopped
 	case len(g.Looks) == 0:
-		return verdict.GroupFaulty, size + "; what its nodes look like is not known, so it does not grow"
+		return verdict.GroupFaulty, size + "; its node template is not known, so it does not grow"
 	case len(g.Fresh) > 0:
 		return verdict.GroupGrows, fmt.Sprintf("it grows %d→%d%s", g.Desired, g.Base()+len(g.Fresh), scaleup.Delay(g))
 	case g.Paused() != nil:
@@ -144,7 +144,7 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, string) {
 	case g.IsSuspended(cluster.ProcessLaunch):
 		return verdict.GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
 	case on > 0:
-		return verdict.GroupComing, fmt.Sprintf("%s; %d coming", size, on)
+		return verdict.GroupComing, fmt.Sprintf("%s; %d upcoming", size, on)
 	case g.Wanted:
 		return d.unavailable(g, size)
 	}

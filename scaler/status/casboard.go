@@ -32,7 +32,7 @@ const (
 	casRemoval = 2 * time.Second
 )
 
-// CASBoard keeps the ConfigMap in which a Cluster Autoscaler tells how it is, as long as
+// CASBoard keeps the ConfigMap in which a Cluster Autoscaler reports its status, as long as
 // none does. Whoever posts never waits. All that it knows of what was written before
 // stands in the ConfigMap.
 type CASBoard struct {

@@ -112,7 +112,7 @@ func parse(fields []string) words {
 //	budget shop 2
 //	event scaler pod shop-1 TriggeredScaleUp message
 //	call SetDesiredCapacity group=web detail=desired_4 grows error=…
-//	verdict pod shop/shop-1 GetsNode message
+//	verdict pod shop/shop-1 TriggersScaleUp message
 func (w *teller) tell(line string) {
 	fields := strings.Fields(line)
 	if len(fields) == 0 {

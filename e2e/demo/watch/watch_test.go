@@ -12,8 +12,8 @@ import (
 // TestVerdictsOf: what the scaler writes on its page is read back as verdicts.
 func TestVerdictsOf(t *testing.T) {
 	page := status.Page{
-		Groups: []status.GroupLine{{Name: "web", Reason: "Grows", Message: "1→2"}},
-		Pods:   []status.PodLine{{Reason: "GetsNode", Message: "web", Count: 5, Pods: []string{"demo/a", "demo/b"}}},
+		Groups: []status.GroupLine{{Name: "web", Reason: "ScalingUp", Message: "1→2"}},
+		Pods:   []status.PodLine{{Reason: "TriggersScaleUp", Message: "web", Count: 5, Pods: []string{"demo/a", "demo/b"}}},
 		Nodes:  []status.NodeLine{{Reason: "Needed", Count: 2, Nodes: map[string]string{"n2": "busy", "n1": "half"}}},
 	}
 	text, err := page.Encode()
@@ -25,8 +25,8 @@ func TestVerdictsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []story.Verdict{
-		{Of: "group", Name: "web", Reason: "Grows", Message: "1→2"},
-		{Of: "pod", Name: "demo/a", Count: 5, Reason: "GetsNode", Message: "web"},
+		{Of: "group", Name: "web", Reason: "ScalingUp", Message: "1→2"},
+		{Of: "pod", Name: "demo/a", Count: 5, Reason: "TriggersScaleUp", Message: "web"},
 		{Of: "node", Name: "n1", Reason: "Needed", Message: "half"},
 		{Of: "node", Name: "n2", Reason: "Needed", Message: "busy"},
 	}

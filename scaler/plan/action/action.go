@@ -134,7 +134,7 @@ func (a Retire) String() string {
 	if !a.Deadline.IsZero() {
 		deadline = " by " + a.Deadline.UTC().Format(time.TimeOnly)
 	}
-	return fmt.Sprintf("retire %s (%s)%s: %s", a.Node, a.Kind, deadline, a.Why)
+	return fmt.Sprintf("drain %s (%s)%s: %s", a.Node, a.Kind, deadline, a.Why)
 }
 
 // Keep takes a retirement back, if the request ID still stands on the node and
@@ -166,7 +166,7 @@ func (a Keep) String() string {
 	if a.AgentGone {
 		undo = " and undo its drain"
 	}
-	return fmt.Sprintf("keep %s%s: %s", a.Node, undo, a.Why)
+	return fmt.Sprintf("cancel drain of %s%s: %s", a.Node, undo, a.Why)
 }
 
 // Permit lets the agent begin the drain that it holds back.
@@ -282,7 +282,7 @@ type Spare struct {
 func (a Spare) Lane() string { return a.Group }
 
 func (a Spare) String() string {
-	return fmt.Sprintf("spare %s: %s of %s has outlived its termination", a.Node, a.Instance, a.Group)
+	return fmt.Sprintf("clear the termination mark of %s: %s of %s has outlived its termination", a.Node, a.Instance, a.Group)
 }
 
 // Heartbeat restarts the timer of an instance that waits for a hook in State.

@@ -181,7 +181,7 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 // WhyComing says what a node that is coming has yet to do.
 func (n *Node) WhyComing() string {
 	if !n.Up() {
-		return "it has registered and is not up yet"
+		return "it has registered and is still starting"
 	}
 	var names []string
 	for name := range n.awaitedDevices() {

@@ -244,9 +244,9 @@ func LookAt(b *fleet.BackOff) string {
 	}
 	switch b.Cause {
 	case NeverJoined:
-		return fmt.Sprintf(", %d times in a row: look at the console output of its instances, at the user data of its launch template, at the rights of its instance role in the cluster and at the way to the API server", b.Count)
+		return fmt.Sprintf(", %d times in a row: check the console output of its instances, the user data of its launch template, the rights of its instance role in the cluster and the way to the API server", b.Count)
 	case NeverReady:
-		return fmt.Sprintf(", %d times in a row: look at the conditions of its nodes, at the network plugin and at the DaemonSets that take startup taints off", b.Count)
+		return fmt.Sprintf(", %d times in a row: check the conditions of its nodes, the network plugin and the DaemonSets that take startup taints off", b.Count)
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ const (
 const (
 	endClusterAutoscaler = "scale its Deployment to 0, or set --alongside-cluster-autoscaler if the two have no node group in common"
 	endWindlass          = "remove one of the two"
-	endRemovals          = "find its Deployment and scale that to 0; a taint that it left behind goes by kubectl taint node NAME " + contract.TaintToBeDeleted + "-"
+	endRemovals          = "find its Deployment and scale that to 0; remove a taint that it left behind with kubectl taint node NAME " + contract.TaintToBeDeleted + "-"
 )
 
 // meetOthers finds the programs of the cluster that do what we do. A live autoscaler

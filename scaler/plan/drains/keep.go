@@ -39,7 +39,7 @@ func (d *Drains) Keep(n *cluster.Node, why string) {
 	}
 	n.Kept = true
 	d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why})
-	n.Say(verdict.NodeKept, "its retirement is taken back: "+why)
+	n.Say(verdict.NodeKept, "scale-down is cancelled: "+why)
 }
 
 // abandoned says that a node that we retire has no agent that would undo the

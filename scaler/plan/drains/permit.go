@@ -110,7 +110,7 @@ func (d *Drains) Permit() {
 // that is yet to come.
 func (d *Drains) allowReplaced(n *cluster.Node) {
 	if pod, place := d.awaitsPlace(n); pod != "" {
-		d.putOff(n, fmt.Sprintf("its drain waits for a replacement: pod %s goes to %s, which is coming", pod, place))
+		d.putOff(n, fmt.Sprintf("its drain waits for a replacement: pod %s goes to %s, which is upcoming", pod, place))
 		return
 	}
 	d.allow(n)

@@ -22,14 +22,14 @@ func (d *Drains) Halted() string {
 		return "scale-down is switched off"
 	}
 	if d.Outage != "" {
-		return "nothing is retired while " + d.Outage
+		return "nothing is scaled down while " + d.Outage
 	}
 	return ""
 }
 
 // InStead says why a node goes whose swap is under way.
 func InStead(s *fleet.Swap) string {
-	return fmt.Sprintf("a cheaper node of group %s has come in its stead", s.Group)
+	return fmt.Sprintf("a cheaper node of group %s replaces it", s.Group)
 }
 
 // whyGoes says why a node is retired.

@@ -23,7 +23,7 @@ func (d *Drains) SayStage(n *cluster.Node) {
 	case cluster.Unready:
 		n.Say(verdict.NodeUnready, "it is not Ready")
 	case cluster.Returning:
-		n.Say(verdict.NodeKept, "its drain was taken back, and its agent is undoing it")
+		n.Say(verdict.NodeKept, "its drain was cancelled, and its agent is undoing it")
 	case cluster.Leaving:
 		n.Say(verdict.NodeLeaving, n.WhyLeaving()+cmp.Or(d.CarriedOn(n), n.Unheard(), n.ReportedProgress()))
 	}

@@ -87,7 +87,7 @@ func (d *Hooks) hookFaults(h fleet.Hook) []string {
 		notes = append(notes, fmt.Sprintf("hook %s has the default result ABANDON: when it times out, hooks of others are cut short, and a lifecycle policy may retain the instance", h.Name))
 	}
 	if needs := d.mayLast(h); h.Heartbeat.Duration < needs {
-		notes = append(notes, fmt.Sprintf("hook %s times out after %s and a drain may last %s: without the scaler's heartbeats the instance goes in the middle of it", h.Name, h.Heartbeat.Duration, needs))
+		notes = append(notes, fmt.Sprintf("hook %s times out after %s and a drain may last %s: without the scaler's heartbeats the instance is terminated in the middle of it", h.Name, h.Heartbeat.Duration, needs))
 	}
 	return notes
 }

@@ -46,7 +46,7 @@ func (d *Hooks) SpareSurvivors() {
 
 func (d *Hooks) spare(n *cluster.Node) {
 	if n.Instance.State != fleet.InService {
-		n.Say(verdict.NodeKept, "its instance has outlived its termination and comes into service again")
+		n.Say(verdict.NodeKept, "its instance has outlived its termination and is on its way into service again")
 		return
 	}
 	n.Say(verdict.NodeKept, "its instance has outlived its termination and is in service again")

@@ -39,6 +39,6 @@ func (d *Hooks) ask(p cluster.Passage) {
 		p.Node.Say(verdict.NodeLeaving, fmt.Sprintf("%s; its pods have until %s%s", p.Why, verdict.ClockTime(deadline), cmp.Or(d.CarriedOn(p.Node), p.Progress())))
 		return
 	}
-	p.Node.Say(verdict.NodeLeaving, p.Why+"; its agent is told until when its pods have time")
+	p.Node.Say(verdict.NodeLeaving, p.Why+"; its agent is told the deadline")
 	d.Do(action.Retire{Group: p.Group.Name, Node: p.Node.Ref(), ID: p.Id(), Kind: contract.KindASG, Why: p.Why, Deadline: deadline})
 }

@@ -24,7 +24,7 @@ func (d *Launches) delays() []delay {
 	return []delay{
 		{d.State.GrownAt, d.Policy.DelayAfterAdd, "grew"},
 		{d.State.ShrunkAt, d.Policy.DelayAfterDelete, "shrank"},
-		{d.State.FailedAt, d.Policy.DelayAfterFailure, "has a node that could not be retired"},
+		{d.State.FailedAt, d.Policy.DelayAfterFailure, "has a node that could not be scaled down"},
 	}
 }
 

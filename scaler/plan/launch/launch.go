@@ -280,7 +280,7 @@ func (d *Launches) LowerUnfulfilled() {
 		}
 		asked := d.State.Recognition.Asked[g.Name].Count
 		delete(d.State.Recognition.Asked, g.Name) // who comes now was not asked for
-		d.Do(action.Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d have not come within %s, after %s", g.Desired-to, d.Policy.MaxNodeProvisionTime, rest.Cause)})
+		d.Do(action.Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d were not launched within %s, after %s", g.Desired-to, d.Policy.MaxNodeProvisionTime, rest.Cause)})
 	}
 }
 

@@ -122,7 +122,7 @@ func (d *Launches) endUnready(n *cluster.Node) {
 	n.Stage, n.Open = cluster.Leaving, false
 	decrement, asks, ok := d.mayEnd(n.Group, cluster.NeverReady)
 	if !ok {
-		n.Say(verdict.NodeNeverReady, why+"; it is replaced when the pause of its group is over")
+		n.Say(verdict.NodeNeverReady, why+"; it is replaced when the back-off of its group is over")
 		return
 	}
 	d.Do(action.Terminate{

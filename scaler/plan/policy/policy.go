@@ -25,7 +25,7 @@ type Policy struct {
 	// Schedulers name the schedulers whose waiting pods bring nodes. Others place
 	// pods by rules that nobody here knows. Flag --scheduler-name.
 	Schedulers []string
-	// NewPodDelay is how old a pod has to be to bring a node; a pod may say that it
+	// NewPodDelay is how old a pod has to be to trigger scale-up; a pod may say that it
 	// is longer for itself. Flag --new-pod-scale-up-delay.
 	NewPodDelay time.Duration
 	// Expander names how one of several possible groups is chosen, or several ways
@@ -99,7 +99,7 @@ type Policy struct {
 	// GPUUtilizationThreshold takes its place on nodes with GPUs: of these alone it is
 	// the share. Flag --scale-down-gpu-utilization-threshold.
 	GPUUtilizationThreshold float64
-	// UnneededTime is how long a node must be unneeded before it is retired.
+	// UnneededTime is how long a node must be unneeded before it is scaled down.
 	// Flag --scale-down-unneeded-time.
 	UnneededTime time.Duration
 	// DelayAfterAdd is how long a group that grew is not shrunk. Flag

@@ -68,10 +68,10 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // not possible it waits for the others.
 func (r *retirement) goNow(c *candidate) (verdict.Reason, string) {
 	if r.spent(100) {
-		return verdict.NodeWaiting, "it goes at a later evaluation: others have used up the work that one bears"
+		return verdict.NodeWaiting, "it is scaled down at a later evaluation: others have used up the work that one bears"
 	}
 	if pod, by, is := r.unsettled(c); is {
-		return verdict.NodeWaiting, fmt.Sprintf("it goes when others have come: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
+		return verdict.NodeWaiting, fmt.Sprintf("it is scaled down when upcoming nodes are Ready: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
 	}
 	if pod, takes := r.shelters(c); takes {
 		return verdict.NodeWaiting, fmt.Sprintf("pod %s waits, and has room on it, or would have when others that wait have gone elsewhere", pod)
@@ -87,7 +87,7 @@ func (r *retirement) goNow(c *candidate) (verdict.Reason, string) {
 			missing = why
 		}
 	}
-	return verdict.NodeWaiting, "it goes when others have gone or come: " + missing
+	return verdict.NodeWaiting, "it is scaled down when others are gone or upcoming ones are Ready: " + missing
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on

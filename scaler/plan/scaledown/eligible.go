@@ -28,7 +28,7 @@ func (r *retirement) mayGo(n *cluster.Node) (verdict.Reason, string) {
 	}
 	if b, ok := r.State.GiveUps[n.InstanceID()]; ok && r.Now.Before(b.Until) {
 		r.Clock.At(b.Until)
-		return verdict.NodeKept, fmt.Sprintf("its last drain was given up (%s); it is left in peace until %s", b.Cause, verdict.ClockTime(b.Until))
+		return verdict.NodeKept, fmt.Sprintf("its last drain was given up (%s); not tried again until %s (back-off)", b.Cause, verdict.ClockTime(b.Until))
 	}
 	switch {
 	case n.Stage == cluster.Unready && !r.Policy.ScaleDownUnready:

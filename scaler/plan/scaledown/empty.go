@@ -37,7 +37,7 @@ func (r *retirement) moveAll(c *candidate) (verdict.Reason, string) {
 	}
 	for _, t := range movers {
 		if t.Pod.Node != c.Name && t.Class.Tolerates(seats.Closed...) {
-			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", t.Pod.Key())
+			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would return", t.Pod.Key())
 		}
 		if r.row.Seat(t) == nil {
 			return verdict.NodeNoPlace, r.noPlace(c, t)

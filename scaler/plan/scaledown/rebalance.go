@@ -14,7 +14,7 @@ import (
 
 // Auto Scaling's AZRebalance process evens out a group whose zones differ by more than
 // one instance: it launches where there are few and ends somebody where there are many,
-// whatever runs there. We retire nodes that nobody needs, and launch where pods want to
+// whatever runs there. We scale unneeded nodes down, and launch where pods want to
 // be, so that zones get uneven by our choice; the two would undo each other's work.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
 

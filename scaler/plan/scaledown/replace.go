@@ -93,7 +93,7 @@ func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, t
 		case n.Stage == cluster.Retiring && !n.Kept || n.Stage == cluster.Terminating:
 			going++
 		case n.Stage == cluster.Retiring || n.Stage == cluster.Returning:
-			trouble = fmt.Sprintf("the drain of node %s was taken back", n.Name)
+			trouble = fmt.Sprintf("the drain of node %s was cancelled", n.Name)
 		default:
 			trouble = fmt.Sprintf("node %s is %s", n.Name, n.Stage)
 		}
@@ -125,7 +125,7 @@ func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
 	if !r.nodesComing(g) {
 		seen := s.Launched.Add(launch.ShownAfter)
 		if !r.Now.Before(seen) {
-			r.endSwap(fmt.Sprintf("no node of group %s has come", s.Group))
+			r.endSwap(fmt.Sprintf("no node of group %s was launched", s.Group))
 			return
 		}
 		r.Clock.At(seen)
@@ -144,9 +144,9 @@ func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
 	r.claim(cluster.Places(stay)...)
 	r.claim(r.comingTo(g)...)
 	for _, n := range stay {
-		n.Say(verdict.NodeReplaced, fmt.Sprintf("a cheaper node of group %s comes in the stead of %s; given up if it is not done by %s", s.Group, cluster.Names(stay), verdict.ClockTime(s.Until)))
+		n.Say(verdict.NodeReplaced, fmt.Sprintf("a cheaper node of group %s is launched as a replacement for %s; given up if it is not done by %s", s.Group, cluster.Names(stay), verdict.ClockTime(s.Until)))
 	}
-	g.Note("a node of it comes in the stead of " + cluster.Names(stay))
+	g.Note("a node of it is launched as a replacement for " + cluster.Names(stay))
 }
 
 // unpaid says why a swap of these nodes, for which a node was launched, is not worth while
@@ -212,7 +212,7 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 		return
 	}
 	for _, n := range came {
-		n.Say(verdict.NodeNeeded, "it has come in the stead of others, which go now")
+		n.Say(verdict.NodeNeeded, "it replaces others, which are scaled down now")
 	}
 	for _, c := range list {
 		switch {
@@ -234,10 +234,10 @@ func (r *retirement) waitsToSendOff(came []*cluster.Node) string {
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
 		r.Clock.At(settled)
-		return fmt.Sprintf("it goes at %s at the earliest", verdict.ClockTime(settled))
+		return fmt.Sprintf("it is scaled down at %s at the earliest", verdict.ClockTime(settled))
 	}
 	if len(r.UnsettledPlaces()) > 0 {
-		return "it waits until the nodes that are coming are there"
+		return "it waits until the upcoming nodes are Ready"
 	}
 	return ""
 }

@@ -71,7 +71,7 @@ func (r *retirement) tellSwapPauses() {
 	for name, b := range r.State.SwapPauses {
 		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
 			r.Clock.At(b.Until)
-			g.Note(fmt.Sprintf("a node of it was to come in the stead of others, and that was given up (%s); none does until %s", b.Cause, verdict.ClockTime(b.Until)))
+			g.Note(fmt.Sprintf("a node of it was to replace others, and that was given up (%s); not tried again until %s (back-off)", b.Cause, verdict.ClockTime(b.Until)))
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (r *retirement) findSwap() *proposal {
 	}
 	if best == nil {
 		for c, x := range nearly {
-			sayBeside(c.Node, fmt.Sprintf("a node of group %s in its stead would save %.0f%%, %s", x.group.Name, x.share()*100, x.refusal(all)))
+			sayBeside(c.Node, fmt.Sprintf("a node of group %s as its replacement would save %.0f%%, %s", x.group.Name, x.share()*100, x.refusal(all)))
 		}
 	}
 	return best
@@ -323,7 +323,7 @@ func (r *retirement) bideSwap(x *proposal) {
 		rested, _ := r.Rest(c.Group)
 		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.Group.UnneededTime(r.Policy))}, time.Time.Compare)
 	}
-	text := fmt.Sprintf("a node of group %s in the stead of %s would save %.0f%%", x.group.Name, cluster.Names(x.nodes()), x.share()*100)
+	text := fmt.Sprintf("a node of group %s as a replacement for %s would save %.0f%%", x.group.Name, cluster.Names(x.nodes()), x.share()*100)
 	switch paused := r.stoppedOf(x.set); {
 	case paused != "":
 		text += "; " + paused

@@ -126,7 +126,7 @@ func (r *retirement) newReserves() []*reserve {
 	return append(list, r.bufferReserves(unlanded, filled)...)
 }
 
-// withWaiting is the cluster's head-room when the pods that wait are where they have seats:
+// withWaiting is the cluster's headroom when the pods that wait are where they have seats:
 // then a percentage is of theirs too. In a group, pods that may land there count as adrift.
 func (d *ScaleDown) withWaiting(h *seats.HeadRoom, unlanded []fit.Tenant) *seats.HeadRoom {
 	if h.Group != nil || h.Asked.Percent == 0 {

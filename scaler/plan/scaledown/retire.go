@@ -177,7 +177,7 @@ func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
 		}
 		t := r.Tenant(c.Node, i)
 		if t.Class.Tolerates(seats.Closed...) {
-			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would come back", p.Key())
+			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would return", p.Key())
 		}
 		c.evicted = append(c.evicted, p)
 		c.stuck = c.stuck || v.Outcome == drainable.Block && r.ripe(c)

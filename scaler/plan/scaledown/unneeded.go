@@ -34,7 +34,7 @@ func (r *retirement) unneeded(c *candidate) {
 	r.Do(action.Mark{Group: n.Group.Name, Node: n.Ref(), Since: since})
 	r.Clock.At(since.Add(n.Group.UnneededTime(r.Policy)))
 	if !r.pauses(c, "unneeded from now on") {
-		n.Say(verdict.NodeWaiting, fmt.Sprintf("unneeded from now on; it goes when it has been so for %s", n.Group.UnneededTime(r.Policy)))
+		n.Say(verdict.NodeWaiting, fmt.Sprintf("unneeded from now on; scaled down after %s", n.Group.UnneededTime(r.Policy)))
 	}
 }
 
@@ -76,10 +76,10 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	case r.pauses(c, text):
 	case r.Now.Before(due):
 		r.Clock.At(due)
-		n.Say(waits, fmt.Sprintf("%s; it goes at %s if it still is", text, verdict.ClockTime(due)))
+		n.Say(waits, fmt.Sprintf("%s; scaled down at %s if it still is", text, verdict.ClockTime(due)))
 	case r.Now.Before(rested):
 		r.Clock.At(rested)
-		n.Say(waits, fmt.Sprintf("%s; %s, so it goes at %s at the earliest", text, why, verdict.ClockTime(rested)))
+		n.Say(waits, fmt.Sprintf("%s; %s, so it is scaled down at %s at the earliest", text, why, verdict.ClockTime(rested)))
 	default:
 		r.depart(c, since, whyRetired(n, since), text, waits)
 	}

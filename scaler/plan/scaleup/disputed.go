@@ -40,7 +40,7 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 		return s
 	}
 	s.Reason = verdict.PodDisputed
-	s.Message = fmt.Sprintf("%s, as far as Windlass knows, since %s, and kube-scheduler finds none: look at the pod's own Events and at scheduler plugins beyond the default ones; a node more would not help", s.Message, verdict.ClockTime(since))
+	s.Message = fmt.Sprintf("%s, as far as Windlass knows, since %s, and kube-scheduler finds none: check the pod's own Events and scheduler plugins beyond the default ones; a node more would not help", s.Message, verdict.ClockTime(since))
 	return s
 }
 

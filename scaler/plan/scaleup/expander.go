@@ -119,7 +119,7 @@ func (d *ScaleUp) cheapest(options []option) []option {
 	if len(known) < len(options) {
 		for _, o := range options {
 			if o.hourly == 0 {
-				o.group.Note("what its nodes cost is not known, so by price it comes last")
+				o.group.Note("what its nodes cost is not known, so by price it is last")
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func (d *ScaleUp) growForGang(g gang) {
 	}
 	message := fmt.Sprintf("only %d of the %d waiting pods of gang %s find a place%s", len(g.pods)-len(refused)-len(young), len(g.pods), g.name, why)
 	if len(refused) == 0 {
-		message = fmt.Sprintf("some of the %d waiting pods of gang %s are too young to bring a node", len(g.pods), g.name)
+		message = fmt.Sprintf("some of the %d pending pods of gang %s are too young to trigger scale-up", len(g.pods), g.name)
 	}
 	for _, t := range g.pods {
 		d.SayPod(t, verdict.PodGangShort, "", message)

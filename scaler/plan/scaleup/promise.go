@@ -125,7 +125,7 @@ func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	why := d.against(pods[0].Class, first)
 	if settled := first.ReadySince.Add(settling); d.Now.Before(settled) {
-		d.doubt(g, pods, fmt.Sprintf("node %s has just come for it: %s", first.Name, why.Of(first.Name)), settled)
+		d.doubt(g, pods, fmt.Sprintf("node %s was just launched for it: %s", first.Name, why.Of(first.Name)), settled)
 		return
 	}
 	p.Count++

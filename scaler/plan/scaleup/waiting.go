@@ -58,7 +58,7 @@ func (d *ScaleUp) young(t fit.Tenant) bool {
 	}
 	due := d.GrowsFrom(t)
 	d.Clock.At(due)
-	d.SayPod(t, verdict.PodYoung, "", fmt.Sprintf("there is no room for it, and it brings a node from %s on", verdict.ClockTime(due)))
+	d.SayPod(t, verdict.PodYoung, "", fmt.Sprintf("there is no room for it, and it triggers scale-up from %s on", verdict.ClockTime(due)))
 	return true
 }
 
@@ -75,11 +75,11 @@ func (d *ScaleUp) waiting() []fit.Tenant {
 		case p.Scheduling == fleet.Gated:
 			d.SayPod(t, verdict.PodGated, "", "it has scheduling gates, and wants no node before they are removed")
 		case !d.Scheduled(p):
-			d.SayPod(t, verdict.PodOfOther, "", fmt.Sprintf("its scheduler is %s, and --scheduler-name does not name that, so it brings no node", p.Spec.SchedulerName))
+			d.SayPod(t, verdict.PodOfOther, "", fmt.Sprintf("its scheduler is %s, and --scheduler-name does not name that, so it triggers no scale-up", p.Spec.SchedulerName))
 		case d.Promised(p):
 			d.SayPod(t, verdict.PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
 		case d.Expendable(p):
-			d.SayPod(t, verdict.PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it brings no node", p.Priority(), d.Policy.ExpendableBelow))
+			d.SayPod(t, verdict.PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it triggers no scale-up", p.Priority(), d.Policy.ExpendableBelow))
 		case d.Unheard[p] != "":
 			d.SayPod(t, verdict.PodTermsLeftOut, "", d.Unheard[p])
 		default:

@@ -39,9 +39,9 @@ func (h *HeadRoom) String() string {
 	if h.Buffer != nil {
 		return "buffer " + h.Buffer.Key()
 	}
-	name := "the cluster's head-room"
+	name := "the cluster's headroom"
 	if h.Group != nil {
-		name = fmt.Sprintf("the head-room of group %s", h.Group.Name)
+		name = fmt.Sprintf("the headroom of group %s", h.Group.Name)
 	}
 	if h.Asked.Percent > 0 {
 		name += " of " + h.Asked.String()
@@ -76,7 +76,7 @@ func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
 	for _, t := range taints {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 	}
-	return &fleet.Pod{Name: "head-room of " + h.String(), Spec: spec}
+	return &fleet.Pod{Name: "headroom of " + h.String(), Spec: spec}
 }
 
 // findHeadRooms finds the head-rooms that are asked for, that of the cluster last, as

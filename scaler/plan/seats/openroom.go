@@ -49,7 +49,7 @@ func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
 		return Seat{Pod: t, Reason: verdict.PodKeepsNode, Message: fmt.Sprintf("node %s stays and has room for it", p.Name)}, true
 	}
 	if p := r.coming.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodFitsComing, Message: fmt.Sprintf("%s is coming and has room for it", p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsComing, Message: fmt.Sprintf("%s is upcoming and has room for it", p.Name)}, true
 	}
 	if p := r.yielding.seat(t); p != nil {
 		r.list() // who was to go there may have left more room than it takes

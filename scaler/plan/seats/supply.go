@@ -83,7 +83,7 @@ func Room(g *cluster.Group) (n int, whyNot string) {
 	case len(g.Looks) == 0 && len(g.Faults) > 0:
 		return 0, strings.Join(g.Faults, "; ")
 	case len(g.Looks) == 0:
-		return 0, "nothing is known of what its nodes look like"
+		return 0, "its node template is not known"
 	case g.Foreign():
 		return 0, "its instances are no Nodes of this cluster, and a new one would most likely be none either"
 	case g.IsSuspended(cluster.ProcessLaunch):

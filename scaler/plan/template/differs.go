@@ -100,9 +100,9 @@ func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates)
 		case has.IsZero() && d.Now.Before(due):
 			d.Clock.At(due)
 		case has.IsZero() && is.IsZero():
-			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: look at its device plugin", n.Name, name, d.Policy.MaxNodeStartupTime, want.String()))
+			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: check its device plugin", n.Name, name, d.Policy.MaxNodeStartupTime, want.String()))
 		case short(is, want):
-			found = append(found, fmt.Sprintf("node %s has %s %s, planned were %s: look at its device plugin, or set the tag %s=%s", n.Name, has.String(), name, want.String(), contract.TagTemplateResource+string(name), has.String()))
+			found = append(found, fmt.Sprintf("node %s has %s %s, planned were %s: check its device plugin, or set the tag %s=%s", n.Name, has.String(), name, want.String(), contract.TagTemplateResource+string(name), has.String()))
 		}
 	}
 	slices.Sort(found)
@@ -118,7 +118,7 @@ func otherTaints(planned, learned fleet.Shape, n *cluster.Node) []string {
 	}
 	for _, t := range planned.Taints {
 		if !hasTaint(learned.Taints, t) {
-			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: look at the tag %s and at the user data", n.Name, t.ToString(), contract.TagTemplateTaint+t.Key))
+			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: check the tag %s and the user data", n.Name, t.ToString(), contract.TagTemplateTaint+t.Key))
 		}
 	}
 	return found
@@ -142,7 +142,7 @@ func missingLabels(planned, learned fleet.Shape, n *cluster.Node, asked func(str
 			if ok {
 				was = fmt.Sprintf("the label %s=%s", key, has)
 			}
-			found = append(found, fmt.Sprintf("node %s has %s, planned was %s=%s: look at the tag %s", n.Name, was, key, want, contract.TagTemplateLabel+key))
+			found = append(found, fmt.Sprintf("node %s has %s, planned was %s=%s: check the tag %s", n.Name, was, key, want, contract.TagTemplateLabel+key))
 		}
 	}
 	slices.Sort(found)
@@ -202,7 +202,7 @@ func noteAsked(asked map[string]bool, spec *corev1.PodSpec) {
 // Differing is what to tell of the differences; empty where there are none.
 func Differing(g *cluster.Group) []string {
 	if n := len(g.Differs) - mostDifferences; n > 0 {
-		return append(slices.Clone(g.Differs[:mostDifferences]), fmt.Sprintf("and %d more differences between nodes and their shape", n))
+		return append(slices.Clone(g.Differs[:mostDifferences]), fmt.Sprintf("and %d more differences between nodes and their template", n))
 	}
 	return g.Differs
 }
