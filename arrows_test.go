@@ -75,6 +75,7 @@ var table = []folder{
 	{path: "scaler/act", layer: edge},
 	{path: "scaler/asg", layer: edge},
 	{path: "scaler/asg/prices", layer: pure},
+	{path: "scaler/asg/template", layer: edge},
 	{path: "scaler/asg/userdata", layer: pure, also: []string{"github.com/BurntSushi/toml", "github.com/google/cel-go", "sigs.k8s.io/yaml"}},
 	// kube-scheduler's own rules, which ask for a (silent) logger.
 	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2", "k8s.io/utils"}},

@@ -15,6 +15,7 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/prices"
+	"windlass.dev/windlass/scaler/asg/template"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
@@ -29,7 +30,7 @@ type settings struct {
 	nodes     []string
 	discovery []string
 	selection asg.Selection // the two above, parsed by check
-	assume    asg.Assumptions
+	assume    template.Assumptions
 
 	autoscalerLeases []string
 	priceFile        string

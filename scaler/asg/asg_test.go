@@ -22,6 +22,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/prices"
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // bed is a fake AWS with the SDK's own clients in front of it, reached by the
@@ -75,7 +76,7 @@ func environment(t *testing.T, url string) {
 	}
 }
 
-var assume = asg.Assumptions{MemoryOverhead: 0.075, Prices: prices.Shipped(), SpotFactor: 0.4}
+var assume = template.Assumptions{MemoryOverhead: 0.075, Prices: prices.Shipped(), SpotFactor: 0.4}
 
 func (b *bed) reader(t *testing.T, nodes, discovery []string) *asg.Reader {
 	t.Helper()
@@ -502,6 +503,41 @@ func TestSetDesired(t *testing.T) {
 	if status, err := b.Group("web"); err != nil || status.Desired != 2 {
 		t.Errorf("desired %d, error %v", status.Desired, err)
 	}
+}
+
+// Desired is lowered only where Auto Scaling can end nobody for it.
+func TestLower(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large", ProtectNewInstances: true}}})
+	running := b.settled(t, "web", 2)
+	if err := b.SetShortages(fakeaws.Shortage{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SetDesired("web", 5); err != nil {
+		t.Fatal(err)
+	}
+	v := asg.NewVerbs(b.account)
+	lower := func(from, to int, want string) {
+		t.Helper()
+		err := v.Lower(context.Background(), "web", from, to)
+		if want == "" && err == nil {
+			return
+		}
+		if !errors.Is(err, asg.ErrChanged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d→%d: %v, want %q", from, to, err, want)
+		}
+	}
+	lower(4, 2, "wants 5 instances, not 4")
+	lower(5, 1, "has 2 instances, more than 1")
+	if err := b.Protect(running[0].ID, false); err != nil {
+		t.Fatal(err)
+	}
+	lower(5, 2, running[0].ID+" of web is not protected")
+	b.wantDesired(t, 5)
+	if err := b.Protect(running[0].ID, true); err != nil {
+		t.Fatal(err)
+	}
+	lower(5, 2, "")
+	b.wantDesired(t, 2)
 }
 
 // A call that changes something is never repeated by itself: nobody knows

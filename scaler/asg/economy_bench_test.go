@@ -9,6 +9,7 @@ import (
 
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 const (
@@ -55,7 +56,7 @@ func idle(t testing.TB) []fakeaws.Call {
 	var spec fakeaws.Spec
 	for i := range idleGroups {
 		name := fmt.Sprintf("group-%03d", i)
-		g := fakeaws.Group{Name: name, Max: 5, Tags: map[string]string{"mine": ""}, LaunchTemplate: &fakeaws.TemplateRef{Name: name, Version: latestVersion},
+		g := fakeaws.Group{Name: name, Max: 5, Tags: map[string]string{"mine": ""}, LaunchTemplate: &fakeaws.TemplateRef{Name: name, Version: "$Latest"},
 			Hooks: []fakeaws.Hook{{Name: "windlass", Transition: "terminate"}}}
 		if i%2 == 0 {
 			g.EKS = &fakeaws.Nodegroup{Cluster: "prod", Name: name}
@@ -134,5 +135,5 @@ func idleReader(t testing.TB, url string) *Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewReader(account, selection, Assumptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	return NewReader(account, selection, template.Assumptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 }

@@ -14,13 +14,14 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // known is what we know of one group beside its latest description.
 type known struct {
 	raw *astypes.AutoScalingGroup
 
-	blueprint blueprint
+	blueprint template.Blueprint
 	// drawn identifies what the blueprint was made of; redrawAt is when to make
 	// it again although that is the same.
 	drawn    string
@@ -80,7 +81,7 @@ func newInstance(i astypes.Instance) fleet.Instance {
 		Protected: aws.ToBool(i.ProtectedFromScaleIn),
 	}
 	if t := i.LaunchTemplate; t != nil {
-		instance.Template = versionName(aws.ToString(t.LaunchTemplateId), aws.ToString(t.Version))
+		instance.Template = template.VersionName(aws.ToString(t.LaunchTemplateId), aws.ToString(t.Version))
 	}
 	return instance
 }
@@ -88,6 +89,7 @@ func newInstance(i astypes.Instance) fleet.Instance {
 // group draws all together.
 func (k *known) group(stale string) fleet.Group {
 	raw := k.raw
+	spot, onDemand := k.blueprint.Purchases()
 	g := fleet.Group{
 		Name:         aws.ToString(raw.AutoScalingGroupName),
 		ARN:          aws.ToString(raw.AutoScalingGroupARN),
@@ -95,22 +97,22 @@ func (k *known) group(stale string) fleet.Group {
 		Min:          int(aws.ToInt32(raw.MinSize)),
 		Max:          int(aws.ToInt32(raw.MaxSize)),
 		Desired:      int(aws.ToInt32(raw.DesiredCapacity)),
-		Zones:        k.blueprint.zones,
+		Zones:        k.blueprint.Zones,
 		Instances:    k.instances(),
 		Hooks:        k.hooks,
 		HooksUnknown: !k.hooking.read && k.hooks == nil, // those of before are better than none
-		Template:     k.blueprint.launch.template.version,
-		Spot:         k.blueprint.launch.spot && !k.blueprint.launch.onDemand,
+		Template:     k.blueprint.Version(),
+		Spot:         spot && !onDemand,
 		Mixed:        raw.MixedInstancesPolicy != nil,
-		Uncountable:  k.blueprint.uncountable,
+		Uncountable:  k.blueprint.Uncountable,
 		Synchronous:  k.synchronous(),
 		WarmPool:     newWarmPool(raw.WarmPoolConfiguration),
 		Refresh:      k.refresh,
 		Replacement:  k.replacement,
 		Failures:     k.failures,
-		ScaleDown:    k.blueprint.options,
-		HeadRoom:     k.blueprint.headRoom,
-		Faults:       slices.Clone(k.blueprint.faults),
+		ScaleDown:    k.blueprint.ScaleDown,
+		HeadRoom:     k.blueprint.HeadRoom,
+		Faults:       slices.Clone(k.blueprint.Faults),
 	}
 	if g.HooksUnknown {
 		g.HooksFault = k.hooking.fault
@@ -147,8 +149,8 @@ func ownerOf(raw *astypes.AutoScalingGroup) types.UID {
 // template, one way of buying, and no warm pool.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
 func (k *known) synchronous() bool {
-	l := k.blueprint.launch
-	return l.template.version != "" && l.spot != l.onDemand && k.raw.WarmPoolConfiguration == nil
+	spot, onDemand := k.blueprint.Purchases()
+	return k.blueprint.Version() != "" && spot != onDemand && k.raw.WarmPoolConfiguration == nil
 }
 
 func newWarmPool(c *astypes.WarmPoolConfiguration) *fleet.WarmPool {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // hanging never answers a description of groups, as a connection that a
@@ -25,7 +27,7 @@ func (hanging) DescribeAutoScalingGroups(ctx context.Context, _ *autoscaling.Des
 
 func hangingReader() *Reader {
 	selection := Selection{Named: []Named{{Name: "web", Max: 5}}}
-	return NewReader(&Account{scaling: hanging{}}, selection, Assumptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	return NewReader(&Account{scaling: hanging{}}, selection, template.Assumptions{}, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 }
 
 // A reading that AWS does not answer ends, and is a failure that shows.

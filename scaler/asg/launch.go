@@ -1,156 +1,219 @@
 package asg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
+	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
-// launch is what a group launches.
-type launch struct {
-	// offers are all types that may come, each once with each template.
-	offers []offer
-	// template is the group's own, of which overrides may have others.
-	template template
-	mixed    bool
-	// spot and onDemand say what may come; both may.
-	spot, onDemand bool
+// LaunchOrder asks for a number of instances in one zone. It comes on top of
+// what the group has; what keeps it from being carried out twice is its token.
+type LaunchOrder struct {
+	Group, Zone string
+	// Token is the client token: a call that repeats it within eight hours gets
+	// the answer of the first and launches nothing.
+	Token string
+	// Count is at most 100.
+	Count int
+	// From is the desired capacity that a new order expects to find; nil for an
+	// order that follows another one of this group, or was given before.
+	From *int
 }
 
-// offer is one kind of instance that may come.
-type offer struct {
-	name string // of the type
-	from template
+// Launched is the answer to a LaunchOrder. That only some of the instances came
+// is normal.
+type Launched struct {
+	Instances []string
+	// Failures say why the rest did not come; there is one at least if any is
+	// missing.
+	Failures []fleet.Failure
 }
 
-// errUncountable says that n more instances are not n more of a group's desired capacity.
-var errUncountable = errors.New("not counted in instances, which is not supported")
+const (
+	// answerTime is how long Launch waits for the answer. AWS takes seconds, and
+	// others must not wait for it; the answer is kept for whoever asks again.
+	answerTime = 100 * time.Millisecond
+	// answerKept is for how long.
+	answerKept = 10 * time.Minute
+	// launchTime bounds a call whatever hangs. AWS goes on with it, and answers
+	// whoever repeats the token.
+	launchTime = 30 * time.Second
+)
 
-// of returns what a group launches. It fails where that cannot be known, with
-// a sentence that names what is missing.
-func (b *launchBook) of(ctx context.Context, g *astypes.AutoScalingGroup) (launch, error) {
-	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" {
-		return launch{}, fmt.Errorf("the group's capacity is counted in %s and %w", unit, errUncountable)
-	}
-	switch {
-	case g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.LaunchTemplate != nil:
-		return b.mixed(ctx, g.MixedInstancesPolicy)
-	case g.LaunchTemplate != nil:
-		t, err := b.template(ctx, g.LaunchTemplate)
-		if err != nil {
-			return launch{}, err
+// launches are the calls of LaunchInstances that are under way in this process,
+// and those whose answers nobody has taken yet, by token.
+type launches struct {
+	mu    sync.Mutex
+	calls map[string]*launchCall
+}
+
+type launchCall struct {
+	group  string
+	began  time.Time
+	done   chan struct{} // closed when the two below are there
+	answer Launched
+	err    error
+}
+
+// Launch launches instances in a zone of our choice, and nowhere else. Besides
+// the errors of any call it returns
+//
+//   - ErrUnsent if nothing was asked of LaunchInstances: the order may be dropped;
+//   - ErrUnderWay if AWS has not answered yet: Arrived is called when it has, and
+//     Launch with the same order gives the answer;
+//   - ErrUnanswered if nobody knows what became of it: the same order must be
+//     given again, for it may have been carried out.
+//
+// Every other error is a refusal: nothing was launched.
+//
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launching-instances-synchronous-provisioning.html
+func (v *Verbs) Launch(ctx context.Context, order LaunchOrder) (Launched, error) {
+	call, wait := v.launches.find(order.Token)
+	if call == nil {
+		if err := v.expects(ctx, order); err != nil {
+			return Launched{}, fmt.Errorf("%w: %w", ErrUnsent, err)
 		}
-		return b.plain(ctx, t)
-	case aws.ToString(g.LaunchConfigurationName) != "":
-		t, err := b.configuration(ctx, *g.LaunchConfigurationName)
-		if err != nil {
-			return launch{}, err
-		}
-		return b.plain(ctx, t)
+		call, wait = v.launches.begin(order, v.now())
+		go v.launch(context.WithoutCancel(ctx), order, call)
 	}
-	return launch{}, errors.New("the group has neither a launch template nor a launch configuration")
+	if !call.answered(ctx, wait) {
+		return Launched{}, fmt.Errorf("%w for %d instances of %s in %s", ErrUnderWay, order.Count, order.Group, order.Zone)
+	}
+	v.launches.take(order.Token)
+	return call.answer, call.err
 }
 
-func (b *launchBook) plain(ctx context.Context, t template) (launch, error) {
-	offers, err := b.offers(ctx, t)
-	return launch{offers: offers, template: t, spot: t.spot, onDemand: !t.spot}, err
-}
-
-// offers are the types that a template names or describes.
-func (b *launchBook) offers(ctx context.Context, t template) ([]offer, error) {
-	if t.instanceType != "" {
-		return []offer{{t.instanceType, t}}, nil
+// expects looks whether the group wants as many instances as the order expects.
+// A reading from before another launch would make us launch it once more.
+func (v *Verbs) expects(ctx context.Context, order LaunchOrder) error {
+	if order.From == nil {
+		return nil
 	}
-	if t.requirements == nil {
-		return nil, errors.New("the launch template names no instance type")
-	}
-	types, err := b.matching(ctx, t.requirements)
-	return offersOf(types, t), err
-}
-
-func offersOf(types []string, t template) []offer {
-	offers := make([]offer, 0, len(types))
-	for _, name := range types {
-		offers = append(offers, offer{name, t})
-	}
-	return offers
-}
-
-// mixed gathers the types of all overrides; without one, the template's own.
-func (b *launchBook) mixed(ctx context.Context, policy *astypes.MixedInstancesPolicy) (launch, error) {
-	lt := policy.LaunchTemplate
-	if lt.LaunchTemplateSpecification == nil {
-		return launch{}, errors.New("the mixed instances policy has no launch template")
-	}
-	t, err := b.template(ctx, lt.LaunchTemplateSpecification)
+	now, err := v.describe(ctx, order.Group)
 	if err != nil {
-		return launch{}, err
+		return err
 	}
-	out := launch{template: t, mixed: true}
-	out.spot, out.onDemand = purchases(policy.InstancesDistribution)
-	if len(lt.Overrides) == 0 {
-		out.offers, err = b.offers(ctx, t)
-		return out, err
-	}
-	for _, o := range lt.Overrides {
-		if w := aws.ToString(o.WeightedCapacity); w != "" && w != "1" {
-			return launch{}, fmt.Errorf("the mixed instances policy gives %s the weight %s: capacity is then %w", aws.ToString(o.InstanceType), w, errUncountable)
-		}
-		offers, err := b.override(ctx, o, t)
-		if err != nil {
-			return launch{}, err
-		}
-		out.offers = append(out.offers, offers...)
-	}
-	order := func(a, b offer) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.from.version, b.from.version))
-	}
-	slices.SortFunc(out.offers, order)
-	out.offers = slices.CompactFunc(out.offers, func(a, b offer) bool { return order(a, b) == 0 })
-	return out, nil
+	return now.wants(order.Group, *order.From)
 }
 
-// purchases says what a distribution launches. AWS launches on demand where
-// nothing is said.
-// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
-func purchases(d *astypes.InstancesDistribution) (spot, onDemand bool) {
-	percent, base := int32(100), int32(0)
-	if d != nil {
-		base = aws.ToInt32(d.OnDemandBaseCapacity)
-		if d.OnDemandPercentageAboveBaseCapacity != nil {
-			percent = *d.OnDemandPercentageAboveBaseCapacity
-		}
+// launch makes the call. It outlives the action that asked for it: to hang up
+// does not stop AWS.
+func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall) {
+	ctx, cancel := context.WithTimeout(ctx, launchTime)
+	defer cancel()
+	out, err := v.scaling.LaunchInstances(ctx, &autoscaling.LaunchInstancesInput{
+		AutoScalingGroupName: &order.Group, AvailabilityZones: []string{order.Zone}, ClientToken: &order.Token,
+		RequestedCapacity: aws.Int32(int32(order.Count)), RetryStrategy: astypes.RetryStrategyNone,
+	}, once)
+	if err != nil {
+		call.err = outcomeOfLaunch(explain("autoscaling:LaunchInstances", err))
+	} else {
+		call.answer = newLaunched(out, order, v.now())
 	}
-	return percent < 100, percent > 0 || base > 0
+	close(call.done)
+	if v.Arrived != nil {
+		v.Arrived()
+	}
 }
 
-func (b *launchBook) override(ctx context.Context, o astypes.LaunchTemplateOverrides, t template) ([]offer, error) {
-	if o.LaunchTemplateSpecification != nil {
-		own, err := b.template(ctx, o.LaunchTemplateSpecification)
-		if err != nil {
-			return nil, err
+// outcomeOfLaunch says whether a call that failed may have launched something.
+func outcomeOfLaunch(err error) error {
+	var call *CallError
+	switch {
+	case errors.Is(err, ErrThrottled), errors.Is(err, ErrCredentials):
+		return fmt.Errorf("%w: %w", ErrUnsent, err)
+	case errors.As(err, &call) && stillBusy(call.Code):
+		return fmt.Errorf("%w: %w: %w", ErrUnanswered, ErrStillBusy, err)
+	case errors.Is(err, ErrUnavailable), call == nil, call.Code == "":
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return err
+}
+
+func newLaunched(out *autoscaling.LaunchInstancesOutput, order LaunchOrder, now time.Time) Launched {
+	var l Launched
+	for _, i := range out.Instances {
+		l.Instances = append(l.Instances, i.InstanceIds...)
+	}
+	if len(l.Instances) >= order.Count {
+		return l // a type that was not to be had does not matter where another was
+	}
+	for _, e := range out.Errors {
+		text := fmt.Sprintf("%s: %s", aws.ToString(e.ErrorCode), firstSentence(aws.ToString(e.ErrorMessage)))
+		zone := aws.ToString(e.AvailabilityZone)
+		if zone == "" {
+			zone = order.Zone
 		}
-		t = own
+		l.Failures = append(l.Failures, fleet.Failure{At: now, Zone: zone, Cause: causeOf(text), Text: text})
 	}
-	if name := aws.ToString(o.InstanceType); name != "" {
-		return []offer{{name, t}}, nil
+	if len(l.Failures) == 0 {
+		text := fmt.Sprintf("AWS launched %d of %d instances and does not say why", len(l.Instances), order.Count)
+		l.Failures = []fleet.Failure{{At: now, Zone: order.Zone, Cause: otherCause, Text: text}}
 	}
-	if o.InstanceRequirements != nil {
-		r, err := carried[ec2types.InstanceRequirements](o.InstanceRequirements)
-		if err != nil {
-			return nil, err
+	return l
+}
+
+// find returns the call of a token, and how long to wait for it: whoever asks
+// again was told that the answer has come, or looks in passing.
+func (l *launches) find(token string) (call *launchCall, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[token], 0
+}
+
+// begin notes a call. The first of a group is waited for; its neighbours are
+// made at the same time.
+func (l *launches) begin(order LaunchOrder, now time.Time) (call *launchCall, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.calls, func(_ string, c *launchCall) bool { return c.has() && now.Sub(c.began) > answerKept })
+	wait = answerTime
+	for _, c := range l.calls {
+		if c.group == order.Group && !c.has() {
+			wait = 0
 		}
-		types, err := b.matching(ctx, r)
-		return offersOf(types, t), err
 	}
-	if o.LaunchTemplateSpecification == nil {
-		return nil, errors.New("an override of the mixed instances policy names no instance type")
+	call = &launchCall{group: order.Group, began: now, done: make(chan struct{})}
+	l.calls[order.Token] = call
+	return call, wait
+}
+
+func (l *launches) take(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, token)
+}
+
+// has says that the answer is there.
+func (c *launchCall) has() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
-	return b.offers(ctx, t)
+}
+
+// answered waits for the answer, but not for long.
+func (c *launchCall) answered(ctx context.Context, wait time.Duration) bool {
+	if c.has() || wait == 0 {
+		return c.has()
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return c.has()
 }

@@ -16,7 +16,7 @@ const (
 	// quick is the pace while something comes or leaves.
 	quick = time.Second
 	// slow is the pace while nothing does. A page holds a hundred groups, so that
-	// this is one call; with what is read again now and then (see redrawEvery), it
+	// this is one call; with what is read again now and then (see template.RedrawEvery), it
 	// leaves an idle scaler below two calls a minute.
 	slow = 40 * time.Second
 	// patience is for how many seconds quick is kept up since something began to move
@@ -30,10 +30,6 @@ const (
 	// readTime is how long one reading may take, with all its calls.
 	readTime = 30 * time.Second
 
-	// redrawEvery is how often a blueprint is made again although the group's
-	// definition is the same: $Latest may mean another version by then, and a
-	// managed group other labels. The books keep what cannot have changed.
-	redrawEvery = 10 * time.Minute
 	// retryFault is when something that failed is asked again.
 	retryFault = 30 * time.Second
 	// activitiesAtOnce is how many groups' activities one reading asks for by

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // Reader keeps a reading of all our groups. Reading and asking for the result
@@ -27,12 +28,8 @@ type Reader struct {
 	changed func()
 	now     func() time.Time
 
-	assume     Assumptions
-	types      *typeBook
-	launches   *launchBook
-	nodegroups *nodegroupBook
-	zones      *zoneBook
-	states     *machineBook
+	books  *template.Books
+	states *machineBook
 
 	nudge chan struct{}
 
@@ -49,31 +46,27 @@ type Reader struct {
 
 // reading is the outcome of Read.
 type reading struct {
-	groups     []fleet.Group // without shapes
-	blueprints []blueprint   // of the same index
+	groups     []fleet.Group        // without shapes
+	blueprints []template.Blueprint // of the same index
 	at         time.Time
 	err        error
 	moving     time.Time
 }
 
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
-func NewReader(account *Account, selection Selection, assume Assumptions, logger *slog.Logger, changed func()) *Reader {
+func NewReader(account *Account, selection Selection, assume template.Assumptions, logger *slog.Logger, changed func()) *Reader {
 	if changed == nil {
 		changed = func() {}
 	}
 	r := &Reader{
-		account: account, selection: selection, assume: assume, logger: logger, changed: changed, now: time.Now,
+		account: account, selection: selection, logger: logger, changed: changed, now: time.Now,
 		nudge:   make(chan struct{}, 1),
 		reading: make(chan struct{}, 1),
 		known:   map[string]*known{},
 		recheck: map[string]bool{},
 	}
-	clock := func() time.Time { return r.now() }
-	r.types = &typeBook{ec2: account.compute, known: map[string]typeInfo{}}
-	r.launches = &launchBook{account: account, now: clock, known: map[string]template{}, floating: floating{wanted: map[string]bool{}}}
-	r.nodegroups = &nodegroupBook{eks: account.managed, now: clock, known: map[string]nodegroup{}}
+	r.books = template.NewBooks(describer{account}, account.Region, assume, logger, func() time.Time { return r.now() })
 	r.states = &machineBook{ec2: account.compute, logger: logger}
-	r.zones = &zoneBook{ec2: account.compute, logger: logger, now: clock, known: map[string]string{}}
 	return r
 }
 
@@ -135,7 +128,7 @@ func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.
 	if r.drawn == nil || !maps.EqualFunc(seen, r.seen, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) {
 		r.drawn = slices.Clone(r.latest.groups)
 		for i, b := range r.latest.blueprints {
-			r.drawn[i].Shapes = b.shapes(seen)
+			r.drawn[i].Shapes = b.Shapes(seen)
 		}
 		r.seen = maps.Clone(seen)
 	}
@@ -331,7 +324,7 @@ func (r *Reader) assemble(missing []Named, now time.Time) reading {
 	for _, n := range missing {
 		next.groups = append(next.groups, fleet.Group{Name: n.Name, Min: n.Min, Max: n.Max,
 			Faults: []string{fmt.Sprintf("there is no Auto Scaling group %s in %s, but %s names it", n.Name, r.account.Region, FlagNodes)}})
-		next.blueprints = append(next.blueprints, blueprint{})
+		next.blueprints = append(next.blueprints, template.Blueprint{})
 	}
 	return next
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // studyAtOnce is how many groups are asked about at the same time.
@@ -25,7 +26,7 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 			k.forgetFacts()
 		}
 		k.noticePool(now) // before anything is asked: it sets the pace of all of it
-		r.zones.learn(k.raw.Instances)
+		r.books.LearnZones(k.raw.Instances)
 	}
 	var asking errgroup.Group
 	asking.SetLimit(studyAtOnce)
@@ -117,12 +118,12 @@ func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {
 	if changed {
 		k.forgetFacts()
 	}
-	b, err := r.blueprint(ctx, k.raw, changed)
-	if err != nil && !changed && len(k.blueprint.machines) > 0 && passing(err) {
+	b, err := r.books.Blueprint(ctx, k.raw, changed)
+	if err != nil && !changed && k.blueprint.Known() && passing(err) {
 		k.redrawAt = now.Add(retryFault) // keep the old one, which is most likely right
 		return
 	}
-	k.blueprint, k.drawn, k.redrawAt = b, d, now.Add(redrawEvery)
+	k.blueprint, k.drawn, k.redrawAt = b, d, now.Add(template.RedrawEvery)
 	if err != nil {
 		k.redrawAt = now.Add(retryFault)
 	}

@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
 // zoneBook knows the ids of zones, such as euw1-az2 for eu-west-1a. They never
 // change; instances tell theirs, and EC2 is asked for the others once.
 type zoneBook struct {
-	ec2    computing
+	aws    Describer
 	logger *slog.Logger
 	now    func() time.Time
 
@@ -56,12 +55,12 @@ func (b *zoneBook) ids(ctx context.Context, zones []string) map[string]string {
 
 func (b *zoneBook) fetch(ctx context.Context) {
 	b.next = b.now().Add(zonesAgain)
-	out, err := b.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	described, err := b.aws.Zones(ctx)
 	if err != nil {
-		b.logger.Warn("ids of zones not read: node templates have no label "+labelZoneID, "err", explain("ec2:DescribeAvailabilityZones", err))
+		b.logger.Warn("ids of zones not read: node templates have no label "+labelZoneID, "err", err)
 		return
 	}
-	for _, z := range out.AvailabilityZones {
+	for _, z := range described {
 		b.known[aws.ToString(z.ZoneName)] = aws.ToString(z.ZoneId)
 	}
 }

@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"maps"
@@ -61,7 +61,7 @@ func reservedCPU(cores int64) int64 {
 // machine is an instance as a node: its type, and what its template makes of it.
 type machine struct {
 	typeInfo
-	from template
+	from launchTemplate
 	// overhead is the share of the memory on paper that a node never reports.
 	overhead float64
 	// seen is the memory that such nodes were seen to report, nil if none was.

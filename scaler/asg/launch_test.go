@@ -1,9 +1,7 @@
 package asg_test
 
 import (
-	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"windlass.dev/windlass/e2e/fakeaws"
@@ -203,39 +201,4 @@ func TestLaunchWithoutRights(t *testing.T) {
 			t.Errorf("%s: %v", right, err)
 		}
 	}
-}
-
-// Desired is lowered only where Auto Scaling can end nobody for it.
-func TestLower(t *testing.T) {
-	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large", ProtectNewInstances: true}}})
-	running := b.settled(t, "web", 2)
-	if err := b.SetShortages(fakeaws.Shortage{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.SetDesired("web", 5); err != nil {
-		t.Fatal(err)
-	}
-	v := asg.NewVerbs(b.account)
-	lower := func(from, to int, want string) {
-		t.Helper()
-		err := v.Lower(context.Background(), "web", from, to)
-		if want == "" && err == nil {
-			return
-		}
-		if !errors.Is(err, asg.ErrChanged) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%d→%d: %v, want %q", from, to, err, want)
-		}
-	}
-	lower(4, 2, "wants 5 instances, not 4")
-	lower(5, 1, "has 2 instances, more than 1")
-	if err := b.Protect(running[0].ID, false); err != nil {
-		t.Fatal(err)
-	}
-	lower(5, 2, running[0].ID+" of web is not protected")
-	b.wantDesired(t, 5)
-	if err := b.Protect(running[0].ID, true); err != nil {
-		t.Fatal(err)
-	}
-	lower(5, 2, "")
-	b.wantDesired(t, 2)
 }

@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
@@ -19,24 +18,9 @@ func (b *launchBook) matching(ctx context.Context, r *ec2types.InstanceRequireme
 	if err != nil {
 		return nil, err
 	}
-	in := &ec2.GetInstanceTypesFromInstanceRequirementsInput{
-		ArchitectureTypes:    architectures(r),
-		VirtualizationTypes:  []ec2types.VirtualizationType{ec2types.VirtualizationTypeHvm},
-		InstanceRequirements: question,
-	}
-	var types []string
-	for {
-		out, err := b.account.compute.GetInstanceTypesFromInstanceRequirements(ctx, in)
-		if err != nil {
-			return nil, fmt.Errorf("types that meet the group's requirements: %w", explain("ec2:GetInstanceTypesFromInstanceRequirements", err))
-		}
-		for _, t := range out.InstanceTypes {
-			types = append(types, aws.ToString(t.InstanceType))
-		}
-		if aws.ToString(out.NextToken) == "" {
-			break
-		}
-		in.NextToken = out.NextToken
+	types, err := b.aws.MatchingTypes(ctx, architectures(r), question)
+	if err != nil {
+		return nil, fmt.Errorf("types that meet the group's requirements: %w", err)
 	}
 	if len(types) == 0 {
 		return nil, errors.New("no instance type meets the group's requirements")

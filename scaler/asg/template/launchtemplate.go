@@ -1,6 +1,7 @@
-package asg
+package template
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -8,17 +9,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
-// template is what we need of a version of a launch template, or of a launch
+// launchTemplate is what we need of a version of a launch template, or of a launch
 // configuration.
-type template struct {
+type launchTemplate struct {
 	// version names it, such as lt-0123:7; empty for a launch configuration.
 	version      string
 	instanceType string
@@ -44,7 +43,7 @@ var (
 )
 
 // storage is the size of the volume that pods share, in bytes.
-func (t template) storage() int64 {
+func (t launchTemplate) storage() int64 {
 	if t.data.Family == userdata.Bottlerocket {
 		return t.sizeOf(bottlerocketData, defaultVolume)
 	}
@@ -55,7 +54,7 @@ func (t template) storage() int64 {
 	return t.sizeOf(rootDevices[0], t.sizeOf(rootDevices[1], first))
 }
 
-func (t template) sizeOf(device string, otherwise int64) int64 {
+func (t launchTemplate) sizeOf(device string, otherwise int64) int64 {
 	for _, v := range t.volumes {
 		if v.device == device {
 			return v.size
@@ -69,18 +68,18 @@ func (t template) sizeOf(device string, otherwise int64) int64 {
 // $Latest and $Default are asked for again after floatingFor, those of all
 // templates of the account in one call.
 type launchBook struct {
-	account *Account
-	now     func() time.Time
+	aws Describer
+	now func() time.Time
 
 	mu       sync.Mutex
-	known    map[string]template
+	known    map[string]launchTemplate
 	floating floating
 }
 
 // floating are the templates that $Latest and $Default meant when all were read.
 type floating struct {
 	mu    sync.Mutex // held while they are read
-	known map[string]template
+	known map[string]launchTemplate
 	until time.Time
 	// wanted are those that groups launch from.
 	wanted map[string]bool
@@ -93,10 +92,8 @@ const (
 	// floatingFor is how long $Latest and $Default are taken to mean what they
 	// meant. A group that launches from a new version meanwhile has the new
 	// version on its instances, but the shape is only needed for the next ones. A
-	// little less than redrawEvery, so that a redrawn blueprint is a new one.
-	floatingFor = redrawEvery - 30*time.Second
-	// versionsPerPage is the most that AWS gives at once.
-	versionsPerPage = 200
+	// little less than RedrawEvery, so that a redrawn blueprint is a new one.
+	floatingFor = RedrawEvery - 30*time.Second
 	// pagesAtMost bounds the reading of all templates of an account.
 	pagesAtMost = 5
 )
@@ -107,49 +104,44 @@ const (
 )
 
 // template reads a launch template, by id where there is one.
-func (b *launchBook) template(ctx context.Context, spec *astypes.LaunchTemplateSpecification) (template, error) {
+func (b *launchBook) template(ctx context.Context, spec *astypes.LaunchTemplateSpecification) (launchTemplate, error) {
 	version := aws.ToString(spec.Version)
 	if version == "" {
 		version = defaultVersion // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchTemplateSpecification.html
 	}
-	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{version}}
-	name := aws.ToString(spec.LaunchTemplateName)
-	if id := aws.ToString(spec.LaunchTemplateId); id != "" {
-		in.LaunchTemplateId, name = &id, id
-	} else {
-		in.LaunchTemplateName = &name
-	}
-	read := func() (template, error) { return b.read(ctx, in, name, version) }
+	id, name := aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName)
+	key := cmp.Or(id, name)
+	read := func() (launchTemplate, error) { return b.read(ctx, id, name, version) }
 	if _, err := strconv.Atoi(version); err == nil {
-		return b.remembered("template/"+name+"/"+version, read)
+		return b.remembered("template/"+key+"/"+version, read)
 	}
-	return b.floats(ctx, name, version, read)
+	return b.floats(ctx, key, version, read)
 }
 
 // read asks for one version of one template.
-func (b *launchBook) read(ctx context.Context, in *ec2.DescribeLaunchTemplateVersionsInput, name, version string) (template, error) {
-	out, err := b.account.compute.DescribeLaunchTemplateVersions(ctx, in)
+func (b *launchBook) read(ctx context.Context, id, name, version string) (launchTemplate, error) {
+	described, err := b.aws.TemplateVersion(ctx, id, name, version)
+	if err == nil && (described == nil || described.LaunchTemplateData == nil) {
+		err = errMissing
+	}
 	if err != nil {
-		return template{}, templateError(name, version, explain("ec2:DescribeLaunchTemplateVersions", err))
+		return launchTemplate{}, fmt.Errorf("launch template %s, version %s: %w", cmp.Or(id, name), version, err)
 	}
-	if len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
-		return template{}, templateError(name, version, ErrMissing)
-	}
-	return newTemplate(out.LaunchTemplateVersions[0]), nil
+	return newTemplate(*described), nil
 }
 
 // floats finds what $Latest or $Default means now. What was not among all of them,
 // being new or gone, is asked for by itself.
-func (b *launchBook) floats(ctx context.Context, name, version string, read func() (template, error)) (template, error) {
+func (b *launchBook) floats(ctx context.Context, name, version string, read func() (launchTemplate, error)) (launchTemplate, error) {
 	f := &b.floating
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := name + "/" + version
 	f.wanted[key] = true
 	if !b.now().Before(f.until) {
-		f.known = map[string]template{}
+		f.known = map[string]launchTemplate{}
 		if err := b.readAll(ctx); err != nil {
-			return template{}, err
+			return launchTemplate{}, err
 		}
 		f.until = b.now().Add(floatingFor)
 	}
@@ -158,7 +150,7 @@ func (b *launchBook) floats(ctx context.Context, name, version string, read func
 	}
 	t, err := read()
 	if err != nil {
-		return template{}, err
+		return launchTemplate{}, err
 	}
 	f.known[key] = t
 	return t, nil
@@ -172,26 +164,25 @@ func (b *launchBook) readAll(ctx context.Context) error {
 	if f.tooMany {
 		return nil
 	}
-	in := &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{latestVersion, defaultVersion}, MaxResults: aws.Int32(versionsPerPage)}
-	latest := map[string]int64{}
+	latest, token := map[string]int64{}, ""
 	for page := 1; ; page++ {
-		out, err := b.account.compute.DescribeLaunchTemplateVersions(ctx, in)
+		described, next, err := b.aws.TemplateVersions(ctx, []string{latestVersion, defaultVersion}, token)
 		if err != nil {
-			return fmt.Errorf("launch templates of the account: %w", explain("ec2:DescribeLaunchTemplateVersions", err))
+			return fmt.Errorf("launch templates of the account: %w", err)
 		}
-		for _, v := range out.LaunchTemplateVersions {
+		for _, v := range described {
 			f.keep(v, latest)
 		}
-		if aws.ToString(out.NextToken) == "" {
+		if next == "" {
 			f.tooMany = page > 1 && page > len(f.wanted)
 			return nil
 		}
 		if page == pagesAtMost {
 			f.tooMany = true
-			f.known = map[string]template{} // half of them may have the default and not the latest
+			f.known = map[string]launchTemplate{} // half of them may have the default and not the latest
 			return nil
 		}
-		in.NextToken = out.NextToken
+		token = next
 	}
 }
 
@@ -215,14 +206,10 @@ func (f *floating) keep(v ec2types.LaunchTemplateVersion, latest map[string]int6
 	}
 }
 
-func templateError(name, version string, err error) error {
-	return fmt.Errorf("launch template %s, version %s: %w", name, version, err)
-}
-
-func newTemplate(v ec2types.LaunchTemplateVersion) template {
+func newTemplate(v ec2types.LaunchTemplateVersion) launchTemplate {
 	data := v.LaunchTemplateData
-	t := template{
-		version:      versionName(aws.ToString(v.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)),
+	t := launchTemplate{
+		version:      VersionName(aws.ToString(v.LaunchTemplateId), strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)),
 		instanceType: string(data.InstanceType), requirements: data.InstanceRequirements,
 		image: aws.ToString(data.ImageId), data: userdata.Parse(aws.ToString(data.UserData)),
 	}
@@ -237,24 +224,24 @@ func newTemplate(v ec2types.LaunchTemplateVersion) template {
 	return t
 }
 
-// versionName names a version of a template as fleet.Group.Template does.
-func versionName(id, version string) string { return id + ":" + version }
+// VersionName names a version of a template as fleet.Group.Template does.
+func VersionName(id, version string) string { return id + ":" + version }
 
-func (b *launchBook) configuration(ctx context.Context, name string) (template, error) {
-	return b.remembered("configuration/"+name, func() (template, error) {
-		out, err := b.account.scaling.DescribeLaunchConfigurations(ctx, &autoscaling.DescribeLaunchConfigurationsInput{LaunchConfigurationNames: []string{name}})
+func (b *launchBook) configuration(ctx context.Context, name string) (launchTemplate, error) {
+	return b.remembered("configuration/"+name, func() (launchTemplate, error) {
+		described, err := b.aws.LaunchConfiguration(ctx, name)
+		if err == nil && described == nil {
+			err = errMissing
+		}
 		if err != nil {
-			return template{}, fmt.Errorf("launch configuration %s: %w", name, explain("autoscaling:DescribeLaunchConfigurations", err))
+			return launchTemplate{}, fmt.Errorf("launch configuration %s: %w", name, err)
 		}
-		if len(out.LaunchConfigurations) == 0 {
-			return template{}, fmt.Errorf("launch configuration %s: %w", name, ErrMissing)
-		}
-		return configured(out.LaunchConfigurations[0]), nil
+		return configured(*described), nil
 	})
 }
 
-func configured(lc astypes.LaunchConfiguration) template {
-	t := template{
+func configured(lc astypes.LaunchConfiguration) launchTemplate {
+	t := launchTemplate{
 		instanceType: aws.ToString(lc.InstanceType), image: aws.ToString(lc.ImageId),
 		data: userdata.Parse(aws.ToString(lc.UserData)), spot: aws.ToString(lc.SpotPrice) != "",
 	}
@@ -267,7 +254,7 @@ func configured(lc astypes.LaunchConfiguration) template {
 }
 
 // remembered reads what never changes once. Failures are not remembered.
-func (b *launchBook) remembered(key string, read func() (template, error)) (template, error) {
+func (b *launchBook) remembered(key string, read func() (launchTemplate, error)) (launchTemplate, error) {
 	b.mu.Lock()
 	t, ok := b.known[key]
 	b.mu.Unlock()
@@ -276,7 +263,7 @@ func (b *launchBook) remembered(key string, read func() (template, error)) (temp
 	}
 	t, err := read()
 	if err != nil {
-		return template{}, err
+		return launchTemplate{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

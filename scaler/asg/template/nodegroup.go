@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -31,13 +30,13 @@ const (
 	// nodegroupTurn is how often the managed groups that were read longest ago are
 	// read again: their labels and taints change without a trace on the Auto Scaling
 	// group. What else changes shows there, and has the group read at once.
-	nodegroupTurn = redrawEvery
+	nodegroupTurn = RedrawEvery
 	// nodegroupsATurn is how many these are, so that a hundred managed groups cost no
 	// more than a few; a hundred are through in eight hours.
 	nodegroupsATurn = 2
 	// unaskedFor is when a group that nobody asks for counts as gone: its blueprint
-	// is made anew every redrawEvery.
-	unaskedFor = 3 * redrawEvery
+	// is made anew every RedrawEvery.
+	unaskedFor = 3 * RedrawEvery
 )
 
 // Labels that EKS puts on the nodes of managed groups.
@@ -49,7 +48,7 @@ const (
 
 // nodegroupBook reads managed groups.
 type nodegroupBook struct {
-	eks managed
+	aws Describer
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -65,11 +64,11 @@ func (b *nodegroupBook) get(ctx context.Context, cluster, name string, changed b
 	if n, ok := b.recall(key); ok && !changed {
 		return n, nil
 	}
-	out, err := b.eks.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: &cluster, NodegroupName: &name})
+	described, err := b.aws.Nodegroup(ctx, cluster, name)
 	if err != nil {
-		return nodegroup{}, fmt.Errorf("managed node group %s of cluster %s: %w", name, cluster, explain("eks:DescribeNodegroup", err))
+		return nodegroup{}, fmt.Errorf("managed node group %s of cluster %s: %w", name, cluster, err)
 	}
-	n := newNodegroup(name, out.Nodegroup)
+	n := newNodegroup(name, described)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n.read = b.now()

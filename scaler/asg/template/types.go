@@ -1,15 +1,13 @@
-package asg
+package template
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -40,21 +38,18 @@ const (
 
 // typeBook looks instance types up once: their figures never change.
 type typeBook struct {
-	ec2 computing
+	aws Describer
 
 	mu    sync.Mutex
 	known map[string]typeInfo
 }
-
-// describeTypesAtOnce is the most that one call takes.
-const describeTypesAtOnce = 100
 
 // get returns the figures of all names, in their order. The error names a type that EC2 does
 // not know.
 func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for chunk := range slices.Chunk(b.unknown(names), describeTypesAtOnce) {
+	for chunk := range slices.Chunk(b.unknown(names), TypesAtOnce) {
 		if err := b.fetch(ctx, chunk); err != nil {
 			return nil, err
 		}
@@ -63,7 +58,7 @@ func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) 
 	for _, name := range names {
 		info, ok := b.known[name]
 		if !ok {
-			return nil, fmt.Errorf("instance type %s: %w", name, ErrMissing)
+			return nil, fmt.Errorf("instance type %s: %w", name, errMissing)
 		}
 		infos = append(infos, info)
 	}
@@ -82,31 +77,14 @@ func (b *typeBook) unknown(names []string) []string {
 }
 
 func (b *typeBook) fetch(ctx context.Context, names []string) error {
-	in := &ec2.DescribeInstanceTypesInput{}
-	for _, name := range names {
-		in.InstanceTypes = append(in.InstanceTypes, ec2types.InstanceType(name))
+	described, err := b.aws.InstanceTypes(ctx, names)
+	if err != nil {
+		return err
 	}
-	for {
-		out, err := b.ec2.DescribeInstanceTypes(ctx, in)
-		if err != nil {
-			return typesError(names, explain("ec2:DescribeInstanceTypes", err))
-		}
-		for _, t := range out.InstanceTypes {
-			b.known[string(t.InstanceType)] = newTypeInfo(t)
-		}
-		if aws.ToString(out.NextToken) == "" {
-			return nil
-		}
-		in.NextToken = out.NextToken
+	for _, t := range described {
+		b.known[string(t.InstanceType)] = newTypeInfo(t)
 	}
-}
-
-func typesError(names []string, err error) error {
-	var call *CallError
-	if errors.As(err, &call) && call.Code == "InvalidInstanceType" {
-		return fmt.Errorf("instance type %s: %w: %s", strings.Join(names, ", "), ErrMissing, call.Message)
-	}
-	return err
+	return nil
 }
 
 func newTypeInfo(t ec2types.InstanceTypeInfo) typeInfo {

@@ -1,122 +1,56 @@
-package asg
+package template
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/asg/prices"
 	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
-// Assumptions are what is taken to be so until it is seen, or because it cannot be
-// seen.
-type Assumptions struct {
-	// MemoryOverhead is the share of an instance type's memory that its nodes do not
-	// report, until one was seen: firmware and the kernel keep some. 0.075 is what
-	// Karpenter assumes.
-	// https://karpenter.sh/docs/reference/settings/ (vm-memory-overhead-percent)
-	MemoryOverhead float64
-	// Prices are on demand; nil knows none.
-	Prices prices.Book
-	// SpotFactor is the price of a spot instance as a share of that on demand.
-	SpotFactor float64
-}
-
-// blueprint is all that a group's shapes are made of, but for what has been
+// Blueprint is all that a group's shapes are made of, but for what has been
 // seen of its types.
-type blueprint struct {
+type Blueprint struct {
+	Zones     []string
+	ScaleDown fleet.ScaleDownOptions
+	HeadRoom  fleet.HeadRoom
+	// Faults has a sentence for all that could not be found out, or says nothing.
+	Faults []string
+	// Uncountable says that the group's capacity is not counted in instances.
+	Uncountable bool
+
 	region   string
-	zones    []string
 	zoneIDs  map[string]string
 	machines []machine // none where the shape cannot be known
 	labels   map[string]string
 	taints   []corev1.Taint
 	extra    corev1.ResourceList
-	options  fleet.ScaleDownOptions
-	headRoom fleet.HeadRoom
 	launch   launch
 	price    float64
-	faults   []string
-	// uncountable says that the group's capacity is not counted in instances.
-	uncountable bool
 }
 
-// blueprint asks for all of it. changed says that the group's definition is not as
-// it was. What fails becomes a fault; err is the first failure that may pass, so
-// that it is worth asking again soon.
-func (r *Reader) blueprint(ctx context.Context, g *astypes.AutoScalingGroup, changed bool) (blueprint, error) {
-	tags := readTags(g.Tags)
-	b := blueprint{
-		region: r.account.Region, zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: r.zones.ids(ctx, g.AvailabilityZones),
-		labels: map[string]string{}, extra: corev1.ResourceList{}, options: tags.options, headRoom: tags.headRoom, faults: tags.faults,
-	}
-	var failed error
-	fault := func(err error) {
-		b.faults = append(b.faults, err.Error())
-		if failed == nil {
-			failed = err
-		}
-	}
+// Known says that a new node is known well enough for a shape.
+func (b Blueprint) Known() bool { return len(b.machines) > 0 }
 
-	var err error
-	if b.launch, err = r.launches.of(ctx, g); err == nil {
-		b.machines, err = r.machines(ctx, b.launch.offers)
-	}
-	if err != nil {
-		b.uncountable = errors.Is(err, errUncountable)
-		fault(fmt.Errorf("its node template is not known: %w", err))
-	}
-	b.readUserData()
-	if tags.nodegroup != "" && tags.cluster != "" {
-		n, err := r.nodegroups.get(ctx, tags.cluster, tags.nodegroup, changed)
-		if err != nil {
-			fault(err)
-		}
-		maps.Copy(b.labels, n.labels)
-		b.taints = mergeTaints(b.taints, n.taints)
-		b.add(n.tags)
-		b.faults = append(b.faults, n.tags.faults...)
-	}
-	b.add(tags)
-	b.price = r.assume.price(b.region, b.launch)
-	return b, failed
-}
+// Version is that of the group's own launch template, as in fleet.Group; empty without one.
+func (b Blueprint) Version() string { return b.launch.template.version }
+
+// Purchases says what may come; both may.
+func (b Blueprint) Purchases() (spot, onDemand bool) { return b.launch.spot, b.launch.onDemand }
 
 // add lays tags over what is there: they win.
-func (b *blueprint) add(tags tagged) {
+func (b *Blueprint) add(tags tagged) {
 	maps.Copy(b.labels, tags.labels)
 	maps.Copy(b.extra, tags.resources)
 	b.taints = mergeTaints(b.taints, tags.taints)
 }
 
-// machines looks up the types that are offered.
-func (r *Reader) machines(ctx context.Context, offers []offer) ([]machine, error) {
-	names := make([]string, 0, len(offers))
-	for _, o := range offers {
-		names = append(names, o.name)
-	}
-	types, err := r.types.get(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	machines := make([]machine, 0, len(offers))
-	for i, o := range offers {
-		machines = append(machines, machine{typeInfo: types[i], from: o.from, overhead: r.assume.MemoryOverhead})
-	}
-	return machines, nil
-}
-
 // readUserData takes over what the user data of the templates says: labels that all
 // of them give, and taints that any of them does.
-func (b *blueprint) readUserData() {
+func (b *Blueprint) readUserData() {
 	for i, m := range b.machines {
 		data := m.from.data
 		if i == 0 {
@@ -129,8 +63,8 @@ func (b *blueprint) readUserData() {
 			faults = append(slices.Clone(faults), err.Error())
 		}
 		for _, f := range faults {
-			if !slices.Contains(b.faults, f) {
-				b.faults = append(b.faults, f)
+			if !slices.Contains(b.Faults, f) {
+				b.Faults = append(b.Faults, f)
 			}
 		}
 	}
@@ -165,15 +99,15 @@ func (a Assumptions) price(region string, l launch) float64 {
 	return most
 }
 
-// shapes draws one shape for each zone. seen is the memory that nodes were seen to
+// Shapes draws one shape for each zone. seen is the memory that nodes were seen to
 // report, by fleet.SeenKey.
-func (b blueprint) shapes(seen map[string]resource.Quantity) []fleet.Shape {
-	if len(b.machines) == 0 {
+func (b Blueprint) Shapes(seen map[string]resource.Quantity) []fleet.Shape {
+	if !b.Known() {
 		return nil
 	}
 	capacity, usable := b.resources(seen)
-	shapes := make([]fleet.Shape, 0, len(b.zones))
-	for _, zone := range b.zones {
+	shapes := make([]fleet.Shape, 0, len(b.Zones))
+	for _, zone := range b.Zones {
 		shapes = append(shapes, fleet.Shape{
 			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.price,
 			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
@@ -183,12 +117,12 @@ func (b blueprint) shapes(seen map[string]resource.Quantity) []fleet.Shape {
 }
 
 // instanceType is empty where several may come.
-func (b blueprint) instanceType() string {
+func (b Blueprint) instanceType() string {
 	return same(b.machines, func(m machine) string { return m.name })
 }
 
 // image is empty where several may come.
-func (b blueprint) image() string {
+func (b Blueprint) image() string {
 	return same(b.machines, func(m machine) string { return m.from.image })
 }
 
@@ -204,7 +138,7 @@ func same(machines []machine, of func(machine) string) string {
 
 // resources takes the least of each resource over all machines: whatever comes
 // has that much. A resource that one of them lacks counts for nothing.
-func (b blueprint) resources(seen map[string]resource.Quantity) (capacity, usable corev1.ResourceList) {
+func (b Blueprint) resources(seen map[string]resource.Quantity) (capacity, usable corev1.ResourceList) {
 	for _, m := range b.machines {
 		m.seen = memorySeen(seen, m.name, m.from.image)
 		c, u, _ := m.resources() // the error is a fault of the blueprint already
@@ -261,7 +195,7 @@ const (
 )
 
 // nodeLabels leaves the hostname out: each new node has one of its own.
-func (b blueprint) nodeLabels(zone string) map[string]string {
+func (b Blueprint) nodeLabels(zone string) map[string]string {
 	system := b.system()
 	labels := map[string]string{
 		corev1.LabelOSStable:                system,
@@ -286,7 +220,7 @@ func (b blueprint) nodeLabels(zone string) map[string]string {
 }
 
 // system is the operating system, which user data gives away.
-func (b blueprint) system() string {
+func (b Blueprint) system() string {
 	if b.machines[0].from.data.Family == userdata.Windows {
 		return string(corev1.Windows)
 	}
