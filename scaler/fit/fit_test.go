@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/fit"
 )
 

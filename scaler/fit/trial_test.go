@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/scaler/fit"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/policy"
 )

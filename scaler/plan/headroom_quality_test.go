@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/policy"

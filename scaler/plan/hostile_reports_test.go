@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/verdict"

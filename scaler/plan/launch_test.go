@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/pkg/scenario"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"

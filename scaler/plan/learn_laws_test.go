@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/policy"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windlass.dev/windlass/pkg/scenario"
+	"windlass.dev/windlass/e2e/scenario"
 )
 
 // What is printed reads back as the same world: printed again it is the same

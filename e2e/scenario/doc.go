@@ -21,9 +21,17 @@
 // absent. app-1..3 stands for three things. A line about a thing that is there
 // already changes it.
 //
-//	line.go    lines into words; errors that name line and word
-//	verbs.go   the verbs
-//	values.go  what values look like
-//	format.go  a snapshot as such lines
-//	world.go   what the world does by itself: instances boot and go, agents drain
+//	line.go     lines into words; errors that name line and word
+//	verbs.go    the verbs
+//	values.go   what values look like
+//	group.go    groups and instances
+//	node.go     nodes
+//	pod.go      pods
+//	owner.go    what pods belong to
+//	storage.go  volumes and claims
+//	buffer.go   buffers and quotas
+//	hooks.go    lifecycle hooks
+//	memory.go   what the scaler has written down, and what others say
+//	format.go   a snapshot as such lines
+//	world.go    what the world does by itself: instances boot and go, agents drain
 package scenario
