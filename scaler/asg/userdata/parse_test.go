@@ -190,7 +190,8 @@ func TestNotEvenBase64(t *testing.T) {
 	}
 }
 
-// A kilobyte can unpack to a gigabyte, and a variable can double with each line.
+// A kilobyte can unpack to a gigabyte, a variable can double with each line, and brackets can
+// nest deeper than a stack.
 func TestBombs(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -206,6 +207,10 @@ func TestBombs(t *testing.T) {
 	doubling := "#!/bin/sh\nA=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A=$A$A\n", 60) + "bootstrap.sh $A\n"
 	if got := parse(doubling); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "a word is longer than") {
 		t.Errorf("doubling: faults %q", got.Faults)
+	}
+	deep := "#!/bin/sh\nbootstrap.sh " + strings.Repeat("$((", 300_000) + "\n"
+	if got := parse(deep); len(got.Faults) != 1 || !strings.Contains(got.Faults[0], "a command substitution is not closed") {
+		t.Errorf("nesting: faults %q", got.Faults)
 	}
 }
 

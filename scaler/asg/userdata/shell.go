@@ -50,7 +50,9 @@ func split(line string) ([]word, error) {
 	}
 }
 
-// scanner walks through a script once.
+// scanner walks through a script once, and does not recurse: a parser of the whole
+// language goes as deep as a script nests, and a kilobyte of gzip can nest deep enough
+// to exhaust the stack, which ends the program.
 type scanner struct {
 	text      string
 	at        int
