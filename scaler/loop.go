@@ -138,7 +138,7 @@ func (l *loop) time() time.Time {
 // do or tell.
 //
 // What is urgent is done before the rest is worked out, and before anything is written:
-// the state guards none of it, see plan.Guards. If the state cannot be written, what it
+// the state guards none of it, see action.Traits. If the state cannot be written, what it
 // guards is not done, and all else is.
 func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	now, began := l.time(), time.Now()
@@ -209,7 +209,7 @@ func withhold(actions []action.Action, why error) (ready []action.Action, withhe
 	partly := errors.As(why, &unwritten)
 	for _, todo := range actions {
 		missing := func(part string) bool { return !partly || slices.Contains(unwritten.Parts, part) }
-		if slices.ContainsFunc(action.Guards(todo), missing) {
+		if slices.ContainsFunc(action.TraitsOf(todo).Guards, missing) {
 			withheld = append(withheld, act.Result{Action: todo, Outcome: act.Paused, Err: fmt.Errorf("not done without a persisted state: %w", why)})
 			continue
 		}

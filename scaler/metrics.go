@@ -151,7 +151,7 @@ func (m *metrics) look(l look) {
 	m.seeDrained(l.snapshot, l.plan.Drains)
 	m.drains.look(l.snapshot, l.plan.Drains)
 	for _, r := range l.results {
-		m.actions.WithLabelValues(act.KindOf(r.Action), string(r.Outcome)).Inc()
+		m.actions.WithLabelValues(action.TraitsOf(r.Action).Kind, string(r.Outcome)).Inc()
 		m.result(r)
 	}
 }
@@ -257,14 +257,14 @@ func (m *metrics) seeDrained(s fleet.Snapshot, alone []action.Drain) {
 }
 
 func (m *metrics) result(r act.Result) {
-	switch x := r.Action.(type) {
-	case action.Grow:
+	if t := action.TraitsOf(r.Action); t.Hook {
+		m.lifecycleAction(t.Kind, r)
+	}
+	if x, grows := r.Action.(action.Grow); grows {
 		m.launch(x, r)
-	case action.Complete:
-		m.lifecycleAction("complete", r)
+	}
+	if x, completes := r.Action.(action.Complete); completes {
 		m.completed(x, r)
-	case action.Heartbeat:
-		m.lifecycleAction("heartbeat", r)
 	}
 }
 

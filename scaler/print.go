@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/verdict"
@@ -50,7 +49,7 @@ type actionLine struct {
 func newPrintout(s fleet.Snapshot, p plan.Plan) printout {
 	out := printout{At: s.Now, Faults: s.Faults, Others: p.Others, Actions: []actionLine{}, Verdicts: p.Verdicts, Wake: p.Wake}
 	for _, a := range p.Actions {
-		out.Actions = append(out.Actions, actionLine{Kind: act.KindOf(a), Text: a.String(), Do: a})
+		out.Actions = append(out.Actions, actionLine{Kind: action.TraitsOf(a).Kind, Text: a.String(), Do: a})
 	}
 	return out
 }

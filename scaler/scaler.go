@@ -386,10 +386,8 @@ func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fle
 
 // act carries actions out.
 func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result {
-	for _, todo := range actions {
-		if retire, ok := todo.(action.Retire); ok {
-			sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
-		}
+	for retire := range action.Only[action.Retire](actions) {
+		sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
 	}
 	return sc.actor.Do(ctx, actions)
 }
@@ -397,7 +395,7 @@ func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result
 // reread reads the groups again where actions may have changed them.
 func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 	for _, r := range results {
-		if r.Outcome != act.Paused && act.ChangesGroups(r.Action) {
+		if r.Outcome != act.Paused && action.TraitsOf(r.Action).ChangesGroup {
 			sc.reader.Nudge() // and again in a moment: not all of it shows at once
 			sc.reader.ReadFor(ctx, rereadTime)
 			return

@@ -318,16 +318,16 @@ func TestMarkAndUnmark(t *testing.T) {
 // A node of the same name with another UID is another node.
 func TestAnotherNodeOfTheName(t *testing.T) {
 	other := action.NodeRef{Name: "n1", UID: "older"}
-	for _, action := range []action.Action{
+	for _, todo := range []action.Action{
 		action.Retire{Node: other, ID: "a", Kind: contract.KindASG}, action.Keep{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
 		action.Mark{Node: other}, action.Unmark{Node: other}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
 	} {
 		b := newBed(nil)
-		if r := b.one(t, action); r.Outcome != Stopped {
-			t.Errorf("%s: %s", KindOf(action), r.Outcome)
+		if r := b.one(t, todo); r.Outcome != Stopped {
+			t.Errorf("%s: %s", todo, r.Outcome)
 		}
 		if len(b.groups.calls) != 0 || len(b.node(t).Annotations) != 0 || len(b.node(t).Spec.Taints) != 0 {
-			t.Errorf("%s: something was done", KindOf(action))
+			t.Errorf("%s: something was done", todo)
 		}
 	}
 }
@@ -578,7 +578,7 @@ func TestMarksDoNotHoldUp(t *testing.T) {
 		actions = append(actions, action.Suspend{Group: "web", Process: "A"})
 		began := time.Now()
 		results := b.Do(t.Context(), actions)
-		if took := time.Since(began); took > markTime+100*time.Millisecond {
+		if took := time.Since(began); took > action.TraitsOf(action.Mark{}).Budget+100*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
 		if got := results[1000].Ended.Sub(began); got != 0 {
@@ -698,7 +698,7 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 		actions = append(actions, action.Grow{Group: "new", To: 1})
 		began := time.Now()
 		results := a.Do(t.Context(), actions)
-		if took := time.Since(began); took > terminateTime+time.Second {
+		if took := time.Since(began); took > action.TraitsOf(action.Terminate{}).Budget+time.Second {
 			t.Errorf("took %s", took)
 		}
 		outcomes := map[Outcome]int{}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,23 +127,8 @@ func stopped(format string, args ...any) error {
 const (
 	// lanesAtOnce bounds how many actions are carried out at the same time.
 	lanesAtOnce = 8
-	// actionTime is how long one action may take.
-	actionTime = 10 * time.Second
-	// evictionTime is how long one eviction may: webhooks may hang, and the look waits
-	// for its last action while new pods and heartbeats wait for the next look. One that
-	// was cut off is asked for again, if the pod is still there.
-	evictionTime = 3 * time.Second
 	// awaitTime is how long to wait for the observers to know what was written.
 	awaitTime = time.Second
-	// markTime is how long a look may go on putting marks on nodes, terminateTime how
-	// long it may begin to terminate instances, and evictTime how long it may ask for
-	// pods in place of agents. The rest are for the next look: a pod may wait for a node
-	// meanwhile. completeTime bounds how old the list of Nodes may be when an instance is
-	// let go.
-	markTime      = time.Second
-	terminateTime = 2 * time.Second
-	evictTime     = 2 * time.Second
-	completeTime  = 5 * time.Second
 )
 
 // Do carries out actions and returns when the observers know of them. Those
@@ -201,92 +184,42 @@ func (c *chain) note(r Result) {
 }
 
 // lanes groups the indices of actions that must keep their order. Those come
-// first for which somebody waits.
+// first for which somebody waits. To end an instance takes one off the group's size,
+// whatever that is; it stays in the group's lane where its size is set to a figure.
 func lanes(actions []action.Action) [][]int {
-	var out [][]int
-	sized := map[string]bool{} // groups whose size is set by a figure
-	for _, todo := range actions {
-		switch x := todo.(type) {
-		case action.Grow:
-			sized[x.Group] = true
-		case action.Lower:
-			sized[x.Group] = true
+	traits := make([]action.Traits, len(actions))
+	sized := map[string]bool{} // lanes of groups whose size is set by a figure
+	for i, todo := range actions {
+		traits[i] = action.TraitsOf(todo)
+		if traits[i].Sizes && traits[i].Beside == "" {
+			sized[todo.Lane()] = true
 		}
 	}
-	place := map[string]int{}
-	for i, action := range actions {
-		lane := laneOf(action, sized)
-		at, known := place[lane]
+	type lane struct{ group, beside string }
+	var out [][]int
+	place := map[lane]int{}
+	for i, todo := range actions {
+		l := lane{todo.Lane(), traits[i].Beside}
+		if traits[i].Sizes && sized[l.group] {
+			l.beside = ""
+		}
+		at, known := place[l]
 		if !known {
 			at = len(out)
-			place[lane] = at
+			place[l] = at
 			out = append(out, nil)
 		}
 		out[at] = append(out[at], i)
 	}
 	first := func(lane []int) int {
-		rank := rankOf(actions[lane[0]])
+		turn := traits[lane[0]].Turn
 		for _, i := range lane {
-			rank = min(rank, rankOf(actions[i]))
+			turn = min(turn, traits[i].Turn)
 		}
-		return rank
+		return turn
 	}
 	slices.SortStableFunc(out, func(a, b []int) int { return cmp.Compare(first(a), first(b)) })
 	return out
-}
-
-// rankOf orders actions by who waits for them: pods and hooks' timers, instances in a
-// hook, which first wait for the list of Nodes, all others, nobody but the bill, nobody.
-func rankOf(todo action.Action) int {
-	switch todo.(type) {
-	case action.Grow, action.Heartbeat:
-		return 0
-	case action.Complete:
-		return 1
-	case action.Terminate:
-		return 3
-	case action.Mark, action.Unmark, action.Inform, action.NotYet:
-		return 4
-	}
-	return 2
-}
-
-// budgetOf is how long after the start of a look an action may begin.
-func budgetOf(todo action.Action) (budget time.Duration, bounded bool) {
-	switch todo.(type) {
-	case action.Terminate:
-		return terminateTime, true
-	case action.Complete:
-		return completeTime, true
-	case action.Evict:
-		return evictTime, true
-	case action.Mark, action.Unmark, action.Inform, action.NotYet:
-		return markTime, true
-	}
-	return 0, false
-}
-
-// laneOf is the group's lane for what changes the group, and a lane beside it
-// for what concerns one node or one waiting instance only: a hundred drained
-// instances need not wait for each other. To end an instance takes one off the group's
-// size, whatever that is; it stays in the group's lane where its size is set to a figure.
-func laneOf(todo action.Action, sized map[string]bool) string {
-	switch x := todo.(type) {
-	case action.Grow, action.Lower, action.Suspend, action.Claim:
-		return todo.Lane()
-	case action.Terminate:
-		if sized[x.Group] {
-			return todo.Lane()
-		}
-		return todo.Lane() + "/" + x.Instance
-	case action.Complete:
-		return todo.Lane() + "/" + x.Instance
-	case action.Heartbeat:
-		return todo.Lane() + "/" + x.Instance
-	case action.Evict: // the server is slow to answer each, and they do not hinder each other
-		return todo.Lane() + "/" + x.Node.Name + "/" + x.Pod.String()
-	}
-	return todo.Lane() + "/" + nodeOf(todo).Name
 }
 
 // await waits until the observers know all that was written.
@@ -312,20 +245,20 @@ func (a *Actor) Paused(action action.Action) (Result, bool) {
 	return Result{Action: action, Outcome: Paused, Err: why}, runs
 }
 
-func (a *Actor) one(ctx context.Context, action action.Action, b *batch) Result {
+func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	began := time.Now()
-	if result, paused := a.Paused(action); paused {
+	if result, paused := a.Paused(todo); paused {
 		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeOf(action))
+	ctx, cancel := context.WithTimeout(ctx, action.TraitsOf(todo).Time)
 	defer cancel()
-	answer, err := a.do(ctx, action, b)
+	answer, err := a.do(ctx, todo, b)
 	if errors.Is(err, asg.ErrAlready) {
-		return Result{Action: action, Outcome: Done, Before: true, Ended: a.now(), Took: time.Since(began)} // which is no news
+		return Result{Action: todo, Outcome: Done, Before: true, Ended: a.now(), Took: time.Since(began)} // which is no news
 	}
-	result := Result{Action: action, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now()}
+	result := Result{Action: todo, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now()}
 	result.Took = result.Ended.Sub(began)
-	news := a.pauses.note(action, result)
+	news := a.pauses.note(todo, result)
 	if news && result.Outcome == Failed {
 		a.tellFailure(result)
 	}
@@ -333,13 +266,6 @@ func (a *Actor) one(ctx context.Context, action action.Action, b *batch) Result 
 		a.log(result)
 	}
 	return result
-}
-
-func timeOf(todo action.Action) time.Duration {
-	if _, evicts := todo.(action.Evict); evicts {
-		return evictionTime
-	}
-	return actionTime
 }
 
 func (a *Actor) do(ctx context.Context, todo action.Action, b *batch) (*launch.Answer, error) {
@@ -412,7 +338,7 @@ func (a *Actor) log(r Result) {
 	switch r.Outcome {
 	case Done:
 		level := slog.LevelInfo
-		if _, routine := r.Action.(action.NotYet); routine {
+		if action.TraitsOf(r.Action).Routine {
 			level = slog.LevelDebug
 		}
 		logger.Log(context.Background(), level, "done")
@@ -423,19 +349,6 @@ func (a *Actor) log(r Result) {
 	case Failed:
 		logger.Error("failed", "err", r.Err)
 	}
-}
-
-// KindOf names the kind of an action in one word: grow, retire, …
-func KindOf(action action.Action) string { return strings.ToLower(reflect.TypeOf(action).Name()) }
-
-// ChangesGroups says that an action may have changed an Auto Scaling group, so
-// that the groups should be read again before the next look.
-func ChangesGroups(todo action.Action) bool {
-	switch todo.(type) {
-	case action.Grow, action.Lower, action.Terminate, action.Complete, action.Suspend, action.Claim:
-		return true
-	}
-	return false
 }
 
 // tell writes an Event on a node, if there is one.
@@ -449,40 +362,5 @@ func (a *Actor) tell(node action.NodeRef, reason, message string) {
 // tellFailure writes an Event on the node that the action is about, if any. Pods
 // and groups hear of it from the Announcer.
 func (a *Actor) tellFailure(r Result) {
-	a.tell(nodeOf(r.Action), contract.EventActionFailed, fmt.Sprintf("%s: %v", r.Action, r.Err))
-}
-
-// nodeOf is the node that an action is about; empty where there is none.
-func nodeOf(todo action.Action) action.NodeRef {
-	switch x := todo.(type) {
-	case action.Retire:
-		return x.Node
-	case action.Keep:
-		return x.Node
-	case action.Permit:
-		return x.Node
-	case action.NotYet:
-		return x.Node
-	case action.Release:
-		return x.Node
-	case action.Spare:
-		return x.Node
-	case action.OutOfService:
-		return x.Node
-	case action.InServiceAgain:
-		return x.Node
-	case action.Mark:
-		return x.Node
-	case action.Unmark:
-		return x.Node
-	case action.Cordon:
-		return x.Node
-	case action.Evict:
-		return x.Node
-	case action.Terminate:
-		return x.Node
-	case action.Complete:
-		return x.Node
-	}
-	return action.NodeRef{}
+	a.tell(action.TraitsOf(r.Action).Node, contract.EventActionFailed, fmt.Sprintf("%s: %v", r.Action, r.Err))
 }

@@ -58,20 +58,17 @@ func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 }
 
 func (n *groupNews) wordOf(r Result) (word, bool) {
-	switch x := r.Action.(type) {
-	case action.Grow:
+	if x, grows := r.Action.(action.Grow); grows {
 		return n.growth(x, r)
-	case action.Lower:
-		return word{reason: contract.EventLoweredGroup, message: x.String()}, r.Outcome == Done
-	case action.Suspend:
-		return n.once(x, r, contract.EventSuspendedProcess)
-	case action.Claim:
-		return n.once(x, r, contract.EventClaimedGroup)
-	case action.Terminate:
-		// Where there is a node, the Event is the node's.
-		return word{reason: contract.EventDeleteUnregistered, message: x.String(), warning: true}, r.Outcome == Done && x.Node.Name == ""
 	}
-	return word{}, false
+	t := action.TraitsOf(r.Action)
+	switch {
+	case t.Event == "":
+		return word{}, false
+	case t.Sizes:
+		return word{reason: t.Event, message: r.Action.String(), warning: t.Event == contract.EventDeleteUnregistered}, r.Outcome == Done
+	}
+	return n.once(t, r)
 }
 
 // growth is told when it is done, and when it fails in another way than before.
@@ -89,18 +86,17 @@ func (n *groupNews) growth(x action.Grow, r Result) (word, bool) {
 	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
 }
 
-// once tells of what changes a group when it is done, by that reason, and when it fails in
-// another way than before.
-func (n *groupNews) once(x action.Action, r Result, done string) (word, bool) {
-	key := keyOf(x)
+// once tells of what changes a group when it is done, and when it fails in another way than
+// before.
+func (n *groupNews) once(t action.Traits, r Result) (word, bool) {
 	switch r.Outcome {
 	case Done:
-		delete(n.failed, key)
-		return word{reason: done, message: x.String()}, !r.Before
+		delete(n.failed, t.Key)
+		return word{reason: t.Event, message: r.Action.String()}, !r.Before
 	case Failed:
-		w := word{reason: contract.EventActionFailed, message: fmt.Sprintf("%s: %v", x, r.Err), warning: true}
-		was := n.failed[key]
-		n.failed[key] = w.message
+		w := word{reason: contract.EventActionFailed, message: fmt.Sprintf("%s: %v", r.Action, r.Err), warning: true}
+		was := n.failed[t.Key]
+		n.failed[t.Key] = w.message
 		return w, was != w.message
 	}
 	return word{}, false

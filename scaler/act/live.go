@@ -67,9 +67,9 @@ func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
 
 // late says that an action is left to the next evaluation. The list of Nodes does not
 // count, because the next evaluation makes one of its own.
-func (b *batch) late(action action.Action) bool {
-	budget, bounded := budgetOf(action)
-	return bounded && time.Since(b.began)-time.Duration(b.listing.Load()) > budget
+func (b *batch) late(todo action.Action) bool {
+	budget := action.TraitsOf(todo).Budget
+	return budget > 0 && time.Since(b.began)-time.Duration(b.listing.Load()) > budget
 }
 
 // liveNodes are, for each instance that a batch ends or lets go, the Nodes that claim to
@@ -96,13 +96,8 @@ func (a *Actor) liveNodes(ctx context.Context, actions []action.Action) (*liveNo
 	defer cancel()
 	live := &liveNodes{claims: map[string]*claims{}}
 	for _, todo := range actions {
-		switch x := todo.(type) {
-		case action.Terminate:
-			live.claims[x.Instance] = &claims{}
-		case action.Complete:
-			live.claims[x.Instance] = &claims{}
-		case action.OutOfService:
-			live.claims[x.Instance] = &claims{}
+		if t := action.TraitsOf(todo); t.Confirms {
+			live.claims[t.Instance] = &claims{}
 		}
 	}
 	options := metav1.ListOptions{Limit: nodesPerPage}

@@ -127,15 +127,15 @@ func TestOnlyWhatWasDecidedIsEnded(t *testing.T) {
 		{"it has another name", []corev1.Node{closedNode("n2", "aws:///a/i-1")}, n1, "node n2 has the provider id of i-1, and not node n1 any more"},
 		{"it has registered again", []corev1.Node{nodeOfI1}, action.NodeRef{Name: "n1", UID: "before"}, "node n1 has registered again"},
 	} {
-		for _, action := range []action.Action{
+		for _, todo := range []action.Action{
 			action.Terminate{Group: "web", Instance: "i-1", Node: tc.decided, ID: "a"},
 			action.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided},
 			action.Complete{Group: "web", Instance: "i-1", Hook: "h", Node: tc.decided, Occupied: true},
 		} {
-			t.Run(tc.name+"/"+KindOf(action), func(t *testing.T) {
+			t.Run(tc.name+"/"+action.TraitsOf(todo).Kind, func(t *testing.T) {
 				b := newBed(nil).cordoned()
 				b.Nodes = &nodeList{NodeInterface: b.Nodes, nodes: tc.nodes}
-				r := b.one(t, action)
+				r := b.one(t, todo)
 				if done := r.Outcome == Done && len(b.groups.calls) == 1; done != (tc.says == "") {
 					t.Fatalf("%s: %v, called %q", r.Outcome, r.Err, b.groups.calls)
 				}

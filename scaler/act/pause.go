@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan/action"
 )
@@ -56,59 +55,11 @@ func (p pause) failure() error {
 	return nil
 }
 
-// keyOf names what an action is about, without the figures that change from
-// look to look.
-func keyOf(todo action.Action) string {
-	switch x := todo.(type) {
-	case action.Grow:
-		return "grow/" + fleet.LaunchKey(x.Group, x.Zone, x.Part)
-	case action.Lower:
-		return "lower/" + x.Group
-	case action.Retire:
-		return "retire/" + x.Node.Name
-	case action.Keep:
-		return "keep/" + x.Node.Name
-	case action.Permit:
-		return "permit/" + x.Node.Name
-	case action.NotYet:
-		return "notyet/" + x.Node.Name
-	case action.Release:
-		return "release/" + x.Node.Name
-	case action.Spare:
-		return "spare/" + x.Node.Name
-	case action.OutOfService:
-		return "outofservice/" + x.Node.Name
-	case action.InServiceAgain:
-		return "inserviceagain/" + x.Node.Name
-	case action.Mark:
-		return "mark/" + x.Node.Name
-	case action.Unmark:
-		return "unmark/" + x.Node.Name
-	case action.Cordon:
-		return "cordon/" + x.Node.Name
-	case action.Evict:
-		return "evict/" + x.Pod.String() + "/" + string(x.Pod.UID)
-	case action.Terminate:
-		return "terminate/" + x.Instance
-	case action.Heartbeat:
-		return "heartbeat/" + x.Instance + "/" + x.Hook
-	case action.Complete:
-		return "complete/" + x.Instance + "/" + x.Hook
-	case action.Suspend:
-		return "suspend/" + x.Group + "/" + x.Process
-	case action.Claim:
-		return "claim/" + x.Group
-	case action.Inform:
-		return "inform/" + x.Buffer.String()
-	}
-	return KindOf(todo) + "/" + todo.String()
-}
-
 // runs says whether the action failed a moment ago, and why.
-func (p *pauses) runs(action action.Action, now time.Time) (why error, runs bool) {
+func (p *pauses) runs(todo action.Action, now time.Time) (why error, runs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pause := p.ends[keyOf(action)]
+	pause := p.ends[action.TraitsOf(todo).Key]
 	return pause.failure(), now.Before(pause.until)
 }
 
@@ -122,7 +73,7 @@ func (p *pauses) note(todo action.Action, r Result) (news bool) {
 		p.ends = map[string]pause{}
 	}
 	maps.DeleteFunc(p.ends, func(_ string, old pause) bool { return now.Sub(old.until) > mostFailure })
-	key := keyOf(todo)
+	key := action.TraitsOf(todo).Key
 	if r.Outcome == Done {
 		delete(p.ends, key)
 		if _, evicted := todo.(action.Evict); evicted {

@@ -105,7 +105,7 @@ func takeUrgent(c *cluster.Cluster) []action.Action {
 	}
 	var urgent, others []action.Action
 	for _, a := range c.Actions {
-		if action.Sizes(a) {
+		if action.TraitsOf(a).Sizes {
 			others = append(others, a)
 		} else {
 			urgent = append(urgent, a)

@@ -74,9 +74,6 @@ type Grow struct {
 	Why string
 }
 
-// Lane is the group.
-func (a Grow) Lane() string { return a.Group }
-
 func (a Grow) String() string {
 	where := ""
 	if a.Zone != "" {
@@ -104,9 +101,6 @@ type Lower struct {
 	Why   string
 }
 
-// Lane is the group.
-func (a Lower) Lane() string { return a.Group }
-
 func (a Lower) String() string {
 	return fmt.Sprintf("lower %s %d→%d: %s", a.Group, a.From, a.To, a.Why)
 }
@@ -125,9 +119,6 @@ type Retire struct {
 	// Deadline is zero for a drain that may wait for budgets.
 	Deadline time.Time
 }
-
-// Lane is the group.
-func (a Retire) Lane() string { return a.Group }
 
 func (a Retire) String() string {
 	deadline := ""
@@ -158,9 +149,6 @@ type Keep struct {
 	Why   string
 }
 
-// Lane is the group.
-func (a Keep) Lane() string { return a.Group }
-
 func (a Keep) String() string {
 	undo := ""
 	if a.AgentGone {
@@ -176,9 +164,6 @@ type Permit struct {
 	ID    string
 }
 
-// Lane is the group.
-func (a Permit) Lane() string { return a.Group }
-
 func (a Permit) String() string { return fmt.Sprintf("permit %s on %s", a.ID, a.Node) }
 
 // NotYet tells an agent that its drain is to wait on: the scaler lives, and it is not the
@@ -189,9 +174,6 @@ type NotYet struct {
 	ID    string
 	Why   string
 }
-
-// Lane is the group.
-func (a NotYet) Lane() string { return a.Group }
 
 func (a NotYet) String() string { return fmt.Sprintf("not yet %s on %s: %s", a.ID, a.Node, a.Why) }
 
@@ -204,9 +186,6 @@ type Release struct {
 	Why   string
 }
 
-// Lane is the group.
-func (a Release) Lane() string { return a.Group }
-
 func (a Release) String() string { return fmt.Sprintf("release %s: %s", a.Node, a.Why) }
 
 // Mark puts the unneeded taint on a node, so that its clock outlives us.
@@ -215,9 +194,6 @@ type Mark struct {
 	Node  NodeRef
 	Since time.Time
 }
-
-// Lane is the group.
-func (a Mark) Lane() string { return a.Group }
 
 func (a Mark) String() string {
 	return fmt.Sprintf("mark %s unneeded since %s", a.Node, a.Since.UTC().Format(time.TimeOnly))
@@ -229,9 +205,6 @@ type Unmark struct {
 	Node  NodeRef
 	Why   string
 }
-
-// Lane is the group.
-func (a Unmark) Lane() string { return a.Group }
 
 func (a Unmark) String() string { return fmt.Sprintf("unmark %s: %s", a.Node, a.Why) }
 
@@ -254,9 +227,6 @@ type Terminate struct {
 	Why  string
 }
 
-// Lane is the group.
-func (a Terminate) Lane() string { return a.Group }
-
 func (a Terminate) String() string {
 	how := "and replace"
 	switch {
@@ -278,9 +248,6 @@ type Spare struct {
 	Instance, ID string
 }
 
-// Lane is the group.
-func (a Spare) Lane() string { return a.Group }
-
 func (a Spare) String() string {
 	return fmt.Sprintf("clear the termination mark of %s: %s of %s has outlived its termination", a.Node, a.Instance, a.Group)
 }
@@ -290,9 +257,6 @@ type Heartbeat struct {
 	Group, Instance, Hook string
 	State                 string
 }
-
-// Lane is the group.
-func (a Heartbeat) Lane() string { return a.Group }
 
 func (a Heartbeat) String() string {
 	return fmt.Sprintf("heartbeat %s of %s for %s", a.Hook, a.Group, a.Instance)
@@ -314,9 +278,6 @@ type Complete struct {
 	Why      string
 }
 
-// Lane is the group.
-func (a Complete) Lane() string { return a.Group }
-
 func (a Complete) String() string {
 	return fmt.Sprintf("complete %s of %s for %s: %s", a.Hook, a.Group, a.Instance, a.Why)
 }
@@ -326,9 +287,6 @@ type Suspend struct {
 	Group, Process string
 	Why            string
 }
-
-// Lane is the group.
-func (a Suspend) Lane() string { return a.Group }
 
 func (a Suspend) String() string {
 	return fmt.Sprintf("suspend %s of %s: %s", a.Process, a.Group, a.Why)
@@ -340,9 +298,6 @@ type Claim struct {
 	// Owner is the UID of the cluster; see fleet.Snapshot.Cluster.
 	Owner types.UID
 }
-
-// Lane is the group.
-func (a Claim) Lane() string { return a.Group }
 
 func (a Claim) String() string { return fmt.Sprintf("claim %s for cluster %s", a.Group, a.Owner) }
 
@@ -376,9 +331,6 @@ type Inform struct {
 	Version string
 	Status  fleet.BufferStatus
 }
-
-// Lane is the buffer.
-func (a Inform) Lane() string { return "buffer " + a.Buffer.String() }
 
 func (a Inform) String() string {
 	words := make([]string, 0, 1+len(a.Status.Conditions))

@@ -5,6 +5,6 @@
 //	action.go        groups, nodes, hooks and buffers
 //	drain.go         drains that the scaler carries on in place of an agent
 //	outofservice.go  nodes whose machines are switched off
-//	order.go         which of them go first
-//	guards.go        what must be persisted before one is carried out
+//	traits.go        the table of what others have to know of each: which goes first, what it
+//	                 is about, what must be persisted before it
 package action

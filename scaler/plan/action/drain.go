@@ -21,9 +21,6 @@ type Cordon struct {
 	Why string
 }
 
-// Lane is the group.
-func (a Cordon) Lane() string { return a.Group }
-
 func (a Cordon) String() string {
 	also := ""
 	if a.KubeProxy {
@@ -44,9 +41,6 @@ type Evict struct {
 	// Why there is nobody else to do it.
 	Why string
 }
-
-// Lane is the group.
-func (a Evict) Lane() string { return a.Group }
 
 func (a Evict) String() string {
 	text := fmt.Sprintf("evict %s from %s", a.Pod, a.Node)

@@ -21,9 +21,6 @@ type OutOfService struct {
 	Why string
 }
 
-// Lane is the group.
-func (a OutOfService) Lane() string { return a.Group }
-
 func (a OutOfService) String() string {
 	return fmt.Sprintf("mark %s out of service: %s", a.Node, a.Why)
 }
@@ -34,9 +31,6 @@ type InServiceAgain struct {
 	Node  NodeRef
 	Why   string
 }
-
-// Lane is the group.
-func (a InServiceAgain) Lane() string { return a.Group }
 
 func (a InServiceAgain) String() string {
 	return fmt.Sprintf("mark %s in service again: %s", a.Node, a.Why)

@@ -84,22 +84,21 @@ func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 		goes[n.InstanceID()] = (n.Stage == cluster.Retiring || n.Stage == cluster.Terminating) && !n.Kept
 	}
 	count, free := map[string]int{}, max(0, g.Owed())
-	for _, a := range d.Actions {
-		switch a := a.(type) {
-		case action.Retire:
-			if n := d.Node(a.Node.Name); a.Kind == contract.KindScaleDown && n != nil {
-				goes[n.InstanceID()] = true
-			}
-		case action.Terminate:
-			goes[a.Instance] = goes[a.Instance] || a.Decrement
-		case action.Grow:
-			switch {
-			case a.Group != g.Name:
-			case a.Token == "":
-				free += a.To - a.From
-			default:
-				count[a.Zone] += a.Count
-			}
+	for a := range action.Only[action.Retire](d.Actions) {
+		if n := d.Node(a.Node.Name); a.Kind == contract.KindScaleDown && n != nil {
+			goes[n.InstanceID()] = true
+		}
+	}
+	for a := range action.Only[action.Terminate](d.Actions) {
+		goes[a.Instance] = goes[a.Instance] || a.Decrement
+	}
+	for a := range action.Only[action.Grow](d.Actions) {
+		switch {
+		case a.Group != g.Name:
+		case a.Token == "":
+			free += a.To - a.From
+		default:
+			count[a.Zone] += a.Count
 		}
 	}
 	for _, i := range g.Instances {

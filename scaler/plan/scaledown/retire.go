@@ -112,15 +112,13 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 			count(n.Group, n.Instance.ID)
 		}
 	}
-	for _, a := range d.Actions {
-		switch a := a.(type) {
-		case action.Terminate:
-			if g := d.GroupOf(a.Group); a.Decrement || g.Excess() > 0 {
-				count(g, a.Instance)
-			}
-		case action.Lower:
-			less[d.GroupOf(a.Group)] += a.From - a.To
+	for a := range action.Only[action.Terminate](d.Actions) {
+		if g := d.GroupOf(a.Group); a.Decrement || g.Excess() > 0 {
+			count(g, a.Instance)
 		}
+	}
+	for a := range action.Only[action.Lower](d.Actions) {
+		less[d.GroupOf(a.Group)] += a.From - a.To
 	}
 	return less
 }

@@ -1,0 +1,219 @@
+package action
+
+import (
+	"cmp"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Traits is what others have to know of an action to treat it rightly. What goes for all of
+// its kind comes first, and then what this one is about.
+type Traits struct {
+	// Kind is its name in one word: grow, retire, …
+	Kind string
+	// Rank orders the actions of one lane: what is most pressing goes first.
+	Rank int
+	// Turn orders lanes by who waits for them: 0 for pods and hooks' timers, 1 for instances
+	// in a hook, which first wait for the list of Nodes, 2 for all others, 3 for nobody but
+	// the bill, 4 for nobody.
+	Turn int
+	// Budget is how long after the start of an evaluation's actions it may begin; 0 for no
+	// such bound. The rest is for the next evaluation: a pod may wait for a node meanwhile.
+	Budget time.Duration
+	// Time is how long it may take.
+	Time time.Duration
+	// Sizes says that it makes a group larger or smaller. Those of one group go together and
+	// in their order, as each expects to find the size that the one before it leaves; so
+	// they wait for the part of the plan that knows of growth.
+	Sizes bool
+	// ChangesGroup says that it may have changed an Auto Scaling group, so that the groups
+	// should be read again before the next evaluation.
+	ChangesGroup bool
+	// Hook says that it is a call about a lifecycle hook.
+	Hook bool
+	// Confirms says that the Nodes of its instance have to be listed live before.
+	Confirms bool
+	// Routine says that people need not read of it.
+	Routine bool
+	// Event is the reason of what is reported of its group when it is done; empty for nothing.
+	Event string
+	// Guards names the parts of the state, as fleet.State spells them, that must be persisted
+	// before it is carried out: without them the next leader would do it again, or do too
+	// much of it. An action without any is safe twice, or has its memory on the Node, on the
+	// group or at AWS; what the state remembers of it saves calls.
+	Guards []string
+
+	// Key tells it from all other actions, without the figures that change from evaluation
+	// to evaluation.
+	Key string
+	// Beside is its own lane beside that of its group. It is empty for what changes the
+	// group, and the node or waiting instance for what concerns one alone: a hundred
+	// drained instances need not wait for each other.
+	Beside string
+	// Node is the node that it is about; empty where there is none.
+	Node NodeRef
+	// Instance is the instance that it is about; empty where it names none.
+	Instance string
+}
+
+const (
+	// usualTime is how long one action may take.
+	usualTime = 10 * time.Second
+	// evictionTime is how long one eviction may: webhooks may hang, and the evaluation waits
+	// for its last action while new pods and heartbeats wait for the next one. One that
+	// was cut off is asked for again, if the pod is still there.
+	evictionTime = 3 * time.Second
+	// completeBudget bounds how old the list of Nodes may be when an instance is let go.
+	completeBudget = 5 * time.Second
+	// anyPart guards an action of which nobody has said what does: it waits until all is
+	// persisted.
+	anyPart = "*"
+)
+
+// table has a row for each action that can be done, in the order of their ranks.
+var table = index(
+	// Before anything of which Auto Scaling would make something. Whoever resumed a process wants it to run.
+	row(func(a Suspend, t *Traits) { t.Key = a.Group + "/" + a.Process },
+		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventSuspendedProcess, Guards: []string{"suspending"}}),
+	row(func(a Claim, t *Traits) { t.Key = a.Group },
+		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventClaimedGroup}),
+	// Before anything that lowers desired, which it expects to find as it was. The token of the call guards it,
+	// and how much was asked for, when and for whom: a launch template that keeps no promise would bring nodes
+	// up to the group's maximum.
+	row(func(a Grow, t *Traits) { t.Key = fleet.LaunchKey(a.Group, a.Zone, a.Part) },
+		Traits{Rank: 1, Turn: 0, Sizes: true, ChangesGroup: true, Event: contract.EventScaledUpGroup,
+			Guards: []string{"launches", "grownAt", "bursts", "promises", "swap", "recognition"}}),
+	row(func(a Complete, t *Traits) { t.waits(a.Instance, a.Hook); t.Node = a.Node },
+		Traits{Rank: 2, Turn: 1, Budget: completeBudget, ChangesGroup: true, Hook: true, Confirms: true}),
+	row(func(a Heartbeat, t *Traits) { t.waits(a.Instance, a.Hook) }, Traits{Rank: 3, Turn: 0, Hook: true}),
+	row(func(a Cordon, t *Traits) { t.on(a.Node) }, Traits{Rank: 3, Turn: 2}),
+	// The server is slow to answer each eviction, and they do not hinder each other.
+	row(func(a Evict, t *Traits) {
+		t.on(a.Node)
+		t.Beside += "/" + a.Pod.String()
+		t.Key = a.Pod.String() + "/" + string(a.Pod.UID)
+	},
+		Traits{Rank: 3, Turn: 2, Budget: 2 * time.Second, Time: evictionTime}),
+	row(func(a Spare, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Keep, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Release, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Permit, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a NotYet, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 4, Budget: time.Second, Routine: true}),
+	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
+	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a Retire, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
+	// The mark on its Node remembers why an instance is ended. Of one that never became a node that served, the
+	// state does: since when it has been missed, how often that has happened in its group, and how many were ended.
+	row(func(a Terminate, t *Traits) {
+		t.Key, t.Beside, t.Instance, t.Node = a.Instance, a.Instance, a.Instance, a.Node
+		if !strings.HasPrefix(a.ID, "never-") {
+			t.Guards = nil
+		}
+		if a.Node.Name != "" {
+			t.Event = "" // which is the node's
+		}
+	}, Traits{Rank: 6, Turn: 3, Budget: 2 * time.Second, Sizes: true, ChangesGroup: true, Confirms: true, Event: contract.EventDeleteUnregistered,
+		Guards: []string{"unjoined", "deserted", "backOffs", "recognition"}}),
+	row(func(a Lower, t *Traits) { t.Key = a.Group },
+		Traits{Rank: 7, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
+	row(func(a Unmark, t *Traits) { t.on(a.Node) }, Traits{Rank: 8, Turn: 4, Budget: time.Second}),
+	row(func(a Mark, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
+	row(func(a Inform, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
+)
+
+// on has it concern one node alone.
+func (t *Traits) on(n NodeRef) { t.Node, t.Beside, t.Key = n, n.Name, n.Name }
+
+// waits has it concern one instance alone that waits for a hook.
+func (t *Traits) waits(instance, hook string) {
+	t.Instance, t.Beside, t.Key = instance, instance, instance+"/"+hook
+}
+
+// TraitsOf an action. One that is missing from the table goes last, and waits until all of the
+// state is persisted.
+func TraitsOf(a Action) Traits {
+	kind := rowOf(a)
+	t := kind.Traits
+	kind.about(a, &t)
+	t.Key = t.Kind + "/" + t.Key
+	return t
+}
+
+// Ordered sorts actions by lane; within one, by rank.
+func Ordered(actions []Action) []Action {
+	slices.SortStableFunc(actions, func(a, b Action) int {
+		return cmp.Or(cmp.Compare(a.Lane(), b.Lane()), cmp.Compare(rowOf(a).Rank, rowOf(b).Rank))
+	})
+	return actions
+}
+
+// Only gives the actions of one kind.
+func Only[A Action](actions []Action) iter.Seq[A] {
+	return func(yield func(A) bool) {
+		for _, a := range actions {
+			if x, is := a.(A); is && !yield(x) {
+				return
+			}
+		}
+	}
+}
+
+// kind is a row of the table.
+type kind struct {
+	Traits
+	is reflect.Type
+	// about adds what one action is about.
+	about func(Action, *Traits)
+}
+
+func row[A Action](about func(A, *Traits), t Traits) kind {
+	return kindOf(reflect.TypeFor[A](), t, func(a Action, t *Traits) { about(a.(A), t) })
+}
+
+func kindOf(is reflect.Type, t Traits, about func(Action, *Traits)) kind {
+	t.Kind, t.Time = strings.ToLower(is.Name()), cmp.Or(t.Time, usualTime)
+	return kind{Traits: t, is: is, about: about}
+}
+
+func index(rows ...kind) map[reflect.Type]kind {
+	all := make(map[reflect.Type]kind, len(rows))
+	for _, k := range rows {
+		all[k.is] = k
+	}
+	return all
+}
+
+func rowOf(a Action) kind {
+	is := reflect.TypeOf(a)
+	if k, known := table[is]; known {
+		return k
+	}
+	return kindOf(is, Traits{Rank: 9, Turn: 2, Guards: []string{anyPart}}, func(a Action, t *Traits) { t.Key = a.String() })
+}
+
+func (a Grow) Lane() string           { return a.Group }
+func (a Lower) Lane() string          { return a.Group }
+func (a Retire) Lane() string         { return a.Group }
+func (a Keep) Lane() string           { return a.Group }
+func (a Permit) Lane() string         { return a.Group }
+func (a NotYet) Lane() string         { return a.Group }
+func (a Release) Lane() string        { return a.Group }
+func (a Mark) Lane() string           { return a.Group }
+func (a Unmark) Lane() string         { return a.Group }
+func (a Terminate) Lane() string      { return a.Group }
+func (a Spare) Lane() string          { return a.Group }
+func (a Heartbeat) Lane() string      { return a.Group }
+func (a Complete) Lane() string       { return a.Group }
+func (a Suspend) Lane() string        { return a.Group }
+func (a Claim) Lane() string          { return a.Group }
+func (a Inform) Lane() string         { return "buffer " + a.Buffer.String() }
+func (a Cordon) Lane() string         { return a.Group }
+func (a Evict) Lane() string          { return a.Group }
+func (a OutOfService) Lane() string   { return a.Group }
+func (a InServiceAgain) Lane() string { return a.Group }
