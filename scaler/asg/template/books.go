@@ -27,7 +27,7 @@ var errMissing = errors.New("not found")
 
 // Describer asks AWS, anew with each call.
 type Describer interface {
-	// InstanceTypes describes the types of these names, TypesAtOnce at most.
+	// InstanceTypes describes the types of these names, typesAtOnce at most.
 	InstanceTypes(ctx context.Context, names []string) ([]ec2types.InstanceTypeInfo, error)
 	// MatchingTypes names the types that meet requirements.
 	MatchingTypes(ctx context.Context, of []ec2types.ArchitectureType, requirements *ec2types.InstanceRequirementsRequest) ([]string, error)
@@ -43,9 +43,6 @@ type Describer interface {
 	// Zones are those of the region.
 	Zones(ctx context.Context) ([]ec2types.AvailabilityZone, error)
 }
-
-// TypesAtOnce is the most instance types that EC2 describes in one call.
-const TypesAtOnce = 100
 
 // Assumptions are what is taken to be so until it is seen, or because it cannot be
 // seen.

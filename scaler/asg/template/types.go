@@ -44,12 +44,15 @@ type typeBook struct {
 	known map[string]typeInfo
 }
 
+// typesAtOnce is the most that EC2 describes in one call.
+const typesAtOnce = 100
+
 // get returns the figures of all names, in their order. The error names a type that EC2 does
 // not know.
 func (b *typeBook) get(ctx context.Context, names []string) ([]typeInfo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for chunk := range slices.Chunk(b.unknown(names), TypesAtOnce) {
+	for chunk := range slices.Chunk(b.unknown(names), typesAtOnce) {
 		if err := b.fetch(ctx, chunk); err != nil {
 			return nil, err
 		}
