@@ -172,13 +172,13 @@ grow web 0→1 for default/small
 GROUP  REASON       WHY
 gpu    HookMissing  0 desired of 0 to 0
                     no hook windlass holds its terminations, so a drain has 1m0s
-web    Grows        it grows 0→1
+web    ScalingUp    it grows 0→1
                     no hook windlass holds its terminations, so a drain has 1m0s
 
-POD            REASON       WHY
+POD            REASON           WHY
 default/big    NoNodeGroupFits  gpu: taint dedicated=gpu:NoSchedule not tolerated
-                            web: needs 64 cpu, m5.large has 1.93
-default/small  TriggersScaleUp     group web grows 0→1 for it
+                                web: needs 64 cpu, m5.large has 1.93
+default/small  TriggersScaleUp  group web grows 0→1 for it
 
 NODE  REASON         WHY
 old   NotInAnyGroup  its instance is in none of our groups

@@ -12,9 +12,9 @@ import (
 // TestMissingLabels: what a node lacks is told, but not that a cluster has no EBS CSI
 // driver, which matters to nobody until a pod asks for its label.
 func TestMissingLabels(t *testing.T) {
-	const noTier = "node n has no label tier, planned was tier=web: look at the tag k8s.io/cluster-autoscaler/node-template/label/tier"
-	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
-	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: look at the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	const noTier = "node n has no label tier, planned was tier=web: check the tag k8s.io/cluster-autoscaler/node-template/label/tier"
+	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
 	planned := fleet.Shape{Labels: map[string]string{"tier": "web", driversLabel: "a"}}
 	for _, c := range []struct {
 		reason string
