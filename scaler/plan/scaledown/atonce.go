@@ -46,7 +46,7 @@ func (d *ScaleDown) beingScaledDown() atOnce {
 	most := scaleDownLimit(d.Policy, d.DrainLimit())
 	count := atOnce{mostNodes: most, mostUnready: max(1, most/unreadyPart)}
 	for _, n := range d.In(cluster.Retiring, cluster.Terminating) {
-		if n.Kept || n.Instance == nil || d.Contested(n.Instance, n) != "" || n.Stage == cluster.Terminating && !contract.Retires(n.Mark) {
+		if n.Kept || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != "" || n.Stage == cluster.Terminating && !contract.Retires(n.Mark) {
 			continue
 		}
 		if !n.Instance.Live() {
