@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
-	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
-	"windlass.dev/windlass/scaler/plan/drains"
-	"windlass.dev/windlass/scaler/plan/launch"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/status"
 )
@@ -163,7 +159,14 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	this.plan = rest()
 	this.took += time.Since(resumed)
 	ready, undone := l.part(this.plan.Actions)
-	state := unlearn(this.plan.State, snapshot.State, slices.Concat(this.results, undone))
+	settle := func(done []act.Result) fleet.State {
+		var results []plan.Result
+		for _, r := range slices.Concat(this.results, undone, done) {
+			results = append(results, r.Settled())
+		}
+		return plan.Settle(snapshot, l.policy, this.plan.State, results)
+	}
+	state := settle(presumed(ready))
 	this.plan.Actions = slices.Concat(urgent, this.plan.Actions)
 	unwritten := l.remember(ctx, state)
 	if isFatal(unwritten) || ctx.Err() != nil {
@@ -173,14 +176,14 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	if unwritten != nil {
 		var withheld []act.Result
 		ready, withheld = withhold(ready, unwritten)
-		undone, state = append(undone, withheld...), unlearn(state, snapshot.State, withheld)
+		undone = append(undone, withheld...)
+		state = settle(presumed(ready))
 		l.keep(state)
 		this.snapshot.Faults = append(slices.Clip(snapshot.Faults), faultOf(unwritten))
 	}
 	done := l.act(ctx, ready)
-	this.results = slices.Concat(this.results, done, undone)
 	if slices.ContainsFunc(done, func(r act.Result) bool { return r.Outcome != act.Done || r.Answer != nil }) {
-		state = l.heed(unlearn(state, snapshot.State, done), snapshot, done)
+		state = settle(done)
 		if unwritten == nil {
 			unwritten = l.remember(ctx, state)
 		}
@@ -188,6 +191,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 			l.keep(state)
 		}
 	}
+	this.results = slices.Concat(this.results, done, undone)
 	l.reread(ctx, this.results)
 	l.tell(this)
 	if unwritten != nil {
@@ -223,6 +227,16 @@ func faultOf(unwritten error) string {
 	return fmt.Sprintf("the state is not persisted, so no group grows and no instance is ended that never became a node; all else goes on: %v", unwritten)
 }
 
+// presumed is how actions turn out that are about to be carried out, as far as is known: the
+// state that guards them is written first.
+func presumed(actions []action.Action) []act.Result {
+	var results []act.Result
+	for _, todo := range actions {
+		results = append(results, act.Result{Action: todo, Outcome: act.Done})
+	}
+	return results
+}
+
 // fallsShort says that AWS has not launched all that it was asked for.
 func fallsShort(r act.Result) bool { return r.Answer != nil && r.Answer.FallsShort() }
 
@@ -236,123 +250,6 @@ func (l *loop) part(actions []action.Action) (ready []action.Action, paused []ac
 		ready = append(ready, action)
 	}
 	return ready, paused
-}
-
-// unlearn puts back, for what was not done, what was remembered before: the next
-// look does it.
-func unlearn(state, before fleet.State, results []act.Result) fleet.State {
-	state.Heartbeats, state.Completed, state.Suspending = maps.Clone(state.Heartbeats), maps.Clone(state.Completed), maps.Clone(state.Suspending)
-	state.GrownAt, state.Bursts, state.Launches = maps.Clone(state.GrownAt), maps.Clone(state.Bursts), maps.Clone(state.Launches)
-	state.Recognition.Asked, state.Recognition.Ended = maps.Clone(state.Recognition.Asked), maps.Clone(state.Recognition.Ended)
-	asks := func(group string, n int) { // so many more are awaited than was remembered
-		asked := state.Recognition.Asked[group]
-		if asked.Count+n <= 0 {
-			delete(state.Recognition.Asked, group)
-			return
-		}
-		asked.Count += n
-		if asked.At.IsZero() {
-			asked.At = before.Recognition.Asked[group].At
-		}
-		state.Recognition.Asked = with(state.Recognition.Asked, group, asked)
-	}
-	for _, r := range results {
-		if r.Outcome == act.Done {
-			continue
-		}
-		switch x := r.Action.(type) {
-		case action.Terminate:
-			if !ineffective(r) {
-				continue
-			}
-			restore(&state.Recognition.Ended, before.Recognition.Ended, x.Instance)
-			if x.Asks {
-				asks(x.Group, -1) // nothing comes in its place
-			}
-		case action.Lower:
-			asks(x.Group, x.Drops)
-		case action.Heartbeat:
-			restore(&state.Heartbeats, before.Heartbeats, fleet.HeartbeatKey(x.Instance, x.Hook))
-		case action.Complete:
-			restore(&state.Completed, before.Completed, fleet.HeartbeatKey(x.Instance, x.Hook))
-		case action.Suspend:
-			restore(&state.Suspending, before.Suspending, x.Group)
-		case action.Grow:
-			if !grew(results, x.Group) {
-				restore(&state.GrownAt, before.GrownAt, x.Group)
-				restore(&state.Bursts, before.Bursts, x.Group)
-				asks(x.Group, -x.Asks)
-			}
-			if r.Answer == nil || r.Answer.Unsent {
-				restore(&state.Launches, before.Launches, fleet.LaunchKey(x.Group, x.Zone, x.Part))
-			}
-		}
-	}
-	return state
-}
-
-// ineffective says that Auto Scaling was not called, or has answered that it did nothing.
-func ineffective(r act.Result) bool {
-	return r.Outcome != act.Failed || !asg.Unheard(r.Err)
-}
-
-// grew says that a group has grown, or may have: a launch without an answer may
-// have been carried out, and is repeated.
-func grew(results []act.Result, group string) bool {
-	return slices.ContainsFunc(results, func(r act.Result) bool {
-		x, grows := r.Action.(action.Grow)
-		maybe := r.Answer != nil && !r.Answer.Unsent && !r.Answer.Seen
-		return grows && x.Group == group && (r.Outcome == act.Done || maybe)
-	})
-}
-
-// heed remembers what AWS answered to launches, and what Auto Scaling refused for
-// good, so that the next look does without: a group that may not grow, or that we have
-// no right to grow, is passed over for a while, and a node whose instance may not be
-// ended is kept.
-func (l *loop) heed(state fleet.State, snapshot fleet.Snapshot, done []act.Result) fleet.State {
-	for _, r := range done {
-		if x, grows := r.Action.(action.Grow); grows && r.Answer != nil {
-			state = launch.Hear(l.policy, state, snapshot.Groups, x, *r.Answer, r.Ended)
-			continue
-		}
-		var refusal *asg.CallError
-		if r.Outcome != act.Failed || !errors.As(r.Err, &refusal) {
-			continue
-		}
-		if x, grows := r.Action.(action.Grow); grows && refusal.Lack() != "" {
-			state = launch.Denied(state, x.Group, refusal.Lack(), r.Ended)
-		}
-		if !errors.Is(r.Err, asg.ErrRefused) {
-			continue
-		}
-		switch x := r.Action.(type) {
-		case action.Grow:
-			failure := fleet.Failure{At: r.Ended, Cause: refusal.Code, Text: refusal.Message}
-			state.BackOffs = with(state.BackOffs, x.Group, launch.Learn(l.policy, state.BackOffs[x.Group], failure))
-		case action.Terminate:
-			if x.Node.Name != "" {
-				state.GiveUps = with(state.GiveUps, x.Instance, drains.GiveUp(l.policy, state.GiveUps[x.Instance], r.Ended, refusal.Message))
-				state.FailedAt = with(state.FailedAt, x.Group, r.Ended)
-			}
-		}
-	}
-	return state
-}
-
-// with is a copy of a map with one more entry.
-func with[V any](m map[string]V, key string, value V) map[string]V {
-	out := make(map[string]V, len(m)+1)
-	maps.Copy(out, m)
-	out[key] = value
-	return out
-}
-
-func restore[V any](now *map[string]V, before map[string]V, key string) {
-	delete(*now, key)
-	if was, known := before[key]; known {
-		*now = with(*now, key, was)
-	}
 }
 
 func (l *loop) sleep(now, wake time.Time, err error) time.Duration {

@@ -269,59 +269,20 @@ func TestLoopRestores(t *testing.T) {
 	})
 }
 
-// An end that had no effect is not counted, and nothing is awaited in its place; one of
-// which AWS has not said what became of it may have had one.
-func TestLoopForgetsEndsWithoutEffect(t *testing.T) {
-	before := fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{}, Ended: map[string]fleet.Ended{}}}
-	after := fleet.State{Recognition: fleet.Recognition{
-		Asked: map[string]fleet.Asked{"web": {Count: 1}}, Ended: map[string]fleet.Ended{"i-1": {Group: "web"}},
-	}}
-	end := action.Terminate{Group: "web", Instance: "i-1", Asks: true}
-	for _, c := range []struct {
-		reason string
-		result act.Result
-		counts bool
-	}{
-		{"done", act.Result{Action: end, Outcome: act.Done}, true},
-		{"stopped", act.Result{Action: end, Outcome: act.Stopped}, false},
-		{"the Nodes were not listed", act.Result{Action: end, Outcome: act.Failed, Err: errors.New("listing the nodes: timeout")}, false},
-		{"throttled", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{Code: "Throttling"}}, false},
-		{"no answer", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{}}, true},
-		{"AWS is in trouble", act.Result{Action: end, Outcome: act.Failed, Err: &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}}, true},
-	} {
-		got := unlearn(after, before, []act.Result{c.result}).Recognition
-		if _, ended := got.Ended["i-1"]; ended != c.counts {
-			t.Errorf("%s: the end counts: %t", c.reason, ended)
+// A group grows in one zone while the launch in another is not tried again yet: that it grows
+// is written before the call, and stays.
+func TestLoopRemembersGrowthBesideAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(plan.Plan{State: fleet.State{GrownAt: map[string]time.Time{"web": time.Now()}}, Actions: []action.Action{
+			action.Grow{Group: "web", Zone: "a", Token: "t"}, action.Grow{Group: "web", Zone: "b", Token: "u"}}})
+		s.outcome = act.Done
+		s.paused = func(a action.Action) (act.Result, bool) {
+			return act.Result{Action: a, Outcome: act.Paused}, a.(action.Grow).Zone == "a"
 		}
-		if _, asked := got.Asked["web"]; asked != c.counts {
-			t.Errorf("%s: another is awaited: %t", c.reason, asked)
+		if notes := s.run(t, time.Second); len(notes) != 3 || notes[1] != "0s remember 1" {
+			t.Errorf("%q", notes)
 		}
-	}
-}
-
-// What is not done takes back what it asked for itself, and nothing that others did.
-func TestLoopTakesBackWhatItAskedFor(t *testing.T) {
-	asked := func(n int) fleet.State {
-		return fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{"web": {At: time.Unix(1, 0), Count: n}}}}
-	}
-	drained := action.Terminate{Group: "web", Instance: "i-old", Node: action.NodeRef{Name: "old"}, Decrement: true}
-	for _, c := range []struct {
-		reason        string
-		before, after fleet.State
-		results       []act.Result
-		want          int
-	}{
-		{"a group grows beside an end that is put off", asked(0), asked(5), []act.Result{{Action: drained, Outcome: act.Paused}}, 5},
-		{"what was asked for has come, and an end stops", asked(1), asked(0), []act.Result{{Action: drained, Outcome: act.Stopped}}, 0},
-		{"one end is replaced, another stops", asked(0), asked(1), []act.Result{{Action: action.Terminate{Group: "web", Instance: "i-1", Asks: true}, Outcome: act.Done}, {Action: drained, Outcome: act.Stopped}}, 1},
-		{"growth stops beside an end that is replaced", asked(1), asked(4), []act.Result{{Action: action.Grow{Group: "web", Asks: 3}, Outcome: act.Stopped}, {Action: action.Grow{Group: "web"}, Outcome: act.Stopped}}, 1},
-		{"what does not come is still wanted", asked(3), fleet.State{}, []act.Result{{Action: action.Lower{Group: "web", Drops: 2}, Outcome: act.Stopped}}, 2},
-	} {
-		got := unlearn(c.after, c.before, c.results).Recognition.Asked["web"]
-		if got.Count != c.want || c.want > 0 && got.At.IsZero() {
-			t.Errorf("%s: %+v is awaited, not %d", c.reason, got, c.want)
-		}
-	}
+	})
 }
 
 // What Auto Scaling refuses is remembered: the group is passed over, the node

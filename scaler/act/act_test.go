@@ -28,6 +28,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
@@ -722,4 +723,31 @@ func TestTerminatesDoNotHoldUp(t *testing.T) {
 			t.Errorf("due at %v", due)
 		}
 	})
+}
+
+// Only a call that AWS did not answer, or answered with trouble of its own, may have had its
+// effect though it failed; and only what failed now was refused now.
+func TestSettled(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		outcome Outcome
+		err     error
+		unheard bool
+		refusal plan.Refusal
+	}{
+		{"stopped", Stopped, ErrStopped, false, plan.Refusal{}},
+		{"the Nodes were not listed", Failed, errors.New("listing the nodes: timeout"), false, plan.Refusal{}},
+		{"throttled", Failed, &asg.CallError{Code: "Throttling"}, false, plan.Refusal{Code: "Throttling"}},
+		{"no answer", Failed, &asg.CallError{}, true, plan.Refusal{}},
+		{"AWS is in trouble", Failed, &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}, true, plan.Refusal{Code: "InternalFailure"}},
+		{"refused", Failed, &asg.CallError{Code: "ValidationError", Message: "no", Class: asg.ErrRefused}, false, plan.Refusal{Code: "ValidationError", Message: "no", ForGood: true}},
+		{"no right", Failed, &asg.CallError{Call: "autoscaling:X", Code: "AccessDenied", Class: asg.ErrDenied}, false, plan.Refusal{Code: "AccessDenied", Lack: "no right to call autoscaling:X"}},
+		{"refused a moment ago", Paused, &asg.CallError{Code: "ValidationError", Class: asg.ErrRefused}, false, plan.Refusal{}},
+	} {
+		got := Result{Action: action.Lower{Group: "web"}, Outcome: c.outcome, Err: c.err}.Settled()
+		want := plan.Result{Action: action.Lower{Group: "web"}, Unheard: c.unheard, Refusal: c.refusal}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", c.reason, diff)
+		}
+	}
 }

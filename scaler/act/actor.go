@@ -20,6 +20,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/launch"
 )
@@ -100,6 +101,17 @@ type Result struct {
 	// Ended is when the action did, Took how long it took.
 	Ended time.Time
 	Took  time.Duration
+}
+
+// Settled is what the state goes by.
+func (r Result) Settled() plan.Result {
+	settled := plan.Result{Action: r.Action, Done: r.Outcome == Done, Answer: r.Answer, Ended: r.Ended}
+	var call *asg.CallError
+	if r.Outcome == Failed && errors.As(r.Err, &call) {
+		settled.Unheard = asg.Unheard(r.Err)
+		settled.Refusal = plan.Refusal{Code: call.Code, Message: call.Message, ForGood: errors.Is(r.Err, asg.ErrRefused), Lack: call.Lack()}
+	}
+	return settled
 }
 
 // Outcome of an action.

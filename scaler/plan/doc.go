@@ -5,6 +5,7 @@
 //	decide.go    Decide: the story of one evaluation, in the order of claims
 //	plan.go      Plan: what it returns
 //	verdicts.go  the plan put together
+//	settle.go    Settle: the state to persist, after what became of the actions
 //
 // Below it are rooms, each with one door. From the ground up:
 //
