@@ -531,87 +531,155 @@ type Owner struct {
 
 // State is the scaler's memory that no other object of the cluster holds. It
 // lives in a ConfigMap and is written before the action that it guards.
+//
+// Of each part it is said which room of scaler/plan writes it, when an entry is dropped, and
+// what it costs if one is lost. Of actions that were not done plan.Settle puts back what was
+// so before.
 type State struct {
 	// Heartbeats remembers when a hook's timer was last restarted, by
 	// HeartbeatKey.
+	// Writer: hooks. Dropped: when the instance does not wait for the hook any more.
+	// Lost: the timer is restarted once more at once.
 	Heartbeats map[string]time.Time `json:"heartbeats,omitempty"`
 	// Completed remembers when a hook was completed for an instance that has
 	// not moved on since, by HeartbeatKey.
+	// Writer: hooks. Dropped: when the instance does not wait for the hook any more.
+	// Lost: the hook is completed once more, which does nothing.
 	Completed map[string]time.Time `json:"completed,omitempty"`
 	// Pooling remembers since when an instance has been seen on its way into a warm
 	// pool, or out of one to its end, by instance id.
+	// Writer: hooks, anew at each evaluation. Dropped: when the instance is on no such way.
+	// Lost: its time on the way begins again.
 	Pooling map[string]time.Time `json:"pooling,omitempty"`
 	// Outlived remembers since when an instance has been seen out of service whose
 	// node bears the mark of a termination that nobody carries out, by instance id:
 	// it stands in a warm pool or in standby, or was detached.
+	// Writer: hooks, anew at each evaluation. Dropped: when the mark is gone, or the instance
+	// is on its way to its end.
+	// Lost: an instance that is back in service is taken for one that is still to be terminated.
 	Outlived map[string]time.Time `json:"outlived,omitempty"`
 	// Alone remembers the drains that the scaler carries on in place of an agent, by
 	// node name.
+	// Writer: standin, anew at each evaluation. Dropped: with the drain, and when drains
+	// terminates the instance.
+	// Lost: the drain waits once more for load balancers or volumes.
 	Alone map[string]LoneDrain `json:"alone,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
+	// Writer: launch; Settle, for what AWS refused. Dropped: --node-group-backoff-reset-timeout after its end.
+	// Lost: a group whose launches fail is tried again at once, and pods wait for it meanwhile.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
 	// Launches are the launches by LaunchInstances whose answer has not been seen,
 	// and the number of the last attempt, by LaunchKey: the same token is sent until
 	// an answer came.
+	// Writer: scaleup, before the call; Settle and launch, with the answer or without one for too
+	// long. Dropped: when AWS forgets the token, or the group is gone.
+	// Lost: what a call without an answer has launched is launched once more.
 	Launches map[string]Launch `json:"launches,omitempty"`
 	// Unsteered says until when a group is not launched for in zones of our choice,
 	// and why, by group: a right is missing, or LaunchInstances is not for it.
+	// Writer: Settle, for what AWS answered; launch, for no answer. Dropped: at its end, or
+	// when the group is gone.
+	// Lost: LaunchInstances is tried again at once.
 	Unsteered map[string]BackOff `json:"unsteered,omitempty"`
 	// Suspending remembers when we last asked Auto Scaling to suspend a group's
 	// AZRebalance process, by group; zero once that was seen done: whoever lets it run
 	// again wants it so.
+	// Writer: scaledown. Dropped: when the group is gone.
+	// Lost: a process that people have resumed is suspended again.
 	Suspending map[string]time.Time `json:"suspending,omitempty"`
 	// GrownAt remembers when each group was last grown, by group.
+	// Writer: scaleup. Dropped: by drains, when neither a replacement nor a delay asks for it.
+	// Lost: the group may shrink sooner, what it was asked for and does not get is not taken
+	// back, and a node that was replaced in advance is replaced twice.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
-	// ShrunkAt remembers when each group was last made smaller by a retirement, and
-	// FailedAt when one of it failed, by group, where something waits for that.
+	// ShrunkAt remembers when each group was last made smaller by a retirement, by group,
+	// where something waits for that.
+	// Writer: drains. Dropped: when the delay is over. Lost: a group may shrink sooner.
 	ShrunkAt map[string]time.Time `json:"shrunkAt,omitempty"`
+	// FailedAt remembers when a retirement of a group failed, by group, where something
+	// waits for that.
+	// Writer: drains; Settle, for what AWS refused. Dropped: when the delay is over.
+	// Lost: a group may shrink sooner.
 	FailedAt map[string]time.Time `json:"failedAt,omitempty"`
 	// Bursts counts how often a group was grown in the burst of pods that goes
 	// on, by group.
+	// Writer: scaleup. Dropped: by drains, when the burst is over.
+	// Lost: the group grows once more at once, and then at short intervals again.
 	Bursts map[string]int `json:"bursts,omitempty"`
 	// GiveUps says until when a node is not drained again after a drain of it
 	// was given up, by instance id: EC2 names nodes by their addresses, which come
 	// again. Entries by name are of older versions and mean nobody.
+	// Writer: drains; Settle, for instances that AWS refused to end. Dropped: a day after its end.
+	// Lost: the node is drained again at once, perhaps in vain.
 	GiveUps map[string]BackOff `json:"giveUps,omitempty"`
 	// Unjoined remembers since when an instance of a group has been seen that has
 	// not had a node yet that was Ready, by instance id; zero while it stands in a
 	// warm pool, where its time has not begun.
+	// Writer: launch, anew at each evaluation. Dropped: when its node was Ready, or it is gone.
+	// Lost: its clock begins again, and one that never becomes a node is paid for longer.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
 	// Recognition is what is remembered of instances that no Node names.
+	// Writer: cluster; scaleup and launch, with what they ask for, take back and end.
+	// Dropped: when the instance has joined or is gone, or its time is over; ends count for
+	// ten minutes at least.
+	// Lost: instances that were asked for count as not recognised, and more may be ended in
+	// ten minutes than is allowed.
 	Recognition Recognition `json:"recognition,omitzero"`
 	// Deserted remembers since when an instance has been seen whose node is gone though
 	// it served, as far as can be told, by instance id.
+	// Writer: launch, anew at each evaluation. Dropped: when it has a node again, or is gone.
+	// Lost: its group is backed off as for an instance that never joined.
 	Deserted map[string]time.Time `json:"deserted,omitempty"`
 	// Awaited remembers since when something is awaited that may never come: what
 	// Auto Scaling owes a group, by OwedKey, and instances that a launch hook holds, by
 	// instance id.
+	// Writer: launch, anew at each evaluation. Dropped: when it has come, or nobody asks for it.
+	// Lost: what never comes is waited for longer.
 	Awaited map[string]time.Time `json:"awaited,omitempty"`
 	// Returning remembers since when a node has been seen whose drain was taken
 	// back and not undone yet, by node name.
+	// Writer: hooks, anew at each evaluation. Dropped: when nothing of the drain is left there.
+	// Lost: the agent has its time to undo the drain once more.
 	Returning map[string]time.Time `json:"returning,omitempty"`
 	// Promises remembers for which pods a group was grown, until a node has come that
 	// takes them, and those that were not kept, by PromiseKey.
+	// Writer: scaleup. Dropped: when it was kept, two hours after it was made or its distrust
+	// has ended, when the group is gone; of too many the oldest go.
+	// Lost: a group whose nodes do not take the pods they came for is grown for them again.
 	Promises map[string]Promise `json:"promises,omitempty"`
 	// Disputed remembers since when a pod has been seen that fits a node and that
 	// kube-scheduler leaves waiting, by UID.
+	// Writer: scaleup, anew at each evaluation. Dropped: when that is not so any more.
+	// Lost: people are told five minutes later.
 	Disputed map[string]time.Time `json:"disputed,omitempty"`
 	// Swap is the swap of nodes for a cheaper one that was found, or is under way; nil
 	// without one. What it points to is never changed.
+	// Writer: scaledown. Dropped: when it is done, given up, or nodes are not to be replaced.
+	// Lost: the new node has come for nothing, and is scaled down as any other.
 	Swap *Swap `json:"swap,omitempty"`
 	// SwapPauses says until when no node of a group is launched in the stead of others,
 	// after swaps that came to nothing, by group.
+	// Writer: scaledown. Dropped: with a swap that is done, a day after its end, or when nodes
+	// are not to be replaced.
+	// Lost: a swap is tried again at once, perhaps in vain.
 	SwapPauses map[string]BackOff `json:"swapPauses,omitempty"`
 	// OwnDrains remembers since when a node has drained of its own accord, by instance
 	// id, and told that Auto Scaling terminates its instance, by contract.TerminateID,
 	// while Auto Scaling has that in service: what that means for others goes by this
 	// clock, and not by the node's.
+	// Writer: cluster, anew at each evaluation. Dropped: a day after its beginning, once the
+	// node does not tell it any more.
+	// Lost: its clock begins again, and the drain takes turns and budgets from others for longer.
 	OwnDrains map[string]time.Time `json:"ownDrains,omitempty"`
 	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
+	// Writer: template. Dropped: of too many those that no group uses.
+	// Lost: node templates go by their definition until a node teaches them.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
 	// Lessons are what nodes of a group taught that its definition does not say, by group:
 	// they hold while the group has no node.
+	// Writer: template. Dropped: when the group's definition is another, or the group is gone.
+	// Lost: node templates go by their definition until a node teaches them.
 	Lessons map[string]Lesson `json:"lessons,omitempty"`
 }
 
