@@ -566,7 +566,8 @@ type State struct {
 	Alone map[string]LoneDrain `json:"alone,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
-	// Writer: launch; Settle, for what AWS refused. Dropped: --node-group-backoff-reset-timeout after its end.
+	// Writer: launch; Settle, for what AWS refused.
+	// Dropped: --node-group-backoff-reset-timeout after its end.
 	// Lost: a group whose launches fail is tried again at once, and pods wait for it meanwhile.
 	BackOffs map[string]BackOff `json:"backOffs,omitempty"`
 	// Launches are the launches by LaunchInstances whose answer has not been seen,
