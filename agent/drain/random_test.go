@@ -149,7 +149,7 @@ func (l *life) turn() {
 		l.story("permit " + l.pick("id", "r", noticeID(l.pick("cause", announced...))))
 	case "not-yet":
 		id := noticeID(l.pick("cause", announced...))
-		if report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport]); err == nil && report.Wants != "" {
+		if report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport]); err == nil && slices.Equal(strings.Fields(report.Wants), []string{report.Wants}) { // a story has no others
 			id = report.Wants
 		}
 		l.story("not-yet " + id + l.pick("by the clock", "", " at 09:00:00", " at 23:00:00", " every 20s for 10m", " every 2m for 1h"))
