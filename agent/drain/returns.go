@@ -68,11 +68,16 @@ func (d *decision) lastCalls() contract.LastCalls {
 }
 
 // lastCall is the deadline of the last call of the notices that are the next to come; zero
-// where one of them has had none.
+// where one of them has had none. Where a report remembers as many as it can, it does not tell
+// which had none. One for a deadline before the node was closed is of an earlier drain.
 func (d *decision) lastCall() (deadline time.Time) {
+	calls := d.lastCalls()
 	for _, n := range d.next() {
-		of := d.lastCalls().Of(n.ID)
-		if of.IsZero() {
+		of := calls.Of(n.ID)
+		if of.IsZero() && len(calls) >= contract.LastCallsKept {
+			continue
+		}
+		if !of.After(d.closed()) {
 			return time.Time{}
 		}
 		deadline = notice.Earliest(deadline, of.Time)

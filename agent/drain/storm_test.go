@@ -136,6 +136,28 @@ func TestRandomReturns(t *testing.T) {
 	})
 }
 
+// However many notices name the same deadline, pods that came back are asked once more before it.
+func TestLastCallOfManyNotices(t *testing.T) {
+	for _, notices := range []int{1, contract.LastCallsKept, contract.LastCallsKept + 1, 3 * contract.LastCallsKept} {
+		w := newWorld()
+		w.returns = time.Second
+		for i := range notices {
+			if err := w.change(fmt.Sprintf("notice instance-stop:%d in 30m", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := newPod("shop/web-1")
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		w.addPod(p)
+		w.run(t, 27*time.Minute)
+		before := len(w.evicted)
+		w.run(t, 2*time.Minute)
+		if before == 0 || len(w.evicted) == before {
+			t.Errorf("%d notices: %d evictions in 27 min and %d in the next two", notices, before, len(w.evicted)-before)
+		}
+	}
+}
+
 // An old report of the same request stands on the Node, or one that somebody has made up: it
 // dates the drain from long ago, and all pods are younger. They leave all the same: at once
 // where the cordon is younger than they are, and within a day where nothing tells.

@@ -53,7 +53,10 @@ const returned = contract.EventDrainBlocked + " returns "
 // more.
 func (d *decision) tellBlocked(r *contract.Report, t tally) {
 	var fresh, words []string
-	others := len(t.reasons) - t.makers
+	others, makers := len(t.reasons)-t.makers, t.makers
+	if len(r.BlockedBy) == 0 || !d.isClosed() && d.Unwritable.IsZero() {
+		makers = 0 // the drain waits, or has yet to close the node: what is there did not come back
+	}
 	for i, keeper := range r.BlockedBy {
 		word := contract.EventDrainBlocked + " " + keeper
 		words = append(words, word)
@@ -62,12 +65,12 @@ func (d *decision) tellBlocked(r *contract.Report, t tally) {
 		}
 	}
 	more := false
-	for n := 1; n <= t.makers; n *= 2 {
+	for n := 1; n <= makers; n *= 2 {
 		if word := returned + strconv.Itoa(n); !slices.Contains(r.Told, word) {
 			r.Told, more = append(r.Told, word), true
 		}
 	}
-	all := len(fresh) == min(others, len(r.BlockedBy)) && more == (t.makers > 0)
+	all := len(fresh) == min(others, len(r.BlockedBy)) && more == (makers > 0)
 	if more {
 		fresh = append(fresh, t.reasons[others:]...)
 	}

@@ -77,6 +77,28 @@ func TestToldOfManyReturns(t *testing.T) {
 	}
 }
 
+// A node that waits for its turn takes pods: one that came this second has not come back, and
+// nothing is said of what keeps it.
+func TestNewPodWhereADrainWaits(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"policy permit 5m", "notice instance-stop:a in 48h"} {
+		if err := w.change(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newPod("shop/web-1")
+	p.Created = w.now
+	w.addPod(p)
+	story := strings.Join(w.run(t, 2*time.Second), "\n")
+	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
+	if err != nil || report.Phase != contract.PhaseWaiting || report.Wants == "" {
+		t.Fatalf("the drain does not wait for its turn: %v, error %v", report, err)
+	}
+	if strings.Contains(story, contract.EventDrainBlocked) || strings.Contains(strings.Join(report.Told, " "), contract.EventDrainBlocked) {
+		t.Errorf("told of a pod that came back: %s\n%s", report.Told, story)
+	}
+}
+
 // A pod may be gone before the answer to its eviction is there: who made it is known all the
 // same, and that its successor is to come.
 func TestAnswerAfterThePodIsGone(t *testing.T) {

@@ -44,6 +44,7 @@ func TestParseHasBounds(t *testing.T) {
 		{"many notices", notices(make(NoticedList, mostEntries+1)), AnnotationNotices + " has 65 entries"},
 		{"many served", func() error { _, err := ParseServed(encode(make(ServedList, mostEntries+1))); return err }(), AnnotationServed + " has 65 entries"},
 		{"served of 200 KiB", func() error { _, err := ParseServed(encode(ServedList{{ID: long}})); return err }(), AnnotationServed + " has 2048"},
+		{"a long notice of a cordon", func() error { _, err := ParseCordon(encode(Cordon{Notice: long[:mostID+2]})); return err }(), AnnotationCordonedBy + " notice has 514 bytes"},
 		{"a long notice id", notices(NoticedList{{ID: long[:mostID+2]}}), AnnotationNotices + " id has 514 bytes"},
 		{"a long number for an id", func() error { _, err := ParseRequest(`{"id":` + strings.Repeat("1", 50<<10) + `}`); return err }(), "is not valid JSON: json: cannot unmarshal number"},
 		{"a long number of pods", func() error { _, err := ParseReport(`{"left":` + strings.Repeat("1", 20<<10) + `}`); return err }(), "is not valid JSON"},

@@ -19,7 +19,7 @@ const (
 	// On the ConfigMap windlass-state, by the scaler.
 	EventStateShed = "PersistedStateShed" // it was near its limit, and what costs least to lose was dropped
 	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of
-	// its verdict, such as NoPlaceForPods: see plan.Reason.
+	// its verdict, such as NoPlaceForPods: see verdict.Reason.
 	EventRetiring     = "ScaleDown"
 	EventKept         = "ScaleDownCancelled"
 	EventPermitted    = "DrainPermitted"

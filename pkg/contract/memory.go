@@ -48,17 +48,28 @@ func ParseServed(value string) (ServedList, error) {
 	return list, nil
 }
 
-// String prints the annotation's value.
+// String prints the annotation's value, without as many entries as make it too long to be read
+// again: what was withdrawn goes first.
 func (l ServedList) String() string {
+	l = slices.Clone(l)
+	for len(l) > 0 && len(encode(l)) > mostReport {
+		l = l.withoutFirst()
+	}
 	if len(l) == 0 {
 		return ""
 	}
 	return encode(l)
 }
 
+// withoutFirst is the list without the entry that says least: the oldest that was withdrawn,
+// as it says nothing about what stands, or the oldest.
+func (l ServedList) withoutFirst() ServedList {
+	first := max(0, slices.IndexFunc(l, func(s Served) bool { return s.Withdrawn }))
+	return slices.Delete(l, first, first+1)
+}
+
 // Add returns the list with s as its newest entry, without an older entry of
-// the same id, and no longer than ServedKept: what was withdrawn goes first, as it
-// says nothing about what stands.
+// the same id, and no longer than ServedKept.
 func (l ServedList) Add(s Served) ServedList {
 	out := make(ServedList, 0, len(l)+1)
 	for _, old := range l {
@@ -68,8 +79,7 @@ func (l ServedList) Add(s Served) ServedList {
 	}
 	out = append(out, s)
 	for len(out) > ServedKept {
-		first := max(0, slices.IndexFunc(out, func(s Served) bool { return s.Withdrawn }))
-		out = slices.Delete(out, first, first+1)
+		out = out.withoutFirst()
 	}
 	return out
 }
@@ -100,6 +110,9 @@ func ParseCordon(value string) (Cordon, error) {
 	var c Cordon
 	if err := json.Unmarshal([]byte(value), &c); err != nil {
 		return Cordon{}, notJSON(AnnotationCordonedBy, value, err)
+	}
+	if err := tooLong(AnnotationCordonedBy+" notice", written(c.Notice), mostID, "bytes"); err != nil {
+		return Cordon{}, err
 	}
 	return c, nil
 }
