@@ -170,27 +170,46 @@ func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
 	}
 	usually.sort(list)
 	r.line(list)
-	start := r.Fit.Try()
 	bearers := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return !c.chosenBefore() })
+	var inTurn []*candidate
+	r.inTurn(usually, bearers, nil, func(c *candidate) (goes bool) {
+		inTurn = append(inTurn, c)
+		return true
+	})
+	if r.allGo(inTurn) {
+		return inTurn
+	}
+	// A small pod may have taken the place that is the only one for a large one.
+	slices.SortStableFunc(inTurn, func(a, b *candidate) int { return cmp.Compare(b.largestMover(), a.largestMover()) })
+	if r.allGo(inTurn) {
+		return inTurn
+	}
+	return nil
+}
+
+// allGo lets all of these go, one after the other and none to another of them, if all can.
+func (r *retirement) allGo(bearers []*candidate) bool {
+	start := r.Fit.Try()
 	for _, c := range bearers {
 		r.Fit.Close(c.Place)
 	}
-	failed := false
-	r.inTurn(usually, bearers, nil, func(c *candidate) (goes bool) {
-		if failed {
+	for i, c := range bearers {
+		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
+			r.goBack(bearers[:i], start)
 			return false
 		}
-		if c.reason, c.why = r.tryToGo(c); c.reason == "" {
-			chosen = append(chosen, c)
-		}
-		failed = c.reason != ""
-		return !failed
-	})
-	if failed {
-		r.goBack(chosen, start)
-		return nil
 	}
-	return chosen
+	return true
+}
+
+// largestMover is what the largest of its movers requests, in cpus and in the memory that
+// costs as much.
+func (c *candidate) largestMover() float64 {
+	largest := 0.0
+	for _, t := range c.movers {
+		largest = max(largest, cluster.WorkOf(t.Class))
+	}
+	return largest
 }
 
 // chosenBefore says that a candidate bears a mark, and that its drain would go on.
