@@ -21,15 +21,15 @@ import (
 type Cluster struct {
 	Now    time.Time
 	Policy policy.Policy
-	// stopped says which other autoscaler is alive, so that nothing is done; others are
+	// Stopped says which other autoscaler is alive, so that nothing is done; Others are
 	// sentences about all programs that do what we do.
 	Stopped string
 	Others  []string
 	Given   fleet.State
 	Agents  map[string]bool
-	// machines is what EC2 says of those that may be down; see fleet.Snapshot.
+	// Machines is what EC2 says of those that may be down; see fleet.Snapshot.
 	Machines map[string]fleet.Machine
-	// outages are the times in which the API server was not heard, and back is when the
+	// outages are the times in which the API server was not heard, and Back is when the
 	// last of them ended; see fleet.Snapshot.
 	outages []fleet.Outage
 	Back    time.Time
@@ -40,45 +40,42 @@ type Cluster struct {
 	Groups  []*Group // by name
 	Nodes   []*Node  // by name
 	Pods    []*fleet.Pod
-	// stranded is a pod on a machine whose Node is gone; empty without one.
+	// Stranded is a pod on a machine whose Node is gone; empty without one.
 	Stranded string
 	Budgets  *drainable.Budgets
-	// holding are the ending pods that hold places; nil before unsucceeded has found them.
+	// holding are the ending pods that hold places; nil before Unsucceeded has found them.
 	holding map[*fleet.Pod]bool
-	// zones tells how many nodes of each zone are Ready; see findZones.
+	// zones counts the nodes of each zone that were up, and those that are not Ready.
 	zones map[string]policy.ZoneHealth
 	// weakly names a Node for each id that one bears otherwise than in its providerID, and
 	// namelessNodes are those that may be any machine; nil before somebody asks.
 	weakly        map[string]string
 	namelessNodes []*Node
-	// overdue are the live instances without a Node whose time to register is over.
+	// Overdue are the live instances without a Node whose time to register is over.
 	Overdue map[string]overdue
-	// strangers counts those of them that we did not ask for, and brake is why none of
+	// strangers counts those of them that we did not ask for, and Brake is why none of
 	// these is ended; empty where one may be.
 	strangers int
 	Brake     string
-	// cluster is the size of the whole, against its limits.
+	// Totals are the size of the whole, against its limits.
 	Totals *Totals
-	// guards are the budgets as they were read. Of allowance a drain that the scaler
-	// carries on takes what it uses now, while budgets counts what all drains will;
-	// untouched is what guards allow. Both are nil before somebody asks. asking are the
-	// budgets of which this plan evicts a pod.
+	// Guards are the budgets as they were read, and Budgets what all drains leave of them.
 	Guards      []fleet.Budget
 	Actions     []action.Action
 	PodVerdicts []verdict.Verdict
-	// disownedVerdicts are those of groups that other clusters own.
+	// DisownedVerdicts are those of groups that other clusters own.
 	DisownedVerdicts []verdict.Verdict
-	// outage says that too many nodes are unready for anything to grow or be retired; empty
+	// Outage says that too many nodes are unready for anything to grow or be retired; empty
 	// otherwise.
 	Outage string
-	// allocated counts the devices that claims hold.
+	// Allocated counts the devices that claims hold.
 	Allocated map[DevicePool]int64
 	State     fleet.State
 	Clock     clock
 }
 
 // New brings a snapshot into order and joins what belongs together. The snapshot is
-// not changed. Stages come later, see findStages.
+// not changed. Stages come later, see FindStages.
 func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
 	d := &Cluster{
 		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), leads: s.Leads,

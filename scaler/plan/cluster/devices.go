@@ -142,7 +142,7 @@ func CompletePools(list []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice
 	return slices.DeleteFunc(current, func(s *resourcev1.ResourceSlice) bool { return count[PoolOf(s)] < s.Spec.Pool.ResourceSliceCount })
 }
 
-// Expected is a node as it will be once it is up, but for devices; see expectedDevices.
+// Expected is a node as it will be once it is up, but for devices; see ExpectedDevices.
 func (n *Node) Expected() *fleet.Node {
 	if n.Stage != Coming {
 		return n.Node

@@ -1,9 +1,10 @@
 // Package cluster is what one evaluation knows: the snapshot in a fixed order with its parts
 // joined. Nothing in it asks which pod fits where.
 //
-// Facts are settled once New and FindStages are done. What steps settle is collected beside
-// them: actions, verdicts, the persisted state, the next evaluation (cluster.go), and on groups
-// and nodes what is planned for each (group.go, node.go).
+// Facts are settled once New and FindStages are done, but for which instances are recognised
+// and how large the whole is: rooms that need these ask for them first (Recognise, Measure). What
+// steps settle is collected beside the facts: actions, verdicts, the persisted state, the next
+// evaluation (cluster.go), and on groups and nodes what is planned for each (group.go, node.go).
 //
 //	cluster.go      the whole: joining its parts
 //	group.go        one group: its size, prices, pauses

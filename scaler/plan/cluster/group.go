@@ -112,11 +112,11 @@ func (d *Cluster) GroupOf(name string) *Group {
 // Group is an Auto Scaling group with what belongs to it.
 type Group struct {
 	*fleet.Group
-	// looks are those of a new node, one for each zone.
+	// Looks are those of a new node, one for each zone.
 	Looks []*fit.Looks
-	// looksThere are these and those of its nodes, once they were asked for.
+	// LooksThere are these and those of its nodes, once they were asked for.
 	LooksThere []*fit.Looks
-	// have counts for each of these zones what is there and what comes.
+	// Have counts for each of these zones what is there and what comes.
 	Have  []int
 	Live  []*fleet.Instance
 	Nodes []*Node
@@ -124,73 +124,73 @@ type Group struct {
 	// replace; see hearOwnDrains.
 	replaced int
 
-	// pauses are those that run after failed launches, by zone; that of the whole
-	// group has no zone. See pausedIn.
+	// Pauses are those that run after failed launches, by zone; that of the whole
+	// group has no zone. See PausedIn.
 	Pauses map[string]fleet.BackOff
-	// lost are the instances that never became nodes that are Ready, as failures at
+	// Lost are the instances that never became nodes that are Ready, as failures at
 	// the moment at which they should have been; without a cause where nobody failed.
 	Lost map[string]fleet.Failure
-	// unsteered is why the zones of its new nodes are not ours to choose, empty if
+	// Unsteered is why the zones of its new nodes are not ours to choose, empty if
 	// they are.
 	Unsteered string
-	// unanswered says that a launch is under way, as far as anybody knows.
+	// Unanswered says that a launch is under way, as far as anybody knows.
 	Unanswered bool
-	// read is the desired capacity that was read. Desired has on top of it what
+	// Read is the desired capacity that was read. Desired has on top of it what
 	// launches promise that the reading does not show, and which may come to nothing
 	// or be gone again: whether the group may be smaller is asked of read alone.
 	Read int
-	// silentSince is when a launch was asked for that has had no answer for too long to
+	// SilentSince is when a launch was asked for that has had no answer for too long to
 	// count on it; zero without one.
 	SilentSince time.Time
-	// promised are the zones of the nodes that were launched and do not show yet.
+	// Promised are the zones of the nodes that were launched and do not show yet.
 	Promised []string
-	// differs says where its nodes are not as their shape was.
+	// Differs says where its nodes are not as their shape was.
 	Differs []string
-	// kin are the groups that are like it; see kinOf.
+	// Kin are the groups that are like it; see seats.Seats.KinOf.
 	Kin []*Group
-	// fresh are the nodes that the group shall grow by.
+	// Fresh are the nodes that the group shall grow by.
 	Fresh []*fit.Place
-	// grows says that it does so in this look, and is not held back by its pace.
+	// Grows says that it does so in this look, and is not held back by its pace.
 	Grows bool
-	// ended counts the instances that this plan ends, lowered those of them
+	// Ended counts the instances that this plan ends, lowered those of them
 	// that go with decrement.
 	Ended, Lowered int
-	// planned are its shapes before anything was learned from its nodes, and
-	// definition a hash of them; see the method of that name.
+	// Planned are its shapes before anything was learned from its nodes, and
+	// definition a hash of them; see template.Templates.Definition.
 	Planned    []fleet.Shape
 	Definition string
-	// stead is for which nodes it grows, in words; empty where pods wait.
+	// Stead is for which nodes it grows, in words; empty where pods wait.
 	Stead string
-	// closed is why it is not grown for the class of pods at hand; empty if it may be.
+	// Closed is why it is not grown for the class of pods at hand; empty if it may be.
 	// doubted says that its verdict tells of such a class already.
 	Closed  string
 	Doubted bool
-	// recognised says that a Node of one of its instances is here, or was.
+	// Recognised says that a Node of one of its instances is here, or was.
 	Recognised bool
 	// strangers are its instances that should long have become Nodes and that we did not
-	// ask for; see recognise.
+	// ask for; see Recognise.
 	strangers []*fleet.Instance
 	// serves says that one is in service without a Node, for however long, that we did not
 	// ask for.
 	serves bool
-	// replaces says that this plan ends an instance of it that Auto Scaling replaces.
+	// Replaces says that this plan ends an instance of it that Auto Scaling replaces.
 	Replaces bool
-	// uneven says how its zones will differ that Auto Scaling would even out; empty if
+	// Uneven says how its zones will differ that Auto Scaling would even out; empty if
 	// it would not.
 	Uneven string
-	// aside says that it is not grown now, as what is planned is for another group.
+	// Aside says that it is not grown now, as what is planned is for another group.
 	Aside bool
-	// short says that there is less head-room than there shall be, which it could have.
+	// Short says that there is less head-room than there shall be, which it could have.
 	Short bool
-	// wanted says that a pod would fit the group, could it grow.
+	// Wanted says that a pod would fit the group, could it grow.
 	Wanted bool
-	// cluster is the whole that it belongs to.
+	// Totals are those of the cluster that it belongs to.
 	Totals *Totals
-	// ill is why no more nodes of it are wanted, as those that it has are not well.
+	// Ill is why no more nodes of it are wanted, as those that it has are not well.
 	Ill string
-	// retained are its instances that were kept when a hook was abandoned.
+	// Retained are its instances that were kept when a hook was abandoned.
 	Retained []string
-	// notes are what people should know beside its verdict.
+	// Notes are what people should know beside its verdict.
 	Notes []string
 }
 

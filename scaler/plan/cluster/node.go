@@ -42,43 +42,43 @@ type Node struct {
 	Group    *Group          // nil for a node of no group
 	Instance *fleet.Instance // nil likewise
 	Pods     []*fleet.Pod    // by namespace and name
-	Rows     []int32         // of the pods among all of them; see decision.tenant
+	Rows     []int32         // of the pods among all of them; see seats.Seats.Tenant
 	twin     *Node           // another Node with the same providerID, if there is one
 	Slices   []*resourcev1.ResourceSlice
 
 	Request   contract.Request
 	Requested bool
-	// unreadable is what is wrong with the request, if one stands there that
+	// Unreadable is what is wrong with the request, if one stands there that
 	// nobody understands.
 	Unreadable error
 	Report     contract.Report
 	Reported   bool
-	// notYet is our last word to a drain that waits; zero without one.
+	// NotYet is our last word to a drain that waits; zero without one.
 	NotYet contract.NotYet
-	// noticed are the notices that the agent has written down, and garbled is what is
+	// Noticed are the notices that the agent has written down, and garbled is what is
 	// wrong with what it wrote.
 	Noticed contract.NoticedList
 	Garbled []string
-	// mark is the request whose termination has begun; empty before.
+	// Mark is the request whose termination has begun; empty before.
 	Mark  string
 	Stage Stage
-	// awaits is the key of a taint for which something has yet to come up on the node;
+	// Awaits is the key of a taint for which something has yet to come up on the node;
 	// empty without one.
 	Awaits string
 
-	// place is the node with what is on it; open says that pods may be sent there.
+	// Place is the node with what is on it; open says that pods may be sent there.
 	Place *fit.Place
 	Open  bool
-	// moved are its pods that were given a seat elsewhere, because it retires.
+	// Moved are its pods that were given a seat elsewhere, because it retires.
 	Moved []Move
-	// gone says that the node is on its way out by this plan or would be.
+	// Gone says that the node is on its way out by this plan or would be.
 	Gone bool
-	// kept says that this plan takes its retirement back.
+	// Kept says that this plan takes its retirement back.
 	Kept bool
-	// held says that its drain waits for a permit, and that it is not its turn; see
-	// takeTurns.
+	// Held says that its drain waits for a permit, and that it is not its turn; see
+	// drains.Drains.TakeTurns.
 	Held bool
-	// released says that this plan takes its cordon off; see limitCordons.
+	// Released says that this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
 	Released bool
 
 	Reason  verdict.Reason

@@ -29,13 +29,13 @@ type Way struct {
 	start, Wait string
 	// transitions are those whose hooks may hold it.
 	transitions []string
-	// notice is the id under which agent and scaler know that its pods must leave;
+	// Notice is the id under which agent and scaler know that its pods must leave;
 	// nil where they need not.
 	Notice func(instance string) string
-	// unasked is how long its agent has to answer by itself. Where there is no such
+	// Unasked is how long its agent has to answer by itself. Where there is no such
 	// time it is told a deadline at once.
 	Unasked time.Duration
-	// why is for people.
+	// Why is for people.
 	Why string
 }
 
@@ -56,9 +56,9 @@ type Passage struct {
 	Group    *Group
 	Instance *fleet.Instance
 	Node     *Node // nil where none has registered, or it is gone already
-	// hooks are those that are ours to complete.
+	// Hooks are those that are ours to complete.
 	Hooks []fleet.Hook
-	// began is since when it has been on this way, as far as anybody knows.
+	// Began is since when it has been on this way, as far as anybody knows.
 	Began time.Time
 }
 

@@ -32,7 +32,7 @@ const (
 // overdue is an instance whose time to register is over.
 type overdue struct {
 	Due time.Time
-	// launched says that it came after we had asked for it, and askedAt when that was.
+	// Launched says that it came after we had asked for it, and askedAt when that was.
 	Launched bool
 	askedAt  time.Time
 }

@@ -14,24 +14,24 @@ import (
 type Stage string
 
 const (
-	// coming: registered, and not up yet, or not with all that it came for.
+	// Coming: registered, and not up yet, or not with all that it came for.
 	Coming Stage = "coming"
-	// serving: Ready and open to pods. The only stage that pods of retired
+	// Serving: Ready and open to pods. The only stage that pods of retired
 	// nodes are moved to.
 	Serving Stage = "serving"
-	// cordoned: Ready, and closed by somebody else.
+	// Cordoned: Ready, and closed by somebody else.
 	Cordoned Stage = "cordoned"
-	// unready: it was up, or should long be.
+	// Unready: it was up, or should long be.
 	Unready Stage = "unready"
 	// pooled: it is not up, as its instance stands in a warm pool.
 	pooled Stage = "pooled"
-	// retiring: we asked its agent to drain it, and may still take that back.
+	// Retiring: we asked its agent to drain it, and may still take that back.
 	Retiring Stage = "retiring"
-	// returning: a drain of it was taken back, and its agent has yet to undo it.
+	// Returning: a drain of it was taken back, and its agent has yet to undo it.
 	Returning Stage = "returning"
-	// leaving: somebody else takes it, Auto Scaling, EC2 or people.
+	// Leaving: somebody else takes it, Auto Scaling, EC2 or people.
 	Leaving Stage = "leaving"
-	// terminating: past the point of no return.
+	// Terminating: past the point of no return.
 	Terminating Stage = "terminating"
 )
 

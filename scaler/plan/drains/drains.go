@@ -14,7 +14,7 @@ type Drains struct {
 	*standin.StandIn
 	*seats.Seats
 
-	// turns counts the drains whose turn it is to be permitted.
+	// Turns counts the drains whose turn it is to be permitted.
 	Turns int
 }
 

@@ -75,8 +75,9 @@ func (d *Hooks) AnswerHooks() {
 	maps.DeleteFunc(d.State.Completed, over)
 }
 
-// complete lets the instance go on if nothing holds it here any more. It says
-// whether nothing does.
+// complete lets the instance go on if nothing holds it here any more. It says whether no
+// heartbeat is needed: none is either where another Node may be the instance, whose hook is left
+// to its own time.
 func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 	r, ready := d.released(p)
 	if !ready {

@@ -1,4 +1,4 @@
-// Package scaledown chooses the nodes that nobody needs. It may ask what growth would be; nobody
+// Package scaledown chooses the nodes that nobody needs. It may ask what growth would be; no room
 // asks it.
 //
 //	scaledown.go     what it needs of the other rooms
@@ -13,6 +13,6 @@
 //	excess.go        groups that are above desired
 //	replace.go       some nodes for a cheaper one: the replacement under way; replaceseek.go which
 //	                 may be replaced by which; replaceworth.go what is worth it
-//	rebalance.go     Auto Scaling is kept from undoing that
+//	rebalance.go     Auto Scaling is kept from evening out zones that scale-down leaves uneven
 //	bounds.go        what the search may cost
 package scaledown

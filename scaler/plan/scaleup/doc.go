@@ -6,7 +6,8 @@
 //	release.go     nodes that rebalance recommendations closed, and that are opened
 //	disputed.go    pods with room that kube-scheduler leaves pending
 //	leaving.go     pods of nodes that others take
-//	grow.go        new nodes for the rest: one plan over all groups
+//	grow.go        new nodes for the rest: one plan over all groups; nodes that are not evaluated
+//	               while groups grow
 //	gang.go        pods that find places all together or not at all
 //	headroom.go, buffers.go, minimum.go  new nodes for room that is kept free, and for minimum sizes
 //	expander.go    which of several groups grows; priorities.go as people prefer

@@ -55,7 +55,7 @@ type option struct {
 	pods, nodes, left int
 	// free is the share of cpu and memory that would stay free.
 	free float64
-	// work is what the pods request, by workOf.
+	// work is what the pods request, by cluster.WorkOf.
 	work float64
 	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
 	// known.

@@ -46,7 +46,7 @@ func (d *ScaleUp) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 }
 
 // growEvenly plans new nodes for pods, and returns those that none would help. Pods that
-// spread go by the zones that could get nodes, see expect. Where that leaves some
+// spread go by the zones that could get nodes, see seats.Seats.Expect. Where that leaves some
 // without a place, as no node comes to a zone after all, they go by the zones that
 // there are, as kube-scheduler does.
 func (d *ScaleUp) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {

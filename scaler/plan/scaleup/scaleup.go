@@ -15,7 +15,7 @@ type ScaleUp struct {
 	*seats.Seats
 	*drains.Drains
 
-	// homeless are a pod of each class for which there is neither a place nor a new node.
+	// Homeless are a pod of each class for which there is neither a place nor a new node.
 	Homeless []fit.Tenant
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant

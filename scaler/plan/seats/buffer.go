@@ -25,13 +25,13 @@ type Buffer struct {
 	// amiss is why it is not known what room is wanted; the zero value where it is.
 	amiss amiss
 	stock *stock
-	// room is what is kept, nil where something is amiss. One pod stands for all of it.
+	// Room is what is kept, nil where something is amiss. One pod stands for all of it.
 	Room *HeadRoom
 	// asked is how many pods it asks for, where that is more than it may; limited says
 	// why it may not, and limit that in a word.
 	asked          int64
 	limit, limited string
-	// seats are where its pods have room on nodes that are there, or come anyway. Short is
+	// Seats are where its pods have room on nodes that are there, or come anyway. Short is
 	// how many have none and get none, and why says why not.
 	Seats seatCounts
 	Short int

@@ -26,12 +26,12 @@ import (
 // HeadRoom is the room that people want kept, in one group or in the whole cluster.
 type HeadRoom struct {
 	Group *cluster.Group // nil for the whole cluster
-	// buffer is that which asks for the room; nil where a flag or a group's tag does.
+	// Buffer is that which asks for the room; nil where a flag or a group's tag does.
 	Buffer *Buffer
 	Asked  fleet.HeadRoom
-	// tenant is one of the pods for which there shall be room, and stands for all.
+	// Tenant is one of the pods for which there shall be room, and stands for all.
 	Tenant fit.Tenant
-	// wanted is how many there shall be room for.
+	// Wanted is how many there shall be room for.
 	Wanted int
 }
 

@@ -36,7 +36,7 @@ type Seat struct {
 	Pod     fit.Tenant
 	Reason  verdict.Reason
 	Message string
-	// keeps is the node whose retirement is taken back for it, nil without one.
+	// Keeps is the node whose retirement is taken back for it, nil without one.
 	Keeps *cluster.Node
 }
 

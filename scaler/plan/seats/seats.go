@@ -13,20 +13,20 @@ type Seats struct {
 	Fit *fit.Cluster
 	// utilizations are those that were asked for.
 	utilizations map[*cluster.Node]float64
-	// coming are the nodes that will be there soon, as places for pods.
+	// Coming are the nodes that will be there soon, as places for pods.
 	Coming []*fit.Place
-	// headRooms are kept free beside all of them, and buffers in another way.
+	// HeadRooms are kept free beside all of them, and buffers in another way.
 	HeadRooms []*HeadRoom
 	Buffers   []*Buffer
-	// unheard are the waiting pods that are not considered now, and why.
+	// Unheard are the waiting pods that are not considered now, and why.
 	Unheard map[*fleet.Pod]string
-	// ration divides the work for waiting pods, and unasked are those for which none was
+	// Ration divides the work for waiting pods, and unasked are those for which none was
 	// left.
 	Ration  *fit.Ration
 	Unasked map[Asking]bool
 	// quotas bound buffers, by namespace and name.
 	quotas []*fleet.Quota
-	// foresees says that pods spread over zones that have no node yet; see expect.
+	// Foresees says that pods spread over zones that have no node yet; see Expect.
 	Foresees bool
 }
 

@@ -279,12 +279,12 @@ type lonePod struct {
 type loneTally struct {
 	// due are those whose turn it is.
 	due []lonePod
-	// left counts the pods that must still go, moving those of them that are leaving or
+	// Left counts the pods that must still go, moving those of them that are leaving or
 	// may. last is the greatest step of one.
 	Left, moving, last int
 	// blockedBy names what keeps the others.
 	blockedBy []string
-	// pause is what is waited for before any pod is asked to leave, or after the last
+	// Pause is what is waited for before any pod is asked to leave, or after the last
 	// one has left, in words; empty without.
 	Pause string
 }

@@ -10,6 +10,8 @@ import (
 type StandIn struct {
 	*cluster.Cluster
 
+	// allowance is what budgets allow now, less what this plan evicts, and untouched the same
+	// before that; nil before somebody asks. asking are the budgets of which it evicts a pod.
 	allowance, untouched *drainable.Budgets
 	asking               map[string]bool
 	Carried              []action.Drain

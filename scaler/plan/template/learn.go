@@ -50,7 +50,7 @@ func (d *Templates) learnShapes(s fleet.Snapshot) {
 	d.rememberMemory()
 }
 
-// teaching is a decision with what nodes tell of their volume drivers, by node name.
+// teaching is the templates with what nodes say of their volume drivers, by node name.
 type teaching struct {
 	*Templates
 	drivers map[string][]storagev1.CSINodeDriver
