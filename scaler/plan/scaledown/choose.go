@@ -91,13 +91,29 @@ func (r *retirement) goNow(c *candidate) (verdict.Reason, string) {
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
-// nodes that stay. Several orders are rehearsed, and the one stands that saves most. To
-// take back what was chosen before, it must save more than the dearest node besides.
+// nodes that stay.
 func (r *retirement) choose(list []*candidate) []*candidate {
 	if len(list) == 0 {
 		return nil
 	}
 	start := r.Fit.Try()
+	best, chosen := r.search(list)
+	if r.part = shareChoice; len(chosen) > 0 {
+		chosen = r.settled(best, list, chosen, start)
+	}
+	r.rehearsal = false
+	for _, c := range list {
+		if c.reason != "" {
+			r.sayAgain(c)
+			c.say(c.reason, c.why)
+		}
+	}
+	return chosen
+}
+
+// search rehearses several orders, and the one stands that saves most. To take back what was
+// chosen before, it must save more than the dearest node besides.
+func (r *retirement) search(list []*candidate) (best order, chosen []*candidate) {
 	orders := ordersOf(list)
 	best, most := orders[0], math.Inf(-1)
 	if len(orders) > 1 {
@@ -114,20 +130,9 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 		}
 	}
 	r.part = shareChoice
-	chosen := r.pass(best, list, false)
+	chosen = r.pass(best, list, false)
 	chosen = append(chosen, r.passByTurns(list)...)
-	chosen = r.exchange(list, chosen)
-	if r.part = shareChoice; len(chosen) > 0 {
-		chosen = r.settled(best, list, chosen, start)
-	}
-	r.rehearsal = false
-	for _, c := range list {
-		if c.reason != "" {
-			r.sayAgain(c)
-			c.say(c.reason, c.why)
-		}
-	}
-	return chosen
+	return best, r.exchange(list, chosen)
 }
 
 // epsilon is less than any node costs in an hour, and more than sums of prices err by.
@@ -253,7 +258,7 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 			c.since = cmp.Or(marked[c], r.Now)
 		}
 		again := r.chooseAgain(o, list)
-		if len(again) == len(chosen) || tries == triesToSettle {
+		if sameCandidates(again, chosen) || tries == triesToSettle {
 			chosen = again
 			break
 		}
@@ -274,8 +279,18 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 	return chosen
 }
 
-// chooseAgain chooses among those that bear a mark as the next evaluation will.
+// sameCandidates says that two lists have the same candidates.
+func sameCandidates(a, b []*candidate) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *candidate) bool { return !slices.Contains(b, c) })
+}
+
+// chooseAgain chooses as the next evaluation will. Where candidates are many, it asks only
+// those that bear a mark, in the order that stands.
 func (r *retirement) chooseAgain(o order, list []*candidate) (chosen []*candidate) {
+	if len(list) <= fewCandidates {
+		_, chosen = r.search(list)
+		return chosen
+	}
 	chosen = r.goTogether(list)
 	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Gone || c.since.IsZero() })
 	if len(rest) == 0 {
