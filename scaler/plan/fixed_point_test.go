@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,51 @@ func TestMarksSettle(t *testing.T) {
 		}
 		t.Fatalf("law 18: marks have not settled after %d evaluations\n%s\n%s", settlesIn, strings.Join(story, "\n"), start)
 	})
+}
+
+// What is left of an evaluation's work is no reason for which a node loses its mark: the next
+// evaluation has a budget of its own.
+func TestMarksOutliveTheBudget(t *testing.T) {
+	for _, nodes := range []int{50, 100, 190} {
+		for _, pods := range []int{4, 20} {
+			snapshot, err := scenario.Parse(crowdedNodes(nodes, pods))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, asked := policy.DefaultPolicy(), 0
+			for p.Bounds.ScaleDown = 50_000; p.Bounds.ScaleDown < 1_000_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 6 / 5 {
+				got := plan.Decide(snapshot, p)
+				for range action.Only[action.Mark](got.Actions) {
+					asked++
+				}
+				for a := range action.Only[action.Unmark](got.Actions) {
+					t.Errorf("%d nodes of %d pods, with %d steps: %s", nodes, pods, p.Bounds.ScaleDown, a)
+				}
+			}
+			if asked == 0 {
+				t.Errorf("%d nodes of %d pods: no mark is ever made", nodes, pods)
+			}
+		}
+	}
+}
+
+// crowdedNodes are nodes of three prices, a quarter of them marked, with up to so many small
+// pods each: all that are marked can go.
+func crowdedNodes(nodes, pods int) string {
+	dice := rand.New(rand.NewPCG(1, uint64(nodes)))
+	var lines []string
+	for g, kind := range []string{"m5.large price=0.1", "m5.xlarge price=0.2", "m5.2xlarge price=0.4"} {
+		lines = append(lines, fmt.Sprintf("group g%d max=500 desired=%d type=%s", g, nodes/3+1, kind))
+	}
+	for n := range nodes {
+		mark := []string{"unneeded=09:55:00", "", "", ""}[n%4]
+		lines = append(lines, fmt.Sprintf("node n%d group=g%d %s", n, n%3, mark))
+		for i := range dice.IntN(pods + 1) {
+			cpu := []int{20, 50, 100, 200}[dice.IntN(4)]*4/pods + 5
+			lines = append(lines, fmt.Sprintf("pod p%d-%d on=n%d cpu=%dm mem=%dMi", n, i, n, cpu, 32*(1+dice.IntN(4))))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // shrinkingWorld is half-empty nodes, some of them marked, of groups that differ in price.

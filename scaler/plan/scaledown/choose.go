@@ -249,6 +249,8 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 			c.since = since
 		}
 	}()
+	// Each further search has to fit into what is left.
+	whole := len(list) <= fewCandidates && !r.spent(shareChoice/(1+triesToSettle))
 	r.goBack(chosen, start)
 	for tries := 1; ; tries++ {
 		for _, c := range list {
@@ -257,7 +259,7 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 		for _, c := range chosen {
 			c.since = cmp.Or(marked[c], r.Now)
 		}
-		again := r.chooseAgain(o, list)
+		again := r.chooseAgain(o, list, whole)
 		if sameCandidates(again, chosen) || tries == triesToSettle {
 			chosen = again
 			break
@@ -284,10 +286,12 @@ func sameCandidates(a, b []*candidate) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *candidate) bool { return !slices.Contains(b, c) })
 }
 
-// chooseAgain chooses as the next evaluation will. Where candidates are many, it asks only
-// those that bear a mark, in the order that stands.
-func (r *retirement) chooseAgain(o order, list []*candidate) (chosen []*candidate) {
-	if len(list) <= fewCandidates {
+// chooseAgain chooses as the next evaluation will, by its whole search or, where that is too
+// much work, among those that bear a mark and in the order that stands.
+func (r *retirement) chooseAgain(o order, list []*candidate, whole bool) (chosen []*candidate) {
+	if whole {
+		defer func(began int64) { r.began = began }(r.began)
+		r.began = r.Fit.Steps() // the next evaluation has a budget of its own
 		_, chosen = r.search(list)
 		return chosen
 	}
