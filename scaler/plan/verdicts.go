@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"windlass.dev/windlass/scaler/plan/hooks"
 
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/hooks"
 	"windlass.dev/windlass/scaler/plan/scaledown"
 	"windlass.dev/windlass/scaler/plan/scaleup"
 	"windlass.dev/windlass/scaler/plan/seats"
