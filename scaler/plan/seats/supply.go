@@ -45,7 +45,7 @@ func Spreads(t fit.Tenant) bool { return t.Class.Spreads() }
 func (d *Seats) KinOf(g *cluster.Group) []*cluster.Group {
 	if g.Kin == nil {
 		for _, other := range d.Groups {
-			if other == g || Alike(d.Policy, g, other) {
+			if other == g || alike(d.Policy, g, other) {
 				g.Kin = append(g.Kin, other)
 			}
 		}
@@ -119,10 +119,10 @@ func (d *Seats) Foresee() []fit.Tenant {
 	return list
 }
 
-// Alike says that a new node of one group is as good as one of the other, but for
+// alike says that a new node of one group is as good as one of the other, but for
 // the zone. Of each the first shape speaks, because its others differ in the zone
 // alone.
-func Alike(p policy.Policy, a, b *cluster.Group) bool {
+func alike(p policy.Policy, a, b *cluster.Group) bool {
 	if len(a.Shapes) == 0 || len(b.Shapes) == 0 {
 		return false
 	}
