@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -372,24 +373,32 @@ func TestOnlyContractSpellsThePrefix(t *testing.T) {
 func prefixLiterals(fset *token.FileSet, file *ast.File) []string {
 	domain := strings.TrimSuffix(contract.Prefix, "/")
 	var found []string
-	ast.Inspect(file, func(node ast.Node) bool {
-		if _, isImport := node.(*ast.ImportSpec); isImport {
-			return false
-		}
-		literal, ok := node.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return true
-		}
-		text, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			text = literal.Value
-		}
+	for literal, text := range literals(file) {
 		if strings.Contains(strings.ReplaceAll(text, module, ""), domain) {
 			found = append(found, fmt.Sprintf("%s: %s", fset.Position(literal.Pos()), literal.Value))
 		}
-		return true
-	})
+	}
 	return found
+}
+
+// literals gives the string literals of a file with their texts, but for import paths.
+func literals(file *ast.File) iter.Seq2[*ast.BasicLit, string] {
+	return func(yield func(*ast.BasicLit, string) bool) {
+		goes := true
+		ast.Inspect(file, func(node ast.Node) bool {
+			if _, isImport := node.(*ast.ImportSpec); isImport || !goes {
+				return false
+			}
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				text, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					text = literal.Value
+				}
+				goes = yield(literal, text)
+			}
+			return goes
+		})
+	}
 }
 
 // list returns every package of this module and all they import. It does not

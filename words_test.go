@@ -2,13 +2,11 @@ package windlass
 
 import (
 	"fmt"
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -62,10 +60,13 @@ func TestWords(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, text := range sentences(file) {
+		for literal, text := range literals(file) {
+			if !strings.Contains(text, " ") {
+				continue
+			}
 			texts++
-			for _, wrong := range unwantedIn(text.text) {
-				t.Errorf("%s: %s", fset.Position(text.pos), wrong)
+			for _, wrong := range unwantedIn(text) {
+				t.Errorf("%s: %s", fset.Position(literal.Pos()), wrong)
 			}
 		}
 		return nil
@@ -76,29 +77,6 @@ func TestWords(t *testing.T) {
 	if texts < 500 {
 		t.Errorf("only %d texts were read", texts)
 	}
-}
-
-type sentence struct {
-	text string
-	pos  token.Pos
-}
-
-// sentences are the string literals of a file with more than one word.
-func sentences(file *ast.File) (list []sentence) {
-	ast.Inspect(file, func(node ast.Node) bool {
-		if _, isImport := node.(*ast.ImportSpec); isImport {
-			return false
-		}
-		literal, ok := node.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return true
-		}
-		if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(text, " ") {
-			list = append(list, sentence{text, literal.Pos()})
-		}
-		return true
-	})
-	return list
 }
 
 func unwantedIn(text string) (wrong []string) {
