@@ -7,7 +7,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/drains"
 	"windlass.dev/windlass/scaler/plan/hooks"
 	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/scaledown"
 	"windlass.dev/windlass/scaler/plan/scaleup"
 	"windlass.dev/windlass/scaler/plan/seats"
@@ -49,17 +51,19 @@ func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 // what the first part has settled, repeats nothing of it, and is to be asked for once.
 func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Action, rest func() Plan) {
 	facts := cluster.New(s, p, &k.order)
-	templates := template.New(facts, s) // what a new node of each group will be
-	facts.FindStages()                  // how far each node is
+	out := outcome.New(facts)
+	templates := template.New(facts, out, s) // what a new node of each group will be
+	facts.FindStages()                       // how far each node is
 
-	launched := launch.New(facts)
+	ours := recognition.New(facts, out) // which groups and instances are this cluster's
+	launched := launch.New(facts, out, ours)
 	launched.RecallLaunches() // whose answer nobody has seen
 	launched.EndLost()        // instances that never became nodes
 	launched.LimitWaiting()   // for what was asked for and does not come
 	launched.PauseGroups()    // whose launches failed, for a while
 
-	alone := standin.New(facts)
-	held := hooks.New(facts, alone)
+	alone := standin.New(facts, out)
+	held := hooks.New(facts, out, ours, alone)
 	held.SpareSurvivors()                                  // instances that came back after their termination had begun
 	held.AnswerHooks()                                     // of Auto Scaling: drain, prolong, complete
 	held.TakeBackWays()                                    // drains that ended where the instance came into service again
@@ -67,10 +71,10 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 	held.TellOutOfService()                                // nodes whose machines are switched off, and those that are back
 	alone.DrainAlone(cluster.Leaving, cluster.Terminating) // nodes that others take, whose agent is gone or blind
 
-	return takeUrgent(facts), func() Plan {
+	return takeUrgent(facts, out), func() Plan {
 		room := seats.New(facts, k.cache, s) // which pod fits where
-		drained := drains.New(facts, launched, alone, room)
-		grown := scaleup.New(facts, templates, room, drained, s.Priorities)
+		drained := drains.New(facts, out, launched, alone, room)
+		grown := scaleup.New(facts, out, templates, room, drained, s.Priorities)
 
 		drained.TakeTurns()    // which of the drains that wait for a permit are next
 		grown.LimitCordons()   // nodes that rebalance recommendations closed are opened, but for few
@@ -85,32 +89,32 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 		drained.FinishRetirements()        // drained nodes go; drains that cannot end are given up
 		alone.DrainAlone(cluster.Retiring) // our own drains, where they were not taken back for a pod
 
-		shrunk := scaledown.New(facts, room, drained, grown)
+		shrunk := scaledown.New(facts, out, room, drained, grown)
 		if grown.Growing() {
 			grown.LeaveNodes() // another look asks who is needed
 		} else {
 			shrunk.BeginRetirements() // nodes that nobody needs are marked, and drained when due
 		}
-		room.InformBuffers()  // what becomes of them
-		shrunk.BalanceZones() // Auto Scaling is kept from undoing that, where people want it
+		room.InformBuffers(out) // what becomes of them
+		shrunk.BalanceZones()   // Auto Scaling is kept from undoing that, where people want it
 
-		return decision{facts, held, shrunk}.plan()
+		return decision{facts, out, ours, held, shrunk}.plan()
 	}
 }
 
 // takeUrgent takes the urgent ones out of the actions that are decided so far.
-func takeUrgent(c *cluster.Cluster) []action.Action {
+func takeUrgent(c *cluster.Cluster, out *outcome.Outcome) []action.Action {
 	if c.Rivalled() {
 		return nil
 	}
 	var urgent, others []action.Action
-	for _, a := range c.Actions {
+	for _, a := range out.Actions {
 		if action.TraitsOf(a).Sizes {
 			others = append(others, a)
 		} else {
 			urgent = append(urgent, a)
 		}
 	}
-	c.Actions = others
+	out.Actions = others
 	return action.Ordered(urgent)
 }

@@ -11,6 +11,8 @@
 //
 //	action, verdict, policy  what may be done, what is said, what people want
 //	cluster                  the facts of one evaluation
+//	outcome                  what the steps settle: actions, verdicts on pods, the persisted state
+//	recognition              which groups and instances are this cluster's
 //	template                 node templates, corrected by nodes
 //	launch                   what came of earlier launches
 //	standin                  drains in place of unresponsive agents

@@ -7,9 +7,9 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
-	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/drains"
 	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
@@ -47,10 +47,10 @@ type Refusal struct {
 // actions. Actions without a result count as planned. Nothing of before and planned is changed.
 func Settle(before fleet.Snapshot, p policy.Policy, planned fleet.State, results []Result) fleet.State {
 	state := planned
-	state.Heartbeats, state.Completed, state.Suspending = cluster.Copied(state.Heartbeats), cluster.Copied(state.Completed), cluster.Copied(state.Suspending)
-	state.GrownAt, state.Bursts, state.Launches = cluster.Copied(state.GrownAt), cluster.Copied(state.Bursts), cluster.Copied(state.Launches)
-	state.BackOffs, state.GiveUps, state.FailedAt = cluster.Copied(state.BackOffs), cluster.Copied(state.GiveUps), cluster.Copied(state.FailedAt)
-	state.Recognition.Asked, state.Recognition.Ended = cluster.Copied(state.Recognition.Asked), cluster.Copied(state.Recognition.Ended)
+	state.Heartbeats, state.Completed, state.Suspending = outcome.Copied(state.Heartbeats), outcome.Copied(state.Completed), outcome.Copied(state.Suspending)
+	state.GrownAt, state.Bursts, state.Launches = outcome.Copied(state.GrownAt), outcome.Copied(state.Bursts), outcome.Copied(state.Launches)
+	state.BackOffs, state.GiveUps, state.FailedAt = outcome.Copied(state.BackOffs), outcome.Copied(state.GiveUps), outcome.Copied(state.FailedAt)
+	state.Recognition.Asked, state.Recognition.Ended = outcome.Copied(state.Recognition.Asked), outcome.Copied(state.Recognition.Ended)
 	restoreUndone(&state, before.State, results)
 	for x, r := range resultsOf[action.Grow](results) {
 		if r.Answer != nil {
@@ -71,7 +71,7 @@ func Settle(before fleet.Snapshot, p policy.Policy, planned fleet.State, results
 			state.FailedAt[x.Group] = r.Ended
 		}
 	}
-	return cluster.Compact(state)
+	return outcome.Compact(state)
 }
 
 // restoreUndone puts back, for what was not done, what was remembered before.

@@ -9,6 +9,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/hooks"
+	"windlass.dev/windlass/scaler/plan/outcome"
+	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/scaledown"
 	"windlass.dev/windlass/scaler/plan/scaleup"
 	"windlass.dev/windlass/scaler/plan/seats"
@@ -19,6 +21,8 @@ import (
 // decision is all that was settled.
 type decision struct {
 	*cluster.Cluster
+	*outcome.Outcome
+	*recognition.Recognition
 	*hooks.Hooks
 	*scaledown.ScaleDown
 }
@@ -28,10 +32,10 @@ type decision struct {
 func (d decision) plan() Plan {
 	p := Plan{
 		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.Rivalled(), Unrecognised: d.StrangersByGroup(), Braked: d.Brake != "",
-		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: cluster.Compact(d.Given),
+		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: outcome.Compact(d.Given),
 	}
 	if !p.Stopped {
-		p.Actions, p.Drains, p.State = action.Ordered(d.Actions), d.Carried, cluster.Compact(d.State)
+		p.Actions, p.Drains, p.State = action.Ordered(d.Actions), d.Carried, outcome.Compact(d.State)
 	}
 	return p
 }

@@ -10,14 +10,12 @@ import (
 
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Cluster is what one evaluation knows: the snapshot in a fixed order with its parts joined. It
-// also collects what the steps settle, of which each says in its room what it does: actions,
-// verdicts, the persisted state, and when to evaluate again.
+// Cluster is what one evaluation knows: the snapshot in a fixed order with its parts joined, and
+// when an answer that it gave will change by time alone.
 type Cluster struct {
 	Now    time.Time
 	Policy policy.Policy
@@ -33,8 +31,8 @@ type Cluster struct {
 	// last of them ended; see fleet.Snapshot.
 	outages []fleet.Outage
 	Back    time.Time
-	// leads is since when this process leads; zero where that is not known.
-	leads   time.Time
+	// Leads is since when this process leads; zero where that is not known.
+	Leads   time.Time
 	Daemons []fleet.DaemonSet
 	Owners  map[types.UID]fleet.Owner
 	Groups  []*Group // by name
@@ -51,26 +49,22 @@ type Cluster struct {
 	// namelessNodes are those that may be any machine; nil before somebody asks.
 	weakly        map[string]string
 	namelessNodes []*Node
-	// Overdue are the live instances without a Node whose time to register is over.
-	Overdue map[string]overdue
-	// strangers counts those of them that we did not ask for, and Brake is why none of
-	// these is ended; empty where one may be.
-	strangers int
-	Brake     string
 	// Totals are the size of the whole, against its limits.
 	Totals *Totals
 	// Guards are the budgets as they were read, and Budgets what all drains leave of them.
-	Guards      []fleet.Budget
-	Actions     []action.Action
-	PodVerdicts []verdict.Verdict
-	// DisownedVerdicts are those of groups that other clusters own.
+	Guards []fleet.Budget
+	// DisownedVerdicts are those of groups that other clusters own, and Unclaimed the groups
+	// that are to bear this cluster's UID first.
 	DisownedVerdicts []verdict.Verdict
+	Unclaimed        []*Group
+	UID              types.UID
+	// OwnDrains is since when nodes drain of their own accord; see fleet.State.
+	OwnDrains map[string]time.Time
 	// Outage says that too many nodes are unready for anything to grow or be retired; empty
 	// otherwise.
 	Outage string
 	// Allocated counts the devices that claims hold.
 	Allocated map[DevicePool]int64
-	State     fleet.State
 	Clock     clock
 }
 
@@ -78,10 +72,10 @@ type Cluster struct {
 // not changed. Stages come later, see FindStages.
 func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
 	d := &Cluster{
-		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), leads: s.Leads,
+		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), Leads: s.Leads,
 		Daemons: slices.Clone(s.DaemonSets), Owners: s.Owners,
 		Budgets: drainable.NewBudgets(s.Budgets), Guards: s.Budgets,
-		State:  copyState(s.State),
+		UID: s.Cluster, OwnDrains: map[string]time.Time{},
 		Clock:  clock{now: s.Now},
 		Totals: &Totals{},
 	}
@@ -171,8 +165,6 @@ func (d *Cluster) watch(p *fleet.Pod) {
 		d.Clock.At(drainable.OwnerDue(p))
 	}
 }
-
-func (d *Cluster) Do(a action.Action) { d.Actions = append(d.Actions, a) }
 
 // Rivalled says that another autoscaler acts on the same groups.
 func (d *Cluster) Rivalled() bool {

@@ -1,10 +1,9 @@
 // Package cluster is what one evaluation knows: the snapshot in a fixed order with its parts
 // joined. Nothing in it asks which pod fits where.
 //
-// Facts are settled once New and FindStages are done, but for which instances are recognised
-// and how large the whole is: rooms that need these ask for them first (Recognise, Measure). What
-// steps settle is collected beside the facts: actions, verdicts, the persisted state, the next
-// evaluation (cluster.go), and on groups and nodes what is planned for each (group.go, node.go).
+// Facts are settled once New and FindStages are done, but for which groups are recognised (room
+// recognition says so on each) and how large the whole is (Measure). Groups and nodes also bear
+// what is planned for each and said of it (group.go, node.go): later steps read that.
 //
 //	cluster.go      the whole: joining its parts
 //	group.go        one group: its size, prices, pauses
@@ -18,7 +17,8 @@
 //	passage.go      instances that Auto Scaling moves in or out of service, and their deadlines
 //	returning.go    nodes whose instance is in service again
 //	warmpool.go     instances in warm pools; when a node should be up
-//	recognise.go    instances that are no Nodes here: strangers, conflicts, the brake on ending them
+//	identity.go     which Node may be which instance, where the providerID does not say so
+//	outage.go       how long things take where the API server was away meanwhile
 //	owner.go        groups that other clusters own
 //	others.go       other autoscalers and termination handlers
 //	devices.go      devices that a node reports only when it is up
@@ -26,5 +26,5 @@
 //	urgency.go      how urgent a drain is
 //	zonehealth.go   zones that may be partitioned
 //	limits.go       how large the cluster may be, and which groups are unhealthy
-//	state.go        the persisted state: copied, compacted; the clock of an evaluation
+//	clock.go        the next evaluation
 package cluster

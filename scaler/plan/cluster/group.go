@@ -167,12 +167,9 @@ type Group struct {
 	Doubted bool
 	// Recognised says that a Node of one of its instances is here, or was.
 	Recognised bool
-	// strangers are its instances that should long have become Nodes and that we did not
-	// ask for; see Recognise.
-	strangers []*fleet.Instance
-	// serves says that one is in service without a Node, for however long, that we did not
-	// ask for.
-	serves bool
+	// Foreign says that instances of the group should long be Nodes, that none ever was one
+	// here, and that one without a Node is in service that did not come because we asked for it.
+	Foreign bool
 	// Replaces says that this plan ends an instance of it that Auto Scaling replaces.
 	Replaces bool
 	// Uneven says how its zones will differ that Auto Scaling would even out; empty if

@@ -73,6 +73,8 @@ type Node struct {
 	Moved []Move
 	// Gone says that the node is on its way out by this plan or would be.
 	Gone bool
+	// ReturnsSince is since when it is in stage Returning.
+	ReturnsSince time.Time
 	// Kept says that this plan takes its retirement back.
 	Kept bool
 	// Held says that its drain waits for a permit, and that it is not its turn; see

@@ -76,7 +76,7 @@ func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told b
 	case !tells:
 		d.Clock.At(over)
 	}
-	d.State.OwnDrains[key] = since
+	d.OwnDrains[key] = since
 	return since, true
 }
 
@@ -84,7 +84,7 @@ func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told b
 // that no pod of it is in its grace period, and that Auto Scaling has its instance in
 // service all the same: it takes no turn and no budget from others any more.
 func (d *Cluster) Unproven(n *Node) bool {
-	since, told := d.State.OwnDrains[n.InstanceID()]
+	since, told := d.OwnDrains[n.InstanceID()]
 	_, occupied := n.Occupied(d.Now)
 	if !told || !occupied || n.Stage != Leaving || n.Ending(d.Now) {
 		return false

@@ -9,7 +9,6 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
-	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -39,7 +38,7 @@ func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, string) 
 	case s.Cluster == "":
 		return verdict.GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s (%s) is known to name this cluster, whose UID is not known: the namespace %s was not read", contract.TagOwner, cmp.Or(string(g.Owner), "none"), metav1.NamespaceSystem)
 	case g.Owner == "":
-		d.Do(action.Claim{Group: g.Name, Owner: s.Cluster})
+		d.Unclaimed = append(d.Unclaimed, g)
 		return verdict.GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s names this cluster, %s", contract.TagOwner, s.Cluster)
 	}
 	return verdict.GroupOwnedByAnother, fmt.Sprintf("its tag %s names cluster %s, and this is %s: nothing is done with it. If it is this one's now, delete the tag", contract.TagOwner, g.Owner, s.Cluster)

@@ -7,7 +7,6 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/action"
-	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Imaginary says that the pod is one for which head-room is kept: the API server gives
@@ -67,20 +66,6 @@ func (d *Cluster) Scheduled(p *fleet.Pod) bool {
 // head-room are none.
 func WantsNode(p *fleet.Pod) bool {
 	return p.Node == "" && !Imaginary(p) && drainable.MustBePlacedAgain(p)
-}
-
-// SayPod settles the verdict of a waiting pod. Pods that are only foreseen to
-// wait have none.
-func (d *Cluster) SayPod(t fit.Tenant, reason verdict.Reason, group, message string) {
-	if !WantsNode(t.Pod) {
-		return
-	}
-	if d.PodVerdicts == nil {
-		d.PodVerdicts = make([]verdict.Verdict, 0, d.Unplaced()+len(d.Nodes)+len(d.Groups))
-	}
-	d.PodVerdicts = append(d.PodVerdicts, verdict.Verdict{
-		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
-	})
 }
 
 // Unplaced counts the pods without a node.

@@ -69,7 +69,7 @@ func (n *Node) drainedFor(id string) []string {
 
 // ReturnsSoon says that pods may count on a node whose drain was taken back.
 func (d *Cluster) ReturnsSoon(n *Node) bool {
-	return d.Now.Before(d.State.Returning[n.Name].Add(ReturnsWithin))
+	return d.Now.Before(n.ReturnsSince.Add(ReturnsWithin))
 }
 
 // Outlived says that a node bears the mark of a termination that its instance has

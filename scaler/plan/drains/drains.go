@@ -3,6 +3,7 @@ package drains
 import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/launch"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/seats"
 	"windlass.dev/windlass/scaler/plan/standin"
 )
@@ -10,6 +11,7 @@ import (
 // Drains are those under way: which may begin, which go on, and which end.
 type Drains struct {
 	*cluster.Cluster
+	*outcome.Outcome
 	*launch.Launches
 	*standin.StandIn
 	*seats.Seats
@@ -19,6 +21,6 @@ type Drains struct {
 }
 
 // New has done nothing yet.
-func New(c *cluster.Cluster, l *launch.Launches, a *standin.StandIn, r *seats.Seats) *Drains {
-	return &Drains{Cluster: c, Launches: l, StandIn: a, Seats: r}
+func New(c *cluster.Cluster, out *outcome.Outcome, l *launch.Launches, a *standin.StandIn, r *seats.Seats) *Drains {
+	return &Drains{Cluster: c, Outcome: out, Launches: l, StandIn: a, Seats: r}
 }

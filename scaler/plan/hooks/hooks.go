@@ -9,18 +9,24 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/standin"
 )
 
 // Hooks answers the lifecycle hooks of Auto Scaling.
 type Hooks struct {
 	*cluster.Cluster
+	*outcome.Outcome
+	*recognition.Recognition
 	*standin.StandIn
 }
 
 // New has done nothing yet.
-func New(c *cluster.Cluster, a *standin.StandIn) *Hooks { return &Hooks{Cluster: c, StandIn: a} }
+func New(c *cluster.Cluster, out *outcome.Outcome, r *recognition.Recognition, a *standin.StandIn) *Hooks {
+	return &Hooks{Cluster: c, Outcome: out, Recognition: r, StandIn: a}
+}
 
 const (
 	// hooksKnownWithin is how long an instance that leaves waits for its group's hooks to
@@ -215,7 +221,7 @@ const (
 
 func (d *Hooks) mayServe(p cluster.Passage) service {
 	switch {
-	case p.Group.Foreign():
+	case p.Group.Foreign:
 		return servesOthers
 	case d.EndedByUs(p.Instance) && !d.WasNode(p.Instance):
 		return servesNobody

@@ -45,7 +45,7 @@ func (d *Hooks) UndoDrains() {
 		if !known {
 			first = d.Now
 		}
-		since[n.Name] = first
+		since[n.Name], n.ReturnsSince = first, first
 		d.Clock.At(first.Add(cluster.ReturnsWithin))
 		due := first.Add(d.undoTime(n))
 		if d.Now.Before(due) {

@@ -5,6 +5,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
@@ -66,7 +67,7 @@ func Blame(p policy.Policy, backOffs map[string]fleet.BackOff, groups []fleet.Gr
 			of = all[i]
 		}
 	}
-	backOffs = cluster.Copied(backOffs)
+	backOffs = outcome.Copied(backOffs)
 	for _, key := range concerned(all, of, f) {
 		backOffs[key] = Learn(p, backOffs[key], f)
 	}

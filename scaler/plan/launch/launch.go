@@ -9,17 +9,23 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Launches are what groups were asked for and what came of it.
 type Launches struct {
 	*cluster.Cluster
+	*outcome.Outcome
+	*recognition.Recognition
 }
 
 // New has done nothing yet.
-func New(c *cluster.Cluster) *Launches { return &Launches{Cluster: c} }
+func New(c *cluster.Cluster, out *outcome.Outcome, r *recognition.Recognition) *Launches {
+	return &Launches{Cluster: c, Outcome: out, Recognition: r}
+}
 
 // A group grows in one of two ways. By SetDesiredCapacity Auto Scaling is told how
 // many instances there shall be, and chooses their zones; asked twice it does
@@ -250,7 +256,7 @@ func Hear(p policy.Policy, state fleet.State, groups []fleet.Group, x action.Gro
 }
 
 func added[V any](m map[string]V, key string, v V) map[string]V {
-	m = cluster.Copied(m)
+	m = outcome.Copied(m)
 	m[key] = v
 	return m
 }

@@ -9,6 +9,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -16,8 +17,6 @@ import (
 // should long have been Ready. Others of their group would most likely fare no
 // better: it shrinks by them where it may, and is paused.
 func (d *Launches) EndLost() {
-	d.Recognise()
-	d.RecogniseLeaving()
 	unjoined := map[string]time.Time{}
 	d.WatchPools(unjoined)
 	for _, g := range d.Groups {
@@ -68,10 +67,10 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 	} else {
 		d.lose(g, i, o.Due, cluster.NeverJoined)
 	}
-	if g.Foreign() || !o.Launched && !d.StrangersAllowed(g, i.ID) {
+	if g.Foreign || !o.Launched && !d.StrangersAllowed(g, i.ID) {
 		return
 	}
-	if n := d.Resembles(i, o); n != "" {
+	if n := d.Resembles(i, o.AskedAt); n != "" {
 		g.Note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
 		return
 	}
@@ -79,7 +78,7 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 	if !ok {
 		return
 	}
-	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(cluster.StrangersWindow)) {
+	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(recognition.StrangersWindow)) {
 		d.State.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.Now, Launched: o.Launched}
 	}
 	d.Do(action.Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Asks: asks, Why: why})

@@ -3,6 +3,7 @@ package scaledown
 import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/scaleup"
 	"windlass.dev/windlass/scaler/plan/seats"
 )
@@ -10,12 +11,13 @@ import (
 // ScaleDown chooses the nodes that nobody needs.
 type ScaleDown struct {
 	*cluster.Cluster
+	*outcome.Outcome
 	*seats.Seats
 	*drains.Drains
 	*scaleup.ScaleUp
 }
 
 // New has done nothing yet.
-func New(c *cluster.Cluster, r *seats.Seats, d *drains.Drains, g *scaleup.ScaleUp) *ScaleDown {
-	return &ScaleDown{Cluster: c, Seats: r, Drains: d, ScaleUp: g}
+func New(c *cluster.Cluster, out *outcome.Outcome, r *seats.Seats, d *drains.Drains, g *scaleup.ScaleUp) *ScaleDown {
+	return &ScaleDown{Cluster: c, Outcome: out, Seats: r, Drains: d, ScaleUp: g}
 }

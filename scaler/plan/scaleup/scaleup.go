@@ -4,6 +4,7 @@ import (
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/drains"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/seats"
 	"windlass.dev/windlass/scaler/plan/template"
 )
@@ -11,6 +12,7 @@ import (
 // ScaleUp finds out which pods are pending, and which groups grow for them.
 type ScaleUp struct {
 	*cluster.Cluster
+	*outcome.Outcome
 	*template.Templates
 	*seats.Seats
 	*drains.Drains
@@ -33,8 +35,8 @@ type ScaleUp struct {
 }
 
 // New reads the priorities of groups, where people have given some.
-func New(c *cluster.Cluster, t *template.Templates, r *seats.Seats, d *drains.Drains, priorities *string) *ScaleUp {
-	s := &ScaleUp{Cluster: c, Templates: t, Seats: r, Drains: d}
+func New(c *cluster.Cluster, out *outcome.Outcome, t *template.Templates, r *seats.Seats, d *drains.Drains, priorities *string) *ScaleUp {
+	s := &ScaleUp{Cluster: c, Outcome: out, Templates: t, Seats: r, Drains: d}
 	s.prefer(priorities)
 	return s
 }

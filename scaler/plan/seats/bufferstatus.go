@@ -9,6 +9,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -26,11 +27,11 @@ const bufferNoRoom = "NoRoom"
 
 // InformBuffers writes on every buffer what becomes of it, where that does not stand
 // there yet.
-func (d *Seats) InformBuffers() {
+func (d *Seats) InformBuffers(out *outcome.Outcome) {
 	for _, b := range d.Buffers {
 		status := b.status(metav1.NewTime(d.Now).Rfc3339Copy())
 		if !fleet.Equal(status, b.Status) {
-			d.Do(action.Inform{Buffer: action.BufferRef{Namespace: b.Namespace, Name: b.Name, UID: b.UID}, Version: b.Version, Status: status})
+			out.Do(action.Inform{Buffer: action.BufferRef{Namespace: b.Namespace, Name: b.Name, UID: b.UID}, Version: b.Version, Status: status})
 		}
 	}
 }

@@ -84,7 +84,7 @@ func Room(g *cluster.Group) (n int, whyNot string) {
 		return 0, strings.Join(g.Faults, "; ")
 	case len(g.Looks) == 0:
 		return 0, "its node template is not known"
-	case g.Foreign():
+	case g.Foreign:
 		return 0, "its instances are no Nodes of this cluster, and a new one would most likely be none either"
 	case g.IsSuspended(cluster.ProcessLaunch):
 		return 0, "its Launch process is suspended"

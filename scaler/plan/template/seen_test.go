@@ -10,6 +10,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/outcome"
 )
 
 // The sizes that were seen are bounded: what no group uses goes first, and what is
@@ -36,7 +37,7 @@ func TestSeenIsBounded(t *testing.T) {
 		{"many, and nobody uses them", types("m", mostSeen+10), nil, mostSeen},
 		{"many, and all are used", types("m", mostSeen+10), []*cluster.Group{used}, mostSeen + 10},
 	} {
-		d := &Templates{Cluster: &cluster.Cluster{Groups: c.groups, State: fleet.State{Seen: c.seen}}}
+		d := &Templates{Cluster: &cluster.Cluster{Groups: c.groups}, Outcome: &outcome.Outcome{State: fleet.State{Seen: c.seen}}}
 		d.rememberMemory()
 		if len(d.State.Seen) != c.want {
 			t.Errorf("%s: %d are remembered, want %d", c.reason, len(d.State.Seen), c.want)
@@ -56,7 +57,7 @@ func TestSeenIsTheLeast(t *testing.T) {
 		Group: &fleet.Group{Template: "lt-1:1", Shapes: []fleet.Shape{{InstanceType: "m5.large", Image: "ami-1"}}},
 		Nodes: []*cluster.Node{of("7700Mi"), of("7884601Ki"), of("7800Mi")},
 	}
-	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{g}, State: fleet.State{Seen: map[string]resource.Quantity{
+	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{g}}, Outcome: &outcome.Outcome{State: fleet.State{Seen: map[string]resource.Quantity{
 		fleet.SeenKey("m5.large", ""): resource.MustParse("7Gi"),
 	}}}}
 	d.rememberMemory()

@@ -3,11 +3,13 @@ package template
 import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/outcome"
 )
 
 // Templates are the node templates of the cluster's groups.
 type Templates struct {
 	*cluster.Cluster
+	*outcome.Outcome
 
 	// daemonsText is the canonical text of the DaemonSets, once somebody has asked.
 	daemonsText string
@@ -17,8 +19,8 @@ type Templates struct {
 }
 
 // New corrects the templates of all groups by the nodes that came of them.
-func New(c *cluster.Cluster, s fleet.Snapshot) *Templates {
-	d := &Templates{Cluster: c}
+func New(c *cluster.Cluster, out *outcome.Outcome, s fleet.Snapshot) *Templates {
+	d := &Templates{Cluster: c, Outcome: out}
 	d.learnShapes(s)
 	return d
 }

@@ -1,4 +1,4 @@
-package cluster
+package outcome
 
 import (
 	"maps"
@@ -7,14 +7,15 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-func copyState(s fleet.State) fleet.State {
+// copyState is the state that the steps begin with: what they find anew each time is empty.
+func copyState(s fleet.State, ownDrains map[string]time.Time) fleet.State {
 	return fleet.State{
 		Heartbeats: Copied(s.Heartbeats), Completed: Copied(s.Completed), Pooling: map[string]time.Time{}, Outlived: map[string]time.Time{}, Alone: map[string]fleet.LoneDrain{}, BackOffs: Copied(s.BackOffs), GrownAt: Copied(s.GrownAt),
 		ShrunkAt: Copied(s.ShrunkAt), FailedAt: Copied(s.FailedAt),
 		Bursts:  Copied(s.Bursts),
 		GiveUps: Copied(s.GiveUps), Unjoined: Copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: Copied(s.Awaited), Promises: Copied(s.Promises), Disputed: map[string]time.Time{}, Returning: Copied(s.Returning), Launches: Copied(s.Launches), Unsteered: Copied(s.Unsteered), Suspending: Copied(s.Suspending), Seen: Copied(s.Seen), Lessons: Copied(s.Lessons),
 		Swap: s.Swap, SwapPauses: Copied(s.SwapPauses), Recognition: copyRecognition(s.Recognition),
-		OwnDrains: map[string]time.Time{},
+		OwnDrains: ownDrains,
 	}
 }
 
@@ -38,27 +39,21 @@ func filled[V any](m map[string]V) map[string]V {
 	return m
 }
 
+// Copied is a map of its own with the same entries.
 func Copied[V any](m map[string]V) map[string]V {
 	out := make(map[string]V, len(m))
 	maps.Copy(out, m)
 	return out
 }
 
-// clock finds the earliest of the moments at which something falls due.
-type clock struct{ now, Next time.Time }
-
-// At asks for a look at t; moments that have passed ask for none.
-func (c *clock) At(t time.Time) {
-	if !t.After(c.now) {
-		return
-	}
-	if c.Next.IsZero() || t.Before(c.Next) {
-		c.Next = t
+func copyRecognition(r fleet.Recognition) fleet.Recognition {
+	return fleet.Recognition{
+		Groups: Copied(r.Groups), Asked: Copied(r.Asked), Launched: Copied(r.Launched), Ended: Copied(r.Ended), Left: Copied(r.Left), Graced: Copied(r.Graced),
 	}
 }
 
-const (
-	// SeenStep is to what seen memory is rounded down: hosts of one kind differ by
-	// a few KiB, and that is not worth a write.
-	SeenStep = 1 << 20
-)
+func compactRecognition(r fleet.Recognition) fleet.Recognition {
+	return fleet.Recognition{
+		Groups: filled(r.Groups), Asked: filled(r.Asked), Launched: filled(r.Launched), Ended: filled(r.Ended), Left: filled(r.Left), Graced: filled(r.Graced),
+	}
+}

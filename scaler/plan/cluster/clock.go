@@ -1,0 +1,22 @@
+package cluster
+
+import "time"
+
+// clock finds the earliest of the moments at which something falls due.
+type clock struct{ now, Next time.Time }
+
+// At asks for a look at t; moments that have passed ask for none.
+func (c *clock) At(t time.Time) {
+	if !t.After(c.now) {
+		return
+	}
+	if c.Next.IsZero() || t.Before(c.Next) {
+		c.Next = t
+	}
+}
+
+const (
+	// SeenStep is to what seen memory is rounded down: hosts of one kind differ by
+	// a few KiB, and that is not worth a write.
+	SeenStep = 1 << 20
+)

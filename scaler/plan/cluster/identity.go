@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
+
+// Nameless is the first Node whose providerID does not say which machine it is; empty
+// without one.
+func (d *Cluster) Nameless() string {
+	if i := slices.IndexFunc(d.Nodes, (*Node).nameless); i >= 0 {
+		return d.Nodes[i].Name
+	}
+	return ""
+}
+
+// namelessSchemes are those of providerIDs that name the Node and not its machine: those of
+// the cloud controllers that k3s and RKE2 run by default.
+// https://docs.k3s.io/networking/networking-services#deploying-an-external-cloud-controller-manager
+var namelessSchemes = []string{"k3s://", "rke2://"}
+
+// nameless says that the Node's machine may be any.
+func (n *Node) nameless() bool {
+	return n.ProviderID == "" || slices.ContainsFunc(namelessSchemes, func(s string) bool { return strings.HasPrefix(n.ProviderID, s) })
+}
+
+// Resembles names a Node that may be the instance although its providerID does not say so:
+// one that names it in another way, or one that names no machine and is not known to be
+// elsewhere. Such a Node never stands for the instance. It only keeps it from being ended.
+// asked is when the instance was asked for; zero if it was not.
+func (d *Cluster) Resembles(i *fleet.Instance, asked time.Time) string {
+	if d.weakly == nil {
+		d.indexWeakly()
+	}
+	if name, so := d.weakly[i.ID]; so {
+		return name
+	}
+	for _, n := range d.namelessNodes {
+		if zone := n.Zone(); zone != "" && i.Zone != "" && zone != i.Zone {
+			continue
+		}
+		if !asked.IsZero() && n.Created.Before(asked.Truncate(time.Second)) {
+			continue // it was there before the instance was asked for
+		}
+		return n.Name
+	}
+	return ""
+}
+
+// Contested says which Node may be the machine of an instance beside the one that is known
+// to be; n is nil without one. As long as that is so the instance is not ended, and nobody
+// begins to drain it. People have to say which is right.
+func (d *Cluster) Contested(i *fleet.Instance, n *Node) string {
+	if n != nil && n.twin != nil {
+		return fmt.Sprintf("Node %s has the same providerID; delete the one that is not there", n.twin.Name)
+	}
+	if i == nil {
+		return ""
+	}
+	if d.weakly == nil {
+		d.indexWeakly()
+	}
+	other, so := d.weakly[i.ID]
+	if !so {
+		return ""
+	}
+	return fmt.Sprintf("Node %s bears the instance id %s too, though not as providerID; correct that Node, or delete it", other, i.ID)
+}
+
+// indexWeakly finds the Nodes that may be machines of which their providerID does not tell.
+// Where hundreds of instances never join, all of them are asked about thousands of Nodes.
+func (d *Cluster) indexWeakly() {
+	d.weakly = map[string]string{}
+	for _, n := range d.Nodes {
+		for id := range n.WeakIDs() {
+			if _, known := d.weakly[id]; !known {
+				d.weakly[strings.Clone(id)] = n.Name
+			}
+		}
+		if n.nameless() {
+			d.namelessNodes = append(d.namelessNodes, n)
+		}
+	}
+}

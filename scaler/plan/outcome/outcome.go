@@ -1,0 +1,48 @@
+package outcome
+
+import (
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
+)
+
+// Outcome is what the steps of one evaluation settle. A room whose New does not ask for it
+// settles nothing: it answers questions.
+type Outcome struct {
+	// Actions are what is to be done, in the order in which it was settled.
+	Actions []action.Action
+	// PodVerdicts are those of pending pods.
+	PodVerdicts []verdict.Verdict
+	// State is to persist: what was read, and what was settled since.
+	State fleet.State
+
+	facts *cluster.Cluster
+}
+
+// New has settled nothing yet, but for the claims of groups that nobody owns.
+func New(facts *cluster.Cluster) *Outcome {
+	o := &Outcome{State: copyState(facts.Given, facts.OwnDrains), facts: facts}
+	for _, g := range facts.Unclaimed {
+		o.Do(action.Claim{Group: g.Name, Owner: facts.UID})
+	}
+	return o
+}
+
+// Do adds an action.
+func (o *Outcome) Do(a action.Action) { o.Actions = append(o.Actions, a) }
+
+// SayPod settles the verdict of a waiting pod. Pods that are only foreseen to
+// wait have none.
+func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group, message string) {
+	if !cluster.WantsNode(t.Pod) {
+		return
+	}
+	if o.PodVerdicts == nil {
+		o.PodVerdicts = make([]verdict.Verdict, 0, o.facts.Unplaced()+len(o.facts.Nodes)+len(o.facts.Groups))
+	}
+	o.PodVerdicts = append(o.PodVerdicts, verdict.Verdict{
+		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
+	})
+}
