@@ -15,6 +15,9 @@ func (d *decision) correctDates() {
 	if d.old != nil {
 		d.misdated = correct(d.old, now)
 	}
+	if d.mark != nil && d.mark.At.After(d.Now) {
+		d.mark.At = contract.Time{} // the report dates the drain better than now does
+	}
 	for i := range d.served {
 		correctDate(&d.served[i].At, now)
 	}

@@ -34,10 +34,12 @@ type decision struct {
 	policy Policy
 
 	// old is the report on the Node; nil where there is none, or none that can
-	// be read; misdated says that it bears moments that are to come. served and noted
-	// are the Node's other memory of notices.
+	// be read; misdated says that it bears moments that are to come. mark is ours on the
+	// Node's cordon, nil where there is none. served and noted are the Node's other memory
+	// of notices.
 	old      *contract.Report
 	misdated bool
+	mark     *contract.Cordon
 	served   contract.ServedList
 	noted    contract.NoticedList
 
@@ -71,6 +73,10 @@ func look(v View, p Policy) *decision {
 		d.old = &report
 	}
 	delete(d.want.Annotations, contract.AnnotationDryRun) // of an agent that was not let
+	if value, ours := v.Node.Annotations[contract.AnnotationCordonedBy]; ours {
+		mark, _ := contract.ParseCordon(value) // one that cannot be read is ours too
+		d.mark = &mark
+	}
 	d.served, _ = contract.ParseServed(v.Node.Annotations[contract.AnnotationServed])
 	d.noted, _ = contract.ParseNoticed(v.Node.Annotations[contract.AnnotationNotices])
 	d.correctDates()

@@ -41,30 +41,20 @@ func (d *decision) leaveBalancers(n notice.Notice) {
 
 // cordon makes want unschedulable, with our mark unless somebody else did it
 // before. The mark names a notice for which it still holds, and dates from when the node was
-// open.
+// open, if that is known.
 func (d *decision) cordon(n notice.Notice) {
-	mark, ours := d.mark()
-	holds := ours && (has(d.drains, mark.Notice) || has(d.cordons, mark.Notice))
-	if d.want.Unschedulable && (!ours || holds) {
+	mark := contract.Cordon{By: contract.AppAgent, Notice: n.ID, Boot: d.Node.BootID, At: contract.At(d.Now)}
+	switch {
+	case !d.want.Unschedulable:
+	case d.mark == nil:
 		return
-	}
-	at := contract.At(d.Now)
-	if d.want.Unschedulable && !mark.At.IsZero() && mark.At.Before(at.Time) {
-		at = mark.At
+	case has(d.drains, d.mark.Notice), has(d.cordons, d.mark.Notice):
+		mark = *d.mark
+	default:
+		mark.At = d.mark.At
 	}
 	d.want.Unschedulable = true
-	d.want.Annotations[contract.AnnotationCordonedBy] = contract.Cordon{
-		By: contract.AppAgent, Notice: n.ID, Boot: d.Node.BootID, At: at,
-	}.String()
-}
-
-// mark is our mark on the Node's cordon. One that cannot be read is ours too.
-func (d *decision) mark() (mark contract.Cordon, ours bool) {
-	value, ours := d.Node.Annotations[contract.AnnotationCordonedBy]
-	if ours {
-		mark, _ = contract.ParseCordon(value)
-	}
-	return mark, ours
+	d.want.Annotations[contract.AnnotationCordonedBy] = mark.String()
 }
 
 // respectUncordon takes it for a person's word, or the scaler's, if a node that does not
@@ -75,14 +65,13 @@ func (d *decision) respectUncordon() {
 	if d.Node.Unschedulable || len(d.drains) > 0 && closed {
 		return
 	}
-	_, ours := d.mark()
 	list := d.noted
 	if d.rehearsed != nil { // in thought nobody has cordoned it
 		list, _ = contract.ParseNoticed(d.rehearsed.Annotations[contract.AnnotationNotices])
 	}
 	isRespected := func(n notice.Notice) bool {
 		noted, known := list.Find(n.ID)
-		return ours || known && noted.Does == string(notice.Cordon)
+		return d.mark != nil || known && noted.Does == string(notice.Cordon)
 	}
 	for _, n := range d.cordons {
 		if isRespected(n) {

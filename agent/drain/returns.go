@@ -31,8 +31,8 @@ func (d *decision) findReturns() {
 // stand there, and the node have been open since.
 func (d *decision) closed() time.Time {
 	closed := d.excluded()
-	if mark, ours := d.mark(); ours && mark.At.After(closed) && !mark.At.After(d.Now) {
-		return mark.At.Time
+	if d.mark != nil && d.mark.At.After(closed) {
+		return d.mark.At.Time
 	}
 	return closed
 }

@@ -61,8 +61,8 @@ func (d *decision) underWay() []string {
 	if d.old != nil {
 		ids = append(ids, d.old.Answers...)
 	}
-	if mark, ours := d.mark(); ours && mark.Notice != "" {
-		ids = append(ids, mark.Notice)
+	if d.mark != nil && d.mark.Notice != "" {
+		ids = append(ids, d.mark.Notice)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
