@@ -162,7 +162,13 @@ type require interface {
 // new, what it is. What only repeats (a report renewed) is left out.
 func (w *world) run(t require, length time.Duration) []string {
 	var lines []string
-	end, stands := w.now.Add(length), ""
+	from, end, stands := w.now, w.now.Add(length), ""
+	pass := func(to time.Time) {
+		for _, law := range w.unasked(from, to) {
+			t.Errorf("at %s: %s", w.now.Format(time.TimeOnly), law)
+		}
+		w.pass(to)
+	}
 	for turns := 0; !w.now.After(end); turns++ {
 		if turns > 10_000 {
 			t.Fatalf("a hot loop")
@@ -200,10 +206,10 @@ func (w *world) run(t require, length time.Duration) []string {
 		if to.After(end) {
 			break
 		}
-		w.pass(to)
+		pass(to)
 	}
 	if end.After(w.now) {
-		w.pass(end)
+		pass(end)
 	}
 	return lines
 }

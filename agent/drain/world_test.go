@@ -72,6 +72,9 @@ type world struct {
 	told      told
 	fulfilled map[string]bool
 
+	// asked are the pods whose eviction the API server was asked for, deletions those that it
+	// granted.
+	asked     map[types.UID]bool
 	deletions map[types.UID]int
 	evicted   []string
 	created   int
@@ -162,7 +165,7 @@ func newWorld() *world {
 		},
 		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
 		policy: testPolicy(), live: map[string]bool{}, denied: map[types.UID]bool{}, fulfilled: map[string]bool{},
-		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
+		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, asked: map[types.UID]bool{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
 	}
 }
 
@@ -305,6 +308,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if w.down {
 		return drain.Answer{Outcome: drain.Failed, Message: "connection refused"}
 	}
+	w.asked[s.UID] = true
 	pod, ok := w.pods[s.UID]
 	if !ok {
 		return drain.Answer{Outcome: drain.Gone}
