@@ -63,7 +63,7 @@ func boundIDs(what string, ids []string) error {
 		return err
 	}
 	for _, id := range ids {
-		if err := tooLong(what, len(id), mostID, "bytes in an entry"); err != nil {
+		if err := tooLong(what, written(id), mostID, "bytes in an entry"); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (l NoticedList) bound() error {
 		return err
 	}
 	for i := range l {
-		if err := tooLong(AnnotationNotices+" id", len(l[i].ID), mostID, "bytes"); err != nil {
+		if err := tooLong(AnnotationNotices+" id", written(l[i].ID), mostID, "bytes"); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // What is read of a Node is bounded, and the error names the key and the bound.
 func TestParseHasBounds(t *testing.T) {
 	long, many := strings.Repeat("ä", 100<<10), slices.Repeat([]string{"a"}, mostEntries+1)
+	controls := strings.Repeat("\x01", 100) // each has six bytes where it is written
 	report := func(r Report) error {
 		r.Phase = PhaseBlocked
 		_, err := ParseReport(encode(r))
@@ -46,6 +47,8 @@ func TestParseHasBounds(t *testing.T) {
 		{"served of 200 KiB", func() error { _, err := ParseServed(encode(ServedList{{ID: long}})); return err }(), AnnotationServed + " has 2048"},
 		{"a long notice of a cordon", func() error { _, err := ParseCordon(encode(Cordon{Notice: long[:mostID+2]})); return err }(), AnnotationCordonedBy + " notice has 514 bytes"},
 		{"a long notice id", notices(NoticedList{{ID: long[:mostID+2]}}), AnnotationNotices + " id has 514 bytes"},
+		{"an answer that is long where it is written", report(Report{Answers: []string{controls}}), AnnotationDrainReport + " answers has 600 bytes in an entry"},
+		{"a notice id that is long where it is written", notices(NoticedList{{ID: controls}}), AnnotationNotices + " id has 600 bytes"},
 		{"a long number for an id", func() error { _, err := ParseRequest(`{"id":` + strings.Repeat("1", 50<<10) + `}`); return err }(), "is not valid JSON: json: cannot unmarshal number"},
 		{"a long number of pods", func() error { _, err := ParseReport(`{"left":` + strings.Repeat("1", 20<<10) + `}`); return err }(), "is not valid JSON"},
 		{"a long number for notices", func() error { _, err := ParseNoticed(strings.Repeat("1", 20<<10)); return err }(), "is not valid JSON"},
