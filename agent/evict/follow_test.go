@@ -1,13 +1,17 @@
 package evict
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -48,6 +52,63 @@ func TestWatchThatDoesNotLast(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A watch that lasted and then broke is opened again at once, however often it had failed before:
+// what the agent does with its node hangs on it.
+func TestWatchThatLastedComesBackAtOnce(t *testing.T) {
+	const fails = 8
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var opened []time.Time
+		s := &source{what: "things", open: func(context.Context, string) (watch.Interface, error) {
+			switch opened = append(opened, time.Now()); len(opened) {
+			case fails + 1:
+				w := watch.NewFake()
+				time.AfterFunc(time.Minute, func() { w.Error(&metav1.Status{Reason: metav1.StatusReasonInternalError}) })
+				return w, nil
+			case fails + 2:
+				cancel()
+			}
+			return nil, errDown
+		}}
+		follow(ctx, s, quiet)
+		if after := opened[fails+1].Sub(opened[fails]) - time.Minute; after > firstPause {
+			t.Errorf("opened again after %s, want at most %s", after, firstPause)
+		}
+	})
+}
+
+// Of a watch that goes on failing the log warns once.
+func TestWatchThatFailsIsWarnedOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		s := &source{what: "things", open: func(context.Context, string) (watch.Interface, error) { return nil, errDown }}
+		follow(ctx, s, slog.New(slog.NewTextHandler(&log, nil)))
+		if warnings := strings.Count(log.String(), "level=WARN"); warnings != 1 {
+			t.Errorf("%d warnings in an hour of failures, want 1: %s", warnings, log.String())
+		}
+	})
+}
+
+// Agents that began at one moment come back to the API server over a quarter of an hour.
+func TestWatchesEndAtDifferentTimes(t *testing.T) {
+	var least, most time.Duration
+	for i := range 10_000 {
+		seconds, err := time.ParseDuration(watchSeconds() + "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			least, most = seconds, seconds
+		}
+		least, most = min(least, seconds), max(most, seconds)
+	}
+	if least < 45*time.Minute || least > 46*time.Minute || most < 59*time.Minute || most >= time.Hour {
+		t.Errorf("watches last from %s to %s, want from 45 min to an hour", least, most)
 	}
 }
 
