@@ -51,11 +51,18 @@ func (w *world) unasked(since, then time.Time) (out []string) {
 	return out
 }
 
-// announced is what the metadata and the request say.
+// announced is what the metadata and the request say. A spot interruption has the earliest time
+// that was ever given.
 func (w *world) announced() []notice.Notice {
-	all := w.notices
+	var before []notice.Notice
+	noted, _ := contract.ParseNoticed(w.node.Annotations[contract.AnnotationNotices])
+	for _, n := range noted {
+		cause, _ := notice.OfMetadata(n.ID)
+		before = append(before, notice.Notice{ID: n.ID, Cause: cause, Kind: cause.Kind(), Deadline: n.Deadline.Time})
+	}
+	all := notice.Interruptions(w.notices, before)
 	if request, err := notice.ParseRequest(w.node.Annotations[contract.AnnotationDrainRequest]); err == nil {
-		all = append(slices.Clone(all), request)
+		all = append(all, request)
 	}
 	return notice.Standing(all...)
 }
