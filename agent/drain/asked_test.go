@@ -29,7 +29,8 @@ const timeToAsk = 15 * time.Second
 //
 //   - of DaemonSets, static ones, and those that have ended or are being deleted;
 //   - behind a budget that has refused: one at a time asks it;
-//   - that came back: they are asked at the last call, if they were there;
+//   - that came back: they are asked at the last call, if they were there, and once for each
+//     notice, however often its deadline is put off;
 //   - of a step that keeps no time for itself, while there are pods of earlier ones.
 func (w *world) unasked(since, then time.Time) (out []string) {
 	known := w.podsKnown && (w.heard || !w.silent)
@@ -42,7 +43,7 @@ func (w *world) unasked(since, then time.Time) (out []string) {
 			continue
 		}
 		for uid, p := range w.pods {
-			if !w.asked[uid] && drainable.MustBePlacedAgain(&p) && !w.returned[uid] && !w.refused(p) && w.hasTurn(p) {
+			if !w.asked[uid] && drainable.MustBePlacedAgain(&p) && !w.missedCall(p, deadline) && !w.refused(p) && w.hasTurn(p) {
 				out = append(out, fmt.Sprintf("nobody has asked pod %s to leave before %s, which %s announces", p.Key(), clock(deadline), n.ID))
 			}
 		}
@@ -80,6 +81,19 @@ func (w *world) drainsFor(n notice.Notice) bool {
 	report, _ := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	done := known && !served.Withdrawn && !report.AnswersTo(n.ID)
 	return response.Do == notice.Drain && (response.Lead == 0 || response.Lead >= timeToAsk) && !rebooted && !done
+}
+
+// missedCall says that a pod came back after the last call before a deadline, or that one has been
+// before.
+func (w *world) missedCall(p fleet.Pod, deadline time.Time) bool {
+	if !w.returned[p.UID] {
+		return false
+	}
+	const lastCall, slack = 2 * time.Minute, 5 * time.Second
+	needs := w.policy.Steps.Reserve(0) + drainable.GraceOf(&p) + 10*time.Second
+	report, _ := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
+	earlier := func(c contract.LastCall) bool { return c.Deadline.Before(deadline) }
+	return p.Created.After(deadline.Add(-max(lastCall, needs)-slack)) || slices.ContainsFunc(report.LastCalls, earlier)
 }
 
 // refused says that a budget of a pod has refused.
