@@ -16,7 +16,7 @@ import (
 // whoever could not be asked before is asked again within a dozen seconds.
 const timeToAsk = 15 * time.Second
 
-// unasked speaks from below, where other laws bound what is done: before a deadline that
+// unasked is law 21. It speaks from below, where other laws bound what is done: before a deadline that
 // somebody has announced, every pod that has to leave was asked to. It names those that were
 // not, as a deadline comes between now and then, and nothing but the drain itself has
 // happened since. That holds where
@@ -44,7 +44,7 @@ func (w *world) unasked(since, then time.Time) (out []string) {
 		}
 		for uid, p := range w.pods {
 			if !w.asked[uid] && drainable.MustBePlacedAgain(&p) && !w.missedCall(p, deadline) && !w.refused(p) && w.hasTurn(p) {
-				out = append(out, fmt.Sprintf("nobody has asked pod %s to leave before %s, which %s announces", p.Key(), clock(deadline), n.ID))
+				out = append(out, fmt.Sprintf("law 21: nobody has asked pod %s to leave before %s, which %s announces", p.Key(), clock(deadline), n.ID))
 			}
 		}
 	}
