@@ -18,6 +18,8 @@ type edit struct {
 	with     string
 	line     int
 	before   string // what a reader sees replaced; empty where something comes in between
+	// in is the function whose body it is in; nil where it is in none.
+	in *function
 }
 
 func (e edit) String() string {
@@ -69,7 +71,7 @@ func editsIn(name string, source []byte) ([]edit, error) {
 	if ast.IsGenerated(parsed) {
 		return nil, nil
 	}
-	x := &editor{name: name, source: source, file: files.File(parsed.Pos())}
+	x := &editor{name: name, source: source, file: files.File(parsed.Pos()), of: parsed.Name.Name}
 	ast.Inspect(parsed, x.visit)
 	return x.edits, nil
 }
@@ -79,6 +81,8 @@ type editor struct {
 	name   string
 	source []byte
 	file   *token.File
+	of     string // the package
+	in     *function
 	edits  []edit
 }
 
@@ -88,7 +92,15 @@ func (x *editor) text(n ast.Node) string {
 
 func (x *editor) replace(from, to token.Pos, with string) {
 	a, b := x.file.Offset(from), x.file.Offset(to)
-	x.edits = append(x.edits, edit{x.name, a, b, with, x.file.Line(from), string(x.source[a:b])})
+	x.edit(edit{from: a, to: b, with: with, line: x.file.Line(from), before: string(x.source[a:b])})
+}
+
+func (x *editor) edit(e edit) {
+	e.file = x.name
+	if x.in != nil && e.from >= x.in.body && e.to <= x.in.to {
+		e.in = x.in
+	}
+	x.edits = append(x.edits, e)
 }
 
 // swaps are operators and what takes their place.
@@ -120,6 +132,7 @@ func (x *editor) visit(n ast.Node) bool {
 		return false
 	case *ast.FuncDecl:
 		if n.Body != nil {
+			x.in = x.function(x.of, n)
 			x.skip(n.Type, n.Body)
 		}
 	case *ast.IfStmt:
@@ -200,8 +213,7 @@ func (x *editor) skip(t *ast.FuncType, body *ast.BlockStmt) {
 		}
 	}
 	at := body.Lbrace + 1
-	x.edits = append(x.edits, edit{file: x.name, from: x.file.Offset(at), to: x.file.Offset(at),
-		with: " return " + strings.Join(zeros, ", ") + ";", line: x.file.Line(at)})
+	x.edit(edit{from: x.file.Offset(at), to: x.file.Offset(at), with: " return " + strings.Join(zeros, ", ") + ";", line: x.file.Line(at)})
 }
 
 func fieldsOf(list *ast.FieldList) []*ast.Field {

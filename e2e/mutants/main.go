@@ -8,7 +8,7 @@
 // It prints the mutants that survive: what they break no test would notice. Some break
 // nothing: a reader has to judge. So it is a report and fails only below -goal.
 //
-// No file of the checkout is changed: the compiler is given the mutant as an overlay.
+// No file of the checkout is changed: the compiler is given the mutants as an overlay.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func main() {
 // target is a package and the tests that judge it, the quickest first.
 type target struct {
 	folder string
-	// rooms says that the packages below it are edited, too.
+	// rooms says that the packages below it are edited, too; one's own tests judge it first.
 	rooms  bool
 	judges []judge
 }
@@ -48,22 +49,53 @@ type target struct {
 type judge struct {
 	folder string
 	args   []string
+	// own says that it judges the edits of its package alone.
+	own bool
 }
 
-// few random worlds: a mutant that only a rare one shows is left to the full run.
-func few(checks int) []string {
-	return []string{"-rapid.nofailfile", fmt.Sprintf("-rapid.checks=%d", checks)}
+// judgesOf are the rooms' own tests, then the target's.
+func (t target) judgesOf(files []string) ([]judge, error) {
+	var own []judge
+	for _, file := range files {
+		folder := filepath.Dir(file)
+		named := func(j judge) bool { return j.folder == folder }
+		tests, err := filepath.Glob(folder + "/*_test.go")
+		if err != nil {
+			return nil, fmt.Errorf("looking for tests of %s: %w", folder, err)
+		}
+		if len(tests) > 0 && !slices.ContainsFunc(own, named) && !slices.ContainsFunc(t.judges, named) {
+			own = append(own, judge{folder: folder, own: true})
+		}
+	}
+	return append(own, t.judges...), nil
 }
 
-// wantMany are tests that fail where few random worlds do not show what they ask for.
-const wantMany = "^TestTenantChangesNothing$"
+// few random worlds: a mutant that only a rare one shows is left to the full run. One that
+// fails is enough; a smaller one that fails as well is not sought.
+func few(checks int, more ...string) []string {
+	return append([]string{"-rapid.nofailfile", "-rapid.shrinktime=1ns", fmt.Sprintf("-rapid.checks=%d", checks)}, more...)
+}
+
+const (
+	// wantMany are tests that fail where few random worlds do not show what they ask for.
+	wantMany = "^TestTenantChangesNothing$"
+	// slow are tests of which one world costs as much as twenty of another.
+	slow = "^TestHeadRoomNeverFlaps$"
+	// written are the tests that notice most, at once.
+	written = "^TestScenarios$"
+)
 
 var targets = []target{
-	{folder: "pkg/drainable", judges: []judge{{"pkg/drainable", nil}, {"agent/drain", few(20)}}},
-	{folder: "agent/imds", judges: []judge{{"agent/imds", nil}}},
-	{folder: "agent/evict", judges: []judge{{"agent/evict", nil}, {"agent", nil}}},
-	{folder: "agent/drain", judges: []judge{{"agent/drain", few(50)}, {"agent", nil}}},
-	{folder: "scaler/plan", rooms: true, judges: []judge{{"scaler/plan", append(few(30), "-test.skip="+wantMany)}}},
+	{folder: "pkg/drainable", judges: []judge{{folder: "pkg/drainable"}, {folder: "agent/drain", args: few(20)}}},
+	{folder: "agent/imds", judges: []judge{{folder: "agent/imds"}}},
+	{folder: "agent/evict", judges: []judge{{folder: "agent/evict"}, {folder: "agent"}}},
+	{folder: "agent/drain", judges: []judge{{folder: "agent/drain", args: few(50)}, {folder: "agent"}}},
+	{folder: "scaler/plan", rooms: true, judges: []judge{
+		{folder: "scaler/plan", args: []string{"-test.run=" + written}},
+		{folder: "scaler/plan", args: few(30, "-test.skip="+strings.Join([]string{written, wantMany, slow}, "|"))},
+		{folder: "scaler/act"}, // which obeys the traits of actions
+		{folder: "scaler/plan", args: few(5, "-test.run="+slow)},
+	}},
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -189,29 +221,34 @@ func examine(ctx context.Context, l lab, t target, s sample) (score, error) {
 	if err != nil {
 		return score{}, err
 	}
-	patience, err := l.calibrate(ctx, t.judges)
+	judges, err := t.judgesOf(files)
+	if err != nil {
+		return score{}, err
+	}
+	builds, err := l.builds(ctx, t.folder, edits, count)
+	if err != nil {
+		return score{}, err
+	}
+	patience, err := l.calibrate(ctx, builds[0], judges)
 	if err != nil {
 		return score{}, err
 	}
 	var total score
-	for _, e := range edits {
-		if total.all == count {
-			break
+	for _, b := range builds {
+		for i, e := range b.edits {
+			switch err := l.try(ctx, b, i+1, judges, patience); {
+			case errors.Is(err, errTooLong):
+				total.late++
+				total.noticed++
+			case errors.Is(err, errNoticed):
+				total.noticed++
+			case err != nil:
+				return total, err
+			default:
+				fmt.Fprintf(l.out, "survives %s\n", e)
+			}
+			total.all++
 		}
-		switch err := l.try(ctx, e, t, patience); {
-		case errors.Is(err, errNotCompiled):
-			continue
-		case errors.Is(err, errTooLong):
-			total.late++
-			total.noticed++
-		case errors.Is(err, errNoticed):
-			total.noticed++
-		case err != nil:
-			return total, err
-		default:
-			fmt.Fprintf(l.out, "survives %s\n", e)
-		}
-		total.all++
 	}
 	return total, nil
 }

@@ -102,7 +102,7 @@ func Test(t *testing.T) {
 `)
 	var out strings.Builder
 	l := lab{dir: t.TempDir(), out: &out, least: time.Second}
-	got, err := examine(context.Background(), l, target{folder: "p", judges: []judge{{"p", nil}}}, sample{seed: 1, count: 100})
+	got, err := examine(context.Background(), l, target{folder: "p", judges: []judge{{folder: "p"}}}, sample{seed: 1, count: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +120,81 @@ func Test(t *testing.T) {
 	}
 }
 
+// TestExamineManyKinds: mutants of functions of every kind are compiled together, and each
+// acts alone; what does not compile is left out, and constants are edited, too.
+func TestExamineManyKinds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "go.mod", "module p\n\ngo 1.26.0\n")
+	write(t, "p/p.go", `package p
+
+const unit = 3
+
+var began int
+
+func init() { began = unit }
+
+type Set[T comparable] struct{ in map[T]int }
+
+func (s Set[T]) Add(x T, _ int, more ...T) {
+	s.in[x]++
+	for _, y := range more {
+		s.in[y]++
+	}
+}
+
+func (Set[T]) Is(int, ...string) (set bool, err error) { return true, nil }
+
+func Made[T comparable]() Set[T] { return Set[T]{in: map[T]int{}} }
+
+func Fed[T comparable](into Set[T], _ T, xs ...T) int {
+	sum := 0
+	for _, x := range xs {
+		n := len(xs)
+		use(n)
+		into.Add(x, 0)
+		sum++
+	}
+	return sum
+}
+
+var used int
+
+func use(n int) { used += n }
+`)
+	write(t, "p/p_test.go", `package p
+
+import "testing"
+
+func Test(t *testing.T) {
+	s := Made[string]()
+	s.Add("a", 1, "b", "b")
+	n := Fed(s, "z", "c", "c")
+	is, err := s.Is(1)
+	if began != 3 || s.in["a"] != 1 || s.in["b"] != 2 || s.in["c"] != 2 || n != 2 || !is || err != nil || used != 4 {
+		t.Fail()
+	}
+}
+`)
+	var out strings.Builder
+	l := lab{dir: t.TempDir(), out: &out, least: time.Second}
+	got, err := examine(context.Background(), l, target{folder: "p", judges: []judge{{folder: "p"}}}, sample{seed: 1, count: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What nobody looks at is the number that Fed gives to Add.
+	const want = "survives p/p.go:27: 0 → 1\n"
+	if out.String() != want || got.noticed != got.all-1 || got.all != 15 {
+		t.Errorf("%s, printed %q, want %q", got, out.String(), want)
+	}
+}
+
 // TestExamineWantsTestsThatPass: where they fail without any edit, they judge nothing.
 func TestExamineWantsTestsThatPass(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "go.mod", "module p\n\ngo 1.26.0\n")
 	write(t, "p/p.go", "package p\n")
 	write(t, "p/p_test.go", "package p\n\nimport \"testing\"\n\nfunc Test(t *testing.T) { t.Fatal(\"no\") }\n")
-	_, err := examine(context.Background(), lab{dir: t.TempDir(), out: &strings.Builder{}}, target{folder: "p", judges: []judge{{"p", nil}}}, sample{seed: 1, count: 1})
+	_, err := examine(context.Background(), lab{dir: t.TempDir(), out: &strings.Builder{}}, target{folder: "p", judges: []judge{{folder: "p"}}}, sample{seed: 1, count: 1})
 	if err == nil || !strings.Contains(err.Error(), "the tests of p fail without any edit") {
 		t.Error(err)
 	}
