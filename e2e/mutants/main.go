@@ -3,7 +3,7 @@
 //
 //	go run ./e2e/mutants                              # a sample of each package in targets
 //	go run ./e2e/mutants -seed 7 -count 50 agent/imds # the sample that 7 gives, again
-//	go run ./e2e/mutants -at agent/drain/dates.go:12    # every edit of one line
+//	go run ./e2e/mutants -at agent/drain/dates.go:12    # every edit of one line, or of a,b,…
 //
 // It prints the mutants that survive: what they break no test would notice. Some break
 // nothing: a reader has to judge. So it is a report and fails only below -goal.
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	seed := flags.Uint64("seed", uint64(time.Now().Unix()), "chooses the mutants of the sample")
 	count := flags.Int("count", 30, "how many mutants of each package")
-	at := flags.String("at", "", "every mutant of this FILE:LINE instead of a sample")
+	at := flags.String("at", "", "every mutant of FILE:LINE,… instead of a sample")
 	goal := flags.Int("goal", 0, "fail if less than this percentage of the mutants is noticed")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -138,11 +138,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // choose finds the targets of that name; none of a name is all.
 func choose(folders []string, at string) ([]target, error) {
 	if at != "" {
-		file, _, ok := strings.Cut(at, ":")
-		if !ok {
-			return nil, fmt.Errorf("-at %q is not FILE:LINE", at)
+		folders = nil
+		for _, one := range strings.Split(at, ",") {
+			file, line, ok := strings.Cut(one, ":")
+			if _, err := strconv.Atoi(line); !ok || err != nil {
+				return nil, fmt.Errorf("-at %q is not FILE:LINE", one)
+			}
+			folders = append(folders, file[:max(0, strings.LastIndexByte(file, '/'))])
 		}
-		folders = []string{file[:max(0, strings.LastIndexByte(file, '/'))]}
 	}
 	if len(folders) == 0 {
 		return targets, nil
@@ -153,7 +156,9 @@ func choose(folders []string, at string) ([]target, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("nobody says which tests judge %q: want one of the targets in e2e/mutants/main.go", f)
 		}
-		chosen = append(chosen, targets[i])
+		if !slices.ContainsFunc(chosen, func(t target) bool { return t.folder == targets[i].folder }) {
+			chosen = append(chosen, targets[i])
+		}
 	}
 	return chosen, nil
 }
@@ -190,21 +195,17 @@ type sample struct {
 
 // of puts the edits that are to be tried in their order. An edit may turn out not to
 // compile, so a sample has all of them, and ends by its count.
-func (s sample) of(folder string, edits []edit) ([]edit, int, error) {
+func (s sample) of(folder string, edits []edit) ([]edit, int) {
 	if s.at != "" {
-		file, line, _ := strings.Cut(s.at, ":")
-		n, err := strconv.Atoi(line)
-		if err != nil {
-			return nil, 0, fmt.Errorf("-at %q is not FILE:LINE", s.at)
-		}
-		edits = slices.DeleteFunc(edits, func(e edit) bool { return e.file != file || e.line != n })
-		return edits, len(edits), nil
+		lines := strings.Split(s.at, ",")
+		edits = slices.DeleteFunc(edits, func(e edit) bool { return !slices.Contains(lines, fmt.Sprintf("%s:%d", e.file, e.line)) })
+		return edits, len(edits)
 	}
 	hash := fnv.New64()
 	_, _ = io.WriteString(hash, folder) // which never fails
 	dice := rand.New(rand.NewPCG(s.seed, hash.Sum64()))
 	dice.Shuffle(len(edits), func(i, j int) { edits[i], edits[j] = edits[j], edits[i] })
-	return edits, s.count, nil
+	return edits, s.count
 }
 
 // examine tries mutants of one package and prints those that survive.
@@ -217,10 +218,7 @@ func examine(ctx context.Context, l lab, t target, s sample) (score, error) {
 	if err != nil {
 		return score{}, err
 	}
-	edits, count, err := s.of(t.folder, edits)
-	if err != nil {
-		return score{}, err
-	}
+	edits, count := s.of(t.folder, edits)
 	judges, err := t.judgesOf(files)
 	if err != nil {
 		return score{}, err

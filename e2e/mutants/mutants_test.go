@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,10 +207,7 @@ func TestSample(t *testing.T) {
 		edits = append(edits, edit{file: "a/b.go", line: i / 2, with: fmt.Sprint(i)})
 	}
 	drawn := func(s sample) string {
-		got, count, err := s.of("a", append([]edit(nil), edits...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, count := s.of("a", append([]edit(nil), edits...))
 		return fmt.Sprint(got[:count])
 	}
 	if a, b := drawn(sample{seed: 1, count: 5}), drawn(sample{seed: 1, count: 5}); a != b {
@@ -220,6 +218,9 @@ func TestSample(t *testing.T) {
 	}
 	if got := drawn(sample{at: "a/b.go:3"}); got != fmt.Sprint(edits[6:8]) {
 		t.Errorf("of line 3: %s", got)
+	}
+	if got := drawn(sample{at: "a/b.go:3,a/b.go:9"}); got != fmt.Sprint(append(slices.Clone(edits[6:8]), edits[18:]...)) {
+		t.Errorf("of lines 3 and 9: %s", got)
 	}
 	for _, args := range [][]string{{"-at", "a.go"}, {"-at", "pkg/drainable/x.go:y"}, {"no/such"}} {
 		if err := run(context.Background(), args, &strings.Builder{}); err == nil {

@@ -50,3 +50,16 @@ func TestValidate(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Owners and priorities are read from the cluster only where a flag asks for them: each read
+// takes a right and time.
+func TestAsksFor(t *testing.T) {
+	p := policy.DefaultPolicy()
+	if p.AsksForOwners() || p.AsksForPriorities() {
+		t.Errorf("the default policy asks for owners: %v, for priorities: %v", p.AsksForOwners(), p.AsksForPriorities())
+	}
+	p.Drainable.MinReplicas, p.Expander = 1, "priority,least-waste"
+	if !p.AsksForOwners() || !p.AsksForPriorities() {
+		t.Errorf("with flags it asks for owners: %v, for priorities: %v", p.AsksForOwners(), p.AsksForPriorities())
+	}
+}

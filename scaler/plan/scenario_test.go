@@ -123,6 +123,7 @@ var policyWords = map[string]func(*policy.Policy, string) error{
 	"pod-terms":             func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.PodTerms); return },
 	"growth-steps":          func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Growth); return },
 	"explained":             func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Explained); return },
+	"buffers":               func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Buffers); return },
 	"buffer-pods":           func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
 	"out-of-service":        func(p *policy.Policy, _ string) error { p.OutOfService = true; return nil },
 	"claim-groups":          func(p *policy.Policy, _ string) error { p.ClaimGroups = true; return nil },
