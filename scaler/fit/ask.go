@@ -140,7 +140,7 @@ func (c *Cluster) FitsNew(class *Class, looks []*Looks) (nearest Reasons, at *Lo
 		if len(why) == 0 {
 			return nil, l
 		}
-		if nearest == nil || why.Nearer(nearest) {
+		if nearest == nil || why.Compare(nearest) < 0 {
 			nearest, at = why, l
 		}
 	}

@@ -43,7 +43,7 @@ func (r *Row) leastRefusing(class *Class) *Place {
 			continue
 		}
 		misses := r.cluster.Fits(class, p)
-		if best == nil || misses.Nearer(why) {
+		if best == nil || misses.Compare(why) < 0 {
 			best, why = p, misses
 		}
 	}

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,13 +125,9 @@ func (r Reasons) Of(name string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Nearer says that r is a nearer miss than o: fewer reasons, or as many and less
-// missing.
-func (r Reasons) Nearer(o Reasons) bool {
-	if len(r) != len(o) {
-		return len(r) < len(o)
-	}
-	return r.shortfall() < o.shortfall()
+// Compare puts the nearer miss first: fewer reasons, or as many and less missing.
+func (r Reasons) Compare(o Reasons) int {
+	return cmp.Or(cmp.Compare(len(r), len(o)), cmp.Compare(r.shortfall(), o.shortfall()))
 }
 
 func (r Reasons) shortfall() float64 {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/verdict"
@@ -88,8 +89,7 @@ func (g *Group) size() (milli, bytes int64) {
 
 // Room is how many nodes of a group the cluster may still grow by; if none, why.
 func (c *Totals) Room(g *Group) (n int, whyNot string) {
-	const plenty = 1 << 30
-	n = plenty
+	n = math.MaxInt32
 	tighten := func(have, each, most int64, why string) {
 		if left := max(0, most-have) / max(1, each); int64(n) > left {
 			n = int(left)

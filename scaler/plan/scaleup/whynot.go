@@ -93,15 +93,7 @@ func tell(misses []miss) string {
 	named, rest := misses, 0
 	if len(misses) > mostNamed {
 		near := slices.Clone(misses)
-		slices.SortStableFunc(near, func(a, b miss) int {
-			switch {
-			case a.reasons.Nearer(b.reasons):
-				return -1
-			case b.reasons.Nearer(a.reasons):
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(near, func(a, b miss) int { return a.reasons.Compare(b.reasons) })
 		named, rest = near[:mostNamed], len(near)-mostNamed
 		slices.SortFunc(named, func(a, b miss) int { return cmp.Compare(a.group.Name, b.group.Name) })
 	}
