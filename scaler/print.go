@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -98,8 +97,7 @@ func (p printout) table(w io.Writer) error {
 	return nil
 }
 
-// part prints the verdicts of one kind. A message of several parts, such as one for
-// each group, takes a line for each.
+// part prints the verdicts of one kind, with a line for each detail.
 func (p printout) part(w io.Writer, of verdict.SubjectKind, title string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := false
@@ -111,11 +109,10 @@ func (p printout) part(w io.Writer, of verdict.SubjectKind, title string) error 
 			fmt.Fprintf(table, "\n%s\tREASON\tWHY\n", title)
 			header = true
 		}
-		first, rest, more := strings.Cut(v.Message, "; ")
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Name, v.Reason, first)
-		for more {
-			first, rest, more = strings.Cut(rest, "; ")
-			fmt.Fprintf(table, "\t\t%s\n", first)
+		subject := fmt.Sprintf("%s\t%s", v.Name, v.Reason)
+		for _, d := range v.Details {
+			fmt.Fprintf(table, "%s\t%s\n", subject, d)
+			subject = "\t"
 		}
 	}
 	return table.Flush()

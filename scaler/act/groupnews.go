@@ -31,7 +31,7 @@ type groupNews struct {
 	// its key, until one works; nil before the first look.
 	failed map[string]string
 	// disowned are the groups of which people know that another cluster owns them.
-	disowned map[string]string
+	disowned map[string]verdict.Details
 }
 
 // look takes in what a look has found and done.
@@ -104,14 +104,14 @@ func (n *groupNews) once(t action.Traits, r Result) (word, bool) {
 
 // disown tells of groups that another cluster owns, once for each owner.
 func (n *groupNews) disown(p plan.Plan) {
-	now := map[string]string{}
+	now := map[string]verdict.Details{}
 	for _, v := range p.Verdicts {
 		if v.Of != verdict.OfGroup || v.Reason != verdict.GroupOwnedByAnother {
 			continue
 		}
-		now[v.Name] = v.Message
-		if n.disowned[v.Name] != v.Message {
-			n.waiting = append(n.waiting, word{reason: string(v.Reason), message: fmt.Sprintf("group %s: %s", v.Name, v.Message), warning: true})
+		now[v.Name] = v.Details
+		if !v.Details.Equal(n.disowned[v.Name]) {
+			n.waiting = append(n.waiting, word{reason: string(v.Reason), message: fmt.Sprintf("group %s: %s", v.Name, v.Details), warning: true})
 		}
 	}
 	n.disowned = now

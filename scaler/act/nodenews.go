@@ -45,7 +45,7 @@ type nodeStory struct {
 	name string
 	// known is the reason that people know of; empty where none is.
 	known, reason verdict.Reason
-	message       string
+	details       verdict.Details
 	since, told   time.Time
 }
 
@@ -94,7 +94,7 @@ func (s *nodeStory) hear(v verdict.Verdict, now time.Time) {
 	if s.reason != v.Reason {
 		s.reason, s.since = v.Reason, now
 	}
-	s.message = v.Message
+	s.details = v.Details
 	if s.reason == verdict.NodeNeeded && ordinary(s.known) {
 		s.known = s.reason
 	}
@@ -132,7 +132,7 @@ func (n *nodeNews) next() (kube.Event, bool) {
 		return kube.Event{}, false
 	}
 	s := n.changed[n.at]
-	return kube.Event{Object: kube.NodeReference(s.name), Reason: string(s.reason), Message: s.message, Warning: slices.Contains(warnings, s.reason)}, true
+	return kube.Event{Object: kube.NodeReference(s.name), Reason: string(s.reason), Message: s.details.String(), Warning: slices.Contains(warnings, s.reason)}, true
 }
 
 func (n *nodeNews) hear() {

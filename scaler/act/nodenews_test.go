@@ -22,8 +22,9 @@ type newsroom struct {
 func (r newsroom) why(lines ...string) {
 	var list []verdict.Verdict
 	for _, line := range lines {
-		v := verdict.Verdict{Of: verdict.OfNode}
-		_, _ = fmt.Sscan(line, &v.Name, &v.Reason, &v.Message) // the message may be missing
+		v, words := verdict.Verdict{Of: verdict.OfNode}, ""
+		_, _ = fmt.Sscan(line, &v.Name, &v.Reason, &words) // which may be missing
+		v.Details = verdict.Quote(words)
 		v.UID = "uid-" + v.Name
 		list = append(list, v)
 	}

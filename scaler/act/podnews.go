@@ -21,11 +21,18 @@ type podNews struct {
 	waiting []newsOfPod     // to be told, the oldest pod first
 }
 
-// word is what an Event says.
+// word is what an Event says: a message, or what a verdict does.
 type word struct {
 	reason, message string
+	details         verdict.Details
 	warning         bool
 }
+
+func (w word) equal(other word) bool {
+	return w.reason == other.reason && w.message == other.message && w.warning == other.warning && w.details.Equal(other.details)
+}
+
+func (w word) text() string { return cmp.Or(w.message, w.details.String()) }
 
 type newsOfPod struct {
 	uid, name string // the name as namespace/name
@@ -51,7 +58,7 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 		if known {
 			heard[v.UID] = last
 		}
-		if w, ok := wordOf(v, grown, untold); ok && w != last {
+		if w, ok := wordOf(v, grown, untold); ok && !w.equal(last) {
 			news = append(news, newsOfPod{uid: v.UID, name: v.Name, word: w})
 		}
 	}
@@ -64,7 +71,7 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 func wordOf(v verdict.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
 	case verdict.PodFitsNothing, verdict.PodGroupsFull, verdict.PodGangShort, verdict.PodDisputed:
-		return word{reason: contract.EventNotTriggerScaleUp, message: v.Message}, true
+		return word{reason: contract.EventNotTriggerScaleUp, details: v.Details}, true
 	case verdict.PodGetsNode, verdict.PodFitsComing:
 		if w, ok := grown[v.UID]; ok {
 			return w, true
@@ -146,7 +153,7 @@ func (n *podNews) next() (kube.Event, bool) {
 	}
 	w := n.waiting[0]
 	namespace, name, _ := strings.Cut(w.name, "/")
-	return kube.Event{Object: kube.PodReference(namespace, name, w.uid), Reason: w.reason, Message: w.message, Warning: w.warning}, true
+	return kube.Event{Object: kube.PodReference(namespace, name, w.uid), Reason: w.reason, Message: w.text(), Warning: w.warning}, true
 }
 
 func (n *podNews) told() {

@@ -154,7 +154,7 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 		pods[string(pod.UID)] = pod
 	}
 	for _, v := range got.Verdicts {
-		if m := seated.FindStringSubmatch(v.Message); m != nil {
+		if m := seated.FindStringSubmatch(v.Message()); m != nil {
 			sent[v.UID] = m[1]
 		}
 	}

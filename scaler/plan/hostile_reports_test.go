@@ -55,9 +55,9 @@ func TestReportsOfHundredsOfNodesAreBounded(t *testing.T) {
 				}
 			}
 			for _, v := range got.Verdicts {
-				told := strings.Contains(v.Message, contract.AnnotationDrainReport+" has ")
-				if len(v.Message) > 4<<10 || v.Of == verdict.OfNode && told != c.garbled {
-					t.Fatalf("a verdict of %d bytes: %.400s", len(v.Message), v)
+				told := strings.Contains(v.Message(), contract.AnnotationDrainReport+" has ")
+				if len(v.Message()) > 4<<10 || v.Of == verdict.OfNode && told != c.garbled {
+					t.Fatalf("a verdict of %d bytes: %.400s", len(v.Message()), v)
 				}
 			}
 		})

@@ -472,10 +472,10 @@ func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	have := map[string]int{}
 	for _, v := range got.Verdicts {
 		have[string(v.Of)+" "+v.Name]++
-		if v.Reason == "" || v.Message == "" {
+		if v.Reason == "" || v.Message() == "" {
 			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
 		}
-		if m := nearestNode.FindStringSubmatch(v.Message); v.Reason == verdict.NodeNoPlace && m != nil {
+		if m := nearestNode.FindStringSubmatch(v.Message()); v.Reason == verdict.NodeNoPlace && m != nil {
 			if m[2] == "" || m[1] == v.Name {
 				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
 			}

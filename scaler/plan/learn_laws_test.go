@@ -49,7 +49,7 @@ func TestLearnedTemplatesRefuseNothing(t *testing.T) {
 		got := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 		for _, v := range got.Verdicts {
 			if v.UID == string(pod.UID) && v.Reason == verdict.PodFitsNothing {
-				t.Fatalf("the definition and %s would take it: %s\n%s", taken, v.Message, scenario.Format(w.Snapshot))
+				t.Fatalf("the definition and %s would take it: %s\n%s", taken, v.Message(), scenario.Format(w.Snapshot))
 			}
 		}
 	})

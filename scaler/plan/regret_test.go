@@ -60,7 +60,7 @@ func TestRetirementsStand(t *testing.T) {
 			w.Advance(time.Second)
 		}
 		for _, v := range plan.Decide(w.Snapshot, p).Verdicts {
-			if strings.Contains(v.Message, "when others have gone") {
+			if strings.Contains(v.Message(), "when others have gone") {
 				t.Errorf("town %d: nothing moves, and yet %s", seed, v)
 			}
 		}

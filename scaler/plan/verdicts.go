@@ -2,9 +2,7 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -31,7 +29,7 @@ type decision struct {
 // the verdicts and drops the rest.
 func (d decision) plan() Plan {
 	p := Plan{
-		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.Rivalled(), Unrecognised: d.StrangersByGroup(), Braked: d.Brake != "",
+		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.Rivalled(), Unrecognised: d.StrangersByGroup(), Braked: d.Brake != nil,
 		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: outcome.Compact(d.Given),
 	}
 	if !p.Stopped {
@@ -44,15 +42,15 @@ func (d decision) plan() Plan {
 func (d decision) verdicts() []verdict.Verdict {
 	list := append(d.PodVerdicts, d.DisownedVerdicts...)
 	for _, n := range d.Nodes {
-		message := n.Message
-		if len(n.Garbled) > 0 {
-			message = strings.Join(append([]string{message}, n.Garbled...), "; ")
+		details := n.Details
+		if n.Garbled != nil {
+			details = details.Then(n.Garbled)
 		}
-		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Message: message})
+		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details})
 	}
 	for _, g := range d.Groups {
-		reason, message := d.groupVerdict(g)
-		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
+		reason, details := d.groupVerdict(g)
+		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 	}
 	slices.SortFunc(list, func(a, b verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
@@ -66,53 +64,42 @@ func (d decision) verdicts() []verdict.Verdict {
 	return list
 }
 
-// groupVerdict is the most telling of all that is true of a group; its message
-// adds what else people should know.
-func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, string) {
-	reason, message := d.condition(g)
-	notes := slices.Concat(g.Faults, g.Notes)
-	if rest := seats.RestingBeside(g); rest != "" {
-		notes = append([]string{rest}, notes...)
+// groupVerdict is the most telling of all that is true of a group; its details
+// add what else people should know.
+func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Details) {
+	reason, details := d.condition(g)
+	details = details.Then(seats.RestingBeside(g), verdict.QuoteAll(g.Faults), g.Notes)
+	if g.Synchronous && g.Unsteered != nil {
+		details = details.Then(verdict.Say("Auto Scaling chooses its zones: {why}", verdict.Why(g.Unsteered)))
 	}
-	if g.Synchronous && g.Unsteered != "" {
-		notes = append(notes, "Auto Scaling chooses its zones: "+g.Unsteered)
-	}
-	notes = append(notes, template.Differing(g)...)
+	details = details.Then(template.Differing(g))
 	replaced := d.Replaces(g)
-	if replaced != "" {
-		notes = append(notes, replaced+": it is not made smaller meanwhile")
+	if replaced != nil {
+		details = details.Then(replaced.And(": it is not made smaller meanwhile"))
 	}
 	rebalanced := d.Rebalanced(g)
-	if rebalanced != "" {
-		notes = append(notes, rebalanced)
-	}
 	unrecognised, why := d.Unrecognised(g)
-	if why != "" {
-		notes = append(notes, why)
+	if why != nil {
 		if reason == verdict.GroupSteady || reason == verdict.GroupBackOff || unrecognised == verdict.GroupForeign && reason != verdict.GroupRivalled {
 			reason = unrecognised
 		}
 	}
 	above := scaledown.AboveDesired(g)
-	if above != "" {
-		notes = append(notes, above)
-	}
-	notes = append(notes, d.ZonesCutOff(g)...)
 	hooks, remarks := d.HookRemarks(g)
-	notes = append(notes, remarks...)
+	details = details.Then(rebalanced, why, above, d.ZonesCutOff(g), remarks)
 	if reason == verdict.GroupSteady && g.Short {
 		reason = verdict.GroupShort
 	}
 	if reason == verdict.GroupSteady && len(g.Faults) > 0 {
 		reason = verdict.GroupFaulty
 	}
-	if reason == verdict.GroupSteady && replaced != "" {
+	if reason == verdict.GroupSteady && replaced != nil {
 		reason = verdict.GroupReplacing
 	}
-	if reason == verdict.GroupSteady && above != "" {
+	if reason == verdict.GroupSteady && above != nil {
 		reason = verdict.GroupAboveDesired
 	}
-	if reason == verdict.GroupSteady && rebalanced != "" {
+	if reason == verdict.GroupSteady && rebalanced != nil {
 		reason = verdict.GroupRebalances
 	}
 	if reason == verdict.GroupSteady && len(g.Differs) > 0 {
@@ -121,34 +108,34 @@ func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, string) {
 	if reason == verdict.GroupSteady && hooks != "" {
 		reason = hooks
 	}
-	return reason, strings.Join(append([]string{message}, notes...), "; ")
+	return reason, details
 }
 
-func (d decision) condition(g *cluster.Group) (verdict.Reason, string) {
-	size := fmt.Sprintf("%d desired of %d to %d", g.Desired, g.Min, g.Max)
+func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) {
+	size := verdict.Say("{desired} desired of {min} to {max}", verdict.Desired(g.Desired), verdict.Min(g.Min), verdict.Max(g.Max))
 	on := len(d.Unregistered(g)) + g.Unlaunched()
 	for _, n := range g.Nodes {
 		if n.Stage == cluster.Coming && n.Instance.Live() {
 			on++
 		}
 	}
-	owed := ""
+	var owed verdict.Details
 	if g.Owed() > 0 {
-		owed = fmt.Sprintf("; unfulfilled %d", g.Owed())
+		owed = verdict.Say("unfulfilled {count}", verdict.Count(g.Owed()))
 	}
 	switch {
 	case d.Rivalled():
-		return verdict.GroupRivalled, size + "; " + d.Stopped
+		return verdict.GroupRivalled, size.Then(d.Stopped)
 	case len(g.Looks) == 0:
-		return verdict.GroupFaulty, size + "; its node template is not known, so it does not grow"
+		return verdict.GroupFaulty, size.Then(verdict.Say("its node template is not known, so it does not grow"))
 	case len(g.Fresh) > 0:
-		return verdict.GroupGrows, fmt.Sprintf("it grows %d→%d%s", g.Desired, g.Base()+len(g.Fresh), scaleup.Delay(g))
+		return verdict.GroupGrows, scaleup.Delay(g, verdict.Say("it grows {from}→{to}", verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
 	case g.Paused() != nil:
-		return verdict.GroupBackOff, fmt.Sprintf("%s%s; %s%s", size, owed, seats.Resting(g), cluster.LookAt(g.Paused()))
+		return verdict.GroupBackOff, size.Then(owed, cluster.LookAt(seats.Resting(g), g.Paused()))
 	case g.IsSuspended(cluster.ProcessLaunch):
-		return verdict.GroupSuspended, fmt.Sprintf("%s%s; its Launch process is suspended, so it does not grow", size, owed)
+		return verdict.GroupSuspended, size.Then(owed, verdict.Say("its Launch process is suspended, so it does not grow"))
 	case on > 0:
-		return verdict.GroupComing, fmt.Sprintf("%s; %d upcoming", size, on)
+		return verdict.GroupComing, size.Then(verdict.Say("{count} upcoming", verdict.Count(on)))
 	case g.Wanted:
 		return d.unavailable(g, size)
 	}
@@ -156,19 +143,19 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, string) {
 }
 
 // unavailable says why a group does not grow that pods would fit.
-func (d decision) unavailable(g *cluster.Group, size string) (verdict.Reason, string) {
+func (d decision) unavailable(g *cluster.Group, size verdict.Details) (verdict.Reason, verdict.Details) {
 	_, why := seats.Room(g)
 	_, limit := g.Totals.Room(g)
 	reason := verdict.GroupUnfulfilled
 	switch {
-	case why == "":
-		return verdict.GroupSteady, size + "; pods wait that its next node would not help"
-	case why == g.Ill:
+	case why == nil:
+		return verdict.GroupSteady, size.Then(verdict.Say("pods wait that its next node would not help"))
+	case why.Equal(g.Ill):
 		reason = verdict.GroupUnhealthy
-	case why == limit:
+	case why.Equal(limit):
 		reason = verdict.GroupClusterLimit
 	case g.Max <= g.Base():
-		return verdict.GroupAtMax, size + "; pods wait that it has no room for"
+		return verdict.GroupAtMax, size.Then(verdict.Say("pods wait that it has no room for"))
 	}
-	return reason, fmt.Sprintf("%s; pods wait, but it does not grow: %s", size, why)
+	return reason, size.Then(verdict.Say("pods wait, but it does not grow: {why}", verdict.Why(why)))
 }

@@ -125,7 +125,7 @@ func (page *Page) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
 	}
 	for _, g := range s.Groups {
 		line := GroupLine{Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Faults: page.faults(g.Faults),
-			Reason: said[g.Name].Reason, Message: cut(said[g.Name].Message)}
+			Reason: said[g.Name].Reason, Message: cut(said[g.Name].Message())}
 		for _, i := range g.Instances {
 			if i.Live() && ready[i.ID] {
 				line.Ready++
@@ -144,12 +144,12 @@ func (page *Page) pods(verdicts []verdict.Verdict) {
 		reason  verdict.Reason
 		message string
 	}
-	classes := map[class]*PodLine{}
+	classes, messages := map[class]*PodLine{}, verdict.Messages{}
 	for _, v := range verdicts {
 		if v.Of != verdict.OfPod {
 			continue
 		}
-		key := class{v.Reason, cut(v.Message)}
+		key := class{v.Reason, cut(messages.Of(v))}
 		line := classes[key]
 		if line == nil {
 			line = &PodLine{Reason: v.Reason, Message: key.message}
@@ -180,7 +180,7 @@ func (page *Page) nodes(verdicts []verdict.Verdict) {
 		if reasons[v.Reason] == nil {
 			reasons[v.Reason] = map[string]string{}
 		}
-		reasons[v.Reason][v.Name] = cut(v.Message)
+		reasons[v.Reason][v.Name] = cut(v.Message())
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		all := reasons[reason]

@@ -20,8 +20,8 @@ func TestReasonsOfNodes(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus}, Data: map[string]string{pageKey: text}}
 	}
 	page, err := NewPage(fleet.Snapshot{}, plan.Plan{Verdicts: []verdict.Verdict{
-		{Of: verdict.OfNode, Name: "a", Reason: verdict.NodeNeeded, Message: "90%: more than 50%"},
-		{Of: verdict.OfNode, Name: "b", Reason: verdict.NodeHeld, Message: "its annotation\nsays so"},
+		{Of: verdict.OfNode, Name: "a", Reason: verdict.NodeNeeded, Details: verdict.Quote("90%: more than 50%")},
+		{Of: verdict.OfNode, Name: "b", Reason: verdict.NodeHeld, Details: verdict.Quote("its annotation\nsays so")},
 		{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodFitsNothing},
 	}}, nil).Encode()
 	if err != nil {

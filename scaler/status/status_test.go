@@ -126,13 +126,13 @@ func TestPage(t *testing.T) {
 	}
 	var verdicts []verdict.Verdict
 	for i := range 5 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsFull, Message: "web is at max"})
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsFull, Details: verdict.Quote("web is at max")})
 	}
 	verdicts = append(verdicts,
-		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodFitsNothing, Message: "64 cpu"},
-		verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Message: "5 of 5"})
+		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodFitsNothing, Details: verdict.Quote("64 cpu")},
+		verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Details: verdict.Quote("5 of 5")})
 	for i := range nodeNames + 2 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Message: "used"})
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Details: verdict.Quote("used")})
 	}
 	suspend := action.Suspend{Group: "web", Process: "A", Why: "x"}
 	page := NewPage(s, plan.Plan{Verdicts: verdicts, Others: []string{"a Cluster Autoscaler is alive"}, Actions: []action.Action{suspend}}, []act.Result{
@@ -174,7 +174,7 @@ func TestPageHasBounds(t *testing.T) {
 	var verdicts []verdict.Verdict
 	for i := range 20_000 {
 		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodFitsNothing,
-			Message: fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100))})
+			Details: verdict.Quote(fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100)))})
 	}
 	var s fleet.Snapshot
 	for i := range 100 {
@@ -203,7 +203,7 @@ func TestPageHasBoundsWhateverIsSaid(t *testing.T) {
 		name := fmt.Sprintf("%05d-%s", i, strings.Repeat("n", 250))
 		s.Groups = append(s.Groups, fleet.Group{Name: name, Faults: []string{long, long}})
 		for _, kind := range []verdict.SubjectKind{verdict.OfGroup, verdict.OfPod, verdict.OfNode} {
-			verdicts = append(verdicts, verdict.Verdict{Of: kind, Name: name, Reason: verdict.Reason(fmt.Sprintf("R%d", i%40)), Message: fmt.Sprint(i, long)})
+			verdicts = append(verdicts, verdict.Verdict{Of: kind, Name: name, Reason: verdict.Reason(fmt.Sprintf("R%d", i%40)), Details: verdict.Quote(fmt.Sprint(i, long))})
 		}
 		actions = append(actions, action.Suspend{Group: name, Process: "A", Why: long})
 	}

@@ -21,7 +21,7 @@ type Cluster struct {
 	Policy policy.Policy
 	// Stopped says which other autoscaler is alive, so that nothing is done; Others are
 	// sentences about all programs that do what we do.
-	Stopped string
+	Stopped verdict.Details
 	Others  []string
 	Given   fleet.State
 	Agents  map[string]bool
@@ -62,7 +62,7 @@ type Cluster struct {
 	OwnDrains map[string]time.Time
 	// Outage says that too many nodes are unready for anything to grow or be retired; empty
 	// otherwise.
-	Outage string
+	Outage verdict.Details
 	// Allocated counts the devices that claims hold.
 	Allocated map[DevicePool]int64
 	Clock     clock
@@ -168,5 +168,5 @@ func (d *Cluster) watch(p *fleet.Pod) {
 
 // Rivalled says that another autoscaler acts on the same groups.
 func (d *Cluster) Rivalled() bool {
-	return d.Stopped != ""
+	return d.Stopped != nil
 }

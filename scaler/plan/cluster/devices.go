@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -179,9 +178,9 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 }
 
 // WhyComing says what a node that is coming has yet to do.
-func (n *Node) WhyComing() string {
+func (n *Node) WhyComing() verdict.Details {
 	if !n.Up() {
-		return "it has registered and is still starting"
+		return verdict.Say("it has registered and is still starting")
 	}
 	var names []string
 	for name := range n.awaitedDevices() {
@@ -189,7 +188,7 @@ func (n *Node) WhyComing() string {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		return fmt.Sprintf("it is Ready, and its device plugin has yet to report %s", verdict.Listed(names))
+		return verdict.Say("it is Ready, and its device plugin has yet to report {resources}", verdict.Resources(names))
 	}
-	return fmt.Sprintf("it is Ready, and has yet to publish its ResourceSlices of %s", verdict.Listed(n.awaitedDrivers()))
+	return verdict.Say("it is Ready, and has yet to publish its ResourceSlices of {drivers}", verdict.Drivers(n.awaitedDrivers()))
 }

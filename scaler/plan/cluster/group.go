@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // PausedIn is the running pause of a zone or of the whole group, the longest of
@@ -132,7 +132,7 @@ type Group struct {
 	Lost map[string]fleet.Failure
 	// Unsteered is why the zones of its new nodes are not ours to choose, empty if
 	// they are.
-	Unsteered string
+	Unsteered verdict.Details
 	// Unanswered says that a launch is under way, as far as anybody knows.
 	Unanswered bool
 	// Read is the desired capacity that was read. Desired has on top of it what
@@ -145,7 +145,7 @@ type Group struct {
 	// Promised are the zones of the nodes that were launched and do not show yet.
 	Promised []string
 	// Differs says where its nodes are not as their shape was.
-	Differs []string
+	Differs verdict.Details
 	// Kin are the groups that are like it; see seats.Seats.KinOf.
 	Kin []*Group
 	// Fresh are the nodes that the group shall grow by.
@@ -163,7 +163,7 @@ type Group struct {
 	Stead string
 	// Closed is why it is not grown for the class of pods at hand; empty if it may be.
 	// doubted says that its verdict tells of such a class already.
-	Closed  string
+	Closed  verdict.Details
 	Doubted bool
 	// Recognised says that a Node of one of its instances is here, or was.
 	Recognised bool
@@ -172,9 +172,9 @@ type Group struct {
 	Foreign bool
 	// Replaces says that this plan ends an instance of it that Auto Scaling replaces.
 	Replaces bool
-	// Uneven says how its zones will differ that Auto Scaling would even out; empty if
-	// it would not.
-	Uneven string
+	// Uneven says how its zones will differ that Auto Scaling would even out; nil if it
+	// would not.
+	Uneven []string
 	// Aside says that it is not grown now, as what is planned is for another group.
 	Aside bool
 	// Short says that there is less head-room than there shall be, which it could have.
@@ -184,19 +184,15 @@ type Group struct {
 	// Totals are those of the cluster that it belongs to.
 	Totals *Totals
 	// Ill is why no more nodes of it are wanted, as those that it has are not well.
-	Ill string
+	Ill verdict.Details
 	// Retained are its instances that were kept when a hook was abandoned.
 	Retained []string
 	// Notes are what people should know beside its verdict.
-	Notes []string
+	Notes verdict.Details
 }
 
-// Note keeps a sentence for the group's verdict, once.
-func (g *Group) Note(text string) {
-	if !slices.Contains(g.Notes, text) {
-		g.Notes = append(g.Notes, text)
-	}
-}
+// Note keeps something for the group's verdict, once.
+func (g *Group) Note(details verdict.Details) { g.Notes = g.Notes.With(details) }
 
 func groupsOf(s fleet.Snapshot) []*Group {
 	groups := make([]*Group, len(s.Groups))
@@ -235,17 +231,17 @@ const (
 
 // LookAt tells people where the trouble of nodes that never come up shows, when
 // it has come again.
-func LookAt(b *fleet.BackOff) string {
+func LookAt(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	if b.Count < 2 {
-		return ""
+		return pause
 	}
 	switch b.Cause {
 	case NeverJoined:
-		return fmt.Sprintf(", %d times in a row: check the console output of its instances, the user data of its launch template, the rights of its instance role in the cluster and the way to the API server", b.Count)
+		return pause.And(", {count} times in a row: check the console output of its instances, the user data of its launch template, the rights of its instance role in the cluster and the way to the API server", verdict.Count(b.Count))
 	case NeverReady:
-		return fmt.Sprintf(", %d times in a row: check the conditions of its nodes, the network plugin and the DaemonSets that take startup taints off", b.Count)
+		return pause.And(", {count} times in a row: check the conditions of its nodes, the network plugin and the DaemonSets that take startup taints off", verdict.Count(b.Count))
 	}
-	return ""
+	return pause
 }
 
 // LeavingCount counts the instances on their way out, whose successors may come after

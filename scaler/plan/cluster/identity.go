@@ -1,12 +1,12 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Nameless is the first Node whose providerID does not say which machine it is; empty
@@ -54,21 +54,21 @@ func (d *Cluster) Resembles(i *fleet.Instance, asked time.Time) string {
 // Contested says which Node may be the machine of an instance beside the one that is known
 // to be; n is nil without one. As long as that is so the instance is not ended, and nobody
 // begins to drain it. People have to say which is right.
-func (d *Cluster) Contested(i *fleet.Instance, n *Node) string {
+func (d *Cluster) Contested(i *fleet.Instance, n *Node) verdict.Details {
 	if n != nil && n.twin != nil {
-		return fmt.Sprintf("Node %s has the same providerID; delete the one that is not there", n.twin.Name)
+		return verdict.Say("Node {node} has the same providerID; delete the one that is not there", verdict.Node(n.twin.Name))
 	}
 	if i == nil {
-		return ""
+		return nil
 	}
 	if d.weakly == nil {
 		d.indexWeakly()
 	}
 	other, so := d.weakly[i.ID]
 	if !so {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("Node %s bears the instance id %s too, though not as providerID; correct that Node, or delete it", other, i.ID)
+	return verdict.Say("Node {node} bears the instance id {instance} too, though not as providerID; correct that Node, or delete it", verdict.Node(other), verdict.Instance(i.ID))
 }
 
 // indexWeakly finds the Nodes that may be machines of which their providerID does not tell.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"math"
 
 	"windlass.dev/windlass/scaler/plan/policy"
@@ -59,15 +58,15 @@ func (r *Remains) Take(n *Node) {
 }
 
 // Needs says why a node may not go; empty if it may.
-func (r *Remains) Needs(n *Node, p policy.Policy) string {
+func (r *Remains) Needs(n *Node, p policy.Policy) verdict.Details {
 	milli, bytes := n.size()
 	switch {
 	case r.milli-milli < p.Cores.Min*1000:
-		return fmt.Sprintf("the cluster may not have fewer than %d cores", p.Cores.Min)
+		return verdict.Say("the cluster may not have fewer than {min} cores", verdict.Min(int(p.Cores.Min)))
 	case r.bytes-bytes < p.Memory.Min*policy.Gib:
-		return fmt.Sprintf("the cluster may not have less than %d GiB of memory", p.Memory.Min)
+		return verdict.Say("the cluster may not have less than {min} GiB of memory", verdict.Min(int(p.Memory.Min)))
 	}
-	return ""
+	return nil
 }
 
 // Add counts new nodes of a group.
@@ -88,29 +87,29 @@ func (g *Group) size() (milli, bytes int64) {
 }
 
 // Room is how many nodes of a group the cluster may still grow by; if none, why.
-func (c *Totals) Room(g *Group) (n int, whyNot string) {
+func (c *Totals) Room(g *Group) (n int, whyNot verdict.Details) {
 	n = math.MaxInt32
-	tighten := func(have, each, most int64, why string) {
+	tighten := func(have, each, most, unit int64, why string) {
 		if left := max(0, most-have) / max(1, each); int64(n) > left {
 			n = int(left)
 			if n == 0 {
-				whyNot = why
+				whyNot = verdict.Say(why, verdict.Max(int(most/unit)))
 			}
 		}
 	}
 	if c.most > 0 {
-		tighten(c.nodes, 1, c.most, fmt.Sprintf("the cluster is at its maximum of %s", verdict.Counted(int(c.most), "node")))
+		tighten(c.nodes, 1, c.most, 1, "the cluster is at its maximum of {max} {max:node|nodes}")
 	}
 	milli, bytes := g.size()
-	tighten(c.milli, milli, c.mostMilli, fmt.Sprintf("with another node the cluster would have more than its maximum of %d cores", c.mostMilli/1000))
-	tighten(c.bytes, bytes, c.mostByte, fmt.Sprintf("with another node the cluster would have more than its maximum of %d GiB of memory", c.mostByte/policy.Gib))
+	tighten(c.milli, milli, c.mostMilli, 1000, "with another node the cluster would have more than its maximum of {max} cores")
+	tighten(c.bytes, bytes, c.mostByte, policy.Gib, "with another node the cluster would have more than its maximum of {max} GiB of memory")
 	return n, whyNot
 }
 
 // massOutage says how many of the cluster's nodes are unready, where that are so many that the
 // cause is not theirs: the network, or the control plane. Nothing is retired then, and no
 // group grows. Empty where they are few.
-func (d *Cluster) massOutage() string {
+func (d *Cluster) massOutage() verdict.Details {
 	sick, all := 0, 0
 	for _, n := range d.Nodes {
 		if n.Stage == pooled || n.Stage == Coming || n.Stage == Terminating {
@@ -122,14 +121,14 @@ func (d *Cluster) massOutage() string {
 		}
 	}
 	if !d.Policy.TooMany(sick, all) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%d of %d nodes are unready", sick, all)
+	return verdict.Say("{count} of {all} nodes are unready", verdict.Count(sick), verdict.All(all))
 }
 
 // illness says what is wrong with a group so many of whose nodes are unready, or with a
 // cluster, that more of them would most likely be so too; empty if nothing is.
-func (d *Cluster) illness(g *Group) string {
+func (d *Cluster) illness(g *Group) verdict.Details {
 	all, sick := 0, 0
 	for _, n := range g.Nodes {
 		if n.Stage != pooled {
@@ -141,9 +140,9 @@ func (d *Cluster) illness(g *Group) string {
 	}
 	switch {
 	case d.Policy.TooMany(sick, all):
-		return fmt.Sprintf("%d of its %d nodes are unready", sick, all)
-	case d.Outage != "":
-		return "no group grows while " + d.Outage
+		return verdict.Say("{count} of its {all} nodes are unready", verdict.Count(sick), verdict.All(all))
+	case d.Outage != nil:
+		return verdict.Say("no group grows while {why}", verdict.Why(d.Outage))
 	}
-	return ""
+	return nil
 }

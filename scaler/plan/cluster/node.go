@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -58,7 +57,7 @@ type Node struct {
 	// Noticed are the notices that the agent has written down, and garbled is what is
 	// wrong with what it wrote.
 	Noticed contract.NoticedList
-	Garbled []string
+	Garbled verdict.Details
 	// Mark is the request whose termination has begun; empty before.
 	Mark  string
 	Stage Stage
@@ -84,17 +83,17 @@ type Node struct {
 	Released bool
 
 	Reason  verdict.Reason
-	Message string
+	Details verdict.Details
 }
 
 func (n *Node) Ref() action.NodeRef { return action.NodeRef{Name: n.Name, UID: n.UID} }
 
 // Say settles the node's verdict; the first one stands.
-func (n *Node) Say(reason verdict.Reason, message string) {
+func (n *Node) Say(reason verdict.Reason, details verdict.Details) {
 	if n.Reason != "" {
 		return
 	}
-	n.Reason, n.Message = reason, message
+	n.Reason, n.Details = reason, details
 }
 
 func (n *Node) GroupName() string {
@@ -220,13 +219,13 @@ func Recommended(nodes []*Node) []*Node {
 	return list
 }
 
-// Names lists nodes as people do.
-func Names(nodes []*Node) string {
+// Names lists those of nodes.
+func Names(nodes []*Node) []string {
 	list := make([]string, len(nodes))
 	for i, n := range nodes {
 		list[i] = n.Name
 	}
-	return verdict.Listed(list)
+	return list
 }
 
 // typicalPrice is what a cpu costs in an hour, or the memory that costs as much, in
@@ -251,11 +250,11 @@ func (n *Node) Work() float64 {
 
 // WhyNotOurs says why to end the node's instance would not make a group of ours
 // smaller.
-func (n *Node) WhyNotOurs() string {
+func (n *Node) WhyNotOurs() verdict.Details {
 	if n.Instance == nil {
-		return "its instance is in none of our groups any more"
+		return verdict.Say("its instance is in none of our groups any more")
 	}
-	return fmt.Sprintf("its instance is %s and does not count in group %s", n.Instance.State, n.Group.Name)
+	return verdict.Say("its instance is {state} and does not count in group {group}", verdict.State(n.Instance.State), verdict.Group(n.Group.Name))
 }
 
 // Ending says that a pod of the node is in its grace period: its drain is not stuck.
@@ -302,6 +301,6 @@ func (n *Node) UnreadySince() time.Time {
 	return n.ReadySince
 }
 
-func (n *Node) WhyUnready() string {
-	return "it is not Ready since " + verdict.ClockTime(n.UnreadySince())
+func (n *Node) WhyUnready() verdict.Details {
+	return verdict.Say("it is not Ready since {since}", verdict.Since(n.UnreadySince()))
 }

@@ -34,16 +34,19 @@ const (
 // Nodes, as an autoscaler must and a tenant may not; otherwise it is only reported, as is
 // everything else here.
 func (d *Cluster) meetOthers(s fleet.Snapshot) {
-	var alive, advice, powerless []string
-	stop := func(what, do string) { alive, advice = append(alive, what), append(advice, what+": "+do) }
+	var alive, advice verdict.Details
+	var powerless []string
+	stop := func(what verdict.Details, do string) {
+		alive, advice = alive.Then(what), advice.Then(what.And(": "+do))
+	}
 	for _, a := range aliveOf(s.Autoscalers, d.Now) {
 		d.Clock.At(a.AliveUntil())
-		what := fmt.Sprintf("%s in namespace %s (%s)", a.Kind, a.Namespace, a)
+		what := verdict.Say("{program} in namespace {namespace} ({sign})", verdict.Program(string(a.Kind)), verdict.Namespace(a.Namespace), verdict.Sign(a.String()))
 		switch {
 		case a.Powerless:
 			powerless = append(powerless, a.String())
 		case a.Younger:
-			d.Others = append(d.Others, what+" only plans, as the one installed later: "+endWindlass)
+			d.Others = append(d.Others, what.String()+" only plans, as the one installed later: "+endWindlass)
 		case a.Kind == fleet.Windlass:
 			stop(what, endWindlass)
 		default:
@@ -51,15 +54,15 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 		}
 	}
 	if nodes := d.beingRemoved(); len(nodes) > 0 {
-		stop(fmt.Sprintf("%s has tainted %s with %s", fleet.ClusterAutoscaler, verdict.SomeOf(nodes), contract.TaintToBeDeleted), endRemovals)
+		stop(verdict.Say("{program} has tainted {nodes:,3} with {taint}", verdict.Program(string(fleet.ClusterAutoscaler)), verdict.Nodes(nodes), verdict.Taint(contract.TaintToBeDeleted)), endRemovals)
 	}
 	switch {
 	case len(alive) == 0:
 	case d.Policy.AlongsideClusterAutoscaler:
-		d.Others = append(d.Others, "another autoscaler is alive beside Windlass, as --alongside-cluster-autoscaler allows: "+strings.Join(alive, "; "))
+		d.Others = append(d.Others, "another autoscaler is alive beside Windlass, as --alongside-cluster-autoscaler allows: "+alive.String())
 	default:
-		d.Stopped = "another autoscaler is alive, so nothing is done: " + strings.Join(advice, "; ")
-		d.Others = append(d.Others, d.Stopped)
+		d.Stopped = verdict.Say("another autoscaler is alive, so nothing is done: {why}", verdict.Why(advice))
+		d.Others = append(d.Others, d.Stopped.String())
 	}
 	d.Others = slices.Concat(d.Others, handlerReports(s.TerminationHandlers), d.handlerMarks(), d.nodePoolReports(s.NodePools))
 	if len(powerless) > 0 {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,25 +20,27 @@ import (
 // people want them claimed: then nothing is done with one before its tag was read.
 func (d *Cluster) ownGroups(s fleet.Snapshot, groups []*Group) []*Group {
 	return slices.DeleteFunc(groups, func(g *Group) bool {
-		reason, message := d.disowned(s, g)
+		reason, details := d.disowned(s, g)
 		if reason == "" {
 			return false
 		}
-		d.DisownedVerdicts = append(d.DisownedVerdicts, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Message: message})
+		d.DisownedVerdicts = append(d.DisownedVerdicts, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 		return true
 	})
 }
 
 // disowned says why a group is not this cluster's to change; empty where it is.
-func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, string) {
+func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.Details) {
 	switch {
 	case g.Owner == "" && !d.Policy.ClaimGroups, g.Owner != "" && g.Owner == s.Cluster:
-		return "", ""
+		return "", nil
 	case s.Cluster == "":
-		return verdict.GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s (%s) is known to name this cluster, whose UID is not known: the namespace %s was not read", contract.TagOwner, cmp.Or(string(g.Owner), "none"), metav1.NamespaceSystem)
+		return verdict.GroupUnclaimed, verdict.Say("nothing is done with it before its tag {tag} ({value}) is known to name this cluster, whose UID is not known: the namespace {namespace} was not read",
+			verdict.Tag(contract.TagOwner), verdict.Value(cmp.Or(string(g.Owner), "none")), verdict.Namespace(metav1.NamespaceSystem))
 	case g.Owner == "":
 		d.Unclaimed = append(d.Unclaimed, g)
-		return verdict.GroupUnclaimed, fmt.Sprintf("nothing is done with it before its tag %s names this cluster, %s", contract.TagOwner, s.Cluster)
+		return verdict.GroupUnclaimed, verdict.Say("nothing is done with it before its tag {tag} names this cluster, {cluster}", verdict.Tag(contract.TagOwner), verdict.Cluster(string(s.Cluster)))
 	}
-	return verdict.GroupOwnedByAnother, fmt.Sprintf("its tag %s names cluster %s, and this is %s: nothing is done with it. If it is this one's now, delete the tag", contract.TagOwner, g.Owner, s.Cluster)
+	return verdict.GroupOwnedByAnother, verdict.Say("its tag {tag} names cluster {value}, and this is {cluster}: nothing is done with it. If it is this one's now, delete the tag",
+		verdict.Tag(contract.TagOwner), verdict.Value(string(g.Owner)), verdict.Cluster(string(s.Cluster)))
 }

@@ -36,18 +36,18 @@ type Way struct {
 	// time it is told a deadline at once.
 	Unasked time.Duration
 	// Why is for people.
-	Why string
+	Why verdict.Details
 }
 
 var (
-	ending  = Way{fleet.Terminating, fleet.TerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, "Auto Scaling terminates its instance"}
-	Cooling = Way{fleet.WarmedTerminating, fleet.WarmedTerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, "Auto Scaling terminates its instance"}
+	ending  = Way{fleet.Terminating, fleet.TerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, verdict.Say("Auto Scaling terminates its instance")}
+	Cooling = Way{fleet.WarmedTerminating, fleet.WarmedTerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, verdict.Say("Auto Scaling terminates its instance")}
 	// Warming is the first boot of an instance for the pool, where launch hooks hold
 	// it, and its return on scale-in, where those of terminations do. Nothing that
 	// AWS says of the instance tells the two apart, so both are asked: one of them
 	// says that there is nothing to complete.
-	Warming   = Way{fleet.WarmedPending, fleet.WarmedPendingWait, []string{fleet.OnLaunch, fleet.OnTerminate}, contract.WarmID, answerWithin, "Auto Scaling leads its instance into the warm pool"}
-	Launching = Way{fleet.Pending, fleet.PendingWait, []string{fleet.OnLaunch}, nil, 0, ""}
+	Warming   = Way{fleet.WarmedPending, fleet.WarmedPendingWait, []string{fleet.OnLaunch, fleet.OnTerminate}, contract.WarmID, answerWithin, verdict.Say("Auto Scaling leads its instance into the warm pool")}
+	Launching = Way{fleet.Pending, fleet.PendingWait, []string{fleet.OnLaunch}, nil, 0, nil}
 )
 
 // Passage is one instance on its way.
@@ -198,7 +198,7 @@ func (d *Cluster) Deadline(p Passage) time.Time {
 }
 
 // Progress is how far the drain is, for a verdict; it has no figures that tick.
-func (p Passage) Progress() string {
+func (p Passage) Progress() verdict.Details {
 	report, answered := p.Answered()
 	return verdict.Progress(report, answered)
 }

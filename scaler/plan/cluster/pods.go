@@ -7,6 +7,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Imaginary says that the pod is one for which head-room is kept: the API server gives
@@ -14,11 +15,11 @@ import (
 func Imaginary(p *fleet.Pod) bool { return p.UID == "" }
 
 // Called names a pod for people, or the head-room that it stands for.
-func Called(p *fleet.Pod) string {
+func Called(p *fleet.Pod) verdict.Details {
 	if Imaginary(p) {
-		return p.Name
+		return verdict.Say("{headroom}", verdict.HeadRoom(p.Name))
 	}
-	return "pod " + p.Key()
+	return verdict.Say("pod {pod}", verdict.Pod(p.Key()))
 }
 
 func (d *Cluster) Expendable(p *fleet.Pod) bool { return p.Priority() < d.Policy.ExpendableBelow }

@@ -64,7 +64,7 @@ func (n *Node) Answered(id string) (contract.Report, bool) {
 // garble notes that what an agent wrote on the node cannot be read.
 func (n *Node) garble(err error) {
 	if err != nil {
-		n.Garbled = append(n.Garbled, err.Error())
+		n.Garbled = n.Garbled.Then(verdict.Quote(err.Error()))
 	}
 }
 
@@ -97,4 +97,4 @@ func (d *Cluster) Stale(r contract.Report) bool {
 }
 
 // Progress is how far the drain for that id is, for a verdict.
-func (n *Node) Progress(id string) string { return verdict.Progress(n.Answered(id)) }
+func (n *Node) Progress(id string) verdict.Details { return verdict.Progress(n.Answered(id)) }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -147,37 +146,37 @@ func (n *Node) oursToUndo(t corev1.Taint) bool {
 	return t.Key == contract.TaintDraining || contract.IsKubeProxyTaint(t) || ourCordon && t.Key == corev1.TaintNodeUnschedulable
 }
 
-// ReportedProgress is how far the agent says that its drain is; empty where it says nothing.
-func (n *Node) ReportedProgress() string {
+// ReportedProgress is how far the agent says that its drain is; nil where it says nothing.
+func (n *Node) ReportedProgress() verdict.Details {
 	switch {
 	case !n.Reported || len(n.Report.Answers) == 0:
-		return ""
+		return nil
 	case n.Report.Phase == contract.PhaseDrained:
-		return "; no pod is left"
+		return verdict.Say("no pod is left")
 	case n.Report.Phase == contract.PhaseFailed:
-		return "; its drain failed: " + n.Report.Message
+		return verdict.Say("its drain failed: {cause}", verdict.Cause(n.Report.Message))
 	}
-	return "; its drain goes on" + verdict.Standing(n.Report)
+	return verdict.Standing(verdict.Say("its drain goes on"), n.Report)
 }
 
 // Unheard says that somebody asked for the drain, and that its agent has not answered.
-func (n *Node) Unheard() string {
+func (n *Node) Unheard() verdict.Details {
 	if _, answered := n.Answered(n.Request.ID); !n.Requested || answered {
-		return ""
+		return nil
 	}
-	return "; its agent has not answered yet"
+	return verdict.Say("its agent has not answered yet")
 }
 
-func (n *Node) WhyLeaving() string {
+func (n *Node) WhyLeaving() verdict.Details {
 	switch kind := n.Draining(); kind {
 	case contract.KindSpot:
-		return "EC2 takes its spot instance back"
+		return verdict.Say("EC2 takes its spot instance back")
 	case contract.KindRequest:
 		if n.Request.By != "" {
-			return fmt.Sprintf("%s asked for its drain", n.Request.By)
+			return verdict.Say("{by} asked for its drain", verdict.By(n.Request.By))
 		}
-		return "people asked for its drain"
+		return verdict.Say("people asked for its drain")
 	default:
-		return fmt.Sprintf("it is drained for %s", kind)
+		return verdict.Say("it is drained for {notice}", verdict.Notice(string(kind)))
 	}
 }

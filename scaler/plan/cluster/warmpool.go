@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -29,7 +28,7 @@ func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
 		}
 		for _, n := range g.Nodes {
 			if n.InPool() {
-				n.Say(verdict.NodePooled, fmt.Sprintf("its instance stands in the warm pool of group %s: %s", g.Name, n.Instance.State))
+				n.Say(verdict.NodePooled, verdict.Say("its instance stands in the warm pool of group {group}: {state}", verdict.Group(g.Name), verdict.State(n.Instance.State)))
 			}
 		}
 	}

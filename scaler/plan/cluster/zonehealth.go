@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // findZones counts them. A node is where Auto Scaling says: the label is its own word. One
@@ -27,24 +28,24 @@ func (d *Cluster) findZones() {
 
 // CutOff says that the node is not Ready and that its zone may be partitioned; empty
 // otherwise.
-func (d *Cluster) CutOff(n *Node) string {
+func (d *Cluster) CutOff(n *Node) verdict.Details {
 	if n.Ready || n.Instance == nil {
-		return ""
+		return nil
 	}
 	return d.Policy.Partitioned(n.Instance.Zone, d.zones[n.Instance.Zone])
 }
 
 // ZonesCutOff says so of the zones in which the group has nodes.
-func (d *Cluster) ZonesCutOff(g *Group) []string {
-	texts := map[string]string{}
+func (d *Cluster) ZonesCutOff(g *Group) verdict.Details {
+	zones := map[string]verdict.Details{}
 	for _, n := range g.Nodes {
-		if why := d.CutOff(n); why != "" {
-			texts[n.Instance.Zone] = why
+		if why := d.CutOff(n); why != nil {
+			zones[n.Instance.Zone] = why
 		}
 	}
-	var list []string
-	for _, zone := range slices.Sorted(maps.Keys(texts)) {
-		list = append(list, texts[zone])
+	var all verdict.Details
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		all = all.Then(zones[zone])
 	}
-	return list
+	return all
 }

@@ -2,7 +2,6 @@ package drains
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -27,19 +26,19 @@ func (d *Drains) SeatRetiring() {
 		return cmp.Or(a.Request.At.Compare(b.Request.At.Time), since[a].Compare(since[b]))
 	})
 	for _, s := range d.MoveMost(nodes, d.BothWays(d.FindRefuges(since))) {
-		d.Keep(s.Node, fmt.Sprintf("pod %s has no other place any more", s.Pod.Pod.Key()))
+		d.Keep(s.Node, verdict.Say("pod {pod} has no other place any more", verdict.Pod(s.Pod.Pod.Key())))
 	}
 	d.Fit.Stand()
 }
 
 // Keep takes a retirement back.
-func (d *Drains) Keep(n *cluster.Node, why string) {
+func (d *Drains) Keep(n *cluster.Node, why verdict.Details) {
 	if n.Kept {
 		return
 	}
 	n.Kept = true
-	d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why})
-	n.Say(verdict.NodeKept, "scale-down is cancelled: "+why)
+	d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why.String()})
+	n.Say(verdict.NodeKept, verdict.Say("scale-down is cancelled: {why}", verdict.Why(why)))
 }
 
 // abandoned says that a node that we retire has no agent that would undo the

@@ -2,7 +2,6 @@ package drains
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"time"
@@ -93,13 +92,13 @@ func (d *Drains) Permit() {
 		switch {
 		case n.Kept || !n.WaitsForPermit():
 		case !n.AsksPermit():
-			n.Say(verdict.NodeLeaving, n.WhyLeaving()+cmp.Or(d.CarriedOn(n), "; its drain is permitted"))
+			n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), permitted)))
 		case !n.Unhurried():
 			d.allow(n) // its time is counted already, or Auto Scaling replaces it
 		case d.TooLate(n):
-			n.Say(verdict.NodeLeaving, n.WhyLeaving()+cmp.Or(d.CarriedOn(n), "; its deadline is near, and it drains without a permit"))
+			n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), verdict.Say("its deadline is near, and it drains without a permit"))))
 		case n.Held:
-			d.putOff(n, "its drain waits until "+verdict.WhileFewer(d.DrainLimit()))
+			d.putOff(n, verdict.Say("its drain waits until {why}", verdict.Why(verdict.WhileFewer(d.DrainLimit()))))
 		default:
 			d.allowReplaced(n)
 		}
@@ -110,20 +109,22 @@ func (d *Drains) Permit() {
 // that is yet to come.
 func (d *Drains) allowReplaced(n *cluster.Node) {
 	if pod, place := d.awaitsPlace(n); pod != "" {
-		d.putOff(n, fmt.Sprintf("its drain waits for a replacement: pod %s goes to %s, which is upcoming", pod, place))
+		d.putOff(n, verdict.Say("its drain waits for a replacement: pod {pod} goes to {place}, which is upcoming", verdict.Pod(pod), verdict.Place(place)))
 		return
 	}
 	d.allow(n)
-	n.Say(verdict.NodeLeaving, n.WhyLeaving()+"; its drain is permitted")
+	n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(permitted))
 }
+
+var permitted = verdict.Say("its drain is permitted")
 
 // putOff tells a drain to wait on. It says so again after a quarter to half of the time
 // for which the agent waits then, each node at its own moment, to the next twentieth of
 // that time: of a thousand nodes that wait with the default of 5 min nine are written a
 // second on average, all in an evaluation every 15 s. An agent that does not say for how
 // long it waits is of an older version, and does not listen.
-func (d *Drains) putOff(n *cluster.Node, why string) {
-	n.Say(verdict.NodeLeaving, n.WhyLeaving()+"; "+why)
+func (d *Drains) putOff(n *cluster.Node, why verdict.Details) {
+	n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(why))
 	wait := min(time.Duration(n.Report.PermitWait)*time.Second, longestPermitWait)
 	if wait <= 0 {
 		return
@@ -136,7 +137,7 @@ func (d *Drains) putOff(n *cluster.Node, why string) {
 		return
 	}
 	d.Clock.At(d.Now.Add(max(every, notYetEvery)))
-	d.Do(action.NotYet{Group: n.GroupName(), Node: n.Ref(), ID: n.Report.Wants, Why: why})
+	d.Do(action.NotYet{Group: n.GroupName(), Node: n.Ref(), ID: n.Report.Wants, Why: why.String()})
 }
 
 // longestPermitWait is the most that is believed of a report.

@@ -1,12 +1,12 @@
 package drains
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Where Auto Scaling replaces instances of a group, it counts on the group's size: it
@@ -18,27 +18,26 @@ import (
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-max-instance-lifetime.html
 const replacementRest = 5 * time.Minute
 
-// Replaces says for what Auto Scaling replaces instances of the group, in words; empty if
-// it does not.
-func (d *Drains) Replaces(g *cluster.Group) string {
+// Replaces says for what Auto Scaling replaces instances of the group; nil if it does not.
+func (d *Drains) Replaces(g *cluster.Group) verdict.Details {
 	if r := g.Refresh; r != nil {
-		return fmt.Sprintf("an instance refresh is under way (%s)", r.Status)
+		return verdict.Say("an instance refresh is under way ({state})", verdict.State(r.Status))
 	}
 	r := g.Replacement
 	if r == nil {
-		return ""
+		return nil
 	}
 	if !r.Ended.IsZero() {
 		end := r.Ended.Add(replacementRest)
 		if !d.Now.Before(end) {
-			return ""
+			return nil
 		}
 		d.Clock.At(end)
 	}
 	if r.Cause == fleet.MaxLifetime {
-		return "Auto Scaling replaces instances that have reached their maximum lifetime"
+		return verdict.Say("Auto Scaling replaces instances that have reached their maximum lifetime")
 	}
-	return "Auto Scaling balances the zones of the group"
+	return verdict.Say("Auto Scaling balances the zones of the group")
 }
 
 // refreshed says that an instance refresh makes a retirement needless: it replaces all

@@ -1,7 +1,6 @@
 package drains
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -17,23 +16,23 @@ import (
 )
 
 // Halted says why nothing at all is retired now, whatever has begun.
-func (d *Drains) Halted() string {
+func (d *Drains) Halted() verdict.Details {
 	if !d.Policy.ScaleDown {
-		return "scale-down is switched off"
+		return verdict.Say("scale-down is switched off")
 	}
-	if d.Outage != "" {
-		return "nothing is scaled down while " + d.Outage
+	if d.Outage != nil {
+		return verdict.Say("nothing is scaled down while {why}", verdict.Why(d.Outage))
 	}
-	return ""
+	return nil
 }
 
 // InStead says why a node goes whose swap is under way.
-func InStead(s *fleet.Swap) string {
-	return fmt.Sprintf("a cheaper node of group %s replaces it", s.Group)
+func InStead(s *fleet.Swap) verdict.Details {
+	return verdict.Say("a cheaper node of group {group} replaces it", verdict.Group(s.Group))
 }
 
 // whyGoes says why a node is retired.
-func (d *Drains) whyGoes(n *cluster.Node) string {
+func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
 	if s := d.State.Swap; s != nil && !s.Launched.IsZero() && slices.Contains(s.Instances, n.InstanceID()) {
 		return InStead(s)
 	}
@@ -41,7 +40,7 @@ func (d *Drains) whyGoes(n *cluster.Node) string {
 }
 
 // Needless says why a node goes for which no other has come.
-const Needless = "nobody needs it"
+var Needless = verdict.Say("nobody needs it")
 
 const (
 	// giveUpPauseMax is the longest time for which a node is left in peace after drains
@@ -76,15 +75,15 @@ func (d *Drains) FinishRetirements() {
 // smaller for certain; what was to be replaced is replaced.
 func (d *Drains) terminateAgain(n *cluster.Node) {
 	if n.Instance != nil && n.Instance.Live() {
-		d.terminate(n, n.Mark, contract.Retires(n.Mark) && n.Group.Shrinkable(), "its termination had begun")
+		d.terminate(n, n.Mark, contract.Retires(n.Mark) && n.Group.Shrinkable(), verdict.Say("its termination had begun"))
 	}
-	n.Say(verdict.NodeTerminating, "its instance is being terminated"+d.CarriedOn(n))
+	n.Say(verdict.NodeTerminating, verdict.Say("its instance is being terminated").Then(d.CarriedOn(n)))
 }
 
 // terminate ends the node's instance, unless another Node may be it.
-func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why string) (done bool) {
-	if whyNot := d.Contested(n.Instance, n); whyNot != "" {
-		n.Say(verdict.NodeHeld, fmt.Sprintf("%s; its instance is not ended: %s", why, whyNot))
+func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why verdict.Details) (done bool) {
+	if whyNot := d.Contested(n.Instance, n); whyNot != nil {
+		n.Say(verdict.NodeHeld, why.Then(verdict.Say("its instance is not ended: {why}", verdict.Why(whyNot))))
 		return false
 	}
 	surplus := n.Group.Surplus()
@@ -93,67 +92,67 @@ func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why strin
 		n.Group.Lowered++
 		d.NoteShrunk(n.Group)
 	}
-	d.Do(action.Terminate{Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: id, Decrement: decrement, Surplus: surplus, Why: why})
+	d.Do(action.Terminate{Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: id, Decrement: decrement, Surplus: surplus, Why: why.String()})
 	return true
 }
 
 // finish carries a retirement on to its end, or back; back where all are halted.
-func (d *Drains) finish(n *cluster.Node, halt string) {
+func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	id := n.Request.ID
 	report, answered := n.Answered(id)
 	by, held := contract.Held(n.Annotations)
 	switch b := d.State.GiveUps[n.InstanceID()]; {
-	case halt != "":
+	case halt != nil:
 		d.Keep(n, halt)
 	case d.Now.Before(b.Until):
-		d.Keep(n, fmt.Sprintf("it is given up (%s) until %s", b.Cause, verdict.ClockTime(b.Until)))
+		d.Keep(n, verdict.Say("it is given up ({cause}) until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
 		d.Keep(n, n.WhyNotOurs())
 	case held:
-		d.Keep(n, fmt.Sprintf("its annotation %s says so", by))
-	case d.Contested(n.Instance, n) != "":
+		d.Keep(n, verdict.Say("its annotation {annotation} says so", verdict.Annotation(by)))
+	case d.Contested(n.Instance, n) != nil:
 		d.Keep(n, d.Contested(n.Instance, n))
 	case d.refreshed(n):
 		d.Keep(n, d.Replaces(n.Group))
-	case d.CutOff(n) != "" && !(answered && report.Phase == contract.PhaseDrained):
+	case d.CutOff(n) != nil && !(answered && report.Phase == contract.PhaseDrained):
 		d.Keep(n, d.CutOff(n))
 	case d.recovered(n):
-		d.Keep(n, "it is Ready again since "+verdict.ClockTime(n.ReadySince))
+		d.Keep(n, verdict.Say("it is Ready again since {since}", verdict.Since(n.ReadySince)))
 	case d.CameBack(n) != "":
 		why := d.CameBack(n)
-		d.giveUp(n, why, why)
+		d.giveUp(n, why, verdict.Quote(why))
 	case n.Ready && !n.Group.Shrinkable() && !n.Group.Surplus():
-		d.Keep(n, fmt.Sprintf("group %s is at its minimum of %d", n.Group.Name, n.Group.Min))
+		d.Keep(n, verdict.Say("group {group} is at its minimum of {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min)))
 	case d.Alone(n):
 		d.finishAlone(n)
 	case answered && report.Phase == contract.PhaseDrained:
 		d.finishDrained(n)
 	case report.Phase == contract.PhaseBlocked && len(report.BlockedBy) > 0:
-		d.limit(n, report.Since.Time, "blocked by "+verdict.Listed(report.BlockedBy))
+		d.limit(n, report.Since.Time, verdict.Say("blocked by {blockers}", verdict.Blockers(report.BlockedBy)))
 	case answered && report.Phase == contract.PhaseWaiting && d.task(n) != "":
-		d.limit(n, report.Since.Time, "it waits for "+d.task(n))
+		d.limit(n, report.Since.Time, verdict.Say("it waits for pod {pod}, which may stay until it ends", verdict.Pod(d.task(n))))
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
-		d.limit(n, report.Since.Time, "it failed: "+report.Message)
+		d.limit(n, report.Since.Time, verdict.Say("it failed: {cause}", verdict.Cause(report.Message)))
 	}
-	n.Say(verdict.NodeRetiring, d.whyGoes(n)+n.Progress(id))
+	n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(n.Progress(id)))
 }
 
 // finishAlone carries on a retirement whose agent is gone.
 func (d *Drains) finishAlone(n *cluster.Node) {
 	if d.EmptiedAlone(n) {
-		why := d.whyGoes(n) + ", and it is empty"
+		why := verdict.Say("{why}, and it is empty", verdict.Why(d.whyGoes(n)))
 		d.terminate(n, n.Request.ID, n.Group.Shrinkable(), why)
 		n.Say(verdict.NodeTerminating, why)
 		return
 	}
-	since, why := n.Request.At.Time, "its agent did not answer"
+	since, why := n.Request.At.Time, verdict.Say("its agent did not answer")
 	if report, answered := n.Answered(n.Request.ID); answered {
-		since, why = report.Renewed.Time, "its agent has fallen silent"
+		since, why = report.Renewed.Time, verdict.Say("its agent has fallen silent")
 	}
 	if !n.Ending(d.Now) && !d.detaches(n) {
 		d.limit(n, since, why)
 	}
-	n.Say(verdict.NodeRetiring, d.whyGoes(n)+d.CarriedOn(n))
+	n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(d.CarriedOn(n)))
 }
 
 // task names a pod of the node that may stay until it ends, of its own accord; empty
@@ -162,7 +161,7 @@ func (d *Drains) task(n *cluster.Node) string {
 	for _, p := range n.Pods {
 		question := drainable.Question{Pod: p, Now: d.Now, Policy: d.Policy.Manner.Rules(p, true, false)}
 		if p.Deleted.IsZero() && question.Judge().Outcome == drainable.Wait {
-			return fmt.Sprintf("pod %s, which may stay until it ends", p.Key())
+			return p.Key()
 		}
 	}
 	return ""
@@ -176,24 +175,23 @@ func (d *Drains) detaches(n *cluster.Node) bool {
 		return false
 	}
 	t := d.LoneDrain(n, id, why).Look(d.Unspent())
-	return n.Closed() && t.Left == 0 && t.Pause != ""
+	return n.Closed() && t.Left == 0 && t.Pause != nil
 }
 
 func (d *Drains) finishDrained(n *cluster.Node) {
 	if pod, occupied := n.Occupied(d.Now); occupied {
-		d.limit(n, n.Report.Since.Time, fmt.Sprintf("pods come back to it, such as %s", pod))
-		n.Say(verdict.NodeRetiring, fmt.Sprintf("%s; it was drained, and then pod %s came", d.whyGoes(n), pod))
+		d.limit(n, n.Report.Since.Time, verdict.Say("pods come back to it, such as {pod}", verdict.Pod(pod)))
+		n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(verdict.Say("it was drained, and then pod {pod} came", verdict.Pod(pod))))
 		return
 	}
-	why := d.whyGoes(n) + ", and it is drained"
+	why := verdict.Say("{why}, and it is drained", verdict.Why(d.whyGoes(n)))
 	d.terminate(n, n.Request.ID, n.Group.Shrinkable(), why)
 	n.Say(verdict.NodeTerminating, why)
 }
 
 // limit gives a drain up that is stuck for too long. Its time begins with the request
 // where a report does not say since when.
-func (d *Drains) limit(n *cluster.Node, since time.Time, why string) {
-	why = contract.Shorten(why, cluster.MostCause)
+func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
 	if since.IsZero() {
 		since = n.Request.At.Time
 	}
@@ -205,11 +203,12 @@ func (d *Drains) limit(n *cluster.Node, since time.Time, why string) {
 	if n.Report.Phase != contract.PhaseBlocked && n.Report.Phase != contract.PhaseWaiting {
 		d.NoteFailed(n.Group)
 	}
-	d.giveUp(n, why, fmt.Sprintf("its drain is given up after %s: %s", d.Policy.MaxDrainTime, why))
+	cause := contract.Shorten(why.String(), cluster.MostCause)
+	d.giveUp(n, cause, verdict.Say("its drain is given up after {after}: {cause}", verdict.After(d.Policy.MaxDrainTime), verdict.Cause(cause)))
 }
 
 // giveUp takes a retirement back, and leaves the node in peace for a while because of cause.
-func (d *Drains) giveUp(n *cluster.Node, cause, why string) {
+func (d *Drains) giveUp(n *cluster.Node, cause string, why verdict.Details) {
 	b := GiveUp(d.Policy, d.State.GiveUps[n.InstanceID()], d.Now, cause)
 	d.State.GiveUps[n.InstanceID()] = b
 	d.Clock.At(b.Until)
@@ -242,8 +241,8 @@ func (d *Drains) replaceDrained(n *cluster.Node) {
 	if id == "" {
 		return
 	}
-	if why := d.CutOff(n); why != "" && n.Report.Phase != contract.PhaseDrained {
-		n.Say(verdict.NodeLeaving, fmt.Sprintf("%s; no pod is left as far as can be seen; %s", n.WhyLeaving(), why))
+	if why := d.CutOff(n); why != nil && n.Report.Phase != contract.PhaseDrained {
+		n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.Say("no pod is left as far as can be seen"), why))
 		return
 	}
 	if len(n.Group.Fresh) > 0 {

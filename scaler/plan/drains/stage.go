@@ -1,8 +1,6 @@
 package drains
 
 import (
-	"cmp"
-
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
@@ -11,9 +9,9 @@ import (
 func (d *Drains) SayStage(n *cluster.Node) {
 	switch {
 	case n.Group == nil:
-		n.Say(verdict.NodeNotOurs, "its instance is in none of our groups")
+		n.Say(verdict.NodeNotOurs, verdict.Say("its instance is in none of our groups"))
 	case n.Instance.Leaving():
-		n.Say(verdict.NodeLeaving, "Auto Scaling terminates its instance")
+		n.Say(verdict.NodeLeaving, verdict.Say("Auto Scaling terminates its instance"))
 	case !n.Instance.Live():
 		n.Say(verdict.NodeNotOurs, n.WhyNotOurs())
 	}
@@ -21,10 +19,10 @@ func (d *Drains) SayStage(n *cluster.Node) {
 	case cluster.Coming:
 		n.Say(verdict.NodeComing, n.WhyComing())
 	case cluster.Unready:
-		n.Say(verdict.NodeUnready, "it is not Ready")
+		n.Say(verdict.NodeUnready, verdict.Say("it is not Ready"))
 	case cluster.Returning:
-		n.Say(verdict.NodeKept, "its drain was cancelled, and its agent is undoing it")
+		n.Say(verdict.NodeKept, verdict.Say("its drain was cancelled, and its agent is undoing it"))
 	case cluster.Leaving:
-		n.Say(verdict.NodeLeaving, n.WhyLeaving()+cmp.Or(d.CarriedOn(n), n.Unheard(), n.ReportedProgress()))
+		n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), n.Unheard(), n.ReportedProgress())))
 	}
 }

@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -20,32 +18,32 @@ func (d *Hooks) noteRetained(g *cluster.Group) {
 	}
 	for _, n := range g.Nodes {
 		if n.Instance.Retained() {
-			n.Say(verdict.NodeRetained, fmt.Sprintf("its instance is %s: it is paid for and counts for nothing until somebody terminates it", n.Instance.State))
+			n.Say(verdict.NodeRetained, verdict.Say("its instance is {state}: it is paid for and counts for nothing until somebody terminates it", verdict.State(n.Instance.State)))
 		}
 	}
 }
 
 // HookRemarks are what people should know of the group's hooks and what those left
 // behind, and the verdict of a group of which nothing weightier is to be said.
-func (d *Hooks) HookRemarks(g *cluster.Group) (reason verdict.Reason, notes []string) {
+func (d *Hooks) HookRemarks(g *cluster.Group) (reason verdict.Reason, notes verdict.Details) {
 	if len(g.Retained) > 0 {
 		reason = verdict.GroupRetains
-		notes = append(notes, fmt.Sprintf("%s %s retained after a hook was abandoned: paid for, counting for nothing, until somebody terminates %s",
-			verdict.Listed(verdict.Some(g.Retained)), verdict.Plural(len(g.Retained), "is", "are"), verdict.Plural(len(g.Retained), "it", "them")))
+		notes = verdict.Say("{instances:5} {count:is|are} retained after a hook was abandoned: paid for, counting for nothing, until somebody terminates {count:it|them}",
+			verdict.Instances(g.Retained), verdict.Count(len(g.Retained)))
 	}
 	if g.HooksUnknown || len(d.Policy.TerminationHooks) == 0 {
 		return reason, notes
 	}
-	why, texts := d.terminationRemarks(g)
+	why, others := d.terminationRemarks(g)
 	if reason == "" {
 		reason = why
 	}
-	return reason, append(notes, texts...)
+	return reason, notes.Then(others)
 }
 
 // terminationRemarks say what follows from the hooks that hold, or do not hold, the
 // terminations of a group.
-func (d *Hooks) terminationRemarks(g *cluster.Group) (reason verdict.Reason, notes []string) {
+func (d *Hooks) terminationRemarks(g *cluster.Group) (reason verdict.Reason, notes verdict.Details) {
 	var ours []fleet.Hook
 	var foreign []string
 	for _, h := range g.Hooks {
@@ -60,34 +58,26 @@ func (d *Hooks) terminationRemarks(g *cluster.Group) (reason verdict.Reason, not
 	switch {
 	case len(ours) > 0:
 		for _, h := range ours {
-			notes = append(notes, d.hookFaults(h)...)
+			notes = notes.Then(d.hookFaults(h))
 		}
 		if len(notes) > 0 {
 			reason = verdict.GroupHookAmiss
 		}
 		return reason, notes
 	case len(foreign) > 0:
-		return verdict.GroupForeignHook, []string{fmt.Sprintf("its terminations are held by %s alone, which is not ours to complete", verdict.Listed(foreign))}
+		return verdict.GroupForeignHook, verdict.Say("its terminations are held by {hooks} alone, which is not ours to complete", verdict.Hooks(foreign))
 	}
-	return verdict.GroupHookMissing, []string{fmt.Sprintf("no hook %s holds its terminations, so a drain has %s", d.hookNames(), cluster.HooklessDrainTime)}
-}
-
-func (d *Hooks) hookNames() string {
-	names := slices.Clone(d.Policy.TerminationHooks)
-	if len(names) < 2 {
-		return verdict.Listed(names)
-	}
-	return verdict.Listed(names[:len(names)-1]) + " or " + names[len(names)-1]
+	return verdict.GroupHookMissing, verdict.Say("no hook {hooks:or} holds its terminations, so a drain has {within}", verdict.Hooks(d.Policy.TerminationHooks), verdict.Within(cluster.HooklessDrainTime))
 }
 
 // hookFaults say what a hook of ours should be otherwise, and what follows.
-func (d *Hooks) hookFaults(h fleet.Hook) []string {
-	var notes []string
+func (d *Hooks) hookFaults(h fleet.Hook) (notes verdict.Details) {
 	if h.Default == cluster.Abandons {
-		notes = append(notes, fmt.Sprintf("hook %s has the default result ABANDON: when it times out, hooks of others are cut short, and a lifecycle policy may retain the instance", h.Name))
+		notes = verdict.Say("hook {hook} has the default result ABANDON: when it times out, hooks of others are cut short, and a lifecycle policy may retain the instance", verdict.Hook(h.Name))
 	}
 	if needs := d.mayLast(h); h.Heartbeat.Duration < needs {
-		notes = append(notes, fmt.Sprintf("hook %s times out after %s and a drain may last %s: without the scaler's heartbeats the instance is terminated in the middle of it", h.Name, h.Heartbeat.Duration, needs))
+		notes = notes.Then(verdict.Say("hook {hook} times out after {after} and a drain may last {within}: without the scaler's heartbeats the instance is terminated in the middle of it",
+			verdict.Hook(h.Name), verdict.After(h.Heartbeat.Duration), verdict.Within(needs)))
 	}
 	return notes
 }

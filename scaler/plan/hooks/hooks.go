@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/recognition"
 	"windlass.dev/windlass/scaler/plan/standin"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Hooks answers the lifecycle hooks of Auto Scaling.
@@ -89,8 +89,8 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 	if !ready {
 		return false
 	}
-	if why := d.Contested(p.Instance, p.Node); why != "" && p.Way != &cluster.Launching { // that ends nothing
-		p.Group.Note(fmt.Sprintf("hook %s of instance %s is left to its own time: %s", hook.Name, p.Instance.ID, why))
+	if why := d.Contested(p.Instance, p.Node); why != nil && p.Way != &cluster.Launching { // that ends nothing
+		p.Group.Note(verdict.Say("hook {hook} of instance {instance} is left to its own time: {why}", verdict.Hook(hook.Name), verdict.Instance(p.Instance.ID), verdict.Why(why)))
 		return true
 	}
 	if !p.Waits() {
@@ -189,7 +189,8 @@ func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 		due := d.After(p.Began, d.Policy.MaxNodeProvisionTime)
 		d.Clock.At(due)
 		if !p.Group.Recognised && !d.Now.Before(due) {
-			p.Group.Note(fmt.Sprintf("instance %s has not registered within %s, and no Node of the group ever was here, so its hook is left to those whose it is", p.Instance.ID, d.Policy.MaxNodeProvisionTime))
+			p.Group.Note(verdict.Say("instance {instance} has not registered within {within}, and no Node of the group ever was here, so its hook is left to those whose it is",
+				verdict.Instance(p.Instance.ID), verdict.Within(d.Policy.MaxNodeProvisionTime)))
 			return release{}, false
 		}
 		return release{why: "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()}, !d.Now.Before(due)
@@ -199,7 +200,7 @@ func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 	case servesNobody:
 		return release{why: "it has no node"}, true
 	case servesOthers:
-		p.Group.Note(fmt.Sprintf("instance %s was no Node of this cluster, nor any other of the group, so its hook is left to those whose it is", p.Instance.ID))
+		p.Group.Note(verdict.Say("instance {instance} was no Node of this cluster, nor any other of the group, so its hook is left to those whose it is", verdict.Instance(p.Instance.ID)))
 		return release{}, false
 	case servesPerhaps:
 		d.Clock.At(end)

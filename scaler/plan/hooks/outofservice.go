@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -24,30 +22,32 @@ func (d *Hooks) TellOutOfService() {
 		group, ours := d.launchedBy(n, machine)
 		switch of, marked := n.Annotations[contract.AnnotationOutOfService]; {
 		case marked && n.Ready:
-			d.takeBackOutOfService(n, group, "it is Ready again")
+			d.takeBackOutOfService(n, group, verdict.Say("it is Ready again"))
 		case marked && of != n.InstanceID():
-			d.takeBackOutOfService(n, group, fmt.Sprintf("%s was down, and it is another machine", contract.Shorten(of, cluster.MostCause)))
+			d.takeBackOutOfService(n, group, verdict.Say("{instance} was down, and it is another machine", verdict.Instance(contract.Shorten(of, cluster.MostCause))))
 		case marked && told && !machine.Down():
-			d.takeBackOutOfService(n, group, fmt.Sprintf("EC2 says that %s is %s", n.InstanceID(), machine.State))
+			d.takeBackOutOfService(n, group, verdict.Say("EC2 says that {instance} is {state}", verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
 		case marked && !told:
-			n.Say(verdict.NodeOutOfService, "its machine was down when it was marked so, and EC2 says nothing of it now; the mark stays until it is Ready again")
+			n.Say(verdict.NodeOutOfService, verdict.Say("its machine was down when it was marked so, and EC2 says nothing of it now").Then(verdict.Say("the mark stays until it is Ready again")))
 		case marked:
-			n.Say(verdict.NodeOutOfService, "its machine is down, and it is marked so until it is Ready again")
+			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked so until it is Ready again"))
 		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InPool() || hasOutOfService(n):
-		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != "":
-			n.Say(verdict.NodeHeld, fmt.Sprintf("EC2 says that %s is %s, and it is not marked out of service: another Node may be that machine", n.InstanceID(), machine.State))
+		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
+			n.Say(verdict.NodeHeld, verdict.Say("EC2 says that {instance} is {state}, and it is not marked out of service: another Node may be that machine",
+				verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
 		default:
-			why := fmt.Sprintf("%s, EC2 says that %s is %s, and %d %s attached", n.WhyUnready(), n.InstanceID(), machine.State, n.Attached, verdict.Plural(n.Attached, "volume is", "volumes are"))
+			why := n.WhyUnready().And(", EC2 says that {instance} is {state}, and {count} {count:volume is|volumes are} attached",
+				verdict.Instance(n.InstanceID()), verdict.State(machine.State), verdict.Count(n.Attached))
 			n.Say(verdict.NodeOutOfService, why)
-			d.Do(action.OutOfService{Group: group, Node: n.Ref(), Instance: n.InstanceID(), Why: why})
+			d.Do(action.OutOfService{Group: group, Node: n.Ref(), Instance: n.InstanceID(), Why: why.String()})
 		}
 	}
 }
 
-func (d *Hooks) takeBackOutOfService(n *cluster.Node, group, why string) {
-	d.Do(action.InServiceAgain{Group: group, Node: n.Ref(), Why: why})
+func (d *Hooks) takeBackOutOfService(n *cluster.Node, group string, why verdict.Details) {
+	d.Do(action.InServiceAgain{Group: group, Node: n.Ref(), Why: why.String()})
 	if !n.Ready {
-		n.Say(verdict.NodeUnready, n.WhyUnready()+"; "+why)
+		n.Say(verdict.NodeUnready, n.WhyUnready().Then(why))
 	}
 }
 

@@ -55,7 +55,7 @@ func (d *Hooks) UndoDrains() {
 		if n.Unreadable != nil || n.Requested {
 			continue // somebody's word stands there, or is taken off first
 		}
-		n.Say(verdict.NodeKept, "its drain was cancelled, and is undone without its agent")
+		n.Say(verdict.NodeKept, verdict.Say("its drain was cancelled, and is undone without its agent"))
 		ended, _ := d.BackInService(n)
 		d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), Ended: ended, AgentGone: true, Why: "its drain was cancelled, and its agent has not undone it"})
 	}

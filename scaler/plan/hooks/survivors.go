@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -46,17 +45,17 @@ func (d *Hooks) SpareSurvivors() {
 
 func (d *Hooks) spare(n *cluster.Node) {
 	if n.Instance.State != fleet.InService {
-		n.Say(verdict.NodeKept, "its instance has outlived its termination and is on its way into service again")
+		n.Say(verdict.NodeKept, verdict.Say("its instance has outlived its termination and is on its way into service again"))
 		return
 	}
-	n.Say(verdict.NodeKept, "its instance has outlived its termination and is in service again")
+	n.Say(verdict.NodeKept, verdict.Say("its instance has outlived its termination and is in service again"))
 	d.Do(action.Spare{Group: n.Group.Name, Node: n.Ref(), Instance: n.Instance.ID, ID: n.Mark})
 }
 
 // whereabouts of an instance whose termination had begun.
-func whereabouts(n *cluster.Node) string {
+func whereabouts(n *cluster.Node) verdict.Details {
 	if n.Instance == nil {
-		return "its instance was being terminated, and is in none of our groups any more"
+		return verdict.Say("its instance was being terminated, and is in none of our groups any more")
 	}
-	return fmt.Sprintf("its instance was to be terminated, and is %s", n.Instance.State)
+	return verdict.Say("its instance was to be terminated, and is {state}", verdict.State(n.Instance.State))
 }

@@ -73,10 +73,11 @@ func Open(g *cluster.Group) (looks []*fit.Looks, have []int) {
 // until when, and after what.
 func Pause(key string, b fleet.BackOff) string {
 	group, zone, _ := fleet.ParseBackOffKey(key)
-	if zone == "" {
-		return fmt.Sprintf("%s: in back-off until %s after %s%s", group, verdict.ClockTime(b.Until), b.Cause, cluster.LookAt(&b))
+	pause := verdict.BackOff(b.Until, b.Cause)
+	if zone != "" {
+		pause = verdict.NotIn(b.Cause, []string{zone}, b.Until)
 	}
-	return fmt.Sprintf("%s: %s until %s%s", group, verdict.NotIn(b.Cause, []string{zone}), verdict.ClockTime(b.Until), cluster.LookAt(&b))
+	return fmt.Sprintf("%s: %s", group, cluster.LookAt(pause, &b))
 }
 
 // failures are all that went wrong with launches of the group, the oldest first.

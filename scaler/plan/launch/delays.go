@@ -1,12 +1,12 @@
 package launch
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // After a group has grown or shrunk, or a retirement in it has failed, nothing of it is
@@ -22,14 +22,14 @@ type delay struct {
 
 func (d *Launches) delays() []delay {
 	return []delay{
-		{d.State.GrownAt, d.Policy.DelayAfterAdd, "grew"},
-		{d.State.ShrunkAt, d.Policy.DelayAfterDelete, "shrank"},
-		{d.State.FailedAt, d.Policy.DelayAfterFailure, "has a node that could not be scaled down"},
+		{d.State.GrownAt, d.Policy.DelayAfterAdd, "group {group} grew"},
+		{d.State.ShrunkAt, d.Policy.DelayAfterDelete, "group {group} shrank"},
+		{d.State.FailedAt, d.Policy.DelayAfterFailure, "group {group} has a node that could not be scaled down"},
 	}
 }
 
 // Rest is until when nothing of the group is retired, and why; the zero time if it may be.
-func (d *Launches) Rest(g *cluster.Group) (until time.Time, why string) {
+func (d *Launches) Rest(g *cluster.Group) (until time.Time, why verdict.Details) {
 	for _, x := range d.delays() {
 		groups := []string{g.Name}
 		if !d.Policy.DelaysLocal {
@@ -38,7 +38,7 @@ func (d *Launches) Rest(g *cluster.Group) (until time.Time, why string) {
 		for _, name := range groups {
 			at, happened := x.last[name]
 			if end := at.Add(x.rest); happened && end.After(until) {
-				until, why = end, fmt.Sprintf("group %s %s", name, x.what)
+				until, why = end, verdict.Say(x.what, verdict.Group(name))
 			}
 		}
 	}

@@ -186,22 +186,22 @@ func (d *Launches) forgetUnsteered() {
 }
 
 // whyUnsteered says why the zones of a group's new nodes are not ours to choose;
-// empty if they are.
-func (d *Launches) whyUnsteered(g *cluster.Group) string {
+// nil if they are.
+func (d *Launches) whyUnsteered(g *cluster.Group) verdict.Details {
 	if b, paused := d.State.Unsteered[g.Name]; paused {
-		return fmt.Sprintf("%s; tried again at %s", b.Cause, verdict.ClockTime(b.Until))
+		return verdict.Quote(b.Cause).Then(verdict.Say("tried again at {until}", verdict.Until(b.Until)))
 	}
 	switch {
 	case !g.Synchronous:
-		return "LaunchInstances wants a launch template, and instances that are all on demand or all spot"
+		return verdict.Say("LaunchInstances wants a launch template, and instances that are all on demand or all spot")
 	case g.WarmPool != nil:
-		return "LaunchInstances is not for groups with a warm pool"
+		return verdict.Say("LaunchInstances is not for groups with a warm pool")
 	case len(g.Live) > g.Desired:
 		// It adds to what is desired. Auto Scaling would end as many as there are
 		// too many of, and not necessarily those.
-		return fmt.Sprintf("it has %d instances and wants %d", len(g.Live), g.Desired)
+		return verdict.Say("it has {count} instances and wants {desired}", verdict.Count(len(g.Live)), verdict.Desired(g.Desired))
 	}
-	return ""
+	return nil
 }
 
 // Answer is what became of a Grow with a token.

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 		return
 	}
 	if n := d.Resembles(i, o.AskedAt); n != "" {
-		g.Note(fmt.Sprintf("instance %s is not ended: Node %s may be it, although its providerID does not say so", i.ID, n))
+		g.Note(verdict.Say("instance {instance} is not ended: Node {node} may be it, although its providerID does not say so", verdict.Instance(i.ID), verdict.Node(n)))
 		return
 	}
 	decrement, asks, ok := d.mayEnd(g, cluster.NeverJoined)
@@ -109,25 +108,25 @@ func (d *Launches) endUnready(n *cluster.Node) {
 	}
 	_, held := contract.Held(n.Annotations)
 	_, occupied := n.Occupied(d.Now)
-	held = held || d.Contested(n.Instance, n) != ""
+	held = held || d.Contested(n.Instance, n) != nil
 	if held || occupied || n.Stage != cluster.Unready && n.Stage != cluster.Serving && n.Stage != cluster.Cordoned {
 		return
 	}
-	why := "it has not been Ready within " + d.Policy.MaxNodeStartupTime.String()
+	why := verdict.Say("it has not been Ready within {within}", verdict.Within(d.Policy.MaxNodeStartupTime))
 	if n.Ready {
-		why = fmt.Sprintf("its taint %s has not gone within %s", n.Awaits, d.Policy.MaxNodeStartupTime)
+		why = verdict.Say("its taint {taint} has not gone within {within}", verdict.Taint(n.Awaits), verdict.Within(d.Policy.MaxNodeStartupTime))
 	}
 	d.lose(n.Group, n.Instance, due, cluster.NeverReady)
 	n.Stage, n.Open = cluster.Leaving, false
 	decrement, asks, ok := d.mayEnd(n.Group, cluster.NeverReady)
 	if !ok {
-		n.Say(verdict.NodeNeverReady, why+"; it is replaced when the back-off of its group is over")
+		n.Say(verdict.NodeNeverReady, why.Then(verdict.Say("it is replaced when the back-off of its group is over")))
 		return
 	}
 	d.Do(action.Terminate{
-		Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: "never-ready:" + n.Instance.ID, Decrement: decrement, Asks: asks, Why: why,
+		Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: "never-ready:" + n.Instance.ID, Decrement: decrement, Asks: asks, Why: why.String(),
 	})
-	n.Say(verdict.NodeNeverReady, why+", so its instance is ended")
+	n.Say(verdict.NodeNeverReady, why.And(", so its instance is ended"))
 }
 
 // lose gives an instance up: it is not coming, and its launch has failed. Where

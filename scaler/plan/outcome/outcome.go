@@ -35,7 +35,7 @@ func (o *Outcome) Do(a action.Action) { o.Actions = append(o.Actions, a) }
 
 // SayPod settles the verdict of a waiting pod. Pods that are only foreseen to
 // wait have none.
-func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group, message string) {
+func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group string, details verdict.Details) {
 	if !cluster.WantsNode(t.Pod) {
 		return
 	}
@@ -43,6 +43,6 @@ func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group, message str
 		o.PodVerdicts = make([]verdict.Verdict, 0, o.facts.Unplaced()+len(o.facts.Nodes)+len(o.facts.Groups))
 	}
 	o.PodVerdicts = append(o.PodVerdicts, verdict.Verdict{
-		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Message: message,
+		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Details: details,
 	})
 }

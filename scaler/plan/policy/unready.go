@@ -1,6 +1,6 @@
 package policy
 
-import "fmt"
+import "windlass.dev/windlass/scaler/plan/verdict"
 
 // TooMany says that so many unready nodes are more than may be.
 func (p Policy) TooMany(sick, all int) bool {
@@ -20,11 +20,12 @@ const leastCutOff = 3
 // ZoneHealth counts the nodes of a zone that have been up, or should have been by now.
 type ZoneHealth struct{ Unready, All int }
 
-// Partitioned says that too much of a zone is not Ready; empty if it is not.
-func (p Policy) Partitioned(zone string, z ZoneHealth) string {
+// Partitioned says that too much of a zone is not Ready; nil if it is not.
+func (p Policy) Partitioned(zone string, z ZoneHealth) verdict.Details {
 	share := float64(z.Unready)*100 > p.MaxUnreadyPercent*float64(z.All)
 	if z.Unready < 2 || z.Unready < z.All && (z.Unready < leastCutOff || !share) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%d of %d nodes in zone %s are not Ready; the zone may be partitioned while its machines serve, so none of them is removed", z.Unready, z.All, zone)
+	return verdict.Say("{count} of {all} nodes in zone {zone} are not Ready; the zone may be partitioned while its machines serve, so none of them is removed",
+		verdict.Count(z.Unready), verdict.All(z.All), verdict.Zone(zone))
 }

@@ -20,7 +20,7 @@ type Recognition struct {
 	// Overdue are the live instances without a Node whose time to register is over.
 	Overdue map[string]overdue
 	// Brake is why none of those is ended that nobody asked for; empty where one may be.
-	Brake string
+	Brake verdict.Details
 	// strangers counts these, by group.
 	strangers map[*cluster.Group]int
 }
@@ -105,8 +105,8 @@ func (d *Recognition) recognise() {
 	d.forgetAsked()
 	d.forgetEnded()
 	if share := float64(strangers) * 100; share > d.Policy.MaxUnrecognisedPercent*float64(live) {
-		d.Brake = fmt.Sprintf("%d of %d instances of all groups are not Nodes of this cluster, which is more than %v%%, so none of these is ended: %s",
-			strangers, live, d.Policy.MaxUnrecognisedPercent, d.suspicion())
+		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is ended: {why}",
+			verdict.Count(strangers), verdict.All(live), verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent)), verdict.Why(d.suspicion()))
 	}
 }
 
@@ -188,30 +188,23 @@ func (d *Recognition) grace(i *fleet.Instance, since time.Time) (until time.Time
 }
 
 // whyForeign says what is wrong with a foreign group, for people.
-func (d *Recognition) whyForeign(g *cluster.Group) string {
-	return fmt.Sprintf("%s for longer than %s and none of the group ever was a Node of this cluster, so none is ended and none of their hooks is completed: %s",
-		serve(d.strangers[g]), d.Policy.MaxNodeProvisionTime, d.suspicion())
-}
-
-func serve(n int) string {
-	if n == 1 {
-		return "1 instance has been there"
-	}
-	return fmt.Sprintf("%d instances have been there", n)
+func (d *Recognition) whyForeign(g *cluster.Group) verdict.Details {
+	return verdict.Say("{count} {count:instance has|instances have} been there for longer than {within} and none of the group ever was a Node of this cluster, so none is ended and none of their hooks is completed: {why}",
+		verdict.Count(d.strangers[g]), verdict.Within(d.Policy.MaxNodeProvisionTime), verdict.Why(d.suspicion()))
 }
 
 // suspicion is what is probably wrong where instances serve that are no Nodes.
-func (d *Recognition) suspicion() string {
+func (d *Recognition) suspicion() verdict.Details {
 	if n := d.Nameless(); n != "" {
-		return fmt.Sprintf("Nodes such as %s have no providerID of an EC2 instance, which the kubelet or a cloud controller manager must set to aws:///ZONE/INSTANCE", n)
+		return verdict.Say("Nodes such as {node} have no providerID of an EC2 instance, which the kubelet or a cloud controller manager must set to aws:///ZONE/INSTANCE", verdict.Node(n))
 	}
-	return "another cluster may have the same tags, or the tags name another cluster; else terminate these instances"
+	return verdict.Say("another cluster may have the same tags, or the tags name another cluster; else terminate these instances")
 }
 
 // StrangersAllowed says whether one more instance of a group may be ended now that we did
 // not ask for, and else asks for the moment at which one may.
 func (d *Recognition) StrangersAllowed(g *cluster.Group, id string) bool {
-	if g.Foreign || d.Brake != "" {
+	if g.Foreign || d.Brake != nil {
 		return false
 	}
 	ends := make([]time.Time, 0, len(d.State.Recognition.Ended))
@@ -278,16 +271,16 @@ func (d *Recognition) EndedByUs(i *fleet.Instance) bool {
 }
 
 // Unrecognised are the notes of a group's verdict about its instances that are no Nodes.
-func (d *Recognition) Unrecognised(g *cluster.Group) (verdict.Reason, string) {
+func (d *Recognition) Unrecognised(g *cluster.Group) (verdict.Reason, verdict.Details) {
 	switch {
 	case d.strangers[g] == 0:
-		return "", ""
+		return "", nil
 	case g.Foreign:
 		return verdict.GroupForeign, d.whyForeign(g)
-	case d.Brake != "":
+	case d.Brake != nil:
 		return verdict.GroupUnrecognised, d.Brake
 	}
-	return "", ""
+	return "", nil
 }
 
 // StrangersByGroup counts them.

@@ -1,12 +1,12 @@
 package scaledown
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // No drain's turn bounds nodes without pods, because removing them disturbs nothing. But
@@ -46,7 +46,7 @@ func (d *ScaleDown) beingScaledDown() atOnce {
 	most := scaleDownLimit(d.Policy, d.DrainLimit())
 	count := atOnce{mostNodes: most, mostUnready: max(1, most/unreadyPart)}
 	for _, n := range d.In(cluster.Retiring, cluster.Terminating) {
-		if n.Kept || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != "" || n.Stage == cluster.Terminating && !contract.Retires(n.Mark) {
+		if n.Kept || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != nil || n.Stage == cluster.Terminating && !contract.Retires(n.Mark) {
 			continue
 		}
 		if !n.Instance.Live() {
@@ -72,17 +72,17 @@ func (a *atOnce) add(n *cluster.Node, standsStill bool) {
 	}
 }
 
-// full says what a further node waits for; empty where it may go.
-func (a *atOnce) full(n *cluster.Node, standsStill bool) string {
+// full says what a further node waits for; nil where it may go.
+func (a *atOnce) full(n *cluster.Node, standsStill bool) verdict.Details {
 	switch {
 	case !standsStill && a.nodes >= a.mostNodes && a.mostNodes == 1:
-		return "no other node is being scaled down"
+		return verdict.Say("no other node is being scaled down")
 	case !standsStill && a.nodes >= a.mostNodes:
-		return fmt.Sprintf("fewer than %d nodes are being scaled down", a.mostNodes)
+		return verdict.Say("fewer than {max} nodes are being scaled down", verdict.Max(a.mostNodes))
 	case !n.Ready && a.unready >= a.mostUnready && a.mostUnready == 1:
-		return "no other node that is not Ready is being scaled down"
+		return verdict.Say("no other node that is not Ready is being scaled down")
 	case !n.Ready && a.unready >= a.mostUnready:
-		return fmt.Sprintf("fewer than %d nodes that are not Ready are being scaled down", a.mostUnready)
+		return verdict.Say("fewer than {max} nodes that are not Ready are being scaled down", verdict.Max(a.mostUnready))
 	}
-	return ""
+	return nil
 }

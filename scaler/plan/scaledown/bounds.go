@@ -1,5 +1,7 @@
 package scaledown
 
+import "windlass.dev/windlass/scaler/plan/verdict"
+
 // Shares of the budget of scale-down, in hundredths, at which each part of the search ends:
 // trying orders, choosing in the best of them, asking by turns who was not reached,
 // improving the choice. What is left is for nodes that go now.
@@ -11,7 +13,8 @@ const (
 )
 
 // searchEnded is the verdict of a node that was not asked.
-const searchEnded = "whether it is needed is not known: the search for nodes that nobody needs has used up the work that an evaluation bears; it is asked in its turn, and its mark, if it has one, stays"
+var searchEnded = verdict.Say("whether it is needed is not known: the search for nodes that nobody needs has used up the work that an evaluation bears").
+	Then(verdict.Say("it is asked in its turn, and its mark, if it has one, stays"))
 
 // spent says that so many hundredths of the budget are.
 func (r *retirement) spent(share int64) bool {

@@ -1,8 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
@@ -50,11 +48,12 @@ func (d *ScaleDown) seatsOn(b *seats.Buffer) map[*cluster.Node]int {
 }
 
 // keeper is who keeps the room, for people.
-func (s *reserve) keeper() string {
+// why says what keeps a node for it.
+func (s *reserve) why(wanted int) verdict.Details {
 	if s.Buffer != nil {
-		return "kept for " + s.String()
+		return s.Keeps(wanted)
 	}
-	return s.String()
+	return s.IsWanted(wanted)
 }
 
 // unseats says that pods of other buffers lose their seats with the candidate's node.
@@ -114,15 +113,15 @@ func (r *retirement) seatsChoosy() map[*seats.Buffer]int {
 
 // crowdsOut says which buffer's choosy pods would have fewer seats as things stand in
 // thought; empty if none's.
-func (r *retirement) crowdsOut() (verdict.Reason, string) {
+func (r *retirement) crowdsOut() (verdict.Reason, verdict.Details) {
 	if !r.choosy {
-		return "", ""
+		return "", nil
 	}
 	after := r.seatsChoosy()
 	for _, b := range r.Buffers {
 		if before := r.seatedBefore[b]; after[b] < before {
-			return verdict.NodeHeadRoom, fmt.Sprintf("kept for %s: room for %s %s is wanted, and without this node there is for %d, by all that they ask", b.Room, verdict.Counted(b.Room.Wanted, "pod"), b.Room.Size(), after[b])
+			return verdict.NodeHeadRoom, b.Room.Keeps(b.Room.Wanted).And(", and without this node there is for {count}, by all that they ask", verdict.Count(after[b]))
 		}
 	}
-	return "", ""
+	return "", nil
 }

@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -26,10 +25,10 @@ type candidate struct {
 	// stuck says that its clock has run out and that a budget allows nothing at all now;
 	// slow that its pods leave one after the other, see retirement.slow.
 	stuck, slow bool
-	// task is a pod that ends when it likes, and why nobody asks it to leave before; empty
+	// task is a pod that ends when it likes, and why nobody asks it to leave before; nil
 	// without one. The node's clock goes on, and its drain does not begin: it would keep
 	// the node closed until then.
-	task string
+	task verdict.Details
 	// paused says that nothing of its group is retired now.
 	paused bool
 	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
@@ -44,7 +43,7 @@ type candidate struct {
 	figure float64
 	// reason and why say what it is needed for; empty while it may go.
 	reason verdict.Reason
-	why    string
+	why    verdict.Details
 	// unplaced is the pod that has no other place, and the place that comes nearest.
 	unplaced fit.Seat
 }
@@ -66,28 +65,32 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // goNow empties a chosen node while those that were chosen with it and stay for now keep
 // their pods: beside those that are retired now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
-func (r *retirement) goNow(c *candidate) (verdict.Reason, string) {
+func (r *retirement) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(100) {
-		return verdict.NodeWaiting, "it is scaled down at a later evaluation: others have used up the work that one bears"
+		return verdict.NodeWaiting, verdict.Say("it is scaled down at a later evaluation: others have used up the work that one bears")
 	}
 	if pod, by, is := r.unsettled(c); is {
-		return verdict.NodeWaiting, fmt.Sprintf("it is scaled down when upcoming nodes are Ready: where pod %s may go depends on pod %s, whose place is on a node that does not serve yet", pod.Pod.Key(), by.Pod.Key())
+		return verdict.NodeWaiting, verdict.Say("it is scaled down when upcoming nodes are Ready: where pod {pod} may go depends on pod {other}, whose place is on a node that does not serve yet",
+			verdict.Pod(pod.Pod.Key()), verdict.Other(by.Pod.Key()))
 	}
 	if pod, takes := r.shelters(c); takes {
-		return verdict.NodeWaiting, fmt.Sprintf("pod %s waits, and has room on it, or would have when others that wait have gone elsewhere", pod)
+		return verdict.NodeWaiting, verdict.Say("pod {pod} waits, and has room on it, or would have when others that wait have gone elsewhere", verdict.Pod(pod))
 	}
-	missing := "there is no other place"
+	var missing verdict.Details
 	for i, row := range r.refuges {
 		r.row = row
-		_, why := r.empty(c)
-		if why == "" {
-			return "", ""
+		reason, why := r.empty(c)
+		if reason == "" {
+			return "", nil
 		}
 		if i == 0 {
 			missing = why
 		}
 	}
-	return verdict.NodeWaiting, "it is scaled down when others are gone or upcoming ones are Ready: " + missing
+	if missing == nil {
+		missing = verdict.Say("there is no other place")
+	}
+	return verdict.NodeWaiting, verdict.Say("it is scaled down when others are gone or upcoming ones are Ready: {why}", verdict.Why(missing))
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
@@ -227,7 +230,7 @@ const fewCandidates = 200
 const triesToSettle = 5
 
 // unsettledYet is why a node stays that would lose its mark again at once.
-const unsettledYet = "its pods have other places only if those of nodes that go already take theirs in one certain order"
+var unsettledYet = verdict.Say("its pods have other places only if those of nodes that go already take theirs in one certain order")
 
 // settled leaves out, of those that are chosen where marks change, who would not be chosen
 // again with these marks, though nothing else has changed. Where none was chosen before,
@@ -353,7 +356,7 @@ func (r *retirement) passByTurns(list []*candidate) (chosen []*candidate) {
 
 // tryToGo lets a candidate go if its pods have places beside all that is settled so far;
 // otherwise it says why it stays, and all is as before.
-func (r *retirement) tryToGo(c *candidate) (verdict.Reason, string) {
+func (r *retirement) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(r.part) {
 		return verdict.NodeNotAsked, searchEnded
 	}

@@ -1,7 +1,8 @@
 package scaledown
 
 import (
-	"fmt"
+	"strconv"
+	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -13,71 +14,77 @@ import (
 
 // mayGo says why a node stays, whatever becomes of its pods and of other nodes; empty if
 // it may go.
-func (r *retirement) mayGo(n *cluster.Node) (verdict.Reason, string) {
+func (r *retirement) mayGo(n *cluster.Node) (verdict.Reason, verdict.Details) {
 	if !r.Policy.ScaleDown {
 		return verdict.NodeStays, r.halt
 	}
 	if by, held := contract.Held(n.Annotations); held {
-		return verdict.NodeHeld, fmt.Sprintf("its annotation %s keeps it", by)
+		return verdict.NodeHeld, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by))
 	}
 	if n.Unreadable != nil {
-		return verdict.NodeHeld, fmt.Sprintf("a drain request stands on it that nobody can read: %v", n.Unreadable)
+		return verdict.NodeHeld, verdict.Say("a drain request stands on it that nobody can read: {cause}", verdict.Cause(n.Unreadable.Error()))
 	}
-	if why := r.Contested(n.Instance, n); why != "" {
+	if why := r.Contested(n.Instance, n); why != nil {
 		return verdict.NodeHeld, why
 	}
 	if b, ok := r.State.GiveUps[n.InstanceID()]; ok && r.Now.Before(b.Until) {
 		r.Clock.At(b.Until)
-		return verdict.NodeKept, fmt.Sprintf("its last drain was given up (%s); not tried again until %s (back-off)", b.Cause, verdict.ClockTime(b.Until))
+		return verdict.NodeKept, verdict.Say("its last drain was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until))
 	}
 	switch {
 	case n.Stage == cluster.Unready && !r.Policy.ScaleDownUnready:
-		return verdict.NodeUnready, "such nodes are left alone"
+		return verdict.NodeUnready, verdict.Say("such nodes are left alone")
 	case n.Stage == cluster.Unready && n.Instance.State == fleet.PendingWait:
-		return verdict.NodeUnready, "a launch hook holds its instance"
+		return verdict.NodeUnready, verdict.Say("a launch hook holds its instance")
 	}
 	if threshold, used := r.Threshold(n), r.Used(n); used > threshold {
-		return verdict.NodeNeeded, fmt.Sprintf("%.0f%% of %s requested, more than %.0f%%", used*100, seats.WhatCounts(n), threshold*100)
+		return verdict.NodeNeeded, seats.Requested(n, percent(used)).And(", more than {most}", verdict.Most(percent(threshold)))
 	}
-	return "", ""
+	return "", nil
+}
+
+func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
+
+func notAgainUntil(t time.Time) verdict.Details {
+	return verdict.Say("not tried again until {until} (back-off)", verdict.Until(t))
 }
 
 // limited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
-func (r *retirement) limited(n *cluster.Node) (verdict.Reason, string) {
+func (r *retirement) limited(n *cluster.Node) (verdict.Reason, verdict.Details) {
 	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.Pauses) == 0 {
-		return "", "" // Auto Scaling replaces it
+		return "", nil // Auto Scaling replaces it
 	}
 	if r.floor(n.Group) {
-		return verdict.NodeMinSize, fmt.Sprintf("group %s may not have fewer than %d", n.Group.Name, n.Group.Min)
+		return verdict.NodeMinSize, verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
 	}
-	if why := r.remains.Needs(n, r.Policy); why != "" {
+	if why := r.remains.Needs(n, r.Policy); why != nil {
 		return verdict.NodeMinSize, why
 	}
-	return "", ""
+	return "", nil
 }
 
 // stopped says why the node is not retired now; empty where it may be. That may last for
 // one evaluation, and says nothing of who is needed: clocks go on meanwhile.
-func (r *retirement) stopped(n *cluster.Node) string {
+func (r *retirement) stopped(n *cluster.Node) verdict.Details {
 	g := n.Group
-	if r.halt != "" {
+	if r.halt != nil {
 		return r.halt
 	}
-	if why := r.CutOff(n); why != "" {
+	if why := r.CutOff(n); why != nil {
 		return why
 	}
-	if why := r.Replaces(g); why != "" {
-		return fmt.Sprintf("%s, and group %s is not made smaller meanwhile", why, g.Name)
+	if why := r.Replaces(g); why != nil {
+		return why.And(", and group {group} is not made smaller meanwhile", verdict.Group(g.Name))
 	}
 	over := g.Excess()
 	switch {
 	case over > 0 && !launch.Protected(g):
-		return fmt.Sprintf("group %s: %s", g.Name, AboveDesired(g))
+		return verdict.Say("group {group}: {why}", verdict.Group(g.Name), verdict.Why(AboveDesired(g)))
 	case over > 0 && r.ending[g] >= over:
-		return fmt.Sprintf("group %s is %s above desired, and as many are being removed", g.Name, verdict.Counted(over, "instance"))
+		return verdict.Say("group {group} is {count} {count:instance|instances} above desired, and as many are being removed", verdict.Group(g.Name), verdict.Count(over))
 	}
-	return ""
+	return nil
 }
 
 // floor says that with what is on its way out the group is at its minimum. Of a group with

@@ -1,9 +1,9 @@
 package scaledown
 
 import (
-	"fmt"
 	"slices"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
@@ -12,7 +12,7 @@ import (
 
 // empty moves, in thought, every pod of the node elsewhere. If one cannot go,
 // all is as before.
-func (r *retirement) empty(c *candidate) (verdict.Reason, string) {
+func (r *retirement) empty(c *candidate) (verdict.Reason, verdict.Details) {
 	start := r.Fit.Try()
 	r.Fit.Close(c.Place)
 	reason, why := r.moveAll(c)
@@ -27,7 +27,7 @@ func (r *retirement) empty(c *candidate) (verdict.Reason, string) {
 
 // moveAll seats all that has a seat on the node on nodes that stay: its own
 // pods, and those that were promised one there.
-func (r *retirement) moveAll(c *candidate) (verdict.Reason, string) {
+func (r *retirement) moveAll(c *candidate) (verdict.Reason, verdict.Details) {
 	movers := r.seated(c)
 	if len(movers) > 0 && r.Fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
 		return verdict.NodeNoPlace, r.noPlace(c, movers[0])
@@ -37,13 +37,17 @@ func (r *retirement) moveAll(c *candidate) (verdict.Reason, string) {
 	}
 	for _, t := range movers {
 		if t.Pod.Node != c.Name && t.Class.Tolerates(seats.Closed...) {
-			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would return", t.Pod.Key())
+			return verdict.NodeBlocked, wouldReturn(t.Pod)
 		}
 		if r.row.Seat(t) == nil {
 			return verdict.NodeNoPlace, r.noPlace(c, t)
 		}
 	}
-	return "", ""
+	return "", nil
+}
+
+func wouldReturn(p *fleet.Pod) verdict.Details {
+	return verdict.Say("pod {pod} tolerates a node that is being drained, and would return", verdict.Pod(p.Key()))
 }
 
 // seated are the pods that need another place when the node goes, in the order in which
@@ -63,21 +67,21 @@ func (r *retirement) seated(c *candidate) []fit.Tenant {
 
 // noPlace says of the place that comes nearest to taking the pod what is missing, or why
 // there is none at all beside the node that would go.
-func (r *retirement) noPlace(c *candidate, t fit.Tenant) string {
+func (r *retirement) noPlace(c *candidate, t fit.Tenant) verdict.Details {
 	if r.rehearsal {
-		return ""
+		return nil
 	}
-	why := fmt.Sprintf("pod %s has no other place", t.Pod.Key())
+	why := verdict.Say("pod {pod} has no other place", verdict.Pod(t.Pod.Key()))
 	best := r.row.Nearest(t.Class)
 	if c.unplaced = (fit.Seat{Tenant: t, At: best}); best != nil {
-		return fmt.Sprintf("%s; the nearest is %s: %s", why, best.Name, r.Fit.Fits(t.Class, best))
+		return why.Then(verdict.Say("the nearest is {place}: {lack}", verdict.Place(best.Name), verdict.Lack(r.Fit.Fits(t.Class, best).String())))
 	}
 	if !slices.ContainsFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return n.Open && n != c.Node }) {
-		return why + ": no other node is Ready and open to pods"
+		return why.And(": no other node is Ready and open to pods")
 	}
-	why += ": the other nodes that are Ready go as well"
+	why = why.And(": the other nodes that are Ready go as well")
 	if len(r.claimed) > 0 {
-		why += ", or are kept for the pods of others"
+		why = why.And(", or are kept for the pods of others")
 	}
 	return why
 }

@@ -1,8 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/verdict"
@@ -21,10 +19,10 @@ func (d *ScaleDown) ending() map[*cluster.Group]int {
 }
 
 // AboveDesired says what becomes of instances above desired; empty where there are none.
-func AboveDesired(g *cluster.Group) string {
+func AboveDesired(g *cluster.Group) verdict.Details {
 	over := g.Excess()
 	if over == 0 {
-		return ""
+		return nil
 	}
 	open := 0
 	for _, i := range g.Live {
@@ -32,15 +30,15 @@ func AboveDesired(g *cluster.Group) string {
 			open++
 		}
 	}
-	text := fmt.Sprintf("it has %s, %d above desired", verdict.Counted(len(g.Live), "instance"), over)
+	above := verdict.Say("it has {all} {all:instance|instances}, {count} above desired", verdict.All(len(g.Live)), verdict.Count(over))
 	const ours = "unneeded nodes are drained and terminated without decrement"
 	switch {
 	case open == 0:
-		return fmt.Sprintf("%s; all are protected from scale-in, so Auto Scaling terminates none of them: %s", text, ours)
+		return above.Then(verdict.Say("all are protected from scale-in, so Auto Scaling terminates none of them: " + ours))
 	case g.IsSuspended(cluster.ProcessTerminate):
-		return text + "; its Terminate process is suspended, so Auto Scaling terminates none of them"
+		return above.Then(verdict.Say("its Terminate process is suspended, so Auto Scaling terminates none of them"))
 	case open >= over:
-		return fmt.Sprintf("%s; Auto Scaling terminates %d of the %d that are not protected from scale-in", text, over, open)
+		return above.Then(verdict.Say("Auto Scaling terminates {count} of the {all} that are not protected from scale-in", verdict.Count(over), verdict.All(open)))
 	}
-	return fmt.Sprintf("%s; Auto Scaling terminates the %d that are not protected from scale-in, and after that %s", text, open, ours)
+	return above.Then(verdict.Say("Auto Scaling terminates the {count} that are not protected from scale-in, and after that "+ours, verdict.Count(open)))
 }

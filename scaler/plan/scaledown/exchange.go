@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -75,6 +74,6 @@ func (r *retirement) instead(dear, cheap *candidate, seats map[*fleet.Pod]*fit.P
 	}
 	r.letGo(dear)
 	dear.reason = ""
-	cheap.reason, cheap.why = verdict.NodeNoPlace, fmt.Sprintf("its pods would take the places of those of %s, which costs more", dear.Name)
+	cheap.reason, cheap.why = verdict.NodeNoPlace, verdict.Say("its pods would take the places of those of {node}, which costs more", verdict.Node(dear.Name))
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Auto Scaling's AZRebalance process evens out a group whose zones differ by more than
@@ -38,7 +39,7 @@ func (d *ScaleDown) BalanceZones() {
 		}
 		g.Uneven = d.uneven(g)
 		done := asked && at.IsZero()
-		if g.Uneven == "" || !d.Policy.SuspendAZRebalance || done {
+		if g.Uneven == nil || !d.Policy.SuspendAZRebalance || done {
 			continue
 		}
 		if due := at.Add(suspendAgain); asked && d.Now.Before(due) {
@@ -46,7 +47,7 @@ func (d *ScaleDown) BalanceZones() {
 			continue
 		}
 		d.State.Suspending[g.Name] = d.Now
-		d.Do(action.Suspend{Group: g.Name, Process: processRebalance, Why: "its zones get uneven: " + g.Uneven})
+		d.Do(action.Suspend{Group: g.Name, Process: processRebalance, Why: "its zones get uneven: " + strings.Join(g.Uneven, ", ")})
 	}
 	for name := range d.State.Suspending {
 		if d.GroupOf(name) == nil {
@@ -56,10 +57,10 @@ func (d *ScaleDown) BalanceZones() {
 }
 
 // uneven says how many instances the group will have in each of its zones when what has
-// been asked for is done, if they differ by more than one; empty otherwise.
-func (d *ScaleDown) uneven(g *cluster.Group) string {
+// been asked for is done, if they differ by more than one; nil otherwise.
+func (d *ScaleDown) uneven(g *cluster.Group) []string {
 	if len(g.Zones) < 2 {
-		return ""
+		return nil
 	}
 	count := d.byZone(g)
 	zones := slices.Sorted(slices.Values(g.Zones))
@@ -70,9 +71,9 @@ func (d *ScaleDown) uneven(g *cluster.Group) string {
 		words[i] = fmt.Sprintf("%s %d", z, count[z])
 	}
 	if most-least < 2 {
-		return ""
+		return nil
 	}
-	return strings.Join(words, ", ")
+	return words
 }
 
 // byZone counts the instances that the group will have: those that live, without the
@@ -113,13 +114,13 @@ func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 }
 
 // Rebalanced says for a group's verdict that Auto Scaling will undo what we do.
-func (d *ScaleDown) Rebalanced(g *cluster.Group) string {
-	if g.Uneven == "" {
-		return ""
+func (d *ScaleDown) Rebalanced(g *cluster.Group) verdict.Details {
+	if g.Uneven == nil {
+		return nil
 	}
-	text := fmt.Sprintf("its zones are uneven (%s) or get so, and its %s process is on, which launches and ends instances to even them out", g.Uneven, processRebalance)
+	uneven := verdict.Say("its zones are uneven ({zones:,}) or get so, and its "+processRebalance+" process is on, which launches and ends instances to even them out", verdict.Zones(g.Uneven))
 	if d.Policy.SuspendAZRebalance {
-		return text
+		return uneven
 	}
-	return text + ": suspend it, or have --suspend-az-rebalance do so"
+	return uneven.And(": suspend it, or have --suspend-az-rebalance do so")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -50,13 +49,13 @@ func (r *retirement) carryOnSwap() {
 	stay, going, trouble := r.swapping(s)
 	came := r.cameFor(s)
 	switch {
-	case trouble != "":
+	case trouble != nil:
 		r.endSwap(trouble)
 	case len(stay)+going == 0:
 		delete(r.State.SwapPauses, s.Group)
 		r.State.Swap = nil // it is done
 	case !r.Now.Before(s.Until):
-		r.endSwap("it was not done by " + verdict.ClockTime(s.Until) + goesOn(going))
+		r.endSwap(verdict.Say("it was not done by {until}", verdict.Until(s.Until)).Then(goesOn(going)))
 	case len(stay) > 0 && len(came) == 0:
 		r.awaitNode(s, stay)
 	default:
@@ -70,19 +69,19 @@ func (r *retirement) carryOnSwap() {
 // goesOn says what becomes of the drains of a swap that is given up: those are retirements
 // like others from then on, with the patience that these have, and no other swap waits for
 // them.
-func goesOn(drains int) string {
+func goesOn(drains int) verdict.Details {
 	switch drains {
 	case 0:
-		return ""
+		return nil
 	case 1:
-		return "; the drain that has begun goes on"
+		return verdict.Say("the drain that has begun goes on")
 	}
-	return fmt.Sprintf("; the %d drains that have begun go on", drains)
+	return verdict.Say("the {count} drains that have begun go on", verdict.Count(drains))
 }
 
 // swapping are the nodes of a swap that have yet to be retired, by name, and how many are
 // being retired. trouble says which of them is where a swap has no use for it.
-func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, trouble string) {
+func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, trouble verdict.Details) {
 	for _, n := range r.Nodes {
 		if n.Instance == nil || !n.Instance.Live() || !slices.Contains(s.Instances, n.Instance.ID) {
 			continue
@@ -93,9 +92,9 @@ func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, t
 		case n.Stage == cluster.Retiring && !n.Kept || n.Stage == cluster.Terminating:
 			going++
 		case n.Stage == cluster.Retiring || n.Stage == cluster.Returning:
-			trouble = fmt.Sprintf("the drain of node %s was cancelled", n.Name)
+			trouble = verdict.Say("the drain of node {node} was cancelled", verdict.Node(n.Name))
 		default:
-			trouble = fmt.Sprintf("node %s is %s", n.Name, n.Stage)
+			trouble = verdict.Say("node {node} is {state}", verdict.Node(n.Name), verdict.State(string(n.Stage)))
 		}
 	}
 	return stay, going, trouble
@@ -119,44 +118,46 @@ func (r *retirement) cameFor(s *fleet.Swap) []*cluster.Node {
 func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
 	g := r.GroupOf(s.Group)
 	if g == nil {
-		r.endSwap(fmt.Sprintf("group %s is not known any more", s.Group))
+		r.endSwap(verdict.Say("group {group} is not known any more", verdict.Group(s.Group)))
 		return
 	}
 	if !r.nodesComing(g) {
 		seen := s.Launched.Add(launch.ShownAfter)
 		if !r.Now.Before(seen) {
-			r.endSwap(fmt.Sprintf("no node of group %s was launched", s.Group))
+			r.endSwap(verdict.Say("no node of group {group} was launched", verdict.Group(s.Group)))
 			return
 		}
 		r.Clock.At(seen)
 	}
 	list, trouble := r.swappable(stay)
-	if trouble == "" {
+	if trouble == nil {
 		trouble = unpaid(list, g)
 	}
-	if trouble == "" && !r.goOnto(list, g, lookIn(g, s.Zone)) {
-		trouble = fmt.Sprintf("their pods would not all fit a new node of group %s any more", s.Group)
+	if trouble == nil && !r.goOnto(list, g, lookIn(g, s.Zone)) {
+		trouble = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
 	}
-	if trouble != "" {
+	if trouble != nil {
 		r.endSwap(trouble)
 		return
 	}
 	r.claim(cluster.Places(stay)...)
 	r.claim(r.comingTo(g)...)
+	names := verdict.Nodes(cluster.Names(stay))
 	for _, n := range stay {
-		n.Say(verdict.NodeReplaced, fmt.Sprintf("a cheaper node of group %s is launched as a replacement for %s; given up if it is not done by %s", s.Group, cluster.Names(stay), verdict.ClockTime(s.Until)))
+		n.Say(verdict.NodeReplaced, verdict.Say("a cheaper node of group {group} is launched as a replacement for {nodes}", verdict.Group(s.Group), names).
+			Then(verdict.Say("given up if it is not done by {until}", verdict.Until(s.Until))))
 	}
-	g.Note("a node of it is launched as a replacement for " + cluster.Names(stay))
+	g.Note(verdict.Say("a node of it is launched as a replacement for {nodes}", names))
 }
 
 // unpaid says why a swap of these nodes, for which a node was launched, is not worth while
 // any more; empty if it is. What it disrupts was weighed before that: with the new node
 // among all others it would weigh more.
-func unpaid(list []*candidate, g *cluster.Group) string {
+func unpaid(list []*candidate, g *cluster.Group) verdict.Details {
 	if x := billOf(list, g); !x.saves() {
-		return fmt.Sprintf("it would save $%.3f an hour by now, less than %.0f%%", x.old-x.new, leastSaving*100)
+		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(leastSaving)))
 	}
-	return ""
+	return nil
 }
 
 // nodesComing says that the group has instances that do not serve yet, or gets some.
@@ -195,30 +196,30 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 		r.swapped[n] = true
 	}
 	list, trouble := r.swappable(stay)
-	waits := ""
+	var waits verdict.Details
 	if len(list) > 0 {
 		waits = r.waitsToSendOff(came)
 	}
-	if trouble == "" && !begun {
+	if trouble == nil && !begun {
 		trouble = unpaid(list, came[0].Group)
 	}
-	if trouble == "" && waits == "" {
+	if trouble == nil && waits == nil {
 		row := r.homesBeside(came)
 		trouble = r.emptyAll(list, row)
 		r.refuges = r.BothWays(row)
 	}
-	if trouble != "" {
+	if trouble != nil {
 		r.endSwap(trouble)
 		return
 	}
 	for _, n := range came {
-		n.Say(verdict.NodeNeeded, "it replaces others, which are scaled down now")
+		n.Say(verdict.NodeNeeded, verdict.Say("it replaces others, which are scaled down now"))
 	}
 	for _, c := range list {
 		switch {
 		case r.pauses(c, drains.InStead(s)):
-		case waits != "":
-			c.say(verdict.NodeReplaced, drains.InStead(s)+"; "+waits)
+		case waits != nil:
+			c.say(verdict.NodeReplaced, drains.InStead(s).Then(waits))
 		case r.depart(c, s.Launched, drains.InStead(s), drains.InStead(s), verdict.NodeReplaced):
 			r.letGo(c)
 			continue
@@ -230,34 +231,38 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 // waitsToSendOff says what has to be waited for before anybody can tell where the pods
 // would go: what belongs to the new node is bound in its first seconds, and pods that go
 // by others have to know where those are.
-func (r *retirement) waitsToSendOff(came []*cluster.Node) string {
+func (r *retirement) waitsToSendOff(came []*cluster.Node) verdict.Details {
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
 		r.Clock.At(settled)
-		return fmt.Sprintf("it is scaled down at %s at the earliest", verdict.ClockTime(settled))
+		return verdict.Say("it is scaled down at {until} at the earliest", verdict.Until(settled))
 	}
 	if len(r.UnsettledPlaces()) > 0 {
-		return "it waits until the upcoming nodes are Ready"
+		return verdict.Say("it waits until the upcoming nodes are Ready")
 	}
-	return ""
+	return nil
 }
 
 // swappable makes candidates of nodes, if every rule lets all of them go.
-func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, trouble string) {
+func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, trouble verdict.Details) {
 	for _, n := range nodes {
 		r.swapped[n] = true
 		c, reason, why := r.swapCandidate(n)
 		if reason != "" {
-			return nil, fmt.Sprintf("node %s stays: %s", n.Name, why)
+			return nil, stays(n, why)
 		}
 		list = append(list, c)
 	}
-	return list, ""
+	return list, nil
+}
+
+func stays(n *cluster.Node, why verdict.Details) verdict.Details {
+	return verdict.Say("node {node} stays: {why}", verdict.Node(n.Name), verdict.Why(why))
 }
 
 // swapCandidate makes a candidate of a node that every rule lets go. That much of it is
 // used is no hindrance.
-func (r *retirement) swapCandidate(n *cluster.Node) (*candidate, verdict.Reason, string) {
+func (r *retirement) swapCandidate(n *cluster.Node) (*candidate, verdict.Reason, verdict.Details) {
 	reason, why := r.mayGo(n)
 	if reason != "" && reason != verdict.NodeNeeded {
 		return nil, reason, why
@@ -277,11 +282,11 @@ func (r *retirement) homesBeside(came []*cluster.Node) []*fit.Place {
 
 // emptyAll says why not all of these nodes can be emptied at once into a row of places;
 // empty if they can.
-func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why string) {
-	r.whatIf(row, func(goes func(*candidate) (verdict.Reason, string)) {
+func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why verdict.Details) {
+	r.whatIf(row, func(goes func(*candidate) (verdict.Reason, verdict.Details)) {
 		for _, c := range list {
-			if reason, text := goes(c); reason != "" {
-				why = fmt.Sprintf("node %s stays: %s", c.Name, text)
+			if reason, because := goes(c); reason != "" {
+				why = stays(c.Node, because)
 				return
 			}
 		}
@@ -290,11 +295,11 @@ func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why string) 
 }
 
 // whatIf lets candidates try to go into a row of places. All is as before then.
-func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (verdict.Reason, string))) {
+func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (verdict.Reason, verdict.Details))) {
 	before, start := r.row, r.Fit.Try()
 	r.row = r.Fit.NewRow(row)
 	var gone []*candidate
-	try(func(c *candidate) (verdict.Reason, string) {
+	try(func(c *candidate) (verdict.Reason, verdict.Details) {
 		reason, why := r.tryToGo(c)
 		if reason == "" {
 			gone = append(gone, c)
@@ -309,9 +314,9 @@ func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (ve
 }
 
 // endSwap gives the swap up.
-func (r *retirement) endSwap(why string) {
+func (r *retirement) endSwap(why verdict.Details) {
 	s := r.State.Swap
-	r.State.SwapPauses[s.Group] = drains.PauseAfter(r.State.SwapPauses[s.Group], r.Now, swapPause, mostSwapPause, why)
+	r.State.SwapPauses[s.Group] = drains.PauseAfter(r.State.SwapPauses[s.Group], r.Now, swapPause, mostSwapPause, why.String())
 	r.dropSwap(s)
 }
 
@@ -321,8 +326,6 @@ func (r *retirement) dropSwap(s *fleet.Swap) {
 	clear(r.swapped)
 	clear(r.claimed)
 	for _, n := range r.In(cluster.Retiring, cluster.Terminating) {
-		if progress, of := strings.CutPrefix(n.Message, drains.InStead(s)); of {
-			n.Message = drains.Needless + progress
-		}
+		n.Details = n.Details.Replaced(drains.InStead(s)[0], drains.Needless[0])
 	}
 }

@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ func (r *retirement) tellSwapPauses() {
 	for name, b := range r.State.SwapPauses {
 		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
 			r.Clock.At(b.Until)
-			g.Note(fmt.Sprintf("a node of it was to replace others, and that was given up (%s); not tried again until %s (back-off)", b.Cause, verdict.ClockTime(b.Until)))
+			g.Note(verdict.Say("a node of it was to replace others, and that was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until)))
 		}
 	}
 }
@@ -123,7 +122,7 @@ func (r *retirement) remembered(s *fleet.Swap) *proposal {
 		return nil
 	}
 	x := &proposal{set: set, group: g, looks: looks, bill: billOf(set, g), found: s.Found}
-	if x.refusal(r.ledger()) != "" {
+	if x.refusal(r.ledger()) != nil {
 		return nil
 	}
 	return x
@@ -146,7 +145,7 @@ func (r *retirement) swapSource(n *cluster.Node) *candidate {
 		return nil
 	}
 	c, reason, _ := r.swapCandidate(n)
-	if reason != "" || len(c.movers) == 0 || c.task != "" {
+	if reason != "" || len(c.movers) == 0 || c.task != nil {
 		return nil
 	}
 	return c
@@ -157,7 +156,7 @@ func (r *retirement) swapSource(n *cluster.Node) *candidate {
 func (r *retirement) maySwapTo(g *cluster.Group) bool {
 	room, _ := seats.Room(g)
 	// Of a group above desired people want fewer nodes.
-	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == "" && !r.Now.Before(r.State.SwapPauses[g.Name].Until)
+	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == nil && !r.Now.Before(r.State.SwapPauses[g.Name].Until)
 }
 
 // swapLooks are those that the next node of the group may have.
@@ -189,7 +188,7 @@ func (r *retirement) withNew(g *cluster.Group, looks *fit.Looks, try func(goes f
 	r.rehearsal = true
 	p := r.Fit.Open("a new node", looks)
 	uncount := r.countReserves(g, p)
-	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (verdict.Reason, string)) {
+	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (verdict.Reason, verdict.Details)) {
 		try(func(c *candidate) bool {
 			reason, _ := goes(c)
 			return reason == ""
@@ -228,16 +227,16 @@ func (r *retirement) findSwap() *proposal {
 	}
 	if best == nil {
 		for c, x := range nearly {
-			sayBeside(c.Node, fmt.Sprintf("a node of group %s as its replacement would save %.0f%%, %s", x.group.Name, x.share()*100, x.refusal(all)))
+			sayBeside(c.Node, verdict.Say("a node of group {group} as its replacement would save {saving}, {why}", verdict.Group(x.group.Name), verdict.Saving(percent(x.share())), verdict.Why(x.refusal(all))))
 		}
 	}
 	return best
 }
 
 // sayBeside adds to the verdict of a node that is needed.
-func sayBeside(n *cluster.Node, text string) {
+func sayBeside(n *cluster.Node, details verdict.Details) {
 	if n.Reason == verdict.NodeNeeded || n.Reason == verdict.NodeNoPlace {
-		n.Message += "; " + text
+		n.Details = n.Details.Then(details)
 	}
 }
 
@@ -257,7 +256,7 @@ func (r *retirement) gather(sources []*candidate, first int, g *cluster.Group, l
 			set = append(set, c)
 			x := &proposal{set: slices.Clone(set), group: g, looks: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
 			switch {
-			case x.refusal(all) == "":
+			case x.refusal(all) == nil:
 				if best == nil || x.old-x.new > best.old-best.new+epsilon {
 					best = x
 				}
@@ -323,25 +322,25 @@ func (r *retirement) bideSwap(x *proposal) {
 		rested, _ := r.Rest(c.Group)
 		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.Group.UnneededTime(r.Policy))}, time.Time.Compare)
 	}
-	text := fmt.Sprintf("a node of group %s as a replacement for %s would save %.0f%%", x.group.Name, cluster.Names(x.nodes()), x.share()*100)
+	details := verdict.Say("a node of group {group} as a replacement for {nodes} would save {saving}", verdict.Group(x.group.Name), verdict.Nodes(cluster.Names(x.nodes())), verdict.Saving(percent(x.share())))
 	switch paused := r.stoppedOf(x.set); {
-	case paused != "":
-		text += "; " + paused
+	case paused != nil:
+		details = details.Then(paused)
 	case r.Now.Before(due):
 		r.Clock.At(due)
-		text += fmt.Sprintf("; it is launched at %s if it still would", verdict.ClockTime(due))
+		details = details.Then(verdict.Say("it is launched at {until} if it still would", verdict.Until(due)))
 	case r.beginSwap(x):
-		text += "; it is launched now"
+		details = details.Then(verdict.Say("it is launched now"))
 	}
 	for _, c := range x.set {
-		c.Node.Reason, c.Node.Message = verdict.NodeReplaced, text
+		c.Node.Reason, c.Node.Details = verdict.NodeReplaced, details
 	}
 }
 
 // stoppedOf says why nothing is retired now of the group of one of these nodes.
-func (r *retirement) stoppedOf(set []*candidate) (why string) {
+func (r *retirement) stoppedOf(set []*candidate) (why verdict.Details) {
 	for _, c := range set {
-		why = cmp.Or(why, r.stopped(c.Node))
+		why = verdict.FirstOf(why, r.stopped(c.Node))
 	}
 	return why
 }
@@ -349,7 +348,7 @@ func (r *retirement) stoppedOf(set []*candidate) (why string) {
 // beginSwap grows the group by the new node, if nothing holds that up.
 func (r *retirement) beginSwap(x *proposal) bool {
 	g := x.group
-	g.Stead = fmt.Sprintf("it costs less than %s", cluster.Names(x.nodes()))
+	g.Stead = "it costs less than " + verdict.Listed(cluster.Names(x.nodes()))
 	r.Open(g, r.Fit.Open("a new node of group "+g.Name, x.looks))
 	r.GrowBy(g)
 	if !g.Grows {

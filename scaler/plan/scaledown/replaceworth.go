@@ -1,11 +1,10 @@
 package scaledown
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 const (
@@ -73,13 +72,13 @@ func (b bill) share() float64 { return (b.old - b.new) / b.old }
 func (b bill) saves() bool { return b.share() >= leastSaving }
 
 // refusal says why a swap is not worth while beside all that there is; empty if it is.
-func (b bill) refusal(all ledger) string {
+func (b bill) refusal(all ledger) verdict.Details {
 	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)
 	switch {
 	case !b.saves():
-		return fmt.Sprintf("less than %.0f%%", leastSaving*100)
+		return verdict.Say("less than {least}", verdict.Least(percent(leastSaving)))
 	case !(score >= leastScore):
-		return "too little for the pods that it would move"
+		return verdict.Say("too little for the pods that it would move")
 	}
-	return ""
+	return nil
 }

@@ -1,7 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/scaler/fit"
@@ -244,7 +243,7 @@ func (a adrift) cost(on free) int {
 }
 
 // reserved says why head-room needs the node; empty if none does.
-func (r *retirement) reserved(c *candidate) (verdict.Reason, string) {
+func (r *retirement) reserved(c *candidate) (verdict.Reason, verdict.Details) {
 	r.Fit.Spend(len(r.reserves) * len(r.reserves))
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
@@ -255,18 +254,18 @@ func (r *retirement) reserved(c *candidate) (verdict.Reason, string) {
 		if room >= wanted {
 			continue
 		}
-		landing := ""
+		why := s.why(wanted).And(", and without this node there is for {count}", verdict.Count(max(0, room)))
 		if mine.count > 0 {
-			landing = ", wherever its pods land"
+			why = why.And(", wherever its pods land")
 		}
-		return verdict.NodeHeadRoom, fmt.Sprintf("%s: room for %s %s is wanted, and without this node there is for %d%s", s.keeper(), verdict.Counted(wanted, "pod"), s.Size(), max(0, room), landing)
+		return verdict.NodeHeadRoom, why
 	}
-	return "", ""
+	return "", nil
 }
 
 // withheld says why no further node may go beside those that do: for its group, for the
 // cluster, or for head-room; empty if it may.
-func (r *retirement) withheld(c *candidate) (verdict.Reason, string) {
+func (r *retirement) withheld(c *candidate) (verdict.Reason, verdict.Details) {
 	if reason, why := r.limited(c.Node); reason != "" {
 		return reason, why
 	}

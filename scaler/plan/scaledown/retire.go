@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ type retirement struct {
 	choosy       bool
 	seatedBefore map[*seats.Buffer]int
 	// halt is why nothing is retired at all, empty where something may be.
-	halt string
+	halt verdict.Details
 	// unlandedOnes is what unlandedKinds has found; nil before.
 	unlandedOnes []fit.Tenant
 	// swapped are the nodes of the swap that is under way, those that go and those that
@@ -136,7 +135,7 @@ func (r *retirement) candidates() []*candidate {
 			reason, why = r.limited(n)
 		}
 		c := r.candidate(n)
-		c.paused = r.stopped(n) != ""
+		c.paused = r.stopped(n) != nil
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}
@@ -154,7 +153,7 @@ func (r *retirement) candidate(n *cluster.Node) *candidate {
 }
 
 // leavers finds the pods that leave with the node, or one that may not.
-func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
+func (r *retirement) leavers(c *candidate) (verdict.Reason, verdict.Details) {
 	if c.since, _ = r.Marked(c.Node); c.Stage == cluster.Unready {
 		c.since = c.UnreadySince()
 	}
@@ -165,9 +164,11 @@ func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
 		v := question.Judge()
 		switch {
 		case v.Outcome == drainable.Block && !r.passes(c, v):
-			return verdict.NodeBlocked, fmt.Sprintf("pod %s may not leave: %s", p.Key(), v.Reason)
+			return verdict.NodeBlocked, verdict.Say("pod {pod} may not leave: {cause}", verdict.Pod(p.Key()), verdict.Cause(v.Reason))
 		case v.Outcome == drainable.Wait && p.Deleted.IsZero():
-			c.task = cmp.Or(c.task, fmt.Sprintf("pod %s may stay until it ends: %s", p.Key(), v.Reason))
+			if c.task == nil {
+				c.task = verdict.Say("pod {pod} may stay until it ends: {cause}", verdict.Pod(p.Key()), verdict.Cause(v.Reason))
+			}
 			c.stuck = c.stuck || r.ripe(c)
 			continue
 		case v.Outcome == drainable.Skip || v.Outcome == drainable.Wait:
@@ -175,7 +176,7 @@ func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
 		}
 		t := r.Tenant(c.Node, i)
 		if t.Class.Tolerates(seats.Closed...) {
-			return verdict.NodeBlocked, fmt.Sprintf("pod %s tolerates a node that is being drained, and would return", p.Key())
+			return verdict.NodeBlocked, wouldReturn(p)
 		}
 		c.evicted = append(c.evicted, p)
 		c.stuck = c.stuck || v.Outcome == drainable.Block && r.ripe(c)
@@ -187,7 +188,7 @@ func (r *retirement) leavers(c *candidate) (verdict.Reason, string) {
 		c.age -= p.Created.Unix()
 	}
 	c.seekers = r.Fit.Sorted(c.movers, []*fit.Looks{c.Place.Looks()})
-	return "", ""
+	return "", nil
 }
 
 // rulesFor are those by which a pod lets its node be chosen. For an expendable one nobody
@@ -232,24 +233,24 @@ func (r *retirement) ripe(c *candidate) bool {
 // depart retires a node whose time has come, if its pods, drains and budgets allow for it by now;
 // otherwise it waits for that reason. since makes its request another one than those
 // before, and why is for people; text says the same in its verdict.
-func (r *retirement) depart(c *candidate, since time.Time, why, text string, waits verdict.Reason) (gone bool) {
+func (r *retirement) depart(c *candidate, since time.Time, why, text verdict.Details, waits verdict.Reason) (gone bool) {
 	n := c.Node
-	if c.task != "" {
-		n.Say(verdict.NodeBlocked, fmt.Sprintf("%s; %s", text, c.task))
+	if c.task != nil {
+		n.Say(verdict.NodeBlocked, text.Then(c.task))
 		return false
 	}
 	_, occupied := n.Occupied(r.Now)
 	if occupied && !c.stuck && r.draining >= r.allowed {
-		n.Say(waits, fmt.Sprintf("%s; it waits until %s", text, verdict.WhileFewer(r.allowed)))
+		n.Say(waits, text.Then(waitsUntil(verdict.WhileFewer(r.allowed))))
 		return false
 	}
-	if why := r.atOnce.full(n, c.stuck); why != "" {
+	if why := r.atOnce.full(n, c.stuck); why != nil {
 		r.Clock.At(r.atOnce.frees)
-		n.Say(waits, fmt.Sprintf("%s; it waits until %s", text, why))
+		n.Say(waits, text.Then(waitsUntil(why)))
 		return false
 	}
 	if reason, whyNot := r.take(c); reason != "" {
-		n.Say(reason, fmt.Sprintf("%s; %s", text, whyNot))
+		n.Say(reason, text.Then(whyNot))
 		return false
 	}
 	if occupied {
@@ -258,10 +259,14 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text string, wai
 	r.atOnce.add(n, occupied && c.stuck)
 	r.ending[n.Group]++
 	r.Do(action.Retire{
-		Group: n.Group.Name, Node: n.Ref(), ID: contract.RetireID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why,
+		Group: n.Group.Name, Node: n.Ref(), ID: contract.RetireID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why.String(),
 	})
 	n.Say(verdict.NodeRetiring, text)
 	return true
+}
+
+func waitsUntil(why verdict.Details) verdict.Details {
+	return verdict.Say("it waits until {why}", verdict.Why(why))
 }
 
 // unmark takes the mark off a node that is needed again, so that its clock
@@ -272,6 +277,6 @@ func (d *ScaleDown) unmark(n *cluster.Node) {
 		return
 	}
 	if _, ok, _ := contract.Unneeded(n.Taints); ok {
-		d.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Message, "it stays")})
+		d.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Details.String(), "it stays")})
 	}
 }

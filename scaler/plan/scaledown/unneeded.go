@@ -1,7 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,41 +17,44 @@ func (r *retirement) unneeded(c *candidate) {
 	n, since, ok := c.Node, c.since, !c.since.IsZero()
 	if n.Stage == cluster.Unready {
 		since = n.UnreadySince()
-		r.whenDue(c, since, c.due(r.Policy), n.WhyUnready()+", and nobody needs it")
+		r.whenDue(c, since, c.due(r.Policy), n.WhyUnready().And(", and nobody needs it"))
 		return
 	}
 	if from := n.Settled(r.Policy); !ok && r.Now.Before(from) {
 		r.Clock.At(from)
-		n.Say(verdict.NodeWaiting, fmt.Sprintf("it is Ready since %s; its clock starts at %s if nobody needs it then", verdict.ClockTime(n.ReadySince), verdict.ClockTime(from)))
+		n.Say(verdict.NodeWaiting, verdict.Say("it is Ready since {since}", verdict.Since(n.ReadySince)).
+			Then(verdict.Say("its clock starts at {until} if nobody needs it then", verdict.Until(from))))
 		return
 	}
 	if ok {
-		r.whenDue(c, since, c.due(r.Policy), "unneeded since "+verdict.ClockTime(since))
+		r.whenDue(c, since, c.due(r.Policy), verdict.Say("unneeded since {since}", verdict.Since(since)))
 		return
 	}
 	since = r.Now.Truncate(time.Second)
 	r.Do(action.Mark{Group: n.Group.Name, Node: n.Ref(), Since: since})
 	r.Clock.At(since.Add(n.Group.UnneededTime(r.Policy)))
-	if !r.pauses(c, "unneeded from now on") {
-		n.Say(verdict.NodeWaiting, fmt.Sprintf("unneeded from now on; scaled down after %s", n.Group.UnneededTime(r.Policy)))
+	if !r.pauses(c, unneededNow) {
+		n.Say(verdict.NodeWaiting, unneededNow.Then(verdict.Say("scaled down after {after}", verdict.After(n.Group.UnneededTime(r.Policy)))))
 	}
 }
 
+var unneededNow = verdict.Say("unneeded from now on")
+
 // pauses says of a candidate that nothing of its group is retired now, where that is so;
 // text is what its clock counts.
-func (r *retirement) pauses(c *candidate, text string) bool {
+func (r *retirement) pauses(c *candidate, text verdict.Details) bool {
 	why := r.stopped(c.Node)
-	if why == "" {
+	if why == nil {
 		return false
 	}
 	reason := verdict.NodeStays
 	switch {
-	case why == r.CutOff(c.Node):
+	case why.Equal(r.CutOff(c.Node)):
 		reason = verdict.NodeZoneUnready
 	case c.Stage == cluster.Unready:
 		reason = verdict.NodeUnready
 	}
-	c.Node.Say(reason, text+"; "+why)
+	c.Node.Say(reason, text.Then(why))
 	return true
 }
 
@@ -66,7 +68,7 @@ func (c *candidate) due(p policy.Policy) time.Time {
 
 // whenDue retires the node if its clock has run out and nothing else holds it up. text
 // says what the clock counts.
-func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
+func (r *retirement) whenDue(c *candidate, since, due time.Time, text verdict.Details) {
 	n, waits := c.Node, verdict.NodeWaiting
 	if n.Stage == cluster.Unready {
 		waits = verdict.NodeUnready
@@ -76,10 +78,10 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 	case r.pauses(c, text):
 	case r.Now.Before(due):
 		r.Clock.At(due)
-		n.Say(waits, fmt.Sprintf("%s; scaled down at %s if it still is", text, verdict.ClockTime(due)))
+		n.Say(waits, text.Then(verdict.Say("scaled down at {until} if it still is", verdict.Until(due))))
 	case r.Now.Before(rested):
 		r.Clock.At(rested)
-		n.Say(waits, fmt.Sprintf("%s; %s, so it is scaled down at %s at the earliest", text, why, verdict.ClockTime(rested)))
+		n.Say(waits, text.Then(why.And(", so it is scaled down at {until} at the earliest", verdict.Until(rested))))
 	default:
 		r.depart(c, since, whyRetired(n, since), text, waits)
 	}
@@ -90,7 +92,7 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text string) {
 // spent: the node waits for the others, or is blocked where a budget allows nothing anyway.
 // A node with more pods than their budget allows goes if no other spends of that budget:
 // its pods leave one after the other.
-func (r *retirement) take(c *candidate) (verdict.Reason, string) {
+func (r *retirement) take(c *candidate) (verdict.Reason, verdict.Details) {
 	for _, p := range c.evicted {
 		if r.Budgets.Refuses(p) {
 			return r.refused(p)
@@ -105,17 +107,17 @@ func (r *retirement) take(c *candidate) (verdict.Reason, string) {
 	for _, p := range c.evicted {
 		r.Budgets.Take(p)
 	}
-	return "", ""
+	return "", nil
 }
 
 // refused says what becomes of a node with a pod that a budget does not let go beside
 // other drains.
-func (r *retirement) refused(p *fleet.Pod) (verdict.Reason, string) {
-	budget := verdict.Listed(r.Budgets.Guarding(p))
+func (r *retirement) refused(p *fleet.Pod) (verdict.Reason, verdict.Details) {
+	pod, budgets := verdict.Pod(p.Key()), verdict.Budgets(r.Budgets.Guarding(p))
 	if r.Unspent().Refuses(p) {
-		return verdict.NodeBlocked, fmt.Sprintf("pod %s may not leave: budget %s allows no further disruption", p.Key(), budget)
+		return verdict.NodeBlocked, verdict.Say("pod {pod} may not leave: budget {budgets} allows no further disruption", pod, budgets)
 	}
-	return verdict.NodeWaiting, fmt.Sprintf("it waits for other drains: budget %s lets pod %s leave after them", budget, p.Key())
+	return verdict.NodeWaiting, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", budgets, pod)
 }
 
 // overspends finds the first of a node's pods for which those before it leave nothing of

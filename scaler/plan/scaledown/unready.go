@@ -1,7 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -10,11 +9,11 @@ import (
 )
 
 // whyRetired is what the node's clock, that began at since, has counted.
-func whyRetired(n *cluster.Node, since time.Time) string {
+func whyRetired(n *cluster.Node, since time.Time) verdict.Details {
 	if n.Stage == cluster.Unready {
-		return n.WhyUnready() + ", and nobody needs it"
+		return n.WhyUnready().And(", and nobody needs it")
 	}
-	return "nobody has needed it since " + verdict.ClockTime(since)
+	return verdict.Say("nobody has needed it since {since}", verdict.Since(since))
 }
 
 func unreadyTime(g *cluster.Group, p policy.Policy) time.Duration {
@@ -26,9 +25,9 @@ func unreadyTime(g *cluster.Group, p policy.Policy) time.Duration {
 
 // say settles the verdict of a candidate that stays. Of one that is not Ready this is what
 // matters first.
-func (c *candidate) say(reason verdict.Reason, message string) {
+func (c *candidate) say(reason verdict.Reason, details verdict.Details) {
 	if c.Stage == cluster.Unready {
-		reason, message = verdict.NodeUnready, fmt.Sprintf("%s; %s", c.WhyUnready(), message)
+		reason, details = verdict.NodeUnready, c.WhyUnready().Then(details)
 	}
-	c.Node.Say(reason, message)
+	c.Node.Say(reason, details)
 }

@@ -1,8 +1,6 @@
 package scaleup
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -58,7 +56,7 @@ func (d *ScaleUp) seatBuffers() (left []fit.Tenant, of map[*fleet.Pod]*seats.Buf
 		}
 		if n := retiring.Seat(t); n != nil {
 			b.Seats.Add(n.Place)
-			d.Keep(n, fmt.Sprintf("%s needs it", b.Room))
+			d.Keep(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(b.Room.String())))
 			row = d.BufferRow() // what was to move to other nodes has left room there
 			continue
 		}
@@ -80,7 +78,7 @@ func (d *ScaleUp) noteBuffers(g *cluster.Group, fresh []*fit.Place, of map[*flee
 	}
 	for _, b := range d.Buffers {
 		if n := brought[b]; n > 0 {
-			g.Note(fmt.Sprintf("%s: room for %s %s is wanted, and new nodes have it for %d", b.Room, verdict.Counted(b.Room.Wanted, "pod"), b.Room.Size(), n))
+			g.Note(b.Room.IsWanted(b.Room.Wanted).And(", and new nodes have it for {count}", verdict.Count(n)))
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // grows are the calls by which a group gets its fresh nodes: one for all, or, where
 // their zones are ours to choose, one for each zone and hundred.
 func (d *ScaleUp) grows(g *cluster.Group) []action.Grow {
-	if g.Unsteered != "" {
+	if g.Unsteered != nil {
 		return []action.Grow{{Group: g.Name, From: g.Desired, To: g.Base() + len(g.Fresh), For: d.podsOf(g.Fresh)}}
 	}
 	byZone := map[string][]*fit.Place{}

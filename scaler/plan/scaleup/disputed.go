@@ -1,7 +1,6 @@
 package scaleup
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -40,7 +39,8 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 		return s
 	}
 	s.Reason = verdict.PodDisputed
-	s.Message = fmt.Sprintf("%s, as far as Windlass knows, since %s, and kube-scheduler finds none: check the pod's own Events and scheduler plugins beyond the default ones; a node more would not help", s.Message, verdict.ClockTime(since))
+	s.Details = s.Details.And(", as far as Windlass knows, since {since}, and kube-scheduler finds none: check the pod's own Events and scheduler plugins beyond the default ones", verdict.Since(since)).
+		Then(verdict.Say("a node more would not help"))
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -12,6 +11,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // expanders keep the best of some options, several if they are equally good.
@@ -119,7 +119,7 @@ func (d *ScaleUp) cheapest(options []option) []option {
 	if len(known) < len(options) {
 		for _, o := range options {
 			if o.hourly == 0 {
-				o.group.Note("what its nodes cost is not known, so by price it is last")
+				o.group.Note(verdict.Say("what its nodes cost is not known, so by price it is last"))
 			}
 		}
 	}
@@ -135,14 +135,13 @@ func (d *ScaleUp) prefer(text *string) {
 	if !d.Policy.AsksForPriorities() {
 		return
 	}
-	where := "ConfigMap " + contract.ConfigMapPriorities
-	problem := where + " is not there, so no group is preferred"
+	problem := verdict.Say("ConfigMap " + contract.ConfigMapPriorities + " is not there, so no group is preferred")
 	if text != nil {
 		var err error
 		if d.priorities, err = parsePriorities(*text); err == nil {
 			return
 		}
-		problem = fmt.Sprintf("%s is of no use, so no group is preferred: %v", where, err)
+		problem = verdict.Say("ConfigMap "+contract.ConfigMapPriorities+" is of no use, so no group is preferred: {cause}", verdict.Cause(err.Error()))
 	}
 	for _, g := range d.Groups {
 		g.Note(problem)
@@ -166,7 +165,7 @@ func (d *ScaleUp) preferred(options []option) []option {
 		}
 	}
 	for _, o := range options {
-		o.group.Note("no priority of ConfigMap " + contract.ConfigMapPriorities + " is for it")
+		o.group.Note(verdict.Say("no priority of ConfigMap " + contract.ConfigMapPriorities + " is for it"))
 	}
 	return options
 }

@@ -102,13 +102,13 @@ func (d *ScaleUp) growForGang(g gang) {
 		}
 		return
 	}
-	why := ""
+	var why verdict.Details
 	if len(refused) > 0 {
-		text := d.BudgetSpent(refused[0].Pod.Namespace)
+		why = d.BudgetSpent(refused[0].Pod.Namespace)
 		if !d.Unasked[seats.Asking{Class: refused[0].Class, Namespace: refused[0].Pod.Namespace}] {
-			_, text = d.whyNot(refused[0].Class)
+			_, why = d.whyNot(refused[0].Class)
 		}
-		why = fmt.Sprintf("; pod %s has none: %s", refused[0].Pod.Key(), text)
+		why = verdict.Say("pod {pod} has none: {why}", verdict.Pod(refused[0].Pod.Key()), verdict.Why(why))
 	}
 	d.Fit.Revert(start)
 	d.restore(before)
@@ -118,12 +118,13 @@ func (d *ScaleUp) growForGang(g gang) {
 	for _, t := range young {
 		d.Clock.At(d.GrowsFrom(t))
 	}
-	message := fmt.Sprintf("only %d of the %d waiting pods of gang %s find a place%s", len(g.pods)-len(refused)-len(young), len(g.pods), g.name, why)
+	details := verdict.Say("only {count} of the {all} waiting pods of gang {gang} find a place",
+		verdict.Count(len(g.pods)-len(refused)-len(young)), verdict.All(len(g.pods)), verdict.Gang(g.name)).Then(why)
 	if len(refused) == 0 {
-		message = fmt.Sprintf("some of the %d pending pods of gang %s are too young to trigger scale-up", len(g.pods), g.name)
+		details = verdict.Say("some of the {all} pending pods of gang {gang} are too young to trigger scale-up", verdict.All(len(g.pods)), verdict.Gang(g.name))
 	}
 	for _, t := range g.pods {
-		d.SayPod(t, verdict.PodGangShort, "", message)
+		d.SayPod(t, verdict.PodGangShort, "", details)
 		d.SettleBack(t)
 	}
 }

@@ -2,7 +2,6 @@ package scaleup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -187,7 +186,7 @@ func (d *ScaleUp) tellBeside() {
 		if d.Node(where) != nil {
 			where = "node " + where
 		}
-		d.SayPod(s.Tenant, verdict.PodFitsComing, "", fmt.Sprintf("%s has room for it as soon as the new nodes are there that are asked for now", where))
+		d.SayPod(s.Tenant, verdict.PodFitsComing, "", verdict.Say("{place} has room for it as soon as the new nodes are there that are asked for now", verdict.Place(where)))
 	}
 }
 
@@ -346,7 +345,7 @@ func (d *ScaleUp) supplies(groups []*cluster.Group) []fit.Supply {
 func (d *ScaleUp) refuse(pods []fit.Tenant) {
 	type answer struct {
 		reason  verdict.Reason
-		message string
+		details verdict.Details
 	}
 	verdicts, explained := map[*fit.Class]answer{}, map[string]int{}
 	for _, t := range d.releaseFor(pods) {
@@ -357,16 +356,16 @@ func (d *ScaleUp) refuse(pods []fit.Tenant) {
 			v = answer{verdict.PodBudgetSpent, d.BudgetSpent(space)}
 		case known:
 		case explained[space] >= d.Policy.Bounds.Explained:
-			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("so many kinds of pods of namespace %s find no node", space))
+			v.reason, v.details = d.whyNotBriefly(t, "so many kinds of pods of namespace {namespace} find no node")
 		case !d.Ration.Ask(space):
-			v.reason, v.message = d.whyNotBriefly(t, fmt.Sprintf("an evaluation bears so much work, and the pods of namespace %s that wait have used up its share", space))
+			v.reason, v.details = d.whyNotBriefly(t, "an evaluation bears so much work, and the pods of namespace {namespace} that wait have used up its share")
 		default:
 			explained[space]++
-			v.reason, v.message = d.whyNot(t.Class)
+			v.reason, v.details = d.whyNot(t.Class)
 			verdicts[t.Class] = v
 			d.Homeless = append(d.Homeless, t)
 		}
-		d.SayPod(t, v.reason, "", v.message)
+		d.SayPod(t, v.reason, "", v.details)
 		d.SettleBack(t)
 	}
 }
@@ -423,7 +422,7 @@ func (d *ScaleUp) LeaveNodes() {
 	for _, n := range d.Nodes {
 		d.SayStage(n)
 		if n.Reason == "" {
-			n.Say(verdict.NodeNotAsked, "groups grow; whether it is needed is asked after that")
+			n.Say(verdict.NodeNotAsked, groupsGrow)
 		}
 		if n.Reason == verdict.NodeNotAsked || n.Stage == cluster.Unready { // of which more is to be said, too
 			d.Clock.At(d.Now.Add(lookAgain))
@@ -431,15 +430,17 @@ func (d *ScaleUp) LeaveNodes() {
 	}
 }
 
+var groupsGrow = verdict.Say("groups grow").Then(verdict.Say("whether it is needed is asked after that"))
+
 // GrowBy turns the new nodes of a group into actions, and tells the pods.
 func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	if len(g.Fresh) == 0 {
 		return
 	}
-	message := fmt.Sprintf("group %s grows %d→%d for it%s", g.Name, g.Desired, g.Base()+len(g.Fresh), Delay(g))
+	details := Delay(g, verdict.Say("group {group} grows {from}→{to} for it", verdict.Group(g.Name), verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
 	for _, p := range g.Fresh {
 		for _, t := range p.Seated() {
-			d.SayPod(t, verdict.PodGetsNode, g.Name, message)
+			d.SayPod(t, verdict.PodGetsNode, g.Name, details)
 		}
 	}
 	if pace := d.PaceOf(g.Name); d.Now.Before(pace) {
@@ -462,10 +463,10 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	d.State.GrownAt[g.Name], d.State.Bursts[g.Name] = d.Now, count+1
 }
 
-// Delay says what the group's growth waits for; empty where it begins now.
-func Delay(g *cluster.Group) string {
+// Delay says what the group's growth waits for, where it does not begin now.
+func Delay(g *cluster.Group, growth verdict.Details) verdict.Details {
 	if g.Unanswered {
-		return ", when AWS has answered the launch before"
+		return growth.And(", when AWS has answered the launch before")
 	}
-	return ""
+	return growth
 }

@@ -1,7 +1,6 @@
 package scaleup
 
 import (
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/scaler/fit"
@@ -41,7 +40,7 @@ func (d *ScaleUp) keepForHeadRoom(h *seats.HeadRoom) {
 			n.Moved = moved
 			continue
 		}
-		d.Keep(n, fmt.Sprintf("%s needs it", h))
+		d.Keep(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(h.String())))
 	}
 }
 
@@ -61,7 +60,7 @@ func (d *ScaleUp) bringHeadRoom(h *seats.HeadRoom, room int) (putBack func()) {
 	for _, g := range d.Groups {
 		g.Aside = false
 		if len(g.Fresh) > sizes[g] {
-			g.Note(fmt.Sprintf("%s: room for %s %s is wanted, and there is for %d", h, verdict.Counted(h.Wanted, "pod"), h.Size(), room))
+			g.Note(h.IsWanted(h.Wanted).And(", and there is for {count}", verdict.Count(room)))
 		}
 		for _, p := range g.Fresh[sizes[g]:] {
 			for _, t := range p.Tenants() {
@@ -79,7 +78,7 @@ func (d *ScaleUp) bringHeadRoom(h *seats.HeadRoom, room int) (putBack func()) {
 
 // sayShort tells at the groups that could have it why head-room is short, or at all of
 // them if none could. It returns the same for all of them.
-func (d *ScaleUp) sayShort(h *seats.HeadRoom, lacks int) (why string) {
+func (d *ScaleUp) sayShort(h *seats.HeadRoom, lacks int) (why verdict.Details) {
 	var could []*cluster.Group
 	for _, g := range d.Groups {
 		if (h.Group == nil || h.Group == g) && d.Fit.CouldTake(h.Tenant.Class, g.Looks) {
@@ -100,7 +99,7 @@ func (d *ScaleUp) sayShort(h *seats.HeadRoom, lacks int) (why string) {
 			misses[i] = d.missOf(h.Tenant.Class, g)
 		}
 		g.Short = true
-		g.Note(fmt.Sprintf("%s: room for %s %s is wanted, and there is none for %d: %s", h, verdict.Counted(h.Wanted, "pod"), h.Size(), lacks, misses[i].why))
+		g.Note(h.IsWanted(h.Wanted).And(", and there is none for {count}: {why}", verdict.Count(lacks), verdict.Why(misses[i].why)))
 	}
 	return tell(misses)
 }

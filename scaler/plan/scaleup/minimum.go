@@ -1,11 +1,10 @@
 package scaleup
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // fillToMinimum grows groups that are smaller than they may be, where people want
@@ -25,7 +24,7 @@ func (d *ScaleUp) fillToMinimum() {
 			zone := s.Next(make([]int, len(s.Looks)))[0]
 			d.Open(g, d.Fit.Open("a new node of group "+g.Name, s.Looks[zone]))
 		}
-		g.Note(fmt.Sprintf("its minimum is %d", g.Min))
+		g.Note(verdict.Say("its minimum is {min}", verdict.Min(g.Min)))
 	}
 }
 

@@ -73,12 +73,12 @@ func (d *ScaleUp) TestPromises() {
 		}
 	}
 	for g, until := range broken {
-		if len(until) < manyBroken || g.Ill != "" {
+		if len(until) < manyBroken || g.Ill != nil {
 			continue
 		}
 		slices.SortFunc(until, time.Time.Compare)
 		fewer := until[len(until)-manyBroken]
-		g.Ill = fmt.Sprintf("its nodes did not take %d kinds of pods that they came for; not tried again before %s", len(until), verdict.ClockTime(fewer))
+		g.Ill = verdict.Say("its nodes did not take {count} kinds of pods that they came for", verdict.Count(len(until))).Then(notBefore(fewer))
 		d.Clock.At(fewer)
 	}
 }
@@ -116,7 +116,7 @@ func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.
 		}
 	}
 	if d.Now.Before(p.Until) {
-		d.doubt(g, pods, fmt.Sprintf("%s; not tried again before %s", p.Why, verdict.ClockTime(p.Until)), p.Until)
+		d.doubt(g, pods, verdict.Quote(p.Why).Then(notBefore(p.Until)), p.Until)
 		return
 	}
 	if len(came) == 0 {
@@ -125,14 +125,18 @@ func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	why := d.against(pods[0].Class, first)
 	if settled := first.ReadySince.Add(settling); d.Now.Before(settled) {
-		d.doubt(g, pods, fmt.Sprintf("node %s was just launched for it: %s", first.Name, why.Of(first.Name)), settled)
+		d.doubt(g, pods, verdict.Say("node {node} was just launched for it: {lack}", verdict.Node(first.Name), verdict.Lack(why.Of(first.Name))), settled)
 		return
 	}
 	p.Count++
 	p.Until = d.Now.Add(launch.Doubled(distrust, p.Count, mostDistrust))
 	p.Why = contract.Shorten(fmt.Sprintf("node %s came for it and does not take it: %s", first.Name, why.Of(first.Name)), cluster.MostCause)
 	d.State.Promises[key] = p
-	d.doubt(g, pods, fmt.Sprintf("%s; not tried again before %s", p.Why, verdict.ClockTime(p.Until)), p.Until)
+	d.doubt(g, pods, verdict.Quote(p.Why).Then(notBefore(p.Until)), p.Until)
+}
+
+func notBefore(t time.Time) verdict.Details {
+	return verdict.Say("not tried again before {until}", verdict.Until(t))
 }
 
 // cameOf are the nodes that came of a promise.
@@ -183,9 +187,9 @@ func (d *ScaleUp) against(c *fit.Class, n *cluster.Node) fit.Reasons {
 }
 
 // doubt keeps a group from growing for a class in this look.
-func (d *ScaleUp) doubt(g *cluster.Group, pods []fit.Tenant, why string, until time.Time) {
+func (d *ScaleUp) doubt(g *cluster.Group, pods []fit.Tenant, why verdict.Details, until time.Time) {
 	if d.doubts == nil {
-		d.doubts = map[distrusted]string{}
+		d.doubts = map[distrusted]verdict.Details{}
 	}
 	for _, t := range pods {
 		d.doubts[distrusted{g, t.Class}] = why
@@ -193,7 +197,7 @@ func (d *ScaleUp) doubt(g *cluster.Group, pods []fit.Tenant, why string, until t
 	d.Clock.At(until)
 	if !g.Doubted {
 		g.Doubted = true // one pod is told of, and others have their own verdicts
-		g.Note(cluster.Called(pods[0].Pod) + ": " + why)
+		g.Note(cluster.Called(pods[0].Pod).And(": {why}", verdict.Why(why)))
 	}
 }
 
@@ -207,7 +211,7 @@ func (d *ScaleUp) closeFor(c *fit.Class) (reopen func()) {
 	}
 	return func() {
 		for _, g := range d.Groups {
-			g.Closed = ""
+			g.Closed = nil
 		}
 	}
 }

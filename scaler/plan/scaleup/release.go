@@ -1,7 +1,6 @@
 package scaleup
 
 import (
-	"fmt"
 	"slices"
 
 	"windlass.dev/windlass/scaler/fit"
@@ -20,16 +19,16 @@ func (d *ScaleUp) LimitCordons() {
 			most = max(1, most)
 		}
 		for _, n := range closed[min(most, len(closed)):] {
-			d.release(n, fmt.Sprintf("at most %s of group %s may be cordoned for rebalance recommendations", verdict.Counted(most, "node"), g.Name))
+			d.release(n, verdict.Say("at most {max} {max:node|nodes} of group {group} may be cordoned for rebalance recommendations", verdict.Max(most), verdict.Group(g.Name)))
 		}
 	}
 }
 
-func (d *ScaleUp) release(n *cluster.Node, why string) {
+func (d *ScaleUp) release(n *cluster.Node, why verdict.Details) {
 	cordon, _ := n.Recommendation()
 	n.Open, n.Released = true, true
-	d.Do(action.Release{Group: n.GroupName(), Node: n.Ref(), ID: cordon.Notice, Why: why})
-	n.Say(verdict.NodeReleased, "its cordon for a rebalance recommendation is taken off: "+why)
+	d.Do(action.Release{Group: n.GroupName(), Node: n.Ref(), ID: cordon.Notice, Why: why.String()})
+	n.Say(verdict.NodeReleased, verdict.Say("its cordon for a rebalance recommendation is taken off: {why}", verdict.Why(why)))
 }
 
 // releaseFor gives waiting pods, for which there is no node and none comes, a seat on nodes
@@ -55,9 +54,9 @@ func (d *ScaleUp) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
 		}
 		n := nodes[slices.Index(closed, place)]
 		if !n.Released {
-			d.release(n, fmt.Sprintf("pod %s waits, and no group can grow for it", t.Pod.Key()))
+			d.release(n, verdict.Say("pod {pod} waits, and no group can grow for it", verdict.Pod(t.Pod.Key())))
 		}
-		d.SayPod(t, verdict.PodFitsFree, "", fmt.Sprintf("node %s has room for it, and takes pods again", n.Name))
+		d.SayPod(t, verdict.PodFitsFree, "", verdict.Say("node {node} has room for it, and takes pods again", verdict.Node(n.Name)))
 	}
 	return left
 }

@@ -7,6 +7,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/seats"
 	"windlass.dev/windlass/scaler/plan/template"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // ScaleUp finds out which pods are pending, and which groups grow for them.
@@ -26,7 +27,7 @@ type ScaleUp struct {
 	// gangs are the waiting pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
-	doubts map[distrusted]string
+	doubts map[distrusted]verdict.Details
 	// oldest is what oldestLeft has found; empty before.
 	oldest string
 	// priorities are the tiers of the expander of that name, nil where all groups

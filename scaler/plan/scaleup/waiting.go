@@ -1,8 +1,6 @@
 package scaleup
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -44,10 +42,10 @@ func (d *ScaleUp) SeatWaiting() {
 // take settles that a pod has that seat.
 func (d *ScaleUp) take(s seats.Seat) {
 	if s.Keeps != nil {
-		d.Keep(s.Keeps, fmt.Sprintf("pod %s needs it", s.Pod.Pod.Key()))
+		d.Keep(s.Keeps, verdict.Say("pod {pod} needs it", verdict.Pod(s.Pod.Pod.Key())))
 	}
 	s = d.dispute(s)
-	d.SayPod(s.Pod, s.Reason, "", s.Message)
+	d.SayPod(s.Pod, s.Reason, "", s.Details)
 }
 
 // young settles the verdict of a pod that is too young to bring a node, and asks
@@ -58,9 +56,11 @@ func (d *ScaleUp) young(t fit.Tenant) bool {
 	}
 	due := d.GrowsFrom(t)
 	d.Clock.At(due)
-	d.SayPod(t, verdict.PodYoung, "", fmt.Sprintf("there is no room for it, and it triggers scale-up from %s on", verdict.ClockTime(due)))
+	d.SayPod(t, verdict.PodYoung, "", verdict.Say("there is no room for it, and it triggers scale-up from {until} on", verdict.Until(due)))
 	return true
 }
+
+var gated = verdict.Say("it has scheduling gates, and wants no node before they are removed")
 
 // waiting are the pods that a new node could help; each of the others without a
 // node gets a verdict that says why none would.
@@ -73,14 +73,14 @@ func (d *ScaleUp) waiting() []fit.Tenant {
 		t := fit.Tenant{Pod: p}
 		switch {
 		case p.Scheduling == fleet.Gated:
-			d.SayPod(t, verdict.PodGated, "", "it has scheduling gates, and wants no node before they are removed")
+			d.SayPod(t, verdict.PodGated, "", gated)
 		case !d.Scheduled(p):
-			d.SayPod(t, verdict.PodOfOther, "", fmt.Sprintf("its scheduler is %s, and --scheduler-name does not name that, so it triggers no scale-up", p.Spec.SchedulerName))
+			d.SayPod(t, verdict.PodOfOther, "", verdict.Say("its scheduler is {scheduler}, and --scheduler-name does not name that, so it triggers no scale-up", verdict.Scheduler(p.Spec.SchedulerName)))
 		case d.Promised(p):
-			d.SayPod(t, verdict.PodNominated, "", fmt.Sprintf("kube-scheduler makes room for it on node %s", p.Nominated))
+			d.SayPod(t, verdict.PodNominated, "", verdict.Say("kube-scheduler makes room for it on node {node}", verdict.Node(p.Nominated)))
 		case d.Expendable(p):
-			d.SayPod(t, verdict.PodExpendable, "", fmt.Sprintf("its priority %d is below %d, so it triggers no scale-up", p.Priority(), d.Policy.ExpendableBelow))
-		case d.Unheard[p] != "":
+			d.SayPod(t, verdict.PodExpendable, "", verdict.Say("its priority {priority} is below {min}, so it triggers no scale-up", verdict.Priority(int(p.Priority())), verdict.Min(int(d.Policy.ExpendableBelow))))
+		case d.Unheard[p] != nil:
 			d.SayPod(t, verdict.PodTermsLeftOut, "", d.Unheard[p])
 		default:
 			list = append(list, d.Fit.TenantAt(i))

@@ -2,9 +2,7 @@ package scaleup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -23,15 +21,15 @@ type miss struct {
 	// reasons keep the pods off its nodes, as they look; none where only the
 	// group itself stands in the way.
 	reasons fit.Reasons
-	why     string
+	why     verdict.Details
 }
 
 // whyNot says for each group by name what keeps these pods from it: what its
 // nodes would lack, of several zones in the one that comes nearest, or what keeps
 // it from growing.
-func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, string) {
+func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, verdict.Details) {
 	if len(d.Groups) == 0 {
-		return verdict.PodFitsNothing, "there is no group that could grow"
+		return verdict.PodFitsNothing, verdict.Say("there is no group that could grow")
 	}
 	defer d.closeFor(c)()
 	reason := verdict.PodFitsNothing
@@ -47,7 +45,7 @@ func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, string) {
 
 // whyNotBriefly says the same where more is not worked out, and why it is not: what costs
 // next to nothing to find out.
-func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, string) {
+func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, verdict.Details) {
 	defer d.closeFor(t.Class)()
 	reason, all := verdict.PodFitsNothing, "no group's new node has what it asks for"
 	for _, g := range d.Groups {
@@ -56,7 +54,7 @@ func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, s
 			g.Wanted = true
 		}
 	}
-	return reason, fmt.Sprintf("%s; what keeps it from each is not worked out, as %s", all, because)
+	return reason, verdict.Say(all).Then(verdict.Say("what keeps it from each is not worked out, as "+because, verdict.Namespace(t.Pod.Namespace)))
 }
 
 func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
@@ -65,31 +63,31 @@ func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
 	if len(nearest) > 0 {
 		return miss{g, nearest, lacks(g, nearest, at)}
 	}
-	if _, why := seats.Room(g); why != "" {
+	if _, why := seats.Room(g); why != nil {
 		return miss{g, nil, why}
 	}
 	// It may grow, and where the pods would fit no node is to be had.
 	if other, at := d.Fit.FitsNew(c, open); len(other) > 0 {
-		return miss{g, nil, fmt.Sprintf("%s, and in %s %s", seats.Resting(g), verdict.ZoneName(at), other.Of(at.Name))}
+		return miss{g, nil, seats.Resting(g).And(", and in {zone} {lack}", verdict.Zone(cmp.Or(at.Zone, "its zone")), verdict.Lack(other.Of(at.Name)))}
 	}
-	if g.Unsteered != "" && len(g.Looks) > 1 {
-		return miss{g, nil, "Auto Scaling chooses the zone of its next node, and that would be another one"}
+	if g.Unsteered != nil && len(g.Looks) > 1 {
+		return miss{g, nil, verdict.Say("Auto Scaling chooses the zone of its next node, and that would be another one")}
 	}
-	return miss{g, nil, "other pods take the room that it has"}
+	return miss{g, nil, verdict.Say("other pods take the room that it has")}
 }
 
 // lacks says what a group's new nodes lack, as one of them looks.
-func lacks(g *cluster.Group, why fit.Reasons, at *fit.Looks) string {
+func lacks(g *cluster.Group, why fit.Reasons, at *fit.Looks) verdict.Details {
 	elsewhere := slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding && r.Found != "" })
 	if !elsewhere {
-		return why.Of(at.Name)
+		return verdict.Say("{lack}", verdict.Lack(why.Of(at.Name)))
 	}
-	return fmt.Sprintf("zone %s only, %s", strings.Join(seats.ZonesAsked(g), ", "), why.Of(at.Name))
+	return verdict.Say("zone {zones:,} only, {lack}", verdict.Zones(seats.ZonesAsked(g)), verdict.Lack(why.Of(at.Name)))
 }
 
 // tell puts the misses together, by name. Of many the nearest are named: groups
 // that would serve first, then those whose nodes lack least.
-func tell(misses []miss) string {
+func tell(misses []miss) verdict.Details {
 	named, rest := misses, 0
 	if len(misses) > mostNamed {
 		near := slices.Clone(misses)
@@ -97,12 +95,12 @@ func tell(misses []miss) string {
 		named, rest = near[:mostNamed], len(near)-mostNamed
 		slices.SortFunc(named, func(a, b miss) int { return cmp.Compare(a.group.Name, b.group.Name) })
 	}
-	texts := make([]string, len(named))
-	for i, m := range named {
-		texts[i] = fmt.Sprintf("%s: %s", m.group.Name, m.why)
+	all := make(verdict.Details, 0, len(named)+1)
+	for _, m := range named {
+		all = append(all, verdict.Say("{group}: {why}", verdict.Group(m.group.Name), verdict.Why(m.why))...)
 	}
 	if rest > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more groups are no nearer", rest))
+		all = append(all, verdict.Say("and {count} more groups are no nearer", verdict.Count(rest))...)
 	}
-	return strings.Join(texts, "; ")
+	return all
 }

@@ -1,9 +1,8 @@
 package seats
 
 import (
-	"fmt"
-
 	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Asking is a class of pods of a namespace.
@@ -26,6 +25,6 @@ func (d *Seats) RationGrowth(pods []fit.Tenant) {
 }
 
 // BudgetSpent is a verdict's sentence.
-func (d *Seats) BudgetSpent(namespace string) string {
-	return fmt.Sprintf("whether a group can have a node for it is not known: an evaluation bears so much work, and the other pods of namespace %s that wait have used up its share", namespace)
+func (d *Seats) BudgetSpent(namespace string) verdict.Details {
+	return verdict.Say("whether a group can have a node for it is not known: an evaluation bears so much work, and the other pods of namespace {namespace} that wait have used up its share", verdict.Namespace(namespace))
 }

@@ -35,7 +35,7 @@ type Buffer struct {
 	// how many have none and get none, and why says why not.
 	Seats seatCounts
 	Short int
-	Why   string
+	Why   verdict.Details
 }
 
 // amiss is what is wrong with a buffer: one word and one sentence.

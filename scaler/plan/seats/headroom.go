@@ -13,6 +13,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Head-room is room that stays free for pods to come. One figure tells how much of it
@@ -64,6 +65,18 @@ func (h *HeadRoom) Size() string {
 		return "that request nothing"
 	}
 	return "of " + strings.Join(words, ", ")
+}
+
+const isWanted = "{headroom}: room for {wanted} {wanted:pod|pods} {size} is wanted"
+
+// IsWanted says for how many pods room is.
+func (h *HeadRoom) IsWanted(wanted int) verdict.Details {
+	return verdict.Say(isWanted, verdict.HeadRoom(h.String()), verdict.Wanted(wanted), verdict.Size(h.Size()))
+}
+
+// Keeps says the same of what is kept for it.
+func (h *HeadRoom) Keeps(wanted int) verdict.Details {
+	return verdict.Say("kept for "+isWanted, verdict.HeadRoom(h.String()), verdict.Wanted(wanted), verdict.Size(h.Size()))
 }
 
 // newImaginary makes a pod that stands for head-room: of the least priority, so that it

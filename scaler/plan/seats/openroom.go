@@ -1,7 +1,6 @@
 package seats
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -35,7 +34,7 @@ func (r *openRoom) list() {
 type Seat struct {
 	Pod     fit.Tenant
 	Reason  verdict.Reason
-	Message string
+	Details verdict.Details
 	// Keeps is the node whose retirement is taken back for it, nil without one.
 	Keeps *cluster.Node
 }
@@ -43,17 +42,17 @@ type Seat struct {
 // Seat gives the pod a seat.
 func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
 	if p := r.free.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodFitsFree, Message: fmt.Sprintf("node %s has room for it", p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsFree, Details: hasRoom(p)}, true
 	}
 	if p := r.staying.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodKeepsNode, Message: fmt.Sprintf("node %s stays and has room for it", p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodKeepsNode, Details: staysFor(p.Name)}, true
 	}
 	if p := r.coming.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodFitsComing, Message: fmt.Sprintf("%s is upcoming and has room for it", p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsComing, Details: verdict.Say("{place} is upcoming and has room for it", verdict.Place(p.Name))}, true
 	}
 	if p := r.yielding.seat(t); p != nil {
 		r.list() // who was to go there may have left more room than it takes
-		return Seat{Pod: t, Reason: verdict.PodFitsFree, Message: fmt.Sprintf("node %s has room for it", p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsFree, Details: hasRoom(p)}, true
 	}
 	if r.TooYoung(t) {
 		return Seat{}, false
@@ -63,7 +62,15 @@ func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
 		return Seat{}, false
 	}
 	r.list() // what was to move to other nodes has left room there
-	return Seat{Pod: t, Reason: verdict.PodKeepsNode, Message: fmt.Sprintf("node %s stays and has room for it", n.Name), Keeps: n}, true
+	return Seat{Pod: t, Reason: verdict.PodKeepsNode, Details: staysFor(n.Name), Keeps: n}, true
+}
+
+func hasRoom(p *fit.Place) verdict.Details {
+	return verdict.Say("node {node} has room for it", verdict.Node(p.Name))
+}
+
+func staysFor(node string) verdict.Details {
+	return verdict.Say("node {node} stays and has room for it", verdict.Node(node))
 }
 
 func (d *Seats) TooYoung(t fit.Tenant) bool { return d.Now.Before(d.GrowsFrom(t)) }

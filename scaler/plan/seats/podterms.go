@@ -2,12 +2,12 @@ package seats
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // What a pod says of others is asked about every kind of pod that it may concern, so that
@@ -27,7 +27,7 @@ const (
 // hush finds the pods that have no say in this evaluation, and says why of those that could
 // bring a node.
 func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
-	mute, d.Unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]string{}
+	mute, d.Unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]verdict.Details{}
 	var waiting, running speakers
 	for row, p := range d.Pods {
 		switch terms := fit.CountTerms(p.Spec); {
@@ -51,8 +51,8 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	for _, s := range waiting.overweight(scales, most) {
 		s.takeTurns(d)
 	}
-	running.each(func(row int32, _ string) { mute[d.Pods[row]] = true })
-	waiting.each(func(row int32, why string) { mute[d.Pods[row]], d.Unheard[d.Pods[row]] = true, why })
+	running.each(func(row int32, _ verdict.Details) { mute[d.Pods[row]] = true })
+	waiting.each(func(row int32, why verdict.Details) { mute[d.Pods[row]], d.Unheard[d.Pods[row]] = true, why })
 	return mute
 }
 
@@ -71,8 +71,8 @@ type saying struct {
 	fit.TermsKey
 	first  *fleet.Pod // of those that say it
 	weight int
-	// unheard is why it has no say; empty where it has.
-	unheard string
+	// unheard is why it has no say; nil where it has.
+	unheard verdict.Details
 }
 
 func (s *speakers) hear(row int, p *fleet.Pod, key fit.TermsKey, terms int) {
@@ -93,9 +93,9 @@ func (s *speakers) hear(row int, p *fleet.Pod, key fit.TermsKey, terms int) {
 }
 
 // each goes through the pods that have no say.
-func (s *speakers) each(unheard func(row int32, why string)) {
+func (s *speakers) each(unheard func(row int32, why verdict.Details)) {
 	for _, h := range s.heard {
-		if why := s.said[h.said].unheard; why != "" {
+		if why := s.said[h.said].unheard; why != nil {
 			unheard(h.row, why)
 		}
 	}
@@ -138,7 +138,7 @@ func (s speaking) hushHeaviest() {
 	slices.SortStableFunc(s.said, func(a, b *saying) int { return cmp.Compare(a.weight, b.weight) })
 	for _, one := range s.said {
 		if s.share -= one.weight; s.share < 0 {
-			one.unheard = "others of its namespace say less"
+			one.unheard = verdict.Say("others of its namespace say less")
 		}
 	}
 }
@@ -159,8 +159,9 @@ func (s speaking) takeTurns(d *Seats) {
 	for _, one := range rest {
 		weight += one.weight
 	}
-	byTurns := fmt.Sprintf("the pods of namespace %s that wait have %d different sets of affinity, anti-affinity and spread terms, more than an evaluation considers: others of them are considered now, and this one in its turn", s.name, len(s.said))
-	never := fmt.Sprintf("its affinity, anti-affinity and spread terms alone concern more kinds of pods than an evaluation considers for namespace %s", s.name)
+	byTurns := verdict.Say("the pods of namespace {namespace} that wait have {count} different sets of affinity, anti-affinity and spread terms, more than an evaluation considers: others of them are considered now, and this one in its turn",
+		verdict.Namespace(s.name), verdict.Count(len(s.said)))
+	never := verdict.Say("its affinity, anti-affinity and spread terms alone concern more kinds of pods than an evaluation considers for namespace {namespace}", verdict.Namespace(s.name))
 	each := max(1, len(rest)*left/weight) // in a turn
 	turn := int(d.Now.Unix() / int64(turnOfTerms/time.Second) % int64(len(rest)))
 	for i := range rest {

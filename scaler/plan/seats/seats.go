@@ -4,6 +4,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Seats is the simulation: where pods are, and where they could be.
@@ -19,7 +20,7 @@ type Seats struct {
 	HeadRooms []*HeadRoom
 	Buffers   []*Buffer
 	// Unheard are the waiting pods that are not considered now, and why.
-	Unheard map[*fleet.Pod]string
+	Unheard map[*fleet.Pod]verdict.Details
 	// Ration divides the work for waiting pods, and unasked are those for which none was
 	// left.
 	Ration  *fit.Ration

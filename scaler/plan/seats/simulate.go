@@ -10,6 +10,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Closed is what keeps kube-scheduler off a node that is drained.
@@ -31,7 +32,7 @@ func (d *Seats) settle() {
 		}
 		if len(g.Looks) > 0 {
 			for _, x := range g.Looks[0].Outsized() {
-				g.Note(fmt.Sprintf("DaemonSet %s/%s has no room on its new nodes (%s): its pods stay pending there", x.Namespace, x.Name, x.Why))
+				g.Note(verdict.Say("DaemonSet {daemonSet} has no room on its new nodes ({cause}): its pods stay pending there", verdict.DaemonSet(x.Namespace+"/"+x.Name), verdict.Cause(fmt.Sprint(x.Why))))
 			}
 		}
 		g.Have = make([]int, len(g.Looks))

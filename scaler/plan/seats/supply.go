@@ -1,10 +1,9 @@
 package seats
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -60,7 +59,7 @@ func Supply(g *cluster.Group, limit int) fit.Supply {
 	looks, have := launch.Open(g)
 	return fit.Supply{
 		Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit,
-		Steered: g.Unsteered == "", Detour: max(0, len(looks)-1-detours(g)),
+		Steered: g.Unsteered == nil, Detour: max(0, len(looks)-1-detours(g)),
 	}
 }
 
@@ -76,34 +75,36 @@ func detours(g *cluster.Group) int {
 }
 
 // Room is how many nodes the group may still grow by; if none, why.
-func Room(g *cluster.Group) (n int, whyNot string) {
+func Room(g *cluster.Group) (n int, whyNot verdict.Details) {
 	switch {
 	case g.Aside:
-		return 0, "it is not asked"
+		return 0, notAsked
 	case len(g.Looks) == 0 && len(g.Faults) > 0:
-		return 0, strings.Join(g.Faults, "; ")
+		return 0, verdict.QuoteAll(g.Faults)
 	case len(g.Looks) == 0:
-		return 0, "its node template is not known"
+		return 0, verdict.Say("its node template is not known")
 	case g.Foreign:
-		return 0, "its instances are no Nodes of this cluster, and a new one would most likely be none either"
+		return 0, verdict.Say("its instances are no Nodes of this cluster, and a new one would most likely be none either")
 	case g.IsSuspended(cluster.ProcessLaunch):
-		return 0, "its Launch process is suspended"
+		return 0, verdict.Say("its Launch process is suspended")
 	case g.Paused() != nil:
 		return 0, Resting(g)
-	case g.Ill != "":
+	case g.Ill != nil:
 		return 0, g.Ill
-	case g.Closed != "":
+	case g.Closed != nil:
 		return 0, g.Closed
 	case !g.SilentSince.IsZero():
-		return 0, "LaunchInstances has not answered since " + verdict.ClockTime(g.SilentSince)
+		return 0, verdict.Say("LaunchInstances has not answered since {since}", verdict.Since(g.SilentSince))
 	}
 	n = g.Max - g.Base() - len(g.Fresh)
 	if n <= 0 {
-		return 0, fmt.Sprintf("at its maximum of %d", g.Max)
+		return 0, verdict.Say("at its maximum of {max}", verdict.Max(g.Max))
 	}
 	most, whyNot := g.Totals.Room(g)
 	return min(n, most), whyNot
 }
+
+var notAsked = verdict.Say("it is not asked")
 
 // Foresee finds the pods that will wait soon: a spot interruption is not
 // replaced before the instance is gone, so the pods of its node wait from the
@@ -139,10 +140,13 @@ func alike(p policy.Policy, a, b *cluster.Group) bool {
 }
 
 // Resting says in which zones a group is not grown now, until when, and after
-// what; empty where no pause runs. Zones with the same trouble are told of
+// what; nil where no pause runs. Zones with the same trouble are told of
 // together.
-func Resting(g *cluster.Group) string {
-	type trouble struct{ until, cause string }
+func Resting(g *cluster.Group) verdict.Details {
+	type trouble struct {
+		until time.Time // by the second, as it is told
+		cause string
+	}
 	zones := map[trouble][]string{}
 	var order []trouble
 	for _, z := range ZonesAsked(g) {
@@ -150,20 +154,23 @@ func Resting(g *cluster.Group) string {
 		if b == nil {
 			continue
 		}
-		t := trouble{verdict.ClockTime(b.Until), b.Cause}
+		t := trouble{b.Until.UTC().Truncate(time.Second), b.Cause}
 		if zones[t] == nil {
 			order = append(order, t)
 		}
 		zones[t] = append(zones[t], z)
 	}
-	texts := make([]string, len(order))
-	for i, t := range order {
+	var all verdict.Details
+	for _, t := range order {
 		if wholeGroup := everywhere(g, zones[t]); wholeGroup {
-			return fmt.Sprintf("in back-off until %s after %s", t.until, t.cause)
+			return verdict.BackOff(t.until, t.cause)
 		}
-		texts[i] = fmt.Sprintf("%s until %s", verdict.NotIn(t.cause, zones[t]), t.until)
+		all = append(all, verdict.NotIn(t.cause, zones[t], t.until)...)
 	}
-	return strings.Join(texts, ", ")
+	if len(all) < 2 {
+		return all
+	}
+	return verdict.Say("{why:,}", verdict.Why(all))
 }
 
 // ZonesAsked are the zones of new nodes, each once.
@@ -192,10 +199,10 @@ func everywhere(g *cluster.Group, zones []string) bool {
 }
 
 // RestingBeside is what rest there is in some zones of a group that may still
-// grow in others; empty without one.
-func RestingBeside(g *cluster.Group) string {
+// grow in others; nil without one.
+func RestingBeside(g *cluster.Group) verdict.Details {
 	if g.Paused() != nil {
-		return ""
+		return nil
 	}
 	return Resting(g)
 }

@@ -12,6 +12,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Used is the utilization of a node, which is found once in a look.
@@ -143,12 +144,12 @@ func IsGPU(name corev1.ResourceName) bool {
 	return slices.ContainsFunc(accelerators, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
 }
 
-// WhatCounts is what the utilization of a node is of, with its verb.
-func WhatCounts(n *cluster.Node) string {
+// Requested says how much of a node is requested, or of its GPUs where those count.
+func Requested(n *cluster.Node, used string) verdict.Details {
 	if hasGPUs(n) {
-		return "its GPUs are"
+		return verdict.Say("{used} of its GPUs are requested", verdict.Used(used))
 	}
-	return "it is"
+	return verdict.Say("{used} of it is requested", verdict.Used(used))
 }
 
 // Threshold is the utilization up to which a node of a group may go.

@@ -2,7 +2,6 @@ package standin
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -40,19 +39,19 @@ func (d *StandIn) Alone(n *cluster.Node) bool {
 
 // Forsaken is the drain of a node that no agent carries on: its id, and why that is
 // thought.
-func (d *StandIn) Forsaken(n *cluster.Node) (id, why string, is bool) {
+func (d *StandIn) Forsaken(n *cluster.Node) (id string, why verdict.Details, is bool) {
 	if n.Kept || !drainsStill(n) || d.catchesUp() {
-		return "", "", false
+		return "", nil, false
 	}
 	if !asked(n) {
 		if !n.Reported || len(n.Report.Answers) == 0 {
 			_, occupied := n.Occupied(d.Now)
-			return n.Mark, "its agent is not Ready", n.Mark != "" && occupied && !d.Agents[n.Name]
+			return n.Mark, agentUnready, n.Mark != "" && occupied && !d.Agents[n.Name]
 		}
 		// The notice is the agent's, and so is how long it waits for its permit, while
 		// it may get one.
 		if n.AsksPermit() && !d.TooLate(n) {
-			return "", "", false
+			return "", nil, false
 		}
 		why, is = d.fellSilent(n)
 		return n.Report.Answers[0], why, is
@@ -64,10 +63,12 @@ func (d *StandIn) Forsaken(n *cluster.Node) (id, why string, is bool) {
 	due := d.Heard(n.Request.At.Time).Add(d.answersWithin(n))
 	if d.Now.Before(due) {
 		d.Clock.At(due)
-		return "", "", false
+		return "", nil, false
 	}
-	return n.Request.ID, "its agent has not answered since " + verdict.ClockTime(n.Request.At.Time), true
+	return n.Request.ID, verdict.Say("its agent has not answered since {since}", verdict.Since(n.Request.At.Time)), true
 }
+
+var agentUnready = verdict.Say("its agent is not Ready")
 
 // drainsStill says that the node is drained, and its instance not shut down yet.
 func drainsStill(n *cluster.Node) bool {
@@ -100,20 +101,20 @@ func (d *StandIn) answersWithin(n *cluster.Node) time.Duration {
 // fellSilent says that the agent of a node has begun its drain and is gone. What it
 // told last of a drain that has ended or failed is not renewed: where pods are there then,
 // it is whether the agent is Ready that tells, or whether there is one.
-func (d *StandIn) fellSilent(n *cluster.Node) (why string, is bool) {
+func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 	ready, known := d.Agents[n.Name]
 	down := known && !ready
 	if !n.Report.Phase.Open() {
 		_, occupied := n.Occupied(d.Now)
 		if !occupied || !asked(n) && n.Mark == "" {
-			return "", false
+			return nil, false
 		}
 		end := d.Heard(n.Report.Renewed.Time).Add(contract.GoneAfter)
 		if !known && d.Now.Before(end) {
 			d.Clock.At(end)
-			return "", false
+			return nil, false
 		}
-		return "its agent is not Ready", !ready
+		return agentUnready, !ready
 	}
 	last := d.Heard(n.Report.Renewed.Time)
 	end := last.Add(contract.GoneAfter)
@@ -124,9 +125,9 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why string, is bool) {
 	}
 	if d.Now.Before(end) {
 		d.Clock.At(end)
-		return "", false
+		return nil, false
 	}
-	return "its agent has said nothing since " + verdict.ClockTime(n.Report.Renewed.Time), true
+	return verdict.Say("its agent has said nothing since {since}", verdict.Since(n.Report.Renewed.Time)), true
 }
 
 // catchesUp says that the API server is away, or came back a moment ago: what is known
@@ -193,7 +194,8 @@ func Deadline(n *cluster.Node, report contract.Report) time.Time {
 type loneDrain struct {
 	*StandIn
 	node     *cluster.Node
-	id, why  string
+	id       string
+	why      verdict.Details
 	kind     contract.Kind
 	deadline time.Time
 	// report is what an agent has told of this drain; zero where it has told nothing. One
@@ -203,7 +205,7 @@ type loneDrain struct {
 
 // LoneDrain of a node. One that is marked and on its way out goes like any other that
 // Auto Scaling ends, whatever it was drained for.
-func (d *StandIn) LoneDrain(n *cluster.Node, id, why string) loneDrain {
+func (d *StandIn) LoneDrain(n *cluster.Node, id string, why verdict.Details) loneDrain {
 	report, _ := n.Answered(id)
 	x := loneDrain{StandIn: d, node: n, id: id, why: why, kind: n.DrainingBy(report), deadline: Deadline(n, report), report: report}
 	x.heed(n.Noticed)
@@ -237,18 +239,19 @@ func (x loneDrain) goOn() {
 	if x.node.Gone || x.node.Instance.Live() && (x.node.Reason == verdict.NodeTerminating || x.node.Stage == cluster.Terminating) {
 		return // it ends by this plan
 	}
-	if _, replaced := x.Replaced(x.node); !x.shut() && replaced == "" {
-		x.Do(action.Cordon{Group: x.node.GroupName(), Node: x.node.Ref(), ID: x.id, Kind: x.kind, KubeProxy: x.Policy.Manner.KubeProxyTaint, Why: x.why})
+	if _, replaced := x.Replaced(x.node); !x.shut() && replaced == nil {
+		x.Do(action.Cordon{Group: x.node.GroupName(), Node: x.node.Ref(), ID: x.id, Kind: x.kind, KubeProxy: x.Policy.Manner.KubeProxyTaint, Why: x.why.String()})
 		return
 	}
 	t := x.Look(x.allowance)
 	x.remember(t)
-	if t.Pause == "" {
+	if t.Pause == nil {
 		for _, c := range t.due {
 			x.ask(c, t.last)
 		}
 	}
-	x.Carried = append(x.Carried, action.Drain{Node: x.node.Ref(), ID: x.id, Phase: t.Phase(), Pauses: t.Left > 0 && t.Pause != "", Message: fmt.Sprintf("%s, and the scaler drains it (%s)%s", x.why, x.kind, t.stand())})
+	message := x.why.And(", and the scaler drains it ({notice})", verdict.Notice(string(x.kind))).Then(t.stand()).String()
+	x.Carried = append(x.Carried, action.Drain{Node: x.node.Ref(), ID: x.id, Phase: t.Phase(), Pauses: t.Left > 0 && t.Pause != nil, Message: message})
 }
 
 // ask evicts a pod, one at a time of those that a budget guards: evictions of one
@@ -264,7 +267,7 @@ func (x loneDrain) ask(c lonePod, last int) {
 	x.allowance.Take(c.pod)
 	x.Do(action.Evict{
 		Group: x.node.GroupName(), Node: x.node.Ref(), Pod: action.PodRef{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: c.pod.UID},
-		Grace: x.grace(c.pod, last), Overrides: c.verdict.Overrides, Why: x.why,
+		Grace: x.grace(c.pod, last), Overrides: c.verdict.Overrides, Why: x.why.String(),
 	})
 }
 
@@ -285,8 +288,8 @@ type loneTally struct {
 	// blockedBy names what keeps the others.
 	blockedBy []string
 	// Pause is what is waited for before any pod is asked to leave, or after the last
-	// one has left, in words; empty without.
-	Pause string
+	// one has left; nil without.
+	Pause verdict.Details
 }
 
 // Look judges every pod of the node, with what budgets allow.
@@ -348,11 +351,11 @@ func (x loneDrain) steps() drainable.Steps { return x.Policy.Manner.Steps }
 
 func (t loneTally) Phase() contract.Phase {
 	switch {
-	case t.Left == 0 && t.Pause == "":
+	case t.Left == 0 && t.Pause == nil:
 		return contract.PhaseDrained
 	case t.Left == 0:
 		return contract.PhaseDraining
-	case t.Pause != "":
+	case t.Pause != nil:
 		return contract.PhaseWaiting
 	case t.moving > 0:
 		return contract.PhaseDraining
@@ -363,16 +366,16 @@ func (t loneTally) Phase() contract.Phase {
 }
 
 // stand is how far the drain is, in words without figures that tick.
-func (t loneTally) stand() string {
+func (t loneTally) stand() verdict.Details {
 	switch {
-	case t.Pause != "":
-		return "; " + t.Pause
+	case t.Pause != nil:
+		return t.Pause
 	case t.Left == 0:
-		return "; no pod is left"
+		return verdict.Say("no pod is left")
 	case len(t.blockedBy) > 0:
-		return "; blocked by " + verdict.Listed(t.blockedBy)
+		return verdict.Say("blocked by {blockers}", verdict.Blockers(t.blockedBy))
 	}
-	return ""
+	return nil
 }
 
 func (x loneDrain) urgency() drainable.Urgency {
@@ -390,12 +393,12 @@ func (x loneDrain) grace(p *fleet.Pod, last int) *int64 {
 	return x.steps().Grace(p, last, x.deadline.Sub(x.Now))
 }
 
-// CarriedOn is how far the drain is that the scaler carries on, for a verdict; empty
+// CarriedOn is how far the drain is that the scaler carries on, for a verdict; nil
 // where it does not.
-func (d *StandIn) CarriedOn(n *cluster.Node) string {
+func (d *StandIn) CarriedOn(n *cluster.Node) verdict.Details {
 	id, why, is := d.Forsaken(n)
 	if !is {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("; %s, and the scaler drains it%s", why, d.LoneDrain(n, id, why).Look(d.Unspent()).stand())
+	return why.And(", and the scaler drains it").Then(d.LoneDrain(n, id, why).Look(d.Unspent()).stand())
 }

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -25,17 +24,17 @@ func (x loneDrain) shut() bool {
 	return x.node.Closed() && excluded
 }
 
-// pause is what the drain waits for now, in words; empty where for nothing but pods.
-func (x loneDrain) pause(t loneTally) string {
+// pause is what the drain waits for now; nil where for nothing but pods.
+func (x loneDrain) pause(t loneTally) verdict.Details {
 	if t.Left == 0 {
 		return x.detaching()
 	}
 	until := x.balancersBy()
 	if !x.Now.Before(until) {
-		return ""
+		return nil
 	}
 	x.Clock.At(until)
-	return fmt.Sprintf("it waits until %s for the load balancers to leave the node out", verdict.ClockTime(until))
+	return verdict.Say("it waits until {until} for the load balancers to leave the node out", verdict.Until(until))
 }
 
 // balancersBy is until when load balancers are given time to leave the node out; zero
@@ -69,20 +68,20 @@ func (x loneDrain) excludedSince() time.Time {
 // detaching says what an empty node still waits for: a volume that is attached when its
 // instance goes is attached nowhere else for minutes. It is off the way of a spot
 // interruption, and of a node that its agent has called drained.
-func (x loneDrain) detaching() string {
+func (x loneDrain) detaching() verdict.Details {
 	volumes := max(0, x.node.Attached-drainable.VolumesInUse(slices.Values(x.node.Pods)))
 	if volumes == 0 || x.kind == contract.KindSpot || x.report.Phase == contract.PhaseDrained {
-		return ""
+		return nil
 	}
 	until := x.emptySince().Add(x.Policy.Manner.VolumeWait)
 	if !x.deadline.IsZero() {
 		until = cluster.Earliest(until, x.deadline)
 	}
 	if !x.Now.Before(until) {
-		return ""
+		return nil
 	}
 	x.Clock.At(until)
-	return fmt.Sprintf("no pod is left; it waits until %s for its volumes to be detached", verdict.ClockTime(until))
+	return verdict.Say("no pod is left").Then(verdict.Say("it waits until {until} for its volumes to be detached", verdict.Until(until)))
 }
 
 // emptySince is since when no pod is left on the node.

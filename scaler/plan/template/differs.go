@@ -9,6 +9,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // mostDifferences is how many differences a group's verdict tells of.
@@ -18,7 +19,7 @@ const mostDifferences = 4
 // tag of the group would mend that for the time when it has no node to learn from; and which
 // of the specimens are not as new nodes are thought to be, as others are better.
 func compare(g *cluster.Group, planned, learned fleet.Shape, like []*cluster.Node, d *Templates) {
-	var found []string
+	var found verdict.Details
 	for _, n := range like {
 		if len(like) > 1 {
 			found = append(found, shortcomings(learned, n, d)...)
@@ -34,48 +35,39 @@ func compare(g *cluster.Group, planned, learned fleet.Shape, like []*cluster.Nod
 		found = append(found, missingLabels(planned, learned, n, d.askedLabels)...)
 		found = append(found, d.unpromisedLabels(g, planned, learned, n)...)
 	}
-	for _, text := range found {
-		if !slices.Contains(g.Differs, text) {
-			g.Differs = append(g.Differs, text)
-		}
-	}
+	g.Differs = g.Differs.With(found)
 }
 
 // shortcomings are where a specimen has less than new nodes are thought to have.
-func shortcomings(learned fleet.Shape, n *cluster.Node, d *Templates) []string {
-	var found []string
-	lacks := func(format string, args ...any) {
-		found = append(found, fmt.Sprintf("node %s differs from the node template: %s", n.Name, fmt.Sprintf(format, args...)))
-	}
+func shortcomings(learned fleet.Shape, n *cluster.Node, d *Templates) (found verdict.Details) {
 	for name, want := range learned.Allocatable {
 		has, ok := n.Allocatable[name]
 		late := cluster.ByPlugin(name) && d.Now.Before(d.DueUp(n))
 		if (ok || cluster.ByPlugin(name)) && !late && short(has, want) {
-			lacks("it has %s %s, new nodes are expected to have %s", has.String(), name, want.String())
+			found = append(found, verdict.Say("node {node} differs from the node template: it has {has} {resource}, new nodes are expected to have {planned}",
+				verdict.Node(n.Name), verdict.Has(has.String()), verdict.Resource(string(name)), verdict.Planned(want.String()))...)
 		}
 	}
 	for key, want := range learned.Labels {
 		if has, ok := n.Labels[key]; has != want && d.askedLabels(key) && !slices.Contains(zonalLabels, key) && !d.Now.Before(d.DueUp(n)) {
-			was := "it has no label " + key
+			lacks := verdict.Say("node {node} differs from the node template: it has no label {label}", verdict.Node(n.Name), verdict.Label(key))
 			if ok {
-				was = fmt.Sprintf("it has the label %s=%s", key, has)
+				lacks = verdict.Say("node {node} differs from the node template: it has the label {label}={has}", verdict.Node(n.Name), verdict.Label(key), verdict.Has(has))
 			}
-			lacks("%s, new nodes are expected to have %s", was, want)
+			found = append(found, lacks.And(", new nodes are expected to have {planned}", verdict.Planned(want))...)
 		}
 	}
-	slices.Sort(found)
-	return found
+	return found.Sorted()
 }
 
-// difference puts what differs and its cure into words.
-func difference(n *cluster.Node, what, tag, value string) string {
-	return fmt.Sprintf("node %s %s: the tag %s=%s would tell", n.Name, what, tag, value)
+// told puts the cure into words.
+func told(difference verdict.Details, tag, value string) verdict.Details {
+	return difference.And(": the tag {tag}={value} would tell", verdict.Tag(tag), verdict.Value(value))
 }
 
 // lessRoom finds resources of which nodes have less than was planned. Memory is
 // learned by itself and told of only if that did not help.
-func lessRoom(planned, learned fleet.Shape, like []*cluster.Node) []string {
-	var found []string
+func lessRoom(planned, learned fleet.Shape, like []*cluster.Node) (found verdict.Details) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
 		want, promised := planned.Allocatable[name]
 		if is := learned.Allocatable[name]; !promised || !short(is, want) {
@@ -83,14 +75,14 @@ func lessRoom(planned, learned fleet.Shape, like []*cluster.Node) []string {
 		}
 		best := slices.MaxFunc(like, func(a, b *cluster.Node) int { x, y := a.Allocatable[name], b.Allocatable[name]; return x.Cmp(y) })
 		has := best.Allocatable[name]
-		found = append(found, difference(best, fmt.Sprintf("has %s %s, planned were %s", has.String(), name, want.String()), contract.TagTemplateResource+string(name), has.String()))
+		found = append(found, told(verdict.Say("node {node} has {has} {resource}, planned were {planned}",
+			verdict.Node(best.Name), verdict.Has(has.String()), verdict.Resource(string(name)), verdict.Planned(want.String())), contract.TagTemplateResource+string(name), has.String())...)
 	}
 	return found
 }
 
 // missingDevices finds resources of which a device plugin should report more by now.
-func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates) []string {
-	var found []string
+func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates) (found verdict.Details) {
 	for name, want := range planned.Allocatable {
 		if !cluster.ByPlugin(name) || want.IsZero() {
 			continue
@@ -100,25 +92,26 @@ func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates)
 		case has.IsZero() && d.Now.Before(due):
 			d.Clock.At(due)
 		case has.IsZero() && is.IsZero():
-			found = append(found, fmt.Sprintf("node %s has no %s %s after it registered, planned were %s: check its device plugin", n.Name, name, d.Policy.MaxNodeStartupTime, want.String()))
+			found = append(found, verdict.Say("node {node} has no {resource} {after} after it registered, planned were {planned}: check its device plugin",
+				verdict.Node(n.Name), verdict.Resource(string(name)), verdict.After(d.Policy.MaxNodeStartupTime), verdict.Planned(want.String()))...)
 		case short(is, want):
-			found = append(found, fmt.Sprintf("node %s has %s %s, planned were %s: check its device plugin, or set the tag %s=%s", n.Name, has.String(), name, want.String(), contract.TagTemplateResource+string(name), has.String()))
+			found = append(found, verdict.Say("node {node} has {has} {resource}, planned were {planned}: check its device plugin, or set the tag {tag}={has}",
+				verdict.Node(n.Name), verdict.Has(has.String()), verdict.Resource(string(name)), verdict.Planned(want.String()), verdict.Tag(contract.TagTemplateResource+string(name)))...)
 		}
 	}
-	slices.Sort(found)
-	return found
+	return found.Sorted()
 }
 
-func otherTaints(planned, learned fleet.Shape, n *cluster.Node) []string {
-	var found []string
+func otherTaints(planned, learned fleet.Shape, n *cluster.Node) (found verdict.Details) {
 	for _, t := range learned.Taints {
 		if !hasTaint(planned.Taints, t) {
-			found = append(found, difference(n, "has the taint "+t.ToString(), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect)))
+			found = append(found, told(verdict.Say("node {node} has the taint {taint}", verdict.Node(n.Name), verdict.Taint(t.ToString())), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect))...)
 		}
 	}
 	for _, t := range planned.Taints {
 		if !hasTaint(learned.Taints, t) {
-			found = append(found, fmt.Sprintf("node %s has no taint %s, which was planned: check the tag %s and the user data", n.Name, t.ToString(), contract.TagTemplateTaint+t.Key))
+			found = append(found, verdict.Say("node {node} has no taint {taint}, which was planned: check the tag {tag} and the user data",
+				verdict.Node(n.Name), verdict.Taint(t.ToString()), verdict.Tag(contract.TagTemplateTaint+t.Key))...)
 		}
 	}
 	return found
@@ -130,46 +123,42 @@ func otherTaints(planned, learned fleet.Shape, n *cluster.Node) []string {
 const driversLabel = "topology.ebs.csi.aws.com/zone"
 
 // missingLabels finds labels that were promised and are not there.
-func missingLabels(planned, learned fleet.Shape, n *cluster.Node, asked func(string) bool) []string {
-	var found []string
+func missingLabels(planned, learned fleet.Shape, n *cluster.Node, asked func(string) bool) (found verdict.Details) {
 	for key, want := range planned.Labels {
 		has, ok := learned.Labels[key]
 		if !ok && key == driversLabel && !asked(key) {
 			continue
 		}
 		if (!ok || has != want) && !ofNode(key) {
-			was := "no label " + key
+			was := verdict.Say("node {node} has no label {label}", verdict.Node(n.Name), verdict.Label(key))
 			if ok {
-				was = fmt.Sprintf("the label %s=%s", key, has)
+				was = verdict.Say("node {node} has the label {label}={has}", verdict.Node(n.Name), verdict.Label(key), verdict.Has(has))
 			}
-			found = append(found, fmt.Sprintf("node %s has %s, planned was %s=%s: check the tag %s", n.Name, was, key, want, contract.TagTemplateLabel+key))
+			found = append(found, was.And(", planned was {label}={planned}: check the tag {tag}", verdict.Planned(want), verdict.Tag(contract.TagTemplateLabel+key))...)
 		}
 	}
-	slices.Sort(found)
-	return found
+	return found.Sorted()
 }
 
 // unpromisedLabels finds those that pods ask for and that nobody promised: of the youngest
 // specimen, and what others have taught.
-func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.Shape, n *cluster.Node) []string {
-	var found []string
+func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.Shape, n *cluster.Node) (found verdict.Details) {
 	for key, has := range n.Labels {
 		_, promised := planned.Labels[key]
 		if promised || !d.askedLabels(key) || ofNode(key) || slices.Contains(zonalLabels, key) {
 			continue
 		}
-		what := fmt.Sprintf("has the label %s=%s, which pods ask for", key, has)
+		what := "node {node} has the label {label}={has}, which pods ask for"
 		switch _, taught := learned.Labels[key]; {
 		case taught:
 		case d.peculiarLabel(g, planned, n, key, []*cluster.Node{n}):
-			what = fmt.Sprintf("alone has the label %s=%s, which pods ask for, and the next node is not thought to have it", key, has)
+			what = "node {node} alone has the label {label}={has}, which pods ask for, and the next node is not thought to have it"
 		default:
 			continue
 		}
-		found = append(found, difference(n, what, contract.TagTemplateLabel+key, has))
+		found = append(found, told(verdict.Say(what, verdict.Node(n.Name), verdict.Label(key), verdict.Has(has)), contract.TagTemplateLabel+key, has)...)
 	}
-	slices.Sort(found)
-	return found
+	return found.Sorted()
 }
 
 // askedLabels says whether a waiting pod asks for a label.
@@ -199,10 +188,10 @@ func noteAsked(asked map[string]bool, spec *corev1.PodSpec) {
 	}
 }
 
-// Differing is what to tell of the differences; empty where there are none.
-func Differing(g *cluster.Group) []string {
+// Differing is what to tell of the differences; nil where there are none.
+func Differing(g *cluster.Group) verdict.Details {
 	if n := len(g.Differs) - mostDifferences; n > 0 {
-		return append(slices.Clone(g.Differs[:mostDifferences]), fmt.Sprintf("and %d more differences between nodes and their template", n))
+		return g.Differs[:mostDifferences].Then(verdict.Say("and {count} more differences between nodes and their template", verdict.Count(n)))
 	}
 	return g.Differs
 }

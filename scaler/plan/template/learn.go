@@ -9,6 +9,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // sampled is how many nodes of a group and zone its shape is learned from, the
@@ -103,7 +104,7 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 		g.Planned = append(g.Planned, defined)
 		g.Shapes = append(g.Shapes, t.corrected(g, defined, like, known))
 	}
-	g.Note("node " + known[0].Name + " stands in for its definition")
+	g.Note(verdict.Say("node {node} stands in for its definition", verdict.Node(known[0].Name)))
 }
 
 // corrected is the shape as the nodes are. In a mixed group the next node may be of

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,24 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/scaler/fit"
 )
-
-// Some are the first five of a list, and how many more there are.
-func Some(names []string) []string {
-	const most = 5
-	if len(names) <= most {
-		return names
-	}
-	return append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
-}
-
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
 
 // ClockTime prints a moment in verdicts.
 func ClockTime(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
@@ -64,59 +46,71 @@ func Counted(n int, thing string) string {
 }
 
 // WhileFewer says what a drain waits for where so many may be under way.
-func WhileFewer(than int) string {
+func WhileFewer(than int) Details {
 	if than == 1 {
-		return "no other drain is under way"
+		return Say("no other drain is under way")
 	}
-	return fmt.Sprintf("fewer than %d drains are under way", than)
+	return Say("fewer than {max} drains are under way", Max(than))
 }
 
 // Listed joins words as people do.
-func Listed(words []string) string {
+func Listed(words []string) string { return joined(words, " and ") }
+
+func joined(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	n := len(words) - 1
+	return strings.Join(words[:n], ", ") + last + words[n]
 }
 
-func Progress(report contract.Report, answered bool) string {
+// Progress is how far a drain is by its agent's report, if that has answered.
+func Progress(report contract.Report, answered bool) Details {
 	switch {
 	case !answered:
-		return "; its agent has not answered yet"
+		return Say("its agent has not answered yet")
 	case report.Phase == contract.PhaseDrained:
-		return "; it is drained"
+		return Say("it is drained")
 	case report.Phase == contract.PhaseFailed:
-		return "; its drain failed: " + report.Message
+		return Say("its drain failed: {cause}", Cause(report.Message))
 	}
-	return "; it is being drained" + Standing(report)
+	return Standing(Say("it is being drained"), report)
 }
 
-// Standing is since when a drain goes on, and what is left of it.
-func Standing(report contract.Report) string {
-	text := ""
+// Standing adds since when a drain goes on, and what is left of it.
+func Standing(drain Details, report contract.Report) Details {
 	if !report.Since.IsZero() {
-		text += " since " + ClockTime(report.Since.Time)
+		drain = drain.And(" since {since}", Since(report.Since.Time))
 	}
 	if report.Left > 0 {
-		text += fmt.Sprintf(", %d %s left", report.Left, Plural(report.Left, "pod", "pods"))
+		drain = drain.And(", {left} {left:pod|pods} left", Left(report.Left))
 	}
 	if len(report.BlockedBy) > 0 {
-		text += ", blocked by " + contract.Shorten(Listed(slices.Sorted(slices.Values(report.BlockedBy))), contract.MostText)
+		drain = drain.And(", blocked by {blockers}", Blockers(bounded(slices.Sorted(slices.Values(report.BlockedBy)))))
 	}
-	return text
+	return drain
 }
 
-func ZoneName(l *fit.Looks) string { return cmp.Or(l.Zone, "its zone") }
+// bounded are names that an agent has written.
+func bounded(names []string) []string {
+	if text := Listed(names); len(text) > contract.MostText {
+		return []string{contract.Shorten(text, contract.MostText)}
+	}
+	return names
+}
+
+// BackOff says that a group rests.
+func BackOff(until time.Time, cause string) Details {
+	return Say("in back-off until {until} after {cause}", Until(until), Cause(cause))
+}
 
 // NotIn says what zones lack.
-func NotIn(cause string, zones []string) string {
-	where := strings.Join(zones, ", ")
+func NotIn(cause string, zones []string, until time.Time) Details {
 	switch cause {
 	case "InsufficientInstanceCapacity", "UnfulfillableCapacity":
-		return "no capacity in " + where
+		return Say("no capacity in {zones:,} until {until}", Zones(zones), Until(until))
 	case "InsufficientFreeAddressesInSubnet":
-		return "no free addresses in " + where
+		return Say("no free addresses in {zones:,} until {until}", Zones(zones), Until(until))
 	}
-	return fmt.Sprintf("back-off after %s in %s", cause, where)
+	return Say("back-off after {cause} in {zones:,} until {until}", Cause(cause), Zones(zones), Until(until))
 }
