@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -135,8 +134,6 @@ func definedRoom(s fleet.Snapshot, g fleet.Group) corev1.ResourceList {
 	return least
 }
 
-var seated = regexp.MustCompile(`^node (\S+) has room for it`)
-
 // lawRoom: no pod brings a node that fits one which serves, beside the pods that
 // are there and those that were sent there. Where nodes drain, their pods were
 // promised room that no verdict tells of. Pods that spread go by the zones of nodes
@@ -154,8 +151,9 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 		pods[string(pod.UID)] = pod
 	}
 	for _, v := range got.Verdicts {
-		if m := seated.FindStringSubmatch(v.Message()); m != nil {
-			sent[v.UID] = m[1]
+		switch v.Reason {
+		case verdict.PodFitsFree, verdict.PodDisputed, verdict.PodFitsComing:
+			sent[v.UID], _ = v.Details[0].Param("node").(string) // none of what is only upcoming
 		}
 	}
 	open := map[*fit.Place]bool{}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +29,7 @@ func laws(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, policy.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawOutage, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
-		lawStrangers, law15Contested, law16Pending, lawOthers, lawReturns, lawOutOfService,
+		lawStrangers, law15Contested, law16Pending, lawOthers, lawReturns, lawOutOfService, lawDetails,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}
@@ -450,9 +449,6 @@ func assignable(c *fit.Cluster, movers []mover, places []*fit.Place, steps *int)
 	return false
 }
 
-// nearestNode is the place that a verdict names, and what it lacks.
-var nearestNode = regexp.MustCompile(`the nearest is (\S+): (.*)$`)
-
 // Law 7: one verdict for every waiting pod, node and group, and for nothing
 // else. The nearest place of a pod that keeps a node is not one that goes.
 func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
@@ -475,12 +471,16 @@ func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 		if v.Reason == "" || v.Message() == "" {
 			broken = append(broken, fmt.Sprintf("law 7: the verdict on %s %s says nothing: %s", v.Of, v.Name, v))
 		}
-		if m := nearestNode.FindStringSubmatch(v.Message()); v.Reason == verdict.NodeNoPlace && m != nil {
-			if m[2] == "" || m[1] == v.Name {
+		for _, d := range v.Details {
+			nearest, says := d.Param("place").(string)
+			if v.Reason != verdict.NodeNoPlace || !says {
+				continue
+			}
+			if d.Param("lack") == "" || nearest == v.Name {
 				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
 			}
 			for _, o := range got.Verdicts {
-				if o.Of == verdict.OfNode && o.Name == m[1] && (o.Reason == verdict.NodeWaiting || o.Reason == verdict.NodeRetiring) {
+				if o.Of == verdict.OfNode && o.Name == nearest && (o.Reason == verdict.NodeWaiting || o.Reason == verdict.NodeRetiring) {
 					broken = append(broken, fmt.Sprintf("law 7: the nearest node goes itself: %s, %s", v, o))
 				}
 			}

@@ -182,11 +182,11 @@ func (d *ScaleUp) seatedAt(t fit.Tenant, at *fit.Place) bool {
 // tellBeside settles the verdicts of pods that new nodes help without being theirs.
 func (d *ScaleUp) tellBeside() {
 	for _, s := range d.beside {
-		where := s.At.Name
-		if d.Node(where) != nil {
-			where = "node " + where
+		where := verdict.Say("{place}", verdict.Place(s.At.Name))
+		if d.Node(s.At.Name) != nil {
+			where = verdict.Say("node {node}", verdict.Node(s.At.Name))
 		}
-		d.SayPod(s.Tenant, verdict.PodFitsComing, "", verdict.Say("{place} has room for it as soon as the new nodes are there that are asked for now", verdict.Place(where)))
+		d.SayPod(s.Tenant, verdict.PodFitsComing, "", where.And(" has room for it as soon as the new nodes are there that are asked for now"))
 	}
 }
 
