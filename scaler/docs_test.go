@@ -13,6 +13,7 @@ import (
 
 	"windlass.dev/windlass/docs/section"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestFlagsPage: docs/reference/flags.md has all flags of both commands as they are.
@@ -53,6 +54,16 @@ func TestMetricsPage(t *testing.T) {
 	}
 	slices.SortFunc(rows, slices.Compare)
 	section.Hold(t, "../docs/reference/metrics.md", contract.AppScaler, section.Table([]string{"metric", "type", "labels", ""}, rows))
+}
+
+// TestVerdictDetailsPage: docs/reference/verdict-details.md has each name that a parameter of
+// a verdict may have.
+func TestVerdictDetailsPage(t *testing.T) {
+	var rows [][]string
+	for _, w := range verdict.Vocabulary() {
+		rows = append(rows, []string{"`" + w.Name + "`", string(w.Kind), w.Meaning})
+	}
+	section.Hold(t, "../docs/reference/verdict-details.md", "parameters", section.Table([]string{"parameter", "kind", ""}, rows))
 }
 
 // reasonRow is a reason's line on the page of verdict reasons, with what it means and what
