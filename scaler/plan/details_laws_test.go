@@ -8,6 +8,7 @@ import (
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
@@ -81,4 +82,19 @@ func kindOf(value any) verdict.Kind {
 		return verdict.KindDetails
 	}
 	return ""
+}
+
+// No verdict says that a group grows now unless the plan grows it.
+func lawGrowing(_ fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
+	grows := map[string]bool{}
+	for a := range action.Only[action.Grow](got.Actions) {
+		grows[a.Group] = true
+	}
+	var broken []string
+	for _, v := range got.Verdicts {
+		if (v.Reason == verdict.PodGetsNode || v.Reason == verdict.GroupGrows) && !grows[v.Group] {
+			broken = append(broken, fmt.Sprintf("growing: the plan does not: %s", v))
+		}
+	}
+	return broken
 }

@@ -129,7 +129,11 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) 
 	case len(g.Looks) == 0:
 		return verdict.GroupFaulty, size.Then(verdict.Say("its node template is not known, so it does not grow"))
 	case len(g.Fresh) > 0:
-		return verdict.GroupGrows, scaleup.Delay(g, verdict.Say("it grows {from}→{to}", verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
+		reason := verdict.GroupGrows
+		if !g.Grows {
+			reason = verdict.GroupComing
+		}
+		return reason, scaleup.Delay(g, verdict.Say("it grows {from}→{to}", verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
 	case g.Paused() != nil:
 		return verdict.GroupBackOff, size.Then(owed, cluster.LookAt(seats.Resting(g), g.Paused()))
 	case g.IsSuspended(cluster.ProcessLaunch):

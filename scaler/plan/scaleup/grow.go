@@ -437,19 +437,22 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	if len(g.Fresh) == 0 {
 		return
 	}
-	details := Delay(g, verdict.Say("group {group} grows {from}→{to} for it", verdict.Group(g.Name), verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
-	for _, p := range g.Fresh {
-		for _, t := range p.Seated() {
-			d.SayPod(t, verdict.PodGetsNode, g.Name, details)
-		}
+	by := []verdict.Param{verdict.Group(g.Name), verdict.From(g.Desired), verdict.To(g.Base() + len(g.Fresh))}
+	grows := Delay(g, verdict.Say("group {group} grows {from}→{to} for it", by...))
+	if d.Rivalled() {
+		d.sayGrowth(g, verdict.PodRivalled, verdict.Say("group {group} would grow {from}→{to} for it", by...).Then(d.Stopped))
+		return
 	}
 	if pace := d.PaceOf(g.Name); d.Now.Before(pace) {
 		d.Clock.At(pace)
+		d.sayGrowth(g, verdict.PodFitsComing, grows)
 		return
 	}
-	if g.Unanswered {
-		return // what is under way is counted already; the answer brings the next look
+	if g.Unanswered { // what is under way is counted already; the answer brings the next look
+		d.sayGrowth(g, verdict.PodFitsComing, grows)
+		return
 	}
+	d.sayGrowth(g, verdict.PodGetsNode, grows)
 	asks := g.Base() + len(g.Fresh) - g.Desired
 	d.AskFor(g, asks)
 	for _, x := range d.grows(g) {
@@ -461,6 +464,15 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	d.promise(g)
 	count, _ := d.Burst(g.Name)
 	d.State.GrownAt[g.Name], d.State.Bursts[g.Name] = d.Now, count+1
+}
+
+// sayGrowth says so to all pods for which a group grows, or would.
+func (d *ScaleUp) sayGrowth(g *cluster.Group, reason verdict.Reason, details verdict.Details) {
+	for _, p := range g.Fresh {
+		for _, t := range p.Seated() {
+			d.SayPod(t, reason, g.Name, details)
+		}
+	}
 }
 
 // Delay says what the group's growth waits for, where it does not begin now.

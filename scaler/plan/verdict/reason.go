@@ -7,7 +7,9 @@ type Reason string
 const (
 	// PodGetsNode: a group grows for it now.
 	PodGetsNode Reason = "TriggersScaleUp"
-	// PodFitsComing: a node that is on its way has room for it.
+	// PodRivalled: a group would grow for it, were no Cluster Autoscaler alive.
+	PodRivalled Reason = "OtherAutoscaler"
+	// PodFitsComing: a node that is on its way, or is about to be launched, has room for it.
 	PodFitsComing Reason = "FitsUpcomingNode"
 	// PodFitsFree: a node has room; kube-scheduler will place it.
 	PodFitsFree Reason = "FitsNode"
