@@ -1,0 +1,125 @@
+// Package simulate plays the life of a cluster in virtual time through the real planner, and
+// says what it cost beside what it must have cost.
+//
+//	dice    numbers that a seed determines
+//	trace   which pods come and when they end
+//	world   the cluster: nodes, pods, kube-scheduler, agents, Auto Scaling
+//	bound   two yardsticks for the bill
+//	report  the figures, as a table, JSON and a page
+//
+// What the model leaves out is in docs/simulate.md.
+package simulate
+
+import (
+	"fmt"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/fit"
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/simulate/bound"
+	"windlass.dev/windlass/scaler/simulate/report"
+	"windlass.dev/windlass/scaler/simulate/trace"
+	"windlass.dev/windlass/scaler/simulate/world"
+)
+
+// repackEvery is how often all pods are packed anew, in seconds.
+const repackEvery = 600
+
+// Variant is a policy with the name that it has in the report.
+type Variant struct {
+	Name   string
+	Policy policy.Policy
+}
+
+// Run plays a trace for each of the policies, in equal worlds.
+func Run(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) (report.Report, error) {
+	out := report.Report{Trace: t.Name, Start: t.Start, Seconds: t.Seconds, Seed: seed, Prices: spec.Prices}
+	groups := spec.Shapes()
+	if t.Snapshot != nil {
+		groups = append(groups, t.Snapshot.Groups...)
+	}
+	if len(groups) == 0 {
+		return out, fmt.Errorf("there is no node group: name some in --world")
+	}
+	rules := measure(&t, groups)
+	out.LeftOut = t.Keep(rules.fits)
+	out.Pods = len(t.Pods)
+	if out.Pods == 0 {
+		return out, fmt.Errorf("%s has no pod that fits a node group; %d fit none", t.Name, out.LeftOut)
+	}
+	var moments []int64
+	for _, v := range variants {
+		w, err := world.New(spec, t, v.Policy, seed)
+		if err != nil {
+			return out, err
+		}
+		ledger, err := w.Run()
+		if err != nil {
+			return out, fmt.Errorf("simulating %s: %w", v.Name, err)
+		}
+		if moments == nil {
+			for _, s := range ledger.Samples {
+				moments = append(moments, s.At)
+			}
+			out.Bound = rules.lp.Lower(rules.demands(t), moments)
+			out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
+		}
+		out.Add(v.Name, ledger, int64(spec.Boot.Seconds()))
+	}
+	return out, nil
+}
+
+// measures are what pods and node types are measured by.
+type measures struct {
+	cluster *fit.Cluster
+	looks   []*fit.Looks
+	classes map[string]*fit.Class
+	types   []bound.Type
+	lp      bound.LP
+}
+
+const gibi = 1 << 30
+
+func measure(t *trace.Trace, groups []fleet.Group) measures {
+	var world fit.World
+	if t.Snapshot != nil {
+		world = fit.World{Kubernetes: t.Snapshot.Kubernetes, Namespaces: t.Snapshot.Namespaces, Storage: t.Snapshot.Storage, Devices: t.Snapshot.Devices, DaemonSets: t.Snapshot.DaemonSets}
+	}
+	m := measures{cluster: fit.NewRules().Cluster(world), classes: map[string]*fit.Class{}}
+	for i := range groups {
+		for j := range groups[i].Shapes {
+			s := &groups[i].Shapes[j]
+			m.looks = append(m.looks, m.cluster.LooksLike(s))
+			m.types = append(m.types, bound.Type{
+				Name: s.InstanceType, PricePerHour: s.PricePerHour, Pods: int(s.Allocatable.Pods().Value()),
+				CPU: float64(s.Allocatable.Cpu().MilliValue()) / 1000, Memory: float64(s.Allocatable.Memory().Value()) / gibi,
+			})
+		}
+	}
+	m.lp = bound.NewLP(m.types)
+	return m
+}
+
+func (m measures) class(w trace.Workload) *fit.Class {
+	key := fmt.Sprintf("%s/%p", w.Key(), w.Spec)
+	c, known := m.classes[key]
+	if !known {
+		c = m.cluster.Tenant(&fleet.Pod{Namespace: w.Namespace, Name: w.Name, Labels: w.Labels, Annotations: w.Annotations, Owner: w.Owner(), Spec: w.Spec}).Class
+		m.classes[key] = c
+	}
+	return c
+}
+
+// fits says that a new node of some group would take pods of a workload, as far as resources,
+// labels and taints go.
+func (m measures) fits(w trace.Workload) bool { return m.cluster.CouldTake(m.class(w), m.looks) }
+
+// demands are what the pods of a trace ask for, within its time.
+func (m measures) demands(t trace.Trace) []bound.Demand {
+	list := make([]bound.Demand, 0, len(t.Pods))
+	for _, p := range t.Pods {
+		milli, bytes := m.class(t.Workloads[p.Workload]).CPUAndMemory()
+		list = append(list, bound.Demand{CPU: float64(milli) / 1000, Memory: float64(bytes) / gibi, Arrive: p.Arrive, Ends: min(p.Ends, t.Seconds)})
+	}
+	return list
+}
