@@ -44,8 +44,8 @@ type World struct {
 	machines map[string]*machine // by node name
 	// instances are the same by instance id, with those that have not joined.
 	instances map[string]*machine
-	launched int
-	came     map[string]int // instances by client token
+	launched  int
+	came      map[string]int // instances by client token
 
 	workloads []workload
 	pods      map[types.UID]*pod
@@ -163,6 +163,7 @@ func (w *World) Run() (*Ledger, error) {
 		w.schedule()
 		if w.now >= w.due() {
 			w.evaluate()
+			w.schedule() // what it had evicted
 		}
 	}
 	w.closeBooks()

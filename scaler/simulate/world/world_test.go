@@ -1,0 +1,189 @@
+package world
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/simulate/trace"
+)
+
+// oneGroup has nodes of two cores for a dollar an hour.
+func oneGroup() Spec {
+	return Spec{
+		Boot: metav1.Duration{Duration: time.Minute}, Shutdown: metav1.Duration{Duration: 30 * time.Second},
+		Scheduler: Scores{LeastAllocated: 1, BalancedAllocation: 1, TaintToleration: 3},
+		Groups:    []Group{{Name: "two", Type: "two.cores", Price: 1, Max: 10, Zones: []string{"a"}, Allocatable: room("2", "8Gi")}},
+	}
+}
+
+func room(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse("100")}
+}
+
+func workloadOf(name, cpu string) trace.Workload {
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	return trace.Workload{
+		Namespace: "default", Name: name, Kind: "ReplicaSet", Labels: map[string]string{"app": name},
+		Spec: &corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName, Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+	}
+}
+
+// days begin at midnight.
+var midnight = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+func play(t *testing.T, spec Spec, seconds int64, p policy.Policy, workloads []trace.Workload, pods ...trace.Pod) *Ledger {
+	t.Helper()
+	w, err := New(spec, trace.Trace{Start: midnight, Seconds: seconds, Workloads: workloads, Pods: pods}, p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := w.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// kinds are the decisions of a ledger with their moments.
+func kinds(l *Ledger) (out []string) {
+	for _, d := range l.Decisions {
+		out = append(out, time.Duration(d.At*int64(time.Second)).String()+" "+d.Kind)
+	}
+	return out
+}
+
+// TestBillToTheSecond: a pod comes at 0:01:40 and the node is launched at once, Ready at
+// 0:02:40. The pod ends at 0:50:00. The node is unneeded from then on, drained ten minutes
+// later, at 1:00:00, and as its agent has nothing to do it is terminated a second after, at
+// 1:00:01. That is 3,501 seconds of a dollar an hour.
+func TestBillToTheSecond(t *testing.T) {
+	l := play(t, oneGroup(), 2*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("app", "1")}, trace.Pod{Arrive: 100, Ends: 3000})
+	if want := []string{"1m40s grow", "1h0m0s retire", "1h0m1s terminate"}; !slices.Equal(kinds(l), want) {
+		t.Errorf("decisions: %v, want %v", kinds(l), want)
+	}
+	if got := l.Bills[0].Seconds; got != 3501 {
+		t.Errorf("billed for %d s, want 3501", got)
+	}
+	if got, want := l.Dollars(), 3501.0/3600; math.Abs(got-want) > 1e-12 {
+		t.Errorf("the bill is %v, want %v", got, want)
+	}
+	if len(l.Waits) != 1 || l.Waits[0] != 60 {
+		t.Errorf("waits are %v, want the 60 s of the boot", l.Waits)
+	}
+	if got, want := l.PodHours(), (3000.0-160)/3600; math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v pod-hours, want %v", got, want)
+	}
+	if l.Launches != 1 || l.Idle != 0 || l.Terminations != 1 || l.Evictions != 0 {
+		t.Errorf("launches %d, idle %d, terminations %d, evictions %d; want 1, 0, 1, 0", l.Launches, l.Idle, l.Terminations, l.Evictions)
+	}
+}
+
+// TestEvictionAndReplacement: six pods need two nodes; when four have ended the two that are
+// left, one on each node, fit one. A node is emptied: its pod is evicted, runs elsewhere at
+// once, and the node is terminated when the old pod has had its 30 seconds.
+func TestEvictionAndReplacement(t *testing.T) {
+	pods := []trace.Pod{{Ends: trace.Never}, {Ends: trace.Never}}
+	for range 2 {
+		pods = append(pods, trace.Pod{Workload: 1, Ends: 3600})
+	}
+	l := play(t, oneGroup(), 2*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("stays", "600m"), workloadOf("ends", "1300m")}, pods...)
+	want := []string{"0s grow", "1h10m0s retire", "1h10m30s terminate"}
+	if got := kinds(l); !slices.Equal(got, want) {
+		t.Errorf("decisions: %v, want %v", got, want)
+	}
+	if l.Evictions != 1 || l.Cancelled != 0 || l.Lost != 0 {
+		t.Errorf("%d evictions, %d drains cancelled, %d pods lost; want 1, 0, 0", l.Evictions, l.Cancelled, l.Lost)
+	}
+	if last := l.Waits[0]; last != 0 {
+		t.Errorf("waits are %v: want that of the evicted pod, which is 0", l.Waits)
+	}
+	// One node for two hours, the other until the 30th second after 1:10.
+	if got := l.Bills[0].Seconds; got != 7200+4230 {
+		t.Errorf("billed for %d s, want %d", got, 7200+4230)
+	}
+}
+
+// TestBudgetHoldsADrain: as above, but the pods have a budget that lets none be missing.
+func TestBudgetHoldsADrain(t *testing.T) {
+	none := 0
+	stays := workloadOf("stays", "600m")
+	stays.MaxUnavailable = &none
+	pods := []trace.Pod{{Ends: trace.Never}, {Ends: trace.Never}, {Workload: 1, Ends: 3600}, {Workload: 1, Ends: 3600}}
+	l := play(t, oneGroup(), 2*3600, policy.DefaultPolicy(), []trace.Workload{stays, workloadOf("ends", "1300m")}, pods...)
+	if l.Evictions != 0 || l.Terminations != 0 {
+		t.Errorf("%d evictions and %d terminations against the budget", l.Evictions, l.Terminations)
+	}
+}
+
+// TestLaunchFailure: launch calls fail until one does not; then the pod has a node, and the
+// failures are those of backed off groups, never two within the back-off of five minutes.
+func TestLaunchFailure(t *testing.T) {
+	for _, unsteered := range []bool{false, true} {
+		spec := oneGroup()
+		spec.LaunchFailures = 0.8
+		spec.Groups[0].Unsteered = unsteered
+		w, err := New(spec, trace.Trace{Start: midnight, Seconds: 12 * 3600, Workloads: []trace.Workload{workloadOf("app", "1")}, Pods: []trace.Pod{{Ends: trace.Never}}}, policy.DefaultPolicy(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := w.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.LaunchFailures == 0 || l.Launches != 1 || len(l.Waits) != 1 || l.Waits[0] < 300 || l.Pending != 0 {
+			t.Errorf("unsteered %v: %d failures, %d launches, waits %v, %d pending: want some failures, one launch, and a pod that waited for the back-off", unsteered, l.LaunchFailures, l.Launches, l.Waits, l.Pending)
+		}
+		if got, want := l.Bills[0].Seconds, 12*3600-(l.Waits[0]-60); got != want {
+			t.Errorf("unsteered %v: billed for %d s, want %d: from the launch that came", unsteered, got, want)
+		}
+		var last int64
+		for i, d := range l.Decisions {
+			if d.Kind == "grow" && i > 0 && d.At-last < 300 {
+				t.Errorf("unsteered %v: it grows at %d and %d s", unsteered, last, d.At)
+			}
+			last = d.At
+		}
+	}
+}
+
+// TestSpotInterruption: the pod is evicted at the notice, and runs on another node a boot time
+// later; nothing is billed beyond the two minutes.
+func TestSpotInterruption(t *testing.T) {
+	spec := oneGroup()
+	spec.Groups[0].Spot, spec.Interruptions = true, 0.5
+	l := play(t, spec, 12*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("app", "1")}, trace.Pod{Ends: trace.Never})
+	if l.Interruptions < 2 || l.Evictions < l.Interruptions || l.Killed != 0 {
+		t.Errorf("%d interruptions, %d evictions, %d killed: want some, an eviction for each, and nothing killed", l.Interruptions, l.Evictions, l.Killed)
+	}
+	if worst := l.Waits[len(l.Waits)-1]; worst > 61 {
+		t.Errorf("a pod waited %d s: want no more than a node takes to boot", worst)
+	}
+	if l.Pending != 0 {
+		t.Errorf("%d pods wait at the end", l.Pending)
+	}
+}
+
+// TestDefaultWorld: it is read, and what is wrong with a world is said.
+func TestDefaultWorld(t *testing.T) {
+	if n := len(Default().Groups); n != 9 {
+		t.Errorf("%d groups, want nine", n)
+	}
+	for text, want := range map[string]string{
+		"boot: 60s\ncolour: red": `unknown field "colour"`,
+		"boot: 0s":               "boot is 0s",
+		"boot: 60s\ngroups: [{name: a, type: t, max: 1, zones: [z]}]": "group a costs 0",
+		"boot: 60s\nlaunchFailures: 1":                                "launchFailures is 1",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
