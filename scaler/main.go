@@ -8,6 +8,7 @@
 //	troubles.go what the log is told of groups
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON
+//	simulate.go the command simulate: decisions in virtual time, and what they cost
 package main
 
 import (
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), versionCommand(root))
+	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), simulateCommand(stdout), versionCommand(root))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

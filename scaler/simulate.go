@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/simulate"
+	"windlass.dev/windlass/scaler/simulate/report"
+	"windlass.dev/windlass/scaler/simulate/trace"
+	"windlass.dev/windlass/scaler/simulate/world"
+)
+
+// simulateOptions are the flags of the command simulate alone.
+type simulateOptions struct {
+	snapshot, trace, format, world string
+	days                           string
+	pods                           int
+	swing, divide                  float64
+	ramp                           time.Duration
+	sample, phase                  uint32
+	seed                           uint64
+	compare                        []string
+	output, page                   string
+}
+
+func simulateCommand(stdout io.Writer) *cobra.Command {
+	var s settings
+	var o simulateOptions
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Play the life of a cluster in virtual time, and say what it costs.",
+		Long: `Play the life of a cluster in virtual time through the decisions of run, with
+the flags given, and say what it costs beside what it must cost. Nothing is
+reached and nothing is changed.
+
+Pods come as a seed determines, from a file in one of two public formats, or
+as those of a saved snapshot may go on.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 && len(o.compare) == 0 {
+				return fmt.Errorf("%q is no flag; files of flags come after --compare", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.compare = append(o.compare, args...)
+			return printSimulation(cmd.Context(), s, o, cmd.Flags(), stdout)
+		},
+	}
+	s.register(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVarP(&o.snapshot, "snapshot", "f", "", "go on from the snapshot in this file (- for standard input), which plan --snapshot-out wrote, with its groups")
+	f.StringVar(&o.trace, "trace", "", "play the pods in this file; without one, and without a snapshot, they are generated")
+	f.StringVar(&o.format, "trace-format", "openb", "how the file lists pods: openb (Alibaba cluster-trace-gpu-v2023) or dlrm (cluster-trace-gpu-v2025)")
+	f.StringVar(&o.days, "days", "2", "how many days, or which of a trace, as 119-124")
+	f.IntVar(&o.pods, "pods", 500, "about how many pods there are, where they are generated")
+	f.Float64Var(&o.swing, "swing", 0.3, "by what share replicas differ over the day from those of a snapshot")
+	f.Float64Var(&o.divide, "divide", 1, "what requests of a trace are divided by")
+	f.DurationVar(&o.ramp, "ramp", 0, "how long the pods that are alive at the start of a trace take to come; 0 has all of them come at once")
+	f.Uint32Var(&o.sample, "sample", 0, "take one in so many services of a trace, by a hash of their names; 0 takes all")
+	f.Uint32Var(&o.phase, "phase", 0, "which of them, from 0")
+	f.StringVar(&o.world, "world", "", "what the cluster is made of: a file of groups, prices, times and rates; without one, nine groups of on-demand instances in one zone")
+	f.Uint64Var(&o.seed, "seed", 1, "what determines all that is left to chance")
+	f.StringSliceVar(&o.compare, "compare", nil, "play the same for each of these files of flags, as NAME: VALUE on each line")
+	f.StringVarP(&o.output, "output", "o", asTable, "table or json")
+	f.StringVar(&o.page, "html", "", "also write a page with charts and decisions to this file")
+	return cmd
+}
+
+func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *pflag.FlagSet, stdout io.Writer) error {
+	if o.output != asTable && o.output != asJSON {
+		return fmt.Errorf("--output=%s: want %s or %s", o.output, asTable, asJSON)
+	}
+	variants, err := variantsOf(&s, o, flags)
+	if err != nil {
+		return err
+	}
+	spec, played, err := o.stage(s)
+	if err != nil {
+		return err
+	}
+	got, err := simulated(ctx, func() (report.Report, error) { return simulate.Run(spec, played, o.seed, variants) })
+	if err != nil {
+		return err
+	}
+	if err := savePage(o.page, got); err != nil {
+		return err
+	}
+	if o.output == asJSON {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(got)
+	}
+	return got.Table(stdout)
+}
+
+// simulated lets people stop what may take minutes. The simulation itself knows of no context:
+// it ends with the process.
+func simulated(ctx context.Context, play func() (report.Report, error)) (report.Report, error) {
+	type outcome struct {
+		report report.Report
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		got, err := play()
+		done <- outcome{got, err}
+	}()
+	select {
+	case got := <-done:
+		return got.report, got.err
+	case <-ctx.Done():
+		return report.Report{}, fmt.Errorf("simulating: %w", ctx.Err())
+	}
+}
+
+// variantsOf are the policies to play: that of the flags, or those of files.
+func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulate.Variant, error) {
+	if err := errors.Join(s.policy.Validate(), s.checkAssumptions()); err != nil {
+		return nil, fmt.Errorf("wrong flags:\n%w", err)
+	}
+	if len(o.compare) == 0 {
+		return []simulate.Variant{{Name: "these flags", Policy: s.policy}}, nil
+	}
+	var own settings
+	known := pflag.NewFlagSet("policy", pflag.ContinueOnError)
+	own.register(known)
+	var both []string
+	flags.Visit(func(f *pflag.Flag) {
+		if known.Lookup(f.Name) != nil {
+			both = append(both, "--"+f.Name)
+		}
+	})
+	both = slices.DeleteFunc(both, func(name string) bool {
+		return slices.Contains([]string{"--price-file", "--spot-price-factor"}, name)
+	})
+	if len(both) > 0 {
+		return nil, fmt.Errorf("%s beside --compare: write it into each file", strings.Join(both, ", "))
+	}
+	var variants []simulate.Variant
+	for _, file := range o.compare {
+		v, err := readVariant(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the flags of %s: %w", file, err)
+		}
+		variants = append(variants, v)
+	}
+	return variants, nil
+}
+
+// readVariant reads a file of flags. What it does not name has its default.
+func readVariant(file string) (simulate.Variant, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return simulate.Variant{}, err
+	}
+	var given map[string]any
+	if err := yaml.UnmarshalStrict(text, &given); err != nil {
+		return simulate.Variant{}, err
+	}
+	var s settings
+	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)
+	s.register(flags)
+	for name, value := range given {
+		values, several := value.([]any)
+		if !several {
+			values = []any{value}
+		}
+		for _, v := range values {
+			if err := flags.Set(strings.TrimLeft(name, "-"), fmt.Sprint(v)); err != nil {
+				return simulate.Variant{}, err
+			}
+		}
+	}
+	base := filepath.Base(file)
+	return simulate.Variant{Name: strings.TrimSuffix(base, filepath.Ext(base)), Policy: s.policy}, s.policy.Validate()
+}
+
+// stage is the world and the pods that come to it.
+func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
+	if o.snapshot != "" && o.trace != "" {
+		return world.Spec{}, trace.Trace{}, errors.New("--snapshot and --trace are two worlds: want one of them")
+	}
+	spec := world.Default()
+	if o.snapshot != "" {
+		spec.Groups, spec.Prices = nil, ""
+	}
+	if o.world != "" {
+		text, err := os.ReadFile(o.world)
+		if err != nil {
+			return spec, trace.Trace{}, fmt.Errorf("--world: %w", err)
+		}
+		if spec, err = world.Parse(text); err != nil {
+			return spec, trace.Trace{}, fmt.Errorf("--world=%s: %w", o.world, err)
+		}
+	}
+	played, err := o.play(s)
+	return spec, played, err
+}
+
+func (o simulateOptions) play(s settings) (trace.Trace, error) {
+	switch {
+	case o.trace != "":
+		return o.readTrace()
+	case o.snapshot == "":
+		days, err := o.length()
+		if err != nil {
+			return trace.Trace{}, err
+		}
+		return trace.Generate(trace.Mix{Seed: o.seed, Days: days, Pods: o.pods})
+	}
+	days, err := o.length()
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	snapshot, err := readSnapshot(o.snapshot)
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	priced(&snapshot, s)
+	return trace.FromSnapshot(snapshot, o.seed, days, o.swing)
+}
+
+func (o simulateOptions) readTrace() (trace.Trace, error) {
+	format, known := trace.Formats[o.format]
+	if !known {
+		return trace.Trace{}, fmt.Errorf("--trace-format=%s: want openb or dlrm", o.format)
+	}
+	from, to, err := trace.ParseDays(o.days)
+	if err != nil {
+		return trace.Trace{}, fmt.Errorf("--days of a trace: %w", err)
+	}
+	file, err := os.Open(o.trace)
+	if err != nil {
+		return trace.Trace{}, fmt.Errorf("--trace: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	t, err := format.Read(file, trace.Slice{From: from, To: to, Ramp: int64(o.ramp.Seconds()), Divide: o.divide, Sample: o.sample, Phase: o.phase})
+	if err != nil {
+		return trace.Trace{}, fmt.Errorf("--trace=%s: %w", o.trace, err)
+	}
+	t.Name = fmt.Sprintf("%s, days %s", filepath.Base(o.trace), o.days)
+	return t, nil
+}
+
+// length is --days where they are a number.
+func (o simulateOptions) length() (float64, error) {
+	days, err := strconv.ParseFloat(o.days, 64)
+	if err != nil {
+		return 0, fmt.Errorf("--days=%s: want a number, as there is no --trace", o.days)
+	}
+	return days, nil
+}
+
+// priced gives node templates of a snapshot the prices that are known here.
+func priced(snapshot *fleet.Snapshot, s settings) {
+	for i := range snapshot.Groups {
+		g := &snapshot.Groups[i]
+		for j := range g.Shapes {
+			shape := &g.Shapes[j]
+			if shape.PricePerHour > 0 {
+				continue
+			}
+			shape.PricePerHour = s.assume.Prices.Of(shape.Labels[corev1.LabelTopologyRegion], shape.InstanceType)
+			if g.Spot {
+				shape.PricePerHour *= s.assume.SpotFactor
+			}
+		}
+	}
+}
+
+// savePage writes the page of a report; to nowhere without a name.
+func savePage(name string, r report.Report) error {
+	if name == "" {
+		return nil
+	}
+	if err := os.WriteFile(name, []byte(r.Page()), 0o644); err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
+}
