@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ type simulateOptions struct {
 	ramp                           time.Duration
 	sample, phase                  uint32
 	seed                           uint64
+	interval                       time.Duration
 	compare                        []string
 	output, page                   string
 }
@@ -75,6 +77,7 @@ as those of a saved snapshot may go on.`,
 	f.Uint32Var(&o.phase, "phase", 0, "which of them, from 0")
 	f.StringVar(&o.world, "world", "", "what the cluster is made of: a file of groups, prices, times and rates; without one, nine groups of on-demand instances in one zone")
 	f.Uint64Var(&o.seed, "seed", 1, "what determines all that is left to chance")
+	f.DurationVar(&o.interval, "interval", 0, "how far evaluations are apart at the least, 1s where neither this nor the world says it; a longer one costs less to play, and pods wait longer")
 	f.StringSliceVar(&o.compare, "compare", nil, "play the same for each of these files of flags, as NAME: VALUE on each line")
 	f.StringVarP(&o.output, "output", "o", asTable, "table or json")
 	f.StringVar(&o.page, "html", "", "also write a page with charts and decisions to this file")
@@ -108,6 +111,10 @@ func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *
 	return got.Table(stdout)
 }
 
+// roomy is how far the heap may grow between two collections, in percent: what a simulation
+// keeps is little beside what it throws away.
+const roomy = 400
+
 // simulated lets people stop what may take minutes. The simulation itself knows of no context:
 // it ends with the process.
 func simulated(ctx context.Context, play func() (report.Report, error)) (report.Report, error) {
@@ -115,6 +122,7 @@ func simulated(ctx context.Context, play func() (report.Report, error)) (report.
 		report report.Report
 		err    error
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(roomy))
 	done := make(chan outcome, 1)
 	go func() {
 		got, err := play()
@@ -207,6 +215,9 @@ func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
 		if spec, err = world.Parse(text); err != nil {
 			return spec, trace.Trace{}, fmt.Errorf("--world=%s: %w", o.world, err)
 		}
+	}
+	if o.interval > 0 {
+		spec.Interval.Duration = o.interval
 	}
 	played, err := o.play(s)
 	return spec, played, err

@@ -11,7 +11,9 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -47,26 +49,40 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) (repor
 	if out.Pods == 0 {
 		return out, fmt.Errorf("%s has no pod that fits a node group; %d fit none", t.Name, out.LeftOut)
 	}
+	ledgers, err := playAll(spec, t, seed, variants)
+	if err != nil {
+		return out, err
+	}
 	var moments []int64
-	for _, v := range variants {
-		w, err := world.New(spec, t, v.Policy, seed)
-		if err != nil {
-			return out, err
-		}
-		ledger, err := w.Run()
-		if err != nil {
-			return out, fmt.Errorf("simulating %s: %w", v.Name, err)
-		}
-		if moments == nil {
-			for _, s := range ledger.Samples {
-				moments = append(moments, s.At)
-			}
-			out.Bound = rules.lp.Lower(rules.demands(t), moments)
-			out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
-		}
-		out.Add(v.Name, ledger, int64(spec.Boot.Seconds()))
+	for _, s := range ledgers[0].Samples { // equal in all
+		moments = append(moments, s.At)
+	}
+	out.Bound = rules.lp.Lower(rules.demands(t), moments)
+	out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
+	for i, v := range variants {
+		out.Add(v.Name, ledgers[i], int64(spec.Boot.Seconds()))
 	}
 	return out, nil
+}
+
+// playAll plays the variants side by side: each has a world of its own, and what they share is
+// not written to.
+func playAll(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) ([]*world.Ledger, error) {
+	ledgers, wrong := make([]*world.Ledger, len(variants)), make([]error, len(variants))
+	var all sync.WaitGroup
+	for i, v := range variants {
+		all.Go(func() {
+			w, err := world.New(spec, t, v.Policy, seed)
+			if err == nil {
+				ledgers[i], err = w.Run()
+			}
+			if err != nil {
+				wrong[i] = fmt.Errorf("simulating %s: %w", v.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	return ledgers, errors.Join(wrong...)
 }
 
 // measures are what pods and node types are measured by.

@@ -55,7 +55,7 @@ func TestTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			played.Name = name
-			for _, v := range threePolicies() {
+			for _, v := range threePolicies() { // one by one, for the times
 				began := time.Now()
 				got, err := Run(world.Default(), played, 1, []Variant{v})
 				if err != nil {

@@ -100,7 +100,8 @@ func (w *World) launch(g *group, zone string, count int) bool {
 func (w *World) launchOne(g *group, zone string) {
 	w.launched++
 	w.changed = true
-	m := &machine{name: fmt.Sprintf("%s-%d", g.name, w.launched), group: g, zone: zone, id: fmt.Sprintf("i-%017x", w.launched), launched: w.now, index: none, marked: none}
+	// A snapshot has names of its own, such as web-2.
+	m := &machine{name: fmt.Sprintf("%s-s%d", g.name, w.launched), group: g, zone: zone, id: fmt.Sprintf("i-5%016x", w.launched), launched: w.now, index: none, marked: none}
 	seen := w.group(g.name)
 	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: shapeIn(seen, zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true})
 	w.instances[m.id] = m
@@ -198,7 +199,7 @@ func (w *World) runDaemons(m *machine) {
 			continue
 		}
 		w.born++
-		name := fmt.Sprintf("%s-%d", set.Name, w.born)
+		name := fmt.Sprintf("%s-s%d", set.Name, w.born)
 		w.enter(&pod{made: w.now, seen: &fleet.Pod{
 			Namespace: set.Namespace, Name: name, UID: types.UID(name), Created: w.time(), Labels: set.Template.Labels, Annotations: set.Template.Annotations,
 			Owner: daemonOwner(set.Name), Node: m.name, Spec: &set.Template.Spec, Phase: corev1.PodRunning, Ready: true,

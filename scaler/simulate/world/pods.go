@@ -75,7 +75,7 @@ func (w *World) begin(of *trace.Pod, given *fleet.Pod) {
 func (w *World) create(r *replica) {
 	w.born++
 	of := r.workload
-	name := fmt.Sprintf("%s-%d", of.Name, w.born)
+	name := fmt.Sprintf("%s-s%d", of.Name, w.born) // a snapshot has names of its own
 	seen := &fleet.Pod{
 		Namespace: of.Namespace, Name: name, UID: types.UID(name), Created: w.time(), Labels: of.Labels, Annotations: of.Annotations,
 		Owner: of.owner, Spec: of.Spec, Phase: corev1.PodPending,

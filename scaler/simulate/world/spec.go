@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,9 @@ type Spec struct {
 	// the Node is gone.
 	Boot     metav1.Duration `json:"boot"`
 	Shutdown metav1.Duration `json:"shutdown,omitempty"`
+	// Interval is how far evaluations are apart at the least, a second where it is zero. The
+	// scaler's own may be 50 ms apart; a longer interval costs less to play.
+	Interval metav1.Duration `json:"interval,omitempty"`
 	// LaunchFailures is the share of launch calls that AWS has no capacity for.
 	LaunchFailures float64 `json:"launchFailures,omitempty"`
 	// Interruptions is how many spot interruptions a node of a spot group has in an hour.
@@ -81,6 +85,9 @@ func (s Spec) check() error {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if s.Boot.Duration <= 0 || s.Shutdown.Duration < 0 {
 		add("boot is %s and shutdown %s: want more than 0, and not less", s.Boot.Duration, s.Shutdown.Duration)
+	}
+	if s.Interval.Duration < 0 || s.Interval.Duration > time.Hour {
+		add("interval is %s: want up to an hour", s.Interval.Duration)
 	}
 	if f := s.LaunchFailures; !(f >= 0 && f < 1) {
 		add("launchFailures is %v: want a share of at least 0 and less than 1", f)

@@ -175,10 +175,11 @@ func (w *World) due() int64 {
 	if w.evaluated < 0 {
 		return 0
 	}
+	next := w.evaluated + max(1, int64(w.spec.Interval.Seconds()))
 	if w.changed {
-		return max(w.soonest, w.evaluated+1)
+		return max(w.soonest, next)
 	}
-	return max(w.evaluated+1, min(w.wake, w.evaluated+distrust))
+	return max(next, min(w.wake, w.evaluated+distrust))
 }
 
 // advance moves the clock; what costs by time is counted.

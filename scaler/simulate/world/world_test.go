@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/simulate/trace"
 )
@@ -168,6 +170,47 @@ func TestSpotInterruption(t *testing.T) {
 	}
 	if l.Pending != 0 {
 		t.Errorf("%d pods wait at the end", l.Pending)
+	}
+}
+
+// TestSnapshotGoesOn: nodes of a snapshot are billed from the start, and never mistaken for
+// those that are launched, whatever their names. web-1 holds the pod and stays; web-2 is
+// unneeded and goes after ten minutes.
+func TestSnapshotGoesOn(t *testing.T) {
+	group := oneGroup().Shapes()[0]
+	group.Name, group.Desired = "web", 2
+	s := fleet.Snapshot{Now: midnight}
+	for _, name := range []string{"web-1", "web-2"} {
+		group.Instances = append(group.Instances, fleet.Instance{ID: "i-" + name, Zone: "a", Type: "two.cores", State: fleet.InService, Protected: true})
+		s.Nodes = append(s.Nodes, fleet.Node{
+			Name: name, UID: types.UID(name), ProviderID: "aws:///a/i-" + name, Created: midnight.Add(-time.Hour), Ready: true, ReadySince: midnight.Add(-time.Hour),
+			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: "a"}, Capacity: room("2", "8Gi"), Allocatable: room("2", "8Gi"),
+		})
+	}
+	s.Groups = []fleet.Group{group}
+	of := workloadOf("app", "1")
+	given := &fleet.Pod{Namespace: "default", Name: "app-s2", UID: "given", Created: midnight.Add(-time.Hour), Labels: of.Labels, Owner: of.Owner(), Spec: of.Spec, Node: "web-1", Phase: corev1.PodRunning, Ready: true}
+	s.Pods = []*fleet.Pod{given}
+	pods := []trace.Pod{{Ends: trace.Never, Given: given}, {Arrive: 3600, Ends: trace.Never}, {Arrive: 3600, Ends: trace.Never}}
+	w, err := New(Spec{Boot: oneGroup().Boot, Shutdown: oneGroup().Shutdown}, trace.Trace{Start: midnight, Seconds: 2 * 3600, Workloads: []trace.Workload{of}, Pods: pods, Snapshot: &s}, policy.DefaultPolicy(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := w.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"10m0s retire", "10m1s terminate", "1h0m0s grow"}; !slices.Equal(kinds(l), want) {
+		t.Errorf("decisions: %v, want %v", kinds(l), want)
+	}
+	if got, want := l.Bills[0].Seconds, int64(7200+601+3600); got != want {
+		t.Errorf("billed for %d s, want %d", got, want)
+	}
+	if len(s.Nodes) != 2 || len(s.Groups[0].Instances) != 2 || s.Groups[0].Desired != 2 || s.Nodes[1].Annotations != nil {
+		t.Error("the snapshot was changed")
 	}
 }
 

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"windlass.dev/windlass/e2e/scenario"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/simulate/report"
+)
+
+// simulates runs the command and returns what it prints.
+func simulates(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), append([]string{"simulate"}, args...), &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func written(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A policy that never scales down costs more than the default, beside the same bound; the
+// figures are the same in each form, and the page is whole.
+func TestSimulateCompares(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	never, price := written(t, "never.yaml", "scale-down-enabled: false\n"), written(t, "price.yaml", "expander: price\nstartup-taint: [a, b]\n")
+	args := []string{"--days=0.3", "--pods=40", "--compare", never, price}
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o", "json", "--html", page)...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Runs) != 2 || got.Runs[0].Name != "never" || got.Runs[1].Name != "price" {
+		t.Fatalf("runs: %+v", got.Runs)
+	}
+	a, b := got.Runs[0], got.Runs[1]
+	if a.ScaleDowns != 0 || b.ScaleDowns == 0 || a.Dollars <= b.Dollars || a.Bound != b.Bound || b.OverBound < 1 {
+		t.Errorf("without scale-down $%v and %d scale-downs, with it $%v and %d, bounds $%v and $%v", a.Dollars, a.ScaleDowns, b.Dollars, b.ScaleDowns, a.Bound, b.Bound)
+	}
+	table := simulates(t, args...)
+	for _, want := range []string{"never", "price", "bill ÷ bound", "on demand, Linux, us-east-1, as AWS published them on 2026-07-20"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	checkPage(t, page)
+}
+
+// checkPage reads a page as XML, which it is but for its first line and charset.
+func checkPage(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(bytes.NewReader(text))
+	decoder.Strict, decoder.AutoClose = false, []string{"meta"}
+	elements := map[string]int{}
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, is := token.(xml.StartElement); is {
+			elements[start.Name.Local]++
+		}
+	}
+	if elements["svg"] != 8 || elements["circle"] == 0 || elements["polygon"] == 0 || elements["script"] > 0 || bytes.Contains(text, []byte("http")) {
+		t.Errorf("elements of the page: %v: want four charts for each of two runs, with decisions, and nothing from elsewhere", elements)
+	}
+}
+
+// A saved snapshot goes on: its groups and prices, its nodes and pods.
+func TestSimulateSnapshot(t *testing.T) {
+	w := scenario.NewWorld()
+	if err := w.Apply(`group web min=1 desired=3 type=m5.large
+node web-1..3 group=web
+pod app-1..6 on=web-1 cpu=250m owner=ReplicaSet/app
+pod job-1..3 on=web-2 cpu=500m owner=Job/build
+pod more-1..2 waiting cpu=500m owner=ReplicaSet/more
+pod agent-1 on=web-1 cpu=10m owner=DaemonSet/agent`); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := fleet.Write(&text, w.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, "--days=0.5", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Runs[0]; r.NodeHours < 24 || r.NodeHours > 60 || len(r.Bills) != 1 || r.Bills[0].Price != 0.096 || r.ScaleDowns == 0 || r.Waiting > 0 {
+		t.Errorf("half a day of two to five nodes: %+v", r)
+	}
+	if got.Start != w.Now || got.Seconds != int64(12*time.Hour/time.Second) {
+		t.Errorf("it starts at %v and lasts %d s", got.Start, got.Seconds)
+	}
+}
+
+// A slice of a trace is played.
+func TestSimulateTrace(t *testing.T) {
+	file := written(t, "pods.csv", "name,cpu_milli,memory_mib,creation_time,deletion_time\na,4000,8192,0,900000\nb,4000,8192,86500,90000\nc,400000,8192,86500,90000\n")
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, "--trace", file, "--days=1-2", "--divide=4", "-o=json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Pods != 2 || got.LeftOut != 1 || got.Runs[0].Launches == 0 || got.Runs[0].OverBound < 1 {
+		t.Errorf("%d pods, %d left out, %+v", got.Pods, got.LeftOut, got.Runs[0])
+	}
+}
+
+func TestSimulateWrongArguments(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"now"}, `"now" is no flag`},
+		{[]string{"--output=xml"}, "--output=xml: want table or json"},
+		{[]string{"--expander=roulette"}, `--expander names "roulette"`},
+		{[]string{"--days=1-2"}, "--days=1-2: want a number"},
+		{[]string{"--days=-1"}, "want up to 366 days"},
+		{[]string{"--trace=a.csv", "--snapshot=b.yaml"}, "--snapshot and --trace are two worlds"},
+		{[]string{"--trace=/no/such/file", "--days=1-2"}, "/no/such/file"},
+		{[]string{"--trace=x", "--trace-format=swf"}, "--trace-format=swf: want openb or dlrm"},
+		{[]string{"--world=/no/such/file"}, "/no/such/file"},
+		{[]string{"--compare=/no/such/file"}, "/no/such/file"},
+		{[]string{"--compare", written(t, "bad.yaml", "colour: red"), "--days=1"}, "colour"},
+		{[]string{"--compare", written(t, "good.yaml", "expander: price"), "--expander=price"}, "--expander beside --compare: write it into each file"},
+	} {
+		err := run(t.Context(), append([]string{"simulate"}, c.args...), io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
