@@ -60,7 +60,7 @@ func TestConservation(t *testing.T) {
 func (w *World) check() error {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	running, on := 0, map[string]int{}
+	running, on, stand := 0, map[string]int{}, map[*replica]bool{}
 	for i, p := range w.podAt {
 		if p.index != i || w.snapshot.Pods[i] != p.seen {
 			add("pod %s is not where it is thought to be", p.seen.Key())
@@ -71,9 +71,19 @@ func (w *World) check() error {
 				add("pod %s is on %s, which is not there", p.seen.Key(), name)
 			}
 		}
+		if p.replica != nil && !p.replica.over {
+			stand[p.replica] = true // as the pod that it is, or that leaves before the next one comes
+		}
 		if p.replica != nil && p.on != nil && !p.leaving {
 			running++
 		}
+	}
+	alive := 0
+	for i := range w.workloads {
+		alive += int(w.workloads[i].alive)
+	}
+	if alive != len(stand) {
+		add("%d replicas are there, %d of them have a pod", alive, len(stand))
 	}
 	if running != w.ledger.running {
 		add("%d pods run, %d were counted", running, w.ledger.running)

@@ -214,6 +214,20 @@ func TestSnapshotGoesOn(t *testing.T) {
 	}
 }
 
+// TestKilledWithItsNode: a budget that lets none be missing keeps the pod on an interrupted node.
+// It goes with the node, and its controller makes another.
+func TestKilledWithItsNode(t *testing.T) {
+	none := 0
+	app := workloadOf("app", "1")
+	app.MaxUnavailable = &none
+	spec := oneGroup()
+	spec.Groups[0].Spot, spec.Interruptions = true, 0.5
+	l := play(t, spec, 12*3600, policy.DefaultPolicy(), []trace.Workload{app}, trace.Pod{Ends: trace.Never})
+	if l.Killed < 2 || l.Killed > l.Interruptions || l.Evictions != 0 || len(l.Waits) != 1+l.Killed {
+		t.Errorf("%d interruptions, %d killed, %d evictions, %d waits: want some to be killed, no evictions, and another pod for each", l.Interruptions, l.Killed, l.Evictions, len(l.Waits))
+	}
+}
+
 // TestDefaultWorld: it is read, and what is wrong with a world is said.
 func TestDefaultWorld(t *testing.T) {
 	if n := len(Default().Groups); n != 9 {
