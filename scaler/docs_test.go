@@ -33,6 +33,10 @@ func TestFlagsPage(t *testing.T) {
 	section.Hold(t, page, contract.AppScaler+" plan",
 		"It has the flags of `run` but "+strings.Join(without, ", ")+", and of its own:\n\n"+
 			section.Flags(plan, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
+	simulate := simulateCommand(io.Discard).Flags()
+	section.Hold(t, page, contract.AppScaler+" simulate",
+		"It has the flags of `run` that `plan` has, and of its own:\n\n"+
+			section.Flags(simulate, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
 }
 
 // TestMetricsPage: docs/reference/metrics.md has all metrics of ours as they describe

@@ -117,7 +117,7 @@ func (w *World) settleIn() error {
 	}
 	for i, g := range groups {
 		if len(g.Shapes) > 0 && !(g.Shapes[0].PricePerHour > 0) {
-			return fmt.Errorf("the price of group %s is not known: give one in the snapshot, as pricePerHour of its shapes, or by --price-file", g.Name)
+			return fmt.Errorf("the price of group %s is not known: give one in the snapshot, as pricePerHour of its node template, or by --price-file", g.Name)
 		}
 		if w.groups[g.Name] != nil {
 			return fmt.Errorf("there are two groups %s, one of the world and one of the snapshot: leave --world away, or name it otherwise", g.Name)
