@@ -84,8 +84,8 @@ func checkPage(t *testing.T, name string) {
 			elements[start.Name.Local]++
 		}
 	}
-	if elements["svg"] != 8 || elements["circle"] == 0 || elements["polygon"] == 0 || elements["script"] > 0 || bytes.Contains(text, []byte("http")) {
-		t.Errorf("elements of the page: %v: want four charts for each of two runs, with decisions, and nothing from elsewhere", elements)
+	if elements["svg"] != 10 || elements["circle"] == 0 || elements["polygon"] == 0 || elements["script"] > 0 || bytes.Contains(text, []byte("http")) {
+		t.Errorf("elements of the page: %v: want five charts for each of two runs, with decisions, and nothing from elsewhere", elements)
 	}
 }
 

@@ -35,10 +35,11 @@ details{max-height:40em;overflow:auto}td{padding:.1em .6em;vertical-align:top}`
 var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999", "#000000"}
 
 const (
-	wide, high   = 1000.0, 200.0
-	left, bottom = 50.0, 20.0
-	mostMarks    = 1500
-	mostListed   = 2000
+	wide, high  = 1000.0, 200.0
+	left, right = 50.0, 60.0
+	bottom      = 20.0
+	mostMarks   = 1500
+	mostListed  = 2000
 )
 
 // chart is one picture over the time of the trace.
@@ -50,7 +51,7 @@ type chart struct {
 
 func newChart(b *strings.Builder, title string, seconds int64, top float64) chart {
 	c := chart{b, max(1, seconds), max(top, 1e-9)}
-	fmt.Fprintf(b, "<h3>%s</h3>\n<svg viewBox=\"0 0 %g %g\">\n", html.EscapeString(title), wide+left, high+bottom)
+	fmt.Fprintf(b, "<h3>%s</h3>\n<svg viewBox=\"0 0 %g %g\">\n", html.EscapeString(title), left+wide+right, high+bottom)
 	for i := range 3 {
 		value := c.top * float64(i) / 2
 		fmt.Fprintf(b, "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"2\" y=\"%.1f\">%.4g</text>\n", left, wide+left, c.y(value), c.y(value), c.y(value)-2, value)
@@ -102,17 +103,13 @@ func (r Report) section(b *strings.Builder, run *Run) {
 		return
 	}
 	r.dollars(b, run)
+	r.rates(b, run)
 	r.nodes(b, run)
 	pending := func(i int) float64 { return float64(run.Samples[i].Pending) }
 	c := newChart(b, "pending pods", r.Seconds, most(len(run.Samples), pending))
 	c.area(run.Samples, colours[5], "pending pods", func(int) float64 { return 0 }, pending)
 	c.end()
-	evicted := func(i int) float64 {
-		if i == 0 {
-			return float64(run.Samples[0].Evictions)
-		}
-		return float64(run.Samples[i].Evictions - run.Samples[i-1].Evictions)
-	}
+	evicted := func(i int) float64 { return float64(run.Samples[i].Evictions - run.Samples[max(0, i-1)].Evictions) }
 	c = newChart(b, "evictions between two samples", r.Seconds, most(len(run.Samples), evicted))
 	c.area(run.Samples, colours[3], "evictions", func(int) float64 { return 0 }, evicted)
 	c.end()
@@ -150,6 +147,27 @@ func (r Report) dollars(b *strings.Builder, run *Run) {
 	for _, kind := range []string{"grow", "retire", "terminate", "keep"} {
 		c.key(names[kind], markOf(kind))
 	}
+}
+
+// rates has dollars an hour, between each two samples.
+func (r Report) rates(b *strings.Builder, run *Run) {
+	rate := func(sum func(i int) float64) func(i int) float64 {
+		return func(i int) float64 {
+			i = max(1, i)
+			return over(3600*(sum(i)-sum(i-1)), float64(run.Samples[i].At-run.Samples[i-1].At))
+		}
+	}
+	n := min(len(r.Bound), len(run.Samples))
+	if n < 2 {
+		return
+	}
+	bill := rate(func(i int) float64 { return run.Samples[i].Dollars })
+	bound, packed := rate(func(i int) float64 { return r.Bound[i] }), rate(func(i int) float64 { return r.Repack[i] })
+	c := newChart(b, "dollars an hour", r.Seconds, max(most(n, bill), most(n, bound), most(n, packed)))
+	c.line(run.Samples[:n], colours[0], bill)
+	c.line(run.Samples[:n], colours[7], bound)
+	c.line(run.Samples[:n], colours[2], packed)
+	c.end()
 }
 
 // names are what people call the kinds of actions that have a colour.
