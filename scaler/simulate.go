@@ -35,6 +35,7 @@ type simulateOptions struct {
 	ramp                           time.Duration
 	sample, phase                  uint32
 	seed                           uint64
+	times                          int
 	interval                       time.Duration
 	compare                        []string
 	output, page                   string
@@ -77,6 +78,7 @@ as those of a saved snapshot may go on.`,
 	f.Uint32Var(&o.phase, "phase", 0, "which of them, from 0")
 	f.StringVar(&o.world, "world", "", "what the cluster is made of: a file of groups, prices, times and rates; without one, nine groups of on-demand instances in one zone")
 	f.Uint64Var(&o.seed, "seed", 1, "what determines all that is left to chance")
+	f.IntVar(&o.times, "times", 1, "play it so often, each time with the next seed for what is left to chance; pods that are generated stay the same")
 	f.DurationVar(&o.interval, "interval", 0, "how far evaluations are apart at the least, 1s where neither this nor the world says it; a longer one costs less to play, and pods wait longer")
 	f.StringSliceVar(&o.compare, "compare", nil, "play the same for each of these files of flags, as NAME: VALUE on each line")
 	f.StringVarP(&o.output, "output", "o", asTable, "table or json")
@@ -88,6 +90,9 @@ func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *
 	if o.output != asTable && o.output != asJSON {
 		return fmt.Errorf("--output=%s: want %s or %s", o.output, asTable, asJSON)
 	}
+	if o.times < 1 || o.times > mostTimes {
+		return fmt.Errorf("--times=%d: want 1 to %d", o.times, mostTimes)
+	}
 	variants, err := variantsOf(&s, o, flags)
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *
 	if err != nil {
 		return err
 	}
-	got, err := simulated(ctx, func() (report.Report, error) { return simulate.Run(spec, played, o.seed, variants) })
+	got, err := simulated(ctx, func() (report.Report, error) { return simulate.Run(spec, played, o.seed, o.times, variants) })
 	if err != nil {
 		return err
 	}
@@ -110,6 +115,9 @@ func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *
 	}
 	return got.Table(stdout)
 }
+
+// mostTimes bounds how often the same is played.
+const mostTimes = 1000
 
 // roomy is how far the heap may grow between two collections, in percent: what a simulation
 // keeps is little beside what it throws away.

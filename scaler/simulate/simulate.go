@@ -33,8 +33,9 @@ type Variant struct {
 	Policy policy.Policy
 }
 
-// Run plays a trace for each of the policies, in equal worlds.
-func Run(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) (report.Report, error) {
+// Run plays a trace for each of the policies, in equal worlds, as often as wanted: each time
+// with the next seed. The first has all figures, of the others the bill is kept.
+func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Variant) (report.Report, error) {
 	out := report.Report{Trace: t.Name, Start: t.Start, Seconds: t.Seconds, Seed: seed, Prices: spec.Prices}
 	groups := spec.Shapes()
 	if t.Snapshot != nil {
@@ -49,9 +50,19 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) (repor
 	if out.Pods == 0 {
 		return out, fmt.Errorf("%s has no pod that fits a node group; %d fit none", t.Name, out.LeftOut)
 	}
-	ledgers, err := playAll(spec, t, seed, variants)
-	if err != nil {
-		return out, err
+	var ledgers []*world.Ledger
+	bills := make([][]float64, len(variants))
+	for n := range times {
+		played, err := playAll(spec, t, seed+uint64(n), variants)
+		if err != nil {
+			return out, err
+		}
+		if n == 0 {
+			ledgers = played
+		}
+		for i, l := range played {
+			bills[i] = append(bills[i], l.Dollars())
+		}
 	}
 	var moments []int64
 	for _, s := range ledgers[0].Samples { // equal in all
@@ -60,7 +71,7 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) (repor
 	out.Bound = rules.lp.Lower(rules.demands(t), moments)
 	out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
 	for i, v := range variants {
-		out.Add(v.Name, ledgers[i], int64(spec.Boot.Seconds()))
+		out.Add(v.Name, ledgers[i], bills[i], int64(spec.Boot.Seconds()))
 	}
 	return out, nil
 }

@@ -41,7 +41,7 @@ func TestDeterminism(t *testing.T) {
 		spec.Groups[i].Spot = i%2 == 0
 	}
 	play := func(seed uint64) string {
-		got, err := Run(spec, generated(t, 1, 0.3, 60), seed, threePolicies())
+		got, err := Run(spec, generated(t, 1, 0.3, 60), seed, 2, threePolicies())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestBoundLaws(t *testing.T) {
 		spec := world.Default()
 		spec.Groups = spec.Groups[rapid.IntRange(0, 3).Draw(t, "first group"):]
 		spec.Scheduler.PodTopologySpread = int64(rapid.IntRange(0, 2).Draw(t, "spread"))
-		got, err := Run(spec, generated(t, seed, 0.15, pods), seed, []Variant{variant})
+		got, err := Run(spec, generated(t, seed, 0.15, pods), seed, 1, []Variant{variant})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func BenchmarkDay(b *testing.B) {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
 			played := generated(b, 1, 1, pods)
 			for b.Loop() {
-				if _, err := Run(world.Default(), played, 1, threePolicies()[1:2]); err != nil {
+				if _, err := Run(world.Default(), played, 1, 1, threePolicies()[1:2]); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -57,7 +57,7 @@ func TestTraces(t *testing.T) {
 			played.Name = name
 			for _, v := range threePolicies() { // one by one, for the times
 				began := time.Now()
-				got, err := Run(world.Default(), played, 1, []Variant{v})
+				got, err := Run(world.Default(), played, 1, 1, []Variant{v})
 				if err != nil {
 					t.Fatal(err)
 				}

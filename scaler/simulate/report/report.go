@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,6 +33,8 @@ type Report struct {
 type Run struct {
 	Name    string  `json:"name"`
 	Dollars float64 `json:"dollars"`
+	// BySeed are the bills of all seeds that were played, the first of which is Dollars.
+	BySeed []float64 `json:"dollarsBySeed"`
 	// OverBound and OverRepack are the bill as multiples of both yardsticks.
 	Bound      float64 `json:"bound"`
 	Repack     float64 `json:"repack"`
@@ -93,9 +96,9 @@ func waitsOf(sorted []int64, less int64) Waits {
 }
 
 // Add adds what a run came to.
-func (r *Report) Add(name string, l *world.Ledger, boot int64) {
+func (r *Report) Add(name string, l *world.Ledger, bySeed []float64, boot int64) {
 	run := Run{
-		Name: name, Dollars: l.Dollars(), NodeHours: l.NodeHours(), PodHours: l.PodHours(),
+		Name: name, Dollars: l.Dollars(), BySeed: bySeed, NodeHours: l.NodeHours(), PodHours: l.PodHours(),
 		Evictions: l.Evictions, Killed: l.Killed, Lost: l.Lost, Unserved: l.Unserved, Waiting: l.Pending,
 		Launches: l.Launches, LaunchFailures: l.LaunchFailures, Idle: l.Idle, Relaunches: l.Relaunches, Interruptions: l.Interruptions,
 		ScaleDowns: l.Drains, Cancelled: l.Cancelled, Marks: l.Marks, ShortMarks: l.ShortMarks,
@@ -124,6 +127,9 @@ var rows = []struct {
 	value func(Run) string
 }{
 	{"bill, $", func(r Run) string { return fmt.Sprintf("%.2f", r.Dollars) }},
+	{"mean, least and most of all seeds, $", func(r Run) string {
+		return fmt.Sprintf("%.2f, %.2f, %.2f", r.mean(), slices.Min(r.BySeed), slices.Max(r.BySeed))
+	}},
 	{"bound, $", func(r Run) string { return fmt.Sprintf("%.2f", r.Bound) }},
 	{"packed anew, $", func(r Run) string { return fmt.Sprintf("%.2f", r.Repack) }},
 	{"bill ÷ bound", func(r Run) string { return fmt.Sprintf("%.3f", r.OverBound) }},
@@ -147,6 +153,13 @@ var rows = []struct {
 	{"drains cancelled", func(r Run) string { return fmt.Sprint(r.Cancelled) }},
 	{"marks cleared within a minute", func(r Run) string { return fmt.Sprintf("%d of %d", r.ShortMarks, r.Marks) }},
 	{"evaluations", func(r Run) string { return fmt.Sprint(r.Evaluations) }},
+}
+
+func (r Run) mean() (mean float64) {
+	for _, bill := range r.BySeed {
+		mean += bill / float64(len(r.BySeed))
+	}
+	return mean
 }
 
 func (w Waits) String() string { return fmt.Sprintf("%d, %d, %d", w.P50, w.P99, w.Max) }

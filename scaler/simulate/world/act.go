@@ -193,7 +193,7 @@ func (w *World) terminate(x action.Terminate) bool {
 	if m != nil {
 		instance = w.instance(m)
 	}
-	if instance == nil || instance.Leaving() || x.Decrement && seen.Desired <= seen.Min {
+	if instance == nil || m.id != x.Instance || instance.Leaving() || x.Decrement && seen.Desired <= seen.Min {
 		return false
 	}
 	if m.index != none {

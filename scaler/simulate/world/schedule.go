@@ -51,23 +51,21 @@ func (w *World) schedule() {
 	refused := map[*fit.Class]bool{}
 	waiting := s.queue[:0]
 	for _, p := range s.queue {
-		var m *machine
-		s.know(p)
-		if !refused[p.tenant.Class] && len(p.seen.Spec.SchedulingGates) == 0 {
-			m = w.best(p)
+		verdict := fleet.Gated
+		if len(p.seen.Spec.SchedulingGates) == 0 {
+			verdict = fleet.Unschedulable
+			s.know(p)
+			if !refused[p.tenant.Class] {
+				if m := w.best(p); m != nil {
+					w.bind(p, m)
+					continue
+				}
+				refused[p.tenant.Class] = true
+			}
 		}
-		if m != nil {
-			w.bind(p, m)
-			continue
-		}
-		refused[p.tenant.Class] = true
 		waiting = append(waiting, p)
-		if p.seen.Scheduling != fleet.Unjudged {
+		if p.seen.Scheduling == verdict {
 			continue
-		}
-		verdict := fleet.Unschedulable
-		if len(p.seen.Spec.SchedulingGates) > 0 {
-			verdict = fleet.Gated
 		}
 		w.show(p, func(n *fleet.Pod) { n.Scheduling, n.Judged = verdict, w.time() })
 	}
