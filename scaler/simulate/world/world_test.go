@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/simulate/trace"
@@ -173,13 +175,11 @@ func TestSpotInterruption(t *testing.T) {
 	}
 }
 
-// TestSnapshotGoesOn: nodes of a snapshot are billed from the start, and never mistaken for
-// those that are launched, whatever their names. web-1 holds the pod and stays; web-2 is
-// unneeded and goes after ten minutes.
-func TestSnapshotGoesOn(t *testing.T) {
+// given is a snapshot of two nodes of a group web; the first has a pod.
+func given() (s fleet.Snapshot, of trace.Workload, p *fleet.Pod) {
 	group := oneGroup().Shapes()[0]
 	group.Name, group.Desired = "web", 2
-	s := fleet.Snapshot{Now: midnight}
+	s = fleet.Snapshot{Now: midnight}
 	for _, name := range []string{"web-1", "web-2"} {
 		group.Instances = append(group.Instances, fleet.Instance{ID: "i-" + name, Zone: "a", Type: "two.cores", State: fleet.InService, Protected: true})
 		s.Nodes = append(s.Nodes, fleet.Node{
@@ -188,10 +188,15 @@ func TestSnapshotGoesOn(t *testing.T) {
 		})
 	}
 	s.Groups = []fleet.Group{group}
-	of := workloadOf("app", "1")
-	given := &fleet.Pod{Namespace: "default", Name: "app-s2", UID: "given", Created: midnight.Add(-time.Hour), Labels: of.Labels, Owner: of.Owner(), Spec: of.Spec, Node: "web-1", Phase: corev1.PodRunning, Ready: true}
-	s.Pods = []*fleet.Pod{given}
-	pods := []trace.Pod{{Ends: trace.Never, Given: given}, {Arrive: 3600, Ends: trace.Never}, {Arrive: 3600, Ends: trace.Never}}
+	of = workloadOf("app", "1")
+	p = &fleet.Pod{Namespace: "default", Name: "app-s2", UID: "given", Created: midnight.Add(-time.Hour), Labels: of.Labels, Owner: of.Owner(), Spec: of.Spec, Node: "web-1", Phase: corev1.PodRunning, Ready: true}
+	s.Pods = []*fleet.Pod{p}
+	return s, of, p
+}
+
+// goOn plays a snapshot for two hours.
+func goOn(t *testing.T, s fleet.Snapshot, of trace.Workload, pods ...trace.Pod) (*Ledger, *World) {
+	t.Helper()
 	w, err := New(Spec{Boot: oneGroup().Boot, Shutdown: oneGroup().Shutdown}, trace.Trace{Start: midnight, Seconds: 2 * 3600, Workloads: []trace.Workload{of}, Pods: pods, Snapshot: &s}, policy.DefaultPolicy(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +208,15 @@ func TestSnapshotGoesOn(t *testing.T) {
 	if err := w.check(); err != nil {
 		t.Error(err)
 	}
+	return l, w
+}
+
+// TestSnapshotGoesOn: nodes of a snapshot are billed from the start, and never mistaken for
+// those that are launched, whatever their names. web-1 holds the pod and stays; web-2 is
+// unneeded and goes after ten minutes.
+func TestSnapshotGoesOn(t *testing.T) {
+	s, of, p := given()
+	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Arrive: 3600, Ends: trace.Never}, trace.Pod{Arrive: 3600, Ends: trace.Never})
 	if want := []string{"10m0s retire", "10m1s terminate", "1h0m0s grow"}; !slices.Equal(kinds(l), want) {
 		t.Errorf("decisions: %v, want %v", kinds(l), want)
 	}
@@ -211,6 +225,77 @@ func TestSnapshotGoesOn(t *testing.T) {
 	}
 	if len(s.Nodes) != 2 || len(s.Groups[0].Instances) != 2 || s.Groups[0].Desired != 2 || s.Nodes[1].Annotations != nil {
 		t.Error("the snapshot was changed")
+	}
+}
+
+// TestHooks: a launch hook holds the new instance until its node is up, a termination hook the
+// one that goes until it is completed.
+func TestHooks(t *testing.T) {
+	s, of, p := given()
+	for _, transition := range []string{fleet.OnTerminate, fleet.OnLaunch} {
+		s.Groups[0].Hooks = append(s.Groups[0].Hooks, fleet.Hook{Name: "windlass", Transition: transition, Heartbeat: metav1.Duration{Duration: time.Hour}, Global: metav1.Duration{Duration: 48 * time.Hour}, Default: "CONTINUE"})
+	}
+	p.Node = ""
+	p.Phase, p.Ready = corev1.PodPending, false
+	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
+	want := []string{"retire", "terminate", "complete"}
+	var got []string
+	for _, d := range l.Decisions {
+		got = append(got, d.Kind)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("decisions: %v, want %v", got[:min(len(got), 10)], want)
+	}
+}
+
+// TestDaemonSets: each new node has a pod of the DaemonSet, which takes its share of the room:
+// two pods of a core need two nodes.
+func TestDaemonSets(t *testing.T) {
+	s, of, p := given()
+	s.DaemonSets = []fleet.DaemonSet{{Namespace: "kube-system", Name: "proxy", Template: corev1.PodTemplateSpec{Spec: *workloadOf("proxy", "100m").Spec}}}
+	s.Nodes, s.Pods, s.Groups[0].Instances, s.Groups[0].Desired = nil, []*fleet.Pod{p}, nil, 0
+	p.Node, p.Phase, p.Ready = "", corev1.PodPending, false
+	l, w := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Ends: trace.Never})
+	daemons := map[string]int{}
+	for _, p := range w.snapshot.Pods {
+		if drainable.IsDaemonSet(p) {
+			daemons[p.Node]++
+		}
+	}
+	if want := map[string]int{"web-s1": 1, "web-s2": 1}; l.Launches != 2 || l.Pending != 0 || !maps.Equal(daemons, want) {
+		t.Errorf("%d launches, %d pending, pods of the DaemonSet %v: want two nodes with one each", l.Launches, l.Pending, daemons)
+	}
+}
+
+// TestGates: a gated pod waits, and keeps nobody who is like it from a node. The others are on
+// a node each at first, and then on one: each of two pods has waited no second.
+func TestGates(t *testing.T) {
+	s, of, p := given()
+	gated := *of.Spec
+	gated.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
+	held := *p
+	held.Name, held.UID, held.Spec, held.Node, held.Phase, held.Ready = "held", "held", &gated, "", corev1.PodPending, false
+	s.Pods = append(s.Pods, &held)
+	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: &held}, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Ends: trace.Never})
+	if l.Pending != 1 || l.Launches != 0 || !slices.Equal(l.Waits, []int64{0, 0, 7200}) {
+		t.Errorf("%d pending, %d launches, waits %v: want the gated one alone to wait", l.Pending, l.Launches, l.Waits)
+	}
+}
+
+// TestGivenBudgets: a budget of a snapshot lets as many be missing as at the start. With none no
+// pod of the emptier node is evicted, with one it is.
+func TestGivenBudgets(t *testing.T) {
+	for allowed, want := range map[int32]int{0: 0, 1: 1} {
+		s, of, p := given()
+		s.Budgets = []fleet.Budget{{Namespace: "default", Name: "app", Selector: &metav1.LabelSelector{MatchLabels: of.Labels}, Allowed: allowed, Healthy: 2, Desired: 2 - allowed}}
+		small := workloadOf("app", "500m")
+		other := *p
+		other.Name, other.UID, other.Node, p.Spec, other.Spec = "app-s3", "other", "web-2", small.Spec, small.Spec
+		s.Pods = append(s.Pods, &other)
+		l, _ := goOn(t, s, small, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Ends: trace.Never, Given: &other})
+		if l.Evictions != want || l.Terminations != want {
+			t.Errorf("%d disruptions allowed: %d evictions and %d terminations, want %d: %v", allowed, l.Evictions, l.Terminations, want, kinds(l))
+		}
 	}
 }
 
