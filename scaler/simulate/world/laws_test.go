@@ -24,7 +24,7 @@ func TestConservation(t *testing.T) {
 			spec.Groups[i].Unsteered = rapid.Bool().Draw(t, "unsteered")
 			spec.Groups[i].Max = rapid.IntRange(1, 20).Draw(t, "max")
 		}
-		played, err := trace.Generate(trace.Mix{Seed: seed, Days: 0.15, Pods: rapid.IntRange(1, 40).Draw(t, "pods")})
+		played, err := trace.Generate(trace.Mix{Seed: seed, Days: 0.1, Pods: rapid.IntRange(1, 25).Draw(t, "pods")})
 		if err != nil {
 			t.Fatal(err)
 		}
