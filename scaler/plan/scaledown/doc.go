@@ -7,7 +7,7 @@
 //	choose.go        the joint choice; orders.go in which order; turns.go who is asked when work
 //	                 is short; exchange.go a dearer node in place of a cheaper one
 //	empty.go         places for the pods of a node; refuge.go on nodes that are Ready
-//	reserve.go, bufferreserve.go  headroom and buffers that stay whole
+//	reserve.go       headroom that stays whole; adrift.go what pods that move may take of it
 //	unneeded.go      the clock of unneeded nodes; unready.go that of nodes that are not Ready
 //	atonce.go        how many go at once
 //	excess.go        groups that are above desired

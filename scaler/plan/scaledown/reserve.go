@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// reserve is a head-room while nodes are looked for that may go. Their pods may land on
+// reserve is a headroom while nodes are looked for that may go. Their pods may land on
 // any node that stays, not only where we would put them. What that costs at most is said
 // by adrift.cost.
 type reserve struct {
@@ -22,107 +22,42 @@ type reserve struct {
 	adrift adrift
 	filled map[*fit.Place]bool
 
-	// own are the pods of a buffer that have their seats on each node: these seats are its
-	// own, and what is free beside those of all buffers is everybody's. Homeless is how
-	// many have lost their seats with the nodes that go.
+	// list is the number of the list whose headrooms add up. Own are its pods that have their
+	// seats on each node: these seats are its own, and what is free beside those of the whole
+	// list is everybody's in it. Homeless is how many have lost their seats with the nodes that
+	// go.
+	list     int
 	own      map[*cluster.Node]int
 	homeless int
 }
 
-// stake is the room that a node has for pods of a head-room.
-type stake struct {
-	slots int
-	// brim is how much of what one pod asks for is not free beside these slots, in
-	// thousandths: pods that take more than the rest of it cost a slot more than they take
-	// room of.
-	brim int64
-	// grade tells how much of a slot at most each pod costs by its number, see grades.
-	grade int
-}
-
-// grades are parts of a slot, in thousandths. A node that is full by the number of its
-// pods loses its slots to as many as it has of these and beside: each costs one slot's
-// share of that number.
-var grades = [...]int64{16, 32, 63, 125, 250, 500, 1000}
-
-func newStake(s fit.Slots, own int) stake {
-	h := stake{slots: s.N + own, brim: 1000 - s.Over}
-	for h.grade < len(grades)-1 && int64(h.slots)*1000 > grades[h.grade]*int64(h.slots+s.Beside) {
-		h.grade++
-	}
-	return h
-}
-
-// free is the room of several nodes together.
-type free struct {
-	room int
-	brim int64
-	// graded are the slots by the grades of their nodes.
-	graded [len(grades)]int
-}
-
-// with counts one more node, or by -1 one less.
-func (f free) with(h stake, sign int) free {
-	if h.slots == 0 {
-		return f
-	}
-	f.room, f.brim = f.room+sign*h.slots, f.brim+int64(sign)*h.brim
-	f.graded[h.grade] += sign * h.slots
-	return f
-}
-
-// adrift is pods without a place of their own, measured in those of a head-room.
-type adrift struct {
-	// count is how many they are, and takers those of them that take any room.
-	count, takers int
-	// share is what they take room of, in thousandths, and whole the same in pods, each
-	// of them rounded up and at least one. Graded is the share where each pod costs a
-	// grade at least.
-	share, whole int64
-	graded       [len(grades)]int64
-}
-
-// oneAdrift is one pod that takes that share.
-func oneAdrift(share int64) adrift {
-	a := adrift{count: 1, share: share, whole: max(1, (share+999)/1000)}
-	if share > 0 {
-		a.takers = 1
-	}
-	for i, least := range grades {
-		a.graded[i] = max(share, least)
-	}
-	return a
-}
-
-func (a adrift) with(b adrift) adrift {
-	sum := adrift{count: a.count + b.count, takers: a.takers + b.takers, share: a.share + b.share, whole: a.whole + b.whole}
-	for i := range grades {
-		sum.graded[i] = a.graded[i] + b.graded[i]
-	}
-	return sum
-}
-
-func (a adrift) times(n int) adrift {
-	product := adrift{count: a.count * n, takers: a.takers * n, share: a.share * int64(n), whole: a.whole * int64(n)}
-	for i := range grades {
-		product.graded[i] = a.graded[i] * int64(n)
-	}
-	return product
-}
-
-// newReserves are the head-rooms as they stand before any further node goes.
-func (r *retirement) newReserves() []*reserve {
-	if len(r.HeadRooms)+len(r.Buffers) == 0 {
+// newReserves are the headrooms as they stand before any further node goes. Pods that move may
+// land on seats of any headroom of a list, whose pods then take what is free: so they are adrift
+// to the others as moving pods are.
+func (r *retirement) newReserves() (all []*reserve) {
+	if len(r.HeadRooms) == 0 {
 		return nil
 	}
-	var list []*reserve
 	unlanded, filled := r.unlanded()
-	for _, h := range r.HeadRooms {
-		s := &reserve{HeadRoom: r.withWaiting(h, unlanded), filled: filled, adrift: r.measured(h, unlanded)}
-		s.count(r)
-		list = append(list, s)
+	start := r.Fit.Fork()
+	for i, list := range r.HeadRooms {
+		pods, of := r.HeadRoomPods(list)
+		have, _ := seats.SeatHeadRoom(pods, r.HeadRoomRow(list).Seat)
+		at := map[*seats.HeadRoom][]cluster.Move{}
+		for _, m := range have {
+			at[of[m.Pod.Pod]] = append(at[of[m.Pod.Pod]], m)
+		}
+		for _, h := range list {
+			s := &reserve{HeadRoom: r.withWaiting(h, unlanded), filled: filled, adrift: r.measured(h, unlanded), list: i}
+			s.count(r, at[h])
+			all = append(all, s)
+		}
+		r.Fit.Revert(start)
+		if slices.ContainsFunc(list, func(h *seats.HeadRoom) bool { return !r.Fit.Unrelated(h.Tenant.Class) }) {
+			r.choosy = append(r.choosy, list)
+		}
 	}
-	return append(list, r.bufferReserves(unlanded, filled)...)
+	return all
 }
 
 // withWaiting is the cluster's headroom when the pods that wait are where they have seats:
@@ -143,17 +78,30 @@ func (d *ScaleDown) withWaiting(h *seats.HeadRoom, unlanded []fit.Tenant) *seats
 	return &then
 }
 
-// count counts the slots on the nodes that serve.
-func (s *reserve) count(r *retirement) {
-	s.slots = map[*cluster.Node]stake{}
+// count counts the slots on the nodes that serve, beside the seats of others in its list, and
+// its own seats.
+func (s *reserve) count(r *retirement, own []cluster.Move) {
+	start, at, more := r.Fit.Fork(), map[*fit.Place]int{}, map[*cluster.Node]int{}
 	for _, n := range r.In(cluster.Serving) {
+		more[n] = r.Fit.Slots(s.Tenant.Class, n.Place).N
+	}
+	for _, m := range own {
+		r.Fit.Lift(m.Pod, m.To)
+		at[m.To]++
+	}
+	s.slots, s.own = map[*cluster.Node]stake{}, map[*cluster.Node]int{}
+	for _, n := range r.In(cluster.Serving) {
+		s.own[n] = at[n.Place]
 		if !n.Open || !s.Has(n) {
 			continue
 		}
-		if h := newStake(r.Fit.Slots(s.Tenant.Class, n.Place), s.own[n]); h.slots > 0 {
+		slots := r.Fit.Slots(s.Tenant.Class, n.Place)
+		slots.N = min(slots.N, s.own[n]+more[n]) // who else is where may allow for fewer
+		if h := newStake(slots); h.slots > 0 {
 			s.slots[n], s.free = h, s.free.with(h, 1)
 		}
 	}
+	r.Fit.Revert(start)
 }
 
 // unlanded are the pods that have seats in thought, on nodes where they do not run, and
@@ -228,21 +176,7 @@ func (s *reserve) without(n *cluster.Node, a adrift) (room, wanted int) {
 	return room, wanted
 }
 
-// cost is how many pods of a head-room lose their room at most, wherever these land on
-// nodes with such room. By what they take, a node loses that, and its brim; by their
-// number, as much as its grade says for each, and never more than all it has. So nodes of
-// the higher grades are given up as a whole where that costs less.
-func (a adrift) cost(on free) int {
-	least, givenUp := min(a.whole, 1<<30), 0
-	brim := min(on.brim, int64(a.takers)*1000)
-	for i := len(grades) - 1; i >= 0; i-- {
-		least = min(least, int64(givenUp)+(a.graded[i]+brim)/1000)
-		givenUp += on.graded[i]
-	}
-	return int(min(least, int64(givenUp)))
-}
-
-// reserved says why head-room needs the node; empty if none does.
+// reserved says why headroom needs the node; empty if none does.
 func (r *retirement) reserved(c *candidate) (verdict.Reason, verdict.Details) {
 	r.Fit.Spend(len(r.reserves) * len(r.reserves))
 	for i, s := range r.reserves {
@@ -259,6 +193,61 @@ func (r *retirement) reserved(c *candidate) (verdict.Reason, verdict.Details) {
 			why = why.And(", wherever its pods land")
 		}
 		return verdict.NodeHeadRoom, why
+	}
+	return "", nil
+}
+
+// why says what keeps a node for it.
+func (s *reserve) why(wanted int) verdict.Details {
+	if s.Buffer != nil {
+		return s.Keeps(wanted)
+	}
+	return s.IsWanted(wanted)
+}
+
+// unseats says that pods of others in its list lose their seats with the candidate's node.
+func (r *retirement) unseats(s *reserve, c *candidate) bool {
+	return slices.ContainsFunc(r.reserves, func(o *reserve) bool { return o != s && o.list == s.list && o.own[c.Node] > 0 })
+}
+
+// displaced are the pods of others in its list that have no seats for certain when the
+// candidate is gone, in the measure of this one.
+func (r *retirement) displaced(s *reserve, c *candidate) (sum adrift) {
+	for i, o := range r.reserves {
+		if o == s || o.list != s.list {
+			continue
+		}
+		lost := o.homeless + o.own[c.Node] + o.adrift.with(r.loads(c)[i]).cost(o.free)
+		each := r.measured(s.HeadRoom, []fit.Tenant{o.Tenant})
+		sum = sum.with(each.times(min(o.Wanted, lost)))
+	}
+	return sum
+}
+
+// seatsChoosy seats the pods of headrooms of which some are choosy about who else is where, on
+// the nodes that stay, and says how many of each find a seat. It leaves all as it was.
+func (r *retirement) seatsChoosy() map[*seats.HeadRoom]int {
+	seated := map[*seats.HeadRoom]int{}
+	start := r.Fit.Fork()
+	for _, list := range r.choosy {
+		pods, of := r.HeadRoomPods(list)
+		have, _ := seats.SeatHeadRoom(pods, r.Fit.NewRow(cluster.Places(r.In(cluster.Serving))).Seat)
+		for _, m := range have {
+			seated[of[m.Pod.Pod]]++
+		}
+		r.Fit.Revert(start)
+	}
+	return seated
+}
+
+// crowdsOut says which headroom's choosy pods would have fewer seats as things stand in
+// thought; empty if none's.
+func (r *retirement) crowdsOut() (verdict.Reason, verdict.Details) {
+	after := r.seatsChoosy()
+	for _, h := range slices.Concat(r.choosy...) {
+		if before := r.seatedBefore[h]; after[h] < before {
+			return verdict.NodeHeadRoom, h.Keeps(h.Wanted).And(", and without this node there is for {count}, by all that they ask", verdict.Count(after[h]))
+		}
 	}
 	return "", nil
 }
@@ -300,7 +289,7 @@ func (r *retirement) countReserves(g *cluster.Group, p *fit.Place) (takeBack fun
 			continue
 		}
 		before := s.free
-		s.free = s.free.with(newStake(r.Fit.Slots(s.Tenant.Class, p), 0), 1)
+		s.free = s.free.with(newStake(r.Fit.Slots(s.Tenant.Class, p)), 1)
 		undo = append(undo, func() { s.free = before })
 	}
 	return func() {

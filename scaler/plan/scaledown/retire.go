@@ -64,11 +64,11 @@ type retirement struct {
 	// smaller by what has begun: leaving counts what goes in thought, too.
 	atOnce atOnce
 	ending map[*cluster.Group]int
-	// reserves are the head-rooms that stay. Choosy says that pods of buffers ask who else
+	// reserves are the headrooms that stay. Choosy are the lists of which pods ask who else
 	// is where, and seatedBefore how many of each have a seat before any further node goes.
 	reserves     []*reserve
-	choosy       bool
-	seatedBefore map[*seats.Buffer]int
+	choosy       [][]*seats.HeadRoom
+	seatedBefore map[*seats.HeadRoom]int
 	// halt is why nothing is retired at all, empty where something may be.
 	halt verdict.Details
 	// unlandedOnes is what unlandedKinds has found; nil before.

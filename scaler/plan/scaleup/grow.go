@@ -19,9 +19,7 @@ func (d *ScaleUp) Grow() {
 		d.growForGang(g)
 	}
 	d.fillToMinimum()
-	putBack := d.growForBuffers()
 	d.growForHeadRoom()
-	putBack()
 	d.tellBeside()
 	for _, g := range d.Groups {
 		d.GrowBy(g)

@@ -1,84 +1,92 @@
 package scaleup
 
 import (
-	"slices"
-
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/cluster"
 	"windlass.dev/windlass/scaler/plan/seats"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// growForHeadRoom keeps nodes that were to go, and plans new ones, where head-room is
-// short when every real pod has its place.
+// growForHeadRoom keeps nodes that were to go, and plans new ones, where headroom is short when
+// every real pod has its place. The pods that stand for it leave their seats as soon as those
+// of their list have them, as the next list counts the same room. In the end those on new nodes
+// are seated there again.
 func (d *ScaleUp) growForHeadRoom() {
-	var putBack []func()
-	for _, h := range d.HeadRooms {
-		d.keepForHeadRoom(h)
-		room := d.RoomFor(h)
-		if room >= h.Wanted {
-			continue
-		}
-		putBack = append(putBack, d.bringHeadRoom(h, room))
+	var brought []cluster.Move
+	for _, list := range d.HeadRooms {
+		brought = append(brought, d.bringHeadRoom(list)...)
 	}
-	for _, put := range putBack {
-		put()
+	for _, m := range brought {
+		d.Fit.Put(m.Pod, m.To)
 	}
 }
 
-// keepForHeadRoom takes retirements back while head-room is short that their nodes have:
-// to keep a node is cheaper than to launch one.
-func (d *ScaleUp) keepForHeadRoom(h *seats.HeadRoom) {
-	for _, n := range d.In(cluster.Retiring) {
-		if !n.Open || n.Kept || !h.Has(n) || d.RoomFor(h) >= h.Wanted {
-			continue
-		}
-		start, moved := d.Fit.Fork(), n.Moved
-		d.UndoMoves(n)
-		if d.Fit.Slots(h.Tenant.Class, n.Place).N == 0 {
-			d.Fit.Revert(start)
-			n.Moved = moved
-			continue
-		}
-		d.Keep(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(h.String())))
-	}
-}
-
-// bringHeadRoom plans nodes for what a head-room lacks. The pods that stand for it are
-// taken off them, as the next head-room counts the same room; putBack seats them again.
-func (d *ScaleUp) bringHeadRoom(h *seats.HeadRoom, room int) (putBack func()) {
+// bringHeadRoom does so for headrooms that add up, and returns the seats on new nodes.
+func (d *ScaleUp) bringHeadRoom(list []*seats.HeadRoom) (brought []cluster.Move) {
+	pods, of := d.HeadRoomPods(list)
+	have, left := seats.SeatHeadRoom(pods, d.headRoomSeats(list))
 	sizes := map[*cluster.Group]int{}
 	for _, g := range d.Groups {
 		sizes[g] = len(g.Fresh)
-		g.Aside = h.Group != nil && h.Group != g
+		g.Aside = list[0].Group != nil && list[0].Group != g
 	}
-	refused := d.growFor(slices.Repeat([]fit.Tenant{h.Tenant}, h.Wanted-room))
-	if len(refused) > 0 {
-		d.sayShort(h, len(refused))
+	for _, t := range d.growFor(left) {
+		of[t.Pod].Short++
 	}
-	var undo []func()
+	room := map[*seats.HeadRoom]int{}
+	for _, m := range have {
+		room[of[m.Pod.Pod]]++
+		d.Fit.Lift(m.Pod, m.To)
+	}
 	for _, g := range d.Groups {
 		g.Aside = false
-		if len(g.Fresh) > sizes[g] {
-			g.Note(h.IsWanted(h.Wanted).And(", and there is for {count}", verdict.Count(room)))
-		}
+		grows := map[*seats.HeadRoom]bool{}
 		for _, p := range g.Fresh[sizes[g]:] {
 			for _, t := range p.Tenants() {
+				grows[of[t.Pod]] = true
 				d.Fit.Lift(t, p)
-				undo = append(undo, func() { d.Fit.Put(t, p) })
+				brought = append(brought, cluster.Move{Pod: t, To: p})
+			}
+		}
+		for _, h := range list {
+			if grows[h] {
+				g.Note(h.IsWanted(h.Wanted).And(", and there is for {count}", verdict.Count(room[h])))
 			}
 		}
 	}
-	return func() {
-		for _, f := range undo {
-			f()
+	for _, h := range list {
+		if h.Short > 0 {
+			h.Why = d.sayShort(h)
 		}
+	}
+	return brought
+}
+
+// headRoomSeats seeks seats for pods of headrooms without a new node. To keep a node is cheaper
+// than to launch one.
+func (d *ScaleUp) headRoomSeats(list []*seats.HeadRoom) func(fit.Tenant) *fit.Place {
+	_, of := d.HeadRoomPods(list)
+	row, retiring := d.HeadRoomRow(list), d.Reprieve(list[0].Has)
+	return func(t fit.Tenant) *fit.Place {
+		if !d.Ration.Ask(t.Pod.Namespace) {
+			return nil // it is told there
+		}
+		if p := row.Seat(t); p != nil {
+			return p
+		}
+		n := retiring.Seat(t)
+		if n == nil {
+			return nil
+		}
+		d.Keep(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(of[t.Pod].String())))
+		row = d.HeadRoomRow(list) // what was to move to other nodes has left room there
+		return n.Place
 	}
 }
 
-// sayShort tells at the groups that could have it why head-room is short, or at all of
+// sayShort tells at the groups that could have it why headroom is short, or at all of
 // them if none could. It returns the same for all of them.
-func (d *ScaleUp) sayShort(h *seats.HeadRoom, lacks int) (why verdict.Details) {
+func (d *ScaleUp) sayShort(h *seats.HeadRoom) (why verdict.Details) {
 	var could []*cluster.Group
 	for _, g := range d.Groups {
 		if (h.Group == nil || h.Group == g) && d.Fit.CouldTake(h.Tenant.Class, g.Looks) {
@@ -99,7 +107,7 @@ func (d *ScaleUp) sayShort(h *seats.HeadRoom, lacks int) (why verdict.Details) {
 			misses[i] = d.missOf(h.Tenant.Class, g)
 		}
 		g.Short = true
-		g.Note(h.IsWanted(h.Wanted).And(", and there is none for {count}: {why}", verdict.Count(lacks), verdict.Why(misses[i].why)))
+		g.Note(h.IsWanted(h.Wanted).And(", and there is none for {count}: {why}", verdict.Count(h.Short), verdict.Why(misses[i].why)))
 	}
 	return tell(misses)
 }

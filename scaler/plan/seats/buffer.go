@@ -14,10 +14,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// A CapacityBuffer asks for room for so many pods of a template. It is kept as head-room
-// is, with two differences: what several buffers keep adds up, and the pods are judged by
-// all that their template says. Volumes and resource claims alone are not imagined: they
-// are those of pods that there are.
+// A CapacityBuffer asks for room for so many pods of a template, which are judged by all that
+// it says. Volumes and resource claims alone are not imagined: they are those of pods that
+// there are.
 
 // Buffer is a CapacityBuffer that asks for room on nodes that run.
 type Buffer struct {
@@ -31,11 +30,6 @@ type Buffer struct {
 	// why it may not, and limit that in a word.
 	asked          int64
 	limit, limited string
-	// Seats are where its pods have room on nodes that are there, or come anyway. Short is
-	// how many have none and get none, and why says why not.
-	Seats seatCounts
-	Short int
-	Why   verdict.Details
 }
 
 // amiss is what is wrong with a buffer: one word and one sentence.
@@ -82,8 +76,8 @@ func withSamples(pods []*fleet.Pod, buffers []*Buffer) []*fleet.Pod {
 	return pods
 }
 
-// sizeBuffers finds out for how many pods each buffer is.
-func (d *Seats) sizeBuffers() {
+// sizeBuffers finds out for how many pods each buffer is, and returns what room that is.
+func (d *Seats) sizeBuffers() (list []*HeadRoom) {
 	limits := d.newBufferLimits()
 	for _, b := range d.Buffers {
 		if b.stock == nil {
@@ -98,6 +92,12 @@ func (d *Seats) sizeBuffers() {
 		limits.ask(b, wanted)
 	}
 	limits.share()
+	for _, b := range d.Buffers {
+		if b.Room != nil && b.Room.Wanted > 0 {
+			list = append(list, b.Room)
+		}
+	}
+	return list
 }
 
 // sizeOf is for how many pods the buffer is: as many as it says by number or by

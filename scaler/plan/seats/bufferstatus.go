@@ -67,8 +67,8 @@ func (b *Buffer) conditions() (ready, provisioning metav1.Condition) {
 		provisioning.Reason, provisioning.Message = bufferNotReady, "it is not known what room is wanted"
 	case b.Room.Wanted == 0:
 		provisioning.Reason, provisioning.Message = bufferEmpty, "it asks for no room"
-	case b.Short > 0:
-		provisioning.Reason, provisioning.Message = bufferNoRoom, fmt.Sprintf("there is no room for %d of its %s: %s", b.Short, verdict.Counted(b.Room.Wanted, "pod"), b.Why)
+	case b.Room.Short > 0:
+		provisioning.Reason, provisioning.Message = bufferNoRoom, fmt.Sprintf("there is no room for %d of its %s: %s", b.Room.Short, verdict.Counted(b.Room.Wanted, "pod"), b.Room.Why)
 	default:
 		provisioning.Status, provisioning.Reason = metav1.ConditionTrue, bufferInjected
 	}

@@ -11,9 +11,9 @@
 //	reprieve.go     nodes whose scale-down would be cancelled for a pod
 //	supply.go       what new nodes a group could have, and why none; similar groups
 //	utilization.go  what counts as used
-//	headroom.go     room that is kept free: how much there is and should be
-//	buffer.go       CapacityBuffers; bufferlimits.go how large they may be; bufferseats.go their
-//	                seats; bufferstatus.go what is written on them
+//	headroom.go     room that is kept free: what is asked for, and who has a seat
+//	buffer.go       CapacityBuffers; bufferlimits.go how large they may be; bufferstatus.go what
+//	                is written on them
 //	podterms.go     what pods may say of others in one evaluation
 //	bounds.go       how namespaces share the work of an evaluation
 package seats

@@ -16,13 +16,14 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Head-room is room that stays free for pods to come. One figure tells how much of it
-// there is: how many pods of its size have room beside all real ones, on nodes that
-// serve. Groups grow while that, with what is coming, is less than what is wanted, and no
-// node goes if it might then be less, wherever its pods land. So what brought a node
-// never lets it go again, and what let one go never brings another.
+// Headroom is room that stays free for pods to come. There is one way to reckon it: pods that
+// stand for them are seated beside all real ones, on nodes that serve, that come and that the
+// plan brings. Groups grow for those without a seat, and no node goes if then there might be
+// seats for fewer, wherever its pods land. So what triggered scale-up never allows scale-down.
 //
-// Each head-room is kept by itself: room of a group counts for the cluster's too.
+// A flag, tags of groups and CapacityBuffers ask for it. What buffers keep adds up, as they have
+// nothing to do with each other. Flag and tags each count all room by themselves: that of a
+// group counts for the cluster's too.
 
 // HeadRoom is the room that people want kept, in one group or in the whole cluster.
 type HeadRoom struct {
@@ -32,8 +33,10 @@ type HeadRoom struct {
 	Asked  fleet.HeadRoom
 	// Tenant is one of the pods for which there shall be room, and stands for all.
 	Tenant fit.Tenant
-	// Wanted is how many there shall be room for.
-	Wanted int
+	// Wanted is how many there shall be room for. Short is how many of them have no seat and
+	// get none, and Why says why not.
+	Wanted, Short int
+	Why           verdict.Details
 }
 
 func (h *HeadRoom) String() string {
@@ -79,7 +82,7 @@ func (h *HeadRoom) Keeps(wanted int) verdict.Details {
 	return verdict.Say("kept for "+isWanted, verdict.HeadRoom(h.String()), verdict.Wanted(wanted), verdict.Size(h.Size()))
 }
 
-// newImaginary makes a pod that stands for head-room: of the least priority, so that it
+// newImaginary makes a pod that stands for headroom: of the least priority, so that it
 // comes after all others, and in a group at home on its nodes.
 func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
 	spec := &corev1.PodSpec{
@@ -92,9 +95,12 @@ func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
 	return &fleet.Pod{Name: "headroom of " + h.String(), Spec: spec}
 }
 
-// findHeadRooms finds the head-rooms that are asked for, that of the cluster last, as
-// what groups keep counts for it.
+// findHeadRooms finds the headrooms that are asked for: in one list those that add up, and each
+// of the others in a list of its own, that of the cluster last.
 func (k *Cache) findHeadRooms(d *Seats) {
+	if list := d.sizeBuffers(); len(list) > 0 {
+		d.HeadRooms = append(d.HeadRooms, list)
+	}
 	kept := map[string]*fleet.Pod{}
 	add := func(g *cluster.Group, asked fleet.HeadRoom) {
 		if asked.IsZero() {
@@ -111,7 +117,7 @@ func (k *Cache) findHeadRooms(d *Seats) {
 		if asked.Percent > 0 {
 			h.Wanted = h.Percentage(d.Requested(g))
 		}
-		d.HeadRooms = append(d.HeadRooms, h)
+		d.HeadRooms = append(d.HeadRooms, []*HeadRoom{h})
 	}
 	for _, g := range d.Groups {
 		add(g, g.HeadRoom)
@@ -155,17 +161,43 @@ func (h *HeadRoom) PercentOf(pieces float64) int {
 	return int(math.Ceil(h.Asked.Percent / 100 * pieces))
 }
 
-// RoomFor counts the pods of a head-room that have room on nodes that serve, that come,
-// or that the plan brings.
-func (d *Seats) RoomFor(h *HeadRoom) int {
-	sum := 0
-	for _, p := range slices.Concat(h.Homes(d.In(cluster.Serving, cluster.Coming)), h.Homes(d.kept()), d.UnregisteredPlaces(h), d.freshOf(h)) {
-		sum += d.Fit.Slots(h.Tenant.Class, p).N
+// HeadRoomPods are the pods of headrooms that add up, in the order in which they are placed, and
+// whose each is. All those of one are one and the same.
+func (d *Seats) HeadRoomPods(list []*HeadRoom) (pods []fit.Tenant, of map[*fleet.Pod]*HeadRoom) {
+	of = map[*fleet.Pod]*HeadRoom{}
+	for _, h := range list {
+		pods = append(pods, slices.Repeat([]fit.Tenant{h.Tenant}, h.Wanted)...)
+		of[h.Tenant.Pod] = h
 	}
-	return sum
+	return d.InOrder(pods), of
 }
 
-// Homes are the places of those of the nodes that are open and count for the head-room.
+// SeatHeadRoom lets each of these pods seek a seat, and returns the seats and who has none. Of
+// equal pods of one namespace none is asked after the first that found none.
+func SeatHeadRoom(pods []fit.Tenant, seek func(fit.Tenant) *fit.Place) (have []cluster.Move, left []fit.Tenant) {
+	refused := map[Asking]bool{}
+	for _, t := range pods {
+		like := Asking{t.Class, t.Pod.Namespace}
+		if !refused[like] {
+			if p := seek(t); p != nil {
+				have = append(have, cluster.Move{Pod: t, To: p})
+				continue
+			}
+			refused[like] = true
+		}
+		left = append(left, t)
+	}
+	return have, left
+}
+
+// HeadRoomRow is where the pods of a headroom, or of such as add up, find room without another
+// node, the best first.
+func (d *Seats) HeadRoomRow(list []*HeadRoom) *fit.Row {
+	h := list[0] // all of them are kept in the same nodes
+	return d.Fit.NewRow(slices.Concat(h.Homes(d.In(cluster.Serving)), h.Homes(d.kept()), h.Homes(d.In(cluster.Coming)), d.UnregisteredPlaces(h), d.freshOf(h)))
+}
+
+// Homes are the places of those of the nodes that count for the headroom.
 func (h *HeadRoom) Homes(nodes []*cluster.Node) []*fit.Place {
 	return cluster.Places(slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !h.Has(n) }))
 }
@@ -180,7 +212,7 @@ func (d *Seats) UnregisteredPlaces(h *HeadRoom) []*fit.Place {
 	})
 }
 
-// freshOf are those of the nodes that groups shall grow by that count for a head-room.
+// freshOf are those of the nodes that groups shall grow by that count for a headroom.
 func (d *Seats) freshOf(h *HeadRoom) []*fit.Place {
 	if h.Group != nil {
 		return h.Group.Fresh
@@ -197,13 +229,15 @@ func (d *Seats) AllFresh() []*fit.Place {
 	return list
 }
 
-// LackingHeadRoom is a pod of each head-room for which there is too little room.
-func (d *Seats) LackingHeadRoom() []fit.Tenant {
-	var list []fit.Tenant
-	for _, h := range d.HeadRooms {
-		if d.RoomFor(h) < h.Wanted {
-			list = append(list, h.Tenant)
-		}
+// LackingHeadRoom is a pod of each headroom for which there is too little room without another
+// node.
+func (d *Seats) LackingHeadRoom() (lacking []fit.Tenant) {
+	start := d.Fit.Fork()
+	for _, list := range d.HeadRooms {
+		pods, _ := d.HeadRoomPods(list)
+		_, left := SeatHeadRoom(pods, d.HeadRoomRow(list).Seat)
+		lacking = append(lacking, left...)
+		d.Fit.Revert(start)
 	}
-	return append(list, d.lackingBuffers()...)
+	return lacking
 }

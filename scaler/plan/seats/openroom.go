@@ -19,7 +19,7 @@ type openRoom struct {
 
 // OpenRoom lists it as it is now. No room may come free while it is in use.
 func (d *Seats) OpenRoom() openRoom {
-	r := openRoom{Seats: d, yielding: d.yielding(), retiring: d.Reprieve()}
+	r := openRoom{Seats: d, yielding: d.yielding(), retiring: d.Reprieve(func(*cluster.Node) bool { return true })}
 	r.list()
 	return r
 }

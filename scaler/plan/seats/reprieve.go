@@ -24,8 +24,9 @@ type reprieve struct {
 	refused map[*fit.Class]fit.Mark
 }
 
-func (d *Seats) Reprieve() *reprieve {
-	nodes := slices.DeleteFunc(d.In(cluster.Retiring), func(n *cluster.Node) bool { return !n.Open })
+// Reprieve asks the retiring nodes for which of says so.
+func (d *Seats) Reprieve(of func(*cluster.Node) bool) *reprieve {
+	nodes := slices.DeleteFunc(d.In(cluster.Retiring), func(n *cluster.Node) bool { return !n.Open || !of(n) })
 	return &reprieve{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
 }
 

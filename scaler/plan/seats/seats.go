@@ -16,8 +16,8 @@ type Seats struct {
 	utilizations map[*cluster.Node]float64
 	// Coming are the nodes that will be there soon, as places for pods.
 	Coming []*fit.Place
-	// HeadRooms are kept free beside all of them, and buffers in another way.
-	HeadRooms []*HeadRoom
+	// HeadRooms are kept free beside all of them. Those of one list add up.
+	HeadRooms [][]*HeadRoom
 	Buffers   []*Buffer
 	// Unheard are the waiting pods that are not considered now, and why.
 	Unheard map[*fleet.Pod]verdict.Details

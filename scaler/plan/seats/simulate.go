@@ -105,7 +105,6 @@ func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
 	})
 	d.settle()
 	k.findHeadRooms(d)
-	d.sizeBuffers()
 }
 
 // Promised says that kube-scheduler makes room for the pod on a node that it may
