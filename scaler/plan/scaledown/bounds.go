@@ -4,12 +4,12 @@ import "windlass.dev/windlass/scaler/plan/verdict"
 
 // Shares of the budget of scale-down, in hundredths, at which each part of the search ends:
 // trying orders, choosing in the best of them, asking by turns who was not reached,
-// improving the choice. What is left is for nodes that go now.
+// seeking replacements. What is left is for nodes that go now.
 const (
-	shareRehearsals = 40
-	shareChoice     = 60
-	shareTurns      = 75
-	shareExchanges  = 85
+	shareRehearsals   = 40
+	shareChoice       = 60
+	shareTurns        = 75
+	shareReplacements = 85
 )
 
 // searchEnded is the verdict of a node that was not asked.

@@ -134,8 +134,7 @@ func (r *retirement) search(list []*candidate) (best order, chosen []*candidate)
 	}
 	r.part = shareChoice
 	chosen = r.pass(best, list, false)
-	chosen = append(chosen, r.passByTurns(list)...)
-	return best, r.exchange(list, chosen)
+	return best, append(chosen, r.passByTurns(list)...)
 }
 
 // epsilon is less than any node costs in an hour, and more than sums of prices err by.

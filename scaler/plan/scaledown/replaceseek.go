@@ -215,7 +215,7 @@ func (r *retirement) findSwap() *proposal {
 	for _, g := range r.swapTargets(most) {
 		for _, looks := range r.swapLooks(g) {
 			for i := range sources {
-				if r.spent(shareExchanges) {
+				if r.spent(shareReplacements) {
 					break
 				}
 				x := r.gather(sources, i, g, looks, all, nearly)
