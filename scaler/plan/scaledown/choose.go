@@ -31,9 +31,9 @@ type candidate struct {
 	task verdict.Details
 	// paused says that nothing of its group is retired now.
 	paused bool
-	// worth is what it costs in an hour, size what it has, in cpus and in the memory that
-	// costs as much, and used its utilization.
-	worth, size, used float64
+	// worth is what it costs in an hour, and size what it has, in cpus and in the memory that
+	// costs as much.
+	worth, size float64
 	// priority is the sum of its movers', and age the sum of how long they have been
 	// there, reckoned from a moment that is the same for all nodes.
 	priority, age int64

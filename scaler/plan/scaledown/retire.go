@@ -149,7 +149,7 @@ func (r *retirement) candidates() []*candidate {
 }
 
 func (r *retirement) candidate(n *cluster.Node) *candidate {
-	return &candidate{Node: n, worth: n.Worth(), size: n.Work(), used: r.Used(n)}
+	return &candidate{Node: n, worth: n.Worth(), size: n.Work()}
 }
 
 // leavers finds the pods that leave with the node, or one that may not.
