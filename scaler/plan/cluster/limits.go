@@ -57,8 +57,8 @@ func (r *Remains) Take(n *Node) {
 	r.milli, r.bytes = r.milli-milli, r.bytes-bytes
 }
 
-// Needs says why a node may not go; empty if it may.
-func (r *Remains) Needs(n *Node, p policy.Policy) verdict.Details {
+// WhyKept says why a node may not go; empty if it may.
+func (r *Remains) WhyKept(n *Node, p policy.Policy) verdict.Details {
 	milli, bytes := n.size()
 	switch {
 	case r.milli-milli < p.Cores.Min*1000:

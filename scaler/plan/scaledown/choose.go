@@ -359,7 +359,7 @@ func (r *retirement) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(r.part) {
 		return verdict.NodeNotAsked, searchEnded
 	}
-	reason, why := r.withheld(c)
+	reason, why := r.whyWithheld(c)
 	if reason == "" {
 		reason, why = r.empty(c)
 	}

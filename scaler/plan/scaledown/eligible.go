@@ -12,9 +12,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// mayGo says why a node stays, whatever becomes of its pods and of other nodes; empty if
+// whyKept says why a node stays, whatever becomes of its pods and of other nodes; empty if
 // it may go.
-func (r *retirement) mayGo(n *cluster.Node) (verdict.Reason, verdict.Details) {
+func (r *retirement) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) {
 	if !r.Policy.ScaleDown {
 		return verdict.NodeStays, r.halt
 	}
@@ -49,24 +49,24 @@ func notAgainUntil(t time.Time) verdict.Details {
 	return verdict.Say("not tried again until {until} (back-off)", verdict.Until(t))
 }
 
-// limited says why no further node may go beside those that do, or by an empty reason
+// whyLimited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
-func (r *retirement) limited(n *cluster.Node) (verdict.Reason, verdict.Details) {
+func (r *retirement) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Details) {
 	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.Pauses) == 0 {
 		return "", nil // Auto Scaling replaces it
 	}
 	if r.floor(n.Group) {
 		return verdict.NodeMinSize, verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
 	}
-	if why := r.remains.Needs(n, r.Policy); why != nil {
+	if why := r.remains.WhyKept(n, r.Policy); why != nil {
 		return verdict.NodeMinSize, why
 	}
 	return "", nil
 }
 
-// stopped says why the node is not retired now; empty where it may be. That may last for
+// whyPaused says why the node is not retired now; empty where it may be. That may last for
 // one evaluation, and says nothing of who is needed: clocks go on meanwhile.
-func (r *retirement) stopped(n *cluster.Node) verdict.Details {
+func (r *retirement) whyPaused(n *cluster.Node) verdict.Details {
 	g := n.Group
 	if r.halt != nil {
 		return r.halt

@@ -17,7 +17,7 @@ func (r *retirement) empty(c *candidate) (verdict.Reason, verdict.Details) {
 	r.Fit.Close(c.Place)
 	reason, why := r.moveAll(c)
 	if reason == "" {
-		reason, why = r.crowdsOut()
+		reason, why = r.whyCrowded()
 	}
 	if reason != "" {
 		r.Fit.Revert(start)
@@ -30,7 +30,7 @@ func (r *retirement) empty(c *candidate) (verdict.Reason, verdict.Details) {
 func (r *retirement) moveAll(c *candidate) (verdict.Reason, verdict.Details) {
 	movers := r.seated(c)
 	if len(movers) > 0 && r.Fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
-		return verdict.NodeNoPlace, r.noPlace(c, movers[0])
+		return verdict.NodeNoPlace, r.whyNoPlace(c, movers[0])
 	}
 	for _, t := range movers {
 		r.Fit.Lift(t, c.Place)
@@ -40,7 +40,7 @@ func (r *retirement) moveAll(c *candidate) (verdict.Reason, verdict.Details) {
 			return verdict.NodeBlocked, wouldReturn(t.Pod)
 		}
 		if r.row.Seat(t) == nil {
-			return verdict.NodeNoPlace, r.noPlace(c, t)
+			return verdict.NodeNoPlace, r.whyNoPlace(c, t)
 		}
 	}
 	return "", nil
@@ -65,9 +65,9 @@ func (r *retirement) seated(c *candidate) []fit.Tenant {
 	return r.Fit.Sorted(list, []*fit.Looks{c.Place.Looks()})
 }
 
-// noPlace says of the place that comes nearest to taking the pod what is missing, or why
+// whyNoPlace says of the place that comes nearest to taking the pod what is missing, or why
 // there is none at all beside the node that would go.
-func (r *retirement) noPlace(c *candidate, t fit.Tenant) verdict.Details {
+func (r *retirement) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	if r.rehearsal {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (r *retirement) sayAgain(c *candidate) {
 	}
 	start := r.Fit.Fork()
 	r.Fit.Close(c.Place)
-	c.why = r.noPlace(c, c.unplaced.Tenant)
+	c.why = r.whyNoPlace(c, c.unplaced.Tenant)
 	r.Fit.Revert(start)
 }
 

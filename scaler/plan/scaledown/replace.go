@@ -46,11 +46,11 @@ func (r *retirement) carryOnSwap() {
 	if s == nil || s.Launched.IsZero() {
 		return
 	}
-	stay, going, trouble := r.swapping(s)
+	stay, going, whyNot := r.swapping(s)
 	came := r.cameFor(s)
 	switch {
-	case trouble != nil:
-		r.endSwap(trouble)
+	case whyNot != nil:
+		r.endSwap(whyNot)
 	case len(stay)+going == 0:
 		delete(r.State.SwapPauses, s.Group)
 		r.State.Swap = nil // it is done
@@ -80,8 +80,8 @@ func goesOn(drains int) verdict.Details {
 }
 
 // swapping are the nodes of a swap that have yet to be retired, by name, and how many are
-// being retired. trouble says which of them is where a swap has no use for it.
-func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, trouble verdict.Details) {
+// being retired. whyNot says which of them is where a swap has no use for it.
+func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, whyNot verdict.Details) {
 	for _, n := range r.Nodes {
 		if n.Instance == nil || !n.Instance.Live() || !slices.Contains(s.Instances, n.Instance.ID) {
 			continue
@@ -92,12 +92,12 @@ func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, t
 		case n.Stage == cluster.Retiring && !n.Kept || n.Stage == cluster.Terminating:
 			going++
 		case n.Stage == cluster.Retiring || n.Stage == cluster.Returning:
-			trouble = verdict.Say("the drain of node {node} was cancelled", verdict.Node(n.Name))
+			whyNot = verdict.Say("the drain of node {node} was cancelled", verdict.Node(n.Name))
 		default:
-			trouble = verdict.Say("node {node} is {state}", verdict.Node(n.Name), verdict.State(string(n.Stage)))
+			whyNot = verdict.Say("node {node} is {state}", verdict.Node(n.Name), verdict.State(string(n.Stage)))
 		}
 	}
-	return stay, going, trouble
+	return stay, going, whyNot
 }
 
 // cameFor are the nodes that serve and came to the group since it was grown. When a node
@@ -129,15 +129,15 @@ func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
 		}
 		r.Clock.At(seen)
 	}
-	list, trouble := r.swappable(stay)
-	if trouble == nil {
-		trouble = unpaid(list, g)
+	list, whyNot := r.swappable(stay)
+	if whyNot == nil {
+		whyNot = whyUnpaid(list, g)
 	}
-	if trouble == nil && !r.goOnto(list, g, lookIn(g, s.Zone)) {
-		trouble = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
+	if whyNot == nil && !r.goOnto(list, g, lookIn(g, s.Zone)) {
+		whyNot = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
 	}
-	if trouble != nil {
-		r.endSwap(trouble)
+	if whyNot != nil {
+		r.endSwap(whyNot)
 		return
 	}
 	r.claim(cluster.Places(stay)...)
@@ -150,10 +150,10 @@ func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
 	g.Note(verdict.Say("a node of it is launched as a replacement for {nodes}", names))
 }
 
-// unpaid says why a swap of these nodes, for which a node was launched, is not worth while
+// whyUnpaid says why a swap of these nodes, for which a node was launched, is not worth while
 // any more; empty if it is. What it disrupts was weighed before that: with the new node
 // among all others it would weigh more.
-func unpaid(list []*candidate, g *cluster.Group) verdict.Details {
+func whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
 	if x := billOf(list, g); !x.saves() {
 		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(leastSaving)))
 	}
@@ -195,21 +195,21 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 	for _, n := range came {
 		r.swapped[n] = true
 	}
-	list, trouble := r.swappable(stay)
+	list, whyNot := r.swappable(stay)
 	var waits verdict.Details
 	if len(list) > 0 {
-		waits = r.waitsToSendOff(came)
+		waits = r.whyWaits(came)
 	}
-	if trouble == nil && !begun {
-		trouble = unpaid(list, came[0].Group)
+	if whyNot == nil && !begun {
+		whyNot = whyUnpaid(list, came[0].Group)
 	}
-	if trouble == nil && waits == nil {
+	if whyNot == nil && waits == nil {
 		row := r.homesBeside(came)
-		trouble = r.emptyAll(list, row)
+		whyNot = r.emptyAll(list, row)
 		r.refuges = r.BothWays(row)
 	}
-	if trouble != nil {
-		r.endSwap(trouble)
+	if whyNot != nil {
+		r.endSwap(whyNot)
 		return
 	}
 	for _, n := range came {
@@ -228,10 +228,10 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 	}
 }
 
-// waitsToSendOff says what has to be waited for before anybody can tell where the pods
+// whyWaits says what has to be waited for before anybody can tell where the pods
 // would go: what belongs to the new node is bound in its first seconds, and pods that go
 // by others have to know where those are.
-func (r *retirement) waitsToSendOff(came []*cluster.Node) verdict.Details {
+func (r *retirement) whyWaits(came []*cluster.Node) verdict.Details {
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
 		r.Clock.At(settled)
@@ -244,7 +244,7 @@ func (r *retirement) waitsToSendOff(came []*cluster.Node) verdict.Details {
 }
 
 // swappable makes candidates of nodes, if every rule lets all of them go.
-func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, trouble verdict.Details) {
+func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, whyNot verdict.Details) {
 	for _, n := range nodes {
 		r.swapped[n] = true
 		c, reason, why := r.swapCandidate(n)
@@ -263,7 +263,7 @@ func stays(n *cluster.Node, why verdict.Details) verdict.Details {
 // swapCandidate makes a candidate of a node that every rule lets go. That much of it is
 // used is no hindrance.
 func (r *retirement) swapCandidate(n *cluster.Node) (*candidate, verdict.Reason, verdict.Details) {
-	reason, why := r.mayGo(n)
+	reason, why := r.whyKept(n)
 	if reason != "" && reason != verdict.NodeNeeded {
 		return nil, reason, why
 	}

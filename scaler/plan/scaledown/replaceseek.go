@@ -122,7 +122,7 @@ func (r *retirement) remembered(s *fleet.Swap) *proposal {
 		return nil
 	}
 	x := &proposal{set: set, group: g, looks: looks, bill: billOf(set, g), found: s.Found}
-	if x.refusal(r.ledger()) != nil {
+	if x.whyRefused(r.ledger()) != nil {
 		return nil
 	}
 	return x
@@ -227,7 +227,7 @@ func (r *retirement) findSwap() *proposal {
 	}
 	if best == nil {
 		for c, x := range nearly {
-			sayBeside(c.Node, verdict.Say("a node of group {group} as its replacement would save {saving}, {why}", verdict.Group(x.group.Name), verdict.Saving(percent(x.share())), verdict.Why(x.refusal(all))))
+			sayBeside(c.Node, verdict.Say("a node of group {group} as its replacement would save {saving}, {why}", verdict.Group(x.group.Name), verdict.Saving(percent(x.share())), verdict.Why(x.whyRefused(all))))
 		}
 	}
 	return best
@@ -256,7 +256,7 @@ func (r *retirement) gather(sources []*candidate, first int, g *cluster.Group, l
 			set = append(set, c)
 			x := &proposal{set: slices.Clone(set), group: g, looks: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
 			switch {
-			case x.refusal(all) == nil:
+			case x.whyRefused(all) == nil:
 				if best == nil || x.old-x.new > best.old-best.new+epsilon {
 					best = x
 				}
@@ -323,7 +323,7 @@ func (r *retirement) bideSwap(x *proposal) {
 		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.Group.UnneededTime(r.Policy))}, time.Time.Compare)
 	}
 	details := verdict.Say("a node of group {group} as a replacement for {nodes} would save {saving}", verdict.Group(x.group.Name), verdict.Nodes(cluster.Names(x.nodes())), verdict.Saving(percent(x.share())))
-	switch paused := r.stoppedOf(x.set); {
+	switch paused := r.whyPausedOf(x.set); {
 	case paused != nil:
 		details = details.Then(paused)
 	case r.Now.Before(due):
@@ -337,10 +337,10 @@ func (r *retirement) bideSwap(x *proposal) {
 	}
 }
 
-// stoppedOf says why nothing is retired now of the group of one of these nodes.
-func (r *retirement) stoppedOf(set []*candidate) (why verdict.Details) {
+// whyPausedOf says why nothing is retired now of the group of one of these nodes.
+func (r *retirement) whyPausedOf(set []*candidate) (why verdict.Details) {
 	for _, c := range set {
-		why = verdict.FirstOf(why, r.stopped(c.Node))
+		why = verdict.FirstOf(why, r.whyPaused(c.Node))
 	}
 	return why
 }

@@ -71,8 +71,8 @@ func (b bill) share() float64 { return (b.old - b.new) / b.old }
 // saves says that it is a saving worth the name. A share of nothing is NaN, and none.
 func (b bill) saves() bool { return b.share() >= leastSaving }
 
-// refusal says why a swap is not worth while beside all that there is; empty if it is.
-func (b bill) refusal(all ledger) verdict.Details {
+// whyRefused says why a swap is not worth while beside all that there is; empty if it is.
+func (b bill) whyRefused(all ledger) verdict.Details {
 	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)
 	switch {
 	case !b.saves():

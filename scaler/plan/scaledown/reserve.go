@@ -176,8 +176,8 @@ func (s *reserve) without(n *cluster.Node, a adrift) (room, wanted int) {
 	return room, wanted
 }
 
-// reserved says why headroom needs the node; empty if none does.
-func (r *retirement) reserved(c *candidate) (verdict.Reason, verdict.Details) {
+// whyReserved says why headroom needs the node; empty if none does.
+func (r *retirement) whyReserved(c *candidate) (verdict.Reason, verdict.Details) {
 	r.Fit.Spend(len(r.reserves) * len(r.reserves))
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
@@ -240,9 +240,9 @@ func (r *retirement) seatsChoosy() map[*seats.HeadRoom]int {
 	return seated
 }
 
-// crowdsOut says which headroom's choosy pods would have fewer seats as things stand in
+// whyCrowded says which headroom's choosy pods would have fewer seats as things stand in
 // thought; empty if none's.
-func (r *retirement) crowdsOut() (verdict.Reason, verdict.Details) {
+func (r *retirement) whyCrowded() (verdict.Reason, verdict.Details) {
 	after := r.seatsChoosy()
 	for _, h := range slices.Concat(r.choosy...) {
 		if before := r.seatedBefore[h]; after[h] < before {
@@ -252,13 +252,13 @@ func (r *retirement) crowdsOut() (verdict.Reason, verdict.Details) {
 	return "", nil
 }
 
-// withheld says why no further node may go beside those that do: for its group, for the
+// whyWithheld says why no further node may go beside those that do: for its group, for the
 // cluster, or for head-room; empty if it may.
-func (r *retirement) withheld(c *candidate) (verdict.Reason, verdict.Details) {
-	if reason, why := r.limited(c.Node); reason != "" {
+func (r *retirement) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
+	if reason, why := r.whyLimited(c.Node); reason != "" {
 		return reason, why
 	}
-	return r.reserved(c)
+	return r.whyReserved(c)
 }
 
 // reserve counts the candidate among those that go, by -1, or that stay again: its room

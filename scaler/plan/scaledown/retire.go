@@ -130,12 +130,12 @@ func (r *retirement) candidates() []*candidate {
 		if n.Group == nil || !n.Instance.Live() || r.swapped[n] || n.Released {
 			continue
 		}
-		reason, why := r.mayGo(n)
+		reason, why := r.whyKept(n)
 		if reason == "" {
-			reason, why = r.limited(n)
+			reason, why = r.whyLimited(n)
 		}
 		c := r.candidate(n)
-		c.paused = r.stopped(n) != nil
+		c.paused = r.whyPaused(n) != nil
 		if reason == "" {
 			reason, why = r.leavers(c)
 		}

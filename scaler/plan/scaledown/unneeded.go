@@ -43,7 +43,7 @@ var unneededNow = verdict.Say("unneeded from now on")
 // pauses says of a candidate that nothing of its group is retired now, where that is so;
 // text is what its clock counts.
 func (r *retirement) pauses(c *candidate, text verdict.Details) bool {
-	why := r.stopped(c.Node)
+	why := r.whyPaused(c.Node)
 	if why == nil {
 		return false
 	}
