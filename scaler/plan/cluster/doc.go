@@ -12,7 +12,7 @@
 //	order.go        their order, kept from evaluation to evaluation
 //	stage.go        where a node stands between registration and termination
 //	reports.go      what scaler, agent and people wrote on a node
-//	permit.go       which drains wait for a permit, and how many drain at once
+//	unhurried.go    which drains wait for a permit, and how many drain at once
 //	owndrains.go    what nodes tell of themselves, as far as it counts for others
 //	passage.go      instances that Auto Scaling moves in or out of service, and their deadlines
 //	returning.go    nodes whose instance is in service again

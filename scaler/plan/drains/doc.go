@@ -7,5 +7,5 @@
 //	retiring.go  scale-downs under way: on to their end, or back
 //	replaced.go  groups of which Auto Scaling replaces instances
 //	burst.go     how fast a group grows
-//	stage.go     the verdict of a node by its stage
+//	unspoken.go  the verdict of a node of which no step has spoken
 package drains

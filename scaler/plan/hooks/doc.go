@@ -4,7 +4,7 @@
 //	hooks.go        lifecycle hooks: heartbeats, and when they are completed
 //	termination.go  the deadline that a node's agent is told
 //	hookremarks.go  what people should know of a group's hooks
-//	returning.go    drains that were taken back
+//	takenback.go    drains that were taken back
 //	survivors.go    instances that outlived their termination
-//	outofservice.go nodes whose machines are switched off
+//	switchedoff.go  nodes whose machines are switched off
 package hooks

@@ -1,9 +1,9 @@
 // Package policy is what people want of the scaler: its flags, as one value.
 //
-//	policy.go    all of them, with their defaults and what is wrong with a value
-//	range.go     limits of cores and memory
-//	expander.go  the names of expanders
-//	taints.go    taints that go by themselves, by their flags
-//	unready.go   how many nodes may be unready
-//	bounds.go    what one evaluation may cost
+//	policy.go         all of them, with their defaults and what is wrong with a value
+//	range.go          limits of cores and memory
+//	expandernames.go  the names of expanders
+//	taints.go         taints that go by themselves, by their flags
+//	outage.go         how many nodes may be unready
+//	work.go           what one evaluation may cost
 package policy

@@ -6,7 +6,7 @@
 //	eligible.go      the rules of a node alone
 //	choose.go        the joint choice; orders.go in which order; turns.go which zone gives the
 //	                 next of several that are as good
-//	empty.go         places for the pods of a node; refuge.go on nodes that are Ready
+//	empty.go         places for the pods of a node; refugerows.go on nodes that are Ready
 //	reserve.go       headroom that stays whole; adrift.go what pods that move may take of it
 //	unneeded.go      the clock of unneeded nodes; unready.go that of nodes that are not Ready
 //	atonce.go        how many go at once
@@ -14,5 +14,5 @@
 //	replace.go       some nodes for a cheaper one: the replacement under way; replaceseek.go which
 //	                 may be replaced by which; replaceworth.go what is worth it
 //	rebalance.go     Auto Scaling is kept from evening out zones that scale-down leaves uneven
-//	bounds.go        what the search may cost
+//	searchshares.go  what the search may cost
 package scaledown

@@ -9,7 +9,7 @@
 //	grow.go        new nodes for the rest: one plan over all groups; nodes that are not evaluated
 //	               while groups grow
 //	gang.go        pods that find places all together or not at all
-//	headroom.go, minimum.go  new nodes for room that is kept free, and for minimum sizes
+//	growheadroom.go, minimum.go  new nodes for room that is kept free, and for minimum sizes
 //	expander.go    which of several groups grows; priorities.go as people prefer
 //	promise.go     pods for which a node came that does not take them
 //	calls.go       the calls by which a group grows

@@ -15,5 +15,5 @@
 //	buffer.go       CapacityBuffers; bufferlimits.go how large they may be; bufferstatus.go what
 //	                is written on them
 //	podterms.go     what pods may say of others in one evaluation
-//	bounds.go       how namespaces share the work of an evaluation
+//	ration.go       how namespaces share the work of an evaluation
 package seats

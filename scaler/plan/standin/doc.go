@@ -5,5 +5,5 @@
 //	alone.go      which agents are unresponsive; cordon, evict, and how the drain stands
 //	alonewaits.go what such a drain waits for beside its pods: load balancers, volumes
 //	cameback.go   pods that come back to the node that they were evicted from
-//	replaced.go   notices for which an instance is ended before EC2 takes it
+//	endedearly.go notices for which an instance is ended before EC2 takes it
 package standin
