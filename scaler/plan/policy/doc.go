@@ -4,6 +4,6 @@
 //	range.go          limits of cores and memory
 //	expandernames.go  the names of expanders
 //	taints.go         taints that go by themselves, by their flags
-//	outage.go         how many nodes may be unready
+//	manyunready.go    how many nodes may be unready
 //	work.go           what one evaluation may cost
 package policy

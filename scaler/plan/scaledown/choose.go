@@ -167,7 +167,9 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 }
 
 // goTogether lets all candidates go that were chosen in an earlier look, if the pods of all
-// of them have places beside all of them; otherwise it leaves all as before. One after the
+// of them have places beside all of them; otherwise it leaves all as before. It is for law 18:
+// without it, of 200 clusters of twenty to sixty mixed nodes whose pods come and go, the marks of
+// three do not settle in time in place of one, and nothing is saved by it. One after the
 // other they would take places at each other, and which of them found none at the end would
 // depend on which of them are marked: so two nodes would swap their marks for ever. The
 // order is always the same.
