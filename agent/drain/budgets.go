@@ -35,7 +35,7 @@ func (d *decision) roomAt(budget string, c candidate) time.Time {
 	if limit.Room {
 		return d.Now
 	}
-	return limit.At.Add(spread(c.pod.UID, d.pauseOf(limit, c)))
+	return limit.At.Add(spread(c.Pod.UID, d.pauseOf(limit, c)))
 }
 
 // pauseOf a budget after its last refusal. What a watch shows of it decides, if
@@ -43,14 +43,14 @@ func (d *decision) roomAt(budget string, c candidate) time.Time {
 // when something has moved in the namespace.
 func (d *decision) pauseOf(limit Limit, c candidate) time.Duration {
 	hasty := d.near(pressing)
-	switch live := d.Live[c.pod.Namespace]; {
-	case live && !d.Budgets.Refuses(c.pod):
+	switch live := d.Live[c.Pod.Namespace]; {
+	case live && !d.Budgets.Refuses(c.Pod):
 		return hastyPause
 	case live && hasty:
 		return blindPause
 	case live:
 		return min(blindPause*time.Duration(max(1, limit.Rounds)), longestPause)
-	case hasty, d.Stirred[c.pod.Namespace].After(limit.At):
+	case hasty, d.Stirred[c.Pod.Namespace].After(limit.At):
 		return min(backOff(limit.Rounds), hastyPause)
 	}
 	return backOff(limit.Rounds)
@@ -65,15 +65,15 @@ func (d *decision) probe(refused []candidate) candidate {
 		return cmp.Or(
 			cmp.Compare(d.shownRoom(b), d.shownRoom(a)),
 			a.try.At.Compare(b.try.At),
-			cmp.Compare(a.pod.Key(), b.pod.Key()),
-			cmp.Compare(a.pod.UID, b.pod.UID),
+			cmp.Compare(a.Pod.Key(), b.Pod.Key()),
+			cmp.Compare(a.Pod.UID, b.Pod.UID),
 		)
 	})
 }
 
 // shownRoom is 1 for a pod that a watched budget lets go, and 0 for any other.
 func (d *decision) shownRoom(c candidate) int {
-	if d.Live[c.pod.Namespace] && !d.Budgets.Refuses(c.pod) {
+	if d.Live[c.Pod.Namespace] && !d.Budgets.Refuses(c.Pod) {
 		return 1
 	}
 	return 0

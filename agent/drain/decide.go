@@ -58,6 +58,8 @@ type decision struct {
 	pause                       pause
 	// returns is what has come back to the node of what was evicted.
 	returns drainable.Returns
+	// going is what the drain goes by as far as its pods go.
+	going drainable.Drain
 
 	// want is what the Node shall be.
 	want   fleet.Node
@@ -117,6 +119,7 @@ func (d *decision) drain() Next {
 	d.note()
 	d.findDeadlines()
 	d.findReturns()
+	d.findGoing()
 	tally := d.tally()
 	d.pause = d.findPause(tally)
 	d.close()

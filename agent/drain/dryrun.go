@@ -95,9 +95,10 @@ func rehearsePods(d *decision, r contract.Report) []string {
 		return []string{"report Drained, by which the scaler completes the lifecycle hook"}
 	}
 	d.findDeadlines()
+	d.findGoing()
 	var names []string
 	for _, pod := range d.sortedPods() {
-		if d.PodsKnown && pod.Deleted.IsZero() && d.judge(pod).verdict.Outcome == drainable.Leave {
+		if d.PodsKnown && pod.Deleted.IsZero() && d.going.Judge(pod).Verdict.Outcome == drainable.Leave {
 			names = append(names, pod.Key())
 		}
 	}

@@ -26,15 +26,15 @@ func (d *decision) steps(t tally) []Evict {
 		last    = d.lastChance()
 	)
 	ask := func(c candidate) {
-		lane, maker := d.laneOf(c.pod), d.returns.Alone(c.pod)
-		if asking[lane] || asking[maker] || d.awaitsSuccessor(c.pod) {
+		lane, maker := d.laneOf(c.Pod), d.returns.Alone(c.Pod)
+		if asking[lane] || asking[maker] || d.going.AwaitsSuccessor(c.Pod) {
 			return
 		}
 		asking[lane], asking[maker] = true, maker != ""
 		steps = append(steps, d.evict(c, t))
 	}
 	for _, c := range leastRecent(t.candidates) {
-		switch at, ok := c.try.again(c.pod.UID, d.Written); {
+		switch at, ok := c.try.again(c.Pod.UID, d.Written); {
 		case last && c.try.deletable():
 			kept = append(kept, c)
 		case c.try.Outcome == Refused && c.try.Budget != "":
@@ -94,22 +94,12 @@ func (d *decision) lanesAsking() map[string]bool {
 
 func (d *decision) evict(c candidate, t tally) Evict {
 	return Evict{
-		Namespace: c.pod.Namespace,
-		Name:      c.pod.Name,
-		UID:       c.pod.UID,
-		Maker:     drainable.MakerOf(c.pod),
-		Grace:     d.grace(c, t),
-		Overrides: c.verdict.Overrides,
+		Namespace: c.Pod.Namespace,
+		Name:      c.Pod.Name,
+		UID:       c.Pod.UID,
+		Maker:     drainable.MakerOf(c.Pod),
+		Grace:     d.going.Grace(c.Pod, t.Last),
+		Overrides: c.Verdict.Overrides,
 		Why:       d.winner().Reason,
 	}
-}
-
-// grace is nil where the pod's own period ends before the deadline, and where none is
-// to come: a machine that is still there after its deadline gives no hint how much
-// longer.
-func (d *decision) grace(c candidate, t tally) *int64 {
-	if d.toCome.IsZero() {
-		return nil
-	}
-	return d.policy.Steps.Grace(c.pod, t.last, d.toCome.Sub(d.Now))
 }

@@ -39,7 +39,7 @@ func (d *decision) deletions(pods []candidate, t tally) []Evict {
 	for _, c := range pods {
 		again := c.try.At
 		if c.try.Deleted {
-			again = again.Add(spread(c.pod.UID, hastyPause))
+			again = again.Add(spread(c.Pod.UID, hastyPause))
 		}
 		if d.due(again) {
 			steps = append(steps, d.delete(c, t))

@@ -6,7 +6,6 @@ import (
 
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
-	"windlass.dev/windlass/pkg/drainable"
 )
 
 // pause is why nobody is asked to leave yet. The zero value is no pause.
@@ -23,7 +22,7 @@ func (p pause) none() bool { return p.message == "" }
 // findPause: first the permit, then the load balancers. An empty node waits for
 // neither.
 func (d *decision) findPause(t tally) pause {
-	if d.PodsKnown && t.left == 0 {
+	if d.PodsKnown && t.Left == 0 {
 		return pause{}
 	}
 	if d.isHearsay() {
@@ -100,13 +99,10 @@ func (d *decision) staysOpen() bool {
 // Nobody waits for them on a spot interruption, nor where the Node cannot be written
 // and so does not tell them.
 func (d *decision) balancersBy() time.Time {
-	if d.begun() || d.policy.LoadBalancerWait == 0 || d.urgency() == drainable.Pressing {
+	if d.begun() || d.policy.LoadBalancerWait == 0 || !d.isExcluded() && d.isUnwritable() {
 		return time.Time{}
 	}
-	if !d.isExcluded() && d.isUnwritable() {
-		return time.Time{}
-	}
-	return d.inTime(d.excluded().Add(d.policy.LoadBalancerWait))
+	return d.going.BalancersBy(d.excluded(), d.deadline, d.needs())
 }
 
 // isExcluded says that the Node tells load balancers to leave it out.

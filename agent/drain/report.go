@@ -32,7 +32,7 @@ func (d *decision) report(t tally) contract.Report {
 		Since:     contract.At(d.since()),
 		Renewed:   contract.At(d.Now),
 		Deadline:  contract.At(d.deadline),
-		LastCalls: d.noteCalls(),
+		LastCalls: d.returns.NoteCalls(d.calls(), d.sortedPods()),
 		Version:   d.policy.Version,
 	}
 	if d.pause.wants == "" {
@@ -44,12 +44,12 @@ func (d *decision) report(t tally) contract.Report {
 	case !d.PodsKnown:
 		d.unseen(&r)
 		return r
-	case t.left == 0:
+	case t.Left == 0:
 		d.empty(&r)
 	case !d.pause.none():
-		r.Phase, r.Left, r.Message = contract.PhaseWaiting, t.left, d.pause.message
+		r.Phase, r.Left, r.Message = contract.PhaseWaiting, t.Left, d.pause.message
 	default:
-		r.Phase, r.Left = t.phase(), t.left
+		r.Phase, r.Left = t.Phase(false), t.Left
 		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
 		r.Message = t.message(r.Phase)
 	}
@@ -57,7 +57,7 @@ func (d *decision) report(t tally) contract.Report {
 		r.Overdue = t.overdue[:min(len(t.overdue), mostNamed)]
 		r.Message += "; " + overstay(t.overdue)
 	}
-	if t.left > 0 && d.pause.none() && d.hasFailed() {
+	if t.Left > 0 && d.pause.none() && d.hasFailed() {
 		r.Phase = contract.PhaseFailed
 		r.Message = "the deadline has passed; " + r.Message
 	}
@@ -103,27 +103,17 @@ func (d *decision) emptied() contract.Time {
 	return contract.At(d.Now)
 }
 
-func (t tally) phase() contract.Phase {
-	switch {
-	case t.leaving > 0 || t.moving > 0:
-		return contract.PhaseDraining
-	case len(t.blockedBy) > 0:
-		return contract.PhaseBlocked
-	}
-	return contract.PhaseWaiting
-}
-
 func (t tally) message(phase contract.Phase) string {
 	switch phase {
 	case contract.PhaseWaiting:
-		return fmt.Sprintf("waiting for %s to complete", count(t.waiting, "pod"))
+		return fmt.Sprintf("waiting for %s to complete", count(t.Waiting, "pod"))
 	case contract.PhaseBlocked:
-		return fmt.Sprintf("%s left, kept by %s", count(t.left, "pod"), why(t.reasons))
+		return fmt.Sprintf("%s left, kept by %s", count(t.Left, "pod"), why(t.reasons))
 	}
 	if len(t.blockedBy) > 0 {
-		return fmt.Sprintf("%s to go, some kept by %s", count(t.left, "pod"), why(t.reasons))
+		return fmt.Sprintf("%s to go, some kept by %s", count(t.Left, "pod"), why(t.reasons))
 	}
-	return count(t.left, "pod") + " to go"
+	return count(t.Left, "pod") + " to go"
 }
 
 // overstay says which pods are there beyond their time to end.

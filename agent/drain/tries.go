@@ -120,10 +120,6 @@ func (l Limit) refuse(now time.Time, message string) Limit {
 	return l
 }
 
-// rememberedFor is how long it is known that a pod has left: until it shows whether its
-// successor comes back.
-const rememberedFor = drainable.ShowsLate
-
 // Only returns the tries of the pods that are still there, or left a moment ago, or whose
 // answer is still to come, so that the memory does not grow.
 func (t Tries) Only(there func(types.UID) bool, now time.Time) Tries {
@@ -131,7 +127,7 @@ func (t Tries) Only(there func(types.UID) bool, now time.Time) Tries {
 	for uid, try := range t.Pods {
 		switch {
 		case there(uid), try.Sent:
-		case try.Outcome != Accepted || !try.Left.IsZero() && now.Sub(try.Left) >= rememberedFor:
+		case try.Outcome != Accepted || drainable.Eviction{Left: try.Left}.Expired(now):
 			delete(t.Pods, uid)
 		case try.Left.IsZero():
 			try.Left = now
@@ -233,4 +229,15 @@ func (t Try) stuck() bool {
 		return t.Count >= crowdPatience
 	}
 	return false
+}
+
+// asked is what came of it, for the tally.
+func (t Try) asked() drainable.Asked {
+	switch {
+	case t.Outcome == Accepted:
+		return drainable.Granted
+	case t.stuck():
+		return drainable.Stuck
+	}
+	return drainable.NotRefused
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +51,24 @@ type Returns struct {
 	// where it has not: one that is put off brings no other call.
 	Now, Deadline, LastCall time.Time
 	Steps                   Steps
+	// Evicted are the evictions of the drain that count still.
+	Evicted []Eviction
 
 	owners map[string]*maker
+}
+
+// Eviction is one that the API server accepted.
+type Eviction struct {
+	// Maker makes the pod; see MakerOf.
+	Maker string
+	// At is when it was asked for, Left when the pod was first not seen any more; zero while it
+	// is.
+	At, Left time.Time
+}
+
+// Expired says that the pod left so long ago that its successor would have shown up.
+func (e Eviction) Expired(now time.Time) bool {
+	return !e.Left.IsZero() && now.Sub(e.Left) >= ShowsLate
 }
 
 // maker makes pods: an owner, or whoever makes a naked pod of that name.
@@ -101,17 +118,17 @@ func (m *maker) see(p *fleet.Pod) {
 }
 
 func (m *maker) leave(p *fleet.Pod) {
-	if asked := p.Deleted.Add(-GraceOf(p)); asked.After(m.asked) {
+	if asked := askedAt(p); asked.After(m.asked) {
 		m.asked = asked
 	}
 	m.gone = m.gone || comesLate(p)
 }
 
+// askedAt is when a pod that is being deleted was asked to leave.
+func askedAt(p *fleet.Pod) time.Time { return p.Deleted.Add(-GraceOf(p)) }
+
 // comesLate says that a pod's successor is made when the pod has left, and not before.
 func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
-
-// ComesLate says that the successor of a pod is waited for from the pod's end on.
-func (r Returns) ComesLate(p *fleet.Pod) bool { return comesLate(p) || r.hasReturned(p) }
 
 // hasReturned says that a pod of the same maker came back, and is there.
 func (r Returns) hasReturned(p *fleet.Pod) bool {
@@ -191,6 +208,47 @@ func (r Returns) lastCall(p *fleet.Pod) (at time.Time, ok bool) {
 	return at, !r.isNew(p) || p.Created.Before(at.Add(-slack))
 }
 
+// hasNotedCall says that the last call before the present deadline is written down, so that no
+// other follows it.
+func (r Returns) hasNotedCall() bool { return !r.LastCall.IsZero() && !r.LastCall.After(r.Deadline) }
+
+// Calls are the last calls of a drain.
+type Calls struct {
+	// Begun are those that are written down.
+	Begun contract.LastCalls
+	// Notices are those whose deadline is the next to come, by id.
+	Notices []string
+}
+
+// Last is the deadline of the last call of those notices; zero where one of them has had none.
+// Where as many are written down as can be, they do not tell which had none. One for a deadline
+// before the node was closed is of an earlier drain.
+func (c Calls) Last(closed time.Time) (deadline time.Time) {
+	for _, id := range c.Notices {
+		of := c.Begun.Of(id)
+		if of.IsZero() && len(c.Begun) >= contract.LastCallsKept {
+			continue
+		}
+		if !of.After(closed) {
+			return time.Time{}
+		}
+		deadline = earliest(of.Time, deadline)
+	}
+	return deadline
+}
+
+// NoteCalls are the last calls to write down: those that are, and the one that has come, if it
+// has for one of the pods.
+func (r Returns) NoteCalls(c Calls, pods []*fleet.Pod) contract.LastCalls {
+	begun := c.Begun
+	if slices.ContainsFunc(pods, r.IsCalled) {
+		for _, id := range c.Notices {
+			begun = begun.Add(id, contract.At(r.Deadline))
+		}
+	}
+	return begun
+}
+
 // earliest of two moments, of which one may be zero.
 func earliest(at, other time.Time) time.Time {
 	if other.IsZero() || at.Before(other) {
@@ -203,10 +261,10 @@ func earliest(at, other time.Time) time.Time {
 // last call all are; and before any has come back as soon as those that wait would have less
 // than their grace otherwise: that they may come back is no reason to cut it.
 func (r Returns) Alone(p *fleet.Pod) string {
-	m := r.owners[MakerOf(p)]
-	if m == nil || !m.repeats {
+	if !r.MayReturn(p) {
 		return ""
 	}
+	m := r.owners[MakerOf(p)]
 	hurries := !r.Deadline.IsZero() && !r.Now.Before(r.Deadline.Add(-r.needs(p)))
 	if m.first == nil && hurries || r.IsCalled(p) {
 		return ""
@@ -218,21 +276,39 @@ func (r Returns) Alone(p *fleet.Pod) string {
 func (r Returns) needs(p *fleet.Pod) time.Duration { return r.Steps.Reserve(0) + GraceOf(p) + settles }
 
 // Next is when the next pod of a pod's maker may be asked, as far as those tell that are
-// leaving; zero for never while they are.
+// leaving or have left; ok is false for never while they are leaving.
 func (r Returns) Next(p *fleet.Pod) (at time.Time, ok bool) {
-	m := r.owners[MakerOf(p)]
-	switch {
-	case m == nil || m.asked.IsZero():
-		return r.Now, true
-	case m.gone, m.first != nil:
-		return time.Time{}, false
+	at = r.Now
+	if m := r.owners[MakerOf(p)]; m != nil && !m.asked.IsZero() {
+		if m.gone || m.first != nil {
+			return time.Time{}, false
+		}
+		at = m.asked.Add(r.shows(p))
 	}
-	return m.asked.Add(r.Shows(p)), true
+	for _, e := range r.Evicted {
+		if e.Maker != MakerOf(p) {
+			continue
+		}
+		from := e.At
+		if (comesLate(p) || r.hasReturned(p)) && e.Left.After(from) {
+			from = e.Left
+		}
+		if shows := from.Add(r.shows(p)); shows.After(at) {
+			at = shows
+		}
+	}
+	return at, true
 }
 
-// Shows is how long after an eviction the next pod of its maker waits for a successor to
+// MayReturn says that a successor of the pod may come back to the node.
+func (r Returns) MayReturn(p *fleet.Pod) bool {
+	m := r.owners[MakerOf(p)]
+	return m != nil && m.repeats
+}
+
+// shows is how long after an eviction the next pod of its maker waits for a successor to
 // show up.
-func (r Returns) Shows(p *fleet.Pod) time.Duration {
+func (r Returns) shows(p *fleet.Pod) time.Duration {
 	if r.hasReturned(p) {
 		return ShowsLate
 	}
