@@ -28,8 +28,8 @@ const (
 	settles = 10 * time.Second
 	// ShowsWithin is how long after an eviction its pod's successor shows up, as a rule. Once
 	// one has come back, those after it are waited for from the end of their predecessor on,
-	// for ShowsLate: an owner may make them then only, and they may wait for a node.
-	ShowsWithin, ShowsLate = 5 * time.Second, 2*time.Minute + slack
+	// for showsLate: an owner may make them then only, and they may wait for a node.
+	ShowsWithin, showsLate = 5 * time.Second, 2*time.Minute + slack
 	// firstRetry is how long the first pods that came back are left alone, where no
 	// deadline is to come, and longestRetry how long any are: what tells since when the node
 	// is closed may be wrong.
@@ -68,7 +68,7 @@ type Eviction struct {
 
 // Expired says that the pod left so long ago that its successor would have shown up.
 func (e Eviction) Expired(now time.Time) bool {
-	return !e.Left.IsZero() && now.Sub(e.Left) >= ShowsLate
+	return !e.Left.IsZero() && now.Sub(e.Left) >= showsLate
 }
 
 // maker makes pods: an owner, or whoever makes a naked pod of that name.
@@ -300,6 +300,14 @@ func (r Returns) Next(p *fleet.Pod) (at time.Time, ok bool) {
 	return at, true
 }
 
+// Leaving is when the last of a maker's pods that are leaving was asked to; zero where none is.
+func (r Returns) Leaving(maker string) time.Time {
+	if m := r.owners[maker]; m != nil {
+		return m.asked
+	}
+	return time.Time{}
+}
+
 // MayReturn says that a successor of the pod may come back to the node.
 func (r Returns) MayReturn(p *fleet.Pod) bool {
 	m := r.owners[MakerOf(p)]
@@ -310,7 +318,7 @@ func (r Returns) MayReturn(p *fleet.Pod) bool {
 // show up.
 func (r Returns) shows(p *fleet.Pod) time.Duration {
 	if r.hasReturned(p) {
-		return ShowsLate
+		return showsLate
 	}
 	return ShowsWithin
 }

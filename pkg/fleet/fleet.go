@@ -562,7 +562,8 @@ type State struct {
 	// node name.
 	// Writer: standin, anew at each evaluation. Dropped: with the drain, and when drains
 	// terminates the instance.
-	// Lost: the drain waits once more for load balancers or volumes.
+	// Lost: the drain waits once more for load balancers or volumes, and pods that came back
+	// may be evicted once more.
 	Alone map[string]LoneDrain `json:"alone,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
@@ -692,13 +693,32 @@ type Lesson struct {
 	Shape Shape `json:"shape"`
 }
 
-// LoneDrain is what an agent would have written down in its report. A time is zero
-// where it is not waited for.
+// LoneDrain is what an agent would have written down in its report, or remembered. A time is
+// zero where it is not waited for.
 type LoneDrain struct {
 	// Excluded is since when load balancers are kept away from the node.
 	Excluded time.Time `json:"excluded,omitzero"`
 	// Emptied is since when no pod is left, and volumes are.
 	Emptied time.Time `json:"emptied,omitzero"`
+	// LastCalls are the last calls of the drain that have begun.
+	LastCalls contract.LastCalls `json:"lastCalls,omitempty"`
+	// Evicted are pods that left a moment ago and may come back, by who makes them: the last of
+	// each, and few of them.
+	Evicted map[string]LoneEviction `json:"evicted,omitempty"`
+}
+
+// IsZero says that there is nothing to remember.
+func (d LoneDrain) IsZero() bool {
+	return d.Excluded.IsZero() && d.Emptied.IsZero() && len(d.LastCalls)+len(d.Evicted) == 0
+}
+
+// LoneEviction is an eviction by the scaler.
+type LoneEviction struct {
+	// Pod is that of which it asked last.
+	Pod types.UID `json:"pod,omitempty"`
+	At  time.Time `json:"at"`
+	// Left is when it was first seen that no pod of that maker is leaving any more; zero before.
+	Left time.Time `json:"left,omitzero"`
 }
 
 // OwedKey names in State.Awaited that a group lacks n of the instances that it wants.

@@ -25,7 +25,8 @@ var sheds = []shedding{
 	parting("lessons", func(s *State) *map[string]Lesson { return &s.Lessons }, func(a, b Lesson) int { return 0 }),
 	// A pod is taken for one that kube-scheduler has not looked at yet.
 	parting("disputed", func(s *State) *map[string]time.Time { return &s.Disputed }, youngest),
-	// A drain in place of an agent waits once more for load balancers or volumes.
+	// A drain in place of an agent waits once more for load balancers or volumes, and may evict
+	// pods that came back once more.
 	parting("alone", func(s *State) *map[string]LoneDrain { return &s.Alone }, func(a, b LoneDrain) int {
 		return cmp.Or(youngest(a.Excluded, b.Excluded), youngest(a.Emptied, b.Emptied))
 	}),

@@ -2,7 +2,6 @@ package standin
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -166,8 +165,11 @@ func (d *StandIn) DrainAlone(stages ...cluster.Stage) {
 	}
 	var drains []loneDrain
 	for _, n := range d.In(stages...) {
-		if id, why, is := d.Forsaken(n); is {
+		id, why, is := d.Forsaken(n)
+		if is {
 			drains = append(drains, d.LoneDrain(n, id, why))
+		} else if calls := d.Given.Alone[n.Name].LastCalls; len(calls) > 0 && drainsStill(n) {
+			d.State.Alone[n.Name] = fleet.LoneDrain{LastCalls: calls} // its agent may be unresponsive again
 		}
 	}
 	if len(drains) == 0 {
@@ -247,7 +249,7 @@ func (x loneDrain) goOn() {
 	x.remember(t)
 	if t.Pause == nil {
 		for _, c := range t.due {
-			x.ask(c, t.last)
+			x.ask(c, t)
 		}
 	}
 	message := x.why.And(", and the scaler drains it ({notice})", verdict.Notice(string(x.kind))).Then(t.stand()).String()
@@ -256,37 +258,28 @@ func (x loneDrain) goOn() {
 
 // ask evicts a pod, one at a time of those that a budget guards: evictions of one
 // budget are in each other's way, and each may change what it allows.
-func (x loneDrain) ask(c lonePod, last int) {
-	guards := x.allowance.Guarding(c.pod)
-	if slices.ContainsFunc(guards, func(g string) bool { return x.asking[g] }) {
+func (x loneDrain) ask(c drainable.Candidate, t loneTally) {
+	guards := x.allowance.Guarding(c.Pod)
+	if slices.ContainsFunc(guards, func(g string) bool { return x.asking[g] }) || !x.noteEviction(c.Pod, t.drain.Returns) {
 		return
 	}
 	for _, g := range guards {
 		x.asking[g] = true
 	}
-	x.allowance.Take(c.pod)
+	x.allowance.Take(c.Pod)
 	x.Do(action.Evict{
-		Group: x.node.GroupName(), Node: x.node.Ref(), Pod: action.PodRef{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: c.pod.UID},
-		Grace: x.grace(c.pod, last), Overrides: c.verdict.Overrides, Why: x.why.String(),
+		Group: x.node.GroupName(), Node: x.node.Ref(), Pod: action.PodRef{Namespace: c.Pod.Namespace, Name: c.Pod.Name, UID: c.Pod.UID},
+		Grace: t.drain.Grace(c.Pod, t.Last), Overrides: c.Verdict.Overrides, Why: x.why.String(),
 	})
-}
-
-// lonePod is a pod that may be evicted.
-type lonePod struct {
-	pod     *fleet.Pod
-	turn    drainable.Turn
-	verdict drainable.Verdict
 }
 
 // loneTally is how the pods of a node stand.
 type loneTally struct {
-	// due are those whose turn it is.
-	due []lonePod
-	// Left counts the pods that must still go, moving those of them that are leaving or
-	// may. last is the greatest step of one.
-	Left, moving, last int
-	// blockedBy names what keeps the others.
-	blockedBy []string
+	drainable.Tally
+	// drain is what it was found by.
+	drain drainable.Drain
+	// due are those that are asked to leave now.
+	due []drainable.Candidate
 	// Pause is what is waited for before any pod is asked to leave, or after the last
 	// one has left; nil without.
 	Pause verdict.Details
@@ -294,38 +287,12 @@ type loneTally struct {
 
 // Look judges every pod of the node, with what budgets allow.
 func (x loneDrain) Look(budgets *drainable.Budgets) loneTally {
-	var t loneTally
-	var all []lonePod
-	held := sets.Set[drainable.Turn]{}
-	blocked := map[string]bool{}
-	returns := x.returns()
-	for _, p := range x.node.Pods {
-		c := x.judge(p, budgets)
-		if c.verdict.Outcome == drainable.Skip {
-			continue
-		}
-		t.Left++
-		t.last = max(t.last, c.turn.Step())
-		switch {
-		case c.verdict.Outcome == drainable.Block:
-			blocked[cmp.Or(c.verdict.Budget, "pod "+p.Key())] = true
-			continue
-		case !p.Deleted.IsZero():
-			t.moving++
-		case x.leftAlone(p, returns):
-			blocked[drainable.MakerOf(p)+" ("+returns.Why(p)+")"] = true
-			continue
-		case c.verdict.Outcome == drainable.Leave:
-			t.moving++
-			all = append(all, c)
-		}
-		held.Insert(c.turn)
-	}
-	t.blockedBy = slices.Sorted(maps.Keys(blocked))
+	d := x.going(budgets)
+	t := loneTally{drain: d, Tally: d.Tally(x.node.Pods)}
 	asked := map[string]bool{}
-	for _, c := range all {
-		turn := !c.turn.Waits(held) || x.near(x.steps().Reserve(c.turn.Step()))
-		if maker := returns.Alone(c.pod); turn && (maker == "" || !asked[maker] && x.showedSuccessor(c.pod, returns)) {
+	for _, c := range t.Due {
+		maker := d.Returns.Alone(c.Pod)
+		if maker == "" || !asked[maker] && !d.AwaitsSuccessor(c.Pod) {
 			t.due, asked[maker] = append(t.due, c), true
 		}
 	}
@@ -333,13 +300,33 @@ func (x loneDrain) Look(budgets *drainable.Budgets) loneTally {
 	return t
 }
 
-// judge a pod by the agent's rules. Those of DaemonSets count until the deadline.
-func (x loneDrain) judge(p *fleet.Pod, budgets *drainable.Budgets) lonePod {
-	late := !x.deadline.IsZero() && !x.ToCome(x.deadline)
-	rules := x.Policy.Manner.Rules(p, x.chosen(), late)
-	return lonePod{pod: p, turn: x.steps().TurnOf(p), verdict: drainable.Judge(drainable.Question{
-		Pod: p, Now: x.Now, Budgets: budgets, Policy: rules, Urgency: x.urgency(),
-	})}
+// going is what the drain goes by as far as its pods go.
+func (x loneDrain) going(budgets *drainable.Budgets) drainable.Drain {
+	toCome := x.toCome()
+	return drainable.Drain{
+		Manner: x.Policy.Manner, Now: x.Now, Urgency: x.urgency(), Chosen: x.chosen(), Late: toCome.IsZero() && !x.deadline.IsZero(),
+		Deadline: toCome, Budgets: budgets, Returns: x.returns(), Again: x.Clock.At,
+	}
+}
+
+// toCome is the deadline, zero where it has passed.
+func (x loneDrain) toCome() time.Time {
+	if !x.ToCome(x.deadline) {
+		return time.Time{}
+	}
+	return x.deadline
+}
+
+// blockedBy names what keeps pods that cannot leave.
+func (t loneTally) blockedBy() []string {
+	blocked := sets.Set[string]{}
+	for _, c := range t.Blocked {
+		blocked.Insert(cmp.Or(c.Verdict.Budget, "pod "+c.Pod.Key()))
+	}
+	for _, p := range t.Returned {
+		blocked.Insert(drainable.MakerOf(p) + " (" + t.drain.Returns.Why(p) + ")")
+	}
+	return sets.List(blocked)
 }
 
 // chosen says that the node was chosen for scale-down, or is past the point of no return.
@@ -347,23 +334,8 @@ func (x loneDrain) chosen() bool {
 	return x.kind == contract.KindScaleDown || x.node.Request.Kind == contract.KindScaleDown || x.node.Mark != ""
 }
 
-func (x loneDrain) steps() drainable.Steps { return x.Policy.Manner.Steps }
-
-func (t loneTally) Phase() contract.Phase {
-	switch {
-	case t.Left == 0 && t.Pause == nil:
-		return contract.PhaseDrained
-	case t.Left == 0:
-		return contract.PhaseDraining
-	case t.Pause != nil:
-		return contract.PhaseWaiting
-	case t.moving > 0:
-		return contract.PhaseDraining
-	case len(t.blockedBy) > 0:
-		return contract.PhaseBlocked
-	}
-	return contract.PhaseWaiting
-}
+// Phase of the drain.
+func (t loneTally) Phase() contract.Phase { return t.Tally.Phase(t.Pause != nil) }
 
 // stand is how far the drain is, in words without figures that tick.
 func (t loneTally) stand() verdict.Details {
@@ -372,25 +344,14 @@ func (t loneTally) stand() verdict.Details {
 		return t.Pause
 	case t.Left == 0:
 		return verdict.Say("no pod is left")
-	case len(t.blockedBy) > 0:
-		return verdict.Say("blocked by {blockers}", verdict.Blockers(t.blockedBy))
+	case len(t.Blocked)+len(t.Returned) > 0:
+		return verdict.Say("blocked by {blockers}", verdict.Blockers(t.blockedBy()))
 	}
 	return nil
 }
 
 func (x loneDrain) urgency() drainable.Urgency {
 	return x.UrgencyOf(x.kind, x.node.DrainBegan(x.report), x.deadline)
-}
-
-func (x loneDrain) near(left time.Duration) bool { return x.Nears(x.deadline, left) }
-
-// grace is nil where the pod's own period ends before the deadline, and where none is
-// to come. Otherwise it is what is left, but for what later steps need.
-func (x loneDrain) grace(p *fleet.Pod, last int) *int64 {
-	if !x.ToCome(x.deadline) {
-		return nil
-	}
-	return x.steps().Grace(p, last, x.deadline.Sub(x.Now))
 }
 
 // CarriedOn is how far the drain is that the scaler carries on, for a verdict; nil

@@ -27,9 +27,9 @@ func (x loneDrain) shut() bool {
 // pause is what the drain waits for now; nil where for nothing but pods.
 func (x loneDrain) pause(t loneTally) verdict.Details {
 	if t.Left == 0 {
-		return x.detaching()
+		return x.detaching(t.drain)
 	}
-	until := x.balancersBy()
+	until := x.balancersBy(t.drain)
 	if !x.Now.Before(until) {
 		return nil
 	}
@@ -39,16 +39,11 @@ func (x loneDrain) pause(t loneTally) verdict.Details {
 
 // balancersBy is until when load balancers are given time to leave the node out; zero
 // where nobody waits for them.
-func (x loneDrain) balancersBy() time.Time {
-	wait := x.Policy.Manner.LoadBalancerWait
-	if wait == 0 || x.begun() || x.urgency() == drainable.Pressing {
+func (x loneDrain) balancersBy(d drainable.Drain) time.Time {
+	if x.begun() {
 		return time.Time{}
 	}
-	by := x.excludedSince().Add(wait)
-	if x.ToCome(x.deadline) {
-		by = cluster.Earliest(by, x.deadline.Add(-x.steps().Needs(slices.Values(x.node.Pods))))
-	}
-	return by
+	return d.BalancersBy(x.excludedSince(), d.Deadline, d.Steps.Needs(slices.Values(x.node.Pods)))
 }
 
 // begun says that an agent has begun to evict. One that waits after that has pods that
@@ -65,22 +60,13 @@ func (x loneDrain) excludedSince() time.Time {
 	return firstSeen(x.Given.Alone[x.node.Name].Excluded, x.Now)
 }
 
-// detaching says what an empty node still waits for: a volume that is attached when its
-// instance goes is attached nowhere else for minutes. It is off the way of a spot
-// interruption, and of a node that its agent has called drained.
-func (x loneDrain) detaching() verdict.Details {
-	volumes := max(0, x.node.Attached-drainable.VolumesInUse(slices.Values(x.node.Pods)))
-	if volumes == 0 || x.kind == contract.KindSpot || x.report.Phase == contract.PhaseDrained {
+// detaching says what an empty node still waits for; nil for nothing, as on a node that its
+// agent has called drained.
+func (x loneDrain) detaching(d drainable.Drain) verdict.Details {
+	until, volumes := d.VolumesBy(x.kind, x.node.Pods, x.node.Attached, x.emptySince(), x.deadline)
+	if volumes == 0 || x.report.Phase == contract.PhaseDrained {
 		return nil
 	}
-	until := x.emptySince().Add(x.Policy.Manner.VolumeWait)
-	if !x.deadline.IsZero() {
-		until = cluster.Earliest(until, x.deadline)
-	}
-	if !x.Now.Before(until) {
-		return nil
-	}
-	x.Clock.At(until)
 	return verdict.Say("no pod is left").Then(verdict.Say("it waits until {until} for its volumes to be detached", verdict.Until(until)))
 }
 
@@ -101,7 +87,8 @@ func firstSeen(remembered, now time.Time) time.Time {
 }
 
 // remember since when nothing is to come to the node, and since when it is empty: for as
-// long as volumes are attached, or the wait for them would begin anew when it is over.
+// long as volumes are attached, or the wait for them would begin anew when it is over; and of
+// its pods which were called last, and which may come back.
 func (x loneDrain) remember(t loneTally) {
 	var m fleet.LoneDrain
 	if x.report.Excluded.IsZero() {
@@ -110,7 +97,8 @@ func (x loneDrain) remember(t loneTally) {
 	if t.Left == 0 && x.node.Attached > 0 {
 		m.Emptied = x.emptySince()
 	}
-	if m != (fleet.LoneDrain{}) {
+	m.LastCalls, m.Evicted = x.noteCalls(t.drain.Returns), x.evictions(t.drain.Returns)
+	if !m.IsZero() {
 		x.State.Alone[x.node.Name] = m
 	}
 }
