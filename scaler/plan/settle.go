@@ -68,7 +68,9 @@ func Settle(before fleet.Snapshot, p policy.Policy, planned fleet.State, results
 	for x, r := range resultsOf[action.Terminate](results) {
 		if r.Refusal.ForGood && x.Node.Name != "" {
 			state.GiveUps[x.Instance] = drains.GiveUp(p, state.GiveUps[x.Instance], r.Ended, r.Refusal.Message)
-			state.FailedAt[x.Group] = r.Ended
+			if p.DelayAfterFailure > 0 {
+				state.FailedAt[x.Group] = r.Ended
+			}
 		}
 	}
 	return outcome.Compact(state)

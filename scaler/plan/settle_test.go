@@ -107,6 +107,21 @@ func TestSettleHeedsRefusals(t *testing.T) {
 	}
 }
 
+// That an instance may not be ended is remembered of its group where something waits for that,
+// and nowhere else.
+func TestSettleRemembersFailuresThatCount(t *testing.T) {
+	at := time.Unix(1000, 0).UTC()
+	refused := plan.Result{Action: action.Terminate{Group: "web", Instance: "i-1", Node: action.NodeRef{Name: "n"}}, Refusal: plan.Refusal{Code: "ValidationError", ForGood: true}, Ended: at}
+	for _, delay := range []time.Duration{0, time.Minute} {
+		p := policy.DefaultPolicy()
+		p.DelayAfterFailure = delay
+		got := plan.Settle(fleet.Snapshot{}, p, fleet.State{}, []plan.Result{refused})
+		if _, kept := got.FailedAt["web"]; kept != (delay > 0) {
+			t.Errorf("with a delay of %s the state has failedAt %v", delay, got.FailedAt)
+		}
+	}
+}
+
 // Of what was done the state says what the plan wrote, of what was not what was so before, and
 // of all else what the plan wrote; in whatever order results come. What was read and planned
 // stays as it is.
