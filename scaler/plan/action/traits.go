@@ -71,9 +71,6 @@ const (
 	evictionTime = 3 * time.Second
 	// completeBudget bounds how old the list of Nodes may be when an instance is let go.
 	completeBudget = 5 * time.Second
-	// anyPart guards an action of which nobody has said what does: it waits until all is
-	// persisted.
-	anyPart = "*"
 )
 
 // table has a row for each action that can be done, in the order of their ranks.
@@ -194,7 +191,7 @@ func rowOf(a Action) kind {
 	if k, known := table[is]; known {
 		return k
 	}
-	return kindOf(is, Traits{Rank: 9, Turn: 2, Guards: []string{anyPart}}, func(a Action, t *Traits) { t.Key = a.String() })
+	return kindOf(is, Traits{Rank: 9, Turn: 2, Guards: fleet.StateParts()}, func(a Action, t *Traits) { t.Key = a.String() })
 }
 
 func (a Grow) Lane() string           { return a.Group }
