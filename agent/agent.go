@@ -335,8 +335,8 @@ func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, begun t
 	case answer.Outcome == drain.Gone:
 		l.Logger.Debug("pod is gone", "pod", pod, "uid", step.UID)
 	case first:
-		l.Logger.Info("pod not evicted, trying on", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
+		l.Logger.Info("pod not evicted, retrying", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
 	default:
-		l.Logger.Debug("pod not evicted, trying on", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
+		l.Logger.Debug("pod not evicted, retrying", "pod", pod, "outcome", answer.Outcome, "budget", answer.Budget, "message", answer.Message)
 	}
 }

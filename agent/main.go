@@ -93,7 +93,7 @@ func run(ctx context.Context, c config, logs io.Writer) error {
 	}
 	logger.Info("started", "node", c.nodeName, "pod", c.identity(), "version", build.Version, "revision", build.Revision, "go", build.Go)
 	serve(ctx, c, client, clock, logger)
-	logger.Info("stopped; a drain under way goes on with the next agent of this node")
+	logger.Info("stopped; the next agent of this node continues its drain")
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (l *loop) lose() {
 	n := &l.node
 	if n.gone.IsZero() {
 		n.gone = time.Now()
-		l.Logger.Info("the node was deleted", "draining", l.drain != nil)
+		l.Logger.Info("node object deleted", "draining", l.drain != nil)
 	}
 	n.dirty = false
 	if l.drain == nil {
@@ -131,7 +131,7 @@ func (l *loop) hearMetadata(m evict.Metadata) {
 		return
 	}
 	if !n.gone.IsZero() {
-		l.Logger.Info("the node is there again")
+		l.Logger.Info("node object is back")
 		n.gone, n.raw = time.Time{}, nil
 	}
 	if n.raw != nil && newer(m.Version, n.raw.ResourceVersion) {
@@ -225,7 +225,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 	if apierrors.IsNotFound(err) {
 		l.lose()
 	}
-	l.logFailure("cannot read the node, trying on", err, n.reads.failures)
+	l.logFailure("reading the node failed, retrying", err, n.reads.failures)
 }
 
 // logFailure says so at the first time, and then less often.
@@ -249,7 +249,7 @@ func (l *loop) write(now time.Time, next drain.Next) {
 	want.Taints, want.Unschedulable = next.Node.Taints, next.Node.Unschedulable
 	patch := kube.NewNodePatch(was, want, kube.GuardVersion)
 	if patch.Empty() {
-		l.Logger.Error("a write without a change", "node", l.Name, "changes", drain.Changes(*n.fleet(), *next.Node))
+		l.Logger.Error("node not written: nothing would change", "node", l.Name, "changes", drain.Changes(*n.fleet(), *next.Node))
 		n.written = now
 		return
 	}
@@ -284,10 +284,10 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 	}
 	if changed {
 		n.dirty = true
-		l.Logger.Debug("the node changed in between, looking again", "err", err)
+		l.Logger.Debug("node changed meanwhile, deciding again", "err", err)
 		return
 	}
-	l.logFailure("cannot write the node, trying on", err, n.writes.failures)
+	l.logFailure("writing the node failed, retrying", err, n.writes.failures)
 }
 
 // tell writes the Events of a change that was written.

@@ -72,9 +72,9 @@ type Evict struct {
 func (e Evict) Override() string {
 	switch {
 	case e.Delete:
-		return fmt.Sprintf("deleted shortly before the deadline (what kept it: %s): %s", e.Past, e.Why)
+		return fmt.Sprintf("deleted shortly before the deadline (blocked by %s): %s", e.Past, e.Why)
 	case e.Overrides != "":
-		return fmt.Sprintf("evicted against %s: %s", e.Overrides, e.Why)
+		return fmt.Sprintf("evicted despite %s: %s", e.Overrides, e.Why)
 	}
 	return ""
 }

@@ -18,12 +18,12 @@ func TestEvictInWords(t *testing.T) {
 		{drain.Evict{}, "evict shop/web-1", ""},
 		{drain.Evict{Grace: &grace}, "evict shop/web-1 grace=28", ""},
 		{drain.Evict{Overrides: drainable.RuleNotSafeToEvict}, "evict shop/web-1 overrides=NotSafeToEvictAnnotation",
-			"evicted against NotSafeToEvictAnnotation: the instance goes"},
+			"evicted despite NotSafeToEvictAnnotation: the instance goes"},
 		{drain.Evict{Delete: true, Past: "budget shop/web", Overrides: drainable.RuleBudget, Grace: &grace},
 			"delete shop/web-1 grace=28 overrides=NotEnoughPdb",
-			"deleted shortly before the deadline (what kept it: budget shop/web): the instance goes"},
+			"deleted shortly before the deadline (blocked by budget shop/web): the instance goes"},
 		{drain.Evict{Delete: true, Past: "eviction forbidden: no right"}, "delete shop/web-1",
-			"deleted shortly before the deadline (what kept it: eviction forbidden: no right): the instance goes"},
+			"deleted shortly before the deadline (blocked by eviction forbidden: no right): the instance goes"},
 	} {
 		tc.step.Namespace, tc.step.Name, tc.step.Why = "shop", "web-1", "the instance goes"
 		if got := tc.step.String(); got != tc.prints {

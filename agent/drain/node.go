@@ -94,7 +94,7 @@ func (d *decision) undo() {
 	case drained && len(d.cordons) > 0:
 		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; the node stays cordoned: "+d.cordons[0].Reason)
 	case drained:
-		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; what it did to the node is undone")
+		d.tell(false, contract.EventDrainUndone, d.ending("the drain")+"; its changes to the node are undone")
 	case uncordoned:
 		d.tell(false, contract.EventUncordoned, d.ending("the cordon")+"; the node takes pods again")
 	}
@@ -104,9 +104,9 @@ func (d *decision) undo() {
 func (d *decision) ending(what string) string {
 	switch {
 	case slices.ContainsFunc(d.fulfilled, d.hasRebooted):
-		return "the machine has come up again, as announced"
+		return "the machine has rebooted, as announced"
 	case len(d.fulfilled) > 0:
-		return "the time of what was announced is over"
+		return "the announced event is over"
 	}
 	return "nothing asks for " + what + " any more"
 }

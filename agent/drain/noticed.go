@@ -70,13 +70,13 @@ func (d *decision) dueOf(n notice.Notice) time.Time {
 func (d *decision) consequence(n contract.Noticed) string {
 	switch {
 	case !n.Due.IsZero():
-		return "the node is drained from " + clock(n.Due.Time) + " on"
+		return "its drain begins at " + clock(n.Due.Time)
 	case n.Does == string(notice.Cordon) && len(d.drains) > 0:
 		return "the node drains already"
 	case n.Does == string(notice.Cordon):
-		return "the node takes no new pods, and those that are there stay"
+		return "the node is cordoned, and its pods stay"
 	}
-	return "nothing is done about it"
+	return "the agent does nothing about it"
 }
 
 // fields are those of a notice, for programs that read Events.

@@ -26,7 +26,7 @@ func (d *decision) findPause(t tally) pause {
 		return pause{}
 	}
 	if d.isHearsay() {
-		return pause{message: "waiting to hear from the metadata whether what was announced still is to come"}
+		return pause{message: "waiting for the instance metadata to confirm that the announced event is still to come"}
 	}
 	if until := d.permitBy(); !until.IsZero() && !d.due(until) {
 		return pause{wants: d.winner().ID, open: d.staysOpen(), message: d.whyWaits(until)}
@@ -41,7 +41,7 @@ func (d *decision) findPause(t tally) pause {
 // move with each word of the scaler, so that the report need not either.
 func (d *decision) whyWaits(until time.Time) string {
 	if d.isToldToWait() {
-		return "waiting for its turn, which the scaler tells, until " + clock(d.inTime(d.waitsAtMost())) + " at the latest"
+		return "waiting for its turn, which the scaler grants, until " + clock(d.inTime(d.waitsAtMost())) + " at the latest"
 	}
 	return "waiting for the scaler's permit, until " + clock(until) + " at the latest"
 }

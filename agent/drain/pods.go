@@ -84,7 +84,7 @@ func (d *decision) name(t *tally) {
 			continue
 		}
 		if c.try.Undeletable {
-			pods.block("pod "+c.Pod.Key(), c.try.keeper()+"; the agent may not delete it")
+			pods.block("pod "+c.Pod.Key(), c.try.keeper()+"; the agent has no right to delete it")
 			continue
 		}
 		if c.try.Budget != "" {

@@ -76,7 +76,7 @@ func (d *decision) unseen(r *contract.Report) {
 	case d.begun():
 		r.Phase, r.BlockedBy, r.Overdue, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Overdue, d.old.Message, d.old.Emptied
 	default:
-		r.Phase, r.Message = contract.PhaseDraining, "looking at the pods"
+		r.Phase, r.Message = contract.PhaseDraining, "listing the pods"
 	}
 	if d.continues() {
 		r.Left = d.old.Left
@@ -87,7 +87,7 @@ func (d *decision) unseen(r *contract.Report) {
 // volumes are.
 func (d *decision) empty(r *contract.Report) {
 	r.Emptied = d.emptied()
-	r.Phase, r.Message = contract.PhaseDrained, "no pod is left that needs another place"
+	r.Phase, r.Message = contract.PhaseDrained, "all pods that need another node have left"
 	if waiting := d.detaching(r.Emptied.Time); waiting != "" {
 		r.Phase, r.Message = contract.PhaseDraining, waiting
 	}
@@ -108,17 +108,18 @@ func (t tally) message(phase contract.Phase) string {
 	case contract.PhaseWaiting:
 		return fmt.Sprintf("waiting for %s to complete", count(t.Waiting, "pod"))
 	case contract.PhaseBlocked:
-		return fmt.Sprintf("%s left, kept by %s", count(t.Left, "pod"), why(t.reasons))
+		return fmt.Sprintf("%s left, blocked by %s", count(t.Left, "pod"), why(t.reasons))
 	}
 	if len(t.blockedBy) > 0 {
-		return fmt.Sprintf("%s to go, some kept by %s", count(t.Left, "pod"), why(t.reasons))
+		return fmt.Sprintf("%s left, some blocked by %s", count(t.Left, "pod"), why(t.reasons))
 	}
-	return count(t.Left, "pod") + " to go"
+	return count(t.Left, "pod") + " left"
 }
 
 // overstay says which pods are there beyond their time to end.
 func overstay(pods []string) string {
-	return count(len(pods), "pod") + " still there long after the grace period: " + why(pods)
+	its := map[bool]string{true: "its", false: "their"}[len(pods) == 1]
+	return fmt.Sprintf("%s still terminating long after %s grace period: %s", count(len(pods), "pod"), its, why(pods))
 }
 
 // why lists the first reasons.

@@ -26,7 +26,7 @@ func (d *decision) announce(r *contract.Report, t tally) {
 	case r.Phase == contract.PhaseWaiting && !d.pause.none():
 		once(false, contract.EventDrainWaiting, fmt.Sprintf("%s (%s): %s", r.Message, r.Kind, r.Reason))
 	case d.continues() && d.old.Kind != r.Kind:
-		once(false, contract.EventDrainStarted, fmt.Sprintf("the drain goes on (%s, was %s): %s", r.Kind, d.old.Kind, r.Reason))
+		once(false, contract.EventDrainStarted, fmt.Sprintf("the drain continues (%s, was %s): %s", r.Kind, d.old.Kind, r.Reason))
 	default:
 		once(false, contract.EventDrainStarted, fmt.Sprintf("draining (%s): %s", r.Kind, r.Reason))
 	}
@@ -88,7 +88,7 @@ func (d *decision) tellBlocked(r *contract.Report, t tally) {
 	case all:
 		d.tell(true, contract.EventDrainBlocked, r.Message)
 	default:
-		d.tell(true, contract.EventDrainBlocked, fmt.Sprintf("%s to go, some kept by %s", count(r.Left, "pod"), why(fresh)))
+		d.tell(true, contract.EventDrainBlocked, fmt.Sprintf("%s left, some blocked by %s", count(r.Left, "pod"), why(fresh)))
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *decision) tellOverdue(r *contract.Report) {
 		}
 	}
 	if len(fresh) > 0 {
-		d.tell(true, contract.EventPodOverdue, overstay(fresh)+"; the drain does not wait for that: see finalizers and kubelet")
+		d.tell(true, contract.EventPodOverdue, overstay(fresh)+"; the drain does not wait for them: check their finalizers and the kubelet")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestToldByAnOlderAgent(t *testing.T) {
 	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
 	w.node.Annotations[contract.AnnotationDrainReport] = contract.Report{
 		Answers: []string{"request:upgrade"}, Phase: contract.PhaseBlocked, Kind: contract.KindRequest, Left: 1,
-		BlockedBy: []string{"shop/web"}, Since: contract.At(start), Message: "1 pod left, kept by shop/web",
+		BlockedBy: []string{"shop/web"}, Since: contract.At(start), Message: "1 pod left, blocked by shop/web",
 	}.String()
 	w.restart()
 	if story := strings.Join(w.run(t, time.Minute), "\n"); strings.Contains(story, "DrainBlocked") {

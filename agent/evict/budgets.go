@@ -165,7 +165,7 @@ func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods, nam
 			return
 		}
 		if failures == 1 && ctx.Err() == nil {
-			logger.Warn("budgets not listed", "err", err)
+			logger.Warn("listing PodDisruptionBudgets failed", "err", err)
 		}
 		if apierrors.IsForbidden(err) {
 			return

@@ -75,7 +75,7 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 		}
 		logger.Debug("watch ended", "of", s.what, "err", err, "failures", failures)
 		if failures == warnAt {
-			logger.Warn("cannot watch for long, trying on", "of", s.what, "err", err)
+			logger.Warn("watch failed repeatedly, retrying", "of", s.what, "err", err)
 		}
 		sleep(ctx, s.pause(failures, err))
 	}

@@ -66,7 +66,7 @@ func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	i.refused.Store(true)
 	i.told.Do(func() {
-		slog.Info("the API server does not let the agent be its node; it goes on as its service account", "node", i.user, "answer", why)
+		slog.Info("impersonating the node is not allowed, using the service account", "node", i.user, "answer", why)
 	})
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {

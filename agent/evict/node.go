@@ -68,7 +68,7 @@ func (c *Client) WatchNode(ctx context.Context, logger *slog.Logger, saw func(Me
 		take: func(e watch.Event) {
 			object, ok := e.Object.(*metav1.PartialObjectMetadata)
 			if !ok {
-				logger.Error("the watch of the node gave something else", "type", fmt.Sprintf("%T", e.Object))
+				logger.Error("node watch returned an unexpected type", "type", fmt.Sprintf("%T", e.Object))
 				return
 			}
 			saw(Metadata{

@@ -218,10 +218,10 @@ func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 	defer w.mu.Unlock()
 	if unanswered(err) && w.unwell.IsZero() {
 		w.unwell = time.Now()
-		w.logger.Warn("instance metadata cannot be read, trying on", "err", err)
+		w.logger.Warn("reading the instance metadata failed, retrying", "err", err)
 	}
 	if w.clock.compare(answer.Date, time.Now()) {
-		w.logger.Warn("this node's clock is ahead of that of the metadata service, and is corrected by this much", "ahead", w.clock.ahead)
+		w.logger.Warn("node clock differs from the instance metadata service, corrected", "ahead", w.clock.ahead)
 	}
 	return answer, err
 }
@@ -234,7 +234,7 @@ func (w *Watcher) recover() {
 	if w.unwell.IsZero() || w.life.failures > 0 || slices.ContainsFunc(w.paths, silent) {
 		return
 	}
-	w.logger.Info("instance metadata can be read again", "after", time.Since(w.unwell).Round(time.Second))
+	w.logger.Info("reading the instance metadata works again", "after", time.Since(w.unwell).Round(time.Second))
 	w.unwell = time.Time{}
 }
 

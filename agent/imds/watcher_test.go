@@ -310,7 +310,7 @@ func TestWatcherOutage(t *testing.T) {
 				before := s.requests()
 				s.change(func() { fail(s) })
 				w.expect(time.Hour, "nothing new")
-				if got := w.logged("cannot be read"); got != 1 {
+				if got := w.logged("reading the instance metadata failed"); got != 1 {
 					t.Errorf("the outage is logged %d times:\n%s", got, w.log.String())
 				}
 				if rate := float64(s.requests()-before) / 3600; rate > 0.6 {
@@ -321,7 +321,7 @@ func TestWatcherOutage(t *testing.T) {
 				s.put(state, "InService")
 				w.expect(longestBackOff+5*time.Second, "seen soon after it is back", "heard=true instance-reboot:i-1:e1")
 				w.after(time.Minute)
-				if got := w.logged("can be read again"); got != 1 {
+				if got := w.logged("works again"); got != 1 {
 					t.Errorf("the end is logged %d times:\n%s", got, w.log.String())
 				}
 			})
@@ -540,7 +540,7 @@ func TestWatcherStartsBlind(t *testing.T) {
 		w.expect(time.Minute, "nothing is known")
 		s.change(func() { s.mute = false })
 		w.expectLast(time.Minute, "the metadata do not overrule the Node", "heard=true asg-terminate:i-2")
-		if got := w.logged("can be read again"); got != 1 {
+		if got := w.logged("works again"); got != 1 {
 			t.Errorf("the end is logged %d times:\n%s", got, w.log.String())
 		}
 	})
@@ -647,7 +647,7 @@ func TestWatcherClock(t *testing.T) {
 				w.expect(6*time.Second, "a notice", "heard=true asg-terminate:i-1"+tc.want)
 				s.change(func() { s.behind += time.Second })
 				w.expect(time.Hour, "the clock drifts a little")
-				if got, want := w.logged("clock is ahead"), map[bool]int{true: 1}[tc.want != ""]; got != want {
+				if got, want := w.logged("node clock differs"), map[bool]int{true: 1}[tc.want != ""]; got != want {
 					t.Errorf("logged %d times, want %d", got, want)
 				}
 				s.change(func() { s.behind = 2 * time.Hour })

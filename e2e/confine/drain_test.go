@@ -200,7 +200,7 @@ func (b *bed) saysWhoItIs() {
 		b.t.Fatal(err)
 	}
 	said := slices.Collect(bytes.Lines(log))
-	said = slices.DeleteFunc(said, func(line []byte) bool { return !bytes.Contains(line, []byte("does not let the agent be its node")) })
+	said = slices.DeleteFunc(said, func(line []byte) bool { return !bytes.Contains(line, []byte("impersonating the node is not allowed")) })
 	if want := map[bool]int{true: 0, false: 1}[b.rights.AsNode]; len(said) != want {
 		b.t.Errorf("the agent said %d times that it is not its node, want %d: %s", len(said), want, said)
 	}

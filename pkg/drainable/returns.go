@@ -335,9 +335,9 @@ func (r Returns) came(p *fleet.Pod) string {
 	case tolerates:
 		return fmt.Sprintf("pod %s came to the node while it drains, by its toleration %s: narrow the toleration, or keep the pods off this node by affinity", p.Key(), toleration)
 	case r.Open:
-		return fmt.Sprintf("pod %s came to the node while it drains, as the node cannot be cordoned: see why it cannot be written", p.Key())
+		return fmt.Sprintf("pod %s came to the node while it drains, as the node cannot be cordoned: the agent's log tells why its Node cannot be written", p.Key())
 	}
-	return fmt.Sprintf("pod %s came to the node while it drains, past the cordon: see who binds it there", p.Key())
+	return fmt.Sprintf("pod %s came to the node while it drains, past the cordon: find out which scheduler or controller binds it to the node", p.Key())
 }
 
 // ToleratesDrain says that kube-scheduler may bind a pod to a node that drains, for one

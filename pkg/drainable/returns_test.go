@@ -122,8 +122,8 @@ func TestReturnsInWords(t *testing.T) {
 	}{
 		{false, pod("web-0", -time.Minute, everything), ""},
 		{false, pod("web-1", time.Minute, everything), "pod shop/web-1 came to the node while it drains, by its toleration {operator: Exists, effect: NoSchedule}: narrow"},
-		{false, pod("web-1", time.Minute), "pod shop/web-1 came to the node while it drains, past the cordon: see who"},
-		{true, pod("web-1", time.Minute), "pod shop/web-1 came to the node while it drains, as the node cannot be cordoned: see why"},
+		{false, pod("web-1", time.Minute), "pod shop/web-1 came to the node while it drains, past the cordon: find out which"},
+		{true, pod("web-1", time.Minute), "pod shop/web-1 came to the node while it drains, as the node cannot be cordoned: the agent's log"},
 	} {
 		for _, list := range [][]*fleet.Pod{{tc.pod, pod("web-2", 2*time.Minute, everything)}, {pod("web-2", 2*time.Minute, everything), tc.pod}} {
 			if tc.want == "" {

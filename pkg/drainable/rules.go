@@ -286,7 +286,7 @@ func notSafeToEvict(q *Question) (Outcome, string) {
 	if contract.SafeToEvictOf(q.Pod.Annotations) != contract.SafeNo {
 		return "", ""
 	}
-	return Block, "its annotation forbids to evict it"
+	return Block, "its safe-to-evict annotation is false"
 }
 
 func localStorage(q *Question) (Outcome, string) {

@@ -80,7 +80,7 @@ func (a *Actor) evict(ctx context.Context, x action.Evict) error {
 	if x.Overrides != "" {
 		a.Events.Write(kube.Event{
 			Object: kube.PodReference(x.Pod.Namespace, x.Pod.Name, string(x.Pod.UID)), Warning: true,
-			Reason: contract.EventEvictionForced, Message: fmt.Sprintf("evicted against %s: %s", x.Overrides, x.Why),
+			Reason: contract.EventEvictionForced, Message: fmt.Sprintf("evicted despite %s: %s", x.Overrides, x.Why),
 		})
 	}
 	return nil

@@ -130,7 +130,7 @@ func TestEvictAgainstAWord(t *testing.T) {
 	if r := b.one(t, action); r.Outcome != Done {
 		t.Fatal(r.Err)
 	}
-	want := []string{contract.EventEvictionForced + " a: evicted against NotSafeToEvictAnnotation: its agent is gone"}
+	want := []string{contract.EventEvictionForced + " a: evicted despite NotSafeToEvictAnnotation: its agent is gone"}
 	if diff := cmp.Diff(want, b.events.list); diff != "" {
 		t.Error(diff)
 	}
