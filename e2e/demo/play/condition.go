@@ -2,7 +2,6 @@ package play
 
 import (
 	"fmt"
-	"strings"
 
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/pkg/contract"
@@ -64,7 +63,7 @@ func reported(n story.Node) string {
 	if n.Report == nil {
 		return "no report"
 	}
-	return fmt.Sprintf("report %s, %d left %s", n.Report.Phase, n.Report.Left, strings.Join(n.Report.BlockedBy, ", "))
+	return fmt.Sprintf("report %s: %s", n.Report.Phase, n.Report.Message)
 }
 
 // emptied: the node's drain ended, while its instance still ran.

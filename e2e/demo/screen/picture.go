@@ -80,7 +80,7 @@ func groups(s story.State) []Line {
 		lines = append(lines, Line{
 			{pad(g.Name, 12), Title}, {right(fmt.Sprint(g.Min), 5), Faint}, {right(fmt.Sprint(g.Desired), 9), Plain},
 			{right(fmt.Sprint(g.Ready), 7), tone}, {right(fmt.Sprint(g.Max), 5), Faint},
-			{"  " + bar(g), tone}, {"  " + g.Verdict, Faint},
+			{"  " + bar(g), tone}, {"  " + string(g.Verdict), Faint},
 		})
 	}
 	return append(lines, nil)
@@ -163,13 +163,13 @@ func verdicts(s story.State, rows int) []Line {
 	}
 	lines := []Line{nil, text(Faint, "VERDICTS, the latest first")}
 	for _, v := range s.Verdicts[:min(rows-2, len(s.Verdicts))] {
-		lines = append(lines, Line{{verdictSubject(v) + "  ", Plain}, {v.Reason, Busy}, {"  " + v.Message, Plain}})
+		lines = append(lines, Line{{verdictSubject(v) + "  ", Plain}, {string(v.Reason), Busy}, {"  " + v.Message, Plain}})
 	}
 	return lines
 }
 
 func verdictSubject(v story.Verdict) string {
-	subject := v.Of + " " + story.ShortName(v.Name)
+	subject := string(v.Of) + " " + story.ShortName(v.Name)
 	if v.Count > 1 {
 		subject += fmt.Sprintf(" and %d more", v.Count-1)
 	}

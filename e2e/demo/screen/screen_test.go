@@ -16,6 +16,7 @@ import (
 	"windlass.dev/windlass/e2e/demo/screen"
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -105,8 +106,8 @@ func parse(fields []string) words {
 //	group web min=1 desired=2 max=6
 //	instance 7 group=web state=InService up hook=windlass  node ip-10-0-0-7
 //	end 7                                                  the instance is gone
-//	node 7 ready unneeded cordoned terminating draining=spot phase=Draining left=2 deadline=90s blocked=ns/pdb
-//	pod shop-1 on=7 running ready unschedulable evicted until=3s because=DeletionByPodGC
+//	node 7 ready unneeded cordoned terminating draining=spot phase=Draining deadline=90s message=2_pods_to_go
+//	pod shop-1 on=7 running ready evicted until=3s because=DeletionByPodGC
 //	gone shop-1
 //	workload shop 3
 //	budget shop 2
@@ -154,7 +155,7 @@ func (w *teller) tell(line string) {
 	case "call":
 		w.story.CallSeen(story.Call{At: w.now, Operation: name, Group: rest["group"], Instance: rest["instance"], Detail: rest["detail"], Grows: rest.has("grows"), Error: rest["error"]})
 	case "verdict":
-		w.story.VerdictsSeen([]story.Verdict{{Of: name, Name: fields[2], Reason: fields[3], Message: strings.Join(fields[4:], " ")}}, w.now)
+		w.story.VerdictsSeen([]story.Verdict{{Of: verdict.SubjectKind(name), Name: fields[2], Reason: verdict.Reason(fields[3]), Message: strings.Join(fields[4:], " ")}}, w.now)
 	default:
 		w.t.Fatalf("cannot tell %q", line)
 	}
@@ -197,16 +198,10 @@ func (w *teller) instance(number string, is words) {
 func (w *teller) node(number string, is words) {
 	n := story.Node{
 		Name: nodeName(number), Instance: "i-" + number, Zone: "eu-west-1a", Type: "m5.large", Ready: is.has("ready"),
-		Unschedulable: is.has("cordoned"), Terminating: is.has("terminating"), Draining: contract.Kind(is["draining"]),
-	}
-	if is.has("unneeded") {
-		n.UnneededSince = w.now
+		Unschedulable: is.has("cordoned"), Terminating: is.has("terminating"), Unneeded: is.has("unneeded"), Draining: contract.Kind(is["draining"]),
 	}
 	if is.has("phase") {
-		n.Report = &contract.Report{Phase: contract.Phase(is["phase"]), Kind: n.Draining, Left: is.number("left")}
-		if is.has("blocked") {
-			n.Report.BlockedBy = []string{is["blocked"]}
-		}
+		n.Report = &contract.Report{Phase: contract.Phase(is["phase"]), Kind: n.Draining, Message: is["message"]}
 		if d, err := time.ParseDuration(is["deadline"]); err == nil {
 			n.Report.Deadline = contract.At(noon.Add(d))
 		}
@@ -218,7 +213,7 @@ func (w *teller) pod(name string, is words) {
 	workload, _, _ := strings.Cut(name, "-")
 	p := story.Pod{
 		Namespace: "demo", Name: name, UID: name, Workload: workload, Running: is.has("running"), Ready: is.has("ready"),
-		Unschedulable: is.has("unschedulable"), Disrupted: is["because"],
+		Disrupted: is["because"],
 	}
 	if is.has("on") {
 		p.Node = nodeName(is["on"])

@@ -6,6 +6,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Group is an Auto Scaling group as AWS shows it.
@@ -40,13 +41,12 @@ type Node struct {
 	System bool
 	// Draining is the kind of its draining taint, "" without one.
 	Draining contract.Kind
-	// UnneededSince is zero for a node without that taint.
-	UnneededSince time.Time
+	// Unneeded says that it has that taint.
+	Unneeded bool
 	// Terminating says that the point of no return is passed.
 	Terminating bool
-	// Report is the agent's, nil without one; Request is who asks for a drain.
-	Report  *contract.Report
-	Request *contract.Request
+	// Report is the agent's, nil without one.
+	Report *contract.Report
 }
 
 // Pod is a Kubernetes pod.
@@ -56,11 +56,10 @@ type Pod struct {
 	Workload string
 	Node     string
 	// DaemonSet pods belong to their node and are not counted.
-	DaemonSet     bool
-	Running       bool
-	Ready         bool
-	Ended         bool
-	Unschedulable bool
+	DaemonSet bool
+	Running   bool
+	Ready     bool
+	Ended     bool
 	// Leaving says that somebody deletes it; Disrupted is the reason of its
 	// DisruptionTarget condition, "" where its owner deletes it.
 	Leaving   bool
@@ -94,12 +93,12 @@ type Budget struct {
 
 // Verdict is one of the scaler's, as it publishes them.
 type Verdict struct {
-	Of   string `json:"of"`
-	Name string `json:"name"`
+	Of   verdict.SubjectKind `json:"of"`
+	Name string              `json:"name"`
 	// Count is how many subjects the verdict is about; Name is one of them.
-	Count   int    `json:"count,omitempty"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Count   int            `json:"count,omitempty"`
+	Reason  verdict.Reason `json:"reason"`
+	Message string         `json:"message"`
 }
 
 // Event is a Kubernetes Event of Windlass's.

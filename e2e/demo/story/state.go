@@ -2,12 +2,12 @@ package story
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // State is everything that one picture shows.
@@ -41,7 +41,7 @@ type Act struct {
 type GroupLine struct {
 	Name                     string `json:"name"`
 	Min, Desired, Ready, Max int
-	Verdict                  string `json:"verdict,omitempty"`
+	Verdict                  verdict.Reason `json:"verdict,omitempty"`
 }
 
 // NodeLine is a node in the picture, or an instance that has none yet.
@@ -75,26 +75,24 @@ const (
 type WaitingLine struct {
 	Workload string `json:"workload"`
 	Count    int    `json:"count"`
-	// Unschedulable is how many of them kube-scheduler has found no place for.
-	Unschedulable int `json:"unschedulable"`
 }
 
 // State is the picture of now, in which act is on.
 func (s *Story) State(now time.Time, act Act) State {
 	state := State{Now: now, Elapsed: now.Sub(s.began), Act: act, Feed: slices.Clone(s.feed.last), FeedFrom: s.feed.dropped, Waiting: s.waiting()}
-	verdicts := map[string]string{}
+	reasons := map[string]verdict.Reason{}
 	for _, v := range s.verdicts {
-		if v.Of == "node" && s.nodes[v.Name].Name == "" {
+		if v.Of == verdict.OfNode && s.nodes[v.Name].Name == "" {
 			continue // published before the node went
 		}
 		state.Verdicts = append(state.Verdicts, v.Verdict)
-		if v.Of == "group" {
-			verdicts[v.Name] = v.Reason
+		if v.Of == verdict.OfGroup {
+			reasons[v.Name] = v.Reason
 		}
 	}
 	for _, name := range s.groupNames() {
 		g := s.groups[name]
-		state.Groups = append(state.Groups, GroupLine{Name: name, Min: g.Min, Desired: g.Desired, Ready: s.ReadyIn(name), Max: g.Max, Verdict: verdicts[name]})
+		state.Groups = append(state.Groups, GroupLine{Name: name, Min: g.Min, Desired: g.Desired, Ready: s.ReadyIn(name), Max: g.Max, Verdict: reasons[name]})
 		for _, i := range g.Instances {
 			state.Nodes = append(state.Nodes, s.nodeLine(g, i))
 		}
@@ -114,9 +112,6 @@ func (s *Story) waiting() []WaitingLine {
 		l := by[p.Workload]
 		l.Workload = p.Workload
 		l.Count++
-		if p.Unschedulable {
-			l.Unschedulable++
-		}
 		by[p.Workload] = l
 	}
 	var lines []WaitingLine
@@ -132,12 +127,13 @@ func (s *Story) nodeLine(g Group, i Instance) NodeLine {
 	n, registered := s.nodes[i.Node]
 	// A name can be given to a new instance while the old one's Node stands.
 	registered = registered && n.Instance == i.ID
-	line.State, line.Detail = n.stage(i, registered, s.joined[i.Node], line.Pods)
+	line.State, line.Detail = n.stage(i, registered, s.joined[i.Node])
 	return line
 }
 
-// stage says where a node stands. What weighs more comes first.
-func (n Node) stage(i Instance, registered, joined bool, pods int) (Stage, string) {
+// stage says where a node stands. What weighs more comes first. Why it stands there, its
+// agent says of a drain, and the verdicts of all else.
+func (n Node) stage(i Instance, registered, joined bool) (Stage, string) {
 	switch {
 	case !registered && i.leaving():
 		return Terminating, lifecycle(i)
@@ -148,11 +144,11 @@ func (n Node) stage(i Instance, registered, joined bool, pods int) (Stage, strin
 	case n.Terminating || i.State == "Terminating:Proceed":
 		return Terminating, lifecycle(i)
 	case n.drainEnded():
-		return Drained, n.why(i)
+		return Drained, n.drain(i)
 	case n.Report != nil && n.Report.Phase == contract.PhaseBlocked:
-		return Blocked, fmt.Sprintf("%s, %d left, by %s", n.why(i), n.Report.Left, strings.Join(n.Report.BlockedBy, ", "))
+		return Blocked, n.drain(i)
 	case n.Report != nil || n.Draining != "":
-		return Draining, fmt.Sprintf("%s, %d left%s", n.why(i), pods, n.until())
+		return Draining, n.drain(i)
 	case i.leaving():
 		return Terminating, lifecycle(i)
 	case !n.Ready && !joined:
@@ -161,8 +157,8 @@ func (n Node) stage(i Instance, registered, joined bool, pods int) (Stage, strin
 		return Lost, ""
 	case n.Unschedulable:
 		return Cordoned, ""
-	case !n.UnneededSince.IsZero():
-		return Unneeded, "since " + n.UnneededSince.Format(time.TimeOnly)
+	case n.Unneeded:
+		return Unneeded, ""
 	}
 	return Ready, ""
 }
@@ -181,21 +177,22 @@ func lifecycle(i Instance) string {
 // drainEnded says that the agent has nothing left to do.
 func (n Node) drainEnded() bool { return n.Report != nil && n.Report.Phase == contract.PhaseDrained }
 
-// why names the kind of a drain, and the hook that holds the instance for it.
-func (n Node) why(i Instance) string {
-	kind := n.Draining
-	if n.Report != nil && n.Report.Kind != "" {
-		kind = n.Report.Kind
+// drain tells of a drain its kind, the hook that holds the instance for it, its deadline,
+// and what the agent says of it.
+func (n Node) drain(i Instance) string {
+	var report contract.Report
+	if n.Report != nil {
+		report = *n.Report
 	}
+	text := string(cmp.Or(report.Kind, n.Draining))
 	if len(i.Hooks) > 0 {
-		return fmt.Sprintf("%s, hook %s", kind, strings.Join(i.Hooks, ", "))
+		text += ", hook " + strings.Join(i.Hooks, ", ")
 	}
-	return string(kind)
-}
-
-func (n Node) until() string {
-	if n.Report == nil || n.Report.Deadline.IsZero() {
-		return ""
+	if !report.Deadline.IsZero() && !n.drainEnded() {
+		text += ", until " + verdict.ClockTime(report.Deadline.Time)
 	}
-	return ", until " + n.Report.Deadline.Format(time.TimeOnly)
+	if report.Message != "" {
+		text += ": " + report.Message
+	}
+	return text
 }

@@ -190,12 +190,12 @@ func (s *Story) BudgetSeen(b Budget) { s.budgets[b.Workload] = b }
 func (s *Story) VerdictsSeen(verdicts []Verdict, at time.Time) {
 	old := map[string]seenVerdict{}
 	for _, v := range s.verdicts {
-		old[v.Of+" "+v.Name] = v
+		old[string(v.Of)+" "+v.Name] = v
 	}
 	s.verdicts = nil
 	for _, v := range verdicts {
 		seen := seenVerdict{v, at}
-		if was, ok := old[v.Of+" "+v.Name]; ok && was.Reason == v.Reason && was.Message == v.Message {
+		if was, ok := old[string(v.Of)+" "+v.Name]; ok && was.Reason == v.Reason && was.Message == v.Message {
 			seen.changed = was.changed
 		}
 		s.verdicts = append(s.verdicts, seen)

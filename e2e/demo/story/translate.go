@@ -28,14 +28,11 @@ func NodeOf(n *corev1.Node) Node {
 		Terminating:   n.Annotations[contract.AnnotationTerminating] != "",
 	}
 	out.Draining, _ = contract.Draining(n.Spec.Taints)
-	if since, ok, err := contract.Unneeded(n.Spec.Taints); ok && err == nil {
-		out.UnneededSince = since
+	if _, ok, err := contract.Unneeded(n.Spec.Taints); err == nil {
+		out.Unneeded = ok
 	}
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		out.Report = &r
-	}
-	if r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest]); err == nil {
-		out.Request = &r
 	}
 	return out
 }
@@ -71,8 +68,6 @@ func PodOf(p *corev1.Pod) Pod {
 		switch c.Type {
 		case corev1.PodReady:
 			out.Ready = c.Status == corev1.ConditionTrue
-		case corev1.PodScheduled:
-			out.Unschedulable = c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 		case corev1.DisruptionTarget:
 			if c.Status == corev1.ConditionTrue {
 				out.Disrupted = c.Reason

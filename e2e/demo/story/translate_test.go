@@ -21,8 +21,7 @@ func TestNodeOf(t *testing.T) {
 			Name:   "n",
 			Labels: map[string]string{corev1.LabelTopologyZone: "eu-west-1a", corev1.LabelInstanceTypeStable: "m5.large"},
 			Annotations: map[string]string{
-				contract.AnnotationDrainReport:  report.String(),
-				contract.AnnotationDrainRequest: "not a request at all",
+				contract.AnnotationDrainReport: report.String(),
 			},
 		},
 		Spec: corev1.NodeSpec{
@@ -33,7 +32,7 @@ func TestNodeOf(t *testing.T) {
 	}
 	want := story.Node{
 		Name: "n", Instance: "i-1", Zone: "eu-west-1a", Type: "m5.large", Ready: true, Unschedulable: true,
-		Draining: contract.KindSpot, UnneededSince: noon, Report: &report,
+		Draining: contract.KindSpot, Unneeded: true, Report: &report,
 	}
 	if diff := cmp.Diff(want, story.NodeOf(n)); diff != "" {
 		t.Error(diff)
@@ -55,9 +54,8 @@ func TestPodOf(t *testing.T) {
 			reason: "a pod without a place",
 			pod: corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "shop-1", Labels: map[string]string{story.LabelWorkload: "shop"}},
-				Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)}},
 			},
-			want: story.Pod{Name: "shop-1", Workload: "shop", Unschedulable: true},
+			want: story.Pod{Name: "shop-1", Workload: "shop"},
 		},
 		{
 			reason: "an evicted pod, in its grace period",

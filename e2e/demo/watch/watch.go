@@ -176,14 +176,14 @@ func verdictsOf(data map[string]string) ([]story.Verdict, error) {
 			return nil, fmt.Errorf("reading %s: %w", key, err)
 		}
 		for _, g := range page.Groups {
-			all = append(all, story.Verdict{Of: string(verdict.OfGroup), Name: g.Name, Reason: string(g.Reason), Message: g.Message})
+			all = append(all, story.Verdict{Of: verdict.OfGroup, Name: g.Name, Reason: g.Reason, Message: g.Message})
 		}
 		for _, p := range page.Pods {
-			all = append(all, story.Verdict{Of: string(verdict.OfPod), Name: first(p.Pods), Count: p.Count, Reason: string(p.Reason), Message: p.Message})
+			all = append(all, story.Verdict{Of: verdict.OfPod, Name: first(p.Pods), Count: p.Count, Reason: p.Reason, Message: p.Message})
 		}
 		for _, n := range page.Nodes {
 			for _, name := range slices.Sorted(maps.Keys(n.Nodes)) {
-				all = append(all, story.Verdict{Of: string(verdict.OfNode), Name: name, Reason: string(n.Reason), Message: n.Nodes[name]})
+				all = append(all, story.Verdict{Of: verdict.OfNode, Name: name, Reason: n.Reason, Message: n.Nodes[name]})
 			}
 		}
 	}
