@@ -37,6 +37,10 @@ func TestNodeOf(t *testing.T) {
 	if diff := cmp.Diff(want, story.NodeOf(n)); diff != "" {
 		t.Error(diff)
 	}
+	n.Annotations[contract.AnnotationDrainReport] = "not a report at all"
+	if got := story.NodeOf(n).Report; got != nil {
+		t.Errorf("got %+v of what is no report, want none", got)
+	}
 }
 
 func TestPodOf(t *testing.T) {
