@@ -159,10 +159,10 @@ func (l *loop) wait(wake time.Time) bool {
 // happens; zero for never.
 func (l *loop) turn() time.Time {
 	now := time.Now()
-	return notice.Earliest(l.look(now), l.tellOverride(now))
+	return notice.Earliest(l.evaluate(now), l.tellOverride(now))
 }
 
-func (l *loop) look(now time.Time) time.Time {
+func (l *loop) evaluate(now time.Time) time.Time {
 	if l.idle(now) {
 		l.node.forget()
 		return l.settledUntil

@@ -22,8 +22,8 @@ type overrides struct {
 }
 
 const (
-	// leastPause and mostPause bound the time between two of them.
-	leastPause, mostPause = time.Second, 30 * time.Second
+	// leastWait and mostWait bound the time between two of them.
+	leastWait, mostWait = time.Second, 30 * time.Second
 	// overrideSpread parts the nodes that are through at one moment.
 	overrideSpread = 5 * time.Second
 )
@@ -48,7 +48,7 @@ func (l *loop) noteOverride(step drain.Evict) {
 func (l *loop) tellOverride(now time.Time) time.Time {
 	o := &l.overrides
 	if l.drain != nil && l.drain.pace.busy() {
-		o.pause = min(max(leastPause, 9*l.drain.pace.took), mostPause)
+		o.pause = min(max(leastWait, 9*l.drain.pace.took), mostWait)
 		o.next = now.Add(rand.N(overrideSpread))
 		return time.Time{}
 	}

@@ -88,7 +88,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.IntVar(&s.policy.MaxNodes, "max-nodes-total", p.MaxNodes, "how many nodes the cluster may grow to, all that there are and upcoming ones included; 0 means no limit")
 	flags.Var(&s.policy.Cores, "cores-total", "how many cores the cluster may have, as min:max; it does not grow beyond the maximum, and nothing is scaled down below the minimum")
 	flags.Var(&s.policy.Memory, "memory-total", "how many GiB of memory the cluster may have, as min:max; it does not grow beyond the maximum, and nothing is scaled down below the minimum")
-	flags.Var(&s.policy.HeadRoom, "headroom", "headroom: room that is kept free in the cluster for more pods: a percentage of what is requested, as 10%, or that of so many pods of a size, as pods=5,cpu=500m,memory=1Gi; a group keeps its own by its tag "+contract.TagHeadRoom)
+	flags.Var(&s.policy.Headroom, "headroom", "headroom: room that is kept free in the cluster for more pods: a percentage of what is requested, as 10%, or that of so many pods of a size, as pods=5,cpu=500m,memory=1Gi; a group keeps its own by its tag "+contract.TagHeadroom)
 	flags.IntVar(&s.policy.BufferPods, "max-capacity-buffer-pods", p.BufferPods, "for how many pods all CapacityBuffers together may keep room; namespaces share it")
 	flags.IntVar(&s.policy.BufferPodsPerNamespace, "max-capacity-buffer-pods-per-namespace", p.BufferPodsPerNamespace, "for how many pods the CapacityBuffers of one namespace may keep room")
 	flags.BoolVar(&s.policy.EnforceMinSize, "enforce-node-group-min-size", p.EnforceMinSize, "grow groups that are smaller than their minimum, such as that of --nodes")

@@ -61,7 +61,7 @@ func BenchmarkIdleLook(b *testing.B) {
 		paused:   func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act:      func(context.Context, []action.Action) []act.Result { return nil },
 		reread:   func(context.Context, []act.Result) {},
-		tell:     func(look) {},
+		tell:     func(evaluation) {},
 		policy:   policy,
 	}
 	for {

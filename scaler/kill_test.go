@@ -174,7 +174,7 @@ func (k *killing) look() {
 		keep:   func(fleet.State) {}, reread: func(context.Context, []act.Result) {},
 		policy: policy, remember: k.remember, paused: func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act:  actor.Do,
-		tell: func(look) {}, logger: actor.Logger,
+		tell: func(evaluation) {}, logger: actor.Logger,
 	}
 	withSnapshot(l, snapshot)
 	if _, err := l.turn(k.T.Context()); err != nil && !k.dead {

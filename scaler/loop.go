@@ -57,7 +57,7 @@ type loop struct {
 	// reread reads again what these actions may have changed.
 	reread func(context.Context, []act.Result)
 	// tell shows what was seen, decided and done.
-	tell func(look)
+	tell func(evaluation)
 	// changed wakes the loop.
 	changed <-chan struct{}
 	logger  *slog.Logger
@@ -82,8 +82,8 @@ func (a *answered) holds(now time.Time, version uint64, state fleet.State) bool 
 		(a.wake.IsZero() || now.Before(a.wake)) && fleet.Equal(a.state, state)
 }
 
-// look is one turn of the loop.
-type look struct {
+// evaluation is one turn of the loop.
+type evaluation struct {
 	snapshot fleet.Snapshot
 	plan     plan.Plan
 	results  []act.Result
@@ -147,7 +147,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	}
 	l.last = nil
 	urgent, rest := l.decide(snapshot)
-	this := look{snapshot: snapshot, took: time.Since(began)}
+	this := evaluation{snapshot: snapshot, took: time.Since(began)}
 	if len(urgent) > 0 {
 		ready, paused := l.part(urgent)
 		this.results = slices.Concat(l.act(ctx, ready), paused)

@@ -86,7 +86,7 @@ func newStage(plans ...plan.Plan) *stage {
 		},
 		paused:  func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		due:     func(time.Time) time.Time { return time.Time{} },
-		tell:    func(look) {},
+		tell:    func(evaluation) {},
 		changed: s.changes,
 		logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		alive:   func(error) {},
@@ -155,7 +155,7 @@ func TestLoopDoesNotDecideTwice(t *testing.T) {
 				s := newStage(plans...)
 				s.still = true
 				told, turned := 0, 0
-				s.tell = func(look) { told++ }
+				s.tell = func(evaluation) { told++ }
 				s.alive = func(err error) { turned++ }
 				if c.then != nil {
 					time.AfterFunc(90*time.Second, func() { c.then(s) })
@@ -396,7 +396,7 @@ func TestLoopHearsAnswers(t *testing.T) {
 func TestLoopWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beat, done := action.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, action.Complete{Group: "web", Instance: "i-2", Hook: "h"}
-		keep, grow := action.Keep{Group: "web", Node: action.NodeRef{Name: "n"}}, action.Grow{Group: "web", To: 1}
+		keep, grow := action.CancelDrain{Group: "web", Node: action.NodeRef{Name: "n"}}, action.Grow{Group: "web", To: 1}
 		suspend := action.Suspend{Group: "web", Process: "A"}
 		sent := map[string]time.Time{fleet.HeartbeatKey("i-1", "h"): time.Now()}
 		p := plan.Plan{Actions: []action.Action{beat, done, keep, grow, suspend}, State: fleet.State{Heartbeats: sent, GrownAt: map[string]time.Time{"web": time.Now()}, Suspending: map[string]time.Time{"web": time.Now()}}}
@@ -416,7 +416,7 @@ func TestLoopWithoutMemory(t *testing.T) {
 		}
 		var faults [][]string
 		var failing []string
-		s.tell = func(l look) {
+		s.tell = func(l evaluation) {
 			faults = append(faults, l.snapshot.Faults)
 			for _, r := range l.results {
 				if r.Outcome == act.Paused {

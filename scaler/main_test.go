@@ -208,7 +208,7 @@ old   NotInAnyGroup  its instance is in none of our groups
 // neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
-	sc.tell(look{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
+	sc.tell(evaluation{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
 	for _, c := range []struct {
 		about, from, host string
 		want              int
@@ -378,10 +378,10 @@ func TestPageWithoutGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
-	if got := sc.page(look{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
+	if got := sc.page(evaluation{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
 		t.Errorf("trouble %q", got)
 	}
-	if got := sc.page(look{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Trouble; got != "" {
+	if got := sc.page(evaluation{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Trouble; got != "" {
 		t.Errorf("trouble %q though there is a group", got)
 	}
 }
@@ -413,7 +413,7 @@ func TestCASStatus(t *testing.T) {
 				if sc.casBoard != nil {
 					go sc.casBoard.Run(ctx)
 				}
-				sc.tell(look{snapshot: web, plan: c.plan})
+				sc.tell(evaluation{snapshot: web, plan: c.plan})
 				sc.turned(nil)
 				synctest.Wait()
 				stands := func() bool {

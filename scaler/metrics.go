@@ -39,7 +39,7 @@ type metrics struct {
 	stateBytes   prometheus.Gauge
 	stateWrites  *prometheus.CounterVec
 	stateShed    *prometheus.CounterVec
-	looks        prometheus.Histogram
+	evaluations  prometheus.Histogram
 	steps        prometheus.Gauge
 	actions      *prometheus.CounterVec
 	launches     *prometheus.CounterVec
@@ -89,7 +89,7 @@ func newMetrics() *metrics {
 		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state), as it was last to be written."),
 		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which nothing is done that it guards.", "result"),
 		stateShed:    counter("state_shed_entries_total", "Entries dropped from the persisted state because it was too large, by the part of it that they were of.", "part"),
-		looks:        histogram("look_seconds", "How long it took to observe and decide."),
+		evaluations:  histogram("look_seconds", "How long it took to observe and decide."),
 		steps:        gauge("evaluation_steps", "What the last evaluation took, in steps; one is about one pod asked about one node. Growth and scale-down have 20 million each."),
 		actions:      counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
 		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
@@ -105,7 +105,7 @@ func newMetrics() *metrics {
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.looks, m.steps, m.actions, m.launches, m.lifecycle,
+	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.steps, m.actions, m.launches, m.lifecycle,
 		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -139,9 +139,9 @@ func (m *metrics) remembered(r status.Remembered, err error) {
 	}
 }
 
-// look tells of one turn of the loop. Only the loop calls it.
-func (m *metrics) look(l look) {
-	m.looks.Observe(l.took.Seconds())
+// record tells of one turn of the loop. Only the loop calls it.
+func (m *metrics) record(l evaluation) {
+	m.evaluations.Observe(l.took.Seconds())
 	m.fleet(l.snapshot)
 	m.verdicts(l.plan.Verdicts)
 	m.pauses(l.snapshot.Now, l.plan.State.BackOffs)
@@ -149,7 +149,7 @@ func (m *metrics) look(l look) {
 	m.steps.Set(float64(l.plan.Steps))
 	m.seeWaiting(l.snapshot)
 	m.seeDrained(l.snapshot, l.plan.Drains)
-	m.drains.look(l.snapshot, l.plan.Drains)
+	m.drains.record(l.snapshot, l.plan.Drains)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(action.TraitsOf(r.Action).Kind, string(r.Outcome)).Inc()
 		m.result(r)

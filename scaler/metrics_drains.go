@@ -37,9 +37,9 @@ func newDrainMetrics() *drainMetrics {
 	}
 }
 
-// look shows what agents report of their drains, and what the plan says of those that the
+// record shows what agents report of their drains, and what the plan says of those that the
 // scaler carries on.
-func (m *drainMetrics) look(s fleet.Snapshot, alone []action.Drain) {
+func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 	lone := map[string]action.Drain{}
 	for _, d := range alone {
 		lone[d.Node.Name] = d

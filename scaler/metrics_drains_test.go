@@ -43,7 +43,7 @@ func TestDrainMetrics(t *testing.T) {
 		Pods: []*fleet.Pod{{Node: "alone"}, {Node: "alone"}, {Node: "serves"}},
 	}
 	lone := []action.Drain{{Node: action.NodeRef{Name: "alone"}, Phase: contract.PhaseDraining}}
-	m.look(look{snapshot: snapshot, plan: plan.Plan{Drains: lone}})
+	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{Drains: lone}})
 	want := `
 # HELP windlass_drain_deadline_seconds Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.
 # TYPE windlass_drain_deadline_seconds gauge
@@ -71,7 +71,7 @@ windlass_draining_nodes{kind="unknown",phase="Draining"} 1
 	snapshot.Nodes = []fleet.Node{node("e", failed)}
 	for range 3 {
 		snapshot.Now = snapshot.Now.Add(2 * time.Second)
-		m.look(look{snapshot: snapshot})
+		m.record(evaluation{snapshot: snapshot})
 	}
 	want = `
 # HELP windlass_drain_deadline_seconds Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.

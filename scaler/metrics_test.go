@@ -35,13 +35,13 @@ func TestMetrics(t *testing.T) {
 		fleet.BackOffKey("web", "b", "InsufficientInstanceCapacity"): {Until: start, Count: 1, Cause: "InsufficientInstanceCapacity"}, // over
 		fleet.BackOffKey("api", "", "NoRight"):                       {Until: start.Add(time.Minute), Count: 1, Cause: "no right to call autoscaling:SetDesiredCapacity on arn:aws:x"},
 	}
-	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{
-		{Of: verdict.OfPod, Reason: verdict.PodGetsNode}, {Of: verdict.OfNode, Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupGrows}}}})
+	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{
+		{Of: verdict.OfPod, Reason: verdict.PodTriggersScaleUp}, {Of: verdict.OfNode, Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupScalingUp}}}})
 	short := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
 	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
 	ended := start.Add(2 * time.Second)
-	m.look(look{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
-		{Of: verdict.OfNode, Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Reason: verdict.NodeWaiting}, {Of: verdict.OfNode, Reason: verdict.NodeNoPlace}}}, results: []act.Result{
+	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
+		{Of: verdict.OfNode, Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Reason: verdict.NodeUnneeded}, {Of: verdict.OfNode, Reason: verdict.NodeNoPlace}}}, results: []act.Result{
 		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
 		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},
 		{Action: short, Outcome: act.Done, Answer: &launch.Answer{Seen: true, Came: 1, Failures: missing}},
@@ -155,7 +155,7 @@ func TestDrainedToCompleted(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newMetrics()
 			done := act.Result{Action: action.Complete{Instance: "i-n", Since: tc.since}, Outcome: act.Done, Ended: start.Add(2 * time.Hour)}
-			m.look(look{snapshot: fleet.Snapshot{Now: start, Nodes: []fleet.Node{tc.node}}, plan: plan.Plan{Drains: tc.alone}, results: []act.Result{done}})
+			m.record(evaluation{snapshot: fleet.Snapshot{Now: start, Nodes: []fleet.Node{tc.node}}, plan: plan.Plan{Drains: tc.alone}, results: []act.Result{done}})
 			families, err := m.registry.Gather()
 			if err != nil {
 				t.Fatal(err)

@@ -61,7 +61,7 @@ type scaler struct {
 	leading                 atomic.Bool
 
 	mu     sync.Mutex
-	latest look // for verdicts
+	latest evaluation // for verdicts
 }
 
 // How long each part may be silent or failing before it counts as unwell.
@@ -290,7 +290,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		policy:   sc.settings.policy,
 		remember: func(ctx context.Context, state fleet.State) error { return sc.remember(ctx, memory, state) },
 		keep:     memory.Keep,
-		paused:   sc.actor.Paused,
+		paused:   sc.actor.BackedOff,
 		act:      sc.act,
 		due:      sc.actor.Due,
 		reread:   sc.reread,
@@ -386,7 +386,7 @@ func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fle
 
 // act carries actions out.
 func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result {
-	for retire := range action.Only[action.Retire](actions) {
+	for retire := range action.Only[action.RequestDrain](actions) {
 		sc.reader.Recheck(retire.Group) // an instance refresh that began meanwhile, say
 	}
 	return sc.actor.Do(ctx, actions)
@@ -404,8 +404,8 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 }
 
 // tell shows a look to everybody.
-func (sc *scaler) tell(l look) {
-	sc.metrics.look(l)
+func (sc *scaler) tell(l evaluation) {
+	sc.metrics.record(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
 	sc.board.Post(func() status.Page { return sc.page(l) })
 	sc.postCASStatus(l)
@@ -419,7 +419,7 @@ func (sc *scaler) tell(l look) {
 
 // postCASStatus shows a look in the words of Cluster Autoscaler, unless that speaks for
 // itself.
-func (sc *scaler) postCASStatus(l look) {
+func (sc *scaler) postCASStatus(l evaluation) {
 	switch {
 	case sc.casBoard == nil:
 	case l.plan.Stopped:
@@ -436,7 +436,7 @@ func (sc *scaler) statusPage() (corev1.ObjectReference, bool) {
 }
 
 // page draws the status page of a look.
-func (sc *scaler) page(l look) status.Page {
+func (sc *scaler) page(l evaluation) status.Page {
 	page := status.NewPage(l.snapshot, l.plan, l.results)
 	if len(page.Groups) == 0 {
 		page.Trouble = sc.whyNone()

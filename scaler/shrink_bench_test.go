@@ -57,7 +57,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			return nil
 		},
 		reread: func(context.Context, []act.Result) {},
-		tell:   func(look) {},
+		tell:   func(evaluation) {},
 		policy: policy,
 	}
 	for looks := 0; l.last == nil || !fleet.Equal(l.last.state, state); looks++ {
@@ -97,7 +97,7 @@ func halfEmpty(nodes, podsPerNode int) fleet.Snapshot {
 	owner := &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app", UID: "app"}
 	g := fleet.Group{
 		Name: "web", Max: nodes, Desired: nodes, Zones: []string{"a"},
-		Shapes: []fleet.Shape{{Zone: "a", InstanceType: "m5.4xlarge", Capacity: room, Allocatable: room}},
+		NodeTemplates: []fleet.NodeTemplate{{Zone: "a", InstanceType: "m5.4xlarge", Capacity: room, Allocatable: room}},
 	}
 	s := fleet.Snapshot{Namespaces: map[string]map[string]string{metav1.NamespaceDefault: nil}}
 	for i := range nodes {

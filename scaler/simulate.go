@@ -289,8 +289,8 @@ func (o simulateOptions) length() (float64, error) {
 func priced(snapshot *fleet.Snapshot, s settings) {
 	for i := range snapshot.Groups {
 		g := &snapshot.Groups[i]
-		for j := range g.Shapes {
-			shape := &g.Shapes[j]
+		for j := range g.NodeTemplates {
+			shape := &g.NodeTemplates[j]
 			if shape.PricePerHour > 0 {
 				continue
 			}

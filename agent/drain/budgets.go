@@ -24,9 +24,9 @@ const (
 	// the budget waits it out once, so with many of them it is what their drain
 	// takes.
 	hastyPause = time.Second
-	// blindPause is the shortest pause between questions to a budget that a watch
+	// blindWait is the shortest pause between questions to a budget that a watch
 	// shows to have no room, and longestPause the longest one.
-	blindPause, longestPause = 10 * time.Second, 30 * time.Second
+	blindWait, longestPause = 10 * time.Second, 30 * time.Second
 )
 
 // roomAt is when a budget that has refused is asked again.
@@ -47,9 +47,9 @@ func (d *decision) pauseOf(limit Limit, c candidate) time.Duration {
 	case live && !d.Budgets.Refuses(c.Pod):
 		return hastyPause
 	case live && hasty:
-		return blindPause
+		return blindWait
 	case live:
-		return min(blindPause*time.Duration(max(1, limit.Rounds)), longestPause)
+		return min(blindWait*time.Duration(max(1, limit.Rounds)), longestPause)
 	case hasty, d.Stirred[c.Pod.Namespace].After(limit.At):
 		return min(backOff(limit.Rounds), hastyPause)
 	}

@@ -21,7 +21,7 @@ func Decide(v View, p Policy) Next {
 	if p.DryRun {
 		return rehearse(v, p)
 	}
-	d := look(v, p)
+	d := read(v, p)
 	if len(d.drains) == 0 {
 		return d.rest()
 	}
@@ -67,9 +67,9 @@ type decision struct {
 	wake   time.Time
 }
 
-// look reads what the Node and the metadata say, and what is to be done about
+// read reads what the Node and the metadata say, and what is to be done about
 // each notice. What cannot be read is not remembered; it is written anew.
-func look(v View, p Policy) *decision {
+func read(v View, p Policy) *decision {
 	d := &decision{View: v, policy: p, want: cloneNode(*v.Node), seen: map[string]notice.Notice{}}
 	if report, err := contract.ParseReport(v.Node.Annotations[contract.AnnotationDrainReport]); err == nil {
 		d.old = &report

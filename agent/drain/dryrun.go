@@ -30,7 +30,7 @@ func rehearse(v View, p Policy) Next {
 	}
 	dry.Notices, dry.Served = memoryOf(v.Node, actual)
 	if next.Report != nil {
-		d := look(v, p)
+		d := read(v, p)
 		dry.Report = d.old
 		dry.Would = append(dry.Would, rehearsePods(d, *next.Report)...)
 	}

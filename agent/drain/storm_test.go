@@ -138,7 +138,7 @@ func TestRandomReturns(t *testing.T) {
 
 // However many notices name the same deadline, pods that came back are asked once more before it.
 func TestLastCallOfManyNotices(t *testing.T) {
-	for _, notices := range []int{1, contract.LastCallsKept, contract.LastCallsKept + 1, 3 * contract.LastCallsKept} {
+	for _, notices := range []int{1, contract.MostLastCalls, contract.MostLastCalls + 1, 3 * contract.MostLastCalls} {
 		w := newWorld()
 		w.returns = time.Second
 		for i := range notices {

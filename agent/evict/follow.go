@@ -42,7 +42,7 @@ type source struct {
 var errExpired = errors.New("the version of the watch has expired")
 
 const (
-	// firstPause and longestPause bound the pauses between tries that fail.
+	// firstBackOff and longestPause bound the pauses between tries that fail.
 	firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
 	// longestSpared is the longest of them for what can be spared.
 	longestSpared = 5 * time.Minute

@@ -268,7 +268,7 @@ func TestParseRequest(t *testing.T) {
 
 func TestOfMetadata(t *testing.T) {
 	ids := map[string]notice.Cause{
-		contract.RetireID(instance, noon):    "",
+		contract.ScaleDownID(instance, noon): "",
 		"request:upgrade":                    "",
 		"scale-down:i-1":                     "",
 		"":                                   "",

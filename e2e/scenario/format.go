@@ -138,10 +138,10 @@ func (p *printer) nodePool(n fleet.NodePool) {
 func (p *printer) group(g fleet.Group) {
 	words := []string{
 		fmt.Sprintf("min=%d", g.Min), fmt.Sprintf("max=%d", g.Max), fmt.Sprintf("desired=%d", g.Desired),
-		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.Shapes) == 0), flag("uncountable", g.Uncountable),
+		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.NodeTemplates) == 0), flag("uncountable", g.Uncountable),
 	}
-	if len(g.Shapes) > 0 {
-		s := g.Shapes[0]
+	if len(g.NodeTemplates) > 0 {
+		s := g.NodeTemplates[0]
 		words = append(words, other("type", s.InstanceType, "m5.large"))
 		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
 		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)), said("image", s.Image))
@@ -177,14 +177,14 @@ func (p *printer) group(g fleet.Group) {
 	if t := g.ScaleDown.UnreadyTime; t != nil {
 		words = append(words, said("unreadytime", t.Duration.String()))
 	}
-	words = append(words, said("headroom", g.HeadRoom.String()))
+	words = append(words, said("headroom", g.Headroom.String()))
 	p.line("group", g.Name, words...)
 	each(g.Instances, func(i fleet.Instance) string { return i.ID }, func(i fleet.Instance) {
 		if p.nodeOf[i.ID] && "i-"+strings.TrimPrefix(i.ID, "i-") == i.ID && p.named(i.ID) {
 			return // its node's line stands for it
 		}
 		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
-			other("state", i.State, fleet.InService), at("leaving", i.LeavingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
+			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
 	})
 }
 
@@ -232,9 +232,9 @@ func (p *printer) node(n fleet.Node) {
 	if g != nil {
 		protected, template = flag("protected", i.Protected), other("template", i.Template, g.Template)
 		groupName, zone = g.Name, other("zone", n.Zone(), firstZone(g))
-		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.LeavingSince)
-		if len(g.Shapes) > 0 {
-			usualLabels, usualTaints, usualRoom = g.Shapes[0].Labels, g.Shapes[0].Taints, g.Shapes[0].Allocatable
+		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince)
+		if len(g.NodeTemplates) > 0 {
+			usualLabels, usualTaints, usualRoom = g.NodeTemplates[0].Labels, g.NodeTemplates[0].Taints, g.NodeTemplates[0].Allocatable
 		}
 	}
 	since, unneeded, err := contract.Unneeded(n.Taints)
@@ -480,8 +480,8 @@ func (p *printer) state(s fleet.State) {
 	for _, name := range slices.Sorted(maps.Keys(s.Suspending)) {
 		p.line("suspending", name, at("at", s.Suspending[name]), flag("done", s.Suspending[name].IsZero()))
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Alone)) {
-		p.line("alone", name, at("excluded", s.Alone[name].Excluded), at("emptied", s.Alone[name].Emptied))
+	for _, name := range slices.Sorted(maps.Keys(s.StandIns)) {
+		p.line("alone", name, at("excluded", s.StandIns[name].Excluded), at("emptied", s.StandIns[name].Emptied))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Bursts)) {
 		p.line("burst", name, fmt.Sprintf("count=%d", s.Bursts[name]))
@@ -489,7 +489,7 @@ func (p *printer) state(s fleet.State) {
 	for _, m := range []struct {
 		verb string
 		of   map[string]fleet.BackOff
-	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"unsteered", s.Unsteered}, {"swappause", s.SwapPauses}} {
+	}{{"backoff", s.BackOffs}, {"giveup", s.GiveUps}, {"unsteered", s.Unsteered}, {"swappause", s.ReplacementBackOffs}} {
 		for _, name := range slices.Sorted(maps.Keys(m.of)) {
 			b := m.of[name]
 			p.line(m.verb, name, at("until", b.Until), fmt.Sprintf("count=%d", b.Count), said("cause", b.Cause))
@@ -499,7 +499,7 @@ func (p *printer) state(s fleet.State) {
 		x := s.Promises[key]
 		p.line("promise", key, at("at", x.At), said("zones", strings.Join(x.Zones, ",")), other("count", strconv.Itoa(x.Count), "0"), at("until", x.Until), said("why", x.Why))
 	}
-	if x := s.Swap; x != nil {
+	if x := s.Replacement; x != nil {
 		p.line("swap", x.Group, said("of", strings.Join(x.Instances, ",")), said("zone", x.Zone), at("found", x.Found), at("launched", x.Launched), at("until", x.Until))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Seen)) {
@@ -508,8 +508,8 @@ func (p *printer) state(s fleet.State) {
 	}
 	for _, group := range slices.Sorted(maps.Keys(s.Lessons)) {
 		l := s.Lessons[group]
-		p.line("lesson", group, said("of", l.Of), said("labels", printPairs(l.Shape.Labels)), said("taints", printTaints(l.Shape.Taints)),
-			said("room", printQuantities(l.Shape.Allocatable)), said("features", strings.Join(l.Shape.DeclaredFeatures, ",")))
+		p.line("lesson", group, said("of", l.Of), said("labels", printPairs(l.Template.Labels)), said("taints", printTaints(l.Template.Taints)),
+			said("room", printQuantities(l.Template.Allocatable)), said("features", strings.Join(l.Template.DeclaredFeatures, ",")))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Launches)) {
 		x, came, shown := s.Launches[key], "", ""

@@ -21,7 +21,7 @@ import (
 type groupDraft struct {
 	*fleet.Group
 	kind      string
-	shape     fleet.Shape // without its zone
+	shape     fleet.NodeTemplate // without its zone
 	resources corev1.ResourceList
 	shapeless bool
 }
@@ -35,8 +35,8 @@ func group(w *World, l line) error {
 		g = w.group(l.name)
 	}
 	d := groupDraft{Group: g, kind: "m5.large", resources: corev1.ResourceList{}}
-	if len(g.Shapes) > 0 {
-		d.shape = g.Shapes[0]
+	if len(g.NodeTemplates) > 0 {
+		d.shape = g.NodeTemplates[0]
 		d.kind = d.shape.InstanceType
 	}
 	if err := groupWords.apply(&d, l.words); err != nil {
@@ -73,7 +73,7 @@ var groupWords = table[groupDraft]{
 	"unrefreshed": func(d *groupDraft, _ string) error { d.Refresh = nil; return nil }, // it is over
 	// replaced is cause, or cause/time of its end.
 	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
-	"headroom":  setter(fleet.ParseHeadRoom, func(d *groupDraft, h fleet.HeadRoom) { d.HeadRoom = h }),
+	"headroom":  setter(fleet.ParseHeadroom, func(d *groupDraft, h fleet.Headroom) { d.Headroom = h }),
 	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
@@ -100,7 +100,7 @@ var groupWords = table[groupDraft]{
 
 // finish gives the group its shapes, one a zone.
 func (d *groupDraft) finish() error {
-	d.Shapes = nil
+	d.NodeTemplates = nil
 	if d.shapeless {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (d *groupDraft) finish() error {
 	room = maps.Clone(room)
 	maps.Copy(room, d.resources)
 	for _, zone := range d.Zones {
-		d.Shapes = append(d.Shapes, fleet.Shape{
+		d.NodeTemplates = append(d.NodeTemplates, fleet.NodeTemplate{
 			Zone: zone, InstanceType: d.kind, Allocatable: room, Labels: d.shape.Labels, Taints: d.shape.Taints, PricePerHour: d.shape.PricePerHour, Image: d.shape.Image,
 		})
 	}
@@ -174,7 +174,7 @@ var instanceWords = table[fleet.Instance]{
 	"template":  setter(text, func(i *fleet.Instance, v string) { i.Template = v }),
 	"type":      setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
 	"state":     setter(text, func(i *fleet.Instance, v string) { i.State = v }),
-	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.LeavingSince = t }),
+	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.TerminatingSince = t }),
 	"protected": func(i *fleet.Instance, _ string) error { i.Protected = true; return nil },
 	"unhealthy": func(i *fleet.Instance, _ string) error { i.Unhealthy = true; return nil },
 }

@@ -95,11 +95,11 @@ func (w *World) Expire() {
 }
 
 func (w *World) expired(i fleet.Instance, h fleet.Hook) bool {
-	last := i.LeavingSince
+	last := i.TerminatingSince
 	if beat, ok := w.State.Heartbeats[fleet.HeartbeatKey(i.ID, h.Name)]; ok {
 		last = beat
 	}
-	return w.Now.Sub(last) >= h.Heartbeat.Duration || w.Now.Sub(i.LeavingSince) >= h.Global.Duration
+	return w.Now.Sub(last) >= h.Heartbeat.Duration || w.Now.Sub(i.TerminatingSince) >= h.Global.Duration
 }
 
 // proceed moves an instance on when no hook holds it any more.

@@ -236,24 +236,24 @@ func shrunk(w *World, l line) error { return moment(&w.State.ShrunkAt, w, l) }
 // failed GROUP at=TIME: a retirement of one of its nodes did.
 func failed(w *World, l line) error { return moment(&w.State.FailedAt, w, l) }
 
-// swapPause GROUP until=TIME count=1 cause=….
-func swapPause(w *World, l line) error { return pause(&w.State.SwapPauses, l) }
+// replacementBackOff GROUP until=TIME count=1 cause=….
+func swapPause(w *World, l line) error { return pause(&w.State.ReplacementBackOffs, l) }
 
-var swapWords = table[fleet.Swap]{
-	"of":       setter(text, func(s *fleet.Swap, v string) { s.Instances = list(v) }),
-	"zone":     setter(text, func(s *fleet.Swap, v string) { s.Zone = v }),
-	"found":    setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Found = t }),
-	"launched": setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Launched = t }),
-	"until":    setter(clockTime, func(s *fleet.Swap, t time.Time) { s.Until = t }),
+var swapWords = table[fleet.NodeReplacement]{
+	"of":       setter(text, func(s *fleet.NodeReplacement, v string) { s.Instances = list(v) }),
+	"zone":     setter(text, func(s *fleet.NodeReplacement, v string) { s.Zone = v }),
+	"found":    setter(clockTime, func(s *fleet.NodeReplacement, t time.Time) { s.Found = t }),
+	"launched": setter(clockTime, func(s *fleet.NodeReplacement, t time.Time) { s.Launched = t }),
+	"until":    setter(clockTime, func(s *fleet.NodeReplacement, t time.Time) { s.Until = t }),
 }
 
 // swap GROUP of=INSTANCE,… zone=a found=TIME launched=TIME until=TIME.
 func swap(w *World, l line) error {
-	s := fleet.Swap{Group: l.name}
+	s := fleet.NodeReplacement{Group: l.name}
 	if err := swapWords.apply(&s, l.words); err != nil {
 		return err
 	}
-	w.State.Swap = &s
+	w.State.Replacement = &s
 	return nil
 }
 
@@ -290,7 +290,7 @@ func alone(w *World, l line) error {
 	if err := words.apply(&x, l.words); err != nil {
 		return err
 	}
-	put(&w.State.Alone, l.name, x)
+	put(&w.State.StandIns, l.name, x)
 	return nil
 }
 
@@ -354,10 +354,10 @@ func seen(w *World, l line) error {
 
 var lessonWords = table[fleet.Lesson]{
 	"of":       setter(text, func(l *fleet.Lesson, v string) { l.Of = v }),
-	"labels":   setter(pairs, func(l *fleet.Lesson, m map[string]string) { l.Shape.Labels = m }),
-	"taints":   setter(taints, func(l *fleet.Lesson, t []corev1.Taint) { l.Shape.Taints = t }),
-	"room":     setter(quantities, func(l *fleet.Lesson, r corev1.ResourceList) { l.Shape.Allocatable = r }),
-	"features": setter(text, func(l *fleet.Lesson, v string) { l.Shape.DeclaredFeatures = list(v) }),
+	"labels":   setter(pairs, func(l *fleet.Lesson, m map[string]string) { l.Template.Labels = m }),
+	"taints":   setter(taints, func(l *fleet.Lesson, t []corev1.Taint) { l.Template.Taints = t }),
+	"room":     setter(quantities, func(l *fleet.Lesson, r corev1.ResourceList) { l.Template.Allocatable = r }),
+	"features": setter(text, func(l *fleet.Lesson, v string) { l.Template.DeclaredFeatures = list(v) }),
 }
 
 // lesson GROUP of=DEFINITION labels=disk=ssd room=cpu=4,memory=7Gi.

@@ -56,10 +56,10 @@ func (w *World) newNode(name, groupName string) (fleet.Node, error) {
 		return fleet.Node{}, fmt.Errorf("its group %q is not there", groupName)
 	}
 	zone := firstZone(g)
-	if len(g.Shapes) > 0 {
-		n.Allocatable = g.Shapes[0].Allocatable
-		maps.Copy(n.Labels, g.Shapes[0].Labels)
-		n.Taints = slices.Clone(g.Shapes[0].Taints)
+	if len(g.NodeTemplates) > 0 {
+		n.Allocatable = g.NodeTemplates[0].Allocatable
+		maps.Copy(n.Labels, g.NodeTemplates[0].Labels)
+		n.Taints = slices.Clone(g.NodeTemplates[0].Taints)
 	}
 	if i := w.instance("i-" + name); i != nil {
 		zone = i.Zone
@@ -79,10 +79,10 @@ func firstZone(g *fleet.Group) string {
 }
 
 func instanceType(g *fleet.Group) string {
-	if len(g.Shapes) == 0 {
+	if len(g.NodeTemplates) == 0 {
 		return ""
 	}
-	return g.Shapes[0].InstanceType
+	return g.NodeTemplates[0].InstanceType
 }
 
 var nodeWords = table[nodeDraft]{
@@ -148,8 +148,8 @@ var nodeWords = table[nodeDraft]{
 			return fmt.Errorf("it has no instance of ours")
 		}
 		d.instance.State = v
-		if d.instance.Leaving() && d.instance.LeavingSince.IsZero() {
-			d.instance.LeavingSince = d.now
+		if d.instance.Terminating() && d.instance.TerminatingSince.IsZero() {
+			d.instance.TerminatingSince = d.now
 		}
 		return nil
 	},
@@ -162,7 +162,7 @@ var nodeWords = table[nodeDraft]{
 	},
 	"leaving": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		if d.instance != nil {
-			d.instance.LeavingSince = t
+			d.instance.TerminatingSince = t
 		}
 	}),
 }
@@ -241,7 +241,7 @@ func defaultID(n *fleet.Node, kind contract.Kind, now time.Time) string {
 		if !ok || err != nil {
 			since = now
 		}
-		return contract.RetireID(n.InstanceID(), since)
+		return contract.ScaleDownID(n.InstanceID(), since)
 	case contract.KindASG:
 		return contract.TerminateID(n.InstanceID())
 	}

@@ -363,7 +363,7 @@ func (w *World) busy(node string) bool {
 // leave begins a termination: it waits where the group has a hook for it.
 func (w *World) leave(g *fleet.Group, i *fleet.Instance) {
 	i.State = fleet.TerminatingProceed
-	i.LeavingSince = w.Now
+	i.TerminatingSince = w.Now
 	for _, h := range g.Hooks {
 		if h.Transition == fleet.OnTerminate {
 			i.State = fleet.TerminatingWait
@@ -472,7 +472,7 @@ func (w *World) Join() {
 			}
 			m.State = fleet.InService
 			if len(heldBy(g, fleet.PendingWait)) > 0 {
-				m.State, m.LeavingSince = fleet.PendingWait, time.Time{}
+				m.State, m.TerminatingSince = fleet.PendingWait, time.Time{}
 			}
 			n, err := w.newNode(name, g.Name)
 			if err != nil {

@@ -131,7 +131,7 @@ func (s *soak) restless(n *corev1.Node) []string {
 // that are over.
 func remembered(key, value string) bool {
 	served, err := contract.ParseServed(value)
-	return key == contract.AnnotationServed && err == nil && len(served) <= contract.ServedKept
+	return key == contract.AnnotationServed && err == nil && len(served) <= contract.MostServed
 }
 
 // stands says whether AWS has a notice for an instance.

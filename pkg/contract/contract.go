@@ -20,9 +20,9 @@ package contract
 // Prefix stands before every key of ours.
 const Prefix = "windlass.dev/"
 
-// TagHeadRoom is a tag of an Auto Scaling group: how much room its nodes keep free for
-// pods to come, such as 10 percent or pods=5 cpu=500m memory=1Gi; see fleet.HeadRoom.
-const TagHeadRoom = Prefix + "headroom"
+// TagHeadroom is a tag of an Auto Scaling group: how much room its nodes keep free for
+// pods to come, such as 10 percent or pods=5 cpu=500m memory=1Gi; see fleet.Headroom.
+const TagHeadroom = Prefix + "headroom"
 
 // Annotations of a Node.
 const (

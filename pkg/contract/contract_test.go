@@ -26,17 +26,17 @@ func moments() *rapid.Generator[Time] {
 // Of too many served notices those are forgotten first that were withdrawn.
 func TestServedKept(t *testing.T) {
 	var list ServedList
-	for i := range ServedKept {
+	for i := range MostServed {
 		list = list.Add(Served{ID: fmt.Sprint("stands-", i)})
 	}
 	list[5].Withdrawn = true
 	list = list.Add(Served{ID: "new"})
 	_, withdrawn := list.Find("stands-5")
-	if _, oldest := list.Find("stands-0"); withdrawn || !oldest || len(list) != ServedKept {
+	if _, oldest := list.Find("stands-0"); withdrawn || !oldest || len(list) != MostServed {
 		t.Errorf("left are %s", list)
 	}
 	list = list.Add(Served{ID: "newer"})
-	if _, oldest := list.Find("stands-0"); oldest || len(list) != ServedKept {
+	if _, oldest := list.Find("stands-0"); oldest || len(list) != MostServed {
 		t.Errorf("left are %s", list)
 	}
 }
@@ -64,10 +64,10 @@ func TestRoundTrip(t *testing.T) {
 			Since: moments().Draw(t, "since"), Renewed: moments().Draw(t, "renewed"), Deadline: moments().Draw(t, "deadline"),
 			Version: text.Draw(t, "version"), Message: text.Draw(t, "message"),
 		}
-		for range rapid.IntRange(0, 2*LastCallsKept).Draw(t, "last calls") {
+		for range rapid.IntRange(0, 2*MostLastCalls).Draw(t, "last calls") {
 			id, deadline := text.Draw(t, "of"), moments().Draw(t, "before")
 			want.LastCalls = want.LastCalls.Add(id, deadline)
-			if last := want.LastCalls.Of(id); last.After(deadline.Time) || len(want.LastCalls) > LastCallsKept {
+			if last := want.LastCalls.Of(id); last.After(deadline.Time) || len(want.LastCalls) > MostLastCalls {
 				t.Fatalf("%d last calls, that of %q before %s", len(want.LastCalls), id, last)
 			}
 		}
@@ -101,8 +101,8 @@ func TestRoundTrip(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(t, "n") {
 			want = want.Add(Served{ID: text.Draw(t, "id"), Kind: kind.Draw(t, "kind"), At: moments().Draw(t, "at"), Withdrawn: rapid.Bool().Draw(t, "withdrawn")})
 		}
-		if len(want) > ServedKept {
-			t.Fatalf("%d served notices are remembered, want at most %d", len(want), ServedKept)
+		if len(want) > MostServed {
+			t.Fatalf("%d served notices are remembered, want at most %d", len(want), MostServed)
 		}
 		got, err := ParseServed(want.String())
 		if err != nil {
@@ -284,19 +284,19 @@ func TestStrengthOrdersKinds(t *testing.T) {
 // TestRetireID: the same retirement has the same id, the next one another.
 func TestRetireID(t *testing.T) {
 	since := time.Unix(1700000000, 0)
-	if RetireID("i-1", since) != RetireID("i-1", since.Add(400*time.Millisecond)) {
+	if ScaleDownID("i-1", since) != ScaleDownID("i-1", since.Add(400*time.Millisecond)) {
 		t.Error("the id changes within the second that the taint can hold")
 	}
-	if RetireID("i-1", since) == RetireID("i-1", since.Add(time.Second)) {
+	if ScaleDownID("i-1", since) == ScaleDownID("i-1", since.Add(time.Second)) {
 		t.Error("two retirements have one id")
 	}
 }
 
 func TestRetires(t *testing.T) {
 	for id, want := range map[string]bool{
-		RetireID("i-1", time.Unix(1_700_000_000, 0)): true, TerminateID("i-1"): false, "spot:1": false, "": false,
+		ScaleDownID("i-1", time.Unix(1_700_000_000, 0)): true, TerminateID("i-1"): false, "spot:1": false, "": false,
 	} {
-		if got := Retires(id); got != want {
+		if got := IsScaleDown(id); got != want {
 			t.Errorf("%q retires: %v, want %v", id, got, want)
 		}
 	}

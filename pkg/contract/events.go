@@ -20,14 +20,14 @@ const (
 	EventStateShed = "PersistedStateShed" // it was near its limit, and what costs least to lose was dropped
 	// On nodes, by the scaler. Beside these a node is told why it stays by the reason of
 	// its verdict, such as NoPlaceForPods: see verdict.Reason.
-	EventRetiring     = "ScaleDown"
-	EventKept         = "ScaleDownCancelled"
-	EventPermitted    = "DrainPermitted"
-	EventTerminated   = "InstanceTerminated"
-	EventHookDone     = "LifecycleActionCompleted"
-	EventActionFailed = "ActionFailed"
-	EventOutOfService = "MarkedOutOfService"
-	EventInService    = "MarkedInServiceAgain"
+	EventScaleDown          = "ScaleDown"
+	EventScaleDownCancelled = "ScaleDownCancelled"
+	EventPermitted          = "DrainPermitted"
+	EventTerminated         = "InstanceTerminated"
+	EventHookDone           = "LifecycleActionCompleted"
+	EventActionFailed       = "ActionFailed"
+	EventOutOfService       = "MarkedOutOfService"
+	EventInService          = "MarkedInServiceAgain"
 
 	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
 	// no admission policy confines their account.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ServedKept is how many served notices a node remembers: more than can stand at once, or one
+// MostServed is how many served notices a node remembers: more than can stand at once, or one
 // that is forgotten would be drained for again.
-const ServedKept = 48
+const MostServed = 48
 
 // Served is one notice that the agent is done with. A served notice starts no
 // second drain; only a notice of a stronger kind does.
@@ -69,7 +69,7 @@ func (l ServedList) withoutFirst() ServedList {
 }
 
 // Add returns the list with s as its newest entry, without an older entry of
-// the same id, and no longer than ServedKept.
+// the same id, and no longer than MostServed.
 func (l ServedList) Add(s Served) ServedList {
 	out := make(ServedList, 0, len(l)+1)
 	for _, old := range l {
@@ -78,7 +78,7 @@ func (l ServedList) Add(s Served) ServedList {
 		}
 	}
 	out = append(out, s)
-	for len(out) > ServedKept {
+	for len(out) > MostServed {
 		out = out.withoutFirst()
 	}
 	return out

@@ -13,7 +13,7 @@ const (
 	// scaler has said that it is not its turn and while the node is open to pods: nobody
 	// asks before the permit, and a thousand nodes may wait for days.
 	WaitReportEvery = 2 * time.Minute
-	// WaitGoneAfter is what GoneAfter is for such a report.
+	// WaitGoneAfter is what UnresponsiveAfter is for such a report.
 	WaitGoneAfter = 5 * time.Minute
 )
 

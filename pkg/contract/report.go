@@ -10,9 +10,9 @@ import (
 // ReportEvery is how often the agent renews an open report.
 const ReportEvery = 10 * time.Second
 
-// GoneAfter is how old a report's Renewed may be before its agent counts as
+// UnresponsiveAfter is how old a report's Renewed may be before its agent counts as
 // gone.
-const GoneAfter = 30 * time.Second
+const UnresponsiveAfter = 30 * time.Second
 
 // Phase says how far a drain is.
 type Phase string
@@ -87,8 +87,8 @@ type Report struct {
 	Told []string `json:"told,omitempty"`
 }
 
-// LastCallsKept is how many last calls a report remembers.
-const LastCallsKept = 8
+// MostLastCalls is how many last calls a report remembers.
+const MostLastCalls = 8
 
 // LastCall is when pods that came back to the node were asked once more: shortly before a
 // deadline. There is one for each notice, however often its deadline is put off.
@@ -123,7 +123,7 @@ func (l LastCalls) Add(id string, deadline Time) LastCalls {
 		}
 	}
 	l = append(l, LastCall{ID: id, Deadline: deadline})
-	return l[max(0, len(l)-LastCallsKept):]
+	return l[max(0, len(l)-MostLastCalls):]
 }
 
 // ParseReport reads the annotation's value. What is longer than any report of an agent is

@@ -95,17 +95,17 @@ func TerminateID(instance string) string { return "asg-terminate:" + instance }
 // they do TerminateID.
 func WarmID(instance string) string { return "asg-warm:" + instance }
 
-// RetireID is the id of a retirement. It holds the moment since which the node
+// ScaleDownID is the id of a retirement. It holds the moment since which the node
 // is unneeded, so that deciding again gives the same id, and a retirement that
 // was taken back is not mistaken for the next one.
-func RetireID(instance string, unneeded time.Time) string {
-	return retirePrefix + instance + ":" + strconv.FormatInt(unneeded.Unix(), 10)
+func ScaleDownID(instance string, unneeded time.Time) string {
+	return scaleDownPrefix + instance + ":" + strconv.FormatInt(unneeded.Unix(), 10)
 }
 
-const retirePrefix = "scale-down:"
+const scaleDownPrefix = "scale-down:"
 
-// Retires says whether the id is that of a retirement.
-func Retires(id string) bool { return strings.HasPrefix(id, retirePrefix) }
+// IsScaleDown says whether the id is that of a retirement.
+func IsScaleDown(id string) bool { return strings.HasPrefix(id, scaleDownPrefix) }
 
 // quoted shortens a value that may be anything for use in a message.
 func quoted(value string) string {

@@ -226,7 +226,7 @@ type Calls struct {
 func (c Calls) Last(closed time.Time) (deadline time.Time) {
 	for _, id := range c.Notices {
 		of := c.Begun.Of(id)
-		if of.IsZero() && len(c.Begun) >= contract.LastCallsKept {
+		if of.IsZero() && len(c.Begun) >= contract.MostLastCalls {
 			continue
 		}
 		if !of.After(closed) {

@@ -127,7 +127,7 @@ func TestOneLastCall(t *testing.T) {
 				pod = owned("a", func(p *fleet.Pod) { *p = *pod; p.Created = now.Add(time.Second) })
 			}
 			calls.Begun = r.NoteCalls(calls, []*fleet.Pod{pod})
-			if len(calls.Begun) > contract.LastCallsKept {
+			if len(calls.Begun) > contract.MostLastCalls {
 				t.Fatalf("%d last calls are kept", len(calls.Begun))
 			}
 			now = now.Add(time.Duration(rapid.IntRange(8, 20).Draw(t, "seconds")) * time.Second)

@@ -112,9 +112,9 @@ type Group struct {
 	Max     int      `json:"max"`
 	Desired int      `json:"desired"`
 	Zones   []string `json:"zones,omitempty"`
-	// Shapes says what a new node looks like, one for each zone; empty where
+	// NodeTemplates says what a new node looks like, one for each zone; empty where
 	// it cannot be known, and then Faults says why.
-	Shapes []Shape `json:"shapes,omitempty"`
+	NodeTemplates []NodeTemplate `json:"shapes,omitempty"`
 	// Uncountable says that the group's capacity is not counted in instances: it is not grown,
 	// whatever its nodes look like.
 	Uncountable bool       `json:"uncountable,omitempty"`
@@ -158,8 +158,8 @@ type Group struct {
 	Faults []string `json:"faults,omitempty"`
 	// ScaleDown overrides the policy for this group, from its tags.
 	ScaleDown ScaleDownOptions `json:"scaleDown,omitzero"`
-	// HeadRoom is kept free on the group's nodes, as its tag says.
-	HeadRoom HeadRoom `json:"headRoom,omitzero"`
+	// Headroom is kept free on the group's nodes, as its tag says.
+	Headroom Headroom `json:"headRoom,omitzero"`
 }
 
 // WarmPool is a group's pool of instances that have booted once.
@@ -208,8 +208,8 @@ type ScaleDownOptions struct {
 	IgnoreDaemonSets        *bool            `json:"ignoreDaemonSets,omitempty"`
 }
 
-// Shape is what a new node of a group looks like in one zone.
-type Shape struct {
+// NodeTemplate is what a new node of a group looks like in one zone.
+type NodeTemplate struct {
 	Zone         string              `json:"zone"`
 	InstanceType string              `json:"instanceType,omitempty"`
 	Capacity     corev1.ResourceList `json:"capacity,omitempty"`
@@ -260,14 +260,14 @@ type Instance struct {
 	Template string `json:"template,omitempty"`
 	// Protected from scale-in.
 	Protected bool `json:"protected,omitempty"`
-	// LeavingSince is when the terminating activity began, or the first moment
+	// TerminatingSince is when the terminating activity began, or the first moment
 	// it was seen; zero while it does not leave.
-	LeavingSince time.Time `json:"leavingSince,omitzero"`
+	TerminatingSince time.Time `json:"leavingSince,omitzero"`
 }
 
-// Leaving says that Auto Scaling is terminating the instance, in whatever
+// Terminating says that Auto Scaling is terminating the instance, in whatever
 // step: it no longer counts as desired capacity.
-func (i Instance) Leaving() bool {
+func (i Instance) Terminating() bool {
 	return strings.HasPrefix(i.State, Terminating) || i.State == Terminated
 }
 
@@ -558,13 +558,13 @@ type State struct {
 	// is on its way to its end.
 	// Lost: an instance that is back in service is taken for one that is still to be terminated.
 	Outlived map[string]time.Time `json:"outlived,omitempty"`
-	// Alone remembers the drains that the scaler carries on in place of an agent, by
+	// StandIns remembers the drains that the scaler carries on in place of an agent, by
 	// node name.
 	// Writer: standin, anew at each evaluation. Dropped: with the drain, and when drains
 	// terminates the instance.
 	// Lost: the drain waits once more for load balancers or volumes, and pods that came back
 	// may be evicted once more.
-	Alone map[string]LoneDrain `json:"alone,omitempty"`
+	StandIns map[string]LoneDrain `json:"alone,omitempty"`
 	// BackOffs says until when a group is not grown, by BackOffKey: one for each
 	// zone and cause, because a zone without capacity says nothing of the others.
 	// Writer: launch; Settle, for what AWS refused.
@@ -655,17 +655,17 @@ type State struct {
 	// Writer: scaleup, anew at each evaluation. Dropped: when that is not so any more.
 	// Lost: people are told five minutes later.
 	Disputed map[string]time.Time `json:"disputed,omitempty"`
-	// Swap is the swap of nodes for a cheaper one that was found, or is under way; nil
+	// Replacement is the swap of nodes for a cheaper one that was found, or is under way; nil
 	// without one. What it points to is never changed.
 	// Writer: scaledown. Dropped: when it is done, given up, or nodes are not to be replaced.
 	// Lost: the new node has come for nothing, and is scaled down as any other.
-	Swap *Swap `json:"swap,omitempty"`
-	// SwapPauses says until when no node of a group is launched in the stead of others,
+	Replacement *NodeReplacement `json:"swap,omitempty"`
+	// ReplacementBackOffs says until when no node of a group is launched in the stead of others,
 	// after swaps that came to nothing, by group.
 	// Writer: scaledown. Dropped: with a swap that is done, a day after its end, or when nodes
 	// are not to be replaced.
 	// Lost: a swap is tried again at once, perhaps in vain.
-	SwapPauses map[string]BackOff `json:"swapPauses,omitempty"`
+	ReplacementBackOffs map[string]BackOff `json:"swapPauses,omitempty"`
 	// OwnDrains remembers since when a node has drained of its own accord, by instance
 	// id, and told that Auto Scaling terminates its instance, by contract.TerminateID,
 	// while Auto Scaling has that in service: what that means for others goes by this
@@ -689,8 +689,8 @@ type State struct {
 type Lesson struct {
 	// Of is a hash of the definition that the nodes came of.
 	Of string `json:"of"`
-	// Shape says nothing of a zone, the instance type, the capacity, the image or the price.
-	Shape Shape `json:"shape"`
+	// Template says nothing of a zone, the instance type, the capacity, the image or the price.
+	Template NodeTemplate `json:"shape"`
 }
 
 // LoneDrain is what an agent would have written down in its report, or remembered. A time is

@@ -64,7 +64,7 @@ func TestInstanceStates(t *testing.T) {
 	} {
 		i := Instance{State: state}
 		got := ""
-		for word, is := range map[string]bool{"live": i.Live(), "leaving": i.Leaving(), "warmed": i.Warmed()} {
+		for word, is := range map[string]bool{"live": i.Live(), "leaving": i.Terminating(), "warmed": i.Warmed()} {
 			if !is {
 				continue
 			}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// HeadRoom is room that is kept free for pods that are still to come: as much as so many
+// Headroom is room that is kept free for pods that are still to come: as much as so many
 // pods of a size would take, or in pieces a percentage of what is requested. The zero
 // value keeps none.
-type HeadRoom struct {
+type Headroom struct {
 	// Percent is that of the cpu and memory that pods request.
 	Percent float64 `json:"percent,omitempty"`
 	// Pods is how many of them, and Each what one of them requests.
@@ -22,56 +22,56 @@ type HeadRoom struct {
 	Each corev1.ResourceList `json:"each,omitempty"`
 }
 
-// HeadRoomPiece is what a percentage is kept free in pieces of: what a small pod of the
+// HeadroomPiece is what a percentage is kept free in pieces of: what a small pod of the
 // usual proportion requests, that of the instance types m5 and m6.
-var HeadRoomPiece = corev1.ResourceList{
+var HeadroomPiece = corev1.ResourceList{
 	corev1.ResourceCPU:    resource.MustParse("250m"),
 	corev1.ResourceMemory: resource.MustParse("1Gi"),
 }
 
-// mostHeadRoom is more pods than any cluster has.
-const mostHeadRoom = 1_000_000
+// mostHeadroom is more pods than any cluster has.
+const mostHeadroom = 1_000_000
 
 // IsZero says that no room is kept.
-func (h HeadRoom) IsZero() bool { return h.Percent == 0 && h.Pods == 0 }
+func (h Headroom) IsZero() bool { return h.Percent == 0 && h.Pods == 0 }
 
-// ParseHeadRoom reads 10% or pods=5,cpu=500m,memory=1Gi; nothing for none. As tags of
+// ParseHeadroom reads 10% or pods=5,cpu=500m,memory=1Gi; nothing for none. As tags of
 // AWS have neither a percent sign nor a comma, 10 percent and spaces will do too.
-func ParseHeadRoom(text string) (HeadRoom, error) {
+func ParseHeadroom(text string) (Headroom, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return HeadRoom{}, nil
+		return Headroom{}, nil
 	}
 	for _, sign := range []string{"%", "percent"} {
 		if number, ok := strings.CutSuffix(text, sign); ok {
 			percent, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 			if err != nil || !(percent >= 0 && percent <= 1000) { // which NaN is not
-				return HeadRoom{}, fmt.Errorf("%q is no percentage: want 0%% to 1000%%", text)
+				return Headroom{}, fmt.Errorf("%q is no percentage: want 0%% to 1000%%", text)
 			}
-			return HeadRoom{Percent: percent}, nil
+			return Headroom{Percent: percent}, nil
 		}
 	}
-	h := HeadRoom{Each: corev1.ResourceList{}}
+	h := Headroom{Each: corev1.ResourceList{}}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if err := h.read(word); err != nil {
-			return HeadRoom{}, err
+			return Headroom{}, err
 		}
 	}
 	if h.Pods == 0 {
-		return HeadRoom{}, fmt.Errorf("%q does not say how many pods: want such as pods=5,cpu=500m,memory=1Gi, or 10%%", text)
+		return Headroom{}, fmt.Errorf("%q does not say how many pods: want such as pods=5,cpu=500m,memory=1Gi, or 10%%", text)
 	}
 	return h, nil
 }
 
-func (h *HeadRoom) read(word string) error {
+func (h *Headroom) read(word string) error {
 	key, value, ok := strings.Cut(word, "=")
 	if !ok || key == "" {
 		return fmt.Errorf("%q is no word such as pods=5 or cpu=500m", word)
 	}
 	if key == string(corev1.ResourcePods) {
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > mostHeadRoom {
-			return fmt.Errorf("pods=%s: want 1 to %d", value, mostHeadRoom)
+		if err != nil || n < 1 || n > mostHeadroom {
+			return fmt.Errorf("pods=%s: want 1 to %d", value, mostHeadroom)
 		}
 		h.Pods = n
 		return nil
@@ -85,15 +85,15 @@ func (h *HeadRoom) read(word string) error {
 }
 
 // Piece is what a pod requests for which room is kept.
-func (h HeadRoom) Piece() corev1.ResourceList {
+func (h Headroom) Piece() corev1.ResourceList {
 	if h.Percent > 0 {
-		return HeadRoomPiece
+		return HeadroomPiece
 	}
 	return h.Each
 }
 
-// String is the text that ParseHeadRoom reads, and empty for none.
-func (h HeadRoom) String() string {
+// String is the text that ParseHeadroom reads, and empty for none.
+func (h Headroom) String() string {
 	switch {
 	case h.Percent > 0:
 		return strconv.FormatFloat(h.Percent, 'g', -1, 64) + "%"
@@ -108,11 +108,11 @@ func (h HeadRoom) String() string {
 	return strings.Join(words, ",")
 }
 
-// Set makes a HeadRoom the value of a flag.
-func (h *HeadRoom) Set(text string) (err error) {
-	*h, err = ParseHeadRoom(text)
+// Set makes a Headroom the value of a flag.
+func (h *Headroom) Set(text string) (err error) {
+	*h, err = ParseHeadroom(text)
 	return err
 }
 
 // Type names it in the usage.
-func (h *HeadRoom) Type() string { return "percentage or pods" }
+func (h *Headroom) Type() string { return "percentage or pods" }

@@ -16,16 +16,16 @@ func TestParseHeadRoom(t *testing.T) {
 		"pods=3":                     "pods=3",
 		"0%":                         "",
 	} {
-		got, err := fleet.ParseHeadRoom(text)
+		got, err := fleet.ParseHeadroom(text)
 		if err != nil || got.String() != want {
 			t.Errorf("%q is %q, %v: want %q", text, got, err, want)
 		}
-		if again, err := fleet.ParseHeadRoom(got.String()); err != nil || !fleet.Equal(again, got) && !got.IsZero() {
+		if again, err := fleet.ParseHeadroom(got.String()); err != nil || !fleet.Equal(again, got) && !got.IsZero() {
 			t.Errorf("%q is read back as %q, %v", got, again, err)
 		}
 	}
 	for _, text := range []string{"10", "-1%", "NaN%", "2000%", "cpu=1", "pods=0,cpu=1", "pods=x", "pods=1,cpu=-1", "pods=1,cpu", "pods=1,=2"} {
-		if got, err := fleet.ParseHeadRoom(text); err == nil {
+		if got, err := fleet.ParseHeadroom(text); err == nil {
 			t.Errorf("%q is taken for %q", text, got)
 		}
 	}

@@ -42,8 +42,8 @@ func TestReadWhatWriteWrote(t *testing.T) {
 		Now: at,
 		Groups: []fleet.Group{{
 			Name: "web", Min: 1, Max: 3, Desired: 2,
-			Shapes:    []fleet.Shape{{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1930m")}}},
-			Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}},
+			NodeTemplates: []fleet.NodeTemplate{{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1930m")}}},
+			Instances:     []fleet.Instance{{ID: "i-1", State: fleet.InService}},
 		}},
 		Nodes: []fleet.Node{{Name: "web-1", ProviderID: "aws:///a/i-1", Ready: true}},
 		Pods:  []*fleet.Pod{{Namespace: "shop", Name: "p", Spec: &corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}, Scheduling: fleet.Unschedulable}},

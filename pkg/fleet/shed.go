@@ -27,14 +27,14 @@ var sheds = []shedding{
 	parting("disputed", func(s *State) *map[string]time.Time { return &s.Disputed }, youngest),
 	// A drain in place of an agent waits once more for load balancers or volumes, and may evict
 	// pods that came back once more.
-	parting("alone", func(s *State) *map[string]LoneDrain { return &s.Alone }, func(a, b LoneDrain) int {
+	parting("alone", func(s *State) *map[string]LoneDrain { return &s.StandIns }, func(a, b LoneDrain) int {
 		return cmp.Or(youngest(a.Excluded, b.Excluded), youngest(a.Emptied, b.Emptied))
 	}),
 	// A group may get smaller sooner after it got smaller, or after a retirement failed.
 	parting("shrunkAt", func(s *State) *map[string]time.Time { return &s.ShrunkAt }, oldest),
 	parting("failedAt", func(s *State) *map[string]time.Time { return &s.FailedAt }, oldest),
 	// Something that was given up is tried again sooner: a replacement, a drain.
-	parting("swapPauses", func(s *State) *map[string]BackOff { return &s.SwapPauses }, firstOver),
+	parting("swapPauses", func(s *State) *map[string]BackOff { return &s.ReplacementBackOffs }, firstOver),
 	parting("giveUps", func(s *State) *map[string]BackOff { return &s.GiveUps }, firstOver),
 	// What never comes is waited for longer.
 	parting("awaited", func(s *State) *map[string]time.Time { return &s.Awaited }, youngest),

@@ -113,7 +113,7 @@ func TestShedsArePartsOfAState(t *testing.T) {
 
 func TestDiffering(t *testing.T) {
 	a := State{GrownAt: map[string]time.Time{"web": dawn}, Unjoined: map[string]time.Time{}}
-	b := State{GrownAt: map[string]time.Time{"web": dawn.In(time.FixedZone("", 3600))}, Swap: &Swap{Group: "web"}, Launches: map[string]Launch{"web:a": {}}}
+	b := State{GrownAt: map[string]time.Time{"web": dawn.In(time.FixedZone("", 3600))}, Replacement: &NodeReplacement{Group: "web"}, Launches: map[string]Launch{"web:a": {}}}
 	if got := Differing(a, b); !slices.Equal(got, []string{"launches", "swap"}) {
 		t.Errorf("parts %v", got)
 	}

@@ -31,14 +31,14 @@ func Config(kubeconfig, program, version string) (*rest.Config, error) {
 	return config, nil
 }
 
-// ErrNowhere means that there is neither a kubeconfig nor a pod's environment.
-var ErrNowhere = errors.New("no --kubeconfig is given and this is not a pod of a cluster")
+// ErrNoCluster means that there is neither a kubeconfig nor a pod's environment.
+var ErrNoCluster = errors.New("no --kubeconfig is given and this is not a pod of a cluster")
 
 func load(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, ErrNowhere
+			return nil, ErrNoCluster
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the service account of this pod: %w", err)

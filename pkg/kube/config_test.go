@@ -44,7 +44,7 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("error %v does not name the file", err)
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := Config("", "p", "v"); !errors.Is(err, ErrNowhere) {
+	if _, err := Config("", "p", "v"); !errors.Is(err, ErrNoCluster) {
 		t.Errorf("error %v, want ErrNowhere", err)
 	}
 }

@@ -174,8 +174,8 @@ func onNode(name, node string) *corev1.Pod {
 
 var n1 = action.NodeRef{Name: "n1", UID: "uid1"}
 
-func retire(kind contract.Kind, id string) action.Retire {
-	return action.Retire{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
+func retire(kind contract.Kind, id string) action.RequestDrain {
+	return action.RequestDrain{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
 }
 
 func request(kind contract.Kind, id string) map[string]string {
@@ -194,7 +194,7 @@ func TestRetire(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		standing map[string]string
-		action   action.Retire
+		action   action.RequestDrain
 		want     Outcome
 		wantID   string // of the request afterwards
 	}{
@@ -252,13 +252,13 @@ func TestRetireIsOnePatch(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(b.events.list) != 1 || !strings.HasPrefix(b.events.list[0], contract.EventRetiring+" n1: ") {
+	if len(b.events.list) != 1 || !strings.HasPrefix(b.events.list[0], contract.EventScaleDown+" n1: ") {
 		t.Errorf("events %q", b.events.list)
 	}
 }
 
 func TestKeep(t *testing.T) {
-	keep := action.Keep{Group: "web", Node: n1, ID: "a", Why: "pods wait for it"}
+	keep := action.CancelDrain{Group: "web", Node: n1, ID: "a", Why: "pods wait for it"}
 	for _, tc := range []struct {
 		name     string
 		standing map[string]string
@@ -320,7 +320,7 @@ func TestMarkAndUnmark(t *testing.T) {
 func TestAnotherNodeOfTheName(t *testing.T) {
 	other := action.NodeRef{Name: "n1", UID: "older"}
 	for _, todo := range []action.Action{
-		action.Retire{Node: other, ID: "a", Kind: contract.KindASG}, action.Keep{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
+		action.RequestDrain{Node: other, ID: "a", Kind: contract.KindASG}, action.CancelDrain{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
 		action.Mark{Node: other}, action.Unmark{Node: other}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
 	} {
 		b := newBed(nil)

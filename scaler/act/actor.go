@@ -71,7 +71,7 @@ type Actor struct {
 	// may last, and is no loop that hangs.
 	Alive func()
 
-	pauses pauses
+	backOffs backOffs
 	// putOff: something was left to the next look since Due was asked last.
 	putOff atomic.Bool
 
@@ -250,16 +250,16 @@ func (a *Actor) await(ctx context.Context) {
 	}
 }
 
-// Paused says that an action failed or stopped a moment ago and would not be
+// BackedOff says that an action failed or stopped a moment ago and would not be
 // tried now; the result is what Do would return.
-func (a *Actor) Paused(action action.Action) (Result, bool) {
-	why, runs := a.pauses.runs(action, a.now())
+func (a *Actor) BackedOff(action action.Action) (Result, bool) {
+	why, runs := a.backOffs.runs(action, a.now())
 	return Result{Action: action, Outcome: Paused, Err: why}, runs
 }
 
 func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	began := time.Now()
-	if result, paused := a.Paused(todo); paused {
+	if result, paused := a.BackedOff(todo); paused {
 		return result
 	}
 	ctx, cancel := context.WithTimeout(ctx, action.TraitsOf(todo).Time)
@@ -270,7 +270,7 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	}
 	result := Result{Action: todo, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now()}
 	result.Took = result.Ended.Sub(began)
-	news := a.pauses.note(todo, result)
+	news := a.backOffs.note(todo, result)
 	if news && result.Outcome == Failed {
 		a.tellFailure(result)
 	}
@@ -292,18 +292,18 @@ func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
 	switch x := todo.(type) {
 	case action.Lower:
 		return a.Groups.Lower(ctx, x.Group, x.From, x.To)
-	case action.Retire:
-		return a.retire(ctx, x)
-	case action.Keep:
-		return a.keep(ctx, x)
+	case action.RequestDrain:
+		return a.requestDrain(ctx, x)
+	case action.CancelDrain:
+		return a.cancelDrain(ctx, x)
 	case action.Permit:
 		return a.permit(ctx, x)
 	case action.NotYet:
 		return a.notYet(ctx, x)
 	case action.Release:
 		return a.release(ctx, x)
-	case action.Spare:
-		return a.spare(ctx, x)
+	case action.ClearTerminationMark:
+		return a.clearTerminationMark(ctx, x)
 	case action.OutOfService:
 		return a.outOfService(ctx, x, b)
 	case action.InServiceAgain:
@@ -326,8 +326,8 @@ func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
 		return a.Groups.Suspend(ctx, x.Group, x.Process)
 	case action.Claim:
 		return a.Groups.Claim(ctx, x.Group, x.Owner)
-	case action.Inform:
-		return a.inform(ctx, x)
+	case action.UpdateBuffer:
+		return a.updateBuffer(ctx, x)
 	}
 	return fmt.Errorf("nobody knows how to carry out a %T", todo)
 }

@@ -51,10 +51,10 @@ func (n *Announcer) TakeOver(known map[string]verdict.Reason) {
 func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.drains.look(p)
-	n.groups.look(s, p, results)
-	n.pods.look(s, p, results)
-	n.nodes.look(s, p)
+	n.drains.follow(p)
+	n.groups.follow(s, p, results)
+	n.pods.follow(s, p, results)
+	n.nodes.follow(s, p)
 	n.tell()
 }
 

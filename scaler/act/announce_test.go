@@ -48,15 +48,15 @@ func page() (corev1.ObjectReference, bool) {
 // first; what finds no room is told later.
 func TestAnnounceWaiting(t *testing.T) {
 	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
-	first := verdicts(verdictOn("young", verdict.PodFitsNothing, "too big"), verdictOn("old", verdict.PodGroupsFull, "at max"), verdictOn("third", verdict.PodFitsFree, "there is room"))
-	second := verdicts(verdictOn("young", verdict.PodFitsNothing, "still too big"), verdictOn("old", verdict.PodGroupsFull, "at max"))
+	first := verdicts(verdictOn("young", verdict.PodNoGroupFits, "too big"), verdictOn("old", verdict.PodGroupsUnavailable, "at max"), verdictOn("third", verdict.PodFitsNode, "there is room"))
+	second := verdicts(verdictOn("young", verdict.PodNoGroupFits, "still too big"), verdictOn("old", verdict.PodGroupsUnavailable, "at max"))
 	e := &events{}
 	n := &Announcer{Events: e}
 	n.Announce(s, first, nil)
 	n.Announce(s, first, nil)
 	n.Announce(s, second, nil)
 	e.room = 4
-	third := verdicts(verdictOn("young", verdict.PodFitsNothing, "a"), verdictOn("old", verdict.PodFitsNothing, "b"))
+	third := verdicts(verdictOn("young", verdict.PodNoGroupFits, "a"), verdictOn("old", verdict.PodNoGroupFits, "b"))
 	n.Announce(s, third, nil)
 	e.room = 0
 	n.Announce(s, third, nil)
@@ -72,8 +72,8 @@ func TestAnnounceWaiting(t *testing.T) {
 // A pod hears of the nodes that are launched for it, or of what went wrong: the same
 // failure once.
 func TestAnnounceGrowth(t *testing.T) {
-	gets := verdicts(verdictOn("a", verdict.PodGetsNode, "web grows"), verdictOn("b", verdict.PodGetsNode, "web grows"))
-	comes := verdicts(verdictOn("a", verdict.PodFitsComing, "it comes"), verdictOn("b", verdict.PodFitsComing, "it comes"))
+	gets := verdicts(verdictOn("a", verdict.PodTriggersScaleUp, "web grows"), verdictOn("b", verdict.PodTriggersScaleUp, "web grows"))
+	comes := verdicts(verdictOn("a", verdict.PodFitsUpcoming, "it comes"), verdictOn("b", verdict.PodFitsUpcoming, "it comes"))
 	failed := []Result{{Action: growFor("a", "b"), Outcome: Failed, Err: errors.New("no right")}}
 	done := []Result{{Action: growFor("a", "b"), Outcome: Done}}
 	paused := []Result{{Action: growFor("a", "b"), Outcome: Paused}}
@@ -97,10 +97,10 @@ func TestAnnounceGrowth(t *testing.T) {
 func TestAnnounceOnlyWhatHolds(t *testing.T) {
 	e := &events{room: 1}
 	n := &Announcer{Events: e}
-	gets := verdicts(verdictOn("a", verdict.PodGetsNode, ""), verdictOn("b", verdict.PodGetsNode, ""), verdictOn("c", verdict.PodGetsNode, ""))
+	gets := verdicts(verdictOn("a", verdict.PodTriggersScaleUp, ""), verdictOn("b", verdict.PodTriggersScaleUp, ""), verdictOn("c", verdict.PodTriggersScaleUp, ""))
 	n.Announce(fleet.Snapshot{}, gets, []Result{{Action: growFor("a", "b", "c"), Outcome: Done}})
 	e.room = 0
-	n.Announce(fleet.Snapshot{}, verdicts(verdictOn("c", verdict.PodFitsComing, "it comes")), nil)
+	n.Announce(fleet.Snapshot{}, verdicts(verdictOn("c", verdict.PodFitsUpcoming, "it comes")), nil)
 	if diff := cmp.Diff([]string{"TriggeredScaleUp a: group web grows 1→4", "TriggeredScaleUp c: group web grows 1→4"}, e.list); diff != "" {
 		t.Error(diff)
 	}
@@ -222,7 +222,7 @@ func TestAnnounceManyPods(t *testing.T) {
 		for i := range pods {
 			uid := fmt.Sprintf("%05d", pods-1-i) // the last of them is the oldest
 			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: time.Unix(int64(pods-i), 0)})
-			p.Verdicts = append(p.Verdicts, verdictOn(uid, verdict.PodFitsNothing, "too big"))
+			p.Verdicts = append(p.Verdicts, verdictOn(uid, verdict.PodNoGroupFits, "too big"))
 		}
 		n.Announce(s, p, nil)
 		time.Sleep(time.Minute)

@@ -40,8 +40,8 @@ func eventOf(d action.Drain) string {
 	return eventOfPhase[d.Phase]
 }
 
-// look takes in which drains go on. Of the others nothing is remembered.
-func (n *drainNews) look(p plan.Plan) {
+// follow takes in which drains go on. Of the others nothing is remembered.
+func (n *drainNews) follow(p plan.Plan) {
 	told, news := map[eventOfDrain]bool{}, []newsOfDrain(nil)
 	for _, d := range p.Drains {
 		for e := range n.told {

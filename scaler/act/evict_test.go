@@ -261,7 +261,7 @@ func TestCordon(t *testing.T) {
 	}
 
 	// The undo of a retirement that is taken back finds it.
-	if r := b.one(t, action.Keep{Group: "web", Node: n1, ID: "asg-terminate:i-1", AgentGone: true}); r.Outcome != Stopped {
+	if r := b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: "asg-terminate:i-1", AgentGone: true}); r.Outcome != Stopped {
 		t.Errorf("a termination is taken back: %v", r.Err)
 	}
 }
@@ -315,7 +315,7 @@ func TestCordonTellsKubeProxy(t *testing.T) {
 			if diff := cmp.Diff(tc.during, kubeProxys()); diff != "" {
 				t.Errorf("while it drains (-want +got):\n%s", diff)
 			}
-			if r := b.one(t, action.Keep{Group: "web", Node: n1, ID: id, AgentGone: true}); r.Outcome != Done {
+			if r := b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: id, AgentGone: true}); r.Outcome != Done {
 				t.Fatal(r.Err)
 			}
 			if diff := cmp.Diff(tc.after, kubeProxys()); diff != "" {
@@ -410,7 +410,7 @@ func TestRetirePermits(t *testing.T) {
 	}
 	b := newBed(nil)
 	b.one(t, retire(contract.KindScaleDown, "a"))
-	b.one(t, action.Keep{Group: "web", Node: n1, ID: "a", AgentGone: true})
+	b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: "a", AgentGone: true})
 	if annotations := b.node(t).Annotations; len(annotations) != 0 {
 		t.Errorf("left are %v", annotations)
 	}

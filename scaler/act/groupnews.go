@@ -34,8 +34,8 @@ type groupNews struct {
 	disowned map[string]verdict.Details
 }
 
-// look takes in what a look has found and done.
-func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
+// follow takes in what a look has found and done.
+func (n *groupNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 	if n.failed == nil {
 		n.rests, n.failed = s.State.BackOffs, map[string]string{} // those before us have told of them
 	}
@@ -47,7 +47,7 @@ func (n *groupNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 	for _, key := range slices.Sorted(maps.Keys(p.State.BackOffs)) {
 		b := p.State.BackOffs[key]
 		if was, known := n.rests[key]; !known || was.Count != b.Count {
-			n.waiting = append(n.waiting, pauseWord(key, b))
+			n.waiting = append(n.waiting, backOffWord(key, b))
 		}
 	}
 	n.rests = p.State.BackOffs
@@ -117,14 +117,14 @@ func (n *groupNews) disown(p plan.Plan) {
 	n.disowned = now
 }
 
-// pauseWord tells that a group rests, with Cluster Autoscaler's word for the cause.
-func pauseWord(key string, b fleet.BackOff) word {
+// backOffWord tells that a group rests, with Cluster Autoscaler's word for the cause.
+func backOffWord(key string, b fleet.BackOff) word {
 	_, _, cause := fleet.ParseBackOffKey(key)
 	reason := contract.EventScaleUpFailed
 	if cause == cluster.NeverJoined {
 		reason = contract.EventScaleUpTimedOut
 	}
-	return word{reason: reason, message: fmt.Sprintf("group %s", launch.Pause(key, b)), warning: true}
+	return word{reason: reason, message: fmt.Sprintf("group %s", launch.BackOff(key, b)), warning: true}
 }
 
 // next is what to tell next, on that object; told says that it was told.

@@ -57,10 +57,10 @@ func (a *Actor) nothingLeft(ctx context.Context, x action.Complete) error {
 	return nil
 }
 
-// spare takes the mark off a node whose instance has outlived its termination, with
+// clearTerminationMark takes the mark off a node whose instance has outlived its termination, with
 // the request that led to it: the agent undoes the drain then. The groups as they
 // were read may be older than the mark, so the instance is looked at again.
-func (a *Actor) spare(ctx context.Context, x action.Spare) error {
+func (a *Actor) clearTerminationMark(ctx context.Context, x action.ClearTerminationMark) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -84,6 +84,6 @@ func (a *Actor) spare(ctx context.Context, x action.Spare) error {
 	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
 		return err
 	}
-	a.tell(x.Node, contract.EventKept, x.String())
+	a.tell(x.Node, contract.EventScaleDownCancelled, x.String())
 	return nil
 }

@@ -34,7 +34,7 @@ func TestSpare(t *testing.T) {
 			}
 			b := newBed(annotations)
 			b.groups.err = tc.served
-			if r := b.one(t, action.Spare{Group: "web", Node: n1, Instance: "i-1", ID: "a"}); r.Outcome != tc.want {
+			if r := b.one(t, action.ClearTerminationMark{Group: "web", Node: n1, Instance: "i-1", ID: "a"}); r.Outcome != tc.want {
 				t.Errorf("%s: %v", r.Outcome, r.Err)
 			}
 			_, marked := b.node(t).Annotations[contract.AnnotationTerminating]
@@ -51,7 +51,7 @@ func TestSpare(t *testing.T) {
 func TestABusyAWSIsAskedAgainSoon(t *testing.T) {
 	busy := fmt.Errorf("%w: throttled", asg.ErrBusy)
 	for count, want := range map[int]string{0: "500ms", 1: "1s", 2: "2s", 9: "5s"} {
-		if got := (pause{outcome: Stopped, err: busy, count: count}).length(); got.String() != want {
+		if got := (backOff{outcome: Stopped, err: busy, count: count}).length(); got.String() != want {
 			t.Errorf("after %d times: %s, want %s", count, got, want)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// inform writes the status of a CapacityBuffer, if it still is as it was seen.
-func (a *Actor) inform(ctx context.Context, x action.Inform) error {
+// updateBuffer writes the status of a CapacityBuffer, if it still is as it was seen.
+func (a *Actor) updateBuffer(ctx context.Context, x action.UpdateBuffer) error {
 	if a.Buffers == nil {
 		return fmt.Errorf("buffer %s: this scaler has no client for capacity buffers", x.Buffer)
 	}
@@ -40,7 +40,7 @@ func (a *Actor) inform(ctx context.Context, x action.Inform) error {
 
 // statusPatch says all of the status, also what is absent: a patch leaves alone what it
 // does not name.
-func statusPatch(x action.Inform) any {
+func statusPatch(x action.UpdateBuffer) any {
 	status := map[string]any{
 		"podTemplateRef":        nil,
 		"podTemplateGeneration": x.Status.Generation,

@@ -86,7 +86,7 @@ func informed(t *testing.T, status fleet.BufferStatus, patched func(clienttestin
 		Buffers: client.Resource(buffers), Logger: slog.New(slog.DiscardHandler),
 		AwaitBuffer: func(_ context.Context, _, _, version string) { awaited = version },
 	}
-	results := actor.Do(t.Context(), []action.Action{action.Inform{Buffer: action.BufferRef{Namespace: "shop", Name: "spare", UID: "u"}, Version: "7", Status: status}})
+	results := actor.Do(t.Context(), []action.Action{action.UpdateBuffer{Buffer: action.BufferRef{Namespace: "shop", Name: "spare", UID: "u"}, Version: "7", Status: status}})
 	return results[0].Outcome, awaited
 }
 

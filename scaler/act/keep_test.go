@@ -46,7 +46,7 @@ func TestKeepUndoesWhatHasEnded(t *testing.T) {
 			if _, err := b.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			r := b.one(t, action.Keep{Group: "web", Node: n1, ID: tc.id, Ended: tc.ended, AgentGone: true, Why: "it is back"})
+			r := b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: tc.id, Ended: tc.ended, AgentGone: true, Why: "it is back"})
 			if r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}
@@ -74,7 +74,7 @@ func TestKeepLooksAgain(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBed(request(contract.KindASG, id))
 			b.groups.err = tc.served
-			if r := b.one(t, action.Keep{Group: "web", Node: n1, ID: id, Instance: "i-1", Why: "it is back"}); r.Outcome != tc.want {
+			if r := b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: id, Instance: "i-1", Why: "it is back"}); r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}
 			if _, asked := b.node(t).Annotations[contract.AnnotationDrainRequest]; asked == (tc.want == Done) {
@@ -112,7 +112,7 @@ func TestKeepUndoesForAnAgentThatIsGone(t *testing.T) {
 			if _, err := b.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			keep := action.Keep{Group: "web", Node: n1, ID: tc.id, AgentGone: true, Why: "pods wait for it"}
+			keep := action.CancelDrain{Group: "web", Node: n1, ID: tc.id, AgentGone: true, Why: "pods wait for it"}
 			if r := b.one(t, keep); r.Outcome != tc.want {
 				t.Fatalf("%s: %v", r.Outcome, r.Err)
 			}

@@ -17,19 +17,19 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-var errNodeGone = fmt.Errorf("%w: the node is gone", ErrStopped)
+var errNodeDeleted = fmt.Errorf("%w: the node is gone", ErrStopped)
 
 // node reads a Node live: what the watch told may be late.
 func (a *Actor) node(ctx context.Context, ref action.NodeRef) (*corev1.Node, error) {
 	node, err := a.Nodes.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, errNodeGone
+		return nil, errNodeDeleted
 	}
 	if err != nil {
 		return nil, fmt.Errorf("getting node %s: %w", ref.Name, err)
 	}
 	if ref.UID != "" && node.UID != ref.UID {
-		return nil, errNodeGone
+		return nil, errNodeDeleted
 	}
 	return node, nil
 }
@@ -50,11 +50,11 @@ func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeStat
 	return written, nil
 }
 
-// retire writes the request and the taint in one patch, and with them the permit of a
+// requestDrain writes the request and the taint in one patch, and with them the permit of a
 // retirement, which is decided already. A stronger request stands; so does one of a
 // person against our wish to save a node. What we told of one way that Auto Scaling leads
 // an instance gives way to the next.
-func (a *Actor) retire(ctx context.Context, x action.Retire) error {
+func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -93,13 +93,13 @@ func (a *Actor) retire(ctx context.Context, x action.Retire) error {
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
 		return err
 	}
-	a.tell(x.Node, contract.EventRetiring, x.String())
+	a.tell(x.Node, contract.EventScaleDown, x.String())
 	return nil
 }
 
-// keep takes the request off. Taint, cordon and label are the agent's to undo,
+// cancelDrain takes the request off. Taint, cordon and label are the agent's to undo,
 // and ours only where it is gone.
-func (a *Actor) keep(ctx context.Context, x action.Keep) error {
+func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (a *Actor) keep(ctx context.Context, x action.Keep) error {
 	if written, err := a.write(ctx, node, want, kube.GuardVersion); err != nil || written == nil {
 		return err
 	}
-	a.tell(x.Node, contract.EventKept, x.String())
+	a.tell(x.Node, contract.EventScaleDownCancelled, x.String())
 	return nil
 }
 

@@ -52,7 +52,7 @@ type nodeStory struct {
 // toldOtherwise are reasons of which nothing is to be told here: what the scaler or an
 // agent does to a node it tells itself, and the others pass.
 var toldOtherwise = []verdict.Reason{
-	verdict.NodeRetiring, verdict.NodeKept, verdict.NodeReleased, verdict.NodeTerminating, verdict.NodeLeaving, verdict.NodeComing, verdict.NodePooled, verdict.NodeNotAsked,
+	verdict.NodeScalingDown, verdict.NodeScaleDownCancelled, verdict.NodeCordonReleased, verdict.NodeTerminating, verdict.NodeDraining, verdict.NodeUpcoming, verdict.NodeInWarmPool, verdict.NodeNotEvaluated,
 }
 
 // warnings are the reasons that ask for people.
@@ -61,8 +61,8 @@ var warnings = []verdict.Reason{verdict.NodeNeverReady, verdict.NodeRetained}
 // takeOver begins anew, with what those before us left.
 func (n *nodeNews) takeOver(before map[string]verdict.Reason) { *n = nodeNews{before: before} }
 
-// look takes in what a look has found. Nodes that are gone are forgotten.
-func (n *nodeNews) look(s fleet.Snapshot, p plan.Plan) {
+// follow takes in what a look has found. Nodes that are gone are forgotten.
+func (n *nodeNews) follow(s fleet.Snapshot, p plan.Plan) {
 	stories, changed := make(map[string]*nodeStory, len(n.nodes)), []*nodeStory(nil)
 	for _, v := range p.Verdicts {
 		if v.Of != verdict.OfNode {
@@ -103,7 +103,7 @@ func (s *nodeStory) hear(v verdict.Verdict, now time.Time) {
 // ordinary says that after such a reason nobody wonders at a node that is needed.
 func ordinary(before verdict.Reason) bool {
 	switch before {
-	case "", verdict.NodeComing, verdict.NodePooled, verdict.NodeNotAsked:
+	case "", verdict.NodeUpcoming, verdict.NodeInWarmPool, verdict.NodeNotEvaluated:
 		return true
 	}
 	return false

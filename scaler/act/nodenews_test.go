@@ -153,7 +153,7 @@ func TestAnnounceNodesWithinBounds(t *testing.T) {
 // named, what the first look finds is old news.
 func TestAnnounceNodesAfterARestart(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
-		r.TakeOver(map[string]verdict.Reason{"same": verdict.NodeBlocked, "other": verdict.NodeBlocked, "up": verdict.NodeComing, "gone": verdict.NodeHeld})
+		r.TakeOver(map[string]verdict.Reason{"same": verdict.NodeBlocked, "other": verdict.NodeBlocked, "up": verdict.NodeUpcoming, "gone": verdict.NodeHeld})
 		r.why("same BlockedByPod db", "other Held", "up Needed", "unnamed NoPlaceForPods")
 		r.later(10 * time.Minute)
 		r.expect(t, "after a restart", "Held other: ")

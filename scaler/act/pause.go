@@ -33,12 +33,12 @@ const (
 	mostFailure  = time.Minute
 )
 
-type pauses struct {
+type backOffs struct {
 	mu   sync.Mutex
-	ends map[string]pause
+	ends map[string]backOff
 }
 
-type pause struct {
+type backOff struct {
 	until   time.Time
 	outcome Outcome // Stopped, Begun or Failed; Done for an eviction
 	err     error   // the last failure, or why it stopped
@@ -48,7 +48,7 @@ type pause struct {
 }
 
 // failure is nil where the action only stopped.
-func (p pause) failure() error {
+func (p backOff) failure() error {
 	if p.outcome == Failed {
 		return p.err
 	}
@@ -56,7 +56,7 @@ func (p pause) failure() error {
 }
 
 // runs says whether the action failed a moment ago, and why.
-func (p *pauses) runs(todo action.Action, now time.Time) (why error, runs bool) {
+func (p *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.ends[action.TraitsOf(todo).Key]
@@ -65,23 +65,23 @@ func (p *pauses) runs(todo action.Action, now time.Time) (why error, runs bool) 
 
 // note remembers how an action ended. It says whether that is news: not the
 // same as before, for the same reason.
-func (p *pauses) note(todo action.Action, r Result) (news bool) {
+func (p *backOffs) note(todo action.Action, r Result) (news bool) {
 	now := r.Ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ends == nil {
-		p.ends = map[string]pause{}
+		p.ends = map[string]backOff{}
 	}
-	maps.DeleteFunc(p.ends, func(_ string, old pause) bool { return now.Sub(old.until) > mostFailure })
+	maps.DeleteFunc(p.ends, func(_ string, old backOff) bool { return now.Sub(old.until) > mostFailure })
 	key := action.TraitsOf(todo).Key
 	if r.Outcome == Done {
 		delete(p.ends, key)
 		if _, evicted := todo.(action.Evict); evicted {
-			p.ends[key] = pause{until: now.Add(afterEviction), outcome: Done}
+			p.ends[key] = backOff{until: now.Add(afterEviction), outcome: Done}
 		}
 		return true
 	}
-	next, was := pause{outcome: r.Outcome, err: r.Err}, p.ends[key]
+	next, was := backOff{outcome: r.Outcome, err: r.Err}, p.ends[key]
 	again := was.outcome == r.Outcome && was.err.Error() == r.Err.Error()
 	if again || r.Outcome == Failed && was.outcome == Failed {
 		next.count = was.count
@@ -93,7 +93,7 @@ func (p *pauses) note(todo action.Action, r Result) (news bool) {
 }
 
 // length is how long to wait after one more such end.
-func (p pause) length() time.Duration {
+func (p backOff) length() time.Duration {
 	switch {
 	case p.outcome == Failed:
 		return doubled(firstFailure, p.count, mostFailure)
@@ -117,10 +117,10 @@ func (a *Actor) Due(now time.Time) time.Time {
 	if a.putOff.Swap(false) {
 		return now
 	}
-	a.pauses.mu.Lock()
-	defer a.pauses.mu.Unlock()
+	a.backOffs.mu.Lock()
+	defer a.backOffs.mu.Unlock()
 	var due time.Time
-	for _, p := range a.pauses.ends {
+	for _, p := range a.backOffs.ends {
 		if p.until.After(now) && (due.IsZero() || p.until.Before(due)) {
 			due = p.until
 		}

@@ -40,9 +40,9 @@ type newsOfPod struct {
 	word
 }
 
-// look takes in what a look has decided and done. Pods that do not wait any more
+// follow takes in what a look has decided and done. Pods that do not wait any more
 // are forgotten, and what was to be told of them.
-func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
+func (n *podNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 	untold := make(map[string]word, len(n.waiting))
 	for _, w := range n.waiting {
 		untold[w.uid] = w.word
@@ -70,9 +70,9 @@ func (n *podNews) look(s fleet.Snapshot, p plan.Plan, results []Result) {
 // been done for it, or was before and it has not heard yet.
 func wordOf(v verdict.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
-	case verdict.PodFitsNothing, verdict.PodGroupsFull, verdict.PodGangShort, verdict.PodDisputed:
+	case verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled:
 		return word{reason: contract.EventNotTriggerScaleUp, details: v.Details}, true
-	case verdict.PodGetsNode, verdict.PodFitsComing:
+	case verdict.PodTriggersScaleUp, verdict.PodFitsUpcoming:
 		if w, ok := grown[v.UID]; ok {
 			return w, true
 		}

@@ -38,7 +38,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 		return a.Groups.Terminate(ctx, x.Group, x.Instance, x.Decrement)
 	}
 	node, err := a.node(ctx, x.Node)
-	if errors.Is(err, errNodeGone) {
+	if errors.Is(err, errNodeDeleted) {
 		return err // what was planned for a node is not done without it
 	}
 	if err != nil {

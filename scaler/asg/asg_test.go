@@ -197,10 +197,10 @@ func TestShape(t *testing.T) {
 	}}})
 	r := b.reader(t, []string{"0:5:web"}, nil)
 	g := read(t, r)["web"]
-	if len(g.Shapes) != 2 || g.Shapes[0].Zone != "eu-west-1a" || g.Shapes[1].Zone != "eu-west-1b" {
-		t.Fatalf("shapes %+v", g.Shapes)
+	if len(g.NodeTemplates) != 2 || g.NodeTemplates[0].Zone != "eu-west-1a" || g.NodeTemplates[1].Zone != "eu-west-1b" {
+		t.Fatalf("shapes %+v", g.NodeTemplates)
 	}
-	shape := g.Shapes[1]
+	shape := g.NodeTemplates[1]
 	for name, want := range map[corev1.ResourceName]string{
 		"cpu": "1930m", "pods": "29", "example.com/dongles": "2", "memory": "6903Mi", "ephemeral-storage": "44Gi",
 	} {
@@ -233,7 +233,7 @@ func TestShape(t *testing.T) {
 	// What was seen of a type is better than what is on paper.
 	seen := resource.MustParse("7800Mi")
 	groups, _, _ := r.Groups(map[string]resource.Quantity{"m5.large": seen})
-	if got := groups[0].Shapes[0].Capacity[corev1.ResourceMemory]; got.Cmp(seen) != 0 {
+	if got := groups[0].NodeTemplates[0].Capacity[corev1.ResourceMemory]; got.Cmp(seen) != 0 {
 		t.Errorf("memory %s, seen were %s", got.String(), seen.String())
 	}
 }
@@ -250,10 +250,10 @@ func TestShapeAgreesWithTheCatalog(t *testing.T) {
 		}
 		b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "g", Max: 1, Type: name}}})
 		g := read(t, b.reader(t, []string{"0:1:g"}, nil))["g"]
-		if len(g.Shapes) != 1 {
-			t.Fatalf("%s: shapes %v, faults %q", name, g.Shapes, g.Faults)
+		if len(g.NodeTemplates) != 1 {
+			t.Fatalf("%s: shapes %v, faults %q", name, g.NodeTemplates, g.Faults)
 		}
-		capacity := g.Shapes[0].Capacity
+		capacity := g.NodeTemplates[0].Capacity
 		if got := capacity.Cpu().Value(); got != int64(figures.VCPUs) {
 			t.Errorf("%s: %d cpus, want %d", name, got, figures.VCPUs)
 		}
@@ -285,20 +285,20 @@ func TestMixedInstances(t *testing.T) {
 	})
 	groups := read(t, b.reader(t, []string{"0:5:mixed", "0:5:weighted", "0:5:byRequirements"}, nil))
 	mixed := groups["mixed"]
-	if len(mixed.Shapes) != 1 {
-		t.Fatalf("shapes %v, faults %q", mixed.Shapes, mixed.Faults)
+	if len(mixed.NodeTemplates) != 1 {
+		t.Fatalf("shapes %v, faults %q", mixed.NodeTemplates, mixed.Faults)
 	}
-	if got := mixed.Shapes[0].Capacity; got.Cpu().Value() != 2 || got.Memory().Value() > 8<<30 {
+	if got := mixed.NodeTemplates[0].Capacity; got.Cpu().Value() != 2 || got.Memory().Value() > 8<<30 {
 		t.Errorf("capacity %v", got)
 	}
-	if _, ok := mixed.Shapes[0].Labels["node.kubernetes.io/instance-type"]; ok || mixed.Shapes[0].InstanceType != "" {
+	if _, ok := mixed.NodeTemplates[0].Labels["node.kubernetes.io/instance-type"]; ok || mixed.NodeTemplates[0].InstanceType != "" {
 		t.Error("one of several types is promised")
 	}
-	if g := groups["weighted"]; len(g.Shapes) != 0 || !g.Uncountable || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "weight 2") {
-		t.Errorf("weighted: shapes %v, uncountable %v, faults %q", g.Shapes, g.Uncountable, g.Faults)
+	if g := groups["weighted"]; len(g.NodeTemplates) != 0 || !g.Uncountable || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "weight 2") {
+		t.Errorf("weighted: shapes %v, uncountable %v, faults %q", g.NodeTemplates, g.Uncountable, g.Faults)
 	}
-	if g := groups["byRequirements"]; len(g.Shapes) != 1 || g.Shapes[0].Capacity.Cpu().Value() != 2 {
-		t.Errorf("by requirements: shapes %v, faults %q", g.Shapes, g.Faults)
+	if g := groups["byRequirements"]; len(g.NodeTemplates) != 1 || g.NodeTemplates[0].Capacity.Cpu().Value() != 2 {
+		t.Errorf("by requirements: shapes %v, faults %q", g.NodeTemplates, g.Faults)
 	}
 }
 
@@ -308,8 +308,8 @@ func TestLaunchConfiguration(t *testing.T) {
 		Groups:               []fakeaws.Group{{Name: "old", Max: 5, LaunchConfiguration: "lc"}},
 	})
 	g := read(t, b.reader(t, []string{"0:5:old"}, nil))["old"]
-	if len(g.Shapes) != 1 || g.Shapes[0].Labels["kubernetes.io/arch"] != "arm64" {
-		t.Errorf("shapes %+v, faults %q", g.Shapes, g.Faults)
+	if len(g.NodeTemplates) != 1 || g.NodeTemplates[0].Labels["kubernetes.io/arch"] != "arm64" {
+		t.Errorf("shapes %+v, faults %q", g.NodeTemplates, g.Faults)
 	}
 }
 
@@ -324,22 +324,22 @@ func TestManagedNodeGroup(t *testing.T) {
 	}}})
 	r := b.reader(t, []string{"0:5:eks-web"}, nil)
 	g := read(t, r)["eks-web"]
-	if len(g.Shapes) != 1 || len(g.Faults) != 0 {
-		t.Fatalf("shapes %v, faults %q", g.Shapes, g.Faults)
+	if len(g.NodeTemplates) != 1 || len(g.Faults) != 0 {
+		t.Fatalf("shapes %v, faults %q", g.NodeTemplates, g.Faults)
 	}
-	labels := g.Shapes[0].Labels
+	labels := g.NodeTemplates[0].Labels
 	if value, ok := labels["empty"]; !ok || value != "" || labels["tier"] != "front" || labels["eks.amazonaws.com/nodegroup"] != "web" {
 		t.Errorf("labels %v", labels)
 	}
 	want := []corev1.Taint{{Key: "color", Value: "red", Effect: "PreferNoSchedule"}, {Key: "special", Effect: "NoExecute"}}
-	if diff := cmp.Diff(want, g.Shapes[0].Taints); diff != "" {
+	if diff := cmp.Diff(want, g.NodeTemplates[0].Taints); diff != "" {
 		t.Error(diff)
 	}
 
 	b.Deny("eks:DescribeNodegroup")
 	g = read(t, b.reader(t, []string{"0:5:eks-web"}, nil))["eks-web"]
-	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "no right to call eks:DescribeNodegroup") {
-		t.Errorf("denied: shapes %d, faults %q", len(g.Shapes), g.Faults)
+	if len(g.NodeTemplates) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "no right to call eks:DescribeNodegroup") {
+		t.Errorf("denied: shapes %d, faults %q", len(g.NodeTemplates), g.Faults)
 	}
 }
 
@@ -356,11 +356,11 @@ func TestMissingTemplateHidesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	groups := read(t, b.reader(t, []string{"0:5:broken", "0:5:whole"}, nil))
-	if g := groups["broken"]; len(g.Shapes) != 0 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "launch template lt") {
-		t.Errorf("broken: shapes %v, faults %q", g.Shapes, g.Faults)
+	if g := groups["broken"]; len(g.NodeTemplates) != 0 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "launch template lt") {
+		t.Errorf("broken: shapes %v, faults %q", g.NodeTemplates, g.Faults)
 	}
-	if g := groups["whole"]; len(g.Shapes) != 1 || len(g.Faults) != 0 {
-		t.Errorf("whole: shapes %v, faults %q", g.Shapes, g.Faults)
+	if g := groups["whole"]; len(g.NodeTemplates) != 1 || len(g.Faults) != 0 {
+		t.Errorf("whole: shapes %v, faults %q", g.NodeTemplates, g.Faults)
 	}
 }
 
@@ -421,11 +421,11 @@ func TestLeavingSince(t *testing.T) {
 	began := b.Activities("web")[0].Start
 	g := read(t, r)["web"]
 	for _, i := range g.Instances {
-		if i.Leaving() != (i.ID == gone.ID) {
+		if i.Terminating() != (i.ID == gone.ID) {
 			t.Errorf("%s is %s", i.ID, i.State)
 		}
-		if i.Leaving() && i.LeavingSince.Sub(began).Abs() > time.Second {
-			t.Errorf("leaving since %s, the activity began at %s", i.LeavingSince, began)
+		if i.Terminating() && i.TerminatingSince.Sub(began).Abs() > time.Second {
+			t.Errorf("leaving since %s, the activity began at %s", i.TerminatingSince, began)
 		}
 	}
 	if g.Desired != 1 || len(g.Hooks) != 1 || g.Hooks[0].Heartbeat.Duration != 5*time.Minute || g.Hooks[0].Transition != fleet.OnTerminate {
@@ -443,8 +443,8 @@ func TestStaleReading(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	g := byName(r)["web"]
-	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeAutoScalingGroups: Throttling") {
-		t.Errorf("shapes %d, faults %q", len(g.Shapes), g.Faults)
+	if len(g.NodeTemplates) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeAutoScalingGroups: Throttling") {
+		t.Errorf("shapes %d, faults %q", len(g.NodeTemplates), g.Faults)
 	}
 	b.RemoveFault(fault)
 	if g := read(t, r)["web"]; len(g.Faults) != 0 {
@@ -462,8 +462,8 @@ func TestDeniedHooksAreAFault(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
 	b.Deny("autoscaling:DescribeLifecycleHooks")
 	g := read(t, b.reader(t, []string{"0:5:web"}, nil))["web"]
-	if len(g.Shapes) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeLifecycleHooks") {
-		t.Errorf("shapes %d, faults %q", len(g.Shapes), g.Faults)
+	if len(g.NodeTemplates) != 1 || len(g.Faults) != 1 || !strings.Contains(g.Faults[0], "autoscaling:DescribeLifecycleHooks") {
+		t.Errorf("shapes %d, faults %q", len(g.NodeTemplates), g.Faults)
 	}
 }
 

@@ -66,11 +66,11 @@ func TestHowAGroupLaunches(t *testing.T) {
 		if g.Template != tc.template || g.Spot != tc.spot || g.Mixed != tc.mixed || g.Synchronous != tc.steer {
 			t.Errorf("%s: template %s, spot %v, mixed %v, synchronous %v", tc.group, g.Template, g.Spot, g.Mixed, g.Synchronous)
 		}
-		if len(g.Shapes) != 1 || math.Abs(g.Shapes[0].PricePerHour-tc.price) > 1e-9 {
-			t.Errorf("%s: shapes %+v, want the price %v; faults %q", tc.group, g.Shapes, tc.price, g.Faults)
+		if len(g.NodeTemplates) != 1 || math.Abs(g.NodeTemplates[0].PricePerHour-tc.price) > 1e-9 {
+			t.Errorf("%s: shapes %+v, want the price %v; faults %q", tc.group, g.NodeTemplates, tc.price, g.Faults)
 		}
 	}
-	if image := groups["latest"].Shapes[0].Image; image != cloud.DefaultImageX86 {
+	if image := groups["latest"].NodeTemplates[0].Image; image != cloud.DefaultImageX86 {
 		t.Errorf("image %q", image)
 	}
 }
@@ -93,11 +93,11 @@ func TestShapeByUserData(t *testing.T) {
 		},
 	})
 	groups := read(t, b.reader(t, []string{"0:5:al2", "0:5:br", "0:5:raid"}, nil))
-	shape := func(name string) fleet.Shape {
-		if len(groups[name].Shapes) != 1 {
-			t.Fatalf("%s: shapes %v, faults %q", name, groups[name].Shapes, groups[name].Faults)
+	shape := func(name string) fleet.NodeTemplate {
+		if len(groups[name].NodeTemplates) != 1 {
+			t.Fatalf("%s: shapes %v, faults %q", name, groups[name].NodeTemplates, groups[name].Faults)
 		}
-		return groups[name].Shapes[0]
+		return groups[name].NodeTemplates[0]
 	}
 	al2 := shape("al2")
 	if al2.Labels["team"] != "blue" || al2.Labels["tier"] != "web" {
@@ -150,7 +150,7 @@ func TestSeenByImage(t *testing.T) {
 	}
 	memory := func() string {
 		groups, _, _ := r.Groups(seen)
-		return groups[0].Shapes[0].Capacity.Memory().String()
+		return groups[0].NodeTemplates[0].Capacity.Memory().String()
 	}
 	if got := memory(); got != "7700Mi" {
 		t.Errorf("memory %s", got)
@@ -162,7 +162,7 @@ func TestSeenByImage(t *testing.T) {
 	onPaper, _, _ := r.Groups(nil)
 	for _, lie := range []string{"16Mi", "64Gi"} {
 		seen = map[string]resource.Quantity{"m5.large": resource.MustParse(lie)}
-		if got, want := memory(), onPaper[0].Shapes[0].Capacity.Memory().String(); got != want {
+		if got, want := memory(), onPaper[0].NodeTemplates[0].Capacity.Memory().String(); got != want {
 			t.Errorf("memory %s by a node that has reported %s, want %s", got, lie, want)
 		}
 	}

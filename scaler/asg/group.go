@@ -64,7 +64,7 @@ func (k *known) instances() []fleet.Instance {
 	out := make([]fleet.Instance, 0, len(all))
 	for _, i := range all {
 		instance := newInstance(i)
-		instance.LeavingSince = k.leaving[instance.ID]
+		instance.TerminatingSince = k.leaving[instance.ID]
 		out = append(out, instance)
 	}
 	slices.SortFunc(out, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
@@ -111,7 +111,7 @@ func (k *known) group(stale string) fleet.Group {
 		Replacement:  k.replacement,
 		Failures:     k.failures,
 		ScaleDown:    k.blueprint.ScaleDown,
-		HeadRoom:     k.blueprint.HeadRoom,
+		Headroom:     k.blueprint.Headroom,
 		Faults:       slices.Clone(k.blueprint.Faults),
 	}
 	if g.HooksUnknown {

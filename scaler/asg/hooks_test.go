@@ -185,7 +185,7 @@ func TestRetained(t *testing.T) {
 	}
 	g := read(t, b.reader(t, []string{"0:5:web"}, nil))["web"]
 	for _, i := range g.Instances {
-		if i.ID == id && (!i.Retained() || i.Live() || !i.LeavingSince.IsZero()) {
+		if i.ID == id && (!i.Retained() || i.Live() || !i.TerminatingSince.IsZero()) {
 			t.Errorf("%+v", i)
 		}
 	}

@@ -69,7 +69,7 @@ func slowest(groups []fleet.Group) time.Duration {
 func unsettled(g *astypes.AutoScalingGroup) bool {
 	for _, i := range g.Instances {
 		instance := newInstance(i)
-		if instance.Live() && instance.State != fleet.InService || instance.Leaving() && !instance.Retained() {
+		if instance.Live() && instance.State != fleet.InService || instance.Terminating() && !instance.Retained() {
 			return true
 		}
 	}

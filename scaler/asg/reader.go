@@ -128,7 +128,7 @@ func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.
 	if r.drawn == nil || !maps.EqualFunc(seen, r.seen, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) {
 		r.drawn = slices.Clone(r.latest.groups)
 		for i, b := range r.latest.blueprints {
-			r.drawn[i].Shapes = b.Shapes(seen)
+			r.drawn[i].NodeTemplates = b.NodeTemplates(seen)
 		}
 		r.seen = maps.Clone(seen)
 	}

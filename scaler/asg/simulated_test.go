@@ -21,10 +21,10 @@ func TestDefaultWorldIsAsTemplatesSay(t *testing.T) {
 	}
 	groups := read(t, start(t, spec).reader(t, nodes, nil))
 	for _, g := range world.Default().Groups {
-		if len(groups[g.Name].Shapes) == 0 {
+		if len(groups[g.Name].NodeTemplates) == 0 {
 			t.Fatalf("group %s has no node template: %q", g.Name, groups[g.Name].Faults)
 		}
-		shape := groups[g.Name].Shapes[0]
+		shape := groups[g.Name].NodeTemplates[0]
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 			got, want := g.Allocatable[name], shape.Allocatable[name]
 			if got.Cmp(want) != 0 {

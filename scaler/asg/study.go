@@ -32,7 +32,7 @@ func (r *Reader) study(ctx context.Context, now time.Time) {
 	asking.SetLimit(studyAtOnce)
 	for _, k := range r.known {
 		asking.Go(func() error {
-			r.studyShape(ctx, k, now)
+			r.readTemplate(ctx, k, now)
 			r.studyFacts(ctx, k, now)
 			return nil
 		})
@@ -83,7 +83,7 @@ func (k *known) settle(now time.Time) {
 	leaving := map[string]time.Time{}
 	for _, i := range k.raw.Instances {
 		instance := newInstance(i)
-		if !instance.Leaving() || instance.Retained() {
+		if !instance.Terminating() || instance.Retained() {
 			continue
 		}
 		since, seen := k.leaving[instance.ID]
@@ -109,7 +109,7 @@ func (k *known) curious(now time.Time) bool {
 	return (missing(k.raw) != 0 || len(k.exact) < len(k.leaving) || k.replaced()) && !now.Before(k.activitiesAt)
 }
 
-func (r *Reader) studyShape(ctx context.Context, k *known, now time.Time) {
+func (r *Reader) readTemplate(ctx context.Context, k *known, now time.Time) {
 	d := definition(k.raw)
 	changed := d != k.drawn
 	if !changed && now.Before(k.redrawAt) {

@@ -96,7 +96,7 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	if !ok {
 		return fmt.Errorf("%w: %s is not in %s any more", ErrChanged, instance, group)
 	}
-	if i.Leaving() {
+	if i.Terminating() {
 		return fmt.Errorf("%w: %s is %s already", ErrChanged, instance, i.State)
 	}
 	_, err = v.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{

@@ -66,7 +66,7 @@ func (c *Cluster) holds(m *member, p *Place) bool {
 // couldHold says that a new node of these looks may take the class as far as
 // resources and static demands go. It costs less than to open one. What is routed may
 // be had in other ways, and what names hosts is asked of a place.
-func (c *Cluster) couldHold(m *member, l *Looks) bool {
+func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 	for _, a := range m.asks {
 		if a.n > l.room.at(a.resource) && m.own == nil {
 			return false
@@ -76,7 +76,7 @@ func (c *Cluster) couldHold(m *member, l *Looks) bool {
 }
 
 // Takes says that a new node that looks like one of these would take the class.
-func (c *Cluster) Takes(class *Class, looks []*Looks) bool {
+func (c *Cluster) Takes(class *Class, looks []*NodeTemplate) bool {
 	m := c.member(class)
 	for _, l := range looks {
 		if !c.couldHold(m, l) {
@@ -132,7 +132,7 @@ func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 // FitsNew says what keeps a class off a new node that looks like one of these, and
 // which of them: of several misses it tells the nearest, the first of them. Who only
 // wants to know whether one takes it asks Takes.
-func (c *Cluster) FitsNew(class *Class, looks []*Looks) (nearest Reasons, at *Looks) {
+func (c *Cluster) FitsNew(class *Class, looks []*NodeTemplate) (nearest Reasons, at *NodeTemplate) {
 	for _, l := range looks {
 		start := c.Fork()
 		why := c.Fits(class, c.Open(l.Name, l))

@@ -245,7 +245,7 @@ func (c *Cluster) columns(class *Class) {
 				column := make([]int64, len(c.places), cap(c.places))
 				for i, p := range c.places {
 					if p != nil {
-						column[i] = p.looks.room.at(r)
+						column[i] = p.template.room.at(r)
 					}
 				}
 				c.free = append(c.free, column)

@@ -57,7 +57,7 @@ func (l *lore) daemonClass(p *fleet.Pod) *Class {
 // Reserve gives the looks of a node the pods of those DaemonSets that run there but
 // have none among the pods that are present, those of the highest priority first. One that
 // the node has no room for stays pending there, and takes none: see Outsized.
-func (c *Cluster) Reserve(l *Looks, present []*fleet.Pod) {
+func (c *Cluster) Reserve(l *NodeTemplate, present []*fleet.Pod) {
 	l.room, l.key = append(vector(nil), l.room...), ""
 	for _, t := range c.daemons {
 		if hasPodOf(t, present) || !c.admits(t.Class.demands, c.imagined(l)) {
@@ -83,7 +83,7 @@ type Outsized struct {
 }
 
 // Outsized are the DaemonSets that would run there if there were room.
-func (l *Looks) Outsized() []Outsized { return l.outsized }
+func (l *NodeTemplate) Outsized() []Outsized { return l.outsized }
 
 // lacking says of which resources a room has less than a class asks for.
 func (c *Cluster) lacking(class *Class, room vector) Reasons {
@@ -108,7 +108,7 @@ func hasPodOf(daemon Tenant, pods []*fleet.Pod) bool {
 
 // countDaemons counts the daemons of a place in, or out by -1. Most count nowhere.
 func (c *Cluster) countDaemons(p *Place, n int32) {
-	for _, t := range p.looks.daemons {
+	for _, t := range p.template.daemons {
 		for _, tally := range c.members[t.Class.id].joins {
 			tally.add(p, n)
 		}
@@ -119,7 +119,7 @@ func (c *Cluster) countDaemons(p *Place, n int32) {
 func (p *Place) residents() iter.Seq[Tenant] {
 	return func(yield func(Tenant) bool) {
 		if !p.expected {
-			for _, t := range p.looks.daemons {
+			for _, t := range p.template.daemons {
 				if !yield(t) {
 					return
 				}

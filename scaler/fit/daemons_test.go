@@ -29,13 +29,13 @@ func TestDaemonSetsComeFirst(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, fmt.Sprintf("group web taints=dedicated=web:NoSchedule\ndaemonset d %s\npod p tolerates=* %s", tc.daemon, tc.pod))
 			c := clusterOf(s)
-			looks := c.LooksLike(&s.Groups[0].Shapes[0])
+			looks := c.TemplateOf(&s.Groups[0].NodeTemplates[0])
 			class := c.Tenant(podNamed(s, "p")).Class
-			why, _ := c.FitsNew(class, []*fit.Looks{looks})
+			why, _ := c.FitsNew(class, []*fit.NodeTemplate{looks})
 			if got := why.String(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if takes := c.Takes(class, []*fit.Looks{looks}); takes != (tc.want == "") {
+			if takes := c.Takes(class, []*fit.NodeTemplate{looks}); takes != (tc.want == "") {
 				t.Errorf("takes it: %t", takes)
 			}
 		})
@@ -52,7 +52,7 @@ pod d-1 on=n owner=DaemonSet/d cpu=500m hostport=9100
 pod p cpu=1131m
 `)
 	c := clusterOf(s)
-	looks := c.LooksOf(&s.Nodes[0], none)
+	looks := c.TemplateFrom(&s.Nodes[0], none)
 	d := podNamed(s, "d-1")
 	c.Reserve(looks, []*fleet.Pod{d})
 	place := c.Add(looks)
@@ -125,9 +125,9 @@ func newNodes(s fleet.Snapshot, put bool) newCluster {
 		s.Pods = append(s.Pods, daemons...)
 	}
 	c := newCluster{Cluster: clusterOf(s)}
-	c.places = append(c.places, c.Add(c.LooksOf(&s.Nodes[0], none)))
-	for i := range s.Groups[0].Shapes {
-		place := c.Open("new", c.LooksLike(&s.Groups[0].Shapes[i]))
+	c.places = append(c.places, c.Add(c.TemplateFrom(&s.Nodes[0], none)))
+	for i := range s.Groups[0].NodeTemplates {
+		place := c.Open("new", c.TemplateOf(&s.Groups[0].NodeTemplates[i]))
 		c.places = append(c.places, place)
 	}
 	for i, p := range daemons {
@@ -163,7 +163,7 @@ func BenchmarkOpenWithDaemonSets(b *testing.B) {
 				b.Fatal(err)
 			}
 			c := clusterOf(s)
-			looks := c.LooksLike(&s.Groups[0].Shapes[0])
+			looks := c.TemplateOf(&s.Groups[0].NodeTemplates[0])
 			for b.Loop() {
 				start := c.Fork()
 				c.Open("new", looks)

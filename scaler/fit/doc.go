@@ -10,7 +10,7 @@
 //	traits.go    what of a pod's spec counts, found by pointer, by bytes, by meaning
 //	terms.go     what a pod says of other pods
 //	selector.go  all selectors of all terms, and which of them select a pod
-//	looks.go     Looks: all of a node, or of a new node, that decides what fits
+//	template.go  NodeTemplate: all of a node, or of a new node, that decides what fits
 //	static.go    names, selectors, affinity, taints: asked once of the plugins
 //
 // What is counted in a look:

@@ -11,11 +11,11 @@ import corev1 "k8s.io/api/core/v1"
 //
 // What is opened meanwhile may stay; what was seated or opened before must not be
 // taken back meanwhile.
-func (c *Cluster) Expect(looks []*Looks) (over func()) {
+func (c *Cluster) Expect(looks []*NodeTemplate) (over func()) {
 	expected := make([]*Place, len(looks))
 	for i, l := range looks {
 		c.opened++
-		expected[i] = &Place{Name: l.Name, cluster: c, looks: l, opened: c.opened, expected: true}
+		expected[i] = &Place{Name: l.Name, cluster: c, template: l, opened: c.opened, expected: true}
 		c.enter(expected[i])
 	}
 	return func() {

@@ -72,7 +72,7 @@ func TestFits(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, fmt.Sprintf("node n %s\npod p %s\n%s", tc.node, tc.pod, tc.others))
 			c := clusterOf(s)
-			place := c.Add(c.LooksOf(&s.Nodes[0], none))
+			place := c.Add(c.TemplateFrom(&s.Nodes[0], none))
 			for _, p := range s.Pods {
 				if p.Node == "n" && !p.Ended() {
 					c.Put(c.Tenant(p), place)
@@ -132,8 +132,8 @@ func TestPackZones(t *testing.T) {
 			s := parse(t, "group web zones=a,b\n"+tc.pods)
 			c := clusterOf(s)
 			supply := fit.Supply{Name: "web", Have: tc.have, Limit: 9, Steered: tc.steered}
-			for i := range s.Groups[0].Shapes {
-				supply.Looks = append(supply.Looks, c.LooksLike(&s.Groups[0].Shapes[i]))
+			for i := range s.Groups[0].NodeTemplates {
+				supply.Template = append(supply.Template, c.TemplateOf(&s.Groups[0].NodeTemplates[i]))
 			}
 			var pods []fit.Tenant
 			for _, p := range s.Pods {
@@ -142,7 +142,7 @@ func TestPackZones(t *testing.T) {
 			packing := c.Pack(pods, nil, supply)
 			var got, left []string
 			for _, p := range packing.Places {
-				got = append(got, p.Looks().Zone+": "+names(p.Tenants()))
+				got = append(got, p.Template().Zone+": "+names(p.Tenants()))
 			}
 			for _, t := range packing.Left {
 				left = append(left, t.Pod.Name)
@@ -179,8 +179,8 @@ func TestPack(t *testing.T) {
 			for _, p := range s.Pods {
 				pods = append(pods, c.Tenant(p))
 			}
-			looks := []*fit.Looks{c.LooksLike(&s.Groups[0].Shapes[0])}
-			packing := c.Pack(c.Sorted(pods, looks), nil, fit.Supply{Looks: looks, Have: []int{0}, Limit: tc.limit})
+			looks := []*fit.NodeTemplate{c.TemplateOf(&s.Groups[0].NodeTemplates[0])}
+			packing := c.Pack(c.Sorted(pods, looks), nil, fit.Supply{Template: looks, Have: []int{0}, Limit: tc.limit})
 			var got []string
 			for _, p := range packing.Places {
 				got = append(got, names(p.Tenants()))
@@ -226,9 +226,9 @@ func TestRevertUndoesEverything(t *testing.T) {
 		c := clusterOf(s)
 		var places []*fit.Place
 		for i := range s.Nodes {
-			places = append(places, c.Add(c.LooksOf(&s.Nodes[i], none)))
+			places = append(places, c.Add(c.TemplateFrom(&s.Nodes[i], none)))
 		}
-		places = append(places, c.Open("new", c.LooksLike(&s.Groups[0].Shapes[0])))
+		places = append(places, c.Open("new", c.TemplateOf(&s.Groups[0].NodeTemplates[0])))
 		answers := func() []string {
 			var all []string
 			for _, p := range places {
@@ -271,7 +271,7 @@ func TestRevertUndoesEverything(t *testing.T) {
 // A pod that asks for a node by its name does not fit a node that comes.
 func TestNewNodesAreNotThoseThatPodsName(t *testing.T) {
 	c := fit.NewRules().Cluster(fit.World{})
-	looks := c.LooksLike(&fleet.Shape{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}})
+	looks := c.TemplateOf(&fleet.NodeTemplate{Zone: "a", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}})
 	place := c.Open("new", looks)
 	for _, tc := range []struct {
 		operator corev1.NodeSelectorOperator
@@ -286,8 +286,8 @@ func TestNewNodesAreNotThoseThatPodsName(t *testing.T) {
 		if got := len(c.Fits(class, place)) == 0; got != tc.fits {
 			t.Errorf("%s n1: fits a new node: %t", tc.operator, got)
 		}
-		why, _ := c.FitsNew(class, []*fit.Looks{looks})
-		if got := len(why) == 0; got != tc.fits || got != c.Takes(class, []*fit.Looks{looks}) {
+		why, _ := c.FitsNew(class, []*fit.NodeTemplate{looks})
+		if got := len(why) == 0; got != tc.fits || got != c.Takes(class, []*fit.NodeTemplate{looks}) {
 			t.Errorf("%s n1: would fit a new node: %t", tc.operator, got)
 		}
 	}

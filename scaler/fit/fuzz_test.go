@@ -246,7 +246,7 @@ func (b *bench) begin() {
 	})
 	for _, n := range w.Nodes {
 		node := fleet.NodeFrom(n)
-		b.places = append(b.places, b.cluster.Add(b.cluster.LooksOf(&node, ignored)))
+		b.places = append(b.places, b.cluster.Add(b.cluster.TemplateFrom(&node, ignored)))
 		b.nodes = append(b.nodes, n.Name)
 	}
 	running := make([][]fit.Tenant, len(b.places))
@@ -392,7 +392,7 @@ func (b *bench) open() {
 	shape := one(b.dice, b.world.shapes...)
 	name := fmt.Sprint("new-", len(b.steps))
 	b.told("open %s", name)
-	place := b.cluster.Open(name, b.cluster.LooksLike(&shape))
+	place := b.cluster.Open(name, b.cluster.TemplateOf(&shape))
 	b.places, b.nodes = append(b.places, place), append(b.nodes, name)
 
 	var csi *storagev1.CSINode

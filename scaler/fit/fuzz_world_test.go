@@ -47,7 +47,7 @@ func (g *generator) with(f feature) bool { return g.features&f != 0 }
 // world is a random cluster, with what may come.
 type world struct {
 	oracle.World
-	shapes []fleet.Shape
+	shapes []fleet.NodeTemplate
 }
 
 // newWorld makes the world of a seed.
@@ -148,8 +148,8 @@ func (g *generator) taints() []corev1.Taint {
 }
 
 // shape is what a node to come is like.
-func (g *generator) shape(int) fleet.Shape {
-	s := fleet.Shape{Zone: one(g.dice, zones...), Allocatable: g.allocatable(), Labels: g.nodeLabels()}
+func (g *generator) shape(int) fleet.NodeTemplate {
+	s := fleet.NodeTemplate{Zone: one(g.dice, zones...), Allocatable: g.allocatable(), Labels: g.nodeLabels()}
 	if g.with(taints) {
 		s.Taints = g.taints()
 	}
@@ -166,7 +166,7 @@ func (g *generator) shape(int) fleet.Shape {
 }
 
 // nodeOf is the node that comes of a shape.
-func nodeOf(s fleet.Shape, name string) *corev1.Node {
+func nodeOf(s fleet.NodeTemplate, name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	for k, v := range s.Labels {
 		node.Labels[k] = v

@@ -38,7 +38,7 @@ func drawLoadedPlace(t *rapid.T, rules ...string) *loadedPlace {
 		}
 		return list
 	}
-	p := &loadedPlace{Cluster: c, Place: c.Add(c.LooksOf(&s.Nodes[0], none)), waiting: tenants("w", waiting), loaded: tenants("load", load), text: text}
+	p := &loadedPlace{Cluster: c, Place: c.Add(c.TemplateFrom(&s.Nodes[0], none)), waiting: tenants("w", waiting), loaded: tenants("load", load), text: text}
 	for _, tenant := range p.loaded {
 		p.load.Add(tenant.Class)
 	}

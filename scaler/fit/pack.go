@@ -29,8 +29,8 @@ type Seat struct {
 type Supply struct {
 	// Name is for people; the new places are called after it.
 	Name string
-	// Looks are those of a new node, one for each zone.
-	Looks []*Looks
+	// Template are those of a new node, one for each zone.
+	Template []*NodeTemplate
 	// Have counts the group's nodes in each of these zones.
 	Have []int
 	// Limit is how many new nodes there may be at most.
@@ -52,7 +52,7 @@ type Supply struct {
 // Next lists the zones, as indices of Looks, that one more node may be in, those
 // in which the group would have fewest first.
 func (s Supply) Next(opened []int) []int {
-	order := make([]int, len(s.Looks))
+	order := make([]int, len(s.Template))
 	for i := range order {
 		order[i] = i
 	}
@@ -75,9 +75,9 @@ func (s Supply) Next(opened []int) []int {
 // Where few pods wait, those that spread over hosts may come before larger ones, if that
 // takes fewer nodes. Of many, the largest first take fewest.
 func (c *Cluster) Pack(pods []Tenant, there []*Place, supplies ...Supply) Packing {
-	var looks []*Looks
+	var looks []*NodeTemplate
 	for _, s := range supplies {
-		looks = append(looks, s.Looks...)
+		looks = append(looks, s.Template...)
 	}
 	order := stretches(pods, largest(looks))
 	start := c.Fork()
@@ -161,7 +161,7 @@ type source struct {
 }
 
 func newSource(index int, s Supply) *source {
-	return &source{Supply: s, index: index, nodeName: "a new node of " + s.Name, opened: make([]int, len(s.Looks))}
+	return &source{Supply: s, index: index, nodeName: "a new node of " + s.Name, opened: make([]int, len(s.Template))}
 }
 
 // nodes is how many the source would have.
@@ -201,7 +201,7 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 			return nil
 		}
 		for _, zone := range s.Next(s.opened) {
-			if !c.couldHold(c.member(t.Class), s.Looks[zone]) {
+			if !c.couldHold(c.member(t.Class), s.Template[zone]) {
 				continue
 			}
 			start := c.Fork()
@@ -213,13 +213,13 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 		}
 		return nil
 	}
-	if !slices.ContainsFunc(s.Looks, func(l *Looks) bool { return c.couldHold(c.member(t.Class), l) }) {
+	if !slices.ContainsFunc(s.Template, func(l *NodeTemplate) bool { return c.couldHold(c.member(t.Class), l) }) {
 		return nil
 	}
 	start := c.Fork()
 	var fresh []*Place
 	var zones []int
-	for len(fresh) <= s.Detour && s.drawn < s.Limit && len(s.Looks) > 0 {
+	for len(fresh) <= s.Detour && s.drawn < s.Limit && len(s.Template) > 0 {
 		zone := s.Next(s.opened)[0]
 		p := c.draw(s, zone)
 		fresh, zones = append(fresh, p), append(zones, zone)
@@ -239,7 +239,7 @@ func (c *Cluster) drawFor(t Tenant, s *source) []*Place {
 func (c *Cluster) draw(s *source, zone int) *Place {
 	s.opened[zone]++
 	s.drawn++
-	return c.Open(s.nodeName, s.Looks[zone])
+	return c.Open(s.nodeName, s.Template[zone])
 }
 
 // undraw forgets a node that was not kept; Revert has taken it out.
@@ -254,8 +254,8 @@ func Waste(places []*Place) float64 {
 	var room, used [2]int64
 	for _, p := range places {
 		for i, r := range []int{cpu, memory} {
-			room[i] += p.looks.room.at(r)
-			used[i] += p.looks.room.at(r) - p.left(r)
+			room[i] += p.template.room.at(r)
+			used[i] += p.template.room.at(r) - p.left(r)
 		}
 	}
 	sum := 0.0

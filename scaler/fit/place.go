@@ -15,9 +15,9 @@ type Place struct {
 	// Name is for people.
 	Name string
 
-	cluster *Cluster
-	index   int32
-	looks   *Looks
+	cluster  *Cluster
+	index    int32
+	template *NodeTemplate
 	// opened numbers a place that is not there yet; 0 for a node that is.
 	opened int
 	// expected says that no pod goes there: it stands for its domains. See Expect.
@@ -42,18 +42,18 @@ type Place struct {
 // Add takes a node that is there, or comes for certain, into the cluster. Every
 // node belongs in, also those that no pod shall go to: what is on them counts
 // for where others fit. It stays for ever.
-func (c *Cluster) Add(l *Looks) *Place {
-	p := &Place{Name: l.Name, cluster: c, looks: l}
+func (c *Cluster) Add(l *NodeTemplate) *Place {
+	p := &Place{Name: l.Name, cluster: c, template: l}
 	c.enter(p)
 	return p
 }
 
 // Open takes a node into the cluster that is not there yet. It has a host name of
 // its own. Revert takes it out again.
-func (c *Cluster) Open(name string, l *Looks) *Place {
+func (c *Cluster) Open(name string, l *NodeTemplate) *Place {
 	c.opened++
 	c.steps += int64(2 + len(c.topologies) + len(c.electorates))
-	p := &Place{Name: name, cluster: c, looks: l, opened: c.opened}
+	p := &Place{Name: name, cluster: c, template: l, opened: c.opened}
 	c.enter(p)
 	c.log = append(c.log, change{place: p, what: opened})
 	return p
@@ -73,7 +73,7 @@ func (c *Cluster) enter(p *Place) {
 		}
 	}
 	for r := range c.free {
-		c.free[r][p.index] = p.looks.room.at(r)
+		c.free[r][p.index] = p.template.room.at(r)
 	}
 	if len(c.topologies) > 0 {
 		p.domains = make([]int32, len(c.topologies))
@@ -91,7 +91,7 @@ func (c *Cluster) enter(p *Place) {
 	if p.expected {
 		return
 	}
-	p.ports = p.looks.ports
+	p.ports = p.template.ports
 	c.countDaemons(p, 1)
 	if c.routed {
 		p.settle()
@@ -122,7 +122,7 @@ func (p *Place) domain(t *topology) int32 {
 	if p.opened > 0 && t.key == corev1.LabelHostname {
 		return t.fresh("")
 	}
-	if value, has := p.looks.labels[t.key]; has {
+	if value, has := p.template.labels[t.key]; has {
 		return t.domain(value)
 	}
 	return none
@@ -133,13 +133,13 @@ func (p *Place) nodeName() string {
 	if p.opened > 0 {
 		return fmt.Sprintf("(new %d)", p.opened)
 	}
-	return p.looks.Name
+	return p.template.Name
 }
 
 // node is the place as kube-scheduler's plugins see it.
 func (p *Place) node() *corev1.Node {
 	if p.own == nil {
-		labels := p.looks.labels
+		labels := p.template.labels
 		if p.opened > 0 {
 			labels = maps.Clone(labels)
 			if labels == nil {
@@ -147,13 +147,15 @@ func (p *Place) node() *corev1.Node {
 			}
 			labels[corev1.LabelHostname] = p.nodeName()
 		}
-		p.own = nodeOf(p.looks, p.nodeName(), labels)
+		p.own = nodeOf(p.template, p.nodeName(), labels)
 	}
 	return p.own
 }
 
 // imagined is a place of these looks outside of the cluster, for static questions.
-func (c *Cluster) imagined(l *Looks) *Place { return &Place{Name: l.Name, cluster: c, looks: l} }
+func (c *Cluster) imagined(l *NodeTemplate) *Place {
+	return &Place{Name: l.Name, cluster: c, template: l}
+}
 
 // Tenants lists the pods that were given a seat here. The slice is the caller's.
 func (p *Place) Tenants() []Tenant { return slices.Clone(p.tenants) }
@@ -161,13 +163,13 @@ func (p *Place) Tenants() []Tenant { return slices.Clone(p.tenants) }
 // Seated are the same pods, to be read before anybody is given a seat here or taken off.
 func (p *Place) Seated() []Tenant { return slices.Clip(p.tenants) }
 
-// Looks is what decides what fits the place when it is empty.
-func (p *Place) Looks() *Looks { return p.looks }
+// Template is what decides what fits the place when it is empty.
+func (p *Place) Template() *NodeTemplate { return p.template }
 
 // left is what nobody uses of a resource.
 func (p *Place) left(resource int) int64 {
 	if resource < len(p.cluster.free) {
 		return p.cluster.free[resource][p.index]
 	}
-	return p.looks.room.at(resource)
+	return p.template.room.at(resource)
 }

@@ -48,7 +48,7 @@ func TestReasonsOfOtherPods(t *testing.T) {
 			c := clusterOf(s)
 			places := map[string]*fit.Place{}
 			for i := range s.Nodes {
-				places[s.Nodes[i].Name] = c.Add(c.LooksOf(&s.Nodes[i], none))
+				places[s.Nodes[i].Name] = c.Add(c.TemplateFrom(&s.Nodes[i], none))
 			}
 			for _, p := range s.Pods {
 				if p.Node != "" {
@@ -82,7 +82,7 @@ func TestKeyOfLooks(t *testing.T) {
 			c := clusterOf(s)
 			keys := map[string]string{}
 			for _, g := range s.Groups {
-				keys[g.Name] = c.LooksLike(&g.Shapes[0]).Key()
+				keys[g.Name] = c.TemplateOf(&g.NodeTemplates[0]).Key()
 			}
 			if got := keys["like"] == keys["other"]; got != tc.alike {
 				t.Errorf("alike: %t, want %t\n%s\n%s", got, tc.alike, keys["like"], keys["other"])
@@ -96,7 +96,7 @@ func TestKeyOfLooks(t *testing.T) {
 func TestKeyOfLooksFollowsWhatIsReserved(t *testing.T) {
 	s := parse(t, "group web\nnode n\ndaemonset proxy cpu=100m tolerates=*")
 	c := fit.NewRules().Cluster(fit.World{DaemonSets: s.DaemonSets})
-	looks := c.LooksOf(&s.Nodes[0], none)
+	looks := c.TemplateFrom(&s.Nodes[0], none)
 	before := looks.Key()
 	c.Reserve(looks, []*fleet.Pod{})
 	if looks.Key() == before {

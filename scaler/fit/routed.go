@@ -27,17 +27,17 @@ func (c *Cluster) route() {
 // settle makes the place a host to the plugins.
 func (p *Place) settle() {
 	var csi *storagev1.CSINode
-	if p.opened > 0 && len(p.looks.drivers) > 0 {
-		csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: p.looks.drivers}}
+	if p.opened > 0 && len(p.template.drivers) > 0 {
+		csi = &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: p.template.drivers}}
 	}
-	p.host = p.cluster.lore.filters.NewHost(p.node(), csi, p.looks.slices)
+	p.host = p.cluster.lore.filters.NewHost(p.node(), csi, p.template.slices)
 }
 
 // delegates says that a resource is for DynamicResources to judge: the place has
 // none of it by a device plugin, and a device class serves it.
 // https://github.com/kubernetes/enhancements/issues/5004
 func (c *Cluster) delegates(m *member, p *Place, resource int) bool {
-	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.looks.has.at(resource) <= 0
+	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.template.has.at(resource) <= 0
 }
 
 // routes says what volumes and devices have against a place.
@@ -48,7 +48,7 @@ func (c *Cluster) routes(m *member, p *Place) Reasons {
 	var why Reasons
 	for _, refusal := range c.lore.filters.Refusals(m.own, p.host) {
 		if elsewhere := c.elsewhere(m.own, p); refusal.Plugin == string(RuleVolumeBinding) && elsewhere != "" {
-			why = append(why, Reason{Rule: RuleVolumeBinding, What: elsewhere, Found: p.looks.labels[corev1.LabelTopologyZone]})
+			why = append(why, Reason{Rule: RuleVolumeBinding, What: elsewhere, Found: p.template.labels[corev1.LabelTopologyZone]})
 			continue
 		}
 		why = append(why, theirs(refusal))
@@ -80,7 +80,7 @@ func (c *Cluster) elsewhere(pod *corev1.Pod, p *Place) string {
 			continue
 		}
 		zones := zonesOf(c.world.Storage.Volumes[volume])
-		if here := p.looks.labels[corev1.LabelTopologyZone]; len(zones) > 0 && !slices.Contains(zones, here) {
+		if here := p.template.labels[corev1.LabelTopologyZone]; len(zones) > 0 && !slices.Contains(zones, here) {
 			return fmt.Sprintf("volume %s is in %s", c.world.Storage.Volumes[volume].Name, strings.Join(zones, ", "))
 		}
 	}

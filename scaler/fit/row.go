@@ -153,7 +153,7 @@ func (r *Row) lanes(by int32) []lane {
 
 func (d *division) laneOf(p *Place, by int32) *lane {
 	if by == none {
-		kind := p.cluster.lore.kindOf(p.looks)
+		kind := p.cluster.lore.kindOf(p.template)
 		index, known := d.ofKind[kind]
 		if !known {
 			index = len(d.lanes)
@@ -218,7 +218,7 @@ var nothing = bound{math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64}
 func (b *bound) admit(p *Place) {
 	left := p.left
 	if p.cluster.tried(p) {
-		left = p.looks.room.at
+		left = p.template.room.at
 	}
 	for r := range b {
 		b[r] = max(b[r], left(r))

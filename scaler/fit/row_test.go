@@ -51,7 +51,7 @@ func TestRowFindsTheFirst(t *testing.T) {
 		c := clusterOf(s)
 		var places []*fit.Place
 		for i := range s.Nodes {
-			places = append(places, c.Add(c.LooksOf(&s.Nodes[i], none)))
+			places = append(places, c.Add(c.TemplateFrom(&s.Nodes[i], none)))
 		}
 		row := c.NewRow(places)
 		for range rapid.IntRange(1, 400).Draw(t, "pods") {
@@ -81,7 +81,7 @@ pod picky waiting cpu=1 selector=disk=ssd`)
 	}
 	s.Pods = []*fleet.Pod{plain}
 	c := clusterOf(s)
-	row := c.NewRow([]*fit.Place{c.Add(c.LooksOf(&s.Nodes[0], none)), c.Add(c.LooksOf(&s.Nodes[1], none))})
+	row := c.NewRow([]*fit.Place{c.Add(c.TemplateFrom(&s.Nodes[0], none)), c.Add(c.TemplateFrom(&s.Nodes[1], none))})
 	for _, want := range []struct {
 		pod  *fleet.Pod
 		node string

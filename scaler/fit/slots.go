@@ -49,7 +49,7 @@ func (m *member) lonely() bool {
 
 // CouldTake says that a new node of one of these looks may take the class, as far as its
 // resources, labels and taints go: whatever else is in the cluster.
-func (c *Cluster) CouldTake(class *Class, looks []*Looks) bool {
+func (c *Cluster) CouldTake(class *Class, looks []*NodeTemplate) bool {
 	m := c.member(class)
 	for _, l := range looks {
 		if c.couldHold(m, l) {

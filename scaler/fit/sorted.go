@@ -10,7 +10,7 @@ import (
 // Sorted orders pods as they are placed: greater priority first, then the
 // largest measured against the largest of these looks, then by class, and the
 // oldest first within a class. It is the given list if that is in order already.
-func (c *Cluster) Sorted(pods []Tenant, against []*Looks) []Tenant {
+func (c *Cluster) Sorted(pods []Tenant, against []*NodeTemplate) []Tenant {
 	room := largest(against)
 	if inOrder(pods, room) {
 		return slices.Clip(pods)
@@ -37,7 +37,7 @@ func (c *Cluster) Sorted(pods []Tenant, against []*Looks) []Tenant {
 }
 
 // largest is the most that any of these looks has room for, resource by resource.
-func largest(looks []*Looks) vector {
+func largest(looks []*NodeTemplate) vector {
 	var room vector
 	for _, l := range looks {
 		for i, n := range l.room {

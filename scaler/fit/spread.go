@@ -94,7 +94,7 @@ func (c *Cluster) elects(e *electorate, p *Place) bool {
 	if e.affinity != nil && e.affinity.singular {
 		return e.couldGo(p)
 	}
-	kind := c.lore.kindOf(p.looks)
+	kind := c.lore.kindOf(p.template)
 	could, known := e.byKind[kind]
 	if !known {
 		could = e.couldGo(p)
@@ -109,7 +109,7 @@ func (e *electorate) couldGo(p *Place) bool {
 			return false
 		}
 	}
-	return e.accepts(p.looks.taints)
+	return e.accepts(p.template.taints)
 }
 
 // accepts says that nodes with such taints may belong to the electorate.

@@ -80,7 +80,7 @@ func (l *lore) ask(key string) {
 }
 
 // carry notes the labels of a kind that some pod may ask for.
-func (l *lore) carry(looks *Looks) {
+func (l *lore) carry(looks *NodeTemplate) {
 	for k, v := range looks.labels {
 		if at := (label{k, v}); l.asked[k] && !l.carried[at] {
 			l.carried[at] = true
@@ -125,7 +125,7 @@ func (c *Cluster) admits(d *demands, p *Place) bool {
 	if d.singular {
 		return c.admitsSingle(d, p)
 	}
-	return c.admitsKind(d, c.lore.kindOf(p.looks))
+	return c.admitsKind(d, c.lore.kindOf(p.template))
 }
 
 // admitsKind asks of all nodes that look alike.
@@ -198,13 +198,13 @@ func (c *Cluster) explained(d *demands, p *Place) Reasons {
 			found[reason.Rule.plugin()] = append(found[reason.Rule.plugin()], reason)
 		}
 	}
-	if p.looks.unschedulable {
+	if p.template.unschedulable {
 		note(Reason{Rule: RuleUnschedulable})
 	}
 	if d.spec.NodeName != "" {
 		note(Reason{Rule: RuleName, What: d.spec.NodeName})
 	}
-	for _, t := range p.looks.taints {
+	for _, t := range p.template.taints {
 		if !d.tolerates(t) {
 			note(Reason{Rule: RuleTaint, What: t.ToString()})
 		}
@@ -224,7 +224,7 @@ func (c *Cluster) explained(d *demands, p *Place) Reasons {
 }
 
 // nodeOf is a node as the static plugins see it.
-func nodeOf(l *Looks, name string, labels map[string]string) *corev1.Node {
+func nodeOf(l *NodeTemplate, name string, labels map[string]string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: l.taints, Unschedulable: l.unschedulable},

@@ -34,7 +34,7 @@ func TestRowInTrials(t *testing.T) {
 		c := clusterOf(s)
 		var places []*fit.Place
 		for i := range s.Nodes {
-			place := c.Add(c.LooksOf(&s.Nodes[i], none))
+			place := c.Add(c.TemplateFrom(&s.Nodes[i], none))
 			for _, p := range s.Pods {
 				if p.Node == s.Nodes[i].Name {
 					c.Put(c.Tenant(p), place)

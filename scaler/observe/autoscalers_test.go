@@ -215,7 +215,7 @@ func TestTenantsLeasesAreBounded(t *testing.T) {
 			objects = append(objects, leaseOf(namespace, contract.LeaseClusterAutoscaler, "ca-0", time.Now()), chartPod(namespace, "ca-0"))
 		}
 		s := newLeaseServer([]string{chartAccount}, objects...)
-		w := New(Config{Client: s, Namespace: ours, Logger: quiet(), Groups: &groups{}}).rivals
+		w := New(Config{Client: s, Namespace: ours, Logger: quiet(), Groups: &groups{}}).otherAutoscalers
 		for _, l := range w.o.watches {
 			go l.run(t.Context())
 		}

@@ -196,7 +196,7 @@ func (w *bufferWatch) follow(ctx context.Context) {
 	report := w.refused.before(w.report)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		follow(ctx, w.client, w.api, "", w.buffers, mostPauseElse, func(err error) {
+		follow(ctx, w.client, w.api, "", w.buffers, mostBackOffElse, func(err error) {
 			if err != nil && apierrors.IsNotFound(err) {
 				stop()
 				return
@@ -294,11 +294,11 @@ func (t *tap) close() {
 }
 
 func (w *bufferWatch) followTemplates(ctx context.Context) {
-	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostPauseElse, w.templatesRefused.before(w.report))
+	follow(ctx, w.client, w.client.CoreV1().PodTemplates(""), "", w.templates, mostBackOffElse, w.templatesRefused.before(w.report))
 }
 
 func (w *bufferWatch) followQuotas(ctx context.Context) {
-	follow(ctx, w.client, w.client.CoreV1().ResourceQuotas(""), "", w.quotas, mostPauseElse, w.quotasRefused.before(w.report))
+	follow(ctx, w.client, w.client.CoreV1().ResourceQuotas(""), "", w.quotas, mostBackOffElse, w.quotasRefused.before(w.report))
 }
 
 // referred is whether there are any buffers, and what they refer to: PodTemplates or not,

@@ -68,15 +68,15 @@ type Config struct {
 // Observer watches a cluster. Its Snapshot never asks anybody: it is what the
 // watches told so far.
 type Observer struct {
-	config Config
-	nudge  *nudger
-	share  *sharer
-	rivals *autoscalerWatch
-	pools  *nodePoolWatch
-	server *server
-	wishes *prioritiesWatch
-	spare  *bufferWatch
-	outage outage
+	config           Config
+	nudge            *nudger
+	share            *sharer
+	otherAutoscalers *autoscalerWatch
+	pools            *nodePoolWatch
+	server           *server
+	wishes           *prioritiesWatch
+	spare            *bufferWatch
+	outage           outage
 
 	pods       *table[*corev1.Pod, fleet.Pod]
 	nodes      *table[*corev1.Node, fleet.Node]
@@ -113,7 +113,7 @@ func New(config Config) *Observer {
 		config.Now = time.Now
 	}
 	o := &Observer{config: config, outage: outage{now: config.Now}, nudge: newNudger(), share: newSharer(), agents: map[string]agent{}}
-	o.rivals = newAutoscalerWatch(o)
+	o.otherAutoscalers = newAutoscalerWatch(o)
 	o.pods = newTable(o.pod, podName, differ[fleet.Pod], o.podChanged)
 	o.pods.slim = slimPod
 	o.nodes = newTable(o.node, nodeName, differ[fleet.Node], o.nodeChanged)
@@ -140,7 +140,7 @@ func New(config Config) *Observer {
 			refused: o.refusal("list nodepools of karpenter.sh", "nobody is told which pods Karpenter takes, too"),
 		}
 	}
-	o.watches = append(o.allWatches(), o.rivals.watches(append([]string{contract.LeaseClusterAutoscaler}, config.AutoscalerLeases...))...)
+	o.watches = append(o.allWatches(), o.otherAutoscalers.watches(append([]string{contract.LeaseClusterAutoscaler}, config.AutoscalerLeases...))...)
 	if config.Owners {
 		o.owners = newOwners(func() { o.news(later) })
 		o.watches = append(o.watches, o.owners.watches(o)...)
@@ -201,7 +201,7 @@ func (o *Observer) Run(ctx context.Context) {
 		}
 	}
 	watching.Go(func() { o.server.run(ctx) })
-	watching.Go(func() { o.rivals.run(ctx) })
+	watching.Go(func() { o.otherAutoscalers.run(ctx) })
 	watching.Go(func() { o.pools.run(ctx) })
 	watching.Go(func() { o.wishes.run(ctx) })
 	watching.Go(func() { o.spare.run(ctx) })
@@ -244,7 +244,7 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	o.noteGroups(groups)
 	down := o.askMachines()
 	version = o.version.Load() // first: what comes now counts as unseen
-	autoscalers, _ := o.rivals.latest()
+	autoscalers, _ := o.otherAutoscalers.latest()
 	kubernetes, _ := o.server.latest()
 	priorities, _ := o.wishes.latest()
 	nodes, budgets, daemonSets := o.copies()
@@ -290,7 +290,7 @@ func (o *Observer) seen() (faults []string, err error) {
 			return nil, fmt.Errorf("%w: %s", ErrNotYet, w.what)
 		}
 	}
-	if _, known := o.rivals.latest(); !known {
+	if _, known := o.otherAutoscalers.latest(); !known {
 		return nil, fmt.Errorf("%w: whether other autoscalers are alive", ErrNotYet)
 	}
 	if _, asked := o.server.latest(); !asked {
@@ -302,7 +302,7 @@ func (o *Observer) seen() (faults []string, err error) {
 	if awaited := o.spare.awaits(); awaited != "" {
 		return nil, fmt.Errorf("%w: %s", ErrNotYet, awaited)
 	}
-	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.rivals.refused.fault()) {
+	for _, fault := range append(o.spare.faults(), o.server.refused.fault(), o.wishes.fault(), o.pools.fault(), o.otherAutoscalers.refused.fault()) {
 		if fault != "" {
 			faults = append(faults, fault)
 		}

@@ -20,9 +20,9 @@ import (
 // restarts is missed for seconds, and drains wait meanwhile. For what is not
 // vital nobody waits.
 const (
-	firstPause    = 200 * time.Millisecond
-	mostPause     = 2 * time.Second
-	mostPauseElse = 30 * time.Second
+	firstBackOff    = 200 * time.Millisecond
+	mostBackOff     = 2 * time.Second
+	mostBackOffElse = 30 * time.Second
 )
 
 // lister is the part of a typed client that a watch needs; L is the list type.
@@ -53,7 +53,7 @@ func follow[O object, T any, L runtime.Object](ctx context.Context, client any, 
 	logger := klog.FromContext(ctx)
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(calls, client), example, into, cache.ReflectorOptions{
 		Name: what, Logger: &logger,
-		Backoff: &wait.Backoff{Duration: firstPause, Cap: most, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
+		Backoff: &wait.Backoff{Duration: firstBackOff, Cap: most, Factor: 2, Jitter: 0.5, Steps: math.MaxInt32},
 	}).RunWithContext(ctx)
 }
 

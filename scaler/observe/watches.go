@@ -68,7 +68,7 @@ func vital[O object, T any, L runtime.Object](o *Observer, what string, api list
 	}
 	return watched{
 		what: what, refused: &refusal{}, synced: into.hasSynced,
-		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, fields, into, mostPause, report) },
+		run: func(ctx context.Context) { follow(ctx, o.config.Client, api, fields, into, mostBackOff, report) },
 	}
 }
 
@@ -84,7 +84,7 @@ func selected[O object, T any, L runtime.Object](o *Observer, client any, what, 
 	report := refused.before(o.report)
 	return watched{
 		what: what, refused: refused, synced: into.hasSynced,
-		run: func(ctx context.Context) { follow(ctx, client, api, fields, into, mostPauseElse, report) },
+		run: func(ctx context.Context) { follow(ctx, client, api, fields, into, mostBackOffElse, report) },
 	}
 }
 

@@ -200,7 +200,7 @@ func TestMissingRights(t *testing.T) {
 			t.Errorf("%d troubles with a server that is well", n)
 		}
 		refused.Store(false)
-		time.Sleep(2 * mostPauseElse)
+		time.Sleep(2 * mostBackOffElse)
 		if s, _ = snapshotOf(t, o); len(s.Faults) != 0 || len(s.Storage.Claims) != 1 {
 			t.Errorf("after the right was given: faults %q, %d claims", s.Faults, len(s.Storage.Claims))
 		}
@@ -280,7 +280,7 @@ func TestOutageIsSeen(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		s, _ := snapshotOf(t, o)
-		if ago := s.Now.Sub(s.Back()); ago < time.Minute-2*mostPause || ago > time.Minute {
+		if ago := s.Now.Sub(s.Back()); ago < time.Minute-2*mostBackOff || ago > time.Minute {
 			t.Errorf("the outage is said to be over for %s, want a minute less a pause", ago)
 		}
 		if len(s.Outages) != 1 || !s.Outages[0].From.IsZero() {

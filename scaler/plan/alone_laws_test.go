@@ -81,12 +81,12 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 	}
 	age := s.Now.Sub(report.Renewed.Time)
 	if !report.Phase.Open() {
-		return ready || !known && age < contract.GoneAfter
+		return ready || !known && age < contract.UnresponsiveAfter
 	}
 	if waits := report.Wants != "" && report.PermitWait > 0 && report.Phase == contract.PhaseWaiting; waits && standsOpen(n) && !tooLate(s, report) {
 		return age < contract.WaitGoneAfter
 	}
-	return age < 15*time.Second || !down && age < contract.GoneAfter
+	return age < 15*time.Second || !down && age < contract.UnresponsiveAfter
 }
 
 // standsOpen says that nothing keeps pods off a node.

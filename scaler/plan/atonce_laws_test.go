@@ -20,8 +20,8 @@ func lawAtOnce(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
 	for _, n := range s.Nodes {
 		i := instanceNamed(s, n.InstanceID())
-		ends := contract.Retires(n.Annotations[contract.AnnotationTerminating]) && !outlived(s, n)
-		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(i.LeavingSince) >= time.Minute {
+		ends := contract.IsScaleDown(n.Annotations[contract.AnnotationTerminating]) && !outlived(s, n)
+		if i.ID == "" || !ends && !all[n.Name] || !i.Live() && s.Now.Sub(i.TerminatingSince) >= time.Minute {
 			continue
 		}
 		now := 0
@@ -61,7 +61,7 @@ func lawZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	for _, a := range got.Actions {
 		var name string
 		switch a := a.(type) {
-		case action.Retire:
+		case action.RequestDrain:
 			if a.Kind == contract.KindScaleDown {
 				name = a.Node.Name
 			}
@@ -81,11 +81,11 @@ func lawZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// comingUp are the nodes that a plan takes for such as are not up yet.
+// upcoming are the nodes that a plan takes for such as are not up yet.
 func comingUp(got plan.Plan) map[string]bool {
 	coming := map[string]bool{}
 	for _, v := range got.Verdicts {
-		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeComing || v.Reason == verdict.NodePooled) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUpcoming || v.Reason == verdict.NodeInWarmPool) {
 			coming[v.Name] = true
 		}
 	}

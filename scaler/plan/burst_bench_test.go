@@ -56,7 +56,7 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 func (c *city) retires(index int) {
 	n := &c.Nodes[index]
 	at := contract.Time{Time: benchNow.Add(-time.Second)}
-	id := contract.RetireID(n.InstanceID(), at.Time)
+	id := contract.ScaleDownID(n.InstanceID(), at.Time)
 	n.Annotations = map[string]string{
 		contract.AnnotationDrainRequest: contract.Request{ID: id, Kind: contract.KindScaleDown, By: contract.AppScaler, At: at}.String(),
 		contract.AnnotationDrainReport: contract.Report{
@@ -72,7 +72,7 @@ func (c *city) retires(index int) {
 func kept(p plan.Plan) int {
 	count := 0
 	for _, a := range p.Actions {
-		if _, is := a.(action.Keep); is {
+		if _, is := a.(action.CancelDrain); is {
 			count++
 		}
 	}

@@ -127,7 +127,7 @@ func TestFewEvictionsAreRemembered(t *testing.T) {
 		for range action.Only[action.Evict](got.Actions) {
 			evicted++
 		}
-		if n := len(got.State.Alone["n1"].Evicted); n > most {
+		if n := len(got.State.StandIns["n1"].Evicted); n > most {
 			t.Fatalf("%d evictions are remembered", n)
 		}
 		if err := carryOut(w, got); err != nil {

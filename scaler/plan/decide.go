@@ -60,42 +60,42 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 	launched.RecallLaunches() // whose answer nobody has seen
 	launched.EndLost()        // instances that never became nodes
 	launched.LimitWaiting()   // for what was asked for and does not come
-	launched.PauseGroups()    // whose launches failed, for a while
+	launched.BackOffGroups()  // whose launches failed, for a while
 
 	alone := standin.New(facts, out)
 	held := hooks.New(facts, out, ours, alone)
-	held.SpareSurvivors()                                  // instances that came back after their termination had begun
-	held.AnswerHooks()                                     // of Auto Scaling: drain, prolong, complete
-	held.TakeBackWays()                                    // drains that ended where the instance came into service again
-	held.UndoDrains()                                      // that were taken back, where no agent does
-	held.TellOutOfService()                                // nodes whose machines are switched off, and those that are back
-	alone.DrainAlone(cluster.Leaving, cluster.Terminating) // nodes that others take, whose agent is gone or blind
+	held.ClearTerminationMarks()                       // instances that came back after their termination had begun
+	held.AnswerHooks()                                 // of Auto Scaling: drain, prolong, complete
+	held.TakeBackWays()                                // drains that ended where the instance came into service again
+	held.UndoDrains()                                  // that were taken back, where no agent does
+	held.MarkOutOfService()                            // nodes whose machines are switched off, and those that are back
+	alone.Drain(cluster.Draining, cluster.Terminating) // nodes that others take, whose agent is gone or blind
 
 	return takeUrgent(facts, out), func() Plan {
 		room := seats.New(facts, k.cache, s) // which pod fits where
 		drained := drains.New(facts, out, launched, alone, room)
 		grown := scaleup.New(facts, out, templates, room, drained, s.Priorities)
 
-		drained.TakeTurns()    // which of the drains that wait for a permit are next
-		grown.LimitCordons()   // nodes that rebalance recommendations closed are opened, but for few
-		drained.SeatRetiring() // pods of nodes that we drain keep the places they were promised
-		grown.SeatWaiting()    // pods without a node: on free room, coming nodes, nodes kept after all
-		grown.SeatLeaving()    // pods of nodes that others take have what is left
-		grown.TestPromises()   // which nodes that came do not take the pods they came for
-		grown.Grow()           // new nodes for the waiting pods that found no place, and for head-room
+		drained.TakeTurns()       // which of the drains that wait for a permit are next
+		grown.LimitCordons()      // nodes that rebalance recommendations closed are opened, but for few
+		drained.SeatScalingDown() // pods of nodes that we drain keep the places they were promised
+		grown.SeatWaiting()       // pods without a node: on free room, coming nodes, nodes kept after all
+		grown.SeatDraining()      // pods of nodes that others take have what is left
+		grown.TestPromises()      // which nodes that came do not take the pods they came for
+		grown.Grow()              // new nodes for the waiting pods that found no place, and for head-room
 
-		drained.Permit()                   // drains without hurry whose pods have other places
-		launched.LowerUnfulfilled()        // what was asked for and cannot come is taken back
-		drained.FinishRetirements()        // drained nodes go; drains that cannot end are given up
-		alone.DrainAlone(cluster.Retiring) // our own drains, where they were not taken back for a pod
+		drained.Permit()                 // drains without hurry whose pods have other places
+		launched.LowerUnfulfilled()      // what was asked for and cannot come is taken back
+		drained.FinishScaleDowns()       // drained nodes go; drains that cannot end are given up
+		alone.Drain(cluster.ScalingDown) // our own drains, where they were not taken back for a pod
 
 		shrunk := scaledown.New(facts, out, room, drained, grown)
 		if grown.Growing() {
-			grown.LeaveNodes() // another look asks who is needed
+			grown.DeferNodes() // another look asks who is needed
 		} else {
-			shrunk.BeginRetirements() // nodes that nobody needs are marked, and drained when due
+			shrunk.BeginScaleDowns() // nodes that nobody needs are marked, and drained when due
 		}
-		room.InformBuffers(out) // what becomes of them
+		room.UpdateBuffers(out) // what becomes of them
 		shrunk.BalanceZones()   // Auto Scaling is kept from undoing that, where people want it
 
 		return decision{facts, out, ours, held, shrunk}.plan()
@@ -104,7 +104,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 
 // takeUrgent takes the urgent ones out of the actions that are decided so far.
 func takeUrgent(c *cluster.Cluster, out *outcome.Outcome) []action.Action {
-	if c.Rivalled() {
+	if c.OtherAutoscalerActs() {
 		return nil
 	}
 	var urgent, others []action.Action

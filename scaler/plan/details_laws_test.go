@@ -92,7 +92,7 @@ func lawGrowing(_ fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, v := range got.Verdicts {
-		if (v.Reason == verdict.PodGetsNode || v.Reason == verdict.GroupGrows) && !grows[v.Group] {
+		if (v.Reason == verdict.PodTriggersScaleUp || v.Reason == verdict.GroupScalingUp) && !grows[v.Group] {
 			broken = append(broken, fmt.Sprintf("growing: the plan does not: %s", v))
 		}
 	}

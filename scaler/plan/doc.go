@@ -22,8 +22,5 @@
 //	scaleup                  what pending pods need
 //	scaledown                which nodes nobody needs
 //
-// Some identifiers are older than the glossary (CONTRIBUTING.md): to retire is to scale down, a
-// swap is a replacement, a shape is a node template, a look is an evaluation.
-//
 // testdata/scenarios shows it at work.
 package plan

@@ -133,7 +133,7 @@ func (a answer) wrongs(c *city, got plan.Plan) []string {
 			continue
 		}
 		switch v.Reason {
-		case verdict.PodGetsNode, verdict.PodFitsFree, verdict.PodFitsComing:
+		case verdict.PodTriggersScaleUp, verdict.PodFitsNode, verdict.PodFitsUpcoming:
 			placed++
 		default:
 			if len(wrong) < 3 {

@@ -107,7 +107,7 @@ func growthOf(s fleet.Snapshot, got plan.Plan) []newNode {
 		for n := range x.To - x.From {
 			shape := 0
 			if x.Zone != "" {
-				shape = max(0, slices.IndexFunc(s.Groups[i].Shapes, func(f fleet.Shape) bool { return f.Zone == x.Zone }))
+				shape = max(0, slices.IndexFunc(s.Groups[i].NodeTemplates, func(f fleet.NodeTemplate) bool { return f.Zone == x.Zone }))
 			} else {
 				shape = nextShapes(s.Groups[i], n+1)[n]
 			}
@@ -121,10 +121,10 @@ func growthOf(s fleet.Snapshot, got plan.Plan) []newNode {
 // nextShapes are those of the next nodes that Auto Scaling launches for a group, by the
 // zones that have fewest.
 func nextShapes(g fleet.Group, n int) []int {
-	have := make([]int, len(g.Shapes))
+	have := make([]int, len(g.NodeTemplates))
 	for _, i := range g.Instances {
-		for z := range g.Shapes {
-			if g.Shapes[z].Zone == i.Zone {
+		for z := range g.NodeTemplates {
+			if g.NodeTemplates[z].Zone == i.Zone {
 				have[z]++
 			}
 		}
@@ -156,7 +156,7 @@ func newGrowthJudge(s fleet.Snapshot, got plan.Plan) *growthJudge {
 	}
 	placed := map[string]bool{}
 	for _, v := range got.Verdicts {
-		placed[v.UID] = v.Reason == verdict.PodGetsNode || v.Reason == verdict.PodFitsComing || v.Reason == verdict.PodFitsFree
+		placed[v.UID] = v.Reason == verdict.PodTriggersScaleUp || v.Reason == verdict.PodFitsUpcoming || v.Reason == verdict.PodFitsNode
 	}
 	for _, p := range s.Pods {
 		if p.Node == "" && placed[string(p.UID)] {
@@ -169,7 +169,7 @@ func newGrowthJudge(s fleet.Snapshot, got plan.Plan) *growthJudge {
 // margin is how many nodes more than enough the one group that grows may get.
 func (j *growthJudge) margin() int {
 	if g := j.grown[0]; !g.Synchronous {
-		return 2 + len(g.Shapes)
+		return 2 + len(g.NodeTemplates)
 	}
 	return 2
 }
@@ -179,7 +179,7 @@ func (j *growthJudge) margin() int {
 func (j *growthJudge) better(than []newNode, nodes int) []newNode {
 	var kinds []newNode
 	for _, g := range j.grown {
-		for shape := range g.Shapes {
+		for shape := range g.NodeTemplates {
 			kinds = append(kinds, newNode{g.Name, shape})
 		}
 	}
@@ -216,7 +216,7 @@ func (j *growthJudge) possible(growth []newNode) bool {
 				shapes = append(shapes, n.shape)
 			}
 		}
-		if !g.Synchronous && len(g.Shapes) > 1 {
+		if !g.Synchronous && len(g.NodeTemplates) > 1 {
 			next := nextShapes(g, len(shapes))
 			slices.Sort(next)
 			if !slices.Equal(next, shapes) {
@@ -230,7 +230,7 @@ func (j *growthJudge) possible(growth []newNode) bool {
 func (j *growthJudge) cost(growth []newNode) (sum float64) {
 	for _, n := range growth {
 		g := j.group(n.group)
-		sum += g.Shapes[n.shape].PricePerHour
+		sum += g.NodeTemplates[n.shape].PricePerHour
 	}
 	return sum
 }
@@ -244,10 +244,10 @@ func (j *growthJudge) group(name string) *fleet.Group {
 // them to; or they come one after the other, each when it suits.
 func (j *growthJudge) places(growth []newNode, atOnce bool) bool {
 	cluster := clusterOf(j.Snapshot)
-	var expected []*fit.Looks
+	var expected []*fit.NodeTemplate
 	for _, g := range j.grown {
-		for i := range g.Shapes {
-			expected = append(expected, cluster.LooksLike(&g.Shapes[i]))
+		for i := range g.NodeTemplates {
+			expected = append(expected, cluster.TemplateOf(&g.NodeTemplates[i]))
 		}
 	}
 	if atOnce {
@@ -256,7 +256,7 @@ func (j *growthJudge) places(growth []newNode, atOnce bool) bool {
 	x := assignment{growthJudge: j, Cluster: cluster, growth: growth, tried: map[string]bool{}}
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		for _, p := range j.Pods {
 			if p.Node == n.Name {
 				cluster.Put(cluster.Tenant(p), place)
@@ -349,7 +349,7 @@ func (x *assignment) place(left int) bool {
 // open has the k-th new node come.
 func (x *assignment) open(k int) {
 	n := x.growth[k]
-	x.places[len(x.places)-len(x.growth)+k] = x.Open("new", x.LooksLike(&x.group(n.group).Shapes[n.shape]))
+	x.places[len(x.places)-len(x.growth)+k] = x.Open("new", x.TemplateOf(&x.group(n.group).NodeTemplates[n.shape]))
 }
 
 // opened tells which of the new nodes are there.

@@ -119,11 +119,11 @@ func launching(s fleet.Snapshot, id string) string {
 // definedRoom is what a new node of a group has at least: what its definition says, or the
 // smallest of its nodes where that cannot be read.
 func definedRoom(s fleet.Snapshot, g fleet.Group) corev1.ResourceList {
-	if len(g.Shapes) > 0 {
-		if x := g.Shapes[0]; len(x.Capacity) > 0 {
+	if len(g.NodeTemplates) > 0 {
+		if x := g.NodeTemplates[0]; len(x.Capacity) > 0 {
 			return x.Capacity
 		}
-		return g.Shapes[0].Allocatable
+		return g.NodeTemplates[0].Allocatable
 	}
 	var least corev1.ResourceList
 	for _, n := range s.Nodes {
@@ -152,14 +152,14 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	}
 	for _, v := range got.Verdicts {
 		switch v.Reason {
-		case verdict.PodFitsFree, verdict.PodDisputed, verdict.PodFitsComing:
+		case verdict.PodFitsNode, verdict.PodNotScheduled, verdict.PodFitsUpcoming:
 			sent[v.UID], _ = v.Details[0].Param("node").(string) // none of what is only upcoming
 		}
 	}
 	open := map[*fit.Place]bool{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		for _, pod := range s.Pods {
 			there := pod.Node == n.Name || pod.Node == "" && (pod.Nominated == n.Name || sent[string(pod.UID)] == n.Name)
 			if there && !pod.Ended() && (pod.Node == "" || pod.Priority() >= p.ExpendableBelow) {
@@ -170,7 +170,7 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, v := range got.Verdicts {
-		if v.Reason != verdict.PodGetsNode {
+		if v.Reason != verdict.PodTriggersScaleUp {
 			continue
 		}
 		class := cluster.Tenant(pods[v.UID]).Class
@@ -205,7 +205,7 @@ func lawGangs(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for name, r := range reasons {
-		if r[verdict.PodGetsNode] && (r[verdict.PodGangShort] || r[verdict.PodFitsNothing] || r[verdict.PodGroupsFull] || r[verdict.PodYoung]) {
+		if r[verdict.PodTriggersScaleUp] && (r[verdict.PodGangDoesNotFit] || r[verdict.PodNoGroupFits] || r[verdict.PodGroupsUnavailable] || r[verdict.PodTooYoung]) {
 			broken = append(broken, fmt.Sprintf("gangs: %s is torn: %v", name, r))
 		}
 	}

@@ -33,7 +33,7 @@ func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for seed := range uint64(3) {
 		after := landed(s, p, got, all, rand.New(rand.NewPCG(seed, 7)))
-		check := func(group string, h fleet.HeadRoom) {
+		check := func(group string, h fleet.Headroom) {
 			if !concerned(s, p, fresh, group, h) {
 				return
 			}
@@ -41,9 +41,9 @@ func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 				broken = append(broken, fmt.Sprintf("head-room %s of %q: %d wanted, %d there, when %v are gone", h, group, wanted, room, got.Actions))
 			}
 		}
-		check("", p.HeadRoom)
+		check("", p.Headroom)
 		for _, g := range s.Groups {
-			check(g.Name, g.HeadRoom)
+			check(g.Name, g.Headroom)
 		}
 		for _, homeless := range after.withoutSeat(touched(s, p, fresh)) {
 			broken = append(broken, fmt.Sprintf("%s: a pod of it has no room when %v are gone", homeless, got.Actions))
@@ -54,7 +54,7 @@ func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 
 // concerned says that one of the nodes has room of a head-room, or pods that may take
 // some of it where they land.
-func concerned(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, group string, h fleet.HeadRoom) bool {
+func concerned(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, group string, h fleet.Headroom) bool {
 	before := newAftermath(s)
 	movers := before.add(s, p, fresh)
 	return movers && group == "" || before.room(group, h) > 0
@@ -69,7 +69,7 @@ func (a aftermath) add(s fleet.Snapshot, p policy.Policy, names map[string]bool)
 		if !names[n.Name] {
 			continue
 		}
-		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
+		place := a.cluster.Add(a.cluster.TemplateFrom(n, nothing))
 		if n.Ready && !n.Unschedulable {
 			a.open[place] = groups[n.InstanceID()]
 		}
@@ -174,9 +174,9 @@ func (a aftermath) withoutSeat(pods []*fleet.Pod) []string {
 	for _, p := range pods {
 		tenants = append(tenants, a.cluster.Tenant(p))
 	}
-	var looks []*fit.Looks
+	var looks []*fit.NodeTemplate
 	for _, p := range places {
-		looks = append(looks, p.Looks())
+		looks = append(looks, p.Template())
 	}
 	var homeless []string
 	for _, t := range a.cluster.Sorted(tenants, looks) {
@@ -199,7 +199,7 @@ type aftermath struct {
 func newAftermath(s fleet.Snapshot) aftermath {
 	a := aftermath{clusterOf(s), map[*fit.Place]string{}, map[string]*[2]float64{}, map[string][]corev1.Toleration{}}
 	for _, g := range s.Groups {
-		for _, shape := range g.Shapes {
+		for _, shape := range g.NodeTemplates {
 			for _, taint := range shape.Taints {
 				a.tolerations[g.Name] = append(a.tolerations[g.Name], corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists})
 			}
@@ -214,7 +214,7 @@ func newAftermath(s fleet.Snapshot) aftermath {
 // plan's own word.
 func drainIsOver(n *fleet.Node, got plan.Plan) bool {
 	if slices.ContainsFunc(got.Verdicts, func(v verdict.Verdict) bool {
-		return v.Of == verdict.OfNode && v.Name == n.Name && v.Reason == verdict.NodeKept
+		return v.Of == verdict.OfNode && v.Name == n.Name && v.Reason == verdict.NodeScaleDownCancelled
 	}) {
 		return true
 	}
@@ -232,7 +232,7 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 	placed := map[types.UID]bool{}
 	for _, v := range got.Verdicts {
 		switch v.Reason {
-		case verdict.PodFitsFree, verdict.PodFitsComing, verdict.PodGetsNode, verdict.PodKeepsNode:
+		case verdict.PodFitsNode, verdict.PodFitsUpcoming, verdict.PodTriggersScaleUp, verdict.PodCancelsScaleDown:
 			placed[types.UID(v.UID)] = true
 		}
 	}
@@ -240,7 +240,7 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 	var movers []*fleet.Pod
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		place := a.cluster.Add(a.cluster.LooksOf(n, nothing))
+		place := a.cluster.Add(a.cluster.TemplateFrom(n, nothing))
 		_, draining := contract.Draining(n.Taints)
 		leaves := gone[n.Name] || draining && !drainIsOver(n, got) || leavingInstance(s, n.InstanceID())
 		for _, pod := range s.Pods {
@@ -293,17 +293,17 @@ func (a aftermath) count(p *fleet.Pod, group string) {
 	}
 }
 
-func (a aftermath) wanted(group string, h fleet.HeadRoom) int {
+func (a aftermath) wanted(group string, h fleet.Headroom) int {
 	asked := a.requests[group]
 	if h.Percent == 0 || asked == nil {
 		return h.Pods
 	}
-	pieces := max(asked[0]/fleet.HeadRoomPiece.Cpu().AsApproximateFloat64(), asked[1]/fleet.HeadRoomPiece.Memory().AsApproximateFloat64())
+	pieces := max(asked[0]/fleet.HeadroomPiece.Cpu().AsApproximateFloat64(), asked[1]/fleet.HeadroomPiece.Memory().AsApproximateFloat64())
 	return int(math.Ceil(h.Percent/100*pieces - 1e-9))
 }
 
 // room counts by filling all that is free.
-func (a aftermath) room(group string, h fleet.HeadRoom) int {
+func (a aftermath) room(group string, h fleet.Headroom) int {
 	spec := &corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: h.Piece()}}}}
 	if group != "" {
 		spec.Tolerations = a.tolerations[group]
@@ -338,7 +338,7 @@ func TestHeadRoomNeverFlaps(t *testing.T) {
 		w := parsed(t, joined(x.lines))
 		p := policy.DefaultPolicy()
 		p.TerminationHooks = nil
-		p.HeadRoom = headRoom(x.one("head-room", "20%", "100%", "pods=3,cpu=1100m", "pods=5,cpu=400m,memory=2Gi", "pods=1,cpu=3500m"))
+		p.Headroom = headRoom(x.one("head-room", "20%", "100%", "pods=3,cpu=1100m", "pods=5,cpu=400m,memory=2Gi", "pods=1,cpu=3500m"))
 		dice := rand.New(rand.NewPCG(uint64(x.number("seed", 0, 1<<30)), 1))
 		rest(t, w, p, dice)
 	})
@@ -364,7 +364,7 @@ func rest(t *rapid.T, w *scenario.World, p policy.Policy, dice *rand.Rand) {
 		scatter(w, dice)
 		for _, a := range look(t, w, p).Actions {
 			switch a.(type) {
-			case action.Retire:
+			case action.RequestDrain:
 				went = true
 			case action.Grow:
 				if went {

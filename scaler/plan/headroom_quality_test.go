@@ -45,7 +45,7 @@ func TestHeadRoomKeepsLittleMore(t *testing.T) {
 // needed counts the nodes that nobody marks as unneeded.
 func needed(w *scenario.World, head string) int {
 	p := policy.DefaultPolicy()
-	p.TerminationHooks, p.HeadRoom = nil, headRoom(head)
+	p.TerminationHooks, p.Headroom = nil, headRoom(head)
 	n := len(w.Nodes)
 	for _, a := range plan.Decide(w.Snapshot, p).Actions {
 		if _, marks := a.(action.Mark); marks {

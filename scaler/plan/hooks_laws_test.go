@@ -28,10 +28,10 @@ func lawHooks(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 			}
 		case action.Heartbeat:
 			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
-			if i := instanceNamed(s, x.Instance); why == "" && !i.LeavingSince.IsZero() && s.Now.Sub(i.LeavingSince) >= hookNamed(s, x.Group, x.Hook).Global.Duration {
+			if i := instanceNamed(s, x.Instance); why == "" && !i.TerminatingSince.IsZero() && s.Now.Sub(i.TerminatingSince) >= hookNamed(s, x.Group, x.Hook).Global.Duration {
 				why = "its global timeout is over"
 			}
-		case action.Spare:
+		case action.ClearTerminationMark:
 			n := nodeNamed(s, x.Node.Name)
 			if _, seen := s.State.Outlived[x.Instance]; !seen || instanceNamed(s, x.Instance).State != fleet.InService || n.Annotations[contract.AnnotationTerminating] != x.ID {
 				why = "it was not seen out of service, or is not in service now"

@@ -154,7 +154,7 @@ func TestSearchReachesAll(t *testing.T) {
 func notAsked(got plan.Plan) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range got.Verdicts {
-		if v.Reason == verdict.NodeNotAsked {
+		if v.Reason == verdict.NodeNotEvaluated {
 			names[v.Name] = true
 		}
 	}

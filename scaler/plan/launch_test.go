@@ -93,10 +93,10 @@ func TestHear(t *testing.T) {
 	now := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	x := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 3}
 	failed := func(cause string) []fleet.Failure { return []fleet.Failure{{At: now, Zone: "a", Cause: cause}} }
-	shape := func(kind string) []fleet.Shape { return []fleet.Shape{{Zone: "a", InstanceType: kind}} }
+	shape := func(kind string) []fleet.NodeTemplate { return []fleet.NodeTemplate{{Zone: "a", InstanceType: kind}} }
 	groups := []fleet.Group{
-		{Name: "web", Shapes: shape("m5.large")}, {Name: "batch", Shapes: shape("c7g.xlarge")}, {Name: "spot", Spot: true, Shapes: shape("m5.large")},
-		{Name: "gpu", Shapes: shape("g5.xlarge")}, {Name: "unknown"},
+		{Name: "web", NodeTemplates: shape("m5.large")}, {Name: "batch", NodeTemplates: shape("c7g.xlarge")}, {Name: "spot", Spot: true, NodeTemplates: shape("m5.large")},
+		{Name: "gpu", NodeTemplates: shape("g5.xlarge")}, {Name: "unknown"},
 	}
 	for name, c := range map[string]struct {
 		answer   launch.Answer

@@ -77,7 +77,7 @@ func shuffled(s fleet.Snapshot, seed uint64) fleet.Snapshot {
 	s.Autoscalers, s.NodePools, s.TerminationHandlers = mixed(r, s.Autoscalers), mixed(r, s.NodePools), mixed(r, s.TerminationHandlers)
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		g.Shapes, g.Instances, g.Hooks, g.Failures = mixed(r, g.Shapes), mixed(r, g.Instances), mixed(r, g.Hooks), mixed(r, g.Failures)
+		g.NodeTemplates, g.Instances, g.Hooks, g.Failures = mixed(r, g.NodeTemplates), mixed(r, g.Instances), mixed(r, g.Hooks), mixed(r, g.Failures)
 	}
 	return s
 }
@@ -233,11 +233,11 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	}
 	for _, a := range got.Actions {
 		switch a := a.(type) {
-		case action.Retire:
+		case action.RequestDrain:
 			if a.Kind == contract.KindScaleDown {
 				fresh[a.Node.Name], all[a.Node.Name] = true, true
 			}
-		case action.Keep:
+		case action.CancelDrain:
 			delete(all, a.Node.Name)
 		}
 	}
@@ -306,7 +306,7 @@ func lawPauses(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	}
 	var broken []string
 	for _, a := range got.Actions {
-		if retire, ok := a.(action.Retire); ok && retire.Kind == contract.KindScaleDown && paused[retire.Group] {
+		if retire, ok := a.(action.RequestDrain); ok && retire.Kind == contract.KindScaleDown && paused[retire.Group] {
 			broken = append(broken, fmt.Sprintf("%s, though its group is not to be made smaller now", retire))
 		}
 		if unmark, ok := a.(action.Unmark); ok && strings.Contains(unmark.Why, "not made smaller meanwhile") {
@@ -330,7 +330,7 @@ func law6Places(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var places []*fit.Place
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		_, draining := contract.Draining(n.Taints)
 		taken := !all[n.Name] && (draining || leavingInstance(s, n.InstanceID()))
 		for _, pod := range s.Pods {
@@ -373,7 +373,7 @@ func heldPlace(s fleet.Snapshot, p policy.Policy, fresh, all map[string]bool) *f
 	var places []*fit.Place
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		before := all[n.Name] && !fresh[n.Name]
 		for _, pod := range s.Pods {
 			if pod.Nominated != "" {
@@ -413,7 +413,7 @@ func nothing(corev1.Taint) bool { return false }
 func leavingInstance(s fleet.Snapshot, id string) bool {
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
-			if i.ID == id && i.Leaving() {
+			if i.ID == id && i.Terminating() {
 				return true
 			}
 		}
@@ -480,7 +480,7 @@ func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 				broken = append(broken, fmt.Sprintf("law 7: no reason why the nearest node does not do: %s", v))
 			}
 			for _, o := range got.Verdicts {
-				if o.Of == verdict.OfNode && o.Name == nearest && (o.Reason == verdict.NodeWaiting || o.Reason == verdict.NodeRetiring) {
+				if o.Of == verdict.OfNode && o.Name == nearest && (o.Reason == verdict.NodeUnneeded || o.Reason == verdict.NodeScalingDown) {
 					broken = append(broken, fmt.Sprintf("law 7: the nearest node goes itself: %s, %s", v, o))
 				}
 			}
@@ -497,7 +497,7 @@ func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 func law8Cordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
-		keep, ok := a.(action.Keep)
+		keep, ok := a.(action.CancelDrain)
 		if !ok {
 			continue
 		}
@@ -561,7 +561,7 @@ func lawReturns(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 		if marked || !instanceNamed(s, n.InstanceID()).Live() || !toldOfWay(n) {
 			continue
 		}
-		if !slices.ContainsFunc(got.Actions, func(a action.Action) bool { k, ok := a.(action.Keep); return ok && k.Node.Name == n.Name }) {
+		if !slices.ContainsFunc(got.Actions, func(a action.Action) bool { k, ok := a.(action.CancelDrain); return ok && k.Node.Name == n.Name }) {
 			broken = append(broken, fmt.Sprintf("returns: %s is in service again, and its request stays", n.Name))
 		}
 	}

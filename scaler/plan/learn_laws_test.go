@@ -34,12 +34,12 @@ func TestLearnedTemplatesRefuseNothing(t *testing.T) {
 		cluster := clusterOf(w.Snapshot)
 		pod := w.Pods[len(w.Pods)-1]
 		class := cluster.Tenant(pod).Class
-		if !cluster.Takes(class, []*fit.Looks{cluster.LooksLike(&w.Groups[0].Shapes[0])}) {
+		if !cluster.Takes(class, []*fit.NodeTemplate{cluster.TemplateOf(&w.Groups[0].NodeTemplates[0])}) {
 			return
 		}
 		taken := ""
 		for i := range w.Nodes {
-			if cluster.Takes(class, []*fit.Looks{cluster.LooksOf(&w.Nodes[i], nothing)}) {
+			if cluster.Takes(class, []*fit.NodeTemplate{cluster.TemplateFrom(&w.Nodes[i], nothing)}) {
 				taken = w.Nodes[i].Name
 			}
 		}
@@ -48,7 +48,7 @@ func TestLearnedTemplatesRefuseNothing(t *testing.T) {
 		}
 		got := plan.Decide(w.Snapshot, policy.DefaultPolicy())
 		for _, v := range got.Verdicts {
-			if v.UID == string(pod.UID) && v.Reason == verdict.PodFitsNothing {
+			if v.UID == string(pod.UID) && v.Reason == verdict.PodNoGroupFits {
 				t.Fatalf("the definition and %s would take it: %s\n%s", taken, v.Message(), scenario.Format(w.Snapshot))
 			}
 		}

@@ -20,10 +20,10 @@ func BenchmarkFeasibilityPair(b *testing.B) {
 		Kubernetes: c.Kubernetes, Pods: c.Pods, Namespaces: c.Namespaces, Storage: c.Storage, Devices: c.Devices,
 	})
 	places := standing(cluster, c)
-	var shapes []*fit.Looks
+	var shapes []*fit.NodeTemplate
 	for i := range c.Groups {
-		for j := range c.Groups[i].Shapes {
-			shapes = append(shapes, cluster.LooksLike(&c.Groups[i].Shapes[j]))
+		for j := range c.Groups[i].NodeTemplates {
+			shapes = append(shapes, cluster.TemplateOf(&c.Groups[i].NodeTemplates[j]))
 		}
 	}
 	var waiting []fit.Tenant
@@ -78,7 +78,7 @@ func standing(cluster *fit.Cluster, c *city) []*fit.Place {
 	byName := map[string]*fit.Place{}
 	var places []*fit.Place
 	for i := range c.Nodes {
-		p := cluster.Add(cluster.LooksOf(&c.Nodes[i], func(corev1.Taint) bool { return false }))
+		p := cluster.Add(cluster.TemplateFrom(&c.Nodes[i], func(corev1.Taint) bool { return false }))
 		byName[c.Nodes[i].Name] = p
 		places = append(places, p)
 	}

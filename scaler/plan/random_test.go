@@ -102,7 +102,7 @@ func comeToRest(t *rapid.T, w *scenario.World, p policy.Policy) {
 	}
 	for _, v := range plan.Decide(w.Snapshot, p).Verdicts {
 		switch v.Reason {
-		case verdict.PodFitsFree, verdict.PodFitsComing, verdict.PodGetsNode, verdict.PodKeepsNode, verdict.NodeComing, verdict.NodeRetiring, verdict.NodeTerminating, verdict.GroupGrows, verdict.GroupComing:
+		case verdict.PodFitsNode, verdict.PodFitsUpcoming, verdict.PodTriggersScaleUp, verdict.PodCancelsScaleDown, verdict.NodeUpcoming, verdict.NodeScalingDown, verdict.NodeTerminating, verdict.GroupScalingUp, verdict.GroupNodesUpcoming:
 			t.Fatalf("at rest, and yet %s\n%s\n%s", v, strings.Join(log, "\n"), scenario.Format(w.Snapshot))
 		}
 	}
@@ -141,7 +141,7 @@ func randomPolicy(t *rapid.T) policy.Policy {
 	p.Expander = rapid.SampledFrom([]string{policy.LeastWaste, policy.LeastNodes, policy.MostPods, policy.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
-	p.HeadRoom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
+	p.Headroom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
 	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
 	p.FailedDrain = rapid.SampledFrom([]string{policy.GoFailed, policy.HoldFailed}).Draw(t, "failed drain")
 	p.Consolidate = rapid.SampledFrom([]string{policy.ConsolidateOff, policy.ConsolidateReplace}).Draw(t, "consolidate")
@@ -152,8 +152,8 @@ func randomPolicy(t *rapid.T) policy.Policy {
 	return p
 }
 
-func headRoom(text string) fleet.HeadRoom {
-	h, err := fleet.ParseHeadRoom(text)
+func headRoom(text string) fleet.Headroom {
+	h, err := fleet.ParseHeadroom(text)
 	if err != nil {
 		panic(err)
 	}

@@ -21,19 +21,19 @@ import (
 func regrets(before, after plan.Plan) []string {
 	var broken []string
 	if slices.ContainsFunc(before.Actions, func(a action.Action) bool {
-		r, ok := a.(action.Retire)
-		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool { return v.Name == r.Node.Name && v.Reason == verdict.NodePooled })
+		r, ok := a.(action.RequestDrain)
+		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool { return v.Name == r.Node.Name && v.Reason == verdict.NodeInWarmPool })
 	}) {
 		return nil
 	}
 	for _, a := range after.Actions {
-		keep, ok := a.(action.Keep)
+		keep, ok := a.(action.CancelDrain)
 		if ok && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool {
-			return v.Reason == verdict.PodDisputed && strings.Contains(keep.Why, "pod "+v.Name+" ")
+			return v.Reason == verdict.PodNotScheduled && strings.Contains(keep.Why, "pod "+v.Name+" ")
 		}) {
 			continue
 		}
-		if ok && slices.ContainsFunc(before.Actions, func(b action.Action) bool { r, ok := b.(action.Retire); return ok && r.ID == keep.ID }) {
+		if ok && slices.ContainsFunc(before.Actions, func(b action.Action) bool { r, ok := b.(action.RequestDrain); return ok && r.ID == keep.ID }) {
 			broken = append(broken, fmt.Sprintf("regrets: %s, right after it was retired", keep))
 		}
 	}

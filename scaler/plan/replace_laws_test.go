@@ -21,7 +21,7 @@ import (
 // before they have; and each swap buys one node.
 func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
-	before, after := s.State.Swap, got.State.Swap
+	before, after := s.State.Replacement, got.State.Replacement
 	bought := 0
 	for _, a := range got.Actions {
 		if grow, ok := a.(action.Grow); ok && grow.Why != "" {
@@ -33,7 +33,7 @@ func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	}
 	came, goesOn := cameFor(s, before), launched(after) && !begins(before, after)
 	for _, a := range got.Actions {
-		retire, ok := a.(action.Retire)
+		retire, ok := a.(action.RequestDrain)
 		if !ok || retire.Kind != contract.KindScaleDown {
 			continue // others take it
 		}
@@ -53,15 +53,15 @@ func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-func launched(s *fleet.Swap) bool { return s != nil && !s.Launched.IsZero() }
+func launched(s *fleet.NodeReplacement) bool { return s != nil && !s.Launched.IsZero() }
 
 // begins says that a node was launched for another swap than the one before.
-func begins(before, after *fleet.Swap) bool {
+func begins(before, after *fleet.NodeReplacement) bool {
 	return launched(after) && !(launched(before) && before.Launched.Equal(after.Launched))
 }
 
 // cameFor are the nodes that are Ready and came since the launch.
-func cameFor(s fleet.Snapshot, swap *fleet.Swap) map[string]bool {
+func cameFor(s fleet.Snapshot, swap *fleet.NodeReplacement) map[string]bool {
 	came := map[string]bool{}
 	if !launched(swap) {
 		return came
@@ -153,14 +153,14 @@ func (l *swapLife) count() {
 // round is a look, what comes of it, and a minute, or three where nothing does.
 func (l *swapLife) round(t *rapid.T) (busy bool) {
 	l.rounds++
-	before := l.State.Swap
+	before := l.State.Replacement
 	got := plan.Decide(l.Snapshot, l.policy)
 	for _, law := range []func(fleet.Snapshot, policy.Policy, plan.Plan) []string{lawSwaps, law6Places, law9Drained} {
 		for _, broken := range law(l.Snapshot, l.policy, got) {
 			l.fail(t, broken)
 		}
 	}
-	if begins(before, got.State.Swap) {
+	if begins(before, got.State.Replacement) {
 		l.begun++
 	}
 	l.act(t, got)
@@ -171,7 +171,7 @@ func (l *swapLife) round(t *rapid.T) (busy bool) {
 		l.finish(t)
 	}
 	step := 3 * time.Minute
-	if len(got.Actions) > 0 || l.State.Swap != nil {
+	if len(got.Actions) > 0 || l.State.Replacement != nil {
 		step = time.Minute
 	}
 	l.Now = l.Now.Add(step)
@@ -182,7 +182,7 @@ func (l *swapLife) round(t *rapid.T) (busy bool) {
 	l.Refill()
 	l.Reap()
 	schedule(l.World)
-	return len(got.Actions) > 0 || launched(l.State.Swap)
+	return len(got.Actions) > 0 || launched(l.State.Replacement)
 }
 
 // act carries a plan out, or the part of it before the scaler dies. What it remembers is
@@ -222,11 +222,11 @@ func (l *swapLife) finish(t *rapid.T) {
 }
 
 // finishedSwap says that a swap that was under way is done.
-func finishedSwap(before *fleet.Swap, after fleet.State) bool {
-	if before == nil || before.Launched.IsZero() || after.Swap != nil {
+func finishedSwap(before *fleet.NodeReplacement, after fleet.State) bool {
+	if before == nil || before.Launched.IsZero() || after.Replacement != nil {
 		return false
 	}
-	_, givenUp := after.SwapPauses[before.Group]
+	_, givenUp := after.ReplacementBackOffs[before.Group]
 	return !givenUp
 }
 
@@ -275,7 +275,7 @@ func priceOf(s fleet.Snapshot) float64 {
 	sum := 0.0
 	for _, g := range s.Groups {
 		live := slices.DeleteFunc(slices.Clone(g.Instances), func(i fleet.Instance) bool { return !i.Live() })
-		sum += float64(len(live)) * g.Shapes[0].PricePerHour
+		sum += float64(len(live)) * g.NodeTemplates[0].PricePerHour
 	}
 	return sum
 }

@@ -164,7 +164,7 @@ var policyWords = map[string]func(*policy.Policy, string) error{
 	"startup-taint":  func(p *policy.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
 	"startup-prefix": func(p *policy.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
 	"status-taint":   func(p *policy.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
-	"headroom":       func(p *policy.Policy, v string) error { return p.HeadRoom.Set(v) },
+	"headroom":       func(p *policy.Policy, v string) error { return p.Headroom.Set(v) },
 	"enforce-min":    func(p *policy.Policy, _ string) error { p.EnforceMinSize = true; return nil },
 	"consolidate":    func(p *policy.Policy, v string) error { p.Consolidate = v; return nil },
 	"kube-proxy":     func(p *policy.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
@@ -238,12 +238,12 @@ func carry(w *scenario.World, a action.Action) error {
 		return nil
 	case action.Lower:
 		return w.SetDesired(a.Group, a.From, a.To)
-	case action.Retire:
+	case action.RequestDrain:
 		w.Request(a.Node.Name, contract.Request{
 			ID: a.ID, Kind: a.Kind, Reason: a.Why, By: contract.AppScaler, At: contract.At(w.Now), Deadline: contract.At(a.Deadline),
 		})
 		return nil
-	case action.Keep:
+	case action.CancelDrain:
 		if a.ID != "" {
 			if err := w.Withdraw(a.Node.Name, a.ID); err != nil {
 				return err
@@ -278,7 +278,7 @@ func carry(w *scenario.World, a action.Action) error {
 		return nil
 	case action.Terminate:
 		return w.Terminate(a.Instance, a.ID, a.Decrement)
-	case action.Spare:
+	case action.ClearTerminationMark:
 		w.Spare(a.Node.Name)
 		return nil
 	case action.OutOfService:
@@ -295,7 +295,7 @@ func carry(w *scenario.World, a action.Action) error {
 	case action.Claim:
 		w.Claim(a.Group, a.Owner)
 		return nil
-	case action.Inform:
+	case action.UpdateBuffer:
 		return w.InformBuffer(a.Buffer.Namespace, a.Buffer.Name, a.Status)
 	case action.Heartbeat:
 		return nil
@@ -336,7 +336,7 @@ func schedule(w *scenario.World) {
 	var places []*fit.Place
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		for _, p := range w.Pods {
 			if p.Node == n.Name && !p.Ended() {
 				cluster.Put(cluster.Tenant(p), place)

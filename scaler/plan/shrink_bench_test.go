@@ -48,7 +48,7 @@ func measureShrink(b *testing.B, c *city, right between, bound bounds, planner f
 	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy.DefaultPolicy()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
-		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeWaiting || v.Reason == verdict.NodeRetiring) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUnneeded || v.Reason == verdict.NodeScalingDown) {
 			unneeded++
 		}
 	}

@@ -62,8 +62,8 @@ func mixedTown(seed uint64) *city {
 	for i, m := range machines {
 		c.group(fmt.Sprintf("group-%d", i), m, 100)
 		price := (float64(m.milliCPU)/1000 + float64(m.memory)/(10*gib)) * 0.03 * (0.8 + 0.4*c.dice.Float64())
-		for s := range c.Groups[i].Shapes {
-			c.Groups[i].Shapes[s].PricePerHour = price
+		for s := range c.Groups[i].NodeTemplates {
+			c.Groups[i].NodeTemplates[s].PricePerHour = price
 		}
 	}
 	for i := range 20 + c.dice.IntN(41) {
@@ -87,7 +87,7 @@ func mixedTown(seed uint64) *city {
 func unneeded(p plan.Plan) map[string]bool {
 	names := map[string]bool{}
 	for _, v := range p.Verdicts {
-		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeWaiting || v.Reason == verdict.NodeRetiring) {
+		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUnneeded || v.Reason == verdict.NodeScalingDown) {
 			names[v.Name] = true
 		}
 	}
@@ -100,7 +100,7 @@ func prices(s fleet.Snapshot) map[string]float64 {
 	for _, n := range s.Nodes {
 		for _, g := range s.Groups {
 			if slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.ID == n.InstanceID() }) {
-				of[n.Name] = g.Shapes[0].PricePerHour
+				of[n.Name] = g.NodeTemplates[0].PricePerHour
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (c *city) plainFirstFit() map[string]bool {
 	var names []string
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		place[n.Name] = cluster.Add(cluster.LooksOf(n, nothing))
+		place[n.Name] = cluster.Add(cluster.TemplateFrom(n, nothing))
 		var cpu, memory int64
 		for _, p := range on[n.Name] {
 			cluster.Put(cluster.Tenant(p), place[n.Name])
@@ -256,8 +256,8 @@ func smallTown(seed uint64) *city {
 	c.dice = rand.New(rand.NewPCG(seed, 4))
 	for i, m := range []machine{{kind: "small", milliCPU: 2_000, memory: 8 * gib}, {kind: "large", milliCPU: 4_000, memory: 8 * gib}} {
 		c.group(m.kind, m, 10)
-		for s := range c.Groups[i].Shapes {
-			c.Groups[i].Shapes[s].PricePerHour = 0.1 * float64(1+i)
+		for s := range c.Groups[i].NodeTemplates {
+			c.Groups[i].NodeTemplates[s].PricePerHour = 0.1 * float64(1+i)
 		}
 	}
 	c.Nodes = make([]fleet.Node, 0, 7)
@@ -299,7 +299,7 @@ func (c *city) canGo(gone map[string]bool) (can, sure bool) {
 	var places []*fit.Place
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		place := cluster.Add(cluster.LooksOf(n, nothing))
+		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		if !gone[n.Name] {
 			places = append(places, place)
 		}

@@ -50,9 +50,9 @@ func contains(list []action.Action, a action.Action) bool {
 // ofOthers says that an action is about a hook, or about a drain that somebody else began.
 func ofOthers(s fleet.Snapshot, a action.Action) bool {
 	switch a := a.(type) {
-	case action.Heartbeat, action.Complete, action.Spare:
+	case action.Heartbeat, action.Complete, action.ClearTerminationMark:
 		return true
-	case action.Retire:
+	case action.RequestDrain:
 		return a.Kind == contract.KindASG
 	case action.Cordon:
 		return !retires(s, a.Node.Name)

@@ -29,7 +29,7 @@ type decision struct {
 // the verdicts and drops the rest.
 func (d decision) plan() Plan {
 	p := Plan{
-		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.Rivalled(), Unrecognised: d.StrangersByGroup(), Braked: d.Brake != nil,
+		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.OtherAutoscalerActs(), Unrecognised: d.UnrecognisedByGroup(), Braked: d.Brake != nil,
 		Wake: d.Clock.Next, Steps: d.Fit.Steps(), State: outcome.Compact(d.Given),
 	}
 	if !p.Stopped {
@@ -80,7 +80,7 @@ func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Detail
 	rebalanced := d.Rebalanced(g)
 	unrecognised, why := d.Unrecognised(g)
 	if why != nil {
-		if reason == verdict.GroupSteady || reason == verdict.GroupBackOff || unrecognised == verdict.GroupForeign && reason != verdict.GroupRivalled {
+		if reason == verdict.GroupSteady || reason == verdict.GroupBackOff || unrecognised == verdict.GroupForeign && reason != verdict.GroupOtherAutoscaler {
 			reason = unrecognised
 		}
 	}
@@ -88,7 +88,7 @@ func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Detail
 	hooks, remarks := d.HookRemarks(g)
 	details = details.Then(rebalanced, why, above, d.ZonesCutOff(g), remarks)
 	if reason == verdict.GroupSteady && g.Short {
-		reason = verdict.GroupShort
+		reason = verdict.GroupHeadroomShort
 	}
 	if reason == verdict.GroupSteady && len(g.Faults) > 0 {
 		reason = verdict.GroupFaulty
@@ -100,10 +100,10 @@ func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Detail
 		reason = verdict.GroupAboveDesired
 	}
 	if reason == verdict.GroupSteady && rebalanced != nil {
-		reason = verdict.GroupRebalances
+		reason = verdict.GroupZonesUneven
 	}
 	if reason == verdict.GroupSteady && len(g.Differs) > 0 {
-		reason = verdict.GroupShapeDiffers
+		reason = verdict.GroupNodesDiffer
 	}
 	if reason == verdict.GroupSteady && hooks != "" {
 		reason = hooks
@@ -115,7 +115,7 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) 
 	size := verdict.Say("{desired} desired of {min} to {max}", verdict.Desired(g.Desired), verdict.Min(g.Min), verdict.Max(g.Max))
 	on := len(d.Unregistered(g)) + g.Unlaunched()
 	for _, n := range g.Nodes {
-		if n.Stage == cluster.Coming && n.Instance.Live() {
+		if n.Stage == cluster.Upcoming && n.Instance.Live() {
 			on++
 		}
 	}
@@ -124,22 +124,22 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) 
 		owed = verdict.Say("unfulfilled {count}", verdict.Count(g.Owed()))
 	}
 	switch {
-	case d.Rivalled():
-		return verdict.GroupRivalled, size.Then(d.Stopped)
-	case len(g.Looks) == 0:
+	case d.OtherAutoscalerActs():
+		return verdict.GroupOtherAutoscaler, size.Then(d.Stopped)
+	case len(g.Templates) == 0:
 		return verdict.GroupFaulty, size.Then(verdict.Say("its node template is not known, so it does not grow"))
 	case len(g.Fresh) > 0:
-		reason := verdict.GroupGrows
+		reason := verdict.GroupScalingUp
 		if !g.Grows {
-			reason = verdict.GroupComing
+			reason = verdict.GroupNodesUpcoming
 		}
 		return reason, scaleup.Delay(g, verdict.Say("it grows {from}→{to}", verdict.From(g.Desired), verdict.To(g.Base()+len(g.Fresh))))
-	case g.Paused() != nil:
-		return verdict.GroupBackOff, size.Then(owed, cluster.LookAt(seats.Resting(g), g.Paused()))
+	case g.BackOff() != nil:
+		return verdict.GroupBackOff, size.Then(owed, cluster.Remedy(seats.Resting(g), g.BackOff()))
 	case g.IsSuspended(cluster.ProcessLaunch):
 		return verdict.GroupSuspended, size.Then(owed, verdict.Say("its Launch process is suspended, so it does not grow"))
 	case on > 0:
-		return verdict.GroupComing, size.Then(verdict.Say("{count} upcoming", verdict.Count(on)))
+		return verdict.GroupNodesUpcoming, size.Then(verdict.Say("{count} upcoming", verdict.Count(on)))
 	case g.Wanted:
 		return d.unavailable(g, size)
 	}

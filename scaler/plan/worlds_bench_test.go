@@ -83,7 +83,7 @@ func (c *city) group(name string, m machine, most int) {
 		Max: most, Zones: benchZones, Template: "lt-" + name + ":1", Synchronous: true,
 	}
 	for _, zone := range benchZones {
-		g.Shapes = append(g.Shapes, fleet.Shape{
+		g.NodeTemplates = append(g.NodeTemplates, fleet.NodeTemplate{
 			Zone: zone, InstanceType: m.kind, Capacity: m.allocatable(), Allocatable: m.allocatable(), Labels: m.labelsIn(zone), Taints: m.taints,
 		})
 	}

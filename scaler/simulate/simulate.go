@@ -99,7 +99,7 @@ func playAll(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) ([
 // measures are what pods and node types are measured by.
 type measures struct {
 	cluster *fit.Cluster
-	looks   []*fit.Looks
+	looks   []*fit.NodeTemplate
 	classes map[string]*fit.Class
 	types   []bound.Type
 	lp      bound.LP
@@ -114,9 +114,9 @@ func measure(t *trace.Trace, groups []fleet.Group) measures {
 	}
 	m := measures{cluster: fit.NewRules().Cluster(world), classes: map[string]*fit.Class{}}
 	for i := range groups {
-		for j := range groups[i].Shapes {
-			s := &groups[i].Shapes[j]
-			m.looks = append(m.looks, m.cluster.LooksLike(s))
+		for j := range groups[i].NodeTemplates {
+			s := &groups[i].NodeTemplates[j]
+			m.looks = append(m.looks, m.cluster.TemplateOf(s))
 			m.types = append(m.types, bound.Type{
 				Name: s.InstanceType, PricePerHour: s.PricePerHour, Pods: int(s.Allocatable.Pods().Value()),
 				CPU: float64(s.Allocatable.Cpu().MilliValue()) / 1000, Memory: float64(s.Allocatable.Memory().Value()) / gibi,

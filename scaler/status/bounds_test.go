@@ -121,7 +121,7 @@ func TestPageHasRoomWhateverNodesSay(t *testing.T) {
 			s.Faults = append(s.Faults, long)
 			verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Reason: verdict.Reason(fmt.Sprint("R", i%40)), Details: verdict.Quote(long)})
 		}
-		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []action.Action{action.Keep{Node: action.NodeRef{Name: "n1"}, Why: long}}}, nil)
+		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []action.Action{action.CancelDrain{Node: action.NodeRef{Name: "n1"}, Why: long}}}, nil)
 		page.Trouble = strings.Repeat(said, configMapLimit)
 		text, err := page.Encode()
 		if err != nil || len(text) > maxPage {

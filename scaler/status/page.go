@@ -55,15 +55,15 @@ type Page struct {
 
 // GroupLine is one group.
 type GroupLine struct {
-	Name    string         `json:"name"`
-	Min     int            `json:"min"`
-	Max     int            `json:"max"`
-	Desired int            `json:"desired"`
-	Ready   int            `json:"ready"`
-	Leaving int            `json:"leaving,omitempty"`
-	Reason  verdict.Reason `json:"reason"`
-	Message string         `json:"message"`
-	Faults  []string       `json:"faults,omitempty"`
+	Name        string         `json:"name"`
+	Min         int            `json:"min"`
+	Max         int            `json:"max"`
+	Desired     int            `json:"desired"`
+	Ready       int            `json:"ready"`
+	Terminating int            `json:"leaving,omitempty"`
+	Reason      verdict.Reason `json:"reason"`
+	Message     string         `json:"message"`
+	Faults      []string       `json:"faults,omitempty"`
 }
 
 // PodLine is a class of waiting pods: those with the same verdict.
@@ -130,8 +130,8 @@ func (page *Page) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
 			if i.Live() && ready[i.ID] {
 				line.Ready++
 			}
-			if i.Leaving() {
-				line.Leaving++
+			if i.Terminating() {
+				line.Terminating++
 			}
 		}
 		page.Groups = append(page.Groups, line)

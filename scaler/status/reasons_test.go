@@ -22,7 +22,7 @@ func TestReasonsOfNodes(t *testing.T) {
 	page, err := NewPage(fleet.Snapshot{}, plan.Plan{Verdicts: []verdict.Verdict{
 		{Of: verdict.OfNode, Name: "a", Reason: verdict.NodeNeeded, Details: verdict.Quote("90%: more than 50%")},
 		{Of: verdict.OfNode, Name: "b", Reason: verdict.NodeHeld, Details: verdict.Quote("its annotation\nsays so")},
-		{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodFitsNothing},
+		{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodNoGroupFits},
 	}}, nil).Encode()
 	if err != nil {
 		t.Fatal(err)

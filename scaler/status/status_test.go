@@ -126,10 +126,10 @@ func TestPage(t *testing.T) {
 	}
 	var verdicts []verdict.Verdict
 	for i := range 5 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsFull, Details: verdict.Quote("web is at max")})
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsUnavailable, Details: verdict.Quote("web is at max")})
 	}
 	verdicts = append(verdicts,
-		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodFitsNothing, Details: verdict.Quote("64 cpu")},
+		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodNoGroupFits, Details: verdict.Quote("64 cpu")},
 		verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Details: verdict.Quote("5 of 5")})
 	for i := range nodeNames + 2 {
 		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Details: verdict.Quote("used")})
@@ -140,14 +140,14 @@ func TestPage(t *testing.T) {
 
 	wantGroups := []GroupLine{
 		{Name: "batch", Max: 2, Faults: []string{"no template"}},
-		{Name: "web", Max: 5, Desired: 3, Ready: 1, Leaving: 1, Reason: verdict.GroupAtMax, Message: "5 of 5"},
+		{Name: "web", Max: 5, Desired: 3, Ready: 1, Terminating: 1, Reason: verdict.GroupAtMax, Message: "5 of 5"},
 	}
 	if diff := cmp.Diff(wantGroups, page.Groups); diff != "" {
 		t.Error(diff)
 	}
 	wantPods := []PodLine{
-		{Reason: verdict.PodGroupsFull, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
-		{Reason: verdict.PodFitsNothing, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
+		{Reason: verdict.PodGroupsUnavailable, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
+		{Reason: verdict.PodNoGroupFits, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
 	}
 	if diff := cmp.Diff(wantPods, page.Pods); diff != "" {
 		t.Error(diff)
@@ -173,7 +173,7 @@ func TestPage(t *testing.T) {
 func TestPageHasBounds(t *testing.T) {
 	var verdicts []verdict.Verdict
 	for i := range 20_000 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodFitsNothing,
+		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodNoGroupFits,
 			Details: verdict.Quote(fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100)))})
 	}
 	var s fleet.Snapshot

@@ -16,7 +16,7 @@ import (
 type Blueprint struct {
 	Zones     []string
 	ScaleDown fleet.ScaleDownOptions
-	HeadRoom  fleet.HeadRoom
+	Headroom  fleet.Headroom
 	// Faults has a sentence for all that could not be found out, or says nothing.
 	Faults []string
 	// Uncountable says that the group's capacity is not counted in instances.
@@ -99,16 +99,16 @@ func (a Assumptions) price(region string, l launch) float64 {
 	return most
 }
 
-// Shapes draws one shape for each zone. seen is the memory that nodes were seen to
+// NodeTemplates draws one shape for each zone. seen is the memory that nodes were seen to
 // report, by fleet.SeenKey.
-func (b Blueprint) Shapes(seen map[string]resource.Quantity) []fleet.Shape {
+func (b Blueprint) NodeTemplates(seen map[string]resource.Quantity) []fleet.NodeTemplate {
 	if !b.Known() {
 		return nil
 	}
 	capacity, usable := b.resources(seen)
-	shapes := make([]fleet.Shape, 0, len(b.Zones))
+	shapes := make([]fleet.NodeTemplate, 0, len(b.Zones))
 	for _, zone := range b.Zones {
-		shapes = append(shapes, fleet.Shape{
+		shapes = append(shapes, fleet.NodeTemplate{
 			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.price,
 			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
 		})

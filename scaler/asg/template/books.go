@@ -89,7 +89,7 @@ func (b *Books) Blueprint(ctx context.Context, g *astypes.AutoScalingGroup, chan
 	tags := readTags(g.Tags)
 	p := Blueprint{
 		region: b.region, Zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: b.zones.ids(ctx, g.AvailabilityZones),
-		labels: map[string]string{}, extra: corev1.ResourceList{}, ScaleDown: tags.options, HeadRoom: tags.headRoom, Faults: tags.faults,
+		labels: map[string]string{}, extra: corev1.ResourceList{}, ScaleDown: tags.options, Headroom: tags.headroom, Faults: tags.faults,
 	}
 	var failed error
 	fault := func(err error) {

@@ -26,7 +26,7 @@ type tagged struct {
 	taints    []corev1.Taint
 	resources corev1.ResourceList
 	options   fleet.ScaleDownOptions
-	headRoom  fleet.HeadRoom
+	headroom  fleet.Headroom
 	// nodegroup and cluster are set for a managed group of EKS.
 	nodegroup, cluster string
 	// faults has a sentence for each tag that says nothing we understand.
@@ -55,8 +55,8 @@ func (t *tagged) read(key, value string) error {
 	case contract.TagEKSCluster:
 		t.cluster = value
 		return nil
-	case contract.TagHeadRoom:
-		return t.headRoom.Set(value)
+	case contract.TagHeadroom:
+		return t.headroom.Set(value)
 	}
 	if name, ok := strings.CutPrefix(key, contract.TagTemplateLabel); ok {
 		return t.label(name, value)

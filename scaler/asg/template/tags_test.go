@@ -40,7 +40,7 @@ func TestTags(t *testing.T) {
 		contract.TagTemplateOption+"scaledowngpuutilizationthreshold", "0.25",
 		contract.TagTemplateOption+"scaledownunreadytime", "7m",
 		contract.TagTemplateOption+"ignoredaemonsetsutilization", "true",
-		contract.TagHeadRoom, "pods=2 cpu=1",
+		contract.TagHeadroom, "pods=2 cpu=1",
 		contract.TagEKSCluster, "prod", contract.TagEKSNodegroup, "web",
 		"Name", "anything",
 	))
@@ -61,8 +61,8 @@ func TestTags(t *testing.T) {
 	if diff := cmp.Diff(wantOptions, got.options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
-	if got.headRoom.String() != "pods=2,cpu=1" {
-		t.Errorf("head-room: %s", got.headRoom)
+	if got.headroom.String() != "pods=2,cpu=1" {
+		t.Errorf("head-room: %s", got.headroom)
 	}
 	if got.cluster != "prod" || got.nodegroup != "web" {
 		t.Errorf("managed group: %q/%q", got.cluster, got.nodegroup)

@@ -105,13 +105,13 @@ func (a Lower) String() string {
 	return fmt.Sprintf("lower %s %d→%d: %s", a.Group, a.From, a.To, a.Why)
 }
 
-// Retire asks the node's agent to drain it: the request and the draining taint
+// RequestDrain asks the node's agent to drain it: the request and the draining taint
 // in one patch. It is also how the scaler answers a termination that Auto
 // Scaling began with the deadline that the metadata service does not give.
-type Retire struct {
+type RequestDrain struct {
 	Group string
 	Node  NodeRef
-	// ID is stable over looks; see contract.RetireID and contract.TerminateID.
+	// ID is stable over looks; see contract.ScaleDownID and contract.TerminateID.
 	ID   string
 	Kind contract.Kind
 	// Why is a sentence for people.
@@ -120,7 +120,7 @@ type Retire struct {
 	Deadline time.Time
 }
 
-func (a Retire) String() string {
+func (a RequestDrain) String() string {
 	deadline := ""
 	if !a.Deadline.IsZero() {
 		deadline = " by " + a.Deadline.UTC().Format(time.TimeOnly)
@@ -128,9 +128,9 @@ func (a Retire) String() string {
 	return fmt.Sprintf("drain %s (%s)%s: %s", a.Node, a.Kind, deadline, a.Why)
 }
 
-// Keep takes a retirement back, if the request ID still stands on the node and
+// CancelDrain takes a retirement back, if the request ID still stands on the node and
 // the instance is not being terminated.
-type Keep struct {
+type CancelDrain struct {
 	Group string
 	Node  NodeRef
 	// ID is empty where no request stands on the node any more, and only what
@@ -149,7 +149,7 @@ type Keep struct {
 	Why   string
 }
 
-func (a Keep) String() string {
+func (a CancelDrain) String() string {
 	undo := ""
 	if a.AgentGone {
 		undo = " and undo its drain"
@@ -238,17 +238,17 @@ func (a Terminate) String() string {
 	return fmt.Sprintf("terminate %s of %s %s: %s", a.Instance, a.Group, how, a.Why)
 }
 
-// Spare takes the terminating mark off a node whose instance has outlived the
+// ClearTerminationMark takes the terminating mark off a node whose instance has outlived the
 // termination, and the request of ours with it, if the instance is in service at
 // that moment: it came back from a warm pool, from standby, or was attached again.
-type Spare struct {
+type ClearTerminationMark struct {
 	Group string
 	Node  NodeRef
 	// Instance is the node's, and ID what the mark is for.
 	Instance, ID string
 }
 
-func (a Spare) String() string {
+func (a ClearTerminationMark) String() string {
 	return fmt.Sprintf("clear the termination mark of %s: %s of %s has outlived its termination", a.Node, a.Instance, a.Group)
 }
 
@@ -324,15 +324,15 @@ type BufferRef struct {
 
 func (b BufferRef) String() string { return b.Namespace + "/" + b.Name }
 
-// Inform writes on a CapacityBuffer what becomes of it, if it still is as it was seen.
-type Inform struct {
+// UpdateBuffer writes on a CapacityBuffer what becomes of it, if it still is as it was seen.
+type UpdateBuffer struct {
 	Buffer BufferRef
 	// Version is the buffer's resourceVersion.
 	Version string
 	Status  fleet.BufferStatus
 }
 
-func (a Inform) String() string {
+func (a UpdateBuffer) String() string {
 	words := make([]string, 0, 1+len(a.Status.Conditions))
 	if n := a.Status.Replicas; n != nil {
 		words = append(words, fmt.Sprintf("%d replicas", *n))

@@ -97,14 +97,14 @@ var table = index(
 		t.Key = a.Pod.String() + "/" + string(a.Pod.UID)
 	},
 		Traits{Rank: 3, Turn: 2, Budget: 2 * time.Second, Time: evictionTime}),
-	row(func(a Spare, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
-	row(func(a Keep, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a ClearTerminationMark, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
+	row(func(a CancelDrain, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
 	row(func(a Release, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
 	row(func(a Permit, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
 	row(func(a NotYet, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 4, Budget: time.Second, Routine: true}),
 	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
 	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
-	row(func(a Retire, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
+	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
 	// The mark on its Node remembers why an instance is ended. Of one that never became a node that served, the
 	// state does: since when it has been missed, how often that has happened in its group, and how many were ended.
 	row(func(a Terminate, t *Traits) {
@@ -121,7 +121,7 @@ var table = index(
 		Traits{Rank: 7, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
 	row(func(a Unmark, t *Traits) { t.on(a.Node) }, Traits{Rank: 8, Turn: 4, Budget: time.Second}),
 	row(func(a Mark, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
-	row(func(a Inform, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
+	row(func(a UpdateBuffer, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
 )
 
 // on has it concern one node alone.
@@ -194,23 +194,23 @@ func rowOf(a Action) kind {
 	return kindOf(is, Traits{Rank: 9, Turn: 2, Guards: fleet.StateParts()}, func(a Action, t *Traits) { t.Key = a.String() })
 }
 
-func (a Grow) Lane() string           { return a.Group }
-func (a Lower) Lane() string          { return a.Group }
-func (a Retire) Lane() string         { return a.Group }
-func (a Keep) Lane() string           { return a.Group }
-func (a Permit) Lane() string         { return a.Group }
-func (a NotYet) Lane() string         { return a.Group }
-func (a Release) Lane() string        { return a.Group }
-func (a Mark) Lane() string           { return a.Group }
-func (a Unmark) Lane() string         { return a.Group }
-func (a Terminate) Lane() string      { return a.Group }
-func (a Spare) Lane() string          { return a.Group }
-func (a Heartbeat) Lane() string      { return a.Group }
-func (a Complete) Lane() string       { return a.Group }
-func (a Suspend) Lane() string        { return a.Group }
-func (a Claim) Lane() string          { return a.Group }
-func (a Inform) Lane() string         { return "buffer " + a.Buffer.String() }
-func (a Cordon) Lane() string         { return a.Group }
-func (a Evict) Lane() string          { return a.Group }
-func (a OutOfService) Lane() string   { return a.Group }
-func (a InServiceAgain) Lane() string { return a.Group }
+func (a Grow) Lane() string                 { return a.Group }
+func (a Lower) Lane() string                { return a.Group }
+func (a RequestDrain) Lane() string         { return a.Group }
+func (a CancelDrain) Lane() string          { return a.Group }
+func (a Permit) Lane() string               { return a.Group }
+func (a NotYet) Lane() string               { return a.Group }
+func (a Release) Lane() string              { return a.Group }
+func (a Mark) Lane() string                 { return a.Group }
+func (a Unmark) Lane() string               { return a.Group }
+func (a Terminate) Lane() string            { return a.Group }
+func (a ClearTerminationMark) Lane() string { return a.Group }
+func (a Heartbeat) Lane() string            { return a.Group }
+func (a Complete) Lane() string             { return a.Group }
+func (a Suspend) Lane() string              { return a.Group }
+func (a Claim) Lane() string                { return a.Group }
+func (a UpdateBuffer) Lane() string         { return "buffer " + a.Buffer.String() }
+func (a Cordon) Lane() string               { return a.Group }
+func (a Evict) Lane() string                { return a.Group }
+func (a OutOfService) Lane() string         { return a.Group }
+func (a InServiceAgain) Lane() string       { return a.Group }

@@ -72,10 +72,10 @@ func TestTraitsAreWhole(t *testing.T) {
 		Grow{Group: "g"}, Grow{Group: "g", Zone: "a"}, Grow{Group: "g", Zone: "a", Part: 1}, Terminate{Instance: "i"}, Terminate{Instance: "j"},
 		Complete{Instance: "i", Hook: "h"}, Complete{Instance: "i", Hook: "k"}, Heartbeat{Instance: "i", Hook: "h"}, Heartbeat{Instance: "j", Hook: "h"},
 		Evict{Node: n, Pod: PodRef{Name: "a"}}, Evict{Node: n, Pod: PodRef{Name: "b"}}, Evict{Node: n, Pod: PodRef{Name: "b", UID: "2"}},
-		Retire{Node: n}, Retire{Node: other}, Keep{Node: n}, Keep{Node: other}, Permit{Node: n}, Permit{Node: other}, NotYet{Node: n}, NotYet{Node: other},
-		Release{Node: n}, Release{Node: other}, Spare{Node: n}, Spare{Node: other}, OutOfService{Node: n}, OutOfService{Node: other},
+		RequestDrain{Node: n}, RequestDrain{Node: other}, CancelDrain{Node: n}, CancelDrain{Node: other}, Permit{Node: n}, Permit{Node: other}, NotYet{Node: n}, NotYet{Node: other},
+		Release{Node: n}, Release{Node: other}, ClearTerminationMark{Node: n}, ClearTerminationMark{Node: other}, OutOfService{Node: n}, OutOfService{Node: other},
 		InServiceAgain{Node: n}, InServiceAgain{Node: other}, Mark{Node: n}, Mark{Node: other}, Unmark{Node: n}, Unmark{Node: other},
-		Cordon{Node: n}, Cordon{Node: other}, Inform{Buffer: BufferRef{Name: "a"}}, Inform{Buffer: BufferRef{Name: "b"}},
+		Cordon{Node: n}, Cordon{Node: other}, UpdateBuffer{Buffer: BufferRef{Name: "a"}}, UpdateBuffer{Buffer: BufferRef{Name: "b"}},
 	} {
 		key := TraitsOf(a).Key
 		if was, twice := keys[key]; twice {
@@ -86,7 +86,7 @@ func TestTraitsAreWhole(t *testing.T) {
 	// The figures of another evaluation make no other action.
 	for _, pair := range [][2]Action{
 		{Grow{Group: "g", From: 1, To: 2}, Grow{Group: "g", From: 2, To: 4}}, {Lower{Group: "g", From: 2}, Lower{Group: "g", From: 3}},
-		{Retire{Node: n, ID: "a"}, Retire{Node: n, ID: "b"}}, {Inform{Version: "1"}, Inform{Version: "2"}},
+		{RequestDrain{Node: n, ID: "a"}, RequestDrain{Node: n, ID: "b"}}, {UpdateBuffer{Version: "1"}, UpdateBuffer{Version: "2"}},
 	} {
 		if a, b := TraitsOf(pair[0]).Key, TraitsOf(pair[1]).Key; a != b {
 			t.Errorf("%#v is %s, and later %s", pair[0], a, b)
@@ -102,7 +102,7 @@ func TestGuards(t *testing.T) {
 			t.Errorf("nothing guards %T", a)
 		}
 	}
-	for _, a := range []Action{Heartbeat{}, Complete{}, Keep{}, Retire{}, Evict{}, Terminate{ID: contract.TerminateID("i-1")}} {
+	for _, a := range []Action{Heartbeat{}, Complete{}, CancelDrain{}, RequestDrain{}, Evict{}, Terminate{ID: contract.TerminateID("i-1")}} {
 		if parts := TraitsOf(a).Guards; len(parts) > 0 {
 			t.Errorf("%T waits for %v to be written", a, parts)
 		}

@@ -131,7 +131,7 @@ func (d *Cluster) join() {
 			if m.node == nil {
 				m.node = n
 			} else {
-				n.twin, m.node.twin = m.node, n
+				n.sameInstance, m.node.sameInstance = m.node, n
 			}
 			m.group.Nodes = append(m.group.Nodes, n)
 		}
@@ -166,7 +166,7 @@ func (d *Cluster) watch(p *fleet.Pod) {
 	}
 }
 
-// Rivalled says that another autoscaler acts on the same groups.
-func (d *Cluster) Rivalled() bool {
+// OtherAutoscalerActs says that another autoscaler acts on the same groups.
+func (d *Cluster) OtherAutoscalerActs() bool {
 	return d.Stopped != nil
 }

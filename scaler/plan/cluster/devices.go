@@ -36,7 +36,7 @@ func (n *Node) awaitedDevices() corev1.ResourceList {
 	if n.Group == nil || n.Instance.Template != n.Group.Template {
 		return nil
 	}
-	shape := n.Group.shapeIn(n.Zone())
+	shape := n.Group.templateIn(n.Zone())
 	if shape == nil {
 		return nil
 	}
@@ -53,13 +53,13 @@ func (n *Node) awaitedDevices() corev1.ResourceList {
 	return missing
 }
 
-// shapeIn is what new nodes of a zone look like, or those of any zone where that is
+// templateIn is what new nodes of a zone look like, or those of any zone where that is
 // none of the group's; nil without any.
-func (g *Group) shapeIn(zone string) *fleet.Shape {
-	if len(g.Shapes) == 0 {
+func (g *Group) templateIn(zone string) *fleet.NodeTemplate {
+	if len(g.NodeTemplates) == 0 {
 		return nil
 	}
-	return &g.Shapes[max(0, slices.IndexFunc(g.Shapes, func(s fleet.Shape) bool { return s.Zone == zone }))]
+	return &g.NodeTemplates[max(0, slices.IndexFunc(g.NodeTemplates, func(s fleet.NodeTemplate) bool { return s.Zone == zone }))]
 }
 
 // awaitedDrivers are those of dynamic resource allocation whose devices new nodes of its
@@ -68,7 +68,7 @@ func (n *Node) awaitedDrivers() []string {
 	if n.Group == nil || n.Instance.Template != n.Group.Template {
 		return nil
 	}
-	shape := n.Group.shapeIn(n.Zone())
+	shape := n.Group.templateIn(n.Zone())
 	if shape == nil || len(shape.Slices) == 0 {
 		return nil
 	}
@@ -143,7 +143,7 @@ func CompletePools(list []*resourcev1.ResourceSlice) []*resourcev1.ResourceSlice
 
 // Expected is a node as it will be once it is up, but for devices; see ExpectedDevices.
 func (n *Node) Expected() *fleet.Node {
-	if n.Stage != Coming {
+	if n.Stage != Upcoming {
 		return n.Node
 	}
 	missing := n.awaitedDevices()
@@ -161,7 +161,7 @@ func (n *Node) Expected() *fleet.Node {
 
 // ExpectedDevices are those that a node will have once it is up beside its own.
 func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
-	if n.Stage != Coming {
+	if n.Stage != Upcoming {
 		return nil
 	}
 	awaited := n.awaitedDrivers()
@@ -169,7 +169,7 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 		return nil
 	}
 	var list []*resourcev1.ResourceSlice
-	for _, s := range n.Group.shapeIn(n.Zone()).Slices {
+	for _, s := range n.Group.templateIn(n.Zone()).Slices {
 		if slices.Contains(awaited, s.Spec.Driver) {
 			list = append(list, s)
 		}
@@ -177,8 +177,8 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 	return list
 }
 
-// WhyComing says what a node that is coming has yet to do.
-func (n *Node) WhyComing() verdict.Details {
+// WhyUpcoming says what a node that is coming has yet to do.
+func (n *Node) WhyUpcoming() verdict.Details {
 	if !n.Up() {
 		return verdict.Say("it has registered and is still starting")
 	}

@@ -14,27 +14,27 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// PausedIn is the running pause of a zone or of the whole group, the longest of
+// BackOffIn is the running pause of a zone or of the whole group, the longest of
 // them; nil without one.
-func (g *Group) PausedIn(zone string) *fleet.BackOff {
+func (g *Group) BackOffIn(zone string) *fleet.BackOff {
 	var longest *fleet.BackOff
 	for _, z := range []string{"", zone} {
-		if b, ok := g.Pauses[z]; ok && (longest == nil || b.Until.After(longest.Until)) {
+		if b, ok := g.BackOffs[z]; ok && (longest == nil || b.Until.After(longest.Until)) {
 			longest = &b
 		}
 	}
 	return longest
 }
 
-// Paused is the pause that ends first of those that keep a group from growing in
+// BackOff is the pause that ends first of those that keep a group from growing in
 // any zone; nil where it may grow in one.
-func (g *Group) Paused() *fleet.BackOff {
-	if len(g.Looks) == 0 {
-		return g.PausedIn("")
+func (g *Group) BackOff() *fleet.BackOff {
+	if len(g.Templates) == 0 {
+		return g.BackOffIn("")
 	}
 	var first *fleet.BackOff
-	for _, l := range g.Looks {
-		b := g.PausedIn(l.Zone)
+	for _, l := range g.Templates {
+		b := g.BackOffIn(l.Zone)
 		if b == nil {
 			return nil
 		}
@@ -69,11 +69,11 @@ func (g *Group) Excess() int { return max(0, len(g.Live)-g.Read) }
 // Price is that of the group's dearest shape, 0 where one is not known.
 func (g *Group) Price() float64 {
 	dearest := 0.0
-	for i := range g.Shapes {
-		if g.Shapes[i].PricePerHour <= 0 {
+	for i := range g.NodeTemplates {
+		if g.NodeTemplates[i].PricePerHour <= 0 {
 			return 0
 		}
-		dearest = max(dearest, g.Shapes[i].PricePerHour)
+		dearest = max(dearest, g.NodeTemplates[i].PricePerHour)
 	}
 	return dearest
 }
@@ -112,10 +112,10 @@ func (d *Cluster) GroupOf(name string) *Group {
 // Group is an Auto Scaling group with what belongs to it.
 type Group struct {
 	*fleet.Group
-	// Looks are those of a new node, one for each zone.
-	Looks []*fit.Looks
-	// LooksThere are these and those of its nodes, once they were asked for.
-	LooksThere []*fit.Looks
+	// Templates are those of a new node, one for each zone.
+	Templates []*fit.NodeTemplate
+	// TemplatesThere are these and those of its nodes, once they were asked for.
+	TemplatesThere []*fit.NodeTemplate
 	// Have counts for each of these zones what is there and what comes.
 	Have  []int
 	Live  []*fleet.Instance
@@ -124,9 +124,9 @@ type Group struct {
 	// replace; see hearOwnDrains.
 	replaced int
 
-	// Pauses are those that run after failed launches, by zone; that of the whole
-	// group has no zone. See PausedIn.
-	Pauses map[string]fleet.BackOff
+	// BackOffs are those that run after failed launches, by zone; that of the whole
+	// group has no zone. See BackOffIn.
+	BackOffs map[string]fleet.BackOff
 	// Lost are the instances that never became nodes that are Ready, as failures at
 	// the moment at which they should have been; without a cause where nobody failed.
 	Lost map[string]fleet.Failure
@@ -142,12 +142,12 @@ type Group struct {
 	// SilentSince is when a launch was asked for that has had no answer for too long to
 	// count on it; zero without one.
 	SilentSince time.Time
-	// Promised are the zones of the nodes that were launched and do not show yet.
-	Promised []string
+	// LaunchedIn are the zones of the nodes that were launched and do not show yet.
+	LaunchedIn []string
 	// Differs says where its nodes are not as their shape was.
 	Differs verdict.Details
-	// Kin are the groups that are like it; see seats.Seats.KinOf.
-	Kin []*Group
+	// Similar are the groups that are like it; see seats.Seats.SimilarTo.
+	Similar []*Group
 	// Fresh are the nodes that the group shall grow by.
 	Fresh []*fit.Place
 	// Grows says that it does so in this look, and is not held back by its pace.
@@ -157,10 +157,10 @@ type Group struct {
 	Ended, Lowered int
 	// Planned are its shapes before anything was learned from its nodes, and
 	// definition a hash of them; see template.Templates.Definition.
-	Planned    []fleet.Shape
+	Planned    []fleet.NodeTemplate
 	Definition string
-	// Stead is for which nodes it grows, in words; empty where pods wait.
-	Stead string
+	// GrowsFor is for which nodes it grows, in words; empty where pods wait.
+	GrowsFor string
 	// Closed is why it is not grown for the class of pods at hand; empty if it may be.
 	// doubted says that its verdict tells of such a class already.
 	Closed  verdict.Details
@@ -197,7 +197,7 @@ func (g *Group) Note(details verdict.Details) { g.Notes = g.Notes.With(details) 
 func groupsOf(s fleet.Snapshot) []*Group {
 	groups := make([]*Group, len(s.Groups))
 	for i := range s.Groups {
-		groups[i] = &Group{Group: sortedGroup(s.Groups[i]), Read: s.Groups[i].Desired, Lost: map[string]fleet.Failure{}, Pauses: map[string]fleet.BackOff{}}
+		groups[i] = &Group{Group: sortedGroup(s.Groups[i]), Read: s.Groups[i].Desired, Lost: map[string]fleet.Failure{}, BackOffs: map[string]fleet.BackOff{}}
 	}
 	slices.SortFunc(groups, func(a, b *Group) int { return cmp.Compare(a.Name, b.Name) })
 	return groups
@@ -205,8 +205,8 @@ func groupsOf(s fleet.Snapshot) []*Group {
 
 // sortedGroup is a copy whose lists have an order.
 func sortedGroup(g fleet.Group) *fleet.Group {
-	g.Shapes = slices.Clone(g.Shapes)
-	slices.SortFunc(g.Shapes, func(a, b fleet.Shape) int {
+	g.NodeTemplates = slices.Clone(g.NodeTemplates)
+	slices.SortFunc(g.NodeTemplates, func(a, b fleet.NodeTemplate) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
 	})
 	g.Instances = slices.Clone(g.Instances)
@@ -229,9 +229,9 @@ const (
 	NeverReady = "NeverReady"
 )
 
-// LookAt tells people where the trouble of nodes that never come up shows, when
+// Remedy tells people where the trouble of nodes that never come up shows, when
 // it has come again.
-func LookAt(pause verdict.Details, b *fleet.BackOff) verdict.Details {
+func Remedy(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	if b.Count < 2 {
 		return pause
 	}
@@ -244,12 +244,12 @@ func LookAt(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	return pause
 }
 
-// LeavingCount counts the instances on their way out, whose successors may come after
+// TerminatingCount counts the instances on their way out, whose successors may come after
 // them.
-func (g *Group) LeavingCount() int {
+func (g *Group) TerminatingCount() int {
 	n := 0
 	for _, i := range g.Instances {
-		if i.Leaving() && !i.Retained() {
+		if i.Terminating() && !i.Retained() {
 			n++
 		}
 	}
@@ -277,8 +277,8 @@ func (g *Group) Owed() int { return max(0, g.Desired-len(g.Live)) }
 // Unlaunched is how much of that can be counted on: what Auto Scaling goes on
 // trying, and what it has told us that it launched.
 func (g *Group) Unlaunched() int {
-	if g.Paused() != nil || g.IsSuspended(ProcessLaunch) {
-		return min(g.Owed(), len(g.Promised))
+	if g.BackOff() != nil || g.IsSuspended(ProcessLaunch) {
+		return min(g.Owed(), len(g.LaunchedIn))
 	}
 	return max(0, g.Desired-len(g.Live)+g.replaced)
 }
@@ -286,7 +286,7 @@ func (g *Group) Unlaunched() int {
 // ZoneOf is the index of the zone among the group's looks; 0 where it is none of
 // them.
 func (g *Group) ZoneOf(zone string) int {
-	return max(0, slices.IndexFunc(g.Looks, func(l *fit.Looks) bool { return l.Zone == zone }))
+	return max(0, slices.IndexFunc(g.Templates, func(l *fit.NodeTemplate) bool { return l.Zone == zone }))
 }
 
 // Shrinkable says that desired may be one less after what this plan does. It
@@ -298,7 +298,7 @@ func (g *Group) Shrinkable() bool { return !g.Surplus() && g.Read-g.Lowered > g.
 func (g *Group) Surplus() bool { return len(g.Live)-g.Ended > g.Read-g.Lowered }
 
 // CapacityOf a shape; what pods may have of it where the rest is not known.
-func CapacityOf(s *fleet.Shape) corev1.ResourceList {
+func CapacityOf(s *fleet.NodeTemplate) corev1.ResourceList {
 	if len(s.Capacity) > 0 {
 		return s.Capacity
 	}

@@ -55,8 +55,8 @@ func (d *Cluster) Resembles(i *fleet.Instance, asked time.Time) string {
 // to be; n is nil without one. As long as that is so the instance is not ended, and nobody
 // begins to drain it. People have to say which is right.
 func (d *Cluster) Contested(i *fleet.Instance, n *Node) verdict.Details {
-	if n != nil && n.twin != nil {
-		return verdict.Say("Node {node} has the same providerID; delete the one that is not there", verdict.Node(n.twin.Name))
+	if n != nil && n.sameInstance != nil {
+		return verdict.Say("Node {node} has the same providerID; delete the one that is not there", verdict.Node(n.sameInstance.Name))
 	}
 	if i == nil {
 		return nil

@@ -21,7 +21,7 @@ func (d *Cluster) Measure() {
 	c := d.Totals
 	c.most, c.mostMilli, c.mostByte = int64(d.Policy.MaxNodes), d.Policy.Cores.Max*1000, d.Policy.Memory.Max*policy.Gib
 	for _, n := range d.Nodes {
-		if n.Stage == pooled {
+		if n.Stage == inWarmPool {
 			continue
 		}
 		milli, bytes := n.size()
@@ -79,8 +79,8 @@ func (c *Totals) Add(g *Group, n int) {
 
 // size is that of the group's largest shape.
 func (g *Group) size() (milli, bytes int64) {
-	for i := range g.Shapes {
-		size := CapacityOf(&g.Shapes[i])
+	for i := range g.NodeTemplates {
+		size := CapacityOf(&g.NodeTemplates[i])
 		milli, bytes = max(milli, size.Cpu().MilliValue()), max(bytes, size.Memory().Value())
 	}
 	return milli, bytes
@@ -112,7 +112,7 @@ func (c *Totals) Room(g *Group) (n int, whyNot verdict.Details) {
 func (d *Cluster) massOutage() verdict.Details {
 	sick, all := 0, 0
 	for _, n := range d.Nodes {
-		if n.Stage == pooled || n.Stage == Coming || n.Stage == Terminating {
+		if n.Stage == inWarmPool || n.Stage == Upcoming || n.Stage == Terminating {
 			continue
 		}
 		all++
@@ -131,7 +131,7 @@ func (d *Cluster) massOutage() verdict.Details {
 func (d *Cluster) illness(g *Group) verdict.Details {
 	all, sick := 0, 0
 	for _, n := range g.Nodes {
-		if n.Stage != pooled {
+		if n.Stage != inWarmPool {
 			all++
 		}
 		if n.Stage == Unready {

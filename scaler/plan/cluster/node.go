@@ -38,12 +38,12 @@ func WorkOf(c *fit.Class) float64 {
 // Node is a Kubernetes node with what belongs to it.
 type Node struct {
 	*fleet.Node
-	Group    *Group          // nil for a node of no group
-	Instance *fleet.Instance // nil likewise
-	Pods     []*fleet.Pod    // by namespace and name
-	Rows     []int32         // of the pods among all of them; see seats.Seats.Tenant
-	twin     *Node           // another Node with the same providerID, if there is one
-	Slices   []*resourcev1.ResourceSlice
+	Group        *Group          // nil for a node of no group
+	Instance     *fleet.Instance // nil likewise
+	Pods         []*fleet.Pod    // by namespace and name
+	Rows         []int32         // of the pods among all of them; see seats.Seats.Tenant
+	sameInstance *Node           // another Node with the same providerID, if there is one
+	Slices       []*resourcev1.ResourceSlice
 
 	Request   contract.Request
 	Requested bool
@@ -70,12 +70,12 @@ type Node struct {
 	Open  bool
 	// Moved are its pods that were given a seat elsewhere, because it retires.
 	Moved []Move
-	// Gone says that the node is on its way out by this plan or would be.
-	Gone bool
+	// Leaves says that the node is on its way out by this plan or would be.
+	Leaves bool
 	// ReturnsSince is since when it is in stage Returning.
 	ReturnsSince time.Time
-	// Kept says that this plan takes its retirement back.
-	Kept bool
+	// Cancelled says that this plan takes its retirement back.
+	Cancelled bool
 	// Held says that its drain waits for a permit, and that it is not its turn; see
 	// drains.Drains.TakeTurns.
 	Held bool

@@ -126,7 +126,7 @@ func (d *Cluster) nodePoolReports(pools []fleet.NodePool) (reports []string) {
 	for _, pool := range pools {
 		var same []string
 		for _, g := range d.Groups {
-			if slices.ContainsFunc(g.Shapes, func(s fleet.Shape) bool { return takesPodsOf(pool, s) }) {
+			if slices.ContainsFunc(g.NodeTemplates, func(s fleet.NodeTemplate) bool { return takesPodsOf(pool, s) }) {
 				same = append(same, g.Name)
 			}
 		}
@@ -142,7 +142,7 @@ func (d *Cluster) nodePoolReports(pools []fleet.NodePool) (reports []string) {
 // too: they tolerate its taints, for the shape has the same, and none of its requirements
 // is at odds with a label by which people choose. Requirements themselves keep no pod off
 // that asks for nothing.
-func takesPodsOf(pool fleet.NodePool, shape fleet.Shape) bool {
+func takesPodsOf(pool fleet.NodePool, shape fleet.NodeTemplate) bool {
 	for _, t := range pool.Taints {
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(shape.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) && own.Value == t.Value }) {
 			return false

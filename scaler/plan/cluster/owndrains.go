@@ -32,10 +32,10 @@ func (d *Cluster) hearOwnDrains() {
 		if n.Instance == nil || !n.Instance.Live() || n.Mark != "" {
 			continue
 		}
-		d.hear(n.Instance.ID, n, n.Stage == Leaving && !n.Requested && !n.AsksPermit())
+		d.hear(n.Instance.ID, n, n.Stage == Draining && !n.Requested && !n.AsksPermit())
 		id := contract.TerminateID(n.Instance.ID)
 		_, answers := n.Answered(id)
-		terminates := answers && n.Stage == Leaving // what came back is not replaced
+		terminates := answers && n.Stage == Draining // what came back is not replaced
 		since, told := d.hear(id, n, terminates)
 		until := since.Add(readWithin)
 		switch {
@@ -54,9 +54,9 @@ func (d *Cluster) hearOwnDrains() {
 	}
 }
 
-// BeganToLeave is since when pods leave the node by its own word: a drain without hurry may
+// DrainsSince is since when pods leave the node by its own word: a drain without hurry may
 // have waited for its turn for weeks before.
-func (n *Node) BeganToLeave() time.Time {
+func (n *Node) DrainsSince() time.Time {
 	if begun := n.Report.Excluded.Time; !begun.IsZero() {
 		return begun
 	}
@@ -72,7 +72,7 @@ func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told b
 	case !told && !tells, told && !tells && !d.Now.Before(over):
 		return time.Time{}, false
 	case !told:
-		since = FirstKnown(d.Now, n.BeganToLeave())
+		since = FirstKnown(d.Now, n.DrainsSince())
 	case !tells:
 		d.Clock.At(over)
 	}
@@ -86,7 +86,7 @@ func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told b
 func (d *Cluster) Unproven(n *Node) bool {
 	since, told := d.OwnDrains[n.InstanceID()]
 	_, occupied := n.Occupied(d.Now)
-	if !told || !occupied || n.Stage != Leaving || n.Ending(d.Now) {
+	if !told || !occupied || n.Stage != Draining || n.Ending(d.Now) {
 		return false
 	}
 	until := since.Add(d.Policy.MaxDrainTime)

@@ -76,8 +76,8 @@ func (d *Cluster) Passage(g *Group, i *fleet.Instance, n *Node) (Passage, bool) 
 	switch i.State {
 	case fleet.Terminating, fleet.TerminatingWait:
 		p.Way = &ending
-		if !i.LeavingSince.IsZero() {
-			p.Began = i.LeavingSince
+		if !i.TerminatingSince.IsZero() {
+			p.Began = i.TerminatingSince
 		}
 	case fleet.WarmedTerminating, fleet.WarmedTerminatingWait:
 		p.Way = &Cooling

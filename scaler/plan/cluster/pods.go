@@ -49,8 +49,8 @@ func Refs(tenants []fit.Tenant) []action.PodRef {
 	return list
 }
 
-// BringsNone says that no node is brought for a pod without one as it is now.
-func (d *Cluster) BringsNone(p *fleet.Pod) bool {
+// TriggersNoScaleUp says that no node is brought for a pod without one as it is now.
+func (d *Cluster) TriggersNoScaleUp(p *fleet.Pod) bool {
 	return !drainable.MustBePlacedAgain(p) || p.Scheduling == fleet.Gated || !d.Scheduled(p) || d.Expendable(p)
 }
 

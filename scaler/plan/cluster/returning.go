@@ -18,7 +18,7 @@ func inServiceAgain(n *Node, t corev1.Taint) bool {
 // ReturnsWithin is how long a node whose drain was taken back counts as a place
 // for pods. An agent undoes a drain in a moment; if neither it nor we have done
 // so by then, pods must not go on waiting for this node.
-const ReturnsWithin = 2 * contract.GoneAfter
+const ReturnsWithin = 2 * contract.UnresponsiveAfter
 
 // ToldOfWay says that a request of ours tells of a way out of service that the node's
 // instance was on.
@@ -45,7 +45,7 @@ func (d *Cluster) BackInService(n *Node) (ended []string, back bool) {
 	warm, terminate := contract.WarmID(n.Instance.ID), contract.TerminateID(n.Instance.ID)
 	ended = n.drainedFor(warm)
 	over := func(id string) bool {
-		return id == warm || contract.Retires(id) || id == terminate && (returning || n.Requested && n.Request.ID == terminate)
+		return id == warm || contract.IsScaleDown(id) || id == terminate && (returning || n.Requested && n.Request.ID == terminate)
 	}
 	if slices.ContainsFunc(ended, func(id string) bool { return !over(id) }) {
 		return nil, false

@@ -13,8 +13,8 @@ import (
 type Stage string
 
 const (
-	// Coming: registered, and not up yet, or not with all that it came for.
-	Coming Stage = "coming"
+	// Upcoming: registered, and not up yet, or not with all that it came for.
+	Upcoming Stage = "coming"
 	// Serving: Ready and open to pods. The only stage that pods of retired
 	// nodes are moved to.
 	Serving Stage = "serving"
@@ -22,14 +22,14 @@ const (
 	Cordoned Stage = "cordoned"
 	// Unready: it was up, or should long be.
 	Unready Stage = "unready"
-	// pooled: it is not up, as its instance stands in a warm pool.
-	pooled Stage = "pooled"
-	// Retiring: we asked its agent to drain it, and may still take that back.
-	Retiring Stage = "retiring"
+	// inWarmPool: it is not up, as its instance stands in a warm pool.
+	inWarmPool Stage = "pooled"
+	// ScalingDown: we asked its agent to drain it, and may still take that back.
+	ScalingDown Stage = "retiring"
 	// Returning: a drain of it was taken back, and its agent has yet to undo it.
 	Returning Stage = "returning"
-	// Leaving: somebody else takes it, Auto Scaling, EC2 or people.
-	Leaving Stage = "leaving"
+	// Draining: somebody else takes it, Auto Scaling, EC2 or people.
+	Draining Stage = "leaving"
 	// Terminating: past the point of no return.
 	Terminating Stage = "terminating"
 )
@@ -42,31 +42,31 @@ func (d *Cluster) stageOf(n *Node) Stage {
 	if n.Mark != "" {
 		return Terminating
 	}
-	if n.Instance != nil && n.Instance.Leaving() {
-		return Leaving
+	if n.Instance != nil && n.Instance.Terminating() {
+		return Draining
 	}
 	if kind := n.Draining(); kind != "" {
 		_, back := d.BackInService(n)
 		switch {
 		case kind == contract.KindASG && n.resting() && !n.Up():
-			return pooled // what is left of its drain stays until it leaves the pool
+			return inWarmPool // what is left of its drain stays until it leaves the pool
 		case back:
 			return d.stageOfReturn(n)
 		case n.ours() && kind == contract.KindScaleDown:
-			return Retiring
+			return ScalingDown
 		case !n.Requested && undone(kind):
 			return Returning
 		}
-		return Leaving
+		return Draining
 	}
-	if n.InPool() && !n.Up() {
-		return pooled
+	if n.InWarmPool() && !n.Up() {
+		return inWarmPool
 	}
 	if slices.ContainsFunc(n.Taints, contract.IsKubeProxyTaint) && !n.Unschedulable {
 		return Returning // an agent that does not know this taint has undone the drain
 	}
-	if d.comingUp(n) {
-		return Coming
+	if d.upcoming(n) {
+		return Upcoming
 	}
 	if !n.Ready {
 		return Unready
@@ -80,8 +80,8 @@ func (d *Cluster) stageOf(n *Node) Stage {
 // stageOfReturn is that of a node whose drain has come to nothing, as its instance is
 // in service again or on its way there.
 func (d *Cluster) stageOfReturn(n *Node) Stage {
-	if !n.Ready && d.comingUp(n) {
-		return Coming
+	if !n.Ready && d.upcoming(n) {
+		return Upcoming
 	}
 	return Returning
 }
@@ -97,10 +97,10 @@ func undone(kind contract.Kind) bool {
 	return kind == contract.KindScaleDown || kind == contract.KindRequest
 }
 
-// comingUp says that a node has not served yet: it is young, and either not
+// upcoming says that a node has not served yet: it is young, and either not
 // Ready, or still tainted until something has started on it, or without the devices
 // that it came for.
-func (d *Cluster) comingUp(n *Node) bool {
+func (d *Cluster) upcoming(n *Node) bool {
 	patience := d.DueUp(n)
 	if !d.Now.Before(patience) || n.Up() && len(n.awaitedDevices()) == 0 && len(n.awaitedDrivers()) == 0 {
 		return false
@@ -126,11 +126,11 @@ func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 	case Cordoned:
 		_, recommended := n.Recommendation() // it is open once it is released
 		return func(t corev1.Taint) bool { return recommended && n.oursToUndo(t) }, !recommended
-	case Coming:
+	case Upcoming:
 		return func(t corev1.Taint) bool {
 			return t.Key != corev1.TaintNodeUnschedulable && d.Policy.Transient(t) || n.oursToUndo(t) || uncordoned(n, t)
 		}, true
-	case Retiring, Returning:
+	case ScalingDown, Returning:
 		open := n.Stage == Returning || n.Ready // to keep one that is not Ready helps nobody
 		if _, recommended := n.closedForRecommendation(); recommended {
 			open = false
@@ -167,7 +167,7 @@ func (n *Node) Unheard() verdict.Details {
 	return verdict.Say("its agent has not answered yet")
 }
 
-func (n *Node) WhyLeaving() verdict.Details {
+func (n *Node) WhyDraining() verdict.Details {
 	switch kind := n.Draining(); kind {
 	case contract.KindSpot:
 		return verdict.Say("EC2 takes its spot instance back")

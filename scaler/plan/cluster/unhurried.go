@@ -35,7 +35,7 @@ func (n *Node) WaitsForPermit() bool {
 // Unhurried says that the node is drained for something that has time, and that
 // nobody but us replaces it.
 func (n *Node) Unhurried() bool {
-	if n.Stage != Leaving || n.Instance != nil && n.Instance.Leaving() {
+	if n.Stage != Draining || n.Instance != nil && n.Instance.Terminating() {
 		return false
 	}
 	kind := n.Draining()

@@ -15,8 +15,8 @@ import (
 //
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
 
-// InPool says that the node's instance stands in a warm pool.
-func (n *Node) InPool() bool { return n.Instance != nil && n.Instance.Warmed() }
+// InWarmPool says that the node's instance stands in a warm pool.
+func (n *Node) InWarmPool() bool { return n.Instance != nil && n.Instance.Warmed() }
 
 // WatchPools notes which instances stand in warm pools: their time has not begun.
 func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
@@ -27,8 +27,8 @@ func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
 			}
 		}
 		for _, n := range g.Nodes {
-			if n.InPool() {
-				n.Say(verdict.NodePooled, verdict.Say("its instance stands in the warm pool of group {group}: {state}", verdict.Group(g.Name), verdict.State(n.Instance.State)))
+			if n.InWarmPool() {
+				n.Say(verdict.NodeInWarmPool, verdict.Say("its instance stands in the warm pool of group {group}: {state}", verdict.Group(g.Name), verdict.State(n.Instance.State)))
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
 
 // resting says that the instance has come to rest in its pool.
 func (n *Node) resting() bool {
-	return n.InPool() && (n.Instance.State == "Warmed:Stopped" || n.Instance.State == "Warmed:Hibernated" || n.Instance.State == "Warmed:Running")
+	return n.InWarmPool() && (n.Instance.State == "Warmed:Stopped" || n.Instance.State == "Warmed:Hibernated" || n.Instance.State == "Warmed:Running")
 }
 
 // LaunchedAt is when a live instance was first seen in its group while it had no

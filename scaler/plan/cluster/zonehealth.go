@@ -14,7 +14,7 @@ import (
 func (d *Cluster) findZones() {
 	d.zones = map[string]policy.ZoneHealth{}
 	for _, n := range d.Nodes {
-		if n.Instance == nil || !n.Instance.Live() || n.Stage == pooled || n.Stage == Terminating && n.Ready || d.comingUp(n) {
+		if n.Instance == nil || !n.Instance.Live() || n.Stage == inWarmPool || n.Stage == Terminating && n.Ready || d.upcoming(n) {
 			continue
 		}
 		z := d.zones[n.Instance.Zone]

@@ -3,8 +3,8 @@
 //
 //	drains.go    what it needs of the other rooms
 //	permit.go    drains that wait for a permit: whose turn it is
-//	keep.go      cancelling a scale-down; places for the pods of nodes that are removed
-//	retiring.go  scale-downs under way: on to their end, or back
+//	cancel.go      cancelling a scale-down; places for the pods of nodes that are removed
+//	scaledowns.go  scale-downs under way: on to their end, or back
 //	replaced.go  groups of which Auto Scaling replaces instances
 //	burst.go     how fast a group grows
 //	unspoken.go  the verdict of a node of which no step has spoken

@@ -19,7 +19,7 @@ import (
 // wait the longest.
 func (d *Drains) TakeTurns() {
 	var asking []*cluster.Node
-	for _, n := range d.In(cluster.Leaving) {
+	for _, n := range d.In(cluster.Draining) {
 		if n.AsksPermit() && n.Unhurried() && !d.TooLate(n) {
 			asking = append(asking, n)
 		}
@@ -44,12 +44,12 @@ const stuckAfter = time.Minute
 // no more stand still than may be under way: the others count until they are given up.
 func (d *Drains) UnderWay() int {
 	moving, stuck := 0, 0
-	for _, n := range d.In(cluster.Retiring, cluster.Leaving, cluster.Terminating) {
+	for _, n := range d.In(cluster.ScalingDown, cluster.Draining, cluster.Terminating) {
 		_, occupied := n.Occupied(d.Now)
 		switch {
 		case !occupied || !d.drainsAtLeisure(n) || d.Unproven(n):
 		case d.Stuck(n):
-			if n.Stage == cluster.Retiring {
+			if n.Stage == cluster.ScalingDown {
 				stuck++
 			}
 		default:
@@ -62,9 +62,9 @@ func (d *Drains) UnderWay() int {
 // Stuck says that a drain began a while ago and stands still now: what is left on its
 // node is kept there by budgets or people, or ends when it likes.
 func (d *Drains) Stuck(n *cluster.Node) bool {
-	phase, since := n.Report.Phase, n.BeganToLeave()
-	if id, why, is := d.Forsaken(n); is {
-		phase = d.LoneDrain(n, id, why).Look(d.Unspent()).Phase()
+	phase, since := n.Report.Phase, n.DrainsSince()
+	if id, why, is := d.Unresponsive(n); is {
+		phase = d.LoneDrain(n, id, why).Remedy(d.Unspent()).Phase()
 	}
 	if since.IsZero() {
 		since = n.Request.At.Time
@@ -78,25 +78,25 @@ func (d *Drains) Stuck(n *cluster.Node) bool {
 }
 
 func (d *Drains) drainsAtLeisure(n *cluster.Node) bool {
-	if n.Stage == cluster.Leaving {
+	if n.Stage == cluster.Draining {
 		return n.Unhurried() && n.Reported && n.Report.Phase.Open() && (!n.AsksPermit() || d.TooLate(n))
 	}
-	return !n.Kept && n.Instance != nil && n.Instance.Live()
+	return !n.Cancelled && n.Instance != nil && n.Instance.Live()
 }
 
 // Permit lets the drains begin whose turn it is and whose pods have other places. A
 // permit stands for good: it is given once, and what a node waits for is told in its
 // verdict.
 func (d *Drains) Permit() {
-	for _, n := range d.In(cluster.Leaving, cluster.Retiring) {
+	for _, n := range d.In(cluster.Draining, cluster.ScalingDown) {
 		switch {
-		case n.Kept || !n.WaitsForPermit():
+		case n.Cancelled || !n.WaitsForPermit():
 		case !n.AsksPermit():
-			n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), permitted)))
+			n.Say(verdict.NodeDraining, n.WhyDraining().Then(verdict.FirstOf(d.CarriedOn(n), permitted)))
 		case !n.Unhurried():
 			d.allow(n) // its time is counted already, or Auto Scaling replaces it
 		case d.TooLate(n):
-			n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), verdict.Say("its deadline is near, and it drains without a permit"))))
+			n.Say(verdict.NodeDraining, n.WhyDraining().Then(verdict.FirstOf(d.CarriedOn(n), verdict.Say("its deadline is near, and it drains without a permit"))))
 		case n.Held:
 			d.putOff(n, verdict.Say("its drain waits until {why}", verdict.Why(verdict.WhileFewer(d.DrainLimit()))))
 		default:
@@ -113,7 +113,7 @@ func (d *Drains) allowReplaced(n *cluster.Node) {
 		return
 	}
 	d.allow(n)
-	n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(permitted))
+	n.Say(verdict.NodeDraining, n.WhyDraining().Then(permitted))
 }
 
 var permitted = verdict.Say("its drain is permitted")
@@ -124,7 +124,7 @@ var permitted = verdict.Say("its drain is permitted")
 // second on average, all in an evaluation every 15 s. An agent that does not say for how
 // long it waits is of an older version, and does not listen.
 func (d *Drains) putOff(n *cluster.Node, why verdict.Details) {
-	n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(why))
+	n.Say(verdict.NodeDraining, n.WhyDraining().Then(why))
 	wait := min(time.Duration(n.Report.PermitWait)*time.Second, longestPermitWait)
 	if wait <= 0 {
 		return

@@ -47,5 +47,5 @@ func (d *Drains) refreshed(n *cluster.Node) bool {
 		return false
 	}
 	report, answered := n.Answered(n.Request.ID)
-	return !(answered && report.Phase == contract.PhaseDrained) && !d.EmptiedAlone(n)
+	return !(answered && report.Phase == contract.PhaseDrained) && !d.Emptied(n)
 }

@@ -9,20 +9,20 @@ import (
 func (d *Drains) SayStage(n *cluster.Node) {
 	switch {
 	case n.Group == nil:
-		n.Say(verdict.NodeNotOurs, verdict.Say("its instance is in none of our groups"))
-	case n.Instance.Leaving():
-		n.Say(verdict.NodeLeaving, verdict.Say("Auto Scaling terminates its instance"))
+		n.Say(verdict.NodeNotInAnyGroup, verdict.Say("its instance is in none of our groups"))
+	case n.Instance.Terminating():
+		n.Say(verdict.NodeDraining, verdict.Say("Auto Scaling terminates its instance"))
 	case !n.Instance.Live():
-		n.Say(verdict.NodeNotOurs, n.WhyNotOurs())
+		n.Say(verdict.NodeNotInAnyGroup, n.WhyNotOurs())
 	}
 	switch n.Stage {
-	case cluster.Coming:
-		n.Say(verdict.NodeComing, n.WhyComing())
+	case cluster.Upcoming:
+		n.Say(verdict.NodeUpcoming, n.WhyUpcoming())
 	case cluster.Unready:
 		n.Say(verdict.NodeUnready, verdict.Say("it is not Ready"))
 	case cluster.Returning:
-		n.Say(verdict.NodeKept, verdict.Say("its drain was cancelled, and its agent is undoing it"))
-	case cluster.Leaving:
-		n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.FirstOf(d.CarriedOn(n), n.Unheard(), n.ReportedProgress())))
+		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its drain was cancelled, and its agent is undoing it"))
+	case cluster.Draining:
+		n.Say(verdict.NodeDraining, n.WhyDraining().Then(verdict.FirstOf(d.CarriedOn(n), n.Unheard(), n.ReportedProgress())))
 	}
 }

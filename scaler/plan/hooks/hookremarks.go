@@ -27,7 +27,7 @@ func (d *Hooks) noteRetained(g *cluster.Group) {
 // behind, and the verdict of a group of which nothing weightier is to be said.
 func (d *Hooks) HookRemarks(g *cluster.Group) (reason verdict.Reason, notes verdict.Details) {
 	if len(g.Retained) > 0 {
-		reason = verdict.GroupRetains
+		reason = verdict.GroupRetainsCapacity
 		notes = verdict.Say("{instances:5} {count:is|are} retained after a hook was abandoned: paid for, counting for nothing, until somebody terminates {count:it|them}",
 			verdict.Instances(g.Retained), verdict.Count(len(g.Retained)))
 	}
@@ -61,7 +61,7 @@ func (d *Hooks) terminationRemarks(g *cluster.Group) (reason verdict.Reason, not
 			notes = notes.Then(d.hookFaults(h))
 		}
 		if len(notes) > 0 {
-			reason = verdict.GroupHookAmiss
+			reason = verdict.GroupHookMisconfigured
 		}
 		return reason, notes
 	case len(foreign) > 0:

@@ -158,9 +158,9 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 		return d.outOfTime(p, pod)
 	case answered && occupied && !p.Asked(): // its agent has a deadline of its own, by which nothing fails
 		return d.outOfTime(p, pod)
-	case !occupied && d.EmptiedAlone(p.Node):
+	case !occupied && d.Emptied(p.Node):
 		return release{why: "its node is empty, and no agent says so"}, true
-	case d.Alone(p.Node) && occupied:
+	case d.Acts(p.Node) && occupied:
 		return d.outOfTime(p, pod)
 	}
 	return release{}, false
@@ -282,13 +282,13 @@ func (d *Hooks) heldUntil(p cluster.Passage, hook fleet.Hook) (end time.Time, op
 	}
 	report, answered := p.Answered()
 	switch {
-	case d.Alone(p.Node):
+	case d.Acts(p.Node):
 	case !answered: // it may yet
-		end = cluster.Earliest(end, p.Began.Add(contract.GoneAfter))
+		end = cluster.Earliest(end, p.Began.Add(contract.UnresponsiveAfter))
 	case !report.Phase.Open() && report.Phase != contract.PhaseFailed:
 		return time.Time{}, false
 	}
-	if (answered || d.Alone(p.Node)) && d.Policy.FailedDrain == policy.HoldFailed {
+	if (answered || d.Acts(p.Node)) && d.Policy.FailedDrain == policy.HoldFailed {
 		return global, true
 	}
 	return cluster.Earliest(end, global), true

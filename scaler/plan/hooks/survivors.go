@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// SpareSurvivors takes the terminating mark off nodes whose instance is in service
+// ClearTerminationMarks takes the terminating mark off nodes whose instance is in service
 // again though a termination had begun.
 //
 // The mark is written before Auto Scaling is called, so an instance in service with a
@@ -19,7 +19,7 @@ import (
 // group of ours, as where it was detached. While it is there the mark stands. When it
 // is back in service the mark goes, after another look at the instance, and with it
 // the request that led there. To be wrong here costs one more drain, and no pod.
-func (d *Hooks) SpareSurvivors() {
+func (d *Hooks) ClearTerminationMarks() {
 	outlived := map[string]time.Time{}
 	for _, n := range d.Nodes {
 		id := n.InstanceID()
@@ -31,25 +31,25 @@ func (d *Hooks) SpareSurvivors() {
 			since = d.Now
 		}
 		switch {
-		case n.Instance != nil && n.Instance.Leaving():
+		case n.Instance != nil && n.Instance.Terminating():
 		case n.Instance == nil || !n.Instance.Live():
 			outlived[id] = since
 			n.Say(verdict.NodeTerminating, whereabouts(n))
 		case d.Outlived(n):
 			outlived[id] = since
-			d.spare(n)
+			d.clearTerminationMark(n)
 		}
 	}
 	d.State.Outlived = outlived
 }
 
-func (d *Hooks) spare(n *cluster.Node) {
+func (d *Hooks) clearTerminationMark(n *cluster.Node) {
 	if n.Instance.State != fleet.InService {
-		n.Say(verdict.NodeKept, verdict.Say("its instance has outlived its termination and is on its way into service again"))
+		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its instance has outlived its termination and is on its way into service again"))
 		return
 	}
-	n.Say(verdict.NodeKept, verdict.Say("its instance has outlived its termination and is in service again"))
-	d.Do(action.Spare{Group: n.Group.Name, Node: n.Ref(), Instance: n.Instance.ID, ID: n.Mark})
+	n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its instance has outlived its termination and is in service again"))
+	d.Do(action.ClearTerminationMark{Group: n.Group.Name, Node: n.Ref(), Instance: n.Instance.ID, ID: n.Mark})
 }
 
 // whereabouts of an instance whose termination had begun.

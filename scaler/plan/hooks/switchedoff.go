@@ -10,9 +10,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// TellOutOfService marks nodes whose machines are down, and takes that back where they may
+// MarkOutOfService marks nodes whose machines are down, and takes that back where they may
 // run again. Only what bears our annotation is taken back, also where the flag is off by now.
-func (d *Hooks) TellOutOfService() {
+func (d *Hooks) MarkOutOfService() {
 	bearers := map[string]int{}
 	for _, n := range d.Nodes {
 		bearers[n.InstanceID()]++
@@ -31,7 +31,7 @@ func (d *Hooks) TellOutOfService() {
 			n.Say(verdict.NodeOutOfService, verdict.Say("its machine was down when it was marked so, and EC2 says nothing of it now").Then(verdict.Say("the mark stays until it is Ready again")))
 		case marked:
 			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked so until it is Ready again"))
-		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InPool() || hasOutOfService(n):
+		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InWarmPool() || hasOutOfService(n):
 		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
 			n.Say(verdict.NodeHeld, verdict.Say("EC2 says that {instance} is {state}, and it is not marked out of service: another Node may be that machine",
 				verdict.Instance(n.InstanceID()), verdict.State(machine.State)))

@@ -19,12 +19,12 @@ func (d *Hooks) TakeBackWays() {
 		if n.Mark != "" || !n.ToldOfWay() || !n.Instance.Live() {
 			continue
 		}
-		n.Kept = true
+		n.Cancelled = true
 		why := "its instance is not terminated after all"
 		if n.Request.ID == contract.WarmID(n.Instance.ID) {
 			why = "its instance has left the warm pool"
 		}
-		keep := action.Keep{Group: n.Group.Name, Node: n.Ref(), ID: n.Request.ID, Why: why}
+		keep := action.CancelDrain{Group: n.Group.Name, Node: n.Ref(), ID: n.Request.ID, Why: why}
 		if n.Instance.State == fleet.InService {
 			keep.Instance = n.Instance.ID
 		}
@@ -55,9 +55,9 @@ func (d *Hooks) UndoDrains() {
 		if n.Unreadable != nil || n.Requested {
 			continue // somebody's word stands there, or is taken off first
 		}
-		n.Say(verdict.NodeKept, verdict.Say("its drain was cancelled, and is undone without its agent"))
+		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its drain was cancelled, and is undone without its agent"))
 		ended, _ := d.BackInService(n)
-		d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), Ended: ended, AgentGone: true, Why: "its drain was cancelled, and its agent has not undone it"})
+		d.Do(action.CancelDrain{Group: n.GroupName(), Node: n.Ref(), Ended: ended, AgentGone: true, Why: "its drain was cancelled, and its agent has not undone it"})
 	}
 	d.rememberReturns(since)
 	d.State.Returning = since
@@ -66,7 +66,7 @@ func (d *Hooks) UndoDrains() {
 // rememberReturns keeps the nodes whose drain was taken back and that are not up yet: for
 // as long as that drain is written on them, the memory tells it from one that goes on.
 func (d *Hooks) rememberReturns(since map[string]time.Time) {
-	for _, n := range d.In(cluster.Coming) {
+	for _, n := range d.In(cluster.Upcoming) {
 		first, known := d.State.Returning[n.Name]
 		if _, back := d.BackInService(n); known && back {
 			since[n.Name] = first
@@ -76,7 +76,7 @@ func (d *Hooks) rememberReturns(since map[string]time.Time) {
 
 func (d *Hooks) undoTime(n *cluster.Node) time.Duration {
 	if d.Agents[n.Name] {
-		return max(d.Policy.MaxDrainTime, contract.GoneAfter)
+		return max(d.Policy.MaxDrainTime, contract.UnresponsiveAfter)
 	}
-	return contract.GoneAfter
+	return contract.UnresponsiveAfter
 }

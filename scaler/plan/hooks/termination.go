@@ -16,7 +16,7 @@ func (d *Hooks) ask(p cluster.Passage) {
 	if p.Group.HooksUnknown && !p.Asked() {
 		if due := p.Began.Add(hooksKnownWithin); p.Group.HooksFault == "" || d.Now.Before(due) {
 			d.Clock.At(due)
-			p.Node.Say(verdict.NodeLeaving, p.Why.Then(verdict.Say("the hooks that may hold it are not known yet")))
+			p.Node.Say(verdict.NodeDraining, p.Why.Then(verdict.Say("the hooks that may hold it are not known yet")))
 			return
 		}
 		p.Group.Note(verdict.Say("what may hold its terminations cannot be read, so a drain has {within}", verdict.Within(cluster.HooklessDrainTime)))
@@ -33,9 +33,9 @@ func (d *Hooks) ask(p cluster.Passage) {
 	deadline := d.Deadline(p)
 	d.Clock.At(deadline)
 	if p.Asked() {
-		p.Node.Say(verdict.NodeLeaving, p.Why.Then(verdict.Say("its pods have until {until}", verdict.Until(deadline)), verdict.FirstOf(d.CarriedOn(p.Node), p.Progress())))
+		p.Node.Say(verdict.NodeDraining, p.Why.Then(verdict.Say("its pods have until {until}", verdict.Until(deadline)), verdict.FirstOf(d.CarriedOn(p.Node), p.Progress())))
 		return
 	}
-	p.Node.Say(verdict.NodeLeaving, p.Why.Then(verdict.Say("its agent is told the deadline")))
-	d.Do(action.Retire{Group: p.Group.Name, Node: p.Node.Ref(), ID: p.Id(), Kind: contract.KindASG, Why: p.Why.String(), Deadline: deadline})
+	p.Node.Say(verdict.NodeDraining, p.Why.Then(verdict.Say("its agent is told the deadline")))
+	d.Do(action.RequestDrain{Group: p.Group.Name, Node: p.Node.Ref(), ID: p.Id(), Kind: contract.KindASG, Why: p.Why.String(), Deadline: deadline})
 }

@@ -14,10 +14,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// PauseGroups learns from launches that failed, and from those of which no node
+// BackOffGroups learns from launches that failed, and from those of which no node
 // came. Where a pause runs nothing is grown, and what Auto Scaling still owes
 // there does not count as coming.
-func (d *Launches) PauseGroups() {
+func (d *Launches) BackOffGroups() {
 	all := make([]*fleet.Group, len(d.Groups))
 	for i, g := range d.Groups {
 		all[i] = g.Group
@@ -37,7 +37,7 @@ func (d *Launches) PauseGroups() {
 		}
 		name, zone, _ := fleet.ParseBackOffKey(key)
 		if g := d.GroupOf(name); g != nil && d.Now.Before(b.Until) {
-			pause(g, zone, b)
+			backOff(g, zone, b)
 			d.Clock.At(b.Until)
 		}
 	}
@@ -51,33 +51,33 @@ func (d *Launches) learnOf(key string, f fleet.Failure) {
 	d.State.BackOffs[key] = b
 }
 
-// pause notes a running pause; of several in one zone the longest counts.
-func pause(g *cluster.Group, zone string, b fleet.BackOff) {
-	if longest, ok := g.Pauses[zone]; !ok || b.Until.After(longest.Until) {
-		g.Pauses[zone] = b
+// backOff notes a running pause; of several in one zone the longest counts.
+func backOff(g *cluster.Group, zone string, b fleet.BackOff) {
+	if longest, ok := g.BackOffs[zone]; !ok || b.Until.After(longest.Until) {
+		g.BackOffs[zone] = b
 	}
 }
 
 // Open is the looks of new nodes in zones where no pause runs, and how many nodes
 // the group has in each.
-func Open(g *cluster.Group) (looks []*fit.Looks, have []int) {
-	for i, l := range g.Looks {
-		if g.PausedIn(l.Zone) == nil {
+func Open(g *cluster.Group) (looks []*fit.NodeTemplate, have []int) {
+	for i, l := range g.Templates {
+		if g.BackOffIn(l.Zone) == nil {
 			looks, have = append(looks, l), append(have, g.Have[i])
 		}
 	}
 	return looks, have
 }
 
-// Pause puts a pause into words, by its key in fleet.State.BackOffs: whose it is,
+// BackOff puts a pause into words, by its key in fleet.State.BackOffs: whose it is,
 // until when, and after what.
-func Pause(key string, b fleet.BackOff) string {
+func BackOff(key string, b fleet.BackOff) string {
 	group, zone, _ := fleet.ParseBackOffKey(key)
 	pause := verdict.BackOff(b.Until, b.Cause)
 	if zone != "" {
 		pause = verdict.NotIn(b.Cause, []string{zone}, b.Until)
 	}
-	return fmt.Sprintf("%s: %s", group, cluster.LookAt(pause, &b))
+	return fmt.Sprintf("%s: %s", group, cluster.Remedy(pause, &b))
 }
 
 // failures are all that went wrong with launches of the group, the oldest first.
@@ -102,18 +102,18 @@ func failures(g *cluster.Group) []fleet.Failure {
 func Learn(p policy.Policy, b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	count := b.Count
 	switch {
-	case count > 0 && !f.At.After(b.Until.Add(-nextPause(p, count))):
+	case count > 0 && !f.At.After(b.Until.Add(-nextBackOff(p, count))):
 		return b // seen before
 	case count == 0, f.At.After(b.Until.Add(p.BackOffReset)):
 		count = 1
 	case !f.At.Before(b.Until):
 		count++
 	}
-	return cluster.BackOff(f.At.Add(nextPause(p, count)), count, f.Cause)
+	return cluster.BackOff(f.At.Add(nextBackOff(p, count)), count, f.Cause)
 }
 
-// nextPause is how long the group rests after that many failures.
-func nextPause(p policy.Policy, count int) time.Duration {
+// nextBackOff is how long the group rests after that many failures.
+func nextBackOff(p policy.Policy, count int) time.Duration {
 	return Doubled(p.BackOff, count, p.MaxBackOff)
 }
 

@@ -107,7 +107,7 @@ func sharesQuota(a, b *fleet.Group) bool {
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
 func quotaOf(g *fleet.Group) string {
 	quota := ""
-	for i, s := range g.Shapes {
+	for i, s := range g.NodeTemplates {
 		kind := kindOf(s.InstanceType)
 		if kind == "" || i > 0 && kind != quota {
 			return ""

@@ -13,7 +13,7 @@ func TestSharesQuota(t *testing.T) {
 	of := func(spot bool, types ...string) *fleet.Group {
 		g := &fleet.Group{Spot: spot}
 		for _, one := range types {
-			g.Shapes = append(g.Shapes, fleet.Shape{InstanceType: one})
+			g.NodeTemplates = append(g.NodeTemplates, fleet.NodeTemplate{InstanceType: one})
 		}
 		return g
 	}

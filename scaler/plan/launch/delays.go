@@ -48,7 +48,7 @@ func (d *Launches) Rest(g *cluster.Group) (until time.Time, why verdict.Details)
 // NoteShrunk remembers that a group gets smaller by this plan, where that is asked for, and
 // where the plan is carried out.
 func (d *Launches) NoteShrunk(g *cluster.Group) {
-	if d.Policy.DelayAfterDelete > 0 && !d.Rivalled() {
+	if d.Policy.DelayAfterDelete > 0 && !d.OtherAutoscalerActs() {
 		d.State.ShrunkAt[g.Name] = d.Now
 	}
 }
@@ -56,7 +56,7 @@ func (d *Launches) NoteShrunk(g *cluster.Group) {
 // NoteFailed remembers that a retirement came to nothing. One that a budget does not allow
 // has not failed: it holds no other drain back.
 func (d *Launches) NoteFailed(g *cluster.Group) {
-	if d.Policy.DelayAfterFailure > 0 && !d.Rivalled() {
+	if d.Policy.DelayAfterFailure > 0 && !d.OtherAutoscalerActs() {
 		d.State.FailedAt[g.Name] = d.Now
 	}
 }

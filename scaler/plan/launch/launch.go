@@ -143,14 +143,14 @@ type brought struct {
 // expect counts on nodes that do not show yet, so that there are n in the zone.
 func expect(g *cluster.Group, zone string, n int) {
 	for range n - Had(g, zone) {
-		g.Promised = append(g.Promised, zone)
+		g.LaunchedIn = append(g.LaunchedIn, zone)
 	}
 }
 
 // Had is how many live instances the group has in a zone, or was promised.
 func Had(g *cluster.Group, zone string) int {
 	n := g.LiveIn(zone)
-	for _, z := range g.Promised {
+	for _, z := range g.LaunchedIn {
 		if z == zone {
 			n++
 		}
@@ -271,11 +271,11 @@ func added[V any](m map[string]V, key string, v V) map[string]V {
 func (d *Launches) LowerUnfulfilled() {
 	for _, g := range d.Groups {
 		to := max(g.Min, len(g.Live))
-		rest := g.Paused()
-		if g.Desired <= to || rest == nil || g.Unanswered || len(g.Promised) > 0 || len(g.Fresh) > 0 || g.Ended > 0 || g.Refresh != nil {
+		rest := g.BackOff()
+		if g.Desired <= to || rest == nil || g.Unanswered || len(g.LaunchedIn) > 0 || len(g.Fresh) > 0 || g.Ended > 0 || g.Refresh != nil {
 			continue
 		}
-		if slices.ContainsFunc(g.Instances, fleet.Instance.Leaving) || !Protected(g) {
+		if slices.ContainsFunc(g.Instances, fleet.Instance.Terminating) || !Protected(g) {
 			continue
 		}
 		// Without a memory of growing it was not us who asked for them.

@@ -43,7 +43,7 @@ func (d *Launches) EndLost() {
 				if i.State != fleet.PendingWait {
 					d.endUnready(n)
 				}
-			case known && n.Stage == cluster.Coming:
+			case known && n.Stage == cluster.Upcoming:
 				unjoined[i.ID] = since // its time for devices began when it left the pool
 			}
 		}
@@ -66,7 +66,7 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 	} else {
 		d.lose(g, i, o.Due, cluster.NeverJoined)
 	}
-	if g.Foreign || !o.Launched && !d.StrangersAllowed(g, i.ID) {
+	if g.Foreign || !o.Launched && !d.UnrecognisedAllowed(g, i.ID) {
 		return
 	}
 	if n := d.Resembles(i, o.AskedAt); n != "" {
@@ -77,7 +77,7 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 	if !ok {
 		return
 	}
-	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(recognition.StrangersWindow)) {
+	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(recognition.UnrecognisedWindow)) {
 		d.State.Recognition.Ended[i.ID] = fleet.Ended{Group: g.Name, At: d.Now, Launched: o.Launched}
 	}
 	d.Do(action.Terminate{Group: g.Name, Instance: i.ID, ID: neverJoinedID(i.ID), Decrement: decrement, Asks: asks, Why: why})
@@ -117,7 +117,7 @@ func (d *Launches) endUnready(n *cluster.Node) {
 		why = verdict.Say("its taint {taint} has not gone within {within}", verdict.Taint(n.Awaits), verdict.Within(d.Policy.MaxNodeStartupTime))
 	}
 	d.lose(n.Group, n.Instance, due, cluster.NeverReady)
-	n.Stage, n.Open = cluster.Leaving, false
+	n.Stage, n.Open = cluster.Draining, false
 	decrement, asks, ok := d.mayEnd(n.Group, cluster.NeverReady)
 	if !ok {
 		n.Say(verdict.NodeNeverReady, why.Then(verdict.Say("it is replaced when the back-off of its group is over")))
@@ -155,7 +155,7 @@ func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok b
 	decrement = g.Shrinkable()
 	asks = !decrement && !g.Surplus()
 	if asks {
-		if g.Replaces || d.AwaitsReplacement(g) || d.pausedFor(g, cause) {
+		if g.Replaces || d.AwaitsReplacement(g) || d.backsOffFor(g, cause) {
 			return false, false, false
 		}
 		g.Replaces = true
@@ -168,8 +168,8 @@ func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok b
 	return decrement, asks, true
 }
 
-// pausedFor says that a pause of the group runs, in whatever zone, that has such a cause.
-func (d *Launches) pausedFor(g *cluster.Group, cause string) bool {
+// backsOffFor says that a pause of the group runs, in whatever zone, that has such a cause.
+func (d *Launches) backsOffFor(g *cluster.Group, cause string) bool {
 	for _, zone := range append([]string{""}, g.Zones...) {
 		b := d.State.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]
 		if d.Now.Before(b.Until) {

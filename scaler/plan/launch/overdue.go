@@ -36,7 +36,7 @@ func (d *Launches) LimitWaiting() {
 // It begins anew with each that came, with each failure that Auto Scaling tells of, and
 // with each pause.
 func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
-	n := g.Owed() - g.LeavingCount()
+	n := g.Owed() - g.TerminatingCount()
 	if n <= 0 || g.Unanswered || g.IsSuspended(cluster.ProcessLaunch) {
 		return
 	}

@@ -45,8 +45,8 @@ type Policy struct {
 	// beyond their maximum, nor is anything retired below their minimum. Flags
 	// --cores-total and --memory-total.
 	Cores, Memory Range
-	// HeadRoom is kept free in the cluster. Flag --headroom.
-	HeadRoom fleet.HeadRoom
+	// Headroom is kept free in the cluster. Flag --headroom.
+	Headroom fleet.Headroom
 	// BufferPods and BufferPodsPerNamespace are for how many pods all CapacityBuffers
 	// together may keep room, and those of one namespace. Flags --max-capacity-buffer-pods
 	// and --max-capacity-buffer-pods-per-namespace.

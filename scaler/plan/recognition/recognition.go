@@ -21,13 +21,13 @@ type Recognition struct {
 	Overdue map[string]overdue
 	// Brake is why none of those is ended that nobody asked for; empty where one may be.
 	Brake verdict.Details
-	// strangers counts these, by group.
-	strangers map[*cluster.Group]int
+	// unrecognised counts these, by group.
+	unrecognised map[*cluster.Group]int
 }
 
 // New finds the groups and instances that are this cluster's.
 func New(c *cluster.Cluster, out *outcome.Outcome) *Recognition {
-	d := &Recognition{Cluster: c, Outcome: out, Overdue: map[string]overdue{}, strangers: map[*cluster.Group]int{}}
+	d := &Recognition{Cluster: c, Outcome: out, Overdue: map[string]overdue{}, unrecognised: map[*cluster.Group]int{}}
 	d.recognise()
 	d.recogniseLeaving()
 	return d
@@ -41,11 +41,11 @@ func New(c *cluster.Cluster, out *outcome.Outcome) *Recognition {
 // none where there is much of it, and none of a group that never had a Node here.
 
 const (
-	// StrangersWindow is the time over which ends of instances that we did not ask for
-	// are counted together, and strangersShare the part of a group that may be ended in
+	// UnrecognisedWindow is the time over which ends of instances that we did not ask for
+	// are counted together, and unrecognisedShare the part of a group that may be ended in
 	// it; one in any case.
-	StrangersWindow = 10 * time.Minute
-	strangersShare  = 10
+	UnrecognisedWindow = 10 * time.Minute
+	unrecognisedShare  = 10
 )
 
 // overdue is an instance whose time to register is over.
@@ -95,11 +95,11 @@ func (d *Recognition) recognise() {
 			}
 			d.Overdue[i.ID] = overdue{due, ours, at}
 			if !ours {
-				d.strangers[g]++
+				d.unrecognised[g]++
 			}
 		}
-		g.Foreign = !g.Recognised && serves && d.strangers[g] > 0
-		strangers += d.strangers[g]
+		g.Foreign = !g.Recognised && serves && d.unrecognised[g] > 0
+		strangers += d.unrecognised[g]
 	}
 	memory.Groups, memory.Launched, memory.Graced = groups, launched, graced
 	d.forgetAsked()
@@ -169,7 +169,7 @@ func (d *Recognition) forgetEnded() {
 		}
 	}
 	maps.DeleteFunc(d.State.Recognition.Ended, func(id string, e fleet.Ended) bool {
-		return (joined[id] || !there[id]) && !d.Now.Before(e.At.Add(StrangersWindow))
+		return (joined[id] || !there[id]) && !d.Now.Before(e.At.Add(UnrecognisedWindow))
 	})
 }
 
@@ -190,7 +190,7 @@ func (d *Recognition) grace(i *fleet.Instance, since time.Time) (until time.Time
 // whyForeign says what is wrong with a foreign group, for people.
 func (d *Recognition) whyForeign(g *cluster.Group) verdict.Details {
 	return verdict.Say("{count} {count:instance has|instances have} been there for longer than {within} and none of the group ever was a Node of this cluster, so none is ended and none of their hooks is completed: {why}",
-		verdict.Count(d.strangers[g]), verdict.Within(d.Policy.MaxNodeProvisionTime), verdict.Why(d.suspicion()))
+		verdict.Count(d.unrecognised[g]), verdict.Within(d.Policy.MaxNodeProvisionTime), verdict.Why(d.suspicion()))
 }
 
 // suspicion is what is probably wrong where instances serve that are no Nodes.
@@ -201,15 +201,15 @@ func (d *Recognition) suspicion() verdict.Details {
 	return verdict.Say("another cluster may have the same tags, or the tags name another cluster; else terminate these instances")
 }
 
-// StrangersAllowed says whether one more instance of a group may be ended now that we did
+// UnrecognisedAllowed says whether one more instance of a group may be ended now that we did
 // not ask for, and else asks for the moment at which one may.
-func (d *Recognition) StrangersAllowed(g *cluster.Group, id string) bool {
+func (d *Recognition) UnrecognisedAllowed(g *cluster.Group, id string) bool {
 	if g.Foreign || d.Brake != nil {
 		return false
 	}
 	ends := make([]time.Time, 0, len(d.State.Recognition.Ended))
 	for other, e := range d.State.Recognition.Ended {
-		until := e.At.Add(StrangersWindow)
+		until := e.At.Add(UnrecognisedWindow)
 		if other == id && d.Now.Before(until) {
 			return true // it was ended before, and still shows
 		}
@@ -217,7 +217,7 @@ func (d *Recognition) StrangersAllowed(g *cluster.Group, id string) bool {
 			ends = append(ends, until)
 		}
 	}
-	if len(ends) < max(1, len(g.Live)/strangersShare) {
+	if len(ends) < max(1, len(g.Live)/unrecognisedShare) {
 		return true
 	}
 	d.Clock.At(slices.MinFunc(ends, time.Time.Compare))
@@ -246,7 +246,7 @@ func (d *Recognition) recogniseLeaving() {
 		joined := nodesOf(g)
 		for _, i := range g.Instances {
 			since, known := d.Given.Recognition.Left[i.ID]
-			if !i.Leaving() && !i.Warmed() || !known && !joined[i.ID] {
+			if !i.Terminating() && !i.Warmed() || !known && !joined[i.ID] {
 				continue
 			}
 			if !known {
@@ -273,7 +273,7 @@ func (d *Recognition) EndedByUs(i *fleet.Instance) bool {
 // Unrecognised are the notes of a group's verdict about its instances that are no Nodes.
 func (d *Recognition) Unrecognised(g *cluster.Group) (verdict.Reason, verdict.Details) {
 	switch {
-	case d.strangers[g] == 0:
+	case d.unrecognised[g] == 0:
 		return "", nil
 	case g.Foreign:
 		return verdict.GroupForeign, d.whyForeign(g)
@@ -283,12 +283,12 @@ func (d *Recognition) Unrecognised(g *cluster.Group) (verdict.Reason, verdict.De
 	return "", nil
 }
 
-// StrangersByGroup counts them.
-func (d *Recognition) StrangersByGroup() map[string]int {
+// UnrecognisedByGroup counts them.
+func (d *Recognition) UnrecognisedByGroup() map[string]int {
 	counts := map[string]int{}
 	for _, g := range d.Groups {
-		if d.strangers[g] > 0 {
-			counts[g.Name] = d.strangers[g]
+		if d.unrecognised[g] > 0 {
+			counts[g.Name] = d.unrecognised[g]
 		}
 	}
 	return counts

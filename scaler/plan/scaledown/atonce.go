@@ -45,12 +45,12 @@ func scaleDownLimit(p policy.Policy, drains int) int {
 func (d *ScaleDown) beingScaledDown() atOnce {
 	most := scaleDownLimit(d.Policy, d.DrainLimit())
 	count := atOnce{mostNodes: most, mostUnready: max(1, most/unreadyPart)}
-	for _, n := range d.In(cluster.Retiring, cluster.Terminating) {
-		if n.Kept || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != nil || n.Stage == cluster.Terminating && !contract.Retires(n.Mark) {
+	for _, n := range d.In(cluster.ScalingDown, cluster.Terminating) {
+		if n.Cancelled || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != nil || n.Stage == cluster.Terminating && !contract.IsScaleDown(n.Mark) {
 			continue
 		}
 		if !n.Instance.Live() {
-			until := n.Instance.LeavingSince.Add(leavesFor)
+			until := n.Instance.TerminatingSince.Add(leavesFor)
 			if !d.Now.Before(until) {
 				continue
 			}

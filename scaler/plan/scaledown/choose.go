@@ -29,8 +29,8 @@ type candidate struct {
 	// without one. The node's clock goes on, and its drain does not begin: it would keep
 	// the node closed until then.
 	task verdict.Details
-	// paused says that nothing of its group is retired now.
-	paused bool
+	// backOff says that nothing of its group is retired now.
+	backOff bool
 	// worth is what it costs in an hour, and size what it has, in cpus and in the memory that
 	// costs as much.
 	worth, size float64
@@ -51,13 +51,13 @@ type candidate struct {
 // imagine chooses among the candidates, and finds out which of the nodes that stay could
 // be swapped then. It leaves the seats as they were: until a node goes in truth, its pods
 // run there, and others come to it.
-func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
+func (r *nodeSearch) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
 	r.Fit.Settle() // nothing that was done before is taken back any more
 	start := r.Fit.Try()
 	chosen = r.choose(list)
-	swap = r.seekSwap()
+	swap = r.seekReplacement()
 	r.Fit.Revert(start)
-	r.refuges = r.refugesBeside(chosen)
+	r.destinations = r.destinationsBeside(chosen)
 	r.rehearsal = false
 	return chosen, swap
 }
@@ -65,19 +65,19 @@ func (r *retirement) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // goNow empties a chosen node while those that were chosen with it and stay for now keep
 // their pods: beside those that are retired now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
-func (r *retirement) goNow(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(100) {
-		return verdict.NodeWaiting, verdict.Say("it is scaled down at a later evaluation: others have used up the work that one bears")
+		return verdict.NodeUnneeded, verdict.Say("it is scaled down at a later evaluation: others have used up the work that one bears")
 	}
 	if pod, by, is := r.unsettled(c); is {
-		return verdict.NodeWaiting, verdict.Say("it is scaled down when upcoming nodes are Ready: where pod {pod} may go depends on pod {other}, whose place is on a node that does not serve yet",
+		return verdict.NodeUnneeded, verdict.Say("it is scaled down when upcoming nodes are Ready: where pod {pod} may go depends on pod {other}, whose place is on a node that does not serve yet",
 			verdict.Pod(pod.Pod.Key()), verdict.Other(by.Pod.Key()))
 	}
 	if pod, takes := r.shelters(c); takes {
-		return verdict.NodeWaiting, verdict.Say("pod {pod} waits, and has room on it, or would have when others that wait have gone elsewhere", verdict.Pod(pod))
+		return verdict.NodeUnneeded, verdict.Say("pod {pod} waits, and has room on it, or would have when others that wait have gone elsewhere", verdict.Pod(pod))
 	}
 	var missing verdict.Details
-	for i, row := range r.refuges {
+	for i, row := range r.destinations {
 		r.row = row
 		reason, why := r.empty(c)
 		if reason == "" {
@@ -90,12 +90,12 @@ func (r *retirement) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if missing == nil {
 		missing = verdict.Say("there is no other place")
 	}
-	return verdict.NodeWaiting, verdict.Say("it is scaled down when others are gone or upcoming ones are Ready: {why}", verdict.Why(missing))
+	return verdict.NodeUnneeded, verdict.Say("it is scaled down when others are gone or upcoming ones are Ready: {why}", verdict.Why(missing))
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
 // nodes that stay.
-func (r *retirement) choose(list []*candidate) []*candidate {
+func (r *nodeSearch) choose(list []*candidate) []*candidate {
 	if len(list) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (r *retirement) choose(list []*candidate) []*candidate {
 
 // search rehearses several orders, and the one stands that saves most. To take back what was
 // chosen before, it must save more than the dearest node besides.
-func (r *retirement) search(list []*candidate) (best order, chosen []*candidate) {
+func (r *nodeSearch) search(list []*candidate) (best order, chosen []*candidate) {
 	orders := ordersOf(list)
 	best, most := orders[0], math.Inf(-1)
 	if len(orders) > 1 {
@@ -141,7 +141,7 @@ func (r *retirement) search(list []*candidate) (best order, chosen []*candidate)
 const epsilon = 1e-6
 
 // rehearse finds out what an order saves, and leaves all as it was.
-func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
+func (r *nodeSearch) rehearse(o order, list []*candidate) (saved float64) {
 	start := r.Fit.Try()
 	for _, c := range r.pass(o, list, true) {
 		saved += c.worth
@@ -153,7 +153,7 @@ func (r *retirement) rehearse(o order, list []*candidate) (saved float64) {
 
 // pass empties the candidates in thought, one after the other. What cannot be emptied is
 // as before, and told why, unless this is a rehearsal.
-func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
+func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
 	r.rehearsal = rehearsal
 	if !o.anew {
 		chosen = r.goTogether(list)
@@ -162,7 +162,7 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 		o.sort(list)
 		r.line(list)
 	}
-	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Gone })
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Leaves })
 	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
 }
 
@@ -173,7 +173,7 @@ func (r *retirement) pass(o order, list []*candidate, rehearsal bool) (chosen []
 // other they would take places at each other, and which of them found none at the end would
 // depend on which of them are marked: so two nodes would swap their marks for ever. The
 // order is always the same.
-func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
+func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate) {
 	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *retirement) goTogether(list []*candidate) (chosen []*candidate) {
 }
 
 // allGo lets all of these go, one after the other and none to another of them, if all can.
-func (r *retirement) allGo(bearers []*candidate) bool {
+func (r *nodeSearch) allGo(bearers []*candidate) bool {
 	start := r.Fit.Try()
 	for _, c := range bearers {
 		r.Fit.Close(c.Place)
@@ -236,13 +236,13 @@ var unsettledYet = verdict.Say("its pods have other places only if those of node
 // settled leaves out, of those that are chosen where marks change, who would not be chosen
 // again with these marks, though nothing else has changed. Where none was chosen before,
 // that waits for the next evaluation, as it does where many only lose their marks.
-func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark) []*candidate {
+func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark) []*candidate {
 	marked := map[*candidate]time.Time{} // as it is
 	fresh, lost, before := false, false, false
 	for _, c := range list {
 		marked[c] = c.since
-		fresh = fresh || c.Gone && c.since.IsZero()
-		lost = lost || !c.Gone && !c.since.IsZero()
+		fresh = fresh || c.Leaves && c.since.IsZero()
+		lost = lost || !c.Leaves && !c.since.IsZero()
 		before = before || c.chosenBefore()
 	}
 	if !before || !fresh && (!lost || len(list) > fewCandidates) {
@@ -278,7 +278,7 @@ func (r *retirement) settled(o order, list, chosen []*candidate, start fit.Mark)
 		chosen = again
 	}
 	for _, c := range list {
-		if !c.Gone && c.reason == "" {
+		if !c.Leaves && c.reason == "" {
 			c.reason, c.why = verdict.NodeNoPlace, unsettledYet
 		}
 	}
@@ -292,7 +292,7 @@ func sameCandidates(a, b []*candidate) bool {
 
 // chooseAgain chooses as the next evaluation will, by its whole search or, where that is too
 // much work, among those that bear a mark and in the order that stands.
-func (r *retirement) chooseAgain(o order, list []*candidate, whole bool) (chosen []*candidate) {
+func (r *nodeSearch) chooseAgain(o order, list []*candidate, whole bool) (chosen []*candidate) {
 	if whole {
 		defer func(began int64) { r.began = began }(r.began)
 		r.began = r.Fit.Steps() // the next evaluation has a budget of its own
@@ -300,7 +300,7 @@ func (r *retirement) chooseAgain(o order, list []*candidate, whole bool) (chosen
 		return chosen
 	}
 	chosen = r.goTogether(list)
-	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Gone || c.since.IsZero() })
+	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Leaves || c.since.IsZero() })
 	if len(rest) == 0 {
 		return chosen
 	}
@@ -311,7 +311,7 @@ func (r *retirement) chooseAgain(o order, list []*candidate, whole bool) (chosen
 
 // letGoInTurn lets those of sorted candidates go that can, one after the other, beside those
 // that are gone.
-func (r *retirement) letGoInTurn(o order, list, gone []*candidate) (chosen []*candidate) {
+func (r *nodeSearch) letGoInTurn(o order, list, gone []*candidate) (chosen []*candidate) {
 	r.inTurn(o, list, gone, func(c *candidate) (goes bool) {
 		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
 			return false
@@ -323,7 +323,7 @@ func (r *retirement) letGoInTurn(o order, list, gone []*candidate) (chosen []*ca
 }
 
 // goBack takes back that nodes go, and all that was done since.
-func (r *retirement) goBack(chosen []*candidate, start fit.Mark) {
+func (r *nodeSearch) goBack(chosen []*candidate, start fit.Mark) {
 	for _, c := range chosen {
 		r.takeBack(c)
 	}
@@ -336,8 +336,8 @@ const turnOfSearch = time.Minute
 // passByTurns asks candidates that the search did not reach. So each of them is reached
 // some day, however much work those before it make: the clock tells who comes first, and
 // nothing has to be persisted. Multiples of the golden ratio fall evenly into a circle.
-func (r *retirement) passByTurns(list []*candidate) (chosen []*candidate) {
-	missed := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.reason != verdict.NodeNotAsked })
+func (r *nodeSearch) passByTurns(list []*candidate) (chosen []*candidate) {
+	missed := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.reason != verdict.NodeNotEvaluated })
 	if len(missed) == 0 {
 		return nil
 	}
@@ -357,9 +357,9 @@ func (r *retirement) passByTurns(list []*candidate) (chosen []*candidate) {
 
 // tryToGo lets a candidate go if its pods have places beside all that is settled so far;
 // otherwise it says why it stays, and all is as before.
-func (r *retirement) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(r.part) {
-		return verdict.NodeNotAsked, searchEnded
+		return verdict.NodeNotEvaluated, searchEnded
 	}
 	reason, why := r.whyWithheld(c)
 	if reason == "" {
@@ -372,16 +372,16 @@ func (r *retirement) tryToGo(c *candidate) (verdict.Reason, verdict.Details) {
 }
 
 // letGo counts a node among those that go.
-func (r *retirement) letGo(c *candidate) {
-	c.Gone = true
+func (r *nodeSearch) letGo(c *candidate) {
+	c.Leaves = true
 	r.leaving[c.Group]++
 	r.remains.Take(c.Node)
 	r.reserve(c, -1)
 }
 
 // takeBack counts it among those that stay again.
-func (r *retirement) takeBack(c *candidate) {
-	c.Gone = false
+func (r *nodeSearch) takeBack(c *candidate) {
+	c.Leaves = false
 	r.leaving[c.Group]--
 	r.remains.Add(c.Node)
 	r.reserve(c, 1)
@@ -391,7 +391,7 @@ func (r *retirement) takeBack(c *candidate) {
 // certain come first, the fullest of them at the front, then the candidates, those that
 // go last at the front. At the end stands what is only coming: a node whose pods go there
 // is unneeded, but does not go before it is there.
-func (r *retirement) line(list []*candidate) {
+func (r *nodeSearch) line(list []*candidate) {
 	turn := map[*cluster.Node]int{}
 	for i, c := range list {
 		turn[c.Node] = len(list) - i
@@ -402,6 +402,6 @@ func (r *retirement) line(list []*candidate) {
 	})
 	r.places = cluster.Places(stay)
 	r.places = slices.DeleteFunc(r.places, r.isClaimed)
-	r.places = append(r.places, slices.DeleteFunc(slices.Clone(r.Coming), r.isClaimed)...)
+	r.places = append(r.places, slices.DeleteFunc(slices.Clone(r.Upcoming), r.isClaimed)...)
 	r.row = r.Fit.NewRow(r.places)
 }

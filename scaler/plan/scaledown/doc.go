@@ -2,11 +2,11 @@
 // asks it.
 //
 //	scaledown.go     what it needs of the other rooms
-//	retire.go        the search: candidates, and the scale-down of those whose time has come
+//	search.go        the search: candidates, and the scale-down of those whose time has come
 //	eligible.go      the rules of a node alone
 //	choose.go        the joint choice; orders.go in which order; turns.go which zone gives the
 //	                 next of several that are as good
-//	empty.go         places for the pods of a node; refugerows.go on nodes that are Ready
+//	empty.go         places for the pods of a node; destinationrows.go on nodes that are Ready
 //	reserve.go       headroom that stays whole; adrift.go what pods that move may take of it
 //	unneeded.go      the clock of unneeded nodes; unready.go that of nodes that are not Ready
 //	atonce.go        how many go at once

@@ -14,9 +14,9 @@ import (
 
 // whyKept says why a node stays, whatever becomes of its pods and of other nodes; empty if
 // it may go.
-func (r *retirement) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) {
 	if !r.Policy.ScaleDown {
-		return verdict.NodeStays, r.halt
+		return verdict.NodeScaleDownStopped, r.halt
 	}
 	if by, held := contract.Held(n.Annotations); held {
 		return verdict.NodeHeld, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by))
@@ -29,7 +29,7 @@ func (r *retirement) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 	}
 	if b, ok := r.State.GiveUps[n.InstanceID()]; ok && r.Now.Before(b.Until) {
 		r.Clock.At(b.Until)
-		return verdict.NodeKept, verdict.Say("its last drain was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until))
+		return verdict.NodeScaleDownCancelled, verdict.Say("its last drain was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until))
 	}
 	switch {
 	case n.Stage == cluster.Unready && !r.Policy.ScaleDownUnready:
@@ -51,22 +51,22 @@ func notAgainUntil(t time.Time) verdict.Details {
 
 // whyLimited says why no further node may go beside those that do, or by an empty reason
 // that this one may.
-func (r *retirement) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Details) {
-	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.Pauses) == 0 {
+func (r *nodeSearch) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Details) {
+	if r.floor(n.Group) && n.Stage == cluster.Unready && len(n.Group.BackOffs) == 0 {
 		return "", nil // Auto Scaling replaces it
 	}
 	if r.floor(n.Group) {
-		return verdict.NodeMinSize, verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
+		return verdict.NodeGroupAtMin, verdict.Say("group {group} may not have fewer than {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min))
 	}
 	if why := r.remains.WhyKept(n, r.Policy); why != nil {
-		return verdict.NodeMinSize, why
+		return verdict.NodeGroupAtMin, why
 	}
 	return "", nil
 }
 
 // whyPaused says why the node is not retired now; empty where it may be. That may last for
 // one evaluation, and says nothing of who is needed: clocks go on meanwhile.
-func (r *retirement) whyPaused(n *cluster.Node) verdict.Details {
+func (r *nodeSearch) whyPaused(n *cluster.Node) verdict.Details {
 	g := n.Group
 	if r.halt != nil {
 		return r.halt
@@ -89,6 +89,6 @@ func (r *retirement) whyPaused(n *cluster.Node) verdict.Details {
 
 // floor says that with what is on its way out the group is at its minimum. Of a group with
 // more instances than desired, those above it go first, without lowering desired.
-func (r *retirement) floor(g *cluster.Group) bool {
+func (r *nodeSearch) floor(g *cluster.Group) bool {
 	return max(g.Read, len(g.Live))-r.leaving[g] <= g.Min
 }

@@ -12,7 +12,7 @@ import (
 
 // empty moves, in thought, every pod of the node elsewhere. If one cannot go,
 // all is as before.
-func (r *retirement) empty(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) empty(c *candidate) (verdict.Reason, verdict.Details) {
 	start := r.Fit.Try()
 	r.Fit.Close(c.Place)
 	reason, why := r.moveAll(c)
@@ -27,7 +27,7 @@ func (r *retirement) empty(c *candidate) (verdict.Reason, verdict.Details) {
 
 // moveAll seats all that has a seat on the node on nodes that stay: its own
 // pods, and those that were promised one there.
-func (r *retirement) moveAll(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) moveAll(c *candidate) (verdict.Reason, verdict.Details) {
 	movers := r.seated(c)
 	if len(movers) > 0 && r.Fit.Unrelated(movers[0].Class) && r.row.Find(movers[0].Class) == nil {
 		return verdict.NodeNoPlace, r.whyNoPlace(c, movers[0])
@@ -52,7 +52,7 @@ func wouldReturn(p *fleet.Pod) verdict.Details {
 
 // seated are the pods that need another place when the node goes, in the order in which
 // they seek it: its own, and those that were promised one there.
-func (r *retirement) seated(c *candidate) []fit.Tenant {
+func (r *nodeSearch) seated(c *candidate) []fit.Tenant {
 	list := slices.Clip(c.seekers)
 	for _, t := range c.Place.Seated() {
 		if t.Pod.Node != c.Name {
@@ -62,12 +62,12 @@ func (r *retirement) seated(c *candidate) []fit.Tenant {
 	if len(list) == len(c.seekers) {
 		return list
 	}
-	return r.Fit.Sorted(list, []*fit.Looks{c.Place.Looks()})
+	return r.Fit.Sorted(list, []*fit.NodeTemplate{c.Place.Template()})
 }
 
 // whyNoPlace says of the place that comes nearest to taking the pod what is missing, or why
 // there is none at all beside the node that would go.
-func (r *retirement) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
+func (r *nodeSearch) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	if r.rehearsal {
 		return nil
 	}
@@ -88,8 +88,8 @@ func (r *retirement) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 
 // sayAgain puts the reason of a candidate that stays into words again, if the place that it
 // names is on a node that was chosen to go after it was asked.
-func (r *retirement) sayAgain(c *candidate) {
-	if at := c.unplaced.At; c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Gone {
+func (r *nodeSearch) sayAgain(c *candidate) {
+	if at := c.unplaced.At; c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Leaves {
 		return
 	}
 	start := r.Fit.Fork()
@@ -102,7 +102,7 @@ func (r *retirement) sayAgain(c *candidate) {
 // spreads with that one or wants to be with it, while that one's is on a node that does not
 // serve yet: before that comes, and it may not, kube-scheduler sees other domains than we
 // do. Anti-affinity needs no such care, see standInBoth.
-func (r *retirement) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
+func (r *nodeSearch) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
 	for _, t := range r.seated(c) {
 		if r.Fit.Unrelated(t.Class) {
 			continue
@@ -117,7 +117,7 @@ func (r *retirement) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
 }
 
 // unlandedKinds are a pod of each class that has seats where nothing serves yet.
-func (r *retirement) unlandedKinds() []fit.Tenant {
+func (r *nodeSearch) unlandedKinds() []fit.Tenant {
 	if r.unlandedOnes == nil {
 		r.unlandedOnes = []fit.Tenant{}
 		known := map[*fit.Class]bool{}
@@ -137,7 +137,7 @@ func (r *retirement) unlandedKinds() []fit.Tenant {
 // kube-scheduler has left it waiting for long; or one without any place that the node would
 // take, if pods that come were not thought to go there: they may as well go where they would
 // if the node went.
-func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
+func (r *nodeSearch) shelters(c *candidate) (pod string, takes bool) {
 	start := r.Fit.Fork()
 	defer r.Fit.Revert(start)
 	for _, t := range c.Place.Tenants() {
@@ -151,7 +151,7 @@ func (r *retirement) shelters(c *candidate) (pod string, takes bool) {
 	if r.Fit.Fork() == start {
 		return "", false // it was asked when they sought their places
 	}
-	for _, t := range r.Homeless {
+	for _, t := range r.Unschedulable {
 		if len(r.Fit.Fits(t.Class, c.Place)) == 0 {
 			return t.Pod.Key(), true
 		}

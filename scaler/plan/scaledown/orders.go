@@ -68,7 +68,7 @@ func (o order) compare(a, b *candidate) int {
 	return cmp.Or(
 		cluster.CompareBool(a.stuck, b.stuck),
 		before,
-		cluster.CompareBool(a.paused, b.paused),
+		cluster.CompareBool(a.backOff, b.backOff),
 		cmp.Compare(b.figure, a.figure),
 		since,
 		cmp.Compare(len(a.movers), len(b.movers)),

@@ -82,10 +82,10 @@ func (d *ScaleDown) uneven(g *cluster.Group) []string {
 func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 	goes := map[string]bool{}
 	for _, n := range g.Nodes {
-		goes[n.InstanceID()] = (n.Stage == cluster.Retiring || n.Stage == cluster.Terminating) && !n.Kept
+		goes[n.InstanceID()] = (n.Stage == cluster.ScalingDown || n.Stage == cluster.Terminating) && !n.Cancelled
 	}
 	count, free := map[string]int{}, max(0, g.Owed())
-	for a := range action.Only[action.Retire](d.Actions) {
+	for a := range action.Only[action.RequestDrain](d.Actions) {
 		if n := d.Node(a.Node.Name); a.Kind == contract.KindScaleDown && n != nil {
 			goes[n.InstanceID()] = true
 		}

@@ -24,44 +24,44 @@ import (
 // like others, but without a clock of their own. If it comes to nothing, what came of it
 // is a node that nobody needs, like any other.
 
-// swapPause is how long after a swap that came to nothing none is begun with that group;
+// replacementBackOff is how long after a swap that came to nothing none is begun with that group;
 // it doubles with each further one.
-const swapPause, mostSwapPause = 30 * time.Minute, 8 * time.Hour
+const replacementBackOff, mostReplacementBackOff = 30 * time.Minute, 8 * time.Hour
 
-// swaps says that nodes are swapped at all.
-func (d *ScaleDown) swaps() bool {
-	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.Rivalled()
+// replaces says that nodes are swapped at all.
+func (d *ScaleDown) replaces() bool {
+	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.OtherAutoscalerActs()
 }
 
-// carryOnSwap carries on the swap whose new node was launched.
-func (r *retirement) carryOnSwap() {
-	s := r.State.Swap
-	if !r.swaps() {
+// continueReplacement carries on the swap whose new node was launched.
+func (r *nodeSearch) continueReplacement() {
+	s := r.State.Replacement
+	if !r.replaces() {
 		if s != nil {
-			r.dropSwap(s)
+			r.dropReplacement(s)
 		}
-		r.State.SwapPauses = nil
+		r.State.ReplacementBackOffs = nil
 		return
 	}
 	if s == nil || s.Launched.IsZero() {
 		return
 	}
-	stay, going, whyNot := r.swapping(s)
+	stay, going, whyNot := r.replacing(s)
 	came := r.cameFor(s)
 	switch {
 	case whyNot != nil:
-		r.endSwap(whyNot)
+		r.endReplacement(whyNot)
 	case len(stay)+going == 0:
-		delete(r.State.SwapPauses, s.Group)
-		r.State.Swap = nil // it is done
+		delete(r.State.ReplacementBackOffs, s.Group)
+		r.State.Replacement = nil // it is done
 	case !r.Now.Before(s.Until):
-		r.endSwap(verdict.Say("it was not done by {until}", verdict.Until(s.Until)).Then(goesOn(going)))
+		r.endReplacement(verdict.Say("it was not done by {until}", verdict.Until(s.Until)).Then(goesOn(going)))
 	case len(stay) > 0 && len(came) == 0:
 		r.awaitNode(s, stay)
 	default:
 		r.sendOff(s, stay, came, going > 0)
 	}
-	if r.State.Swap != nil {
+	if r.State.Replacement != nil {
 		r.Clock.At(s.Until)
 	}
 }
@@ -79,9 +79,9 @@ func goesOn(drains int) verdict.Details {
 	return verdict.Say("the {count} drains that have begun go on", verdict.Count(drains))
 }
 
-// swapping are the nodes of a swap that have yet to be retired, by name, and how many are
+// replacing are the nodes of a swap that have yet to be retired, by name, and how many are
 // being retired. whyNot says which of them is where a swap has no use for it.
-func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, whyNot verdict.Details) {
+func (r *nodeSearch) replacing(s *fleet.NodeReplacement) (stay []*cluster.Node, going int, whyNot verdict.Details) {
 	for _, n := range r.Nodes {
 		if n.Instance == nil || !n.Instance.Live() || !slices.Contains(s.Instances, n.Instance.ID) {
 			continue
@@ -89,9 +89,9 @@ func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, w
 		switch {
 		case n.Stage == cluster.Serving || n.Stage == cluster.Cordoned:
 			stay = append(stay, n)
-		case n.Stage == cluster.Retiring && !n.Kept || n.Stage == cluster.Terminating:
+		case n.Stage == cluster.ScalingDown && !n.Cancelled || n.Stage == cluster.Terminating:
 			going++
-		case n.Stage == cluster.Retiring || n.Stage == cluster.Returning:
+		case n.Stage == cluster.ScalingDown || n.Stage == cluster.Returning:
 			whyNot = verdict.Say("the drain of node {node} was cancelled", verdict.Node(n.Name))
 		default:
 			whyNot = verdict.Say("node {node} is {state}", verdict.Node(n.Name), verdict.State(string(n.Stage)))
@@ -102,7 +102,7 @@ func (r *retirement) swapping(s *fleet.Swap) (stay []*cluster.Node, going int, w
 
 // cameFor are the nodes that serve and came to the group since it was grown. When a node
 // came is known by the second.
-func (r *retirement) cameFor(s *fleet.Swap) []*cluster.Node {
+func (r *nodeSearch) cameFor(s *fleet.NodeReplacement) []*cluster.Node {
 	var came []*cluster.Node
 	since := s.Launched.Truncate(time.Second)
 	for _, n := range r.In(cluster.Serving) {
@@ -115,33 +115,33 @@ func (r *retirement) cameFor(s *fleet.Swap) []*cluster.Node {
 
 // awaitNode leaves the nodes as they are until the new one serves, for as long as it may
 // still come and would take their pods.
-func (r *retirement) awaitNode(s *fleet.Swap, stay []*cluster.Node) {
+func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	g := r.GroupOf(s.Group)
 	if g == nil {
-		r.endSwap(verdict.Say("group {group} is not known any more", verdict.Group(s.Group)))
+		r.endReplacement(verdict.Say("group {group} is not known any more", verdict.Group(s.Group)))
 		return
 	}
-	if !r.nodesComing(g) {
+	if !r.upcomingNodes(g) {
 		seen := s.Launched.Add(launch.ShownAfter)
 		if !r.Now.Before(seen) {
-			r.endSwap(verdict.Say("no node of group {group} was launched", verdict.Group(s.Group)))
+			r.endReplacement(verdict.Say("no node of group {group} was launched", verdict.Group(s.Group)))
 			return
 		}
 		r.Clock.At(seen)
 	}
-	list, whyNot := r.swappable(stay)
+	list, whyNot := r.replaceable(stay)
 	if whyNot == nil {
 		whyNot = whyUnpaid(list, g)
 	}
-	if whyNot == nil && !r.goOnto(list, g, lookIn(g, s.Zone)) {
+	if whyNot == nil && !r.goOnto(list, g, templateIn(g, s.Zone)) {
 		whyNot = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
 	}
 	if whyNot != nil {
-		r.endSwap(whyNot)
+		r.endReplacement(whyNot)
 		return
 	}
 	r.claim(cluster.Places(stay)...)
-	r.claim(r.comingTo(g)...)
+	r.claim(r.upcomingTo(g)...)
 	names := verdict.Nodes(cluster.Names(stay))
 	for _, n := range stay {
 		n.Say(verdict.NodeReplaced, verdict.Say("a cheaper node of group {group} is launched as a replacement for {nodes}", verdict.Group(s.Group), names).
@@ -160,42 +160,42 @@ func whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
 	return nil
 }
 
-// nodesComing says that the group has instances that do not serve yet, or gets some.
-func (d *ScaleDown) nodesComing(g *cluster.Group) bool {
+// upcomingNodes says that the group has instances that do not serve yet, or gets some.
+func (d *ScaleDown) upcomingNodes(g *cluster.Group) bool {
 	return g.Unanswered || g.Unlaunched() > 0 || len(d.Unregistered(g)) > 0 ||
-		slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool { return n.Stage == cluster.Coming && n.Instance.Live() })
+		slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool { return n.Stage == cluster.Upcoming && n.Instance.Live() })
 }
 
-// lookIn is what a new node of the group looks like in a zone, or in its first.
-func lookIn(g *cluster.Group, zone string) *fit.Looks {
-	if len(g.Looks) == 0 {
+// templateIn is what a new node of the group looks like in a zone, or in its first.
+func templateIn(g *cluster.Group, zone string) *fit.NodeTemplate {
+	if len(g.Templates) == 0 {
 		return nil
 	}
-	return g.Looks[g.ZoneOf(zone)]
+	return g.Templates[g.ZoneOf(zone)]
 }
 
-// comingTo are the places of the group's nodes that are coming.
-func (d *ScaleDown) comingTo(g *cluster.Group) []*fit.Place {
-	ofGroup := &seats.HeadRoom{Group: g}
-	return append(ofGroup.Homes(d.In(cluster.Coming)), d.UnregisteredPlaces(ofGroup)...)
+// upcomingTo are the places of the group's nodes that are coming.
+func (d *ScaleDown) upcomingTo(g *cluster.Group) []*fit.Place {
+	ofGroup := &seats.Headroom{Group: g}
+	return append(ofGroup.Homes(d.In(cluster.Upcoming)), d.UnregisteredPlaces(ofGroup)...)
 }
 
 // claim keeps places for the pods of the swap alone, or for none, as their nodes go.
-func (r *retirement) claim(places ...*fit.Place) {
+func (r *nodeSearch) claim(places ...*fit.Place) {
 	for _, p := range places {
 		r.claimed[p] = true
 	}
 }
 
-func (r *retirement) isClaimed(p *fit.Place) bool { return r.claimed[p] }
+func (r *nodeSearch) isClaimed(p *fit.Place) bool { return r.claimed[p] }
 
 // sendOff retires the nodes that go, if the pods of all of them have places now and, where
 // none has been retired yet, it still is worth while.
-func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bool) {
+func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Node, begun bool) {
 	for _, n := range came {
-		r.swapped[n] = true
+		r.replaced[n] = true
 	}
-	list, whyNot := r.swappable(stay)
+	list, whyNot := r.replaceable(stay)
 	var waits verdict.Details
 	if len(list) > 0 {
 		waits = r.whyWaits(came)
@@ -206,10 +206,10 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 	if whyNot == nil && waits == nil {
 		row := r.homesBeside(came)
 		whyNot = r.emptyAll(list, row)
-		r.refuges = r.BothWays(row)
+		r.destinations = r.BothWays(row)
 	}
 	if whyNot != nil {
-		r.endSwap(whyNot)
+		r.endReplacement(whyNot)
 		return
 	}
 	for _, n := range came {
@@ -217,10 +217,10 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 	}
 	for _, c := range list {
 		switch {
-		case r.pauses(c, drains.InStead(s)):
+		case r.pauses(c, drains.ReplacedBy(s)):
 		case waits != nil:
-			c.say(verdict.NodeReplaced, drains.InStead(s).Then(waits))
-		case r.depart(c, s.Launched, drains.InStead(s), drains.InStead(s), verdict.NodeReplaced):
+			c.say(verdict.NodeReplaced, drains.ReplacedBy(s).Then(waits))
+		case r.depart(c, s.Launched, drains.ReplacedBy(s), drains.ReplacedBy(s), verdict.NodeReplaced):
 			r.letGo(c)
 			continue
 		}
@@ -231,7 +231,7 @@ func (r *retirement) sendOff(s *fleet.Swap, stay, came []*cluster.Node, begun bo
 // whyWaits says what has to be waited for before anybody can tell where the pods
 // would go: what belongs to the new node is bound in its first seconds, and pods that go
 // by others have to know where those are.
-func (r *retirement) whyWaits(came []*cluster.Node) verdict.Details {
+func (r *nodeSearch) whyWaits(came []*cluster.Node) verdict.Details {
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
 		r.Clock.At(settled)
@@ -243,11 +243,11 @@ func (r *retirement) whyWaits(came []*cluster.Node) verdict.Details {
 	return nil
 }
 
-// swappable makes candidates of nodes, if every rule lets all of them go.
-func (r *retirement) swappable(nodes []*cluster.Node) (list []*candidate, whyNot verdict.Details) {
+// replaceable makes candidates of nodes, if every rule lets all of them go.
+func (r *nodeSearch) replaceable(nodes []*cluster.Node) (list []*candidate, whyNot verdict.Details) {
 	for _, n := range nodes {
-		r.swapped[n] = true
-		c, reason, why := r.swapCandidate(n)
+		r.replaced[n] = true
+		c, reason, why := r.replaceableSet(n)
 		if reason != "" {
 			return nil, stays(n, why)
 		}
@@ -260,29 +260,29 @@ func stays(n *cluster.Node, why verdict.Details) verdict.Details {
 	return verdict.Say("node {node} stays: {why}", verdict.Node(n.Name), verdict.Why(why))
 }
 
-// swapCandidate makes a candidate of a node that every rule lets go. That much of it is
+// replaceableSet makes a candidate of a node that every rule lets go. That much of it is
 // used is no hindrance.
-func (r *retirement) swapCandidate(n *cluster.Node) (*candidate, verdict.Reason, verdict.Details) {
+func (r *nodeSearch) replaceableSet(n *cluster.Node) (*candidate, verdict.Reason, verdict.Details) {
 	reason, why := r.whyKept(n)
 	if reason != "" && reason != verdict.NodeNeeded {
 		return nil, reason, why
 	}
 	c := r.candidate(n)
-	reason, why = r.leavers(c)
+	reason, why = r.movers(c)
 	return c, reason, why
 }
 
 // homesBeside are the places for pods of a swap: the nodes that came for it, then those
 // that stay anyway, the fullest first.
-func (r *retirement) homesBeside(came []*cluster.Node) []*fit.Place {
-	stay := slices.DeleteFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return r.swapped[n] })
+func (r *nodeSearch) homesBeside(came []*cluster.Node) []*fit.Place {
+	stay := slices.DeleteFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return r.replaced[n] })
 	slices.SortStableFunc(stay, func(a, b *cluster.Node) int { return cmp.Compare(r.Used(b), r.Used(a)) })
 	return cluster.Places(slices.Concat(came, stay))
 }
 
 // emptyAll says why not all of these nodes can be emptied at once into a row of places;
 // empty if they can.
-func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why verdict.Details) {
+func (r *nodeSearch) emptyAll(list []*candidate, row []*fit.Place) (why verdict.Details) {
 	r.whatIf(row, func(goes func(*candidate) (verdict.Reason, verdict.Details)) {
 		for _, c := range list {
 			if reason, because := goes(c); reason != "" {
@@ -295,7 +295,7 @@ func (r *retirement) emptyAll(list []*candidate, row []*fit.Place) (why verdict.
 }
 
 // whatIf lets candidates try to go into a row of places. All is as before then.
-func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (verdict.Reason, verdict.Details))) {
+func (r *nodeSearch) whatIf(row []*fit.Place, try func(goes func(*candidate) (verdict.Reason, verdict.Details))) {
 	before, start := r.row, r.Fit.Try()
 	r.row = r.Fit.NewRow(row)
 	var gone []*candidate
@@ -313,19 +313,19 @@ func (r *retirement) whatIf(row []*fit.Place, try func(goes func(*candidate) (ve
 	r.row = before
 }
 
-// endSwap gives the swap up.
-func (r *retirement) endSwap(why verdict.Details) {
-	s := r.State.Swap
-	r.State.SwapPauses[s.Group] = drains.PauseAfter(r.State.SwapPauses[s.Group], r.Now, swapPause, mostSwapPause, why.String())
-	r.dropSwap(s)
+// endReplacement gives the swap up.
+func (r *nodeSearch) endReplacement(why verdict.Details) {
+	s := r.State.Replacement
+	r.State.ReplacementBackOffs[s.Group] = drains.BackOffAfter(r.State.ReplacementBackOffs[s.Group], r.Now, replacementBackOff, mostReplacementBackOff, why.String())
+	r.dropReplacement(s)
 }
 
-// dropSwap forgets the swap. What goes already goes as any other from now on.
-func (r *retirement) dropSwap(s *fleet.Swap) {
-	r.State.Swap = nil
-	clear(r.swapped)
+// dropReplacement forgets the swap. What goes already goes as any other from now on.
+func (r *nodeSearch) dropReplacement(s *fleet.NodeReplacement) {
+	r.State.Replacement = nil
+	clear(r.replaced)
 	clear(r.claimed)
-	for _, n := range r.In(cluster.Retiring, cluster.Terminating) {
-		n.Details = n.Details.Replaced(drains.InStead(s)[0], drains.Needless[0])
+	for _, n := range r.In(cluster.ScalingDown, cluster.Terminating) {
+		n.Details = n.Details.Replaced(drains.ReplacedBy(s)[0], drains.Needless[0])
 	}
 }

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// swapCandidates bounds the nodes among which swaps are sought, and mostSwapped how
+	// mostReplaceable bounds the nodes among which swaps are sought, and mostReplaced how
 	// many go for one.
-	swapCandidates, mostSwapped = 10, 5
-	// swapTargets bounds the groups that are tried.
-	swapTargets = 8
+	mostReplaceable, mostReplaced = 10, 5
+	// mostReplacementGroups bounds the groups that are tried.
+	mostReplacementGroups = 8
 )
 
 // proposal is a swap that may be worth while, and since when it has been.
 type proposal struct {
-	set   []*candidate
-	group *cluster.Group
-	looks *fit.Looks
+	set      []*candidate
+	group    *cluster.Group
+	template *fit.NodeTemplate
 	bill
 	found time.Time
 }
 
-func (x *proposal) memory() *fleet.Swap {
-	s := &fleet.Swap{Group: x.group.Name, Zone: x.looks.Zone, Found: x.found}
+func (x *proposal) memory() *fleet.NodeReplacement {
+	s := &fleet.NodeReplacement{Group: x.group.Name, Zone: x.template.Zone, Found: x.found}
 	for _, c := range x.set {
 		s.Instances = append(s.Instances, c.Instance.ID)
 	}
@@ -48,26 +48,26 @@ func (x *proposal) nodes() []*cluster.Node {
 	return list
 }
 
-// seekSwap finds some of the nodes that stay which may go for a cheaper one, once all else
+// seekReplacement finds some of the nodes that stay which may go for a cheaper one, once all else
 // is quiet: those that it found in an earlier look, if they still may.
-func (r *retirement) seekSwap() *proposal {
-	s := r.State.Swap
-	if !r.swaps() || s != nil && !s.Launched.IsZero() {
+func (r *nodeSearch) seekReplacement() *proposal {
+	s := r.State.Replacement
+	if !r.replaces() || s != nil && !s.Launched.IsZero() {
 		return nil
 	}
-	r.tellSwapPauses()
+	r.reportReplacementBackOffs()
 	if !r.quiet() {
 		return nil
 	}
 	if x := r.remembered(s); x != nil {
 		return x
 	}
-	return r.findSwap()
+	return r.findReplacement()
 }
 
-// tellSwapPauses says of each group with which no swap is begun for a while that this is so.
-func (r *retirement) tellSwapPauses() {
-	for name, b := range r.State.SwapPauses {
+// reportReplacementBackOffs says of each group with which no swap is begun for a while that this is so.
+func (r *nodeSearch) reportReplacementBackOffs() {
+	for name, b := range r.State.ReplacementBackOffs {
 		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
 			r.Clock.At(b.Until)
 			g.Note(verdict.Say("a node of it was to replace others, and that was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until)))
@@ -78,50 +78,50 @@ func (r *retirement) tellSwapPauses() {
 // quiet says that no pod waits that could get a node, that no node comes or is taken from
 // us with pods on it, and that no drain is stuck. Pods of namespaces that ask for more than
 // an evaluation considers do not count: they would put off every swap for good.
-func (r *retirement) quiet() bool {
-	settled := []verdict.Reason{verdict.PodFitsNothing, verdict.PodGated, verdict.PodExpendable, verdict.PodOfOther, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
+func (r *nodeSearch) quiet() bool {
+	settled := []verdict.Reason{verdict.PodNoGroupFits, verdict.PodGated, verdict.PodExpendable, verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
 	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
-	if len(r.UnsettledPlaces()) > 0 || len(r.In(cluster.Coming, cluster.Returning)) > 0 {
+	if len(r.UnsettledPlaces()) > 0 || len(r.In(cluster.Upcoming, cluster.Returning)) > 0 {
 		return false
 	}
 	for _, g := range r.Groups {
-		if r.nodesComing(g) || len(g.Fresh) > 0 {
+		if r.upcomingNodes(g) || len(g.Fresh) > 0 {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(r.Nodes, func(n *cluster.Node) bool {
-		if n.Stage == cluster.Leaving || n.Stage == cluster.Unready {
+		if n.Stage == cluster.Draining || n.Stage == cluster.Unready {
 			_, occupied := n.Occupied(r.Now)
 			return occupied
 		}
-		return n.Kept || n.Reported && (n.Report.Phase == contract.PhaseBlocked || n.Report.Phase == contract.PhaseFailed)
+		return n.Cancelled || n.Reported && (n.Report.Phase == contract.PhaseBlocked || n.Report.Phase == contract.PhaseFailed)
 	})
 }
 
 // remembered is the swap that was found in an earlier look, if it still is worth while.
-func (r *retirement) remembered(s *fleet.Swap) *proposal {
+func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 	if s == nil {
 		return nil
 	}
 	g := r.GroupOf(s.Group)
-	if g == nil || !r.maySwapTo(g) {
+	if g == nil || !r.mayReplaceBy(g) {
 		return nil
 	}
 	var set []*candidate
 	for _, n := range r.In(cluster.Serving) {
 		if n.Instance != nil && slices.Contains(s.Instances, n.Instance.ID) {
-			if c := r.swapSource(n); c != nil {
+			if c := r.replaceableNode(n); c != nil {
 				set = append(set, c)
 			}
 		}
 	}
-	looks := lookIn(g, s.Zone)
-	if len(set) < len(s.Instances) || !slices.Contains(r.swapLooks(g), looks) || !r.goOnto(set, g, looks) {
+	looks := templateIn(g, s.Zone)
+	if len(set) < len(s.Instances) || !slices.Contains(r.replacementTemplates(g), looks) || !r.goOnto(set, g, looks) {
 		return nil
 	}
-	x := &proposal{set: set, group: g, looks: looks, bill: billOf(set, g), found: s.Found}
+	x := &proposal{set: set, group: g, template: looks, bill: billOf(set, g), found: s.Found}
 	if x.whyRefused(r.ledger()) != nil {
 		return nil
 	}
@@ -137,41 +137,41 @@ func billOf(set []*candidate, g *cluster.Group) bill {
 	return b
 }
 
-// swapSource makes a candidate of a node that may be swapped: it has pods to move and none
+// replaceableNode makes a candidate of a node that may be swapped: it has pods to move and none
 // that ends when it likes, for both nodes would be paid for until then; its price is known,
 // and it does not go anyway.
-func (r *retirement) swapSource(n *cluster.Node) *candidate {
-	if n.Gone || knownPrice(n) <= 0 || !n.Instance.Live() {
+func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
+	if n.Leaves || knownPrice(n) <= 0 || !n.Instance.Live() {
 		return nil
 	}
-	c, reason, _ := r.swapCandidate(n)
+	c, reason, _ := r.replaceableSet(n)
 	if reason != "" || len(c.movers) == 0 || c.task != nil {
 		return nil
 	}
 	return c
 }
 
-// maySwapTo says that the group's nodes have a price, and that it may grow by one in the
+// mayReplaceBy says that the group's nodes have a price, and that it may grow by one in the
 // stead of others.
-func (r *retirement) maySwapTo(g *cluster.Group) bool {
+func (r *nodeSearch) mayReplaceBy(g *cluster.Group) bool {
 	room, _ := seats.Room(g)
 	// Of a group above desired people want fewer nodes.
-	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == nil && !r.Now.Before(r.State.SwapPauses[g.Name].Until)
+	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == nil && !r.Now.Before(r.State.ReplacementBackOffs[g.Name].Until)
 }
 
-// swapLooks are those that the next node of the group may have.
-func (r *retirement) swapLooks(g *cluster.Group) []*fit.Looks {
+// replacementTemplates are those that the next node of the group may have.
+func (r *nodeSearch) replacementTemplates(g *cluster.Group) []*fit.NodeTemplate {
 	s := seats.Supply(g, 1)
-	var list []*fit.Looks
-	for _, i := range s.Next(make([]int, len(s.Looks))) {
-		list = append(list, s.Looks[i])
+	var list []*fit.NodeTemplate
+	for _, i := range s.Next(make([]int, len(s.Template))) {
+		list = append(list, s.Template[i])
 	}
 	return list
 }
 
 // goOnto tries whether these nodes can all go if there is one new node of a group for all
 // their pods.
-func (r *retirement) goOnto(list []*candidate, g *cluster.Group, looks *fit.Looks) (ok bool) {
+func (r *nodeSearch) goOnto(list []*candidate, g *cluster.Group, looks *fit.NodeTemplate) (ok bool) {
 	if looks == nil {
 		return false
 	}
@@ -183,7 +183,7 @@ func (r *retirement) goOnto(list []*candidate, g *cluster.Group, looks *fit.Look
 
 // withNew opens a new node of a group in thought, and lets candidates try to go if all
 // their pods move there. All is as before then.
-func (r *retirement) withNew(g *cluster.Group, looks *fit.Looks, try func(goes func(*candidate) bool)) {
+func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func(goes func(*candidate) bool)) {
 	rehearsal, start := r.rehearsal, r.Fit.Fork()
 	r.rehearsal = true
 	p := r.Fit.Open("a new node", looks)
@@ -199,10 +199,10 @@ func (r *retirement) withNew(g *cluster.Group, looks *fit.Looks, try func(goes f
 	r.rehearsal = rehearsal
 }
 
-// findSwap finds the swap that saves most. Where one node alone could be swapped, but for
+// findReplacement finds the swap that saves most. Where one node alone could be swapped, but for
 // too little, its verdict says so.
-func (r *retirement) findSwap() *proposal {
-	sources := r.swapSources()
+func (r *nodeSearch) findReplacement() *proposal {
+	sources := r.replaceableNodes()
 	if len(sources) == 0 {
 		return nil
 	}
@@ -212,8 +212,8 @@ func (r *retirement) findSwap() *proposal {
 	}
 	var best *proposal
 	nearly := map[*candidate]*proposal{}
-	for _, g := range r.swapTargets(most) {
-		for _, looks := range r.swapLooks(g) {
+	for _, g := range r.replacementGroups(most) {
+		for _, looks := range r.replacementTemplates(g) {
 			for i := range sources {
 				if r.spent(shareReplacements) {
 					break
@@ -242,19 +242,19 @@ func sayBeside(n *cluster.Node, details verdict.Details) {
 
 // gather puts together a set that goes onto one new node, beginning with one candidate,
 // and returns that beginning of it that saves most and is worth while; nil without one.
-func (r *retirement) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.Looks, all ledger, nearly map[*candidate]*proposal) (best *proposal) {
+func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.NodeTemplate, all ledger, nearly map[*candidate]*proposal) (best *proposal) {
 	order := append([]*candidate{sources[first]}, slices.Delete(slices.Clone(sources), first, first+1)...)
 	r.withNew(g, looks, func(goes func(*candidate) bool) {
 		var set []*candidate
 		for i, c := range order {
-			if len(set) == mostSwapped || i > 0 && len(set) == 0 {
+			if len(set) == mostReplaced || i > 0 && len(set) == 0 {
 				return
 			}
 			if c.Group == g || !goes(c) {
 				continue
 			}
 			set = append(set, c)
-			x := &proposal{set: slices.Clone(set), group: g, looks: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
+			x := &proposal{set: slices.Clone(set), group: g, template: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
 			switch {
 			case x.whyRefused(all) == nil:
 				if best == nil || x.old-x.new > best.old-best.new+epsilon {
@@ -268,55 +268,55 @@ func (r *retirement) gather(sources []*candidate, first int, g *cluster.Group, l
 	return best
 }
 
-// swapSources are the nodes that could be swapped, those first that disrupt least for
+// replaceableNodes are the nodes that could be swapped, those first that disrupt least for
 // what they cost, and not too many.
-func (r *retirement) swapSources() []*candidate {
+func (r *nodeSearch) replaceableNodes() []*candidate {
 	var list []*candidate
 	for _, n := range r.In(cluster.Serving) {
-		if c := r.swapSource(n); c != nil {
+		if c := r.replaceableNode(n); c != nil {
 			list = append(list, c)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *candidate) int {
 		return cmp.Compare(disruptionOf(a.Node)/knownPrice(a.Node), disruptionOf(b.Node)/knownPrice(b.Node))
 	})
-	return list[:min(len(list), swapCandidates)]
+	return list[:min(len(list), mostReplaceable)]
 }
 
 // dearest are as many of the candidates as can go for one, the dearest.
 func dearest(list []*candidate) []*candidate {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(knownPrice(b.Node), knownPrice(a.Node)) })
-	return list[:min(len(list), mostSwapped)]
+	return list[:min(len(list), mostReplaced)]
 }
 
-// swapTargets are the groups whose new node could be worth while where as much as that may
+// mostReplacementGroups are the groups whose new node could be worth while where as much as that may
 // go, the cheapest first, and not too many.
-func (r *retirement) swapTargets(most float64) []*cluster.Group {
+func (r *nodeSearch) replacementGroups(most float64) []*cluster.Group {
 	var list []*cluster.Group
 	for _, g := range r.Groups {
-		if r.maySwapTo(g) && g.Price() < most {
+		if r.mayReplaceBy(g) && g.Price() < most {
 			list = append(list, g)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *cluster.Group) int { return cmp.Compare(a.Price(), b.Price()) })
-	return list[:min(len(list), swapTargets)]
+	return list[:min(len(list), mostReplacementGroups)]
 }
 
-// bideSwap remembers a swap that may be worth while, and begins it when it has been for as
+// awaitReplacement remembers a swap that may be worth while, and begins it when it has been for as
 // long as its nodes would have to be unneeded, and their groups rest no more.
-func (r *retirement) bideSwap(x *proposal) {
-	s := r.State.Swap
+func (r *nodeSearch) awaitReplacement(x *proposal) {
+	s := r.State.Replacement
 	if s != nil && !s.Launched.IsZero() {
 		return
 	}
 	if x == nil {
 		if s != nil && r.quiet() {
-			r.State.Swap = nil
+			r.State.Replacement = nil
 		}
 		return
 	}
-	r.State.Swap = x.memory()
+	r.State.Replacement = x.memory()
 	due := x.found
 	for _, c := range x.set {
 		rested, _ := r.Rest(c.Group)
@@ -329,7 +329,7 @@ func (r *retirement) bideSwap(x *proposal) {
 	case r.Now.Before(due):
 		r.Clock.At(due)
 		details = details.Then(verdict.Say("it is launched at {until} if it still would", verdict.Until(due)))
-	case r.beginSwap(x):
+	case r.beginReplacement(x):
 		details = details.Then(verdict.Say("it is launched now"))
 	}
 	for _, c := range x.set {
@@ -338,18 +338,18 @@ func (r *retirement) bideSwap(x *proposal) {
 }
 
 // whyPausedOf says why nothing is retired now of the group of one of these nodes.
-func (r *retirement) whyPausedOf(set []*candidate) (why verdict.Details) {
+func (r *nodeSearch) whyPausedOf(set []*candidate) (why verdict.Details) {
 	for _, c := range set {
 		why = verdict.FirstOf(why, r.whyPaused(c.Node))
 	}
 	return why
 }
 
-// beginSwap grows the group by the new node, if nothing holds that up.
-func (r *retirement) beginSwap(x *proposal) bool {
+// beginReplacement grows the group by the new node, if nothing holds that up.
+func (r *nodeSearch) beginReplacement(x *proposal) bool {
 	g := x.group
-	g.Stead = "it costs less than " + verdict.Listed(cluster.Names(x.nodes()))
-	r.Open(g, r.Fit.Open("a new node of group "+g.Name, x.looks))
+	g.GrowsFor = "it costs less than " + verdict.Listed(cluster.Names(x.nodes()))
+	r.Open(g, r.Fit.Open("a new node of group "+g.Name, x.template))
 	r.GrowBy(g)
 	if !g.Grows {
 		return false
@@ -357,6 +357,6 @@ func (r *retirement) beginSwap(x *proposal) bool {
 	s := x.memory()
 	s.Launched = r.Now
 	s.Until = r.Now.Add(r.Policy.MaxNodeProvisionTime + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime).Truncate(time.Second)
-	r.State.Swap = s
+	r.State.Replacement = s
 	return true
 }

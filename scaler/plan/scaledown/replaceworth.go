@@ -53,10 +53,10 @@ func disruptionOfPod(p *fleet.Pod) float64 {
 // knownPrice is what the node costs in an hour, in dollars; 0 where that is not known for
 // certain: in a group with several types the price is that of the dearest.
 func knownPrice(n *cluster.Node) float64 {
-	if n.Group == nil || n.Instance == nil || len(n.Group.Shapes) == 0 || n.Group.Mixed {
+	if n.Group == nil || n.Instance == nil || len(n.Group.NodeTemplates) == 0 || n.Group.Mixed {
 		return 0
 	}
-	if n.Instance.Type != n.Group.Shapes[0].InstanceType {
+	if n.Instance.Type != n.Group.NodeTemplates[0].InstanceType {
 		return 0
 	}
 	return n.Group.Price()

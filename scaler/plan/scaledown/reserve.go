@@ -13,7 +13,7 @@ import (
 // any node that stays, not only where we would put them. What that costs at most is said
 // by adrift.cost.
 type reserve struct {
-	*seats.HeadRoom
+	*seats.Headroom
 	// slots is the room that each node has that serves, and free that of all that stay.
 	slots map[*cluster.Node]stake
 	free
@@ -28,32 +28,32 @@ type reserve struct {
 	// go.
 	list     int
 	own      map[*cluster.Node]int
-	homeless int
+	unplaced int
 }
 
 // newReserves are the headrooms as they stand before any further node goes. Pods that move may
 // land on seats of any headroom of a list, whose pods then take what is free: so they are adrift
 // to the others as moving pods are.
-func (r *retirement) newReserves() (all []*reserve) {
-	if len(r.HeadRooms) == 0 {
+func (r *nodeSearch) newReserves() (all []*reserve) {
+	if len(r.Headrooms) == 0 {
 		return nil
 	}
 	unlanded, filled := r.unlanded()
 	start := r.Fit.Fork()
-	for i, list := range r.HeadRooms {
+	for i, list := range r.Headrooms {
 		pods, of := r.HeadRoomPods(list)
 		have, _ := seats.SeatHeadRoom(pods, r.HeadRoomRow(list).Seat)
-		at := map[*seats.HeadRoom][]cluster.Move{}
+		at := map[*seats.Headroom][]cluster.Move{}
 		for _, m := range have {
 			at[of[m.Pod.Pod]] = append(at[of[m.Pod.Pod]], m)
 		}
 		for _, h := range list {
-			s := &reserve{HeadRoom: r.withWaiting(h, unlanded), filled: filled, adrift: r.measured(h, unlanded), list: i}
+			s := &reserve{Headroom: r.withWaiting(h, unlanded), filled: filled, adrift: r.measured(h, unlanded), list: i}
 			s.count(r, at[h])
 			all = append(all, s)
 		}
 		r.Fit.Revert(start)
-		if slices.ContainsFunc(list, func(h *seats.HeadRoom) bool { return !r.Fit.Unrelated(h.Tenant.Class) }) {
+		if slices.ContainsFunc(list, func(h *seats.Headroom) bool { return !r.Fit.Unrelated(h.Tenant.Class) }) {
 			r.choosy = append(r.choosy, list)
 		}
 	}
@@ -62,7 +62,7 @@ func (r *retirement) newReserves() (all []*reserve) {
 
 // withWaiting is the cluster's headroom when the pods that wait are where they have seats:
 // then a percentage is of theirs too. In a group, pods that may land there count as adrift.
-func (d *ScaleDown) withWaiting(h *seats.HeadRoom, unlanded []fit.Tenant) *seats.HeadRoom {
+func (d *ScaleDown) withWaiting(h *seats.Headroom, unlanded []fit.Tenant) *seats.Headroom {
 	if h.Group != nil || h.Asked.Percent == 0 {
 		return h
 	}
@@ -80,7 +80,7 @@ func (d *ScaleDown) withWaiting(h *seats.HeadRoom, unlanded []fit.Tenant) *seats
 
 // count counts the slots on the nodes that serve, beside the seats of others in its list, and
 // its own seats.
-func (s *reserve) count(r *retirement, own []cluster.Move) {
+func (s *reserve) count(r *nodeSearch, own []cluster.Move) {
 	start, at, more := r.Fit.Fork(), map[*fit.Place]int{}, map[*cluster.Node]int{}
 	for _, n := range r.In(cluster.Serving) {
 		more[n] = r.Fit.Slots(s.Tenant.Class, n.Place).N
@@ -106,7 +106,7 @@ func (s *reserve) count(r *retirement, own []cluster.Move) {
 
 // unlanded are the pods that have seats in thought, on nodes where they do not run, and
 // where these are.
-func (r *retirement) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
+func (r *nodeSearch) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
 	on = map[*fit.Place]bool{}
 	add := func(p *fit.Place, name string) { // empty for a node that has yet to register: nothing runs there
 		for _, t := range p.Seated() {
@@ -133,13 +133,13 @@ func (r *retirement) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
 }
 
 // measured measures the pods that may come to where the head-room is.
-func (d *ScaleDown) measured(h *seats.HeadRoom, pods []fit.Tenant) adrift {
+func (d *ScaleDown) measured(h *seats.Headroom, pods []fit.Tenant) adrift {
 	var sum adrift
 	comes := map[*fit.Class]bool{}
 	for _, t := range pods {
 		may, known := comes[t.Class]
 		if !known {
-			may = h.Group == nil || d.Fit.CouldTake(t.Class, anyLooks(h.Group))
+			may = h.Group == nil || d.Fit.CouldTake(t.Class, anyTemplates(h.Group))
 			comes[t.Class] = may
 		}
 		if !may {
@@ -150,18 +150,18 @@ func (d *ScaleDown) measured(h *seats.HeadRoom, pods []fit.Tenant) adrift {
 	return sum
 }
 
-// anyLooks are those of the group's new nodes and of the nodes that it has, which may be
+// anyTemplates are those of the group's new nodes and of the nodes that it has, which may be
 // others: of a zone that the group has left, or of an earlier launch template.
-func anyLooks(g *cluster.Group) []*fit.Looks {
-	if g.LooksThere == nil {
-		g.LooksThere = slices.Clone(g.Looks)
+func anyTemplates(g *cluster.Group) []*fit.NodeTemplate {
+	if g.TemplatesThere == nil {
+		g.TemplatesThere = slices.Clone(g.Templates)
 		for _, n := range g.Nodes {
-			if l := n.Place.Looks(); !slices.Contains(g.LooksThere, l) {
-				g.LooksThere = append(g.LooksThere, l)
+			if l := n.Place.Template(); !slices.Contains(g.TemplatesThere, l) {
+				g.TemplatesThere = append(g.TemplatesThere, l)
 			}
 		}
 	}
-	return g.LooksThere
+	return g.TemplatesThere
 }
 
 // without is how many pods of the head-room have room for certain when the node is gone
@@ -177,7 +177,7 @@ func (s *reserve) without(n *cluster.Node, a adrift) (room, wanted int) {
 }
 
 // whyReserved says why headroom needs the node; empty if none does.
-func (r *retirement) whyReserved(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) whyReserved(c *candidate) (verdict.Reason, verdict.Details) {
 	r.Fit.Spend(len(r.reserves) * len(r.reserves))
 	for i, s := range r.reserves {
 		mine := r.loads(c)[i]
@@ -192,7 +192,7 @@ func (r *retirement) whyReserved(c *candidate) (verdict.Reason, verdict.Details)
 		if mine.count > 0 {
 			why = why.And(", wherever its pods land")
 		}
-		return verdict.NodeHeadRoom, why
+		return verdict.NodeHeadroom, why
 	}
 	return "", nil
 }
@@ -206,19 +206,19 @@ func (s *reserve) why(wanted int) verdict.Details {
 }
 
 // unseats says that pods of others in its list lose their seats with the candidate's node.
-func (r *retirement) unseats(s *reserve, c *candidate) bool {
+func (r *nodeSearch) unseats(s *reserve, c *candidate) bool {
 	return slices.ContainsFunc(r.reserves, func(o *reserve) bool { return o != s && o.list == s.list && o.own[c.Node] > 0 })
 }
 
 // displaced are the pods of others in its list that have no seats for certain when the
 // candidate is gone, in the measure of this one.
-func (r *retirement) displaced(s *reserve, c *candidate) (sum adrift) {
+func (r *nodeSearch) displaced(s *reserve, c *candidate) (sum adrift) {
 	for i, o := range r.reserves {
 		if o == s || o.list != s.list {
 			continue
 		}
-		lost := o.homeless + o.own[c.Node] + o.adrift.with(r.loads(c)[i]).cost(o.free)
-		each := r.measured(s.HeadRoom, []fit.Tenant{o.Tenant})
+		lost := o.unplaced + o.own[c.Node] + o.adrift.with(r.loads(c)[i]).cost(o.free)
+		each := r.measured(s.Headroom, []fit.Tenant{o.Tenant})
 		sum = sum.with(each.times(min(o.Wanted, lost)))
 	}
 	return sum
@@ -226,8 +226,8 @@ func (r *retirement) displaced(s *reserve, c *candidate) (sum adrift) {
 
 // seatsChoosy seats the pods of headrooms of which some are choosy about who else is where, on
 // the nodes that stay, and says how many of each find a seat. It leaves all as it was.
-func (r *retirement) seatsChoosy() map[*seats.HeadRoom]int {
-	seated := map[*seats.HeadRoom]int{}
+func (r *nodeSearch) seatsChoosy() map[*seats.Headroom]int {
+	seated := map[*seats.Headroom]int{}
 	start := r.Fit.Fork()
 	for _, list := range r.choosy {
 		pods, of := r.HeadRoomPods(list)
@@ -242,11 +242,11 @@ func (r *retirement) seatsChoosy() map[*seats.HeadRoom]int {
 
 // whyCrowded says which headroom's choosy pods would have fewer seats as things stand in
 // thought; empty if none's.
-func (r *retirement) whyCrowded() (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) whyCrowded() (verdict.Reason, verdict.Details) {
 	after := r.seatsChoosy()
 	for _, h := range slices.Concat(r.choosy...) {
 		if before := r.seatedBefore[h]; after[h] < before {
-			return verdict.NodeHeadRoom, h.Keeps(h.Wanted).And(", and without this node there is for {count}, by all that they ask", verdict.Count(after[h]))
+			return verdict.NodeHeadroom, h.Keeps(h.Wanted).And(", and without this node there is for {count}, by all that they ask", verdict.Count(after[h]))
 		}
 	}
 	return "", nil
@@ -254,7 +254,7 @@ func (r *retirement) whyCrowded() (verdict.Reason, verdict.Details) {
 
 // whyWithheld says why no further node may go beside those that do: for its group, for the
 // cluster, or for head-room; empty if it may.
-func (r *retirement) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
 	if reason, why := r.whyLimited(c.Node); reason != "" {
 		return reason, why
 	}
@@ -263,26 +263,26 @@ func (r *retirement) whyWithheld(c *candidate) (verdict.Reason, verdict.Details)
 
 // reserve counts the candidate among those that go, by -1, or that stay again: its room
 // is no head-room then, and its pods are adrift.
-func (r *retirement) reserve(c *candidate, sign int) {
+func (r *nodeSearch) reserve(c *candidate, sign int) {
 	for i, s := range r.reserves {
 		s.adrift = s.adrift.with(r.loads(c)[i].times(-sign))
 		s.free = s.free.with(s.slots[c.Node], sign)
-		s.homeless -= sign * s.own[c.Node]
+		s.unplaced -= sign * s.own[c.Node]
 	}
 }
 
 // loads are the candidate's movers in the measure of each head-room.
-func (r *retirement) loads(c *candidate) []adrift {
+func (r *nodeSearch) loads(c *candidate) []adrift {
 	if c.adrift == nil {
 		for _, s := range r.reserves {
-			c.adrift = append(c.adrift, r.measured(s.HeadRoom, c.movers))
+			c.adrift = append(c.adrift, r.measured(s.Headroom, c.movers))
 		}
 	}
 	return c.adrift
 }
 
 // countReserves counts the room of a new node among the reserves, until it is taken back.
-func (r *retirement) countReserves(g *cluster.Group, p *fit.Place) (takeBack func()) {
+func (r *nodeSearch) countReserves(g *cluster.Group, p *fit.Place) (takeBack func()) {
 	var undo []func()
 	for _, s := range r.reserves {
 		if s.Group != nil && s.Group != g {

@@ -17,6 +17,6 @@ var searchEnded = verdict.Say("whether it is needed is not known: the search for
 	Then(verdict.Say("it is asked in its turn, and its mark, if it has one, stays"))
 
 // spent says that so many hundredths of the budget are.
-func (r *retirement) spent(share int64) bool {
+func (r *nodeSearch) spent(share int64) bool {
 	return r.Fit.Steps()-r.began > r.Policy.Bounds.ScaleDown/100*share
 }

@@ -9,7 +9,7 @@ import (
 
 // inTurn lets sorted candidates try to go, beside those that are gone. Of several that are as
 // good the next is one of the zone that has most of the group's nodes.
-func (r *retirement) inTurn(o order, list, gone []*candidate, try func(*candidate) (goes bool)) {
+func (r *nodeSearch) inTurn(o order, list, gone []*candidate, try func(*candidate) (goes bool)) {
 	have := map[zoneOfGroup]int{}
 	for _, g := range r.Groups {
 		for _, i := range g.Live {

@@ -13,7 +13,7 @@ import (
 )
 
 // unneeded starts the node's clock, or retires it if that has run out.
-func (r *retirement) unneeded(c *candidate) {
+func (r *nodeSearch) unneeded(c *candidate) {
 	n, since, ok := c.Node, c.since, !c.since.IsZero()
 	if n.Stage == cluster.Unready {
 		since = n.UnreadySince()
@@ -22,7 +22,7 @@ func (r *retirement) unneeded(c *candidate) {
 	}
 	if from := n.Settled(r.Policy); !ok && r.Now.Before(from) {
 		r.Clock.At(from)
-		n.Say(verdict.NodeWaiting, verdict.Say("it is Ready since {since}", verdict.Since(n.ReadySince)).
+		n.Say(verdict.NodeUnneeded, verdict.Say("it is Ready since {since}", verdict.Since(n.ReadySince)).
 			Then(verdict.Say("its clock starts at {until} if nobody needs it then", verdict.Until(from))))
 		return
 	}
@@ -34,7 +34,7 @@ func (r *retirement) unneeded(c *candidate) {
 	r.Do(action.Mark{Group: n.Group.Name, Node: n.Ref(), Since: since})
 	r.Clock.At(since.Add(n.Group.UnneededTime(r.Policy)))
 	if !r.pauses(c, unneededNow) {
-		n.Say(verdict.NodeWaiting, unneededNow.Then(verdict.Say("scaled down after {after}", verdict.After(n.Group.UnneededTime(r.Policy)))))
+		n.Say(verdict.NodeUnneeded, unneededNow.Then(verdict.Say("scaled down after {after}", verdict.After(n.Group.UnneededTime(r.Policy)))))
 	}
 }
 
@@ -42,12 +42,12 @@ var unneededNow = verdict.Say("unneeded from now on")
 
 // pauses says of a candidate that nothing of its group is retired now, where that is so;
 // text is what its clock counts.
-func (r *retirement) pauses(c *candidate, text verdict.Details) bool {
+func (r *nodeSearch) pauses(c *candidate, text verdict.Details) bool {
 	why := r.whyPaused(c.Node)
 	if why == nil {
 		return false
 	}
-	reason := verdict.NodeStays
+	reason := verdict.NodeScaleDownStopped
 	switch {
 	case why.Equal(r.CutOff(c.Node)):
 		reason = verdict.NodeZoneUnready
@@ -68,8 +68,8 @@ func (c *candidate) due(p policy.Policy) time.Time {
 
 // whenDue retires the node if its clock has run out and nothing else holds it up. text
 // says what the clock counts.
-func (r *retirement) whenDue(c *candidate, since, due time.Time, text verdict.Details) {
-	n, waits := c.Node, verdict.NodeWaiting
+func (r *nodeSearch) whenDue(c *candidate, since, due time.Time, text verdict.Details) {
+	n, waits := c.Node, verdict.NodeUnneeded
 	if n.Stage == cluster.Unready {
 		waits = verdict.NodeUnready
 	}
@@ -83,7 +83,7 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text verdict.De
 		r.Clock.At(rested)
 		n.Say(waits, text.Then(why.And(", so it is scaled down at {until} at the earliest", verdict.Until(rested))))
 	default:
-		r.depart(c, since, whyRetired(n, since), text, waits)
+		r.depart(c, since, whyScaledDown(n, since), text, waits)
 	}
 }
 
@@ -92,7 +92,7 @@ func (r *retirement) whenDue(c *candidate, since, due time.Time, text verdict.De
 // spent: the node waits for the others, or is blocked where a budget allows nothing anyway.
 // A node with more pods than their budget allows goes if no other spends of that budget:
 // its pods leave one after the other.
-func (r *retirement) take(c *candidate) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) take(c *candidate) (verdict.Reason, verdict.Details) {
 	for _, p := range c.evicted {
 		if r.Budgets.Refuses(p) {
 			return r.refused(p)
@@ -112,12 +112,12 @@ func (r *retirement) take(c *candidate) (verdict.Reason, verdict.Details) {
 
 // refused says what becomes of a node with a pod that a budget does not let go beside
 // other drains.
-func (r *retirement) refused(p *fleet.Pod) (verdict.Reason, verdict.Details) {
+func (r *nodeSearch) refused(p *fleet.Pod) (verdict.Reason, verdict.Details) {
 	pod, budgets := verdict.Pod(p.Key()), verdict.Budgets(r.Budgets.Guarding(p))
 	if r.Unspent().Refuses(p) {
 		return verdict.NodeBlocked, verdict.Say("pod {pod} may not leave: budget {budgets} allows no further disruption", pod, budgets)
 	}
-	return verdict.NodeWaiting, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", budgets, pod)
+	return verdict.NodeUnneeded, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", budgets, pod)
 }
 
 // overspends finds the first of a node's pods for which those before it leave nothing of

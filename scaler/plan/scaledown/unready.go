@@ -8,8 +8,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// whyRetired is what the node's clock, that began at since, has counted.
-func whyRetired(n *cluster.Node, since time.Time) verdict.Details {
+// whyScaledDown is what the node's clock, that began at since, has counted.
+func whyScaledDown(n *cluster.Node, since time.Time) verdict.Details {
 	if n.Stage == cluster.Unready {
 		return n.WhyUnready().And(", and nobody needs it")
 	}

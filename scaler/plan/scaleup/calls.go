@@ -24,7 +24,7 @@ func (d *ScaleUp) grows(g *cluster.Group) []action.Grow {
 	}
 	byZone := map[string][]*fit.Place{}
 	for _, p := range g.Fresh {
-		zone := p.Looks().Zone
+		zone := p.Template().Zone
 		byZone[zone] = append(byZone[zone], p)
 	}
 	var calls []action.Grow

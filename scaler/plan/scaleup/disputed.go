@@ -26,7 +26,7 @@ const (
 // would have room for it just as little. People have to look.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
-	if s.Reason != verdict.PodFitsFree || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged) < doubtful || len(d.State.Disputed) >= mostDisputed {
+	if s.Reason != verdict.PodFitsNode || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged) < doubtful || len(d.State.Disputed) >= mostDisputed {
 		return s
 	}
 	since, known := d.Given.Disputed[string(p.UID)]
@@ -38,7 +38,7 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 		d.Clock.At(due)
 		return s
 	}
-	s.Reason = verdict.PodDisputed
+	s.Reason = verdict.PodNotScheduled
 	s.Details = s.Details.And(", as far as Windlass knows, since {since}, and kube-scheduler finds none: check the pod's own Events and scheduler plugins beyond the default ones", verdict.Since(since)).
 		Then(verdict.Say("a node more would not help"))
 	return s

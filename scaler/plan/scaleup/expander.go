@@ -79,7 +79,7 @@ func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
 	for _, t := range pods {
 		o.work += cluster.WorkOf(t.Class)
 	}
-	for name, q := range g.Shapes[0].Allocatable {
+	for name, q := range g.NodeTemplates[0].Allocatable {
 		if !cluster.ByPlugin(name) || q.IsZero() {
 			continue
 		}

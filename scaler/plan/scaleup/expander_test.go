@@ -45,7 +45,7 @@ func TestBadPrioritiesAreRefused(t *testing.T) {
 
 func TestExpandersKeepTheBest(t *testing.T) {
 	named := func(name string, price float64) *cluster.Group {
-		return &cluster.Group{Group: &fleet.Group{Name: name, Shapes: []fleet.Shape{{PricePerHour: price}}}}
+		return &cluster.Group{Group: &fleet.Group{Name: name, NodeTemplates: []fleet.NodeTemplate{{PricePerHour: price}}}}
 	}
 	wasteful := option{group: named("wasteful", 1), pods: 10, nodes: 1, left: 0, free: 0.5, work: 10, hourly: 1}
 	tight := option{group: named("tight", 1), pods: 10, nodes: 2, left: 0, free: 0.1, work: 10, hourly: 2}

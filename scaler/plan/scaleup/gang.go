@@ -124,7 +124,7 @@ func (d *ScaleUp) growForGang(g gang) {
 		details = verdict.Say("some of the {all} pending pods of gang {gang} are too young to trigger scale-up", verdict.All(len(g.pods)), verdict.Gang(g.name))
 	}
 	for _, t := range g.pods {
-		d.SayPod(t, verdict.PodGangShort, "", details)
+		d.SayPod(t, verdict.PodGangDoesNotFit, "", details)
 		d.SettleBack(t)
 	}
 }
@@ -132,7 +132,7 @@ func (d *ScaleUp) growForGang(g gang) {
 // moves are where the pods of each retiring node go.
 func (d *ScaleUp) moves() map[*cluster.Node][]cluster.Move {
 	all := map[*cluster.Node][]cluster.Move{}
-	for _, n := range d.In(cluster.Retiring) {
+	for _, n := range d.In(cluster.ScalingDown) {
 		all[n] = n.Moved
 	}
 	return all

@@ -19,7 +19,7 @@ func (d *ScaleUp) Grow() {
 		d.growForGang(g)
 	}
 	d.fillToMinimum()
-	d.growForHeadRoom()
+	d.growForHeadroom()
 	d.tellBeside()
 	for _, g := range d.Groups {
 		d.GrowBy(g)
@@ -142,7 +142,7 @@ func (d *ScaleUp) there(pods []fit.Tenant) []*fit.Place {
 	if !slices.ContainsFunc(pods, followsOthers) {
 		return nil
 	}
-	return slices.Concat(cluster.Places(d.In(cluster.Serving, cluster.Cordoned, cluster.Leaving)), d.Staying(), d.Coming)
+	return slices.Concat(cluster.Places(d.In(cluster.Serving, cluster.Cordoned, cluster.Draining)), d.Staying(), d.Upcoming)
 }
 
 // seatBeside seats pods at nodes that are there and at the new ones that are planned
@@ -184,7 +184,7 @@ func (d *ScaleUp) tellBeside() {
 		if d.Node(s.At.Name) != nil {
 			where = verdict.Say("node {node}", verdict.Node(s.At.Name))
 		}
-		d.SayPod(s.Tenant, verdict.PodFitsComing, "", where.And(" has room for it as soon as the new nodes are there that are asked for now"))
+		d.SayPod(s.Tenant, verdict.PodFitsUpcoming, "", where.And(" has room for it as soon as the new nodes are there that are asked for now"))
 	}
 }
 
@@ -293,7 +293,7 @@ func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster
 		return false
 	}
 	best := d.best(options)
-	return best.group != than && best.left == 0 && !slices.Contains(d.KinOf(than), best.group)
+	return best.group != than && best.left == 0 && !slices.Contains(d.SimilarTo(than), best.group)
 }
 
 // likeTheBest is the best group and those that are like it: first those that could
@@ -306,11 +306,11 @@ func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 	for len(rest) > 0 {
 		next := d.best(rest).group
 		rest = slices.DeleteFunc(rest, func(o option) bool { return o.group == next })
-		if next != best && slices.Contains(d.KinOf(best), next) {
+		if next != best && slices.Contains(d.SimilarTo(best), next) {
 			groups = append(groups, next)
 		}
 	}
-	for _, g := range d.KinOf(best) {
+	for _, g := range d.SimilarTo(best) {
 		if room, _ := seats.Room(g); room > 0 && !slices.Contains(groups, g) {
 			groups = append(groups, g)
 		}
@@ -361,7 +361,7 @@ func (d *ScaleUp) refuse(pods []fit.Tenant) {
 			explained[space]++
 			v.reason, v.details = d.whyNot(t.Class)
 			verdicts[t.Class] = v
-			d.Homeless = append(d.Homeless, t)
+			d.Unschedulable = append(d.Unschedulable, t)
 		}
 		d.SayPod(t, v.reason, "", v.details)
 		d.SettleBack(t)
@@ -409,21 +409,21 @@ func (d *ScaleUp) isUrgent(t fit.Tenant) bool {
 	return d.Now.Sub(since) < urgent
 }
 
-// lookAgain is when nodes that nobody may need are looked at, after a look in which
+// evaluateAgain is when nodes that nobody may need are looked at, after a look in which
 // groups grew.
-const lookAgain = time.Second
+const evaluateAgain = time.Second
 
-// LeaveNodes says of every node where it stands. Whether it could go is not asked
+// DeferNodes says of every node where it stands. Whether it could go is not asked
 // while pods wait and groups grow for them: that takes most of the time of a look,
 // and the pods shall not wait for it. Marks stay as they are.
-func (d *ScaleUp) LeaveNodes() {
+func (d *ScaleUp) DeferNodes() {
 	for _, n := range d.Nodes {
 		d.SayStage(n)
 		if n.Reason == "" {
-			n.Say(verdict.NodeNotAsked, groupsGrow)
+			n.Say(verdict.NodeNotEvaluated, groupsGrow)
 		}
-		if n.Reason == verdict.NodeNotAsked || n.Stage == cluster.Unready { // of which more is to be said, too
-			d.Clock.At(d.Now.Add(lookAgain))
+		if n.Reason == verdict.NodeNotEvaluated || n.Stage == cluster.Unready { // of which more is to be said, too
+			d.Clock.At(d.Now.Add(evaluateAgain))
 		}
 	}
 }
@@ -437,24 +437,24 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	}
 	by := []verdict.Param{verdict.Group(g.Name), verdict.From(g.Desired), verdict.To(g.Base() + len(g.Fresh))}
 	grows := Delay(g, verdict.Say("group {group} grows {from}→{to} for it", by...))
-	if d.Rivalled() {
+	if d.OtherAutoscalerActs() {
 		d.sayGrowth(g, verdict.PodRivalled, verdict.Say("group {group} would grow {from}→{to} for it", by...).Then(d.Stopped))
 		return
 	}
 	if pace := d.PaceOf(g.Name); d.Now.Before(pace) {
 		d.Clock.At(pace)
-		d.sayGrowth(g, verdict.PodFitsComing, grows)
+		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}
 	if g.Unanswered { // what is under way is counted already; the answer brings the next look
-		d.sayGrowth(g, verdict.PodFitsComing, grows)
+		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}
-	d.sayGrowth(g, verdict.PodGetsNode, grows)
+	d.sayGrowth(g, verdict.PodTriggersScaleUp, grows)
 	asks := g.Base() + len(g.Fresh) - g.Desired
 	d.AskFor(g, asks)
 	for _, x := range d.grows(g) {
-		x.Why, x.Asks = g.Stead, asks
+		x.Why, x.Asks = g.GrowsFor, asks
 		asks = 0
 		d.Do(x)
 	}

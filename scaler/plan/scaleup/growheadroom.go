@@ -7,22 +7,22 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// growForHeadRoom keeps nodes that were to go, and plans new ones, where headroom is short when
+// growForHeadroom keeps nodes that were to go, and plans new ones, where headroom is short when
 // every real pod has its place. The pods that stand for it leave their seats as soon as those
 // of their list have them, as the next list counts the same room. In the end those on new nodes
 // are seated there again.
-func (d *ScaleUp) growForHeadRoom() {
+func (d *ScaleUp) growForHeadroom() {
 	var brought []cluster.Move
-	for _, list := range d.HeadRooms {
-		brought = append(brought, d.bringHeadRoom(list)...)
+	for _, list := range d.Headrooms {
+		brought = append(brought, d.triggerHeadroom(list)...)
 	}
 	for _, m := range brought {
 		d.Fit.Put(m.Pod, m.To)
 	}
 }
 
-// bringHeadRoom does so for headrooms that add up, and returns the seats on new nodes.
-func (d *ScaleUp) bringHeadRoom(list []*seats.HeadRoom) (brought []cluster.Move) {
+// triggerHeadroom does so for headrooms that add up, and returns the seats on new nodes.
+func (d *ScaleUp) triggerHeadroom(list []*seats.Headroom) (brought []cluster.Move) {
 	pods, of := d.HeadRoomPods(list)
 	have, left := seats.SeatHeadRoom(pods, d.headRoomSeats(list))
 	sizes := map[*cluster.Group]int{}
@@ -33,14 +33,14 @@ func (d *ScaleUp) bringHeadRoom(list []*seats.HeadRoom) (brought []cluster.Move)
 	for _, t := range d.growFor(left) {
 		of[t.Pod].Short++
 	}
-	room := map[*seats.HeadRoom]int{}
+	room := map[*seats.Headroom]int{}
 	for _, m := range have {
 		room[of[m.Pod.Pod]]++
 		d.Fit.Lift(m.Pod, m.To)
 	}
 	for _, g := range d.Groups {
 		g.Aside = false
-		grows := map[*seats.HeadRoom]bool{}
+		grows := map[*seats.Headroom]bool{}
 		for _, p := range g.Fresh[sizes[g]:] {
 			for _, t := range p.Tenants() {
 				grows[of[t.Pod]] = true
@@ -64,9 +64,9 @@ func (d *ScaleUp) bringHeadRoom(list []*seats.HeadRoom) (brought []cluster.Move)
 
 // headRoomSeats seeks seats for pods of headrooms without a new node. To keep a node is cheaper
 // than to launch one.
-func (d *ScaleUp) headRoomSeats(list []*seats.HeadRoom) func(fit.Tenant) *fit.Place {
+func (d *ScaleUp) headRoomSeats(list []*seats.Headroom) func(fit.Tenant) *fit.Place {
 	_, of := d.HeadRoomPods(list)
-	row, retiring := d.HeadRoomRow(list), d.Reprieve(list[0].Has)
+	row, retiring := d.HeadRoomRow(list), d.Cancellable(list[0].Has)
 	return func(t fit.Tenant) *fit.Place {
 		if !d.Ration.Ask(t.Pod.Namespace) {
 			return nil // it is told there
@@ -78,7 +78,7 @@ func (d *ScaleUp) headRoomSeats(list []*seats.HeadRoom) func(fit.Tenant) *fit.Pl
 		if n == nil {
 			return nil
 		}
-		d.Keep(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(of[t.Pod].String())))
+		d.Cancel(n, verdict.Say("{headroom} needs it", verdict.HeadRoom(of[t.Pod].String())))
 		row = d.HeadRoomRow(list) // what was to move to other nodes has left room there
 		return n.Place
 	}
@@ -86,10 +86,10 @@ func (d *ScaleUp) headRoomSeats(list []*seats.HeadRoom) func(fit.Tenant) *fit.Pl
 
 // sayShort tells at the groups that could have it why headroom is short, or at all of
 // them if none could. It returns the same for all of them.
-func (d *ScaleUp) sayShort(h *seats.HeadRoom) (why verdict.Details) {
+func (d *ScaleUp) sayShort(h *seats.Headroom) (why verdict.Details) {
 	var could []*cluster.Group
 	for _, g := range d.Groups {
-		if (h.Group == nil || h.Group == g) && d.Fit.CouldTake(h.Tenant.Class, g.Looks) {
+		if (h.Group == nil || h.Group == g) && d.Fit.CouldTake(h.Tenant.Class, g.Templates) {
 			could = append(could, g)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/seats"
 )
 
-// SeatLeaving gives the pods of nodes that others take what room is left after
+// SeatDraining gives the pods of nodes that others take what room is left after
 // the waiting ones, so that nobody is moved there. It brings no node: Auto
 // Scaling replaces what it takes.
-func (d *ScaleUp) SeatLeaving() {
-	open := d.Fit.NewRow(slices.Concat(cluster.Places(d.In(cluster.Serving)), d.Staying(), d.Coming))
-	for _, n := range d.In(cluster.Leaving, cluster.Terminating) {
+func (d *ScaleUp) SeatDraining() {
+	open := d.Fit.NewRow(slices.Concat(cluster.Places(d.In(cluster.Serving)), d.Staying(), d.Upcoming))
+	for _, n := range d.In(cluster.Draining, cluster.Terminating) {
 		if !d.Unproven(n) {
 			d.Spend(n)
 		}

@@ -21,8 +21,8 @@ func (d *ScaleUp) fillToMinimum() {
 		}
 		for range lacks {
 			s := seats.Supply(g, lacks)
-			zone := s.Next(make([]int, len(s.Looks)))[0]
-			d.Open(g, d.Fit.Open("a new node of group "+g.Name, s.Looks[zone]))
+			zone := s.Next(make([]int, len(s.Template)))[0]
+			d.Open(g, d.Fit.Open("a new node of group "+g.Name, s.Template[zone]))
 		}
 		g.Note(verdict.Say("its minimum is {min}", verdict.Min(g.Min)))
 	}
@@ -31,7 +31,7 @@ func (d *ScaleUp) fillToMinimum() {
 // Open takes new nodes into the plan.
 func (d *ScaleUp) Open(g *cluster.Group, places ...*fit.Place) {
 	for _, p := range places {
-		g.Have[g.ZoneOf(p.Looks().Zone)]++
+		g.Have[g.ZoneOf(p.Template().Zone)]++
 	}
 	g.Fresh = append(g.Fresh, places...)
 	d.Totals.Add(g, len(places))

@@ -101,7 +101,7 @@ func (d *ScaleUp) leftByBody() map[string][]fit.Tenant {
 	for _, g := range d.gangs {
 		note(g.pods)
 	}
-	note(d.LackingHeadRoom())
+	note(d.LackingHeadroom())
 	return waiting
 }
 
@@ -245,7 +245,7 @@ func (d *ScaleUp) promise(g *cluster.Group) {
 			continue
 		}
 		c := tenants[0].Class
-		if zone := p.Looks().Zone; !slices.Contains(zones[c], zone) {
+		if zone := p.Template().Zone; !slices.Contains(zones[c], zone) {
 			zones[c] = append(zones[c], zone)
 		}
 	}

@@ -28,7 +28,7 @@ func (d *ScaleUp) release(n *cluster.Node, why verdict.Details) {
 	cordon, _ := n.Recommendation()
 	n.Open, n.Released = true, true
 	d.Do(action.Release{Group: n.GroupName(), Node: n.Ref(), ID: cordon.Notice, Why: why.String()})
-	n.Say(verdict.NodeReleased, verdict.Say("its cordon for a rebalance recommendation is taken off: {why}", verdict.Why(why)))
+	n.Say(verdict.NodeCordonReleased, verdict.Say("its cordon for a rebalance recommendation is taken off: {why}", verdict.Why(why)))
 }
 
 // releaseFor gives waiting pods, for which there is no node and none comes, a seat on nodes
@@ -56,7 +56,7 @@ func (d *ScaleUp) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
 		if !n.Released {
 			d.release(n, verdict.Say("pod {pod} waits, and no group can grow for it", verdict.Pod(t.Pod.Key())))
 		}
-		d.SayPod(t, verdict.PodFitsFree, "", verdict.Say("node {node} has room for it, and takes pods again", verdict.Node(n.Name)))
+		d.SayPod(t, verdict.PodFitsNode, "", verdict.Say("node {node} has room for it, and takes pods again", verdict.Node(n.Name)))
 	}
 	return left
 }

@@ -18,8 +18,8 @@ type ScaleUp struct {
 	*seats.Seats
 	*drains.Drains
 
-	// Homeless are a pod of each class for which there is neither a place nor a new node.
-	Homeless []fit.Tenant
+	// Unschedulable are a pod of each class for which there is neither a place nor a new node.
+	Unschedulable []fit.Tenant
 	// left are the waiting pods that found no place so far.
 	left []fit.Tenant
 	// beside are the pods that got a place that was there already, thanks to new nodes.

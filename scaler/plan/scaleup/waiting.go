@@ -15,7 +15,7 @@ import (
 // retired, because keeping is cheaper than launching. Gangs, which
 // need more room at once, come after all others.
 func (d *ScaleUp) SeatWaiting() {
-	d.Coming = d.OnTheWay()
+	d.Upcoming = d.OnTheWay()
 	d.Measure()
 	waiting := append(d.waiting(), d.Foresee()...)
 	d.RationGrowth(waiting)
@@ -41,8 +41,8 @@ func (d *ScaleUp) SeatWaiting() {
 
 // take settles that a pod has that seat.
 func (d *ScaleUp) take(s seats.Seat) {
-	if s.Keeps != nil {
-		d.Keep(s.Keeps, verdict.Say("pod {pod} needs it", verdict.Pod(s.Pod.Pod.Key())))
+	if s.Cancels != nil {
+		d.Cancel(s.Cancels, verdict.Say("pod {pod} needs it", verdict.Pod(s.Pod.Pod.Key())))
 	}
 	s = d.dispute(s)
 	d.SayPod(s.Pod, s.Reason, "", s.Details)
@@ -56,7 +56,7 @@ func (d *ScaleUp) young(t fit.Tenant) bool {
 	}
 	due := d.GrowsFrom(t)
 	d.Clock.At(due)
-	d.SayPod(t, verdict.PodYoung, "", verdict.Say("there is no room for it, and it triggers scale-up from {until} on", verdict.Until(due)))
+	d.SayPod(t, verdict.PodTooYoung, "", verdict.Say("there is no room for it, and it triggers scale-up from {until} on", verdict.Until(due)))
 	return true
 }
 
@@ -75,7 +75,7 @@ func (d *ScaleUp) waiting() []fit.Tenant {
 		case p.Scheduling == fleet.Gated:
 			d.SayPod(t, verdict.PodGated, "", gated)
 		case !d.Scheduled(p):
-			d.SayPod(t, verdict.PodOfOther, "", verdict.Say("its scheduler is {scheduler}, and --scheduler-name does not name that, so it triggers no scale-up", verdict.Scheduler(p.Spec.SchedulerName)))
+			d.SayPod(t, verdict.PodOtherScheduler, "", verdict.Say("its scheduler is {scheduler}, and --scheduler-name does not name that, so it triggers no scale-up", verdict.Scheduler(p.Spec.SchedulerName)))
 		case d.Promised(p):
 			d.SayPod(t, verdict.PodNominated, "", verdict.Say("kube-scheduler makes room for it on node {node}", verdict.Node(p.Nominated)))
 		case d.Expendable(p):

@@ -29,15 +29,15 @@ type miss struct {
 // it from growing.
 func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, verdict.Details) {
 	if len(d.Groups) == 0 {
-		return verdict.PodFitsNothing, verdict.Say("there is no group that could grow")
+		return verdict.PodNoGroupFits, verdict.Say("there is no group that could grow")
 	}
 	defer d.closeFor(c)()
-	reason := verdict.PodFitsNothing
+	reason := verdict.PodNoGroupFits
 	misses := make([]miss, len(d.Groups))
 	for i, g := range d.Groups {
 		misses[i] = d.missOf(c, g)
-		if len(g.Looks) > 0 && len(misses[i].reasons) == 0 {
-			reason, g.Wanted = verdict.PodGroupsFull, true
+		if len(g.Templates) > 0 && len(misses[i].reasons) == 0 {
+			reason, g.Wanted = verdict.PodGroupsUnavailable, true
 		}
 	}
 	return reason, tell(misses)
@@ -47,10 +47,10 @@ func (d *ScaleUp) whyNot(c *fit.Class) (verdict.Reason, verdict.Details) {
 // next to nothing to find out.
 func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, verdict.Details) {
 	defer d.closeFor(t.Class)()
-	reason, all := verdict.PodFitsNothing, "no group's new node has what it asks for"
+	reason, all := verdict.PodNoGroupFits, "no group's new node has what it asks for"
 	for _, g := range d.Groups {
-		if d.Fit.CouldTake(t.Class, g.Looks) {
-			reason, all = verdict.PodGroupsFull, "no group has a new node for it now"
+		if d.Fit.CouldTake(t.Class, g.Templates) {
+			reason, all = verdict.PodGroupsUnavailable, "no group has a new node for it now"
 			g.Wanted = true
 		}
 	}
@@ -59,7 +59,7 @@ func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, v
 
 func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
 	open, _ := launch.Open(g)
-	nearest, at := d.Fit.FitsNew(c, g.Looks)
+	nearest, at := d.Fit.FitsNew(c, g.Templates)
 	if len(nearest) > 0 {
 		return miss{g, nearest, lacks(g, nearest, at)}
 	}
@@ -70,14 +70,14 @@ func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
 	if other, at := d.Fit.FitsNew(c, open); len(other) > 0 {
 		return miss{g, nil, seats.Resting(g).And(", and in {zone} {lack}", verdict.Zone(cmp.Or(at.Zone, "its zone")), verdict.Lack(other.Of(at.Name)))}
 	}
-	if g.Unsteered != nil && len(g.Looks) > 1 {
+	if g.Unsteered != nil && len(g.Templates) > 1 {
 		return miss{g, nil, verdict.Say("Auto Scaling chooses the zone of its next node, and that would be another one")}
 	}
 	return miss{g, nil, verdict.Say("other pods take the room that it has")}
 }
 
 // lacks says what a group's new nodes lack, as one of them looks.
-func lacks(g *cluster.Group, why fit.Reasons, at *fit.Looks) verdict.Details {
+func lacks(g *cluster.Group, why fit.Reasons, at *fit.NodeTemplate) verdict.Details {
 	elsewhere := slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding && r.Found != "" })
 	if !elsewhere {
 		return verdict.Say("{lack}", verdict.Lack(why.Of(at.Name)))

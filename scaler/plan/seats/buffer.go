@@ -21,19 +21,19 @@ import (
 // Buffer is a CapacityBuffer that asks for room on nodes that run.
 type Buffer struct {
 	*fleet.Buffer
-	// amiss is why it is not known what room is wanted; the zero value where it is.
-	amiss amiss
-	stock *stock
+	// misconfigured is why it is not known what room is wanted; the zero value where it is.
+	misconfigured misconfiguration
+	stock         *stock
 	// Room is what is kept, nil where something is amiss. One pod stands for all of it.
-	Room *HeadRoom
+	Room *Headroom
 	// asked is how many pods it asks for, where that is more than it may; limited says
 	// why it may not, and limit that in a word.
 	asked          int64
 	limit, limited string
 }
 
-// amiss is what is wrong with a buffer: one word and one sentence.
-type amiss struct{ reason, text string }
+// misconfiguration is what is wrong with a buffer: one word and one sentence.
+type misconfiguration struct{ reason, text string }
 
 // mostBufferPods is how many pods a cluster is made for: who asks for more has mistyped. What
 // buffers get at most is less, see bufferLimits.
@@ -50,8 +50,8 @@ func (k *Cache) findBuffers(s fleet.Snapshot) []*Buffer {
 			continue
 		}
 		b := &Buffer{Buffer: &s.Buffers[i]}
-		b.amiss = b.misses()
-		if b.amiss == (amiss{}) {
+		b.misconfigured = b.misses()
+		if b.misconfigured == (misconfiguration{}) {
 			b.stock = k.stocks[b.Key()].of(b.Buffer)
 			stocks[b.Key()] = b.stock
 		}
@@ -77,7 +77,7 @@ func withSamples(pods []*fleet.Pod, buffers []*Buffer) []*fleet.Pod {
 }
 
 // sizeBuffers finds out for how many pods each buffer is, and returns what room that is.
-func (d *Seats) sizeBuffers() (list []*HeadRoom) {
+func (d *Seats) sizeBuffers() (list []*Headroom) {
 	limits := d.newBufferLimits()
 	for _, b := range d.Buffers {
 		if b.stock == nil {
@@ -85,10 +85,10 @@ func (d *Seats) sizeBuffers() (list []*HeadRoom) {
 		}
 		tenant := d.Fit.Tenant(b.stock.pod)
 		wanted, amiss := d.sizeOf(b, tenant.Class)
-		if b.amiss = amiss; amiss.reason != "" {
+		if b.misconfigured = amiss; amiss.reason != "" {
 			continue
 		}
-		b.Room = &HeadRoom{Buffer: b, Tenant: tenant}
+		b.Room = &Headroom{Buffer: b, Tenant: tenant}
 		limits.ask(b, wanted)
 	}
 	limits.share()
@@ -103,7 +103,7 @@ func (d *Seats) sizeBuffers() (list []*HeadRoom) {
 // sizeOf is for how many pods the buffer is: as many as it says by number or by
 // percentage, whichever is more, as far as its limits allow; by limits alone as many as
 // they allow.
-func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, amiss) {
+func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, misconfiguration) {
 	wanted := int64(-1)
 	if b.Replicas != nil {
 		wanted = int64(*b.Replicas)
@@ -119,7 +119,7 @@ func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, amiss) {
 			}
 		}
 		if most == math.MaxInt64 {
-			return 0, amiss{"LimitsNotRequested", fmt.Sprintf("its pods request nothing of what its limits name: %s", named(b.Limits))}
+			return 0, misconfiguration{"LimitsNotRequested", fmt.Sprintf("its pods request nothing of what its limits name: %s", named(b.Limits))}
 		}
 		if wanted < 0 || most < wanted {
 			wanted = most
@@ -127,11 +127,11 @@ func (d *Seats) sizeOf(b *Buffer, class *fit.Class) (int64, amiss) {
 	}
 	switch {
 	case wanted < 0:
-		return 0, amiss{"NoSize", "it has neither replicas, nor a percentage of a scalable object's, nor limits"}
+		return 0, misconfiguration{"NoSize", "it has neither replicas, nor a percentage of a scalable object's, nor limits"}
 	case wanted > mostBufferPods:
-		return 0, amiss{"TooLarge", fmt.Sprintf("it asks for room for %d pods, and no cluster takes more than %d", wanted, mostBufferPods)}
+		return 0, misconfiguration{"TooLarge", fmt.Sprintf("it asks for room for %d pods, and no cluster takes more than %d", wanted, mostBufferPods)}
 	}
-	return wanted, amiss{}
+	return wanted, misconfiguration{}
 }
 
 func named(list corev1.ResourceList) string {
@@ -143,35 +143,35 @@ func named(list corev1.ResourceList) string {
 }
 
 // misses is what is wrong with what the buffer says, whatever its pods are like.
-func (b *Buffer) misses() amiss {
+func (b *Buffer) misses() misconfiguration {
 	refers := fmt.Sprintf("pod template %s/%s", b.Namespace, b.Template)
 	if b.Scalable != nil {
 		refers = fmt.Sprintf("%s %s/%s", b.Scalable.Kind, b.Namespace, b.Scalable.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Limits)) {
 		if limit := b.Limits[name]; limit.Sign() < 0 {
-			return amiss{"NegativeLimit", fmt.Sprintf("its limit of %s is %s, and cannot be less than nothing", name, limit.String())}
+			return misconfiguration{"NegativeLimit", fmt.Sprintf("its limit of %s is %s, and cannot be less than nothing", name, limit.String())}
 		}
 	}
 	switch {
 	case b.Template != "" && b.Scalable != nil:
-		return amiss{"TwoReferences", "it has both podTemplateRef and scalableRef, and should have one of them"}
+		return misconfiguration{"TwoReferences", "it has both podTemplateRef and scalableRef, and should have one of them"}
 	case b.Template == "" && b.Scalable == nil:
-		return amiss{"NoReference", "it has neither podTemplateRef nor scalableRef"}
+		return misconfiguration{"NoReference", "it has neither podTemplateRef nor scalableRef"}
 	case b.Scalable != nil && !b.Scalable.Known():
-		return amiss{"KindNotSupported", fmt.Sprintf("scalableRef: nobody knows the pods of kind %s of API group %q", b.Scalable.Kind, b.Scalable.Group)}
+		return misconfiguration{"KindNotSupported", fmt.Sprintf("scalableRef: nobody knows the pods of kind %s of API group %q", b.Scalable.Kind, b.Scalable.Group)}
 	case b.Replicas != nil && *b.Replicas < 0:
-		return amiss{"NegativeReplicas", fmt.Sprintf("replicas is %d, and cannot be less than none", *b.Replicas)}
+		return misconfiguration{"NegativeReplicas", fmt.Sprintf("replicas is %d, and cannot be less than none", *b.Replicas)}
 	case b.Percentage != nil && *b.Percentage < 0:
-		return amiss{"NegativePercentage", fmt.Sprintf("percentage is %d, and cannot be less than none", *b.Percentage)}
+		return misconfiguration{"NegativePercentage", fmt.Sprintf("percentage is %d, and cannot be less than none", *b.Percentage)}
 	case b.Pods == nil && b.Fault != "":
-		return amiss{"NotReadable", fmt.Sprintf("%s: %s", refers, b.Fault)}
+		return misconfiguration{"NotReadable", fmt.Sprintf("%s: %s", refers, b.Fault)}
 	case b.Pods == nil && b.Scalable != nil:
-		return amiss{"ScalableNotFound", refers + " is not there"}
+		return misconfiguration{"ScalableNotFound", refers + " is not there"}
 	case b.Pods == nil:
-		return amiss{"PodTemplateNotFound", refers + " is not there"}
+		return misconfiguration{"PodTemplateNotFound", refers + " is not there"}
 	}
-	return amiss{}
+	return misconfiguration{}
 }
 
 // stock is the pod that stands for all of a buffer, kept from look to look.

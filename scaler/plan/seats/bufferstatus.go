@@ -25,13 +25,13 @@ const (
 // bufferNoRoom is the reason of a buffer that groups cannot make whole.
 const bufferNoRoom = "NoRoom"
 
-// InformBuffers writes on every buffer what becomes of it, where that does not stand
+// UpdateBuffers writes on every buffer what becomes of it, where that does not stand
 // there yet.
-func (d *Seats) InformBuffers(out *outcome.Outcome) {
+func (d *Seats) UpdateBuffers(out *outcome.Outcome) {
 	for _, b := range d.Buffers {
 		status := b.status(metav1.NewTime(d.Now).Rfc3339Copy())
 		if !fleet.Equal(status, b.Status) {
-			out.Do(action.Inform{Buffer: action.BufferRef{Namespace: b.Namespace, Name: b.Name, UID: b.UID}, Version: b.Version, Status: status})
+			out.Do(action.UpdateBuffer{Buffer: action.BufferRef{Namespace: b.Namespace, Name: b.Name, UID: b.UID}, Version: b.Version, Status: status})
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (b *Buffer) conditions() (ready, provisioning metav1.Condition) {
 	provisioning = metav1.Condition{Type: fleet.BufferProvisioning, Status: metav1.ConditionFalse}
 	switch {
 	case b.Room == nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, b.amiss.reason, b.amiss.text
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, b.misconfigured.reason, b.misconfigured.text
 		provisioning.Reason, provisioning.Message = bufferNotReady, "it is not known what room is wanted"
 	case b.Room.Wanted == 0:
 		provisioning.Reason, provisioning.Message = bufferEmpty, "it asks for no room"

@@ -6,9 +6,9 @@
 //	simulate.go     nodes and pods as they are; what is kept from evaluation to evaluation
 //	place.go        nodes that come, and pods that are moved
 //	openroom.go     where a pod has room without a new node
-//	refuge.go       destinations for pods of nodes that are removed
-//	yielding.go     pods on their way to a node that make room for others
-//	reprieve.go     nodes whose scale-down would be cancelled for a pod
+//	destinations.go destinations for pods of nodes that are removed
+//	otherdestinations.go  pods on their way to a node that make room for others
+//	cancellable.go  nodes whose scale-down would be cancelled for a pod
 //	supply.go       what new nodes a group could have, and why none; similar groups
 //	utilization.go  what counts as used
 //	headroom.go     room that is kept free: what is asked for, and who has a seat

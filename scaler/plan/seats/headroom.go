@@ -25,12 +25,12 @@ import (
 // nothing to do with each other. Flag and tags each count all room by themselves: that of a
 // group counts for the cluster's too.
 
-// HeadRoom is the room that people want kept, in one group or in the whole cluster.
-type HeadRoom struct {
+// Headroom is the room that people want kept, in one group or in the whole cluster.
+type Headroom struct {
 	Group *cluster.Group // nil for the whole cluster
 	// Buffer is that which asks for the room; nil where a flag or a group's tag does.
 	Buffer *Buffer
-	Asked  fleet.HeadRoom
+	Asked  fleet.Headroom
 	// Tenant is one of the pods for which there shall be room, and stands for all.
 	Tenant fit.Tenant
 	// Wanted is how many there shall be room for. Short is how many of them have no seat and
@@ -39,7 +39,7 @@ type HeadRoom struct {
 	Why           verdict.Details
 }
 
-func (h *HeadRoom) String() string {
+func (h *Headroom) String() string {
 	if h.Buffer != nil {
 		return "buffer " + h.Buffer.Key()
 	}
@@ -54,7 +54,7 @@ func (h *HeadRoom) String() string {
 }
 
 // Size says what the pods request.
-func (h *HeadRoom) Size() string {
+func (h *Headroom) Size() string {
 	if h.Buffer != nil {
 		return "of its template"
 	}
@@ -73,18 +73,18 @@ func (h *HeadRoom) Size() string {
 const isWanted = "{headroom}: room for {wanted} {wanted:pod|pods} {size} is wanted"
 
 // IsWanted says for how many pods room is.
-func (h *HeadRoom) IsWanted(wanted int) verdict.Details {
+func (h *Headroom) IsWanted(wanted int) verdict.Details {
 	return verdict.Say(isWanted, verdict.HeadRoom(h.String()), verdict.Wanted(wanted), verdict.Size(h.Size()))
 }
 
 // Keeps says the same of what is kept for it.
-func (h *HeadRoom) Keeps(wanted int) verdict.Details {
+func (h *Headroom) Keeps(wanted int) verdict.Details {
 	return verdict.Say("kept for "+isWanted, verdict.HeadRoom(h.String()), verdict.Wanted(wanted), verdict.Size(h.Size()))
 }
 
 // newImaginary makes a pod that stands for headroom: of the least priority, so that it
 // comes after all others, and in a group at home on its nodes.
-func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
+func newImaginary(h fleet.Headroom, taints []corev1.Taint) *fleet.Pod {
 	spec := &corev1.PodSpec{
 		Priority:   new(int32(math.MinInt32)),
 		Containers: []corev1.Container{{Name: "room", Resources: corev1.ResourceRequirements{Requests: h.Piece()}}},
@@ -95,14 +95,14 @@ func newImaginary(h fleet.HeadRoom, taints []corev1.Taint) *fleet.Pod {
 	return &fleet.Pod{Name: "headroom of " + h.String(), Spec: spec}
 }
 
-// findHeadRooms finds the headrooms that are asked for: in one list those that add up, and each
+// findHeadrooms finds the headrooms that are asked for: in one list those that add up, and each
 // of the others in a list of its own, that of the cluster last.
-func (k *Cache) findHeadRooms(d *Seats) {
+func (k *Cache) findHeadrooms(d *Seats) {
 	if list := d.sizeBuffers(); len(list) > 0 {
-		d.HeadRooms = append(d.HeadRooms, list)
+		d.Headrooms = append(d.Headrooms, list)
 	}
 	kept := map[string]*fleet.Pod{}
-	add := func(g *cluster.Group, asked fleet.HeadRoom) {
+	add := func(g *cluster.Group, asked fleet.Headroom) {
 		if asked.IsZero() {
 			return
 		}
@@ -113,25 +113,25 @@ func (k *Cache) findHeadRooms(d *Seats) {
 			pod = newImaginary(asked, taints)
 		}
 		kept[key] = pod
-		h := &HeadRoom{Group: g, Asked: asked, Tenant: d.Fit.Tenant(pod), Wanted: asked.Pods}
+		h := &Headroom{Group: g, Asked: asked, Tenant: d.Fit.Tenant(pod), Wanted: asked.Pods}
 		if asked.Percent > 0 {
 			h.Wanted = h.Percentage(d.Requested(g))
 		}
-		d.HeadRooms = append(d.HeadRooms, []*HeadRoom{h})
+		d.Headrooms = append(d.Headrooms, []*Headroom{h})
 	}
 	for _, g := range d.Groups {
-		add(g, g.HeadRoom)
+		add(g, g.Headroom)
 	}
-	add(nil, d.Policy.HeadRoom)
+	add(nil, d.Policy.Headroom)
 	k.imagined = kept
 }
 
 // ownTaints are those of the group's new nodes; none of no group.
 func ownTaints(g *cluster.Group) []corev1.Taint {
-	if g == nil || len(g.Shapes) == 0 {
+	if g == nil || len(g.NodeTemplates) == 0 {
 		return nil
 	}
-	return g.Shapes[0].Taints
+	return g.NodeTemplates[0].Taints
 }
 
 // Requested is what pods request on the nodes of a group or, for nil, on all. Those that
@@ -151,20 +151,20 @@ func (d *Seats) Requested(of *cluster.Group) (milli, bytes int64) {
 }
 
 // Percentage is how many pieces the percentage of so much is.
-func (h *HeadRoom) Percentage(milli, bytes int64) int {
+func (h *Headroom) Percentage(milli, bytes int64) int {
 	ofCPU, ofMemory := h.Tenant.Class.CPUAndMemory()
 	return h.PercentOf(max(float64(milli)/float64(ofCPU), float64(bytes)/float64(ofMemory)))
 }
 
 // PercentOf is the percentage of so many pieces, rounded up; nothing where none was asked for.
-func (h *HeadRoom) PercentOf(pieces float64) int {
+func (h *Headroom) PercentOf(pieces float64) int {
 	return int(math.Ceil(h.Asked.Percent / 100 * pieces))
 }
 
 // HeadRoomPods are the pods of headrooms that add up, in the order in which they are placed, and
 // whose each is. All those of one are one and the same.
-func (d *Seats) HeadRoomPods(list []*HeadRoom) (pods []fit.Tenant, of map[*fleet.Pod]*HeadRoom) {
-	of = map[*fleet.Pod]*HeadRoom{}
+func (d *Seats) HeadRoomPods(list []*Headroom) (pods []fit.Tenant, of map[*fleet.Pod]*Headroom) {
+	of = map[*fleet.Pod]*Headroom{}
 	for _, h := range list {
 		pods = append(pods, slices.Repeat([]fit.Tenant{h.Tenant}, h.Wanted)...)
 		of[h.Tenant.Pod] = h
@@ -192,28 +192,28 @@ func SeatHeadRoom(pods []fit.Tenant, seek func(fit.Tenant) *fit.Place) (have []c
 
 // HeadRoomRow is where the pods of a headroom, or of such as add up, find room without another
 // node, the best first.
-func (d *Seats) HeadRoomRow(list []*HeadRoom) *fit.Row {
+func (d *Seats) HeadRoomRow(list []*Headroom) *fit.Row {
 	h := list[0] // all of them are kept in the same nodes
-	return d.Fit.NewRow(slices.Concat(h.Homes(d.In(cluster.Serving)), h.Homes(d.kept()), h.Homes(d.In(cluster.Coming)), d.UnregisteredPlaces(h), d.freshOf(h)))
+	return d.Fit.NewRow(slices.Concat(h.Homes(d.In(cluster.Serving)), h.Homes(d.cancelled()), h.Homes(d.In(cluster.Upcoming)), d.UnregisteredPlaces(h), d.freshOf(h)))
 }
 
 // Homes are the places of those of the nodes that count for the headroom.
-func (h *HeadRoom) Homes(nodes []*cluster.Node) []*fit.Place {
+func (h *Headroom) Homes(nodes []*cluster.Node) []*fit.Place {
 	return cluster.Places(slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !h.Has(n) }))
 }
 
-func (h *HeadRoom) Has(n *cluster.Node) bool { return h.Group == nil || n.Group == h.Group }
+func (h *Headroom) Has(n *cluster.Node) bool { return h.Group == nil || n.Group == h.Group }
 
 // UnregisteredPlaces are those of nodes that come and have not registered yet.
-func (d *Seats) UnregisteredPlaces(h *HeadRoom) []*fit.Place {
-	registered := cluster.Places(d.In(cluster.Coming))
-	return slices.DeleteFunc(slices.Clone(d.Coming), func(p *fit.Place) bool {
-		return slices.Contains(registered, p) || h.Group != nil && !slices.Contains(h.Group.Looks, p.Looks())
+func (d *Seats) UnregisteredPlaces(h *Headroom) []*fit.Place {
+	registered := cluster.Places(d.In(cluster.Upcoming))
+	return slices.DeleteFunc(slices.Clone(d.Upcoming), func(p *fit.Place) bool {
+		return slices.Contains(registered, p) || h.Group != nil && !slices.Contains(h.Group.Templates, p.Template())
 	})
 }
 
 // freshOf are those of the nodes that groups shall grow by that count for a headroom.
-func (d *Seats) freshOf(h *HeadRoom) []*fit.Place {
+func (d *Seats) freshOf(h *Headroom) []*fit.Place {
 	if h.Group != nil {
 		return h.Group.Fresh
 	}
@@ -229,11 +229,11 @@ func (d *Seats) AllFresh() []*fit.Place {
 	return list
 }
 
-// LackingHeadRoom is a pod of each headroom for which there is too little room without another
+// LackingHeadroom is a pod of each headroom for which there is too little room without another
 // node.
-func (d *Seats) LackingHeadRoom() (lacking []fit.Tenant) {
+func (d *Seats) LackingHeadroom() (lacking []fit.Tenant) {
 	start := d.Fit.Fork()
-	for _, list := range d.HeadRooms {
+	for _, list := range d.Headrooms {
 		pods, _ := d.HeadRoomPods(list)
 		_, left := SeatHeadRoom(pods, d.HeadRoomRow(list).Seat)
 		lacking = append(lacking, left...)

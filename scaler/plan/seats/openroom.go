@@ -12,22 +12,22 @@ import (
 // openRoom is where pods may go without a new node.
 type openRoom struct {
 	*Seats
-	free, staying, coming *fit.Row
-	yielding              *yielding
-	retiring              *reprieve
+	free, staying, upcoming *fit.Row
+	otherDestinations       *otherDestinations
+	scalingDown             *cancellable
 }
 
 // OpenRoom lists it as it is now. No room may come free while it is in use.
 func (d *Seats) OpenRoom() openRoom {
-	r := openRoom{Seats: d, yielding: d.yielding(), retiring: d.Reprieve(func(*cluster.Node) bool { return true })}
+	r := openRoom{Seats: d, otherDestinations: d.yielding(), scalingDown: d.Cancellable(func(*cluster.Node) bool { return true })}
 	r.list()
 	return r
 }
 
 func (r *openRoom) list() {
-	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Leaving))) // some tolerate a cordon, and some of those that leave wait for their turn
+	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Draining))) // some tolerate a cordon, and some of those that leave wait for their turn
 	r.staying = r.Fit.NewRow(r.Seats.Staying())
-	r.coming = r.Fit.NewRow(r.Seats.Coming)
+	r.upcoming = r.Fit.NewRow(r.Seats.Upcoming)
 }
 
 // Seat is where a pod goes that needs no new node.
@@ -35,34 +35,34 @@ type Seat struct {
 	Pod     fit.Tenant
 	Reason  verdict.Reason
 	Details verdict.Details
-	// Keeps is the node whose retirement is taken back for it, nil without one.
-	Keeps *cluster.Node
+	// Cancels is the node whose retirement is taken back for it, nil without one.
+	Cancels *cluster.Node
 }
 
 // Seat gives the pod a seat.
 func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
 	if p := r.free.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodFitsFree, Details: hasRoom(p)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsNode, Details: hasRoom(p)}, true
 	}
 	if p := r.staying.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodKeepsNode, Details: staysFor(p.Name)}, true
+		return Seat{Pod: t, Reason: verdict.PodCancelsScaleDown, Details: staysFor(p.Name)}, true
 	}
-	if p := r.coming.Seat(t); p != nil {
-		return Seat{Pod: t, Reason: verdict.PodFitsComing, Details: verdict.Say("{place} is upcoming and has room for it", verdict.Place(p.Name))}, true
+	if p := r.upcoming.Seat(t); p != nil {
+		return Seat{Pod: t, Reason: verdict.PodFitsUpcoming, Details: verdict.Say("{place} is upcoming and has room for it", verdict.Place(p.Name))}, true
 	}
-	if p := r.yielding.seat(t); p != nil {
+	if p := r.otherDestinations.seat(t); p != nil {
 		r.list() // who was to go there may have left more room than it takes
-		return Seat{Pod: t, Reason: verdict.PodFitsFree, Details: hasRoom(p)}, true
+		return Seat{Pod: t, Reason: verdict.PodFitsNode, Details: hasRoom(p)}, true
 	}
 	if r.TooYoung(t) {
 		return Seat{}, false
 	}
-	n := r.retiring.Seat(t)
+	n := r.scalingDown.Seat(t)
 	if n == nil {
 		return Seat{}, false
 	}
 	r.list() // what was to move to other nodes has left room there
-	return Seat{Pod: t, Reason: verdict.PodKeepsNode, Details: staysFor(n.Name), Keeps: n}, true
+	return Seat{Pod: t, Reason: verdict.PodCancelsScaleDown, Details: staysFor(n.Name), Cancels: n}, true
 }
 
 func hasRoom(p *fit.Place) verdict.Details {

@@ -13,18 +13,18 @@ import (
 // OnTheWay lists the nodes that will be there soon: those that have registered,
 // instances without a node, and what Auto Scaling has yet to launch.
 func (d *Seats) OnTheWay() []*fit.Place {
-	list := cluster.Places(d.In(cluster.Coming))
+	list := cluster.Places(d.In(cluster.Upcoming))
 	for _, g := range d.Groups {
-		if len(g.Looks) == 0 {
+		if len(g.Templates) == 0 {
 			continue
 		}
 		for _, i := range d.Unregistered(g) {
-			list = append(list, d.Fit.Open("instance "+i.ID, g.Looks[g.ZoneOf(i.Zone)]))
+			list = append(list, d.Fit.Open("instance "+i.ID, g.Templates[g.ZoneOf(i.Zone)]))
 		}
 		for i := range g.Unlaunched() {
 			next := nextZone(g, i)
 			g.Have[next]++
-			list = append(list, d.Fit.Open("a node of group "+g.Name, g.Looks[next]))
+			list = append(list, d.Fit.Open("a node of group "+g.Name, g.Templates[next]))
 		}
 	}
 	return list
@@ -33,17 +33,17 @@ func (d *Seats) OnTheWay() []*fit.Place {
 // nextZone is the index of the zone of the i-th node that is yet to be launched:
 // the one where it was launched by us, or where Auto Scaling would.
 func nextZone(g *cluster.Group, i int) int {
-	if i < len(g.Promised) {
-		return g.ZoneOf(g.Promised[i])
+	if i < len(g.LaunchedIn) {
+		return g.ZoneOf(g.LaunchedIn[i])
 	}
 	s := Supply(g, 0)
-	return g.ZoneOf(s.Looks[s.Next(make([]int, len(s.Looks)))[0]].Zone)
+	return g.ZoneOf(s.Template[s.Next(make([]int, len(s.Template)))[0]].Zone)
 }
 
 // Lifted takes the pods that leave with a node off it, in the order in which they
 // are placed again.
 func (d *Seats) Lifted(n *cluster.Node) []fit.Tenant {
-	list := d.Fit.Sorted(d.moving(n), []*fit.Looks{n.Place.Looks()})
+	list := d.Fit.Sorted(d.moving(n), []*fit.NodeTemplate{n.Place.Template()})
 	for _, t := range list {
 		d.Fit.Lift(t, n.Place)
 	}
@@ -61,7 +61,7 @@ func (d *Seats) SettleBack(t fit.Tenant) {
 // Awaited says that nobody but us replaces this node, so that its pods count as
 // waiting as soon as its drain is open, and may begin.
 func Awaited(n *cluster.Node) bool {
-	if n.Stage != cluster.Leaving || !n.Reported || !n.Report.Phase.Open() {
+	if n.Stage != cluster.Draining || !n.Reported || !n.Report.Phase.Open() {
 		return false
 	}
 	if n.Draining() == contract.KindSpot {
@@ -71,17 +71,17 @@ func Awaited(n *cluster.Node) bool {
 }
 
 // Staying are the nodes whose drain was taken back a moment ago, or is so now.
-func (d *Seats) Staying() []*fit.Place { return cluster.Places(d.kept()) }
+func (d *Seats) Staying() []*fit.Place { return cluster.Places(d.cancelled()) }
 
-func (d *Seats) kept() []*cluster.Node {
+func (d *Seats) cancelled() []*cluster.Node {
 	var list []*cluster.Node
 	for _, n := range d.In(cluster.Returning) {
 		if d.ReturnsSoon(n) {
 			list = append(list, n)
 		}
 	}
-	for _, n := range d.In(cluster.Retiring) {
-		if n.Kept {
+	for _, n := range d.In(cluster.ScalingDown) {
+		if n.Cancelled {
 			list = append(list, n)
 		}
 	}
@@ -94,7 +94,7 @@ func (d *Seats) kept() []*cluster.Node {
 // One that is ending stands for its successor, while that is still to come.
 func (d *Seats) moving(n *cluster.Node) []fit.Tenant {
 	kind := n.Draining()
-	if leaves := n.Instance != nil && n.Instance.Leaving(); leaves && kind.Strength() < contract.KindASG.Strength() {
+	if leaves := n.Instance != nil && n.Instance.Terminating(); leaves && kind.Strength() < contract.KindASG.Strength() {
 		kind = contract.KindASG // its agent is told so in this plan
 	}
 	urgency := max(d.UrgencyOf(kind, n.DrainBegan(n.Report), standin.Deadline(n, n.Report)), drainable.UrgencyOf(kind, time.Time{}))
@@ -109,7 +109,7 @@ func (d *Seats) moving(n *cluster.Node) []fit.Tenant {
 		}
 		rules := d.Policy.Manner.Rules(p, kind == contract.KindScaleDown, false)
 		outcome := drainable.Judge(drainable.Question{Pod: p, Now: d.Now, Policy: rules, Urgency: urgency}).Outcome
-		if outcome == drainable.Wait || outcome == drainable.Block && n.Stage == cluster.Leaving {
+		if outcome == drainable.Wait || outcome == drainable.Block && n.Stage == cluster.Draining {
 			continue
 		}
 		list = append(list, d.Tenant(n, i))

@@ -34,7 +34,7 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 		case terms == 0 || p.Ended() || p.Node == "" && p.Nominated != "":
 		case p.Node != "":
 			running.hear(row, p, k.rules.Terms(kubernetes, p), terms)
-		case d.BringsNone(p):
+		case d.TriggersNoScaleUp(p):
 			mute[p] = true
 		default:
 			waiting.hear(row, p, k.rules.Terms(kubernetes, p), terms)

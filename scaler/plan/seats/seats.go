@@ -14,10 +14,10 @@ type Seats struct {
 	Fit *fit.Cluster
 	// utilizations are those that were asked for.
 	utilizations map[*cluster.Node]float64
-	// Coming are the nodes that will be there soon, as places for pods.
-	Coming []*fit.Place
-	// HeadRooms are kept free beside all of them. Those of one list add up.
-	HeadRooms [][]*HeadRoom
+	// Upcoming are the nodes that will be there soon, as places for pods.
+	Upcoming []*fit.Place
+	// Headrooms are kept free beside all of them. Those of one list add up.
+	Headrooms [][]*Headroom
 	Buffers   []*Buffer
 	// Unheard are the waiting pods that are not considered now, and why.
 	Unheard map[*fleet.Pod]verdict.Details

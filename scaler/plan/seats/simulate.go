@@ -21,23 +21,23 @@ var Closed = []corev1.Taint{
 
 // UnsettledPlaces are the places where nothing serves yet.
 func (d *Seats) UnsettledPlaces() []*fit.Place {
-	return slices.Concat(d.Coming, d.Staying(), d.AllFresh())
+	return slices.Concat(d.Upcoming, d.Staying(), d.AllFresh())
 }
 
 // settle makes places of the nodes where pods could be.
 func (d *Seats) settle() {
 	for _, g := range d.Groups {
-		for i := range g.Shapes {
-			g.Looks = append(g.Looks, d.Fit.LooksLike(&g.Shapes[i]))
+		for i := range g.NodeTemplates {
+			g.Templates = append(g.Templates, d.Fit.TemplateOf(&g.NodeTemplates[i]))
 		}
-		if len(g.Looks) > 0 {
-			for _, x := range g.Looks[0].Outsized() {
+		if len(g.Templates) > 0 {
+			for _, x := range g.Templates[0].Outsized() {
 				g.Note(verdict.Say("DaemonSet {daemonSet} has no room on its new nodes ({cause}): its pods stay pending there", verdict.DaemonSet(x.Namespace+"/"+x.Name), verdict.Cause(fmt.Sprint(x.Why))))
 			}
 		}
-		g.Have = make([]int, len(g.Looks))
+		g.Have = make([]int, len(g.Templates))
 		for _, i := range g.Live {
-			if len(g.Looks) > 0 {
+			if len(g.Templates) > 0 {
 				g.Have[g.ZoneOf(i.Zone)]++
 			}
 		}
@@ -45,8 +45,8 @@ func (d *Seats) settle() {
 	for _, n := range d.Nodes {
 		var ignored func(corev1.Taint) bool
 		ignored, n.Open = d.Passing(n)
-		looks := d.Fit.LooksOf(n.Expected(), ignored)
-		if n.Stage == cluster.Coming {
+		looks := d.Fit.TemplateFrom(n.Expected(), ignored)
+		if n.Stage == cluster.Upcoming {
 			looks.Await(n.ExpectedDevices())
 			d.Fit.Reserve(looks, n.Pods)
 		}
@@ -104,22 +104,22 @@ func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
 		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.Pods, d.Buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.Daemons, Closing: Closed,
 	})
 	d.settle()
-	k.findHeadRooms(d)
+	k.findHeadrooms(d)
 }
 
 // Promised says that kube-scheduler makes room for the pod on a node that it may
 // still come to.
 func (d *Seats) Promised(p *fleet.Pod) bool {
 	n := d.Node(p.Nominated)
-	return n != nil && n.Stage != cluster.Leaving && n.Stage != cluster.Terminating && (n.Stage != cluster.Retiring || n.Kept)
+	return n != nil && n.Stage != cluster.Draining && n.Stage != cluster.Terminating && (n.Stage != cluster.ScalingDown || n.Cancelled)
 }
 
 // InOrder is the order in which pods are placed: by priority, the largest
 // first, measured against the largest nodes that there could be.
 func (d *Seats) InOrder(pods []fit.Tenant) []fit.Tenant {
-	var all []*fit.Looks
+	var all []*fit.NodeTemplate
 	for _, g := range d.Groups {
-		all = append(all, g.Looks...)
+		all = append(all, g.Templates...)
 	}
 	return d.Fit.Sorted(pods, all)
 }

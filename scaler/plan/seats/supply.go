@@ -24,10 +24,10 @@ func (d *Seats) Expect(groups ...*cluster.Group) (over func()) {
 	if !d.Foresees {
 		return func() {}
 	}
-	var expected []*fit.Looks
+	var expected []*fit.NodeTemplate
 	seen := map[*cluster.Group]bool{}
 	for _, g := range groups {
-		for _, kin := range d.KinOf(g) {
+		for _, kin := range d.SimilarTo(g) {
 			if room, _ := Room(kin); room > 0 && !seen[kin] {
 				looks, _ := launch.Open(kin)
 				expected = append(expected, looks...)
@@ -40,16 +40,16 @@ func (d *Seats) Expect(groups ...*cluster.Group) (over func()) {
 
 func Spreads(t fit.Tenant) bool { return t.Class.Spreads() }
 
-// KinOf is the group and those that are like it, by name.
-func (d *Seats) KinOf(g *cluster.Group) []*cluster.Group {
-	if g.Kin == nil {
+// SimilarTo is the group and those that are like it, by name.
+func (d *Seats) SimilarTo(g *cluster.Group) []*cluster.Group {
+	if g.Similar == nil {
 		for _, other := range d.Groups {
-			if other == g || alike(d.Policy, g, other) {
-				g.Kin = append(g.Kin, other)
+			if other == g || similar(d.Policy, g, other) {
+				g.Similar = append(g.Similar, other)
 			}
 		}
 	}
-	return g.Kin
+	return g.Similar
 }
 
 // Supply is where up to limit new nodes of the group come from: zones in which no
@@ -58,7 +58,7 @@ func (d *Seats) KinOf(g *cluster.Group) []*cluster.Group {
 func Supply(g *cluster.Group, limit int) fit.Supply {
 	looks, have := launch.Open(g)
 	return fit.Supply{
-		Name: "group " + g.Name, Looks: looks, Have: have, Limit: limit,
+		Name: "group " + g.Name, Template: looks, Have: have, Limit: limit,
 		Steered: g.Unsteered == nil, Detour: max(0, len(looks)-1-detours(g)),
 	}
 }
@@ -79,15 +79,15 @@ func Room(g *cluster.Group) (n int, whyNot verdict.Details) {
 	switch {
 	case g.Aside:
 		return 0, notAsked
-	case len(g.Looks) == 0 && len(g.Faults) > 0:
+	case len(g.Templates) == 0 && len(g.Faults) > 0:
 		return 0, verdict.QuoteAll(g.Faults)
-	case len(g.Looks) == 0:
+	case len(g.Templates) == 0:
 		return 0, verdict.Say("its node template is not known")
 	case g.Foreign:
 		return 0, verdict.Say("its instances are no Nodes of this cluster, and a new one would most likely be none either")
 	case g.IsSuspended(cluster.ProcessLaunch):
 		return 0, verdict.Say("its Launch process is suspended")
-	case g.Paused() != nil:
+	case g.BackOff() != nil:
 		return 0, Resting(g)
 	case g.Ill != nil:
 		return 0, g.Ill
@@ -112,7 +112,7 @@ var notAsked = verdict.Say("it is not asked")
 // the node's turn. Each counts until it is evicted, and then its successor does.
 func (d *Seats) Foresee() []fit.Tenant {
 	var list []fit.Tenant
-	for _, n := range d.In(cluster.Leaving) {
+	for _, n := range d.In(cluster.Draining) {
 		if Awaited(n) {
 			list = append(list, d.Lifted(n)...)
 		}
@@ -120,14 +120,14 @@ func (d *Seats) Foresee() []fit.Tenant {
 	return list
 }
 
-// alike says that a new node of one group is as good as one of the other, but for
+// similar says that a new node of one group is as good as one of the other, but for
 // the zone. Of each the first shape speaks, because its others differ in the zone
 // alone.
-func alike(p policy.Policy, a, b *cluster.Group) bool {
-	if len(a.Shapes) == 0 || len(b.Shapes) == 0 {
+func similar(p policy.Policy, a, b *cluster.Group) bool {
+	if len(a.NodeTemplates) == 0 || len(b.NodeTemplates) == 0 {
 		return false
 	}
-	x, y := &a.Shapes[0], &b.Shapes[0]
+	x, y := &a.NodeTemplates[0], &b.NodeTemplates[0]
 	return maps.Equal(template.Telling(p, x.Labels), template.Telling(p, y.Labels)) &&
 		template.SameTaints(x.Taints, y.Taints) &&
 		template.Near(cluster.CapacityOf(x), cluster.CapacityOf(y), func(r corev1.ResourceName) float64 {
@@ -150,7 +150,7 @@ func Resting(g *cluster.Group) verdict.Details {
 	zones := map[trouble][]string{}
 	var order []trouble
 	for _, z := range ZonesAsked(g) {
-		b := g.PausedIn(z)
+		b := g.BackOffIn(z)
 		if b == nil {
 			continue
 		}
@@ -176,7 +176,7 @@ func Resting(g *cluster.Group) verdict.Details {
 // ZonesAsked are the zones of new nodes, each once.
 func ZonesAsked(g *cluster.Group) []string {
 	var zones []string
-	for _, l := range g.Looks {
+	for _, l := range g.Templates {
 		if !slices.Contains(zones, l.Zone) {
 			zones = append(zones, l.Zone)
 		}
@@ -194,14 +194,14 @@ func everywhere(g *cluster.Group, zones []string) bool {
 	if len(all) == 1 {
 		return true
 	}
-	_, whole := g.Pauses[""]
+	_, whole := g.BackOffs[""]
 	return whole && len(zones) == len(all)
 }
 
 // RestingBeside is what rest there is in some zones of a group that may still
 // grow in others; nil without one.
 func RestingBeside(g *cluster.Group) verdict.Details {
-	if g.Paused() != nil {
+	if g.BackOff() != nil {
 		return nil
 	}
 	return Resting(g)

@@ -14,7 +14,7 @@ import (
 // of is a group with one shape.
 func of(cpu, memory string, labels map[string]string, taints ...corev1.Taint) *cluster.Group {
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
-	return &cluster.Group{Group: &fleet.Group{Shapes: []fleet.Shape{{Capacity: size, Allocatable: size, Labels: labels, Taints: taints}}}}
+	return &cluster.Group{Group: &fleet.Group{NodeTemplates: []fleet.NodeTemplate{{Capacity: size, Allocatable: size, Labels: labels, Taints: taints}}}}
 }
 
 func TestAlike(t *testing.T) {
@@ -38,10 +38,10 @@ func TestAlike(t *testing.T) {
 		"no shape":                   {&cluster.Group{Group: &fleet.Group{}}, nil, false},
 	} {
 		p := policy.Policy{BalancingIgnoredLabels: tc.ignored}
-		if got := alike(p, base, tc.other); got != tc.want {
+		if got := similar(p, base, tc.other); got != tc.want {
 			t.Errorf("%s: alike is %t, want %t", name, got, tc.want)
 		}
-		if alike(p, base, tc.other) != alike(p, tc.other, base) {
+		if similar(p, base, tc.other) != similar(p, tc.other, base) {
 			t.Errorf("%s: who is asked first decides", name)
 		}
 	}

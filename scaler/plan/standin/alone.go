@@ -30,16 +30,16 @@ const (
 	missedWord = contract.ReportEvery + contract.ReportEvery/2
 )
 
-// Alone says that the scaler drains the node by itself, as nobody there does.
-func (d *StandIn) Alone(n *cluster.Node) bool {
-	_, _, is := d.Forsaken(n)
+// Acts says that the scaler drains the node by itself, as nobody there does.
+func (d *StandIn) Acts(n *cluster.Node) bool {
+	_, _, is := d.Unresponsive(n)
 	return is
 }
 
-// Forsaken is the drain of a node that no agent carries on: its id, and why that is
+// Unresponsive is the drain of a node that no agent carries on: its id, and why that is
 // thought.
-func (d *StandIn) Forsaken(n *cluster.Node) (id string, why verdict.Details, is bool) {
-	if n.Kept || !drainsStill(n) || d.catchesUp() {
+func (d *StandIn) Unresponsive(n *cluster.Node) (id string, why verdict.Details, is bool) {
+	if n.Cancelled || !drainsStill(n) || d.catchesUp() {
 		return "", nil, false
 	}
 	if !asked(n) {
@@ -74,7 +74,7 @@ func drainsStill(n *cluster.Node) bool {
 	if n.Instance == nil || !n.Instance.Live() && !slices.Contains(holding, n.Instance.State) {
 		return false
 	}
-	return n.Stage == cluster.Retiring || n.Stage == cluster.Leaving || n.Stage == cluster.Terminating
+	return n.Stage == cluster.ScalingDown || n.Stage == cluster.Draining || n.Stage == cluster.Terminating
 }
 
 // holding are the states of an instance that leaves and is not shut down yet.
@@ -94,7 +94,7 @@ func (d *StandIn) answersWithin(n *cluster.Node) time.Duration {
 	case n.Request.Kind == contract.KindASG || down:
 		return answersSoon
 	}
-	return contract.GoneAfter
+	return contract.UnresponsiveAfter
 }
 
 // fellSilent says that the agent of a node has begun its drain and is gone. What it
@@ -108,7 +108,7 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 		if !occupied || !asked(n) && n.Mark == "" {
 			return nil, false
 		}
-		end := d.Heard(n.Report.Renewed.Time).Add(contract.GoneAfter)
+		end := d.Heard(n.Report.Renewed.Time).Add(contract.UnresponsiveAfter)
 		if !known && d.Now.Before(end) {
 			d.Clock.At(end)
 			return nil, false
@@ -116,7 +116,7 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 		return agentUnready, !ready
 	}
 	last := d.Heard(n.Report.Renewed.Time)
-	end := last.Add(contract.GoneAfter)
+	end := last.Add(contract.UnresponsiveAfter)
 	if n.WaitsForPermit() && n.Report.PermitWait > 0 && n.TakesPods() && !d.TooLate(n) {
 		end = last.Add(contract.WaitGoneAfter)
 	} else if down {
@@ -140,11 +140,11 @@ func (d *StandIn) catchesUp() bool {
 	return true
 }
 
-// EmptiedAlone says that the scaler has drained the node by itself: its own look says
+// Emptied says that the scaler has drained the node by itself: its own look says
 // that nothing is left, which is believed of a node that nothing comes to.
-func (d *StandIn) EmptiedAlone(n *cluster.Node) bool {
-	id, why, is := d.Forsaken(n)
-	return is && n.Closed() && d.LoneDrain(n, id, why).Look(d.Unspent()).Phase() == contract.PhaseDrained
+func (d *StandIn) Emptied(n *cluster.Node) bool {
+	id, why, is := d.Unresponsive(n)
+	return is && n.Closed() && d.LoneDrain(n, id, why).Remedy(d.Unspent()).Phase() == contract.PhaseDrained
 }
 
 // Unspent are the budgets as they were read.
@@ -155,21 +155,21 @@ func (d *StandIn) Unspent() *drainable.Budgets {
 	return d.untouched
 }
 
-// DrainAlone carries on the drains of nodes in those stages that no agent does. Those with
+// Drain carries on the drains of nodes in those stages that no agent does. Those with
 // the earliest deadline have the first claim on what budgets allow, and drains that others
 // began before our own, which have none.
-func (d *StandIn) DrainAlone(stages ...cluster.Stage) {
+func (d *StandIn) Drain(stages ...cluster.Stage) {
 	if d.catchesUp() {
 		d.keepWaits(stages)
 		return
 	}
 	var drains []loneDrain
 	for _, n := range d.In(stages...) {
-		id, why, is := d.Forsaken(n)
+		id, why, is := d.Unresponsive(n)
 		if is {
 			drains = append(drains, d.LoneDrain(n, id, why))
-		} else if calls := d.Given.Alone[n.Name].LastCalls; len(calls) > 0 && drainsStill(n) {
-			d.State.Alone[n.Name] = fleet.LoneDrain{LastCalls: calls} // its agent may be unresponsive again
+		} else if calls := d.Given.StandIns[n.Name].LastCalls; len(calls) > 0 && drainsStill(n) {
+			d.State.StandIns[n.Name] = fleet.LoneDrain{LastCalls: calls} // its agent may be unresponsive again
 		}
 	}
 	if len(drains) == 0 {
@@ -238,14 +238,14 @@ func (x *loneDrain) heed(notices contract.NoticedList) {
 const drains = "drain"
 
 func (x loneDrain) goOn() {
-	if x.node.Gone || x.node.Instance.Live() && (x.node.Reason == verdict.NodeTerminating || x.node.Stage == cluster.Terminating) {
+	if x.node.Leaves || x.node.Instance.Live() && (x.node.Reason == verdict.NodeTerminating || x.node.Stage == cluster.Terminating) {
 		return // it ends by this plan
 	}
 	if _, replaced := x.Replaced(x.node); !x.shut() && replaced == nil {
 		x.Do(action.Cordon{Group: x.node.GroupName(), Node: x.node.Ref(), ID: x.id, Kind: x.kind, KubeProxy: x.Policy.Manner.KubeProxyTaint, Why: x.why.String()})
 		return
 	}
-	t := x.Look(x.allowance)
+	t := x.Remedy(x.allowance)
 	x.remember(t)
 	if t.Pause == nil {
 		for _, c := range t.due {
@@ -285,8 +285,8 @@ type loneTally struct {
 	Pause verdict.Details
 }
 
-// Look judges every pod of the node, with what budgets allow.
-func (x loneDrain) Look(budgets *drainable.Budgets) loneTally {
+// Remedy judges every pod of the node, with what budgets allow.
+func (x loneDrain) Remedy(budgets *drainable.Budgets) loneTally {
 	d := x.going(budgets)
 	t := loneTally{drain: d, Tally: d.Tally(x.node.Pods)}
 	asked := map[string]bool{}
@@ -357,9 +357,9 @@ func (x loneDrain) urgency() drainable.Urgency {
 // CarriedOn is how far the drain is that the scaler carries on, for a verdict; nil
 // where it does not.
 func (d *StandIn) CarriedOn(n *cluster.Node) verdict.Details {
-	id, why, is := d.Forsaken(n)
+	id, why, is := d.Unresponsive(n)
 	if !is {
 		return nil
 	}
-	return why.And(", and the scaler drains it").Then(d.LoneDrain(n, id, why).Look(d.Unspent()).stand())
+	return why.And(", and the scaler drains it").Then(d.LoneDrain(n, id, why).Remedy(d.Unspent()).stand())
 }

@@ -57,7 +57,7 @@ func (x loneDrain) excludedSince() time.Time {
 	if at := x.report.Excluded.Time; !at.IsZero() {
 		return at
 	}
-	return firstSeen(x.Given.Alone[x.node.Name].Excluded, x.Now)
+	return firstSeen(x.Given.StandIns[x.node.Name].Excluded, x.Now)
 }
 
 // detaching says what an empty node still waits for; nil for nothing, as on a node that its
@@ -75,7 +75,7 @@ func (x loneDrain) emptySince() time.Time {
 	if at := x.report.Emptied.Time; !at.IsZero() {
 		return at
 	}
-	return firstSeen(x.Given.Alone[x.node.Name].Emptied, x.Now)
+	return firstSeen(x.Given.StandIns[x.node.Name].Emptied, x.Now)
 }
 
 // firstSeen is what is remembered, or now.
@@ -99,7 +99,7 @@ func (x loneDrain) remember(t loneTally) {
 	}
 	m.LastCalls, m.Evicted = x.noteCalls(t.drain.Returns), x.evictions(t.drain.Returns)
 	if !m.IsZero() {
-		x.State.Alone[x.node.Name] = m
+		x.State.StandIns[x.node.Name] = m
 	}
 }
 
@@ -107,8 +107,8 @@ func (x loneDrain) remember(t loneTally) {
 // do not begin anew after an outage.
 func (d *StandIn) keepWaits(stages []cluster.Stage) {
 	for _, n := range d.In(stages...) {
-		if m, known := d.Given.Alone[n.Name]; known {
-			d.State.Alone[n.Name] = m
+		if m, known := d.Given.StandIns[n.Name]; known {
+			d.State.StandIns[n.Name] = m
 		}
 	}
 }

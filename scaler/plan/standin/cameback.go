@@ -29,7 +29,7 @@ func (x loneDrain) returns() drainable.Returns {
 }
 
 // memory is what the scaler remembers of the drain.
-func (x loneDrain) memory() fleet.LoneDrain { return x.Given.Alone[x.node.Name] }
+func (x loneDrain) memory() fleet.LoneDrain { return x.Given.StandIns[x.node.Name] }
 
 // calls are the last calls that the agent and the scaler have made, and the notices whose
 // deadline is the next to come: that of another notice is not taken for the drain's own.
@@ -104,7 +104,7 @@ func (x loneDrain) noteEviction(p *fleet.Pod, r drainable.Returns) (ok bool) {
 	if !r.MayReturn(p) {
 		return true
 	}
-	m, maker := x.State.Alone[x.node.Name], drainable.MakerOf(p)
+	m, maker := x.State.StandIns[x.node.Name], drainable.MakerOf(p)
 	if _, known := m.Evicted[maker]; !known && len(m.Evicted) >= mostEvictions && !x.dropOldest(m.Evicted) {
 		return false
 	}
@@ -112,7 +112,7 @@ func (x loneDrain) noteEviction(p *fleet.Pod, r drainable.Returns) (ok bool) {
 		m.Evicted = map[string]fleet.LoneEviction{}
 	}
 	m.Evicted[maker] = fleet.LoneEviction{Pod: p.UID, At: x.Now}
-	x.State.Alone[x.node.Name] = m
+	x.State.StandIns[x.node.Name] = m
 	return true
 }
 
@@ -139,9 +139,9 @@ func (x loneDrain) dropOldest(evicted map[string]fleet.LoneEviction) (dropped bo
 // CameBack says what has come to a node that we retire, and will come again; empty where
 // nothing has. It counts from when the agent closed the node, or the scaler in its place.
 func (d *StandIn) CameBack(n *cluster.Node) string {
-	closed := cluster.FirstKnown(n.Report.Excluded.Time, d.Given.Alone[n.Name].Excluded)
+	closed := cluster.FirstKnown(n.Report.Excluded.Time, d.Given.StandIns[n.Name].Excluded)
 	if _, answered := n.Answered(n.Request.ID); !answered {
-		closed = d.Given.Alone[n.Name].Excluded
+		closed = d.Given.StandIns[n.Name].Excluded
 	}
 	if closed.IsZero() || !n.Closed() {
 		return ""

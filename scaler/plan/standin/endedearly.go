@@ -11,10 +11,10 @@ import (
 // Replaced is the notice for which a node is drained whose instance is ended before EC2
 // takes it, and why; empty where it is not to end, or not yet.
 func (d *StandIn) Replaced(n *cluster.Node) (id string, why verdict.Details) {
-	if n.Stage != cluster.Leaving || n.Instance == nil || !n.Instance.Live() || len(n.Report.Answers) == 0 {
+	if n.Stage != cluster.Draining || n.Instance == nil || !n.Instance.Live() || len(n.Report.Answers) == 0 {
 		return "", nil
 	}
-	if drained := n.Reported && n.Report.Phase == contract.PhaseDrained || d.EmptiedAlone(n); !drained {
+	if drained := n.Reported && n.Report.Phase == contract.PhaseDrained || d.Emptied(n); !drained {
 		return "", nil
 	}
 	_, held := contract.Held(n.Annotations)

@@ -18,7 +18,7 @@ const mostDifferences = 4
 // compare says in the group's verdict where nodes are not as was planned for them, and which
 // tag of the group would mend that for the time when it has no node to learn from; and which
 // of the specimens are not as new nodes are thought to be, as others are better.
-func compare(g *cluster.Group, planned, learned fleet.Shape, like []*cluster.Node, d *Templates) {
+func compare(g *cluster.Group, planned, learned fleet.NodeTemplate, like []*cluster.Node, d *Templates) {
 	var found verdict.Details
 	for _, n := range like {
 		if len(like) > 1 {
@@ -39,7 +39,7 @@ func compare(g *cluster.Group, planned, learned fleet.Shape, like []*cluster.Nod
 }
 
 // shortcomings are where a specimen has less than new nodes are thought to have.
-func shortcomings(learned fleet.Shape, n *cluster.Node, d *Templates) (found verdict.Details) {
+func shortcomings(learned fleet.NodeTemplate, n *cluster.Node, d *Templates) (found verdict.Details) {
 	for name, want := range learned.Allocatable {
 		has, ok := n.Allocatable[name]
 		late := cluster.ByPlugin(name) && d.Now.Before(d.DueUp(n))
@@ -67,7 +67,7 @@ func told(difference verdict.Details, tag, value string) verdict.Details {
 
 // lessRoom finds resources of which nodes have less than was planned. Memory is
 // learned by itself and told of only if that did not help.
-func lessRoom(planned, learned fleet.Shape, like []*cluster.Node) (found verdict.Details) {
+func lessRoom(planned, learned fleet.NodeTemplate, like []*cluster.Node) (found verdict.Details) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
 		want, promised := planned.Allocatable[name]
 		if is := learned.Allocatable[name]; !promised || !short(is, want) {
@@ -82,7 +82,7 @@ func lessRoom(planned, learned fleet.Shape, like []*cluster.Node) (found verdict
 }
 
 // missingDevices finds resources of which a device plugin should report more by now.
-func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates) (found verdict.Details) {
+func missingDevices(planned, learned fleet.NodeTemplate, n *cluster.Node, d *Templates) (found verdict.Details) {
 	for name, want := range planned.Allocatable {
 		if !cluster.ByPlugin(name) || want.IsZero() {
 			continue
@@ -102,7 +102,7 @@ func missingDevices(planned, learned fleet.Shape, n *cluster.Node, d *Templates)
 	return found.Sorted()
 }
 
-func otherTaints(planned, learned fleet.Shape, n *cluster.Node) (found verdict.Details) {
+func otherTaints(planned, learned fleet.NodeTemplate, n *cluster.Node) (found verdict.Details) {
 	for _, t := range learned.Taints {
 		if !hasTaint(planned.Taints, t) {
 			found = append(found, told(verdict.Say("node {node} has the taint {taint}", verdict.Node(n.Name), verdict.Taint(t.ToString())), contract.TagTemplateTaint+t.Key, fmt.Sprintf("%s:%s", t.Value, t.Effect))...)
@@ -123,7 +123,7 @@ func otherTaints(planned, learned fleet.Shape, n *cluster.Node) (found verdict.D
 const driversLabel = "topology.ebs.csi.aws.com/zone"
 
 // missingLabels finds labels that were promised and are not there.
-func missingLabels(planned, learned fleet.Shape, n *cluster.Node, asked func(string) bool) (found verdict.Details) {
+func missingLabels(planned, learned fleet.NodeTemplate, n *cluster.Node, asked func(string) bool) (found verdict.Details) {
 	for key, want := range planned.Labels {
 		has, ok := learned.Labels[key]
 		if !ok && key == driversLabel && !asked(key) {
@@ -142,7 +142,7 @@ func missingLabels(planned, learned fleet.Shape, n *cluster.Node, asked func(str
 
 // unpromisedLabels finds those that pods ask for and that nobody promised: of the youngest
 // specimen, and what others have taught.
-func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.Shape, n *cluster.Node) (found verdict.Details) {
+func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.NodeTemplate, n *cluster.Node) (found verdict.Details) {
 	for key, has := range n.Labels {
 		_, promised := planned.Labels[key]
 		if promised || !d.askedLabels(key) || ofNode(key) || slices.Contains(zonalLabels, key) {

@@ -15,7 +15,7 @@ func TestMissingLabels(t *testing.T) {
 	const noTier = "node n has no label tier, planned was tier=web: check the tag k8s.io/cluster-autoscaler/node-template/label/tier"
 	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
 	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
-	planned := fleet.Shape{Labels: map[string]string{"tier": "web", driversLabel: "a"}}
+	planned := fleet.NodeTemplate{Labels: map[string]string{"tier": "web", driversLabel: "a"}}
 	for _, c := range []struct {
 		reason string
 		labels map[string]string
@@ -28,7 +28,7 @@ func TestMissingLabels(t *testing.T) {
 		{"the driver knows better", map[string]string{"tier": "web", driversLabel: "b"}, "", otherZone},
 	} {
 		n := &cluster.Node{Node: &fleet.Node{Name: "n"}}
-		got := missingLabels(planned, fleet.Shape{Labels: c.labels}, n, func(key string) bool { return key == c.asked })
+		got := missingLabels(planned, fleet.NodeTemplate{Labels: c.labels}, n, func(key string) bool { return key == c.asked })
 		if diff := cmp.Diff(c.want, got.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 		}

@@ -46,7 +46,7 @@ func ofMachines(key string) bool {
 // learnedLabels are those that new nodes will have: what is promised unless all specimens
 // that had their time lack it or say the same other thing, and what at least half of the
 // specimens have beside that, but for what people may have written on a single node.
-func (d *Templates) learnedLabels(g *cluster.Group, s fleet.Shape, like, known []*cluster.Node) map[string]string {
+func (d *Templates) learnedLabels(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) map[string]string {
 	// Daemons write labels on nodes that are up already: older nodes know them.
 	if elders := d.settledOf(known); len(elders) > 0 {
 		like = slices.Concat(like, slices.DeleteFunc(specimensFor(elders, s.Zone), func(n *cluster.Node) bool { return slices.Contains(like, n) }))
@@ -128,7 +128,7 @@ func (d *Templates) commonLabel(like []*cluster.Node, key, value string) bool {
 
 // peculiarLabel says that a label of a specimen is not planned, and may be people's word on
 // this node alone.
-func (d *Templates) peculiarLabel(g *cluster.Group, planned fleet.Shape, n *cluster.Node, key string, like []*cluster.Node) bool {
+func (d *Templates) peculiarLabel(g *cluster.Group, planned fleet.NodeTemplate, n *cluster.Node, key string, like []*cluster.Node) bool {
 	if _, promised := planned.Labels[key]; promised || ofMachines(key) {
 		return false
 	}

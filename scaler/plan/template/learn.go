@@ -17,22 +17,22 @@ import (
 // of them differ from it in the same way: one that is odd does not stop its group.
 const sampled = 3
 
-// learnShapes corrects what is thought of new nodes by the nodes that are there:
+// learnTemplates corrects what is thought of new nodes by the nodes that are there:
 // those of the launch template version that the next one will have, that are up. Where
 // there are none, what the last ones taught holds. It belongs between joining and looking.
-func (d *Templates) learnShapes(s fleet.Snapshot) {
+func (d *Templates) learnTemplates(s fleet.Snapshot) {
 	t := teaching{d, map[string][]storagev1.CSINodeDriver{}}
 	for _, n := range s.Storage.Nodes {
 		t.drivers[n.Name] = n.Spec.Drivers
 	}
 	for _, g := range d.Groups {
 		known := specimens(g)
-		if len(g.Shapes) == 0 {
+		if len(g.NodeTemplates) == 0 {
 			t.standIn(g, known)
 			continue
 		}
-		for i := range g.Shapes {
-			shape := &g.Shapes[i]
+		for i := range g.NodeTemplates {
+			shape := &g.NodeTemplates[i]
 			shape.Taints = d.Policy.Lasting(shape.Taints)
 			g.Planned = append(g.Planned, *shape)
 		}
@@ -42,8 +42,8 @@ func (d *Templates) learnShapes(s fleet.Snapshot) {
 		}
 		for i, planned := range g.Planned {
 			like := specimensFor(known, planned.Zone)
-			g.Shapes[i] = t.corrected(g, planned, like, known)
-			compare(g, planned, g.Shapes[i], like, d)
+			g.NodeTemplates[i] = t.corrected(g, planned, like, known)
+			compare(g, planned, g.NodeTemplates[i], like, d)
 		}
 		d.remember(g, known)
 	}
@@ -63,7 +63,7 @@ type teaching struct {
 func specimens(g *cluster.Group) []*cluster.Node {
 	var list []*cluster.Node
 	for _, n := range g.Nodes {
-		alike := g.Template != "" && n.Instance.Template == g.Template || g.Template == "" && len(g.Shapes) == 0
+		alike := g.Template != "" && n.Instance.Template == g.Template || g.Template == "" && len(g.NodeTemplates) == 0
 		if alike && n.Instance.State == fleet.InService && n.Up() {
 			list = append(list, n)
 		}
@@ -95,21 +95,21 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 	for _, zone := range g.Zones {
 		like := specimensFor(known, zone)
 		// What these say of their own zone holds for this one, too.
-		defined := fleet.Shape{Zone: zone, InstanceType: like[0].Instance.Type, Labels: map[string]string{}}
+		defined := fleet.NodeTemplate{Zone: zone, InstanceType: like[0].Instance.Type, Labels: map[string]string{}}
 		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, driversLabel} {
 			if _, ok := like[0].Labels[key]; ok {
 				defined.Labels[key] = zone
 			}
 		}
 		g.Planned = append(g.Planned, defined)
-		g.Shapes = append(g.Shapes, t.corrected(g, defined, like, known))
+		g.NodeTemplates = append(g.NodeTemplates, t.corrected(g, defined, like, known))
 	}
 	g.Note(verdict.Say("node {node} stands in for its definition", verdict.Node(known[0].Name)))
 }
 
 // corrected is the shape as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
-func (t teaching) corrected(g *cluster.Group, s fleet.Shape, like, known []*cluster.Node) fleet.Shape {
+func (t teaching) corrected(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) fleet.NodeTemplate {
 	s.Labels = t.learnedLabels(g, s, like, known)
 	s.Taints = t.learnedTaints(g, s.Taints, like)
 	s.Allocatable = t.learnedRoom(g, s.Allocatable, like, func(n *cluster.Node) corev1.ResourceList { return n.Allocatable })
@@ -142,7 +142,7 @@ func (d *Templates) learnedDevices(g *cluster.Group, like, known []*cluster.Node
 		return devices
 	}
 	if lesson := d.State.Lessons[g.Name]; lesson.Of == d.defined(g) {
-		return lesson.Shape.Slices
+		return lesson.Template.Slices
 	}
 	return nil
 }

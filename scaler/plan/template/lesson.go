@@ -23,21 +23,21 @@ const (
 // noticeable is not worth a write.
 func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 	of, planned := d.defined(g), g.Planned[0]
-	taught := beyond(withoutZone(planned), withoutZone(g.Shapes[0]))
+	taught := beyond(withoutZone(planned), withoutZone(g.NodeTemplates[0]))
 	before, remembered := d.State.Lessons[g.Name]
 	if remembered = remembered && before.Of == of; remembered && len(d.settledOf(specimensFor(known, planned.Zone))) < 2 {
-		taught = completed(taught, before.Shape, g.Shapes[0])
+		taught = completed(taught, before.Template, g.NodeTemplates[0])
 	}
-	if remembered && sameShape(before.Shape, taught) {
+	if remembered && sameTemplate(before.Template, taught) {
 		return
 	}
 	delete(d.State.Lessons, g.Name)
-	if sameShape(taught, fleet.Shape{}) || len(d.State.Lessons) >= mostLessons {
+	if sameTemplate(taught, fleet.NodeTemplate{}) || len(d.State.Lessons) >= mostLessons {
 		return
 	}
-	lesson := fleet.Lesson{Of: of, Shape: taught}
+	lesson := fleet.Lesson{Of: of, Template: taught}
 	if len(encoded(lesson)) > longestLesson {
-		lesson.Shape.Slices = nil
+		lesson.Template.Slices = nil
 	}
 	if len(encoded(lesson)) <= longestLesson {
 		d.State.Lessons[g.Name] = lesson
@@ -45,8 +45,8 @@ func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 }
 
 // beyond is what a learned shape has that the definition does not say.
-func beyond(planned, learned fleet.Shape) fleet.Shape {
-	more := fleet.Shape{DeclaredFeatures: learned.DeclaredFeatures, Drivers: learned.Drivers, Slices: learned.Slices}
+func beyond(planned, learned fleet.NodeTemplate) fleet.NodeTemplate {
+	more := fleet.NodeTemplate{DeclaredFeatures: learned.DeclaredFeatures, Drivers: learned.Drivers, Slices: learned.Slices}
 	for key, value := range learned.Labels {
 		if was, ok := planned.Labels[key]; !ok || was != value {
 			if more.Labels == nil {
@@ -68,7 +68,7 @@ func beyond(planned, learned fleet.Shape) fleet.Shape {
 
 // completed is what a single node teaches, with what others taught before it that it lacks and
 // does not contradict.
-func completed(taught, before, now fleet.Shape) fleet.Shape {
+func completed(taught, before, now fleet.NodeTemplate) fleet.NodeTemplate {
 	for key, value := range before.Labels {
 		if _, has := now.Labels[key]; !has {
 			taught.Labels = maps.Clone(taught.Labels)
@@ -107,8 +107,8 @@ func (d *Templates) recall(g *cluster.Group) {
 		delete(d.State.Lessons, g.Name)
 		return
 	}
-	for i := range g.Shapes {
-		s := &g.Shapes[i]
+	for i := range g.NodeTemplates {
+		s := &g.NodeTemplates[i]
 		labels, room := maps.Clone(s.Labels), maps.Clone(s.Allocatable)
 		if labels == nil {
 			labels = map[string]string{}
@@ -116,10 +116,10 @@ func (d *Templates) recall(g *cluster.Group) {
 		if room == nil {
 			room = corev1.ResourceList{}
 		}
-		maps.Copy(labels, lesson.Shape.Labels)
-		maps.Copy(room, lesson.Shape.Allocatable)
+		maps.Copy(labels, lesson.Template.Labels)
+		maps.Copy(room, lesson.Template.Allocatable)
 		s.Labels, s.Allocatable = labels, room
-		s.DeclaredFeatures, s.Drivers, s.Slices = lesson.Shape.DeclaredFeatures, lesson.Shape.Drivers, lesson.Shape.Slices
+		s.DeclaredFeatures, s.Drivers, s.Slices = lesson.Template.DeclaredFeatures, lesson.Template.Drivers, lesson.Template.Slices
 	}
 }
 
@@ -132,16 +132,16 @@ func (d *Templates) forgetLessons() {
 
 // withoutZone is a shape without what it owes to its zone, and without what no pod asks of a
 // node.
-func withoutZone(s fleet.Shape) fleet.Shape {
+func withoutZone(s fleet.NodeTemplate) fleet.NodeTemplate {
 	s.Zone, s.InstanceType, s.Image, s.PricePerHour, s.Capacity = "", "", "", 0, nil
 	s.Labels = maps.Clone(s.Labels)
 	maps.DeleteFunc(s.Labels, func(key, _ string) bool { return slices.Contains(zonalLabels, key) })
 	return s
 }
 
-// sameShape says that pods find the same on new nodes of either shape, but for differences
+// sameTemplate says that pods find the same on new nodes of either shape, but for differences
 // of resources that are not noticeable.
-func sameShape(a, b fleet.Shape) bool {
+func sameTemplate(a, b fleet.NodeTemplate) bool {
 	share := func(corev1.ResourceName) float64 { return noticeable }
 	return maps.Equal(a.Labels, b.Labels) && SameTaints(a.Taints, b.Taints) &&
 		Near(a.Allocatable, b.Allocatable, share) &&

@@ -22,7 +22,7 @@ const (
 func (d *Templates) rememberMemory() {
 	used := map[string]bool{}
 	for _, g := range d.Groups {
-		for _, s := range g.Shapes {
+		for _, s := range g.NodeTemplates {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
 		}
 		for _, n := range g.Nodes {
@@ -51,7 +51,7 @@ func imageOf(g *cluster.Group, n *cluster.Node) string {
 	if n.Instance.Template == "" || n.Instance.Template != g.Template {
 		return ""
 	}
-	for _, s := range g.Shapes {
+	for _, s := range g.NodeTemplates {
 		if s.InstanceType == n.Instance.Type {
 			return s.Image
 		}

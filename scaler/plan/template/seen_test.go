@@ -25,7 +25,7 @@ func TestSeenIsBounded(t *testing.T) {
 	}
 	used := &cluster.Group{Group: &fleet.Group{}}
 	for i := range mostSeen + 10 {
-		used.Shapes = append(used.Shapes, fleet.Shape{InstanceType: fmt.Sprintf("m%04d.large", i)})
+		used.NodeTemplates = append(used.NodeTemplates, fleet.NodeTemplate{InstanceType: fmt.Sprintf("m%04d.large", i)})
 	}
 	for _, c := range []struct {
 		reason string
@@ -54,7 +54,7 @@ func TestSeenIsTheLeast(t *testing.T) {
 		}
 	}
 	g := &cluster.Group{
-		Group: &fleet.Group{Template: "lt-1:1", Shapes: []fleet.Shape{{InstanceType: "m5.large", Image: "ami-1"}}},
+		Group: &fleet.Group{Template: "lt-1:1", NodeTemplates: []fleet.NodeTemplate{{InstanceType: "m5.large", Image: "ami-1"}}},
 		Nodes: []*cluster.Node{of("7700Mi"), of("7884601Ki"), of("7800Mi")},
 	}
 	d := &Templates{Cluster: &cluster.Cluster{Groups: []*cluster.Group{g}}, Outcome: &outcome.Outcome{State: fleet.State{Seen: map[string]resource.Quantity{

@@ -21,6 +21,6 @@ type Templates struct {
 // New corrects the templates of all groups by the nodes that came of them.
 func New(c *cluster.Cluster, out *outcome.Outcome, s fleet.Snapshot) *Templates {
 	d := &Templates{Cluster: c, Outcome: out}
-	d.learnShapes(s)
+	d.learnTemplates(s)
 	return d
 }

@@ -33,9 +33,9 @@ func (w *World) act(a action.Action) bool {
 	switch x := a.(type) {
 	case action.Lower:
 		return w.setDesired(x.Group, x.From, x.To)
-	case action.Retire:
+	case action.RequestDrain:
 		return w.retire(x)
-	case action.Keep:
+	case action.CancelDrain:
 		return w.cancel(x)
 	case action.Terminate:
 		return w.terminate(x)
@@ -54,7 +54,7 @@ func (w *World) act(a action.Action) bool {
 		})
 	case action.Release:
 		return w.onNode(x.Node, func(n *fleet.Node) { n.Unschedulable = false })
-	case action.Spare:
+	case action.ClearTerminationMark:
 		return w.onNode(x.Node, func(n *fleet.Node) {
 			strip(n, contract.AnnotationTerminating, contract.AnnotationDrainRequest)
 		})
@@ -69,7 +69,7 @@ func (w *World) act(a action.Action) bool {
 	case action.Claim:
 		w.group(x.Group).Owner = x.Owner
 		return true
-	case action.Inform:
+	case action.UpdateBuffer:
 		return w.inform(x)
 	case action.Cordon:
 		return w.onNode(x.Node, func(n *fleet.Node) {
@@ -144,7 +144,7 @@ func (w *World) setDesired(name string, from, to int) bool {
 }
 
 // retire writes the request on the node; its agent begins at once.
-func (w *World) retire(x action.Retire) bool {
+func (w *World) retire(x action.RequestDrain) bool {
 	m := w.machineOf(x.Node)
 	if m == nil || w.snapshot.Nodes[m.index].Annotations[contract.AnnotationTerminating] != "" {
 		return false
@@ -164,7 +164,7 @@ func (w *World) retire(x action.Retire) bool {
 }
 
 // cancel takes the request off, and the agent undoes its drain.
-func (w *World) cancel(x action.Keep) bool {
+func (w *World) cancel(x action.CancelDrain) bool {
 	m := w.machineOf(x.Node)
 	if m == nil || w.snapshot.Nodes[m.index].Annotations[contract.AnnotationTerminating] != "" {
 		return false
@@ -193,7 +193,7 @@ func (w *World) terminate(x action.Terminate) bool {
 	if m != nil {
 		instance = w.instance(m)
 	}
-	if instance == nil || m.id != x.Instance || instance.Leaving() || x.Decrement && seen.Desired <= seen.Min {
+	if instance == nil || m.id != x.Instance || instance.Terminating() || x.Decrement && seen.Desired <= seen.Min {
 		return false
 	}
 	if m.index != none {
@@ -255,7 +255,7 @@ func (w *World) complete(x action.Complete) bool {
 	return true
 }
 
-func (w *World) inform(x action.Inform) bool {
+func (w *World) inform(x action.UpdateBuffer) bool {
 	for i := range w.snapshot.Buffers {
 		if b := &w.snapshot.Buffers[i]; b.Namespace == x.Buffer.Namespace && b.Name == x.Buffer.Name {
 			w.snapshot.Buffers = slices.Clone(w.snapshot.Buffers)

@@ -28,7 +28,7 @@ const (
 // interrupt is EC2's notice that a spot instance goes in two minutes.
 func (w *World) interrupt(m *machine) {
 	instance := w.instance(m)
-	if m.index == none || instance == nil || instance.Leaving() {
+	if m.index == none || instance == nil || instance.Terminating() {
 		return
 	}
 	w.ledger.Interruptions++

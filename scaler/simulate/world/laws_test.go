@@ -106,7 +106,7 @@ func (w *World) check() error {
 		for _, i := range g.Instances {
 			if i.Live() {
 				live++
-			} else if i.Leaving() {
+			} else if i.Terminating() {
 				leaving++
 			}
 			if i.State == fleet.InService && w.instances[i.ID] == nil {

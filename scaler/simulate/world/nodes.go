@@ -57,8 +57,8 @@ const none = -1
 
 func (w *World) addGroup(g fleet.Group, index int) {
 	price := 0.0
-	if len(g.Shapes) > 0 {
-		price = g.Shapes[0].PricePerHour
+	if len(g.NodeTemplates) > 0 {
+		price = g.NodeTemplates[0].PricePerHour
 	}
 	instances := g.Instances
 	g.Instances = nil
@@ -136,16 +136,16 @@ func (w *World) unbill(m *machine) {
 	}
 }
 
-func shapeIn(g *fleet.Group, zone string) fleet.Shape {
-	for _, s := range g.Shapes {
+func shapeIn(g *fleet.Group, zone string) fleet.NodeTemplate {
+	for _, s := range g.NodeTemplates {
 		if s.Zone == zone {
 			return s
 		}
 	}
-	if len(g.Shapes) == 0 {
-		return fleet.Shape{}
+	if len(g.NodeTemplates) == 0 {
+		return fleet.NodeTemplate{}
 	}
-	return g.Shapes[0]
+	return g.NodeTemplates[0]
 }
 
 // join makes a node of an instance that has booted, unless it has been ended before.
@@ -217,7 +217,7 @@ func (w *World) adopt(n fleet.Node) {
 	}
 	if i := w.instance(m); i != nil {
 		w.instances[m.id] = m
-		if !i.Leaving() {
+		if !i.Terminating() {
 			w.bill(m)
 		}
 	}
@@ -278,7 +278,7 @@ func strip(n *fleet.Node, keys ...string) {
 func (w *World) takeDown(m *machine) {
 	instance := w.instance(m)
 	w.unbill(m)
-	instance.LeavingSince = w.time()
+	instance.TerminatingSince = w.time()
 	w.changed = true
 	if slices.ContainsFunc(w.group(m.group.name).Hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnTerminate }) && m.index != none {
 		instance.State = fleet.TerminatingWait

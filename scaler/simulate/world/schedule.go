@@ -115,7 +115,7 @@ func ours(t corev1.Taint) bool {
 
 // add takes a node into the cluster, with what is on it.
 func (s *scheduler) add(w *World, m *machine) {
-	m.place = s.cluster.Add(s.cluster.LooksOf(&w.snapshot.Nodes[m.index], ours))
+	m.place = s.cluster.Add(s.cluster.TemplateFrom(&w.snapshot.Nodes[m.index], ours))
 	for _, p := range m.pods {
 		s.know(p)
 		s.cluster.Put(p.tenant, m.place)

@@ -138,7 +138,7 @@ func (g Group) group() fleet.Group {
 	for _, zone := range g.Zones {
 		labels := map[string]string{corev1.LabelInstanceTypeStable: g.Type, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
 		maps.Copy(labels, g.Labels)
-		out.Shapes = append(out.Shapes, fleet.Shape{
+		out.NodeTemplates = append(out.NodeTemplates, fleet.NodeTemplate{
 			Zone: zone, InstanceType: g.Type, Allocatable: g.Allocatable, Capacity: g.Allocatable, Labels: labels, Taints: g.Taints, PricePerHour: g.Price,
 		})
 	}

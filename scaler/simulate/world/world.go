@@ -116,7 +116,7 @@ func (w *World) settleIn() error {
 		w.budgets.given = given.Budgets
 	}
 	for i, g := range groups {
-		if len(g.Shapes) > 0 && !(g.Shapes[0].PricePerHour > 0) {
+		if len(g.NodeTemplates) > 0 && !(g.NodeTemplates[0].PricePerHour > 0) {
 			return fmt.Errorf("the price of group %s is not known: give one in the snapshot, as pricePerHour of its node template, or by --price-file", g.Name)
 		}
 		if w.groups[g.Name] != nil {

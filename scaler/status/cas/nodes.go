@@ -31,12 +31,12 @@ func countNodes(s fleet.Snapshot, verdicts map[string]verdict.Verdict, policy po
 		registered[n.InstanceID()] = true
 		v := verdicts[n.Name]
 		instance, known := instances[n.InstanceID()]
-		count := kindOf(n, v.Reason, known && instance.Leaving(), s.Now.Add(-policy.MaxNodeStartupTime))
+		count := kindOf(n, v.Reason, known && instance.Terminating(), s.Now.Add(-policy.MaxNodeStartupTime))
 		count(&c.all.Registered)
 		if g := c.groups[v.Group]; g != nil {
 			count(&g.Registered)
 		}
-		if v.Reason == verdict.NodeWaiting {
+		if v.Reason == verdict.NodeUnneeded {
 			c.unneeded[v.Group]++
 		}
 	}
@@ -58,9 +58,9 @@ func kindOf(n *fleet.Node, reason verdict.Reason, leaving bool, young time.Time)
 		switch {
 		case leaving:
 			r.BeingDeleted++
-		case reason == verdict.NodePooled:
+		case reason == verdict.NodeInWarmPool:
 			r.Suspended++
-		case reason == verdict.NodeComing, !n.Ready && n.Created.After(young):
+		case reason == verdict.NodeUpcoming, !n.Ready && n.Created.After(young):
 			r.NotStarted++
 		case n.Ready:
 			r.Ready++

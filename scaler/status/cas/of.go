@@ -39,7 +39,7 @@ func Of(s fleet.Snapshot, p plan.Plan, policy policy.Policy, last Status) Status
 	}
 	d := drawing{
 		now: s.Now.UTC().Truncate(time.Second), policy: policy, verdicts: groups,
-		pauses: p.State.BackOffs, census: countNodes(s, nodes, policy),
+		backOffs: p.State.BackOffs, census: countNodes(s, nodes, policy),
 	}
 	out := Status{AutoscalerStatus: Running, ClusterWide: d.clusterWide(last.ClusterWide)}
 	before := map[string]NodeGroup{}
@@ -62,7 +62,7 @@ type drawing struct {
 	now      time.Time
 	policy   policy.Policy
 	verdicts map[string]verdict.Verdict // of groups
-	pauses   map[string]fleet.BackOff
+	backOffs map[string]fleet.BackOff
 }
 
 func (d *drawing) clusterWide(last ClusterWide) ClusterWide {
@@ -124,7 +124,7 @@ func (d *drawing) scaleDown(unneeded int, last ScaleDown) ScaleDown {
 
 // grows says that nodes of a group are asked for or coming.
 func grows(reason verdict.Reason) bool {
-	return reason == verdict.GroupGrows || reason == verdict.GroupComing
+	return reason == verdict.GroupScalingUp || reason == verdict.GroupNodesUpcoming
 }
 
 func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
@@ -145,16 +145,16 @@ func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
 func (d *drawing) backoff(g fleet.Group) BackoffInfo {
 	var longest fleet.BackOff
 	var key string
-	for _, k := range slices.Sorted(maps.Keys(d.pauses)) {
+	for _, k := range slices.Sorted(maps.Keys(d.backOffs)) {
 		group, _, _ := fleet.ParseBackOffKey(k)
-		if b := d.pauses[k]; group == g.Name && d.now.Before(b.Until) && b.Until.After(longest.Until) {
+		if b := d.backOffs[k]; group == g.Name && d.now.Before(b.Until) && b.Until.After(longest.Until) {
 			key, longest = k, b
 		}
 	}
 	if key == "" {
 		return BackoffInfo{}
 	}
-	info := BackoffInfo{ErrorCode: longest.Cause, ErrorMessage: launch.Pause(key, longest)}
+	info := BackoffInfo{ErrorCode: longest.Cause, ErrorMessage: launch.BackOff(key, longest)}
 	for _, f := range g.Failures { // the newest first
 		if f.Cause == longest.Cause && f.Text != "" {
 			info.ErrorMessage = f.Text

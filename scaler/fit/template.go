@@ -12,9 +12,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Looks is all of a node, or of a new node of some shape, that decides what
+// NodeTemplate is all of a node, or of a new node of some shape, that decides what
 // fits it when it is empty.
-type Looks struct {
+type NodeTemplate struct {
 	// Name is the node's, or the instance type of a shape.
 	Name string
 	// Zone is empty where it is not known.
@@ -44,12 +44,12 @@ type Looks struct {
 	key string
 }
 
-// LooksOf a node, but for the taints that ignored names: those that will go by
+// TemplateFrom a node, but for the taints that ignored names: those that will go by
 // themselves. Unschedulable counts unless it is ignored likewise, by the taint
 // that stands for it.
-func (c *Cluster) LooksOf(n *fleet.Node, ignored func(corev1.Taint) bool) *Looks {
+func (c *Cluster) TemplateFrom(n *fleet.Node, ignored func(corev1.Taint) bool) *NodeTemplate {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	l := &Looks{
+	l := &NodeTemplate{
 		Name: n.Name, Zone: n.Zone(), labels: n.Labels,
 		unschedulable: n.Unschedulable && !ignored(cordon),
 		features:      n.DeclaredFeatures, allocatable: n.Allocatable,
@@ -64,9 +64,9 @@ func (c *Cluster) LooksOf(n *fleet.Node, ignored func(corev1.Taint) bool) *Looks
 	return l
 }
 
-// LooksLike a new node of a shape, with the DaemonSets on it that would run
+// TemplateOf a new node of a shape, with the DaemonSets on it that would run
 // there.
-func (c *Cluster) LooksLike(s *fleet.Shape) *Looks {
+func (c *Cluster) TemplateOf(s *fleet.NodeTemplate) *NodeTemplate {
 	labels := maps.Clone(s.Labels)
 	if s.Zone != "" {
 		if labels == nil {
@@ -74,7 +74,7 @@ func (c *Cluster) LooksLike(s *fleet.Shape) *Looks {
 		}
 		labels[corev1.LabelTopologyZone] = s.Zone
 	}
-	l := &Looks{
+	l := &NodeTemplate{
 		Name: cmp.Or(s.InstanceType, "a new node"), Zone: s.Zone, labels: labels,
 		features: s.DeclaredFeatures, allocatable: s.Allocatable, drivers: s.Drivers, slices: s.Slices,
 		has: c.lore.names.vectorOf(s.Allocatable),
@@ -91,7 +91,7 @@ func (c *Cluster) LooksLike(s *fleet.Shape) *Looks {
 
 // Await has a node that is there be one with further devices, which it has yet to tell of.
 // They may be those of another node of its kind.
-func (l *Looks) Await(devices []*resourcev1.ResourceSlice) { l.slices = devices }
+func (l *NodeTemplate) Await(devices []*resourcev1.ResourceSlice) { l.slices = devices }
 
 // hard taints keep pods off; soft ones only turn them away if they can go
 // elsewhere.
@@ -112,7 +112,7 @@ type kind struct {
 type kindKey [2]uint64
 
 // kindOf the looks. Labels that nobody asks for make no difference.
-func (l *lore) kindOf(looks *Looks) *kind {
+func (l *lore) kindOf(looks *NodeTemplate) *kind {
 	if looks.kind != nil && looks.edition == l.edition {
 		return looks.kind
 	}
@@ -133,7 +133,7 @@ func (l *lore) kindOf(looks *Looks) *kind {
 }
 
 // kindKey adds the hashes of the parts up, because they have no order.
-func (l *lore) kindKey(looks *Looks) kindKey {
+func (l *lore) kindKey(looks *NodeTemplate) kindKey {
 	var key kindKey
 	add := func(part [3]string) {
 		for i, seed := range l.traits.seeds {
@@ -158,7 +158,7 @@ func (l *lore) kindKey(looks *Looks) kindKey {
 }
 
 // Key is equal for looks that fit the same pods, wherever they come from.
-func (l *Looks) Key() string {
+func (l *NodeTemplate) Key() string {
 	if l.key == "" {
 		l.key = encoded(l.parts())
 	}
@@ -166,7 +166,7 @@ func (l *Looks) Key() string {
 }
 
 // parts are what two looks must have in common to fit the same pods.
-func (l *Looks) parts() any {
+func (l *NodeTemplate) parts() any {
 	return struct {
 		L map[string]string
 		T []corev1.Taint

@@ -7,7 +7,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// yielding finds room for pods that wait where pods of retiring nodes were to go, if these
+// otherDestinations finds room for pods that wait where pods of retiring nodes were to go, if these
 // can go elsewhere instead. When a node is retired, pods that wait have their seats before
 // its pods, and at all later looks after them: without this, a pod that had the room that
 // one of those takes then would bring the node back at once. The room is there in truth,
@@ -15,12 +15,12 @@ import (
 // of 6,000 random worlds with nodes that are scaled down and pods that wait 42 differ by it. While
 // yielding is in use, nothing may leave the nodes but by it and by reprieve, nor any change from
 // before be taken back.
-type yielding struct {
+type otherDestinations struct {
 	*Seats
-	// refuges are where pods of retiring nodes may go, and elsewhere the same as a row; nil
+	// destinations are where pods of retiring nodes may go, and elsewhere the same as a row; nil
 	// before anybody asked. What a kept node's pods leave free there is not looked at.
-	refuges   []*fit.Place
-	elsewhere *fit.Row
+	destinations []*fit.Place
+	elsewhere    *fit.Row
 	// hosts are in the order in which they are asked; nil before anybody asked.
 	hosts []host
 	// able are, for each class that asked, the indices of those that might take it.
@@ -53,13 +53,13 @@ func (g guest) to() *fit.Place {
 	return g.of.Moved[g.index].To
 }
 
-func (d *Seats) yielding() *yielding {
-	return &yielding{Seats: d, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
+func (d *Seats) yielding() *otherDestinations {
+	return &otherDestinations{Seats: d, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
 }
 
 // seat gives the pod a seat at the first host whose guests can make room for it, and nil if
 // none can.
-func (y *yielding) seat(t fit.Tenant) *fit.Place {
+func (y *otherDestinations) seat(t fit.Tenant) *fit.Place {
 	now := y.Fit.Fork()
 	if at, asked := y.refused[t.Class]; asked && at == now {
 		return nil
@@ -76,7 +76,7 @@ func (y *yielding) seat(t fit.Tenant) *fit.Place {
 
 // stillAble lists the hosts that might take a pod of the class without their guests: the
 // others never will.
-func (y *yielding) stillAble(class *fit.Class) []int {
+func (y *otherDestinations) stillAble(class *fit.Class) []int {
 	list, asked := y.able[class]
 	if !asked {
 		y.findHosts()
@@ -89,13 +89,13 @@ func (y *yielding) stillAble(class *fit.Class) []int {
 	return list
 }
 
-func (y *yielding) findHosts() {
+func (y *otherDestinations) findHosts() {
 	if y.hosts != nil {
 		return
 	}
 	y.hosts = []host{}
 	index := map[*fit.Place]int{}
-	for _, n := range y.In(cluster.Retiring) {
+	for _, n := range y.In(cluster.ScalingDown) {
 		for i, m := range n.Moved {
 			at, known := index[m.To]
 			if !known {
@@ -112,11 +112,11 @@ func (y *yielding) findHosts() {
 
 // makeRoom lets guests go elsewhere, one after the other, until the pod fits, and gives it
 // the seat. If it never does, all is as before.
-func (y *yielding) makeRoom(t fit.Tenant, h *host) bool {
+func (y *otherDestinations) makeRoom(t fit.Tenant, h *host) bool {
 	start := y.Fit.Try()
 	defer y.Fit.Stand()
 	y.Fit.Close(h.place)
-	var gone []yielded
+	var gone []movedOn
 	var stuck *fit.Class // of the guest for which there was nothing else; its like come next
 	for _, g := range h.guests {
 		if g.to() != h.place || g.pod.Class == stuck {
@@ -129,7 +129,7 @@ func (y *yielding) makeRoom(t fit.Tenant, h *host) bool {
 			stuck = g.pod.Class
 			continue
 		}
-		gone = append(gone, yielded{g, to})
+		gone = append(gone, movedOn{g, to})
 		if y.Fit.TrySeat(t, h.place) {
 			y.Fit.Reopen(h.place)
 			remember(gone)
@@ -141,25 +141,25 @@ func (y *yielding) makeRoom(t fit.Tenant, h *host) bool {
 }
 
 // goElsewhere gives a guest a seat at a refuge that is not closed.
-func (y *yielding) goElsewhere(pod fit.Tenant) *fit.Place {
+func (y *otherDestinations) goElsewhere(pod fit.Tenant) *fit.Place {
 	if y.elsewhere == nil {
-		if y.refuges == nil {
-			y.refuges = y.FindRefuges(y.UnneededSince())
+		if y.destinations == nil {
+			y.destinations = y.FindDestinations(y.UnneededSince())
 		}
-		y.elsewhere = y.Fit.NewRow(y.refuges)
+		y.elsewhere = y.Fit.NewRow(y.destinations)
 	}
 	return y.elsewhere.Seat(pod)
 }
 
-// yielded is a guest that goes elsewhere.
-type yielded struct {
+// movedOn is a guest that goes elsewhere.
+type movedOn struct {
 	guest
 	elsewhere *fit.Place
 }
 
 // remember tells the nodes where their pods go now. Whoever has kept the moves from before
 // has them still.
-func remember(gone []yielded) {
+func remember(gone []movedOn) {
 	for _, g := range gone {
 		g.of.Moved = slices.Clone(g.of.Moved)
 		g.of.Moved[g.index].To = g.elsewhere

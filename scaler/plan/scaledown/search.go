@@ -15,13 +15,13 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// BeginRetirements finds the nodes that nobody needs: all of them together could go at
+// BeginScaleDowns finds the nodes that nobody needs: all of them together could go at
 // once, for the pods of every one have a place on nodes that stay. Each keeps on itself
 // since when that is so, and is retired when it has been so for long enough, the one that
 // is unneeded the longest first, but behind others what leaves slowly.
-func (d *ScaleDown) BeginRetirements() {
-	r := d.newRetirement()
-	r.carryOnSwap()
+func (d *ScaleDown) BeginScaleDowns() {
+	r := d.newSearch()
+	r.continueReplacement()
 	chosen, swap := r.imagine(r.candidates())
 	for _, c := range chosen {
 		c.slow = r.slow(c)
@@ -32,23 +32,23 @@ func (d *ScaleDown) BeginRetirements() {
 	for _, c := range chosen {
 		r.unneeded(c)
 	}
-	r.bideSwap(swap)
+	r.awaitReplacement(swap)
 	for _, n := range d.Nodes {
 		d.unmark(n)
 		d.SayStage(n)
 	}
 }
 
-// retirement is one search for nodes that nobody needs.
-type retirement struct {
+// nodeSearch is one search for nodes that nobody needs.
+type nodeSearch struct {
 	*ScaleDown
 	// places are those that pods could be moved to, in the order in which they are tried,
 	// and row knows what they have refused.
 	places []*fit.Place
 	row    *fit.Row
-	// refuges are the rows of places on nodes that are Ready, in which movers look when
+	// destinations are the rows of places on nodes that are Ready, in which movers look when
 	// their node goes now.
-	refuges []*fit.Row
+	destinations []*fit.Row
 	// rehearsal says that nobody wants to know why a node stays.
 	rehearsal bool
 	// began counts the steps before the search, and part is the share of the budget at
@@ -67,21 +67,21 @@ type retirement struct {
 	// reserves are the headrooms that stay. Choosy are the lists of which pods ask who else
 	// is where, and seatedBefore how many of each have a seat before any further node goes.
 	reserves     []*reserve
-	choosy       [][]*seats.HeadRoom
-	seatedBefore map[*seats.HeadRoom]int
+	choosy       [][]*seats.Headroom
+	seatedBefore map[*seats.Headroom]int
 	// halt is why nothing is retired at all, empty where something may be.
 	halt verdict.Details
 	// unlandedOnes is what unlandedKinds has found; nil before.
 	unlandedOnes []fit.Tenant
-	// swapped are the nodes of the swap that is under way, those that go and those that
+	// replaced are the nodes of the swap that is under way, those that go and those that
 	// came for them, and claimed the places that are not for the pods of others.
-	swapped map[*cluster.Node]bool
-	claimed map[*fit.Place]bool
+	replaced map[*cluster.Node]bool
+	claimed  map[*fit.Place]bool
 }
 
-func (d *ScaleDown) newRetirement() *retirement {
-	r := &retirement{
-		ScaleDown: d, swapped: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
+func (d *ScaleDown) newSearch() *nodeSearch {
+	r := &nodeSearch{
+		ScaleDown: d, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
 		began: d.Fit.Steps(), part: shareChoice,
 		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
@@ -106,8 +106,8 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 			less[g]++
 		}
 	}
-	for _, n := range d.In(cluster.Retiring, cluster.Terminating) {
-		if !n.Kept && n.Instance != nil && n.Instance.Live() {
+	for _, n := range d.In(cluster.ScalingDown, cluster.Terminating) {
+		if !n.Cancelled && n.Instance != nil && n.Instance.Live() {
 			count(n.Group, n.Instance.ID)
 		}
 	}
@@ -124,10 +124,10 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 
 // candidates are the nodes of our groups that every rule lets go, Ready or not any more;
 // the others are told why not.
-func (r *retirement) candidates() []*candidate {
+func (r *nodeSearch) candidates() []*candidate {
 	var list []*candidate
 	for _, n := range r.In(cluster.Serving, cluster.Cordoned, cluster.Unready) {
-		if n.Group == nil || !n.Instance.Live() || r.swapped[n] || n.Released {
+		if n.Group == nil || !n.Instance.Live() || r.replaced[n] || n.Released {
 			continue
 		}
 		reason, why := r.whyKept(n)
@@ -135,9 +135,9 @@ func (r *retirement) candidates() []*candidate {
 			reason, why = r.whyLimited(n)
 		}
 		c := r.candidate(n)
-		c.paused = r.whyPaused(n) != nil
+		c.backOff = r.whyPaused(n) != nil
 		if reason == "" {
-			reason, why = r.leavers(c)
+			reason, why = r.movers(c)
 		}
 		if reason != "" {
 			c.say(reason, why)
@@ -148,12 +148,12 @@ func (r *retirement) candidates() []*candidate {
 	return list
 }
 
-func (r *retirement) candidate(n *cluster.Node) *candidate {
+func (r *nodeSearch) candidate(n *cluster.Node) *candidate {
 	return &candidate{Node: n, worth: n.Worth(), size: n.Work()}
 }
 
-// leavers finds the pods that leave with the node, or one that may not.
-func (r *retirement) leavers(c *candidate) (verdict.Reason, verdict.Details) {
+// movers finds the pods that leave with the node, or one that may not.
+func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 	if c.since, _ = r.Marked(c.Node); c.Stage == cluster.Unready {
 		c.since = c.UnreadySince()
 	}
@@ -187,14 +187,14 @@ func (r *retirement) leavers(c *candidate) (verdict.Reason, verdict.Details) {
 		c.priority += int64(p.Priority())
 		c.age -= p.Created.Unix()
 	}
-	c.seekers = r.Fit.Sorted(c.movers, []*fit.Looks{c.Place.Looks()})
+	c.seekers = r.Fit.Sorted(c.movers, []*fit.NodeTemplate{c.Place.Template()})
 	return "", nil
 }
 
 // rulesFor are those by which a pod lets its node be chosen. For an expendable one nobody
 // keeps a node that could be drained: it is only asked what the drain will ask, as that does
 // not end before the pod has left.
-func (r *retirement) rulesFor(p *fleet.Pod) drainable.Policy {
+func (r *nodeSearch) rulesFor(p *fleet.Pod) drainable.Policy {
 	var rules drainable.Policy
 	if !r.Expendable(p) {
 		rules = r.Policy.Drainable
@@ -205,14 +205,14 @@ func (r *retirement) rulesFor(p *fleet.Pod) drainable.Policy {
 
 // passes says that what blocks a pod of a marked node, or of one that is swapped, is a
 // budget that may have room again: the node's clock goes on meanwhile.
-func (r *retirement) passes(c *candidate, v drainable.Verdict) bool {
-	return (!c.since.IsZero() || r.swapped[c.Node]) && v.Rule == drainable.RuleBudget && !v.Lasting
+func (r *nodeSearch) passes(c *candidate, v drainable.Verdict) bool {
+	return (!c.since.IsZero() || r.replaced[c.Node]) && v.Rule == drainable.RuleBudget && !v.Lasting
 }
 
 // slow says that the node's clock has run out and that its pods are more than their
 // budgets let go at once: they leave one after the other, and no other node of these
 // budgets goes meanwhile.
-func (r *retirement) slow(c *candidate) bool {
+func (r *nodeSearch) slow(c *candidate) bool {
 	if c.stuck || c.since.IsZero() || !r.ripe(c) {
 		return false
 	}
@@ -221,7 +221,7 @@ func (r *retirement) slow(c *candidate) bool {
 }
 
 // ripe says that the clock of a node that has one has run out.
-func (r *retirement) ripe(c *candidate) bool {
+func (r *nodeSearch) ripe(c *candidate) bool {
 	due := c.due(r.Policy)
 	if r.Now.Before(due) {
 		r.Clock.At(due)
@@ -233,7 +233,7 @@ func (r *retirement) ripe(c *candidate) bool {
 // depart retires a node whose time has come, if its pods, drains and budgets allow for it by now;
 // otherwise it waits for that reason. since makes its request another one than those
 // before, and why is for people; text says the same in its verdict.
-func (r *retirement) depart(c *candidate, since time.Time, why, text verdict.Details, waits verdict.Reason) (gone bool) {
+func (r *nodeSearch) depart(c *candidate, since time.Time, why, text verdict.Details, waits verdict.Reason) (gone bool) {
 	n := c.Node
 	if c.task != nil {
 		n.Say(verdict.NodeBlocked, text.Then(c.task))
@@ -258,10 +258,10 @@ func (r *retirement) depart(c *candidate, since time.Time, why, text verdict.Det
 	}
 	r.atOnce.add(n, occupied && c.stuck)
 	r.ending[n.Group]++
-	r.Do(action.Retire{
-		Group: n.Group.Name, Node: n.Ref(), ID: contract.RetireID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why.String(),
+	r.Do(action.RequestDrain{
+		Group: n.Group.Name, Node: n.Ref(), ID: contract.ScaleDownID(n.Instance.ID, since), Kind: contract.KindScaleDown, Why: why.String(),
 	})
-	n.Say(verdict.NodeRetiring, text)
+	n.Say(verdict.NodeScalingDown, text)
 	return true
 }
 
@@ -272,8 +272,8 @@ func waitsUntil(why verdict.Details) verdict.Details {
 // unmark takes the mark off a node that is needed again, so that its clock
 // starts anew.
 func (d *ScaleDown) unmark(n *cluster.Node) {
-	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Kept
-	if !stays || n.Gone || n.Group == nil || n.Reason == verdict.NodeNotAsked {
+	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Cancelled
+	if !stays || n.Leaves || n.Group == nil || n.Reason == verdict.NodeNotEvaluated {
 		return
 	}
 	if _, ok, _ := contract.Unneeded(n.Taints); ok {

@@ -26,15 +26,15 @@ func (d *Drains) Halted() verdict.Details {
 	return nil
 }
 
-// InStead says why a node goes whose swap is under way.
-func InStead(s *fleet.Swap) verdict.Details {
+// ReplacedBy says why a node goes whose swap is under way.
+func ReplacedBy(s *fleet.NodeReplacement) verdict.Details {
 	return verdict.Say("a cheaper node of group {group} replaces it", verdict.Group(s.Group))
 }
 
 // whyGoes says why a node is retired.
 func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
-	if s := d.State.Swap; s != nil && !s.Launched.IsZero() && slices.Contains(s.Instances, n.InstanceID()) {
-		return InStead(s)
+	if s := d.State.Replacement; s != nil && !s.Launched.IsZero() && slices.Contains(s.Instances, n.InstanceID()) {
+		return ReplacedBy(s)
 	}
 	return Needless
 }
@@ -43,28 +43,28 @@ func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
 var Needless = verdict.Say("nobody needs it")
 
 const (
-	// giveUpPauseMax is the longest time for which a node is left in peace after drains
+	// giveUpBackOffMax is the longest time for which a node is left in peace after drains
 	// that were given up.
-	giveUpPauseMax = 4 * time.Hour
+	giveUpBackOffMax = 4 * time.Hour
 	// giveUpForgotten is how long after a pause the next one is the first again.
 	giveUpForgotten = 24 * time.Hour
 	// growthRemembered is how long it is known that a group grew.
 	growthRemembered = time.Hour
 )
 
-// FinishRetirements ends the instances whose nodes have been drained, and gives
+// FinishScaleDowns ends the instances whose nodes have been drained, and gives
 // up drains that do not end.
-func (d *Drains) FinishRetirements() {
+func (d *Drains) FinishScaleDowns() {
 	halt := d.Halted()
 	for _, n := range d.In(cluster.Terminating) {
 		d.terminateAgain(n)
 	}
-	for _, n := range d.In(cluster.Retiring) {
-		if !n.Kept {
+	for _, n := range d.In(cluster.ScalingDown) {
+		if !n.Cancelled {
 			d.finish(n, halt)
 		}
 	}
-	for _, n := range d.In(cluster.Leaving) {
+	for _, n := range d.In(cluster.Draining) {
 		d.replaceDrained(n)
 	}
 	d.forget()
@@ -75,7 +75,7 @@ func (d *Drains) FinishRetirements() {
 // smaller for certain; what was to be replaced is replaced.
 func (d *Drains) terminateAgain(n *cluster.Node) {
 	if n.Instance != nil && n.Instance.Live() {
-		d.terminate(n, n.Mark, contract.Retires(n.Mark) && n.Group.Shrinkable(), verdict.Say("its termination had begun"))
+		d.terminate(n, n.Mark, contract.IsScaleDown(n.Mark) && n.Group.Shrinkable(), verdict.Say("its termination had begun"))
 	}
 	n.Say(verdict.NodeTerminating, verdict.Say("its instance is being terminated").Then(d.CarriedOn(n)))
 }
@@ -103,27 +103,27 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	by, held := contract.Held(n.Annotations)
 	switch b := d.State.GiveUps[n.InstanceID()]; {
 	case halt != nil:
-		d.Keep(n, halt)
+		d.Cancel(n, halt)
 	case d.Now.Before(b.Until):
-		d.Keep(n, verdict.Say("it is given up ({cause}) until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
+		d.Cancel(n, verdict.Say("it is given up ({cause}) until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
-		d.Keep(n, n.WhyNotOurs())
+		d.Cancel(n, n.WhyNotOurs())
 	case held:
-		d.Keep(n, verdict.Say("its annotation {annotation} says so", verdict.Annotation(by)))
+		d.Cancel(n, verdict.Say("its annotation {annotation} says so", verdict.Annotation(by)))
 	case d.Contested(n.Instance, n) != nil:
-		d.Keep(n, d.Contested(n.Instance, n))
+		d.Cancel(n, d.Contested(n.Instance, n))
 	case d.refreshed(n):
-		d.Keep(n, d.Replaces(n.Group))
+		d.Cancel(n, d.Replaces(n.Group))
 	case d.CutOff(n) != nil && !(answered && report.Phase == contract.PhaseDrained):
-		d.Keep(n, d.CutOff(n))
+		d.Cancel(n, d.CutOff(n))
 	case d.recovered(n):
-		d.Keep(n, verdict.Say("it is Ready again since {since}", verdict.Since(n.ReadySince)))
+		d.Cancel(n, verdict.Say("it is Ready again since {since}", verdict.Since(n.ReadySince)))
 	case d.CameBack(n) != "":
 		why := d.CameBack(n)
 		d.giveUp(n, why, verdict.Quote(why))
 	case n.Ready && !n.Group.Shrinkable() && !n.Group.Surplus():
-		d.Keep(n, verdict.Say("group {group} is at its minimum of {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min)))
-	case d.Alone(n):
+		d.Cancel(n, verdict.Say("group {group} is at its minimum of {min}", verdict.Group(n.Group.Name), verdict.Min(n.Group.Min)))
+	case d.Acts(n):
 		d.finishAlone(n)
 	case answered && report.Phase == contract.PhaseDrained:
 		d.finishDrained(n)
@@ -134,12 +134,12 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	case report.Phase == contract.PhaseBlocked, report.Phase == contract.PhaseFailed:
 		d.limit(n, report.Since.Time, verdict.Say("it failed: {cause}", verdict.Cause(report.Message)))
 	}
-	n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(n.Progress(id)))
+	n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(n.Progress(id)))
 }
 
 // finishAlone carries on a retirement whose agent is gone.
 func (d *Drains) finishAlone(n *cluster.Node) {
-	if d.EmptiedAlone(n) {
+	if d.Emptied(n) {
 		why := verdict.Say("{why}, and it is empty", verdict.Why(d.whyGoes(n)))
 		d.terminate(n, n.Request.ID, n.Group.Shrinkable(), why)
 		n.Say(verdict.NodeTerminating, why)
@@ -152,7 +152,7 @@ func (d *Drains) finishAlone(n *cluster.Node) {
 	if !n.Ending(d.Now) && !d.detaches(n) {
 		d.limit(n, since, why)
 	}
-	n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(d.CarriedOn(n)))
+	n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(d.CarriedOn(n)))
 }
 
 // task names a pod of the node that may stay until it ends, of its own accord; empty
@@ -170,18 +170,18 @@ func (d *Drains) task(n *cluster.Node) string {
 // detaches says that nothing is left on a node that we drain alone but volumes, for
 // which it waits for a bounded time: its drain is not stuck.
 func (d *Drains) detaches(n *cluster.Node) bool {
-	id, why, is := d.Forsaken(n)
+	id, why, is := d.Unresponsive(n)
 	if !is {
 		return false
 	}
-	t := d.LoneDrain(n, id, why).Look(d.Unspent())
+	t := d.LoneDrain(n, id, why).Remedy(d.Unspent())
 	return n.Closed() && t.Left == 0 && t.Pause != nil
 }
 
 func (d *Drains) finishDrained(n *cluster.Node) {
 	if pod, occupied := n.Occupied(d.Now); occupied {
 		d.limit(n, n.Report.Since.Time, verdict.Say("pods come back to it, such as {pod}", verdict.Pod(pod)))
-		n.Say(verdict.NodeRetiring, d.whyGoes(n).Then(verdict.Say("it was drained, and then pod {pod} came", verdict.Pod(pod))))
+		n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(verdict.Say("it was drained, and then pod {pod} came", verdict.Pod(pod))))
 		return
 	}
 	why := verdict.Say("{why}, and it is drained", verdict.Why(d.whyGoes(n)))
@@ -212,7 +212,7 @@ func (d *Drains) giveUp(n *cluster.Node, cause string, why verdict.Details) {
 	b := GiveUp(d.Policy, d.State.GiveUps[n.InstanceID()], d.Now, cause)
 	d.State.GiveUps[n.InstanceID()] = b
 	d.Clock.At(b.Until)
-	d.Keep(n, why)
+	d.Cancel(n, why)
 }
 
 // GiveUp is the pause of a node after one more retirement that came to nothing: as long
@@ -220,12 +220,12 @@ func (d *Drains) giveUp(n *cluster.Node, cause string, why verdict.Details) {
 // belongs into fleet.State.GiveUps, also where Auto Scaling has refused to end the node's
 // instance: while it lasts, the node is kept.
 func GiveUp(p policy.Policy, b fleet.BackOff, now time.Time, why string) fleet.BackOff {
-	return PauseAfter(b, now, p.MaxDrainTime, max(p.MaxDrainTime, giveUpPauseMax), why)
+	return BackOffAfter(b, now, p.MaxDrainTime, max(p.MaxDrainTime, giveUpBackOffMax), why)
 }
 
-// PauseAfter is the pause after one more attempt that came to nothing: so long after the
+// BackOffAfter is the pause after one more attempt that came to nothing: so long after the
 // first, twice as long after each further one, up to most.
-func PauseAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why string) fleet.BackOff {
+func BackOffAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why string) fleet.BackOff {
 	count := b.Count + 1
 	if now.After(b.Until.Add(giveUpForgotten)) {
 		count = 1
@@ -242,7 +242,7 @@ func (d *Drains) replaceDrained(n *cluster.Node) {
 		return
 	}
 	if why := d.CutOff(n); why != nil && n.Report.Phase != contract.PhaseDrained {
-		n.Say(verdict.NodeLeaving, n.WhyLeaving().Then(verdict.Say("no pod is left as far as can be seen"), why))
+		n.Say(verdict.NodeDraining, n.WhyDraining().Then(verdict.Say("no pod is left as far as can be seen"), why))
 		return
 	}
 	if len(n.Group.Fresh) > 0 {
@@ -256,12 +256,12 @@ func (d *Drains) replaceDrained(n *cluster.Node) {
 	}
 	n.Say(verdict.NodeTerminating, why)
 	d.Carried = slices.DeleteFunc(d.Carried, func(x action.Drain) bool { return x.Node == n.Ref() })
-	delete(d.State.Alone, n.Name)
+	delete(d.State.StandIns, n.Name)
 }
 
 // forget drops what has no consequence any more.
 func (d *Drains) forget() {
-	for _, pauses := range []map[string]fleet.BackOff{d.State.GiveUps, d.State.SwapPauses} {
+	for _, pauses := range []map[string]fleet.BackOff{d.State.GiveUps, d.State.ReplacementBackOffs} {
 		maps.DeleteFunc(pauses, func(_ string, b fleet.BackOff) bool { return d.Now.After(b.Until.Add(giveUpForgotten)) })
 	}
 	remembered := max(growthRemembered, d.Policy.DelayAfterAdd)

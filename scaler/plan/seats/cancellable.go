@@ -7,12 +7,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// reprieve finds nodes whose retirement is taken back, as a pod has no other place: without it
+// cancellable finds nodes whose retirement is taken back, as a pod has no other place: without it
 // groups grow by 1.7 times as many nodes in random worlds with nodes that are scaled down. To ask
 // a node is to put its pods back in thought, which a burst of pods cannot do at every node
 // for each: what a node refuses for good is not asked of it again. While it is in use,
 // nothing may leave the nodes, nor any change from before it be taken back.
-type reprieve struct {
+type cancellable struct {
 	*Seats
 	// nodes are in the order in which they are asked. loads are of the pods that would
 	// come back to each; nil before anybody asked.
@@ -25,15 +25,15 @@ type reprieve struct {
 	refused map[*fit.Class]fit.Mark
 }
 
-// Reprieve asks the retiring nodes for which of says so.
-func (d *Seats) Reprieve(of func(*cluster.Node) bool) *reprieve {
-	nodes := slices.DeleteFunc(d.In(cluster.Retiring), func(n *cluster.Node) bool { return !n.Open || !of(n) })
-	return &reprieve{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
+// Cancellable asks the retiring nodes for which of says so.
+func (d *Seats) Cancellable(of func(*cluster.Node) bool) *cancellable {
+	nodes := slices.DeleteFunc(d.In(cluster.ScalingDown), func(n *cluster.Node) bool { return !n.Open || !of(n) })
+	return &cancellable{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
 }
 
 // Seat gives the pod a seat at one of the retiring nodes, if it has room beside
 // the pods that would stay there then; nil if none has.
-func (b *reprieve) Seat(t fit.Tenant) *cluster.Node {
+func (b *cancellable) Seat(t fit.Tenant) *cluster.Node {
 	now := b.Fit.Fork()
 	if at, asked := b.refused[t.Class]; asked && at == now {
 		return nil
@@ -54,7 +54,7 @@ func (b *reprieve) Seat(t fit.Tenant) *cluster.Node {
 }
 
 // stillAble lists the nodes that might take a pod of the class: the others never will.
-func (b *reprieve) stillAble(class *fit.Class) []int {
+func (b *cancellable) stillAble(class *fit.Class) []int {
 	list, asked := b.able[class]
 	if !asked {
 		for i := range b.nodes {
@@ -68,7 +68,7 @@ func (b *reprieve) stillAble(class *fit.Class) []int {
 }
 
 // weigh finds the loads.
-func (b *reprieve) weigh() {
+func (b *cancellable) weigh() {
 	if b.loads != nil {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 // they are found anew in each look, until the pods are there. What fits in one order may
 // not in another, so that all looks try the order in which the retirements began.
 
-// FindRefuges lists the places where pods of nodes that go may seek others, nodes that
+// FindDestinations lists the places where pods of nodes that go may seek others, nodes that
 // serve: first those that stay, the fullest of them at the front, then what nobody needs,
 // in the order in which it goes last.
-func (d *Seats) FindRefuges(unneeded map[*cluster.Node]time.Time) []*fit.Place {
+func (d *Seats) FindDestinations(unneeded map[*cluster.Node]time.Time) []*fit.Place {
 	nodes := d.In(cluster.Serving)
 	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
 		return cmp.Or(

@@ -8,8 +8,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// refugesBeside lists the places for pods of those of the chosen nodes that go now.
-func (r *retirement) refugesBeside(chosen []*candidate) []*fit.Row {
+// destinationsBeside lists the places for pods of those of the chosen nodes that go now.
+func (r *nodeSearch) destinationsBeside(chosen []*candidate) []*fit.Row {
 	if len(chosen) == 0 {
 		return nil
 	}
@@ -20,5 +20,5 @@ func (r *retirement) refugesBeside(chosen []*candidate) []*fit.Row {
 			unneeded[c.Node] = r.Now // it is marked now
 		}
 	}
-	return r.BothWays(slices.DeleteFunc(r.FindRefuges(unneeded), r.isClaimed))
+	return r.BothWays(slices.DeleteFunc(r.FindDestinations(unneeded), r.isClaimed))
 }

@@ -10,11 +10,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// SeatRetiring lets the pods of nodes that we retire keep the places that they were
+// SeatScalingDown lets the pods of nodes that we retire keep the places that they were
 // promised, before any other pod is looked at. If there is none for one any more, the
 // retirement is taken back.
-func (d *Drains) SeatRetiring() {
-	nodes := d.In(cluster.Retiring)
+func (d *Drains) SeatScalingDown() {
+	nodes := d.In(cluster.ScalingDown)
 	if len(nodes) == 0 {
 		return
 	}
@@ -25,20 +25,20 @@ func (d *Drains) SeatRetiring() {
 	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
 		return cmp.Or(a.Request.At.Compare(b.Request.At.Time), since[a].Compare(since[b]))
 	})
-	for _, s := range d.MoveMost(nodes, d.BothWays(d.FindRefuges(since))) {
-		d.Keep(s.Node, verdict.Say("pod {pod} has no other place any more", verdict.Pod(s.Pod.Pod.Key())))
+	for _, s := range d.MoveMost(nodes, d.BothWays(d.FindDestinations(since))) {
+		d.Cancel(s.Node, verdict.Say("pod {pod} has no other place any more", verdict.Pod(s.Pod.Pod.Key())))
 	}
 	d.Fit.Stand()
 }
 
-// Keep takes a retirement back.
-func (d *Drains) Keep(n *cluster.Node, why verdict.Details) {
-	if n.Kept {
+// Cancel takes a retirement back.
+func (d *Drains) Cancel(n *cluster.Node, why verdict.Details) {
+	if n.Cancelled {
 		return
 	}
-	n.Kept = true
-	d.Do(action.Keep{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why.String()})
-	n.Say(verdict.NodeKept, verdict.Say("scale-down is cancelled: {why}", verdict.Why(why)))
+	n.Cancelled = true
+	d.Do(action.CancelDrain{Group: n.GroupName(), Node: n.Ref(), ID: n.Request.ID, AgentGone: d.abandoned(n), Why: why.String()})
+	n.Say(verdict.NodeScaleDownCancelled, verdict.Say("scale-down is cancelled: {why}", verdict.Why(why)))
 }
 
 // abandoned says that a node that we retire has no agent that would undo the
@@ -50,5 +50,5 @@ func (d *Drains) abandoned(n *cluster.Node) bool {
 	if report, answered := n.Answered(n.Request.ID); answered {
 		return d.Stale(report)
 	}
-	return !d.Now.Before(d.Heard(n.Request.At.Time).Add(contract.GoneAfter))
+	return !d.Now.Before(d.Heard(n.Request.At.Time).Add(contract.UnresponsiveAfter))
 }

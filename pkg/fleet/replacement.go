@@ -2,10 +2,10 @@ package fleet
 
 import "time"
 
-// Swap is that some nodes are to go for a new one that costs less than they do. The new
+// NodeReplacement is that some nodes are to go for a new one that costs less than they do. The new
 // one is launched first, and they are drained when it is there. A time is zero before it
 // has come.
-type Swap struct {
+type NodeReplacement struct {
 	// Instances are those whose nodes go, by id.
 	Instances []string `json:"instances"`
 	// Group is where the new node comes from, and Zone the one that it was found to
