@@ -441,7 +441,7 @@ func news(e drain.Event) string {
 	if e.Reason != contract.EventDrainBlocked {
 		return e.Reason
 	}
-	_, keepers, _ := strings.Cut(e.Message, "kept by ")
+	_, keepers, _ := strings.Cut(e.Message, "blocked by ")
 	return e.Reason + " " + keepers
 }
 

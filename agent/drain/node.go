@@ -108,7 +108,7 @@ func (d *decision) ending(what string) string {
 	case len(d.fulfilled) > 0:
 		return "the announced event is over"
 	}
-	return "nothing asks for " + what + " any more"
+	return "no notice or request asks for " + what + " any more"
 }
 
 // restore opens the node as far as it was we who closed it, and says whether that took a

@@ -27,7 +27,7 @@ func TestToldIsBounded(t *testing.T) {
 			w.budgets[fmt.Sprintf("shop/app%02d", turn-5)].allowed = 1
 		}
 		story := strings.Join(w.run(t, time.Minute), "\n")
-		if n := strings.Count(story, "DrainBlocked"); n != 1 || !strings.Contains(story, "kept by shop/"+app) {
+		if n := strings.Count(story, "DrainBlocked"); n != 1 || !strings.Contains(story, "blocked by shop/"+app) {
 			t.Errorf("budget %d is told of %d times:\n%s", turn, n, story)
 		}
 		report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
