@@ -28,6 +28,7 @@ var unwanted = []struct {
 	{regexp.MustCompile(`(?i)\b(brings?|bring) (a|no|new) nodes?\b`), "triggers scale-up"},
 	{regexp.MustCompile(`(?i)\b(kin|homeless|refuges?|reprieve|forsaken|rivals?|amiss|strangers?)\b`), "see the glossary"},
 	{regexp.MustCompile(`(?i)\bfor ever\b`), "say the timeout"},
+	{regexp.MustCompile(`(?i)\bnobody\b`), "unneeded, unread, or whoever it is"},
 }
 
 // tongues are folders whose strings are said by AWS, or to no user of the product: an instance

@@ -114,7 +114,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.policy.DelayAfterDelete, "scale-down-delay-after-delete", p.DelayAfterDelete, "how long a group that shrank is not shrunk further; drains that are under way go on")
 	flags.DurationVar(&s.policy.DelayAfterFailure, "scale-down-delay-after-failure", p.DelayAfterFailure, "how long a group is not shrunk in which a scale-down failed; one that a budget blocks has not failed")
 	flags.BoolVar(&s.policy.DelaysLocal, "scale-down-delay-type-local", p.DelaysLocal, "let each group wait after what happened to itself; false lets all wait after what happened to any, as is Cluster Autoscaler's default")
-	flags.BoolVar(&s.policy.ScaleDownUnready, "scale-down-unready-enabled", p.ScaleDownUnready, "scale nodes down that are not Ready any more and that nobody needs")
+	flags.BoolVar(&s.policy.ScaleDownUnready, "scale-down-unready-enabled", p.ScaleDownUnready, "scale down unneeded nodes that are not Ready any more")
 	flags.DurationVar(&s.policy.UnreadyTime, "scale-down-unready-time", p.UnreadyTime, "how long such a node must not have been Ready before it is scaled down")
 	flags.BoolVar(&s.policy.IgnoreDaemonSets, "ignore-daemonsets-utilization", p.IgnoreDaemonSets, "leave pods of daemon sets out of the utilization")
 	flags.BoolVar(&s.policy.IgnoreMirrors, "ignore-mirror-pods-utilization", p.IgnoreMirrors, "leave static pods out of the utilization")

@@ -51,7 +51,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := &cobra.Command{
 		Use:   "windlass-scaler",
-		Short: "Adds nodes for pending pods and scales down nodes that nobody needs.",
+		Short: "Adds nodes for pending pods and scales down unneeded nodes.",
 		// As cobra words it: a template of our own would link all of text/template, and
 		// with it every method of every type, which doubles the program.
 		Version:       telemetry.ThisBuild().String(),

@@ -175,7 +175,7 @@ func onNode(name, node string) *corev1.Pod {
 var n1 = action.NodeRef{Name: "n1", UID: "uid1"}
 
 func retire(kind contract.Kind, id string) action.RequestDrain {
-	return action.RequestDrain{Group: "web", Node: n1, ID: id, Kind: kind, Why: "nobody needs it"}
+	return action.RequestDrain{Group: "web", Node: n1, ID: id, Kind: kind, Why: "it is unneeded"}
 }
 
 func request(kind contract.Kind, id string) map[string]string {

@@ -329,7 +329,7 @@ func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
 	case action.UpdateBuffer:
 		return a.updateBuffer(ctx, x)
 	}
-	return fmt.Errorf("nobody knows how to carry out a %T", todo)
+	return fmt.Errorf("no code carries out a %T", todo)
 }
 
 func outcomeOf(err error) Outcome {

@@ -137,7 +137,7 @@ func New(config Config) *Observer {
 		o.spare = newBufferWatch(o, config.Custom)
 		o.pools = &nodePoolWatch{
 			api: config.Custom.Resource(NodePoolResource), report: o.report, changed: func() { o.news(later) },
-			refused: o.refusal("list nodepools of karpenter.sh", "nobody is told which pods Karpenter takes, too"),
+			refused: o.refusal("list nodepools of karpenter.sh", "it is not reported which pods Karpenter takes, too"),
 		}
 	}
 	o.watches = append(o.allWatches(), o.otherAutoscalers.watches(append([]string{contract.LeaseClusterAutoscaler}, config.AutoscalerLeases...))...)

@@ -11,7 +11,7 @@ import (
 )
 
 // withoutOwners is what is decided where controllers may not be read.
-const withoutOwners = "nobody asks how many replicas the owner of a pod wants"
+const withoutOwners = "how many replicas the owner of a pod wants is not read"
 
 // ownerRow is what is kept of a controller: a fraction of a hundredth of it, for there
 // are ten to each workload.

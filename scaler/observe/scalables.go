@@ -133,5 +133,5 @@ func (w *bufferWatch) get(ctx context.Context, s scalable) (scalableObject, erro
 		}
 		return scalableObject{o, &o.Spec.Template, o.Spec.Parallelism, 0}, nil
 	}
-	return scalableObject{}, fmt.Errorf("nobody knows the pods of kind %s of API group %q", s.Kind, s.Group)
+	return scalableObject{}, fmt.Errorf("the pods of kind %s of API group %q are not known", s.Kind, s.Group)
 }

@@ -40,7 +40,7 @@ func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
 }
 
 // Needless says why a node goes for which no other has come.
-var Needless = verdict.Say("nobody needs it")
+var Needless = verdict.Say("it is unneeded")
 
 const (
 	// giveUpBackOffMax is the longest time for which a node is left in peace after drains

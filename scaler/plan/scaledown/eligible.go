@@ -22,7 +22,7 @@ func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 		return verdict.NodeHeld, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by))
 	}
 	if n.Unreadable != nil {
-		return verdict.NodeHeld, verdict.Say("a drain request stands on it that nobody can read: {cause}", verdict.Cause(n.Unreadable.Error()))
+		return verdict.NodeHeld, verdict.Say("its drain request cannot be read: {cause}", verdict.Cause(n.Unreadable.Error()))
 	}
 	if why := r.Contested(n.Instance, n); why != nil {
 		return verdict.NodeHeld, why

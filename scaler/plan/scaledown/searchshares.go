@@ -13,7 +13,7 @@ const (
 )
 
 // searchEnded is the verdict of a node that was not asked.
-var searchEnded = verdict.Say("whether it is needed is not known: the search for nodes that nobody needs has used up the work that an evaluation bears").
+var searchEnded = verdict.Say("whether it is needed is not known: the search for unneeded nodes has used up the work that an evaluation bears").
 	Then(verdict.Say("it is asked in its turn, and its mark, if it has one, stays"))
 
 // spent says that so many hundredths of the budget are.

@@ -17,13 +17,13 @@ func (r *nodeSearch) unneeded(c *candidate) {
 	n, since, ok := c.Node, c.since, !c.since.IsZero()
 	if n.Stage == cluster.Unready {
 		since = n.UnreadySince()
-		r.whenDue(c, since, c.due(r.Policy), n.WhyUnready().And(", and nobody needs it"))
+		r.whenDue(c, since, c.due(r.Policy), n.WhyUnready().And(", and unneeded"))
 		return
 	}
 	if from := n.Settled(r.Policy); !ok && r.Now.Before(from) {
 		r.Clock.At(from)
 		n.Say(verdict.NodeUnneeded, verdict.Say("it is Ready since {since}", verdict.Since(n.ReadySince)).
-			Then(verdict.Say("its clock starts at {until} if nobody needs it then", verdict.Until(from))))
+			Then(verdict.Say("its clock starts at {until} if it is unneeded then", verdict.Until(from))))
 		return
 	}
 	if ok {

@@ -11,9 +11,9 @@ import (
 // whyScaledDown is what the node's clock, that began at since, has counted.
 func whyScaledDown(n *cluster.Node, since time.Time) verdict.Details {
 	if n.Stage == cluster.Unready {
-		return n.WhyUnready().And(", and nobody needs it")
+		return n.WhyUnready().And(", and unneeded")
 	}
-	return verdict.Say("nobody has needed it since {since}", verdict.Since(since))
+	return verdict.Say("it is unneeded since {since}", verdict.Since(since))
 }
 
 func unreadyTime(g *cluster.Group, p policy.Policy) time.Duration {

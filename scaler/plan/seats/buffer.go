@@ -159,7 +159,7 @@ func (b *Buffer) misses() misconfiguration {
 	case b.Template == "" && b.Scalable == nil:
 		return misconfiguration{"NoReference", "it has neither podTemplateRef nor scalableRef"}
 	case b.Scalable != nil && !b.Scalable.Known():
-		return misconfiguration{"KindNotSupported", fmt.Sprintf("scalableRef: nobody knows the pods of kind %s of API group %q", b.Scalable.Kind, b.Scalable.Group)}
+		return misconfiguration{"KindNotSupported", fmt.Sprintf("scalableRef: the pods of kind %s of API group %q are not known", b.Scalable.Kind, b.Scalable.Group)}
 	case b.Replicas != nil && *b.Replicas < 0:
 		return misconfiguration{"NegativeReplicas", fmt.Sprintf("replicas is %d, and cannot be less than none", *b.Replicas)}
 	case b.Percentage != nil && *b.Percentage < 0:
