@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Traits is what others have to know of an action to treat it rightly. What goes for all of
 // its kind comes first, and then what this one is about.
 type Traits struct {
-	// Kind is its name in one word: grow, retire, …
+	// Kind is its name: grow, request-drain, …
 	Kind string
 	// Rank orders the actions of one lane: what is most pressing goes first.
 	Rank int
@@ -161,6 +162,9 @@ func Only[A Action](actions []Action) iter.Seq[A] {
 	}
 }
 
+// capital is where the next word of a name begins.
+var capital = regexp.MustCompile(`([a-z])([A-Z])`)
+
 // kind is a row of the table.
 type kind struct {
 	Traits
@@ -174,7 +178,7 @@ func row[A Action](about func(A, *Traits), t Traits) kind {
 }
 
 func kindOf(is reflect.Type, t Traits, about func(Action, *Traits)) kind {
-	t.Kind, t.Time = strings.ToLower(is.Name()), cmp.Or(t.Time, usualTime)
+	t.Kind, t.Time = strings.ToLower(capital.ReplaceAllString(is.Name(), "$1-$2")), cmp.Or(t.Time, usualTime)
 	return kind{Traits: t, is: is, about: about}
 }
 

@@ -117,7 +117,7 @@ func (x unheardOf) String() string { return "do something" }
 // An action that has no row waits for every part of the state, goes after all others, and is known from them.
 func TestTraitsOfTheUnknown(t *testing.T) {
 	got := TraitsOf(unheardOf{})
-	if !slices.Equal(got.Guards, fleet.StateParts()) || got.Key != "unheardof/do something" || got.Time != usualTime || got.Sizes {
+	if !slices.Equal(got.Guards, fleet.StateParts()) || got.Key != "unheard-of/do something" || got.Time != usualTime || got.Sizes {
 		t.Errorf("%+v", got)
 	}
 	last := Ordered([]Action{unheardOf{}, Lower{Group: "web"}, Unmark{Group: "web"}, Grow{Group: "web"}})

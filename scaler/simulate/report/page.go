@@ -144,7 +144,7 @@ func (r Report) dollars(b *strings.Builder, run *Run) {
 	c.key("bill", colours[0])
 	c.key("bound", colours[7])
 	c.key("packed anew", colours[2])
-	for _, kind := range []string{"grow", "retire", "terminate", "keep"} {
+	for _, kind := range []string{"grow", "request-drain", "terminate", "cancel-drain"} {
 		c.key(names[kind], markOf(kind))
 	}
 }
@@ -171,17 +171,17 @@ func (r Report) rates(b *strings.Builder, run *Run) {
 }
 
 // names are what people call the kinds of actions that have a colour.
-var names = map[string]string{"grow": "scale-up", "retire": "scale-down", "terminate": "termination", "keep": "drain cancelled"}
+var names = map[string]string{"grow": "scale-up", "request-drain": "scale-down", "terminate": "termination", "cancel-drain": "drain cancelled"}
 
 func markOf(kind string) string {
 	switch kind {
 	case "grow":
 		return colours[2]
-	case "retire":
+	case "request-drain":
 		return colours[1]
 	case "terminate":
 		return colours[5]
-	case "keep":
+	case "cancel-drain":
 		return colours[3]
 	}
 	return colours[8]

@@ -70,7 +70,7 @@ func kinds(l *Ledger) (out []string) {
 // 1:00:01. That is 3,501 seconds of a dollar an hour.
 func TestBillToTheSecond(t *testing.T) {
 	l := play(t, oneGroup(), 2*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("app", "1")}, trace.Pod{Arrive: 100, Ends: 3000})
-	if want := []string{"1m40s grow", "1h0m0s retire", "1h0m1s terminate"}; !slices.Equal(kinds(l), want) {
+	if want := []string{"1m40s grow", "1h0m0s request-drain", "1h0m1s terminate"}; !slices.Equal(kinds(l), want) {
 		t.Errorf("decisions: %v, want %v", kinds(l), want)
 	}
 	if got := l.Bills[0].Seconds; got != 3501 {
@@ -99,7 +99,7 @@ func TestEvictionAndReplacement(t *testing.T) {
 		pods = append(pods, trace.Pod{Workload: 1, Ends: 3600})
 	}
 	l := play(t, oneGroup(), 2*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("stays", "600m"), workloadOf("ends", "1300m")}, pods...)
-	want := []string{"0s grow", "1h10m0s retire", "1h10m30s terminate"}
+	want := []string{"0s grow", "1h10m0s request-drain", "1h10m30s terminate"}
 	if got := kinds(l); !slices.Equal(got, want) {
 		t.Errorf("decisions: %v, want %v", got, want)
 	}
@@ -217,7 +217,7 @@ func goOn(t *testing.T, s fleet.Snapshot, of trace.Workload, pods ...trace.Pod) 
 func TestSnapshotGoesOn(t *testing.T) {
 	s, of, p := given()
 	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Arrive: 3600, Ends: trace.Never}, trace.Pod{Arrive: 3600, Ends: trace.Never})
-	if want := []string{"10m0s retire", "10m1s terminate", "1h0m0s grow"}; !slices.Equal(kinds(l), want) {
+	if want := []string{"10m0s request-drain", "10m1s terminate", "1h0m0s grow"}; !slices.Equal(kinds(l), want) {
 		t.Errorf("decisions: %v, want %v", kinds(l), want)
 	}
 	if got, want := l.Bills[0].Seconds, int64(7200+601+3600); got != want {
@@ -238,7 +238,7 @@ func TestHooks(t *testing.T) {
 	p.Node = ""
 	p.Phase, p.Ready = corev1.PodPending, false
 	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
-	want := []string{"retire", "terminate", "complete"}
+	want := []string{"request-drain", "terminate", "complete"}
 	var got []string
 	for _, d := range l.Decisions {
 		got = append(got, d.Kind)
