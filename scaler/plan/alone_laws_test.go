@@ -13,9 +13,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// lawAlone: where an agent is heard nothing is done in its place, and nothing is evicted
-// from a node that new pods may come to. What this plan evicts no budget forbids, all of
-// it together, and each budget loses one at a time.
+// lawAlone: where an agent is responsive nothing is done in its place, and nothing is evicted from
+// a node that new pods may come to. What this plan evicts no budget forbids, all of it together,
+// and each budget loses one at a time.
 func lawAlone(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	room, asked := drainable.NewBudgets(s.Budgets), map[string]bool{}
@@ -63,8 +63,8 @@ func mayBeEvicted(s fleet.Snapshot, policy policy.Policy, a action.Evict, room *
 	return broken
 }
 
-// heard says that the agent of a node speaks of its drain: the last request of the
-// scaler is answered or fresh, and a report that is open is young.
+// heard reports whether the agent of a node reports its drain: the last request of the scaler is
+// answered or fresh, and a report that is open is young.
 func heard(s fleet.Snapshot, n fleet.Node) bool {
 	request, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
 	asked := err == nil && request.By == contract.AppScaler
@@ -76,7 +76,7 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 		return !(down && request.Kind == contract.KindASG) && s.Now.Sub(request.At.Time) < 10*time.Second
 	}
 	if !reported {
-		// Nobody has said that there is a drain, but for the mark of its end.
+		// No report says that there is a drain, but for the mark of its end.
 		return n.Annotations[contract.AnnotationTerminating] == "" || s.Agents[n.Name]
 	}
 	age := s.Now.Sub(report.Renewed.Time)
@@ -89,14 +89,14 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 	return age < 15*time.Second || !down && age < contract.UnresponsiveAfter
 }
 
-// standsOpen says that nothing keeps pods off a node.
+// standsOpen reports whether nothing keeps pods off a node.
 func standsOpen(n fleet.Node) bool {
 	_, tainted := contract.Draining(n.Taints)
 	return !tainted && !n.Unschedulable
 }
 
-// emptied says that nothing is left on a node that nothing comes to, and that its agent
-// is not heard.
+// emptied reports whether nothing is left on a node that nothing comes to, and whether its agent is
+// unresponsive.
 func emptied(s fleet.Snapshot, n fleet.Node) bool {
 	_, tainted := contract.Draining(n.Taints)
 	return tainted && n.Unschedulable && !occupied(s, n.Name) && !heard(s, n)

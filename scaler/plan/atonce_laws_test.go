@@ -12,9 +12,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// lawAtOnce: with those that go already, no more nodes without pods are scaled down than
-// may be at once, and of those that are not Ready a tenth of that, at least one. A node goes
-// until it is gone, or Auto Scaling has begun to end its instance a minute ago.
+// lawAtOnce: with those that go already, no more nodes without pods are scaled down than may be at
+// once, and of those that are not Ready a tenth of that, at least one. A node counts until it is
+// removed, or Auto Scaling has begun to end its instance a minute ago.
 func lawAtOnce(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	empty, emptyNow, unready, unreadyNow := 0, 0, 0, 0
@@ -53,7 +53,7 @@ func lawAtOnce(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// lawZones: where most of a zone is not Ready, no node of it that is not Ready is retired,
+// lawZones: where most of a zone is not Ready, no node of it that is not Ready is scaled down,
 // nor ended but on its agent's word, or where it was never up, or its end has begun.
 func lawZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
@@ -81,7 +81,7 @@ func lawZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// upcoming are the nodes that a plan takes for such as are not up yet.
+// comingUp are the nodes that a plan takes for such as are not up yet.
 func comingUp(got plan.Plan) map[string]bool {
 	coming := map[string]bool{}
 	for _, v := range got.Verdicts {
@@ -92,7 +92,7 @@ func comingUp(got plan.Plan) map[string]bool {
 	return coming
 }
 
-// outlived says that a node's instance comes into service again after its termination.
+// outlived reports whether a node's instance comes into service again after its termination.
 func outlived(s fleet.Snapshot, n fleet.Node) bool {
 	_, is := s.State.Outlived[n.InstanceID()]
 	return is
@@ -111,7 +111,7 @@ func silentZones(s fleet.Snapshot, p policy.Policy, got plan.Plan) map[string]bo
 			pending := instanceNamed(s, n.InstanceID()).State != fleet.InService
 			begun := n.Created
 			switch at, waits := s.State.Unjoined[n.InstanceID()]; {
-			case waits && at.IsZero(): // it comes out of its pool
+			case waits && at.IsZero(): // it comes out of its warm pool
 				begun = s.Now
 			case at.After(begun):
 				begun = at

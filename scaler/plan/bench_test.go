@@ -32,7 +32,7 @@ func fleetOf(b *testing.B, nodes, milli int) *scenario.World {
 	return w
 }
 
-// What a look costs: where all nodes are needed, where about half could go, and
+// What an evaluation costs: where all nodes are needed, where about half could be removed, and
 // where none can go though all would like to.
 func BenchmarkLook(b *testing.B) {
 	for _, c := range []struct {

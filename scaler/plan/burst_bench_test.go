@@ -11,10 +11,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// BenchmarkBurstBesideRetirements: 2,000 nodes that are 40 % full, a tenth of which
-// retires, and a burst of pods that wait: none, 2,000 that no node could ever hold, and
-// 4,000 that have room on empty nodes alone. No retirement is worth taking back for any,
-// so that a burst should cost what it costs where no node retires.
+// BenchmarkBurstBesideRetirements: 2,000 nodes that are 40 % full, a tenth of which is scaled down,
+// and a burst of pending pods: none, 2,000 that no node could ever hold, and 4,000 that have room
+// on empty nodes alone. No scale-down is worth cancelling for any, so that a burst should cost what
+// it costs where no node is scaled down.
 func BenchmarkBurstBesideRetirements(b *testing.B) {
 	const nodes, podsPerNode, leave = 2_000, 40, 200
 	for _, burst := range []struct {
@@ -52,7 +52,7 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 	}
 }
 
-// retires says of the node of that index that its drain has just begun.
+// retires has the drain of the node of that index begin just now.
 func (c *city) retires(index int) {
 	n := &c.Nodes[index]
 	at := contract.Time{Time: benchNow.Add(-time.Second)}
@@ -68,7 +68,7 @@ func (c *city) retires(index int) {
 	n.Taints = append(n.Taints, contract.DrainingTaint(contract.KindScaleDown))
 }
 
-// kept counts the retirements that a plan takes back.
+// kept counts the scale-downs that a plan cancels.
 func kept(p plan.Plan) int {
 	count := 0
 	for _, a := range p.Actions {

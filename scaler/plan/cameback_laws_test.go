@@ -16,11 +16,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// TestPodsThatComeBackLaw is law 19 for drains that the scaler carries on: it evicts the pods
-// that it found, and in the stead of those a few of each owner, one more each time that it has
-// gone on for twice as long, and those that are there at the last call of each notice that has a
-// deadline, however often that is put off, and however long kube-scheduler takes to bind every
-// one to the node that drains. A scale-down to which one came back is cancelled.
+// TestPodsThatComeBackLaw is law 19 for drains that the scaler carries on: it evicts the pods that
+// it found, and in place of those a few of each owner, one more each time that it has gone on for
+// twice as long, and those that are there at the last call of each notice that has a deadline,
+// however often that is put off, and however long kube-scheduler takes to bind every one to the
+// node that drains. A scale-down to which one came back is cancelled.
 func TestPodsThatComeBackLaw(t *testing.T) {
 	const few = 3 // of an owner
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestPodsThatComeBackLaw(t *testing.T) {
 	})
 }
 
-// However many owners a drain's pods have, few evictions are remembered of it, and all pods are
+// However many owners a drain's pods have, few evictions are persisted of it, and all pods are
 // evicted in the end.
 func TestFewEvictionsAreRemembered(t *testing.T) {
 	const owners, most = 80, 32

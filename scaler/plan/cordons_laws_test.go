@@ -49,8 +49,8 @@ func lawCordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// closedFor says that an agent has closed a node for the rebalance recommendation of that
-// id, and that it is drained for nothing.
+// closedFor reports whether an agent has closed a node for the rebalance recommendation of that id,
+// and whether it is drained for nothing.
 func closedFor(n fleet.Node, id string) bool {
 	mark, _ := contract.ParseCordon(n.Annotations[contract.AnnotationCordonedBy])
 	list, _ := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])

@@ -57,7 +57,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 
 	ours := recognition.New(facts, out) // which groups and instances are this cluster's
 	launched := launch.New(facts, out, ours)
-	launched.RecallLaunches() // whose answer nobody has seen
+	launched.RecallLaunches() // whose answer was not seen
 	launched.EndLost()        // instances that never became nodes
 	launched.LimitWaiting()   // for what was asked for and does not come
 	launched.BackOffGroups()  // whose launches failed, for a while
@@ -67,9 +67,9 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 	held.ClearTerminationMarks()                       // instances that came back after their termination had begun
 	held.AnswerHooks()                                 // of Auto Scaling: drain, prolong, complete
 	held.TakeBackWays()                                // drains that ended where the instance came into service again
-	held.UndoDrains()                                  // that were taken back, where no agent does
+	held.UndoDrains()                                  // that were cancelled, where no agent does
 	held.MarkOutOfService()                            // nodes whose machines are switched off, and those that are back
-	alone.Drain(cluster.Draining, cluster.Terminating) // nodes that others take, whose agent is gone or blind
+	alone.Drain(cluster.Draining, cluster.Terminating) // nodes that others take, whose agent is unresponsive
 
 	return takeUrgent(facts, out), func() Plan {
 		room := seats.New(facts, k.cache, s) // which pod fits where
@@ -79,21 +79,21 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 		drained.TakeTurns()       // which of the drains that wait for a permit are next
 		grown.LimitCordons()      // nodes that rebalance recommendations closed are opened, but for few
 		drained.SeatScalingDown() // pods of nodes that we drain keep the places they were promised
-		grown.SeatWaiting()       // pods without a node: on free room, coming nodes, nodes kept after all
+		grown.SeatWaiting()       // pods without a node: on free room, upcoming nodes, nodes whose scale-down is cancelled
 		grown.SeatDraining()      // pods of nodes that others take have what is left
 		grown.TestPromises()      // which nodes that came do not take the pods they came for
-		grown.Grow()              // new nodes for the waiting pods that found no place, and for head-room
+		grown.Grow()              // new nodes for the pending pods that found no place, and for headroom
 
 		drained.Permit()                 // drains without hurry whose pods have other places
-		launched.LowerUnfulfilled()      // what was asked for and cannot come is taken back
-		drained.FinishScaleDowns()       // drained nodes go; drains that cannot end are given up
-		alone.Drain(cluster.ScalingDown) // our own drains, where they were not taken back for a pod
+		launched.LowerUnfulfilled()      // what was asked for and cannot come is asked for no more
+		drained.FinishScaleDowns()       // drained nodes are removed; drains that cannot end are given up
+		alone.Drain(cluster.ScalingDown) // our own drains, where they were not cancelled for a pod
 
 		shrunk := scaledown.New(facts, out, room, drained, grown)
 		if grown.Growing() {
-			grown.DeferNodes() // another look asks who is needed
+			grown.DeferNodes() // another evaluation asks which are needed
 		} else {
-			shrunk.BeginScaleDowns() // nodes that nobody needs are marked, and drained when due
+			shrunk.BeginScaleDowns() // unneeded nodes are marked, and drained when due
 		}
 		room.UpdateBuffers(out) // what becomes of them
 		shrunk.BalanceZones()   // Auto Scaling is kept from undoing that, where people want it

@@ -1,6 +1,6 @@
 // Package plan decides what the scaler does: Decide takes a snapshot and a policy and returns
 // actions, a verdict on every pending pod, node and group, and the moment of the next evaluation.
-// It has no clock, no client, no logger and no memory of its own.
+// It has no clock, no client, no logger and no state of its own.
 //
 //	decide.go    Decide: the story of one evaluation, in the order of claims
 //	plan.go      Plan: what it returns
@@ -20,7 +20,7 @@
 //	seats                    the simulation: which pod could be where
 //	drains                   drains under way
 //	scaleup                  what pending pods need
-//	scaledown                which nodes nobody needs
+//	scaledown                which nodes are unneeded
 //
 // testdata/scenarios shows it at work.
 package plan

@@ -83,8 +83,8 @@ func (w dynamic) decide(what string) string {
 	return got
 }
 
-// Nodes that came for devices and have not published them yet have what their group's nodes
-// have: nothing more is brought for the pods that wait for them, and they are not unneeded.
+// Nodes that came for devices and have not published them yet have what their group's nodes have:
+// nothing more is launched for the pods that wait for them, and they are not unneeded.
 func TestDevicesOfYoungNodes(t *testing.T) {
 	w := newDynamic(t, `group gpu desired=1 type=m5.xlarge template=lt-1:7
 node gpu-1 group=gpu
@@ -141,7 +141,7 @@ pod on-3 on=gpu-2 cpu=100m`)
 	}
 }
 
-// Whoever looks after the devices of a node uses none of them.
+// Admin access to the devices of a node uses none of them.
 func TestDevicesWatched(t *testing.T) {
 	w := newDynamic(t, `group gpu desired=2 type=m5.xlarge template=lt-1:7
 node gpu-1..2 group=gpu

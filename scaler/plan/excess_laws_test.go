@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// lawExcess: where a group has more instances than desired, nodes are retired only if Auto
+// lawExcess: where a group has more instances than desired, nodes are scaled down only if Auto
 // Scaling can end none of them, and no more go than are too many.
 func lawExcess(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)

@@ -129,8 +129,8 @@ func markedNodes(w *scenario.World) []string {
 	return marked
 }
 
-// applyMarks does what the marks of a plan ask for, and takes its memory over; it says
-// whether there was any.
+// applyMarks does what the marks of a plan ask for, and takes over its state; it says whether there
+// was any.
 func applyMarks(t *rapid.T, w *scenario.World, got plan.Plan) (any bool) {
 	w.State = got.State
 	for _, a := range got.Actions {

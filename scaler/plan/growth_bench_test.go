@@ -13,12 +13,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// What a look costs in which groups grow: Decide as a whole, scale-down
+// What an evaluation costs in which groups grow: Decide as a whole, scale-down
 // included. Each benchmark reports its bound beside its figure, as target-UNIT
 // for UNIT, and fails only if the plan is wrong.
 
-// BenchmarkHomogeneous: 50,000 equal pods without controllers bring 1,000 nodes
-// to an empty cluster, as in Cluster Autoscaler's BenchmarkRunOnceScaleUp.
+// BenchmarkHomogeneous: 50,000 equal pods without controllers trigger the launch of 1,000 nodes to
+// an empty cluster, as in Cluster Autoscaler's BenchmarkRunOnceScaleUp.
 func BenchmarkHomogeneous(b *testing.B) {
 	c := homogeneous(50_000)
 	right := answer{placed: 50_000, nodes: between{1_000, 1_000}}
@@ -85,7 +85,7 @@ func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *
 	b.ReportMetric(float64(time.Since(began))/float64(time.Millisecond), "ms-without-scale-down")
 }
 
-// looked measures a look in milliseconds and in MB allocated, and returns its plan.
+// looked measures an evaluation in milliseconds and in MB allocated, and returns its plan.
 func looked(b *testing.B, bound bounds, look func() plan.Plan) plan.Plan {
 	b.Helper()
 	var before, after runtime.MemStats
@@ -191,7 +191,7 @@ func launchesOf(c *city, p plan.Plan) []growth {
 	return list
 }
 
-// oneOnANode: no launch is for more pods of an app than it brings nodes.
+// oneOnANode: no launch is for more pods of an app than it launches nodes.
 func oneOnANode(_ *city, launches []growth) []string {
 	var wrong []string
 	for _, l := range launches {

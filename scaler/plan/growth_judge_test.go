@@ -18,10 +18,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// The margin of law 20: growth of one group may bring two nodes more than are enough, and
-// one for each zone where these are Auto Scaling's choice, and growth of several groups may
-// cost twice as much; all that in one of so many worlds. The largest pods first is not always the
-// best order, and each group is chosen for the pods of the moment.
+// The margin of law 20: growth of one group may launch two nodes more than are enough, and one for
+// each zone where these are Auto Scaling's choice, and growth of several groups may cost twice as
+// much; all that in one of so many worlds. The largest pods first is not always the best order, and
+// each group is chosen for the pods of the moment.
 const growthExceeded = 30
 
 // TestGrowthIsMinimal is law 20: no growth of the same groups with fewer nodes and no higher
@@ -64,7 +64,7 @@ func TestGrowthIsMinimal(t *testing.T) {
 	}
 }
 
-// growingWorld has a few nodes, and a few pods that wait and follow each other.
+// growingWorld has a few nodes, and a few pods that are pending and follow each other.
 func growingWorld(t *rapid.T) string {
 	x := &text{T: t}
 	groups := x.number("groups", 1, 2)
@@ -88,14 +88,14 @@ func growingWorld(t *rapid.T) string {
 	return strings.Join(x.lines, "\n")
 }
 
-// newNode is one that a growth brings: its group, and which of the group's shapes it has.
+// newNode is one that a growth launches: its group, and which of the group's node templates it has.
 type newNode struct {
 	group string
 	shape int
 }
 
-// growthOf lists what a plan brings. Where Auto Scaling chooses the zone it is the one in
-// which the group has fewest.
+// growthOf lists what a plan launches. Where Auto Scaling chooses the zone it is the one in which
+// the group has fewest.
 func growthOf(s fleet.Snapshot, got plan.Plan) []newNode {
 	var list []newNode
 	for _, a := range got.Actions {
@@ -138,7 +138,7 @@ func nextShapes(g fleet.Group, n int) []int {
 	return next
 }
 
-// growthJudge knows which pods a plan places, on nodes that are there or that it brings.
+// growthJudge knows which pods a plan places, on nodes that are there or that it launches.
 type growthJudge struct {
 	fleet.Snapshot
 	pods []*fleet.Pod
@@ -207,7 +207,7 @@ func (j *growthJudge) better(than []newNode, nodes int) []newNode {
 	return growth
 }
 
-// possible says that Auto Scaling would launch in these zones, where they are its choice.
+// possible reports whether Auto Scaling would launch in these zones, where they are its choice.
 func (j *growthJudge) possible(growth []newNode) bool {
 	for _, g := range j.Groups {
 		var shapes []int
@@ -239,7 +239,7 @@ func (j *growthJudge) group(name string) *fleet.Group {
 	return &j.Groups[slices.IndexFunc(j.Groups, func(g fleet.Group) bool { return g.Name == name })]
 }
 
-// places says that with these nodes there is an order in which all pods find places. Either
+// places reports whether with these nodes there is an order in which all pods find places. Either
 // all nodes come at once, and pods spread over all zones of their groups, as the plan means
 // them to; or they come one after the other, each when it suits.
 func (j *growthJudge) places(growth []newNode, atOnce bool) bool {
@@ -352,7 +352,7 @@ func (x *assignment) open(k int) {
 	x.places[len(x.places)-len(x.growth)+k] = x.Open("new", x.TemplateOf(&x.group(n.group).NodeTemplates[n.shape]))
 }
 
-// opened tells which of the new nodes are there.
+// opened is which of the new nodes are there.
 func (x *assignment) opened() (set int) {
 	for k := range x.growth {
 		if x.places[len(x.places)-len(x.growth)+k] != nil {

@@ -80,8 +80,8 @@ func lawLimits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// lawOutage: while more of the cluster's nodes than may be are unready for certain, nothing
-// grows: they are not young, and nobody drains them or takes them away.
+// lawOutage: while more of the cluster's nodes than may be are unready for certain, nothing grows:
+// they are not young, and they are not drained or taken away.
 func lawOutage(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	sick, pooled := 0, inPools(s)
 	for _, n := range s.Nodes {
@@ -134,10 +134,10 @@ func definedRoom(s fleet.Snapshot, g fleet.Group) corev1.ResourceList {
 	return least
 }
 
-// lawRoom: no pod brings a node that fits one which serves, beside the pods that
-// are there and those that were sent there. Where nodes drain, their pods were
-// promised room that no verdict tells of. Pods that spread go by the zones of nodes
-// that come and that are planned for others, too, which are no nodes yet.
+// lawRoom: no pod triggers scale-up that fits a node which serves, beside the pods that are there
+// and those that were sent there. Where nodes drain, their pods were promised room that no verdict
+// names. Pods that spread go by the zones of upcoming nodes and of those that are planned for
+// others, too, which are no nodes yet.
 func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	for _, n := range s.Nodes {
 		_, draining := contract.Draining(n.Taints)
@@ -186,7 +186,7 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// lawGangs: of the waiting pods of a gang that bring nodes all have a place.
+// lawGangs: of the pending pods of a gang that trigger scale-up all have a place.
 func lawGangs(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	gangs := map[string]string{}
 	for _, pod := range s.Pods {

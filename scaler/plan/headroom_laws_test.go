@@ -23,8 +23,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// lawHeadRoom: when what is retired has gone, all head-room is there still, wherever the
-// pods that move land: so nothing has to come back for it.
+// lawHeadRoom: when what is scaled down is removed, all headroom is there still, wherever the pods
+// that move land: so nothing has to come back for it.
 func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
 	if len(fresh) == 0 {
@@ -52,7 +52,7 @@ func lawHeadRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// concerned says that one of the nodes has room of a head-room, or pods that may take
+// concerned reports whether one of the nodes has room of a headroom, or pods that may take
 // some of it where they land.
 func concerned(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, group string, h fleet.Headroom) bool {
 	before := newAftermath(s)
@@ -94,13 +94,13 @@ func groupsOf(s fleet.Snapshot) map[string]string {
 	return groups
 }
 
-// moves says that a place is sought for the pod when its node goes: not for one that is
+// moves reports whether a place is sought for the pod when its node goes: not for one that is
 // expendable.
 func moves(s fleet.Snapshot, p policy.Policy, pod *fleet.Pod) bool {
 	return drainable.MustBePlacedAgain(pod) && !staysToItsEnd(s, pod) && pod.Priority() >= p.ExpendableBelow
 }
 
-// staysToItsEnd says that the pod is left where it is until it is done.
+// staysToItsEnd reports whether the pod is left where it is until it is done.
 func staysToItsEnd(s fleet.Snapshot, p *fleet.Pod) bool {
 	return drainable.Judge(drainable.Question{Pod: p, Now: s.Now}).Outcome == drainable.Wait
 }
@@ -146,7 +146,7 @@ func imagined(b fleet.Buffer) (wanted int, spec *corev1.PodSpec, ok bool) {
 	return wanted, spec, wanted > 0
 }
 
-// concerns says that one of the nodes has room for such a pod, or pods that must move.
+// concerns reports whether one of the nodes has room for such a pod, or pods that must move.
 func (a aftermath) concerns(s fleet.Snapshot, p policy.Policy, fresh map[string]bool, like *fleet.Pod) bool {
 	class := a.cluster.Tenant(like).Class
 	if a.add(s, p, fresh) {
@@ -187,12 +187,12 @@ func (a aftermath) withoutSeat(pods []*fleet.Pod) []string {
 	return homeless
 }
 
-// aftermath is a cluster when retired nodes are gone and their pods have landed.
+// aftermath is a cluster when scaled-down nodes are gone and their pods have landed.
 type aftermath struct {
 	cluster  *fit.Cluster
 	open     map[*fit.Place]string // the group of each
 	requests map[string]*[2]float64
-	// tolerations are those of a group's head-room.
+	// tolerations are those of a group's headroom.
 	tolerations map[string][]corev1.Toleration
 }
 
@@ -208,10 +208,9 @@ func newAftermath(s fleet.Snapshot) aftermath {
 	return a
 }
 
-// drainIsOver says that the pods of a draining node stay: its drain was taken back, and what
-// it left on the node is still being undone, or this plan takes it back. What scaler or
-// people asked for is over with the request; that an instance is in service again is the
-// plan's own word.
+// drainIsOver reports whether the pods of a draining node stay: its drain was cancelled, and what
+// it left on the node is still being undone, or this plan cancels it. What scaler or people asked
+// for is over with the request; that an instance is in service again is the plan's own word.
 func drainIsOver(n *fleet.Node, got plan.Plan) bool {
 	if slices.ContainsFunc(got.Verdicts, func(v verdict.Verdict) bool {
 		return v.Of == verdict.OfNode && v.Name == n.Name && v.Reason == verdict.NodeScaleDownCancelled
@@ -247,7 +246,7 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 			switch {
 			case pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow:
 			case leaves && !staysToItsEnd(s, pod) && drainable.MustBePlacedAgain(pod):
-				if pod.Owner != nil { // nobody makes another in the place of one without
+				if pod.Owner != nil { // no owner makes another in the place of one without
 					movers = append(movers, pod)
 				}
 			default:
@@ -319,8 +318,8 @@ func (a aftermath) room(group string, h fleet.Headroom) int {
 	return n
 }
 
-// TestHeadRoomNeverFlaps: in clusters with many small pods and head-room the scaler comes
-// to rest, though kube-scheduler puts the pods that move where it likes.
+// TestHeadRoomNeverFlaps: in clusters with many small pods and headroom the scaler settles, though
+// kube-scheduler puts the pods that move where it likes.
 func TestHeadRoomNeverFlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := &text{T: t}

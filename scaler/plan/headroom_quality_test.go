@@ -11,7 +11,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// TestHeadRoomKeepsLittleMore: of a hundred nodes at 40 %, five percent of head-room keep
+// TestHeadRoomKeepsLittleMore: of a hundred nodes at 40 %, five percent of headroom keep
 // few more than are needed without, also where there are many more pods than pieces.
 func TestHeadRoomKeepsLittleMore(t *testing.T) {
 	const mostMore = 5
@@ -42,7 +42,7 @@ func TestHeadRoomKeepsLittleMore(t *testing.T) {
 	}
 }
 
-// needed counts the nodes that nobody marks as unneeded.
+// needed counts the nodes that are not marked as unneeded.
 func needed(w *scenario.World, head string) int {
 	p := policy.DefaultPolicy()
 	p.TerminationHooks, p.Headroom = nil, headRoom(head)

@@ -13,9 +13,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// lawHooks: only hooks that our flags name are prolonged and completed, where they may
-// hold the instance and no longer than AWS allows; nothing lets an instance go under a
-// pod but a drain that is out of time; and no mark goes but that of a survivor.
+// lawHooks: only hooks that our flags name are prolonged and completed, where they may hold the
+// instance and no longer than AWS allows; nothing lets an instance go under a pod but a drain that
+// is out of time; and no mark is cleared but that of a survivor.
 func lawHooks(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {

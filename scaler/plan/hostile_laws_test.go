@@ -125,8 +125,8 @@ func othersThan(all []verdict.Verdict, tenants map[verdict.Reason]int) []verdict
 	})
 }
 
-// TestSearchReachesAll: where the search for nodes that nobody needs uses up its work, each
-// node is asked within some minutes all the same.
+// TestSearchReachesAll: where the search for unneeded nodes uses up its work, each node is asked
+// within some minutes all the same.
 func TestSearchReachesAll(t *testing.T) {
 	c := tangled(120, 40)
 	p := policy.DefaultPolicy()

@@ -14,7 +14,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Whatever hundreds of nodes report, what is remembered and told of them is short, and the
+// Whatever hundreds of nodes report, what is persisted and reported of them is short, and the
 // verdict says which annotation cannot be read.
 func TestReportsOfHundredsOfNodesAreBounded(t *testing.T) {
 	const nodes = 300

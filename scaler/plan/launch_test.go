@@ -59,8 +59,8 @@ pod app-1..250 cpu=1500m
 	}
 }
 
-// Deciding the same twice gives the same token: whoever knows nothing of the first
-// time launches nothing twice. After an answer it is another one.
+// Deciding the same twice gives the same token: a repetition that knows nothing of the first time
+// launches nothing twice. After an answer it is another one.
 func TestTokens(t *testing.T) {
 	text := `
 group web max=10 zones=a,b steered
@@ -136,7 +136,7 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// An answer to another launch than the one that is noted says nothing of it.
+// An answer to another launch than the one that is noted means nothing for it.
 func TestHearAnotherToken(t *testing.T) {
 	before := fleet.State{Launches: map[string]fleet.Launch{"web:a": {Token: "t"}}}
 	got := launch.Hear(policy.DefaultPolicy(), before, nil, action.Grow{Group: "web", Zone: "a", Token: "older"}, launch.Answer{Seen: true, Came: 9}, time.Now())
@@ -168,8 +168,8 @@ func TestLaunchesAreForgotten(t *testing.T) {
 	}
 }
 
-// What was launched counts as coming as soon as AWS has said so, though the group
-// is read as it was before; and not for ever.
+// What was launched counts as upcoming as soon as AWS has reported it, though the group is read as
+// it was before; and not without end.
 func TestLaunchesThatDoNotShow(t *testing.T) {
 	for _, c := range []struct {
 		at     string

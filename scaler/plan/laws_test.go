@@ -88,8 +88,8 @@ func mixed[T any](r *rand.Rand, list []T) []T {
 	return out
 }
 
-// Beside another autoscaler nothing is done. What is only reported decides nothing: who
-// may write in a namespace of his own stops nobody.
+// Beside another autoscaler nothing is done. What is only reported decides nothing: who may write
+// in a namespace of his own stops no one else.
 func lawOthers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	if got.Stopped && len(got.Actions)+len(got.Drains) > 0 {
@@ -161,7 +161,7 @@ func law3Bounds(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 }
 
 // promised is what a group wants: as it was read or, where that reading may be older
-// than the answer to a launch, as that launch leaves it. Those of one look add up.
+// than the answer to a launch, as that launch leaves it. Those of one evaluation add up.
 // While an answer is owed it is not known: it may be more.
 func promised(s fleet.Snapshot, p policy.Policy, g fleet.Group) (desired int, known bool) {
 	desired, known = g.Desired, true
@@ -218,8 +218,8 @@ func lawSettled(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// retired are the nodes that will be drained for scale-down once the plan is
-// done and that may still be kept: fresh by this plan, others by earlier ones.
+// retired are the nodes that will be drained for scale-down once the plan is done and whose
+// scale-down may still be cancelled: fresh by this plan, others by earlier ones.
 func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	fresh, all = map[string]bool{}, map[string]bool{}
 	for _, n := range s.Nodes {
@@ -244,7 +244,7 @@ func retired(s fleet.Snapshot, got plan.Plan) (fresh, all map[string]bool) {
 	return fresh, all
 }
 
-// Law 4: what this plan retires, with all that is being drained already, costs no budget
+// Law 4: what this plan scales down, with all that is being drained already, costs no budget
 // more than it allows, or all that it costs is of one node.
 func law4Budgets(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	fresh, all := retired(s, got)
@@ -271,7 +271,7 @@ func law4Budgets(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// Law 5: nothing on hold and no node with a blocking pod is retired. An expendable pod
+// Law 5: nothing on hold and no node with a blocking pod is scaled down. An expendable pod
 // blocks only if its drain would not evict it.
 func law5Hold(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	fresh, _ := retired(s, got)
@@ -297,7 +297,7 @@ func law5Hold(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// lawPauses: while a group is not to be made smaller nothing of it is retired, and no clock
+// lawPauses: while a group is not to be made smaller nothing of it is scaled down, and no clock
 // that runs there is stopped for that.
 func lawPauses(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	paused := map[string]bool{}
@@ -316,7 +316,7 @@ func lawPauses(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// Law 6: all pods of all retired nodes have places on nodes that serve, at
+// Law 6: all pods of all scaled-down nodes have places on nodes that serve, at
 // once. Pods of nodes that others take may stay there or have such a place too. The
 // judge searches every assignment, where few enough. A place that an evicted pod was
 // promised stays its own while that pod ends, see heldPlace.
@@ -364,7 +364,7 @@ func law6Places(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return nil
 }
 
-// heldPlace is a pod of a StatefulSet that ends on a node that was retired before, if no
+// heldPlace is a pod of a StatefulSet that ends on a node that was scaled down before, if no
 // other pod leaves such a node and a node had room for it before this plan. It is to be
 // created again when it has ended, and its place is not for the pods of others.
 func heldPlace(s fleet.Snapshot, p policy.Policy, fresh, all map[string]bool) *fleet.Pod {
@@ -449,8 +449,8 @@ func assignable(c *fit.Cluster, movers []mover, places []*fit.Place, steps *int)
 	return false
 }
 
-// Law 7: one verdict for every waiting pod, node and group, and for nothing
-// else. The nearest place of a pod that keeps a node is not one that goes.
+// Law 7: one verdict for every pending pod, node and group, and for nothing else. The nearest place
+// of a pod that a node stays for is not one that is removed.
 func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	want := map[string]int{}
 	for _, p := range s.Pods {
@@ -492,8 +492,8 @@ func law7Verdicts(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// Law 8: a human's cordon is never undone. Only taking back a request opens a
-// node, so only requests of ours are taken back, and of other drains only what is over.
+// Law 8: a human's cordon is never undone. Only cancelling a request opens a node, so only requests
+// of ours are cancelled, and of other drains only what is over.
 func law8Cordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
@@ -530,9 +530,8 @@ func law8Cordons(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// cameBack says that a node's instance is in service, or on its way there, and was out
-// of it as far as anybody remembers, and that all that is written on the node of its
-// drain is of those ids.
+// cameBack reports whether a node's instance is in service, or soon will be, and was out of it by
+// the persisted state, and whether all that is written on the node of its drain is of those ids.
 func cameBack(s fleet.Snapshot, n fleet.Node, ended []string) bool {
 	i := instanceNamed(s, n.InstanceID())
 	_, pooled := s.State.Unjoined[i.ID]
@@ -543,14 +542,14 @@ func cameBack(s fleet.Snapshot, n fleet.Node, ended []string) bool {
 	return i.ID != "" && i.Live() && (pooled || returning || toldOfWay(n)) && len(ended) > 0 && !foreign
 }
 
-// toldOfWay says that a request of the scaler's on the node tells of a way out of service
-// that its instance was on.
+// toldOfWay reports whether a request of the scaler's on the node names a way out of service that
+// its instance was on.
 func toldOfWay(n fleet.Node) bool {
 	r, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
 	return err == nil && r.By == contract.AppScaler && slices.Contains([]string{contract.WarmID(n.InstanceID()), contract.TerminateID(n.InstanceID())}, r.ID)
 }
 
-// lawReturns: a request that tells of a way out of service does not outlast it.
+// lawReturns: a request that names a way out of service does not outlast it.
 func lawReturns(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	if got.Stopped {
 		return nil
@@ -577,9 +576,9 @@ func nodeNamed(s fleet.Snapshot, name string) fleet.Node {
 	return fleet.Node{}
 }
 
-// Law 9: an instance with a node is only terminated when its drain has ended, by the
-// word of its agent or, where that is gone, by the look of an empty node, or when its
-// termination has begun, or when it never served, and never with a pod on it.
+// Law 9: an instance with a node is only terminated when its drain has ended, by the word of its
+// agent or, where that is unresponsive, by the reading of an empty node, or when its termination
+// has begun, or when it never served, and never with a pod on it.
 func law9Drained(s fleet.Snapshot, policy policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {
@@ -631,9 +630,9 @@ func neverServed(s fleet.Snapshot, p policy.Policy, n fleet.Node, end action.Ter
 	return broken
 }
 
-// Where there is nothing to do, there is nothing to do until Wake, and no
-// verdict changes: no clock runs out unseen and no text ticks. Where another autoscaler
-// stops everything there may be much to do, of which the verdicts tell.
+// Where there is nothing to do, there is nothing to do until Wake, and no verdict changes: no clock
+// runs out unseen and no text ticks. Where another autoscaler stops everything there may be much to
+// do, which the verdicts report.
 func lawWake(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	if len(got.Actions) > 0 || got.Stopped {
 		return nil

@@ -79,7 +79,8 @@ func mayRun(s fleet.Snapshot, p policy.Policy, a action.OutOfService) string {
 	return ""
 }
 
-// mustBeBack says that a node that we have marked is Ready, or may run, or is another machine.
+// mustBeBack reports whether a node that we have marked is Ready, or may run, or is another
+// machine.
 func mustBeBack(s fleet.Snapshot, n fleet.Node) bool {
 	of, marked := n.Annotations[contract.AnnotationOutOfService]
 	m, told := s.Machines[n.InstanceID()]

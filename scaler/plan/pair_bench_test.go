@@ -11,9 +11,9 @@ import (
 )
 
 // BenchmarkFeasibilityPair: what one answer costs, whether a pod fits a node or a
-// new one of a shape. Each of the 10,000 pods of BenchmarkHeterogeneous gets a seat
+// new one of a node template. Each of the 10,000 pods of BenchmarkHeterogeneous gets a seat
 // on one of the 5,000 nodes or on new ones, with all classes known: ns/pair is the
-// time over pods × (nodes + shapes), ns/pod that over pods that got a seat.
+// time over pods × (nodes + node templates), ns/pod that over pods that got a seat.
 func BenchmarkFeasibilityPair(b *testing.B) {
 	c := heterogeneous()
 	cluster := fit.NewRules().Cluster(fit.World{
@@ -33,7 +33,7 @@ func BenchmarkFeasibilityPair(b *testing.B) {
 		}
 	}
 	waiting = cluster.Sorted(waiting, shapes)
-	// More new nodes of each shape than all pods need.
+	// More new nodes of each node template than all pods need.
 	const ofEach = 20
 	for range ofEach {
 		for _, l := range shapes {

@@ -13,9 +13,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// lawPermits: a permit is for what a node's report wants and does not have. With those
-// of this plan no more nodes with pods are drained without hurry than may be at once, and
-// as many beside them that stand still, and none is permitted for whose pods the same plan brings nodes.
+// lawPermits: a permit is for what a node's report wants and does not have. With those of this plan
+// no more nodes with pods are drained without hurry than may be at once, and as many beside them
+// that stand still, and none is permitted for whose pods the same plan launches nodes.
 func lawPermits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	_, retiring := retired(s, got)
@@ -57,13 +57,13 @@ func lawPermits(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// tooLate says that the deadline is so near that an agent has begun without a permit.
+// tooLate reports whether the deadline is so near that an agent has begun without a permit.
 func tooLate(s fleet.Snapshot, report contract.Report) bool {
 	return !report.Deadline.IsZero() && report.Deadline.Sub(s.Now) <= 2*time.Minute
 }
 
-// standsStill says that a drain is a minute old, and that no pod of it may be moving.
-// Whether one does that nobody reports of is not asked: it may stand still.
+// standsStill reports whether a drain is a minute old, and no pod of it may be moving. Whether one
+// does that no agent reports is not asked: it may stand still.
 func standsStill(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
 	request, _ := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
 	since := report.Since.Time
@@ -74,8 +74,8 @@ func standsStill(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
 	return s.Now.Sub(since) >= time.Minute && (silent || report.Phase == contract.PhaseBlocked || report.Phase == contract.PhaseWaiting && report.Wants == "")
 }
 
-// unproven says that a node has drained of its own accord for longer than a drain may take,
-// by the scaler's clock, and that no pod of it ends.
+// unproven reports whether a node has drained of its own accord for longer than a drain may take,
+// by the scaler's clock, and whether no pod of it ends.
 func unproven(s fleet.Snapshot, p policy.Policy, n *fleet.Node, got plan.Plan) bool {
 	since, told := got.State.OwnDrains[n.InstanceID()]
 	return told && s.Now.Sub(since) >= p.MaxDrainTime && !slices.ContainsFunc(s.Pods, func(pod *fleet.Pod) bool {
@@ -92,7 +92,7 @@ func permitOf(got plan.Plan, node string) (action.Permit, bool) {
 	return action.Permit{}, false
 }
 
-// drainsUnhurried says that a node is drained for nothing that is stronger than
+// drainsUnhurried reports whether a node is drained for nothing that is stronger than
 // maintenance, nor for a wish of ours or of people alone.
 func drainsUnhurried(s fleet.Snapshot, n *fleet.Node, report contract.Report) bool {
 	request, _ := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])

@@ -45,9 +45,9 @@ func catchUp(w *scenario.World, p policy.Policy) {
 	}
 }
 
-// TestRandomDays lets random worlds live: things happen, plans are carried out,
-// and in the end, when nothing happens any more, the scaler comes to rest with
-// no pod waiting that a group could still take.
+// TestRandomDays lets random worlds live: things happen, plans are carried out, and in the end,
+// when nothing happens any more, the scaler settles with no pod waiting that a group could still
+// take.
 func TestRandomDays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, randomWorld(t, false))
@@ -60,8 +60,8 @@ func TestRandomDays(t *testing.T) {
 	})
 }
 
-// look decides, holds the laws against it, carries it out, and decides again: a
-// retirement that has just begun is not taken back for nothing.
+// look decides, holds the laws against it, carries it out, and decides again: a scale-down that has
+// just begun is not cancelled for nothing.
 func look(t *rapid.T, w *scenario.World, p policy.Policy) plan.Plan {
 	got := plan.Decide(w.Snapshot, p)
 	hold(t, w, p, got)
@@ -267,14 +267,14 @@ func randomWorld(t *rapid.T, wild bool) string {
 	return strings.Join(x.lines, "\n")
 }
 
-// buffer is a CapacityBuffer, or now and then one that is amiss.
+// buffer is a CapacityBuffer, or now and then one that is misconfigured.
 func (x *text) buffer(name string) {
 	x.line("buffer", name, x.one("buffer of", "replicas=2 cpu=600m", "replicas=1 cpu=1500m mem=1Gi", "replicas=3 cpu=300m mem=2Gi tolerates=dedicated", "limits=cpu=2 cpu=900m",
 		"scalable=Deployment/app0 has=6 percentage=30 cpu=400m", "replicas=2 cpu=200m labels=app=app0 apart", "replicas=2 cpu=200m spread=topology.kubernetes.io/zone",
 		"replicas=0", "replicas=1 missing", "replicas=-1", "replicas=9 strategy=example.com/cold"))
 }
 
-// swap is one that was found, or is under way, or was given up.
+// replacement is one that was found, or is under way, or was given up.
 func (x *text) swap(nodes, groups int) {
 	group := fmt.Sprintf("g%d", x.number("to", 0, groups-1))
 	of := fmt.Sprintf("of=i-n%d,i-n%d", x.number("one", 1, nodes+1), x.number("another", 1, nodes+1))
@@ -333,8 +333,8 @@ func (x *text) wildNode(name string) {
 	}
 }
 
-// app is some equal pods, on nodes or waiting. Only wild ones are expendable:
-// the model's scheduler moves nobody aside.
+// app is some equal pods, on nodes or waiting. Only wild ones are expendable: the model's scheduler
+// preempts no pod.
 func (x *text) app(name string, nodes int, wild bool) {
 	words := []string{
 		fmt.Sprintf("cpu=%dm", 100*x.number("cpu", 1, 20)), fmt.Sprintf("mem=%dMi", 256*x.number("mem", 1, 8)),
@@ -396,7 +396,7 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 			n := w.Nodes[x.number("kubelet", 0, len(w.Nodes)-1)]
 			x.line("node", n.Name, map[bool]string{true: "notready", false: "ready"}[n.Ready])
 		}
-	case 11: // machines of somebody else turn up
+	case 11: // machines of others turn up
 		for i := range x.number("strangers", 1, 3) {
 			x.line("instance", fmt.Sprintf("i-stranger-%d-%d", w.Now.Unix(), i), "group=g0", x.one("stranger", "", "state=Pending"))
 			w.Groups[0].Desired++
@@ -406,7 +406,7 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 	case 13:
 		w.Outages = append(w.Outages, fleet.Outage{From: w.Now, Until: w.Now.Add(time.Duration(x.number("outage", 1, 30)) * time.Minute)})
 		w.Advance(w.Outages[len(w.Outages)-1].Until.Sub(w.Now))
-	case 14: // somebody deletes a Node under its kubelet, which may register anew, by its name alone
+	case 14: // people delete a Node under its kubelet, which may register anew, by its name alone
 		if len(w.Nodes) > 0 {
 			i := x.number("node", 0, len(w.Nodes)-1)
 			name := w.Nodes[i].Name
@@ -415,14 +415,14 @@ func randomEvent(t *rapid.T, w *scenario.World) {
 				x.line("node", name)
 			}
 		}
-	case 15: // a zone is cut off, or heard of again
+	case 15: // a zone is cut off, or back again
 		zone, state := x.one("which zone", "a", "b"), x.one("which way", "notready", "ready")
 		for _, n := range w.Nodes {
 			if i := instanceNamed(w.Snapshot, n.InstanceID()); i.Zone == zone {
 				x.line("node", n.Name, state)
 			}
 		}
-	case 16: // somebody lowers a group's desired capacity by hand
+	case 16: // people lower a group's desired capacity by hand
 		g := &w.Groups[x.number("lowered", 0, len(w.Groups)-1)]
 		if g.Desired > g.Min {
 			g.Desired = x.number("to", g.Min, g.Desired)

@@ -14,10 +14,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// regrets: where a plan was carried out and nothing else has happened, none of its
-// retirements is taken back; but for pods that kube-scheduler has long left waiting, of
-// which nobody knows what they wait for, and where a node is sent into its warm pool, whose
-// pods need a place from then on.
+// regrets: where a plan was carried out and nothing else has happened, none of its scale-downs is
+// cancelled; but for pods that kube-scheduler has long left waiting, of which it is not known what
+// they wait for, and where a node is sent into its warm pool, whose pods need a place from then on.
 func regrets(before, after plan.Plan) []string {
 	var broken []string
 	if slices.ContainsFunc(before.Actions, func(a action.Action) bool {
@@ -41,7 +40,7 @@ func regrets(before, after plan.Plan) []string {
 }
 
 // TestRetirementsStand in small clusters whose nodes are all due, so that all that fits is
-// retired at once and little room is left. When nothing moves any more, none waits for
+// scaled down at once and little room is left. When nothing moves any more, none waits for
 // others.
 func TestRetirementsStand(t *testing.T) {
 	for seed := range uint64(400) {

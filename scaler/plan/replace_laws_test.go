@@ -17,8 +17,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// lawSwaps: nodes go for a cheaper one only when that serves, and it is none that goes
-// before they have; and each swap buys one node.
+// lawSwaps: a cheaper node replaces others only when it serves, and does not go before they have;
+// and each replacement buys one node.
 func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
 	before, after := s.State.Replacement, got.State.Replacement
@@ -55,7 +55,7 @@ func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 
 func launched(s *fleet.NodeReplacement) bool { return s != nil && !s.Launched.IsZero() }
 
-// begins says that a node was launched for another swap than the one before.
+// begins reports whether a node was launched for another replacement than the one before.
 func begins(before, after *fleet.NodeReplacement) bool {
 	return launched(after) && !(launched(before) && before.Launched.Equal(after.Launched))
 }
@@ -78,11 +78,10 @@ func cameFor(s fleet.Snapshot, swap *fleet.NodeReplacement) map[string]bool {
 	return came
 }
 
-// TestSwapsSave lets random worlds live in which nodes are replaced and nothing else
-// happens, but that now and then the scaler is killed before or amid its actions, or before
-// it hears of a launch: they come to rest, every pod that had a node has one in the end, no
-// more nodes were bought than swaps begun, and from one finished swap to the next the nodes
-// cost less.
+// TestSwapsSave lets random worlds live in which nodes are replaced and nothing else happens, but
+// that now and then the scaler is killed before or amid its actions, or before it learns of a
+// launch: they settle, every pod that had a node has one in the end, no more nodes were bought than
+// replacements begun, and from one finished replacement to the next the nodes cost less.
 func TestSwapsSave(t *testing.T) {
 	finished, killed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,11 +109,11 @@ func TestSwapsSave(t *testing.T) {
 type swapLife struct {
 	*scenario.World
 	policy policy.Policy
-	// deadly says that the scaler is killed now and then.
+	// deadly: the scaler is killed now and then.
 	deadly bool
 	// known are the instances that there were or that came.
 	known map[string]bool
-	// bound is how many pods have nodes, and cost what nodes did after the last swap.
+	// bound is how many pods have nodes, and cost what nodes did after the last replacement.
 	bound int
 	cost  float64
 
@@ -150,7 +149,7 @@ func (l *swapLife) count() {
 	}
 }
 
-// round is a look, what comes of it, and a minute, or three where nothing does.
+// round is an evaluation, what comes of it, and a minute, or three where nothing does.
 func (l *swapLife) round(t *rapid.T) (busy bool) {
 	l.rounds++
 	before := l.State.Replacement
@@ -185,8 +184,8 @@ func (l *swapLife) round(t *rapid.T) (busy bool) {
 	return len(got.Actions) > 0 || launched(l.State.Replacement)
 }
 
-// act carries a plan out, or the part of it before the scaler dies. What it remembers is
-// written before.
+// act carries a plan out, or the part of it before the scaler dies. What it persists is written
+// before.
 func (l *swapLife) act(t *rapid.T, got plan.Plan) {
 	l.State = got.State
 	todo := len(got.Actions)
@@ -211,7 +210,7 @@ func (l *swapLife) act(t *rapid.T, got plan.Plan) {
 	}
 }
 
-// finish takes notice of a swap that is done.
+// finish takes notice of a replacement that is done.
 func (l *swapLife) finish(t *rapid.T) {
 	l.finished++
 	now := priceOf(l.Snapshot)
@@ -221,7 +220,7 @@ func (l *swapLife) finish(t *rapid.T) {
 	l.cost = now
 }
 
-// finishedSwap says that a swap that was under way is done.
+// finishedSwap reports whether a replacement that was under way is done.
 func finishedSwap(before *fleet.NodeReplacement, after fleet.State) bool {
 	if before == nil || before.Launched.IsZero() || after.Replacement != nil {
 		return false

@@ -25,7 +25,7 @@ import (
 // out. Their commands:
 //
 //	world             a world, in the lines of pkg/scenario; where it says nothing
-//	                  of hooks, nobody expects one of ours
+//	                  of hooks, none of ours is expected
 //	change            further lines
 //	policy k=v …      changes to the default policy, see policyWords
 //	decide [of=…]     decides, holds the plan against the laws, and prints it; of
@@ -359,8 +359,7 @@ func schedule(w *scenario.World) {
 	}
 }
 
-// render prints a plan: its actions, verdicts of those kinds, and when to look
-// again.
+// render prints a plan: its actions, verdicts of those kinds, and when to evaluate again.
 func render(p plan.Plan, of []string) string {
 	var out strings.Builder
 	for _, a := range p.Actions {

@@ -16,9 +16,9 @@ import (
 // Result is what became of an action, as far as the state goes by it.
 type Result struct {
 	Action action.Action
-	// Done says that it was carried out, or is about to be.
+	// Done: it was carried out, or is about to be.
 	Done bool
-	// Unheard says that it may have had its effect though it failed.
+	// Unheard: it may have had its effect though it failed.
 	Unheard bool
 	// Answer is what AWS said to a Grow with a token; nil if it was not asked.
 	Answer *launch.Answer
@@ -32,16 +32,16 @@ type Result struct {
 type Refusal struct {
 	// Code and Message are AWS's.
 	Code, Message string
-	// ForGood says that AWS will not do it if it is asked again.
+	// ForGood: AWS will not do it if it is asked again.
 	ForGood bool
 	// Lack says in words which right is missing; empty for none.
 	Lack string
 }
 
-// Settle is the state to persist. A plan writes down in advance what its actions do; what was
-// not done is as it was before, so that the next evaluation does it. What AWS answered to
-// launches is added, and what it refused: a group that may not grow, or that we have no right
-// to grow, is passed over for a while, and a node whose instance may not be ended is kept.
+// Settle is the state to persist. A plan writes down in advance what its actions do; what was not
+// done is as it was before, so that the next evaluation does it. What AWS answered to launches is
+// added, and what it refused: a group that may not grow, or that we have no right to grow, is
+// passed over for a while, and a node whose instance may not be ended stays.
 //
 // before is what was decided on by p, planned the plan's state, and results are those of its
 // actions. Actions without a result count as planned. Nothing of before and planned is changed.
@@ -76,7 +76,7 @@ func Settle(before fleet.Snapshot, p policy.Policy, planned fleet.State, results
 	return outcome.Compact(state)
 }
 
-// restoreUndone puts back, for what was not done, what was remembered before.
+// restoreUndone puts back, for what was not done, what was persisted before.
 func restoreUndone(state *fleet.State, before fleet.State, results []Result) {
 	undone := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Done })
 	for x := range resultsOf[action.Heartbeat](undone) {
@@ -124,7 +124,7 @@ func restoreUndone(state *fleet.State, before fleet.State, results []Result) {
 	}
 }
 
-// grew says that a group has grown, or may have: a launch without an answer may
+// grew reports whether a group has grown, or may have: a launch without an answer may
 // have been carried out, and is repeated.
 func grew(results []Result, group string) bool {
 	for x, r := range resultsOf[action.Grow](results) {

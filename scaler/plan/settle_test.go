@@ -47,7 +47,7 @@ func TestSettleEndsWithoutEffect(t *testing.T) {
 	}
 }
 
-// What is not done takes back what it asked for itself, and nothing that others did.
+// What is not done undoes what it asked for itself, and nothing that others did.
 func TestSettleTakesBackWhatWasAskedFor(t *testing.T) {
 	asked := func(n int) fleet.State {
 		return fleet.State{Recognition: fleet.Recognition{Asked: map[string]fleet.Asked{"web": {At: time.Unix(1, 0), Count: n}}}}
@@ -77,8 +77,8 @@ func TestSettleTakesBackWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// What AWS refuses is remembered: the group is passed over, the node kept. What merely failed
-// is not, and an instance without a node has none that could be kept.
+// What AWS refuses is persisted: the group is passed over, the node stays. What merely failed is
+// not, and an instance without a node has none that could stay.
 func TestSettleHeedsRefusals(t *testing.T) {
 	at := time.Unix(1000, 0).UTC()
 	grow, end := action.Grow{Group: "web", To: 1}, action.Terminate{Group: "web", Instance: "i-1", Node: action.NodeRef{Name: "n"}}
@@ -107,8 +107,8 @@ func TestSettleHeedsRefusals(t *testing.T) {
 	}
 }
 
-// That an instance may not be ended is remembered of its group where something waits for that,
-// and nowhere else.
+// That an instance may not be ended is persisted of its group where something waits for that, and
+// nowhere else.
 func TestSettleRemembersFailuresThatCount(t *testing.T) {
 	at := time.Unix(1000, 0).UTC()
 	refused := plan.Result{Action: action.Terminate{Group: "web", Instance: "i-1", Node: action.NodeRef{Name: "n"}}, Refusal: plan.Refusal{Code: "ValidationError", ForGood: true}, Ended: at}

@@ -8,7 +8,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// What a look costs at which nodes turn out to be unneeded: Decide as a whole, with a
+// What an evaluation costs at which nodes turn out to be unneeded: Decide as a whole, with a
 // planner that has seen the cluster before, and one that has not.
 
 // BenchmarkScaleDownUniform: 2,000 equal nodes, each 40 % full, of which 800 are enough,
@@ -25,8 +25,8 @@ func BenchmarkScaleDownHard(b *testing.B) {
 	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{ms: 1_000})
 }
 
-// shrink decides again and again. Where no node has a mark, all that nobody needs get one;
-// where all have had one for an hour, those go that may, and the others lose it.
+// shrink decides again and again. Where no node has a mark, all unneeded nodes get one; where all
+// have had one for an hour, those go that may, and the others lose it.
 func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 	b.Run("cold", func(b *testing.B) {
 		measureShrink(b, world(), unneeded, bound, func() *plan.Planner { return plan.NewPlanner() })

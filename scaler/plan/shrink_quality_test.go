@@ -21,7 +21,7 @@ import (
 // How good the choice is of the nodes that go: against a bound that no choice beats, and
 // against the best there is where that can be found.
 
-// BenchmarkPackingQuality: 200 random clusters of mixed shapes. What the nodes that are
+// BenchmarkPackingQuality: 200 random clusters of mixed node templates. What the nodes that are
 // needed cost is divided by a lower bound, and so is what a plain first fit leaves that
 // asks the least utilised nodes first.
 func BenchmarkPackingQuality(b *testing.B) {
@@ -119,7 +119,7 @@ func (c *city) costWithout(gone map[string]bool) float64 {
 
 // leastCost is the least that nodes cost which have room for all pods together, if nodes
 // and pods could be divided at will: the linear program of cpu and memory, by its dual.
-// That is largest where the worth of cpu and of memory make two of the shapes, or one and
+// That is largest where the worth of cpu and of memory make two of the node templates, or one and
 // an axis, cost just what they have.
 func (c *city) leastCost() float64 {
 	type line struct{ cpu, memory, price float64 }
@@ -250,7 +250,7 @@ func TestChoiceAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// smallTown is two to seven nodes of two shapes, with up to twelve pods that have rules.
+// smallTown is two to seven nodes of two node templates, with up to twelve pods that have rules.
 func smallTown(seed uint64) *city {
 	c := newCity()
 	c.dice = rand.New(rand.NewPCG(seed, 4))

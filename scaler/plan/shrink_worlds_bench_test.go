@@ -92,7 +92,7 @@ func (c *city) vacancy(inZone map[string][]*fleet.Node, zone string, must bool, 
 	panic(fmt.Sprintf("no node has room in %s", zone))
 }
 
-// marked says of all nodes that nobody has needed them for an hour.
+// marked marks all nodes as unneeded for an hour.
 func (c *city) marked() *city {
 	for i := range c.Nodes {
 		c.Nodes[i].Taints = append(c.Nodes[i].Taints, contract.UnneededTaint(benchNow.Add(-time.Hour)))

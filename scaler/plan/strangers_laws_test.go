@@ -16,9 +16,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// Law 14, as far as one plan tells: of the instances that no Node names, and that we did
-// not ask for, none is ended in a group that never had a Node here, none while there are
-// too many of them, and of a group no more in a window than the brake allows. No hook is completed in a group that never had a Node here.
+// Law 14, as far as one plan shows: of the instances that no Node names, and that we did not ask
+// for, none is ended in a group that never had a Node here, none while there are too many of them,
+// and of a group no more in a window than the brake allows. No hook is completed in a group that
+// never had a Node here.
 func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	strangers, live := overdueStrangers(s, p)
@@ -99,8 +100,8 @@ func hadNodes(s fleet.Snapshot, g fleet.Group) bool {
 	})
 }
 
-// Law 15, as far as one plan tells: no instance is ended, and none let go, that another Node
-// may be than the one that the action names.
+// Law 15, as far as one plan shows: no instance is ended, and none let go, that another Node may be
+// than the one that the action names.
 func law15Contested(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, a := range got.Actions {

@@ -107,8 +107,8 @@ func (x *turns) decide(t *rapid.T, skew time.Duration) {
 	x.Join()
 }
 
-// agents lets each do what it does now, and names those that begin though nobody has
-// permitted it and no deadline is near.
+// agents lets each do what it does now, and names those that begin though nothing has permitted it
+// and no deadline is near.
 func (x *turns) agents(t *rapid.T) (alone []string) {
 	for i := range x.Nodes {
 		n := &x.Nodes[i]

@@ -47,7 +47,7 @@ func contains(list []action.Action, a action.Action) bool {
 	return slices.ContainsFunc(list, func(b action.Action) bool { return cmp.Equal(a, b) })
 }
 
-// ofOthers says that an action is about a hook, or about a drain that somebody else began.
+// ofOthers reports whether an action is about a hook, or about a drain that others began.
 func ofOthers(s fleet.Snapshot, a action.Action) bool {
 	switch a := a.(type) {
 	case action.Heartbeat, action.Complete, action.ClearTerminationMark:
@@ -62,7 +62,7 @@ func ofOthers(s fleet.Snapshot, a action.Action) bool {
 	return false
 }
 
-// retires says that the drain of a node may be our own retirement.
+// retires reports whether the drain of a node may be our own scale-down.
 func retires(s fleet.Snapshot, name string) bool {
 	r, err := contract.ParseRequest(nodeNamed(s, name).Annotations[contract.AnnotationDrainRequest])
 	return err == nil && r.By == contract.AppScaler && r.Kind == contract.KindScaleDown

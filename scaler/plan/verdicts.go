@@ -25,8 +25,8 @@ type decision struct {
 	*scaledown.ScaleDown
 }
 
-// plan puts together what was settled. Beside another autoscaler it keeps
-// the verdicts and drops the rest.
+// plan puts together what was settled. Beside another autoscaler it returns the verdicts and drops
+// the rest.
 func (d decision) plan() Plan {
 	p := Plan{
 		Verdicts: d.verdicts(), Others: d.Others, Stopped: d.OtherAutoscalerActs(), Unrecognised: d.UnrecognisedByGroup(), Braked: d.Brake != nil,
@@ -38,7 +38,7 @@ func (d decision) plan() Plan {
 	return p
 }
 
-// verdicts has one for each waiting pod, node and group, by kind and name.
+// verdicts has one for each pending pod, node and group, by kind and name.
 func (d decision) verdicts() []verdict.Verdict {
 	list := append(d.PodVerdicts, d.DisownedVerdicts...)
 	for _, n := range d.Nodes {
@@ -64,8 +64,8 @@ func (d decision) verdicts() []verdict.Verdict {
 	return list
 }
 
-// groupVerdict is the most telling of all that is true of a group; its details
-// add what else people should know.
+// groupVerdict is the most important of all that is true of a group; its details add what else
+// people should know.
 func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Details) {
 	reason, details := d.condition(g)
 	details = details.Then(seats.RestingBeside(g), verdict.QuoteAll(g.Faults), g.Notes)

@@ -52,7 +52,7 @@ type machine struct {
 	taints   []corev1.Taint
 }
 
-// standardPods is how many pods a kubelet takes where nobody says otherwise.
+// standardPods is how many pods a kubelet takes by default.
 const standardPods = 110
 
 func (m machine) allocatable() corev1.ResourceList {
