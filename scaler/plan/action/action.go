@@ -13,7 +13,7 @@ import (
 )
 
 // Action is one small thing to do. It carries what it expects to find: if the
-// world differs, nothing is done, and the next look decides again. Its String
+// world differs, nothing is done, and the next evaluation decides again. Its String
 // is the one text for logs, Events and golden files.
 //
 // Actions of one Lane are carried out in sequence, lanes in parallel.
@@ -54,23 +54,23 @@ type Grow struct {
 	Count int
 	// Attempt is the number of the launch in this zone: it rises with each answer.
 	Attempt int
-	// Part tells the launches of one look in the same zone apart, from 0; see
+	// Part distinguishes the launches of one evaluation in the same zone, from 0; see
 	// fleet.LaunchKey.
 	Part int
 	// Asks is how many more instances are counted as asked for with this launch and those of
-	// the same look in other zones; 0 but for the first of them.
+	// the same evaluation in other zones; 0 but for the first of them.
 	Asks int
-	// Again says that this was decided by an earlier look, and perhaps done: the
+	// Again: this was decided by an earlier evaluation, and perhaps done: the
 	// group may be as it was before that or after.
 	Again bool
-	// Follows says that other launches of the same look come before this one. It
+	// Follows: other launches of the same evaluation come before this one. It
 	// is not done if they were not.
 	Follows bool
 
-	// For are the waiting pods that the new nodes are for; none where a group grows
-	// to its minimum, or only to reach a zone.
+	// For are the pending pods that the new nodes are for; none where a group grows to its minimum,
+	// or only to reach a zone.
 	For []PodRef
-	// Why says in whose stead the new node comes, where no pod waits for it.
+	// Why says which nodes the new node replaces, where no pod waits for it.
 	Why string
 }
 
@@ -91,8 +91,8 @@ func (a Grow) String() string {
 	return fmt.Sprintf("grow %s %d→%d%s for %s", a.Group, a.From, a.To, where, few(a.For))
 }
 
-// Lower takes back what a group wants and does not get, if its desired capacity
-// still is From, and if Auto Scaling cannot end anybody for it.
+// Lower lowers a group's desired capacity by what it does not get, if that capacity still is From,
+// and if Auto Scaling cannot end any instance for it.
 type Lower struct {
 	Group    string
 	From, To int
@@ -107,11 +107,11 @@ func (a Lower) String() string {
 
 // RequestDrain asks the node's agent to drain it: the request and the draining taint
 // in one patch. It is also how the scaler answers a termination that Auto
-// Scaling began with the deadline that the metadata service does not give.
+// Scaling began with the deadline that the instance metadata service does not give.
 type RequestDrain struct {
 	Group string
 	Node  NodeRef
-	// ID is stable over looks; see contract.ScaleDownID and contract.TerminateID.
+	// ID is stable over evaluations; see contract.ScaleDownID and contract.TerminateID.
 	ID   string
 	Kind contract.Kind
 	// Why is a sentence for people.
@@ -128,7 +128,7 @@ func (a RequestDrain) String() string {
 	return fmt.Sprintf("drain %s (%s)%s: %s", a.Node, a.Kind, deadline, a.Why)
 }
 
-// CancelDrain takes a retirement back, if the request ID still stands on the node and
+// CancelDrain cancels a scale-down, if the request ID still stands on the node and
 // the instance is not being terminated.
 type CancelDrain struct {
 	Group string
@@ -139,8 +139,8 @@ type CancelDrain struct {
 	// Instance, if not empty, has to be in service at that moment: a reading of its group
 	// may be older than the request.
 	Instance string
-	// AgentGone says that nobody else undoes the drain: its taint, its cordon,
-	// its label and its report go together with the request.
+	// AgentGone: no agent undoes the drain. Its taint, its cordon, its label and its report are
+	// removed together with the request.
 	AgentGone bool
 	// Ended are the ids of drains that ended with the return of the instance into
 	// service. With AgentGone a drain that Auto Scaling brought about is undone as
@@ -166,8 +166,8 @@ type Permit struct {
 
 func (a Permit) String() string { return fmt.Sprintf("permit %s on %s", a.ID, a.Node) }
 
-// NotYet tells an agent that its drain is to wait on: the scaler lives, and it is not the
-// drain's turn. It is said again before the agent's patience ends.
+// NotYet has an agent's drain wait on: the scaler lives, and it is not the drain's turn. It is
+// renewed before the agent's wait ends.
 type NotYet struct {
 	Group string
 	Node  NodeRef
@@ -219,10 +219,10 @@ type Terminate struct {
 	ID   string
 	// Decrement lowers the group's desired capacity by one.
 	Decrement bool
-	// Surplus says that the group has more instances than desired, so that none comes in
-	// its stead though desired stays as it is.
+	// Surplus: the group has more instances than desired, so that none replaces it though desired
+	// stays as it is.
 	Surplus bool
-	// Asks says that the instance that comes in its stead is counted as asked for.
+	// Asks: the instance that replaces it is counted as asked for.
 	Asks bool
 	Why  string
 }
@@ -262,9 +262,9 @@ func (a Heartbeat) String() string {
 	return fmt.Sprintf("heartbeat %s of %s for %s", a.Hook, a.Group, a.Instance)
 }
 
-// Complete tells Auto Scaling to go on with an instance that waits for a hook in
-// State. The result is always CONTINUE. With a node, its pods are listed live first,
-// and with one left that the node must not go away under nothing is done.
+// Complete has Auto Scaling go on with an instance that waits for a hook in State. The result is
+// always CONTINUE. With a node, its pods are listed live first, and with one left that must not
+// lose its node nothing is done.
 type Complete struct {
 	Group, Instance, Hook string
 	State                 string
@@ -272,7 +272,7 @@ type Complete struct {
 	Since time.Time
 	// Node is empty for an instance that never joined.
 	Node NodeRef
-	// Occupied says that pods may be on the node all the same: its drain failed, or
+	// Occupied: pods may be on the node all the same: its drain failed, or
 	// it comes into service.
 	Occupied bool
 	Why      string
@@ -292,7 +292,7 @@ func (a Suspend) String() string {
 	return fmt.Sprintf("suspend %s of %s: %s", a.Process, a.Group, a.Why)
 }
 
-// Claim writes on a group that this cluster owns it, if nobody does.
+// Claim writes on a group that this cluster owns it, if no cluster does.
 type Claim struct {
 	Group string
 	// Owner is the UID of the cluster; see fleet.Snapshot.Cluster.

@@ -1,6 +1,6 @@
 // Package action is what may be done, as data: each action carries what it expects to find, and
-// says which lane it goes in, what must be persisted before it, and what it is in words. No
-// action does anything; scaler/act carries them out.
+// names its lane, what must be persisted before it, and what it is in words. No action does
+// anything; scaler/act carries them out.
 //
 //	action.go        groups, nodes, hooks and buffers
 //	drain.go         drains that the scaler carries on in place of an agent

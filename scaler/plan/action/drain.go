@@ -17,7 +17,7 @@ type Cordon struct {
 	Kind  contract.Kind
 	// KubeProxy adds contract.KubeProxyTaint.
 	KubeProxy bool
-	// Why there is nobody else to do it.
+	// Why no agent does it.
 	Why string
 }
 
@@ -36,9 +36,9 @@ type Evict struct {
 	Pod   PodRef
 	// Grace cuts the pod's grace period, in seconds; nil leaves it.
 	Grace *int64
-	// Overrides is the rule that would have kept the pod, had there been time.
+	// Overrides is the rule that would have blocked the pod's eviction, had there been time.
 	Overrides drainable.Rule
-	// Why there is nobody else to do it.
+	// Why no agent does it.
 	Why string
 }
 
@@ -60,7 +60,7 @@ type Drain struct {
 	// ID is that of the request or notice.
 	ID    string
 	Phase contract.Phase
-	// Pauses says that it waits before its first eviction, as for load balancers.
+	// Pauses: it waits before its first eviction, as for load balancers.
 	Pauses bool
 	// Message is a sentence for people.
 	Message string

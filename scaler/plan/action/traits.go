@@ -20,37 +20,37 @@ type Traits struct {
 	Kind string
 	// Rank orders the actions of one lane: what is most pressing goes first.
 	Rank int
-	// Turn orders lanes by who waits for them: 0 for pods and hooks' timers, 1 for instances
-	// in a hook, which first wait for the list of Nodes, 2 for all others, 3 for nobody but
-	// the bill, 4 for nobody.
+	// Turn orders lanes by who waits for them: 0 for pods and hooks' timers, 1 for instances in a
+	// hook, which first wait for the list of Nodes, 2 for all others, 3 for nothing but the bill, 4
+	// for nothing.
 	Turn int
 	// Budget is how long after the start of an evaluation's actions it may begin; 0 for no
 	// such bound. The rest is for the next evaluation: a pod may wait for a node meanwhile.
 	Budget time.Duration
 	// Time is how long it may take.
 	Time time.Duration
-	// Sizes says that it makes a group larger or smaller. Those of one group go together and
+	// Sizes: it makes a group larger or smaller. Those of one group go together and
 	// in their order, as each expects to find the size that the one before it leaves; so
 	// they wait for the part of the plan that knows of growth.
 	Sizes bool
-	// ChangesGroup says that it may have changed an Auto Scaling group, so that the groups
+	// ChangesGroup: it may have changed an Auto Scaling group, so that the groups
 	// should be read again before the next evaluation.
 	ChangesGroup bool
-	// Hook says that it is a call about a lifecycle hook.
+	// Hook: it is a call about a lifecycle hook.
 	Hook bool
-	// Confirms says that the Nodes of its instance have to be listed live before.
+	// Confirms: the Nodes of its instance have to be listed live before.
 	Confirms bool
-	// Routine says that people need not read of it.
+	// Routine: people need not read of it.
 	Routine bool
 	// Event is the reason of what is reported of its group when it is done; empty for nothing.
 	Event string
 	// Guards names the parts of the state, as fleet.State spells them, that must be persisted
-	// before it is carried out: without them the next leader would do it again, or do too
-	// much of it. An action without any is safe twice, or has its memory on the Node, on the
-	// group or at AWS; what the state remembers of it saves calls.
+	// before it is carried out: without them the next leader would do it again, or do too much of
+	// it. An action without any is safe twice, or is persisted on the Node, on the group or at AWS;
+	// what the state keeps of it saves calls.
 	Guards []string
 
-	// Key tells it from all other actions, without the figures that change from evaluation
+	// Key distinguishes it from all other actions, without the figures that change from evaluation
 	// to evaluation.
 	Key string
 	// Beside is its own lane beside that of its group. It is empty for what changes the
@@ -76,14 +76,15 @@ const (
 
 // table has a row for each action that can be done, in the order of their ranks.
 var table = index(
-	// Before anything of which Auto Scaling would make something. Whoever resumed a process wants it to run.
+	// Before anything of which Auto Scaling would make something. Whoever resumed a process wants
+	// it to run.
 	row(func(a Suspend, t *Traits) { t.Key = a.Group + "/" + a.Process },
 		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventSuspendedProcess, Guards: []string{"suspending"}}),
 	row(func(a Claim, t *Traits) { t.Key = a.Group },
 		Traits{Rank: 0, Turn: 2, ChangesGroup: true, Event: contract.EventClaimedGroup}),
-	// Before anything that lowers desired, which it expects to find as it was. The token of the call guards it,
-	// and how much was asked for, when and for whom: a launch template that keeps no promise would bring nodes
-	// up to the group's maximum.
+	// Before anything that lowers desired, which it expects to find as it was. The token of the
+	// call guards it, and how much was asked for, when and for whom: a launch template that keeps
+	// no promise would launch nodes up to the group's maximum.
 	row(func(a Grow, t *Traits) { t.Key = fleet.LaunchKey(a.Group, a.Zone, a.Part) },
 		Traits{Rank: 1, Turn: 0, Sizes: true, ChangesGroup: true, Event: contract.EventScaledUpGroup,
 			Guards: []string{"launches", "grownAt", "bursts", "promises", "swap", "recognition"}}),
@@ -106,8 +107,9 @@ var table = index(
 	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
 	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
 	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
-	// The mark on its Node remembers why an instance is ended. Of one that never became a node that served, the
-	// state does: since when it has been missed, how often that has happened in its group, and how many were ended.
+	// The mark on its Node persists why an instance is ended. Of one that never became a node that
+	// served, the state does: since when it has been missed, how often that has happened in its
+	// group, and how many were ended.
 	row(func(a Terminate, t *Traits) {
 		t.Key, t.Beside, t.Instance, t.Node = a.Instance, a.Instance, a.Instance, a.Node
 		if !strings.HasPrefix(a.ID, "never-") {

@@ -94,8 +94,8 @@ func TestTraitsAreWhole(t *testing.T) {
 	}
 }
 
-// What ends something whose reason only the state has waits for the state; what has its
-// memory elsewhere does not.
+// What ends something whose reason only the state has waits for the state; what is persisted
+// elsewhere does not.
 func TestGuards(t *testing.T) {
 	for _, a := range []Action{Grow{}, Suspend{}, Terminate{ID: "never-joined:i-1"}, Terminate{ID: "never-ready:i-1"}} {
 		if len(TraitsOf(a).Guards) == 0 {
@@ -114,7 +114,8 @@ type unheardOf struct{}
 func (x unheardOf) Lane() string   { return "web" }
 func (x unheardOf) String() string { return "do something" }
 
-// An action that has no row waits for every part of the state, goes after all others, and is known from them.
+// An action that has no row waits for every part of the state, goes after all others, and is known
+// from them.
 func TestTraitsOfTheUnknown(t *testing.T) {
 	got := TraitsOf(unheardOf{})
 	if !slices.Equal(got.Guards, fleet.StateParts()) || got.Key != "unheard-of/do something" || got.Time != usualTime || got.Sizes {
