@@ -5,7 +5,7 @@ import "time"
 // clock finds the earliest of the moments at which something falls due.
 type clock struct{ now, Next time.Time }
 
-// At asks for a look at t; moments that have passed ask for none.
+// At asks for an evaluation at t; moments that have passed ask for none.
 func (c *clock) At(t time.Time) {
 	if !t.After(c.now) {
 		return

@@ -27,8 +27,8 @@ type Cluster struct {
 	Agents  map[string]bool
 	// Machines is what EC2 says of those that may be down; see fleet.Snapshot.
 	Machines map[string]fleet.Machine
-	// outages are the times in which the API server was not heard, and Back is when the
-	// last of them ended; see fleet.Snapshot.
+	// outages are the times in which the API server did not answer, and Back is when the last of
+	// them ended; see fleet.Snapshot.
 	outages []fleet.Outage
 	Back    time.Time
 	// Leads is since when this process leads; zero where that is not known.
@@ -38,7 +38,7 @@ type Cluster struct {
 	Groups  []*Group // by name
 	Nodes   []*Node  // by name
 	Pods    []*fleet.Pod
-	// Stranded is a pod on a machine whose Node is gone; empty without one.
+	// Stranded is a pod on a machine whose Node is deleted; empty without one.
 	Stranded string
 	Budgets  *drainable.Budgets
 	// holding are the ending pods that hold places; nil before Unsucceeded has found them.
@@ -46,7 +46,7 @@ type Cluster struct {
 	// zones counts the nodes of each zone that were up, and those that are not Ready.
 	zones map[string]policy.ZoneHealth
 	// weakly names a Node for each id that one bears otherwise than in its providerID, and
-	// namelessNodes are those that may be any machine; nil before somebody asks.
+	// namelessNodes are those that may be any machine; nil before the first question.
 	weakly        map[string]string
 	namelessNodes []*Node
 	// Totals are the size of the whole, against its limits.
@@ -60,7 +60,7 @@ type Cluster struct {
 	UID              types.UID
 	// OwnDrains is since when nodes drain of their own accord; see fleet.State.
 	OwnDrains map[string]time.Time
-	// Outage says that too many nodes are unready for anything to grow or be retired; empty
+	// Outage: too many nodes are unready for anything to grow or be scaled down; empty
 	// otherwise.
 	Outage verdict.Details
 	// Allocated counts the devices that claims hold.
@@ -106,7 +106,7 @@ func (d *Cluster) FindStages() {
 	}
 }
 
-// join tells every node its group, its instance and its pods.
+// join gives every node its group, its instance and its pods.
 func (d *Cluster) join() {
 	type member struct {
 		group    *Group
@@ -153,7 +153,7 @@ func (d *Cluster) join() {
 	}
 }
 
-// watch asks for a look when time alone changes what the rules say of a pod.
+// watch asks for an evaluation when time alone changes what the rules say of a pod.
 func (d *Cluster) watch(p *fleet.Pod) {
 	if !p.Deleted.IsZero() {
 		d.Clock.At(p.Deleted.Add(drainable.Overtime))
@@ -166,7 +166,7 @@ func (d *Cluster) watch(p *fleet.Pod) {
 	}
 }
 
-// OtherAutoscalerActs says that another autoscaler acts on the same groups.
+// OtherAutoscalerActs reports whether another autoscaler acts on the same groups.
 func (d *Cluster) OtherAutoscalerActs() bool {
 	return d.Stopped != nil
 }

@@ -25,13 +25,13 @@ import (
 //
 // https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 
-// ByPlugin says that a resource is one that a device plugin reports.
+// ByPlugin reports whether a resource is one that a device plugin reports.
 func ByPlugin(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
 }
 
 // awaitedDevices are what the device plugins of a node should report, as the present
-// shape of its group promises it, and do not.
+// node template of its group promises it, and do not.
 func (n *Node) awaitedDevices() corev1.ResourceList {
 	if n.Group == nil || n.Instance.Template != n.Group.Template {
 		return nil
@@ -53,8 +53,8 @@ func (n *Node) awaitedDevices() corev1.ResourceList {
 	return missing
 }
 
-// templateIn is what new nodes of a zone look like, or those of any zone where that is
-// none of the group's; nil without any.
+// templateIn is the node template of a zone, or that of any zone where that is none of the group's;
+// nil without any.
 func (g *Group) templateIn(zone string) *fleet.NodeTemplate {
 	if len(g.NodeTemplates) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (d *Cluster) takeDevices(all fleet.Devices) {
 		}
 		for _, r := range c.Status.Allocation.Devices.Results {
 			x := device{DevicePool{r.Driver, r.Pool}, r.Device}
-			if seen[x] || r.AdminAccess != nil && *r.AdminAccess { // who looks after devices uses none
+			if seen[x] || r.AdminAccess != nil && *r.AdminAccess { // admin access uses no device
 				continue
 			}
 			seen[x] = true
@@ -177,7 +177,7 @@ func (n *Node) ExpectedDevices() []*resourcev1.ResourceSlice {
 	return list
 }
 
-// WhyUpcoming says what a node that is coming has yet to do.
+// WhyUpcoming says what an upcoming node has yet to do.
 func (n *Node) WhyUpcoming() verdict.Details {
 	if !n.Up() {
 		return verdict.Say("it has registered and is still starting")

@@ -6,14 +6,14 @@
 // what is planned for each and said of it (group.go, node.go): later steps read that.
 //
 //	cluster.go      the whole: joining its parts
-//	group.go        one group: its size, prices, pauses
+//	group.go        one group: its size, prices, back-offs
 //	node.go         one node: its pods, whether it is up, what it is worth
 //	pods.go         pods: which of them want a node
 //	order.go        their order, kept from evaluation to evaluation
 //	stage.go        where a node stands between registration and termination
 //	reports.go      what scaler, agent and people wrote on a node
 //	unhurried.go    which drains wait for a permit, and how many drain at once
-//	owndrains.go    what nodes tell of themselves, as far as it counts for others
+//	owndrains.go    what nodes report of themselves, as far as it counts for others
 //	passage.go      instances that Auto Scaling moves in or out of service, and their deadlines
 //	returning.go    nodes whose instance is in service again
 //	warmpool.go     instances in warm pools; when a node should be up

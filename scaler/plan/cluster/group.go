@@ -14,7 +14,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// BackOffIn is the running pause of a zone or of the whole group, the longest of
+// BackOffIn is the running back-off of a zone or of the whole group, the longest of
 // them; nil without one.
 func (g *Group) BackOffIn(zone string) *fleet.BackOff {
 	var longest *fleet.BackOff
@@ -26,7 +26,7 @@ func (g *Group) BackOffIn(zone string) *fleet.BackOff {
 	return longest
 }
 
-// BackOff is the pause that ends first of those that keep a group from growing in
+// BackOff is the back-off that ends first of those that keep a group from growing in
 // any zone; nil where it may grow in one.
 func (g *Group) BackOff() *fleet.BackOff {
 	if len(g.Templates) == 0 {
@@ -45,8 +45,8 @@ func (g *Group) BackOff() *fleet.BackOff {
 	return first
 }
 
-// MostCause is the most bytes of a cause that is remembered: it may be the words of an
-// agent or of AWS.
+// MostCause is the most bytes of a cause that is persisted: it may be the words of an agent or of
+// AWS.
 const MostCause = 256
 
 func BackOff(until time.Time, count int, cause string) fleet.BackOff {
@@ -66,7 +66,7 @@ func BackOff(until time.Time, count int, cause string) fleet.BackOff {
 // Excess is by how many instances the group is larger than desired.
 func (g *Group) Excess() int { return max(0, len(g.Live)-g.Read) }
 
-// Price is that of the group's dearest shape, 0 where one is not known.
+// Price is that of the group's dearest node template, 0 where one is not known.
 func (g *Group) Price() float64 {
 	dearest := 0.0
 	for i := range g.NodeTemplates {
@@ -116,7 +116,7 @@ type Group struct {
 	Templates []*fit.NodeTemplate
 	// TemplatesThere are these and those of its nodes, once they were asked for.
 	TemplatesThere []*fit.NodeTemplate
-	// Have counts for each of these zones what is there and what comes.
+	// Have counts for each of these zones what is there and what is upcoming.
 	Have  []int
 	Live  []*fleet.Instance
 	Nodes []*Node
@@ -127,71 +127,71 @@ type Group struct {
 	// BackOffs are those that run after failed launches, by zone; that of the whole
 	// group has no zone. See BackOffIn.
 	BackOffs map[string]fleet.BackOff
-	// Lost are the instances that never became nodes that are Ready, as failures at
-	// the moment at which they should have been; without a cause where nobody failed.
+	// Lost are the instances that never became nodes that are Ready, as failures at the moment at
+	// which they should have been; without a cause where nothing failed.
 	Lost map[string]fleet.Failure
 	// Unsteered is why the zones of its new nodes are not ours to choose, empty if
 	// they are.
 	Unsteered verdict.Details
-	// Unanswered says that a launch is under way, as far as anybody knows.
+	// Unanswered: a launch is under way, as far as is known.
 	Unanswered bool
-	// Read is the desired capacity that was read. Desired has on top of it what
-	// launches promise that the reading does not show, and which may come to nothing
-	// or be gone again: whether the group may be smaller is asked of read alone.
+	// Read is the desired capacity that was read. Desired has on top of it what launches promise
+	// that the reading does not show, and which may come to nothing or be terminated again: whether
+	// the group may be smaller is asked of read alone.
 	Read int
 	// SilentSince is when a launch was asked for that has had no answer for too long to
 	// count on it; zero without one.
 	SilentSince time.Time
 	// LaunchedIn are the zones of the nodes that were launched and do not show yet.
 	LaunchedIn []string
-	// Differs says where its nodes are not as their shape was.
+	// Differs says where its nodes differ from their node template.
 	Differs verdict.Details
-	// Similar are the groups that are like it; see seats.Seats.SimilarTo.
+	// Similar are the groups that are similar to it; see seats.Seats.SimilarTo.
 	Similar []*Group
 	// Fresh are the nodes that the group shall grow by.
 	Fresh []*fit.Place
-	// Grows says that it does so in this look, and is not held back by its pace.
+	// Grows: it does so in this evaluation, and is not held back by its pace.
 	Grows bool
 	// Ended counts the instances that this plan ends, lowered those of them
 	// that go with decrement.
 	Ended, Lowered int
-	// Planned are its shapes before anything was learned from its nodes, and
+	// Planned are its node templates before anything was learned from its nodes, and
 	// definition a hash of them; see template.Templates.Definition.
 	Planned    []fleet.NodeTemplate
 	Definition string
-	// GrowsFor is for which nodes it grows, in words; empty where pods wait.
+	// GrowsFor is for which nodes it grows, in words; empty where pods are pending.
 	GrowsFor string
-	// Closed is why it is not grown for the class of pods at hand; empty if it may be.
-	// doubted says that its verdict tells of such a class already.
+	// Closed is why it is not grown for the class of pods at hand; empty if it may be; doubted is
+	// whether its verdict names such a class already.
 	Closed  verdict.Details
 	Doubted bool
-	// Recognised says that a Node of one of its instances is here, or was.
+	// Recognised: a Node of one of its instances is here, or was.
 	Recognised bool
-	// Foreign says that instances of the group should long be Nodes, that none ever was one
-	// here, and that one without a Node is in service that did not come because we asked for it.
+	// Foreign: instances of the group should long be Nodes, none ever was one here, and one without
+	// a Node is in service that did not come because we asked for it.
 	Foreign bool
-	// Replaces says that this plan ends an instance of it that Auto Scaling replaces.
+	// Replaces: this plan ends an instance of it that Auto Scaling replaces.
 	Replaces bool
 	// Uneven says how its zones will differ that Auto Scaling would even out; nil if it
 	// would not.
 	Uneven []string
-	// Aside says that it is not grown now, as what is planned is for another group.
+	// Aside: it is not grown now, as what is planned is for another group.
 	Aside bool
-	// Short says that there is less head-room than there shall be, which it could have.
+	// Short: there is less headroom than there shall be, which it could have.
 	Short bool
-	// Wanted says that a pod would fit the group, could it grow.
+	// Wanted: a pod would fit the group, could it grow.
 	Wanted bool
 	// Totals are those of the cluster that it belongs to.
 	Totals *Totals
-	// Ill is why no more nodes of it are wanted, as those that it has are not well.
+	// Ill is why no more nodes of it are wanted, as those that it has are unhealthy.
 	Ill verdict.Details
-	// Retained are its instances that were kept when a hook was abandoned.
+	// Retained are its instances that were retained when a hook was abandoned.
 	Retained []string
 	// Notes are what people should know beside its verdict.
 	Notes verdict.Details
 }
 
-// Note keeps something for the group's verdict, once.
+// Note adds something to the group's verdict, once.
 func (g *Group) Note(details verdict.Details) { g.Notes = g.Notes.With(details) }
 
 func groupsOf(s fleet.Snapshot) []*Group {
@@ -221,7 +221,7 @@ func sortedGroup(g fleet.Group) *fleet.Group {
 	return &g
 }
 
-// Causes of pauses after launches that Auto Scaling calls a success.
+// Causes of back-offs after launches that Auto Scaling calls a success.
 const (
 	// NeverJoined: no node of the instance has registered.
 	NeverJoined = "NeverJoined"
@@ -229,8 +229,7 @@ const (
 	NeverReady = "NeverReady"
 )
 
-// Remedy tells people where the trouble of nodes that never come up shows, when
-// it has come again.
+// Remedy names where the trouble of nodes that never come up shows, when it has come again.
 func Remedy(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	if b.Count < 2 {
 		return pause
@@ -244,8 +243,7 @@ func Remedy(pause verdict.Details, b *fleet.BackOff) verdict.Details {
 	return pause
 }
 
-// TerminatingCount counts the instances on their way out, whose successors may come after
-// them.
+// TerminatingCount counts the terminating instances, whose successors may come after them.
 func (g *Group) TerminatingCount() int {
 	n := 0
 	for _, i := range g.Instances {
@@ -256,7 +254,7 @@ func (g *Group) TerminatingCount() int {
 	return n
 }
 
-// Unregistered are live instances whose node is still to come.
+// Unregistered are live instances whose node is upcoming.
 func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
 	joined := map[string]bool{}
 	for _, n := range g.Nodes {
@@ -274,8 +272,8 @@ func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
 // Owed is what Auto Scaling has yet to launch to have as many as desired.
 func (g *Group) Owed() int { return max(0, g.Desired-len(g.Live)) }
 
-// Unlaunched is how much of that can be counted on: what Auto Scaling goes on
-// trying, and what it has told us that it launched.
+// Unlaunched is how much of that can be counted on: what Auto Scaling goes on trying, and what it
+// has reported that it launched.
 func (g *Group) Unlaunched() int {
 	if g.BackOff() != nil || g.IsSuspended(ProcessLaunch) {
 		return min(g.Owed(), len(g.LaunchedIn))
@@ -283,21 +281,20 @@ func (g *Group) Unlaunched() int {
 	return max(0, g.Desired-len(g.Live)+g.replaced)
 }
 
-// ZoneOf is the index of the zone among the group's looks; 0 where it is none of
-// them.
+// ZoneOf is the index of the zone among the group's node templates; 0 where it is none of them.
 func (g *Group) ZoneOf(zone string) int {
 	return max(0, slices.IndexFunc(g.Templates, func(l *fit.NodeTemplate) bool { return l.Zone == zone }))
 }
 
-// Shrinkable says that desired may be one less after what this plan does. It
+// Shrinkable reports whether desired may be one less after what this plan does. It
 // may not where there are more instances than desired: then nothing is
 // launched in place of one that ends.
 func (g *Group) Shrinkable() bool { return !g.Surplus() && g.Read-g.Lowered > g.Min }
 
-// Surplus says that there are more instances than desired.
+// Surplus reports whether there are more instances than desired.
 func (g *Group) Surplus() bool { return len(g.Live)-g.Ended > g.Read-g.Lowered }
 
-// CapacityOf a shape; what pods may have of it where the rest is not known.
+// CapacityOf a node template; what pods may have of it where the rest is not known.
 func CapacityOf(s *fleet.NodeTemplate) corev1.ResourceList {
 	if len(s.Capacity) > 0 {
 		return s.Capacity

@@ -23,7 +23,7 @@ func (d *Cluster) Nameless() string {
 // https://docs.k3s.io/networking/networking-services#deploying-an-external-cloud-controller-manager
 var namelessSchemes = []string{"k3s://", "rke2://"}
 
-// nameless says that the Node's machine may be any.
+// nameless reports whether the Node's machine may be any.
 func (n *Node) nameless() bool {
 	return n.ProviderID == "" || slices.ContainsFunc(namelessSchemes, func(s string) bool { return strings.HasPrefix(n.ProviderID, s) })
 }
@@ -51,9 +51,9 @@ func (d *Cluster) Resembles(i *fleet.Instance, asked time.Time) string {
 	return ""
 }
 
-// Contested says which Node may be the machine of an instance beside the one that is known
-// to be; n is nil without one. As long as that is so the instance is not ended, and nobody
-// begins to drain it. People have to say which is right.
+// Contested says which Node may be the machine of an instance beside the one that is known to be; n
+// is nil without one. As long as that is so the instance is not ended, and no drain of it begins.
+// People have to say which is right.
 func (d *Cluster) Contested(i *fleet.Instance, n *Node) verdict.Details {
 	if n != nil && n.sameInstance != nil {
 		return verdict.Say("Node {node} has the same providerID; delete the one that is not there", verdict.Node(n.sameInstance.Name))
@@ -71,8 +71,8 @@ func (d *Cluster) Contested(i *fleet.Instance, n *Node) verdict.Details {
 	return verdict.Say("Node {node} bears the instance id {instance} too, though not as providerID; correct that Node, or delete it", verdict.Node(other), verdict.Instance(i.ID))
 }
 
-// indexWeakly finds the Nodes that may be machines of which their providerID does not tell.
-// Where hundreds of instances never join, all of them are asked about thousands of Nodes.
+// indexWeakly finds the Nodes that may be machines that their providerID does not name. Where
+// hundreds of instances never join, all of them are asked about thousands of Nodes.
 func (d *Cluster) indexWeakly() {
 	d.weakly = map[string]string{}
 	for _, n := range d.Nodes {

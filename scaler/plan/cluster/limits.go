@@ -15,8 +15,8 @@ type Totals struct {
 	mostMilli, mostByte int64
 }
 
-// Measure counts what is there and what comes, whoever's it is. What is stopped in
-// a warm pool is neither.
+// Measure counts what is there and what is upcoming, in any group and outside them. What is stopped
+// in a warm pool is neither.
 func (d *Cluster) Measure() {
 	c := d.Totals
 	c.most, c.mostMilli, c.mostByte = int64(d.Policy.MaxNodes), d.Policy.Cores.Max*1000, d.Policy.Memory.Max*policy.Gib
@@ -43,8 +43,8 @@ func (n *Node) size() (milli, bytes int64) {
 	return size.Cpu().MilliValue(), size.Memory().Value()
 }
 
-// Remains is the size of the nodes that stay: no more may go than would leave the
-// least that people want.
+// Remains is the size of the nodes that stay: no more may be removed than would leave the least
+// that people want.
 type Remains struct{ milli, bytes int64 }
 
 func (r *Remains) Add(n *Node) {
@@ -77,7 +77,7 @@ func (c *Totals) Add(g *Group, n int) {
 	c.bytes += int64(n) * bytes
 }
 
-// size is that of the group's largest shape.
+// size is that of the group's largest node template.
 func (g *Group) size() (milli, bytes int64) {
 	for i := range g.NodeTemplates {
 		size := CapacityOf(&g.NodeTemplates[i])
@@ -107,7 +107,7 @@ func (c *Totals) Room(g *Group) (n int, whyNot verdict.Details) {
 }
 
 // massOutage says how many of the cluster's nodes are unready, where that are so many that the
-// cause is not theirs: the network, or the control plane. Nothing is retired then, and no
+// cause is not theirs: the network, or the control plane. Nothing is scaled down then, and no
 // group grows. Empty where they are few.
 func (d *Cluster) massOutage() verdict.Details {
 	sick, all := 0, 0

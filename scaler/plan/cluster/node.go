@@ -16,7 +16,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Closed says that nothing new comes to the node.
+// Closed reports whether nothing new comes to the node.
 func (n *Node) Closed() bool {
 	_, tainted := contract.Draining(n.Taints)
 	return tainted && n.Unschedulable
@@ -47,12 +47,11 @@ type Node struct {
 
 	Request   contract.Request
 	Requested bool
-	// Unreadable is what is wrong with the request, if one stands there that
-	// nobody understands.
+	// Unreadable is what is wrong with the request, if one stands there that cannot be parsed.
 	Unreadable error
 	Report     contract.Report
 	Reported   bool
-	// NotYet is our last word to a drain that waits; zero without one.
+	// NotYet is what we last wrote to a drain that waits; zero without one.
 	NotYet contract.NotYet
 	// Noticed are the notices that the agent has written down, and garbled is what is
 	// wrong with what it wrote.
@@ -68,18 +67,17 @@ type Node struct {
 	// Place is the node with what is on it; open says that pods may be sent there.
 	Place *fit.Place
 	Open  bool
-	// Moved are its pods that were given a seat elsewhere, because it retires.
+	// Moved are its pods that were given a seat elsewhere, because it is scaled down.
 	Moved []Move
-	// Leaves says that the node is on its way out by this plan or would be.
+	// Leaves: the node is being removed by this plan or would be.
 	Leaves bool
 	// ReturnsSince is since when it is in stage Returning.
 	ReturnsSince time.Time
-	// Cancelled says that this plan takes its retirement back.
+	// Cancelled: this plan cancels its scale-down.
 	Cancelled bool
-	// Held says that its drain waits for a permit, and that it is not its turn; see
-	// drains.Drains.TakeTurns.
+	// Held: its drain waits for a permit, and it is not its turn; see drains.Drains.TakeTurns.
 	Held bool
-	// Released says that this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
+	// Released: this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
 	Released bool
 
 	Reason  verdict.Reason
@@ -148,8 +146,8 @@ func (d *Cluster) In(stages ...Stage) []*Node {
 // reports then.
 const bornUnready = time.Minute
 
-// NeverUp says that a node has never been fit for use. Without a memory of it,
-// it was Ready once if that has changed since it registered.
+// NeverUp reports whether a node has never been fit for use. Without persisted state of it, it was
+// Ready once if that has changed since it registered.
 func (n *Node) NeverUp(remembered bool) bool {
 	if n.Mark != "" || n.Up() {
 		return false
@@ -157,7 +155,7 @@ func (n *Node) NeverUp(remembered bool) bool {
 	return remembered || !n.Ready && n.ReadySince.Sub(n.Created) < bornUnready
 }
 
-// Up says that a node is Ready, and that nothing has yet to start on it.
+// Up reports whether a node is Ready and nothing has yet to start on it.
 func (n *Node) Up() bool { return n.Ready && n.Awaits == "" }
 
 // LatestLast orders deadlines; none is the latest.
@@ -168,21 +166,21 @@ func LatestLast(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// With --notice-policy=rebalance=cordon agents close nodes of which EC2 says that their
-// spot capacity is at a higher risk. A recommendation has no deadline and is never taken
-// back, so without a bound a whole group is closed in time: its pods wait, or a node is
-// launched for every one that was closed. So few nodes of a group stay closed, and none
-// where a pod waits that would get no node otherwise.
+// With --notice-policy=rebalance=cordon agents close nodes of which EC2 says that their spot
+// capacity is at a higher risk. A recommendation has no deadline and is never withdrawn, so without
+// a bound a whole group is closed in time: its pods are pending, or a node is launched for every
+// one that was closed. So few nodes of a group stay closed, and none where a pod is pending that
+// would get no node otherwise.
 //
-// The scaler releases a node by undoing the cordon alone. The agent takes that for the last
-// word about this recommendation, as if people had said it, and remembers it on the Node.
+// The scaler releases a node by undoing the cordon alone. The agent takes that for the last word
+// about this recommendation, as if people had given it, and persists it on the Node.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 
 // Recommendation is the cordon of a node that its agent has closed for a rebalance
 // recommendation and for nothing else; ok is false where it is not so.
 func (n *Node) Recommendation() (cordon contract.Cordon, ok bool) {
 	asked := n.Requested || n.Unreadable != nil
-	_, told := n.Annotations[contract.AnnotationDrainReport] // also one that nobody can read
+	_, told := n.Annotations[contract.AnnotationDrainReport] // also one that cannot be parsed
 	if n.Stage != Cordoned || asked || told {
 		return contract.Cordon{}, false
 	}
@@ -257,7 +255,7 @@ func (n *Node) WhyNotOurs() verdict.Details {
 	return verdict.Say("its instance is {state} and does not count in group {group}", verdict.State(n.Instance.State), verdict.Group(n.Group.Name))
 }
 
-// Ending says that a pod of the node is in its grace period: its drain is not stuck.
+// Ending reports whether a pod of the node is in its grace period: its drain is not stuck.
 func (n *Node) Ending(now time.Time) bool {
 	return slices.ContainsFunc(n.Pods, func(p *fleet.Pod) bool { return !p.Deleted.IsZero() && drainable.Occupies(p, now) })
 }
@@ -285,13 +283,13 @@ func (n *Node) Settled(p policy.Policy) time.Time {
 	return n.ReadySince.Add(min(SettleTime, n.Group.UnneededTime(p)))
 }
 
-// A node that was up and is not Ready any more counts its own time, from when it was Ready
-// last: nobody has to remember that. If nobody needs it by the rules that hold for others,
-// it is retired like them. Nobody answers the request where the kubelet is gone, and the
-// scaler drains it alone: its pods are asked to leave, so that their owners create others,
-// and are waited for no longer than their grace period and a bit. Where its group may not
-// have fewer nodes, its instance is ended all the same, and Auto Scaling replaces it; but
-// not while launches of the group fail.
+// A node that was up and is not Ready any more counts its own time, from when it was Ready last:
+// that need not be persisted. If it is unneeded by the rules that hold for others, it is scaled
+// down like them. Where the kubelet is unresponsive no agent answers the request, and the scaler
+// drains the node alone: its pods are asked to leave, so that their owners create others, and are
+// waited for no longer than their grace period and a bit. Where its group may not have fewer nodes,
+// its instance is ended all the same, and Auto Scaling replaces it; but not while launches of the
+// group fail.
 
 // UnreadySince is since when the node is not Ready.
 func (n *Node) UnreadySince() time.Time {

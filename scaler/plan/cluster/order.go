@@ -9,15 +9,15 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// PodOrder sorts pods by namespace and name. It remembers the order of the last look:
-// most pods are in the same row of the next one, and only the others are compared.
+// PodOrder sorts pods by namespace and name. It keeps the order of the last evaluation: most pods
+// are in the same row of the next one, and only the others are compared.
 type PodOrder struct {
 	given, sorted []*fleet.Pod
 	// rows are those of given, in the order of sorted.
 	rows []int32
 }
 
-// of is the pods in order, in a slice that nobody may change.
+// of is the pods in order, in a slice that must not be changed.
 func (o *PodOrder) of(pods []*fleet.Pod) []*fleet.Pod {
 	if slices.Equal(o.given, pods) {
 		return o.sorted
@@ -32,7 +32,7 @@ func (o *PodOrder) of(pods []*fleet.Pod) []*fleet.Pod {
 	return o.sorted
 }
 
-// split gives the rows in which the pods of the last look still are, in their order,
+// split gives the rows in which the pods of the last evaluation still are, in their order,
 // and the others in any.
 func (o *PodOrder) split(pods []*fleet.Pod) (old, fresh []int32) {
 	old = make([]int32, 0, len(o.rows))

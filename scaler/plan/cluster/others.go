@@ -91,7 +91,7 @@ func (d *Cluster) beingRemoved() (names []string) {
 	return names
 }
 
-// handlerMarks tells of the nodes with a label or taint of a Node Termination Handler.
+// handlerMarks lists the nodes with a label or taint of a Node Termination Handler.
 func (d *Cluster) handlerMarks() []string {
 	var names []string
 	for _, n := range d.Nodes {
@@ -121,7 +121,7 @@ func handlerReports(handlers []fleet.TerminationHandler) (reports []string) {
 	return reports
 }
 
-// nodePoolReports tells of the NodePools that take pods which groups are for.
+// nodePoolReports lists the NodePools that take pods which groups are for.
 func (d *Cluster) nodePoolReports(pools []fleet.NodePool) (reports []string) {
 	for _, pool := range pools {
 		var same []string
@@ -138,10 +138,10 @@ func (d *Cluster) nodePoolReports(pools []fleet.NodePool) (reports []string) {
 	return reports
 }
 
-// takesPodsOf says that pods made for nodes of a shape would go to those of a NodePool,
-// too: they tolerate its taints, for the shape has the same, and none of its requirements
-// is at odds with a label by which people choose. Requirements themselves keep no pod off
-// that asks for nothing.
+// takesPodsOf reports whether pods made for nodes of a template would go to those of a NodePool,
+// too: they tolerate its taints, for the template has the same, and none of its requirements
+// contradicts a label by which people choose. Requirements themselves keep no pod off that asks for
+// nothing.
 func takesPodsOf(pool fleet.NodePool, shape fleet.NodeTemplate) bool {
 	for _, t := range pool.Taints {
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(shape.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) && own.Value == t.Value }) {

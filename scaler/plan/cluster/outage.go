@@ -6,10 +6,9 @@ import "time"
 // an instance that has no Node may still get one.
 const SettlesIn = 2 * time.Minute
 
-// After is when so much time is over from a moment on, outages of the API server left out:
-// no Node registers, and none becomes Ready, while one lasts. An outage of which nobody
-// knows when it began leaves nothing of the time before. Shortly after an outage nothing
-// is over that was not before it.
+// After is when so much time is over from a moment on, outages of the API server left out: no Node
+// registers, and none becomes Ready, while one lasts. An outage whose beginning is not known leaves
+// nothing of the time before. Shortly after an outage nothing is over that was not before it.
 func (d *Cluster) After(from time.Time, patience time.Duration) time.Time {
 	due := from.Add(patience)
 	for _, o := range d.outages {

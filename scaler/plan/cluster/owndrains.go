@@ -6,26 +6,25 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// A node drains of its own accord when its instance metadata say so, and only its agent
-// reports that. The report counts for other nodes, too: a replacement is upcoming, a turn is
-// taken, a budget is spent. So it counts only for as long as it can be true, by the scaler's
-// own clock: whoever can write the Node can write any date, and write it again.
+// A node drains of its own accord when its instance metadata (IMDS) say so, and only its agent
+// reports that. The report counts for other nodes, too: a replacement is upcoming, a turn is taken,
+// a budget is spent. So it counts only for as long as it can be true, by the scaler's own clock:
+// one who can write the Node can write any date, and write it again.
 
-// readWithin is how long a group may be read without what the agent of one of its nodes
-// has heard of its instance.
+// readWithin is how long a group may be read without what the agent of one of its nodes has read of
+// its instance.
 const readWithin = time.Minute
 
 // ownDrainForgotten is how long after its beginning a drain is forgotten that is over. One
 // that comes sooner goes on by the first one's time.
 const ownDrainForgotten = 24 * time.Hour
 
-// hearOwnDrains remembers since when nodes drain of their own accord, and since when one
-// says that Auto Scaling terminates its instance, while that is in service.
+// hearOwnDrains keeps since when nodes drain of their own accord, and since when one reports that
+// Auto Scaling terminates its instance, while that is in service.
 //
-// Where that was said and the group was read before, a replacement is coming: the node's
-// pods need bring none. Where it has not come true in time, the group goes by what was read
-// until that instance is gone. Where we end the instance, the group may have become smaller
-// by it.
+// Where that was reported and the group was read before, a replacement is upcoming: the node's pods
+// need trigger none. Where it has not come true in time, the group goes by what was read until that
+// instance is terminated. Where we end the instance, the group may have become smaller by it.
 func (d *Cluster) hearOwnDrains() {
 	replaced, doubted := map[*Group]int{}, map[*Group]bool{}
 	for _, n := range d.Nodes {
@@ -54,8 +53,8 @@ func (d *Cluster) hearOwnDrains() {
 	}
 }
 
-// DrainsSince is since when pods leave the node by its own word: a drain without hurry may
-// have waited for its turn for weeks before.
+// DrainsSince is since when pods leave the node by its own report: a drain without hurry may have
+// waited for its turn for weeks before.
 func (n *Node) DrainsSince() time.Time {
 	if begun := n.Report.Excluded.Time; !begun.IsZero() {
 		return begun
@@ -63,8 +62,8 @@ func (n *Node) DrainsSince() time.Time {
 	return n.Report.Since.Time
 }
 
-// hear is since when a node tells something, by its own date only where that is earlier:
-// it makes the time shorter.
+// hear is since when a node reports something, by its own date only where that is earlier: it makes
+// the time shorter.
 func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told bool) {
 	since, told = d.Given.OwnDrains[key]
 	over := since.Add(ownDrainForgotten)
@@ -80,9 +79,9 @@ func (d *Cluster) hear(key string, n *Node, tells bool) (since time.Time, told b
 	return since, true
 }
 
-// Unproven says that a node has drained of its own accord for longer than a drain may take,
-// that no pod of it is in its grace period, and that Auto Scaling has its instance in
-// service all the same: it takes no turn and no budget from others any more.
+// Unproven reports whether a node has drained of its own accord for longer than a drain may take,
+// whether no pod of it is in its grace period, and whether Auto Scaling has its instance in service
+// all the same: it takes no turn and no budget from others any more.
 func (d *Cluster) Unproven(n *Node) bool {
 	since, told := d.OwnDrains[n.InstanceID()]
 	_, occupied := n.Occupied(d.Now)

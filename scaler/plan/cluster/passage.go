@@ -16,8 +16,8 @@ const (
 	HooklessDrainTime = 60 * time.Second
 	// hookSlack is how long before a hook's global timeout the drain must end.
 	hookSlack = 30 * time.Second
-	// answerWithin is how long the agent of a node that goes into a warm pool has to
-	// notice that by itself.
+	// answerWithin is how long the agent of a node that moves into a warm pool has to notice that
+	// by itself.
 	answerWithin = 10 * time.Second
 )
 
@@ -32,8 +32,8 @@ type Way struct {
 	// Notice is the id under which agent and scaler know that its pods must leave;
 	// nil where they need not.
 	Notice func(instance string) string
-	// Unasked is how long its agent has to answer by itself. Where there is no such
-	// time it is told a deadline at once.
+	// Unasked is how long its agent has to answer by itself. Where there is no such time it gets a
+	// deadline at once.
 	Unasked time.Duration
 	// Why is for people.
 	Why verdict.Details
@@ -42,23 +42,23 @@ type Way struct {
 var (
 	ending  = Way{fleet.Terminating, fleet.TerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, verdict.Say("Auto Scaling terminates its instance")}
 	Cooling = Way{fleet.WarmedTerminating, fleet.WarmedTerminatingWait, []string{fleet.OnTerminate}, contract.TerminateID, 0, verdict.Say("Auto Scaling terminates its instance")}
-	// Warming is the first boot of an instance for the pool, where launch hooks hold
-	// it, and its return on scale-in, where those of terminations do. Nothing that
-	// AWS says of the instance tells the two apart, so both are asked: one of them
-	// says that there is nothing to complete.
+	// Warming is the first boot of an instance for the warm pool, where launch hooks hold it, and
+	// its return on scale-in, where those of terminations do. Nothing that AWS reports of the
+	// instance distinguishes the two, so both are asked: one of them answers that there is nothing
+	// to complete.
 	Warming   = Way{fleet.WarmedPending, fleet.WarmedPendingWait, []string{fleet.OnLaunch, fleet.OnTerminate}, contract.WarmID, answerWithin, verdict.Say("Auto Scaling leads its instance into the warm pool")}
 	Launching = Way{fleet.Pending, fleet.PendingWait, []string{fleet.OnLaunch}, nil, 0, nil}
 )
 
-// Passage is one instance on its way.
+// Passage is one instance on its Way.
 type Passage struct {
 	*Way
 	Group    *Group
 	Instance *fleet.Instance
-	Node     *Node // nil where none has registered, or it is gone already
+	Node     *Node // nil where none has registered, or it is deleted already
 	// Hooks are those that are ours to complete.
 	Hooks []fleet.Hook
-	// Began is since when it has been on this way, as far as anybody knows.
+	// Began is since when it has been on this way, as far as is known.
 	Began time.Time
 }
 
@@ -99,8 +99,8 @@ func (d *Cluster) Passage(g *Group, i *fleet.Instance, n *Node) (Passage, bool) 
 	return p, true
 }
 
-// Ours says that a hook is named by our flags. All others belong to somebody else,
-// who completes them.
+// Ours reports whether a hook is named by our flags. All other hooks belong to others, who complete
+// them.
 func (d *Cluster) Ours(h fleet.Hook) bool {
 	names := d.Policy.TerminationHooks
 	if h.Transition == fleet.OnLaunch {
@@ -109,10 +109,10 @@ func (d *Cluster) Ours(h fleet.Hook) bool {
 	return slices.Contains(names, h.Name)
 }
 
-// HeldBy says that a hook of the group may hold instances on this way.
+// HeldBy reports whether a hook of the group may hold instances on this way.
 func (w *Way) HeldBy(h fleet.Hook) bool { return slices.Contains(w.transitions, h.Transition) }
 
-// Waits says that hooks hold the instance now.
+// Waits reports whether hooks hold the instance now.
 func (p Passage) Waits() bool { return p.Instance.State == p.Wait }
 
 // held is for how long the hooks of a way surely keep an instance. It waits for all
@@ -131,8 +131,8 @@ func (d *Cluster) held(g *Group, w *Way) time.Duration {
 	return min(longest, cut)
 }
 
-// Abandons is the result of a hook that nobody completed in time, where the group's
-// owner has not said CONTINUE.
+// Abandons is the result of a hook that was not completed in time, where the group's owner has not
+// set CONTINUE.
 const Abandons = "ABANDON"
 
 // Holds is for how long a hook surely keeps an instance: ours as long as it may
@@ -164,7 +164,7 @@ func (p Passage) ids() []string {
 	return list
 }
 
-// Asked says that the request stands on the node, and its deadline with it.
+// Asked reports whether the request stands on the node, and its deadline with it.
 func (p Passage) Asked() bool { return p.Node.Requested && slices.Contains(p.ids(), p.Node.Request.ID) }
 
 // Answered is the agent's report, if it is about that.
@@ -192,7 +192,7 @@ func (d *Cluster) Deadline(p Passage) time.Time {
 		end = d.Now.Add(HooklessDrainTime) // what is still there something holds
 	}
 	if p.Node.Mark != "" {
-		from = p.Began // nobody is asked for its drain any more, which would fix it
+		from = p.Began // its drain is requested no more, which would fix it
 	}
 	return Earliest(end, from.Add(d.Policy.TerminationDrainTime))
 }

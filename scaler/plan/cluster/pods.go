@@ -10,11 +10,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Imaginary says that the pod is one for which head-room is kept: the API server gives
+// Imaginary reports whether the pod is one for which headroom is kept: the API server gives
 // real ones a UID.
 func Imaginary(p *fleet.Pod) bool { return p.UID == "" }
 
-// Called names a pod for people, or the head-room that it stands for.
+// Called names a pod for people, or the headroom that it stands for.
 func Called(p *fleet.Pod) verdict.Details {
 	if Imaginary(p) {
 		return verdict.Say("{headroom}", verdict.HeadRoom(p.Name))
@@ -49,12 +49,12 @@ func Refs(tenants []fit.Tenant) []action.PodRef {
 	return list
 }
 
-// TriggersNoScaleUp says that no node is brought for a pod without one as it is now.
+// TriggersNoScaleUp reports whether a pod without a node triggers no scale-up as it is now.
 func (d *Cluster) TriggersNoScaleUp(p *fleet.Pod) bool {
 	return !drainable.MustBePlacedAgain(p) || p.Scheduling == fleet.Gated || !d.Scheduled(p) || d.Expendable(p)
 }
 
-// Scheduled says that a scheduler places the pod for which nodes are brought.
+// Scheduled reports whether a scheduler places the pod for which groups are scaled up.
 func (d *Cluster) Scheduled(p *fleet.Pod) bool {
 	if p.Spec == nil || p.Spec.SchedulerName == "" {
 		return true // the API server fills in the default
@@ -62,9 +62,9 @@ func (d *Cluster) Scheduled(p *fleet.Pod) bool {
 	return slices.Contains(d.Policy.Schedulers, p.Spec.SchedulerName)
 }
 
-// WantsNode says that the pod is without a node and in need of one. Pods of
+// WantsNode reports whether the pod is without a node and in need of one. Pods of
 // DaemonSets are made for a node that is there already, and those that stand for
-// head-room are none.
+// headroom are none.
 func WantsNode(p *fleet.Pod) bool {
 	return p.Node == "" && !Imaginary(p) && drainable.MustBePlacedAgain(p)
 }

@@ -7,8 +7,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Heard is from when on somebody's silence counts whose last word is of that time. What
-// was said while the API server was away, nobody has heard.
+// Heard is from when on silence counts after a last report of that time. What was reported while
+// the API server was away was not read.
 func (d *Cluster) Heard(last time.Time) time.Time {
 	if d.Back.After(last) {
 		return d.Back
@@ -31,9 +31,9 @@ func Earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// read takes what scaler, agent and people wrote on the node. A value that does
-// not parse counts as absent: the agent tells people of a bad request, and a
-// report that nobody can read answers nothing. The node's verdict tells of those.
+// read takes what scaler, agent and people wrote on the node. A value that does not parse counts as
+// absent: the agent reports a bad request to people, and a report that cannot be parsed answers
+// nothing. The node's verdict names those.
 func (n *Node) read() {
 	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
 		r, err := contract.ParseRequest(value)
@@ -45,7 +45,7 @@ func (n *Node) read() {
 		n.garble(err)
 	}
 	if value, told := n.Annotations[contract.AnnotationDrainNotYet]; told {
-		n.NotYet, _ = contract.ParseNotYet(value) // one that nobody can read is none
+		n.NotYet, _ = contract.ParseNotYet(value) // one that cannot be parsed is none
 	}
 	noticed, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices])
 	n.Noticed = noticed
@@ -83,7 +83,7 @@ func (n *Node) DrainingBy(report contract.Report) contract.Kind {
 	return kind
 }
 
-// Stale says that the agent should have renewed its report by now.
+// Stale reports whether the agent should have renewed its report by now.
 func (d *Cluster) Stale(r contract.Report) bool {
 	if !r.Phase.Open() {
 		return false

@@ -8,30 +8,29 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// inServiceAgain says that a taint is there because the machine was down, and goes at once,
-// as the node is Ready: a pod that waits just then must not bring a node.
+// inServiceAgain reports whether a taint is there because the machine was down, and whether it is
+// removed at once, as the node is Ready: a pod that is pending just then must not trigger scale-up.
 func inServiceAgain(n *Node, t corev1.Taint) bool {
 	_, ours := n.Annotations[contract.AnnotationOutOfService]
 	return ours && n.Ready && t.Key == corev1.TaintNodeOutOfService
 }
 
-// ReturnsWithin is how long a node whose drain was taken back counts as a place
-// for pods. An agent undoes a drain in a moment; if neither it nor we have done
-// so by then, pods must not go on waiting for this node.
+// ReturnsWithin is how long a node whose drain was cancelled counts as a place for pods. An agent
+// undoes a drain in a moment; if neither it nor we have done so by then, pods must not go on
+// waiting for this node.
 const ReturnsWithin = 2 * contract.UnresponsiveAfter
 
-// ToldOfWay says that a request of ours tells of a way out of service that the node's
-// instance was on.
+// ToldOfWay reports whether a request of ours names a way out of service that the node's instance
+// was on.
 func (n *Node) ToldOfWay() bool {
 	return n.Instance != nil && n.Requested && n.Request.By == contract.AppScaler &&
 		(n.Request.ID == contract.WarmID(n.Instance.ID) || n.Request.ID == contract.TerminateID(n.Instance.ID))
 }
 
-// BackInService says that a node was drained for a way out of service from which its
-// instance has come back, and for nothing else: its agent undoes the drain when it is
-// up. The ids are those of all that drained it. A node that serves and is about to go
-// looks the same, but that it is not known as one that was out: by our memory, or by a
-// request of ours.
+// BackInService says that a node was drained for a way out of service from which its instance has
+// come back, and for nothing else: its agent undoes the drain when it is up. The ids are those of
+// all that drained it. A node that serves and is about to be terminated looks the same, but is not
+// known as one that was out: by our persisted state, or by a request of ours.
 func (d *Cluster) BackInService(n *Node) (ended []string, back bool) {
 	if n.Instance == nil || !n.Instance.Live() || n.Draining() != contract.KindASG {
 		return nil, false
@@ -67,12 +66,12 @@ func (n *Node) drainedFor(id string) []string {
 	return slices.Compact(ids)
 }
 
-// ReturnsSoon says that pods may count on a node whose drain was taken back.
+// ReturnsSoon reports whether pods may count on a node whose drain was cancelled.
 func (d *Cluster) ReturnsSoon(n *Node) bool {
 	return d.Now.Before(n.ReturnsSince.Add(ReturnsWithin))
 }
 
-// Outlived says that a node bears the mark of a termination that its instance has
+// Outlived reports whether a node bears the mark of a termination that its instance has
 // outlived.
 func (d *Cluster) Outlived(n *Node) bool {
 	if n.Mark == "" || n.Instance == nil || !n.Instance.Live() {

@@ -9,26 +9,26 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Stage is where a node stands between its coming and its going.
+// Stage is where a node stands between its registration and its termination.
 type Stage string
 
 const (
 	// Upcoming: registered, and not up yet, or not with all that it came for.
 	Upcoming Stage = "coming"
-	// Serving: Ready and open to pods. The only stage that pods of retired
-	// nodes are moved to.
+	// Serving: Ready and open to pods. Pods of scaled-down nodes are moved to nodes of this stage
+	// alone.
 	Serving Stage = "serving"
-	// Cordoned: Ready, and closed by somebody else.
+	// Cordoned: Ready, and closed by others.
 	Cordoned Stage = "cordoned"
 	// Unready: it was up, or should long be.
 	Unready Stage = "unready"
 	// inWarmPool: it is not up, as its instance stands in a warm pool.
 	inWarmPool Stage = "pooled"
-	// ScalingDown: we asked its agent to drain it, and may still take that back.
+	// ScalingDown: we asked its agent to drain it, and may still cancel that.
 	ScalingDown Stage = "retiring"
-	// Returning: a drain of it was taken back, and its agent has yet to undo it.
+	// Returning: a drain of it was cancelled, and its agent has yet to undo it.
 	Returning Stage = "returning"
-	// Draining: somebody else takes it, Auto Scaling, EC2 or people.
+	// Draining: others take it: Auto Scaling, EC2 or people.
 	Draining Stage = "leaving"
 	// Terminating: past the point of no return.
 	Terminating Stage = "terminating"
@@ -49,7 +49,7 @@ func (d *Cluster) stageOf(n *Node) Stage {
 		_, back := d.BackInService(n)
 		switch {
 		case kind == contract.KindASG && n.resting() && !n.Up():
-			return inWarmPool // what is left of its drain stays until it leaves the pool
+			return inWarmPool // what is left of its drain stays until it leaves the warm pool
 		case back:
 			return d.stageOfReturn(n)
 		case n.ours() && kind == contract.KindScaleDown:
@@ -77,8 +77,8 @@ func (d *Cluster) stageOf(n *Node) Stage {
 	return Serving
 }
 
-// stageOfReturn is that of a node whose drain has come to nothing, as its instance is
-// in service again or on its way there.
+// stageOfReturn is that of a node whose drain has come to nothing, as its instance is in service
+// again or soon will be.
 func (d *Cluster) stageOfReturn(n *Node) Stage {
 	if !n.Ready && d.upcoming(n) {
 		return Upcoming
@@ -86,7 +86,7 @@ func (d *Cluster) stageOfReturn(n *Node) Stage {
 	return Returning
 }
 
-// ours says that the request on the node is a retirement by this scaler.
+// ours reports whether the request on the node is a scale-down by this scaler.
 func (n *Node) ours() bool {
 	return n.Requested && n.Request.By == contract.AppScaler && n.Request.Kind == contract.KindScaleDown
 }
@@ -97,7 +97,7 @@ func undone(kind contract.Kind) bool {
 	return kind == contract.KindScaleDown || kind == contract.KindRequest
 }
 
-// upcoming says that a node has not served yet: it is young, and either not
+// upcoming reports whether a node has not served yet: it is young, and either not
 // Ready, or still tainted until something has started on it, or without the devices
 // that it came for.
 func (d *Cluster) upcoming(n *Node) bool {
@@ -109,9 +109,9 @@ func (d *Cluster) upcoming(n *Node) bool {
 	return true
 }
 
-// uncordoned says that a taint stands for a cordon that was taken off. The node
-// controller takes the taint off a moment later than people or agents take off
-// the cordon; a pod that waits just then must not bring a node.
+// uncordoned reports whether a taint stands for a cordon that was taken off. The node controller
+// takes the taint off a moment later than people or agents take off the cordon; a pod that is
+// pending just then must not trigger scale-up.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-nodes-by-condition
 func uncordoned(n *Node, t corev1.Taint) bool {
 	return t.Key == corev1.TaintNodeUnschedulable && !n.Unschedulable
@@ -131,7 +131,7 @@ func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 			return t.Key != corev1.TaintNodeUnschedulable && d.Policy.Transient(t) || n.oursToUndo(t) || uncordoned(n, t)
 		}, true
 	case ScalingDown, Returning:
-		open := n.Stage == Returning || n.Ready // to keep one that is not Ready helps nobody
+		open := n.Stage == Returning || n.Ready // to keep one that is not Ready helps no pod
 		if _, recommended := n.closedForRecommendation(); recommended {
 			open = false
 		}
@@ -140,7 +140,7 @@ func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 	return func(corev1.Taint) bool { return false }, false
 }
 
-// oursToUndo says that a taint is there for a drain and goes with it.
+// oursToUndo reports whether a taint is there for a drain and is removed with it.
 func (n *Node) oursToUndo(t corev1.Taint) bool {
 	_, ourCordon := n.Annotations[contract.AnnotationCordonedBy]
 	return t.Key == contract.TaintDraining || contract.IsKubeProxyTaint(t) || ourCordon && t.Key == corev1.TaintNodeUnschedulable
@@ -159,7 +159,7 @@ func (n *Node) ReportedProgress() verdict.Details {
 	return verdict.Standing(verdict.Say("its drain goes on"), n.Report)
 }
 
-// Unheard says that somebody asked for the drain, and that its agent has not answered.
+// Unheard says that the drain was requested, and that its agent has not answered.
 func (n *Node) Unheard() verdict.Details {
 	if _, answered := n.Answered(n.Request.ID); !n.Requested || answered {
 		return nil

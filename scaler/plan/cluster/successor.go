@@ -14,7 +14,7 @@ import (
 // next moment where a ReplicaSet has it created, and only when the pod has ended where its
 // name must be free (StatefulSet) or its Job says podReplacementPolicy: Failed, which may
 // be after hours of grace. Until the successor is seen the ending pod holds the place, or
-// another node would be retired into it and a new one launched.
+// another node would be scaled down into it and a new one launched.
 // https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-replacement-policy
 
 // succeededWithin is how long after endAsked a pod's ReplicaSet may take to create another.
@@ -50,7 +50,7 @@ func (d *Cluster) Unsucceeded() map[*fleet.Pod]bool {
 	return d.holding
 }
 
-// runningOf are the pods of some owners that nobody deletes, the oldest first.
+// runningOf are the pods of some owners that are not being deleted, the oldest first.
 func (d *Cluster) runningOf(owners map[types.UID][]*fleet.Pod) map[types.UID][]*fleet.Pod {
 	running := map[types.UID][]*fleet.Pod{}
 	for _, p := range d.Pods {
@@ -82,7 +82,7 @@ func (d *Cluster) withoutHeir(owner types.UID, ending, running []*fleet.Pod) []*
 	return slices.DeleteFunc(waiting, d.succeedsNoMore)
 }
 
-// succeedsNoMore says that the pod's successor would be there by now, if one was wanted.
+// succeedsNoMore reports whether the pod's successor would be there by now, if one was wanted.
 func (d *Cluster) succeedsNoMore(p *fleet.Pod) bool {
 	if p.Owner.Kind != "ReplicaSet" && p.Owner.Kind != "ReplicationController" {
 		return false // a Job may wait for the end, and who knows of others
@@ -92,7 +92,7 @@ func (d *Cluster) succeedsNoMore(p *fleet.Pod) bool {
 	return !d.Now.Before(due)
 }
 
-// endAsked is when somebody asked for the end of a pod that is being deleted, or up to a
-// second before: API servers write whole seconds, each by its own clock. Where the grace
-// period was cut short it was later.
+// endAsked is when the end of a pod was requested that is being deleted, or up to a second before:
+// API servers write whole seconds, each by its own clock. Where the grace period was cut short it
+// was later.
 func endAsked(p *fleet.Pod) time.Time { return p.Deleted.Add(-drainable.GraceOf(p) - time.Second) }

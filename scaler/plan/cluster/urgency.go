@@ -7,9 +7,9 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 )
 
-// UrgencyOf a drain that began at since, by the rule that agents have. A deadline that has
-// passed overrules the rules that block, as the machine may go at any moment, and makes
-// nobody end before his time.
+// UrgencyOf a drain that began at since, by the rule that agents have. A deadline that has passed
+// overrules the rules that block, as the machine may go at any moment, and makes no pod end before
+// its time.
 func (d *Cluster) UrgencyOf(kind contract.Kind, since, deadline time.Time) drainable.Urgency {
 	passed := !deadline.IsZero() && !d.ToCome(deadline)
 	if passed {
@@ -23,20 +23,20 @@ func (d *Cluster) UrgencyOf(kind contract.Kind, since, deadline time.Time) drain
 	return urgency
 }
 
-// DrainBegan is when the node's drain, of which that report speaks, was asked for or
-// began; zero where nobody knows.
+// DrainBegan is when the node's drain, of which that report speaks, was asked for or began; zero
+// where that is not known.
 func (n *Node) DrainBegan(report contract.Report) time.Time {
 	return FirstKnown(n.Request.At.Time, report.Since.Time)
 }
 
-// ToCome says that there is a deadline, and that it has not passed. One that has passed
-// with the machine still there gives no hint how much longer, so it cuts nothing.
+// ToCome reports whether there is a deadline that has not passed. One that has passed with the
+// machine still there gives no hint how much longer, so it cuts nothing.
 func (d *Cluster) ToCome(deadline time.Time) bool {
 	d.Clock.At(deadline)
 	return d.Now.Before(deadline)
 }
 
-// Nears says that no more than this is left before a deadline that is to come.
+// Nears reports whether no more than this is left before a deadline that is to come.
 func (d *Cluster) Nears(deadline time.Time, left time.Duration) bool {
 	if !d.ToCome(deadline) {
 		return false

@@ -7,15 +7,14 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// An instance that is warmed up boots once, and is then stopped or left running
-// until its group grows. Many join the cluster at that first boot; their nodes
-// turn NotReady when they are stopped, and may be old when they start again. Such
-// a node is neither coming nor broken while it stands in the pool, and its time to
-// become Ready begins when it leaves the pool.
+// An instance that is warmed up boots once, and is then stopped or left running until its group
+// grows. Many join the cluster at that first boot; their nodes turn NotReady when they are stopped,
+// and may be old when they start again. Such a node is neither upcoming nor broken while it stands
+// in the warm pool, and its time to become Ready begins when it leaves the warm pool.
 //
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
 
-// InWarmPool says that the node's instance stands in a warm pool.
+// InWarmPool reports whether the node's instance stands in a warm pool.
 func (n *Node) InWarmPool() bool { return n.Instance != nil && n.Instance.Warmed() }
 
 // WatchPools notes which instances stand in warm pools: their time has not begun.
@@ -34,7 +33,7 @@ func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
 	}
 }
 
-// resting says that the instance has come to rest in its pool.
+// resting reports whether the instance is a warmed one in its warm pool.
 func (n *Node) resting() bool {
 	return n.InWarmPool() && (n.Instance.State == "Warmed:Stopped" || n.Instance.State == "Warmed:Hibernated" || n.Instance.State == "Warmed:Running")
 }
@@ -45,10 +44,10 @@ func (d *Cluster) LaunchedAt(i *fleet.Instance) (at time.Time, known bool) {
 	switch at, known = d.Given.Unjoined[i.ID]; {
 	case known && !at.IsZero():
 		return at, true
-	case known: // it comes out of the pool
+	case known: // it comes out of the warm pool
 		return d.Now, true
 	}
-	// One that nobody has seen before has not served while it is pending.
+	// One that was not seen before has not served while it is pending.
 	return d.Now, i.Live() && i.State != fleet.InService
 }
 

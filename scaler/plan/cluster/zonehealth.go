@@ -8,9 +8,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// findZones counts them. A node is where Auto Scaling says: the label is its own word. One
-// that is Ready and whose instance is being terminated by us vouches for nothing: it is gone
-// at the next evaluation, and what was begun on its word would be taken back then.
+// findZones counts them. A node is where Auto Scaling says: the label is its own word. One that is
+// Ready and whose instance is being terminated by us vouches for nothing: it is removed at the next
+// evaluation, and what was begun because of it would be cancelled then.
 func (d *Cluster) findZones() {
 	d.zones = map[string]policy.ZoneHealth{}
 	for _, n := range d.Nodes {
