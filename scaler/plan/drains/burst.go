@@ -8,7 +8,7 @@ import (
 
 const (
 	// The pods of a burst are created and judged one after the other. The first
-	// brings nodes at once; for those after it a group grows again at intervals
+	// triggers scale-up at once; for those after it a group grows again at intervals
 	// that begin at burstPace and double, so that a thousand pods are a handful
 	// of calls.
 	burstPace, burstPaceMost = 100 * time.Millisecond, time.Second

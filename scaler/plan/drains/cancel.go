@@ -10,9 +10,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// SeatScalingDown lets the pods of nodes that we retire keep the places that they were
+// SeatScalingDown lets the pods of nodes that we scale down keep the places that they were
 // promised, before any other pod is looked at. If there is none for one any more, the
-// retirement is taken back.
+// scale-down is cancelled.
 func (d *Drains) SeatScalingDown() {
 	nodes := d.In(cluster.ScalingDown)
 	if len(nodes) == 0 {
@@ -31,7 +31,7 @@ func (d *Drains) SeatScalingDown() {
 	d.Fit.Stand()
 }
 
-// Cancel takes a retirement back.
+// Cancel cancels a scale-down.
 func (d *Drains) Cancel(n *cluster.Node, why verdict.Details) {
 	if n.Cancelled {
 		return
@@ -41,8 +41,8 @@ func (d *Drains) Cancel(n *cluster.Node, why verdict.Details) {
 	n.Say(verdict.NodeScaleDownCancelled, verdict.Say("scale-down is cancelled: {why}", verdict.Why(why)))
 }
 
-// abandoned says that a node that we retire has no agent that would undo the
-// drain: none is Ready, and our request has not been heard, or is no more.
+// abandoned reports whether a node that we scale down has no agent that would undo the drain: none
+// is Ready, and our request has not been read, or is no more.
 func (d *Drains) abandoned(n *cluster.Node) bool {
 	if d.Agents[n.Name] {
 		return false

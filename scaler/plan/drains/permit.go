@@ -13,10 +13,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// TakeTurns finds out which of the drains that wait may be next, so that nodes are
-// brought for their pods and not for those of all others at once: as many as there is
-// room for beside the drains under way, the earliest deadline first, then those that
-// wait the longest.
+// TakeTurns finds out which of the drains that wait may be next, so that nodes are launched for
+// their pods and not for those of all others at once: as many as there is room for beside the
+// drains under way, the earliest deadline first, then those that wait the longest.
 func (d *Drains) TakeTurns() {
 	var asking []*cluster.Node
 	for _, n := range d.In(cluster.Draining) {
@@ -30,7 +29,7 @@ func (d *Drains) TakeTurns() {
 	d.Turns = min(len(asking), max(0, d.DrainLimit()-d.UnderWay()))
 	for _, n := range asking[d.Turns:] {
 		n.Held = true
-		n.Open = n.Ready && n.TakesPods() // nobody is moved there, but who waits may go there
+		n.Open = n.Ready && n.TakesPods() // no pod is moved there, but pending pods may go there
 	}
 }
 
@@ -39,7 +38,7 @@ func (d *Drains) TakeTurns() {
 const stuckAfter = time.Minute
 
 // UnderWay counts the nodes with pods on them that are being drained though there is
-// no hurry: retirements, and what was permitted or has begun by itself. Those that stand
+// no hurry: scale-downs, and what was permitted or has begun by itself. Those that stand
 // still hold no other one back. But of our own, of which each closes a node that serves,
 // no more stand still than may be under way: the others count until they are given up.
 func (d *Drains) UnderWay() int {
@@ -59,7 +58,7 @@ func (d *Drains) UnderWay() int {
 	return moving + max(0, stuck-d.DrainLimit())
 }
 
-// Stuck says that a drain began a while ago and stands still now: what is left on its
+// Stuck reports whether a drain began a while ago and stands still now: what is left on its
 // node is kept there by budgets or people, or ends when it likes.
 func (d *Drains) Stuck(n *cluster.Node) bool {
 	phase, since := n.Report.Phase, n.DrainsSince()
@@ -84,9 +83,8 @@ func (d *Drains) drainsAtLeisure(n *cluster.Node) bool {
 	return !n.Cancelled && n.Instance != nil && n.Instance.Live()
 }
 
-// Permit lets the drains begin whose turn it is and whose pods have other places. A
-// permit stands for good: it is given once, and what a node waits for is told in its
-// verdict.
+// Permit lets the drains begin whose turn it is and whose pods have other places. A permit stands
+// for good: it is given once, and what a node waits for is reported in its verdict.
 func (d *Drains) Permit() {
 	for _, n := range d.In(cluster.Draining, cluster.ScalingDown) {
 		switch {
@@ -118,11 +116,11 @@ func (d *Drains) allowReplaced(n *cluster.Node) {
 
 var permitted = verdict.Say("its drain is permitted")
 
-// putOff tells a drain to wait on. It says so again after a quarter to half of the time
-// for which the agent waits then, each node at its own moment, to the next twentieth of
-// that time: of a thousand nodes that wait with the default of 5 min nine are written a
-// second on average, all in an evaluation every 15 s. An agent that does not say for how
-// long it waits is of an older version, and does not listen.
+// putOff has a drain wait on. It renews that after a quarter to half of the time for which the
+// agent waits then, each node at its own moment, to the next twentieth of that time: of a thousand
+// nodes that wait with the default of 5 min nine are written a second on average, all in an
+// evaluation every 15 s. An agent that does not say for how long it waits is of an older version,
+// and does not listen.
 func (d *Drains) putOff(n *cluster.Node, why verdict.Details) {
 	n.Say(verdict.NodeDraining, n.WhyDraining().Then(why))
 	wait := min(time.Duration(n.Report.PermitWait)*time.Second, longestPermitWait)
@@ -143,8 +141,8 @@ func (d *Drains) putOff(n *cluster.Node, why verdict.Details) {
 // longestPermitWait is the most that is believed of a report.
 const longestPermitWait = time.Hour
 
-// notYetEvery is how often at most a drain is told to wait on. Agents that wait for less than
-// twice that begin by themselves.
+// notYetEvery is how often at most that is renewed. Agents that wait for less than twice that begin
+// by themselves.
 const notYetEvery = 5 * time.Second
 
 // shareOf is a figure from 0 to less than 1 that a name always has.
@@ -158,8 +156,8 @@ func (d *Drains) allow(n *cluster.Node) {
 	d.Do(action.Permit{Group: n.GroupName(), Node: n.Ref(), ID: n.Report.Wants})
 }
 
-// awaitsPlace names a pod of the node that has its seat where nothing serves yet;
-// empty without one. A pod without any seat waits for nobody: no node comes for it.
+// awaitsPlace names a pod of the node that has its seat where nothing serves yet; empty without
+// one. A pod without any seat waits for nothing: no node is upcoming for it.
 func (d *Drains) awaitsPlace(n *cluster.Node) (pod, place string) {
 	seatedAt := func(p *fit.Place) int {
 		return slices.IndexFunc(p.Seated(), func(t fit.Tenant) bool { return t.Pod.Node == n.Name })

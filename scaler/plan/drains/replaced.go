@@ -9,12 +9,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Where Auto Scaling replaces instances of a group, it counts on the group's size: it
-// launches before it ends, or ends and launches. A node that goes meanwhile is one that
-// it may have chosen, or has just launched. So nothing is retired there until it is done.
+// Where Auto Scaling replaces instances of a group, it counts on the group's size: it launches
+// before it ends, or ends and launches. A node that is removed meanwhile is one that it may have
+// chosen, or has just launched. So nothing is scaled down there until it is done.
 
-// replacementRest is how long after the last activity of a replacement the next one may
-// follow: Auto Scaling pauses between two instances, and does not say for how long.
+// replacementRest is how long after the last activity of a replacement the next one may follow:
+// Auto Scaling pauses between two instances, and does not report for how long.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-max-instance-lifetime.html
 const replacementRest = 5 * time.Minute
 
@@ -40,8 +40,8 @@ func (d *Drains) Replaces(g *cluster.Group) verdict.Details {
 	return verdict.Say("Auto Scaling balances the zones of the group")
 }
 
-// refreshed says that an instance refresh makes a retirement needless: it replaces all
-// instances of the group, and has begun since. A node that is drained already goes.
+// refreshed reports whether an instance refresh makes a scale-down needless: it replaces all
+// instances of the group, and has begun since. A node that is drained already is removed.
 func (d *Drains) refreshed(n *cluster.Node) bool {
 	if n.Group.Refresh == nil {
 		return false

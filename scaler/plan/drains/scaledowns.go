@@ -15,7 +15,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Halted says why nothing at all is retired now, whatever has begun.
+// Halted says why nothing at all is scaled down now, whatever has begun.
 func (d *Drains) Halted() verdict.Details {
 	if !d.Policy.ScaleDown {
 		return verdict.Say("scale-down is switched off")
@@ -26,12 +26,12 @@ func (d *Drains) Halted() verdict.Details {
 	return nil
 }
 
-// ReplacedBy says why a node goes whose swap is under way.
+// ReplacedBy says why a node is removed whose replacement is under way.
 func ReplacedBy(s *fleet.NodeReplacement) verdict.Details {
 	return verdict.Say("a cheaper node of group {group} replaces it", verdict.Group(s.Group))
 }
 
-// whyGoes says why a node is retired.
+// whyGoes says why a node is scaled down.
 func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
 	if s := d.State.Replacement; s != nil && !s.Launched.IsZero() && slices.Contains(s.Instances, n.InstanceID()) {
 		return ReplacedBy(s)
@@ -39,16 +39,16 @@ func (d *Drains) whyGoes(n *cluster.Node) verdict.Details {
 	return Needless
 }
 
-// Needless says why a node goes for which no other has come.
+// Needless says why a node is removed for which no other has come.
 var Needless = verdict.Say("it is unneeded")
 
 const (
-	// giveUpBackOffMax is the longest time for which a node is left in peace after drains
+	// giveUpBackOffMax is the longest time for which a node is not tried again after drains
 	// that were given up.
 	giveUpBackOffMax = 4 * time.Hour
-	// giveUpForgotten is how long after a pause the next one is the first again.
+	// giveUpForgotten is how long after a back-off the next one is the first again.
 	giveUpForgotten = 24 * time.Hour
-	// growthRemembered is how long it is known that a group grew.
+	// growthRemembered is how long the state keeps that a group grew.
 	growthRemembered = time.Hour
 )
 
@@ -71,7 +71,7 @@ func (d *Drains) FinishScaleDowns() {
 }
 
 // terminateAgain repeats a termination that was cut short between the mark and
-// the call to Auto Scaling. Only a retirement may have meant to make the group
+// the call to Auto Scaling. Only a scale-down may have meant to make the group
 // smaller for certain; what was to be replaced is replaced.
 func (d *Drains) terminateAgain(n *cluster.Node) {
 	if n.Instance != nil && n.Instance.Live() {
@@ -96,7 +96,7 @@ func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why verdi
 	return true
 }
 
-// finish carries a retirement on to its end, or back; back where all are halted.
+// finish carries on a scale-down or cancels it; it cancels where all are halted.
 func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	id := n.Request.ID
 	report, answered := n.Answered(id)
@@ -137,7 +137,7 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	n.Say(verdict.NodeScalingDown, d.whyGoes(n).Then(n.Progress(id)))
 }
 
-// finishAlone carries on a retirement whose agent is gone.
+// finishAlone carries on a scale-down whose agent is unresponsive.
 func (d *Drains) finishAlone(n *cluster.Node) {
 	if d.Emptied(n) {
 		why := verdict.Say("{why}, and it is empty", verdict.Why(d.whyGoes(n)))
@@ -167,7 +167,7 @@ func (d *Drains) task(n *cluster.Node) string {
 	return ""
 }
 
-// detaches says that nothing is left on a node that we drain alone but volumes, for
+// detaches reports whether nothing is left on a node that we drain alone but volumes, for
 // which it waits for a bounded time: its drain is not stuck.
 func (d *Drains) detaches(n *cluster.Node) bool {
 	id, why, is := d.Unresponsive(n)
@@ -207,7 +207,7 @@ func (d *Drains) limit(n *cluster.Node, since time.Time, why verdict.Details) {
 	d.giveUp(n, cause, verdict.Say("its drain is given up after {after}: {cause}", verdict.After(d.Policy.MaxDrainTime), verdict.Cause(cause)))
 }
 
-// giveUp takes a retirement back, and leaves the node in peace for a while because of cause.
+// giveUp cancels a scale-down, and backs off from the node for a while because of cause.
 func (d *Drains) giveUp(n *cluster.Node, cause string, why verdict.Details) {
 	b := GiveUp(d.Policy, d.State.GiveUps[n.InstanceID()], d.Now, cause)
 	d.State.GiveUps[n.InstanceID()] = b
@@ -215,15 +215,15 @@ func (d *Drains) giveUp(n *cluster.Node, cause string, why verdict.Details) {
 	d.Cancel(n, why)
 }
 
-// GiveUp is the pause of a node after one more retirement that came to nothing: as long
-// as a drain may take after the first, and twice as long after each further one. It
-// belongs into fleet.State.GiveUps, also where Auto Scaling has refused to end the node's
-// instance: while it lasts, the node is kept.
+// GiveUp is the back-off of a node after one more scale-down that came to nothing: as long as a
+// drain may take after the first, and twice as long after each further one. It belongs into
+// fleet.State.GiveUps, also where Auto Scaling has refused to end the node's instance: while it
+// lasts, the node is not scaled down.
 func GiveUp(p policy.Policy, b fleet.BackOff, now time.Time, why string) fleet.BackOff {
 	return BackOffAfter(b, now, p.MaxDrainTime, max(p.MaxDrainTime, giveUpBackOffMax), why)
 }
 
-// BackOffAfter is the pause after one more attempt that came to nothing: so long after the
+// BackOffAfter is the back-off after one more attempt that came to nothing: so long after the
 // first, twice as long after each further one, up to most.
 func BackOffAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why string) fleet.BackOff {
 	count := b.Count + 1
@@ -278,8 +278,8 @@ func (d *Drains) forget() {
 	}
 }
 
-// recovered says that a node that is being retired has become Ready since that began, and
-// that its other clock, that of nodes that nobody needs, has not run out.
+// recovered reports whether a node that is being scaled down has become Ready since that began, and
+// whether its other clock, that of unneeded nodes, has not run out.
 func (d *Drains) recovered(n *cluster.Node) bool {
 	if !n.Ready || !n.ReadySince.After(n.Request.At.Time) {
 		return false
