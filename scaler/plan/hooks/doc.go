@@ -2,9 +2,9 @@
 // acted on first, and does not ask what fits where: no pending pod makes it late.
 //
 //	hooks.go        lifecycle hooks: heartbeats, and when they are completed
-//	termination.go  the deadline that a node's agent is told
+//	termination.go  the deadline that a node's agent gets
 //	hookremarks.go  what people should know of a group's hooks
-//	takenback.go    drains that were taken back
+//	takenback.go    drains that were cancelled
 //	survivors.go    instances that outlived their termination
 //	switchedoff.go  nodes whose machines are switched off
 package hooks

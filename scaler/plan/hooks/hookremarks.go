@@ -8,8 +8,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// noteRetained tells of the instances that were kept when a hook was abandoned. They
-// are never completed or ended by us: somebody wants to look at them.
+// noteRetained notes the instances that were retained when a hook was abandoned. We never complete
+// or end them: people want to look at them.
 func (d *Hooks) noteRetained(g *cluster.Group) {
 	for _, i := range g.Instances {
 		if i.Retained() {

@@ -29,11 +29,11 @@ func New(c *cluster.Cluster, out *outcome.Outcome, r *recognition.Recognition, a
 }
 
 const (
-	// hooksKnownWithin is how long an instance that leaves waits for its group's hooks to
-	// be read. If they cannot be, it drains as if there were none.
+	// hooksKnownWithin is how long a terminating instance waits for its group's hooks to be read.
+	// If they cannot be, it drains as if there were none.
 	hooksKnownWithin = 10 * time.Second
-	// tooEarly is how soon to look again at an instance that is ready to go and
-	// that Auto Scaling has not brought to its hook yet.
+	// tooEarly is how soon to evaluate again an instance that is ready to go and that Auto Scaling
+	// has not brought to its hook yet.
 	tooEarly = time.Second
 	// completeAgain is how long a completion may take to show, and
 	// completeAgainBeside where hooks of others hold the instance as well.
@@ -115,9 +115,8 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 	return true
 }
 
-// patience is how long an instance may stay at its hooks after ours was
-// completed, before it is tried again: the call may have failed. Where others
-// hold it too, that tells little.
+// patience is how long an instance may stay at its hooks after ours was completed, before it is
+// tried again: the call may have failed. Where others hold it too, that means little.
 func (d *Hooks) patience(p cluster.Passage) time.Duration {
 	for _, h := range p.Group.Hooks {
 		if p.HeldBy(h) && !d.Ours(h) {
@@ -143,7 +142,7 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 	}
 	pod, occupied := p.Node.Occupied(d.Now)
 	switch {
-	case p.Node.Mark != "" && occupied: // it has come since, and nobody may tell of it
+	case p.Node.Mark != "" && occupied: // it has come since, and may be unreported
 		return d.outOfTime(p, pod)
 	case p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready:
 		return release{why: "its node is empty"}, !occupied // it was drained, or is switched off
@@ -177,12 +176,11 @@ func (d *Hooks) outOfTime(p cluster.Passage, pod string) (release, bool) {
 	return release{"the time for its drain is over, with " + pod + " still there", true}, !d.Now.Before(end)
 }
 
-// withoutNode lets an instance go that has no node. One that boots for a warm pool
-// may yet join. One that was no node here as far as anybody knows has the time of a drain:
-// it may be somebody else's, or its Node may have been deleted. So has one that was a
-// node, where pods run on machines whose Node somebody has deleted: this may be
-// one of them, and its agent drains on, unless the garbage
-// collector of pods, a minute later, says that they are gone.
+// withoutNode lets an instance go that has no node. One that boots for a warm pool may yet join.
+// One that was no node here as far as is known has the time of a drain: it may belong to another
+// cluster, or its Node may have been deleted. So has one that was a node, where pods run on
+// machines whose Node was deleted: this may be one of them, and its agent drains on, unless the
+// garbage collector of pods, a minute later, deletes them.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 	if p.Way == &cluster.Warming {
@@ -210,14 +208,14 @@ func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 	return release{why: "it has no node, and the time is over for pods such as " + d.Stranded}, !d.Now.Before(end)
 }
 
-// service is for whom an instance without a node that leaves may have worked.
+// service is for whom a terminating instance without a node may have worked.
 type service int
 
 const (
 	servesNobody  service = iota
 	servesOthers          // another cluster, most likely
-	servesPerhaps         // nobody knows
-	servesPods            // of this cluster, whose Node is gone
+	servesPerhaps         // unknown
+	servesPods            // of this cluster, whose Node is deleted
 )
 
 func (d *Hooks) mayServe(p cluster.Passage) service {
@@ -228,7 +226,7 @@ func (d *Hooks) mayServe(p cluster.Passage) service {
 		return servesNobody
 	case !p.Group.Recognised:
 		return servesOthers
-	case !d.WasNode(p.Instance) && p.Way != &cluster.Cooling: // what never left its pool did not serve
+	case !d.WasNode(p.Instance) && p.Way != &cluster.Cooling: // what never left its warm pool did not serve
 		return servesPerhaps
 	case d.Stranded == "":
 		return servesNobody
@@ -236,9 +234,8 @@ func (d *Hooks) mayServe(p cluster.Passage) service {
 	return servesPods
 }
 
-// heartbeat keeps the hook waiting while the drain goes on, in time and never
-// past the end of our patience: if nobody ends the drain, the hook's own timer
-// ends the wait.
+// heartbeat keeps the hook waiting while the drain goes on, in time and never past the end of our
+// patience: if the drain does not end, the hook's own timer ends the wait.
 func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
 	if p.Notice == nil || !p.Waits() {
 		return

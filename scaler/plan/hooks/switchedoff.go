@@ -10,8 +10,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// MarkOutOfService marks nodes whose machines are down, and takes that back where they may
-// run again. Only what bears our annotation is taken back, also where the flag is off by now.
+// MarkOutOfService marks nodes whose machines are down, and removes the mark where they may run
+// again. Only a taint that bears our annotation is removed, also where the flag is off by now.
 func (d *Hooks) MarkOutOfService() {
 	bearers := map[string]int{}
 	for _, n := range d.Nodes {

@@ -10,10 +10,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// TakeBackWays takes our requests back by which we told agents of a way out of service,
-// where the instance is in service again, or on its way there: it has left its warm pool, or
-// Auto Scaling has not terminated it after all. They would keep the node closed for ever: the
-// agent's own notice has ended.
+// TakeBackWays cancels our requests by which agents know of a way out of service, where the
+// instance is in service again, or soon will be: it has left its warm pool, or Auto Scaling has not
+// terminated it after all. They would keep the node closed without end: the agent's own notice has
+// ended.
 func (d *Hooks) TakeBackWays() {
 	for _, n := range d.Nodes {
 		if n.Mark != "" || !n.ToldOfWay() || !n.Instance.Live() {
@@ -35,9 +35,8 @@ func (d *Hooks) TakeBackWays() {
 	}
 }
 
-// UndoDrains takes off a node what a drain left there that was taken back. That
-// is the agent's to do, so it has time for it: little where none is Ready, and
-// as long as a drain may take where one is.
+// UndoDrains takes off a node what a cancelled drain left there. That is the agent's to do, so it
+// has time for it: little where none is Ready, and as long as a drain may take where one is.
 func (d *Hooks) UndoDrains() {
 	since := map[string]time.Time{}
 	for _, n := range d.In(cluster.Returning) {
@@ -53,7 +52,7 @@ func (d *Hooks) UndoDrains() {
 			continue
 		}
 		if n.Unreadable != nil || n.Requested {
-			continue // somebody's word stands there, or is taken off first
+			continue // a request of others stands there, or is taken off first
 		}
 		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its drain was cancelled, and is undone without its agent"))
 		ended, _ := d.BackInService(n)
@@ -63,8 +62,8 @@ func (d *Hooks) UndoDrains() {
 	d.State.Returning = since
 }
 
-// rememberReturns keeps the nodes whose drain was taken back and that are not up yet: for
-// as long as that drain is written on them, the memory tells it from one that goes on.
+// rememberReturns persists the nodes whose drain was cancelled and that are not up yet: for as long
+// as that drain is written on them, the persisted state distinguishes it from one that goes on.
 func (d *Hooks) rememberReturns(since map[string]time.Time) {
 	for _, n := range d.In(cluster.Upcoming) {
 		first, known := d.State.Returning[n.Name]

@@ -7,11 +7,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// ask answers the agent's notice, whose source tells no time, with a deadline. It
-// is also how an agent that cannot see the metadata service hears of it.
+// ask answers the agent's notice, whose source has no time, with a deadline. It is also how an
+// agent that cannot see the instance metadata service learns of it.
 func (d *Hooks) ask(p cluster.Passage) {
 	if p.Notice == nil || p.Node == nil || p.Node.Mark != "" || p.Way == &cluster.Cooling && !p.Node.Ready {
-		return // there is nobody to tell, or all has been done already
+		return // there is no agent to ask, or all has been done already
 	}
 	if p.Group.HooksUnknown && !p.Asked() {
 		if due := p.Began.Add(hooksKnownWithin); p.Group.HooksFault == "" || d.Now.Before(due) {
