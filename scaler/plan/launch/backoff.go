@@ -14,9 +14,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// BackOffGroups learns from launches that failed, and from those of which no node
-// came. Where a pause runs nothing is grown, and what Auto Scaling still owes
-// there does not count as coming.
+// BackOffGroups learns from launches that failed, and from those of which no node came. Where a
+// back-off runs nothing is grown, and what Auto Scaling still owes there does not count as
+// upcoming.
 func (d *Launches) BackOffGroups() {
 	all := make([]*fleet.Group, len(d.Groups))
 	for i, g := range d.Groups {
@@ -46,20 +46,20 @@ func (d *Launches) BackOffGroups() {
 func (d *Launches) learnOf(key string, f fleet.Failure) {
 	b := Learn(d.Policy, d.State.BackOffs[key], f)
 	if d.Now.After(b.Until.Add(d.Policy.BackOffReset)) {
-		return // Auto Scaling tells of failures for weeks
+		return // Auto Scaling lists failures for weeks
 	}
 	d.State.BackOffs[key] = b
 }
 
-// backOff notes a running pause; of several in one zone the longest counts.
+// backOff notes a running back-off; of several in one zone the longest counts.
 func backOff(g *cluster.Group, zone string, b fleet.BackOff) {
 	if longest, ok := g.BackOffs[zone]; !ok || b.Until.After(longest.Until) {
 		g.BackOffs[zone] = b
 	}
 }
 
-// Open is the looks of new nodes in zones where no pause runs, and how many nodes
-// the group has in each.
+// Open is the node templates in zones where no back-off runs, and how many nodes the group has in
+// each.
 func Open(g *cluster.Group) (looks []*fit.NodeTemplate, have []int) {
 	for i, l := range g.Templates {
 		if g.BackOffIn(l.Zone) == nil {
@@ -69,7 +69,7 @@ func Open(g *cluster.Group) (looks []*fit.NodeTemplate, have []int) {
 	return looks, have
 }
 
-// BackOff puts a pause into words, by its key in fleet.State.BackOffs: whose it is,
+// BackOff puts a back-off into words, by its key in fleet.State.BackOffs: whose it is,
 // until when, and after what.
 func BackOff(key string, b fleet.BackOff) string {
 	group, zone, _ := fleet.ParseBackOffKey(key)
@@ -96,8 +96,8 @@ func failures(g *cluster.Group) []fleet.Failure {
 
 // Learn takes one failure into account; the result belongs into
 // fleet.State.BackOffs, also where Auto Scaling has refused to grow a group. A
-// failure during the pause is of the same trouble and only makes it start again;
-// the next one after it doubles the pause; after a long time without any the
+// failure during the back-off is of the same trouble and only makes it start again;
+// the next one after it doubles the back-off; after a long time without any the
 // count begins anew.
 func Learn(p policy.Policy, b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	count := b.Count
@@ -112,7 +112,7 @@ func Learn(p policy.Policy, b fleet.BackOff, f fleet.Failure) fleet.BackOff {
 	return cluster.BackOff(f.At.Add(nextBackOff(p, count)), count, f.Cause)
 }
 
-// nextBackOff is how long the group rests after that many failures.
+// nextBackOff is how long the group is backed off after that many failures.
 func nextBackOff(p policy.Policy, count int) time.Duration {
 	return Doubled(p.BackOff, count, p.MaxBackOff)
 }

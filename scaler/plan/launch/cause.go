@@ -55,7 +55,7 @@ func Scope(cause string) Reach {
 	return ReachGroup
 }
 
-// Blame is the pauses, by fleet.BackOffKey, after a failed launch of a group: its
+// Blame is the back-offs, by fleet.BackOffKey, after a failed launch of a group: its
 // own, of the zone or of the group, and those of the groups that share the limit
 // that was reached.
 func Blame(p policy.Policy, backOffs map[string]fleet.BackOff, groups []fleet.Group, group string, f fleet.Failure) map[string]fleet.BackOff {
@@ -90,12 +90,12 @@ func concerned(groups []*fleet.Group, of *fleet.Group, f fleet.Failure) []string
 	return keys
 }
 
-// ofZone says that our own finding about a zone is about that zone; see lose.
+// ofZone reports whether our own finding about a zone is about that zone; see lose.
 func ofZone(f fleet.Failure) bool {
 	return f.Zone != "" && (f.Cause == cluster.NeverJoined || f.Cause == cluster.NeverReady)
 }
 
-// sharesQuota says that new instances of the two groups count against the same
+// sharesQuota reports whether new instances of the two groups count against the same
 // limit. Where that is not known they do not.
 func sharesQuota(a, b *fleet.Group) bool {
 	quota := quotaOf(a)

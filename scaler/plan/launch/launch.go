@@ -27,21 +27,20 @@ func New(c *cluster.Cluster, out *outcome.Outcome, r *recognition.Recognition) *
 	return &Launches{Cluster: c, Outcome: out, Recognition: r}
 }
 
-// A group grows in one of two ways. By SetDesiredCapacity Auto Scaling is told how
-// many instances there shall be, and chooses their zones; asked twice it does
-// nothing more. By LaunchInstances it launches some more in one zone, and answers
-// with what came; asked twice it would launch twice. There the client token is the
-// guard. It stands in the memory before the call, and as long as no answer was
-// seen every look repeats the very same call, whoever died in between; but for no
-// longer than a node may take to come.
+// A group grows in one of two ways. SetDesiredCapacity sets how many instances there shall be, and
+// Auto Scaling chooses their zones; asked twice it does nothing more. By LaunchInstances it
+// launches some more in one zone, and answers with what came; asked twice it would launch twice.
+// There the client token is the guard. It is persisted before the call, and as long as no answer
+// was seen every evaluation repeats the very same call, even after a restart; but for no longer
+// than a node may take to come.
 //
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/launching-instances-synchronous-provisioning.html
 
 const (
 	// MostAtOnce is how many instances one call launches at the most.
 	MostAtOnce = 100
-	// tokenLife is how long AWS knows a token, from the first call. Within
-	// tokenDoubt of its end, either way, nobody knows whether it still does.
+	// tokenLife is how long AWS knows a token, from the first call. Within tokenDoubt of its end,
+	// either way, it is not known whether it still does.
 	tokenLife, tokenDoubt = 8 * time.Hour, 10 * time.Minute
 	// ShownAfter is how long a launch that was answered may be missing from what
 	// we read of its group.
@@ -51,8 +50,8 @@ const (
 	unsteeredFor = time.Hour
 )
 
-// RecallLaunches repeats the launches whose answer nobody has seen, counts on what
-// was launched and does not show yet, and finds out which groups are steered.
+// RecallLaunches repeats the launches whose answer was not seen, counts on what was launched and
+// does not show yet, and finds out which groups are steered.
 func (d *Launches) RecallLaunches() {
 	sums, awaited := map[brought]int{}, map[brought]bool{}
 	for _, key := range slices.Sorted(maps.Keys(d.State.Launches)) {
@@ -86,9 +85,9 @@ func (d *Launches) RecallLaunches() {
 	}
 }
 
-// silent says that a launch has had no answer for so long that what it may have
-// brought would show by now. Pods do not wait for it any more, and its group does not
-// grow in another way while the same call is repeated.
+// silent reports whether a launch has had no answer for so long that what it may have launched
+// would show by now. Pods do not wait for it any more, and its group does not grow in another way
+// while the same call is repeated.
 func (d *Launches) silent(g *cluster.Group, l fleet.Launch) bool {
 	if d.Now.Before(l.At.Add(ShownAfter)) {
 		return false
@@ -107,9 +106,9 @@ func (d *Launches) giveUpLaunch(key string, g *cluster.Group, l fleet.Launch) {
 	d.State.Unsteered[g.Name] = cluster.BackOff(l.At.Add(d.Policy.MaxNodeProvisionTime+unsteeredFor), 1, "LaunchInstances has not answered since "+verdict.ClockTime(l.At))
 }
 
-// countOn counts on what a launch brings until its group was read with it once, and
-// says whether it was: from then on the readings alone say what is there, and nobody
-// waits for what is gone again.
+// countOn counts on what a launch adds until its group was read with it once, and says whether it
+// was: from then on the readings alone say what is there, and what is terminated again is not
+// waited for.
 func (d *Launches) countOn(g *cluster.Group, zone string, l fleet.Launch, sums map[brought]int, awaited map[brought]bool) (shown bool) {
 	whole, there := brought{g, "", l.At}, brought{g, zone, l.At}
 	n, before := l.Came, l.Had+sums[there]
@@ -122,7 +121,7 @@ func (d *Launches) countOn(g *cluster.Group, zone string, l fleet.Launch, sums m
 	}
 	sums[whole], sums[there] = sums[whole]+n, sums[there]+n
 	if awaited[whole] = awaited[whole] || !shown; awaited[whole] {
-		g.Desired = max(g.Desired, l.Desired+sums[whole]) // with all of that look: an older reading may show some
+		g.Desired = max(g.Desired, l.Desired+sums[whole]) // with all of that evaluation: an older reading may show some
 	}
 	if shown {
 		return true
@@ -132,8 +131,8 @@ func (d *Launches) countOn(g *cluster.Group, zone string, l fleet.Launch, sums m
 	return false
 }
 
-// brought is what the launches of one look bring to a group, in a zone or, where
-// that is empty, in all. It comes on top of what was there and was promised then.
+// brought is what the launches of one evaluation add to a group, in a zone or, where that is empty,
+// in all. It comes on top of what was there and was promised then.
 type brought struct {
 	group *cluster.Group
 	zone  string
@@ -175,7 +174,7 @@ func again(l fleet.Launch, group, zone string, part int) action.Grow {
 	}
 }
 
-// forgetUnsteered forgets groups that are gone and pauses that are over.
+// forgetUnsteered forgets groups that were deleted and back-offs that are over.
 func (d *Launches) forgetUnsteered() {
 	maps.DeleteFunc(d.State.Unsteered, func(name string, b fleet.BackOff) bool {
 		return d.GroupOf(name) == nil || !d.Now.Before(b.Until)
@@ -206,10 +205,10 @@ func (d *Launches) whyUnsteered(g *cluster.Group) verdict.Details {
 
 // Answer is what became of a Grow with a token.
 type Answer struct {
-	// Unsent says that nothing was asked of AWS, or that it did not listen.
+	// Unsent: nothing was asked of AWS, or the request did not reach it.
 	Unsent bool
-	// Seen says that AWS has answered, and how many instances Came. With neither,
-	// nobody knows, and the call is repeated.
+	// Seen: AWS has answered, and how many instances Came. With neither, the outcome is unknown,
+	// and the call is repeated.
 	Seen bool
 	Came int
 	// Failures say why others did not come.
@@ -219,7 +218,7 @@ type Answer struct {
 	Unsteered string
 }
 
-// FallsShort says that the next look has to find another way.
+// FallsShort reports whether the next evaluation has to find another way.
 func (a Answer) FallsShort() bool { return a.Seen && (len(a.Failures) > 0 || a.Unsteered != "") }
 
 // deniedFor is how long a group is passed over that we have no right to grow. Somebody
@@ -235,7 +234,7 @@ func Denied(state fleet.State, group, lack string, at time.Time) fleet.State {
 }
 
 // Hear is the state after the answer to a Grow with a token, which came at some
-// moment: the next launch there is another one, and what failed is paused. groups
+// moment: the next launch there is another one, and what failed is backed off. groups
 // are those of the snapshot that was decided on.
 func Hear(p policy.Policy, state fleet.State, groups []fleet.Group, x action.Grow, a Answer, at time.Time) fleet.State {
 	key := fleet.LaunchKey(x.Group, x.Zone, x.Part)
@@ -261,13 +260,12 @@ func added[V any](m map[string]V, key string, v V) map[string]V {
 	return m
 }
 
-// LowerUnfulfilled takes back what groups want and do not get, so that it does not
-// come when nobody needs it any more. Auto Scaling chooses whom it ends where a
-// group has more than it wants, and an instance may come between our look and the
-// call. So this is done only where none that is there can be chosen, and where
-// nothing has come, and nothing can, for as long as a node may take to. It stays
-// as it is where instances are on their way out: whoever takes them wants them
-// replaced.
+// LowerUnfulfilled lowers the desired capacity of groups by what they do not get, so that this is
+// not launched when it is not needed any more. Auto Scaling chooses which it ends where a group has
+// more than it wants, and an instance may come between our reading and the call. So this is done
+// only where none that is there can be chosen, and where nothing has come, and nothing can, for as
+// long as a node may take to. It stays as it is where instances are being terminated: whoever takes
+// them wants them replaced.
 func (d *Launches) LowerUnfulfilled() {
 	for _, g := range d.Groups {
 		to := max(g.Min, len(g.Live))
@@ -278,7 +276,7 @@ func (d *Launches) LowerUnfulfilled() {
 		if slices.ContainsFunc(g.Instances, fleet.Instance.Terminating) || !Protected(g) {
 			continue
 		}
-		// Without a memory of growing it was not us who asked for them.
+		// Without a persisted growth it was not us who asked for them.
 		grown, known := d.State.GrownAt[g.Name]
 		if due := d.After(grown, d.Policy.MaxNodeProvisionTime); !known || d.Now.Before(due) {
 			d.Clock.At(due)
@@ -290,7 +288,7 @@ func (d *Launches) LowerUnfulfilled() {
 	}
 }
 
-// Protected says that Auto Scaling may not choose any live instance to end.
+// Protected reports whether Auto Scaling may not choose any live instance to end.
 func Protected(g *cluster.Group) bool {
 	return !slices.ContainsFunc(g.Live, func(i *fleet.Instance) bool { return !i.Protected })
 }

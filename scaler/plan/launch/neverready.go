@@ -14,7 +14,7 @@ import (
 
 // EndLost ends instances that should long have become nodes, and nodes that
 // should long have been Ready. Others of their group would most likely fare no
-// better: it shrinks by them where it may, and is paused.
+// better: it shrinks by them where it may, and is backed off.
 func (d *Launches) EndLost() {
 	unjoined := map[string]time.Time{}
 	d.WatchPools(unjoined)
@@ -30,8 +30,8 @@ func (d *Launches) EndLost() {
 			n := joined[i.ID]
 			switch {
 			case n == nil && i.State == fleet.PendingWait:
-				// Somebody's launch hook holds it, and ends by its own timeout: our
-				// clock starts when it goes on.
+				// A launch hook of others holds it, and ends by its own timeout: our clock starts
+				// when it goes on.
 			case n == nil:
 				unjoined[i.ID] = since
 				if d.deserted(g, i, known) {
@@ -44,7 +44,7 @@ func (d *Launches) EndLost() {
 					d.endUnready(n)
 				}
 			case known && n.Stage == cluster.Upcoming:
-				unjoined[i.ID] = since // its time for devices began when it left the pool
+				unjoined[i.ID] = since // its time for devices began when it left the warm pool
 			}
 		}
 	}
@@ -86,9 +86,9 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 // neverJoinedID is the id of the end of an instance of which no Node registered.
 func neverJoinedID(instance string) string { return "never-joined:" + instance }
 
-// deserted says that an instance without a node has had one, which somebody deleted: it
-// was in service when it was first seen without one, and its group had not grown for as
-// long as a node may take to register. That tells nothing of the group's next nodes.
+// deserted reports whether an instance without a node has had one, which was deleted: it was in
+// service when it was first seen without one, and its group had not grown for as long as a node may
+// take to register. That means nothing for the group's next nodes.
 func (d *Launches) deserted(g *cluster.Group, i *fleet.Instance, remembered bool) bool {
 	if remembered {
 		_, so := d.Given.Deserted[i.ID]
@@ -129,8 +129,8 @@ func (d *Launches) endUnready(n *cluster.Node) {
 	n.Say(verdict.NodeNeverReady, why.And(", so its instance is ended"))
 }
 
-// lose gives an instance up: it is not coming, and its launch has failed. Where
-// others of its kind are Ready in other zones the fault is its zone's.
+// lose gives up an instance: it will not become a node, and its launch has failed. Where others of
+// its kind are Ready in other zones the fault is its zone's.
 func (d *Launches) lose(g *cluster.Group, i *fleet.Instance, due time.Time, cause string) {
 	zone := ""
 	if worksBeside(g, i.Zone) {
@@ -139,7 +139,7 @@ func (d *Launches) lose(g *cluster.Group, i *fleet.Instance, due time.Time, caus
 	g.Lost[i.ID] = fleet.Failure{At: due, Zone: zone, Cause: cause}
 }
 
-// worksBeside says that a node of the present launch template is up in another
+// worksBeside reports whether a node of the present launch template is up in another
 // zone.
 func worksBeside(g *cluster.Group, zone string) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool {
@@ -150,7 +150,7 @@ func worksBeside(g *cluster.Group, zone string) bool {
 // mayEnd says whether an instance that came to nothing is ended now, and whether
 // its group shrinks by it. Where it may not, Auto Scaling launches another at
 // once (asks), which will most likely come to nothing too: that is done for one at a time, and
-// for the next when that one has come, or when the pause after it is over.
+// for the next when that one has come, or when the back-off after it is over.
 func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok bool) {
 	decrement = g.Shrinkable()
 	asks = !decrement && !g.Surplus()
@@ -168,7 +168,8 @@ func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok b
 	return decrement, asks, true
 }
 
-// backsOffFor says that a pause of the group runs, in whatever zone, that has such a cause.
+// backsOffFor reports whether a back-off of the group runs, in whatever zone, that has such a
+// cause.
 func (d *Launches) backsOffFor(g *cluster.Group, cause string) bool {
 	for _, zone := range append([]string{""}, g.Zones...) {
 		b := d.State.BackOffs[fleet.BackOffKey(g.Name, zone, cause)]

@@ -7,21 +7,21 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// Causes of pauses after launches that neither fail nor come to an end.
+// Causes of back-offs after launches that neither fail nor come to an end.
 const (
-	// NeverLaunched: Auto Scaling has not launched what the group wants, and tells of
-	// no failure, or may not be asked for any.
+	// NeverLaunched: Auto Scaling has not launched what the group wants, and reports no failure, or
+	// may not be asked for any.
 	NeverLaunched = "NeverLaunched"
-	// NeverReleased: somebody's launch hook holds the instance.
+	// NeverReleased: a launch hook of others holds the instance.
 	NeverReleased = "NeverReleased"
 )
 
-// notedAfter is how long after a growth nothing is remembered of what the group
-// waits for: most instances are launched by then.
+// notedAfter is how long after a growth nothing is persisted of what the group waits for: most
+// instances are launched by then.
 const notedAfter = time.Minute
 
 // LimitWaiting bounds how long pods count on what does not come, by the time that a
-// node may take to come. Then its group is paused like after any launch that failed,
+// node may take to come. Then its group is backed off like after any launch that failed,
 // and the pods go to another one. What was asked for stays asked for.
 func (d *Launches) LimitWaiting() {
 	awaited := map[string]time.Time{}
@@ -32,9 +32,8 @@ func (d *Launches) LimitWaiting() {
 	d.State.Awaited = awaited
 }
 
-// limitOwed counts the time in which a group got none of the instances that it wants.
-// It begins anew with each that came, with each failure that Auto Scaling tells of, and
-// with each pause.
+// limitOwed counts the time in which a group got none of the instances that it wants. It begins
+// anew with each that came, with each failure that Auto Scaling reports, and with each back-off.
 func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
 	n := g.Owed() - g.TerminatingCount()
 	if n <= 0 || g.Unanswered || g.IsSuspended(cluster.ProcessLaunch) {
