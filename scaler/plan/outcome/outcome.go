@@ -21,7 +21,7 @@ type Outcome struct {
 	facts *cluster.Cluster
 }
 
-// New has settled nothing yet, but for the claims of groups that nobody owns.
+// New has settled nothing yet, but for the claims of groups without an owner.
 func New(facts *cluster.Cluster) *Outcome {
 	o := &Outcome{State: copyState(facts.Given, facts.OwnDrains), facts: facts}
 	for _, g := range facts.Unclaimed {
@@ -33,7 +33,7 @@ func New(facts *cluster.Cluster) *Outcome {
 // Do adds an action.
 func (o *Outcome) Do(a action.Action) { o.Actions = append(o.Actions, a) }
 
-// SayPod settles the verdict of a waiting pod. Pods that are only foreseen to
+// SayPod settles the verdict of a pending pod. Pods that are only foreseen to
 // wait have none.
 func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group string, details verdict.Details) {
 	if !cluster.WantsNode(t.Pod) {

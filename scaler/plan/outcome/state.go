@@ -19,8 +19,7 @@ func copyState(s fleet.State, ownDrains map[string]time.Time) fleet.State {
 	}
 }
 
-// Compact leaves no empty maps, so that a state that says nothing new is equal
-// to the one that was read.
+// Compact leaves no empty maps, so that a state with nothing new is equal to the one that was read.
 func Compact(s fleet.State) fleet.State {
 	return fleet.State{
 		Heartbeats: filled(s.Heartbeats), Completed: filled(s.Completed), Pooling: filled(s.Pooling), Outlived: filled(s.Outlived), StandIns: filled(s.StandIns), BackOffs: filled(s.BackOffs), GrownAt: filled(s.GrownAt),
