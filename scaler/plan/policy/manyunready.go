@@ -2,7 +2,7 @@ package policy
 
 import "windlass.dev/windlass/scaler/plan/verdict"
 
-// TooMany says that so many unready nodes are more than may be.
+// TooMany reports whether so many unready nodes are more than may be.
 func (p Policy) TooMany(sick, all int) bool {
 	return sick > p.MaxUnready && float64(sick)*100 > p.MaxUnreadyPercent*float64(all)
 }
@@ -12,8 +12,8 @@ func (p Policy) TooMany(sick, all int) bool {
 // long may still run. So none of these nodes is removed for being unready. Machines that are
 // dead Auto Scaling replaces by its own health checks.
 
-// leastCutOff is how many unready nodes a zone must have for that, unless none of it is
-// Ready. The node controller counts alike when it slows down its evictions.
+// leastCutOff is how many unready nodes a zone must have for that, unless none of it is Ready. The
+// node controller counts in the same way when it slows down its evictions.
 // https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction
 const leastCutOff = 3
 

@@ -19,11 +19,11 @@ type Policy struct {
 	// in the cluster. Flag --alongside-cluster-autoscaler.
 	AlongsideClusterAutoscaler bool
 
-	// ExpendableBelow is the priority below which a waiting pod brings no node.
+	// ExpendableBelow is the priority below which a pending pod triggers no scale-up.
 	// Flag --expendable-pods-priority-cutoff.
 	ExpendableBelow int32
-	// Schedulers name the schedulers whose waiting pods bring nodes. Others place
-	// pods by rules that nobody here knows. Flag --scheduler-name.
+	// Schedulers name the schedulers whose pending pods trigger scale-up. Others place pods by
+	// rules that are not known here. Flag --scheduler-name.
 	Schedulers []string
 	// NewPodDelay is how old a pod has to be to trigger scale-up; a pod may say that it
 	// is longer for itself. Flag --new-pod-scale-up-delay.
@@ -32,17 +32,17 @@ type Policy struct {
 	// with commas between, each for what the one before it leaves open. Flag
 	// --expander.
 	Expander string
-	// BalanceSimilar lets groups that are alike grow by turns, the smallest first.
+	// BalanceSimilar lets similar groups grow by turns, the smallest first.
 	// Flag --balance-similar-node-groups.
 	BalanceSimilar bool
-	// BalancingIgnoredLabels are labels in which groups may differ and still be
-	// alike. Flag --balancing-ignore-label.
+	// BalancingIgnoredLabels are labels in which groups may differ and still be similar. Flag
+	// --balancing-ignore-label.
 	BalancingIgnoredLabels []string
 	// MaxNodes is how many nodes there may be in the cluster, those of no group and
 	// those that come included; 0 is no limit. Flag --max-nodes-total.
 	MaxNodes int
 	// Cores and Memory, in GiB, bound the cluster as a whole: it does not grow
-	// beyond their maximum, nor is anything retired below their minimum. Flags
+	// beyond their maximum, nor is anything scaled down below their minimum. Flags
 	// --cores-total and --memory-total.
 	Cores, Memory Range
 	// Headroom is kept free in the cluster. Flag --headroom.
@@ -61,19 +61,19 @@ type Policy struct {
 	// is Ready, without the taints that stand while something starts on it. Flag
 	// --max-node-startup-time.
 	MaxNodeStartupTime time.Duration
-	// StartupTaints are keys, and StartupTaintPrefixes beginnings of keys, of more
-	// taints that stand while something starts on a node. A young node that has one is
-	// coming. Flags --startup-taint and --startup-taint-prefix.
+	// StartupTaints are keys, and StartupTaintPrefixes beginnings of keys, of more taints that
+	// stand while something starts on a node. A young node that has one is upcoming. Flags
+	// --startup-taint and --startup-taint-prefix.
 	StartupTaints, StartupTaintPrefixes []string
-	// StatusTaints are keys of more taints that tell of a node's condition: no new
-	// node is thought to have them. Flag --status-taint.
+	// StatusTaints are keys of more taints that stand for a node's condition: no new node is
+	// thought to have them. Flag --status-taint.
 	StatusTaints []string
-	// BackOff is the pause of a group after a failed launch; it doubles with
+	// BackOff is the back-off of a group after a failed launch; it doubles with
 	// each further failure up to MaxBackOff. Flags --initial-node-group-backoff-duration
 	// and --max-node-group-backoff-duration.
 	BackOff    time.Duration
 	MaxBackOff time.Duration
-	// BackOffReset is how long after a pause without a failure the next one is
+	// BackOffReset is how long after a back-off without a failure the next one is
 	// the first again. Flag --node-group-backoff-reset-timeout.
 	BackOffReset time.Duration
 
@@ -91,7 +91,7 @@ type Policy struct {
 	// Flag --termination-drain-time.
 	TerminationDrainTime time.Duration
 
-	// ScaleDown retires nodes that nobody needs. Flag --scale-down-enabled.
+	// ScaleDown scales down unneeded nodes. Flag --scale-down-enabled.
 	ScaleDown bool
 	// UtilizationThreshold is the share of its allocatable cpu and memory
 	// below which a node may be unneeded. Flag --scale-down-utilization-threshold.
@@ -106,13 +106,13 @@ type Policy struct {
 	// --scale-down-delay-after-add.
 	DelayAfterAdd time.Duration
 	// DelayAfterDelete is how long a group that shrank is not shrunk further, and
-	// DelayAfterFailure one in which a retirement failed. Flags
+	// DelayAfterFailure one in which a scale-down failed. Flags
 	// --scale-down-delay-after-delete and --scale-down-delay-after-failure.
 	DelayAfterDelete, DelayAfterFailure time.Duration
 	// DelaysLocal lets each group wait for itself only; without it all wait for what
 	// happened to any. Flag --scale-down-delay-type-local.
 	DelaysLocal bool
-	// ScaleDownUnready retires nodes that are not Ready any more, UnreadyTime after they
+	// ScaleDownUnready scales down nodes that are not Ready any more, UnreadyTime after they
 	// were. Flags --scale-down-unready-enabled and --scale-down-unready-time.
 	ScaleDownUnready bool
 	UnreadyTime      time.Duration
@@ -132,7 +132,7 @@ type Policy struct {
 	// whose machines EC2 says are stopped or terminated. Flag --out-of-service-taint.
 	OutOfService bool
 	// MaxDrainParallelism is how many nodes that hold pods may be drained at once where
-	// there is no hurry: retirements, and what waits for a permit; 0 means a tenth of
+	// there is no hurry: scale-downs, and what waits for a permit; 0 means a tenth of
 	// the nodes, at least two. Flag --max-drain-parallelism.
 	MaxDrainParallelism int
 	// MaxScaleDownParallelism is how many nodes may be scaled down at once, with pods or
@@ -141,7 +141,7 @@ type Policy struct {
 	// --max-scale-down-parallelism.
 	MaxScaleDownParallelism int
 	// MaxDrainTime is how long a drain for scale-down may take before it is given up,
-	// and how long its node is left in peace after the first that was. Flag
+	// and how long its node is not tried again after the first that was. Flag
 	// --max-drain-time.
 	MaxDrainTime time.Duration
 	// MaxUnrecognisedPercent is the share of all live instances, in percent, that may be no
@@ -149,7 +149,7 @@ type Policy struct {
 	// are more none of these is ended.
 	MaxUnrecognisedPercent float64
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
-	// more than both, nothing is retired and nothing grows, nor does a group with more of
+	// more than both, nothing is scaled down and nothing grows, nor does a group with more of
 	// its own. With more than that share of its own, and at least three, no unready node of
 	// a zone is removed. Flags --ok-total-unready-count and
 	// --max-total-unready-percentage.
@@ -164,8 +164,8 @@ type Policy struct {
 	Consolidate string
 	// Drainable are the rules that choose nodes by their pods.
 	Drainable drainable.Policy
-	// Bounds are what an evaluation may cost at most. They have no flags: a cluster that
-	// passes them has pods that somebody should look at.
+	// Bounds are what an evaluation may cost at most. They have no flags: a cluster that passes
+	// them has pods that people should look at.
 	Bounds Bounds
 	// Manner is how the scaler drains where it does so in place of an agent: as the
 	// agents do, if they have the same flags.
@@ -182,7 +182,7 @@ const (
 
 // Whether nodes are replaced by cheaper ones.
 const (
-	// ConsolidateOff: nodes only go when nobody needs them.
+	// ConsolidateOff: nodes are only removed when they are unneeded.
 	ConsolidateOff = "off"
 	// ConsolidateReplace: some nodes go for a new one that costs less.
 	ConsolidateReplace = "replace"
@@ -229,10 +229,10 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// AsksForPriorities says that the expander goes by the snapshot's Priorities.
+// AsksForPriorities reports whether the expander goes by the snapshot's Priorities.
 func (p Policy) AsksForPriorities() bool { return slices.Contains(p.Expanders(), Priority) }
 
-// AsksForOwners says that the rules about pods go by the snapshot's Owners.
+// AsksForOwners reports whether the rules about pods go by the snapshot's Owners.
 func (p Policy) AsksForOwners() bool { return p.Drainable.MinReplicas > 0 }
 
 // Validate says everything that is wrong with a policy, one sentence a line.
@@ -333,8 +333,7 @@ func (f *faults) share(flag string, s float64) {
 	}
 }
 
-// named says that every one of a flag's words must say something: an empty prefix
-// would be that of every taint.
+// named checks that none of a flag's words is empty: an empty prefix would be that of every taint.
 func (f *faults) named(flag, of string, words []string) {
 	if slices.Contains(words, "") {
 		f.add("%s is empty: want the key of %s", flag, of)

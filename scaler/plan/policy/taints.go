@@ -8,12 +8,12 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// starting says that a taint stands until something has come up on its node.
+// starting reports whether a taint stands until something has come up on its node.
 func (p Policy) starting(t corev1.Taint) bool {
 	return contract.Startup(t) || slices.Contains(p.StartupTaints, t.Key) || contract.HasPrefix(t, p.StartupTaintPrefixes)
 }
 
-// Transient says that a taint goes by itself, so that no shape has it.
+// Transient reports whether a taint is removed by itself, so that no node template has it.
 func (p Policy) Transient(t corev1.Taint) bool {
 	return contract.Transient(t) || p.starting(t) || slices.Contains(p.StatusTaints, t.Key)
 }

@@ -3,13 +3,13 @@ package policy
 // Bounds are what one evaluation may cost. They are counted and not timed, so that deciding
 // stays a function of the snapshot.
 type Bounds struct {
-	// PodTerms is about how many kinds of pods the affinity, anti-affinity and spread terms
-	// may speak, one after the other, of pods that wait and of pods that run; see fit.Scales.
+	// PodTerms is about how many kinds of pods the affinity, anti-affinity and spread terms may
+	// speak, one after the other, of pending pods and of running pods; see fit.Scales.
 	PodTerms int
 	// Buffers is how many CapacityBuffers keep room.
 	Buffers int
-	// Growth and ScaleDown are steps as fit.Cluster.Steps counts them: for pods that wait,
-	// and for the search for nodes that nobody needs.
+	// Growth and ScaleDown are steps as fit.Cluster.Steps counts them: for pending pods, and for
+	// the search for unneeded nodes.
 	Growth, ScaleDown int64
 	// Explained is for how many kinds of pods of a namespace it is worked out what keeps
 	// them from each group.
