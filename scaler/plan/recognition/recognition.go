@@ -19,7 +19,7 @@ type Recognition struct {
 
 	// Overdue are the live instances without a Node whose time to register is over.
 	Overdue map[string]overdue
-	// Brake is why none of those is ended that nobody asked for; empty where one may be.
+	// Brake is why none of those is ended that was not asked for; empty where one may be.
 	Brake verdict.Details
 	// unrecognised counts these, by group.
 	unrecognised map[*cluster.Group]int
@@ -33,12 +33,12 @@ func New(c *cluster.Cluster, out *outcome.Outcome) *Recognition {
 	return d
 }
 
-// An instance is one of this cluster if a Node names it by its providerID. One that
-// no Node names may be broken, and may as well be somebody's busy machine: of another
-// cluster that bears the same tags, or of this one where nothing sets the providerID.
-// Nothing that AWS says tells these apart. So what we asked for and what never came is
-// ended as its group's back-off has it; of all else only little is ended at a time,
-// none where there is much of it, and none of a group that never had a Node here.
+// An instance is one of this cluster if a Node names it by its providerID. One that no Node names
+// may be broken, and may as well be a busy machine of others: of another cluster that bears the
+// same tags, or of this one where nothing sets the providerID. Nothing that AWS reports
+// distinguishes these. So what we asked for and what never came is ended as its group's back-off
+// has it; of all else only little is ended at a time, none where there is much of it, and none of a
+// group that never had a Node here.
 
 const (
 	// UnrecognisedWindow is the time over which ends of instances that we did not ask for
@@ -51,7 +51,7 @@ const (
 // overdue is an instance whose time to register is over.
 type overdue struct {
 	Due time.Time
-	// Launched says that it came after we had asked for it, and AskedAt when that was.
+	// Launched: it came after we had asked for it, and AskedAt when that was.
 	Launched bool
 	AskedAt  time.Time
 }
@@ -158,7 +158,7 @@ func (d *Recognition) forgetAsked() {
 	})
 }
 
-// forgetEnded forgets instances that have joined after all, and those that are gone, once
+// forgetEnded forgets instances that have joined after all, and those that are terminated, once
 // their ends do not count any more: also the end of one that joined meanwhile was one.
 func (d *Recognition) forgetEnded() {
 	there, joined := map[string]bool{}, map[string]bool{}
@@ -173,10 +173,9 @@ func (d *Recognition) forgetEnded() {
 	})
 }
 
-// grace is until when a leader that has not seen an instance come leaves it in peace. What
-// was before its time it does not know: an outage, or a clock that was wrong. Each
-// instance gets that once, so that leaders that follow each other quickly end what never
-// joins.
+// grace is until when a leader that has not seen an instance come does not end it. What was before
+// its time it does not know: an outage, or a clock that was wrong. Each instance gets that once, so
+// that leaders that follow each other quickly end what never joins.
 func (d *Recognition) grace(i *fleet.Instance, since time.Time) (until time.Time, graces bool) {
 	if until, known := d.Given.Recognition.Graced[i.ID]; known {
 		return until, true
@@ -224,7 +223,7 @@ func (d *Recognition) UnrecognisedAllowed(g *cluster.Group, id string) bool {
 	return false
 }
 
-// AwaitsReplacement says that what was asked for in the place of an instance that was
+// AwaitsReplacement reports whether what was asked for in the place of an instance that was
 // ended, or for another reason, is not there yet and may come.
 func (d *Recognition) AwaitsReplacement(g *cluster.Group) bool {
 	if asked, owed := d.State.Recognition.Asked[g.Name]; owed {
@@ -238,8 +237,8 @@ func (d *Recognition) AwaitsReplacement(g *cluster.Group) bool {
 	})
 }
 
-// recogniseLeaving notes whose Nodes are seen while they leave: their hooks need not wait
-// once the Node is gone.
+// recogniseLeaving notes whose Nodes are seen while they are terminated: their hooks need not wait
+// once the Node is deleted.
 func (d *Recognition) recogniseLeaving() {
 	left := map[string]time.Time{}
 	for _, g := range d.Groups {
@@ -258,13 +257,13 @@ func (d *Recognition) recogniseLeaving() {
 	d.State.Recognition.Left = left
 }
 
-// WasNode says that an instance that leaves was a Node here.
+// WasNode reports whether a terminating instance was a Node here.
 func (d *Recognition) WasNode(i *fleet.Instance) bool {
 	_, so := d.State.Recognition.Left[i.ID]
 	return so
 }
 
-// EndedByUs says that an instance leaves because no Node of it registered.
+// EndedByUs reports whether an instance is terminated because no Node of it registered.
 func (d *Recognition) EndedByUs(i *fleet.Instance) bool {
 	_, so := d.State.Recognition.Ended[i.ID]
 	return so
