@@ -11,7 +11,7 @@ type stake struct {
 	// thousandths: pods that take more than the rest of it cost a slot more than they take
 	// room of.
 	brim int64
-	// grade tells how much of a slot at most each pod costs by its number, see grades.
+	// grade is how much of a slot at most each pod costs, by its number; see grades.
 	grade int
 }
 

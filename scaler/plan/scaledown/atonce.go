@@ -19,9 +19,9 @@ const (
 	scaleDownParallelism = 10
 	// unreadyPart of them may be unready.
 	unreadyPart = 10
-	// leavesFor is how long a node counts after Auto Scaling has begun to terminate its
-	// instance, unless that is gone sooner. Without it the next batch would go at the next
-	// evaluation; without an end a hook of others could hold up all scale-down.
+	// leavesFor is how long a node counts after Auto Scaling has begun to terminate its instance,
+	// unless that is terminated sooner. Without it the next batch would go at the next evaluation;
+	// without an end a hook of others could hold up all scale-down.
 	leavesFor = time.Minute
 )
 

@@ -22,14 +22,14 @@ type candidate struct {
 	evicted []*fleet.Pod
 	// since is when it was marked as unneeded; zero without a mark.
 	since time.Time
-	// stuck says that its clock has run out and that a budget allows nothing at all now;
-	// slow that its pods leave one after the other, see retirement.slow.
+	// stuck: its clock has run out and a budget allows nothing at all now; slow: its pods leave one
+	// after the other, see nodeSearch.slow.
 	stuck, slow bool
-	// task is a pod that ends when it likes, and why nobody asks it to leave before; nil
-	// without one. The node's clock goes on, and its drain does not begin: it would keep
-	// the node closed until then.
+	// task is a pod that ends when it likes, and why it is not asked to leave before; nil without
+	// one. The node's clock goes on, and its drain does not begin: it would keep the node closed
+	// until then.
 	task verdict.Details
-	// backOff says that nothing of its group is retired now.
+	// backOff: nothing of its group is scaled down now.
 	backOff bool
 	// worth is what it costs in an hour, and size what it has, in cpus and in the memory that
 	// costs as much.
@@ -37,7 +37,7 @@ type candidate struct {
 	// priority is the sum of its movers', and age the sum of how long they have been
 	// there, reckoned from a moment that is the same for all nodes.
 	priority, age int64
-	// adrift are the movers in the measure of each head-room, in their order.
+	// adrift are the movers in the measure of each headroom, in their order.
 	adrift []adrift
 	// figure is what the order at hand goes by.
 	figure float64
@@ -48,11 +48,11 @@ type candidate struct {
 	unplaced fit.Seat
 }
 
-// imagine chooses among the candidates, and finds out which of the nodes that stay could
-// be swapped then. It leaves the seats as they were: until a node goes in truth, its pods
-// run there, and others come to it.
+// imagine chooses among the candidates, and finds out which of the nodes that stay could be
+// replaced then. It leaves the seats as they were: until a node really is removed, its pods run
+// there, and others come to it.
 func (r *nodeSearch) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
-	r.Fit.Settle() // nothing that was done before is taken back any more
+	r.Fit.Settle() // nothing that was done before is undone any more
 	start := r.Fit.Try()
 	chosen = r.choose(list)
 	swap = r.seekReplacement()
@@ -63,7 +63,7 @@ func (r *nodeSearch) imagine(list []*candidate) (chosen []*candidate, swap *prop
 }
 
 // goNow empties a chosen node while those that were chosen with it and stay for now keep
-// their pods: beside those that are retired now, and on nodes that are Ready. If that is
+// their pods: beside those that are scaled down now, and on nodes that are Ready. If that is
 // not possible it waits for the others.
 func (r *nodeSearch) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(100) {
@@ -114,8 +114,8 @@ func (r *nodeSearch) choose(list []*candidate) []*candidate {
 	return chosen
 }
 
-// search rehearses several orders, and the one stands that saves most. To take back what was
-// chosen before, it must save more than the dearest node besides.
+// search rehearses several orders, and the one stands that saves most. To undo what was chosen
+// before, it must save more than the dearest node besides.
 func (r *nodeSearch) search(list []*candidate) (best order, chosen []*candidate) {
 	orders := ordersOf(list)
 	best, most := orders[0], math.Inf(-1)
@@ -151,8 +151,8 @@ func (r *nodeSearch) rehearse(o order, list []*candidate) (saved float64) {
 	return saved
 }
 
-// pass empties the candidates in thought, one after the other. What cannot be emptied is
-// as before, and told why, unless this is a rehearsal.
+// pass empties the candidates in the simulation, one after the other. What cannot be emptied is as
+// before, and its verdict says why, unless this is a rehearsal.
 func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
 	r.rehearsal = rehearsal
 	if !o.anew {
@@ -166,13 +166,12 @@ func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []
 	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
 }
 
-// goTogether lets all candidates go that were chosen in an earlier look, if the pods of all
-// of them have places beside all of them; otherwise it leaves all as before. It is for law 18:
-// without it, of 200 clusters of twenty to sixty mixed nodes whose pods come and go, the marks of
-// three do not settle in time in place of one, and nothing is saved by it. One after the
-// other they would take places at each other, and which of them found none at the end would
-// depend on which of them are marked: so two nodes would swap their marks for ever. The
-// order is always the same.
+// goTogether lets all candidates go that were chosen in an earlier evaluation, if the pods of all
+// of them have places beside all of them; otherwise all is as before. It is for law 18: without it,
+// of 200 clusters of twenty to sixty mixed nodes whose pods come and go, the marks of three do not
+// settle in time in place of one, and nothing is saved by it. One after the other they would take
+// places at each other, and which of them found none at the end would depend on which of them are
+// marked: so two nodes would exchange their marks without end. The order is always the same.
 func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate) {
 	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
 		return nil
@@ -221,7 +220,7 @@ func (c *candidate) largestMover() float64 {
 	return largest
 }
 
-// chosenBefore says that a candidate bears a mark, and that its drain would go on.
+// chosenBefore reports whether a candidate bears a mark, and its drain would go on.
 func (c *candidate) chosenBefore() bool { return !c.stuck && !c.since.IsZero() }
 
 // fewCandidates are as many as settle even where marks are only lost.
@@ -285,7 +284,7 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 	return chosen
 }
 
-// sameCandidates says that two lists have the same candidates.
+// sameCandidates reports whether two lists have the same candidates.
 func sameCandidates(a, b []*candidate) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *candidate) bool { return !slices.Contains(b, c) })
 }
@@ -309,8 +308,8 @@ func (r *nodeSearch) chooseAgain(o order, list []*candidate, whole bool) (chosen
 	return append(chosen, r.letGoInTurn(o, rest, chosen)...)
 }
 
-// letGoInTurn lets those of sorted candidates go that can, one after the other, beside those
-// that are gone.
+// letGoInTurn lets those of sorted candidates go that can, one after the other, beside those that
+// are removed already.
 func (r *nodeSearch) letGoInTurn(o order, list, gone []*candidate) (chosen []*candidate) {
 	r.inTurn(o, list, gone, func(c *candidate) (goes bool) {
 		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
@@ -322,7 +321,7 @@ func (r *nodeSearch) letGoInTurn(o order, list, gone []*candidate) (chosen []*ca
 	return chosen
 }
 
-// goBack takes back that nodes go, and all that was done since.
+// goBack undoes that nodes go, and all that was done since.
 func (r *nodeSearch) goBack(chosen []*candidate, start fit.Mark) {
 	for _, c := range chosen {
 		r.takeBack(c)
@@ -333,9 +332,9 @@ func (r *nodeSearch) goBack(chosen []*candidate, start fit.Mark) {
 // turnOfSearch is for how long those come first that came first.
 const turnOfSearch = time.Minute
 
-// passByTurns asks candidates that the search did not reach. So each of them is reached
-// some day, however much work those before it make: the clock tells who comes first, and
-// nothing has to be persisted. Multiples of the golden ratio fall evenly into a circle.
+// passByTurns asks candidates that the search did not reach. So each of them is reached some day,
+// however much work those before it make: the clock decides which is first, and nothing has to be
+// persisted. Multiples of the golden ratio fall evenly into a circle.
 func (r *nodeSearch) passByTurns(list []*candidate) (chosen []*candidate) {
 	missed := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.reason != verdict.NodeNotEvaluated })
 	if len(missed) == 0 {
@@ -387,10 +386,10 @@ func (r *nodeSearch) takeBack(c *candidate) {
 	r.reserve(c, 1)
 }
 
-// line makes the row of places in which movers look for another: nodes that stay for
-// certain come first, the fullest of them at the front, then the candidates, those that
-// go last at the front. At the end stands what is only coming: a node whose pods go there
-// is unneeded, but does not go before it is there.
+// line makes the row of places in which movers look for another: nodes that stay for certain come
+// first, the fullest of them at the front, then the candidates, those that go last at the front. At
+// the end stands what is only upcoming: a node whose pods go there is unneeded, but is not scaled
+// down before it is there.
 func (r *nodeSearch) line(list []*candidate) {
 	turn := map[*cluster.Node]int{}
 	for i, c := range list {

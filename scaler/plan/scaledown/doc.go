@@ -1,5 +1,4 @@
-// Package scaledown chooses the nodes that nobody needs. It may ask what growth would be; no room
-// asks it.
+// Package scaledown chooses the unneeded nodes. It may ask what growth would be; no room asks it.
 //
 //	scaledown.go     what it needs of the other rooms
 //	search.go        the search: candidates, and the scale-down of those whose time has come

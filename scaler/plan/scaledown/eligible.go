@@ -64,8 +64,8 @@ func (r *nodeSearch) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Detail
 	return "", nil
 }
 
-// whyPaused says why the node is not retired now; empty where it may be. That may last for
-// one evaluation, and says nothing of who is needed: clocks go on meanwhile.
+// whyPaused says why the node is not scaled down now; empty where it may be. That may last for one
+// evaluation, and does not decide which are needed: clocks go on meanwhile.
 func (r *nodeSearch) whyPaused(n *cluster.Node) verdict.Details {
 	g := n.Group
 	if r.halt != nil {
@@ -87,7 +87,7 @@ func (r *nodeSearch) whyPaused(n *cluster.Node) verdict.Details {
 	return nil
 }
 
-// floor says that with what is on its way out the group is at its minimum. Of a group with
+// floor reports whether without what is being removed the group is at its minimum. Of a group with
 // more instances than desired, those above it go first, without lowering desired.
 func (r *nodeSearch) floor(g *cluster.Group) bool {
 	return max(g.Read, len(g.Live))-r.leaving[g] <= g.Min

@@ -10,7 +10,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// empty moves, in thought, every pod of the node elsewhere. If one cannot go,
+// empty moves, in the simulation, every pod of the node elsewhere. If one cannot go,
 // all is as before.
 func (r *nodeSearch) empty(c *candidate) (verdict.Reason, verdict.Details) {
 	start := r.Fit.Try()
@@ -98,10 +98,10 @@ func (r *nodeSearch) sayAgain(c *candidate) {
 	r.Fit.Revert(start)
 }
 
-// unsettled finds one of the candidate's pods whose place depends on another's, as it
-// spreads with that one or wants to be with it, while that one's is on a node that does not
-// serve yet: before that comes, and it may not, kube-scheduler sees other domains than we
-// do. Anti-affinity needs no such care, see standInBoth.
+// unsettled finds one of the candidate's pods whose place depends on another's, as it spreads with
+// that one or wants to be with it, while that one's is on a node that does not serve yet: before
+// that serves, and it may never, kube-scheduler sees other domains than we do. Anti-affinity needs
+// no such care, see standInBoth.
 func (r *nodeSearch) unsettled(c *candidate) (pod, by fit.Tenant, is bool) {
 	for _, t := range r.seated(c) {
 		if r.Fit.Unrelated(t.Class) {
@@ -133,10 +133,9 @@ func (r *nodeSearch) unlandedKinds() []fit.Tenant {
 	return r.unlandedOnes
 }
 
-// shelters names a pod that waits and that is about to be bound to the node, unless
-// kube-scheduler has left it waiting for long; or one without any place that the node would
-// take, if pods that come were not thought to go there: they may as well go where they would
-// if the node went.
+// shelters names a pending pod that is about to be bound to the node, unless kube-scheduler has
+// left it pending for long; or one without any place that the node would take, if such pods were
+// not thought to go there: they may as well go where they would if the node went.
 func (r *nodeSearch) shelters(c *candidate) (pod string, takes bool) {
 	start := r.Fit.Fork()
 	defer r.Fit.Revert(start)
@@ -159,9 +158,8 @@ func (r *nodeSearch) shelters(c *candidate) (pod string, takes bool) {
 	return "", false
 }
 
-// standInBoth seats the pods that leave a node for one that does not serve yet at both:
-// until that comes they run where they are, and keep away from there whom they keep
-// away.
+// standInBoth seats the pods that leave a node for one that does not serve yet at both: until that
+// serves they run where they are, and keep away from there the pods that they keep away.
 func (d *ScaleDown) standInBoth() {
 	for _, p := range d.UnsettledPlaces() {
 		for _, t := range p.Tenants() {

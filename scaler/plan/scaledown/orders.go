@@ -15,11 +15,11 @@ import (
 type order struct {
 	// by is the figure by which the greatest comes first.
 	by func(*candidate) float64
-	// anew asks nobody first because it was chosen in an earlier look: without it a marked node
-	// that is cheap keeps dear ones that have its place. That is rare, four in 6,000 random
+	// anew asks no node first because it was chosen in an earlier evaluation: without it a marked
+	// node that is cheap keeps dear ones in place of itself. That is rare, four in 6,000 random
 	// worlds, and promised.
 	anew bool
-	// usual says that it is the one in which those go together that were.
+	// usual: it is the one in which those go together that were.
 	usual bool
 }
 

@@ -13,10 +13,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Auto Scaling's AZRebalance process evens out a group whose zones differ by more than
-// one instance: it launches where there are few and ends somebody where there are many,
-// whatever runs there. We scale unneeded nodes down, and launch where pods want to
-// be, so that zones get uneven by our choice; the two would undo each other's work.
+// Auto Scaling's AZRebalance process evens out a group whose zones differ by more than one
+// instance: it launches where there are few and ends one where there are many, whatever runs there.
+// We scale unneeded nodes down, and launch where pods want to be, so that zones get uneven by our
+// choice; the two would undo each other's work.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
 
 // processRebalance is the name of that process.
@@ -25,9 +25,9 @@ const processRebalance = "AZRebalance"
 // suspendAgain is how long a suspension that was asked for may take to show.
 const suspendAgain = time.Minute
 
-// BalanceZones finds the groups that Auto Scaling would rebalance after this plan, and
-// has that process suspended where people want it: once for each group. Where it runs
-// again later, somebody wants that.
+// BalanceZones finds the groups that Auto Scaling would rebalance after this plan, and has that
+// process suspended where people want it: once for each group. Where it runs again later, people
+// want that.
 func (d *ScaleDown) BalanceZones() {
 	for _, g := range d.Groups {
 		at, asked := d.State.Suspending[g.Name]

@@ -17,23 +17,23 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Replacement, where people want it: some nodes go for a new one of another group that
-// costs less than they do. One swap at a time goes through three stages, which the memory
-// tells apart: it was found, and has to stay worth while for as long as a node must be
-// unneeded; the group was grown for it; the new node serves, and the nodes are retired
-// like others, but without a clock of their own. If it comes to nothing, what came of it
-// is a node that nobody needs, like any other.
+// Replacement, where people want it: some nodes are replaced by a new one of another group that
+// costs less than they do. One replacement at a time goes through three stages, which the persisted
+// state distinguishes: it was found, and has to stay worth while for as long as a node must be
+// unneeded; the group was grown for it; the new node serves, and the nodes are scaled down like
+// others, but without a clock of their own. If it comes to nothing, what came of it is an unneeded
+// node like any other.
 
-// replacementBackOff is how long after a swap that came to nothing none is begun with that group;
-// it doubles with each further one.
+// replacementBackOff is how long no replacement is begun with a group after one that came to
+// nothing; it doubles with each further one.
 const replacementBackOff, mostReplacementBackOff = 30 * time.Minute, 8 * time.Hour
 
-// replaces says that nodes are swapped at all.
+// replaces reports whether nodes are replaced at all.
 func (d *ScaleDown) replaces() bool {
 	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.OtherAutoscalerActs()
 }
 
-// continueReplacement carries on the swap whose new node was launched.
+// continueReplacement carries on the replacement whose new node was launched.
 func (r *nodeSearch) continueReplacement() {
 	s := r.State.Replacement
 	if !r.replaces() {
@@ -66,9 +66,8 @@ func (r *nodeSearch) continueReplacement() {
 	}
 }
 
-// goesOn says what becomes of the drains of a swap that is given up: those are retirements
-// like others from then on, with the patience that these have, and no other swap waits for
-// them.
+// goesOn says what becomes of the drains of a replacement that is given up: from then on they are
+// scale-downs like others, with the same time limits, and no other replacement waits for them.
 func goesOn(drains int) verdict.Details {
 	switch drains {
 	case 0:
@@ -79,8 +78,8 @@ func goesOn(drains int) verdict.Details {
 	return verdict.Say("the {count} drains that have begun go on", verdict.Count(drains))
 }
 
-// replacing are the nodes of a swap that have yet to be retired, by name, and how many are
-// being retired. whyNot says which of them is where a swap has no use for it.
+// replacing are the nodes of a replacement that have yet to be scaled down, by name, and how many
+// are being scaled down. whyNot says which of them is where a replacement has no use for it.
 func (r *nodeSearch) replacing(s *fleet.NodeReplacement) (stay []*cluster.Node, going int, whyNot verdict.Details) {
 	for _, n := range r.Nodes {
 		if n.Instance == nil || !n.Instance.Live() || !slices.Contains(s.Instances, n.Instance.ID) {
@@ -113,8 +112,8 @@ func (r *nodeSearch) cameFor(s *fleet.NodeReplacement) []*cluster.Node {
 	return came
 }
 
-// awaitNode leaves the nodes as they are until the new one serves, for as long as it may
-// still come and would take their pods.
+// awaitNode leaves the nodes as they are until the new one serves, for as long as it may still
+// become Ready and would take their pods.
 func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	g := r.GroupOf(s.Group)
 	if g == nil {
@@ -150,9 +149,9 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	g.Note(verdict.Say("a node of it is launched as a replacement for {nodes}", names))
 }
 
-// whyUnpaid says why a swap of these nodes, for which a node was launched, is not worth while
-// any more; empty if it is. What it disrupts was weighed before that: with the new node
-// among all others it would weigh more.
+// whyUnpaid says why a replacement of these nodes, for which a node was launched, is not worth
+// while any more; empty if it is. What it disrupts was weighed before that: with the new node among
+// all others it would weigh more.
 func whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
 	if x := billOf(list, g); !x.saves() {
 		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(leastSaving)))
@@ -160,13 +159,13 @@ func whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
 	return nil
 }
 
-// upcomingNodes says that the group has instances that do not serve yet, or gets some.
+// upcomingNodes reports whether the group has instances that do not serve yet, or gets some.
 func (d *ScaleDown) upcomingNodes(g *cluster.Group) bool {
 	return g.Unanswered || g.Unlaunched() > 0 || len(d.Unregistered(g)) > 0 ||
 		slices.ContainsFunc(g.Nodes, func(n *cluster.Node) bool { return n.Stage == cluster.Upcoming && n.Instance.Live() })
 }
 
-// templateIn is what a new node of the group looks like in a zone, or in its first.
+// templateIn is the template of a new node of the group in a zone, or in its first.
 func templateIn(g *cluster.Group, zone string) *fit.NodeTemplate {
 	if len(g.Templates) == 0 {
 		return nil
@@ -174,13 +173,13 @@ func templateIn(g *cluster.Group, zone string) *fit.NodeTemplate {
 	return g.Templates[g.ZoneOf(zone)]
 }
 
-// upcomingTo are the places of the group's nodes that are coming.
+// upcomingTo are the places of the group's upcoming nodes.
 func (d *ScaleDown) upcomingTo(g *cluster.Group) []*fit.Place {
 	ofGroup := &seats.Headroom{Group: g}
 	return append(ofGroup.Homes(d.In(cluster.Upcoming)), d.UnregisteredPlaces(ofGroup)...)
 }
 
-// claim keeps places for the pods of the swap alone, or for none, as their nodes go.
+// claim keeps places for the pods of the replacement alone, or for none, as their nodes go.
 func (r *nodeSearch) claim(places ...*fit.Place) {
 	for _, p := range places {
 		r.claimed[p] = true
@@ -189,8 +188,8 @@ func (r *nodeSearch) claim(places ...*fit.Place) {
 
 func (r *nodeSearch) isClaimed(p *fit.Place) bool { return r.claimed[p] }
 
-// sendOff retires the nodes that go, if the pods of all of them have places now and, where
-// none has been retired yet, it still is worth while.
+// sendOff scales down the nodes that are replaced, if the pods of all of them have places now and,
+// where none has been scaled down yet, it still is worth while.
 func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Node, begun bool) {
 	for _, n := range came {
 		r.replaced[n] = true
@@ -228,9 +227,9 @@ func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Nod
 	}
 }
 
-// whyWaits says what has to be waited for before anybody can tell where the pods
-// would go: what belongs to the new node is bound in its first seconds, and pods that go
-// by others have to know where those are.
+// whyWaits says what has to be waited for before it is known where the pods would go: what belongs
+// to the new node is bound in its first seconds, and pods that go by others have to know where
+// those are.
 func (r *nodeSearch) whyWaits(came []*cluster.Node) verdict.Details {
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	if settled := first.ReadySince.Add(cluster.SettleTime); r.Now.Before(settled) {
@@ -272,7 +271,7 @@ func (r *nodeSearch) replaceableSet(n *cluster.Node) (*candidate, verdict.Reason
 	return c, reason, why
 }
 
-// homesBeside are the places for pods of a swap: the nodes that came for it, then those
+// homesBeside are the places for pods of a replacement: the nodes that came for it, then those
 // that stay anyway, the fullest first.
 func (r *nodeSearch) homesBeside(came []*cluster.Node) []*fit.Place {
 	stay := slices.DeleteFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return r.replaced[n] })
@@ -313,14 +312,15 @@ func (r *nodeSearch) whatIf(row []*fit.Place, try func(goes func(*candidate) (ve
 	r.row = before
 }
 
-// endReplacement gives the swap up.
+// endReplacement gives the replacement up.
 func (r *nodeSearch) endReplacement(why verdict.Details) {
 	s := r.State.Replacement
 	r.State.ReplacementBackOffs[s.Group] = drains.BackOffAfter(r.State.ReplacementBackOffs[s.Group], r.Now, replacementBackOff, mostReplacementBackOff, why.String())
 	r.dropReplacement(s)
 }
 
-// dropReplacement forgets the swap. What goes already goes as any other from now on.
+// dropReplacement forgets the replacement. What is drained already is scaled down like any other
+// from now on.
 func (r *nodeSearch) dropReplacement(s *fleet.NodeReplacement) {
 	r.State.Replacement = nil
 	clear(r.replaced)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostReplaceable bounds the nodes among which swaps are sought, and mostReplaced how
-	// many go for one.
+	// mostReplaceable bounds the nodes among which replacements are sought, and mostReplaced how
+	// many one replaces.
 	mostReplaceable, mostReplaced = 10, 5
 	// mostReplacementGroups bounds the groups that are tried.
 	mostReplacementGroups = 8
 )
 
-// proposal is a swap that may be worth while, and since when it has been.
+// proposal is a replacement that may be worth while, and since when it has been.
 type proposal struct {
 	set      []*candidate
 	group    *cluster.Group
@@ -48,8 +48,8 @@ func (x *proposal) nodes() []*cluster.Node {
 	return list
 }
 
-// seekReplacement finds some of the nodes that stay which may go for a cheaper one, once all else
-// is quiet: those that it found in an earlier look, if they still may.
+// seekReplacement finds some of the nodes that stay which a cheaper one may replace, once all else
+// is quiet: those that it found in an earlier evaluation, if it still may.
 func (r *nodeSearch) seekReplacement() *proposal {
 	s := r.State.Replacement
 	if !r.replaces() || s != nil && !s.Launched.IsZero() {
@@ -65,7 +65,7 @@ func (r *nodeSearch) seekReplacement() *proposal {
 	return r.findReplacement()
 }
 
-// reportReplacementBackOffs says of each group with which no swap is begun for a while that this is so.
+// reportReplacementBackOffs notes of each group whether its replacements are backed off.
 func (r *nodeSearch) reportReplacementBackOffs() {
 	for name, b := range r.State.ReplacementBackOffs {
 		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
@@ -75,9 +75,9 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 	}
 }
 
-// quiet says that no pod waits that could get a node, that no node comes or is taken from
-// us with pods on it, and that no drain is stuck. Pods of namespaces that ask for more than
-// an evaluation considers do not count: they would put off every swap for good.
+// quiet reports whether no pod waits that could get a node, whether no node is upcoming or taken
+// from us with pods on it, and whether no drain is stuck. Pods of namespaces that ask for more than
+// an evaluation considers do not count: they would put off every replacement for good.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{verdict.PodNoGroupFits, verdict.PodGated, verdict.PodExpendable, verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
 	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
@@ -100,7 +100,8 @@ func (r *nodeSearch) quiet() bool {
 	})
 }
 
-// remembered is the swap that was found in an earlier look, if it still is worth while.
+// remembered is the replacement that was persisted in an earlier evaluation, if it still is worth
+// while.
 func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 	if s == nil {
 		return nil
@@ -137,9 +138,9 @@ func billOf(set []*candidate, g *cluster.Group) bill {
 	return b
 }
 
-// replaceableNode makes a candidate of a node that may be swapped: it has pods to move and none
-// that ends when it likes, for both nodes would be paid for until then; its price is known,
-// and it does not go anyway.
+// replaceableNode makes a candidate of a node that may be replaced: it has pods to move and none
+// that ends when it likes, for both nodes would be paid for until then; its price is known, and it
+// is not scaled down anyway.
 func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 	if n.Leaves || knownPrice(n) <= 0 || !n.Instance.Live() {
 		return nil
@@ -151,8 +152,8 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 	return c
 }
 
-// mayReplaceBy says that the group's nodes have a price, and that it may grow by one in the
-// stead of others.
+// mayReplaceBy reports whether the group's nodes have a price, and whether it may grow by one to
+// replace others.
 func (r *nodeSearch) mayReplaceBy(g *cluster.Group) bool {
 	room, _ := seats.Room(g)
 	// Of a group above desired people want fewer nodes.
@@ -181,7 +182,7 @@ func (r *nodeSearch) goOnto(list []*candidate, g *cluster.Group, looks *fit.Node
 	return ok
 }
 
-// withNew opens a new node of a group in thought, and lets candidates try to go if all
+// withNew opens a new node of a group in the simulation, and lets candidates try to go if all
 // their pods move there. All is as before then.
 func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func(goes func(*candidate) bool)) {
 	rehearsal, start := r.rehearsal, r.Fit.Fork()
@@ -199,8 +200,8 @@ func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func
 	r.rehearsal = rehearsal
 }
 
-// findReplacement finds the swap that saves most. Where one node alone could be swapped, but for
-// too little, its verdict says so.
+// findReplacement finds the replacement that saves most. Where one node alone could be replaced,
+// but for too little, its verdict says so.
 func (r *nodeSearch) findReplacement() *proposal {
 	sources := r.replaceableNodes()
 	if len(sources) == 0 {
@@ -268,7 +269,7 @@ func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, l
 	return best
 }
 
-// replaceableNodes are the nodes that could be swapped, those first that disrupt least for
+// replaceableNodes are the nodes that could be replaced, those first that disrupt least for
 // what they cost, and not too many.
 func (r *nodeSearch) replaceableNodes() []*candidate {
 	var list []*candidate
@@ -283,15 +284,15 @@ func (r *nodeSearch) replaceableNodes() []*candidate {
 	return list[:min(len(list), mostReplaceable)]
 }
 
-// dearest are as many of the candidates as can go for one, the dearest.
+// dearest are the dearest candidates, as many as one node can replace.
 func dearest(list []*candidate) []*candidate {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(knownPrice(b.Node), knownPrice(a.Node)) })
 	return list[:min(len(list), mostReplaced)]
 }
 
-// mostReplacementGroups are the groups whose new node could be worth while where as much as that may
-// go, the cheapest first, and not too many.
+// replacementGroups are the groups whose new node could be worth while where as much as that may be
+// removed, the cheapest first, and not too many.
 func (r *nodeSearch) replacementGroups(most float64) []*cluster.Group {
 	var list []*cluster.Group
 	for _, g := range r.Groups {
@@ -303,8 +304,8 @@ func (r *nodeSearch) replacementGroups(most float64) []*cluster.Group {
 	return list[:min(len(list), mostReplacementGroups)]
 }
 
-// awaitReplacement remembers a swap that may be worth while, and begins it when it has been for as
-// long as its nodes would have to be unneeded, and their groups rest no more.
+// awaitReplacement persists a replacement that may be worth while, and begins it when it has been
+// for as long as its nodes would have to be unneeded, and their groups are backed off no more.
 func (r *nodeSearch) awaitReplacement(x *proposal) {
 	s := r.State.Replacement
 	if s != nil && !s.Launched.IsZero() {
@@ -337,7 +338,7 @@ func (r *nodeSearch) awaitReplacement(x *proposal) {
 	}
 }
 
-// whyPausedOf says why nothing is retired now of the group of one of these nodes.
+// whyPausedOf says why nothing is scaled down now of the group of one of these nodes.
 func (r *nodeSearch) whyPausedOf(set []*candidate) (why verdict.Details) {
 	for _, c := range set {
 		why = verdict.FirstOf(why, r.whyPaused(c.Node))

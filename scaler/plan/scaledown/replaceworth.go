@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// leastSaving is the share of what the nodes cost that a swap must save.
+	// leastSaving is the share of what the nodes cost that a replacement must save.
 	leastSaving = 0.15
-	// leastScore is what a swap must save, as a share of what all nodes cost, for what it
+	// leastScore is what a replacement must save, as a share of what all nodes cost, for what it
 	// disrupts, as a share of what there is to be disrupted: a half, as in Karpenter's
 	// policy Balanced with its threshold of 2.
 	// https://github.com/kubernetes-sigs/karpenter/blob/main/designs/balanced-consolidation.md
@@ -62,16 +62,16 @@ func knownPrice(n *cluster.Node) float64 {
 	return n.Group.Price()
 }
 
-// bill is what a swap costs and brings.
+// bill is what a replacement costs and saves.
 type bill struct{ old, new, disruption float64 }
 
 // share is what is saved of what the nodes cost.
 func (b bill) share() float64 { return (b.old - b.new) / b.old }
 
-// saves says that it is a saving worth the name. A share of nothing is NaN, and none.
+// saves reports whether it is a saving worth the name. A share of nothing is NaN, and none.
 func (b bill) saves() bool { return b.share() >= leastSaving }
 
-// whyRefused says why a swap is not worth while beside all that there is; empty if it is.
+// whyRefused says why a replacement is not worth while beside all that there is; empty if it is.
 func (b bill) whyRefused(all ledger) verdict.Details {
 	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)
 	switch {

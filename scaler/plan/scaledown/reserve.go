@@ -9,31 +9,29 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// reserve is a headroom while nodes are looked for that may go. Their pods may land on
-// any node that stays, not only where we would put them. What that costs at most is said
-// by adrift.cost.
+// reserve is a headroom while the search for unneeded nodes goes on. Their pods may land on any
+// node that stays, not only where we would put them. What that costs at most is adrift.cost.
 type reserve struct {
 	*seats.Headroom
 	// slots is the room that each node has that serves, and free that of all that stay.
 	slots map[*cluster.Node]stake
 	free
 	// adrift are the pods that may land anywhere, and filled the nodes on which some of
-	// these have seats in thought: if they land elsewhere, there is more room on them.
+	// these have seats in the simulation: if they land elsewhere, there is more room on them.
 	adrift adrift
 	filled map[*fit.Place]bool
 
-	// list is the number of the list whose headrooms add up. Own are its pods that have their
-	// seats on each node: these seats are its own, and what is free beside those of the whole
-	// list is everybody's in it. Homeless is how many have lost their seats with the nodes that
-	// go.
+	// list is the number of the list whose headrooms add up. Own are its pods that have their seats
+	// on each node: these seats are its own, and what is free beside those of the whole list
+	// belongs to all in it. Unplaced is how many have lost their seats with the nodes that go.
 	list     int
 	own      map[*cluster.Node]int
 	unplaced int
 }
 
-// newReserves are the headrooms as they stand before any further node goes. Pods that move may
-// land on seats of any headroom of a list, whose pods then take what is free: so they are adrift
-// to the others as moving pods are.
+// newReserves are the headrooms as they stand before any further node is removed. Pods that move
+// may land on seats of any headroom of a list, whose pods then take what is free: so they are
+// adrift to the others as moving pods are.
 func (r *nodeSearch) newReserves() (all []*reserve) {
 	if len(r.Headrooms) == 0 {
 		return nil
@@ -60,8 +58,8 @@ func (r *nodeSearch) newReserves() (all []*reserve) {
 	return all
 }
 
-// withWaiting is the cluster's headroom when the pods that wait are where they have seats:
-// then a percentage is of theirs too. In a group, pods that may land there count as adrift.
+// withWaiting is the cluster's headroom when the pending pods are where they have seats: then a
+// percentage is of theirs too. In a group, pods that may land there count as adrift.
 func (d *ScaleDown) withWaiting(h *seats.Headroom, unlanded []fit.Tenant) *seats.Headroom {
 	if h.Group != nil || h.Asked.Percent == 0 {
 		return h
@@ -104,7 +102,7 @@ func (s *reserve) count(r *nodeSearch, own []cluster.Move) {
 	r.Fit.Revert(start)
 }
 
-// unlanded are the pods that have seats in thought, on nodes where they do not run, and
+// unlanded are the pods that have seats in the simulation, on nodes where they do not run, and
 // where these are.
 func (r *nodeSearch) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
 	on = map[*fit.Place]bool{}
@@ -132,7 +130,7 @@ func (r *nodeSearch) unlanded() (list []fit.Tenant, on map[*fit.Place]bool) {
 	return list, on
 }
 
-// measured measures the pods that may come to where the head-room is.
+// measured measures the pods that may come to where the headroom is.
 func (d *ScaleDown) measured(h *seats.Headroom, pods []fit.Tenant) adrift {
 	var sum adrift
 	comes := map[*fit.Class]bool{}
@@ -164,8 +162,8 @@ func anyTemplates(g *cluster.Group) []*fit.NodeTemplate {
 	return g.TemplatesThere
 }
 
-// without is how many pods of the head-room have room for certain when the node is gone
-// and these pods are adrift, and how many there shall be room for then.
+// without is how many pods of the headroom have room for certain when the node is removed and these
+// pods are adrift, and how many there shall be room for then.
 func (s *reserve) without(n *cluster.Node, a adrift) (room, wanted int) {
 	stays := s.free.with(s.slots[n], -1)
 	room = stays.room - a.cost(stays)
@@ -197,7 +195,7 @@ func (r *nodeSearch) whyReserved(c *candidate) (verdict.Reason, verdict.Details)
 	return "", nil
 }
 
-// why says what keeps a node for it.
+// why says why a node is needed for it.
 func (s *reserve) why(wanted int) verdict.Details {
 	if s.Buffer != nil {
 		return s.Keeps(wanted)
@@ -205,13 +203,13 @@ func (s *reserve) why(wanted int) verdict.Details {
 	return s.IsWanted(wanted)
 }
 
-// unseats says that pods of others in its list lose their seats with the candidate's node.
+// unseats reports whether pods of others in its list lose their seats with the candidate's node.
 func (r *nodeSearch) unseats(s *reserve, c *candidate) bool {
 	return slices.ContainsFunc(r.reserves, func(o *reserve) bool { return o != s && o.list == s.list && o.own[c.Node] > 0 })
 }
 
-// displaced are the pods of others in its list that have no seats for certain when the
-// candidate is gone, in the measure of this one.
+// displaced are the pods of others in its list that have no seats for certain when the candidate is
+// removed, in the measure of this one.
 func (r *nodeSearch) displaced(s *reserve, c *candidate) (sum adrift) {
 	for i, o := range r.reserves {
 		if o == s || o.list != s.list {
@@ -224,8 +222,8 @@ func (r *nodeSearch) displaced(s *reserve, c *candidate) (sum adrift) {
 	return sum
 }
 
-// seatsChoosy seats the pods of headrooms of which some are choosy about who else is where, on
-// the nodes that stay, and says how many of each find a seat. It leaves all as it was.
+// seatsChoosy seats the pods of headrooms of which some are choosy about who else is where, on the
+// nodes that stay, and counts how many of each find a seat. All is as before then.
 func (r *nodeSearch) seatsChoosy() map[*seats.Headroom]int {
 	seated := map[*seats.Headroom]int{}
 	start := r.Fit.Fork()
@@ -240,8 +238,8 @@ func (r *nodeSearch) seatsChoosy() map[*seats.Headroom]int {
 	return seated
 }
 
-// whyCrowded says which headroom's choosy pods would have fewer seats as things stand in
-// thought; empty if none's.
+// whyCrowded says which headroom's choosy pods would have fewer seats as things stand in the
+// simulation; empty if none's.
 func (r *nodeSearch) whyCrowded() (verdict.Reason, verdict.Details) {
 	after := r.seatsChoosy()
 	for _, h := range slices.Concat(r.choosy...) {
@@ -253,7 +251,7 @@ func (r *nodeSearch) whyCrowded() (verdict.Reason, verdict.Details) {
 }
 
 // whyWithheld says why no further node may go beside those that do: for its group, for the
-// cluster, or for head-room; empty if it may.
+// cluster, or for headroom; empty if it may.
 func (r *nodeSearch) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
 	if reason, why := r.whyLimited(c.Node); reason != "" {
 		return reason, why
@@ -262,7 +260,7 @@ func (r *nodeSearch) whyWithheld(c *candidate) (verdict.Reason, verdict.Details)
 }
 
 // reserve counts the candidate among those that go, by -1, or that stay again: its room
-// is no head-room then, and its pods are adrift.
+// is no headroom then, and its pods are adrift.
 func (r *nodeSearch) reserve(c *candidate, sign int) {
 	for i, s := range r.reserves {
 		s.adrift = s.adrift.with(r.loads(c)[i].times(-sign))
@@ -271,7 +269,7 @@ func (r *nodeSearch) reserve(c *candidate, sign int) {
 	}
 }
 
-// loads are the candidate's movers in the measure of each head-room.
+// loads are the candidate's movers in the measure of each headroom.
 func (r *nodeSearch) loads(c *candidate) []adrift {
 	if c.adrift == nil {
 		for _, s := range r.reserves {
@@ -281,7 +279,7 @@ func (r *nodeSearch) loads(c *candidate) []adrift {
 	return c.adrift
 }
 
-// countReserves counts the room of a new node among the reserves, until it is taken back.
+// countReserves counts the room of a new node among the reserves, until that is undone.
 func (r *nodeSearch) countReserves(g *cluster.Group, p *fit.Place) (takeBack func()) {
 	var undo []func()
 	for _, s := range r.reserves {

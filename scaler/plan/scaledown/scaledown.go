@@ -8,7 +8,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/seats"
 )
 
-// ScaleDown chooses the nodes that nobody needs.
+// ScaleDown chooses the unneeded nodes.
 type ScaleDown struct {
 	*cluster.Cluster
 	*outcome.Outcome

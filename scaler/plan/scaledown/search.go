@@ -15,10 +15,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// BeginScaleDowns finds the nodes that nobody needs: all of them together could go at
-// once, for the pods of every one have a place on nodes that stay. Each keeps on itself
-// since when that is so, and is retired when it has been so for long enough, the one that
-// is unneeded the longest first, but behind others what leaves slowly.
+// BeginScaleDowns finds the unneeded nodes: all of them together could be removed at once, for the
+// pods of every one have a place on nodes that stay. Each keeps on itself since when that is so,
+// and is scaled down when it has been so for long enough, the one that is unneeded the longest
+// first, but a node that drains slowly after the others.
 func (d *ScaleDown) BeginScaleDowns() {
 	r := d.newSearch()
 	r.continueReplacement()
@@ -39,42 +39,42 @@ func (d *ScaleDown) BeginScaleDowns() {
 	}
 }
 
-// nodeSearch is one search for nodes that nobody needs.
+// nodeSearch is one search for unneeded nodes.
 type nodeSearch struct {
 	*ScaleDown
 	// places are those that pods could be moved to, in the order in which they are tried,
 	// and row knows what they have refused.
 	places []*fit.Place
 	row    *fit.Row
-	// destinations are the rows of places on nodes that are Ready, in which movers look when
-	// their node goes now.
+	// destinations are the rows of places on nodes that are Ready, in which movers seek a place
+	// when their node is scaled down now.
 	destinations []*fit.Row
-	// rehearsal says that nobody wants to know why a node stays.
+	// rehearsal: why a node stays is not asked.
 	rehearsal bool
 	// began counts the steps before the search, and part is the share of the budget at
 	// which what goes on now ends, in hundredths.
 	began, part int64
-	// leaving is by how much each group gets smaller by all that goes.
+	// leaving is by how much each group gets smaller by all that is scaled down.
 	leaving map[*cluster.Group]int
 	// draining counts the nodes with pods on them that are being drained without
 	// hurry, and those whose turn it is, of at most allowed.
 	draining, allowed int
 	remains           cluster.Remains
-	// atOnce counts what is being scaled down, and ending by how much each group gets
-	// smaller by what has begun: leaving counts what goes in thought, too.
+	// atOnce counts what is being scaled down, and ending by how much each group gets smaller by
+	// what has begun: leaving counts what is removed in the simulation, too.
 	atOnce atOnce
 	ending map[*cluster.Group]int
-	// reserves are the headrooms that stay. Choosy are the lists of which pods ask who else
-	// is where, and seatedBefore how many of each have a seat before any further node goes.
+	// reserves are the headrooms that stay. Choosy are the lists of which pods ask who else is
+	// where, and seatedBefore how many of each have a seat before any further node is removed.
 	reserves     []*reserve
 	choosy       [][]*seats.Headroom
 	seatedBefore map[*seats.Headroom]int
-	// halt is why nothing is retired at all, empty where something may be.
+	// halt is why nothing is scaled down at all, empty where something may be.
 	halt verdict.Details
 	// unlandedOnes is what unlandedKinds has found; nil before.
 	unlandedOnes []fit.Tenant
-	// replaced are the nodes of the swap that is under way, those that go and those that
-	// came for them, and claimed the places that are not for the pods of others.
+	// replaced are the nodes of the replacement that is under way, those that are removed and those
+	// that were launched for them, and claimed the places that are not for the pods of others.
 	replaced map[*cluster.Node]bool
 	claimed  map[*fit.Place]bool
 }
@@ -95,9 +95,9 @@ func (d *ScaleDown) newSearch() *nodeSearch {
 	return r
 }
 
-// lessening is by how much less groups will want when all is done that has begun: by the
-// nodes on their way out, by instances that this plan ends beside them, and by what it
-// takes back that has not come.
+// lessening is by how much less groups will want when all is done that has begun: by the nodes on
+// their way out, by instances that this plan ends beside them, and by what was asked for, was not
+// launched and is asked for no more.
 func (d *ScaleDown) lessening() map[*cluster.Group]int {
 	less, counted := map[*cluster.Group]int{}, map[string]bool{}
 	count := func(g *cluster.Group, instance string) {
@@ -122,8 +122,8 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 	return less
 }
 
-// candidates are the nodes of our groups that every rule lets go, Ready or not any more;
-// the others are told why not.
+// candidates are the nodes of our groups that every rule lets go, Ready or not any more; the others
+// get a verdict that says why not.
 func (r *nodeSearch) candidates() []*candidate {
 	var list []*candidate
 	for _, n := range r.In(cluster.Serving, cluster.Cordoned, cluster.Unready) {
@@ -191,9 +191,9 @@ func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 	return "", nil
 }
 
-// rulesFor are those by which a pod lets its node be chosen. For an expendable one nobody
-// keeps a node that could be drained: it is only asked what the drain will ask, as that does
-// not end before the pod has left.
+// rulesFor are those by which a pod lets its node be chosen. A node that could be drained does not
+// stay for an expendable one: it is only asked what the drain will ask, as that does not end before
+// the pod has left.
 func (r *nodeSearch) rulesFor(p *fleet.Pod) drainable.Policy {
 	var rules drainable.Policy
 	if !r.Expendable(p) {
@@ -203,15 +203,14 @@ func (r *nodeSearch) rulesFor(p *fleet.Pod) drainable.Policy {
 	return rules
 }
 
-// passes says that what blocks a pod of a marked node, or of one that is swapped, is a
+// passes reports whether what blocks a pod of a marked node, or of one that is replaced, is a
 // budget that may have room again: the node's clock goes on meanwhile.
 func (r *nodeSearch) passes(c *candidate, v drainable.Verdict) bool {
 	return (!c.since.IsZero() || r.replaced[c.Node]) && v.Rule == drainable.RuleBudget && !v.Lasting
 }
 
-// slow says that the node's clock has run out and that its pods are more than their
-// budgets let go at once: they leave one after the other, and no other node of these
-// budgets goes meanwhile.
+// slow reports whether the node's clock has run out and its pods are more than their budgets let go
+// at once: they leave one after the other, and no other node of these budgets is drained meanwhile.
 func (r *nodeSearch) slow(c *candidate) bool {
 	if c.stuck || c.since.IsZero() || !r.ripe(c) {
 		return false
@@ -220,7 +219,7 @@ func (r *nodeSearch) slow(c *candidate) bool {
 	return over
 }
 
-// ripe says that the clock of a node that has one has run out.
+// ripe reports whether the clock of a node that has one has run out.
 func (r *nodeSearch) ripe(c *candidate) bool {
 	due := c.due(r.Policy)
 	if r.Now.Before(due) {
@@ -230,9 +229,9 @@ func (r *nodeSearch) ripe(c *candidate) bool {
 	return true
 }
 
-// depart retires a node whose time has come, if its pods, drains and budgets allow for it by now;
-// otherwise it waits for that reason. since makes its request another one than those
-// before, and why is for people; text says the same in its verdict.
+// depart scales down a node whose time has come, if its pods, drains and budgets allow for it by
+// now; otherwise it waits for that reason. since makes its request another one than those before,
+// and why is for people; text says the same in its verdict.
 func (r *nodeSearch) depart(c *candidate, since time.Time, why, text verdict.Details, waits verdict.Reason) (gone bool) {
 	n := c.Node
 	if c.task != nil {

@@ -16,7 +16,7 @@ const (
 var searchEnded = verdict.Say("whether it is needed is not known: the search for unneeded nodes has used up the work that an evaluation bears").
 	Then(verdict.Say("it is asked in its turn, and its mark, if it has one, stays"))
 
-// spent says that so many hundredths of the budget are.
+// spent reports whether so many hundredths of the budget are.
 func (r *nodeSearch) spent(share int64) bool {
 	return r.Fit.Steps()-r.began > r.Policy.Bounds.ScaleDown/100*share
 }

@@ -7,8 +7,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// inTurn lets sorted candidates try to go, beside those that are gone. Of several that are as
-// good the next is one of the zone that has most of the group's nodes.
+// inTurn lets sorted candidates try to go, beside those that are removed already. Of several that
+// are as good the next is one of the zone that has most of the group's nodes.
 func (r *nodeSearch) inTurn(o order, list, gone []*candidate, try func(*candidate) (goes bool)) {
 	have := map[zoneOfGroup]int{}
 	for _, g := range r.Groups {

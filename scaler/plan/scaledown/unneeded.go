@@ -12,7 +12,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// unneeded starts the node's clock, or retires it if that has run out.
+// unneeded starts the node's clock, or scales the node down if that has run out.
 func (r *nodeSearch) unneeded(c *candidate) {
 	n, since, ok := c.Node, c.since, !c.since.IsZero()
 	if n.Stage == cluster.Unready {
@@ -40,8 +40,8 @@ func (r *nodeSearch) unneeded(c *candidate) {
 
 var unneededNow = verdict.Say("unneeded from now on")
 
-// pauses says of a candidate that nothing of its group is retired now, where that is so;
-// text is what its clock counts.
+// pauses gives the candidate its verdict where nothing of its group is scaled down now; text is
+// what its clock counts.
 func (r *nodeSearch) pauses(c *candidate, text verdict.Details) bool {
 	why := r.whyPaused(c.Node)
 	if why == nil {
@@ -66,7 +66,7 @@ func (c *candidate) due(p policy.Policy) time.Time {
 	return c.since.Add(c.Group.UnneededTime(p))
 }
 
-// whenDue retires the node if its clock has run out and nothing else holds it up. text
+// whenDue scales the node down if its clock has run out and nothing else holds it up. text
 // says what the clock counts.
 func (r *nodeSearch) whenDue(c *candidate, since, due time.Time, text verdict.Details) {
 	n, waits := c.Node, verdict.NodeUnneeded
@@ -120,8 +120,8 @@ func (r *nodeSearch) refused(p *fleet.Pod) (verdict.Reason, verdict.Details) {
 	return verdict.NodeUnneeded, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", budgets, pod)
 }
 
-// overspends finds the first of a node's pods for which those before it leave nothing of
-// its budget. Only pods that count are looked at, and nothing is spent.
+// overspends finds the first of a node's pods for which those before it leave nothing of its
+// budget. Only pods that count are considered, and nothing is spent.
 func overspends(budgets *drainable.Budgets, pods []*fleet.Pod, counts func(*fleet.Pod) bool) (first *fleet.Pod, over bool) {
 	var counted []*fleet.Pod // asked before the first is taken, which changes what counts
 	for _, p := range pods {
