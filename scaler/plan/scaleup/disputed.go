@@ -9,21 +9,20 @@ import (
 )
 
 const (
-	// doubtful is how long kube-scheduler must have called a pod Unschedulable for it
-	// to be a dispute at all: it may be about to look again.
+	// doubtful is how long kube-scheduler must have called a pod Unschedulable for it to be a
+	// dispute at all: it may be about to try again.
 	doubtful = 30 * time.Second
-	// disputedAfter is how long a pod has had room by our reckoning until people are
-	// told that it does not get there: kube-scheduler tries again within five minutes
-	// what it has put aside.
+	// disputedAfter is how long a pod has had room by our reckoning until it is reported that it
+	// does not get there: kube-scheduler tries again within five minutes what it has put aside.
 	// https://kubernetes.io/docs/concepts/scheduling-eviction/scheduling-framework/
 	disputedAfter = 5 * time.Minute
 	// mostDisputed bounds fleet.State.Disputed.
 	mostDisputed = 50
 )
 
-// dispute turns the verdict of a pod that has room on a node, as far as we know, and
-// that kube-scheduler has long left waiting. No node is brought for it, as the next
-// would have room for it just as little. People have to look.
+// dispute turns the verdict of a pod that has room on a node, as far as we know, and that
+// kube-scheduler has long left waiting. It triggers no scale-up, as the next would have room for it
+// just as little. People have to act.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
 	if s.Reason != verdict.PodFitsNode || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged) < doubtful || len(d.State.Disputed) >= mostDisputed {
@@ -44,7 +43,7 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	return s
 }
 
-// LeftWaiting says that people are told of the pod by now.
+// LeftWaiting reports whether the pod is reported to people by now.
 func (d *ScaleUp) LeftWaiting(p *fleet.Pod) bool {
 	since, known := d.State.Disputed[string(p.UID)]
 	return known && !d.Now.Before(since.Add(disputedAfter))

@@ -24,10 +24,10 @@ var expanders = map[string]func(*ScaleUp, []option) []option{
 	policy.Random:     (*ScaleUp).drawn,
 }
 
-// best is the option that the chain of expanders chooses. Of those that it finds
-// equally good it is the one that takes the most pods, then the cheapest as far as prices are
-// known, then the one with the fewest GPUs that nobody asked for, with the fewest nodes, with
-// the fewest resources of another kind that nobody asked for, then the first by name.
+// best is the option that the chain of expanders chooses. Of those that it finds equally good it is
+// the one that takes the most pods, then the cheapest as far as prices are known, then the one with
+// the fewest GPUs that were not asked for, with the fewest nodes, with the fewest resources of
+// another kind that were not asked for, then the first by name.
 func (d *ScaleUp) best(options []option) option {
 	for _, name := range d.Policy.Expanders() {
 		options = expanders[name](d, options)
@@ -60,7 +60,7 @@ type option struct {
 	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
 	// known.
 	hourly float64
-	// idleGPUs are those of the nodes that nobody asked for, and idleKinds how many other
+	// idleGPUs are those of the nodes that were not asked for, and idleKinds how many other
 	// resources that device plugins report are there and asked for by none of the pods.
 	idleGPUs  int64
 	idleKinds int

@@ -13,9 +13,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// gang is pods that are of no use one by one, such as the workers of a training.
-// Either each of them that waits finds a place, on nodes that there are or that
-// are brought, or no node is brought for any.
+// gang is pods that are of no use one by one, such as the workers of a training. Either each of
+// them that waits finds a place, on nodes that there are or that are launched, or no node is
+// launched for any.
 type gang struct {
 	name string
 	pods []fit.Tenant
@@ -42,7 +42,7 @@ func gangOf(p *fleet.Pod) string {
 	}
 }
 
-// gangsOf takes the gangs out of the waiting pods: those of greater priority
+// gangsOf takes the gangs out of the pending pods: those of greater priority
 // first, then by name.
 func (d *ScaleUp) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
 	byName := map[string]int{}
@@ -74,7 +74,7 @@ func (g gang) priority() int32 {
 	}).Pod.Priority()
 }
 
-// growForGang finds places for all pods of a gang, or leaves everything as it was.
+// growForGang finds places for all pods of a gang, or all is as before.
 func (d *ScaleUp) growForGang(g gang) {
 	start, before, moves := d.Fit.Fork(), d.growth(), d.moves()
 	var given []seats.Seat
@@ -129,7 +129,7 @@ func (d *ScaleUp) growForGang(g gang) {
 	}
 }
 
-// moves are where the pods of each retiring node go.
+// moves are where the pods of each scaled-down node go.
 func (d *ScaleUp) moves() map[*cluster.Node][]cluster.Move {
 	all := map[*cluster.Node][]cluster.Move{}
 	for _, n := range d.In(cluster.ScalingDown) {

@@ -42,10 +42,10 @@ func (d *ScaleUp) growFor(pods []fit.Tenant) (refused []fit.Tenant) {
 	return refused
 }
 
-// growEvenly plans new nodes for pods, and returns those that none would help. Pods that
-// spread go by the zones that could get nodes, see seats.Seats.Expect. Where that leaves some
-// without a place, as no node comes to a zone after all, they go by the zones that
-// there are, as kube-scheduler does.
+// growEvenly plans new nodes for pods, and returns those that none would help. Pods that spread go
+// by the zones that could get nodes, see seats.Seats.Expect. Where that leaves some without a
+// place, as no node is launched in a zone after all, they go by the zones that there are, as
+// kube-scheduler does.
 func (d *ScaleUp) growEvenly(pods []fit.Tenant) (refused []fit.Tenant) {
 	if !slices.ContainsFunc(pods, seats.Spreads) {
 		return d.growInTurn(pods)
@@ -136,8 +136,8 @@ func split(pods []fit.Tenant, of func(*fit.Class) bool) (these, others []fit.Ten
 	return these, others
 }
 
-// there are the nodes that are there, and those that come, where one of these pods may
-// find a place once others have theirs.
+// there are the nodes that are there, and the upcoming ones, where one of these pods may find a
+// place once others have theirs.
 func (d *ScaleUp) there(pods []fit.Tenant) []*fit.Place {
 	if !slices.ContainsFunc(pods, followsOthers) {
 		return nil
@@ -188,7 +188,7 @@ func (d *ScaleUp) tellBeside() {
 	}
 }
 
-// followsOthers says that where other pods are may open a place to this one.
+// followsOthers reports whether where other pods are may open a place to this one.
 func followsOthers(t fit.Tenant) bool { return t.Class.Follows() }
 
 // options are the groups that could take the first of these pods, the others going
@@ -227,11 +227,10 @@ func (d *ScaleUp) fitsNew(c *fit.Class, g *cluster.Group) bool {
 	return d.Fit.Takes(c, looks)
 }
 
-// draw plans new nodes of the best group for the first of these pods and those that
-// go along, and returns the pods that are left; ok says that there is such a group.
-// Groups that are alike help it out: only together may they have the zones over
-// which pods have to spread. What would leave the last node half empty goes to a
-// group that suits it better, if there is one.
+// draw plans new nodes of the best group for the first of these pods and those that go along, and
+// returns the pods that are left; ok says that there is such a group. Similar groups help it out:
+// only together may they have the zones over which pods have to spread. What would leave the last
+// node half empty goes to a group that suits it better, if there is one.
 func (d *ScaleUp) draw(pods []fit.Tenant, there []*fit.Place) (left []fit.Tenant, ok bool) {
 	var options []option
 	if able := d.able(pods[0].Class); len(able) == 1 {
@@ -285,7 +284,7 @@ func count(list []int, n int) int {
 	return sum
 }
 
-// betterOff says that for these pods alone a group would be chosen that is not like
+// betterOff reports whether for these pods alone a group would be chosen that is not like
 // that one.
 func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster.Group) bool {
 	options := d.options(d.InOrder(pods), there)
@@ -296,9 +295,8 @@ func (d *ScaleUp) betterOff(pods []fit.Tenant, there []*fit.Place, than *cluster
 	return best.group != than && best.left == 0 && !slices.Contains(d.SimilarTo(than), best.group)
 }
 
-// likeTheBest is the best group and those that are like it: first those that could
-// take the first pod too, in the order in which they would be chosen, then the
-// others by name.
+// likeTheBest is the best group and those that are similar to it: first those that could take the
+// first pod too, in the order in which they would be chosen, then the others by name.
 func (d *ScaleUp) likeTheBest(options []option) []*cluster.Group {
 	best := d.best(options).group
 	groups := []*cluster.Group{best}
@@ -387,10 +385,10 @@ func (d *ScaleUp) oldestLeft() string {
 }
 
 // urgent is how long pods wait, from when kube-scheduler found no place for them, so
-// that nothing else is asked in a look in which groups grow for them.
+// that nothing else is asked in an evaluation in which groups grow for them.
 const urgent = 10 * time.Second
 
-// Growing says that a group grows in this look for pods that have not waited for long.
+// Growing reports whether a group grows in this evaluation for pods that have not waited for long.
 // If it is for others, what has been tried before has not helped, and need not hold up
 // all else.
 func (d *ScaleUp) Growing() bool {
@@ -409,13 +407,13 @@ func (d *ScaleUp) isUrgent(t fit.Tenant) bool {
 	return d.Now.Sub(since) < urgent
 }
 
-// evaluateAgain is when nodes that nobody may need are looked at, after a look in which
+// evaluateAgain is when nodes that may be unneeded are evaluated, after an evaluation in which
 // groups grew.
 const evaluateAgain = time.Second
 
-// DeferNodes says of every node where it stands. Whether it could go is not asked
-// while pods wait and groups grow for them: that takes most of the time of a look,
-// and the pods shall not wait for it. Marks stay as they are.
+// DeferNodes gives every node a verdict. Whether it could be removed is not asked while pods are
+// pending and groups grow for them: that takes most of the time of an evaluation, and the pods
+// shall not wait for it. Marks stay as they are.
 func (d *ScaleUp) DeferNodes() {
 	for _, n := range d.Nodes {
 		d.SayStage(n)
@@ -430,7 +428,7 @@ func (d *ScaleUp) DeferNodes() {
 
 var groupsGrow = verdict.Say("groups grow").Then(verdict.Say("whether it is needed is asked after that"))
 
-// GrowBy turns the new nodes of a group into actions, and tells the pods.
+// GrowBy turns the new nodes of a group into actions, and settles the verdicts of the pods.
 func (d *ScaleUp) GrowBy(g *cluster.Group) {
 	if len(g.Fresh) == 0 {
 		return
@@ -446,7 +444,7 @@ func (d *ScaleUp) GrowBy(g *cluster.Group) {
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}
-	if g.Unanswered { // what is under way is counted already; the answer brings the next look
+	if g.Unanswered { // what is under way is counted already; the answer triggers the next evaluation
 		d.sayGrowth(g, verdict.PodFitsUpcoming, grows)
 		return
 	}

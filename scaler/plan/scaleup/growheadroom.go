@@ -7,10 +7,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// growForHeadroom keeps nodes that were to go, and plans new ones, where headroom is short when
-// every real pod has its place. The pods that stand for it leave their seats as soon as those
-// of their list have them, as the next list counts the same room. In the end those on new nodes
-// are seated there again.
+// growForHeadroom cancels scale-downs, and plans new nodes, where headroom is short when every real
+// pod has its place. The pods that stand for it leave their seats as soon as those of their list
+// have them, as the next list counts the same room. In the end those on new nodes are seated there
+// again.
 func (d *ScaleUp) growForHeadroom() {
 	var brought []cluster.Move
 	for _, list := range d.Headrooms {
@@ -62,14 +62,14 @@ func (d *ScaleUp) triggerHeadroom(list []*seats.Headroom) (brought []cluster.Mov
 	return brought
 }
 
-// headRoomSeats seeks seats for pods of headrooms without a new node. To keep a node is cheaper
-// than to launch one.
+// headRoomSeats seeks seats for pods of headrooms without a new node. To cancel a scale-down is
+// cheaper than to launch one.
 func (d *ScaleUp) headRoomSeats(list []*seats.Headroom) func(fit.Tenant) *fit.Place {
 	_, of := d.HeadRoomPods(list)
 	row, retiring := d.HeadRoomRow(list), d.Cancellable(list[0].Has)
 	return func(t fit.Tenant) *fit.Place {
 		if !d.Ration.Ask(t.Pod.Namespace) {
-			return nil // it is told there
+			return nil // it is reported there
 		}
 		if p := row.Seat(t); p != nil {
 			return p
@@ -84,8 +84,8 @@ func (d *ScaleUp) headRoomSeats(list []*seats.Headroom) func(fit.Tenant) *fit.Pl
 	}
 }
 
-// sayShort tells at the groups that could have it why headroom is short, or at all of
-// them if none could. It returns the same for all of them.
+// sayShort notes at the groups that could have it why headroom is short, or at all of them if none
+// could. It returns the same for all of them.
 func (d *ScaleUp) sayShort(h *seats.Headroom) (why verdict.Details) {
 	var could []*cluster.Group
 	for _, g := range d.Groups {

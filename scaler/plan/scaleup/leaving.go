@@ -7,9 +7,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/seats"
 )
 
-// SeatDraining gives the pods of nodes that others take what room is left after
-// the waiting ones, so that nobody is moved there. It brings no node: Auto
-// Scaling replaces what it takes.
+// SeatDraining gives the pods of nodes that others take what room is left after the pending ones,
+// so that no pod is moved there. It triggers no scale-up: Auto Scaling replaces what it takes.
 func (d *ScaleUp) SeatDraining() {
 	open := d.Fit.NewRow(slices.Concat(cluster.Places(d.In(cluster.Serving)), d.Staying(), d.Upcoming))
 	for _, n := range d.In(cluster.Draining, cluster.Terminating) {

@@ -17,15 +17,14 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// A group grows because its shape promises that a new node takes a pod. If the shape
-// is wrong in any way, the node comes, does not take the pod, and the shape promises
-// it another one, up to the group's maximum. So a promise is remembered until nodes
-// have come of it. If none of them would take the pod, even with nothing on it but
-// what belongs to the node, the group is not grown for pods of that class for a
-// while, which doubles each time. The first node that takes such a pod after all ends
-// that, and the promise is made anew, and believed, as soon as the definition of the
-// group's nodes changes, or the DaemonSets do. Taints and cordons break no promise:
-// they come and go, and those of all new nodes are learned.
+// A group grows because its node template promises that a new node takes a pod. If the node
+// template is wrong in any way, the node comes, does not take the pod, and the node template
+// promises it another one, up to the group's maximum. So a promise is persisted until nodes have
+// come of it. If none of them would take the pod, even with nothing on it but what belongs to the
+// node, the group is not grown for pods of that class for a while, which doubles each time. The
+// first node that takes such a pod after all ends that, and the promise is made anew, and believed,
+// as soon as the definition of the group's nodes changes, or the DaemonSets do. Taints and cordons
+// break no promise: they come and go, and those of all new nodes are learned.
 
 const (
 	// settling is how long a node that has become Ready may still come to take the
@@ -34,12 +33,12 @@ const (
 	// distrust is for how long a group is not grown for pods that its node did not
 	// take: for longer than such a node stays, and at most for a working day.
 	distrust, mostDistrust = 30 * time.Minute, 8 * time.Hour
-	// watched is how long a promise is remembered of which nothing came.
+	// watched is how long a promise is persisted of which nothing came.
 	watched = 2 * time.Hour
 	// mostPromises bounds fleet.State.Promises.
 	mostPromises = 100
-	// manyBroken promises of one group say that its nodes are not what they are said to
-	// be, whoever asks.
+	// manyBroken promises of one group say that its nodes are not what their template promises, for
+	// any pod.
 	manyBroken = mostPromises / 2
 )
 
@@ -105,8 +104,8 @@ func (d *ScaleUp) leftByBody() map[string][]fit.Tenant {
 	return waiting
 }
 
-// test looks at the nodes that came of a promise to pods that differ only in what
-// others have to do with them.
+// test examines the nodes that came of a promise to pods that differ only in what others have to do
+// with them.
 func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.Promise) {
 	came := d.cameOf(g, p)
 	for _, n := range came {
@@ -150,7 +149,7 @@ func (d *ScaleUp) cameOf(g *cluster.Group, p fleet.Promise) []*cluster.Node {
 	return came
 }
 
-// takes says that a node takes one of these pods, or has taken its like.
+// takes reports whether a node takes one of these pods, or has taken its like.
 func (d *ScaleUp) takes(n *cluster.Node, pods []fit.Tenant) bool {
 	for _, t := range pods {
 		alike := func(other fit.Tenant) bool { return other.Class == t.Class }
@@ -186,7 +185,7 @@ func (d *ScaleUp) against(c *fit.Class, n *cluster.Node) fit.Reasons {
 	})
 }
 
-// doubt keeps a group from growing for a class in this look.
+// doubt keeps a group from growing for a class in this evaluation.
 func (d *ScaleUp) doubt(g *cluster.Group, pods []fit.Tenant, why verdict.Details, until time.Time) {
 	if d.doubts == nil {
 		d.doubts = map[distrusted]verdict.Details{}
@@ -196,7 +195,7 @@ func (d *ScaleUp) doubt(g *cluster.Group, pods []fit.Tenant, why verdict.Details
 	}
 	d.Clock.At(until)
 	if !g.Doubted {
-		g.Doubted = true // one pod is told of, and others have their own verdicts
+		g.Doubted = true // one pod is named, and others have their own verdicts
 		g.Note(cluster.Called(pods[0].Pod).And(": {why}", verdict.Why(why)))
 	}
 }
@@ -235,8 +234,8 @@ func (d *ScaleUp) believing(pods []fit.Tenant) (all, some []fit.Tenant) {
 	return all, some
 }
 
-// promise remembers for which pods a group grows: for each new node that of its pods
-// for which it was opened. What came before of a promise that still stands counts on.
+// promise persists for which pods a group grows: for each new node that of its pods for which it
+// was opened. What came before of a promise that still stands counts on.
 func (d *ScaleUp) promise(g *cluster.Group) {
 	zones := map[*fit.Class][]string{}
 	for _, p := range g.Fresh {

@@ -31,7 +31,7 @@ func (d *ScaleUp) release(n *cluster.Node, why verdict.Details) {
 	n.Say(verdict.NodeCordonReleased, verdict.Say("its cordon for a rebalance recommendation is taken off: {why}", verdict.Why(why)))
 }
 
-// releaseFor gives waiting pods, for which there is no node and none comes, a seat on nodes
+// releaseFor gives pending pods, for which there is no node and none is upcoming, a seat on nodes
 // that are closed for rebalance recommendations, and releases those. It returns the others.
 func (d *ScaleUp) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
 	nodes := slices.DeleteFunc(cluster.Recommended(d.Nodes), func(n *cluster.Node) bool { return !n.Ready })

@@ -20,11 +20,11 @@ type ScaleUp struct {
 
 	// Unschedulable are a pod of each class for which there is neither a place nor a new node.
 	Unschedulable []fit.Tenant
-	// left are the waiting pods that found no place so far.
+	// left are the pending pods that found no place so far.
 	left []fit.Tenant
 	// beside are the pods that got a place that was there already, thanks to new nodes.
 	beside []fit.Seat
-	// gangs are the waiting pods that find places all together or not at all.
+	// gangs are the pending pods that find places all together or not at all.
 	gangs []gang
 	// doubts are the groups that are not grown for a class of pods, and why.
 	doubts map[distrusted]verdict.Details

@@ -8,12 +8,11 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// SeatWaiting looks for places for the pods without a node, without launching
-// any: on nodes that serve, because kube-scheduler may not have looked since
-// room came free; on nodes whose drain is being undone; on nodes that come; where
-// pods of nodes being retired were to go and can go elsewhere; and on nodes being
-// retired, because keeping is cheaper than launching. Gangs, which
-// need more room at once, come after all others.
+// SeatWaiting looks for places for the pods without a node, without launching any: on nodes that
+// serve, because kube-scheduler may not have tried since room came free; on nodes whose drain is
+// being undone; on upcoming nodes; where pods of nodes being scaled down were to go and can go
+// elsewhere; and on nodes being scaled down, because to cancel a scale-down is cheaper than to
+// launch. Gangs, which need more room at once, come after all others.
 func (d *ScaleUp) SeatWaiting() {
 	d.Upcoming = d.OnTheWay()
 	d.Measure()
@@ -48,8 +47,8 @@ func (d *ScaleUp) take(s seats.Seat) {
 	d.SayPod(s.Pod, s.Reason, "", s.Details)
 }
 
-// young settles the verdict of a pod that is too young to bring a node, and asks
-// for a look when it is old enough.
+// young settles the verdict of a pod that is too young to trigger scale-up, and asks
+// for an evaluation when it is old enough.
 func (d *ScaleUp) young(t fit.Tenant) bool {
 	if !d.TooYoung(t) {
 		return false

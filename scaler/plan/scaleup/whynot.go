@@ -11,15 +11,15 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// mostNamed is how many groups a pod's verdict names; of more it tells the
-// nearest and counts the others.
+// mostNamed is how many groups a pod's verdict names; of more it has the nearest and counts the
+// others.
 const mostNamed = 8
 
 // miss is why a group has no new node for some pods.
 type miss struct {
 	group *cluster.Group
-	// reasons keep the pods off its nodes, as they look; none where only the
-	// group itself stands in the way.
+	// reasons keep the pods off its nodes, as they are; none where only the group itself stands in
+	// the way.
 	reasons fit.Reasons
 	why     verdict.Details
 }
@@ -76,7 +76,7 @@ func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
 	return miss{g, nil, verdict.Say("other pods take the room that it has")}
 }
 
-// lacks says what a group's new nodes lack, as one of them looks.
+// lacks says what a group's new nodes lack, by the template of one of them.
 func lacks(g *cluster.Group, why fit.Reasons, at *fit.NodeTemplate) verdict.Details {
 	elsewhere := slices.ContainsFunc(why, func(r fit.Reason) bool { return r.Rule == fit.RuleVolumeBinding && r.Found != "" })
 	if !elsewhere {
