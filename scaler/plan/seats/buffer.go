@@ -14,9 +14,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// A CapacityBuffer asks for room for so many pods of a template, which are judged by all that
-// it says. Volumes and resource claims alone are not imagined: they are those of pods that
-// there are.
+// A CapacityBuffer asks for room for so many pods of a template, which are judged by all that it
+// says. Volumes and resource claims alone are not simulated: they are those of pods that there are.
 
 // Buffer is a CapacityBuffer that asks for room on nodes that run.
 type Buffer struct {
@@ -24,7 +23,7 @@ type Buffer struct {
 	// misconfigured is why it is not known what room is wanted; the zero value where it is.
 	misconfigured misconfiguration
 	stock         *stock
-	// Room is what is kept, nil where something is amiss. One pod stands for all of it.
+	// Room is what is kept, nil where something is misconfigured. One pod stands for all of it.
 	Room *Headroom
 	// asked is how many pods it asks for, where that is more than it may; limited says
 	// why it may not, and limit that in a word.
@@ -174,7 +173,7 @@ func (b *Buffer) misses() misconfiguration {
 	return misconfiguration{}
 }
 
-// stock is the pod that stands for all of a buffer, kept from look to look.
+// stock is the pod that stands for all of a buffer, kept from evaluation to evaluation.
 type stock struct {
 	template *corev1.PodTemplateSpec
 	pod      *fleet.Pod

@@ -7,15 +7,15 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// cancellable finds nodes whose retirement is taken back, as a pod has no other place: without it
-// groups grow by 1.7 times as many nodes in random worlds with nodes that are scaled down. To ask
-// a node is to put its pods back in thought, which a burst of pods cannot do at every node
-// for each: what a node refuses for good is not asked of it again. While it is in use,
-// nothing may leave the nodes, nor any change from before it be taken back.
+// cancellable finds nodes whose scale-down is cancelled because a pod has no other place. Without
+// it groups grow by 1.7 times as many nodes in random worlds with nodes that are scaled down. To
+// ask a node is to put its pods back in the simulation, which a burst of pods cannot do at every
+// node for each: what a node refuses for good is not asked of it again. While it is in use, no pod
+// may be taken off the nodes, and no change from before may be undone.
 type cancellable struct {
 	*Seats
-	// nodes are in the order in which they are asked. loads are of the pods that would
-	// come back to each; nil before anybody asked.
+	// nodes are in the order in which they are asked. loads are of the pods that would come back to
+	// each; nil before the first question.
 	nodes []*cluster.Node
 	loads []fit.Load
 	// able are, for each class that asked, the indices of those that might take it.
@@ -25,14 +25,14 @@ type cancellable struct {
 	refused map[*fit.Class]fit.Mark
 }
 
-// Cancellable asks the retiring nodes for which of says so.
+// Cancellable asks the scaled-down nodes for which of reports true.
 func (d *Seats) Cancellable(of func(*cluster.Node) bool) *cancellable {
 	nodes := slices.DeleteFunc(d.In(cluster.ScalingDown), func(n *cluster.Node) bool { return !n.Open || !of(n) })
 	return &cancellable{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
 }
 
-// Seat gives the pod a seat at one of the retiring nodes, if it has room beside
-// the pods that would stay there then; nil if none has.
+// Seat gives the pod a seat at one of the scaled-down nodes, if it has room beside the pods that
+// would stay there then; nil if none has.
 func (b *cancellable) Seat(t fit.Tenant) *cluster.Node {
 	now := b.Fit.Fork()
 	if at, asked := b.refused[t.Class]; asked && at == now {

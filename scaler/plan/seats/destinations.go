@@ -9,13 +9,13 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// Pods of nodes that we retire have places on nodes that serve. Nobody remembers which:
-// they are found anew in each look, until the pods are there. What fits in one order may
-// not in another, so that all looks try the order in which the retirements began.
+// Pods of nodes that we scale down have places on nodes that serve. Which ones is not persisted:
+// they are found anew in each evaluation, until the pods are there. What fits in one order may not
+// in another, so that all evaluations try the order in which the scale-downs began.
 
-// FindDestinations lists the places where pods of nodes that go may seek others, nodes that
-// serve: first those that stay, the fullest of them at the front, then what nobody needs,
-// in the order in which it goes last.
+// FindDestinations lists the places where pods of nodes that go may seek others, nodes that serve:
+// first those that stay, the fullest of them at the front, then the unneeded ones, in the order in
+// which they go last.
 func (d *Seats) FindDestinations(unneeded map[*cluster.Node]time.Time) []*fit.Place {
 	nodes := d.In(cluster.Serving)
 	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
@@ -76,8 +76,8 @@ type stuckNode struct {
 	Pod  fit.Tenant
 }
 
-// moveOff gives the pods of one node after the other seats elsewhere. Those of a node of
-// which one finds none stay; but one that is ending goes whatever becomes of its node.
+// moveOff gives the pods of one node after the other seats elsewhere. Those of a node of which one
+// finds none stay; but one that is ending ends whatever becomes of its node.
 func (d *Seats) moveOff(nodes []*cluster.Node, row *fit.Row) (stuck []stuckNode) {
 	for _, n := range nodes {
 		start := d.Fit.Fork()

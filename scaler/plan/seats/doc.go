@@ -1,10 +1,10 @@
-// Package seats is the simulation: which pod has its seat on which node, now and if things went
-// as planned. Scale-up, scale-down and drains share it; whoever tries something out takes it back
+// Package seats is the simulation: which pod has its seat on which node, now and if things went as
+// planned. Scale-up, scale-down and drains share it; each undoes what it only tries out
 // (fit.Cluster has the undo).
 //
 //	seats.go        the simulation
 //	simulate.go     nodes and pods as they are; what is kept from evaluation to evaluation
-//	place.go        nodes that come, and pods that are moved
+//	place.go        upcoming nodes, and pods that are moved
 //	openroom.go     where a pod has room without a new node
 //	destinations.go destinations for pods of nodes that are removed
 //	otherdestinations.go  pods on their way to a node that make room for others

@@ -16,10 +16,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Headroom is room that stays free for pods to come. There is one way to reckon it: pods that
-// stand for them are seated beside all real ones, on nodes that serve, that come and that the
-// plan brings. Groups grow for those without a seat, and no node goes if then there might be
-// seats for fewer, wherever its pods land. So what triggered scale-up never allows scale-down.
+// Headroom is room that stays free for pods to come. There is one way to reckon it: pods that stand
+// for them are seated beside all real ones, on nodes that serve, that are upcoming and that the
+// plan launches. Groups grow for those without a seat, and no node is removed if then there might
+// be seats for fewer, wherever its pods land. So what triggered scale-up never allows scale-down.
 //
 // A flag, tags of groups and CapacityBuffers ask for it. What buffers keep adds up, as they have
 // nothing to do with each other. Flag and tags each count all room by themselves: that of a
@@ -204,7 +204,7 @@ func (h *Headroom) Homes(nodes []*cluster.Node) []*fit.Place {
 
 func (h *Headroom) Has(n *cluster.Node) bool { return h.Group == nil || n.Group == h.Group }
 
-// UnregisteredPlaces are those of nodes that come and have not registered yet.
+// UnregisteredPlaces are those of upcoming nodes that have not registered yet.
 func (d *Seats) UnregisteredPlaces(h *Headroom) []*fit.Place {
 	registered := cluster.Places(d.In(cluster.Upcoming))
 	return slices.DeleteFunc(slices.Clone(d.Upcoming), func(p *fit.Place) bool {

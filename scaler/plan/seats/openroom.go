@@ -25,7 +25,7 @@ func (d *Seats) OpenRoom() openRoom {
 }
 
 func (r *openRoom) list() {
-	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Draining))) // some tolerate a cordon, and some of those that leave wait for their turn
+	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Draining))) // some tolerate a cordon, and some of the draining ones wait for their turn
 	r.staying = r.Fit.NewRow(r.Seats.Staying())
 	r.upcoming = r.Fit.NewRow(r.Seats.Upcoming)
 }
@@ -35,7 +35,7 @@ type Seat struct {
 	Pod     fit.Tenant
 	Reason  verdict.Reason
 	Details verdict.Details
-	// Cancels is the node whose retirement is taken back for it, nil without one.
+	// Cancels is the node whose scale-down is cancelled for it, nil without one.
 	Cancels *cluster.Node
 }
 
@@ -75,12 +75,12 @@ func staysFor(node string) verdict.Details {
 
 func (d *Seats) TooYoung(t fit.Tenant) bool { return d.Now.Before(d.GrowsFrom(t)) }
 
-// GrowsFrom is when a pod is old enough to bring a node. One that runs now and will
+// GrowsFrom is when a pod is old enough to trigger scale-up. One that runs now and will
 // wait for another node is.
 func (d *Seats) GrowsFrom(t fit.Tenant) time.Time {
 	if t.Pod.Node != "" {
 		return d.Now
 	}
-	delay, _ := contract.PodScaleUpDelay(t.Pod.Annotations, d.Policy.NewPodDelay) // one that nobody can read counts for nothing
+	delay, _ := contract.PodScaleUpDelay(t.Pod.Annotations, d.Policy.NewPodDelay) // one that cannot be parsed counts for nothing
 	return t.Pod.Created.Add(delay)
 }

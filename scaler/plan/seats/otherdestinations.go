@@ -7,21 +7,22 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// otherDestinations finds room for pods that wait where pods of retiring nodes were to go, if these
-// can go elsewhere instead. When a node is retired, pods that wait have their seats before
-// its pods, and at all later looks after them: without this, a pod that had the room that
-// one of those takes then would bring the node back at once. The room is there in truth,
-// and kube-scheduler may bind the pod to it at any moment. So law 12 needs it, though it is rare:
-// of 6,000 random worlds with nodes that are scaled down and pods that wait 42 differ by it. While
-// yielding is in use, nothing may leave the nodes but by it and by reprieve, nor any change from
-// before be taken back.
+// otherDestinations finds room for pending pods where pods of scaled-down nodes were to go, if
+// these can go elsewhere instead. When a node is scaled down, pending pods have their seats before
+// its pods, and at all later evaluations after them: without this, a pod that had the room that one
+// of those takes then would cancel the scale-down at once. The room is really there, and
+// kube-scheduler may bind the pod to it at any moment. So law 12 needs it, though it is rare: of
+// 6,000 random worlds with nodes that are scaled down and pending pods 42 differ by it. While it is
+// in use, only it and cancellable may take pods off the nodes, and no change from before may be
+// undone.
 type otherDestinations struct {
 	*Seats
-	// destinations are where pods of retiring nodes may go, and elsewhere the same as a row; nil
-	// before anybody asked. What a kept node's pods leave free there is not looked at.
+	// destinations are where pods of nodes that are scaled down may go, and elsewhere the same as a
+	// row; nil before the first question. What pods leave free there when their node's scale-down
+	// is cancelled is not considered.
 	destinations []*fit.Place
 	elsewhere    *fit.Row
-	// hosts are in the order in which they are asked; nil before anybody asked.
+	// hosts are in the order in which they are asked; nil before the first question.
 	hosts []host
 	// able are, for each class that asked, the indices of those that might take it.
 	able map[*fit.Class][]int
@@ -30,22 +31,23 @@ type otherDestinations struct {
 	refused map[*fit.Class]fit.Mark
 }
 
-// host is a place where pods of retiring nodes were to go when yielding began, and guests
-// are these. A guest that has gone elsewhere stays there, so that the load never grows.
+// host is a place where pods of nodes that are scaled down were to go when otherDestinations began,
+// and guests are these pods. A guest that has gone elsewhere stays there, so that the load never
+// grows.
 type host struct {
 	place  *fit.Place
 	guests []guest
 	load   fit.Load
 }
 
-// guest is a pod of a retiring node, and the index of its move.
+// guest is a pod of a node that is scaled down, and the index of its move.
 type guest struct {
 	pod   fit.Tenant
 	of    *cluster.Node
 	index int
 }
 
-// to is where the guest goes by now; nil where its node is kept.
+// to is where the guest goes by now; nil where its node's scale-down is cancelled.
 func (g guest) to() *fit.Place {
 	if g.index >= len(g.of.Moved) {
 		return nil
@@ -140,7 +142,7 @@ func (y *otherDestinations) makeRoom(t fit.Tenant, h *host) bool {
 	return false
 }
 
-// goElsewhere gives a guest a seat at a refuge that is not closed.
+// goElsewhere gives a guest a seat at a destination that is not closed.
 func (y *otherDestinations) goElsewhere(pod fit.Tenant) *fit.Place {
 	if y.elsewhere == nil {
 		if y.destinations == nil {
@@ -157,8 +159,8 @@ type movedOn struct {
 	elsewhere *fit.Place
 }
 
-// remember tells the nodes where their pods go now. Whoever has kept the moves from before
-// has them still.
+// remember writes to the nodes where their pods go now. A copy of the earlier moves does not
+// change.
 func remember(gone []movedOn) {
 	for _, g := range gone {
 		g.of.Moved = slices.Clone(g.of.Moved)

@@ -58,8 +58,8 @@ func (d *Seats) SettleBack(t fit.Tenant) {
 	}
 }
 
-// Awaited says that nobody but us replaces this node, so that its pods count as
-// waiting as soon as its drain is open, and may begin.
+// Awaited reports whether only we replace this node, so that its pods count as waiting as soon as
+// its drain is open, and may begin.
 func Awaited(n *cluster.Node) bool {
 	if n.Stage != cluster.Draining || !n.Reported || !n.Report.Phase.Open() {
 		return false
@@ -70,7 +70,7 @@ func Awaited(n *cluster.Node) bool {
 	return n.Unhurried() && !n.Held
 }
 
-// Staying are the nodes whose drain was taken back a moment ago, or is so now.
+// Staying are the nodes whose drain was cancelled a moment ago, or is cancelled now.
 func (d *Seats) Staying() []*fit.Place { return cluster.Places(d.cancelled()) }
 
 func (d *Seats) cancelled() []*cluster.Node {
@@ -88,14 +88,14 @@ func (d *Seats) cancelled() []*cluster.Node {
 	return list
 }
 
-// moving are the pods of a node that need another place when it goes. One that
-// may end where it is needs none, nor one that nobody moves off a node that others
-// drain without hurry while there is time. What Auto Scaling or EC2 ends is left by all.
-// One that is ending stands for its successor, while that is still to come.
+// moving are the pods of a node that need another place when it is removed. One that may end where
+// it is needs none, nor one that is not moved off a node that others drain without hurry while
+// there is time. What Auto Scaling or EC2 ends is left by all. One that is ending stands for its
+// successor, while that is still to come.
 func (d *Seats) moving(n *cluster.Node) []fit.Tenant {
 	kind := n.Draining()
 	if leaves := n.Instance != nil && n.Instance.Terminating(); leaves && kind.Strength() < contract.KindASG.Strength() {
-		kind = contract.KindASG // its agent is told so in this plan
+		kind = contract.KindASG // its agent learns so in this plan
 	}
 	urgency := max(d.UrgencyOf(kind, n.DrainBegan(n.Report), standin.Deadline(n, n.Report)), drainable.UrgencyOf(kind, time.Time{}))
 	var list []fit.Tenant

@@ -10,22 +10,22 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// What a pod says of others is asked about every kind of pod that it may concern, so that
-// thousands of pods that each say something else of all others cost their number squared.
-// One tenant can make them. So what pods say is weighed before anything is learned of it,
-// and the namespaces share what an evaluation can bear. Of pods that run, what weighs least
-// has its say, always the same; the others are taken to stay where they are. Pods that wait
-// are considered by turns; the clock tells whose it is, so that nothing has to be persisted.
+// What a pod says of others is asked about every kind of pod that it may concern, so that thousands
+// of pods that each say something else of all others cost their number squared. One tenant can make
+// them. So what pods say is weighed before anything is learned of it, and the namespaces share what
+// an evaluation can bear. Of pods that run, what weighs least has its say, always the same; the
+// others are taken to stay where they are. Pods that wait are considered by turns; the clock
+// decides whose it is, so that nothing has to be persisted.
 
 const (
 	// fewTerms are not worth weighing.
 	fewTerms = 1000
-	// turnOfTerms is for how long the same waiting pods are considered.
+	// turnOfTerms is for how long the same pending pods are considered.
 	turnOfTerms = time.Minute
 )
 
 // hush finds the pods that have no say in this evaluation, and says why of those that could
-// bring a node.
+// trigger scale-up.
 func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	mute, d.Unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]verdict.Details{}
 	var waiting, running speakers
@@ -58,7 +58,8 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 
 // speakers are pods that say something of others.
 type speakers struct {
-	// heard is who was heard, by its row among all pods, and what of that which is said.
+	// heard are the pods whose terms were read, by the row among all pods, and which of their
+	// terms.
 	heard []struct{ row, said int32 }
 	said  []saying
 	// terms counts what is said, each set once.

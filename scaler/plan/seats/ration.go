@@ -11,8 +11,8 @@ type Asking struct {
 	Namespace string
 }
 
-// RationGrowth lets the namespaces of the waiting pods share the work of an evaluation, so
-// that nobody waits for the pods of another for long.
+// RationGrowth lets the namespaces of the pending pods share the work of an evaluation, so that no
+// namespace waits for the pods of another for long.
 func (d *Seats) RationGrowth(pods []fit.Tenant) {
 	spaces := map[string]bool{}
 	for _, t := range pods {

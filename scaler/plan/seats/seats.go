@@ -19,15 +19,15 @@ type Seats struct {
 	// Headrooms are kept free beside all of them. Those of one list add up.
 	Headrooms [][]*Headroom
 	Buffers   []*Buffer
-	// Unheard are the waiting pods that are not considered now, and why.
+	// Unheard are the pending pods that are not considered now, and why.
 	Unheard map[*fleet.Pod]verdict.Details
-	// Ration divides the work for waiting pods, and unasked are those for which none was
+	// Ration divides the work for pending pods, and unasked are those for which none was
 	// left.
 	Ration  *fit.Ration
 	Unasked map[Asking]bool
 	// quotas bound buffers, by namespace and name.
 	quotas []*fleet.Quota
-	// Foresees says that pods spread over zones that have no node yet; see Expect.
+	// Foresees: pods spread over zones that have no node yet; see Expect.
 	Foresees bool
 }
 

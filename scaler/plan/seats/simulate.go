@@ -68,7 +68,7 @@ func (d *Seats) furnish(n *cluster.Node) {
 	d.Fit.Furnish(n.Place, tenants)
 }
 
-// Tenant is the i-th pod of a node. To look for the pod itself costs more.
+// Tenant is the i-th pod of a node. To search for the pod itself costs more.
 func (d *Seats) Tenant(n *cluster.Node, i int) fit.Tenant { return d.Fit.TenantAt(int(n.Rows[i])) }
 
 // nominate seats the pods for which kube-scheduler is making room.
@@ -87,7 +87,7 @@ func (d *Seats) nominate() {
 // evaluation.
 type Cache struct {
 	rules *fit.Rules
-	// imagined are the pods that stand for head-room, by what is asked for.
+	// imagined are the simulated pods that stand for headroom, by what is asked for.
 	imagined map[string]*fleet.Pod
 	// stocks are those that stand for buffers, by these.
 	stocks map[string]*stock
@@ -107,7 +107,7 @@ func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
 	k.findHeadrooms(d)
 }
 
-// Promised says that kube-scheduler makes room for the pod on a node that it may
+// Promised reports whether kube-scheduler makes room for the pod on a node that it may
 // still come to.
 func (d *Seats) Promised(p *fleet.Pod) bool {
 	n := d.Node(p.Nominated)

@@ -15,11 +15,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Expect takes the zones in which groups, or groups like them, could get a node for
-// places to spread over, until over is called: three pods that spread get a node in
-// each of three zones by one look, though none of the zones has one yet. Zones of
-// other groups do not count. A group that nobody would choose must not draw pods to
-// its zone.
+// Expect takes the zones in which groups, or groups like them, could get a node for places to
+// spread over, until over is called: three pods that spread get a node in each of three zones by
+// one evaluation, though none of the zones has one yet. Zones of other groups do not count. A group
+// that would not be chosen must not draw pods to its zone.
 func (d *Seats) Expect(groups ...*cluster.Group) (over func()) {
 	if !d.Foresees {
 		return func() {}
@@ -40,7 +39,7 @@ func (d *Seats) Expect(groups ...*cluster.Group) (over func()) {
 
 func Spreads(t fit.Tenant) bool { return t.Class.Spreads() }
 
-// SimilarTo is the group and those that are like it, by name.
+// SimilarTo is the group and those that are similar to it, by name.
 func (d *Seats) SimilarTo(g *cluster.Group) []*cluster.Group {
 	if g.Similar == nil {
 		for _, other := range d.Groups {
@@ -53,7 +52,7 @@ func (d *Seats) SimilarTo(g *cluster.Group) []*cluster.Group {
 }
 
 // Supply is where up to limit new nodes of the group come from: zones in which no
-// pause runs. Where the zone is not ours to choose and a pod needs one that is not
+// back-off runs. Where the zone is not ours to choose and a pod needs one that is not
 // next, Auto Scaling has to be asked for those before it too.
 func Supply(g *cluster.Group, limit int) fit.Supply {
 	looks, have := launch.Open(g)
@@ -106,10 +105,10 @@ func Room(g *cluster.Group) (n int, whyNot verdict.Details) {
 
 var notAsked = verdict.Say("it is not asked")
 
-// Foresee finds the pods that will wait soon: a spot interruption is not
-// replaced before the instance is gone, so the pods of its node wait from the
-// notice on. Where there is time for a replacement first, they wait from when it is
-// the node's turn. Each counts until it is evicted, and then its successor does.
+// Foresee finds the pods that will wait soon: a spot interruption is not replaced before the
+// instance is gone, so the pods of its node are pending from the notice on. Where there is time for
+// a replacement first, they wait from when it is the node's turn. Each counts until it is evicted,
+// and then its successor does.
 func (d *Seats) Foresee() []fit.Tenant {
 	var list []fit.Tenant
 	for _, n := range d.In(cluster.Draining) {
@@ -120,8 +119,8 @@ func (d *Seats) Foresee() []fit.Tenant {
 	return list
 }
 
-// similar says that a new node of one group is as good as one of the other, but for
-// the zone. Of each the first shape speaks, because its others differ in the zone
+// similar reports whether a new node of one group is as good as one of the other, but for
+// the zone. Of each the first node template speaks, because its others differ in the zone
 // alone.
 func similar(p policy.Policy, a, b *cluster.Group) bool {
 	if len(a.NodeTemplates) == 0 || len(b.NodeTemplates) == 0 {
@@ -139,12 +138,11 @@ func similar(p policy.Policy, a, b *cluster.Group) bool {
 		template.Near(x.Allocatable, y.Allocatable, func(corev1.ResourceName) float64 { return template.AllocatableMayDiffer })
 }
 
-// Resting says in which zones a group is not grown now, until when, and after
-// what; nil where no pause runs. Zones with the same trouble are told of
-// together.
+// Resting says in which zones a group is backed off, until when, and after what; nil where no
+// back-off runs. Zones with the same trouble are named together.
 func Resting(g *cluster.Group) verdict.Details {
 	type trouble struct {
-		until time.Time // by the second, as it is told
+		until time.Time // by the second, as it is reported
 		cause string
 	}
 	zones := map[trouble][]string{}
@@ -187,8 +185,8 @@ func ZonesAsked(g *cluster.Group) []string {
 	return zones
 }
 
-// everywhere says that the group as a whole rests, or that these are all the
-// zones it has and it has no other to be told apart from.
+// everywhere reports whether the group as a whole is backed off, or these are all the zones it has
+// and it has no other to be told apart from.
 func everywhere(g *cluster.Group, zones []string) bool {
 	all := ZonesAsked(g)
 	if len(all) == 1 {
@@ -198,8 +196,8 @@ func everywhere(g *cluster.Group, zones []string) bool {
 	return whole && len(zones) == len(all)
 }
 
-// RestingBeside is what rest there is in some zones of a group that may still
-// grow in others; nil without one.
+// RestingBeside is what back-off there is in some zones of a group that may still grow in others;
+// nil without one.
 func RestingBeside(g *cluster.Group) verdict.Details {
 	if g.BackOff() != nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// of is a group with one shape.
+// of is a group with one node template.
 func of(cpu, memory string, labels map[string]string, taints ...corev1.Taint) *cluster.Group {
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	return &cluster.Group{Group: &fleet.Group{NodeTemplates: []fleet.NodeTemplate{{Capacity: size, Allocatable: size, Labels: labels, Taints: taints}}}}

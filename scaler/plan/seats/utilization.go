@@ -15,7 +15,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Used is the utilization of a node, which is found once in a look.
+// Used is the utilization of a node, which is found once in an evaluation.
 func (d *Seats) Used(n *cluster.Node) float64 {
 	used, known := d.utilizations[n]
 	if !known {
@@ -28,10 +28,10 @@ func (d *Seats) Used(n *cluster.Node) float64 {
 	return used
 }
 
-// utilization is the greatest of the shares of its cpu and its memory that the pods on a
-// node request, and of the devices of its pools that are allocated; on a node with GPUs cpu
-// and memory do not count, but these. What is really used of them nobody asks:
-// kube-scheduler goes by requests too.
+// utilization is the greatest of the shares of its cpu and its memory that the pods on a node
+// request, and of the devices of its pools that are allocated; on a node with GPUs cpu and memory
+// do not count, but these. What is really used of them does not count: kube-scheduler goes by
+// requests too.
 func (d *Seats) utilization(n *cluster.Node) float64 {
 	if hasGPUs(n) {
 		return max(d.gpuUtilization(n), d.deviceUtilization(n))
@@ -96,7 +96,7 @@ func (d *Seats) counting(n *cluster.Node) func(yield func(fit.Tenant) bool) {
 	}
 }
 
-// leftOut says that a pod counts neither for what is used of the node nor for what it
+// leftOut reports whether a pod counts neither for what is used of the node nor for what it
 // has.
 func (d *Seats) leftOut(g *cluster.Group, p *fleet.Pod) bool {
 	ignored := d.Policy.IgnoreDaemonSets
@@ -117,7 +117,7 @@ func share(used, of int64) float64 {
 	return float64(used) / float64(of)
 }
 
-// hasGPUs says that the node is there for its GPUs, by its label or by what it reports.
+// hasGPUs reports whether the node is there for its GPUs, by its label or by what it reports.
 func hasGPUs(n *cluster.Node) bool {
 	_, labelled := n.Labels[contract.LabelAccelerator]
 	return labelled || len(gpus(n)) > 0
