@@ -15,22 +15,22 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// A drain whose agent is gone or blind is carried on by the scaler alone: it cordons
-// the node and evicts its pods by the rules that the agent has, until the agent speaks
-// again. Two that drain the same node do no harm: each eviction is for one pod of one
-// UID, and a budget that refuses is a fact to both.
+// A drain whose agent is unresponsive is carried on by the scaler alone: it cordons the node and
+// evicts its pods by the rules that the agent has, until the agent reports again. Two that drain
+// the same node do no harm: each eviction is for one pod of one UID, and a budget that refuses is a
+// fact to both.
 
 const (
-	// answersSoon is how long an agent may take to answer a request where Auto Scaling
-	// terminates the instance, or where the agent is not Ready. With both nobody waits;
-	// with neither there is no hurry.
+	// answersSoon is how long an agent may take to answer a request where Auto Scaling terminates
+	// the instance, or where the agent is not Ready. With both there is no wait; with neither there
+	// is no hurry.
 	answersSoon = 10 * time.Second
-	// missedWord is how old the last word of an agent may be whose pod is not Ready: a
-	// live one would have spoken.
+	// missedWord is how old the last report of an agent may be whose pod is not Ready: a live one
+	// would have renewed it.
 	missedWord = contract.ReportEvery + contract.ReportEvery/2
 )
 
-// Acts says that the scaler drains the node by itself, as nobody there does.
+// Acts reports whether the scaler drains the node by itself, as no agent does.
 func (d *StandIn) Acts(n *cluster.Node) bool {
 	_, _, is := d.Unresponsive(n)
 	return is
@@ -69,7 +69,7 @@ func (d *StandIn) Unresponsive(n *cluster.Node) (id string, why verdict.Details,
 
 var agentUnready = verdict.Say("its agent is not Ready")
 
-// drainsStill says that the node is drained, and its instance not shut down yet.
+// drainsStill reports whether the node is drained, and its instance not shut down yet.
 func drainsStill(n *cluster.Node) bool {
 	if n.Instance == nil || !n.Instance.Live() && !slices.Contains(holding, n.Instance.State) {
 		return false
@@ -77,12 +77,12 @@ func drainsStill(n *cluster.Node) bool {
 	return n.Stage == cluster.ScalingDown || n.Stage == cluster.Draining || n.Stage == cluster.Terminating
 }
 
-// holding are the states of an instance that leaves and is not shut down yet.
+// holding are the states of an instance that is being terminated and not shut down yet.
 var holding = []string{
 	fleet.Terminating, fleet.TerminatingWait, fleet.WarmedPending, fleet.WarmedPendingWait, fleet.WarmedTerminating, fleet.WarmedTerminatingWait,
 }
 
-// asked says that the scaler has asked for the drain.
+// asked reports whether the scaler has asked for the drain.
 func asked(n *cluster.Node) bool { return n.Requested && n.Request.By == contract.AppScaler }
 
 func (d *StandIn) answersWithin(n *cluster.Node) time.Duration {
@@ -97,9 +97,9 @@ func (d *StandIn) answersWithin(n *cluster.Node) time.Duration {
 	return contract.UnresponsiveAfter
 }
 
-// fellSilent says that the agent of a node has begun its drain and is gone. What it
-// told last of a drain that has ended or failed is not renewed: where pods are there then,
-// it is whether the agent is Ready that tells, or whether there is one.
+// fellSilent says that the agent of a node has begun its drain and is unresponsive. Its last report
+// of a drain that has ended or failed is not renewed: where pods are there then, it counts whether
+// the agent is Ready, or whether there is one.
 func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 	ready, known := d.Agents[n.Name]
 	down := known && !ready
@@ -129,8 +129,8 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 	return verdict.Say("its agent has said nothing since {since}", verdict.Since(n.Report.Renewed.Time)), true
 }
 
-// catchesUp says that the API server is away, or came back a moment ago: what is known
-// may no more be what is so, and nobody is taken for gone.
+// catchesUp reports whether the API server is away, or came back a moment ago: what is known may be
+// out of date, and no agent is taken for unresponsive.
 func (d *StandIn) catchesUp() bool {
 	until := d.Back.Add(answersSoon)
 	if d.Back.IsZero() || !d.Now.Before(until) {
@@ -140,8 +140,8 @@ func (d *StandIn) catchesUp() bool {
 	return true
 }
 
-// Emptied says that the scaler has drained the node by itself: its own look says
-// that nothing is left, which is believed of a node that nothing comes to.
+// Emptied reports whether the scaler has drained the node by itself: its own check finds that
+// nothing is left, which is believed of a node that nothing comes to.
 func (d *StandIn) Emptied(n *cluster.Node) bool {
 	id, why, is := d.Unresponsive(n)
 	return is && n.Closed() && d.LoneDrain(n, id, why).Remedy(d.Unspent()).Phase() == contract.PhaseDrained
@@ -200,13 +200,13 @@ type loneDrain struct {
 	why      verdict.Details
 	kind     contract.Kind
 	deadline time.Time
-	// report is what an agent has told of this drain; zero where it has told nothing. One
-	// of an older drain that is left on the node says nothing of this one.
+	// report is what an agent has reported of this drain; zero where it has reported nothing. A
+	// report of an older drain that is left on the node does not count.
 	report contract.Report
 }
 
-// LoneDrain of a node. One that is marked and on its way out goes like any other that
-// Auto Scaling ends, whatever it was drained for.
+// LoneDrain of a node. One that is marked and being terminated is treated like any other that Auto
+// Scaling ends, whatever it was drained for.
 func (d *StandIn) LoneDrain(n *cluster.Node, id string, why verdict.Details) loneDrain {
 	report, _ := n.Answered(id)
 	x := loneDrain{StandIn: d, node: n, id: id, why: why, kind: n.DrainingBy(report), deadline: Deadline(n, report), report: report}
@@ -220,8 +220,8 @@ func (d *StandIn) LoneDrain(n *cluster.Node, id string, why verdict.Details) lon
 	return x
 }
 
-// heed the notices that the agent has left: the machine goes by them, whatever its drain
-// is for. A deadline that it has outlived says nothing any more.
+// heed the notices that the agent has left: the machine is taken by them, whatever its drain is
+// for. A deadline that it has outlived no longer counts.
 func (x *loneDrain) heed(notices contract.NoticedList) {
 	for _, notice := range notices {
 		if notice.Does != drains || !notice.Deadline.IsZero() && !x.ToCome(notice.Deadline.Time) {
@@ -329,7 +329,7 @@ func (t loneTally) blockedBy() []string {
 	return sets.List(blocked)
 }
 
-// chosen says that the node was chosen for scale-down, or is past the point of no return.
+// chosen reports whether the node was chosen for scale-down, or is past the point of no return.
 func (x loneDrain) chosen() bool {
 	return x.kind == contract.KindScaleDown || x.node.Request.Kind == contract.KindScaleDown || x.node.Mark != ""
 }

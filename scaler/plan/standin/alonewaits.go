@@ -11,14 +11,13 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// A drain that the scaler carries on waits as one by an agent does: for the load
-// balancers before its first eviction, and for the volumes after its last pod. An agent
-// writes into its report since when. Where it has not come to that, the scaler's own
-// memory says so.
+// A drain that the scaler carries on waits as one by an agent does: for the load balancers before
+// its first eviction, and for the volumes after its last pod. An agent writes into its report since
+// when. Where it has not come to that, the scaler's persisted state has it.
 
-// shut says that nothing new comes to the node: no pod, and nothing from load balancers.
-// Whoever cordoned the node, an agent, people or the scaler: a drain that goes on keeps
-// those away as well.
+// shut reports whether nothing new comes to the node: no pod, and nothing from load balancers.
+// Whoever cordoned the node, an agent, people or the scaler: a drain that goes on keeps load
+// balancers away as well.
 func (x loneDrain) shut() bool {
 	_, excluded := x.node.Labels[contract.LabelExcludeFromLoadBalancers]
 	return x.node.Closed() && excluded
@@ -37,8 +36,8 @@ func (x loneDrain) pause(t loneTally) verdict.Details {
 	return verdict.Say("it waits until {until} for the load balancers to leave the node out", verdict.Until(until))
 }
 
-// balancersBy is until when load balancers are given time to leave the node out; zero
-// where nobody waits for them.
+// balancersBy is until when load balancers are given time to leave the node out; zero where they
+// are not waited for.
 func (x loneDrain) balancersBy(d drainable.Drain) time.Time {
 	if x.begun() {
 		return time.Time{}
@@ -46,7 +45,7 @@ func (x loneDrain) balancersBy(d drainable.Drain) time.Time {
 	return d.BalancersBy(x.excludedSince(), d.Deadline, d.Steps.Needs(slices.Values(x.node.Pods)))
 }
 
-// begun says that an agent has begun to evict. One that waits after that has pods that
+// begun reports whether an agent has begun to evict. One that waits after that has pods that
 // shall end by themselves.
 func (x loneDrain) begun() bool {
 	return x.report.Phase != "" && (x.report.Phase != contract.PhaseWaiting || slices.Contains(x.report.Told, contract.EventDrainStarted))
@@ -78,7 +77,7 @@ func (x loneDrain) emptySince() time.Time {
 	return firstSeen(x.Given.StandIns[x.node.Name].Emptied, x.Now)
 }
 
-// firstSeen is what is remembered, or now.
+// firstSeen is what the state keeps, or now.
 func firstSeen(remembered, now time.Time) time.Time {
 	if remembered.IsZero() {
 		return now
@@ -86,9 +85,9 @@ func firstSeen(remembered, now time.Time) time.Time {
 	return remembered
 }
 
-// remember since when nothing is to come to the node, and since when it is empty: for as
-// long as volumes are attached, or the wait for them would begin anew when it is over; and of
-// its pods which were called last, and which may come back.
+// remember persists since when nothing is to come to the node, and since when it is empty: for as
+// long as volumes are attached, or the wait for them would begin anew when it is over. Of its pods
+// it persists which were called last, and which may come back.
 func (x loneDrain) remember(t loneTally) {
 	var m fleet.LoneDrain
 	if x.report.Excluded.IsZero() {
@@ -103,8 +102,8 @@ func (x loneDrain) remember(t loneTally) {
 	}
 }
 
-// keepWaits keeps what is remembered of drains while nobody carries them on: their waits
-// do not begin anew after an outage.
+// keepWaits keeps the persisted state of drains that are not carried on: their waits do not begin
+// anew after an outage.
 func (d *StandIn) keepWaits(stages []cluster.Stage) {
 	for _, n := range d.In(stages...) {
 		if m, known := d.Given.StandIns[n.Name]; known {

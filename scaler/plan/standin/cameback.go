@@ -28,7 +28,7 @@ func (x loneDrain) returns() drainable.Returns {
 	return r
 }
 
-// memory is what the scaler remembers of the drain.
+// memory is the scaler's persisted state of the drain.
 func (x loneDrain) memory() fleet.LoneDrain { return x.Given.StandIns[x.node.Name] }
 
 // calls are the last calls that the agent and the scaler have made, and the notices whose
@@ -53,7 +53,7 @@ func (x loneDrain) calls() drainable.Calls {
 	return c
 }
 
-// noteCalls are the last calls to remember: those of an agent stand in its report.
+// noteCalls are the last calls to persist: those of an agent stand in its report.
 func (x loneDrain) noteCalls(r drainable.Returns) contract.LastCalls {
 	noted := r.NoteCalls(x.calls(), x.node.Pods)
 	if slices.Equal(noted, x.report.LastCalls) {
@@ -62,12 +62,12 @@ func (x loneDrain) noteCalls(r drainable.Returns) contract.LastCalls {
 	return noted
 }
 
-// mostEvictions is of how many makers of pods a drain remembers that one left. Pods of others
+// mostEvictions is for how many makers of pods a drain persists evictions at most. Pods of others
 // wait until one is over.
 const mostEvictions = 32
 
-// evictions are the evictions to remember: those of which a pod is leaving, or has left a
-// moment ago.
+// evictions are the evictions to persist: those of which a pod is leaving, or has left a moment
+// ago.
 func (x loneDrain) evictions(r drainable.Returns) map[string]fleet.LoneEviction {
 	var out map[string]fleet.LoneEviction
 	for maker, e := range x.memory().Evicted {
@@ -93,13 +93,13 @@ func (x loneDrain) evictions(r drainable.Returns) map[string]fleet.LoneEviction 
 	return out
 }
 
-// isThere says that a pod is on the node, and is not being deleted.
+// isThere reports whether a pod is on the node, and is not being deleted.
 func (x loneDrain) isThere(uid types.UID) bool {
 	return slices.ContainsFunc(x.node.Pods, func(p *fleet.Pod) bool { return p.UID == uid && p.Deleted.IsZero() })
 }
 
-// noteEviction remembers that a pod is asked to leave which may come back; ok is false where
-// that is not to be, as enough are remembered.
+// noteEviction persists that a pod is asked to leave which may come back; ok is false where that is
+// not to be, as enough are persisted.
 func (x loneDrain) noteEviction(p *fleet.Pod, r drainable.Returns) (ok bool) {
 	if !r.MayReturn(p) {
 		return true
@@ -136,7 +136,7 @@ func (x loneDrain) dropOldest(evicted map[string]fleet.LoneEviction) (dropped bo
 	return true
 }
 
-// CameBack says what has come to a node that we retire, and will come again; empty where
+// CameBack says what has come to a node that we scale down, and will come again; empty where
 // nothing has. It counts from when the agent closed the node, or the scaler in its place.
 func (d *StandIn) CameBack(n *cluster.Node) string {
 	closed := cluster.FirstKnown(n.Report.Excluded.Time, d.Given.StandIns[n.Name].Excluded)

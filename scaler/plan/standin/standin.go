@@ -13,7 +13,7 @@ type StandIn struct {
 	*outcome.Outcome
 
 	// allowance is what budgets allow now, less what this plan evicts, and untouched the same
-	// before that; nil before somebody asks. asking are the budgets of which it evicts a pod.
+	// before that; nil before the first question. asking are the budgets of which it evicts a pod.
 	allowance, untouched *drainable.Budgets
 	asking               map[string]bool
 	Carried              []action.Drain
