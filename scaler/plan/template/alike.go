@@ -10,14 +10,14 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// How much two groups may differ and still be alike: Cluster Autoscaler's defaults
-// of --memory-difference-ratio and --max-allocatable-difference-ratio.
+// How much two groups may differ and still be similar: Cluster Autoscaler's defaults of
+// --memory-difference-ratio and --max-allocatable-difference-ratio.
 const (
 	MemoryMayDiffer      = 0.015
 	AllocatableMayDiffer = 0.05
 )
 
-// unlike are labels in which groups that are alike may differ: where the node is,
+// unlike are labels in which similar groups may differ: where the node is,
 // which it is, and which group or tool it belongs to.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/processors/nodegroupset/aws_nodegroups.go
 var unlike = []string{
@@ -39,8 +39,8 @@ func Telling(p policy.Policy, labels map[string]string) map[string]string {
 	return left
 }
 
-// Near says that two lists name the same resources, and that no amount differs by
-// more than a share of the greater.
+// Near reports whether two lists name the same resources, and no amount differs by more than a
+// share of the greater.
 func Near(a, b corev1.ResourceList, mayDiffer func(corev1.ResourceName) float64) bool {
 	if len(a) != len(b) {
 		return false

@@ -11,9 +11,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// Definition is a hash of what new nodes of the group are defined to be, and of the
-// DaemonSets. Nothing that is learned from nodes is in it: that comes and goes with
-// them.
+// Definition is a hash of what new nodes of the group are defined to be, and of the DaemonSets.
+// Nothing that is learned from nodes is in it: that changes with them.
 func (d *Templates) Definition(g *cluster.Group) string {
 	if g.Definition == "" {
 		if d.daemonsText == "" {

@@ -12,12 +12,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// mostDifferences is how many differences a group's verdict tells of.
+// mostDifferences is how many differences a group's verdict names.
 const mostDifferences = 4
 
-// compare says in the group's verdict where nodes are not as was planned for them, and which
-// tag of the group would mend that for the time when it has no node to learn from; and which
-// of the specimens are not as new nodes are thought to be, as others are better.
+// compare notes in the group's verdict where nodes differ from their template, and which tag of the
+// group would mend that for the time when it has no node to learn from; and which of the specimens
+// have less than new nodes are thought to have, as others have more.
 func compare(g *cluster.Group, planned, learned fleet.NodeTemplate, like []*cluster.Node, d *Templates) {
 	var found verdict.Details
 	for _, n := range like {
@@ -60,13 +60,13 @@ func shortcomings(learned fleet.NodeTemplate, n *cluster.Node, d *Templates) (fo
 	return found.Sorted()
 }
 
-// told puts the cure into words.
+// told puts the remedy into words.
 func told(difference verdict.Details, tag, value string) verdict.Details {
 	return difference.And(": the tag {tag}={value} would tell", verdict.Tag(tag), verdict.Value(value))
 }
 
-// lessRoom finds resources of which nodes have less than was planned. Memory is
-// learned by itself and told of only if that did not help.
+// lessRoom finds resources of which nodes have less than was planned. Memory is learned by itself
+// and reported only if that did not help.
 func lessRoom(planned, learned fleet.NodeTemplate, like []*cluster.Node) (found verdict.Details) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
 		want, promised := planned.Allocatable[name]
@@ -140,7 +140,7 @@ func missingLabels(planned, learned fleet.NodeTemplate, n *cluster.Node, asked f
 	return found.Sorted()
 }
 
-// unpromisedLabels finds those that pods ask for and that nobody promised: of the youngest
+// unpromisedLabels finds those that pods ask for and that were not promised: of the youngest
 // specimen, and what others have taught.
 func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.NodeTemplate, n *cluster.Node) (found verdict.Details) {
 	for key, has := range n.Labels {
@@ -161,7 +161,7 @@ func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.No
 	return found.Sorted()
 }
 
-// askedLabels says whether a waiting pod asks for a label.
+// askedLabels reports whether a pending pod asks for a label.
 func (d *Templates) askedLabels(key string) bool {
 	if d.asked == nil {
 		d.asked = map[string]bool{}
@@ -188,7 +188,7 @@ func noteAsked(asked map[string]bool, spec *corev1.PodSpec) {
 	}
 }
 
-// Differing is what to tell of the differences; nil where there are none.
+// Differing is what to report of the differences; nil where there are none.
 func Differing(g *cluster.Group) verdict.Details {
 	if n := len(g.Differs) - mostDifferences; n > 0 {
 		return g.Differs[:mostDifferences].Then(verdict.Say("and {count} more differences between nodes and their template", verdict.Count(n)))

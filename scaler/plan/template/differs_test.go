@@ -9,8 +9,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
-// TestMissingLabels: what a node lacks is told, but not that a cluster has no EBS CSI
-// driver, which matters to nobody until a pod asks for its label.
+// TestMissingLabels: what a node lacks is reported, but not that a cluster has no EBS CSI driver,
+// which does not matter until a pod asks for its label.
 func TestMissingLabels(t *testing.T) {
 	const noTier = "node n has no label tier, planned was tier=web: check the tag k8s.io/cluster-autoscaler/node-template/label/tier"
 	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"

@@ -9,5 +9,5 @@
 //	lesson.go      what is persisted for groups without nodes
 //	seen.go        the memory that instance types were seen with
 //	definition.go  a hash of a group's definition
-//	alike.go       labels, taints and amounts that are alike
+//	alike.go       labels, taints and amounts that are similar
 package template

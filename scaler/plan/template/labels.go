@@ -23,7 +23,7 @@ var (
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
 const networkLabels = "topology.k8s.aws/network-node-layer-"
 
-// ofNode says that a label is of no use for another node.
+// ofNode reports whether a label is of no use for another node.
 func ofNode(key string) bool {
 	return key == corev1.LabelHostname || strings.HasPrefix(key, networkLabels)
 }
@@ -36,16 +36,16 @@ var (
 	peoplesDomains = []string{"node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction}
 )
 
-// ofMachines says that a label is not one that people write on a single node.
+// ofMachines reports whether a label is not one that people write on a single node.
 func ofMachines(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	within := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
 	return domain != key && slices.ContainsFunc(machineDomains, within) && !slices.ContainsFunc(peoplesDomains, within)
 }
 
-// learnedLabels are those that new nodes will have: what is promised unless all specimens
-// that had their time lack it or say the same other thing, and what at least half of the
-// specimens have beside that, but for what people may have written on a single node.
+// learnedLabels are those that new nodes will have: what is promised unless all specimens that had
+// their time lack it or have the same other value, and what at least half of the specimens have
+// beside that, but for what people may have written on a single node.
 func (d *Templates) learnedLabels(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) map[string]string {
 	// Daemons write labels on nodes that are up already: older nodes know them.
 	if elders := d.settledOf(known); len(elders) > 0 {
@@ -75,7 +75,7 @@ func (d *Templates) learnedLabels(g *cluster.Group, s fleet.NodeTemplate, like, 
 	return labels
 }
 
-// witnessed is what specimens make of a label that is promised; ok says that they have it.
+// witnessed is what specimens make of a label that is promised; ok is true where they have it.
 func (d *Templates) witnessed(like []*cluster.Node, key, promise string) (value string, ok bool) {
 	if slices.ContainsFunc(like, func(n *cluster.Node) bool { v, ok := n.Labels[key]; return ok && v == promise }) {
 		return promise, true
@@ -98,7 +98,7 @@ func (d *Templates) settledOf(like []*cluster.Node) []*cluster.Node {
 	return slices.DeleteFunc(slices.Clone(like), func(n *cluster.Node) bool { return d.Now.Before(d.DueUp(n)) })
 }
 
-// hadTime says that one of the specimens had its time; the next look comes when one has.
+// hadTime reports whether one of the specimens had its time; the next evaluation is when one has.
 func (d *Templates) hadTime(like []*cluster.Node) bool {
 	if len(d.settledOf(like)) > 0 {
 		return true
@@ -109,8 +109,8 @@ func (d *Templates) hadTime(like []*cluster.Node) bool {
 	return false
 }
 
-// commonLabel says that at least half of the specimens have a label, and none says another
-// thing. One that had no time yet may get it.
+// commonLabel reports whether at least half of the specimens have a label, and none has another
+// value. One that had no time yet may get it.
 func (d *Templates) commonLabel(like []*cluster.Node, key, value string) bool {
 	bear, lack := 0, 0
 	for _, n := range like {
@@ -126,8 +126,8 @@ func (d *Templates) commonLabel(like []*cluster.Node, key, value string) bool {
 	return bear >= lack
 }
 
-// peculiarLabel says that a label of a specimen is not planned, and may be people's word on
-// this node alone.
+// peculiarLabel reports whether a label of a specimen is not planned, and may be one that people
+// wrote on this node alone.
 func (d *Templates) peculiarLabel(g *cluster.Group, planned fleet.NodeTemplate, n *cluster.Node, key string, like []*cluster.Node) bool {
 	if _, promised := planned.Labels[key]; promised || ofMachines(key) {
 		return false
@@ -135,7 +135,7 @@ func (d *Templates) peculiarLabel(g *cluster.Group, planned fleet.NodeTemplate, 
 	return d.peculiar(g, n, like, func(o *cluster.Node) bool { v, ok := o.Labels[key]; return ok && v == n.Labels[key] })
 }
 
-// peculiar says that people may have written something on a specimen alone, for
+// peculiar reports whether people may have written something on a specimen alone, for
 // maintenance perhaps: no other node of its group has it, and other specimens would, or it is
 // not certain that the node had it from its first minutes on.
 func (d *Templates) peculiar(g *cluster.Group, n *cluster.Node, like []*cluster.Node, has func(*cluster.Node) bool) bool {
@@ -145,9 +145,9 @@ func (d *Templates) peculiar(g *cluster.Group, n *cluster.Node, like []*cluster.
 	return len(like) > 1 || d.hadTime(like)
 }
 
-// learnedTaints are those that all these nodes have and that do not go by themselves, and
-// what is promised unless all that had their time lack it. What people may have written on
-// one is no reason not to bring another one.
+// learnedTaints are those that all these nodes have and that do not go by themselves, and what is
+// promised unless all that had their time lack it. What people may have written on one is no reason
+// not to launch another one.
 func (d *Templates) learnedTaints(g *cluster.Group, planned []corev1.Taint, like []*cluster.Node) []corev1.Taint {
 	taints := slices.DeleteFunc(d.Policy.Lasting(sharedTaints(like)), func(t corev1.Taint) bool {
 		return !hasTaint(planned, t) && d.peculiar(g, like[0], like, func(o *cluster.Node) bool { return hasTaint(o.Taints, t) })

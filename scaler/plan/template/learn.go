@@ -12,14 +12,15 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// sampled is how many nodes of a group and zone its shape is learned from, the
-// youngest: they are as the next one will be. What the definition promises holds unless all
-// of them differ from it in the same way: one that is odd does not stop its group.
+// sampled is how many nodes of a group and zone its node template is learned from, the youngest:
+// they are as the next one will be. What the definition promises holds unless all of them differ
+// from it in the same way: one that differs from the template does not stop its group.
 const sampled = 3
 
-// learnTemplates corrects what is thought of new nodes by the nodes that are there:
-// those of the launch template version that the next one will have, that are up. Where
-// there are none, what the last ones taught holds. It belongs between joining and looking.
+// learnTemplates corrects the node templates by the nodes that are there: those of the launch
+// template version that the next one will have, that are up. Where there are none, what the last
+// ones taught holds. It runs after nodes have joined their groups and before the templates are
+// used.
 func (d *Templates) learnTemplates(s fleet.Snapshot) {
 	t := teaching{d, map[string][]storagev1.CSINodeDriver{}}
 	for _, n := range s.Storage.Nodes {
@@ -72,8 +73,8 @@ func specimens(g *cluster.Group) []*cluster.Node {
 	return list
 }
 
-// specimensFor are those to learn a zone's shape from: those that are there, or
-// else what they are like in other zones.
+// specimensFor are those to learn a zone's node template from: those that are there, or else those
+// of other zones.
 func specimensFor(all []*cluster.Node, zone string) []*cluster.Node {
 	var there []*cluster.Node
 	for _, n := range all {
@@ -107,7 +108,7 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 	g.Note(verdict.Say("node {node} stands in for its definition", verdict.Node(known[0].Name)))
 }
 
-// corrected is the shape as the nodes are. In a mixed group the next node may be of
+// corrected is the node template as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
 func (t teaching) corrected(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) fleet.NodeTemplate {
 	s.Labels = t.learnedLabels(g, s, like, known)
@@ -131,8 +132,8 @@ func declaredFeatures(like []*cluster.Node) []string {
 	return slices.Compact(features)
 }
 
-// learnedDevices are those that new nodes will tell of. A driver may take a while on young
-// nodes: older ones know until then, or those that taught a lesson.
+// learnedDevices are those that new nodes will report. A driver may take a while on young nodes:
+// older ones know until then, or those that taught a lesson.
 func (d *Templates) learnedDevices(g *cluster.Group, like, known []*cluster.Node) []*resourcev1.ResourceSlice {
 	devices := richest(like)
 	if len(devices) > 0 || len(d.settledOf(like)) > 0 {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// mostLessons bounds fleet.State.Lessons, and longestLesson each in bytes: what a node
-	// with eight GPUs tells of its devices takes about three KiB.
+	// mostLessons bounds fleet.State.Lessons, and longestLesson each in bytes: what a node with
+	// eight GPUs takes about three KiB for its devices.
 	mostLessons, longestLesson = 200, 8 << 10
 )
 
-// remember keeps what the nodes of a group have beyond its definition: when the last of them
-// goes, pods that need it find their group all the same. What nodes lack is not kept: it may be
-// their own trouble, and without a node nobody would see that it is over. A change that is not
+// remember persists what the nodes of a group have beyond its definition: when the last of them is
+// removed, pods that need it still find their group. What nodes lack is not persisted: it may be
+// their own trouble, and without a node it would not be seen that it is over. A change that is not
 // noticeable is not worth a write.
 func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 	of, planned := d.defined(g), g.Planned[0]
@@ -44,7 +44,7 @@ func (d *Templates) remember(g *cluster.Group, known []*cluster.Node) {
 	}
 }
 
-// beyond is what a learned shape has that the definition does not say.
+// beyond is what a learned node template has that the definition does not say.
 func beyond(planned, learned fleet.NodeTemplate) fleet.NodeTemplate {
 	more := fleet.NodeTemplate{DeclaredFeatures: learned.DeclaredFeatures, Drivers: learned.Drivers, Slices: learned.Slices}
 	for key, value := range learned.Labels {
@@ -130,8 +130,8 @@ func (d *Templates) forgetLessons() {
 	})
 }
 
-// withoutZone is a shape without what it owes to its zone, and without what no pod asks of a
-// node.
+// withoutZone is a node template without what it owes to its zone, and without what no pod asks of
+// a node.
 func withoutZone(s fleet.NodeTemplate) fleet.NodeTemplate {
 	s.Zone, s.InstanceType, s.Image, s.PricePerHour, s.Capacity = "", "", "", 0, nil
 	s.Labels = maps.Clone(s.Labels)
@@ -139,8 +139,8 @@ func withoutZone(s fleet.NodeTemplate) fleet.NodeTemplate {
 	return s
 }
 
-// sameTemplate says that pods find the same on new nodes of either shape, but for differences
-// of resources that are not noticeable.
+// sameTemplate reports whether pods find the same on new nodes of either template, but for
+// differences of resources that are not noticeable.
 func sameTemplate(a, b fleet.NodeTemplate) bool {
 	share := func(corev1.ResourceName) float64 { return noticeable }
 	return maps.Equal(a.Labels, b.Labels) && SameTaints(a.Taints, b.Taints) &&

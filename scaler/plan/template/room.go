@@ -21,7 +21,7 @@ func (d *Templates) learnedRoom(g *cluster.Group, planned corev1.ResourceList, l
 	if room == nil {
 		room = corev1.ResourceList{}
 	}
-	// Of a mixed group those of one type are compared: they are what may be odd among.
+	// Of a mixed group those of one type are compared: among them one may differ.
 	reported := map[corev1.ResourceName]map[string][]resource.Quantity{}
 	for _, n := range like {
 		kind := ""
@@ -64,10 +64,10 @@ func (d *Templates) learnedRoom(g *cluster.Group, planned corev1.ResourceList, l
 }
 
 // noticeable is the share of a resource by which a node may fall short of its like without
-// being odd: hosts of one kind differ by a little memory.
+// differing from the template: hosts of one kind differ by a little memory.
 const noticeable = 0.01
 
-// short says that a node which reports q has noticeably less than want.
+// short reports whether a node which reports q has noticeably less than want.
 func short(q, want resource.Quantity) bool {
 	return want.AsApproximateFloat64()-q.AsApproximateFloat64() > noticeable*want.AsApproximateFloat64()
 }
@@ -139,7 +139,7 @@ func limit(d storagev1.CSINodeDriver) int64 {
 	return int64(*d.Allocatable.Count)
 }
 
-// richest are the devices of the node that tells of most, in pools that are complete.
+// richest are the devices of the node that reports most, in pools that are complete.
 func richest(like []*cluster.Node) []*resourcev1.ResourceSlice {
 	var best []*resourcev1.ResourceSlice
 	most := 0
@@ -162,7 +162,7 @@ func devicesIn(list []*resourcev1.ResourceSlice) int {
 	return sum
 }
 
-// sameDevices says that slices tell of as many devices of the same drivers.
+// sameDevices reports whether slices list as many devices of the same drivers.
 func sameDevices(a, b []*resourcev1.ResourceSlice) bool {
 	return devicesIn(a) == devicesIn(b) && slices.Equal(cluster.DriversOfSlices(a), cluster.DriversOfSlices(b))
 }

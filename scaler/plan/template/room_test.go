@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A new node has the volume drivers that its kind has, each with the least limit, but for an
-// odd one; a driver that has not come up on one of them will.
+// A new node has the volume drivers that its kind has, each with the least limit, but for one that
+// differs; a driver that has not come up on one of them will.
 func TestDriversOf(t *testing.T) {
 	driver := func(name string, most int32) storagev1.CSINodeDriver {
 		return storagev1.CSINodeDriver{Name: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(most)}}
@@ -37,8 +37,8 @@ func TestDriversOf(t *testing.T) {
 	}
 }
 
-// Devices are those of the node that tells of most: a driver may not have come up on
-// the others yet. What is not complete counts for nothing.
+// Devices are those of the node that reports most: a driver may not have come up on the others yet.
+// What is not complete counts for nothing.
 func TestRichest(t *testing.T) {
 	slice := func(name string, of int64) *resourcev1.ResourceSlice {
 		return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceSliceSpec{

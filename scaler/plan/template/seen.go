@@ -16,9 +16,9 @@ const (
 	mostSeen = 300
 )
 
-// rememberMemory keeps the least memory that nodes of a type and image have been
-// seen with, and of a type with whatever image, for groups that have none. Less
-// replaces more, and an entry that somebody else made stays otherwise.
+// rememberMemory persists the least memory that nodes of a type and image have been seen with, and
+// of a type with whatever image, for groups that have none. Less replaces more, and an entry of
+// others stays otherwise.
 func (d *Templates) rememberMemory() {
 	used := map[string]bool{}
 	for _, g := range d.Groups {
@@ -46,7 +46,7 @@ func (d *Templates) rememberMemory() {
 	}
 }
 
-// imageOf is the machine image of a node, where its template tells.
+// imageOf is the machine image of a node, where its template has it.
 func imageOf(g *cluster.Group, n *cluster.Node) string {
 	if n.Instance.Template == "" || n.Instance.Template != g.Template {
 		return ""

@@ -11,10 +11,9 @@ type Templates struct {
 	*cluster.Cluster
 	*outcome.Outcome
 
-	// daemonsText is the canonical text of the DaemonSets, once somebody has asked.
+	// daemonsText is the canonical text of the DaemonSets, once it was asked for.
 	daemonsText string
-	// asked are the labels that waiting pods ask for, nil before anybody wanted to
-	// know.
+	// asked are the labels that pending pods ask for, nil before it was needed to know.
 	asked map[string]bool
 }
 
