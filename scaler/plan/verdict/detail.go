@@ -28,8 +28,8 @@ type Param struct {
 	Value any
 }
 
-// Details are said one after the other, the most telling first; nil says nothing. They are
-// never changed once they are made.
+// Details come one after the other, the most important first; nil says nothing. They are never
+// changed once they are made.
 type Details []Detail
 
 // Say makes one detail.
@@ -114,7 +114,7 @@ func FirstOf(all ...Details) Details {
 	return nil
 }
 
-// Equal says that both say the same, of the same things.
+// Equal reports whether both say the same, of the same things.
 func (ds Details) Equal(others Details) bool { return slices.EqualFunc(ds, others, Detail.Equal) }
 
 // Equal says so of one.

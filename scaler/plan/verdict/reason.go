@@ -3,13 +3,13 @@ package verdict
 // Reason is a verdict in one word, for metrics, Events and tests.
 type Reason string
 
-// Reasons of waiting pods.
+// Reasons of pending pods.
 const (
 	// PodTriggersScaleUp: a group grows for it now.
 	PodTriggersScaleUp Reason = "TriggersScaleUp"
 	// PodRivalled: a group would grow for it, were no Cluster Autoscaler alive.
 	PodRivalled Reason = "OtherAutoscaler"
-	// PodFitsUpcoming: a node that is on its way, or is about to be launched, has room for it.
+	// PodFitsUpcoming: an upcoming node, or one about to be launched, has room for it.
 	PodFitsUpcoming Reason = "FitsUpcomingNode"
 	// PodFitsNode: a node has room; kube-scheduler will place it.
 	PodFitsNode Reason = "FitsNode"
@@ -27,7 +27,7 @@ const (
 	PodNominated Reason = "Nominated"
 	// PodOtherScheduler: another scheduler places it.
 	PodOtherScheduler Reason = "OtherScheduler"
-	// PodTooYoung: it is not old enough to bring a node.
+	// PodTooYoung: it is not old enough to trigger scale-up.
 	PodTooYoung Reason = "TooYoung"
 	// PodGangDoesNotFit: it is one of a gang for which there is not room enough.
 	PodGangDoesNotFit Reason = "GangDoesNotFit"
@@ -35,7 +35,7 @@ const (
 	PodTermsLeftOut Reason = "PodTermsLeftOut"
 	// PodBudgetSpent: other pods of its namespace have used up the work of an evaluation.
 	PodBudgetSpent Reason = "EvaluationBudgetSpent"
-	// PodExpendable: its priority is below the cut-off, so it brings no node.
+	// PodExpendable: its priority is below the cut-off, so it triggers no scale-up.
 	PodExpendable Reason = "Expendable"
 )
 
@@ -44,7 +44,7 @@ const (
 	NodeNeeded             Reason = "Needed"           // used above the threshold
 	NodeNoPlace            Reason = "NoPlaceForPods"   // some pod has no other place
 	NodeBlocked            Reason = "BlockedByPod"     // a pod's rule forbids it
-	NodeHeadroom           Reason = "NeededAsHeadroom" // room is kept free, and it has some of that
+	NodeHeadroom           Reason = "NeededAsHeadroom" // it has room that is kept free
 	NodeHeld               Reason = "Held"             // people keep it
 	NodeUnneeded           Reason = "Unneeded"         // unneeded, its clock runs
 	NodeGroupAtMin         Reason = "GroupAtMin"       // its group may not shrink
@@ -59,12 +59,12 @@ const (
 	// NodeOutOfService: its machine is switched off, and its volumes are detached by force.
 	NodeOutOfService     Reason = "OutOfService"
 	NodeNeverReady       Reason = "NeverReady" // it registered and did not come up in time
-	NodeRetained         Reason = "Retained"   // its instance was kept after a hook was abandoned
+	NodeRetained         Reason = "Retained"   // its instance was retained after a hook was abandoned
 	NodeInWarmPool       Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotInAnyGroup    Reason = "NotInAnyGroup"
-	NodeScaleDownStopped Reason = "ScaleDownStopped" // nothing is retired now
-	NodeReplaced         Reason = "Replaced"         // a cheaper node comes in its stead
-	NodeNotEvaluated     Reason = "NotEvaluated"     // groups grow, and nobody asks yet whether it could go
+	NodeScaleDownStopped Reason = "ScaleDownStopped" // nothing is scaled down now
+	NodeReplaced         Reason = "Replaced"         // a cheaper node replaces it
+	NodeNotEvaluated     Reason = "NotEvaluated"     // groups grow, and whether it could be removed is not asked yet
 )
 
 // Reasons of groups.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// SubjectKind tells what a verdict is about.
+// SubjectKind is what a verdict is about.
 type SubjectKind string
 
 // The three kinds of subjects.
@@ -22,7 +22,7 @@ type Verdict struct {
 	Of SubjectKind
 	// Name is namespace/name for a pod.
 	Name string
-	// UID tells a pod or node from an earlier one of its name.
+	// UID distinguishes a pod or node from an earlier one of its name.
 	UID string
 	// Group is the group of a node, or the one that a pod gets.
 	Group  string

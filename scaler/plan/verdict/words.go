@@ -19,7 +19,7 @@ const (
 	mostNames = 3
 )
 
-// Placed says of a label that it tells where a node is or on what hardware, which few pods
+// Placed reports whether a label is about where a node is or on what hardware, which few pods
 // choose by.
 func Placed(key string) bool {
 	switch key {
@@ -99,7 +99,7 @@ func bounded(names []string) []string {
 	return names
 }
 
-// BackOff says that a group rests.
+// BackOff says that a group is backed off.
 func BackOff(until time.Time, cause string) Details {
 	return Say("in back-off until {until} after {cause}", Until(until), Cause(cause))
 }
