@@ -156,7 +156,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(cmp.Or(aliases[name], name))
 }
 
-// check says everything that is wrong with the flags.
+// check returns everything that is wrong with the flags.
 func (s *settings) check() error {
 	selection, err := asg.ParseSelection(s.nodes, s.discovery)
 	s.selection = selection

@@ -66,7 +66,7 @@ func TestDefaultsOfShrinking(t *testing.T) {
 	expectDefaults(t, want)
 }
 
-// Who ran a Cluster Autoscaler finds its status where it was told to be.
+// Who ran a Cluster Autoscaler finds its status where its flags put it.
 func TestDefaultsOfStatus(t *testing.T) {
 	expectDefaults(t, map[string]string{"write-status-configmap": "true", "status-config-map-name": "cluster-autoscaler-status"})
 }

@@ -28,8 +28,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// BenchmarkIdleLook: what a look costs where nothing has changed since the last
-// one, with 5,000 nodes and 150,000 pods, watched over HTTP.
+// BenchmarkIdleLook: the cost of an evaluation where nothing has changed since the last one,
+// with 5,000 nodes and 150,000 pods, watched over HTTP.
 func BenchmarkIdleLook(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	config, err := kube.Config(kubeconfig(b, crowd{nodes, podsPerNode}.start(b).URL), program, "bench")
@@ -102,10 +102,9 @@ func (oneGroup) Groups(map[string]resource.Quantity) ([]fleet.Group, time.Time, 
 }
 func (oneGroup) Nudge() {}
 
-// BenchmarkScalerMemory: what of the real program is resident half a minute after
-// it came to lead, had seen everything and taken its first look; the program's file
-// and the rest apart, since the kernel drops the file's pages where memory is short;
-// and the most that there ever was.
+// BenchmarkScalerMemory: the real program's resident memory half a minute after it became
+// leader, had seen everything and made its first evaluation; the program's file apart, since
+// the kernel drops the file's pages where memory is short; and the peak.
 func BenchmarkScalerMemory(b *testing.B) {
 	binary := filepath.Join(b.TempDir(), program)
 	// Without -trimpath, whose packages are not those that the tests are built of:
@@ -161,10 +160,10 @@ func residentOf(b *testing.B, binary string, c crowd) map[string]float64 {
 	return memoryOf(b, command.Process.Pid)
 }
 
-// output is what a program says, line by line.
+// output is what a program prints, line by line.
 type output struct {
 	lines chan string
-	ended chan struct{}   // closed when it says no more
+	ended chan struct{}   // closed when it prints no more
 	text  strings.Builder // of all lines, once it has ended
 }
 
@@ -176,14 +175,14 @@ func follow(r io.Reader) *output {
 			o.text.WriteString(lines.Text() + "\n")
 			select {
 			case o.lines <- lines.Text():
-			default: // nobody waits for a line any more
+			default: // no reader waits for a line any more
 			}
 		}
 	}()
 	return o
 }
 
-// await returns when a line has been said that contains some words.
+// await returns when a line was printed that contains some words.
 func (o *output) await(b *testing.B, words string) {
 	for {
 		select {

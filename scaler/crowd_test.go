@@ -23,7 +23,7 @@ import (
 // crowd is an API server with many nodes and pods, which it makes up as it is
 // asked for them: a real one with as many needs gigabytes, and minutes to fill.
 // It speaks what the scaler asks for: streamed lists in protobuf. Of all other
-// kinds it has none, and what is written to it is gone.
+// kinds it has none, and what is written to it is dropped.
 type crowd struct {
 	nodes, podsPerNode int
 }
@@ -58,8 +58,7 @@ func (c crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch tells of everything that there is, that this was all, and of nothing
-// more.
+// watch reports every object that there is, then that the list is complete, and nothing more.
 func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	w.Header().Set("Content-Type", info.MediaType+";stream=watch")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestManifestsHaveEveryFlag: the one place where people set flags has all of them, with
-// their defaults, but for what the pod says by itself.
+// their defaults, but for what the pod sets by itself.
 func TestManifestsHaveEveryFlag(t *testing.T) {
 	args, err := flagfile.Read("../manifests/flags", contract.AppScaler)
 	if err != nil {

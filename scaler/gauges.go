@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gauges is a gauge for each of some values of labels. It is set all at once, and
-// nobody who reads meanwhile finds it empty.
+// gauges is a gauge for each of some values of labels. It is set all at once, so that a
+// scrape never finds it empty.
 type gauges struct {
 	*prometheus.GaugeVec
 	shown map[string][]string // the values of labels that are there now

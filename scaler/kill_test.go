@@ -31,8 +31,8 @@ const (
 	// killed with kill -9, before or after the moment's work was done.
 	killedBefore mishap = "killed before"
 	killedAfter  mishap = "killed after"
-	// AWS does it and the answer is lost; or AWS does not even hear of it, and
-	// nobody can tell the one from the other.
+	// AWS does it and the answer is lost; or AWS never receives the call. The caller cannot
+	// know which.
 	answerLost mishap = "answer lost"
 	callLost   mishap = "call lost"
 	throttled  mishap = "throttled"
@@ -41,7 +41,7 @@ const (
 
 var errDead = errors.New("the scaler is dead")
 
-// killing is an AWS and a memory that outlive the scaler, which dies at random.
+// killing is an AWS and a persisted state that outlive the scaler, which dies at random.
 type killing struct {
 	*rapid.T
 	world *scenario.World
@@ -63,7 +63,7 @@ func (k *killing) note(format string, args ...any) {
 	k.done = append(k.done, fmt.Sprintf(format, args...))
 }
 
-// happens says what happens at a moment that so many things may happen at, and
+// happens returns what happens at a moment that so many things may happen at, and
 // kills the scaler if it is that.
 func (k *killing) happens(at string, may ...mishap) mishap {
 	if k.dead {
@@ -157,7 +157,7 @@ func (k *killing) Claim(context.Context, string, types.UID) error {
 
 func (k *killing) Write(kube.Event) bool { return true }
 
-// look is one turn of a scaler that knows nothing but what is written. Readings may
+// look is one evaluation of a scaler that knows nothing but what is written. Readings may
 // be those of before.
 func (k *killing) look() {
 	k.world.Now = k.world.Now.Add(2 * time.Second)

@@ -21,34 +21,34 @@ const (
 	// idle is how long the loop sleeps at most: nothing depends on it, but
 	// whatever was overlooked is found then.
 	idle = time.Minute
-	// breath is the least time between two looks that no event asked for.
+	// breath is the least time between two evaluations that no event triggered.
 	breath = 50 * time.Millisecond
-	// tryAgain is how long to wait where a look could not be taken.
+	// tryAgain is how long to wait after an evaluation that failed.
 	tryAgain = time.Second
-	// distrust is how long the answer of the last look is taken to be that of the
-	// next one where nothing has changed: a plan says when time alone changes it,
-	// and one that forgets to is found out then.
+	// distrust is how long the answer of the last evaluation is taken to be that of the next
+	// one where nothing has changed: a plan states when time alone changes it, and a plan
+	// that omits that is found out then.
 	distrust = 10 * time.Minute
 )
 
-// loop is observe → decide → act. One goroutine runs it, so nothing in it needs
-// a lock, and a look knows of everything that the looks before it did.
+// loop is observe → decide → act. One goroutine runs it, so nothing in it needs a lock, and
+// an evaluation knows of everything that earlier evaluations did.
 type loop struct {
 	// now is the time; nil for the node's own clock.
 	now func() time.Time
 	// observe takes a snapshot; it fails with observe.ErrNotYet before there
 	// is one. The version is another one if anything but Now and State may be.
 	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
-	// decide says first what does not wait for the rest to be worked out.
+	// decide returns first what does not wait for the rest to be worked out.
 	decide func(fleet.Snapshot) (urgent []action.Action, rest func() plan.Plan)
 	// policy is the one that decide goes by.
 	policy policy.Policy
-	// remember writes the state, before the actions that it guards. If it fails, keep
-	// has this process alone go by a state, until one is written.
+	// remember writes the state, before the actions that it guards. If it fails, keep has
+	// this process alone go by a state, until one is written.
 	remember func(context.Context, fleet.State) error
 	keep     func(fleet.State)
-	// paused says that an action failed or stopped a moment ago and is not tried
-	// now; the result says why.
+	// paused reports whether an action failed or stopped a moment ago and is not tried now;
+	// the result has why.
 	paused func(action.Action) (act.Result, bool)
 	// act carries actions out and returns when the next observation knows of
 	// them. Due is when something that failed may be tried again.
@@ -56,19 +56,19 @@ type loop struct {
 	due func(now time.Time) time.Time
 	// reread reads again what these actions may have changed.
 	reread func(context.Context, []act.Result)
-	// tell shows what was seen, decided and done.
+	// tell publishes what was seen, decided and done.
 	tell func(evaluation)
 	// changed wakes the loop.
 	changed <-chan struct{}
 	logger  *slog.Logger
 	// alive is called after each turn, with what went wrong.
 	alive func(error)
-	// last is the look whose answer still holds if nothing has changed; nil where
-	// there is none.
+	// last is the evaluation whose answer still holds if nothing has changed; nil where there
+	// is none.
 	last *answered
 }
 
-// answered is what the answer of a look depended on, and for how long it holds.
+// answered is what the answer of an evaluation depended on, and for how long it holds.
 type answered struct {
 	at      time.Time
 	version uint64
@@ -76,7 +76,7 @@ type answered struct {
 	wake    time.Time // zero where time alone changes nothing
 }
 
-// holds says that another look would see and say the same.
+// holds reports whether another evaluation would see and decide the same.
 func (a *answered) holds(now time.Time, version uint64, state fleet.State) bool {
 	return a != nil && a.version == version && now.Sub(a.at) < distrust &&
 		(a.wake.IsZero() || now.Before(a.wake)) && fleet.Equal(a.state, state)
@@ -90,8 +90,8 @@ type evaluation struct {
 	took     time.Duration // to observe and decide
 }
 
-// run looks again and again, until ctx ends or somebody else turns out to use
-// the same memory.
+// run evaluates again and again, until ctx ends or another process turns out to use the same
+// persisted state.
 func (l *loop) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,9 +129,9 @@ func (l *loop) time() time.Time {
 	return l.now()
 }
 
-// turn takes one look. It returns when the plan wants the next one. Where nothing
-// has changed since a look that found nothing to do, there is nothing to decide,
-// do or tell.
+// turn makes one evaluation. It returns when the plan wants the next one. Where nothing has
+// changed since an evaluation that found nothing to do, there is nothing to decide, do or
+// report.
 //
 // What is urgent is done before the rest is worked out, and before anything is written:
 // the state guards none of it, see action.Traits. If the state cannot be written, what it
@@ -206,8 +206,8 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	return this.plan.Wake, nil
 }
 
-// withhold tells the actions apart that are done though the state could not be written,
-// and puts the others off: those whose guards are among what is not written.
+// withhold splits the actions: ready are done although the state could not be written, and
+// the others, whose guards are among what is not written, are put off.
 func withhold(actions []action.Action, why error) (ready []action.Action, withheld []act.Result) {
 	var unwritten *status.UnwrittenError
 	partly := errors.As(why, &unwritten)
@@ -222,7 +222,7 @@ func withhold(actions []action.Action, why error) (ready []action.Action, withhe
 	return ready, withheld
 }
 
-// faultOf says what a state that cannot be written keeps from being done.
+// faultOf names what a state that cannot be written keeps from being done.
 func faultOf(unwritten error) string {
 	return fmt.Sprintf("the state is not persisted, so no group grows and no instance is ended that never became a node; all else goes on: %v", unwritten)
 }
@@ -237,10 +237,10 @@ func presumed(actions []action.Action) []act.Result {
 	return results
 }
 
-// fallsShort says that AWS has not launched all that it was asked for.
+// fallsShort reports whether AWS launched less than it was asked for.
 func fallsShort(r act.Result) bool { return r.Answer != nil && r.Answer.FallsShort() }
 
-// part tells the actions that are tried from those that wait for their time.
+// part splits the actions into those that are tried now and those in back-off.
 func (l *loop) part(actions []action.Action) (ready []action.Action, paused []act.Result) {
 	for _, action := range actions {
 		if result, waits := l.paused(action); waits {

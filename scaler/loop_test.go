@@ -32,11 +32,11 @@ type stage struct {
 	began   time.Time
 	notes   []string
 	changes chan struct{}
-	plans   []plan.Plan // one after the other; the last one for ever
+	plans   []plan.Plan // one after the other; the last one repeats
 	outcome act.Outcome
 	version uint64
 	still   bool        // nothing changes any more
-	state   fleet.State // that looks begin with
+	state   fleet.State // that evaluations begin with
 }
 
 func newStage(plans ...plan.Plan) *stage {
@@ -109,8 +109,8 @@ func (s *stage) run(t *testing.T, d time.Duration) []string {
 	return s.notes
 }
 
-// The loop looks at once, when something changed, when the plan wants it, and
-// otherwise once a minute.
+// The loop evaluates at once when something changed, when the plan wants it, and otherwise
+// once a minute.
 func TestLoopWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(plan.Plan{Wake: time.Now().Add(7 * time.Second)}, plan.Plan{})
@@ -125,9 +125,9 @@ func TestLoopWakes(t *testing.T) {
 	})
 }
 
-// Where nothing has changed, the answer of the last look holds until the plan
-// says that time alone changes it, and ten minutes at the most. Actions are to be
-// looked at again, and so is a memory that has changed.
+// Where nothing has changed, the answer of the last evaluation holds until time alone changes
+// it by the plan, and ten minutes at the most. Actions cause another evaluation, and so does
+// a persisted state that has changed.
 func TestLoopDoesNotDecideTwice(t *testing.T) {
 	kept := fleet.State{Unjoined: map[string]time.Time{"i-1": time.Unix(1, 0)}}
 	for _, c := range []struct {
@@ -178,7 +178,7 @@ func TestLoopDoesNotDecideTwice(t *testing.T) {
 	}
 }
 
-// A plan that wants the next look in the past does not make the loop spin.
+// A plan that wants the next evaluation in the past does not make the loop spin.
 func TestLoopBreathes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(plan.Plan{Wake: time.Now().Add(-time.Hour)})
@@ -188,8 +188,9 @@ func TestLoopBreathes(t *testing.T) {
 	})
 }
 
-// What is urgent is done first, and written down as far as it was done: nobody waits for
-// a write of what guards nothing. What the state guards is done after it was written.
+// What is urgent is done first, and written down as far as it was done: an urgent action that
+// the state does not guard waits for no write. What the state guards is done after it was
+// written.
 func TestLoopRemembersWhatWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beat, grow := action.Heartbeat{Group: "web", Instance: "i-1", Hook: "h"}, action.Grow{Group: "web", To: 1}
@@ -208,7 +209,7 @@ func TestLoopRemembersWhatWasDone(t *testing.T) {
 	})
 }
 
-// What was not done is not remembered as done: the next look does it.
+// What was not done is not persisted as done: the next evaluation does it.
 func TestLoopUnlearns(t *testing.T) {
 	key := fleet.HeartbeatKey("i-1", "h")
 	other := map[string]time.Time{"other": {}}
@@ -232,9 +233,8 @@ func TestLoopUnlearns(t *testing.T) {
 	}
 }
 
-// What was not done leaves what was remembered before: a group that grew an hour
-// ago has not grown now, and grew all the same. What is paused is not even
-// written down.
+// What was not done leaves the persisted state as it was: a group that grew an hour ago has
+// not grown now, and grew all the same. An action in back-off is not even written down.
 func TestLoopRestores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, now := time.Now().Add(-time.Hour), time.Now()
@@ -285,8 +285,8 @@ func TestLoopRemembersGrowthBesideAPause(t *testing.T) {
 	})
 }
 
-// What Auto Scaling refuses is remembered: the group is passed over, the node
-// kept. What merely failed is not.
+// A refusal of Auto Scaling is persisted: the group is passed over, the node kept. A mere
+// failure is not.
 func TestLoopHeedsRefusals(t *testing.T) {
 	for _, c := range []struct {
 		reason string
@@ -331,8 +331,8 @@ func TestLoopHeedsRefusals(t *testing.T) {
 	}
 }
 
-// A launch is written down before it is made, and its answer after it; where
-// something is missing the next look follows at once.
+// A launch is written down before it is made, and its answer after it; where something is
+// missing the next evaluation follows at once.
 func TestLoopHearsAnswers(t *testing.T) {
 	x := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, To: 2}
 	failed := []fleet.Failure{{Zone: "a", Cause: "InsufficientInstanceCapacity", At: time.Now()}}
@@ -342,7 +342,7 @@ func TestLoopHearsAnswers(t *testing.T) {
 		answer   *launch.Answer
 		noted    bool // the launch, in the end
 		answered bool
-		again    bool // looks again at once
+		again    bool // evaluates again at once
 	}{
 		{"all came", act.Done, &launch.Answer{Seen: true, Came: 2}, true, true, false},
 		{"some came", act.Done, &launch.Answer{Seen: true, Came: 1, Failures: failed}, true, true, true},

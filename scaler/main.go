@@ -1,11 +1,11 @@
-// Command windlass-scaler adds nodes for pods that wait and retires nodes that
-// nobody needs, on EC2 Auto Scaling groups.
+// Command windlass-scaler adds nodes for pending pods and scales down unneeded nodes, on EC2
+// Auto Scaling groups.
 //
 //	config.go   flags → settings
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
-//	metrics.go  what Prometheus is told
-//	troubles.go what the log is told of groups
+//	metrics.go  the metrics for Prometheus
+//	troubles.go what is wrong with groups, in the log
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON
 //	simulate.go the command simulate: decisions in virtual time, and what they cost
@@ -30,10 +30,10 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 )
 
-// garbage is how far the heap may grow between two collections, in percent of what
-// lives. What lives are the cluster's pods and nodes, which stay for long, and a
-// look makes little beside them, so that half of Go's usual 100 costs few
-// collections and spares a quarter of the heap. GOGC overrules it.
+// garbage is how far the heap may grow between two collections, in percent of what lives.
+// What lives are the cluster's pods and nodes, which stay for long, and an evaluation makes
+// little beside them, so that half of Go's usual 100 costs few collections and saves a
+// quarter of the heap. GOGC overrules it.
 const garbage = 50
 
 func main() {

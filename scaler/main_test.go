@@ -112,8 +112,8 @@ func TestFlagsOfClusterAutoscaler(t *testing.T) {
 	}
 }
 
-// waitingWorld has a pod that gets a node, one that none could take, a group at its
-// maximum and a node of nobody.
+// waitingWorld has a pod that gets a node, one that no node group fits, a group at its
+// maximum and a node of no group.
 func waitingWorld(t *testing.T) string {
 	t.Helper()
 	text := `

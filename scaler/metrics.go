@@ -20,7 +20,7 @@ import (
 	"windlass.dev/windlass/scaler/status"
 )
 
-// metrics is what Prometheus is told. All names begin with windlass_. Labels have
+// metrics is what Prometheus reads. All names begin with windlass_. Labels have
 // few values: groups, their zones, our reasons, and codes of AWS.
 type metrics struct {
 	registry *prometheus.Registry
@@ -50,13 +50,13 @@ type metrics struct {
 	drained      prometheus.Histogram
 	drains       *drainMetrics
 
-	// waiting is since when each pod waits, emptied when each leaving node was
-	// first seen drained.
+	// waiting is since when each pod is pending, emptied when each draining node was first
+	// seen drained.
 	waiting map[types.UID]wait
 	emptied map[string]time.Time // by instance
 }
 
-// wait is when kube-scheduler said that a pod is unschedulable, to the second, and
+// wait is when kube-scheduler reported that a pod is unschedulable, to the second, and
 // when we first saw it.
 type wait struct{ told, seen time.Time }
 
@@ -123,7 +123,7 @@ func (m *metrics) call(c asg.Call) {
 	m.calls.WithLabelValues(c.Service, c.Operation, c.Code).Observe(c.Took.Seconds())
 }
 
-// remembered tells what became of a state.
+// remembered records what became of a state.
 func (m *metrics) remembered(r status.Remembered, err error) {
 	if r.Bytes == 0 {
 		return // there was nothing to write
@@ -139,7 +139,7 @@ func (m *metrics) remembered(r status.Remembered, err error) {
 	}
 }
 
-// record tells of one turn of the loop. Only the loop calls it.
+// record records one turn of the loop. Only the loop calls it.
 func (m *metrics) record(l evaluation) {
 	m.evaluations.Observe(l.took.Seconds())
 	m.fleet(l.snapshot)
@@ -196,7 +196,7 @@ func (m *metrics) verdicts(verdicts []verdict.Verdict) {
 	m.groups.showCounts(counts[verdict.OfGroup])
 }
 
-// pauses shows those that run.
+// pauses shows the back-offs that run.
 func (m *metrics) pauses(now time.Time, backOffs map[string]fleet.BackOff) {
 	var running []sample
 	for key, b := range backOffs {
@@ -268,9 +268,9 @@ func (m *metrics) result(r act.Result) {
 	}
 }
 
-// completed tells how long an instance was held though its node was drained. One that
-// comes into service has not waited for that, and one that was drained before it came on
-// this way, as in a warm pool, waited from then on.
+// completed records how long an instance was held though its node was drained. One that comes
+// into service has not waited for that. One that was drained before its lifecycle transition
+// began, as in a warm pool, waited from the transition on.
 func (m *metrics) completed(x action.Complete, r act.Result) {
 	since, drained := m.emptied[x.Instance]
 	if !drained || x.Since.IsZero() || r.Outcome != act.Done || r.Before {
@@ -286,7 +286,7 @@ func (m *metrics) lifecycleAction(call string, r act.Result) {
 	result := string(r.Outcome)
 	switch {
 	case r.Outcome == act.Paused:
-		return // nobody was called
+		return // no call was made
 	case r.Before:
 		result = "already"
 	case errors.Is(r.Err, asg.ErrTooEarly):
@@ -299,7 +299,7 @@ func (m *metrics) lifecycleAction(call string, r act.Result) {
 
 func (m *metrics) launch(x action.Grow, r act.Result) {
 	if r.Outcome == act.Paused {
-		return // nobody was called
+		return // no call was made
 	}
 	m.launches.WithLabelValues(callOf(x), launchResult(x, r)).Inc()
 	if r.Outcome != act.Done && r.Outcome != act.Begun {
@@ -325,7 +325,7 @@ func callOf(x action.Grow) string {
 	return "LaunchInstances"
 }
 
-// launchResult is the outcome of a launch, told apart by what has come.
+// launchResult is the outcome of a launch, by what has come.
 func launchResult(x action.Grow, r act.Result) string {
 	switch a := r.Answer; {
 	case a == nil || !a.Seen || len(a.Failures) == 0:

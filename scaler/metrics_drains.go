@@ -17,8 +17,8 @@ type drainMetrics struct {
 	nodes, left, deadline *gauges
 	failures              *prometheus.CounterVec
 
-	// failed are the drains that had failed at the last look, by node and beginning; nil
-	// before the first, which says nothing of when they did.
+	// failed are the drains that had failed at the last evaluation, by node and beginning;
+	// nil before the first, which does not know when they did.
 	failed map[failedDrain]bool
 }
 
@@ -37,7 +37,7 @@ func newDrainMetrics() *drainMetrics {
 	}
 }
 
-// record shows what agents report of their drains, and what the plan says of those that the
+// record shows what agents report of their drains, and what the plan has of those that the
 // scaler carries on.
 func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 	lone := map[string]action.Drain{}

@@ -131,8 +131,9 @@ windlass_nodes{reason="Unneeded"} 1
 	}
 }
 
-// From drained to completed counts from when both the node was drained and its instance
-// on its way, and not where it comes into service; a drain without an agent counts too.
+// From drained to completed counts from when the node was drained and its instance was in the
+// lifecycle transition, and not where it comes into service; a drain without an agent counts
+// too.
 func TestDrainedToCompleted(t *testing.T) {
 	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	drained := map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseDrained}.String()}

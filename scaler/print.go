@@ -26,9 +26,9 @@ var outputs = []string{asTable, asYAML, asJSON}
 
 // printout is a plan for people and programs.
 type printout struct {
-	// At is when the snapshot was taken, Wake when to look again.
+	// At is when the snapshot was taken, Wake when to evaluate again.
 	At time.Time `json:"at"`
-	// Faults say what of the cluster may not be read.
+	// Faults are what of the cluster may not be read.
 	Faults []string `json:"faults,omitempty"`
 	// Others are the programs of the cluster that do what this one does.
 	Others   []string          `json:"otherPrograms,omitempty"`

@@ -64,7 +64,7 @@ type scaler struct {
 	latest evaluation // for verdicts
 }
 
-// How long each part may be silent or failing before it counts as unwell.
+// How long each part may be silent or failing before it counts as unhealthy.
 const (
 	apiPatience  = 15 * time.Second
 	awsPatience  = time.Minute
@@ -72,21 +72,21 @@ const (
 	loopSilence  = 3 * time.Minute
 )
 
-// eventQueue is how many Events may wait. What is told of pods and groups waits
-// elsewhere; this is for all nodes of a large cluster at once.
+// eventQueue is how many Events may wait. Those of pods and groups wait elsewhere; this is
+// for all nodes of a large cluster at once.
 const eventQueue = 10_000
 
 const (
 	// rereadTime is how long the loop waits for a reading after it changed a
-	// group. Each change looks live, so an old reading costs no more than time.
+	// group. Each change reads the group first, so an old reading costs no more than time.
 	rereadTime = 3 * time.Second
-	// newsTime is how long a new leader waits to hear what was told before.
+	// newsTime is how long a new leader waits to read what the one before announced.
 	newsTime = 3 * time.Second
 	// oldReading is how old a reading may be and still be called one.
 	oldReading = 2 * time.Minute
 )
 
-// readingTrouble says what is wrong with the groups that were read: the latest
+// readingTrouble returns what is wrong with the groups that were read: the latest
 // attempt failed, or none has ended for long.
 func readingTrouble(age time.Duration, err error) error {
 	if err == nil && age > oldReading {
@@ -198,7 +198,7 @@ func (sc *scaler) serve(ctx context.Context, parts *sync.WaitGroup, listener net
 			sc.logger.Error("serving failed", "address", listener.Addr().String(), "err", err)
 		}
 	})
-	closeServer := func() { _ = server.Close() } // nobody is left to be told
+	closeServer := func() { _ = server.Close() } // no caller is left for the error
 	context.AfterFunc(ctx, closeServer)
 	return closeServer
 }
@@ -310,7 +310,7 @@ func (sc *scaler) removeCASStatus(ctx context.Context) {
 	}
 }
 
-// load reads the memory, however long the API server takes to answer.
+// load reads the persisted state, however long the API server takes to answer.
 func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 	for {
 		err := memory.Load(ctx)
@@ -334,8 +334,8 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 	}
 }
 
-// takeOverNews has the announcer know what people know of nodes. If that cannot be read,
-// what the first look finds is taken for known.
+// takeOverNews gives the announcer the reasons of nodes that are known already. If those
+// cannot be read, what the first evaluation finds is taken for known.
 func (sc *scaler) takeOverNews(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, newsTime)
 	defer cancel()
@@ -346,10 +346,10 @@ func (sc *scaler) takeOverNews(ctx context.Context) {
 	sc.announcer.TakeOver(reasons)
 }
 
-// isFatal says that the loop must not go on: somebody else leads too.
+// isFatal reports whether the loop must stop: another process leads too.
 func isFatal(err error) bool { return errors.Is(err, status.ErrOthers) }
 
-// isUnwritten says that all went on but what the state guards, which is not written.
+// isUnwritten reports whether all went on but what the state guards, which is not written.
 func isUnwritten(err error) bool {
 	var unwritten *status.UnwrittenError
 	return errors.As(err, &unwritten)
@@ -370,7 +370,7 @@ func (sc *scaler) turned(err error) {
 	}
 }
 
-// remember writes the state, and tells what became of it.
+// remember writes the state, and records what became of it.
 func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fleet.State) error {
 	written, err := memory.Remember(ctx, state)
 	sc.metrics.remembered(written, err)
@@ -403,7 +403,7 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 	}
 }
 
-// tell shows a look to everybody.
+// tell publishes an evaluation: status, metrics, log, Events.
 func (sc *scaler) tell(l evaluation) {
 	sc.metrics.record(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
@@ -417,8 +417,8 @@ func (sc *scaler) tell(l evaluation) {
 	sc.latest = l
 }
 
-// postCASStatus shows a look in the words of Cluster Autoscaler, unless that speaks for
-// itself.
+// postCASStatus posts the status that Cluster Autoscaler would write, unless a Cluster
+// Autoscaler writes its own.
 func (sc *scaler) postCASStatus(l evaluation) {
 	switch {
 	case sc.casBoard == nil:
@@ -435,7 +435,7 @@ func (sc *scaler) statusPage() (corev1.ObjectReference, bool) {
 	return kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapStatus, uid), uid != ""
 }
 
-// page draws the status page of a look.
+// page draws the status page of an evaluation.
 func (sc *scaler) page(l evaluation) status.Page {
 	page := status.NewPage(l.snapshot, l.plan, l.results)
 	if len(page.Groups) == 0 {

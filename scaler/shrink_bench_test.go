@@ -19,8 +19,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// BenchmarkScaleDownIdle: what a look costs at 5,000 nodes with 150,000 pods of which
-// nobody needs more than half, whose clocks run, where nothing has changed.
+// BenchmarkScaleDownIdle: the cost of an evaluation at 5,000 nodes with 150,000 pods of which
+// at least half of the nodes are unneeded, whose clocks run, where nothing has changed.
 func BenchmarkScaleDownIdle(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)

@@ -7,15 +7,14 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// troubles tells the log what is wrong with groups: when it begins and when it
-// ends, once each.
+// troubles logs what is wrong with groups: when it begins and when it ends, once each.
 type troubles struct {
 	logger *slog.Logger
 	said   map[string][]string // faults, by group
-	none   bool                // that there are no groups was said
+	none   bool                // that there are no groups was logged
 }
 
-// tell hears of all groups, and why there would be none.
+// tell takes all groups, and why there are none.
 func (t *troubles) tell(groups []fleet.Group, whyNone string) {
 	if none := len(groups) == 0; none != t.none {
 		t.none = none

@@ -42,11 +42,11 @@ func (sc *scaler) verdicts(w http.ResponseWriter, r *http.Request) {
 	l := sc.latest
 	sc.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	// A caller that hung up is not an event worth telling.
+	// A caller that hung up is not worth a log line.
 	_ = json.NewEncoder(w).Encode(newPrintout(l.snapshot, l.plan))
 }
 
-// local says that a request comes from the loopback address itself, not from another of
+// local reports whether a request comes from the loopback address itself, not from another of
 // 127.0.0.0/8, which meshes use, and asks for it by its own name: a web page in the browser
 // of somebody who forwards the port asks by the page's.
 func local(r *http.Request) bool {

@@ -22,7 +22,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The first thing that a log tells is which build speaks.
+// The first line of a log names the build.
 func TestFirstLogLine(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-west-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "k")
@@ -42,7 +42,7 @@ func TestFirstLogLine(t *testing.T) {
 	}
 }
 
-// firstLine keeps the first line of a log and tells that it is there.
+// firstLine keeps the first line of a log and signals that it is there.
 type firstLine struct {
 	once sync.Once
 	text []byte

@@ -91,7 +91,7 @@ func (g *groups) Claim(_ context.Context, group string, owner types.UID) error {
 	return g.call("claim %s for %s", group, owner)
 }
 
-// events records what people are told.
+// events keeps the Events that are recorded.
 type events struct {
 	mu   sync.Mutex
 	list []string
@@ -421,7 +421,7 @@ func TestTerminateWithoutNode(t *testing.T) {
 	}
 }
 
-// Somebody writes the node between our read and our patch: nothing happens.
+// Somebody writes the node between our read and our patch: nothing is written.
 // The fake does not look at resource versions by itself, but it does carry out
 // the patch's own tests.
 func TestTheMarkIsGuarded(t *testing.T) {
@@ -443,7 +443,7 @@ func TestTheMarkIsGuarded(t *testing.T) {
 	}
 }
 
-// of says which instance the node is.
+// of returns which instance the node is.
 func (b *bed) of(instance string) *bed {
 	return b.change(func(n *corev1.Node) { n.Spec.ProviderID = "aws:///eu-west-1a/" + instance })
 }
@@ -508,8 +508,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// What changes a group keeps its order; groups do not wait for each other, and
-// instances that wait for a hook, or that are ended, wait for nobody.
+// What changes a group keeps its order; groups do not wait for each other, and instances that
+// wait for a hook, or that are ended, hold nothing else up.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &groups{}
@@ -564,8 +564,8 @@ func (slowNodes) Patch(_ context.Context, name string, _ types.PatchType, _ []by
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "2"}}, nil
 }
 
-// Marks are put on nodes last and for a second only, because a look that lasts
-// keeps pods waiting; the observers know of all of them when Do returns.
+// Marks are put on nodes last and for a second only, because an evaluation that lasts keeps
+// pods waiting; the observers know of all of them when Do returns.
 func TestMarksDoNotHoldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(nil)
@@ -604,7 +604,7 @@ func TestPauses(t *testing.T) {
 		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		try := func(todo action.Action) Outcome { return a.Do(t.Context(), []action.Action{todo})[0].Outcome }
 		tries := 0
-		for range 600 { // a look each 100 ms, for a minute
+		for range 600 { // an evaluation each 100 ms, for a minute
 			if try(action.Suspend{Group: "web", Process: "A"}) == Failed {
 				tries++
 			}
@@ -638,7 +638,7 @@ func TestPauses(t *testing.T) {
 }
 
 // What stops again and again, for the same reason, is tried less and less
-// often, and told once.
+// often, and reported once.
 func TestPausesOfStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

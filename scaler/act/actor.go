@@ -25,7 +25,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/launch"
 )
 
-// Groups changes Auto Scaling groups. Each call looks first and stops with
+// Groups changes Auto Scaling groups. Each call reads the group first and stops with
 // asg.ErrChanged if the group is not as expected. Verbs of package asg is one.
 type Groups interface {
 	SetDesired(ctx context.Context, group string, from, to int) error
@@ -36,7 +36,7 @@ type Groups interface {
 	Heartbeat(ctx context.Context, wait asg.Wait) error
 	// Serves fails unless the instance is in service at this moment.
 	Serves(ctx context.Context, group, instance string) error
-	// Down fails unless EC2 says at this moment that the instance is switched off.
+	// Down fails unless EC2 answers at this moment that the instance is switched off.
 	Down(ctx context.Context, instance string) error
 	Suspend(ctx context.Context, group, process string) error
 	Claim(ctx context.Context, group string, owner types.UID) error
@@ -56,23 +56,23 @@ type Actor struct {
 	Nodes  corev1client.NodeInterface
 	Pods   corev1client.PodsGetter
 	Groups Groups
-	// Buffers writes the status of CapacityBuffers; nil where nobody reads them.
+	// Buffers writes the status of CapacityBuffers; nil where buffers are not read.
 	Buffers dynamic.NamespaceableResourceInterface
 	Events  Events
 	Logger  *slog.Logger
-	// Await waits until observations know a version of a node, so that the
-	// next look does not decide the same again.
+	// Await waits until observations know a version of a node, so that the next evaluation
+	// does not decide the same again.
 	Await func(ctx context.Context, node, version string)
-	// AwaitBuffer does the same for a CapacityBuffer; nil for nobody.
+	// AwaitBuffer does the same for a CapacityBuffer; may be nil.
 	AwaitBuffer func(ctx context.Context, namespace, name, version string)
 	// Now is the time that what is written down goes by; nil for the node's own clock.
 	Now func() time.Time
-	// Alive, if not nil, is called after each action: a look with many of them
-	// may last, and is no loop that hangs.
+	// Alive, if not nil, is called after each action: an evaluation with many of them may
+	// last, and is no loop that hangs.
 	Alive func()
 
 	backOffs backOffs
-	// putOff: something was left to the next look since Due was asked last.
+	// putOff: something was left to the next evaluation since Due was asked last.
 	putOff atomic.Bool
 
 	mu      sync.Mutex
@@ -91,12 +91,12 @@ type Result struct {
 	Action action.Action
 	// Outcome is one word, for metrics.
 	Outcome Outcome
-	// Err says why it was not done; for Paused, why it failed before, nil if it
+	// Err is why it was not done; for Paused, why it failed before, nil if it
 	// only stopped then.
 	Err error
-	// Before says that it had been done before, so that nothing was to be done now.
+	// Before is true if it had been done before, so that nothing was to be done now.
 	Before bool
-	// Answer is what AWS said to a Grow with a token, nil if it was not asked.
+	// Answer is what AWS answered to a Grow with a token, nil if it was not asked.
 	Answer *launch.Answer
 	// Ended is when the action did, Took how long it took.
 	Ended time.Time
@@ -123,7 +123,7 @@ const (
 	// Stopped: the world was not as the action expects; nothing was done.
 	Stopped Outcome = "stopped"
 	Failed  Outcome = "failed"
-	// Begun: AWS carries it out and has not answered yet. A later look hears it.
+	// Begun: AWS carries it out and has not answered yet. A later evaluation reads the answer.
 	Begun Outcome = "begun"
 	// Paused: it failed a moment ago, and was not tried.
 	Paused Outcome = "paused"
@@ -180,8 +180,8 @@ func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	return results
 }
 
-// chain is the launches of one group in one look: the first of them looks at the
-// group, and the others go by that. Without it they are not made.
+// chain is the launches of one group in one evaluation: the first of them reads the group,
+// and the others go by that. Without it they are not made.
 type chain struct{ unsent bool }
 
 func (c *chain) broken(todo action.Action) bool {
@@ -250,7 +250,7 @@ func (a *Actor) await(ctx context.Context) {
 	}
 }
 
-// BackedOff says that an action failed or stopped a moment ago and would not be
+// BackedOff reports whether an action failed or stopped a moment ago and would not be
 // tried now; the result is what Do would return.
 func (a *Actor) BackedOff(action action.Action) (Result, bool) {
 	why, runs := a.backOffs.runs(action, a.now())
@@ -371,8 +371,8 @@ func (a *Actor) tell(node action.NodeRef, reason, message string) {
 	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed})
 }
 
-// tellFailure writes an Event on the node that the action is about, if any. Pods
-// and groups hear of it from the Announcer.
+// tellFailure records an Event on the node that the action is about, if any. Those of pods
+// and groups come from the Announcer.
 func (a *Actor) tellFailure(r Result) {
 	a.tell(action.TraitsOf(r.Action).Node, contract.EventActionFailed, fmt.Sprintf("%s: %v", r.Action, r.Err))
 }

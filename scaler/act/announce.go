@@ -14,16 +14,15 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// announcedPerSecond is how much is announced in a second. The writer of Events
-// sends a few more, so that what is told of nodes finds its queue short, however
-// many pods have still to hear.
+// announcedPerSecond is how much is announced in a second. The writer of Events sends a few
+// more, so that Events of nodes find its queue short, however many of pods are still to come.
 const announcedPerSecond = 15
 
-// Announcer tells people, after each look, what becomes of waiting pods, of groups, and
-// of nodes. A pod hears which group grows for it, or why none does: once when that is
-// decided, and again only when it changes, the oldest pod first; a node why it stays, or
-// when it goes, when the reason has changed and the new one lasts. What finds no room is
-// told later, if it still holds then.
+// Announcer records Events, after each evaluation, for pending pods, groups and nodes. A pod
+// gets one that names the group that grows for it, or why none does: once when that is
+// decided, and again only when it changes, the oldest pod first. A node gets one with why it
+// stays, or when it is scaled down, when the reason has changed and the new one lasts. What
+// finds no room in the queue is recorded later, if it still holds then.
 type Announcer struct {
 	Events Events
 	// Page is the object that bears the Events of groups, and whether there is one
@@ -38,16 +37,16 @@ type Announcer struct {
 	limiter *rate.Limiter
 }
 
-// TakeOver begins to tell of nodes anew, as after another leader: known are the reasons,
-// by name, that people know of. What the first look finds of other nodes is old news.
+// TakeOver begins the news of nodes anew, as after another leader: known are the reasons, by
+// name, that were announced. What the first evaluation finds of other nodes is old news.
 func (n *Announcer) TakeOver(known map[string]verdict.Reason) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.nodes.takeOver(known)
 }
 
-// Announce tells what is new after a look, as far as there is room now. It is for
-// Run to tell the rest.
+// Announce records what is new after an evaluation, as far as there is room now. Run records
+// the rest.
 func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,8 +57,8 @@ func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.tell()
 }
 
-// Run tells what has found no room yet, until ctx ends. A look at which nothing
-// has changed announces nothing, so that this must not wait for one.
+// Run records what has found no room yet, until ctx ends. An evaluation that finds no change
+// announces nothing, so that this must not wait for one.
 func (n *Announcer) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -75,8 +74,8 @@ func (n *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// tell tells as much as it may: of drains and groups first, which are few, and many pods
-// hang on each; of why nodes stay last, for which nobody waits. Whoever calls it holds the lock.
+// tell records as much as it may: drains and groups first, which are few and concern many
+// pods; why nodes stay last, for which nothing waits. Whoever calls it holds the lock.
 func (n *Announcer) tell() {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(announcedPerSecond, announcedPerSecond)
@@ -100,8 +99,7 @@ func (n *Announcer) page() (corev1.ObjectReference, bool) {
 	return n.Page()
 }
 
-// tellOne tells the next piece of news. It says whether there was one, and room
-// for it.
+// tellOne records the next piece of news. It reports whether there was one, and room for it.
 func (n *Announcer) tellOne(next func() (kube.Event, bool), told func()) bool {
 	event, ok := next()
 	if !ok || !n.limiter.Allow() || !n.Events.Write(event) {

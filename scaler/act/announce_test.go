@@ -44,8 +44,8 @@ func page() (corev1.ObjectReference, bool) {
 	return kube.ConfigMapReference("windlass-system", "windlass-status", "u"), true
 }
 
-// A pod hears why it waits when that is decided and when it changes, the oldest
-// first; what finds no room is told later.
+// A pod gets an Event with why it is pending when that is decided and when it changes, the
+// oldest first; what finds no room is recorded later.
 func TestAnnounceWaiting(t *testing.T) {
 	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
 	first := verdicts(verdictOn("young", verdict.PodNoGroupFits, "too big"), verdictOn("old", verdict.PodGroupsUnavailable, "at max"), verdictOn("third", verdict.PodFitsNode, "there is room"))
@@ -69,8 +69,8 @@ func TestAnnounceWaiting(t *testing.T) {
 	}
 }
 
-// A pod hears of the nodes that are launched for it, or of what went wrong: the same
-// failure once.
+// A pod gets an Event for the nodes that are launched for it, or for what went wrong: the
+// same failure once.
 func TestAnnounceGrowth(t *testing.T) {
 	gets := verdicts(verdictOn("a", verdict.PodTriggersScaleUp, "web grows"), verdictOn("b", verdict.PodTriggersScaleUp, "web grows"))
 	comes := verdicts(verdictOn("a", verdict.PodFitsUpcoming, "it comes"), verdictOn("b", verdict.PodFitsUpcoming, "it comes"))
@@ -92,8 +92,8 @@ func TestAnnounceGrowth(t *testing.T) {
 	}
 }
 
-// What found no room is told as long as it holds: of the two pods whose Events came
-// too late, only the one that still waits for its node hears of it.
+// What found no room is recorded as long as it holds: of the two pods whose Events came too
+// late, only the one that still waits for its node gets one.
 func TestAnnounceOnlyWhatHolds(t *testing.T) {
 	e := &events{room: 1}
 	n := &Announcer{Events: e}
@@ -106,8 +106,8 @@ func TestAnnounceOnlyWhatHolds(t *testing.T) {
 	}
 }
 
-// Groups tell of their growth, of failures once, of pauses as each begins, and of
-// instances that were ended without a node. Pauses of before are old news.
+// Groups get Events of their growth, of failures once, of back-offs as each begins, and of
+// instances that were ended without a node. Back-offs of before are old news.
 func TestAnnounceGroups(t *testing.T) {
 	rest := func(count int, until time.Time) fleet.BackOff {
 		return fleet.BackOff{Until: until, Count: count, Cause: "InsufficientInstanceCapacity"}
@@ -159,7 +159,7 @@ func TestAnnounceGroups(t *testing.T) {
 	}
 }
 
-// That another cluster owns a group is told once for each owner.
+// That another cluster owns a group is reported once for each owner.
 func TestAnnounceGroupsOfOthers(t *testing.T) {
 	e := &events{}
 	n := &Announcer{Events: e, Page: page}
@@ -192,7 +192,7 @@ func TestAnnounceGroupsWaitForThePage(t *testing.T) {
 	}
 }
 
-// server takes Events, and keeps of whom they tell and when they came.
+// server takes Events, and keeps whom they are about and when they came.
 type server struct {
 	names []string
 	at    []time.Time
@@ -203,9 +203,9 @@ func (s *server) CreateWithEventNamespaceWithContext(_ context.Context, event *c
 	return event, nil
 }
 
-// Twenty thousand pods hear why they wait after a single look: each once, the oldest
-// first, however short the queue. No second has more than twenty Events, and one that
-// is told of a node meanwhile waits for no more than a second.
+// Twenty thousand pods get an Event with why they are pending after a single evaluation: each
+// once, the oldest first, however short the queue. No second has more than twenty Events, and
+// one about a node meanwhile waits for no more than a second.
 func TestAnnounceManyPods(t *testing.T) {
 	const pods, perSecond = 20_000, 20
 	synctest.Test(t, func(t *testing.T) {

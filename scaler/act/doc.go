@@ -1,6 +1,6 @@
-// Package act carries out the actions of a plan. It decides nothing: it looks
-// whether the world still is as the action expects, does the one thing, or
-// stops, and the next look decides again.
+// Package act carries out the actions of a plan. It decides nothing: it checks that the world
+// still is as the action expects, does the one thing, or stops, and the next evaluation
+// decides again.
 //
 //	actor.go     Actor.Do: what must keep its order does, the rest runs side by side
 //	group.go     what is asked of Auto Scaling
@@ -10,8 +10,8 @@
 //	outofservice.go nodes whose machines are switched off
 //	pause.go     what failed is not tried again at once
 //	announce.go  Events of pods and groups, at a bounded rate
-//	podnews.go   what each waiting pod has to hear
-//	groupnews.go what there is to tell of groups
-//	drainnews.go what an agent would tell of its drain
+//	podnews.go   the next Event of each pending pod
+//	groupnews.go the next Events of groups
+//	drainnews.go the Events that an agent would record of its drain
 //	nodenews.go  why nodes stay, where that has changed
 package act

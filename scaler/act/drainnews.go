@@ -7,8 +7,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// drainNews is what people have to be told of nodes that the scaler drains in place of
-// their agents: each event once, as an agent would.
+// drainNews is the Events due about nodes that the scaler drains in place of their agents:
+// each event once, as an agent would.
 type drainNews struct {
 	waiting []newsOfDrain
 	told    map[eventOfDrain]bool
@@ -32,7 +32,7 @@ var eventOfPhase = map[contract.Phase]string{
 	contract.PhaseDrained:  contract.EventDrained,
 }
 
-// eventOf is the Event by which people hear how a drain stands.
+// eventOf is the Event that reports how a drain stands.
 func eventOf(d action.Drain) string {
 	if d.Pauses {
 		return contract.EventDrainWaiting
@@ -40,7 +40,7 @@ func eventOf(d action.Drain) string {
 	return eventOfPhase[d.Phase]
 }
 
-// follow takes in which drains go on. Of the others nothing is remembered.
+// follow takes in which drains go on. It keeps nothing of the others.
 func (n *drainNews) follow(p plan.Plan) {
 	told, news := map[eventOfDrain]bool{}, []newsOfDrain(nil)
 	for _, d := range p.Drains {
@@ -57,7 +57,7 @@ func (n *drainNews) follow(p plan.Plan) {
 	n.told, n.waiting = told, news
 }
 
-// next is what to tell next; hear says that it was told.
+// next is what to record next; hear marks it as recorded.
 func (n *drainNews) next() (kube.Event, bool) {
 	if len(n.waiting) == 0 {
 		return kube.Event{}, false

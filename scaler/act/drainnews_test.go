@@ -11,8 +11,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// A drain that the scaler carries on tells of each thing once; what finds no room is
-// told at the next look, and another drain of the node is another story.
+// A drain that the scaler carries on reports each thing once; what finds no room is recorded
+// at the next evaluation, and another drain of the node is another story.
 func TestAnnounceDrains(t *testing.T) {
 	drain := func(id string, phase contract.Phase) plan.Plan {
 		return plan.Plan{Drains: []action.Drain{{Node: n1, ID: id, Phase: phase, Message: id + " " + string(phase)}}}

@@ -14,7 +14,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// cordon closes a node whose agent is gone, as the agent would, if the drain still
+// cordon closes a node whose agent is unresponsive, as the agent would, if the drain still
 // stands there.
 func (a *Actor) cordon(ctx context.Context, x action.Cordon) error {
 	node, err := a.node(ctx, x.Node)
@@ -45,12 +45,12 @@ func (a *Actor) cordon(ctx context.Context, x action.Cordon) error {
 	return err
 }
 
-// drainedBy says that the mark, the request or the report of that id stands on the node.
+// drainedBy reports whether the mark, the request or the report of that id stands on the node.
 func drainedBy(node *corev1.Node, id string) bool {
 	return node.Annotations[contract.AnnotationTerminating] == id || drained(node.Annotations, id)
 }
 
-// drained says the same of the request and the report alone.
+// drained reports the same for the request and the report alone.
 func drained(annotations map[string]string, id string) bool {
 	request, err := contract.ParseRequest(annotations[contract.AnnotationDrainRequest])
 	if err == nil && request.ID == id {
@@ -60,9 +60,9 @@ func drained(annotations map[string]string, id string) bool {
 	return err == nil && report.AnswersTo(id)
 }
 
-// evict asks the eviction API, for exactly this pod and no later one of its name. A
-// pod that is gone, or another one of its name, has left. Nothing else counts as left:
-// neither a missing right nor a server that fails.
+// evict asks the eviction API, for exactly this pod and no later one of its name. If the API
+// server no longer has the pod, or has another one of its name, the pod has left. Nothing
+// else counts as left: neither a missing right nor a server that fails.
 func (a *Actor) evict(ctx context.Context, x action.Evict) error {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: x.Pod.Namespace, Name: x.Pod.Name},

@@ -39,7 +39,7 @@ func (b *bed) answering(err func() error) *[]*policyv1.Eviction {
 	return &sent
 }
 
-// deniedBy is what the API server says when an admission webhook denies a request with
+// deniedBy is what the API server answers when an admission webhook denies a request with
 // that code.
 func deniedBy(code int32, reason metav1.StatusReason) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -47,7 +47,7 @@ func deniedBy(code int32, reason metav1.StatusReason) error {
 	}}
 }
 
-// Only a pod that is not there any more has left; whatever else the server says, it is
+// Only a pod that is not there any more has left; whatever else the server answers, it is
 // there.
 func TestEvict(t *testing.T) {
 	twoBudgets := &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -101,7 +101,7 @@ func (hangingPods) EvictV1(ctx context.Context, _ *policyv1.Eviction) error {
 
 func (hangingPods) Pods(string) corev1client.PodInterface { return hangingPods{} }
 
-// Evictions that hang hold the next look up for seconds, however many they are.
+// Evictions that hang hold the next evaluation up for seconds, however many they are.
 func TestEvictionsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(nil)
@@ -121,7 +121,7 @@ func TestEvictionsThatHang(t *testing.T) {
 	})
 }
 
-// What a pod says of itself is overruled on record.
+// A pod's own word against eviction is overruled on record.
 func TestEvictAgainstAWord(t *testing.T) {
 	b := newBed(nil)
 	b.answering(func() error { return nil })
@@ -136,8 +136,8 @@ func TestEvictAgainstAWord(t *testing.T) {
 	}
 }
 
-// A refusal and a failure pause for longer and longer, each pod by itself, and the pod
-// is asked for again.
+// A refusal and a failure back off for longer and longer, each pod by itself, and the pod is
+// asked for again.
 func TestEvictPauses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err   error
@@ -171,7 +171,7 @@ func TestEvictPauses(t *testing.T) {
 }
 
 // A pod that the server deletes is not asked for again before there was time to see that,
-// however often a look decides it. Another pod of its name is another pod.
+// however often an evaluation decides it. Another pod of its name is another pod.
 func TestEvictOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(nil)
@@ -195,8 +195,8 @@ func TestEvictOnce(t *testing.T) {
 	})
 }
 
-// The server takes its time over each eviction; those of one node do not wait for each
-// other, and many of them do not hold up a look.
+// The server takes its time over each eviction; those of one node do not wait for each other,
+// and many of them do not hold up an evaluation.
 func TestEvictionsSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(nil)
@@ -260,7 +260,7 @@ func TestCordon(t *testing.T) {
 		t.Errorf("%d patches", patches)
 	}
 
-	// The undo of a retirement that is taken back finds it.
+	// The undo of a scale-down that is cancelled finds it.
 	if r := b.one(t, action.CancelDrain{Group: "web", Node: n1, ID: "asg-terminate:i-1", AgentGone: true}); r.Outcome != Stopped {
 		t.Errorf("a termination is taken back: %v", r.Err)
 	}
@@ -276,8 +276,8 @@ func patchesOf(b *bed) int {
 	return n
 }
 
-// kube-proxy is told where that is asked for, once, and where nobody has told it; the
-// undo takes back our word and no other.
+// The node gets the taint for kube-proxy where that is asked for, once, and where it has
+// none; the undo removes our taint and no other.
 func TestCordonTellsKubeProxy(t *testing.T) {
 	const id = "scale-down:i-1:1"
 	theirs := corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule}
@@ -325,7 +325,7 @@ func TestCordonTellsKubeProxy(t *testing.T) {
 	}
 }
 
-// The mark of a termination is reason enough: what it was drained for may be gone.
+// The mark of a termination is reason enough: what it was drained for may have ended.
 func TestCordonOfMarked(t *testing.T) {
 	b := newBed(map[string]string{contract.AnnotationTerminating: "never-ready:i-1"})
 	if r := b.one(t, cordon("never-ready:i-1")); r.Outcome != Done {
@@ -393,8 +393,8 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// A retirement is decided, so its permit comes with its request, and goes with it. What
-// Auto Scaling takes needs none.
+// A scale-down is decided, so its permit comes with its request, and goes with it. What Auto
+// Scaling takes needs none.
 func TestRetirePermits(t *testing.T) {
 	for kind, want := range map[contract.Kind]string{contract.KindScaleDown: "a", contract.KindASG: ""} {
 		b := newBed(nil)

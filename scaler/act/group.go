@@ -36,7 +36,7 @@ func (a *Actor) launch(ctx context.Context, x action.Grow) (*launch.Answer, erro
 	return &answer, err
 }
 
-// answerOf says what an answer means for the next look.
+// answerOf returns what an answer means for the next evaluation.
 func answerOf(got asg.Launched, err error) launch.Answer {
 	switch {
 	case errors.Is(err, asg.ErrUnsent):

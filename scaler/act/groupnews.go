@@ -21,23 +21,23 @@ import (
 // goes. Only without a page to write it on does so much come together.
 const mostGroupNews = 500
 
-// groupNews is what people have to be told of groups: that one grows, that it does
-// not, that it rests, that an instance was ended which no node came of.
+// groupNews is the Events due about groups: that one grows, that it does not, that it backs
+// off, that an instance was ended which never became a node.
 type groupNews struct {
 	waiting []word
-	// rests are the pauses that people know of.
+	// rests are the back-offs that were announced.
 	rests map[string]fleet.BackOff
 	// failed is how the last growth of a group failed, or the last suspension or claim by
-	// its key, until one works; nil before the first look.
+	// its key, until one works; nil before the first evaluation.
 	failed map[string]string
 	// disowned are the groups of which people know that another cluster owns them.
 	disowned map[string]verdict.Details
 }
 
-// follow takes in what a look has found and done.
+// follow takes in what an evaluation has found and done.
 func (n *groupNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 	if n.failed == nil {
-		n.rests, n.failed = s.State.BackOffs, map[string]string{} // those before us have told of them
+		n.rests, n.failed = s.State.BackOffs, map[string]string{} // those before us have reported them
 	}
 	for _, r := range results {
 		if w, ok := n.wordOf(r); ok {
@@ -71,7 +71,7 @@ func (n *groupNews) wordOf(r Result) (word, bool) {
 	return n.once(t, r)
 }
 
-// growth is told when it is done, and when it fails in another way than before.
+// growth reports a launch when it is done, and when it fails in another way than before.
 func (n *groupNews) growth(x action.Grow, r Result) (word, bool) {
 	w, ok := growth(x, r)
 	switch {
@@ -86,7 +86,7 @@ func (n *groupNews) growth(x action.Grow, r Result) (word, bool) {
 	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
 }
 
-// once tells of what changes a group when it is done, and when it fails in another way than
+// once reports what changes a group when it is done, and when it fails in another way than
 // before.
 func (n *groupNews) once(t action.Traits, r Result) (word, bool) {
 	switch r.Outcome {
@@ -102,7 +102,7 @@ func (n *groupNews) once(t action.Traits, r Result) (word, bool) {
 	return word{}, false
 }
 
-// disown tells of groups that another cluster owns, once for each owner.
+// disown reports groups that another cluster owns, once for each owner.
 func (n *groupNews) disown(p plan.Plan) {
 	now := map[string]verdict.Details{}
 	for _, v := range p.Verdicts {
@@ -117,7 +117,7 @@ func (n *groupNews) disown(p plan.Plan) {
 	n.disowned = now
 }
 
-// backOffWord tells that a group rests, with Cluster Autoscaler's word for the cause.
+// backOffWord reports that a group backs off, with Cluster Autoscaler's word for the cause.
 func backOffWord(key string, b fleet.BackOff) word {
 	_, _, cause := fleet.ParseBackOffKey(key)
 	reason := contract.EventScaleUpFailed
@@ -127,7 +127,7 @@ func backOffWord(key string, b fleet.BackOff) word {
 	return word{reason: reason, message: fmt.Sprintf("group %s", launch.BackOff(key, b)), warning: true}
 }
 
-// next is what to tell next, on that object; told says that it was told.
+// next is what to record next, on that object; told marks it as recorded.
 func (n *groupNews) next(page corev1.ObjectReference) (kube.Event, bool) {
 	if len(n.waiting) == 0 {
 		return kube.Event{}, false

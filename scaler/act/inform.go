@@ -38,7 +38,7 @@ func (a *Actor) updateBuffer(ctx context.Context, x action.UpdateBuffer) error {
 	return nil
 }
 
-// statusPatch says all of the status, also what is absent: a patch leaves alone what it
+// statusPatch names all of the status, also what is absent: a patch leaves alone what it
 // does not name.
 func statusPatch(x action.UpdateBuffer) any {
 	status := map[string]any{

@@ -23,7 +23,7 @@ import (
 
 var buffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
 
-// A buffer is told all of its status, and what is absent now is taken away; the next look
+// All of a buffer's status is updated, and what is absent now is removed; the next evaluation
 // waits until that is known.
 func TestInform(t *testing.T) {
 	for _, tc := range []struct {
@@ -55,7 +55,7 @@ func TestInform(t *testing.T) {
 	}
 }
 
-// A buffer that has changed, or is gone, is for the next look.
+// A buffer that has changed, or was deleted, is left to the next evaluation.
 func TestInformStops(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
@@ -72,8 +72,8 @@ func TestInformStops(t *testing.T) {
 	}
 }
 
-// informed informs a buffer at an API server that answers as patched says, and returns
-// which version was waited for.
+// informed updates a buffer's status at an API server that answers as patched does, and
+// returns which version was waited for.
 func informed(t *testing.T, status fleet.BufferStatus, patched func(clienttesting.PatchAction) error) (outcome Outcome, awaited string) {
 	t.Helper()
 	client := dynamicfake.NewSimpleDynamicClient(apiruntime.NewScheme())

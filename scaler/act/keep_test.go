@@ -13,7 +13,7 @@ import (
 )
 
 // TestKeepUndoesWhatHasEnded: a drain that Auto Scaling brought about is undone when the
-// instance is in service again, and nothing on the node tells of another drain.
+// instance is in service again, and nothing on the node names another drain.
 func TestKeepUndoesWhatHasEnded(t *testing.T) {
 	const warm = "asg-warm:i-1"
 	cordon := func(id string) string { return contract.Cordon{By: contract.AppScaler, Notice: id}.String() }
@@ -58,7 +58,7 @@ func TestKeepUndoesWhatHasEnded(t *testing.T) {
 	}
 }
 
-// TestKeepLooksAgain: a request that tells of a termination goes only if the instance is in
+// TestKeepLooksAgain: a request that is about a termination goes only if the instance is in
 // service at that moment. The group may have been read before the request was written.
 func TestKeepLooksAgain(t *testing.T) {
 	const id = "asg-terminate:i-1"

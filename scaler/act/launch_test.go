@@ -24,7 +24,7 @@ func refusal(class error, code, message string) error {
 	return &asg.CallError{Call: "autoscaling:LaunchInstances", Code: code, Message: message, Class: class}
 }
 
-// What AWS answers decides what the next look makes of it.
+// What AWS answers decides what the next evaluation makes of it.
 func TestLaunchAnswers(t *testing.T) {
 	short := fleet.Failure{Zone: "a", Cause: "InsufficientInstanceCapacity", Text: "there is not enough"}
 	forbidden := fleet.Failure{Zone: "a", Cause: "UnauthorizedOperation", Text: "UnauthorizedOperation: X is not authorized to perform: ec2:CreateFleet on it"}
@@ -72,7 +72,7 @@ func TestLaunchAnswers(t *testing.T) {
 	}
 }
 
-// The first launch of a look expects what was seen, those after it go by that, and
+// The first launch of an evaluation expects what was seen, those after it go by that, and
 // one that is repeated expects nothing: it may have been carried out.
 func TestLaunchExpects(t *testing.T) {
 	b := newBed(nil)
@@ -87,7 +87,7 @@ func TestLaunchExpects(t *testing.T) {
 	}
 }
 
-// If the first launch of a look finds the group changed, or is not tried, those
+// If the first launch of an evaluation finds the group changed, or is not tried, those
 // after it are not made.
 func TestLaunchesAreAChain(t *testing.T) {
 	first, second := launchOf(1), launchOf(1)
@@ -106,7 +106,7 @@ func TestLaunchesAreAChain(t *testing.T) {
 	}
 }
 
-// Hearing the answer is not paused: it asks nobody.
+// Reading the answer does not back off: it makes no call.
 func TestBegunIsNotPaused(t *testing.T) {
 	b := newBed(nil)
 	b.groups.err = asg.ErrUnderWay

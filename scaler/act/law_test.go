@@ -50,7 +50,7 @@ type liveWorld struct {
 	groups *groups
 	// between happens once, after the Nodes were listed.
 	between func()
-	// judged is what the judge said of the calls of a step.
+	// judged is what the judge found in the calls of a step.
 	judged []string
 }
 
@@ -200,7 +200,7 @@ func (w *liveWorld) open(name string) {
 	}
 }
 
-// judge says what is wrong with an instance that is ended or let go at this moment; empty
+// judge returns what is wrong with an instance that is ended or let go at this moment; empty
 // if nothing is.
 func (w *liveWorld) judge(d decision) string {
 	if wrong := w.mistaken(d); wrong != "" || d.node.Name == "" || d.occupied {
@@ -224,7 +224,7 @@ func (w *liveWorld) judge(d decision) string {
 	return ""
 }
 
-// mistaken says what is wrong with whose Nodes a decision goes by.
+// mistaken returns what is wrong with whose Nodes a decision goes by.
 func (w *liveWorld) mistaken(d decision) string {
 	var own []string
 	word := regexp.MustCompile(`(^|[^A-Za-z0-9])` + d.instance + `($|[^A-Za-z0-9])`)
@@ -255,8 +255,8 @@ func (w *liveWorld) mistaken(d decision) string {
 	return ""
 }
 
-// ready says that nothing speaks against the decision, or nothing that carrying it out
-// does not put right.
+// ready reports whether the decision may be carried out as the world is, or carrying it out
+// puts right what speaks against it.
 func (w *liveWorld) ready(d decision) bool {
 	if w.mistaken(d) != "" {
 		return false

@@ -65,7 +65,7 @@ func (b *batch) nodes(ctx context.Context) (*liveNodes, error) {
 	}
 }
 
-// late says that an action is left to the next evaluation. The list of Nodes does not
+// late reports whether an action is left to the next evaluation. The list of Nodes does not
 // count, because the next evaluation makes one of its own.
 func (b *batch) late(todo action.Action) bool {
 	budget := action.TraitsOf(todo).Budget
@@ -131,7 +131,7 @@ func (l *liveNodes) note(n fleet.Node) {
 }
 
 // confirm fails unless the Nodes of an instance are what a decision took them for: the one
-// that it named, or none. Where it cannot be told what a Node is, that is a no.
+// that it named, or none. Where it is not clear what a Node is, it fails.
 func (l *liveNodes) confirm(instance string, decided action.NodeRef) error {
 	c := l.claims[instance]
 	switch {
@@ -155,19 +155,19 @@ func (l *liveNodes) confirm(instance string, decided action.NodeRef) error {
 	return nil
 }
 
-// among says that a Node is one of those with the instance's provider id.
+// among reports whether a Node is one of those with the instance's provider id.
 func (l *liveNodes) among(instance string, node action.NodeRef) bool {
 	return slices.Contains(l.claims[instance].own, node)
 }
 
-// closed says that a drain keeps new pods off a node.
+// closed reports whether a drain keeps new pods off a node.
 func closed(node *corev1.Node) bool {
 	_, tainted := contract.Draining(node.Spec.Taints)
 	return tainted || node.Spec.Unschedulable
 }
 
-// unreachable says that Kubernetes keeps new pods off a node, because its kubelet is
-// silent or not well.
+// unreachable reports whether Kubernetes keeps new pods off a node, because its kubelet is
+// silent or unhealthy.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions
 func unreachable(node *corev1.Node) bool {
 	for _, t := range node.Spec.Taints {
@@ -178,7 +178,7 @@ func unreachable(node *corev1.Node) bool {
 	return false
 }
 
-// serves says that a node is Ready and takes any pod.
+// serves reports whether a node is Ready and takes any pod.
 func serves(node *corev1.Node) bool {
 	return fleet.NodeFrom(node).Ready && len(contract.WithoutTaint(node.Spec.Taints, contract.TaintUnneeded)) == 0
 }

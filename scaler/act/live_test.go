@@ -148,7 +148,7 @@ func TestOnlyWhatWasDecidedIsEnded(t *testing.T) {
 }
 
 // As long as the API server does not list its Nodes nothing is ended and nothing let go,
-// whatever the deadline: the hook ends by its own timer. Nobody is kept waiting twice.
+// whatever the deadline: the hook ends by its own timer. No action waits twice.
 func TestNothingEndsUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := &nodeList{takes: time.Second, err: errors.New("the API server is away")}

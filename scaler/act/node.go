@@ -19,7 +19,7 @@ import (
 
 var errNodeDeleted = fmt.Errorf("%w: the node is gone", ErrStopped)
 
-// node reads a Node live: what the watch told may be late.
+// node reads a Node live: what the watch delivered may be late.
 func (a *Actor) node(ctx context.Context, ref action.NodeRef) (*corev1.Node, error) {
 	node, err := a.Nodes.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -51,9 +51,9 @@ func (a *Actor) write(ctx context.Context, node *corev1.Node, want kube.NodeStat
 }
 
 // requestDrain writes the request and the taint in one patch, and with them the permit of a
-// retirement, which is decided already. A stronger request stands; so does one of a
-// person against our wish to save a node. What we told of one way that Auto Scaling leads
-// an instance gives way to the next.
+// scale-down, which is decided already. A stronger request stands; so does one of a person
+// against our wish to save a node. Our request about one way that Auto Scaling leads an
+// instance gives way to that about the next.
 func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
@@ -97,8 +97,8 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	return nil
 }
 
-// cancelDrain takes the request off. Taint, cordon and label are the agent's to undo,
-// and ours only where it is gone.
+// cancelDrain removes the request. Taint, cordon and label are the agent's to undo, and ours
+// only where the agent is unresponsive.
 func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
 	node, err := a.node(ctx, x.Node)
 	if err != nil {
@@ -144,8 +144,8 @@ func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
 	return nil
 }
 
-// drainedFor is why a node drains, by its taint and its report. A report that
-// nobody can read says nothing.
+// drainedFor is why a node drains, by its taint and its report. An unreadable report counts
+// as none.
 func drainedFor(node *corev1.Node) contract.Kind {
 	kind, _ := contract.Draining(node.Spec.Taints)
 	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
@@ -155,8 +155,8 @@ func drainedFor(node *corev1.Node) contract.Kind {
 	return kind
 }
 
-// endedAll says that there are drains that have ended, and that neither the request nor
-// the report nor the cordon on a node names another.
+// endedAll reports whether there are drains that have ended, and neither the request nor the
+// report nor the cordon on a node names another.
 func endedAll(node *corev1.Node, ended []string) bool {
 	var named []string
 	if request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest]); err == nil {

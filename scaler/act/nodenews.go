@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// nodeHolds is how long a reason must have stood to be told: pods come and go, and
+	// nodeHolds is how long a reason must have stood to be announced: pods come and go, and
 	// for moments a node is needed, or is not.
 	nodeHolds = time.Minute
 	// nodeAgain is the least time between two reasons of one node.
 	nodeAgain = 5 * time.Minute
-	// nodesPerSecond and nodesAtOnce bound what is told of all nodes: one cause may change
-	// the reason of each of thousands.
+	// nodesPerSecond and nodesAtOnce bound the Events of all nodes: one cause may change the
+	// reason of each of thousands.
 	nodesPerSecond = 2
 	nodesAtOnce    = 20
 )
 
-// nodeNews is what people have to be told of nodes: the reason why one stays, or when it
-// goes, where that has changed for good. The same reason in other words is no news.
+// nodeNews is the Events due about nodes: the reason why one stays, or when it is scaled
+// down, where that has changed for good. The same reason in other words is no news.
 type nodeNews struct {
-	// before are the reasons by name that were known before the first look; that look
-	// tells no others.
+	// before are the reasons by name that were known before the first evaluation; that one
+	// announces no others.
 	before map[string]verdict.Reason
 	begun  bool
 	nodes  map[string]*nodeStory // by UID
@@ -40,7 +40,7 @@ type nodeNews struct {
 	limiter *rate.Limiter
 }
 
-// nodeStory is what there is to tell of a node.
+// nodeStory is the news of a node.
 type nodeStory struct {
 	name string
 	// known is the reason that people know of; empty where none is.
@@ -49,8 +49,8 @@ type nodeStory struct {
 	since, told   time.Time
 }
 
-// toldOtherwise are reasons of which nothing is to be told here: what the scaler or an
-// agent does to a node it tells itself, and the others pass.
+// toldOtherwise are reasons without an Event from here: what the scaler or an agent does to a
+// node has Events of its own, and the others pass.
 var toldOtherwise = []verdict.Reason{
 	verdict.NodeScalingDown, verdict.NodeScaleDownCancelled, verdict.NodeCordonReleased, verdict.NodeTerminating, verdict.NodeDraining, verdict.NodeUpcoming, verdict.NodeInWarmPool, verdict.NodeNotEvaluated,
 }
@@ -61,7 +61,7 @@ var warnings = []verdict.Reason{verdict.NodeNeverReady, verdict.NodeRetained}
 // takeOver begins anew, with what those before us left.
 func (n *nodeNews) takeOver(before map[string]verdict.Reason) { *n = nodeNews{before: before} }
 
-// follow takes in what a look has found. Nodes that are gone are forgotten.
+// follow takes in what an evaluation has found. Nodes that are no more are forgotten.
 func (n *nodeNews) follow(s fleet.Snapshot, p plan.Plan) {
 	stories, changed := make(map[string]*nodeStory, len(n.nodes)), []*nodeStory(nil)
 	for _, v := range p.Verdicts {
@@ -100,7 +100,7 @@ func (s *nodeStory) hear(v verdict.Verdict, now time.Time) {
 	}
 }
 
-// ordinary says that after such a reason nobody wonders at a node that is needed.
+// ordinary reports whether a needed node is no surprise after such a reason.
 func ordinary(before verdict.Reason) bool {
 	switch before {
 	case "", verdict.NodeUpcoming, verdict.NodeInWarmPool, verdict.NodeNotEvaluated:
@@ -113,12 +113,12 @@ func (s *nodeStory) news() bool {
 	return s.reason != s.known && !slices.Contains(toldOtherwise, s.reason)
 }
 
-// due says that the reason has held for long enough to be told.
+// due reports whether the reason has held for long enough to be announced.
 func (s *nodeStory) due(now time.Time) bool {
 	return !now.Before(s.since.Add(nodeHolds)) && (s.told.IsZero() || !now.Before(s.told.Add(nodeAgain)))
 }
 
-// next is what to tell next; hear says that it was told.
+// next is what to record next; hear marks it as recorded.
 func (n *nodeNews) next() (kube.Event, bool) {
 	now := time.Now()
 	n.at = slices.IndexFunc(n.changed, func(s *nodeStory) bool { return s.due(now) })

@@ -18,7 +18,7 @@ type newsroom struct {
 	events *events
 }
 
-// why is what a look finds of nodes: "web-1 Needed", with more words as the message.
+// why is what an evaluation finds of nodes: "web-1 Needed", with more words as the message.
 func (r newsroom) why(lines ...string) {
 	var list []verdict.Verdict
 	for _, line := range lines {
@@ -31,7 +31,7 @@ func (r newsroom) why(lines ...string) {
 	r.Announce(fleet.Snapshot{Now: time.Now()}, verdicts(list...), nil)
 }
 
-// told is what was told since it was asked last.
+// told is what was recorded since it was asked last.
 func (r newsroom) told() []string {
 	list := r.events.list
 	r.events.list = nil
@@ -64,7 +64,7 @@ func (r newsroom) later(d time.Duration) {
 	}
 }
 
-// A node's new reason is told when it has held for a minute, once, in its latest words.
+// A node's new reason is recorded when it has held for a minute, once, in its latest words.
 func TestAnnounceNodes(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
 		r.why("a Needed", "b Waiting since-9")
@@ -83,8 +83,8 @@ func TestAnnounceNodes(t *testing.T) {
 	})
 }
 
-// What passes is no news, and what is told by whoever does it: a node that comes up and is
-// needed, one that is not looked at for a moment, one that is retired.
+// What passes is no news, nor is what has Events of its own: a node that comes up and is
+// needed, one that has no verdict for a moment, one that is scaled down.
 func TestAnnounceNodesThatPass(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
 		r.why("a Needed")
@@ -109,7 +109,7 @@ func TestAnnounceNodesThatPass(t *testing.T) {
 	})
 }
 
-// A node that goes to and fro more slowly is told of once in five minutes.
+// A node whose reason changes to and fro more slowly gets one Event in five minutes.
 func TestAnnounceNodesAtTheirPace(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
 		r.why("a Needed")
@@ -125,7 +125,7 @@ func TestAnnounceNodesAtTheirPace(t *testing.T) {
 	})
 }
 
-// One cause for thousands of nodes is told bit by bit, after the news that pods wait for,
+// One cause for thousands of nodes is recorded bit by bit, after the news that pods wait for,
 // and only as long as it holds.
 func TestAnnounceNodesWithinBounds(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
@@ -149,8 +149,8 @@ func TestAnnounceNodesWithinBounds(t *testing.T) {
 	})
 }
 
-// Who leads next tells what has changed since, and nothing again. Of a node that was not
-// named, what the first look finds is old news.
+// The next leader announces what has changed since, and nothing twice. Of a node that was not
+// named, what the first evaluation finds is old news.
 func TestAnnounceNodesAfterARestart(t *testing.T) {
 	inNewsroom(t, func(t *testing.T, r newsroom) {
 		r.TakeOver(map[string]verdict.Reason{"same": verdict.NodeBlocked, "other": verdict.NodeBlocked, "up": verdict.NodeUpcoming, "gone": verdict.NodeHeld})

@@ -9,9 +9,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// outOfService says that a node's machine is down, which makes Kubernetes delete its pods and
-// detach its volumes by force. All is looked at again, EC2's word last, and nothing is
-// written if the Node has changed since: one that turns Ready has.
+// outOfService marks a node's machine as down, which makes Kubernetes delete its pods and
+// detach its volumes by force. All is read again, EC2's word last, and nothing is written if
+// the Node has changed since: one that turns Ready has.
 func (a *Actor) outOfService(ctx context.Context, x action.OutOfService, b *batch) error {
 	live, err := b.nodes(ctx)
 	if err != nil {

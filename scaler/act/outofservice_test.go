@@ -80,7 +80,7 @@ func TestOutOfService(t *testing.T) {
 	}
 }
 
-// A node that turns Ready between our look and our write is not marked.
+// A node that turns Ready between our read and our write is not marked.
 func TestOutOfServiceIsGuarded(t *testing.T) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid1", ResourceVersion: "7"},

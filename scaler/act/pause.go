@@ -10,16 +10,16 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// A look may come at any moment, and as long as the world does not change it
-// decides the same. So what failed is left alone for a while: the call that AWS
-// denies is not made five times a second.
+// An evaluation may come at any moment, and as long as the world does not change it decides
+// the same. So what failed is left alone for a while: a call that AWS denies is not made five
+// times a second.
 const (
-	// afterChange is the pause where the world was not as expected. What
-	// changed it is known in a moment; where it stops for the same reason again
-	// that moment doubles, up to mostStop.
+	// afterChange is the back-off where the world was not as expected. What changed it is
+	// known in a moment; where it stops for the same reason again that moment doubles, up to
+	// mostStop.
 	afterChange = 100 * time.Millisecond
 	mostStop    = 30 * time.Second
-	// afterTooEarly is the pause until an instance may have reached its hook, or AWS
+	// afterTooEarly is the back-off until an instance may have reached its hook, or AWS
 	// may be done with a launch. It doubles after patientTries, up to mostTooEarly;
 	// where AWS is busy, from the first time on.
 	afterTooEarly = 500 * time.Millisecond
@@ -28,7 +28,7 @@ const (
 	// afterEviction is how long a pod that the server deletes may still show as it was:
 	// it is not asked for again meanwhile.
 	afterEviction = 10 * time.Second
-	// firstFailure is the pause after a failure; it doubles up to mostFailure.
+	// firstFailure is the back-off after a failure; it doubles up to mostFailure.
 	firstFailure = time.Second
 	mostFailure  = time.Minute
 )
@@ -55,7 +55,7 @@ func (p backOff) failure() error {
 	return nil
 }
 
-// runs says whether the action failed a moment ago, and why.
+// runs reports whether the action failed a moment ago, and why.
 func (p *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +63,8 @@ func (p *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool
 	return pause.failure(), now.Before(pause.until)
 }
 
-// note remembers how an action ended. It says whether that is news: not the
-// same as before, for the same reason.
+// note keeps how an action ended. It reports whether that is news: not the same as before,
+// for the same reason.
 func (p *backOffs) note(todo action.Action, r Result) (news bool) {
 	now := r.Ended
 	p.mu.Lock()
@@ -98,7 +98,7 @@ func (p backOff) length() time.Duration {
 	case p.outcome == Failed:
 		return doubled(firstFailure, p.count, mostFailure)
 	case p.outcome == Begun:
-		return 0 // to hear the answer asks nobody
+		return 0 // reading the answer makes no call
 	case errors.Is(p.err, asg.ErrBusy):
 		return doubled(afterTooEarly, p.count, mostTooEarly)
 	case errors.Is(p.err, asg.ErrTooEarly), errors.Is(p.err, asg.ErrStillBusy):
@@ -111,7 +111,7 @@ func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return min(first<<min(times, 10), most)
 }
 
-// Due is when the first running pause ends, or now if something was put off since Due was
+// Due is when the first running back-off ends, or now if something was put off since Due was
 // asked last, because the others took too long; zero without either.
 func (a *Actor) Due(now time.Time) time.Time {
 	if a.putOff.Swap(false) {

@@ -15,13 +15,13 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// podNews is what waiting pods have to be told.
+// podNews is the Events due about pending pods.
 type podNews struct {
-	heard   map[string]word // what each pod heard last, by its UID
-	waiting []newsOfPod     // to be told, the oldest pod first
+	heard   map[string]word // the last Event of each pod, by its UID
+	waiting []newsOfPod     // to be recorded, the oldest pod first
 }
 
-// word is what an Event says: a message, or what a verdict does.
+// word is the content of an Event: a message, or what a verdict does.
 type word struct {
 	reason, message string
 	details         verdict.Details
@@ -40,8 +40,8 @@ type newsOfPod struct {
 	word
 }
 
-// follow takes in what a look has decided and done. Pods that do not wait any more
-// are forgotten, and what was to be told of them.
+// follow takes in what an evaluation has decided and done. Pods that are no longer pending
+// are forgotten, with the news for them.
 func (n *podNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 	untold := make(map[string]word, len(n.waiting))
 	for _, w := range n.waiting {
@@ -66,8 +66,8 @@ func (n *podNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 	n.sort(s)
 }
 
-// wordOf is what a waiting pod has to hear: why it gets no node, or what has just
-// been done for it, or was before and it has not heard yet.
+// wordOf is the next Event of a pending pod: why it gets no node, or what has just been done
+// for it, or was done before without an Event yet.
 func wordOf(v verdict.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
 	case verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled:
@@ -101,8 +101,8 @@ func growths(results []Result) map[string]word {
 	return words
 }
 
-// growth is what a pod hears of its group's growth; nothing where nothing came of
-// it that people should know.
+// growth is a pod's Event about its group's growth; none where nothing came of it that people
+// should know.
 func growth(x action.Grow, r Result) (word, bool) {
 	switch r.Outcome {
 	case Done, Begun:
@@ -118,8 +118,7 @@ func growth(x action.Grow, r Result) (word, bool) {
 	return word{}, false
 }
 
-// launched is how many nodes a growth brings: what has come, or else what was
-// asked for.
+// launched is how many nodes a growth launches: what has come, or else what was asked for.
 func launched(x action.Grow, r Result) int {
 	if r.Answer != nil && r.Answer.Seen {
 		return r.Answer.Came
@@ -146,7 +145,7 @@ func (n *podNews) sort(s fleet.Snapshot) {
 	})
 }
 
-// next is what to tell next; told says that it was told.
+// next is what to record next; told marks it as recorded.
 func (n *podNews) next() (kube.Event, bool) {
 	if len(n.waiting) == 0 {
 		return kube.Event{}, false

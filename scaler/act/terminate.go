@@ -14,13 +14,13 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// terminate goes past the point of no return in four steps, so that no pod is
-// lost whoever writes what in between:
+// terminate goes past the point of no return in four steps, so that no pod is lost whoever
+// writes what in between:
 //
 //  1. A live list of all Nodes: those of the instance must be what the decision took
 //     them for.
 //  2. The mark, guarded by the node's version, on a node that is closed: from here on
-//     nobody takes the drain back.
+//     the drain is not cancelled.
 //  3. A live list of the node's pods: a cordon does not stop those that were
 //     being bound. If one is there the mark comes off again.
 //  4. The call.
@@ -53,7 +53,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 	}
 	pod, err := a.occupant(ctx, x.Node.Name)
 	if err != nil {
-		return err // the mark stands; the next look looks again
+		return err // the mark stands; the next evaluation reads again
 	}
 	if pod != "" {
 		return a.takeBack(ctx, node, stopped("pod %s is still on node %s", pod, x.Node.Name))
@@ -65,8 +65,8 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 	return nil
 }
 
-// setMark closes the node with the same patch where that was nobody's business before: it
-// never came up.
+// setMark closes the node with the same patch where nothing has closed it yet: it never came
+// up.
 func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x action.Terminate) (*corev1.Node, error) {
 	standing, marked := node.Annotations[contract.AnnotationTerminating]
 	if marked && standing == x.ID {
@@ -99,8 +99,8 @@ func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error)
 // takeBackTime is for taking a mark back although the action ran out of time.
 const takeBackTime = 3 * time.Second
 
-// takeBack removes the mark, with the taint if it came with that, and returns why. If
-// that fails too the mark stands, and the next look terminates, or takes back, anew.
+// takeBack removes the mark, with the taint if it came with that, and returns why. If that
+// fails too the mark stands, and the next evaluation terminates, or takes back, anew.
 func (a *Actor) takeBack(ctx context.Context, node *corev1.Node, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/action"
 )
 
-// A drain is told to wait on only while it waits for that permit, without an Event each
-// time; the permit takes the word away.
+// A drain is asked to wait on only while it waits for that permit, without an Event each
+// time; the permit removes the annotation.
 func TestNotYet(t *testing.T) {
 	waiting := map[string]string{contract.AnnotationDrainReport: contract.Report{Phase: contract.PhaseWaiting, Answers: []string{"a"}, Wants: "a"}.String()}
 	b := newBed(waiting)

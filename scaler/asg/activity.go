@@ -17,7 +17,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// failuresKept is how many failed launches of a group are told of.
+// failuresKept is how many failed launches of a group are reported.
 const failuresKept = 20
 
 // Descriptions of activities as Auto Scaling writes them.
@@ -29,12 +29,12 @@ const (
 
 var instanceID = regexp.MustCompile(`\bi-[0-9a-f]+\b`)
 
-// log is what a group's activities have told so far.
+// log is what a group's activities have shown so far.
 type log struct {
-	// settled is the moment before which nothing is left to tell: every activity that
+	// settled is the moment before which nothing is left to report: every activity that
 	// began earlier had ended when the activities were last read.
 	settled time.Time
-	// failed are the activities that were told of as failures, and when they ended.
+	// failed are the activities that were reported as failures, and when they ended.
 	failed map[string]time.Time
 }
 
@@ -86,7 +86,7 @@ func (l *log) settle(activities []astypes.Activity) {
 	}
 }
 
-// enough says that a page reaches back beyond the moment: activities that still run
+// enough reports whether a page reaches back beyond the moment: activities that still run
 // stand first, all others follow by their start.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
 func (l *log) enough(page []astypes.Activity, now time.Time) bool {
@@ -157,7 +157,7 @@ func (r *Reader) activities(ctx context.Context, in *autoscaling.DescribeScaling
 	return found, nil
 }
 
-// departures says since when instances are being terminated. The newest
+// departures returns since when instances are being terminated. The newest
 // activity of an instance counts.
 func departures(newestFirst []astypes.Activity) map[string]time.Time {
 	since := map[string]time.Time{}
@@ -174,7 +174,7 @@ func departures(newestFirst []astypes.Activity) map[string]time.Time {
 	return since
 }
 
-// isFailure tells a launch that failed.
+// isFailure reports whether an activity is a launch that failed.
 func isFailure(a astypes.Activity) bool {
 	return a.StatusCode == astypes.ScalingActivityStatusCodeFailed && strings.HasPrefix(aws.ToString(a.Description), launching)
 }

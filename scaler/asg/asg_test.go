@@ -184,7 +184,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A shape says what a new node will report, zone by zone, before there is one.
+// A node template states what a new node will report, zone by zone, before there is one.
 func TestShape(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{
 		Name: "web", Max: 5, Type: "m5.large", VolumeGiB: 50, Zones: []string{"eu-west-1b", "eu-west-1a"},
@@ -240,8 +240,8 @@ func TestShape(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// The node that comes reports what its shape said, but for the memory, of
-// which the shape promises no more.
+// The upcoming node reports what its node template said, but for the memory, of which the
+// template promises no more.
 func TestShapeAgreesWithTheCatalog(t *testing.T) {
 	for _, name := range []string{"m5.large", "c5.4xlarge", "r6g.2xlarge", "t3.medium", "g4dn.xlarge"} {
 		figures, ok := fakeaws.LookupType(name)
@@ -263,7 +263,7 @@ func TestShapeAgreesWithTheCatalog(t *testing.T) {
 	}
 }
 
-// Where several types may come the shape is the least of each resource.
+// Where several types may come the node template is the least of each resource.
 func TestMixedInstances(t *testing.T) {
 	b := start(t, fakeaws.Spec{
 		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
@@ -382,7 +382,7 @@ func TestReadingIsCheap(t *testing.T) {
 	}
 }
 
-// Failed launches are told of, with their cause and zone.
+// Failed launches are reported, with their cause and zone.
 func TestFailures(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large", Zones: []string{"eu-west-1a"}}}})
 	if err := b.SetShortages(fakeaws.Shortage{Group: "web"}); err != nil {
@@ -433,7 +433,7 @@ func TestLeavingSince(t *testing.T) {
 	}
 }
 
-// A reading that fails leaves the last one, and says so.
+// A reading that fails leaves the last one, with a fault.
 func TestStaleReading(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
 	r := b.reader(t, []string{"0:5:web"}, nil)
@@ -457,7 +457,7 @@ func TestStaleReading(t *testing.T) {
 	}
 }
 
-// A group whose hooks may not be read works, and says so.
+// A group whose hooks may not be read works, with a fault.
 func TestDeniedHooksAreAFault(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
 	b.Deny("autoscaling:DescribeLifecycleHooks")
@@ -505,7 +505,7 @@ func TestSetDesired(t *testing.T) {
 	}
 }
 
-// Desired is lowered only where Auto Scaling can end nobody for it.
+// Desired is lowered only where Auto Scaling can end no instance for it.
 func TestLower(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large", ProtectNewInstances: true}}})
 	running := b.settled(t, "web", 2)
@@ -540,8 +540,8 @@ func TestLower(t *testing.T) {
 	b.wantDesired(t, 2)
 }
 
-// A call that changes something is never repeated by itself: nobody knows
-// whether the one before was heard.
+// A call that changes something is never repeated by itself: the caller cannot know whether
+// the one before arrived.
 func TestChangesAreNotRepeated(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}})
 	b.Inject(fakeaws.Fault{Operation: "SetDesiredCapacity", Code: "InternalFailure"})

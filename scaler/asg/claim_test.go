@@ -33,7 +33,7 @@ func claimed(t *testing.T, owner types.UID) *bed {
 }
 
 // Who comes first owns a group. Claimed again it is owned already, and the other cluster
-// is told whose it is. Instances do not inherit the tag.
+// gets an error that names the owner. Instances do not inherit the tag.
 func TestClaim(t *testing.T) {
 	b := claimed(t, "")
 	of := b.claimers()

@@ -74,7 +74,7 @@ const (
 	// readBackoff is the most that the SDK waits between the two.
 	readBackoff = 500 * time.Millisecond
 	// callTime is how long one try may take. The SDK knows no such bound, and a
-	// connection that a gateway forgot would hang for ever.
+	// connection that a gateway forgot would hang without end.
 	callTime = 8 * time.Second
 	// findCredentials is how long the SDK may look for credentials.
 	findCredentials = 10 * time.Second
@@ -82,7 +82,7 @@ const (
 
 // Dial prepares the clients. It fails, with a text that says what to do, where
 // there is no region or there are no credentials; AWS itself is not called.
-// record, if not nil, hears of every call.
+// record, if not nil, is called for every call.
 func Dial(ctx context.Context, record func(Call)) (*Account, error) {
 	return dial(ctx, record, callTime)
 }
@@ -125,7 +125,7 @@ func haveCredentials(ctx context.Context, cfg aws.Config) error {
 }
 
 // once keeps the SDK from repeating a call that changes something: if the
-// answer is lost, only a fresh look can tell whether it was heard.
+// answer is lost, only a fresh reading shows whether it arrived.
 func once(o *autoscaling.Options) { o.Retryer = aws.NopRetryer{} }
 
 // recorder reports each call when it has ended, with its retries.

@@ -101,8 +101,8 @@ func idle(t testing.TB) []fakeaws.Call {
 	return aws.Calls(fakeaws.After(first))
 }
 
-// fillPools waits until the cloud rests: until then the pools change, and are read
-// more often.
+// fillPools waits until the cloud is settled: until then the pools change, and are read more
+// often.
 func fillPools(t testing.TB, aws *fakeaws.Server) {
 	t.Helper()
 	for {

@@ -57,7 +57,7 @@ type CallError struct {
 	Code, Message string
 	// Class is one of the errors above, or nil.
 	Class error
-	// err is what the SDK said.
+	// err is what the SDK returned.
 	err error
 }
 
@@ -79,7 +79,7 @@ func (e *CallError) Unwrap() []error {
 	return []error{e.Class, e.err}
 }
 
-// Unheard says that a call may have had its effect although it failed: AWS did not answer,
+// Unheard reports whether a call may have had its effect although it failed: AWS did not answer,
 // or answered that it was in trouble.
 func Unheard(err error) bool {
 	var call *CallError
@@ -136,7 +136,7 @@ func classify(code string, fault smithy.ErrorFault) error {
 	return nil
 }
 
-// stillBusy recognises the answers of LaunchInstances that say nothing of the
+// stillBusy recognises the answers of LaunchInstances that leave open the
 // outcome: the same call is being carried out already, or another one is in the
 // way. To both the SDK's words are to try again with the same token.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LaunchInstances.html#API_LaunchInstances_Errors
@@ -159,7 +159,7 @@ func firstSentence(message string) string {
 	return strings.TrimSpace(message)
 }
 
-// unreached says why AWS did not answer, without the address of our own end.
+// unreached returns why AWS did not answer, without the address of our own end.
 func unreached(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"
@@ -188,7 +188,7 @@ func noCredentials(err error) bool {
 	return strings.Contains(text, "retrieve credentials") || strings.Contains(text, "get identity")
 }
 
-// noActiveAction recognises the one error by which AWS says both "too early"
+// noActiveAction recognises the one error that AWS gives for both "too early"
 // and "done": https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CompleteLifecycleAction.html
 func noActiveAction(err error) bool {
 	var call *CallError

@@ -16,7 +16,7 @@ import (
 
 // fact is what we know of the reading of something that shows no trace on the
 // group's description when it changes. It is read when the group is new or was
-// changed, when an instance begins to leave, and when Recheck asks for it.
+// changed, when an instance begins to terminate, and when Recheck asks for it.
 type fact struct {
 	read  bool
 	fault string
@@ -101,7 +101,7 @@ func (k *known) noticePool(now time.Time) {
 	}
 }
 
-// unrested says that an instance of a warm pool is on its way into it or out. One
+// unrested reports whether an instance of a warm pool moves into it or out. One
 // that is retained stays as it is until somebody acts.
 func unrested(i astypes.Instance) bool {
 	instance := newInstance(i)

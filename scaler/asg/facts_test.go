@@ -75,7 +75,7 @@ func TestHowAGroupLaunches(t *testing.T) {
 	}
 }
 
-// What user data says reaches the shape; tags win over it.
+// What user data sets reaches the node template; tags win over it.
 func TestShapeByUserData(t *testing.T) {
 	script := `#!/bin/bash
 /etc/eks/bootstrap.sh prod --use-max-pods false --kubelet-extra-args '--max-pods=50 --node-labels=team=red,tier=web,x=$(id) --register-with-taints=dedicated=web:NoSchedule --eviction-hard=memory.available<1Gi'
@@ -168,8 +168,8 @@ func TestSeenByImage(t *testing.T) {
 	}
 }
 
-// Instances of a warm pool stand among the group's, and are neither live nor
-// leaving; nothing is asked while nothing changes.
+// Instances of a warm pool stand among the group's, and are neither live nor terminating;
+// nothing is asked while nothing changes.
 func TestWarmPool(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 3, Desired: desired(1), Type: "m5.large", WarmPool: &fakeaws.WarmPool{}}}})
 	b.settled(t, "web", 1)
@@ -238,7 +238,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Of many groups that launch at once each failure is told of at the next reading,
+// Of many groups that launch at once each failure is reported at the next reading,
 // in no more calls than a few.
 func TestFailuresOfMany(t *testing.T) {
 	var spec fakeaws.Spec
@@ -275,7 +275,7 @@ func TestFailuresOfMany(t *testing.T) {
 	}
 }
 
-// A rebalance between zones shows a surplus first; the activities say what it is for, and
+// A rebalance between zones shows a surplus first; the activities name its cause, and
 // nothing more is asked once it is over.
 func TestZoneRebalanceIsNoticed(t *testing.T) {
 	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(2), Type: "m5.large", Zones: []string{"eu-west-1a", "eu-west-1b"}}}})

@@ -36,21 +36,21 @@ type known struct {
 
 	// pool identifies all by which a change of the warm pool shows.
 	pool      string
-	refreshAt time.Time // when to look again at a refresh that is under way
+	refreshAt time.Time // when to read again a refresh that is under way
 
 	failures      []fleet.Failure
 	activityFault string
 	activitiesAt  time.Time // when to read activities next, if there is cause
 	told          log
-	// replacement is what the activities tell of instances that are being replaced;
+	// replacement is what the activities report of instances that are being replaced;
 	// nil if nothing.
 	replacement *fleet.Replacement
-	// leaving says since when instances leave; exact are those of them for
-	// which an activity said so.
+	// leaving is since when instances terminate; exact are those of them for which an
+	// activity had the time.
 	leaving map[string]time.Time
 	exact   map[string]bool
 
-	// moving is since when something is coming or leaving; zero while nothing
+	// moving is since when something is launching or terminating; zero while nothing
 	// is. desired is the figure of then.
 	moving  time.Time
 	desired int
@@ -145,7 +145,7 @@ func ownerOf(raw *astypes.AutoScalingGroup) types.UID {
 	return ""
 }
 
-// synchronous says whether LaunchInstances works for the group: it takes a launch
+// synchronous reports whether LaunchInstances works for the group: it takes a launch
 // template, one way of buying, and no warm pool.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
 func (k *known) synchronous() bool {
@@ -162,7 +162,7 @@ func newWarmPool(c *astypes.WarmPoolConfiguration) *fleet.WarmPool {
 }
 
 // within applies the bounds of --nodes inside the group's own. AWS refuses what
-// is outside of those, whatever the flag says.
+// is outside of those, whatever the flag asks for.
 func within(least, most int, flag Named, faults []string) (lower, upper int, more []string) {
 	clamp := func(word string, n int) int {
 		holds := min(max(n, least), most)
@@ -180,7 +180,7 @@ func definition(g *astypes.AutoScalingGroup) string {
 	return identify(g.LaunchTemplate, g.LaunchConfigurationName, g.MixedInstancesPolicy, g.AvailabilityZones, g.Tags)
 }
 
-// identify tells whether parts of a group's description are as they were.
+// identify is a text of parts of a group's description: another text where they have changed.
 func identify(parts ...any) string {
 	out, err := json.Marshal(parts)
 	if err != nil {

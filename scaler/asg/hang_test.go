@@ -86,7 +86,7 @@ func TestCallsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() // nobody accepts: the kernel takes the connection, and nothing answers
+	defer listener.Close() // nothing accepts: the kernel takes the connection, and nothing answers
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": "http://" + listener.Addr().String(), "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",

@@ -18,23 +18,22 @@ import (
 // Wait is an instance's wait for a lifecycle hook, as somebody saw it.
 type Wait struct {
 	Group, Instance, Hook string
-	// State is the lifecycle state in which it waits, and Since when it came on that way,
-	// if that is known: the same instance may wait for the same hook again, as on its way
-	// into a warm pool, out of it, and back.
+	// State is the lifecycle state in which it waits, and Since when its transition there
+	// began, if that is known: the same instance may wait for the same hook again, as when it
+	// moves into a warm pool, out of it, and back.
 	State string
 	Since time.Time
 }
 
-// Complete lets Auto Scaling go on with an instance that waits for a hook. It
-// always says CONTINUE: ABANDON may leave a terminating instance behind, and
-// running (its group's retention policy), and would cut other hooks short.
+// Complete lets Auto Scaling go on with an instance that waits for a hook. It always sends
+// CONTINUE: ABANDON may leave a terminating instance behind, and running (its group's
+// retention policy), and would cut other hooks short.
 //
-// AWS says "No active Lifecycle Action" before the instance waits, after it does no
-// more, and where another hook holds it; a look at the instance tells them apart.
-// Complete returns ErrTooEarly in the first case and ErrAlready in the others, or nil
-// if an earlier call of ours had no answer. While another hook holds an instance that
-// it completed it says ErrAlready without a call. ErrBusy says that it may work in a
-// moment.
+// AWS answers "No active Lifecycle Action" before the instance waits, after it does no more,
+// and where another hook holds it; reading the instance tells them apart. Complete returns
+// ErrTooEarly in the first case and ErrAlready in the others, or nil if an earlier call of
+// ours had no answer. While another hook holds an instance that it completed it returns
+// ErrAlready without a call. With ErrBusy it may work in a moment.
 func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	known := v.waits.recall(w, v.now())
 	if known.completed {
@@ -55,7 +54,7 @@ func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	return err
 }
 
-// refused tells "too early" from "done", and from "not this one".
+// refused separates "too early" from "done", and from "not this one".
 func (v *Verbs) refused(ctx context.Context, w Wait, known wait, refusal error) (wait, error) {
 	state, err := v.stateOf(ctx, w.Group, w.Instance)
 	switch {
@@ -78,7 +77,7 @@ var beforeWaitEnds = map[string]bool{
 	fleet.WarmedPending: true, fleet.WarmedPendingWait: true, fleet.WarmedTerminating: true, fleet.WarmedTerminatingWait: true,
 }
 
-// stateOf looks where an instance is; empty where the group has it no more. Those of
+// stateOf reads the state of an instance; empty where the group has it no more. Those of
 // a warm pool are in no description of their group.
 func (v *Verbs) stateOf(ctx context.Context, group, instance string) (string, error) {
 	now, err := v.describe(ctx, group)
@@ -100,7 +99,7 @@ func (v *Verbs) stateOf(ctx context.Context, group, instance string) (string, er
 	return "", nil
 }
 
-// Heartbeat restarts the timer of an instance that waits for a hook. It says
+// Heartbeat restarts the timer of an instance that waits for a hook. It returns
 // ErrChanged where the instance does not, and ErrBusy where it may work in a moment.
 func (v *Verbs) Heartbeat(ctx context.Context, w Wait) error {
 	_, err := v.scaling.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
@@ -127,7 +126,7 @@ func (v *Verbs) Serves(ctx context.Context, group, instance string) error {
 	return nil
 }
 
-// busy says of a failed call that it may work in a moment, where it may.
+// busy marks a failed call that may work in a moment, where it may.
 func busy(err error) error {
 	if contended(err) || errors.Is(err, ErrThrottled) {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
@@ -135,8 +134,8 @@ func busy(err error) error {
 	return err
 }
 
-// waits remembers what Complete was told: while another hook still holds an
-// instance, nobody else knows that ours does no more.
+// waits keeps what Complete was asked: while another hook still holds an instance, only this
+// process knows that ours does no more.
 type waits struct {
 	mu sync.Mutex
 	of map[string]wait
@@ -145,7 +144,7 @@ type waits struct {
 // wait is what is known of an instance's wait for one hook.
 type wait struct {
 	completed bool
-	// unanswered: AWS may have done it, and did not say so.
+	// unanswered: AWS may have done it, and did not answer.
 	unanswered bool
 	// refused while it waited: a second refusal cannot mean "too early".
 	refused bool

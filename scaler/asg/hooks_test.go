@@ -48,7 +48,7 @@ func TestComplete(t *testing.T) {
 	if err := v.Complete(t.Context(), ours); err != nil {
 		t.Fatalf("in Terminating:Wait: %v", err)
 	}
-	// The other hook still holds it. Asking again asks nobody.
+	// The other hook still holds it. Asking again makes no call.
 	calls := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction")))
 	if err := v.Complete(t.Context(), ours); !errors.Is(err, asg.ErrAlready) {
 		t.Errorf("completed, and still held by another: %v", err)
@@ -78,7 +78,7 @@ func TestComplete(t *testing.T) {
 }
 
 // Where AWS is busy, or has too much to do, nothing was done, and it is to be tried
-// again soon; nobody tries again in here.
+// again soon; nothing is tried again in here.
 func TestHooksOfABusyAWS(t *testing.T) {
 	for _, code := range []string{"ResourceContention", "Throttling"} {
 		t.Run(code, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestCompleteWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// An instance of a warm pool waits for the launch hook on its way in and again on
-// its way out. In the pool no description of its group shows it.
+// An instance of a warm pool waits for the launch hook when it enters and again when it
+// leaves. In the pool no description of its group shows it.
 func TestCompleteInAWarmPool(t *testing.T) {
 	slow := timing
 	slow.Pending = fakeaws.Seconds(.3)
@@ -177,7 +177,7 @@ func TestCompleteInAWarmPool(t *testing.T) {
 	}
 }
 
-// An instance that is retained is not on its way anywhere: it hurries nobody.
+// An instance that is retained does not move: it makes no reading faster.
 func TestRetained(t *testing.T) {
 	b, id := hooked(t, onTerminate("windlass"))
 	if err := b.Force(id, "Terminating:Retained", false); err != nil {

@@ -33,7 +33,7 @@ type LaunchOrder struct {
 // is normal.
 type Launched struct {
 	Instances []string
-	// Failures say why the rest did not come; there is one at least if any is
+	// Failures are why the rest did not come; there is one at least if any is
 	// missing.
 	Failures []fleet.Failure
 }
@@ -50,7 +50,7 @@ const (
 )
 
 // launches are the calls of LaunchInstances that are under way in this process,
-// and those whose answers nobody has taken yet, by token.
+// and those whose answers were not taken yet, by token.
 type launches struct {
 	mu    sync.Mutex
 	calls map[string]*launchCall
@@ -70,7 +70,7 @@ type launchCall struct {
 //   - ErrUnsent if nothing was asked of LaunchInstances: the order may be dropped;
 //   - ErrUnderWay if AWS has not answered yet: Arrived is called when it has, and
 //     Launch with the same order gives the answer;
-//   - ErrUnanswered if nobody knows what became of it: the same order must be
+//   - ErrUnanswered if it is not known what became of it: the same order must be
 //     given again, for it may have been carried out.
 //
 // Every other error is a refusal: nothing was launched.
@@ -92,7 +92,7 @@ func (v *Verbs) Launch(ctx context.Context, order LaunchOrder) (Launched, error)
 	return call.answer, call.err
 }
 
-// expects looks whether the group wants as many instances as the order expects.
+// expects checks whether the group wants as many instances as the order expects.
 // A reading from before another launch would make us launch it once more.
 func (v *Verbs) expects(ctx context.Context, order LaunchOrder) error {
 	if order.From == nil {
@@ -125,7 +125,7 @@ func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall)
 	}
 }
 
-// outcomeOfLaunch says whether a call that failed may have launched something.
+// outcomeOfLaunch reports whether a call that failed may have launched something.
 func outcomeOfLaunch(err error) error {
 	var call *CallError
 	switch {
@@ -162,8 +162,8 @@ func newLaunched(out *autoscaling.LaunchInstancesOutput, order LaunchOrder, now 
 	return l
 }
 
-// find returns the call of a token, and how long to wait for it: whoever asks
-// again was told that the answer has come, or looks in passing.
+// find returns the call of a token, and how long to wait for it: a caller that asks again was
+// notified that the answer has come, or asks in passing.
 func (l *launches) find(token string) (call *launchCall, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +193,7 @@ func (l *launches) take(token string) {
 	delete(l.calls, token)
 }
 
-// has says that the answer is there.
+// has reports whether the answer is there.
 func (c *launchCall) has() bool {
 	select {
 	case <-c.done:

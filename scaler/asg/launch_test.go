@@ -77,7 +77,7 @@ func TestLaunchFallsShort(t *testing.T) {
 			t.Errorf("%s: %+v", code, f)
 		}
 		b.wantDesired(t, 1)
-		// The same trouble as an activity tells it.
+		// The same failure as an activity reports it.
 		if err := b.SetDesired("web", 2); err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +107,8 @@ func TestLaunchLooksFirst(t *testing.T) {
 	}
 }
 
-// Nobody waits for an answer that takes long. It is kept for whoever gives the
-// same order again, who is told when; another process asks AWS, with the token.
+// No caller waits for an answer that takes long. It is kept for whoever gives the same order
+// again, who is notified; another process asks AWS, with the token.
 func TestLaunchAnswersLater(t *testing.T) {
 	b := twoZones(t, fakeaws.Seconds(3)) // what is asked meanwhile takes a fraction, on any machine
 	v := asg.NewVerbs(b.account)

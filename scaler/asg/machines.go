@@ -28,7 +28,7 @@ const (
 	launchedByTag = "aws:autoscaling:groupName"
 )
 
-// machineBook is what EC2 says of the instances that somebody has asked for last.
+// machineBook is what EC2 reports of the instances that were asked for last.
 type machineBook struct {
 	ec2    computing
 	logger *slog.Logger
@@ -41,8 +41,9 @@ type machineBook struct {
 	fault  string
 }
 
-// Machines is what EC2 has said within a minute of instances, by id, and what keeps it from
-// saying more. One of which EC2 knows nothing is missing. From here on EC2 is asked of these;
+// Machines is what EC2 has reported within a minute of instances, by id, and what keeps it
+// from
+// reporting more. One of which EC2 knows nothing is missing. From here on EC2 is asked of these;
 // it never is by this call. The result is shared: do not change it.
 func (r *Reader) Machines(ids []string) (known map[string]fleet.Machine, fault string) {
 	news, known, fault := r.states.want(ids, r.now())
@@ -71,14 +72,14 @@ func (b *machineBook) want(ids []string, now time.Time) (news bool, known map[st
 	return news, b.known, b.fault
 }
 
-// wants says that EC2 is to be asked again and again.
+// wants reports whether EC2 is to be asked again and again.
 func (b *machineBook) wants() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.wanted) > 0
 }
 
-// read asks EC2 if it is time. It says whether there is another answer than before.
+// read asks EC2 if it is time. It reports whether there is another answer than before.
 func (b *machineBook) read(ctx context.Context, now time.Time) (changed bool) {
 	b.mu.Lock()
 	wanted, due := b.wanted, len(b.wanted) > 0 && !now.Before(b.next)
@@ -153,7 +154,7 @@ func newMachine(i ec2types.Instance) fleet.Machine {
 	return m
 }
 
-// Down fails with ErrChanged unless EC2 says at this moment that the instance is switched
+// Down fails with ErrChanged unless EC2 answers at this moment that the instance is switched
 // off for certain. One that EC2 does not know may run: in another account, or region.
 func (v *Verbs) Down(ctx context.Context, instance string) error {
 	found, err := machinesOf(ctx, v.compute, &ec2.DescribeInstancesInput{

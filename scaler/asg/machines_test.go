@@ -61,7 +61,7 @@ func instance(id string, state ec2types.InstanceStateName, group string) ec2type
 }
 
 // Nothing but stopped without hibernation, and terminated, is down. What EC2 does not know,
-// or does not say, may run.
+// or does not report, may run.
 func TestDown(t *testing.T) {
 	sleeping := instance("i-1", ec2types.InstanceStateNameStopped, "web")
 	sleeping.HibernationOptions = &ec2types.HibernationOptions{Configured: new(true)}
@@ -93,7 +93,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// EC2 is asked of what was asked for last, at a pace; what it said counts for a minute.
+// EC2 is asked of what was asked for last, at a pace; what it answered counts for a minute.
 func TestMachines(t *testing.T) {
 	api := &describing{instances: []ec2types.Instance{instance("i-1", "stopped", "web"), instance("i-2", "running", ""), instance("i-3", "terminated", "web")}}
 	now := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -13,7 +13,7 @@ import (
 // account, so nothing is read faster than somebody waits for it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/throttling.html
 const (
-	// quick is the pace while something comes or leaves.
+	// quick is the pace while something launches or terminates.
 	quick = time.Second
 	// slow is the pace while nothing does. A page holds a hundred groups, so that
 	// this is one call; with what is read again now and then (see template.RedrawEvery), it
@@ -35,11 +35,11 @@ const (
 	// activitiesAtOnce is how many groups' activities one reading asks for by
 	// themselves; where more are due, those of all groups are read together.
 	activitiesAtOnce = 5
-	// failureKept is how long a failed launch is told of.
+	// failureKept is how long a failed launch is reported.
 	failureKept = time.Hour
 )
 
-// pace says how long a reading will do: moving is the moment since which
+// pace is how long a reading will do: moving is the moment since which
 // something moves, the latest of all groups, zero if nothing does; slowest is for how long
 // it does then.
 func pace(now, moving time.Time, slowest time.Duration) time.Duration {
@@ -49,9 +49,9 @@ func pace(now, moving time.Time, slowest time.Duration) time.Duration {
 	return min(max(quick, now.Sub(moving)/patience), slowest)
 }
 
-// slowest is slow, unless a hook holds instances that leave for so short a time that its
-// first heartbeat would come too late: nobody but a reading tells of an instance without a
-// Node. A hook waits for 30 s at the least.
+// slowest is slow, unless a hook holds terminating instances for so short a time that its
+// first heartbeat would come too late: only a reading shows an instance without a Node. A
+// hook waits for 30 s at the least.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
 func slowest(groups []fleet.Group) time.Duration {
 	longest := slow
@@ -65,7 +65,7 @@ func slowest(groups []fleet.Group) time.Duration {
 	return longest
 }
 
-// unsettled says that an instance is on its way, in or out.
+// unsettled reports whether an instance is launching or terminating.
 func unsettled(g *astypes.AutoScalingGroup) bool {
 	for _, i := range g.Instances {
 		instance := newInstance(i)

@@ -55,7 +55,7 @@ func without(p iam.Policy, action string) iam.Policy {
 var ours = map[string]string{"k8s.io/cluster-autoscaler/enabled": "true", "k8s.io/cluster-autoscaler/my-cluster": "owned"}
 
 // everyCall is a fleet and what the scaler does with it, so that each call is made that
-// it knows. It answers all that was said of what does not work: errors, the faults of
+// it knows. It returns all that was reported of what does not work: errors, the faults of
 // groups, the log.
 func everyCall(t *testing.T, p iam.Policy, tags map[string]string) (b *bed, said []string) {
 	t.Helper()
@@ -156,7 +156,7 @@ func TestShippedPolicyIsEnough(t *testing.T) {
 	}
 }
 
-// Each right is needed: without it something is said, and what is said names the right,
+// Each right is needed: without it something is reported, and the report names the right,
 // what it is about where it is about something, and the statement that grants it.
 func TestEachRightIsNeededAndNamed(t *testing.T) {
 	policy := shippedPolicy(t)

@@ -39,14 +39,14 @@ type Reader struct {
 	mu      sync.Mutex // guards what follows
 	latest  reading
 	said    string        // the last trouble that was logged
-	drawn   []fleet.Group // latest, with the shapes of seen
+	drawn   []fleet.Group // latest, with the node templates of seen
 	seen    map[string]resource.Quantity
 	recheck map[string]bool // groups of which to read all anew
 }
 
 // reading is the outcome of Read.
 type reading struct {
-	groups     []fleet.Group        // without shapes
+	groups     []fleet.Group        // without node templates
 	blueprints []template.Blueprint // of the same index
 	at         time.Time
 	err        error
@@ -135,14 +135,14 @@ func (r *Reader) Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.
 	return r.drawn, r.latest.at, r.latest.err
 }
 
-// Err says why the latest attempt to read failed; nil if it did not.
+// Err returns why the latest attempt to read failed; nil if it did not.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest.err
 }
 
-// Reading says how old the latest reading is, zero before the first one, and why
+// Reading returns how old the latest reading is, zero before the first one, and why
 // a later attempt failed.
 func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
 	r.mu.Lock()
@@ -175,7 +175,7 @@ func (r *Reader) wait() time.Duration {
 	return next
 }
 
-// log tells of trouble when it begins, changes and ends.
+// log logs trouble when it begins, changes and ends.
 func (r *Reader) log(err error) {
 	text := ""
 	if err != nil {
@@ -290,7 +290,7 @@ func (r *Reader) pages(ctx context.Context, in *autoscaling.DescribeAutoScalingG
 	}
 }
 
-// match brings known in line with what was described.
+// match makes known agree with what was described.
 func (r *Reader) match(described []astypes.AutoScalingGroup) {
 	before := r.known
 	r.known = make(map[string]*known, len(described))
@@ -329,7 +329,7 @@ func (r *Reader) assemble(missing []Named, now time.Time) reading {
 	return next
 }
 
-// stale keeps the old reading, and says of each group how old it is.
+// stale keeps the old reading, and has each group report how old it is.
 func (r *Reader) stale(err error) {
 	next := reading{at: r.latestAt(), err: err}
 	sentence := fmt.Sprintf("as it was at %s, because since then: %v", next.at.UTC().Format(time.TimeOnly), err)

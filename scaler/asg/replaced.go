@@ -10,7 +10,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// replacedKept is how long a replacement is told of that is over.
+// replacedKept is how long a replacement is reported that is over.
 const replacedKept = 10 * time.Minute
 
 // replacing are the words in the cause of an activity by which Auto Scaling replaces
@@ -26,8 +26,8 @@ var replacing = []struct{ words, cause string }{
 	{"instance lifetime", fleet.MaxLifetime},
 }
 
-// replaces says for what an activity replaces an instance; empty if it does not. One that
-// failed replaces nothing: a rebalance into a zone without capacity is tried for ever.
+// replaces is why an activity replaces an instance; empty if it does not. One that failed
+// replaces nothing: a rebalance into a zone without capacity is tried again without end.
 func replaces(a astypes.Activity) (cause string) {
 	if a.StatusCode == astypes.ScalingActivityStatusCodeFailed || a.StatusCode == astypes.ScalingActivityStatusCodeCancelled {
 		return ""
@@ -65,7 +65,7 @@ func (k *known) noteReplacement(activities []astypes.Activity, now time.Time) {
 	k.forgetReplacement(now)
 }
 
-// replaced says that an activity was seen that replaces an instance and has not ended.
+// replaced reports whether an activity was seen that replaces an instance and has not ended.
 func (k *known) replaced() bool { return k.replacement != nil && k.replacement.Ended.IsZero() }
 
 func (k *known) forgetReplacement(now time.Time) {

@@ -23,7 +23,7 @@ func activityFor(cause string, minute, ended int, status astypes.ScalingActivity
 	return a
 }
 
-// What the group's activities say of instances that Auto Scaling replaces.
+// What the group's activities report of instances that Auto Scaling replaces.
 func TestReplacement(t *testing.T) {
 	const (
 		launched = "At 2026-03-01T12:01:00Z availability zones eu-west-1a eu-west-1b had 4 1 instances respectively. An instance was launched to aid in balancing the group's zones."

@@ -54,8 +54,8 @@ var Statements = map[string]string{
 	"ec2:CreateFleet":                                 launchInOneZone,
 }
 
-// scopes say for what a statement grants its rights: whoever has it and is denied all
-// the same has to look there.
+// scopes are what a statement grants its rights for: whoever has it and is denied all the
+// same has to look there.
 var scopes = map[string]string{
 	seeNodegroups:   " for node groups of the cluster that it names",
 	changeGroups:    " for groups with the cluster's tag",
@@ -64,7 +64,7 @@ var scopes = map[string]string{
 	launchInOneZone: " where Auto Scaling calls on our behalf",
 }
 
-// denial is what AWS says of a right that is missing.
+// denial is what AWS reports of a right that is missing.
 type denial struct {
 	who, right string
 	// resource is empty for a right that knows none.
@@ -74,7 +74,7 @@ type denial struct {
 	why string
 }
 
-// denials have one shape in all services.
+// denials have one form in all services.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 var denials = regexp.MustCompile(`(?:User: (\S+) is )?not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (\S+))?(?: ((?:because|with) .*))?`)
 
@@ -107,7 +107,7 @@ func (d denial) lack(call string) string {
 	return text
 }
 
-// LackIn says which right is missing by a message of AWS, on what, and where to get it;
+// LackIn returns which right is missing by a message of AWS, on what, and where to get it;
 // empty if the message names none.
 func LackIn(message string) string {
 	d, found := denialIn(message)
@@ -127,7 +127,7 @@ func (e *CallError) Right() string {
 	return e.denial().right
 }
 
-// Lack says which right is missing, on what, and where to get it. It is empty for an
+// Lack returns which right is missing, on what, and where to get it. It is empty for an
 // error of another kind.
 func (e *CallError) Lack() string {
 	if !errors.Is(e.Class, ErrDenied) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What a refusal says of the right that is missing: which, on what, where to get it, and who lacks it.
+// What a refusal reports of the right that is missing: which, on what, where to get it, and who lacks it.
 func TestRefusalNamesTheRight(t *testing.T) {
 	const (
 		role  = "arn:aws:sts::1:assumed-role/windlass/w"

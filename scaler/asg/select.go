@@ -21,7 +21,7 @@ const (
 	formDiscovery = "asg:tag=key[=value][,key[=value]…], such as asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/my-cluster=owned"
 )
 
-// Selection says which groups are ours: those that are named, and those that
+// Selection is which groups are ours: those that are named, and those that
 // carry every one of the tags.
 type Selection struct {
 	Named []Named
@@ -50,7 +50,7 @@ func (t Tag) String() string {
 	return t.Key + "=" + t.Value
 }
 
-// WhyNone says why there may be no group at all in a region. A group that is
+// WhyNone returns why there may be no group at all in a region. A group that is
 // named but not there is a group with a fault.
 func (s Selection) WhyNone(region string) string {
 	texts := make([]string, 0, len(s.Tags))

@@ -10,7 +10,7 @@ import (
 	"windlass.dev/windlass/scaler/simulate/world"
 )
 
-// The default world of simulations has what node templates say of its instance types, at the
+// The default world of simulations has what node templates have of its instance types, at the
 // prices that are part of the program.
 func TestDefaultWorldIsAsTemplatesSay(t *testing.T) {
 	var spec fakeaws.Spec

@@ -70,7 +70,7 @@ func (r *Reader) curious(now time.Time) []*known {
 	return due
 }
 
-// settle notes what moves since when, and which instances leave.
+// settle notes what moves since when, and which instances terminate.
 func (k *known) settle(now time.Time) {
 	if desired := int(aws.ToInt32(k.raw.DesiredCapacity)); desired != k.desired {
 		k.desired, k.moving = desired, now // what was asked for just now deserves quick readings
@@ -102,9 +102,9 @@ func (k *known) settle(now time.Time) {
 	k.forgetReplacement(now)
 }
 
-// curious says that the group's activities would tell something: why an
-// instance does not come, why there is one too many, since when one leaves, or whether
-// one is still being replaced.
+// curious reports whether the group's activities would show something: why an instance does
+// not come, why there is one too many, since when one terminates, or whether one is still
+// being replaced.
 func (k *known) curious(now time.Time) bool {
 	return (missing(k.raw) != 0 || len(k.exact) < len(k.leaving) || k.replaced()) && !now.Before(k.activitiesAt)
 }
@@ -129,7 +129,7 @@ func (r *Reader) readTemplate(ctx context.Context, k *known, now time.Time) {
 	}
 }
 
-// passing says that a failure is AWS's and not the group's.
+// passing reports whether a failure is AWS's and not the group's.
 func passing(err error) bool {
 	return errors.Is(err, ErrThrottled) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCredentials)
 }

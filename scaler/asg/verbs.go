@@ -16,9 +16,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Verbs are the calls that change something. Each of them looks first whether
-// the group is as expected and stops with ErrChanged if not; none is ever
-// repeated in here.
+// Verbs are the calls that change something. Each of them reads first whether the group is as
+// expected and stops with ErrChanged if not; none is ever repeated in here.
 type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
 	// anywhere.
@@ -84,7 +83,7 @@ func (v *Verbs) setDesired(ctx context.Context, group string, to int) error {
 	return explain("autoscaling:SetDesiredCapacity", err)
 }
 
-// Terminate ends an instance of a group, if it is in it and not leaving
+// Terminate ends an instance of a group, if it is in it and not terminating
 // already. It may be called for an instance that is protected from scale-in.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
 func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement bool) error {
@@ -146,7 +145,7 @@ type state struct {
 	owner     types.UID
 	desired   int
 	instances map[string]fleet.Instance
-	// pooled says that the group has a warm pool, whose instances are not among these.
+	// pooled is true if the group has a warm pool, whose instances are not among these.
 	pooled bool
 }
 
@@ -185,7 +184,7 @@ func (s state) keeps(group string, n int) error {
 	return nil
 }
 
-// describe looks at a group that is to be changed. It fails where another cluster owns it.
+// describe reads a group that is to be changed. It fails where another cluster owns it.
 func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 	now, err := v.read(ctx, group)
 	if err == nil && now.owner != "" && v.Cluster != nil {

@@ -10,7 +10,7 @@ import (
 // them.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 
-// keptOff says whether and how anti-affinity keeps a class off a place: its own, or that
+// keptOff reports whether and how anti-affinity keeps a class off a place: its own, or that
 // of pods that are in the same domain.
 func (c *Cluster) keptOff(m *member, p *Place) refusal {
 	answer := fits
@@ -28,8 +28,8 @@ func (c *Cluster) keptOff(m *member, p *Place) refusal {
 	return answer
 }
 
-// gathered says that those are in the domains of a place that the class wants to be
-// with, or that it may be the first of them.
+// gathered reports whether those are in the domains of a place that the class wants to be
+// with, or it may be the first of them.
 func (m *member) gathered(p *Place) bool {
 	together := true
 	for _, t := range m.gathers {
@@ -41,7 +41,7 @@ func (m *member) gathered(p *Place) bool {
 	return together || m.first && m.alone()
 }
 
-// alone says that none of those that the class wants to be with is anywhere.
+// alone reports whether none of those that the class wants to be with is anywhere.
 func (m *member) alone() bool {
 	for _, t := range m.gathers {
 		if t.occupied > 0 {
@@ -51,7 +51,7 @@ func (m *member) alone() bool {
 	return true
 }
 
-// apart says what affinity and anti-affinity have against a place.
+// apart returns what affinity and anti-affinity have against a place.
 func (c *Cluster) apart(m *member, p *Place) Reasons {
 	var why Reasons
 	say := func(format string, args ...any) {
@@ -112,8 +112,8 @@ func (c *Cluster) witness(p *Place, over int, will func(*member) bool) string {
 	return first
 }
 
-// Follows says that where pods of another class are may open places to a class: it must
-// be with them, or spreads evenly with them.
+// Follows reports whether pods of another class, by where they are, may open places to a
+// class: it must be with them, or spreads evenly with them.
 func (c *Cluster) Follows(class, other *Class) bool {
 	m, o := c.member(class), c.member(other)
 	counts := func(t *tally) bool { return len(t.selectors) > 0 && t.counted(o) }
@@ -121,8 +121,8 @@ func (c *Cluster) Follows(class, other *Class) bool {
 		slices.ContainsFunc(m.spreads, func(s spreadCheck) bool { return counts(s.tally) })
 }
 
-// Unrelated says that where other pods are has no say in where the class goes, but for the
-// room that they take.
+// Unrelated reports whether where other pods are has no say in where the class goes, but for
+// the room that they take.
 func (c *Cluster) Unrelated(class *Class) bool {
 	m := c.member(class)
 	return len(m.keepsOff)+len(m.repelled)+len(m.gathers)+len(m.spreads)+len(m.ports) == 0 && m.own == nil

@@ -44,8 +44,8 @@ func (c *Cluster) ask(m *member, p *Place) refusal {
 	return fits
 }
 
-// holds says that the place would take the class if no other pod had anything
-// against it: it has the room and the ports, and all that is static.
+// holds reports whether the place would take the class if no other pod had anything against
+// it: it has the room and the ports, and all that is static.
 func (c *Cluster) holds(m *member, p *Place) bool {
 	for _, a := range m.asks {
 		if a.n > c.free[a.resource][p.index] && !c.delegates(m, p, a.resource) {
@@ -63,9 +63,9 @@ func (c *Cluster) holds(m *member, p *Place) bool {
 	return true
 }
 
-// couldHold says that a new node of these looks may take the class as far as
-// resources and static demands go. It costs less than to open one. What is routed may
-// be had in other ways, and what names hosts is asked of a place.
+// couldHold reports whether a new node of this template may take the class as far as
+// resources and static demands go. It costs less than to open one. What is routed may be had
+// in other ways, and what names hosts is asked of a place.
 func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 	for _, a := range m.asks {
 		if a.n > l.room.at(a.resource) && m.own == nil {
@@ -75,7 +75,7 @@ func (c *Cluster) couldHold(m *member, l *NodeTemplate) bool {
 	return m.demands.singular || c.admitsKind(m.demands, c.lore.kindOf(l))
 }
 
-// Takes says that a new node that looks like one of these would take the class.
+// Takes reports whether a new node of one of these templates would take the class.
 func (c *Cluster) Takes(class *Class, looks []*NodeTemplate) bool {
 	m := c.member(class)
 	for _, l := range looks {
@@ -96,7 +96,7 @@ func (c *Cluster) Takes(class *Class, looks []*NodeTemplate) bool {
 // explanation is what it costs to find the words.
 const explanation = 50
 
-// Fits says what keeps a class off a place; nothing does if it fits.
+// Fits returns what keeps a class off a place; nothing does if it fits.
 func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 	m := c.member(class)
 	c.steps += m.weight()
@@ -129,9 +129,9 @@ func (c *Cluster) Fits(class *Class, p *Place) Reasons {
 	return append(why, c.routes(m, p)...)
 }
 
-// FitsNew says what keeps a class off a new node that looks like one of these, and
-// which of them: of several misses it tells the nearest, the first of them. Who only
-// wants to know whether one takes it asks Takes.
+// FitsNew returns what keeps a class off a new node of one of these templates, and which of
+// them: of several misses the nearest, the first of those. To know only whether one takes it,
+// ask Takes.
 func (c *Cluster) FitsNew(class *Class, looks []*NodeTemplate) (nearest Reasons, at *NodeTemplate) {
 	for _, l := range looks {
 		start := c.Fork()

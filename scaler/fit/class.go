@@ -41,7 +41,7 @@ type Tenant struct {
 	Class *Class
 }
 
-// classKey is what tells classes apart.
+// classKey is equal for pods of one class alone.
 type classKey struct {
 	traits      *traits
 	terms       *terms
@@ -94,7 +94,7 @@ func (l *lore) newClass(k classKey, p *fleet.Pod) *Class {
 	return c
 }
 
-// asksServed says that the pods ask for a resource that a device class serves.
+// asksServed reports whether the pods ask for a resource that a device class serves.
 func (l *lore) asksServed(t *traits) bool {
 	for _, name := range t.extended {
 		if l.serves(name) {
@@ -104,7 +104,7 @@ func (l *lore) asksServed(t *traits) bool {
 	return false
 }
 
-// canonical is a text that tells classes apart as the key does, and does not change
+// canonical is a text that separates classes as the key does, and does not change
 // from process to process.
 func (k classKey) canonical(l *lore, p *fleet.Pod) string {
 	text := []string{k.traits.key}

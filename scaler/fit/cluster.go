@@ -7,9 +7,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Cluster is a cluster in thought: its nodes, what is on them, and an undo log,
-// so that a what-if costs what it changes and can be taken back. It is of no use
-// any more once its Rules begin another look.
+// Cluster is a simulated cluster: its nodes, what is on them, and an undo log, so that a
+// what-if costs what it changes and can be undone. It is of no use any more once its Rules
+// begin another evaluation.
 type Cluster struct {
 	lore  *lore
 	world World
@@ -29,11 +29,11 @@ type Cluster struct {
 	// that a selector matches.
 	members []*member
 	matched map[int][]*member
-	// routed says that some pod has volumes or devices, so that every place is a host
-	// to kube-scheduler's plugins.
+	// routed is true if some pod has volumes or devices, so that every place is a host to
+	// kube-scheduler's plugins.
 	routed bool
 
-	// places are by their numbers; nil where one is gone.
+	// places are by their numbers; nil where one was removed.
 	places []*Place
 	spare  []int32
 	// free is what is left of each resource at each place.
@@ -46,7 +46,7 @@ type Cluster struct {
 	log     []change
 	undos   []func()
 	opened  int
-	// steps counts what was asked, and ration divides it; nil where nobody does.
+	// steps counts what was asked, and ration divides it; nil where work is not bounded.
 	steps  int64
 	ration *Ration
 	// trial numbers the what-if that goes on, of so many; 0 while there is none.
@@ -98,8 +98,8 @@ type member struct {
 	joins []*tally
 	// keepsOff count whom the class keeps away from, repelled those who keep it away.
 	keepsOff, repelled []*tally
-	// gathers count those that it wants to be with, all of them by the same
-	// selectors; first says that it may be the first of them.
+	// gathers count those that it wants to be with, all of them by the same selectors; first
+	// is true if it may be the first of them.
 	gathers []*tally
 	first   bool
 	spreads []spreadCheck
@@ -174,7 +174,7 @@ func (c *Cluster) tally(p purpose, selectors []int, key string, e *electorate) *
 	t := &tally{tallyKey: k, over: c.topology(key), electorate: e, selectors: selectors}
 	c.tallies[k] = t
 	if len(selectors) == 0 {
-		return t // nobody counts
+		return t // no pod counts
 	}
 	if p == owning {
 		c.owning[selectors[0]] = append(c.owning[selectors[0]], t)
@@ -193,7 +193,7 @@ func (c *Cluster) tally(p purpose, selectors []int, key string, e *electorate) *
 	return t
 }
 
-// counted says that pods of a class count in a tally that does not go by owners.
+// counted reports whether pods of a class count in a tally that does not go by owners.
 func (t *tally) counted(m *member) bool {
 	if t.purpose == spreading && m.terminating {
 		return false

@@ -31,7 +31,7 @@ func daemonPods(sets []fleet.DaemonSet) []*fleet.Pod {
 	return pods
 }
 
-// rank is the priority of a template, as far as it says.
+// rank is the priority of a template, as far as it states one.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#how-to-use-priority-and-preemption
 func rank(spec *corev1.PodSpec) int32 {
 	switch spec.PriorityClassName {
@@ -43,9 +43,9 @@ func rank(spec *corev1.PodSpec) int32 {
 	return ptr.Deref(spec.Priority, 0)
 }
 
-// daemonClass is the class of such a pod. The pod and its spec have new addresses in
-// every look, so neither is remembered. Volumes and claims of DaemonSets are not
-// reckoned with: those that are the same on every node are on none that is new.
+// daemonClass is the class of such a pod. The pod and its spec have new addresses in every
+// evaluation, so neither is kept. Volumes and claims of DaemonSets are not reckoned with:
+// those that are the same on every node are on none that is new.
 func (l *lore) daemonClass(p *fleet.Pod) *Class {
 	t := l.traitsOf(p.Spec)
 	delete(l.traits.bySpec, p.Spec)
@@ -54,9 +54,9 @@ func (l *lore) daemonClass(p *fleet.Pod) *Class {
 	}, p)
 }
 
-// Reserve gives the looks of a node the pods of those DaemonSets that run there but
-// have none among the pods that are present, those of the highest priority first. One that
-// the node has no room for stays pending there, and takes none: see Outsized.
+// Reserve gives the template of a node the pods of those DaemonSets that run there but have
+// none among the pods that are present, those of the highest priority first. One that the
+// node has no room for stays pending there, and takes none: see Outsized.
 func (c *Cluster) Reserve(l *NodeTemplate, present []*fleet.Pod) {
 	l.room, l.key = append(vector(nil), l.room...), ""
 	for _, t := range c.daemons {
@@ -85,7 +85,7 @@ type Outsized struct {
 // Outsized are the DaemonSets that would run there if there were room.
 func (l *NodeTemplate) Outsized() []Outsized { return l.outsized }
 
-// lacking says of which resources a room has less than a class asks for.
+// lacking returns of which resources a room has less than a class asks for.
 func (c *Cluster) lacking(class *Class, room vector) Reasons {
 	var why Reasons
 	for _, a := range class.asks {
@@ -96,7 +96,7 @@ func (c *Cluster) lacking(class *Class, room vector) Reasons {
 	return why
 }
 
-// hasPodOf says that one of some pods is of the daemon's DaemonSet.
+// hasPodOf reports whether one of some pods is of the daemon's DaemonSet.
 func hasPodOf(daemon Tenant, pods []*fleet.Pod) bool {
 	for _, p := range pods {
 		if p.Namespace == daemon.Pod.Namespace && p.Owner != nil && p.Owner.Kind == "DaemonSet" && p.Owner.Name == daemon.Pod.Owner.Name {

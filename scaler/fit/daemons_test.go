@@ -65,7 +65,7 @@ pod p cpu=1131m
 
 // Where a DaemonSet's pod is foreseen, everything is as where it is: a new node with
 // the DaemonSets answers as one without any on which their pods were put, whatever is
-// seated and taken back meanwhile.
+// seated and undone meanwhile.
 func TestDaemonsAreLikeAnyPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := func(name string) string {
@@ -106,8 +106,8 @@ type newCluster struct {
 	places []*fit.Place
 }
 
-// newNodes opens a node in each zone; put says that the DaemonSets' pods are put there
-// by hand.
+// newNodes opens a node in each zone; put is true if the DaemonSets' pods are put there by
+// hand.
 func newNodes(s fleet.Snapshot, put bool) newCluster {
 	sets := s.DaemonSets
 	s.Pods = append([]*fleet.Pod(nil), s.Pods...)
@@ -138,7 +138,7 @@ func newNodes(s fleet.Snapshot, put bool) newCluster {
 	return c
 }
 
-// try seats a pod where it fits, or says why it does not; back takes the seat back.
+// try seats a pod where it fits, or returns why it does not; back undoes the seat.
 func (c newCluster) try(pod *fleet.Pod, place int, back bool) string {
 	start := c.Fork()
 	t := c.Tenant(pod)
@@ -150,7 +150,7 @@ func (c newCluster) try(pod *fleet.Pod, place int, back bool) string {
 	return why
 }
 
-// What the DaemonSets of a new node cost when it is opened and taken back.
+// What the DaemonSets of a new node cost when it is opened and undone.
 func BenchmarkOpenWithDaemonSets(b *testing.B) {
 	for _, n := range []int{0, 10} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

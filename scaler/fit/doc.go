@@ -3,17 +3,17 @@
 // are those of kube-scheduler's filter plugins in the default profile, with the
 // feature gates of the server's version.
 //
-// What is known from look to look:
+// What is known from evaluation to evaluation:
 //
 //	rules.go     Rules: all that was learned, and when it is forgotten
 //	class.go     Class: all that decides where a pod fits, equal for equal pods
 //	traits.go    what of a pod's spec counts, found by pointer, by bytes, by meaning
-//	terms.go     what a pod says of other pods
+//	terms.go     the terms of a pod about other pods
 //	selector.go  all selectors of all terms, and which of them select a pod
 //	template.go  NodeTemplate: all of a node, or of a new node, that decides what fits
 //	static.go    names, selectors, affinity, taints: asked once of the plugins
 //
-// What is counted in a look:
+// What is counted in an evaluation:
 //
 //	cluster.go   Cluster: what classes count for, and what counts for them
 //	place.go     Place: a node with what is on it
@@ -25,7 +25,7 @@
 //	spread.go    topology spread
 //	routed.go    volumes, claims and devices, which the plugins are asked about
 //	expect.go    zones that have no node yet, and could
-//	undo.go      seats, and how they are taken back
+//	undo.go      seats, and how they are undone
 //
 // What is asked:
 //

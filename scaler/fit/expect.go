@@ -2,15 +2,15 @@ package fit
 
 import corev1 "k8s.io/api/core/v1"
 
-// Expect says that nodes could come that look like these. Until over is called,
-// their zones, and whatever else nodes share by a label, are domains to spread over,
-// with no pod in them. kube-scheduler counts only domains that have a node: with
-// nodes in zone a alone, all pods that spread over zones go there. Whoever plans new
-// nodes knows better. It is stricter than kube-scheduler, never laxer: what fits
+// Expect takes it that nodes of these templates may come. Until over is called, their zones,
+// and whatever else nodes share by a label, are domains to spread over, with no pod in them.
+// kube-scheduler counts only domains that have a node: with nodes in zone a alone, all pods
+// that spread over zones go there. Whoever plans new nodes knows better. It is stricter than
+// kube-scheduler, never laxer: what fits meanwhile fits for kube-scheduler too.
 // meanwhile fits for kube-scheduler too.
 //
-// What is opened meanwhile may stay; what was seated or opened before must not be
-// taken back meanwhile.
+// What is opened meanwhile may stay; what was seated or opened before must not be undone
+// meanwhile.
 func (c *Cluster) Expect(looks []*NodeTemplate) (over func()) {
 	expected := make([]*Place, len(looks))
 	for i, l := range looks {
@@ -25,15 +25,15 @@ func (c *Cluster) Expect(looks []*NodeTemplate) (over func()) {
 	}
 }
 
-// populates says that the place makes its domain exist. One that is only expected
-// has no host name that anybody could count on.
+// populates reports whether the place makes its domain exist. One that is only expected has
+// no host name that could count.
 func (p *Place) populates(t *topology) bool {
 	return !p.expected || t.key != corev1.LabelHostname
 }
 
-// Spreads says that pods of the class go only where they are spread evenly enough.
+// Spreads reports whether pods of the class go only where they are spread evenly enough.
 func (c *Class) Spreads() bool { return len(c.spread) > 0 }
 
-// Follows says that where other pods are may open a place to one of the class: it goes
+// Follows reports whether other pods, by where they are, may open a place to the class: it goes
 // where others are, or where it is spread evenly with them.
 func (c *Class) Follows() bool { return c.Spreads() || len(c.affinity) > 0 }

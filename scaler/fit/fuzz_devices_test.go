@@ -83,7 +83,7 @@ func (g *generator) deviceClaim(namespace, name string) *resourcev1.ResourceClai
 	return c
 }
 
-// allocate gives a device to a claim, if nobody has it.
+// allocate gives a device to a claim, if no other claim has it.
 func (g *generator) allocate(c *resourcev1.ResourceClaim, s *resourcev1.ResourceSlice) {
 	device := one(g.dice, s.Spec.Devices...).Name
 	for _, other := range g.Devices.Claims {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 )
 
-// dice decide what a random world is like. The same seed always falls alike.
+// dice decide what a random world is like. The same seed always gives the same.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} }

@@ -259,8 +259,8 @@ func (g *generator) settle(pod *corev1.Pod, node string) {
 	}
 }
 
-// resize has a change of a pod's resources under way: the node has not got as far
-// as the spec, or says that it never will.
+// resize has a change of a pod's resources under way: the node has not got as far as the
+// spec, or reports that it never will.
 func (g *generator) resize(pod *corev1.Pod) {
 	for _, c := range pod.Spec.Containers {
 		status := corev1.ContainerStatus{Name: c.Name}

@@ -30,9 +30,9 @@ func (w *world) omit(names []string) {
 	})
 }
 
-// shrink leaves out of a world whatever can be left out so that there still is a
-// mismatch, perhaps another one, and describes that. What fit remembers of other
-// worlds is left out first, if it has no part in it.
+// shrink leaves out of a world whatever can be left out so that there still is a mismatch,
+// perhaps another one, and describes that. What fit keeps of other worlds is left out first,
+// if it has no part in it.
 func (c *comparison) shrink(t *testing.T, seed uint64, found *mismatch) string {
 	fresh := newComparison(c.minor, c.oracle)
 	again := fresh.run(t, seed, found.omitted)

@@ -34,7 +34,7 @@ const modelled = feature(1<<11 - 1)
 // The minor versions whose feature gates are compared.
 var minors = []int{33, 34, 35, 36}
 
-// Whatever kube-scheduler says of a pod and a node, fit says too: in random
+// Whatever kube-scheduler decides on a pod and a node, fit decides too: in random
 // clusters that make use of all its rules, at every step of a packing, with the
 // feature gates of each version. The reasons agree as far as the scheduler gives
 // them: it stops at the first plugin that refuses, which must be among fit's rules.
@@ -83,7 +83,7 @@ func (t *tally) add(o tally) {
 	}
 }
 
-// answers counts for each plugin how often kube-scheduler told of it; "" counts
+// answers counts for each plugin how often kube-scheduler named it; "" counts
 // the pairs that fit.
 type answers map[string]int
 
@@ -128,8 +128,8 @@ func (a answers) checkVariety(t *testing.T, pairs int) {
 	}
 }
 
-// comparison is of one version's rules. What fit remembers goes from world to
-// world, as it goes from look to look.
+// comparison is of one version's rules. What fit keeps goes from world to world, as it goes
+// from evaluation to evaluation.
 type comparison struct {
 	minor  int
 	oracle *oracle.Oracle
@@ -145,7 +145,7 @@ func newComparison(minor int, judge *oracle.Oracle) comparison {
 	return c
 }
 
-// forget begins anew to remember.
+// forget drops all that was kept.
 func (c *comparison) forget() { c.rules, c.specs = fit.NewRules(), map[string]*corev1.PodSpec{} }
 
 // bench is one world, as both see it.
@@ -268,7 +268,7 @@ func (b *bench) begin() {
 	}
 }
 
-// ignored says which taints fit is told to ignore in this world.
+// ignored returns which taints fit has to ignore in this world.
 func (b *bench) ignored() func(corev1.Taint) bool {
 	if b.dice.Rand == nil || b.chance(75) {
 		return none
@@ -301,7 +301,7 @@ func (b *bench) compare() bool {
 		var first *fit.Place
 		for i, place := range b.places {
 			if b.closed[place] {
-				continue // rows leave it out, and nobody asks it alone
+				continue // rows leave it out, and it is never asked alone
 			}
 			b.pairs++
 			want, got := question.On(b.nodes[i]), b.cluster.Fits(p.tenant.Class, place)
@@ -329,7 +329,7 @@ func nameOf(p *fit.Place) string {
 	return p.Name
 }
 
-// differ says how two verdicts disagree; "" if they do not.
+// differ returns how two verdicts disagree; "" if they do not.
 func differ(want oracle.Verdict, got fit.Reasons) string {
 	if want.Plugin == "" && len(got) == 0 {
 		return ""
@@ -387,7 +387,7 @@ func (b *bench) told(format string, args ...any) {
 	b.steps = append(b.steps, fmt.Sprintf(format, args...))
 }
 
-// open adds a node of some shape.
+// open adds a node of some node template.
 func (b *bench) open() {
 	shape := one(b.dice, b.world.shapes...)
 	name := fmt.Sprint("new-", len(b.steps))

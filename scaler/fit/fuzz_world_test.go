@@ -147,7 +147,7 @@ func (g *generator) taints() []corev1.Taint {
 	})
 }
 
-// shape is what a node to come is like.
+// shape is the template of an upcoming node.
 func (g *generator) shape(int) fleet.NodeTemplate {
 	s := fleet.NodeTemplate{Zone: one(g.dice, zones...), Allocatable: g.allocatable(), Labels: g.nodeLabels()}
 	if g.with(taints) {
@@ -165,7 +165,7 @@ func (g *generator) shape(int) fleet.NodeTemplate {
 	return s
 }
 
-// nodeOf is the node that comes of a shape.
+// nodeOf is the node that comes of a node template.
 func nodeOf(s fleet.NodeTemplate, name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	for k, v := range s.Labels {

@@ -13,7 +13,7 @@ func (l *Load) Add(class *Class) {
 	}
 }
 
-// MightHold says whether the place could take a pod of the class with a load on it that is
+// MightHold reports whether the place could take a pod of the class with a load on it that is
 // not there now. It costs less than to put the load there and to ask. No is for good: no
 // pod of the class fits there with that load before something leaves the place. Yes is as
 // far as resources go, what is static, and the ports of those that are there: what pods
@@ -28,7 +28,7 @@ func (c *Cluster) MightHold(class *Class, load Load, p *Place) bool {
 	return c.holds(m, p)
 }
 
-// MightHoldWithout says whether the place could take a pod of the class if pods that are
+// MightHoldWithout reports whether the place could take a pod of the class if pods that are
 // there left it, which are the load. It costs less than to let them and to ask. No is for
 // good: no pod of the class fits there before others leave the place. Yes is as far as
 // resources go and what is static.

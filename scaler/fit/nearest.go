@@ -62,7 +62,7 @@ func (c *Cluster) lack(m *member, p *Place) (resources int, share float64) {
 	return resources, share
 }
 
-// acceptsBut says that a place would take a class if it had the room.
+// acceptsBut reports whether a place would take a class if it had the room.
 func (c *Cluster) acceptsBut(m *member, p *Place) bool {
 	if !c.admits(m.demands, p) || len(m.broken) > 0 || p.shunning > 0 || c.keptOff(m, p) != fits || !m.gathered(p) {
 		return false

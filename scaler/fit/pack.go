@@ -10,7 +10,7 @@ type Packing struct {
 	// Places are the new nodes with the pods on them, in the order in which they
 	// were opened.
 	Places []*Place
-	// From tells for each place which of the supplies it is of, by index.
+	// From is for each place which of the supplies it is of, by index.
 	From []int
 	// Seats are those that the pods got at places that were there before.
 	Seats []Seat
@@ -38,9 +38,9 @@ type Supply struct {
 	// Rank orders several supplies: a lower one is tried first. Those of equal rank
 	// take turns, the one with the fewest nodes first.
 	Rank int
-	// Steered says that the zone of every new node is ours to choose. If not, Auto
-	// Scaling launches where the group has fewest, and of several such zones we
-	// take the first to be it.
+	// Steered is true if the zone of every new node is ours to choose. If not, Auto Scaling
+	// launches where the group has fewest, and of several such zones we take the first to be
+	// it.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html
 	Steered bool
 	// Detour is how many more nodes may be opened, where the zone is not ours to
@@ -49,8 +49,8 @@ type Supply struct {
 	Detour int
 }
 
-// Next lists the zones, as indices of Looks, that one more node may be in, those
-// in which the group would have fewest first.
+// Next lists the zones, as indices of Template, that one more node may be in, those in which
+// the group would have fewest first.
 func (s Supply) Next(opened []int) []int {
 	order := make([]int, len(s.Template))
 	for i := range order {
@@ -104,7 +104,7 @@ func (c *Cluster) pack(order []stretch, there []*Place, supplies []Supply) Packi
 	}
 	for _, s := range order {
 		for i, t := range s.pods {
-			// To look at every pod takes longer than to seat it.
+			// To ask for every pod takes longer than to seat it.
 			ask := i%askedAgain == 0 || c.ration.Low()
 			if ask && !c.ration.Ask(t.Pod.Namespace) {
 				p.left = append(p.left, t)
@@ -183,7 +183,7 @@ func inTurn(sources []*source) []*source {
 	return order
 }
 
-// openFor opens a new node for the pod and gives it a seat there, and says of
+// openFor opens a new node for the pod and gives it a seat there, and returns of
 // which source it is; nil if none would take it. On a detour the nodes before
 // that one are opened too, and empty.
 func (c *Cluster) openFor(t Tenant, sources []*source) (fresh []*Place, from int) {
@@ -260,7 +260,7 @@ func Waste(places []*Place) float64 {
 	}
 	sum := 0.0
 	for i := range room {
-		if room[i] <= 0 { // such a node serves nobody by it
+		if room[i] <= 0 { // such a node serves no pod by it
 			sum++
 			continue
 		}

@@ -20,15 +20,15 @@ type Place struct {
 	template *NodeTemplate
 	// opened numbers a place that is not there yet; 0 for a node that is.
 	opened int
-	// expected says that no pod goes there: it stands for its domains. See Expect.
+	// expected is true if no pod goes there: it stands for its domains. See Expect.
 	expected bool
-	// closed says that its node is to go, and touched is the trial in which the place
-	// was changed last.
+	// closed is true if its node is to be removed, and touched is the trial in which the
+	// place was changed last.
 	closed  bool
 	touched int
-	// shunning counts the pods there beside which nobody is thought to fit.
+	// shunning counts the pods there beside which no pod is thought to fit.
 	shunning int
-	// domains are those that the place is in, by topology; votes says which
+	// domains are those that the place is in, by topology; votes is which
 	// electorates it belongs to.
 	domains []int32
 	votes   []bool
@@ -39,9 +39,9 @@ type Place struct {
 	own  *corev1.Node
 }
 
-// Add takes a node that is there, or comes for certain, into the cluster. Every
-// node belongs in, also those that no pod shall go to: what is on them counts
-// for where others fit. It stays for ever.
+// Add takes a node that is there, or comes for certain, into the cluster. Every node belongs
+// in, also those that no pod shall go to: what is on them counts for where others fit. It is
+// never removed.
 func (c *Cluster) Add(l *NodeTemplate) *Place {
 	p := &Place{Name: l.Name, cluster: c, template: l}
 	c.enter(p)
@@ -152,7 +152,7 @@ func (p *Place) node() *corev1.Node {
 	return p.own
 }
 
-// imagined is a place of these looks outside of the cluster, for static questions.
+// imagined is a place of this template outside of the cluster, for static questions.
 func (c *Cluster) imagined(l *NodeTemplate) *Place {
 	return &Place{Name: l.Name, cluster: c, template: l}
 }
@@ -166,7 +166,7 @@ func (p *Place) Seated() []Tenant { return slices.Clip(p.tenants) }
 // Template is what decides what fits the place when it is empty.
 func (p *Place) Template() *NodeTemplate { return p.template }
 
-// left is what nobody uses of a resource.
+// left is what is free of a resource.
 func (p *Place) left(resource int) int64 {
 	if resource < len(p.cluster.free) {
 		return p.cluster.free[resource][p.index]

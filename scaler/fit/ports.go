@@ -43,7 +43,7 @@ func hostPorts(spec *corev1.PodSpec) []hostPort {
 	return ports
 }
 
-// clashes says that both cannot be had on one node.
+// clashes reports whether both cannot be had on one node.
 func (p hostPort) clashes(q hostPort) bool {
 	if p.Port != q.Port || p.Protocol != q.Protocol {
 		return false

@@ -107,7 +107,7 @@ type Reasons []Reason
 
 func (r Reasons) String() string { return r.Of("") }
 
-// Of is the reasons where what lacks a resource is called by name. What says the
+// Of is the reasons where what lacks a resource is called by name. What means the
 // same in more words is left out: plugins repeat each other, and a pod and another
 // of its kind keep each other away for the same reason.
 func (r Reasons) Of(name string) string {

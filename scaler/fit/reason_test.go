@@ -62,8 +62,8 @@ func TestReasonsOfOtherPods(t *testing.T) {
 	}
 }
 
-// Looks have equal keys where the same pods fit, and only there: whoever asks many
-// groups need not ask those again that are alike.
+// Node templates have equal keys where the same pods fit, and only there: whoever asks many
+// groups need not ask similar groups again.
 func TestKeyOfLooks(t *testing.T) {
 	const like = "group like type=m5.large zones=a"
 	for _, tc := range []struct {
@@ -91,8 +91,8 @@ func TestKeyOfLooks(t *testing.T) {
 	}
 }
 
-// A pod of a DaemonSet that would run on one node and not on the other tells looks
-// apart, though both had the same key before it was reserved for.
+// A pod of a DaemonSet that would run on one node and not on the other separates their
+// templates, though both had the same key before it was reserved for.
 func TestKeyOfLooksFollowsWhatIsReserved(t *testing.T) {
 	s := parse(t, "group web\nnode n\ndaemonset proxy cpu=100m tolerates=*")
 	c := fit.NewRules().Cluster(fit.World{DaemonSets: s.DaemonSets})

@@ -68,7 +68,7 @@ type amount struct {
 	n        int64
 }
 
-// counted says whether kube-scheduler counts a resource at all.
+// counted reports whether kube-scheduler counts a resource at all.
 func counted(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:

@@ -9,7 +9,7 @@ import (
 )
 
 // Each row is what one request counts for: as used by the pod, and as needed free. A pod
-// asks for itself once, whatever it says.
+// asks for itself once, whatever it requests.
 func TestAmounts(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	for _, tc := range []struct {

@@ -33,14 +33,14 @@ func (p *Place) settle() {
 	p.host = p.cluster.lore.filters.NewHost(p.node(), csi, p.template.slices)
 }
 
-// delegates says that a resource is for DynamicResources to judge: the place has
-// none of it by a device plugin, and a device class serves it.
+// delegates reports whether a resource is for DynamicResources to judge: the place has none
+// of it by a device plugin, and a device class serves it.
 // https://github.com/kubernetes/enhancements/issues/5004
 func (c *Cluster) delegates(m *member, p *Place, resource int) bool {
 	return m.own != nil && c.lore.serves(c.lore.names.names[resource]) && p.template.has.at(resource) <= 0
 }
 
-// routes says what volumes and devices have against a place.
+// routes returns what volumes and devices have against a place.
 func (c *Cluster) routes(m *member, p *Place) Reasons {
 	if m.own == nil {
 		return nil
@@ -87,7 +87,7 @@ func (c *Cluster) elsewhere(pod *corev1.Pod, p *Place) string {
 	return ""
 }
 
-// zonesOf a volume, as far as it says them in the usual way.
+// zonesOf a volume, as far as it has them in the usual way.
 func zonesOf(v *corev1.PersistentVolume) []string {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil

@@ -23,8 +23,8 @@ type Row struct {
 	edition int
 }
 
-// division has a lane for each domain of a topology, or for each kind of looks. Places
-// without the topology's label are in none. It is made up to the row's places as it is
+// division has a lane for each domain of a topology, or for each kind of node template.
+// Places without the topology's label are in none. It is made up to the row's places as it is
 // asked for.
 type division struct {
 	lanes []lane
@@ -179,7 +179,7 @@ type lane struct {
 	kind *kind
 	// positions are the places' in the row, columns their indices in the cluster.
 	positions, columns []int32
-	// bounds tell for each block of places what none of them has more of.
+	// bounds are for each block of places what none of them has more of.
 	bounds []bound
 }
 
@@ -225,12 +225,12 @@ func (b *bound) admit(p *Place) {
 	}
 }
 
-// below says that places within the bound have too little.
+// below reports whether places within the bound have too little.
 func (b *bound) below(needs *bound) bool {
 	return b[cpu] < needs[cpu] || b[memory] < needs[memory] || b[podCount] < needs[podCount] || b[ephemeral] < needs[ephemeral]
 }
 
-// hasRoom says that the place of that index has as much left.
+// hasRoom reports whether the place of that index has as much left.
 func (c *Cluster) hasRoom(index int32, needs *bound) bool {
 	for r := range needs {
 		if c.free[r][index] < needs[r] {
@@ -247,8 +247,7 @@ type seeker struct {
 	// by is the topology whose domains are asked before the places in them; none where
 	// it goes by kinds.
 	by int32
-	// cursors are those in the lanes by which it goes, of the first so many that it has
-	// heard of.
+	// cursors are those in the lanes by which it goes, of the first so many that it knows.
 	cursors []cursor
 	heard   int
 	// allowed is how many pods a domain might have for each spread constraint, when
@@ -365,8 +364,8 @@ func (s *seeker) heedLevels() (back bool) {
 	return back
 }
 
-// opens says that terms and constraints about the topology that the class goes by
-// have nothing against one of its domains.
+// opens reports whether terms and constraints about the topology that the class goes by have
+// nothing against one of its domains.
 func (s *seeker) opens(d int32) bool {
 	by := int(s.by)
 	for i := range s.spreads {

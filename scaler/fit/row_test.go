@@ -65,7 +65,7 @@ func TestRowFindsTheFirst(t *testing.T) {
 	})
 }
 
-// A pod that asks for a label that nobody asked for before parts what was one kind.
+// A pod that asks for a label that no pod asked for before parts what was one kind.
 func TestRowKnowsNewKinds(t *testing.T) {
 	s, err := scenario.Parse(`group web
 node n-1 cpu=4 labels=disk=hdd

@@ -17,9 +17,9 @@ type World struct {
 	// Pods are all pods, those without a node too, because each may keep others
 	// away.
 	Pods []*fleet.Pod
-	// Mute are pods of which it is not learned what they say of others. Of one without a
-	// node nothing is asked. One on a node fits no other; and if it speaks of other
-	// namespaces nobody is thought to fit beside it, whatever it says.
+	// Mute are pods of which it is not learned what their terms about others are. Of one
+	// without a node nothing is asked. One on a node fits no other; and if its terms name
+	// other namespaces no pod is thought to fit beside it, whatever they are.
 	Mute       map[*fleet.Pod]bool
 	Namespaces map[string]map[string]string
 	Storage    fleet.Storage
@@ -30,9 +30,9 @@ type World struct {
 	Closing []corev1.Taint
 }
 
-// Rules is kube-scheduler's rules with what was learned of them: classes of pods,
-// kinds of nodes, and which fit which. It may be kept from look to look: that saves
-// work and changes no answer. It keeps about as much as the last look used. Not for
+// Rules is kube-scheduler's rules with what was learned of them: classes of pods, kinds of
+// nodes, and which fit which. It may be kept from evaluation to evaluation: that saves work
+// and changes no answer. It keeps about as much as the last evaluation used. Not for
 // concurrent use.
 type Rules struct {
 	version string
@@ -72,8 +72,7 @@ type lore struct {
 	served     map[corev1.ResourceName]bool
 	mute       map[*fleet.Pod]bool
 
-	// classified counts the pods that were met, met the kinds of nodes of this
-	// look.
+	// classified counts the pods that were met, met the kinds of nodes of this evaluation.
 	classified, look, met int
 }
 
@@ -89,7 +88,7 @@ func newLore(filters *upstream.Filters) *lore {
 	}
 }
 
-// Cluster begins a look at a world in which there is no node yet.
+// Cluster begins an evaluation of a world in which there is no node yet.
 func (r *Rules) Cluster(w World) *Cluster {
 	r.follow(w.Kubernetes)
 	r.filters.Sync(w.Namespaces, w.Storage, w.Devices)
@@ -117,8 +116,8 @@ func (r *Rules) follow(version string) {
 }
 
 const (
-	// slack is how many pods are remembered beyond those that there are, so that
-	// small clusters are not tidied at every look.
+	// slack is how many pods are kept beyond those that there are, so that small clusters are
+	// not tidied at every evaluation.
 	slack = 1000
 	// turnover is how often all pods of a cluster may be replaced until all that was
 	// learned is forgotten, the old with the new.
@@ -186,7 +185,7 @@ func (l *lore) setServed() {
 	}
 }
 
-// serves says whether a device class serves a resource, which may be one that has
+// serves reports whether a device class serves a resource, which may be one that has
 // just come up.
 func (l *lore) serves(name corev1.ResourceName) bool {
 	served, known := l.served[name]

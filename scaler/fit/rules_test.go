@@ -11,8 +11,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Pods that come and go for weeks, none like another, do not fill the memory: about
-// as much is known as a few looks could use.
+// Pods that come and go for weeks, none like another, do not fill the memory: about as much
+// is known as a few evaluations could use.
 func TestRulesForget(t *testing.T) {
 	const pods, looks = 500, 40
 	rules := NewRules()
@@ -46,8 +46,8 @@ func TestRulesForget(t *testing.T) {
 	}
 }
 
-// What a class asks by itself is the same whoever has terms about it, in whatever
-// order they were met: memory outside of the process goes by it.
+// What a class asks by itself is the same whoever has terms about it, in whatever order they
+// were met: persisted state goes by it.
 func TestBodyIsOfThePodsThemselves(t *testing.T) {
 	term := func(label string) *corev1.Affinity {
 		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{

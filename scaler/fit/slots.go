@@ -39,7 +39,7 @@ func (c *Cluster) Slots(class *Class, p *Place) Slots {
 	return Slots{int(slots), int(min(p.left(podCount)-slots, math.MaxInt32)), over}
 }
 
-// lonely says that no two pods of the class fit one node, by their host ports or by
+// lonely reports whether no two pods of the class fit one node, by their host ports or by
 // anti-affinity.
 func (m *member) lonely() bool {
 	return len(m.ports) > 0 || slices.ContainsFunc(m.anti, func(t podTerm) bool {
@@ -47,8 +47,8 @@ func (m *member) lonely() bool {
 	})
 }
 
-// CouldTake says that a new node of one of these looks may take the class, as far as its
-// resources, labels and taints go: whatever else is in the cluster.
+// CouldTake reports whether a new node of one of these templates may take the class, as far
+// as its resources, labels and taints go: whatever else is in the cluster.
 func (c *Cluster) CouldTake(class *Class, looks []*NodeTemplate) bool {
 	m := c.member(class)
 	for _, l := range looks {

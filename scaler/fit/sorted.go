@@ -8,7 +8,7 @@ import (
 )
 
 // Sorted orders pods as they are placed: greater priority first, then the
-// largest measured against the largest of these looks, then by class, and the
+// largest measured against the largest of these templates, then by class, and the
 // oldest first within a class. It is the given list if that is in order already.
 func (c *Cluster) Sorted(pods []Tenant, against []*NodeTemplate) []Tenant {
 	room := largest(against)
@@ -36,7 +36,7 @@ func (c *Cluster) Sorted(pods []Tenant, against []*NodeTemplate) []Tenant {
 	return sorted
 }
 
-// largest is the most that any of these looks has room for, resource by resource.
+// largest is the most that any of these templates has room for, resource by resource.
 func largest(looks []*NodeTemplate) vector {
 	var room vector
 	for _, l := range looks {
@@ -111,7 +111,7 @@ func compareBatches(a, b *batch) int {
 	)
 }
 
-// inOrder says that pods are in order, as most are that have been sorted before.
+// inOrder reports whether pods are in order, as most are that have been sorted before.
 func inOrder(pods []Tenant, room vector) bool {
 	var last batch
 	for i, t := range pods {

@@ -165,7 +165,7 @@ func TestSpecialCases(t *testing.T) {
 	}
 }
 
-// follows says whether fit follows the rules of a plugin already.
+// follows reports whether fit follows the rules of a plugin already.
 func follows(plugin string) bool {
 	return plugin != "InterPodAffinity" && plugin != "PodTopologySpread" ||
 		plugin == "InterPodAffinity" && modelled&podTerms != 0 || plugin == "PodTopologySpread" && modelled&spread != 0

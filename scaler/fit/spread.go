@@ -81,7 +81,7 @@ func (c *Cluster) electorate(m *member, term *spreadTerm) *electorate {
 	return e
 }
 
-// elects says that a place belongs to the electorate.
+// elects reports whether a place belongs to the electorate.
 func (c *Cluster) elects(e *electorate, p *Place) bool {
 	for _, t := range e.topologies {
 		if p.domains[t] == none {
@@ -112,7 +112,7 @@ func (e *electorate) couldGo(p *Place) bool {
 	return e.accepts(p.template.taints)
 }
 
-// accepts says that nodes with such taints may belong to the electorate.
+// accepts reports whether nodes with such taints may belong to the electorate.
 func (e *electorate) accepts(taints []corev1.Taint) bool {
 	return e.taints == nil || !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return !e.taints.tolerates(t) })
 }
@@ -155,10 +155,10 @@ func (s *spreadCheck) most() int64 {
 	return int64(s.least()) + int64(s.term.maxSkew) - int64(s.self)
 }
 
-// allowsIn says that one pod more in a domain is not too many.
+// allowsIn reports whether one pod more in a domain is not too many.
 func (s *spreadCheck) allowsIn(d int32) bool { return int64(s.counts.at(d)) <= s.most() }
 
-// uneven says what spread has against a place.
+// uneven returns what spread has against a place.
 func (c *Cluster) uneven(m *member, p *Place) Reasons {
 	var why Reasons
 	for i := range m.spreads {

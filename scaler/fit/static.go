@@ -17,9 +17,9 @@ type demands struct {
 	spec        *corev1.PodSpec
 	required    nodeaffinity.RequiredNodeAffinity
 	tolerations []corev1.Toleration
-	// comparison says that tolerations may compare numbers.
+	// comparison is true if tolerations may compare numbers.
 	comparison bool
-	// singular demands tell nodes of one kind apart, by name.
+	// singular demands separate nodes of one kind, by name.
 	singular bool
 	// affinityKey and tolerationsKey are canonical texts of these parts.
 	affinityKey, tolerationsKey string
@@ -89,9 +89,9 @@ func (l *lore) carry(looks *NodeTemplate) {
 	}
 }
 
-// unheard says that no kind that was met has one of the labels of the node selector. Of such
-// demands there may be thousands, and none of them is worth a question or an answer that is
-// kept.
+// unheard reports whether no kind that was met has one of the labels of the node selector. Of
+// such demands there may be thousands, and none of them is worth a question or an answer that
+// is kept.
 func (l *lore) unheard(d *demands) bool {
 	if d.lacking == l.carriages {
 		return true
@@ -105,7 +105,7 @@ func (l *lore) unheard(d *demands) bool {
 	return false
 }
 
-// asksForHosts says whether labels or fields that differ from node to node of
+// asksForHosts reports whether labels or fields that differ from node to node of
 // one kind are asked for.
 func asksForHosts(spec *corev1.PodSpec) bool {
 	if _, ok := spec.NodeSelector[corev1.LabelHostname]; ok {
@@ -119,7 +119,7 @@ func asksForHosts(spec *corev1.PodSpec) bool {
 	})
 }
 
-// admits says that nothing static keeps the demands off a place. kube-scheduler's
+// admits reports whether nothing static keeps the demands off a place. kube-scheduler's
 // plugins are asked once for each demands and kind of node.
 func (c *Cluster) admits(d *demands, p *Place) bool {
 	if d.singular {
@@ -128,7 +128,7 @@ func (c *Cluster) admits(d *demands, p *Place) bool {
 	return c.admitsKind(d, c.lore.kindOf(p.template))
 }
 
-// admitsKind asks of all nodes that look alike.
+// admitsKind asks of all nodes of one kind.
 func (c *Cluster) admitsKind(d *demands, kind *kind) bool {
 	if kind.id >= len(d.verdicts) || d.verdicts[kind.id] == unknown {
 		if c.lore.unheard(d) {
@@ -145,7 +145,7 @@ func (c *Cluster) admitsKind(d *demands, kind *kind) bool {
 	return d.verdicts[kind.id] == admitted
 }
 
-// single names a place and demands that tell places apart.
+// single names a place and demands that separate places.
 type single struct {
 	demands *demands
 	place   *Place
@@ -174,7 +174,7 @@ func (c *Cluster) admitsSingle(d *demands, p *Place) bool {
 
 func (d *demands) pod() *corev1.Pod { return &corev1.Pod{Spec: *d.spec} }
 
-// Tolerates says that none of these taints keeps the class off.
+// Tolerates reports whether none of these taints keeps the class off.
 func (c *Class) Tolerates(taints ...corev1.Taint) bool {
 	for _, t := range taints {
 		if !c.demands.tolerates(t) {
@@ -188,9 +188,9 @@ func (d *demands) tolerates(t corev1.Taint) bool {
 	return helper.TolerationsTolerateTaint(klog.Logger{}, d.tolerations, &t, d.comparison)
 }
 
-// explained says in our words why the plugins bar demands from a place. They
-// decide: of what we find, only what they refuse for is told, and what they refuse
-// for and we cannot find is told in their words.
+// explained returns in our words why the plugins bar demands from a place. They decide: of
+// what we find, only what they refuse for is reported, and what they refuse for and we cannot
+// find is reported in their words.
 func (c *Cluster) explained(d *demands, p *Place) Reasons {
 	found := map[string]Reasons{}
 	note := func(r ...Reason) {

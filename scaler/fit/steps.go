@@ -15,8 +15,8 @@ func (c *Cluster) Spend(steps int) { c.steps += int64(steps) }
 // whoever needs it first; the other half they share, so that none takes all of it.
 type Ration struct {
 	cluster *Cluster
-	// pool is what is left for everybody, and share what each namespace has beside that;
-	// spent tells how much of it is gone.
+	// pool is what is left for all, and share what each namespace has beside that; spent is
+	// how much of it is used up.
 	pool, share int64
 	spent       map[string]int64
 	// current is the namespace that is asked about, since so many steps.
@@ -32,7 +32,7 @@ func (c *Cluster) Ration(steps int64, namespaces int) *Ration {
 	return c.ration
 }
 
-// Ask says whether more may be asked about pods of a namespace, and counts what comes as its
+// Ask reports whether more may be asked about pods of a namespace, and counts what comes as its
 // own.
 func (r *Ration) Ask(namespace string) bool {
 	if r == nil {
@@ -43,23 +43,23 @@ func (r *Ration) Ask(namespace string) bool {
 	return r.pool > 0 || r.spent[namespace] < r.share
 }
 
-// Spent says that no more may be asked about pods of a namespace.
+// Spent reports whether no more may be asked about pods of a namespace.
 func (r *Ration) Spent(namespace string) bool {
 	r.settle()
 	return r.pool <= 0 && r.spent[namespace] >= r.share
 }
 
-// Tight says that some namespace may have spent its share.
+// Tight reports whether some namespace may have spent its share.
 func (r *Ration) Tight() bool {
 	r.settle()
 	return r.pool <= 0
 }
 
-// Low says that no work is left for everybody, as far as it was counted: from then on each
+// Low reports whether no work is left for all, as far as it was counted: from then on each
 // namespace is asked for with each of its pods.
 func (r *Ration) Low() bool { return r != nil && r.pool <= 0 }
 
-// askedAgain is for how many pods that are alike it is asked once whether there is work left.
+// askedAgain is for how many equal pods it is asked once whether there is work left.
 const askedAgain = 256
 
 // settle counts what the current namespace has cost.

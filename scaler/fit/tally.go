@@ -6,7 +6,7 @@ type topology struct {
 	// domains numbers the label's values.
 	domains map[string]int32
 	values  []string
-	// free are numbers of domains that are gone.
+	// free are numbers of domains that were removed.
 	free []int32
 }
 
@@ -126,7 +126,7 @@ type tally struct {
 	low    int
 }
 
-// tallyKey tells tallies apart.
+// tallyKey identifies a tally.
 type tallyKey struct {
 	purpose purpose
 	// selector is the first of the selectors, none without any; others are the rest.

@@ -12,10 +12,10 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// NodeTemplate is all of a node, or of a new node of some shape, that decides what
+// NodeTemplate is all of a node, or of a new node by a group's template, that decides what
 // fits it when it is empty.
 type NodeTemplate struct {
-	// Name is the node's, or the instance type of a shape.
+	// Name is the node's, or the instance type of a new node.
 	Name string
 	// Zone is empty where it is not known.
 	Zone string
@@ -26,7 +26,7 @@ type NodeTemplate struct {
 	features      []string
 	allocatable   corev1.ResourceList
 	// drivers are what a new node will have: volumes that may be attached. slices are devices
-	// that a node will have beside those that it tells of.
+	// that a node will have beside those that it reports.
 	drivers []storagev1.CSINodeDriver
 	slices  []*resourcev1.ResourceSlice
 	// daemons are the pods that DaemonSets will run there and have not got there yet.
@@ -64,8 +64,7 @@ func (c *Cluster) TemplateFrom(n *fleet.Node, ignored func(corev1.Taint) bool) *
 	return l
 }
 
-// TemplateOf a new node of a shape, with the DaemonSets on it that would run
-// there.
+// TemplateOf is the template of a new node, with the DaemonSets on it that would run there.
 func (c *Cluster) TemplateOf(s *fleet.NodeTemplate) *NodeTemplate {
 	labels := maps.Clone(s.Labels)
 	if s.Zone != "" {
@@ -89,7 +88,7 @@ func (c *Cluster) TemplateOf(s *fleet.NodeTemplate) *NodeTemplate {
 	return l
 }
 
-// Await has a node that is there be one with further devices, which it has yet to tell of.
+// Await has a node that is there be one with further devices, which it has yet to report.
 // They may be those of another node of its kind.
 func (l *NodeTemplate) Await(devices []*resourcev1.ResourceSlice) { l.slices = devices }
 
@@ -99,19 +98,19 @@ func hard(t corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// kind is what static questions go by: looks of one kind have equal answers, but to
+// kind is what static questions go by: templates of one kind have equal answers, but to
 // demands that name hosts.
 type kind struct {
 	id   int
 	node *corev1.Node
-	// look is the last in which it was seen.
+	// look is the last evaluation in which it was seen.
 	look int
 }
 
 // kindKey hashes all that a kind is made of.
 type kindKey [2]uint64
 
-// kindOf the looks. Labels that nobody asks for make no difference.
+// kindOf is the kind of a template. Labels that no pod asks for make no difference.
 func (l *lore) kindOf(looks *NodeTemplate) *kind {
 	if looks.kind != nil && looks.edition == l.edition {
 		return looks.kind
@@ -157,7 +156,7 @@ func (l *lore) kindKey(looks *NodeTemplate) kindKey {
 	return key
 }
 
-// Key is equal for looks that fit the same pods, wherever they come from.
+// Key is equal for templates that fit the same pods, wherever they come from.
 func (l *NodeTemplate) Key() string {
 	if l.key == "" {
 		l.key = encoded(l.parts())
@@ -165,7 +164,7 @@ func (l *NodeTemplate) Key() string {
 	return l.key
 }
 
-// parts are what two looks must have in common to fit the same pods.
+// parts are what two templates must have in common to fit the same pods.
 func (l *NodeTemplate) parts() any {
 	return struct {
 		L map[string]string

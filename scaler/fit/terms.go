@@ -13,14 +13,14 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// terms are what a pod says of other pods, with all selectors numbered.
+// terms are a pod's demands on other pods, with all selectors numbered.
 type terms struct {
 	key            string
 	affinity, anti []podTerm
 	spread         []spreadTerm
-	// broken says what of it nobody can read: kube-scheduler places no such pod.
+	// broken is what of it is unreadable: kube-scheduler places no such pod.
 	broken Reasons
-	// shuns says that nobody is thought to fit beside these pods.
+	// shuns is true if no pod is thought to fit beside these pods.
 	shuns bool
 }
 
@@ -37,8 +37,8 @@ type podTerm struct {
 type spreadTerm struct {
 	// selected are the pods that count; none of them where all is set.
 	selected int
-	// all says that the selector is empty: then no pod counts but the one that is
-	// being placed.
+	// all is true if the selector is empty: then no pod counts but the one that is being
+	// placed.
 	all                        bool
 	topology                   string
 	maxSkew, minDomains        int32
@@ -82,7 +82,7 @@ var (
 	mute       = Reasons{{Rule: RuleInterPodAffinity, What: "its affinity, anti-affinity and spread terms concern more kinds of pods than an evaluation considers, so it is taken to fit nowhere else"}}
 )
 
-// speaksAbroad says that anti-affinity keeps away pods of other namespaces.
+// speaksAbroad reports whether anti-affinity keeps away pods of other namespaces.
 func speaksAbroad(spec *corev1.PodSpec) bool {
 	return spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil &&
 		slices.ContainsFunc(spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
@@ -170,7 +170,7 @@ func (l *lore) podTerms(of *terms, list []corev1.PodAffinityTerm, namespace stri
 	return read
 }
 
-// asksAll says that kube-scheduler takes a namespace selector for one that selects all
+// asksAll reports whether kube-scheduler takes a namespace selector for one that selects all
 // namespaces while it places the pod itself: so it does with one that a namespace without
 // labels meets, such as !team. (InterPodAffinity unrolls the selector into names but goes
 // on to ask it, about no labels.)

@@ -22,7 +22,7 @@ type traits struct {
 	extended []corev1.ResourceName
 	ports    []hostPort
 	demands  *demands
-	// claims says that the spec has volumes or claims that plugins are asked about.
+	// claims is true if the spec has volumes or claims that plugins are asked about.
 	claims bool
 	// spec is where the terms stand, nil without any.
 	spec *corev1.PodSpec
@@ -49,7 +49,7 @@ type amountKey struct {
 	N    int64               `json:"n"`
 }
 
-// traitMemory finds traits by the spec itself, by what it says, and by what of it
+// traitMemory finds traits by the spec itself, by its bytes, and by what of it
 // counts: the cheapest question comes first.
 type traitMemory struct {
 	bySpec  map[*corev1.PodSpec]*traits
@@ -153,7 +153,7 @@ func (l *lore) newTraits(spec *corev1.PodSpec) *traits {
 	return t
 }
 
-// hasTerms says that other pods decide where these fit, or the reverse.
+// hasTerms reports whether other pods decide where these fit, or the reverse.
 func hasTerms(spec *corev1.PodSpec) bool {
 	if a := spec.Affinity; a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil) {
 		return true

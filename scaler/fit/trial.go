@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Trials are what-ifs in which nodes are emptied: pods leave where they are, and seek
-// places on nodes that stay. A Row may be used in them, though it remembers refusals: a
-// place that the trial itself has changed, or closed, is asked again in the next one.
+// Trials are what-ifs in which nodes are emptied: pods leave where they are, and seek places
+// on nodes that stay. A Row may be used in them, though it keeps refusals: a place that the
+// trial itself has changed, or closed, is asked again in the next one.
 
 // Try begins a trial. Revert to the mark takes it back; otherwise it stands.
 func (c *Cluster) Try() Mark {
@@ -20,18 +20,18 @@ func (c *Cluster) Try() Mark {
 // Stand ends the trials: what they have left is as if it had been so before.
 func (c *Cluster) Stand() { c.trial = 0 }
 
-// Settle forgets how to take back what was done so far. No what-if that began before may
-// be taken back any more.
+// Settle forgets how to undo what was done so far. No what-if that began before may be undone
+// any more.
 func (c *Cluster) Settle() { c.log, c.undos = c.log[:0], c.undos[:0] }
 
-// tried says that the trial that goes on has changed the place.
+// tried reports whether the trial that goes on has changed the place.
 func (c *Cluster) tried(p *Place) bool { return c.trial > 0 && p.touched == c.trial }
 
-// Close keeps further pods off a place in rows, as its node is to go. The node is there
-// until then, and kube-scheduler counts its domains for spread, so they count here too,
+// Close keeps further pods off a place in rows, as its node is to be removed. The node is
+// there until then, and kube-scheduler counts its domains for spread, so they count here too,
 // with no pod in them that moves, unless the spread honors taints: then the node counts no
-// more. When it has gone it does not for anybody; that allows more pods in the others and
-// never fewer.
+// more. When it has been removed it does not count for any pod; that allows more pods in the
+// others and never fewer.
 func (c *Cluster) Close(p *Place) {
 	c.log = append(c.log, change{place: p, what: shut})
 	c.shut(p, true)
@@ -68,8 +68,8 @@ func (c *Cluster) tallyAll(p *Place, n int32) {
 	}
 }
 
-// stays says that what refuses a class at the place, by pods that are in the same domain,
-// does so for as long as the place is open: in a trial pods leave other nodes of it.
+// stays reports whether what refuses a class at the place, by pods that are in the same
+// domain, does so for as long as the place is open: in a trial pods leave other nodes of it.
 func (c *Cluster) stays(topology string) bool {
 	return c.trial == 0 || topology == corev1.LabelHostname
 }

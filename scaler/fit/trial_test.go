@@ -12,7 +12,7 @@ import (
 )
 
 // One place after the other is closed, and its pods seek others in a row: what was
-// refused before, in trials that stand and in trials that were taken back, never hides
+// refused before, in trials that stand and in trials that were undone, never hides
 // the first place that takes a pod.
 func TestRowInTrials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

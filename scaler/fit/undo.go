@@ -43,8 +43,8 @@ func (c *Cluster) Put(t Tenant, p *Place) {
 	c.put(m, t, p)
 }
 
-// Furnish gives the first pods of a place their seats, for good: no Revert takes them
-// back. The slice is the place's from then on. Nobody else has a seat there yet.
+// Furnish gives the first pods of a place their seats, for good: no Revert undoes them. The
+// slice is the place's from then on. No other pod has a seat there yet.
 func (c *Cluster) Furnish(p *Place, tenants []Tenant) {
 	for _, t := range tenants {
 		m := c.member(t.Class)
@@ -111,7 +111,7 @@ func (c *Cluster) lift(m *member, p *Place, at int) {
 	}
 }
 
-// change remembers one thing that was done.
+// change records one thing that was done.
 type change struct {
 	place  *Place
 	tenant Tenant
@@ -134,7 +134,7 @@ type Mark int
 // Fork begins a what-if.
 func (c *Cluster) Fork() Mark { return Mark(len(c.log)) }
 
-// Revert takes back all that was changed since, the last first.
+// Revert undoes all that was changed since, the last first.
 func (c *Cluster) Revert(to Mark) {
 	for len(c.log) > int(to) {
 		last := c.log[len(c.log)-1]
@@ -162,8 +162,8 @@ func (c *Cluster) Revert(to Mark) {
 }
 
 // lastOf is the last index at which a pod has a seat. What came last leaves first, when a
-// what-if is taken back. The pod is there: all seats that are given or taken after Furnish
-// are in the log, which is taken back from its end and forgotten only as a whole, so that
+// what-if is undone. The pod is there: all seats that are given or taken after Furnish
+// are in the log, which is undone from its end and forgotten only as a whole, so that
 // the place is as it was when the pod had just got the seat.
 func (p *Place) lastOf(t Tenant) int {
 	for i := len(p.tenants) - 1; ; i-- {

@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Scales weigh what pods say of others, before anything is learned of it: a term that so
+// Scales weigh the terms of pods about others, before anything is learned of them: a term that so
 // many kinds of pods could match is asked, and counted, for as many.
 type Scales struct {
 	// kinds are a pod of each kind.
@@ -54,10 +54,10 @@ type namespacedLabel struct {
 	label
 }
 
-// TermsKey tells apart what pods say of others.
+// TermsKey identifies the terms that pods have about others.
 type TermsKey struct{ termsKey }
 
-// Terms is what a pod says of others.
+// Terms is the terms of a pod about others.
 func (r *Rules) Terms(kubernetes string, p *fleet.Pod) TermsKey {
 	r.follow(kubernetes)
 	t := r.traitsOf(p.Spec)
@@ -97,7 +97,7 @@ func (r *Rules) Scales(pods []*fleet.Pod, kinds int) *Scales {
 	return s
 }
 
-// Weigh is how much it weighs what pods say of others, if they say anything.
+// Weigh is how much terms about others weigh, if there are any.
 func (s *Scales) Weigh(said TermsKey) (weight int) {
 	spec := said.traits.spec
 	if a := spec.Affinity; a != nil {

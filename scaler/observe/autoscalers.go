@@ -23,10 +23,10 @@ import (
 
 const (
 	// autoscalersEvery is how often the signs of other autoscalers are gone through where
-	// nothing happens to them: one that is renewed no more is let go.
+	// nothing happens to them: one that is renewed no more is dropped.
 	autoscalersEvery = 10 * time.Second
-	// autoscalersRest is the least time in between: whoever renews a sign without pause
-	// makes us no work.
+	// autoscalersRest is the least time in between: whoever renews a sign without end makes
+	// us no work.
 	autoscalersRest = time.Second
 	// clocksDiffer is how far the clock of another autoscaler may be off before a sign that
 	// we see for the first time counts only when it is renewed. A live one is within
@@ -52,8 +52,8 @@ type sign struct {
 	key        types.NamespacedName
 	kind, sign string // see fleet.Autoscaler
 	holder     string
-	// renewal is another text after each renewal; empty where nobody renews it any more.
-	// At is the time that it says.
+	// renewal is another text after each renewal; empty where it is renewed no more.
+	// At is the time that it names.
 	renewal string
 	at      time.Time
 	created time.Time
@@ -65,7 +65,7 @@ type heard struct {
 	at      time.Time
 }
 
-// power says whether an account may do something, as the API server said then.
+// power is whether an account may do something, as the API server answered then.
 type power struct {
 	may bool
 	at  time.Time
@@ -164,7 +164,7 @@ func statusSign(o *metav1.PartialObjectMetadata) *sign {
 	return s
 }
 
-// id tells signs apart, whatever is renewed.
+// id identifies a sign, whatever is renewed.
 func (s *sign) id() sign { return sign{key: s.key, kind: s.kind, sign: s.sign} }
 
 // changed notes when a renewal came: between two rounds there may be several.
@@ -208,7 +208,7 @@ func sleep(ctx context.Context, pause time.Duration, woken <-chan struct{}) bool
 	return true
 }
 
-// round goes through all signs. It says whether all was answered that it asked.
+// round goes through all signs. It reports whether all was answered that it asked.
 func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 	now := w.o.config.Now()
 	alive := w.alive(now)
@@ -249,7 +249,7 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 	return all
 }
 
-// synced says that every kind of sign was seen, or may not be, and the pods that may hold
+// synced reports whether every kind of sign was seen, or may not be, and the pods that may hold
 // them.
 func (w *autoscalerWatch) synced() bool {
 	if !w.o.pods.hasSynced() {
@@ -298,7 +298,7 @@ func (w *autoscalerWatch) alive(now time.Time) (alive []*sign) {
 	return alive
 }
 
-// younger says of a second Windlass that it was installed after us. One that has no lease
+// younger reports whether a second Windlass was installed after us. One that has no lease
 // is the younger one.
 func (w *autoscalerWatch) younger(s *sign) bool {
 	if s.kind != fleet.Windlass {
@@ -356,7 +356,7 @@ func mayHold(p *fleet.Pod, s *sign) bool {
 	return false
 }
 
-// may says whether one of the accounts may write Nodes as an autoscaler of that kind does.
+// may reports whether one of the accounts may write Nodes as an autoscaler of that kind does.
 // Where we may not ask, it may; answered is false where it has to be asked again.
 func (w *autoscalerWatch) may(ctx context.Context, now time.Time, s *sign, accounts []string, used map[question]power, questions *int) (may, answered bool) {
 	verb := "update"
@@ -391,7 +391,7 @@ func (w *autoscalerWatch) may(ctx context.Context, now time.Time, s *sign, accou
 	return false, true
 }
 
-// ask has the API server say what an account may do, as it would when that account asks.
+// ask has the API server answer what an account may do, as it would when that account asks.
 func (w *autoscalerWatch) ask(ctx context.Context, q question) (bool, error) {
 	review, err := w.o.config.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -33,7 +33,7 @@ import (
 	"windlass.dev/windlass/scaler/status/cas"
 )
 
-// leaseServer selects leases by their names, and says that the accounts that are strong
+// leaseServer selects leases by their names, and answers that the accounts that are strong
 // may change Nodes.
 type leaseServer struct {
 	*fake.Clientset
@@ -142,8 +142,8 @@ func wantSigns(t *testing.T, o *Observer, when string, want ...string) {
 	}
 }
 
-// Cluster Autoscaler as its chart installs it, in a namespace of its own, is alive while
-// its lease is renewed, and a minute longer; one that gives its lease up is gone at once.
+// Cluster Autoscaler as its chart installs it, in a namespace of its own, is alive while its
+// lease is renewed, and a minute longer; one that gives its lease up is not, at once.
 func TestClusterAutoscalerInItsOwnNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := leaseOf("money", contract.LeaseClusterAutoscaler, "ca-0", time.Now())
@@ -172,8 +172,8 @@ func TestClusterAutoscalerInItsOwnNamespace(t *testing.T) {
 	})
 }
 
-// Whether a lease is alive is seen, not reckoned: clocks differ, and what was left behind
-// stops nobody.
+// Whether a lease is alive is seen, not reckoned: clocks differ, and a lease that was left
+// behind stops no scaler.
 func TestLeasesByRenewalNotByClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := leaseOf("kube-system", contract.LeaseClusterAutoscaler, "ca-0", time.Now().Add(3*time.Hour))
@@ -191,8 +191,8 @@ func TestLeasesByRenewalNotByClock(t *testing.T) {
 	})
 }
 
-// A tenant renews leases in his namespace: nobody who runs there may change Nodes,
-// whomever he names as the holder.
+// A tenant renews leases in his namespace: no account there may change Nodes, whomever he
+// names as the holder.
 func TestTenantsLeaseHasNoPower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLeaseServer([]string{chartAccount},
@@ -203,7 +203,7 @@ func TestTenantsLeaseHasNoPower(t *testing.T) {
 	})
 }
 
-// Many such tenants cost a bounded number of questions at a time, and hide nobody who was
+// Many such tenants cost a bounded number of questions at a time, and hide no sign that was
 // there before them.
 func TestTenantsLeasesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestLeasesMayNotBeSeen(t *testing.T) {
 	})
 }
 
-// A second Windlass is told from us by its namespace; of two the one with the older lease
+// A second Windlass is recognised by its namespace; of two the one with the older lease
 // goes on.
 func TestSecondWindlass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ type bufferStatus struct {
 	Conditions            []metav1.Condition `json:"conditions"`
 }
 
-// bufferFrom says in our words what a CapacityBuffer is. One that cannot be read, as its
+// bufferFrom reads a CapacityBuffer into our words. One that cannot be read, as its
 // definition is another one, is left to others.
 func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
 	b := &fleet.Buffer{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Version: u.GetResourceVersion()}

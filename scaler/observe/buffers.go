@@ -34,23 +34,23 @@ const (
 // withoutBuffers is what is decided where they may not be read.
 const withoutBuffers = "no room is kept for them"
 
-// bufferWatch sees CapacityBuffers and what they refer to. Where nobody has installed
-// their definition, it asks for it now and then; PodTemplates are watched, and scalable
-// objects read, only while a buffer refers to some. It is nil where nobody asks.
+// bufferWatch sees CapacityBuffers and what they refer to. Where their definition is not
+// installed, it asks for it now and then; PodTemplates are watched, and scalable objects
+// read, only while a buffer refers to some. It is nil where buffers are not read.
 type bufferWatch struct {
 	api     dynamic.ResourceInterface
 	client  kubernetes.Interface
 	report  func(error)
 	changed func()
 	logger  *slog.Logger
-	// refused hears of all that is asked about buffers, templatesRefused of what is about
-	// PodTemplates, quotasRefused of what is about ResourceQuotas.
+	// refused takes the outcome of all that is asked about buffers, templatesRefused of what
+	// is about PodTemplates, quotasRefused of what is about ResourceQuotas.
 	refused, templatesRefused, quotasRefused *refusal
 
 	buffers   *table[*unstructured.Unstructured, fleet.Buffer]
 	templates *table[*corev1.PodTemplate, templateRow]
 	quotas    *table[*corev1.ResourceQuota, fleet.Quota]
-	// moved wakes for another look at what buffers refer to.
+	// moved wakes to read again what buffers refer to.
 	moved chan struct{}
 
 	mu sync.Mutex
@@ -126,7 +126,7 @@ func slimTemplate(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	return slim
 }
 
-// sameTemplate says that one has changed.
+// sameTemplate reports whether one has changed.
 func sameTemplate(was, is *templateRow) bool { return !fleet.Equal(was.BufferPods, is.BufferPods) }
 
 func (w *bufferWatch) wake() {
@@ -161,7 +161,7 @@ func (w *bufferWatch) run(ctx context.Context) {
 	}
 }
 
-// try asks for a buffer: the answer that there is no such thing says that the API server
+// try asks for a buffer: the answer that there is no such thing means that the API server
 // does not serve them. Known is false where there was no answer.
 func (w *bufferWatch) try(ctx context.Context) (served, known bool) {
 	_, err := w.api.List(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
@@ -216,8 +216,8 @@ func (w *bufferWatch) follow(ctx context.Context) {
 	w.buffers.clear()
 }
 
-// attend keeps what buffers refer to up to date, and tells of those that are left to
-// others, until ctx ends.
+// attend keeps what buffers refer to up to date, and logs those that are left to others,
+// until ctx ends.
 func (w *bufferWatch) attend(ctx context.Context) {
 	var (
 		templateWatch, quotaWatch tap
@@ -244,8 +244,8 @@ func (w *bufferWatch) attend(ctx context.Context) {
 	}
 }
 
-// tellForeign tells of the buffers that are left to others, but for those of which it was
-// told before, and returns all of them. What is gone is forgotten.
+// tellForeign logs the buffers that are left to others, but for those logged before, and
+// returns all of them. Those that are deleted are forgotten.
 func (w *bufferWatch) tellForeign(told map[types.UID]bool) (foreign map[types.UID]bool) {
 	foreign = map[types.UID]bool{}
 	for _, b := range w.buffers.snapshot() {

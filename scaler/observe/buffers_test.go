@@ -230,8 +230,8 @@ func TestScalablesAreReadAgain(t *testing.T) {
 	})
 }
 
-// Where nobody has installed the definition, that costs a question every ten seconds. It
-// is seen when it comes, and forgotten when it goes.
+// Where the definition is not installed, that costs a question every ten seconds. It is seen
+// when it comes, and forgotten when it goes.
 func TestDefinitionOfBuffersComesAndGoes(t *testing.T) {
 	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -268,9 +268,9 @@ func TestDefinitionOfBuffersComesAndGoes(t *testing.T) {
 	})
 }
 
-// A buffer of another strategy is left to others. That is told once of each, also of one
-// that was there before the scaler; of those that are gone nothing is remembered, so that
-// one which comes back is news.
+// A buffer of another strategy is left to others. That is logged once of each, also of one
+// that was there before the scaler; nothing is kept of those that are deleted, so that one
+// which comes back is news.
 func TestBuffersLeftToOthersAreToldOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told strings.Builder
@@ -299,7 +299,7 @@ func TestBuffersLeftToOthersAreToldOfOnce(t *testing.T) {
 	})
 }
 
-// Without the right to see buffers all else goes on, and a fault says so.
+// Without the right to see buffers all else goes on, with a fault.
 func TestBuffersMayNotBeSeen(t *testing.T) {
 	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,9 @@
 //	autoscalers.go  is another autoscaler alive beside us, and may it be one
 //	handlers.go  Node Termination Handlers
 //	nodepools.go Karpenter's
-//	nudge.go     something changed: tell whoever decides
+//	nudge.go     something changed: wake whoever decides
 //
-// Nothing here asks on a timer what a watch can tell: from the moment at which
-// a pod is seen to be unschedulable until whoever decides is nudged pass a few
-// milliseconds, in which the rest of a burst arrives.
+// Nothing here asks on a timer what a watch can report: from the moment at which a pod is
+// seen to be unschedulable until whoever decides is nudged pass a few milliseconds, in which
+// the rest of a burst arrives.
 package observe

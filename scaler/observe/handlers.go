@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxHandlers is how many Node Termination Handlers are told of, maxQueue how much of
+	// maxHandlers is how many Node Termination Handlers are reported, maxQueue how much of
 	// the address of a queue.
 	maxHandlers = 10
 	maxQueue    = 256

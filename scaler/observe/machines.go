@@ -7,14 +7,14 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// machines is what EC2 says of the machines of nodes that are not Ready.
+// machines is what EC2 reports of the machines of nodes that are not Ready.
 type machines struct {
 	known map[string]fleet.Machine
 	fault string
 }
 
 // askMachines asks of those that may be down and have volumes, where people want that, and of
-// those that are marked as down, and counts an answer that says something new.
+// those that are marked as down, and counts an answer with something new.
 func (o *Observer) askMachines() machines {
 	if o.config.Machines == nil {
 		return machines{}

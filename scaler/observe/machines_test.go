@@ -15,8 +15,8 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// EC2 is asked of machines that may be down and have volumes, or are marked as down. What it
-// says makes another snapshot.
+// EC2 is asked of machines that may be down and have volumes, or are marked as down. Its
+// answer makes another snapshot.
 func TestMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := func(name string, ready corev1.ConditionStatus, volumes int, marked bool) *corev1.Node {

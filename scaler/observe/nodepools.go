@@ -23,7 +23,7 @@ import (
 var NodePoolResource = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 
 const (
-	// nodePoolsEvery is how often they are read: they are only told of.
+	// nodePoolsEvery is how often they are read: they are only reported.
 	nodePoolsEvery = time.Minute
 	maxNodePools   = 100
 )
@@ -88,7 +88,7 @@ func (w *nodePoolWatch) read(ctx context.Context) {
 	}
 }
 
-// nodePool reads what of a NodePool says which pods it takes.
+// nodePool reads what of a NodePool decides which pods it takes.
 // https://karpenter.sh/docs/concepts/nodepools/
 func nodePool(object map[string]any) (fleet.NodePool, error) {
 	var read struct {

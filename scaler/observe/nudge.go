@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How long a change waits for others, so that one look answers them all.
+// How long a change waits for others, so that one evaluation answers them all.
 const (
 	// soon is for what somebody waits for: an unschedulable pod, a report.
 	soon = 10 * time.Millisecond
@@ -45,6 +45,6 @@ func (n *nudger) fire() {
 	n.mu.Unlock()
 	select {
 	case n.c <- struct{}{}:
-	default: // one is waiting to be heard already
+	default: // one is waiting to be received already
 	}
 }

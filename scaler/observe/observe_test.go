@@ -83,7 +83,7 @@ func drain(o *Observer) {
 	}
 }
 
-// nudgedAfter says how long it took until the Observer told of a change.
+// nudgedAfter returns how long it took until the Observer signalled a change.
 func nudgedAfter(t *testing.T, o *Observer) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -208,7 +208,7 @@ func TestUrgentNewsAreQuick(t *testing.T) {
 	})
 }
 
-// A change that no decision can see is not told of.
+// A change that no decision can see is not signalled.
 func TestHeartbeatsAreNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, client, _ := world(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
@@ -236,7 +236,7 @@ func TestNothingIsDecidedBeforeAllWasSeen(t *testing.T) {
 	})
 }
 
-// AwaitNode returns when the watch has seen the version, or the node is gone.
+// AwaitNode returns when the watch has seen the version, or the node is deleted.
 func TestAwaitNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, client, _ := world(t)

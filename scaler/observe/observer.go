@@ -34,17 +34,17 @@ type Groups interface {
 	Nudge()
 }
 
-// Config says what to observe.
+// Config is what to observe.
 type Config struct {
 	Client kubernetes.Interface
 	// Custom reads CapacityBuffers and Karpenter's NodePools, where the API server serves
-	// them; nil where nobody asks for them.
+	// them; nil where they are not asked for.
 	Custom dynamic.Interface
-	// Metadata reads that of the statuses of Cluster Autoscalers; nil where nobody asks.
+	// Metadata reads that of the statuses of Cluster Autoscalers; nil where it is not asked for.
 	Metadata metadata.Interface
 	Groups   Groups
-	// Machines asks EC2 of instances and gives what it has said, without waiting; see
-	// fleet.Snapshot. Nil where nobody asks.
+	// Machines asks EC2 for instances and gives what it has answered, without waiting; see
+	// fleet.Snapshot. Nil where EC2 is not asked.
 	Machines func(ids []string) (known map[string]fleet.Machine, fault string)
 	// OutOfService has Machines asked of all nodes whose machines may be down; without it only
 	// of those that are marked so.
@@ -55,18 +55,18 @@ type Config struct {
 	Namespace string
 	// Priorities asks for the ConfigMap of the expander of that name, in Namespace.
 	Priorities bool
-	// Owners asks for the controllers of pods that say how many replicas they want.
+	// Owners asks for the controllers of pods, for how many replicas they want.
 	Owners bool
 	Logger *slog.Logger
 	// Now is the time; nil for the node's own clock.
 	Now func() time.Time
-	// Report hears of every call to the API server that watching consists of;
-	// nil for nobody.
+	// Report takes the outcome of every call to the API server that watching consists of; may
+	// be nil.
 	Report func(error)
 }
 
-// Observer watches a cluster. Its Snapshot never asks anybody: it is what the
-// watches told so far.
+// Observer watches a cluster. Its Snapshot makes no call: it is what the watches delivered so
+// far.
 type Observer struct {
 	config           Config
 	nudge            *nudger
@@ -219,7 +219,7 @@ func (o *Observer) watchDevices(ctx context.Context) {
 	watching.Wait()
 }
 
-// Changed tells that a new look may give a new answer.
+// Changed signals that a new evaluation may give a new answer.
 func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 
 // GroupsChanged is for whoever reads the groups to call.
@@ -310,7 +310,7 @@ func (o *Observer) seen() (faults []string, err error) {
 	return faults, nil
 }
 
-// noteGroups counts a reading that says something new.
+// noteGroups counts a reading with something new.
 func (o *Observer) noteGroups(groups []fleet.Group) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -450,9 +450,9 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 	o.news(later)
 }
 
-// onlyRenewed says that nothing of a node is new but that its agent still lives and the
-// scaler has told it to wait on. Of a thousand nodes that wait there are twenty such changes
-// a second, and a plan says itself when it wants to know.
+// onlyRenewed reports whether nothing of a node is new but that its agent still lives and
+// that the scaler has asked it to wait on. Of a thousand nodes that wait there are twenty
+// such changes a second, and a plan states itself when it wants to know.
 func onlyRenewed(was, is *fleet.Node) bool {
 	return fleet.Equal(unrenewed(was), unrenewed(is))
 }

@@ -8,17 +8,17 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// outagesKept is how many of the latest outages are remembered. Where more are needed to
-// tell how long a wait was disturbed, the oldest are not told of any more, and a new
-// leader's grace is what is left.
+// outagesKept is how many of the latest outages are kept. Where more are needed to tell how
+// long a wait was disturbed, the oldest are missing, and a new leader's grace is what is
+// left.
 const outagesKept = 16
 
-// outage knows since when everything vital has been seen as it comes. What was
-// not heard while the API server was away has perhaps been said all the same.
+// outage knows since when everything vital has been seen as it comes. What did not arrive
+// while the API server was away may have happened all the same.
 type outage struct {
 	now func() time.Time
 	mu  sync.Mutex
-	// heardOf are those that were heard at least once.
+	// heardOf are those of which a call succeeded at least once.
 	heardOf map[string]bool
 	broken  map[string]bool
 	from    time.Time // of the one that lasts; zero if that is not known

@@ -21,7 +21,7 @@ type ownerRow struct {
 	replicas int32
 }
 
-// owners are the controllers of pods that say how many there shall be; the zero value
+// owners are the controllers of pods that set how many there shall be; the zero value
 // knows none and watches none.
 type owners struct {
 	sets        *table[*appsv1.ReplicaSet, ownerRow]
@@ -48,7 +48,7 @@ func newOwners(changed func()) owners {
 func newOwnerTable[O object](replicas func(O) *int32, changed func()) *table[O, ownerRow] {
 	return newTable(
 		func(o O) *ownerRow {
-			row := &ownerRow{key: keyOf(o), uid: o.GetUID(), replicas: 1} // where it is not said
+			row := &ownerRow{key: keyOf(o), uid: o.GetUID(), replicas: 1} // where it is not set
 			if n := replicas(o); n != nil {
 				row.replicas = *n
 			}

@@ -72,7 +72,7 @@ func TestOwnersAreSeen(t *testing.T) {
 	})
 }
 
-// Where no rule asks, nobody watches; where the right is missing, nobody is taken for gone.
+// Without a rule that asks, there is no watch; without the right, no owner counts as deleted.
 func TestOwnersAreNotSeen(t *testing.T) {
 	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	prioritiesAgain = 500 * time.Millisecond
 )
 
-// prioritiesWatch reads which groups people prefer. It is nil where nobody asks.
+// prioritiesWatch reads which groups people prefer. It is nil where they are not used.
 type prioritiesWatch struct {
 	maps    corev1client.ConfigMapInterface
 	refused *refusal
@@ -93,7 +93,7 @@ func (w *prioritiesWatch) latest() (text *string, known bool) {
 	return w.text, w.asked || w.refused.lasts()
 }
 
-// fault says what cannot be read; empty where nothing is refused.
+// fault returns what cannot be read; empty where nothing is refused.
 func (w *prioritiesWatch) fault() string {
 	if w == nil {
 		return ""

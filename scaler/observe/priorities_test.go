@@ -65,7 +65,7 @@ func TestPrioritiesAreRead(t *testing.T) {
 	})
 }
 
-// A missing right stops nobody for long, and is told.
+// A missing right delays the start only briefly, and is reported.
 func TestPrioritiesWithoutTheRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

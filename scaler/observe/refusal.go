@@ -23,7 +23,7 @@ type refusal struct {
 	changed func()
 
 	mu    sync.Mutex
-	since time.Time // zero while nobody refuses
+	since time.Time // zero while there is no refusal
 	err   error     // once it is believed
 }
 
@@ -49,8 +49,8 @@ func (r *refusal) heard(err error) {
 	}
 }
 
-// before takes outcomes before report does, which hears of no refusal: that is told in a
-// fault, and not as trouble with the API server, which is well.
+// before takes outcomes before report does, which gets no refusal: that is reported as a
+// fault, and not as trouble with the API server, which is healthy.
 func (r *refusal) before(report func(error)) func(error) {
 	return func(err error) {
 		r.heard(err)
@@ -60,7 +60,7 @@ func (r *refusal) before(report func(error)) func(error) {
 	}
 }
 
-// lasts says whether the refusal is believed.
+// lasts reports whether the refusal is believed.
 func (r *refusal) lasts() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 // scaled is what a scalable object was when it was read last.
 type scaled struct {
-	// made tells one state of what it makes pods from apart from others.
+	// made identifies one state of what it makes pods from.
 	made  string
 	pods  *fleet.BufferPods // nil where it is not there
 	fault string
@@ -71,7 +71,7 @@ func (w *bufferWatch) read(ctx context.Context, s scalable, was scaled) scaled {
 }
 
 // template is that of the same state, nil of another one: who has seen it need not see
-// another one that says the same.
+// another one that means the same.
 func (s scaled) template(made string) *corev1.PodTemplateSpec {
 	if s.pods == nil || s.made != made {
 		return nil

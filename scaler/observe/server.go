@@ -29,7 +29,7 @@ type server struct {
 	// has filled.
 	watchDevices  func(context.Context)
 	forgetDevices func()
-	// refused hears of every question.
+	// refused takes the outcome of every question.
 	refused *refusal
 	// broke wakes for another question.
 	broke chan struct{}
@@ -103,7 +103,7 @@ func (s *server) sleep(ctx context.Context, pause time.Duration) bool {
 	return true
 }
 
-// ask says whether the server became another one. Without the right to ask, the
+// ask reports whether the server became another one. Without the right to ask, the
 // newest rules hold that are known, as for an unknown version.
 func (s *server) ask(ctx context.Context) (moved bool, err error) {
 	version, devices, err := s.discover(ctx)

@@ -79,7 +79,7 @@ type family struct {
 	annotations map[string]string
 }
 
-// pod changes a pod that nobody has seen yet.
+// pod changes a pod that is not published yet.
 func (s *sharer) pod(p *fleet.Pod) {
 	p.Namespace, p.Node, p.Nominated = s.word(p.Namespace), s.word(p.Node), s.word(p.Nominated)
 	p.Phase = corev1.PodPhase(s.word(string(p.Phase)))
@@ -108,7 +108,7 @@ func familyDigest(p *fleet.Pod) digest {
 	return sha256.Sum256([]byte(text.String()))
 }
 
-// node changes a node that nobody has seen yet.
+// node changes a node that is not published yet.
 func (s *sharer) node(n *fleet.Node) {
 	n.Name = s.word(n.Name)
 	if n.Labels != nil {
@@ -132,7 +132,7 @@ func (s *sharer) room(list corev1.ResourceList) corev1.ResourceList {
 	return s.rooms.one(text.String(), list)
 }
 
-// once keeps equal values once, by a text that no others have. What is gone is
+// once keeps equal values once, by a text that no others have. What is no longer used is
 // forgotten with everything else, once there is too much.
 type once[V any] struct {
 	most int

@@ -45,7 +45,7 @@ func slimPod(p *corev1.Pod) {
 }
 
 // slimPinned drops the node affinity that the DaemonSet controller gives each of
-// its pods, once the pod is where it says: such a pod never goes elsewhere, and
+// its pods, once the pod is where that puts it: such a pod never goes elsewhere, and
 // without it the pods of one DaemonSet are equal.
 func slimPinned(s *corev1.PodSpec) {
 	if s.Affinity == nil || s.Affinity.NodeAffinity == nil {

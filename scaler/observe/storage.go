@@ -25,12 +25,12 @@ var (
 	}
 	classAnnotations = []string{"storageclass.kubernetes.io/is-default-class"}
 	nodeAnnotations  = []string{corev1.MigratedPluginsAnnotationKey}
-	// The first tells a claim that kube-scheduler made for extended resources, the
+	// The first marks a claim that kube-scheduler made for extended resources, the
 	// second for which of the pod's claims another one was made.
 	deviceAnnotations = []string{resourcev1.ExtendedResourceClaimAnnotation, resourcev1.PodResourceClaimAnnotation}
 )
 
-// slimMeta drops what an object says of itself beside name, owners and version.
+// slimMeta drops the metadata of an object beside name, owners and version.
 func slimMeta(o object, annotations []string) {
 	o.SetManagedFields(nil)
 	o.SetFinalizers(nil)
@@ -50,7 +50,7 @@ func slimClaim(c *corev1.PersistentVolumeClaim) {
 	c.Status = corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase}
 }
 
-// slimVolume leaves the labels: claims select by them, and old volumes say their
+// slimVolume leaves the labels: claims select by them, and old volumes have their
 // zone there.
 func slimVolume(v *corev1.PersistentVolume) {
 	labels := v.Labels
@@ -106,7 +106,7 @@ func slimSlice(s *resourcev1.ResourceSlice) {
 
 func slimDeviceClass(c *resourcev1.DeviceClass) { slimMeta(c, nil) }
 
-// newObjects is a table of the API's own objects. A new version that says the
+// newObjects is a table of the API's own objects. A new version that means the
 // same is no change.
 func newObjects[T any, O interface {
 	*T

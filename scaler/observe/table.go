@@ -23,16 +23,16 @@ type table[O object, T any] struct {
 	slim    func(O)
 	// key is the name of a row.
 	key func(*T) types.NamespacedName
-	// differ says whether a change is one that decisions can see.
+	// differ reports whether a change is one that decisions can see.
 	differ func(was, is *T) bool
-	// changed hears of every such change; was is nil for a new object, is for
-	// one that is gone.
+	// changed is called for every such change; was is nil for a new object, is for a deleted
+	// one.
 	changed func(was, is *T)
 
 	mu       sync.Mutex
 	rows     map[types.NamespacedName]int // where in list
 	list     []*T
-	versions map[types.NamespacedName]string // nil where nobody awaits any
+	versions map[types.NamespacedName]string // nil where none is awaited
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
 	moved    chan struct{} // closed and replaced whenever a version moves
@@ -64,7 +64,7 @@ func (t *table[O, T]) Transformer() cache.TransformFunc {
 	return func(in any) (any, error) {
 		o, ok := in.(O)
 		if !ok {
-			return in, nil // what it is, Replace says
+			return in, nil // what it is, Replace reports
 		}
 		return t.arrive(o), nil
 	}
@@ -76,7 +76,7 @@ func (t *table[O, T]) arrive(o O) arrival[T] {
 	return arrival[T]{t.convert(o), version}
 }
 
-// Add is Update: a watch that was broken may tell of either.
+// Add is Update: a watch that was broken may call either.
 func (t *table[O, T]) Add(in any) error { return t.Update(in) }
 
 // Update takes the new state of an object.
@@ -114,7 +114,7 @@ func (t *table[O, T]) Delete(in any) error {
 	return nil
 }
 
-// Replace takes a whole list. It is told of as one change. Rows that mean the
+// Replace takes a whole list. It is signalled as one change. Rows that mean the
 // same as before stay: a watch that broke is no reason to think again.
 func (t *table[O, T]) Replace(items []any, _ string) error {
 	fresh := newTable(t.convert, t.key, t.differ, t.changed)
@@ -145,7 +145,7 @@ func (t *table[O, T]) Replace(items []any, _ string) error {
 	return nil
 }
 
-// keep puts the present rows in place of equal ones of a fresh table. It says
+// keep puts the present rows in place of equal ones of a fresh table. It reports
 // whether all are equal.
 func (t *table[O, T]) keep(fresh *table[O, T]) (same bool) {
 	same = len(t.list) == len(fresh.list)
@@ -187,8 +187,8 @@ func (t *table[O, T]) hasSynced() bool {
 	return t.synced
 }
 
-// reached says whether an object is as new as a version, or gone. If not, the
-// channel tells when to ask again.
+// reached reports whether an object is as new as a version, or deleted. If not, the channel
+// signals when to ask again.
 func (t *table[O, T]) reached(key types.NamespacedName, version string) (bool, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +200,7 @@ func (t *table[O, T]) reached(key types.NamespacedName, version string) (bool, <
 	return err != nil || order >= 0, t.moved
 }
 
-// await waits until an object is as new as a version, or gone, or ctx ends.
+// await waits until an object is as new as a version, or deleted, or ctx ends.
 func (t *table[O, T]) await(ctx context.Context, key types.NamespacedName, version string) {
 	for {
 		reached, moved := t.reached(key, version)

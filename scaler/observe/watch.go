@@ -16,9 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Pauses after a watch broke, each twice the last one: an API server that
-// restarts is missed for seconds, and drains wait meanwhile. For what is not
-// vital nobody waits.
+// Delays after a watch broke, each twice the last one: an API server that restarts is missed
+// for seconds, and drains wait meanwhile. Nothing waits for what is not vital.
 const (
 	firstBackOff    = 200 * time.Millisecond
 	mostBackOff     = 2 * time.Second
@@ -31,8 +30,8 @@ type lister[L runtime.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// follow keeps a table up to date until ctx ends. client is the clientset that
-// api comes from; report hears of every call that the watch consists of.
+// follow keeps a table up to date until ctx ends. client is the clientset that api comes
+// from; report takes the outcome of every call that the watch consists of.
 func follow[O object, T any, L runtime.Object](ctx context.Context, client any, api lister[L], fields string, into *table[O, T], most time.Duration, report func(error)) {
 	example := exampleOf[O]()
 	what := fmt.Sprintf("%T", example)

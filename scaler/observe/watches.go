@@ -97,7 +97,7 @@ func (o *Observer) refusal(what, without string) *refusal {
 	return &refusal{what: what, without: without, logger: o.config.Logger, changed: func() { o.news(later) }}
 }
 
-// report hears of every call that a watch consists of.
+// report takes the outcome of every call that a watch consists of.
 func (o *Observer) report(err error) {
 	if err != nil {
 		o.server.watchBroke()

@@ -105,7 +105,7 @@ type served struct {
 	devices atomic.Bool
 }
 
-// IsWatchListSemanticsUnSupported is what the fake says of itself.
+// IsWatchListSemanticsUnSupported is what the fake declares of itself.
 func (s *served) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *served) Discovery() discovery.DiscoveryInterface { return s }
@@ -156,7 +156,7 @@ func withoutErrorHandlers(t *testing.T) {
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
 }
 
-// Without the right to see volumes the scaler works on, and says so; without
+// Without the right to see volumes the scaler works on, with a fault; without
 // the right to see nodes it waits.
 func TestMissingRights(t *testing.T) {
 	withoutErrorHandlers(t)
@@ -259,7 +259,7 @@ func TestVersionsCountChanges(t *testing.T) {
 	})
 }
 
-// While a vital watch is broken, and from then on, the snapshot says so: silence of
+// While a vital watch is broken, and from then on, the snapshot has the outage: silence of
 // others in that time means nothing.
 func TestOutageIsSeen(t *testing.T) {
 	withoutErrorHandlers(t)
@@ -313,7 +313,7 @@ func TestListAgainIsNoNews(t *testing.T) {
 	}
 	for _, step := range []struct {
 		list []any
-		want int // told of so far
+		want int // signalled so far
 		kept int // rows that are the same value
 	}{
 		{list("a", "b"), 1, 0},

@@ -1,5 +1,5 @@
 // Package simulate plays the life of a cluster in virtual time through the real planner, and
-// says what it cost beside what it must have cost.
+// reports what it cost beside what it must have cost.
 //
 //	dice    numbers that a seed determines
 //	trace   which pods come and when they end
@@ -137,8 +137,8 @@ func (m measures) class(w trace.Workload) *fit.Class {
 	return c
 }
 
-// fits says that a new node of some group would take pods of a workload, as far as resources,
-// labels and taints go.
+// fits reports whether a new node of some group would take pods of a workload, as far as
+// resources, labels and taints go.
 func (m measures) fits(w trace.Workload) bool { return m.cluster.CouldTake(m.class(w), m.looks) }
 
 // demands are what the pods of a trace ask for, within its time.

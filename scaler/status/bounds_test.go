@@ -67,9 +67,9 @@ func TestMemoryShedsWhatCostsLeast(t *testing.T) {
 	}
 }
 
-// A state that the API server refuses is not what is remembered, and the error names what
-// of it differs from what is written. This process may go by it all the same, and it is
-// written as soon as that works.
+// A state that the API server refuses is not persisted, and the error names what of it
+// differs from what is written. This process may go by it all the same, and it is written as
+// soon as that works.
 func TestMemoryRefused(t *testing.T) {
 	for _, c := range []struct {
 		reason string

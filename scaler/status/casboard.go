@@ -41,7 +41,7 @@ type CASBoard struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	draw   func(last cas.Status) cas.Status // nil while there is nothing to tell
+	draw   func(last cas.Status) cas.Status // nil while there is nothing to report
 	looked time.Time
 	fresh  chan struct{}
 }
@@ -61,7 +61,7 @@ func (b *CASBoard) Post(draw func(last cas.Status) cas.Status) {
 	b.nudge()
 }
 
-// Looked says that what was posted last was still so then.
+// Looked records that what was posted last was still so then.
 func (b *CASBoard) Looked(at time.Time) {
 	b.mu.Lock()
 	b.looked = at
@@ -76,8 +76,8 @@ func (b *CASBoard) nudge() {
 	}
 }
 
-// Run writes what is posted until ctx ends: on change, or once a minute while somebody
-// looks, and at most every ten seconds. What could not be written is tried again then.
+// Run writes what is posted until ctx ends: on change, or once a minute while evaluations go
+// on, and at most every ten seconds. What could not be written is tried again then.
 func (b *CASBoard) Run(ctx context.Context) {
 	said := ""
 	for {
@@ -134,7 +134,7 @@ func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
 	if !contract.IsOwnStatus(object.Annotations) && age < casSilence {
 		return nil // it is somebody's who is alive
 	}
-	// What nobody can read is as good as nothing: it is written anew.
+	// An unreadable status counts as none: it is written anew.
 	last, _ := cas.Parse(object.Data[contract.ClusterAutoscalerStatusKey])
 	next := draw(last).Probed(looked)
 	if contract.IsOwnStatus(object.Annotations) && age < casRenewal && sameStatus(last, next) {
@@ -163,7 +163,7 @@ func (b *CASBoard) bear(status cas.Status, object *corev1.ConfigMap, now time.Ti
 	return object, nil
 }
 
-// failed says what failed, if anything did.
+// failed returns what failed, if anything did.
 func (b *CASBoard) failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -171,7 +171,7 @@ func (b *CASBoard) failed(what string, err error) error {
 	return fmt.Errorf("%s config map %s: %w", what, b.name, err)
 }
 
-// Remove takes the status away, if it is ours: nobody keeps it from now on.
+// Remove deletes the status, if it is ours: from now on nothing updates it.
 func (b *CASBoard) Remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), casRemoval)
 	defer cancel()
@@ -199,7 +199,7 @@ func (b *CASBoard) remove(ctx context.Context) error {
 	return b.failed("deleting", err)
 }
 
-// writtenAt is when a status was written; long ago where it does not say so.
+// writtenAt is when a status was written; long ago where it does not state it.
 func writtenAt(object *corev1.ConfigMap) time.Time {
 	at, err := time.Parse(cas.TimeFormat, object.Annotations[contract.AnnotationLastUpdated])
 	if err != nil {
@@ -208,7 +208,7 @@ func writtenAt(object *corev1.ConfigMap) time.Time {
 	return at
 }
 
-// sameStatus says that two statuses tell the same, whenever that was seen.
+// sameStatus reports whether two statuses are the same but for when that was seen.
 func sameStatus(a, b cas.Status) bool {
 	a.Time, b.Time = "", ""
 	return equality.Semantic.DeepEqual(a.Probed(time.Time{}), b.Probed(time.Time{}))

@@ -23,7 +23,7 @@ import (
 
 const casName = contract.ConfigMapClusterAutoscalerStatus
 
-// casRun is a board at work on a cluster that remembers all calls.
+// casRun is a board at work on a cluster that records all calls.
 type casRun struct {
 	*CASBoard
 	client *fake.Clientset
@@ -88,8 +88,8 @@ func others(ago time.Duration) *corev1.ConfigMap {
 	}
 }
 
-// The status is written when it changes, at most every ten seconds, and renewed once a
-// minute while the loop looks.
+// The status is written when it changes, at most every ten seconds, and renewed once a minute
+// while the loop evaluates.
 func TestCASBoardWritesOnChange(t *testing.T) {
 	boarding(t, func(t *testing.T, r *casRun) {
 		r.Post(said("one"))
@@ -222,7 +222,7 @@ func TestCASBoardRemoves(t *testing.T) {
 	})
 }
 
-// What cannot be written is tried again, and told once.
+// What cannot be written is tried again, and reported once.
 func TestCASBoardTriesAgain(t *testing.T) {
 	boarding(t, func(t *testing.T, r *casRun) {
 		var denied atomic.Bool

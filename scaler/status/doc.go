@@ -1,5 +1,5 @@
-// Package status keeps what the scaler writes about itself in its own
-// namespace: its memory, and the verdicts for people.
+// Package status keeps what the scaler writes about itself in its own namespace: its
+// persisted state, and the verdicts for people.
 //
 //	memory.go  Memory: the ConfigMap windlass-state
 //	board.go   Board: the ConfigMap windlass-status, on change, not too often

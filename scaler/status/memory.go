@@ -21,16 +21,16 @@ import (
 const stateKey = "state"
 
 var (
-	// ErrUnreadable means that the memory holds something that is no state. It
-	// is not overwritten before somebody has read this.
+	// ErrUnreadable means that the ConfigMap holds something that is no state. It is not
+	// overwritten before somebody has read this.
 	ErrUnreadable = errors.New("the memory does not parse")
-	// ErrOthers means that somebody else wrote to the memory: whoever thinks
-	// to lead should load it again.
+	// ErrOthers means that another process wrote the state: whoever thinks to lead should
+	// load it again.
 	ErrOthers = errors.New("somebody else wrote the memory")
 )
 
-// Memory is the scaler's memory in a ConfigMap. One leader uses it at a time;
-// if there are two by mistake, the second write fails.
+// Memory is the scaler's persisted state in a ConfigMap. One leader uses it at a time; if
+// there are two by mistake, the second write fails.
 type Memory struct {
 	maps   corev1client.ConfigMapInterface
 	object *corev1.ConfigMap // as last read or written; nil before
@@ -48,13 +48,11 @@ const mostState = 512 << 10
 // the next evaluation waits for it.
 const rememberTime = 10 * time.Second
 
-// NewMemory returns a memory of the namespace that maps belong to. It is empty
-// before Load.
+// NewMemory returns a Memory of the namespace that maps belong to. It is empty before Load.
 func NewMemory(maps corev1client.ConfigMapInterface) *Memory { return &Memory{maps: maps} }
 
-// Load reads the memory. Where there is none yet it is empty. After
-// ErrUnreadable it is empty too, and the next Remember overwrites what stands
-// there.
+// Load reads the state. Where there is none yet it is empty. After ErrUnreadable it is empty
+// too, and the next Remember overwrites what stands there.
 func (m *Memory) Load(ctx context.Context) error {
 	m.written, m.state = fleet.State{}, fleet.State{}
 	object, err := m.maps.Get(ctx, contract.ConfigMapState, metav1.GetOptions{})
@@ -78,7 +76,7 @@ func (m *Memory) Load(ctx context.Context) error {
 	return nil
 }
 
-// State is what is remembered.
+// State is the persisted state.
 func (m *Memory) State() fleet.State { return m.state }
 
 // Keep has this process alone go by a state that could not be written.
@@ -116,7 +114,7 @@ func (e *UnwrittenError) Unwrap() error { return e.Err }
 
 // Remember writes a state, if it differs from what is written. One that is too large is
 // made smaller first, see fleet.State.ShedTo. If it fails, with ErrOthers or as an
-// UnwrittenError, nothing is remembered anew.
+// UnwrittenError, the persisted state stays as it was.
 func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, error) {
 	if fleet.Equal(m.written, state) {
 		m.state = m.written

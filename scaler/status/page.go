@@ -30,7 +30,7 @@ const (
 	maxFaults = 10
 )
 
-// Page is what people read of a plan: groups in full, waiting pods by class,
+// Page is what people read of a plan: groups in full, pending pods by class,
 // nodes by reason.
 type Page struct {
 	// Written is when the page was, Leader who wrote it.
@@ -39,7 +39,7 @@ type Page struct {
 	// Trouble is why nothing can be decided; all else is empty then. Without any
 	// group it is why there is none.
 	Trouble string `json:"trouble,omitempty"`
-	// Faults say what of the cluster may not be read, and what is decided without it.
+	// Faults are what of the cluster may not be read, and what is decided without it.
 	Faults []string `json:"faults,omitempty"`
 	// Others are the programs of the cluster that do what we do, and what people do about it.
 	Others []string `json:"otherPrograms,omitempty"`
@@ -66,7 +66,7 @@ type GroupLine struct {
 	Faults      []string       `json:"faults,omitempty"`
 }
 
-// PodLine is a class of waiting pods: those with the same verdict.
+// PodLine is a class of pending pods: those with the same verdict.
 type PodLine struct {
 	Reason  verdict.Reason `json:"reason"`
 	Message string         `json:"message"`

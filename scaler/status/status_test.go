@@ -35,7 +35,7 @@ func state(group string) fleet.State {
 	return fleet.State{GrownAt: map[string]time.Time{group: time.Unix(1_700_000_000, 0).UTC()}}
 }
 
-// What one leader remembers the next one knows.
+// What one leader persists the next one reads.
 func TestMemoryOutlivesItsLeader(t *testing.T) {
 	maps := fake.NewClientset().CoreV1().ConfigMaps(ours)
 	first := NewMemory(maps)
@@ -78,7 +78,7 @@ func TestMemoryWritesOnChange(t *testing.T) {
 	}
 }
 
-// Two that think they lead find out; what was not written is not remembered.
+// Two that think they lead find out; what was not written is not persisted.
 func TestMemoryHasOneWriter(t *testing.T) {
 	client := fake.NewClientset()
 	maps := client.CoreV1().ConfigMaps(ours)

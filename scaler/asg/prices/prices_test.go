@@ -23,7 +23,7 @@ func TestShippedAgreesWithTheCatalog(t *testing.T) {
 	}
 }
 
-// What a region's list lacks is borrowed; a type that nobody knows has no price.
+// What a region's list lacks is borrowed; an unknown type has no price.
 func TestOf(t *testing.T) {
 	book := prices.Shipped().With(prices.Book{"eu-west-1": {"m5.large": 0.107}})
 	for _, tc := range []struct {

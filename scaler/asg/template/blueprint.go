@@ -11,20 +11,20 @@ import (
 	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
-// Blueprint is all that a group's shapes are made of, but for what has been
+// Blueprint is all that a group's node templates are made of, but for what has been
 // seen of its types.
 type Blueprint struct {
 	Zones     []string
 	ScaleDown fleet.ScaleDownOptions
 	Headroom  fleet.Headroom
-	// Faults has a sentence for all that could not be found out, or says nothing.
+	// Faults has a sentence for all that could not be found out, or sets nothing.
 	Faults []string
-	// Uncountable says that the group's capacity is not counted in instances.
+	// Uncountable is true if the group's capacity is not counted in instances.
 	Uncountable bool
 
 	region   string
 	zoneIDs  map[string]string
-	machines []machine // none where the shape cannot be known
+	machines []machine // none where the node template cannot be known
 	labels   map[string]string
 	taints   []corev1.Taint
 	extra    corev1.ResourceList
@@ -32,13 +32,13 @@ type Blueprint struct {
 	price    float64
 }
 
-// Known says that a new node is known well enough for a shape.
+// Known reports whether a new node is known well enough for a node template.
 func (b Blueprint) Known() bool { return len(b.machines) > 0 }
 
 // Version is that of the group's own launch template, as in fleet.Group; empty without one.
 func (b Blueprint) Version() string { return b.launch.template.version }
 
-// Purchases says what may come; both may.
+// Purchases returns what may come; both may.
 func (b Blueprint) Purchases() (spot, onDemand bool) { return b.launch.spot, b.launch.onDemand }
 
 // add lays tags over what is there: they win.
@@ -48,7 +48,7 @@ func (b *Blueprint) add(tags tagged) {
 	b.taints = mergeTaints(b.taints, tags.taints)
 }
 
-// readUserData takes over what the user data of the templates says: labels that all
+// readUserData takes over what the user data of the templates sets: labels that all
 // of them give, and taints that any of them does.
 func (b *Blueprint) readUserData() {
 	for i, m := range b.machines {
@@ -99,7 +99,7 @@ func (a Assumptions) price(region string, l launch) float64 {
 	return most
 }
 
-// NodeTemplates draws one shape for each zone. seen is the memory that nodes were seen to
+// NodeTemplates draws one node template for each zone. seen is the memory that nodes were seen to
 // report, by fleet.SeenKey.
 func (b Blueprint) NodeTemplates(seen map[string]resource.Quantity) []fleet.NodeTemplate {
 	if !b.Known() {

@@ -79,12 +79,12 @@ func NewBooks(aws Describer, region string, assume Assumptions, logger *slog.Log
 	}
 }
 
-// LearnZones takes over what the instances of a group tell of zones.
+// LearnZones takes over what the instances of a group show of zones.
 func (b *Books) LearnZones(instances []astypes.Instance) { b.zones.learn(instances) }
 
-// Blueprint finds out what a group's new nodes will be. changed says that the group's
-// definition is not as it was. What fails becomes a fault; err is the first failure
-// that may pass, so that it is worth asking again soon.
+// Blueprint finds out what a group's new nodes will be. changed is true if the group's
+// definition is not as it was. What fails becomes a fault; err is the first failure that may
+// pass, so that it is worth asking again soon.
 func (b *Books) Blueprint(ctx context.Context, g *astypes.AutoScalingGroup, changed bool) (Blueprint, error) {
 	tags := readTags(g.Tags)
 	p := Blueprint{

@@ -10,7 +10,7 @@
 //	tags.go            node-template tags
 //	nodegroup.go       EKS managed node groups: labels and taints
 //	zones.go           the ids of zones
-//	blueprint.go       Blueprint: all of that → fleet.Shape
+//	blueprint.go       Blueprint: all of that → fleet.NodeTemplate
 //
 // User data is read by package userdata, prices are of package prices.
 package template

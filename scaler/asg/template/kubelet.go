@@ -22,7 +22,7 @@ const (
 	reservedMemory       = 255
 	reservedMemoryPerPod = 11
 	// An EKS optimized image asks for a volume of 20 GiB where its launch template
-	// says nothing.
+	// sets none.
 	defaultVolume = 20 * gibi
 )
 
@@ -68,14 +68,14 @@ type machine struct {
 	seen *resource.Quantity
 }
 
-// resources are what the node reports, and what of it pods may have. An error
-// tells of what user data says in vain; the figures hold all the same.
+// resources are what the node reports, and what of it pods may have. An error names what user
+// data sets in vain; the figures hold all the same.
 func (m machine) resources() (capacity, usable corev1.ResourceList, err error) {
 	settings := m.from.data
 	pods, reserving, err := settings.Pods(userdata.Machine{Cores: m.cores, Interfaces: m.interfaces, Addresses: m.addresses, Nitro: m.nitro})
 	memory := *resource.NewQuantity(int64(float64(m.memory)*(1-m.overhead)), resource.BinarySI)
-	// A kubelet may report what it likes, and this is for other groups, too: of the machine
-	// no more than half can be gone.
+	// A kubelet may report what it likes, and this is for other groups, too: at most half of
+	// the machine can be missing.
 	if m.seen != nil && m.seen.Value() > m.memory/2 && m.seen.Value() <= m.memory {
 		memory = *m.seen
 	}

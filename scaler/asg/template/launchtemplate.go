@@ -83,16 +83,16 @@ type floating struct {
 	until time.Time
 	// wanted are those that groups launch from.
 	wanted map[string]bool
-	// tooMany says that reading all of the account costs more calls than reading
+	// tooMany is true if reading all of the account costs more calls than reading
 	// those that are wanted.
 	tooMany bool
 }
 
 const (
-	// floatingFor is how long $Latest and $Default are taken to mean what they
-	// meant. A group that launches from a new version meanwhile has the new
-	// version on its instances, but the shape is only needed for the next ones. A
-	// little less than RedrawEvery, so that a redrawn blueprint is a new one.
+	// floatingFor is how long $Latest and $Default are taken to mean what they meant. A group
+	// that launches from a new version meanwhile has the new version on its instances, but
+	// the node template is only needed for the next ones. A little less than RedrawEvery, so
+	// that a redrawn blueprint is a new one.
 	floatingFor = RedrawEvery - 30*time.Second
 	// pagesAtMost bounds the reading of all templates of an account.
 	pagesAtMost = 5
@@ -130,8 +130,8 @@ func (b *launchBook) read(ctx context.Context, id, name, version string) (launch
 	return newTemplate(*described), nil
 }
 
-// floats finds what $Latest or $Default means now. What was not among all of them,
-// being new or gone, is asked for by itself.
+// floats finds what $Latest or $Default means now. What was not among all of them, being new
+// or deleted, is asked for by itself.
 func (b *launchBook) floats(ctx context.Context, name, version string, read func() (launchTemplate, error)) (launchTemplate, error) {
 	f := &b.floating
 	f.mu.Lock()
@@ -253,7 +253,7 @@ func configured(lc astypes.LaunchConfiguration) launchTemplate {
 	return t
 }
 
-// remembered reads what never changes once. Failures are not remembered.
+// remembered reads what never changes once. Failures are not kept.
 func (b *launchBook) remembered(key string, read func() (launchTemplate, error)) (launchTemplate, error) {
 	b.mu.Lock()
 	t, ok := b.known[key]

@@ -34,8 +34,8 @@ const (
 	// nodegroupsATurn is how many these are, so that a hundred managed groups cost no
 	// more than a few; a hundred are through in eight hours.
 	nodegroupsATurn = 2
-	// unaskedFor is when a group that nobody asks for counts as gone: its blueprint
-	// is made anew every RedrawEvery.
+	// unaskedFor is when a group that is not asked for counts as deleted: its blueprint is
+	// made anew every RedrawEvery.
 	unaskedFor = 3 * RedrawEvery
 )
 
@@ -58,7 +58,7 @@ type nodegroupBook struct {
 	until time.Time
 }
 
-// get returns a managed group; changed says that it is to be read anew.
+// get returns a managed group; changed is true if it is to be read anew.
 func (b *nodegroupBook) get(ctx context.Context, cluster, name string, changed bool) (nodegroup, error) {
 	key := cluster + "/" + name
 	if n, ok := b.recall(key); ok && !changed {
@@ -100,7 +100,7 @@ func (b *nodegroupBook) recall(key string) (nodegroup, bool) {
 	return nodegroup{}, false
 }
 
-// forgetUnasked drops the groups that nobody asks for any more. Deleted ones would
+// forgetUnasked drops the groups that are not asked for any more. Deleted ones would
 // stay the oldest, and their turn would never end.
 func (b *nodegroupBook) forgetUnasked(now time.Time) {
 	maps.DeleteFunc(b.known, func(_ string, n nodegroup) bool { return now.Sub(n.asked) > unaskedFor })

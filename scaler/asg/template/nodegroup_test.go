@@ -35,7 +35,7 @@ func TestDeletedNodegroupsTakeNobodysTurn(t *testing.T) {
 	}
 	look("blue-1", "blue-2", "blue-3", "green-1", "green-2", "green-3")
 	source.asked = nil
-	for range 8 { // blue is gone
+	for range 8 { // blue is deleted
 		look("green-1", "green-2", "green-3")
 	}
 	for _, name := range []string{"green-1", "green-2", "green-3"} {

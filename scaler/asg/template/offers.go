@@ -28,7 +28,7 @@ type offer struct {
 	from launchTemplate
 }
 
-// errUncountable says that n more instances are not n more of a group's desired capacity.
+// errUncountable: n more instances are not n more of a group's desired capacity.
 var errUncountable = errors.New("not counted in instances, which is not supported")
 
 // of returns what a group launches. It fails where that cannot be known, with
@@ -115,8 +115,8 @@ func (b *launchBook) mixed(ctx context.Context, policy *astypes.MixedInstancesPo
 	return out, nil
 }
 
-// purchases says what a distribution launches. AWS launches on demand where
-// nothing is said.
+// purchases returns what a distribution launches. AWS launches on demand where
+// nothing is set.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_InstancesDistribution.html
 func purchases(d *astypes.InstancesDistribution) (spot, onDemand bool) {
 	percent, base := int32(100), int32(0)

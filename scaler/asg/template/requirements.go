@@ -39,8 +39,8 @@ func architectures(r *ec2types.InstanceRequirements) []ec2types.ArchitectureType
 
 // carried copies requirements from one API's type to another's, whose fields bear
 // the same names: Auto Scaling's, EC2's in a launch template, EC2's in a question.
-// Each field counts. One that got lost would let in types that will never come, and
-// the shape would promise less than any real node has.
+// Each field counts. One that got lost would let in types that will never come, and the node
+// template would promise less than any real node has.
 func carried[To any](requirements any) (*To, error) {
 	raw, err := json.Marshal(requirements)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestRequirementsHaveTheSameFieldsEverywhere(t *testing.T) {
 	}
 }
 
-// The least that EC2 wants to hear.
+// The least that EC2 accepts.
 func TestRequirementsOfNothing(t *testing.T) {
 	got, err := asked(&ec2types.InstanceRequirements{})
 	if err != nil {

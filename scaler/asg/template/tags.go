@@ -18,7 +18,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// tagged is what a group's tags say of its new nodes, in the words of Cluster
+// tagged is what a group's tags set for its new nodes, in the words of Cluster
 // Autoscaler.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md#auto-discovery-setup
 type tagged struct {
@@ -29,7 +29,7 @@ type tagged struct {
 	headroom  fleet.Headroom
 	// nodegroup and cluster are set for a managed group of EKS.
 	nodegroup, cluster string
-	// faults has a sentence for each tag that says nothing we understand.
+	// faults has a sentence for each tag that sets nothing we understand.
 	faults []string
 }
 

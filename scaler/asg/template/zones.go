@@ -11,7 +11,7 @@ import (
 )
 
 // zoneBook knows the ids of zones, such as euw1-az2 for eu-west-1a. They never
-// change; instances tell theirs, and EC2 is asked for the others once.
+// change; instances show theirs, and EC2 is asked for the others once.
 type zoneBook struct {
 	aws    Describer
 	logger *slog.Logger
@@ -23,10 +23,10 @@ type zoneBook struct {
 }
 
 // zonesAgain is how long to wait after a failure. Few pods ask for a zone by its
-// id, so that nobody's group is at fault for it.
+// id, so that no group gets a fault for it.
 const zonesAgain = time.Hour
 
-// learn takes over what the instances of a group tell.
+// learn takes over what the instances of a group show.
 func (b *zoneBook) learn(instances []astypes.Instance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 const bootstrapScript = "bootstrap.sh"
 
 // script reads a shell script: what it hands to bootstrap.sh. Of a script that
-// calls no such thing nothing is known, and nothing is said.
+// calls no such thing nothing is known, and no fault is reported.
 func (s *Settings) script(text string) {
 	if !strings.Contains(text, bootstrapScript) {
 		return

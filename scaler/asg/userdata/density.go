@@ -9,14 +9,14 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Density says how many pods a kubelet takes. The zero value is what EKS images do
+// Density is how many pods a kubelet takes. The zero value is what EKS images do
 // by themselves: as many as find an address on the instance's interfaces.
 type Density struct {
 	// Most is a figure; 0 where none is given.
 	Most int64
 	// PerCore bounds it by the cores; 0 does not.
 	PerCore int64
-	// Unlimited says that interfaces do not count: the kubelet's own default holds.
+	// Unlimited is true if interfaces do not count: the kubelet's own default holds.
 	Unlimited bool
 	// Expression is a CEL expression of nodeadm over default_enis, ips_per_eni and
 	// max_pods.
@@ -56,10 +56,10 @@ func (m Machine) byInterfaces() int64 {
 	return max(0, m.Interfaces*(m.Addresses-1)) + hostPods
 }
 
-// Pods is how many pods a node takes, and by how many the image reckons what the
-// kubelet keeps of the memory: the two differ where a figure is given, because the
-// scripts of Amazon Linux do not look at it. An error tells of an expression that
-// says nothing; the figures hold all the same.
+// Pods is how many pods a node takes, and by how many the image reckons what the kubelet
+// keeps of the memory: the two differ where a figure is given, because the scripts of Amazon
+// Linux do not read it. An error names an expression that sets nothing; the figures hold all
+// the same.
 func (s Settings) Pods(m Machine) (pods, reserving int64, err error) {
 	reserving = m.byInterfaces()
 	d := s.Density
@@ -153,7 +153,7 @@ func (c Calculator) pods(m Machine) int64 {
 	return min(pods, fewPods)
 }
 
-// calculatorScript tells how many pods a node may take.
+// calculatorScript prints how many pods a node may take.
 const calculatorScript = "max-pods-calculator.sh"
 
 // calculator recognises $(…/max-pods-calculator.sh …) as a value.

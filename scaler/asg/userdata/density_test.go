@@ -42,7 +42,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// An expression that says nothing leaves the figure of the interfaces.
+// An expression that sets nothing leaves the figure of the interfaces.
 func TestExpressionsThatSayNothing(t *testing.T) {
 	for _, expression := range []string{"default_enis +", "enis * 2", "max_pods - 1000", `"many"`, "1/0", "[1,2,3].map(x, x)", "99999999999", strings.Repeat("(", 5000),
 		"[0,1,2,3,4,5,6,7,8,9].map(a, [0,1,2,3,4,5,6,7,8,9].map(b, [0,1,2,3,4,5,6,7,8,9].map(c, [0,1,2,3,4,5,6,7,8,9].map(d, a)))).size()"} {

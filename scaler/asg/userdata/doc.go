@@ -1,4 +1,4 @@
-// Package userdata reads what the user data of an EC2 instance says of the node
+// Package userdata reads what the user data of an EC2 instance sets for the node
 // that it becomes: how many pods its kubelet takes, what it keeps for itself, and
 // its labels and taints. It knows the forms that EKS images understand.
 //
@@ -12,5 +12,5 @@
 //	bottlerocket.go  Bottlerocket: TOML
 //
 // User data is written by others and read on every machine: whatever is in it,
-// Parse ends soon and says in words what it did not understand.
+// Parse ends soon and reports in words what it did not understand.
 package userdata

@@ -27,7 +27,7 @@ func (s *Settings) kubeletFlags(words []word) {
 	}
 }
 
-// flags are those that change a shape.
+// flags are those that change a node template.
 var flags = map[string]func(*Settings, string){
 	"max-pods":             (*Settings).maxPodsFlag,
 	"pods-per-core":        (*Settings).podsPerCoreFlag,
@@ -47,7 +47,7 @@ func (s *Settings) flag(name string, value word, read func(*Settings, string)) {
 		read(s, value.text)
 		return
 	}
-	// One of a list that is not known says nothing of the others.
+	// One of a list that is not known changes nothing for the others.
 	var known []string
 	for _, item := range items(value.text) {
 		if strings.Contains(item, "$") {
@@ -77,8 +77,8 @@ func (s *Settings) podsPerCoreFlag(text string) {
 	s.fault("--pods-per-core=%s is left out: it is no number", text)
 }
 
-// reservedFlag reads cpu=100m,memory=1Gi. A flag replaces what the image's
-// configuration says as a whole.
+// reservedFlag reads cpu=100m,memory=1Gi. A flag replaces all of what the image's
+// configuration sets.
 func (s *Settings) reservedFlag(flag string, into *Amounts, text string) {
 	*into = Amounts{Whole: true}
 	s.amounts(flag, into, s.pairs(flag, text, "="), false)

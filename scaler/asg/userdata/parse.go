@@ -64,7 +64,7 @@ func unpack(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// read tells the form of a text and reads it.
+// read finds the form of a text and reads it.
 func (s *Settings) read(text []byte, depth int) {
 	trimmed := strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	switch first := firstLine(trimmed); {
@@ -179,7 +179,7 @@ func (s *Settings) part(fields map[string]string, body string, depth int) {
 	if err == nil {
 		content, err = unpack(content)
 	}
-	media, _, _ := mime.ParseMediaType(fields[contentType]) // what cannot be read is told by its content
+	media, _, _ := mime.ParseMediaType(fields[contentType]) // what cannot be read is recognised by its content
 	switch {
 	case err != nil:
 		s.fault("a MIME part is left out: %v", err)

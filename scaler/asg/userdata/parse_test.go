@@ -119,7 +119,7 @@ func TestPackedPart(t *testing.T) {
 	}
 }
 
-// What says nothing of the kubelet is no fault.
+// What sets nothing of the kubelet is no fault.
 func TestNothingSaid(t *testing.T) {
 	for _, text := range []string{"", "\n", "#!/bin/sh\nyum install -y htop\n", "#cloud-config\npackages: [htop]\n"} {
 		if got := parse(text); !reflect.DeepEqual(got, userdata.Settings{}) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Settings is what user data says. Zero fields say nothing: what an EKS image
+// Settings is what user data sets. Zero fields set nothing: what an EKS image
 // does by itself holds then.
 type Settings struct {
 	Family         Family
@@ -32,7 +32,7 @@ type Settings struct {
 // Family is the kind of machine image that user data is written for.
 type Family string
 
-// Families that user data can be told by. AmazonLinux stands for both, 2 and
+// Families that user data is recognised as. AmazonLinux stands for both, 2 and
 // 2023: they reserve the same.
 const (
 	Unknown      Family = ""
@@ -41,7 +41,7 @@ const (
 	Windows      Family = "Windows"
 )
 
-// Disks says what becomes of an instance's own disks: with raid, they hold the
+// Disks is what becomes of an instance's own disks: with raid, they hold the
 // pods' ephemeral storage.
 type Disks string
 
@@ -54,7 +54,7 @@ const (
 
 // Amounts are quantities by name.
 type Amounts struct {
-	// Whole says that what is not named here is nothing; otherwise the image's own
+	// Whole is true if what is not named here is nothing; otherwise the image's own
 	// amount stays.
 	Whole bool
 	Of    map[string]string

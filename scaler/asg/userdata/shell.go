@@ -10,7 +10,7 @@ import (
 // variables filled in.
 type word struct {
 	text string
-	// open says that it holds something that only a shell would know: a variable
+	// open is true if it holds something that only a shell would know: a variable
 	// from elsewhere, the output of a command. Its text has that as it was written.
 	open bool
 }
@@ -93,7 +93,7 @@ func (s *scanner) run() ([][]word, error) {
 	return s.found, nil
 }
 
-// end closes a command. One that only assigns is remembered as such.
+// end closes a command. One that only assigns is kept as such.
 func (s *scanner) end() {
 	words := s.current
 	s.current = nil

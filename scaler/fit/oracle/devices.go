@@ -18,7 +18,7 @@ import (
 
 type handler = cache.ResourceEventHandler
 
-// fill makes these the objects that an informer tells of.
+// fill makes these the objects that an informer has.
 func fill[T interface {
 	runtime.Object
 	metav1.Object
@@ -39,7 +39,7 @@ type devices struct {
 
 func (d devices) ResourceClaims() fwk.ResourceClaimTracker { return d.claims }
 
-// claims remembers the allocations in flight.
+// claims keeps the allocations in flight.
 type claims struct {
 	fwk.ResourceClaimTracker
 	inFlight []*resourcev1.ResourceClaim
@@ -81,7 +81,7 @@ func (o *Oracle) bindDevices(pod *corev1.Pod) {
 	}
 }
 
-// releaseDevices does what the controller of claims does when a pod is gone.
+// releaseDevices does what the controller of claims does when a pod is deleted.
 func (o *Oracle) releaseDevices(pod *corev1.Pod) {
 	for _, claim := range o.claimsOf(pod) {
 		if !resourceclaim.IsReservedForPod(pod, claim, false) {

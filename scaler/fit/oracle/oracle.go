@@ -201,7 +201,7 @@ func (o *Oracle) look() { o.snapshot = cache.NewSnapshot(o.pods, o.nodes) }
 // Steps counts what was done in this world.
 func (o *Oracle) Steps() int { return len(o.done) }
 
-// Revert takes back all but the first n steps. It is an error if those cannot be
+// Revert undoes all but the first n steps. It is an error if those cannot be
 // done again.
 func (o *Oracle) Revert(n int) error {
 	again := o.done[:n]
@@ -284,7 +284,7 @@ func (o *Oracle) Lift(pod *corev1.Pod) {
 	})
 }
 
-// Verdict is what the framework says of a pod and a node: it fits if Plugin is
+// Verdict is what the framework decides on a pod and a node: it fits if Plugin is
 // empty. The framework stops at the first plugin that refuses.
 type Verdict struct {
 	Plugin  string

@@ -15,9 +15,8 @@ import (
 )
 
 // devices is kube-scheduler's own bookkeeping of devices, but for two things. It
-// lists slices in the order of their names. And an allocation that Reserve makes is
-// not in flight until a server says that it was written: who seats a pod writes it
-// at once.
+// lists slices in the order of their names. And an allocation that Reserve makes is not in
+// flight until a server confirms that it was written: who seats a pod writes it at once.
 type devices struct {
 	*dynamicresources.DefaultDRAManager
 	claims *claimTracker
@@ -40,8 +39,8 @@ func newDevices(all *memory.Informers) *devices {
 func (d *devices) ResourceClaims() fwk.ResourceClaimTracker { return d.claims }
 func (d *devices) ResourceSlices() fwk.ResourceSliceLister  { return d }
 
-// ListWithDeviceTaintRules lists the slices. Rules that taint devices are not
-// known to this package; kube-scheduler does not look at them by default.
+// ListWithDeviceTaintRules lists the slices. Rules that taint devices are not known to this
+// package; kube-scheduler does not read them by default.
 func (d *devices) ListWithDeviceTaintRules() ([]*resourcev1.ResourceSlice, error) {
 	objects := d.slices.GetStore().List()
 	slices := make([]*resourcev1.ResourceSlice, len(objects))
@@ -51,7 +50,7 @@ func (d *devices) ListWithDeviceTaintRules() ([]*resourcev1.ResourceSlice, error
 	return slices, nil
 }
 
-// claimTracker remembers which claims Reserve allocated.
+// claimTracker keeps which claims Reserve allocated.
 type claimTracker struct {
 	fwk.ResourceClaimTracker
 	allocated []*resourcev1.ResourceClaim

@@ -9,7 +9,7 @@
 //	seldom.go   the questions about volumes and devices
 //	host.go     Host: a node, there or to come, with the pods that have any
 //	seat.go     seats: volumes assumed and devices allocated, and given back
-//	world.go    what there is of volumes and devices, and what is only thought of
+//	world.go    what there is of volumes and devices, and what is only simulated
 //	devices.go  who has which device
 //	handle.go   what the plugins ask of the scheduler that they think they run in
 //	memory      informers without a server

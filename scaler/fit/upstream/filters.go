@@ -25,7 +25,7 @@ import (
 )
 
 // Filters are kube-scheduler's filter plugins of the default profile. They answer
-// the same to the same question: they have no clock, log nothing, call nobody and
+// the same to the same question: they have no clock, log nothing, call no server and
 // leave no goroutine behind. Not for concurrent use.
 type Filters struct {
 	features feature.Features
@@ -49,7 +49,7 @@ type Refusal struct {
 	Plugin string
 	// Reasons are in its own words.
 	Reasons []string
-	// Unresolvable says that no other pod's leaving would change it.
+	// Unresolvable is true if no other pod's leaving would change it.
 	Unresolvable bool
 }
 
@@ -124,7 +124,7 @@ func (f *Filters) devicesArgs() *config.DynamicResourcesArgs {
 	return args
 }
 
-// Static says what keeps a pod off a node that no other object decides: cordon,
+// Static returns what keeps a pod off a node that no other object decides: cordon,
 // name, taints, selectors and node affinity, declared features. Every plugin that
 // refuses is in it; none does where it is empty.
 func (f *Filters) Static(pod *corev1.Pod, node *corev1.Node) []Refusal {

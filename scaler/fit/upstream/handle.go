@@ -26,7 +26,7 @@ func (h handle) SharedCSIManager() fwk.CSIManager {
 	return nodevolumelimits.NewCSIManager(h.world.Factory.Storage().V1().CSINodes().Lister())
 }
 
-// lister tells of what is on the nodes; the plugins here ask for claims only.
+// lister lists what is on the nodes; the plugins here ask for claims only.
 type lister struct {
 	fwk.SharedLister
 	world *world

@@ -20,11 +20,11 @@ type Host struct {
 	own []func()
 }
 
-// NewHost makes a host of a node. Its name, which is unique, tells what of the
-// synced objects is its own. For a node that is not there yet, csi says which
-// drivers it will have with how many volumes each; where it is nil, that of its name
-// in what was synced counts. slices are devices that it will have beside those that were
-// synced: they may be those of another node of its kind.
+// NewHost makes a host of a node. By its name, which is unique, it finds its own among the
+// synced objects. For a node that is not there yet, csi has the drivers that it will have
+// with how many volumes each; where it is nil, that of its name in what was synced counts.
+// slices are devices that it will have beside those that were synced: they may be those of
+// another node of its kind.
 func (f *Filters) NewHost(node *corev1.Node, csi *storagev1.CSINode, slices []*resourcev1.ResourceSlice) *Host {
 	h := &Host{node: node}
 	if csi != nil {
@@ -42,7 +42,7 @@ func (f *Filters) NewHost(node *corev1.Node, csi *storagev1.CSINode, slices []*r
 }
 
 // Drop forgets a host: it is not there any more. Whatever was seated on it was
-// taken back before.
+// undone before.
 func (f *Filters) Drop(h *Host) {
 	for _, undo := range slices.Backward(h.own) {
 		undo()
@@ -51,7 +51,7 @@ func (f *Filters) Drop(h *Host) {
 	f.changed()
 }
 
-// local says that the devices of a slice are those of one node.
+// local reports whether the devices of a slice are those of one node.
 func local(s *resourcev1.ResourceSlice) bool {
 	return s.Spec.NodeSelector == nil && !ptr.Deref(s.Spec.AllNodes, false) && !ptr.Deref(s.Spec.PerDeviceNodeSelection, false)
 }
@@ -75,5 +75,5 @@ func (h *Host) nodeInfo() *framework.NodeInfo {
 
 func (h *Host) setPods(pods []*corev1.Pod) { h.pods, h.info = pods, nil }
 
-// changed says that answers given so far may be wrong from now on.
+// changed drops the prepared question: its answers may be wrong from now on.
 func (f *Filters) changed() { f.question = nil }

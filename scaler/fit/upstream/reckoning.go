@@ -16,7 +16,7 @@ type Gates struct {
 	// PodLevelResources: spec.resources counts instead of the containers' sum.
 	// https://github.com/kubernetes/enhancements/issues/2837
 	PodLevelResources bool
-	// NodeInclusionPolicy: spread constraints say which nodes count.
+	// NodeInclusionPolicy: spread constraints choose which nodes count.
 	// https://github.com/kubernetes/enhancements/issues/3094
 	NodeInclusionPolicy bool
 	// MatchLabelKeys: spread constraints select by the values of the pod's labels.
@@ -61,6 +61,6 @@ func (f *Filters) Needs(spec *corev1.PodSpec) string {
 // builtWith is the version of the plugins, which NodeDeclaredFeatures goes by.
 var builtWith = sync.OnceValues(func() (*version.Version, error) { return version.Parse(binary.Get().String()) })
 
-// Countable says whether NodeResourcesFit counts a resource beside cpu, memory and
+// Countable reports whether NodeResourcesFit counts a resource beside cpu, memory and
 // ephemeral storage.
 func Countable(name corev1.ResourceName) bool { return util.IsScalarResourceName(name) }

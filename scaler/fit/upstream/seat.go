@@ -21,8 +21,8 @@ type seat struct {
 // Seat places a pod as the scheduler's Reserve does: volumes are assumed to become
 // its own, and devices are allocated to its claims as they will be a moment later,
 // so that a pod that shares a claim finds it allocated. What Refusals names gets no
-// volume and no device, but the pod is on the host nevertheless. Undo takes it back
-// as it was; what was seated last is taken back first.
+// volume and no device, but the pod is on the host nevertheless. Undo restores what was
+// there; what was seated last is undone first.
 func (f *Filters) Seat(pod *corev1.Pod, h *Host) (undo func()) {
 	question := f.ask(pod)
 	question.on(h) // makes the choices that Reserve takes
@@ -109,7 +109,7 @@ func nodeAlone(h *Host) fwk.NodeInfo {
 	return info
 }
 
-// sharesClaim says that two pods mount the same claim.
+// sharesClaim reports whether two pods mount the same claim.
 func sharesClaim(a, b *corev1.Pod) bool {
 	return a.Namespace == b.Namespace && slices.ContainsFunc(a.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && slices.ContainsFunc(b.Spec.Volumes, func(w corev1.Volume) bool {
@@ -161,7 +161,7 @@ func (f *Filters) Remove(pod *corev1.Pod, h *Host) (undo func()) {
 	}
 }
 
-// release takes a pod's reservations off its claims. A claim that nobody else
+// release takes a pod's reservations off its claims. A claim that no other pod
 // reserved loses its devices.
 func (f *Filters) release(pod *corev1.Pod) (undos []func()) {
 	for _, name := range deviceClaims(pod) {
@@ -185,7 +185,7 @@ func (f *Filters) release(pod *corev1.Pod) (undos []func()) {
 func deviceClaims(pod *corev1.Pod) []string {
 	names := []string{ofExtendedResources(pod)}
 	for i := range pod.Spec.ResourceClaims {
-		// An error says that there is no claim yet.
+		// With an error there is no claim yet.
 		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
 			names = append(names, *name)
 		}

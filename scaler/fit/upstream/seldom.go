@@ -8,16 +8,16 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Sync takes over what there is of storage and devices; an object is new where
-// its pointer is. It begins a new look: hosts and seats of before are forgotten.
-// No plugin here looks at namespaces.
+// Sync takes over what there is of storage and devices; an object is new where its pointer
+// is. It begins a new evaluation: hosts and seats of before are forgotten. No plugin here
+// looks at namespaces.
 func (f *Filters) Sync(_ map[string]map[string]string, s fleet.Storage, d fleet.Devices) {
 	f.forgetSeats()
 	f.world.sync(s, d)
 	f.changed()
 }
 
-// Concerns says whether a pod has anything that Refusals looks at: volumes that
+// Concerns reports whether a pod has anything that Refusals looks at: volumes that
 // bind it to places or are counted there, claims, extended resources that a
 // DeviceClass serves. Such a pod is judged by its own name and UID: claims may be
 // its own, so that another pod of the same spec is another question.
@@ -36,7 +36,7 @@ func (f *Filters) Concerns(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, served) || slices.ContainsFunc(pod.Spec.InitContainers, served)
 }
 
-// bindsOrCounts says that one of the plugins looks at a volume: claims, and disks
+// bindsOrCounts reports whether one of the plugins looks at a volume: claims, and disks
 // named in the pod itself, which conflict with one another or count as volumes of
 // the CSI driver that replaced them.
 func bindsOrCounts(v corev1.Volume) bool {
@@ -45,12 +45,12 @@ func bindsOrCounts(v corev1.Volume) bool {
 		v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
 }
 
-// serves says whether a DeviceClass serves an extended resource.
+// serves reports whether a DeviceClass serves an extended resource.
 func (w *world) serves(resource corev1.ResourceName) bool {
 	return w.devices.DeviceClassResolver().GetDeviceClass(resource) != nil
 }
 
-// Delegated says whether NodeResourcesFit leaves an extended resource to
+// Delegated reports whether NodeResourcesFit leaves an extended resource to
 // DynamicResources on that node: a DeviceClass serves it, and the node has none of
 // it by a device plugin.
 // https://github.com/kubernetes/enhancements/issues/5004
@@ -59,7 +59,7 @@ func (f *Filters) Delegated(_ *corev1.Pod, resource corev1.ResourceName, node *c
 	return has.Value() == 0 && f.world.serves(resource)
 }
 
-// Refusals says what volumes and devices have against a pod on a host. Every
+// Refusals returns what volumes and devices have against a pod on a host. Every
 // plugin that refuses is in it; none does where it is empty.
 func (f *Filters) Refusals(pod *corev1.Pod, h *Host) []Refusal {
 	return f.ask(pod).on(h)

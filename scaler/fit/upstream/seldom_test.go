@@ -115,7 +115,7 @@ func check(t *testing.T, f *upstream.Filters, pod *corev1.Pod, h *upstream.Host,
 }
 
 // Volumes hold pods to their zone, go to one claim only, count against the limit
-// of a node, and come back when a seat is taken back.
+// of a node, and come back when a seat is undone.
 func TestVolumes(t *testing.T) {
 	f := filters(t, "1.36")
 	f.Sync(nil, storage(), fleet.Devices{})
@@ -158,8 +158,8 @@ func TestVolumes(t *testing.T) {
 	check(t, f, mounting("full", "new"), f.NewHost(node("new", "a"), nil, nil))
 }
 
-// Whatever changes from one look to the next is seen, and what was assumed in the
-// last look is forgotten.
+// Whatever changes from one evaluation to the next is seen, and what was assumed in the last
+// one is forgotten.
 func TestSyncByDifference(t *testing.T) {
 	f := filters(t, "1.36")
 	s := storage()
@@ -235,7 +235,7 @@ func TestDevices(t *testing.T) {
 	unremove := f.Remove(using("p", "x"), a1)
 	check(t, f, using("q", "y"), a1, "DynamicResources")
 	unremoveShares := f.Remove(using("shares", "x"), a1)
-	check(t, f, using("q", "y"), a1) // nobody uses x
+	check(t, f, using("q", "y"), a1) // no pod uses x
 	unremoveShares()
 	unremove()
 	unshare()
@@ -255,10 +255,10 @@ func TestDevices(t *testing.T) {
 
 	f = filters(t, "1.33")
 	f.Sync(nil, fleet.Storage{}, fleet.Devices{Claims: []*resourcev1.ResourceClaim{deviceClaim("x")}})
-	check(t, f, using("p", "x"), f.NewHost(node("a1", "a"), nil, nil)) // it did not look at claims by default
+	check(t, f, using("p", "x"), f.NewHost(node("a1", "a"), nil, nil)) // it did not check claims by default
 }
 
-// A pod may name one claim twice. What it was given is free again when it is gone.
+// A pod may name one claim twice. What it was given is free again when it is deleted.
 func TestClaimNamedTwice(t *testing.T) {
 	f := filters(t, "1.36")
 	d := fleet.Devices{
@@ -279,7 +279,7 @@ func TestClaimNamedTwice(t *testing.T) {
 	check(t, f, both, h)
 }
 
-// A device that went from one claim to another between two looks is taken, in
+// A device that went from one claim to another between two evaluations is taken, in
 // whatever order the claims are shown.
 func TestDeviceChangesHands(t *testing.T) {
 	f := filters(t, "1.36")

@@ -38,7 +38,7 @@ func namesNode(op corev1.NodeSelectorOperator, names ...string) *corev1.Affinity
 }
 
 // Every plugin that looks at a pod and a node alone refuses for its own reason,
-// and all that refuse are told.
+// and all that refuse are reported.
 func TestStatic(t *testing.T) {
 	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	// Which features pods need of a node is known from 1.36 on.

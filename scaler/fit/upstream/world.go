@@ -49,7 +49,7 @@ func newWorld() *world {
 	w.slices.informer = w.Slices
 	w.deviceClass.informer = w.DeviceClasses
 	// What watches claims for devices goes by their versions, which must rise even
-	// where a change is only thought of, or taken back.
+	// where a change is only simulated, or undone.
 	w.deviceClaims.told = func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim { return w.revised(c) }
 	return w
 }
@@ -124,7 +124,7 @@ func (s *shelf[T]) show(o T) {
 	s.informer.Set(o)
 }
 
-// get finds what there is by that key, thought of or real.
+// get finds what there is by that key, simulated or real.
 func (s *shelf[T]) get(key string) (T, bool) {
 	if o, ok := s.thought[key]; ok {
 		return o, true
@@ -158,8 +158,8 @@ func (s *shelf[T]) think(o T) (undo func()) {
 	}
 }
 
-// count adds to how many pods mount the claims of a pod. Volumes with a claim of
-// their own are nobody else's.
+// count adds to how many pods mount the claims of a pod. No other pod mounts volumes with a
+// claim of their own.
 func (w *world) count(pod *corev1.Pod, n int) {
 	for i := range pod.Spec.Volumes {
 		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {

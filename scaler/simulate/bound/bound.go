@@ -1,4 +1,4 @@
-// Package bound says what the pods of a time must cost at the least, and what they would cost
+// Package bound finds what the pods of a time must cost at the least, and what they would cost
 // if all of them could be packed anew at any moment: two yardsticks for a bill.
 package bound
 

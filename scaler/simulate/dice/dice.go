@@ -34,7 +34,7 @@ func (d *Dice) Float() float64 { return float64(d.next()>>11) / (1 << 53) }
 // N is at least 0 and less than n, which is more than 0.
 func (d *Dice) N(n int) int { return int(d.Float() * float64(n)) }
 
-// Below says yes so often, as a share of all times.
+// Below is true so often, as a share of all times.
 func (d *Dice) Below(share float64) bool { return share > 0 && d.Float() < share }
 
 // Exp is the time to the next of events that come independently, at that mean.

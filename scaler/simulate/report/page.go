@@ -31,7 +31,7 @@ svg{width:100%;height:auto;background:#fafafa}text{font-size:11px;fill:#444}pre{
 .key{margin:.3em 1em .3em 0;display:inline-block}.key i{display:inline-block;width:.9em;height:.9em;margin-right:.3em}
 details{max-height:40em;overflow:auto}td{padding:.1em .6em;vertical-align:top}`
 
-// colours tell lines and areas apart, for most kinds of eyes.
+// colours distinguish lines and areas, for most kinds of eyes.
 var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999", "#000000"}
 
 const (

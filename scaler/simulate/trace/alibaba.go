@@ -110,7 +110,7 @@ func (f Format) Read(in io.Reader, s Slice) (Trace, error) {
 	}
 }
 
-// cut says when a pod comes and ends in the slice, and whether it lives in it.
+// cut returns when a pod comes and ends in the slice, and whether it lives in it.
 func (s Slice) cut(r row) (arrive, ends int64, lives bool) {
 	from, to := int64(s.From*day), int64(s.To*day)
 	if r.created >= to || r.deleted <= max(from, r.created) {

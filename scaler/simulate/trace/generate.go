@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/scaler/simulate/dice"
 )
 
-// Mix says what kind of a time is generated. The zero Mix of a size has all kinds.
+// Mix is what kind of a time is generated. The zero Mix of a size has all kinds.
 type Mix struct {
 	Seed uint64
 	Days float64
@@ -127,7 +127,7 @@ func (t *Trace) bursts(d *dice.Dice, pods float64) {
 	}
 }
 
-// singles are what nobody replicates: they stay for a day or so, and their controller makes
+// singles are pods without replicas: they stay for a day or so, and their controller makes
 // them again elsewhere if they are evicted.
 func (t *Trace) singles(d *dice.Dice, pods float64) {
 	const mean = 1.2 * day

@@ -9,7 +9,7 @@ import (
 	"windlass.dev/windlass/scaler/simulate/dice"
 )
 
-// jobLasts is how long pods of Jobs run on average where nothing says it.
+// jobLasts is how long pods of Jobs run on average where nothing states it.
 const jobLasts = 900.0
 
 // FromSnapshot has the pods of a cluster go on: replicas follow the hours of the day, between

@@ -38,11 +38,11 @@ type Trace struct {
 	Snapshot *fleet.Snapshot
 }
 
-// Workload is what makes pods, all of them alike.
+// Workload is what makes pods, all of them equal.
 type Workload struct {
 	Namespace, Name string
 	// Kind is that of the controller, such as ReplicaSet or Job; empty for naked pods, which
-	// nobody makes again.
+	// are not made again.
 	Kind string
 	// Controller is what its pods name as such; nil where it is made of the kind and name.
 	Controller  *metav1.OwnerReference

@@ -12,8 +12,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/launch"
 )
 
-// carryOut does what a plan says, in its order, as far as the world is as each action expects
-// it. done says that something of it was.
+// carryOut does the actions of a plan, in its order, as far as the world is as each action
+// expects it. done is true if some of it was done.
 func (w *World) carryOut(actions []action.Action) (results []plan.Result, done bool) {
 	for _, a := range actions {
 		r := plan.Result{Action: a, Ended: w.time()}

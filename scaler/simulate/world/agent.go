@@ -13,7 +13,7 @@ type drain struct {
 	id     string
 	kind   contract.Kind
 	report contract.Report
-	// again says that it will ask once more for evictions that were refused.
+	// again is true if it will ask once more for evictions that were refused.
 	again bool
 }
 
@@ -123,7 +123,7 @@ func (w *World) goOn(m *machine) {
 	w.node(m, func(n *fleet.Node) { annotate(n, contract.AnnotationDrainReport, d.report.String()) })
 }
 
-// renewReports is done before an evaluation, as nobody else reads them.
+// renewReports is done before an evaluation, as nothing else reads them.
 func (w *World) renewReports() {
 	for _, m := range w.draining {
 		d := m.drain

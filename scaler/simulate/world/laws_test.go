@@ -55,7 +55,7 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-// check says what does not add up in a world. What is kept as things happen must
+// check returns what does not add up in a world. What is kept as things happen must
 // be what would be counted anew.
 func (w *World) check() error {
 	var wrong []error

@@ -21,7 +21,7 @@ type Ledger struct {
 	// unneeded marks, ShortMarks those that were cleared within a minute.
 	Drains, Cancelled, Marks, ShortMarks int
 	// Evictions are what agents and the scaler asked for; Killed are pods whose node went
-	// under them, Lost those that nobody makes again.
+	// under them, Lost those that are not made again.
 	Evictions, Killed, Lost int
 	// Unserved are pods that ended without ever having had a node, Pending those that wait
 	// at the end.

@@ -25,7 +25,7 @@ type group struct {
 	// ended are the moments at which nodes of it were scaled down that no launch has
 	// followed yet.
 	ended []int64
-	// retries says that Auto Scaling will try again to launch.
+	// retries is true if Auto Scaling will try again to launch.
 	retries bool
 	chance  *dice.Dice
 }
@@ -36,17 +36,17 @@ type machine struct {
 	group *group
 	zone  string
 	id    string
-	// launched is when it was asked for, and billed says that somebody pays for it.
+	// launched is when it was asked for, and billed is true while it is paid for.
 	launched int64
 	billed   bool
-	// index is that of its node in the snapshot; none before it has joined or when it is gone.
+	// index is that of its node in the snapshot; none before it has joined or when it is removed.
 	index int
 	place *fit.Place
-	// open says that pods may come.
+	// open is true if pods may come.
 	open        bool
 	cpu, memory int64
 	pods        []*pod
-	// hosted says that a pod of the trace has ever been on it.
+	// hosted is true if a pod of the trace has ever been on it.
 	hosted bool
 	// marked is since when it bears the unneeded taint.
 	marked int64
@@ -85,7 +85,7 @@ func (w *World) instance(m *machine) *fleet.Instance {
 	return nil
 }
 
-// launch is one launch call for a zone: it brings all instances, or none for want of capacity.
+// launch is one launch call for a zone: it launches all instances, or none for want of capacity.
 func (w *World) launch(g *group, zone string, count int) bool {
 	if g.chance.Below(w.spec.LaunchFailures) {
 		w.ledger.LaunchFailures++
@@ -273,8 +273,8 @@ func strip(n *fleet.Node, keys ...string) {
 	}
 }
 
-// takeDown begins the termination of an instance. Its bill ends; it is gone when it has shut
-// down, or when its hook is completed and it has.
+// takeDown begins the termination of an instance. Its bill ends; it is removed when it has
+// shut down, or when its hook is completed and it has.
 func (w *World) takeDown(m *machine) {
 	instance := w.instance(m)
 	w.unbill(m)
@@ -295,7 +295,7 @@ func (w *World) shutDown(m *machine) {
 	w.in(int64(w.spec.Shutdown.Seconds()), func() { w.vanish(m) })
 }
 
-// vanish has instance and node be gone, with whatever is on it.
+// vanish removes instance and node, with whatever is on it.
 func (w *World) vanish(m *machine) {
 	w.unbill(m)
 	if m.group != nil {

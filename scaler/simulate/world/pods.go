@@ -20,7 +20,7 @@ type workload struct {
 	owner *metav1.OwnerReference
 	// alive counts its replicas.
 	alive int32
-	// ordered says that a replica is made again only when the one before it is gone, as of
+	// ordered is true if a replica is made again only when the one before it has left, as of
 	// StatefulSets.
 	ordered bool
 }
@@ -152,7 +152,7 @@ func (w *World) end(r *replica) {
 	w.remove(p)
 }
 
-// remove has a pod be gone.
+// remove removes a pod.
 func (w *World) remove(p *pod) {
 	if w.pods[p.seen.UID] != p {
 		return
@@ -193,8 +193,8 @@ func (w *World) unplace(p *pod) {
 	w.scheduler.retry = true
 }
 
-// evict has a pod leave when its grace has passed. Its controller makes another at once, or, of
-// a StatefulSet, when it is gone; nobody makes a naked one again.
+// evict has a pod leave when its grace has passed. Its controller makes another at once, or,
+// of a StatefulSet, when it has left; a naked one is not made again.
 func (w *World) evict(p *pod) {
 	if p.leaving {
 		return
@@ -218,8 +218,8 @@ func (w *World) evict(p *pod) {
 	})
 }
 
-// makeAgain has the controller of a replica without a pod make one. A replica that nobody
-// controls is over.
+// makeAgain has the controller of a replica without a pod make one. A replica without a
+// controller is over.
 func (w *World) makeAgain(r *replica) {
 	if r == nil || r.over || r.current != nil {
 		return
@@ -232,7 +232,7 @@ func (w *World) makeAgain(r *replica) {
 	w.create(r)
 }
 
-// lose has all pods of a node be gone with it.
+// lose removes all pods of a node with it.
 func (w *World) lose(m *machine) {
 	for len(m.pods) > 0 {
 		p := m.pods[len(m.pods)-1]

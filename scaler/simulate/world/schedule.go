@@ -21,20 +21,20 @@ type scheduler struct {
 	cluster *fit.Cluster
 	// queue are the pods that wait for a node.
 	queue []*pod
-	// retry says that a node has more room since all of them were tried.
+	// retry is true if a node has more room since all of them were tried.
 	retry bool
-	// stale says that the cluster is to be built anew; gone and seated count what it
-	// keeps of nodes and pods that are no more.
+	// stale is true if the cluster is to be built anew; gone and seated count what it keeps
+	// of nodes and pods that are no more.
 	stale        bool
 	gone, seated int
 	// specs are those that the rules know.
 	specs map[*corev1.PodSpec]bool
-	// terms says that some pods ask who else is where, so that nodes that are gone and
-	// pods that leave have to be forgotten at once.
+	// terms is true if some pods ask who else is where, so that removed nodes and pods that
+	// leave have to be forgotten at once.
 	terms bool
 }
 
-// mostSeated bounds how many pods the rules remember that are no more.
+// mostSeated bounds how many pods the rules keep that are no more.
 const mostSeated = 5000
 
 // schedule tries all pods that wait, in the order of kube-scheduler's queue.
@@ -133,7 +133,7 @@ func (s *scheduler) know(p *pod) {
 	s.seated++
 }
 
-// runs says that a DaemonSet has a pod on a node.
+// runs reports whether a DaemonSet has a pod on a node.
 func (s *scheduler) runs(set *fleet.DaemonSet, m *machine) bool {
 	p := &fleet.Pod{Namespace: set.Namespace, Name: set.Name, Labels: set.Template.Labels, Owner: daemonOwner(set.Name), Spec: &set.Template.Spec}
 	return s.cluster.Slots(s.cluster.Tenant(p).Class, m.place).N > 0
@@ -152,7 +152,7 @@ func (s *scheduler) join(w *World, m *machine) {
 	}
 }
 
-// leave has a node that is gone take no more pods.
+// leave has a removed node take no more pods.
 func (s *scheduler) leave(m *machine) {
 	s.gone++
 	s.stale = s.stale || s.terms

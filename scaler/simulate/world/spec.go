@@ -17,7 +17,7 @@ import (
 
 // Spec is what a cluster is made of.
 type Spec struct {
-	// Prices says what prices they are, and of which day.
+	// Prices is what prices they are, and of which day.
 	Prices string `json:"prices,omitempty"`
 	// Boot is from the launch call to a Ready node, Shutdown from the termination call until
 	// the Node is gone.

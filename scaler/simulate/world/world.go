@@ -35,8 +35,9 @@ type World struct {
 	nodeAt   []*machine
 
 	planner *plan.Planner
-	// changed says that something has since the last evaluation, which was at evaluated;
-	// soonest is from when on the next one may be, and wake is when the plan wants it.
+	// changed is true if something has changed since the last evaluation, which was at
+	// evaluated; soonest is from when on the next one may be, and wake is when the plan wants
+	// it.
 	changed                  bool
 	evaluated, soonest, wake int64
 

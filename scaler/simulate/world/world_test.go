@@ -267,8 +267,8 @@ func TestDaemonSets(t *testing.T) {
 	}
 }
 
-// TestGates: a gated pod waits, and keeps nobody who is like it from a node. The others are on
-// a node each at first, and then on one: each of two pods has waited no second.
+// TestGates: a gated pod waits, and keeps no pod like it from a node. The others are on a
+// node each at first, and then on one: each of two pods has waited no second.
 func TestGates(t *testing.T) {
 	s, of, p := given()
 	gated := *of.Spec
@@ -313,7 +313,7 @@ func TestKilledWithItsNode(t *testing.T) {
 	}
 }
 
-// TestDefaultWorld: it is read, and what is wrong with a world is said.
+// TestDefaultWorld: it is read, and what is wrong with a world is reported.
 func TestDefaultWorld(t *testing.T) {
 	if n := len(Default().Groups); n != 9 {
 		t.Errorf("%d groups, want nine", n)

@@ -1,4 +1,4 @@
-// Package cas says what the scaler sees in the words of Cluster Autoscaler's status,
+// Package cas puts what the scaler sees in the words of Cluster Autoscaler's status,
 // for tools that read the ConfigMap cluster-autoscaler-status.
 //
 //	cas.go   the status as it stands in the ConfigMap
@@ -26,7 +26,7 @@ const (
 	Unhealthy = "Unhealthy"
 )
 
-// Conditions of growing. A group that is ill is Unhealthy, too.
+// Conditions of growing. A group that is unhealthy is Unhealthy here, too.
 const (
 	NoActivity = "NoActivity"
 	InProgress = "InProgress"
@@ -44,13 +44,13 @@ type Status struct {
 	// Time is when it was written, as TimeFormat has it.
 	Time             string `json:"time,omitempty"`
 	AutoscalerStatus string `json:"autoscalerStatus,omitempty"`
-	// Message says what else people should know, such as what found no room.
+	// Message is what else people should know, such as what found no room.
 	Message     string      `json:"message,omitempty"`
 	ClusterWide ClusterWide `json:"clusterWide"`
 	NodeGroups  []NodeGroup `json:"nodeGroups,omitempty"`
 }
 
-// TimeFormat is that of Status.Time and of the annotation that says when a status was
+// TimeFormat is that of Status.Time and of the annotation with when a status was
 // written.
 const TimeFormat = "2006-01-02 15:04:05.999999999 -0700 MST"
 
@@ -77,7 +77,7 @@ type Condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 }
 
-// ClusterHealth says whether too many nodes are unready.
+// ClusterHealth is whether too many nodes are unready.
 type ClusterHealth struct {
 	Condition
 	NodeCounts NodeCounts `json:"nodeCounts"`
@@ -93,19 +93,19 @@ type GroupHealth struct {
 	MaxSize             int `json:"maxSize"`
 }
 
-// ScaleUp says whether a group grows, or why it may not.
+// ScaleUp is whether a group grows, or why it may not.
 type ScaleUp struct {
 	Condition
 	BackoffInfo BackoffInfo `json:"backoffInfo"`
 }
 
-// BackoffInfo is what a pause of a group is for.
+// BackoffInfo is the cause of a group's back-off.
 type BackoffInfo struct {
 	ErrorCode    string `json:"errorCode,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
-// ScaleDown says how many nodes nobody needs.
+// ScaleDown counts the unneeded nodes.
 type ScaleDown struct {
 	Condition
 	Candidates int `json:"candidates,omitempty"`

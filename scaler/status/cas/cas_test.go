@@ -180,7 +180,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Nobody else's time is changed by telling that something is still so.
+// Recording that something is still so changes no other copy's time.
 func TestProbedIsACopy(t *testing.T) {
 	one := cas.Status{NodeGroups: []cas.NodeGroup{{Name: "web"}}}
 	_ = one.Probed(time.Unix(1, 0))
@@ -189,7 +189,7 @@ func TestProbedIsACopy(t *testing.T) {
 	}
 }
 
-// However many groups there are, and whatever AWS says, the status has room in its
+// However many groups there are, and whatever AWS answers, the status has room in its
 // ConfigMap, which holds 1 MiB.
 func TestStatusHasBounds(t *testing.T) {
 	now := time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)

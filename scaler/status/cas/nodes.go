@@ -12,7 +12,7 @@ import (
 type census struct {
 	all    NodeCounts
 	groups map[string]*NodeCounts
-	// unneeded counts the nodes of each group that nobody needs.
+	// unneeded counts the unneeded nodes of each group.
 	unneeded map[string]int
 }
 

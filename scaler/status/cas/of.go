@@ -25,8 +25,8 @@ const (
 	mostText = 500
 )
 
-// Of is the status of a cluster as a look has found it. Last is the status before: since
-// when something is so stands in there.
+// Of is the status of a cluster as an evaluation has found it. Last is the status before,
+// which has since when something is so.
 func Of(s fleet.Snapshot, p plan.Plan, policy policy.Policy, last Status) Status {
 	nodes, groups := map[string]verdict.Verdict{}, map[string]verdict.Verdict{}
 	for _, v := range p.Verdicts {
@@ -105,7 +105,7 @@ func (d *drawing) condition(status string, last Condition) Condition {
 	return c
 }
 
-// health goes by the bounds that stop retirements, too.
+// health goes by the bounds that stop scale-down, too.
 func (d *drawing) health(n NodeCounts) string {
 	ill, all := n.Registered.Unready.Total, n.Registered.Total-n.Registered.Suspended
 	if ill > d.policy.MaxUnready && float64(ill)*100 > d.policy.MaxUnreadyPercent*float64(all) {
@@ -122,7 +122,7 @@ func (d *drawing) scaleDown(unneeded int, last ScaleDown) ScaleDown {
 	return ScaleDown{Condition: d.condition(status, last.Condition), Candidates: unneeded}
 }
 
-// grows says that nodes of a group are asked for or coming.
+// grows reports whether nodes of a group are asked for or upcoming.
 func grows(reason verdict.Reason) bool {
 	return reason == verdict.GroupScalingUp || reason == verdict.GroupNodesUpcoming
 }
@@ -140,7 +140,7 @@ func (d *drawing) scaleUp(g fleet.Group, health string) (string, BackoffInfo) {
 	return NoActivity, BackoffInfo{}
 }
 
-// backoff is the pause of a group that lasts the longest, with AWS's own words where
+// backoff is the back-off of a group that lasts the longest, with AWS's own words where
 // they are known.
 func (d *drawing) backoff(g fleet.Group) BackoffInfo {
 	var longest fleet.BackOff

@@ -68,7 +68,7 @@ func must(err error) {
 	}
 }
 
-// Handle tells a handler of all there is and of every change to come.
+// Handle calls a handler for all there is and of every change to come.
 func (i *Informer) Handle(h cache.ResourceEventHandler) {
 	for _, object := range i.store.List() {
 		h.OnAdd(object, true)
