@@ -43,12 +43,12 @@ type Agent struct {
 	WatchNotices func(context.Context, func(imds.Sighting))
 
 	// APITime is the time by the API server's clock, for as long as the metadata service
-	// has not told; nil where that is not known.
+	// has not named it; nil where that is not known.
 	APITime func() time.Time
 
 	// Tell writes an Event.
 	Tell func(kube.Event)
-	// Identify is told which instance the Node says it is.
+	// Identify is given the instance that the Node names.
 	Identify func(instance string)
 }
 
@@ -89,7 +89,7 @@ type loop struct {
 	nudge   chan struct{}
 
 	begun time.Time
-	// sighted: the metadata service has told something, sighting is what.
+	// sighted: the metadata service has answered, sighting is what.
 	sighted   bool
 	sighting  imds.Sighting
 	metadata  evict.Metadata
@@ -107,7 +107,7 @@ type loop struct {
 	settledUntil time.Time
 }
 
-// underWay is what is kept in memory while the node drains.
+// underWay is what the process keeps while the node drains.
 type underWay struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -116,7 +116,7 @@ type underWay struct {
 	// unwritten is the report that the Node has not taken yet; nil where it has.
 	unwritten *contract.Report
 	pace      pace
-	// guarded tells the namespaces whose budgets are watched.
+	// guarded names the namespaces whose budgets are watched.
 	guarded map[string]bool
 }
 
@@ -145,7 +145,7 @@ func (l *loop) wait(wake time.Time) bool {
 	case <-l.nudge:
 	case <-alarm:
 	}
-	for { // whatever else has come meanwhile is one look too
+	for { // whatever else has come meanwhile is one pass too
 		select {
 		case f := <-l.do:
 			f()
@@ -155,7 +155,7 @@ func (l *loop) wait(wake time.Time) bool {
 	}
 }
 
-// turn looks, decides and acts once. It returns when to do so again, whatever
+// turn is one pass: it looks, decides and acts. It returns when to make the next one, whatever
 // happens; zero for never.
 func (l *loop) turn() time.Time {
 	now := time.Now()
@@ -291,7 +291,7 @@ func (l *loop) beginDrain() *underWay {
 	list := evict.NewPods(func() {
 		select {
 		case l.nudge <- struct{}{}:
-		default: // a look is due anyway
+		default: // a pass is due anyway
 		}
 	})
 	l.running.Go(func() { l.WatchPods(ctx, list) })

@@ -47,7 +47,7 @@ func TestNotice(t *testing.T) {
 		if n := w.deleted(); n != 2 {
 			t.Errorf("%d evictions accepted 100 ms after the notice, want those of the 2 pods that say nothing", n)
 		}
-		w.after(40 * time.Second) // nobody gives the termination a time
+		w.after(40 * time.Second) // the termination has no time
 		if r := w.report(); r.Phase != contract.PhaseDrained || !r.AnswersTo(terminated.ID) {
 			t.Errorf("report %s", r)
 		}
@@ -259,7 +259,7 @@ func TestWhoIsAskedForTogether(t *testing.T) {
 	}
 }
 
-// The watch is quicker than the answer of a read: what it told is read again.
+// The watch is quicker than the answer of a read: what it reported is read again.
 func TestChangeOvertakesRead(t *testing.T) {
 	story(t, func(w *world) {
 		w.addPod("web-1")
@@ -290,7 +290,7 @@ func TestChangeOvertakesWrite(t *testing.T) {
 				node, err := w.writeNode(ctx, p)
 				if w.report().Phase == contract.PhaseDrained && !overtaken {
 					overtaken = true
-					time.Sleep(time.Millisecond) // the write itself has been told of
+					time.Sleep(time.Millisecond) // the write itself has been reported
 					w.annotate(contract.AnnotationDrainRequest, "")
 				}
 				time.Sleep(5 * time.Millisecond) // of virtual time
@@ -442,7 +442,7 @@ func TestEvictionFails(t *testing.T) {
 		{"a right is missing", drain.Answer{Outcome: drain.Forbidden, Message: `pods "db-1" is forbidden: no`}, 10},
 		{"two budgets", drain.Answer{Outcome: drain.Failed, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}, 10},
 		{"a webhook fails", drain.Answer{Outcome: drain.Failed, Message: `failed calling webhook "guard": context deadline exceeded`}, 10},
-		{"the server is too busy", drain.Answer{Outcome: drain.Overloaded, Message: "too many requests"}, 30}, // after a second, and a rest of the node
+		{"the server is too busy", drain.Answer{Outcome: drain.Overloaded, Message: "too many requests"}, 30}, // after a second, and a back-off of the node
 		{"the server calls it gone", drain.Answer{Outcome: drain.Gone}, 10},
 		{"a budget that is not named", drain.Answer{Outcome: drain.Refused, Message: "no room"}, 10},
 	} {
@@ -584,7 +584,7 @@ func TestLastChance(t *testing.T) {
 }
 
 // The node is empty, and drained when its volumes are detached: the kubelet says
-// so in the status, of which the watch tells the version only.
+// so in the status, of which the watch reports the version only.
 func TestVolumesAreWaitedFor(t *testing.T) {
 	story(t, func(w *world) {
 		w.change(func(n *corev1.Node) { n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "ebs/vol-1"}} })
@@ -609,7 +609,7 @@ func TestVolumesAreWaitedFor(t *testing.T) {
 }
 
 // The machine comes up again after the reboot for which it was drained. Its agent
-// may be there before the kubelet has told the new boot id, and the metadata may go
+// may be there before the kubelet has reported the new boot id, and the metadata may go
 // on listing the event.
 func TestRebooted(t *testing.T) {
 	story(t, func(w *world) {
@@ -643,7 +643,7 @@ func TestRebooted(t *testing.T) {
 	})
 }
 
-// While the scaler says that it is not its turn, by a clock that is an hour behind, a drain
+// While the scaler writes that it is not its turn, by a clock that is an hour behind, a drain
 // waits and its node is open, also when the agent starts again. It costs a write every two
 // minutes. When nothing more is said it begins five minutes later.
 func TestWaitsForItsTurn(t *testing.T) {
@@ -759,7 +759,7 @@ func TestOverridesAreToldLater(t *testing.T) {
 	})
 }
 
-// An agent that ends tells of the overrides that still wait: the next one does not know of
+// An agent that ends records the overrides that still wait: the next one does not know of
 // them.
 func TestOverridesAreToldAtTheEnd(t *testing.T) {
 	story(t, func(w *world) {

@@ -6,14 +6,13 @@ import (
 	"windlass.dev/windlass/agent/drain"
 )
 
-// AWS dates its notices by a clock that is right, and so does the scaler its
-// requests; who reads a report compares it with such a clock too. So drain.Decide
-// is told the time of the metadata service, and not that of this node, where those
-// differ (imds.Sighting.ClockAhead); until that service has answered, the time of the API
-// server, which has what is judged by it. The loop keeps its own times by the clock of
-// the node, because the difference may become known, or change, at any time: they
-// are moved on their way into a drain.View, and the moment at which to wake is
-// moved back.
+// AWS dates its notices by a clock that is right, and so does the scaler its requests; who
+// reads a report compares it with such a clock too. So drain.Decide is given the time of the
+// metadata service, and not that of this node, where those differ (imds.Sighting.ClockAhead);
+// until that service has answered, the time of the API server, which has what is judged by it.
+// The loop keeps its own times by the clock of the node, because the difference may become
+// known, or change, at any time: they are converted for a drain.View, and the moment at which
+// to wake is converted back.
 
 // ahead is how far this node's clock is ahead of the right one.
 func (l *loop) ahead(now time.Time) time.Duration {
@@ -23,8 +22,7 @@ func (l *loop) ahead(now time.Time) time.Duration {
 	return now.Sub(l.APITime()).Round(time.Second) // does not tremble
 }
 
-// rightTime is the right time, for Events: people compare them with the moments that they
-// tell of.
+// rightTime is the right time, for Events: people compare them with the moments that they name.
 func (l *loop) rightTime() time.Time {
 	now := time.Now()
 	return now.Add(-l.ahead(now))
@@ -67,9 +65,9 @@ func movedTime(t time.Time, by time.Duration) time.Time {
 	return t.Add(by)
 }
 
-// clockPatience is how long an agent that comes up waits for the first word of the
-// metadata service, which tells it the time: a drain that it finds begun is not to
-// be judged by a wrong clock.
+// clockPatience is how long an agent that comes up waits for the first answer of the metadata
+// service, which has the time: a drain that it finds begun is not to be judged by a wrong
+// clock.
 const clockPatience = time.Second
 
 // awaitsClock says until when; zero where the time is known, or taken to be.

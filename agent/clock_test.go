@@ -20,7 +20,7 @@ import (
 )
 
 // A node's clock is off: a request, which the scaler dates, is drained for in time,
-// the report tells the right time, and pauses are as long as they should be.
+// the report has the right time, and pauses are as long as they should be.
 func TestClockIsOff(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -93,7 +93,7 @@ func knowsTheTimeLate(a *Agent) {
 }
 
 // An agent comes up in mid-drain on a node whose clock is an hour ahead: it judges nothing
-// by that clock before the metadata service has told the time, a moment later. A pod that
+// by that clock before the metadata service has given the time, a moment later. A pod that
 // has some minutes yet is not evicted against its word.
 func TestClockIsAwaited(t *testing.T) {
 	story(t, func(w *world) {
@@ -194,7 +194,7 @@ func TestEventsTellTheRightTime(t *testing.T) {
 }
 
 // An agent starts anew in mid-drain on a node whose clock is an hour ahead, or behind, and
-// the metadata service does not answer: it goes by the API server's clock until that tells
+// the metadata service does not answer: it goes by the API server's clock until that has
 // the time, and says of no drain before its time that it has failed.
 func TestRestartWithoutMetadata(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
@@ -234,7 +234,7 @@ func TestRestartWithoutMetadata(t *testing.T) {
 	}
 }
 
-// The metadata service tells the time better than the API server.
+// The metadata service's time is better than the API server's.
 func TestMetadataTellTheTime(t *testing.T) {
 	story(t, func(w *world) {
 		w.sighting = imds.Sighting{Heard: true, ClockAhead: time.Minute}

@@ -37,7 +37,7 @@ func BenchmarkThousandAgents(b *testing.B) {
 // BenchmarkHundredDrains: a hundred nodes with twenty bare pods each, which need
 // five seconds to end, hear of a spot interruption at one moment; the time until
 // the last of them is reported to be drained, and that of a bare loop of as many
-// evictions, and until all that it has evicted are gone. Pods are ended by a kubelet
+// evictions, and until all that it has evicted have ended. Pods are ended by a kubelet
 // that does nothing else, as fast as the API server lets it.
 func BenchmarkHundredDrains(b *testing.B) {
 	const grace = 5 * time.Second
@@ -68,7 +68,7 @@ func BenchmarkHundredDrains(b *testing.B) {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // endPods is the kubelet of all nodes: it ends pods that were asked to, when they
-// have had their grace. Each end is told.
+// have had their grace. Each end is reported.
 func (c *crowd) endPods(grace time.Duration) <-chan struct{} {
 	c.b.Helper()
 	due, gone := make(chan *corev1.Pod, len(c.seats)*podsEach), make(chan struct{}, 2*len(c.seats)*podsEach)

@@ -33,7 +33,7 @@ import (
 // crowd are many agents of one real API server, in this process. Each has what an
 // agent has in a cluster: a Node, a pod of its own with a token that is bound to
 // it, the rights of the manifests, and a connection. There is no scheduler, no
-// controller and no kubelet: nobody but the agents is at work.
+// controller and no kubelet: only the agents are at work.
 type crowd struct {
 	*bed.World
 	b     *testing.B
@@ -85,7 +85,7 @@ func assemble(b *testing.B, nodes int) *crowd {
 
 // overlay is a folder of manifests for servers that let an agent be its node. The
 // policy that stands in for that on older ones looks at every pod of a namespace for
-// each eviction, whoever asks, and would be all that is measured.
+// each eviction, whatever its client, and would be all that is measured.
 func overlay(b *testing.B) string {
 	b.Helper()
 	root, err := bed.Root(b.Context())
@@ -352,7 +352,7 @@ type tally struct {
 	lastEviction, lastDrain time.Time
 }
 
-// listen has the tally hear of what an agent is told by the API server.
+// listen has the tally count what the API server answers an agent.
 func (t *tally) listen(a *Agent) {
 	read, write, ask := a.ReadNode, a.WriteNode, a.Evict
 	first := sync.OnceFunc(func() { t.note(func() { t.reads++ }) })

@@ -26,7 +26,7 @@ import (
 )
 
 // environment is what the HTTP client of the API server reads from there, where
-// nobody has set it: a connection that has been silent for so many seconds is
+// it is not set: a connection that has been silent for so many seconds is
 // asked for a sign of life, and given up if there is none. Its own 30 s and 15 s
 // are too much of the two minutes that a spot instance has.
 var environment = map[string]string{

@@ -55,7 +55,7 @@ const (
 )
 
 // unwritableSince is since when the Node cannot be written, as far as is known:
-// it is gone, writes fail, or one hangs. It is zero where nothing says so.
+// it is deleted, writes fail, or one hangs. It is zero where none of these is known.
 func (n *nodeAccess) unwritableSince(now time.Time) time.Time {
 	since := notice.Earliest(n.gone, n.unwritable)
 	if n.writes.underWay() && !now.Before(n.writes.began.Add(slowWrite)) {
@@ -64,7 +64,7 @@ func (n *nodeAccess) unwritableSince(now time.Time) time.Time {
 	return since
 }
 
-// writeWake is when to look again for the sake of a write that is wanted.
+// writeWake is when to try a wanted write again.
 func (n *nodeAccess) writeWake(now time.Time) time.Time {
 	if hangs := n.writes.began.Add(slowWrite); n.writes.underWay() && now.Before(hangs) {
 		return hangs
@@ -87,14 +87,14 @@ func (n *nodeAccess) attached() []string {
 	return names
 }
 
-// take remembers the Node, without its list of images, which is most of it.
+// take keeps the Node, without its list of images, which is most of it.
 func (n *nodeAccess) take(node *corev1.Node) {
 	node.Status.Images, node.ManagedFields = nil, nil
 	n.raw, n.gone, n.dirty = node, time.Time{}, false
 }
 
-// take remembers the Node as an answer shows it. The watch may have told of a
-// later change before the answer came.
+// take keeps the Node as an answer shows it. The watch may have reported a later change before
+// the answer came.
 func (l *loop) take(node *corev1.Node) {
 	l.node.take(node)
 	if l.metadata.Version == "" || !newer(l.metadata.Version, node.ResourceVersion) {
@@ -150,7 +150,7 @@ func newer(a, b string) bool {
 	return x > y
 }
 
-// idle says that nothing has changed since there was nothing to do, and that
+// idle reports whether nothing has changed since there was nothing to do, and that
 // nothing is due.
 func (l *loop) idle(now time.Time) bool {
 	due := !l.settledUntil.IsZero() && !now.Before(l.settledUntil)
@@ -192,10 +192,10 @@ func (l *loop) read(now time.Time) {
 
 // readPatience is how long a drain waits for a read before it goes on by what was
 // known before. Others write to the Node all the time, and of the two minutes of
-// a spot instance none is to spare for a read that hangs.
+// a spot instance there is no time for a read that hangs.
 const readPatience = time.Second
 
-// awaitsRead says that nothing is decided before the Node was read, and when to
+// awaitsRead reports whether nothing is decided before the Node was read, and when to
 // look again.
 func (l *loop) awaitsRead(now time.Time) (yes bool, wake time.Time) {
 	n := &l.node
@@ -290,7 +290,7 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 	l.logFailure("writing the node failed, retrying", err, n.writes.failures)
 }
 
-// tell writes the Events of a change that was written.
+// tell writes the Events of a change that was made.
 func (l *loop) tell(events []drain.Event) {
 	for _, e := range events {
 		l.Logger.Info("drain", "reason", e.Reason, "message", e.Message)

@@ -25,7 +25,7 @@ func interrupted() notice.Notice {
 }
 
 // The Node cannot be written, whatever the reason: the pods of an instance that
-// goes leave all the same, after a moment, and nobody asks without a pause. When it
+// goes leave all the same, after a moment, and no request is repeated without a pause. When it
 // can be written again, it is.
 func TestNodeCannotBeWritten(t *testing.T) {
 	for _, tc := range []struct {
@@ -85,7 +85,7 @@ func TestNodeCannotBeWritten(t *testing.T) {
 }
 
 // A write that failed for a drain that was then called off says nothing about the
-// next one: nobody is evicted before that node is closed.
+// next one: no pod is evicted before that node is closed.
 func TestUnwritableIsForgotten(t *testing.T) {
 	story(t, func(w *world) {
 		w.addPod("web-1")

@@ -11,12 +11,12 @@ import (
 
 // overrides are the Events about pods whose own word, or whose budget's, was
 // overruled. There may be one for each pod, and each is a write of the API server
-// as an eviction is. Nobody waits for them, so they take a tenth of its time: they
+// as an eviction is. They are not urgent, so they take a tenth of its time: they
 // come when the evictions of this node are through, each after nine times what an
 // eviction took.
 type overrides struct {
 	waiting []kube.Event
-	// next is when the next one may be told, and pause what passes between two.
+	// next is when the next one may be recorded, and pause what passes between two.
 	next  time.Time
 	pause time.Duration
 }
@@ -43,7 +43,7 @@ func (l *loop) noteOverride(step drain.Evict) {
 	})
 }
 
-// tellOverride tells the next one if it is time for that, and returns when to ask
+// tellOverride records the next one if it is time for that, and returns when to ask
 // again; zero where the end of an eviction is waited for, or nothing.
 func (l *loop) tellOverride(now time.Time) time.Time {
 	o := &l.overrides
@@ -63,7 +63,7 @@ func (l *loop) tellOverride(now time.Time) time.Time {
 	return o.next
 }
 
-// tellOverrides tells all that wait, because there is no later.
+// tellOverrides records all that wait, because there is no later.
 func (l *loop) tellOverrides() {
 	for _, e := range l.overrides.waiting {
 		l.Tell(e)

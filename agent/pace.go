@@ -12,7 +12,7 @@ const (
 	// firstAtOnce is how many evictions a drain begins with at one time, and
 	// mostAtOnce how many there are ever.
 	firstAtOnce, mostAtOnce = 4, 20
-	// firstRest and longestRest bound the rest after an answer that the API server
+	// firstRest and longestRest bound the back-off after an answer that the API server
 	// has no time.
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
 	// prompt is how long an answer takes at most of a server that has time: one that
@@ -40,7 +40,7 @@ type pace struct {
 	begun []time.Time
 	// refused is when the server last had no time for us.
 	refused time.Time
-	// rests counts the rests since the last that was accepted; nothing is asked for
+	// rests counts the back-offs since the last eviction that was accepted; nothing is asked for
 	// before resumes.
 	rests   int
 	resumes time.Time
@@ -52,7 +52,7 @@ type pace struct {
 
 func newPace() pace { return pace{window: firstAtOnce} }
 
-// admits says whether one more may be asked for now.
+// admits reports whether one more may be asked for now.
 func (p *pace) admits(now time.Time) bool {
 	return !now.Before(p.resumes) && len(p.begun) < mostAtOnce && p.counting(now) < int(p.window)
 }
@@ -94,7 +94,7 @@ func (p *pace) resumesAfter(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// busy says that evictions are under way, or wait for their turn.
+// busy reports whether evictions are under way, or wait for their turn.
 func (p *pace) busy() bool { return len(p.begun) > 0 || p.held }
 
 // begin notes that one is asked for, and end what came of the one that was asked for

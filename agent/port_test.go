@@ -79,7 +79,7 @@ clusters: [{name: test, cluster: {server: %q}}]
 users: [{name: test, user: {}}]
 `
 
-// asked tells which server was asked for something.
+// asked reports which server was asked for something.
 type asked struct {
 	mu    sync.Mutex
 	first map[string]chan struct{}
@@ -109,7 +109,7 @@ func (a *asked) await(ctx context.Context, who string) error {
 	}
 }
 
-// listening tells the local addresses of the TCP sockets on which a process
+// listening lists the local addresses of the TCP sockets on which a process
 // listens, as the kernel prints them; see proc_net(5).
 func listening(t *testing.T, pid int) []string {
 	t.Helper()

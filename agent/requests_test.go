@@ -89,7 +89,7 @@ type answer struct {
 	header http.Header
 	pipe   *io.PipeWriter
 	begun  chan int
-	once   sync.Once // the world tells of each change in a goroutine of its own
+	once   sync.Once // the world reports each change in a goroutine of its own
 }
 
 func (a *answer) Header() http.Header { return a.header }
@@ -287,7 +287,7 @@ func TestDeniedByTooManyRequests(t *testing.T) {
 	})
 }
 
-// The list of all budgets hangs: nobody waits for it, and it is asked for again.
+// The list of all budgets hangs: the drain goes on without it, and it is asked for again.
 func TestBudgetsHang(t *testing.T) {
 	const list = "list poddisruptionbudgets"
 	story(t, func(w *world) {

@@ -45,7 +45,7 @@ func (t *traffic) fail(now time.Time, err error) {
 // wanted.
 func (t *traffic) forget() { t.failures, t.failing, t.again = 0, time.Time{}, time.Time{} }
 
-// free says that one may be sent now.
+// free reports whether one may be sent now.
 func (t *traffic) free(now time.Time) bool { return !t.underWay() && !now.Before(t.again) }
 
 // wake is when the next may be sent; zero where that is not a matter of time.

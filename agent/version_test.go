@@ -21,7 +21,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The first thing that a log tells is which build speaks.
+// The first line of a log names the build.
 func TestFirstLogLine(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +
@@ -46,7 +46,7 @@ func TestFirstLogLine(t *testing.T) {
 	}
 }
 
-// firstLine keeps the first line of a log and tells that it is there.
+// firstLine keeps the first line of a log and signals that it is there.
 type firstLine struct {
 	once sync.Once
 	text []byte

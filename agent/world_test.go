@@ -180,7 +180,7 @@ func (w *world) patchNode(patch []byte) (*corev1.Node, error) {
 	return w.node.DeepCopy(), nil
 }
 
-// setNode stores a node at a new version and tells the watches.
+// setNode stores a node at a new version and sends it to the watches.
 func (w *world) setNode(node *corev1.Node) {
 	w.version++
 	node.ResourceVersion = strconv.Itoa(w.version)
@@ -274,7 +274,7 @@ func (w *world) notify(notices ...notice.Notice) {
 	w.see(imds.Sighting{Heard: true, Notices: notices})
 }
 
-// see has the metadata service tell something.
+// see has the metadata service report something.
 func (w *world) see(s imds.Sighting) {
 	w.mu.Lock()
 	w.sighting = s
@@ -300,7 +300,7 @@ func (w *world) watchPods(ctx context.Context, pods *evict.Pods) {
 	w.followPods(ctx, pods.Take)
 }
 
-// followPods tells of every change of the pods until ctx ends.
+// followPods reports every change of the pods until ctx ends.
 func (w *world) followPods(ctx context.Context, take func(watch.Event)) {
 	w.mu.Lock()
 	w.watchers++
@@ -313,7 +313,7 @@ func (w *world) followPods(ctx context.Context, take func(watch.Event)) {
 	delete(w.podWatches, id)
 }
 
-// watchBudgets tells of the budgets that room stands for, as long as the agent
+// watchBudgets reports the budgets that room stands for, as long as the agent
 // asks for them.
 func (w *world) watchBudgets(ctx context.Context, namespace string, pods *evict.Pods) {
 	w.mu.Lock()
@@ -341,7 +341,7 @@ func (w *world) guards() []policyv1.PodDisruptionBudget {
 	return list
 }
 
-// allow changes how many pods of an app may be evicted, and tells the watches.
+// allow changes how many pods of an app may be evicted, and sends that to the watches.
 func (w *world) allow(app string, room int) {
 	w.mu.Lock()
 	w.room[app] = room
@@ -458,7 +458,7 @@ func (w *world) count(n int) {
 	w.mostAsking = max(w.mostAsking, w.asking)
 }
 
-// deleted counts the pods that are gone or going.
+// deleted counts the pods that have ended or are ending.
 func (w *world) deleted() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

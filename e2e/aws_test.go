@@ -254,7 +254,7 @@ func parseCalls(words []string) (callQuery, error) {
 	return q, nil
 }
 
-// holds says whether the calls that were found are as many, and as close
+// holds reports whether the calls that were found are as many, and as close
 // together, as they should be.
 func (q callQuery) holds(found []fakeaws.Call) bool {
 	if !q.count.Holds(strconv.Itoa(len(found))) {

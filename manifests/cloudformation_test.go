@@ -157,7 +157,7 @@ func (c cloudFormation) properties(name, kind string) map[string]any {
 	return properties
 }
 
-// made says whether the condition of a resource that has one holds.
+// made reports whether the condition of a resource that has one holds.
 func (c cloudFormation) made(name string) bool {
 	condition, conditional := c.resources[name].(map[string]any)["Condition"]
 	return !conditional || c.conditions[fmt.Sprint(condition)] == true

@@ -310,7 +310,7 @@ func without(list, other []string) []string {
 	return out
 }
 
-// agentReadsAll says whether the agent's account may read pods or Nodes as such.
+// agentReadsAll reports whether the agent's account may read pods or Nodes as such.
 func (o objects) agentReadsAll() bool {
 	for _, role := range o.clusterRoles {
 		for _, rule := range role.Rules {

@@ -13,7 +13,7 @@ import (
 
 // timeToAsk is how long before a deadline the world must have been left alone so that every
 // pod has been asked by then: the Node is closed first, and is written once a second at most;
-// whoever could not be asked before is asked again within a dozen seconds.
+// a pod that could not be asked before is asked again within a dozen seconds.
 const timeToAsk = 15 * time.Second
 
 // unasked is law 21. It speaks from below, where other laws bound what is done: before a deadline that
@@ -68,7 +68,7 @@ func (w *world) announced() []notice.Notice {
 	return notice.Standing(all...)
 }
 
-// drainsFor says that a notice is one to drain for, soon enough.
+// drainsFor reports whether a notice is one to drain for, soon enough.
 func (w *world) drainsFor(n notice.Notice) bool {
 	response := w.policy.Responses.To(n)
 	if w.node.Annotations[contract.AnnotationTerminating] == n.ID {
@@ -83,7 +83,7 @@ func (w *world) drainsFor(n notice.Notice) bool {
 	return response.Do == notice.Drain && (response.Lead == 0 || response.Lead >= timeToAsk) && !rebooted && !done
 }
 
-// missedCall says that a pod came back after the last call before a deadline, or that one has been
+// missedCall reports whether a pod came back after the last call before a deadline, or did
 // before.
 func (w *world) missedCall(p fleet.Pod, deadline time.Time) bool {
 	if !w.returned[p.UID] {
@@ -96,7 +96,7 @@ func (w *world) missedCall(p fleet.Pod, deadline time.Time) bool {
 	return p.Created.After(deadline.Add(-max(lastCall, needs)-slack)) || slices.ContainsFunc(report.LastCalls, earlier)
 }
 
-// refused says that a budget of a pod has refused.
+// refused reports whether a budget of a pod has refused.
 func (w *world) refused(p fleet.Pod) bool {
 	for key, b := range w.budgets {
 		if _, refused := w.tries.Budgets[key]; refused && b.app == p.Labels["app"] {
@@ -106,7 +106,7 @@ func (w *world) refused(p fleet.Pod) bool {
 	return false
 }
 
-// hasTurn says that time is kept for a pod's step, or that its turn comes first.
+// hasTurn reports whether time is kept for a pod's step, or its turn comes first.
 func (w *world) hasTurn(p fleet.Pod) bool {
 	steps := w.policy.Steps
 	if steps.Reserve(steps.Of(&p)) > 0 {

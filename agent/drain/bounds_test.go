@@ -65,7 +65,7 @@ func TestLongReasons(t *testing.T) {
 }
 
 // What a webhook says of each of many pods is cut, in the report, the Events and the
-// agent's memory.
+// agent's persisted state.
 func TestLongDenials(t *testing.T) {
 	w := newWorld()
 	long := strings.Repeat("the policy of the platform forbids this; ", 75)
@@ -95,7 +95,7 @@ func TestLongDenials(t *testing.T) {
 	w.play(t, time.Minute)
 }
 
-// A request that cannot be read is told of once, also in a drain whose report has much to
+// A request that cannot be read gets one Event, also in a drain whose report has much to
 // say.
 func TestBadRequestInALongReport(t *testing.T) {
 	w := newWorld()
@@ -120,7 +120,7 @@ func TestBadRequestInALongReport(t *testing.T) {
 
 // What the metadata service and owners call things may be of any length and number, and dates
 // may be any: what the agent writes down of it can be read back, so that a drain goes on and is
-// told of once.
+// reported once.
 func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 	event := func(i int, id, after string) string {
 		return fmt.Sprintf(`{"EventId":"%s%d","Code":"instance-stop","NotBefore":"2 Jan 2025 10:00:00 GMT","NotAfter":%q,"State":"active"}`, id, i, after)

@@ -4,7 +4,7 @@ import "windlass.dev/windlass/pkg/contract"
 
 // correctDates makes now of every moment of ours that is to come: it was read from a
 // clock that has been set right since. The Node is dated anew as soon as it can be
-// written; until then Unwritten tells what the moment was first taken for.
+// written; until then Unwritten keeps what the moment was first taken for.
 func (d *decision) correctDates() {
 	now := contract.At(d.Now)
 	if d.Unwritten != nil {

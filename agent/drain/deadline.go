@@ -23,7 +23,7 @@ func (d *decision) findDeadlines() {
 }
 
 // guess is the deadline of a notice that has none though the instance goes: Auto
-// Scaling tells the node no time when it ends it or puts it away, so until the
+// Scaling gives the node no time when it ends it or puts it away, so until the
 // scaler does, the agent takes one of its own when it first sees the notice, and
 // keeps it in the report. It bounds what the drain waits for beside its pods; no
 // pod has less time because of it, and no drain fails by it.
@@ -44,7 +44,7 @@ func (d *decision) guess(n notice.Notice) time.Time {
 	return guess
 }
 
-// stays says that the instance goes on running whatever becomes of its group.
+// stays reports whether the instance goes on running whatever becomes of its group.
 func (d *decision) stays(n notice.Notice) bool {
 	return n.Cause == notice.ASGStandby || n.Cause == notice.ASGDetach
 }
@@ -58,10 +58,10 @@ func (d *decision) urgency() drainable.Urgency {
 	return most
 }
 
-// urgencyOf a notice rises as its announced deadline comes near. One that has passed may
-// come at any moment; so may, for all that the agent knows, the end of an instance to
-// which nobody has given a time. There is time while somebody may still do so, and where
-// Auto Scaling lets the instance go on running.
+// urgencyOf a notice rises as its announced deadline comes near. One that has passed may come
+// at any moment; so may, for all that the agent knows, the end of an instance that was given no
+// time. There is time while one may still be given, and where Auto Scaling lets the instance go
+// on running.
 func (d *decision) urgencyOf(n notice.Notice) drainable.Urgency {
 	kind := n.Kind
 	if d.stays(n) || d.mayBeDated(n) {
@@ -80,8 +80,8 @@ func (d *decision) urgencyOf(n notice.Notice) drainable.Urgency {
 // pod that forbids its eviction may have an hour then.
 const datedWithin = 30 * time.Second
 
-// mayBeDated says that the instance goes, and that it is too early to take it that nobody
-// will say when.
+// mayBeDated reports whether the instance goes, and it is too early to conclude that no time
+// will be given.
 func (d *decision) mayBeDated(n notice.Notice) bool {
 	return n.Kind == contract.KindASG && n.Deadline.IsZero() && !d.due(d.knownSince(n).Add(datedWithin))
 }
@@ -107,17 +107,17 @@ func (d *decision) knownSince(n notice.Notice) time.Time {
 // pressing is the time before a deadline in which budgets are asked without pause.
 const pressing = 2 * time.Minute
 
-// near says that no more than this is left before the first announced deadline that
-// is to come, and otherwise looks again when that is so. One that has passed with the
-// machine still there was none: nobody knows how much time there is now.
+// near reports whether no more than this is left before the first announced deadline that is to
+// come. If not, the drain is decided again then. One that has passed with the machine still
+// there was none: how much time there is now is not known.
 func (d *decision) near(left time.Duration) bool {
 	return !d.toCome.IsZero() && d.due(d.toCome.Add(-left))
 }
 
-// hasFailed says that an announced deadline has passed.
+// hasFailed reports whether an announced deadline has passed.
 func (d *decision) hasFailed() bool { return !d.announced.IsZero() && d.due(d.announced) }
 
-// isLate says that the deadline has passed, be it a guess.
+// isLate reports whether the deadline has passed, be it a guess.
 func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadline) }
 
 // needs is how long the drain will take if no budget is in its way. While the pods are not

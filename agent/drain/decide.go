@@ -12,7 +12,7 @@ import (
 )
 
 // Decide says what to do now. A notice that stands is a drain that goes on,
-// whoever began it; where none stands, whatever an earlier drain of ours left
+// whatever began it; where none stands, whatever an earlier drain of ours left
 // on the Node is taken away.
 func Decide(v View, p Policy) Next {
 	if v.Node == nil {
@@ -33,10 +33,9 @@ type decision struct {
 	View
 	policy Policy
 
-	// old is the report on the Node; nil where there is none, or none that can
-	// be read; misdated says that it bears moments that are to come. mark is ours on the
-	// Node's cordon, nil where there is none. served and noted are the Node's other memory
-	// of notices.
+	// old is the report on the Node; nil where there is none, or none that can be read;
+	// misdated means that it bears moments that are to come. mark is ours on the Node's cordon,
+	// nil where there is none. served and noted are what else the Node keeps of notices.
 	old      *contract.Report
 	misdated bool
 	mark     *contract.Cordon
@@ -53,7 +52,7 @@ type decision struct {
 	bad error
 	// deadline is when the instance goes, zero where it stays for as long as the
 	// drain takes; announced is the first that somebody has named, and toCome the
-	// first of those that have not passed. pause is why nobody is asked to leave yet.
+	// first of those that have not passed. pause is why no pod is asked to leave yet.
 	deadline, announced, toCome time.Time
 	pause                       pause
 	// returns is what has come back to the node of what was evicted.
@@ -68,7 +67,7 @@ type decision struct {
 }
 
 // read reads what the Node and the metadata say, and what is to be done about
-// each notice. What cannot be read is not remembered; it is written anew.
+// each notice. What cannot be read is dropped; it is written anew.
 func read(v View, p Policy) *decision {
 	d := &decision{View: v, policy: p, want: cloneNode(*v.Node), seen: map[string]notice.Notice{}}
 	if report, err := contract.ParseReport(v.Node.Annotations[contract.AnnotationDrainReport]); err == nil {
@@ -139,10 +138,10 @@ func (d *decision) drain() Next {
 // winner is the notice that decides how the drain is done.
 func (d *decision) winner() notice.Notice { return d.drains[0] }
 
-// continues says that the drain on the Node is for one of these notices too.
+// continues reports whether the drain on the Node is for one of these notices too.
 func (d *decision) continues() bool { return d.isOurs(d.old) }
 
-// isOurs says that a report is about a drain for one of these notices.
+// isOurs reports whether a report is about a drain for one of these notices.
 func (d *decision) isOurs(r *contract.Report) bool {
 	return r != nil && slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return r.AnswersTo(n.ID) })
 }
@@ -166,7 +165,7 @@ func (d *decision) since() time.Time {
 	return contract.At(d.Now).Time
 }
 
-// due says that a moment has come, and otherwise looks again when it has.
+// due reports whether a moment has come. If not, the drain is decided again then.
 func (d *decision) due(at time.Time) bool {
 	if at.After(d.Now) {
 		d.wake = notice.Earliest(d.wake, at)

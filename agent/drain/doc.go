@@ -10,12 +10,12 @@
 //	standing.go    which notices stand, and how each is answered
 //	noticed.go     the list of them on the Node
 //	memory.go      what an earlier agent has written there, and how far that counts
-//	served.go      the memory of those that are done with
+//	served.go      what is kept of those that are done with
 //	reboot.go      those that a reboot has fulfilled
 //
 //	node.go        what a closed or cordoned node looks like, and one that no longer is
 //	deadline.go    until when, and how urgent
-//	permit.go      why nobody is asked to leave yet
+//	permit.go      why no pod is asked to leave yet
 //	pods.go        every pod judged: what hinders, whose turn it is
 //	returns.go     what came back to the node of what was evicted
 //	evictions.go   who is evicted now, and with what grace
@@ -26,10 +26,10 @@
 //	report.go      the report, and how seldom it is written
 //	told.go        the Events, each once
 //
-// Decide has no memory. Everything that must survive a restart stands on the
-// Node: who cordoned it, for which notice, since when, under which boot, how far,
-// what was told. Of what the process keeps, Tries costs one refused request for each pod
-// when it is lost, and Unwritten matters only while the Node cannot be written.
+// Decide keeps no state. Everything that must survive a restart stands on the Node: who
+// cordoned it, for which notice, since when, under which boot, how far, which Events were
+// written. Of what the process keeps, Tries costs one refused request for each pod when it is
+// lost, and Unwritten matters only while the Node cannot be written.
 //
 // Carrying out an answer and deciding again gives nothing new; so does deciding
 // with the same facts in another order.

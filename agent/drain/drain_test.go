@@ -63,8 +63,8 @@ import (
 //	returns 70s pending | after-end   it was made soon after the eviction, and waited for a node;
 //	    or so long after the end of the one before
 //	after 5s | at 10:00:07
-//	restart | hears | deaf | silent | sees | blind    (silent: deaf, and told nothing)
-//	unclear <path> | clear          a path of the metadata that says what nobody understands
+//	restart | hears | deaf | silent | sees | blind    (silent: deaf, and nothing was reported before)
+//	unclear <path> | clear          a path of the metadata whose answer cannot be understood
 //	down | up | unwritable | writable
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -358,7 +358,7 @@ func (w *world) hearBody(notices []notice.Notice, err error) error {
 }
 
 // noticeID spells out the id of a notice of this instance: the cause, and what
-// tells it from others of its cause.
+// distinguishes it from others of its cause.
 func noticeID(word string) string {
 	cause, detail, more := strings.Cut(word, ":")
 	if cause == "" {
@@ -402,7 +402,7 @@ func (w *world) changeNotice(fields []string) error {
 	return nil
 }
 
-// changeNotYet lets the scaler say that it is not a drain's turn.
+// changeNotYet lets the scaler write that it is not a drain's turn.
 func (w *world) changeNotYet(fields []string) (err error) {
 	w.scaler = scaler{}
 	at := w.now

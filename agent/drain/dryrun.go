@@ -13,7 +13,7 @@ import (
 )
 
 // rehearse decides, and says in AnnotationDryRun what it would do; it does nothing else. How
-// the drain would stand, and what it would note of notices, is remembered there, too, and goes
+// the drain would stand, and what it would note of notices, is kept there, too, and goes
 // on from that. Pods stay, so it never gets further than to ask them.
 func rehearse(v View, p Policy) Next {
 	p.DryRun = false
@@ -72,7 +72,7 @@ func thoughtOf(n fleet.Node, said string) *fleet.Node {
 	return &n
 }
 
-// memoryOf is what a node in thought remembers of notices, where the actual one does not. What
+// memoryOf is what the simulated node keeps of notices, where the actual one does not. What
 // was withdrawn says nothing about what stands.
 func memoryOf(thought, actual *fleet.Node) (notices contract.NoticedList, served contract.ServedList) {
 	is := func(key string) string {

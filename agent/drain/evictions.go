@@ -16,7 +16,7 @@ import (
 // together: the server answers each after a consistent read of the budgets, and
 // those that are sent together share the tenth of a second that it takes. The pods
 // that were not asked for longest come first: the loop may send but a few at a time,
-// and those that fail again and again shall starve nobody.
+// and those that fail again and again shall not starve the others.
 func (d *decision) steps(t tally) []Evict {
 	var (
 		steps   []Evict
@@ -76,8 +76,7 @@ func (d *decision) laneOf(p *fleet.Pod) string {
 	return string(p.UID)
 }
 
-// lanesAsking are the lanes of which a pod is being asked for. A deletion is in
-// nobody's way.
+// lanesAsking are the lanes of which a pod is being asked for. A deletion blocks none.
 func (d *decision) lanesAsking() map[string]bool {
 	asking := map[string]bool{}
 	for i := range d.Pods {

@@ -8,7 +8,7 @@ import (
 	"windlass.dev/windlass/pkg/drainable"
 )
 
-// lastChance says that the deadline is so near that pods which are kept are
+// lastChance reports whether the deadline is so near that pods which are kept are
 // deleted, so that they hear of their end. Only deadlines that were announced
 // count, not the agent's own guess, and of a short time the last quarter at most.
 func (d *decision) lastChance() bool {
@@ -25,7 +25,7 @@ func (d *decision) lastChance() bool {
 	return d.due(deadline.Add(-min(d.policy.LastChanceTime, whole/4)))
 }
 
-// deletable says that a pod was asked to leave and is kept: by a budget, for want
+// deletable reports whether a pod was asked to leave and is kept: by a budget, for want
 // of a right, by failure after failure. One whose deletion is forbidden too is
 // asked to leave as before.
 func (t Try) deletable() bool {
@@ -33,7 +33,7 @@ func (t Try) deletable() bool {
 }
 
 // deletions are the deletions that are due, of all these pods at once: they are
-// past their budgets, so nobody waits for a turn.
+// past their budgets, so none waits for a turn.
 func (d *decision) deletions(pods []candidate, t tally) []Evict {
 	var steps []Evict
 	for _, c := range pods {

@@ -101,7 +101,7 @@ func brokenDates(view drain.View, next drain.Next, policy drain.Policy) (out []s
 }
 
 // brokenWriting: what is written on the Node reads as it was written, and what stands there
-// that cannot be read is written anew, or gone.
+// that cannot be read is written anew, or removed.
 func brokenWriting(next drain.Next) (out []string) {
 	if next.Node == nil {
 		return nil
@@ -236,8 +236,8 @@ func stillStands(view drain.View, id string) bool {
 	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now) || stayedUp)
 }
 
-// brokenMemory: no boot opens a node that is to be stopped or retired, and whose turn has
-// come, before the metadata are heard to say that it is not.
+// brokenMemory: no boot opens a node whose instance is to be stopped or retired, and whose
+// moment has come, before the metadata report that it is not.
 func brokenMemory(view drain.View, next drain.Next) (out []string) {
 	if view.Heard || next.Node == nil || view.Node.BootID == "" {
 		return nil
@@ -308,7 +308,7 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 	return out
 }
 
-// waited says that the scaler has been silent for as long as a drain waits for it, by
+// waited reports whether the scaler has been silent for as long as a drain waits for it, by
 // when its word arrived and not by its date, or that the drain has waited for as long as
 // it may in all.
 func waited(w *world, view drain.View, r *contract.Report) bool {
@@ -321,7 +321,7 @@ func waited(w *world, view drain.View, r *contract.Report) bool {
 }
 
 // brokenTurn, which is of law 17: a node takes pods until its turn or until its deadline is
-// near, and nobody waits longer than he may.
+// near, and none waits longer than it may.
 func brokenTurn(w *world, view drain.View, next drain.Next) (out []string) {
 	if next.Report == nil || next.Report.Wants == "" {
 		return nil
@@ -346,17 +346,17 @@ func brokenTurn(w *world, view drain.View, next drain.Next) (out []string) {
 	return out
 }
 
-// ofOlderAgent says that the report is of a drain under way, by an agent that did not
-// write down what it told.
+// ofOlderAgent reports whether the report is of a drain under way, by an agent that did not
+// list the Events that it wrote.
 func ofOlderAgent(r contract.Report) bool {
 	return len(r.Answers) > 0 && len(r.Told) == 0 && (r.Phase != contract.PhaseWaiting || r.Wants == "")
 }
 
-// deletes says whether people chose to delete pods at the last chance before what a
+// deletes reports whether people chose to delete pods at the last chance before what a
 // notice announces.
 func (w *world) deletes(id string) bool { return w.response(id).LastChance == notice.Delete }
 
-// wantsPermit says whether the policy lets a notice wait for one.
+// wantsPermit reports whether the policy lets a notice wait for one.
 func (w *world) wantsPermit(id string) bool { return w.response(id).Permit }
 
 func (w *world) response(id string) notice.Response {
@@ -368,7 +368,7 @@ func (w *world) response(id string) notice.Response {
 }
 
 // isPatient: what is left is more than half an hour, and more than half of the whole
-// time, or nobody says that the instance goes at all.
+// time, or nothing announces that the instance goes.
 func isPatient(view drain.View, r *contract.Report) bool {
 	left := r.Deadline.Sub(view.Now)
 	switch {
@@ -410,7 +410,7 @@ type told struct {
 	reasons map[string]bool
 }
 
-// of is what was told before of the interruption that the report on a node is
+// of is what was recorded before of the interruption that the report on a node is
 // about.
 func (t told) of(node *fleet.Node) told {
 	report, err := contract.ParseReport(node.Annotations[contract.AnnotationDrainReport])
@@ -433,7 +433,7 @@ func (t told) after(was *fleet.Node, next drain.Next) told {
 	return t
 }
 
-// news is what an Event is about: what blocks is told of each keeper.
+// news is what an Event is about: what blocks is recorded for each keeper.
 func news(e drain.Event) string {
 	if e.Reason == contract.EventPodOverdue {
 		return e.Reason + " " + e.Message
@@ -528,7 +528,7 @@ func withoutAnnotations(n fleet.Node) fleet.Node {
 }
 
 // brokenRehearsal: a dry run that begins now says what is done in earnest, of the Node and,
-// when that is closed, of the pods. It has no memory of evictions, and nothing comes back to
+// when that is closed, of the pods. It keeps nothing of evictions, and nothing comes back to
 // a node that is open.
 func brokenRehearsal(view drain.View, policy, dry drain.Policy) (out []string) {
 	node := *view.Node
@@ -643,7 +643,7 @@ func guardedTogether(view drain.View, p *fleet.Pod) []string {
 }
 
 // brokenBalancers: no node leaves them while it waits for its permit, and kube-proxy is
-// told of drains only, by who asked for it.
+// recorded of drains only, by who asked for it.
 func brokenBalancers(view drain.View, next drain.Next, policy drain.Policy) (out []string) {
 	if next.Report == nil || next.Node == nil {
 		return nil

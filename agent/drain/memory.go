@@ -12,7 +12,7 @@ const fromMemory notice.SourceName = "memory"
 
 // remembered are notices that the metadata gave before, and do not give now: they stand
 // until the metadata are heard to say otherwise, and clearly; a spot interruption until its
-// time is over. The list on the Node tells them; an id of theirs that stands in the report
+// time is over. The list on the Node holds them; an id of theirs that stands in the report
 // or the marks alone came by a request, and went with it.
 func (d *decision) remembered(given []notice.Notice) []notice.Notice {
 	return slices.DeleteFunc(d.recalled(), func(n notice.Notice) bool {
@@ -31,7 +31,7 @@ func (d *decision) recalled() []notice.Notice {
 	return out
 }
 
-// hasLapsed says that a notice is over, now that the metadata give it no more.
+// hasLapsed reports whether a notice is over, now that the metadata give it no more.
 func (d *decision) hasLapsed(n notice.Notice) bool {
 	until := n.AbsentUntil(d.knownSince(n))
 	return until.IsZero() || d.due(until)
@@ -47,30 +47,30 @@ func recall(noted contract.Noticed) (n notice.Notice, ok bool) {
 	}, ok
 }
 
-// isHeard says that the metadata were asked about a cause, and understood.
+// isHeard reports whether the metadata were asked about a cause, and understood.
 func (d *decision) isHeard(c notice.Cause) bool {
 	return d.Heard && !slices.Contains(d.Unclear, c.Source())
 }
 
-// isHearsay says that the drain is for nothing that is certain.
+// isHearsay reports whether the drain is for nothing that is certain.
 func (d *decision) isHearsay() bool {
 	return !slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return !d.isDoubtful(n) })
 }
 
-// isDoubtful says that a notice may be over, though nobody has said so: the machine may
+// isDoubtful reports whether a notice may be over, though nothing reports it: the machine may
 // have been down when it was announced to be, and be at work again. That is so of a
 // notice
 //
-//   - that only an earlier agent heard: what the metadata or a request say now, or the
+//   - that only an earlier agent read: what the metadata or a request say now, or the
 //     mark of no return, is certain;
 //   - whose moment has passed: before it nothing has been done yet, whatever boots there
-//     were, and where there is none nobody knows better;
+//     were, and where there is none it cannot be known;
 //   - under another boot than the one that is written down, under which it still was to
 //     come; or under the same, if it announced a hibernation, from which a machine comes
 //     back under the boot id that it had.
 //
 // Everything else goes on after a restart of the agent as it was, past its deadline as
-// well. For what is doubtful the node stays closed, and nobody is asked to leave.
+// well. For what is doubtful the node stays closed, and no pod is asked to leave.
 func (d *decision) isDoubtful(n notice.Notice) bool {
 	if n.Source != fromMemory || n.Deadline.IsZero() || n.Deadline.After(d.Now) || d.isMarked(n.ID) {
 		return false
@@ -78,8 +78,8 @@ func (d *decision) isDoubtful(n notice.Notice) bool {
 	return n.Cause == notice.SpotHibernate || d.Node.BootID == "" || d.bootOf(n) != d.Node.BootID
 }
 
-// cameBack says that the machine was stopped, as a notice had announced, and has been
-// started again: one that stands in memory alone is over with that. A boot before its
+// cameBack reports whether the machine was stopped, as a notice had announced, and has been
+// started again: one that stands only in the persisted state is over with that. A boot before its
 // moment was a person's. A scheduled stop or retirement is never over by a boot, which
 // may be anybody's: until the metadata are heard, it is doubtful.
 func (d *decision) cameBack(n notice.Notice) bool {

@@ -19,11 +19,11 @@ type Next struct {
 	// Node is what the Node shall be, written in one patch on condition that it
 	// is still the one of the View; nil where nothing is to be written.
 	Node *fleet.Node
-	// Events are told once Node is written: they say that something changed.
+	// Events are recorded once Node is written: they report that something changed.
 	Events []Event
 	// Steps are the evictions to ask for now.
 	Steps []Evict
-	// WatchPods says that the pods of the node must be known.
+	// WatchPods means that the pods of the node must be known.
 	WatchPods bool
 	// WatchBudgets are the namespaces whose budgets must be watched, sorted: those
 	// in which one has refused. A watch may stay open until the drain ends.

@@ -66,7 +66,7 @@ func (d *decision) respectUncordon() {
 		return
 	}
 	list := d.noted
-	if d.rehearsed != nil { // in thought nobody has cordoned it
+	if d.rehearsed != nil { // in the simulation it is not cordoned
 		list, _ = contract.ParseNoticed(d.rehearsed.Annotations[contract.AnnotationNotices])
 	}
 	isRespected := func(n notice.Notice) bool {
@@ -82,7 +82,7 @@ func (d *decision) respectUncordon() {
 }
 
 // undo makes want the node that it was before, but for a cordon that a notice
-// still asks for, and tells of it.
+// still asks for, and records that.
 func (d *decision) undo() {
 	_, tainted := contract.Draining(d.want.Taints)
 	drained := tainted || d.old != nil && len(d.old.Answers) > 0

@@ -11,8 +11,8 @@ import (
 
 // note lists on the Node the notices that the metadata give, and what is made of
 // them. What a request adds to one, and what came by a request alone, lives and dies
-// with the request: the list is what an agent that hears nothing goes by. One that is
-// new there, and for which no drain begins, gets its Event: of the others the drain tells.
+// with the request: the list is what an agent goes by whose metadata do not answer. One that is
+// new there, and for which no drain begins, gets its Event: the drain has Events for the others.
 func (d *decision) note() {
 	var list contract.NoticedList
 	for _, n := range d.standing {
@@ -36,9 +36,9 @@ func (d *decision) note() {
 	d.want.Annotations[contract.AnnotationNotices] = list.String()
 }
 
-// noticed is what the list says of a notice, which the metadata give as seen. Since when it
-// is known stays as it was, and so does the boot under which it is to come, while nobody
-// knows whether it has.
+// noticed is what the list says of a notice, which the metadata give as seen. Since when it is
+// known stays as it was, and so does the boot under which it is to come, while it is not known
+// whether it has.
 func (d *decision) noticed(n, seen notice.Notice) contract.Noticed {
 	before, _ := d.noted.Find(n.ID)
 	now := contract.Noticed{

@@ -8,11 +8,11 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// pause is why nobody is asked to leave yet. The zero value is no pause.
+// pause is why no pod is asked to leave yet. The zero value is no pause.
 type pause struct {
 	// wants is the id that waits for its permit; empty where none does.
 	wants string
-	// open says that the node goes on taking pods meanwhile.
+	// open means that the node goes on taking pods meanwhile.
 	open    bool
 	message string
 }
@@ -46,11 +46,10 @@ func (d *decision) whyWaits(until time.Time) string {
 	return "waiting for the scaler's permit, until " + clock(until) + " at the latest"
 }
 
-// permitBy is until when the drain waits for its permit; zero where it needs
-// none, has it, or has begun. It is so that the scaler may launch a replacement
-// first and let few nodes drain at a time. A scaler that lives says that it is not this
-// drain's turn, and then the wait begins anew, but not for ever; one that is away holds
-// up nobody.
+// permitBy is until when the drain waits for its permit; zero where it needs none, has it, or
+// has begun. It is so that the scaler may launch a replacement first and let few nodes drain at
+// a time. A scaler that lives writes that it is not this drain's turn, and then the wait begins
+// anew, up to a limit; one that is away holds up no drain.
 func (d *decision) permitBy() time.Time {
 	if d.begun() || has(d.drains, d.Node.Annotations[contract.AnnotationDrainPermit]) {
 		return time.Time{}
@@ -71,7 +70,7 @@ func (d *decision) permitBy() time.Time {
 // the report, and so goes on when the agent starts again.
 func (d *decision) waitsAtMost() time.Time { return d.since().Add(d.policy.MaxPermitWait) }
 
-// isToldToWait says that the scaler has said of this drain that it is not its turn.
+// isToldToWait reports whether the scaler has written that it is not this drain's turn.
 func (d *decision) isToldToWait() bool {
 	value, told := d.Node.Annotations[contract.AnnotationDrainNotYet]
 	if !told || d.NotYet.IsZero() {
@@ -85,7 +84,7 @@ func (d *decision) isToldToWait() bool {
 // node takes no more pods: they would hardly have started.
 const closesBefore = 10 * time.Minute
 
-// staysOpen says that the node takes pods while the drain waits for its permit: there is
+// staysOpen reports whether the node takes pods while the drain waits for its permit: there is
 // time, and an event that is announced for many nodes would close all of them, though only
 // a few may drain. What the scaler asked for it has decided.
 func (d *decision) staysOpen() bool {
@@ -95,9 +94,9 @@ func (d *decision) staysOpen() bool {
 	return d.deadline.IsZero() || !d.due(d.deadline.Add(-d.needs()-closesBefore))
 }
 
-// balancersBy is until when load balancers are given time to leave the node out.
-// Nobody waits for them on a spot interruption, nor where the Node cannot be written
-// and so does not tell them.
+// balancersBy is until when load balancers are given time to leave the node out. The drain does
+// not wait for them on a spot interruption, nor where the Node cannot be written and so cannot
+// ask them to.
 func (d *decision) balancersBy() time.Time {
 	if d.begun() || d.policy.LoadBalancerWait == 0 || !d.isExcluded() && d.isUnwritable() {
 		return time.Time{}
@@ -105,14 +104,14 @@ func (d *decision) balancersBy() time.Time {
 	return d.going.BalancersBy(d.excluded(), d.deadline, d.needs())
 }
 
-// isExcluded says that the Node tells load balancers to leave it out.
+// isExcluded reports whether the Node asks load balancers to leave it out.
 func (d *decision) isExcluded() bool {
 	_, excluded := d.Node.Labels[contract.LabelExcludeFromLoadBalancers]
 	return excluded
 }
 
-// excluded is since when the drain keeps load balancers away. Until the Node tells them
-// so, that is still to come.
+// excluded is since when the drain keeps load balancers away. Until the Node asks them to, that
+// is still to come.
 func (d *decision) excluded() time.Time {
 	for _, r := range d.ownReports() {
 		if told := r == d.old || d.isExcluded(); told && !r.Excluded.IsZero() {
@@ -122,8 +121,8 @@ func (d *decision) excluded() time.Time {
 	return contract.At(d.Now).Time
 }
 
-// begun says that the drain is past its pauses: it does not pause again, also where
-// an older agent began it, which wrote down neither what it told nor since when load
+// begun reports whether the drain is past its pauses: it does not pause again, also where
+// an older agent began it, which recorded neither its Events nor since when load
 // balancers are kept away.
 func (d *decision) begun() bool {
 	if !d.continues() {
@@ -133,7 +132,7 @@ func (d *decision) begun() bool {
 		d.old.Wants == "" && d.old.Excluded.IsZero()
 }
 
-// toldOf says that an Event of the drain on the Node was written.
+// toldOf reports whether an Event of the drain on the Node was written.
 func (d *decision) toldOf(reason string) bool { return slices.Contains(d.old.Told, reason) }
 
 // inTime is a moment that leaves the drain what it needs before the deadline.
@@ -147,7 +146,7 @@ func (d *decision) inTime(at time.Time) time.Time {
 // uncordonedAfter is how long evictions wait for a Node that cannot be written.
 const uncordonedAfter = 5 * time.Second
 
-// isUnwritable says that no write has succeeded for so long.
+// isUnwritable reports whether no write has succeeded for so long.
 func (d *decision) isUnwritable() bool {
 	return !d.Unwritable.IsZero() && d.due(d.Unwritable.Add(uncordonedAfter))
 }

@@ -62,7 +62,7 @@ func (d *decision) findGoing() {
 	d.going.Late = slices.ContainsFunc(d.Pods, isDaemon) && d.isLate()
 }
 
-// isChosen says that the node was chosen for scale-down, or is past the point of no return.
+// isChosen reports whether the node was chosen for scale-down, or is past the point of no return.
 func (d *decision) isChosen() bool {
 	return slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return n.Cause == notice.ScaleDown || d.isMarked(n.ID) })
 }

@@ -82,8 +82,8 @@ func init() { _ = flag.Set("rapid.nofailfile", "true") }
 
 var apps = []string{"web", "db", "job"}
 
-// announced are the causes that are announced, with what tells two of one cause
-// from each other. The one that ends every life keeps its policy.
+// announced are the causes that are announced, with what distinguishes two of one cause. The
+// one that ends every life keeps its policy.
 var announced = []string{
 	"spot-terminate:a", "spot-stop:a", "spot-hibernate:a", "rebalance:a", "rebalance:b", "instance-reboot:a", "instance-reboot:b",
 	"system-reboot:a", "system-maintenance:a", "instance-stop:a", "instance-retirement:a", "asg-warm", "asg-standby", "asg-detach",
@@ -116,7 +116,7 @@ func (l *life) choosePolicy() {
 	}
 }
 
-// answered says that people have said something about a cause.
+// answered reports whether people have said something about a cause.
 func (w *world) answered(cause string) bool {
 	return slices.ContainsFunc(w.responses, func(r string) bool { return strings.HasPrefix(r, cause+"=") })
 }
@@ -185,7 +185,7 @@ func (l *life) turn() {
 	}
 }
 
-// hostile draws what nobody sends who means well: ids, dates and lists of any kind.
+// hostile draws what no well-meaning client sends: ids, dates and lists of any kind.
 func (l *life) hostile() {
 	w := l.world
 	text := func(what string) string {
@@ -310,8 +310,8 @@ func (l *life) endBare() {
 	l.bare()
 }
 
-// bare expects that nothing of ours is left, but for the memory of what was taken
-// back, and that a person's cordon stands.
+// bare expects that nothing of ours is left, but for the record of what was cancelled, and that
+// a person's cordon stands.
 func (l *life) bare() {
 	w := l.world
 	for _, s := range servedOf(l.T, w) {

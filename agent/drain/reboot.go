@@ -10,7 +10,7 @@ import (
 // rebootSlack is how long before its announced time a reboot by AWS may come.
 const rebootSlack = 5 * time.Minute
 
-// hasRebooted says that the machine has come up again since the notice was first
+// hasRebooted reports whether the machine has come up again since the notice was first
 // seen, and that this fulfils it, however long the metadata go on listing it. A
 // reboot of the instance is fulfilled by anybody's; one of its host only by the
 // one at the announced time, or the instance is still on the old host.
@@ -31,7 +31,7 @@ func (d *decision) hasRebooted(n notice.Notice) bool {
 	return false
 }
 
-// isOver says that the time of a scheduled event is over, without a reboot as it may
+// isOver reports whether the time of a scheduled event is over, without a reboot as it may
 // be: the metadata may go on listing it.
 func (d *decision) isOver(n notice.Notice) bool {
 	if n.OverAt().IsZero() || d.isMarked(n.ID) {

@@ -136,7 +136,7 @@ func why(reasons []string) string {
 }
 
 // write completes next: with what the Node shall be, if it is not so yet and
-// the last write is long enough ago, and with when to look again.
+// the last write is long enough ago, and with when to decide again.
 func (d *decision) write(next *Next) {
 	defer func() { next.Wake = d.wake }()
 	if next.Report != nil {
@@ -165,7 +165,7 @@ func (d *decision) putReport(r *contract.Report) {
 	d.want.Annotations[contract.AnnotationDrainReport] = r.String()
 }
 
-// stale says that the report on the Node must be written anew: at once if there is
+// stale reports whether the report on the Node must be written anew: at once if there is
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news: it comes with the next renewal, and leaves the API server to evictions
 // until then; nor is it what comes to and goes from a node that waits for its permit.
@@ -186,7 +186,7 @@ func (d *decision) stale(r contract.Report) bool {
 }
 
 // renewsAfter is how old an open report becomes. That of an open node whose scaler has
-// said that it is not its turn is asked by nobody for now.
+// written that it is not its turn is not read for now.
 func (d *decision) renewsAfter() time.Duration {
 	if d.pause.open && d.isToldToWait() {
 		return contract.WaitReportEvery

@@ -36,13 +36,13 @@ func (d *decision) closed() time.Time {
 	return closed
 }
 
-// isClosed says that the Node keeps new pods away.
+// isClosed reports whether the Node keeps new pods away.
 func (d *decision) isClosed() bool {
 	_, tainted := contract.Draining(d.Node.Taints)
 	return tainted && d.Node.Unschedulable
 }
 
-// calls are the last calls that the report tells, and the notices whose deadline is the next to
+// calls are the last calls that the report lists, and the notices whose deadline is the next to
 // come.
 func (d *decision) calls() (c drainable.Calls) {
 	if ours := d.ownReports(); len(ours) > 0 {

@@ -7,7 +7,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// isServed says that nothing is done about a notice any more: it was served, and
+// isServed reports whether nothing is done about a notice any more: it was served, and
 // what was done for it is over.
 func (d *decision) isServed(n notice.Notice) bool {
 	served, ok := d.served.Find(n.ID)
@@ -20,9 +20,9 @@ func (d *decision) isServed(n notice.Notice) bool {
 	return !slices.Contains(d.underWay(), n.ID)
 }
 
-// isNewer says that a request is another one than that of the same id which was served:
+// isNewer reports whether a request is another one than that of the same id which was served:
 // an instance may have left its warm pool and returned to it while no agent ran. It is
-// told by the request's own date, because the clock of those who ask may differ from ours;
+// known by the request's own date, because the clock of its author may differ from ours;
 // ours counts only where what was served came without a date.
 func isNewer(n notice.Notice, served contract.Served) bool {
 	switch {
@@ -49,7 +49,7 @@ func (d *decision) serve(notices []notice.Notice) {
 	d.keepServed()
 }
 
-// forget changes the memory of notices that no longer stand, so that the same
+// forget changes what is persisted of notices that no longer stand, so that the same
 // id, when it comes again, is a new wish: a person may ask twice with one word,
 // and an instance that returned from a warm pool may be terminated again. The
 // metadata's stay as history; a request's go with the request. A notice of the

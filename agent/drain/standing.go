@@ -34,7 +34,7 @@ func (d *decision) listStanding() []notice.Notice {
 }
 
 // terminating makes a notice of the mark of no return, so that such a drain
-// goes on even if its request is gone. Its own notice, if it stands, says more.
+// goes on even if its request is removed. Its own notice, if it stands, says more.
 func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 	id, marked := d.Node.Annotations[contract.AnnotationTerminating]
 	if !marked || has(standing, id) {
@@ -50,7 +50,7 @@ func (d *decision) terminating(standing []notice.Notice) (notice.Notice, bool) {
 	return n, true
 }
 
-// isMarked says that the mark of no return names a notice: the scaler is sure of it.
+// isMarked reports whether the mark of no return names a notice: the scaler is sure of it.
 func (d *decision) isMarked(id string) bool {
 	return d.Node.Annotations[contract.AnnotationTerminating] == id
 }

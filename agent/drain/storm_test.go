@@ -21,19 +21,20 @@ import (
 type storm struct {
 	since contract.Time
 	now   time.Time
-	// again counts by owner the evictions of pods that came to the node in the stead of
-	// evicted ones, most how many pods it had here at once.
+	// again counts by owner the evictions of pods that came to the node in place of evicted
+	// ones, most how many pods it had here at once.
 	again, most map[string]int
 	// dated are the notices for which a deadline was announced meanwhile.
 	dated    map[string]bool
 	restarts int
-	// reopened is how often people have uncordoned the node, and open says that pods left though the node could not be closed.
+	// reopened is how often people have uncordoned the node, and open means that pods left
+	// though the node could not be closed.
 	open     bool
 	reopened int
 }
 
-// mostReturns is how often a drain evicts pods that an owner puts in the stead of evicted
-// ones, but for one more each time that the drain has gone on for twice as long.
+// mostReturns is how often a drain evicts pods that an owner creates in place of evicted ones,
+// but for one more each time that the drain has gone on for twice as long.
 const mostReturns = 4
 
 // after begins anew with each drain.
@@ -73,7 +74,7 @@ func (s storm) evict(w *world, p fleet.Pod) {
 	}
 }
 
-// broken is law 19: a drain evicts the pods that it found, and in the stead of those a few of
+// broken is law 19: a drain evicts the pods that it found, and of their replacements a few of
 // each owner, one more each time that it has gone on for twice as long, or for a day. All that are there have
 // one last call for each notice that has a deadline, however often that is put off, and from a node that cannot be closed they leave
 // together; an agent that starts anew may ask one pod too many.
@@ -160,7 +161,7 @@ func TestLastCallOfManyNotices(t *testing.T) {
 
 // An old report of the same request stands on the Node, or one that somebody has made up: it
 // dates the drain from long ago, and all pods are younger. They leave all the same: at once
-// where the cordon is younger than they are, and within a day where nothing tells.
+// where the cordon is younger than they are, and within a day where that is not known.
 func TestOldReport(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -9,8 +9,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// announce tells what is new about the drain since the report on the Node: of
-// each kind of news one Event for each interruption, which the report remembers.
+// announce records what is new about the drain since the report on the Node: one Event of each
+// kind for each interruption, which the report lists.
 func (d *decision) announce(r *contract.Report, t tally) {
 	if d.bad != nil && (d.old == nil || !strings.Contains(d.old.Message, d.bad.Error())) {
 		d.complain()
@@ -40,17 +40,16 @@ func (d *decision) announce(r *contract.Report, t tally) {
 	}
 }
 
-// mostTold is how many things that were told are remembered. Twice as many as a report
-// names, so that a keeper that is gone for a moment is not told of again.
+// mostTold is how many recorded Events the report lists. Twice as many as it names keepers, so
+// that a keeper that is absent for a moment gets no second Event.
 const mostTold = 2 * mostNamed
 
 // returned is the word for pods of that many owners that came back.
 const returned = contract.EventDrainBlocked + " returns "
 
-// tellBlocked tells of what keeps pods: of each keeper that the report names once, which is
-// remembered; of owners whose pods came back when there are any, and again when they have
-// become twice as many. Where there are too many, those are forgotten that keep nothing any
-// more.
+// tellBlocked records what keeps pods: each keeper that the report names once, which the report
+// lists; of owners whose pods came back when there are any, and again when they have become
+// twice as many. Where there are too many, those are forgotten that keep nothing any more.
 func (d *decision) tellBlocked(r *contract.Report, t tally) {
 	var fresh, words []string
 	others, makers := len(t.reasons)-t.makers, t.makers
@@ -92,8 +91,7 @@ func (d *decision) tellBlocked(r *contract.Report, t tally) {
 	}
 }
 
-// tellOverdue tells of pods that do not end: of each once, and of no more than a report
-// names.
+// tellOverdue records pods that do not end: each once, and no more than a report names.
 func (d *decision) tellOverdue(r *contract.Report) {
 	var fresh []string
 	for _, pod := range r.Overdue {
@@ -107,9 +105,9 @@ func (d *decision) tellOverdue(r *contract.Report) {
 	}
 }
 
-// told is what was told of this interruption before. Another kind is another one,
-// as long as there is something left to do for it. An older agent told of the start
-// of a drain that has begun, and did not write it down.
+// told is what was recorded of this interruption before. Another kind is another one, as long
+// as there is something left to do for it. An older agent recorded the start of a drain that
+// has begun, and did not list it.
 func (d *decision) told(r contract.Report) []string {
 	if !d.continues() || d.old.Kind != r.Kind && r.Left > 0 {
 		return nil
@@ -121,7 +119,7 @@ func (d *decision) told(r contract.Report) []string {
 	return told
 }
 
-// refuseRequest reports a request that nobody can read.
+// refuseRequest reports a request that cannot be read.
 func (d *decision) refuseRequest() *contract.Report {
 	report := contract.Report{
 		Answers: []string{},

@@ -14,8 +14,8 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// Keepers come and go, more of them than are remembered: each that a report names has its
-// Event when it comes, none has another while it stays, and what is remembered is bounded.
+// Keepers come and go, more of them than a report lists: each that a report names has its Event
+// when it comes, none has another while it stays, and the list is bounded.
 func TestToldIsBounded(t *testing.T) {
 	w := newWorld()
 	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
@@ -37,7 +37,7 @@ func TestToldIsBounded(t *testing.T) {
 	}
 }
 
-// An older agent has not written down what it told, and this one does not see the pods yet.
+// An older agent has not listed the Events that it wrote, and this one does not see the pods yet.
 func TestToldByAnOlderAgent(t *testing.T) {
 	w := newWorld()
 	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
@@ -51,7 +51,7 @@ func TestToldByAnOlderAgent(t *testing.T) {
 	}
 }
 
-// However many owners' pods come back, few Events tell of it: each of as many more as all
+// However many owners' pods come back, few Events report it: each of as many more as all
 // before.
 func TestToldOfManyReturns(t *testing.T) {
 	for _, owners := range []int{1, 3, 10, 40} {
@@ -99,7 +99,7 @@ func TestNewPodWhereADrainWaits(t *testing.T) {
 	}
 }
 
-// A pod may be gone before the answer to its eviction is there: who made it is known all the
+// A pod may have ended before the answer to its eviction is there: who made it is known all the
 // same, and that its successor is to come.
 func TestAnswerAfterThePodIsGone(t *testing.T) {
 	tries := drain.Tries{}.Send(drain.Evict{UID: "a", Maker: "pods of web"}, start)

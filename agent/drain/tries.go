@@ -70,7 +70,7 @@ type Limit struct {
 	Message string
 }
 
-// Tries is the memory of a drain about its evictions. The zero value is empty.
+// Tries is what a drain keeps of its evictions. The zero value is empty.
 type Tries struct {
 	Pods    map[types.UID]Try
 	Budgets map[string]Limit
@@ -93,7 +93,7 @@ func (t Tries) Learn(pod types.UID, now time.Time, answer Answer) Tries {
 	t = t.clone()
 	answer.Message = contract.Shorten(answer.Message, contract.MostText)
 	before := t.Pods[pod]
-	// An accepted pod is remembered with the budget that had refused it: this
+	// An accepted pod is kept with the budget that had refused it: this
 	// budget has room.
 	if answer.Outcome == Accepted && before.Budget != "" {
 		limit := t.Budgets[before.Budget]
@@ -121,7 +121,7 @@ func (l Limit) refuse(now time.Time, message string) Limit {
 }
 
 // Only returns the tries of the pods that are still there, or left a moment ago, or whose
-// answer is still to come, so that the memory does not grow.
+// answer is still to come, so that the list does not grow.
 func (t Tries) Only(there func(types.UID) bool, now time.Time) Tries {
 	t = t.clone()
 	for uid, try := range t.Pods {
@@ -158,7 +158,7 @@ const (
 	// calls gone.
 	goneFor = 10 * time.Second
 	// patience is how many failures in a row are taken for passing ones, and
-	// crowdPatience how many answers that the API server has no time: to tell of those is
+	// crowdPatience how many answers that the API server has no time: to report those is
 	// to ask more of it, and pods that wait their turn are kept by nothing.
 	patience, crowdPatience = 3, 10
 )
@@ -213,7 +213,7 @@ func (t Try) String() string {
 	return text + ": " + t.Message
 }
 
-// stuck says that a pod stays for reasons that time alone may not mend. A server
+// stuck reports whether a pod stays for reasons that time alone may not mend. A server
 // that has just started forbids what it has not read the rules of, and one that has
 // not heard yet where a new pod runs forbids its eviction to the node: what is
 // forbidden is forbidden twice.

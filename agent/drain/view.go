@@ -12,7 +12,7 @@ import (
 // View is everything the agent knows at Now. Order carries no meaning.
 type View struct {
 	Now time.Time
-	// Node as it was last read; nil while it is not known, or gone.
+	// Node as it was last read; nil while it is not known, or deleted.
 	Node *fleet.Node
 	// Pods that are bound to the node, if PodsKnown.
 	Pods      []fleet.Pod
@@ -23,7 +23,7 @@ type View struct {
 	// rehearsed is the Node as it is, where nothing of what is decided is done: it is open,
 	// and pods come to it. nil where this is in earnest.
 	rehearsed *fleet.Node
-	// Heard says that the metadata have answered. Until then a drain that a notice began is
+	// Heard means that the metadata have answered. Until then a drain that a notice began is
 	// not over because the notice is unseen, nor as long as its path is Unclear.
 	Heard bool
 	// Unclear are the paths of the metadata that have said nothing yet that is
@@ -34,14 +34,14 @@ type View struct {
 	// together, and when asking again is worth it; whether a pod may leave says the
 	// eviction API.
 	Budgets *drainable.Budgets
-	// Live tells the namespaces whose Budgets are watched, and true at this moment.
+	// Live names the namespaces whose Budgets are watched, and current.
 	Live map[string]bool
 	// Attached names the volumes that the Node's status shows as attached
 	// (status.volumesAttached).
 	Attached []string
 	// Tries is what came of evictions so far.
 	Tries Tries
-	// Stirred tells by namespace when a pod of this node last left or changed
+	// Stirred holds, by namespace, when a pod of this node last left or changed
 	// its readiness: a budget may have room again.
 	Stirred map[string]time.Time
 	// Back is when the watch of the pods last came back after it had failed; zero

@@ -216,7 +216,7 @@ func (w *world) listBudgets() []fleet.Budget {
 	return list
 }
 
-// restart loses what is in the memory of the agent's process.
+// restart loses what only the agent's process keeps.
 func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
@@ -372,7 +372,7 @@ func (w *world) schedule() {
 }
 
 // disrupt spends what an eviction costs the pod's budgets, and names the one that
-// has no room. Nobody asks them about a deletion, which costs them all the same.
+// has no room. A deletion does not ask them, but costs them all the same.
 func (w *world) disrupt(pod fleet.Pod, deletion bool) (refused string) {
 	app := pod.Labels["app"]
 	for _, key := range slices.Sorted(maps.Keys(w.budgets)) {

@@ -8,7 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// The agent's account asks the server who it is, as whoever it is, and never as its node.
+// The agent's account asks the server who it is, under its own name, and never as its node.
 func TestUserName(t *testing.T) {
 	const user = "system:serviceaccount:elsewhere:drainer"
 	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

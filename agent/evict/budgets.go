@@ -21,7 +21,7 @@ import (
 type budgets struct {
 	// byKey is nil until any were listed.
 	byKey map[string]fleet.Budget
-	// live tells the namespaces whose watch is in step.
+	// live names the namespaces whose watch is in step.
 	live map[string]bool
 	// index of byKey; nil when it must be made anew.
 	index *drainable.Budgets
@@ -39,7 +39,7 @@ func (b *budgets) indexed() *drainable.Budgets {
 	return b.index
 }
 
-// replaceAll takes over a list of all namespaces. What a watch has told is
+// replaceAll takes over a list of all namespaces. What a watch has reported is
 // newer.
 func (b *budgets) replaceAll(list []policyv1.PodDisruptionBudget) {
 	before := b.byKey

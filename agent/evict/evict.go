@@ -133,7 +133,7 @@ func codeOf(err error) int32 {
 	return status.Status().Code
 }
 
-// about says that an answer is about an object of that resource and, unless it
+// about reports whether an answer is about an object of that resource and, unless it
 // is empty, name.
 func about(err error, resource, name string) bool {
 	d := details(err)

@@ -23,9 +23,9 @@ type source struct {
 	begin func(context.Context) (version string, err error)
 	// open opens the watch at a version; "" is whatever there is now.
 	open func(ctx context.Context, version string) (watch.Interface, error)
-	// take is told of each change.
+	// take is called with each change.
 	take func(watch.Event)
-	// broke is told when the watch has failed, and back when it is open again after
+	// broke is called when the watch has failed, and back when it is open again after
 	// that; each may be nil.
 	broke, back func()
 	// spare: nothing depends on it. Where the right to it is missing, it is asked for
@@ -42,9 +42,9 @@ type source struct {
 var errExpired = errors.New("the version of the watch has expired")
 
 const (
-	// firstBackOff and longestPause bound the pauses between tries that fail.
+	// firstPause and longestPause bound the pauses between tries that fail.
 	firstPause, longestPause = 200 * time.Millisecond, 5 * time.Second
-	// longestSpared is the longest of them for what can be spared.
+	// longestSpared is the longest of them for what is spare.
 	longestSpared = 5 * time.Minute
 	// overloadPause is the least of them after the server had no time for us.
 	overloadPause = 4 * time.Second
@@ -117,7 +117,7 @@ func pause(failures int, longest time.Duration, err error) time.Duration {
 	return pause/2 + rand.N(pause/2)
 }
 
-// overloaded says that the server did not answer in time, or said that it cannot.
+// overloaded reports whether the server did not answer in time, or said that it cannot.
 func overloaded(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)

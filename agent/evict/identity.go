@@ -46,7 +46,7 @@ func (i *identity) wrap(config *rest.Config) *rest.Config {
 
 // RoundTrip sends a request as the node. If the node has no right to it, or we
 // none to be the node, it is sent again as the account, and so is every later one,
-// until the account, too, is told that it has no right: a server that has just
+// until the account, too, is refused: a server that has just
 // started refuses what it grants in a second. An eviction that is sent again lacks
 // contract.LabelAsAccount; it may be denied, and has it when it is next asked for.
 func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -105,7 +105,7 @@ func (i *identity) asAccount(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// unauthorized finds the sentence in which the API server says that a user has no
+// unauthorized finds the sentence in which the API server reports that a user has no
 // right, such as `User "a" cannot impersonate resource "users"`. What admission
 // denies, the pod of another node above all, is worded otherwise, and is the
 // answer. In JSON the quotes are escaped, in protobuf they are not.

@@ -32,7 +32,7 @@ const (
 	deniedByPolicy = `ValidatingAdmissionPolicy 'p' with binding 'p' denied request: the agent cannot have resource "x"`
 )
 
-// refuser answers evictions by who asks, and remembers who did: "node", "account",
+// refuser answers evictions by who asks, and records who did: "node", "account",
 // or "account, marked".
 type refuser struct {
 	asNode, asAccount string // the words of a 403; "" for a 201

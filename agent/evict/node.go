@@ -48,7 +48,7 @@ func (c *Client) Patch(ctx context.Context, name string, kind types.PatchType, d
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// WatchNode tells saw of every change of the Node's metadata until ctx ends,
+// WatchNode calls saw with every change of the Node's metadata until ctx ends,
 // beginning with what they are. It is the one thing that an idle agent asks of
 // the API server: one request in three quarters of an hour.
 func (c *Client) WatchNode(ctx context.Context, logger *slog.Logger, saw func(Metadata)) {

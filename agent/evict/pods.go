@@ -18,7 +18,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Pods are the pods of a node, as a watch last told. Safe for concurrent use.
+// Pods are the pods of a node, as a watch last reported. Safe for concurrent use.
 type Pods struct {
 	changed func()
 
@@ -36,7 +36,7 @@ func NewPods(changed func()) *Pods {
 	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
 }
 
-// change changes what is known, and tells of it.
+// change changes what is known, and reports it.
 func (p *Pods) change(f func()) {
 	p.mu.Lock()
 	f()
@@ -50,18 +50,18 @@ type Seen struct {
 	Known bool
 	// Pods in no order.
 	Pods []fleet.Pod
-	// Stirred tells by namespace when a pod last left or changed its readiness.
+	// Stirred holds, by namespace, when a pod last left or changed its readiness.
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
 	Back time.Time
 	// Budgets are those that may guard pods, as they were listed when the pods were, or
 	// are now in the Live namespaces; nil while none are known.
 	Budgets *drainable.Budgets
-	// Live tells the namespaces whose budgets are watched, and true now.
+	// Live names the namespaces whose budgets are watched, and current.
 	Live map[string]bool
 }
 
-// Has says whether a pod is there.
+// Has reports whether a pod is there.
 func (s Seen) Has(uid types.UID) bool {
 	for i := range s.Pods {
 		if s.Pods[i].UID == uid {
@@ -113,7 +113,7 @@ func (p *Pods) Take(e watch.Event) {
 	}
 }
 
-// take says whether the change is one to a drain: the API server writes two or three
+// take reports whether the change is one to a drain: the API server writes two or three
 // for each eviction, and what kubelet writes about a pod is mostly about its
 // containers.
 func (p *Pods) take(kind watch.EventType, pod *corev1.Pod) bool {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A drain looks anew for what makes a difference to it, and for nothing else that is
+// A drain is decided anew for what makes a difference to it, and for nothing else that is
 // written about a pod.
 func TestChangesThatCount(t *testing.T) {
 	changes := 0

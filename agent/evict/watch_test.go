@@ -365,7 +365,7 @@ func TestWatchBudgets(t *testing.T) {
 	until("the new list", room(true, false, 0))
 }
 
-// A list of all budgets is older than what the watch of a namespace has told, and
+// A list of all budgets is older than what the watch of a namespace has reported, and
 // so is that of others than it.
 func TestGuard(t *testing.T) {
 	list := NewPods(func() {})

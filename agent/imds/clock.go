@@ -3,10 +3,10 @@ package imds
 import "time"
 
 // skewTolerated is the difference between two clocks that counts as none. A Date
-// is whole seconds, and an answer may be on its way for two.
+// is whole seconds, and an answer may take two to arrive.
 const skewTolerated = 5 * time.Second
 
-// clock tells how far the clock of this node is ahead of that of the metadata
+// clock measures how far the clock of this node is ahead of that of the metadata
 // service. It changes only when the difference changes by more than is tolerated,
 // so that a deadline does not tremble.
 type clock struct{ ahead time.Duration }

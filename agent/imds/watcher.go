@@ -19,7 +19,7 @@ import (
 type Sighting struct {
 	// Notices that stand.
 	Notices []notice.Notice
-	// Heard says that a path has answered: what is not among Notices is not there, but for
+	// Heard means that a path has answered: what is not among Notices is not there, but for
 	// what the Unclear paths may mean.
 	Heard bool
 	// Unclear are the paths that have said nothing yet that is understood: they gave a
@@ -100,8 +100,7 @@ func NewWatcher(read Read, interval time.Duration, logger *slog.Logger) *Watcher
 	return w
 }
 
-// SetInstance names the instance, where somebody knows it before the metadata
-// have told.
+// SetInstance names the instance, where it is known before the metadata answer.
 func (w *Watcher) SetInstance(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +116,7 @@ func (w *Watcher) instanceID() string {
 	return w.instance
 }
 
-// Run reads until ctx ends, and tells saw whenever there is something new: at
+// Run reads until ctx ends, and calls saw whenever there is something new: at
 // the latest when every path has answered once. A service that fails is asked
 // less often, every 30 s at the least; what it said before stands until it says
 // otherwise.
@@ -207,8 +206,8 @@ func (w *Watcher) word(ctx context.Context, path string, form *regexp.Regexp) (s
 	return word, err
 }
 
-// ask reads a path. It logs when the service begins to fail, and what an answer
-// tells of the clocks.
+// ask reads a path. It logs when the service begins to fail, and reads the clocks' difference
+// from the answer.
 func (w *Watcher) ask(ctx context.Context, path string) (Answer, error) {
 	answer, err := w.read(ctx, path)
 	if ctx.Err() != nil {

@@ -89,7 +89,7 @@ func (w *watching) lastSaid() string {
 	return w.last
 }
 
-// sawSince says that there was a sighting since a moment.
+// sawSince reports whether there was a sighting since a moment.
 func (w *watching) sawSince(moment time.Time) bool {
 	w.seeing.Lock()
 	defer w.seeing.Unlock()
@@ -191,7 +191,7 @@ func TestWatcherMaintenance(t *testing.T) {
 				s := newService()
 				s.put(scheduled, reboot("e1", "active"))
 				w := watch(t, s, 0)
-				// The history was asked before the event was told.
+				// The history was asked before the event was reported.
 				w.expectLast(0, "the event", "heard=true instance-reboot:i-1:e1")
 				tc.end(s)
 				var want []string
@@ -286,8 +286,8 @@ func TestWatcherIsFrugal(t *testing.T) {
 	}
 }
 
-// A service that fails is asked less often but for ever, and what it said stands;
-// the log tells when that began and when it ended.
+// A service that fails is asked less often but never given up, and what it said stands;
+// the log reports when that began and when it ended.
 func TestWatcherOutage(t *testing.T) {
 	for reason, fail := range map[string]func(*service){
 		"mute":                func(s *service) { s.mute = true },
@@ -425,7 +425,7 @@ func TestWatcherMissingAnswers(t *testing.T) {
 	}
 }
 
-// An interruption whose time is another one at each answer is told once, with the earliest
+// An interruption whose time is another one at each answer is reported once, with the earliest
 // of them.
 func TestWatcherInterruptionMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -476,8 +476,8 @@ func TestWatcherPathsHang(t *testing.T) {
 	}
 }
 
-// What is no instance id is none: it is asked for again, until there is one or the Node
-// tells.
+// What is no instance id is none: it is asked for again, until there is one or the Node names
+// it.
 func TestWatcherInstanceID(t *testing.T) {
 	for _, body := range []string{"<html><body>Sign in</body></html>", "", "i-", "i-1 i-2", "i-1:2", "I-1", strings.Repeat("i-1", 100)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -498,7 +498,8 @@ func TestWatcherInstanceID(t *testing.T) {
 	}
 }
 
-// The instance id does not answer, and the Node tells it: nobody waits for the next try.
+// The instance id does not answer, and the Node names it: that is used at once, before the next
+// try.
 func TestWatcherIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
@@ -511,7 +512,7 @@ func TestWatcherIsNamed(t *testing.T) {
 	})
 }
 
-// A path that fails for ever keeps no other from being read, nor its notices from ending: what
+// A path that always fails keeps no other from being read, nor its notices from ending: what
 // an earlier agent heard on that path alone still stands.
 func TestWatcherOneCategoryFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -527,7 +528,7 @@ func TestWatcherOneCategoryFails(t *testing.T) {
 	})
 }
 
-// The metadata do not answer from the start; the Node tells which instance it
+// The metadata do not answer from the start; the Node names which instance it
 // is. Nothing is called heard.
 func TestWatcherStartsBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -600,8 +601,8 @@ func TestWatcherComplainsOnce(t *testing.T) {
 	})
 }
 
-// A path that was never understood says nothing, which is logged once, and keeps
-// nobody from hearing the others; it is read at its pace until it is understood.
+// A path that was never understood says nothing, which is logged once. The others are read all
+// the same; it is read at its pace until it is understood.
 func TestWatcherNeverUnderstood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
@@ -624,7 +625,7 @@ func TestWatcherNeverUnderstood(t *testing.T) {
 	})
 }
 
-// How far the node's clock is off is told with everything else, and does not
+// How far the node's clock is off is reported with everything else, and does not
 // tremble; the notices are as AWS dates them.
 func TestWatcherClock(t *testing.T) {
 	for _, tc := range []struct {

@@ -1,4 +1,4 @@
-// Package notice knows what tells a node that it is to leave: how each source
+// Package notice knows what announces that a node's instance is to leave: how each source
 // spells it, what stands in a Notice, and which of several notices decides.
 //
 //	cause.go     what exactly is announced, and of which kind that is
@@ -24,7 +24,7 @@
 //	scheduled event     one answer whose list lacks it or has it completed or cancelled, or
 //	                    whose history has; three in a row that lack the path; the reboot
 //	                    that it announced; an hour after its end, if the machine survives it.
-//	request             one look at the Node without it, or with another.
+//	request             one read of the Node without it, or with another.
 //
 // A further source is one line in the table and one parser. Everything in here
 // is a pure function of its arguments.

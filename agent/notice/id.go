@@ -7,13 +7,13 @@ import (
 )
 
 // name makes the id of a notice that the metadata gave. It holds nothing that
-// changes from one look to the next, so that the same notice has the same id in
+// changes from one pass to the next, so that the same notice has the same id in
 // every agent of the node.
 func name(c Cause, instance string, detail ...string) string {
 	return strings.Join(append([]string{string(c), instance}, detail...), ":")
 }
 
-// detail is what tells the notices of one cause apart; empty where there is one
+// detail is what distinguishes the notices of one cause; empty where there is one
 // only.
 func detail(id string) string {
 	parts := strings.SplitN(id, ":", 3)

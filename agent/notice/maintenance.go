@@ -40,7 +40,7 @@ var acts = map[Cause]string{
 // not known is taken for a retirement, after which nothing of the instance is
 // left, and its reason says so.
 //
-// An event that cannot be told from others is an error; the others are returned
+// An event that cannot be distinguished from others is an error; the others are returned
 // all the same.
 func ParseMaintenance(instance, body string) ([]Notice, error) {
 	events, err := parseEvents(FromMaintenance, body)
@@ -106,7 +106,7 @@ func parseEvents(from SourceName, body string) ([]scheduledEvent, error) {
 	return events, errors.Join(errs...)
 }
 
-// over says that EC2 will not do it, or has done it.
+// over reports whether EC2 will not do it, or has done it.
 func (e scheduledEvent) over() bool {
 	return slices.Contains([]string{"completed", "canceled", "cancelled"}, strings.ToLower(e.State))
 }

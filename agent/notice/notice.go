@@ -8,7 +8,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// Notice says that the node is to leave, and why.
+// Notice announces that the node is to leave, and why.
 type Notice struct {
 	// ID is stable: the same notice seen a thousand times has one id, in this
 	// process and in the next.
@@ -23,8 +23,7 @@ type Notice struct {
 	By string
 	// At is when it was given, zero where that is not known.
 	At time.Time
-	// Deadline is when the instance goes whatever is left on it; zero where
-	// nobody has said.
+	// Deadline is when the instance goes whatever is left on it; zero where that is not known.
 	Deadline time.Time
 	// NotAfter is when a scheduled event is over at the latest; zero where nobody
 	// has said, and for all others.
@@ -35,9 +34,9 @@ type Notice struct {
 // the metadata may go on listing it.
 const overAfter = time.Hour
 
-// OverAt is when the notice is over whatever the metadata say, zero for never. It
-// is for events that the machine survives: one that AWS is late to stop or to
-// retire is none to go back to.
+// OverAt is when the notice is over whatever the metadata say, zero for never. It is for events
+// that the machine survives: an instance that AWS is late to stop or to retire never serves
+// again.
 func (n Notice) OverAt() time.Time {
 	switch n.Cause {
 	case InstanceReboot, SystemReboot, SystemMaintenance:
@@ -85,7 +84,7 @@ func Earliest(a, b time.Time) time.Time {
 }
 
 // merge makes one of two notices of the same id: the scaler sees a termination
-// too, and knows its deadline, which the metadata do not tell. Where one of them
+// too, and knows its deadline, which the metadata do not give. Where one of them
 // is a request, so is the outcome: a wish to drain, whatever the policy for its
 // cause.
 func merge(a, b Notice) Notice {

@@ -189,7 +189,7 @@ func TestParseMaintenance(t *testing.T) {
 				"\ninstance-reboot:i-1:e1 until 2025-01-01T20:00:00Z to 2025-01-01T14:00:00Z (scheduled event: EC2 reboots the instance, not before 2025-01-01T20:00:00Z)", ""},
 		{list(event("instance-reboot", "e1", "active", one), event("instance-reboot", "e1", "active", one)), reboot("e1"), ""},
 
-		// One that cannot be told from others takes nothing from those.
+		// One that cannot be distinguished from others takes nothing from those.
 		{list(event("instance-reboot", "", "active", one), event("instance-reboot", "e1", "active", one)), reboot("e1"), "has no EventId"},
 		{list("7", event("instance-reboot", "e1", "active", one), `{"Code":1}`), reboot("e1"), `"7" is not an event`},
 		{`{"Code":"instance-reboot"}`, "", "is not a list in JSON"},

@@ -135,7 +135,7 @@ func parseLead(value string) (time.Duration, error) {
 	return lead, nil
 }
 
-// dated says that notices of the cause have a deadline from the start.
+// dated reports whether notices of the cause have a deadline from the start.
 func (c Cause) dated() bool {
 	return c.Kind() == contract.KindSpot || c.Kind() == contract.KindMaintenance
 }

@@ -27,7 +27,7 @@ func bodies(t *rapid.T) string {
 	})).Draw(t, "body")
 }
 
-// Whatever the metadata answer: what is read of it has an id that tells its
+// Whatever the metadata answer: what is read of it has an id that names its
 // cause, stands there once, and is the same when it is read again; and what is
 // not read is an error.
 func TestParseAnything(t *testing.T) {

@@ -14,14 +14,14 @@ const (
 	// FromRequest is the drain-request annotation of the Node. It sorts before
 	// the paths of the metadata.
 	FromRequest SourceName = "annotation"
-	// FromTargetState tells the lifecycle state that Auto Scaling leads the
+	// FromTargetState gives the lifecycle state that Auto Scaling leads the
 	// instance to. Absent where there is no group, or no transition yet.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/retrieving-target-lifecycle-state-through-imds.html
 	FromTargetState SourceName = "autoscaling/target-lifecycle-state"
 	// FromInstanceAction announces a spot interruption, two minutes ahead.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 	FromInstanceAction SourceName = "spot/instance-action"
-	// FromRebalance tells that a spot instance is at a higher risk of
+	// FromRebalance reports that a spot instance is at a higher risk of
 	// interruption. It stays for as long as the instance lives.
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 	FromRebalance SourceName = "events/recommendations/rebalance"
@@ -66,13 +66,13 @@ type Source struct {
 	// What cannot be understood is an error that quotes it; beside it stand the
 	// notices that could be.
 	Parse func(instance, body string) ([]Notice, error)
-	// History is a second path, which tells what of the first is over; nil where
+	// History is a second path, which lists what of the first is over; nil where
 	// there is none. It is read right after the first, and only while that gives
 	// notices.
 	History *History
 }
 
-// History is a path that tells what is over.
+// History is a path that lists what is over.
 type History struct {
 	Path SourceName
 	// Without leaves out the notices that are over by this body. What cannot be

@@ -50,7 +50,7 @@ func spotCause(action string) Cause {
 	return SpotTerminate
 }
 
-// interruption tells the actions of EC2 apart: a terminated instance never
+// interruption distinguishes the actions of EC2: a terminated instance never
 // comes back, a stopped or hibernated one may.
 func interruption(action string, at time.Time) string {
 	does := map[string]string{
@@ -98,7 +98,7 @@ const (
 
 // AbsentUntil is until when a notice stands that the metadata gave and give no more, if it
 // is known since that moment; zero where it ends with them. AWS knows no way to take a spot
-// interruption back, so one that is missing says that the service failed.
+// interruption back, so one that is missing means that the service failed.
 func (n Notice) AbsentUntil(since time.Time) time.Time {
 	if n.Kind != contract.KindSpot {
 		return time.Time{}
@@ -107,7 +107,7 @@ func (n Notice) AbsentUntil(since time.Time) time.Time {
 }
 
 // ParseRebalance reads a rebalance recommendation: the instance is at risk, and
-// nobody says when it goes.
+// no time is given.
 func ParseRebalance(instance, body string) ([]Notice, error) {
 	var recommendation struct {
 		NoticeTime string `json:"noticeTime"`

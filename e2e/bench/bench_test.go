@@ -111,7 +111,7 @@ func once(b *testing.B, samples func()) {
 	}
 }
 
-// leads says whether a scaler holds the lease.
+// leads reports whether a scaler holds the lease.
 func (t *bed) leads() bool { return t.holder() != "" }
 
 // holder is who holds the scaler's lease, a name that begins with the one of its pod. It

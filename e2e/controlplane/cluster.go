@@ -110,7 +110,7 @@ func (o options) apiServerHost() string {
 	return loopback
 }
 
-// simulated tells whether nodes are kwok's.
+// simulated reports whether nodes are kwok's.
 func (o options) simulated() bool { return !slices.Contains(o.without, "kwok") }
 
 // ready is the one line on stdout that says that the cluster can be used.
@@ -182,7 +182,7 @@ func runUp(ctx context.Context, arguments []string) error {
 
 var errParentGone = errors.New("stdin was closed")
 
-// ended tells whether the supervisor was asked to end, which is no error.
+// ended reports whether the supervisor was asked to end, which is no error.
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 // made lists what a control plane makes in its folder, besides logs.

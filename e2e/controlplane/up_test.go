@@ -267,7 +267,7 @@ func TestFailedStart(t *testing.T) {
 	}
 }
 
-// alive tells whether a process runs; one that has ended and that nobody has
+// alive reports whether a process runs; one that has ended and that nobody has
 // waited for yet does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -98,7 +98,7 @@ func terminalSize(f *os.File) (width, height int) {
 	return width, height
 }
 
-// colourful says whether colours are wanted: https://no-color.org
+// colourful reports whether colours are wanted: https://no-color.org
 func colourful(env func(string) string) bool {
 	return env("NO_COLOR") == "" && env("TERM") != "dumb"
 }

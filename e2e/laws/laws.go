@@ -103,7 +103,7 @@ type eviction struct {
 // unseen is how long one program may not know yet what the other has asked for.
 const unseen = 2 * time.Second
 
-// met says that these evictions of one pod are one, for each program, and that none
+// met reports whether these evictions of one pod are one, for each program, and that none
 // could know of the other: an agent may come back at the moment at which the scaler
 // takes its place. They name the same UID, so the second one changes nothing.
 func met(all []eviction) bool {

@@ -12,7 +12,7 @@ import (
 // Span is a time from one moment to another.
 type Span struct{ From, To time.Time }
 
-// Holds says whether a moment is within.
+// Holds reports whether a moment is within.
 func (s Span) Holds(t time.Time) bool { return !t.Before(s.From) && !t.After(s.To) }
 
 // Rights finds what our programs were forbidden. An API server that is not ready,
@@ -45,7 +45,7 @@ func Rights(audit []Request, away []Span) []string {
 	return breaches
 }
 
-// ofGoing says that the request was forbidden because its namespace is being
+// ofGoing reports whether the request was forbidden because its namespace is being
 // deleted, which forbids it to everybody.
 func (r Request) ofGoing() bool {
 	return slices.ContainsFunc(r.ResponseStatus.Details.Causes, func(c cause) bool {
@@ -53,7 +53,7 @@ func (r Request) ofGoing() bool {
 	})
 }
 
-// tooYoung says that an agent was forbidden to evict a pod for not being its node's: by
+// tooYoung reports whether an agent was forbidden to evict a pod for not being its node's: by
 // the admission plugin NodeRestriction, or where the agent asks as its account by our
 // own policy. Both go by what the API server has heard of its own pods.
 func (r Request) tooYoung() bool {

@@ -55,7 +55,7 @@ func Turns(audit []Request) []string {
 	return breaches
 }
 
-// begins says that a drain that waited for a permit has begun, for nothing else than what
+// begins reports whether a drain that waited for a permit has begun, for nothing else than what
 // it waited for.
 func begins(was, is contract.Report) bool {
 	waited := was.Phase == contract.PhaseWaiting && was.Wants != ""

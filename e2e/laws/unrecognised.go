@@ -134,7 +134,7 @@ func (b Brake) tooFast(group string, all []lost, nodes tenures) []string {
 	return breaches
 }
 
-// joinedBetween says whether a Node of a group's instance registered between two moments.
+// joinedBetween reports whether a Node of a group's instance registered between two moments.
 func (b Brake) joinedBetween(group string, nodes tenures, from, to time.Time) bool {
 	for id, spans := range nodes {
 		if m, ok := b.Machine(id); !ok || m.Group != group {

@@ -63,7 +63,7 @@ func (c cable) disconnect(ctx context.Context) error {
 	return nil
 }
 
-// exists tells whether there is an interface of this name here.
+// exists reports whether there is an interface of this name here.
 func exists(name string) bool {
 	_, err := net.InterfaceByName(name)
 	return err == nil

@@ -18,7 +18,7 @@ const outsideVariable = "WINDLASS_MACHINES_OUTSIDE"
 // endGrace is how long a program that was asked to end may take to do so.
 const endGrace = 20 * time.Second
 
-// Inside tells whether this program runs where Enter brought it. The mark alone is not
+// Inside reports whether this program runs where Enter brought it. The mark alone is not
 // believed, because what follows changes the network it finds.
 func Inside() bool {
 	outside := os.Getenv(outsideVariable)

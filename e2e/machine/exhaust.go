@@ -62,7 +62,7 @@ func exhaust(ctx context.Context, group string, machine int64) error {
 	return nil
 }
 
-// othersKilled tells whether a writer that has failed was the second to be killed: the
+// othersKilled reports whether a writer that has failed was the second to be killed: the
 // kernel does not always wait until the first has given back its memory. Who finds no
 // cgroup any more comes after the whole container's end.
 func othersKilled(group string, before int64) bool {

@@ -223,7 +223,7 @@ func fieldsOf(list *ast.FieldList) []*ast.Field {
 	return list.List
 }
 
-// reaches says that an assignment is seen beyond the function: to a field or an entry.
+// reaches reports whether an assignment is seen beyond the function: to a field or an entry.
 func reaches(target ast.Expr) bool {
 	switch target.(type) {
 	case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr:
@@ -232,7 +232,7 @@ func reaches(target ast.Expr) bool {
 	return false
 }
 
-// logs says that a call writes a log.
+// logs reports whether a call writes a log.
 func logs(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

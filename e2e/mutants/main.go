@@ -40,7 +40,7 @@ func main() {
 // target is a package and the tests that judge it, the quickest first.
 type target struct {
 	folder string
-	// rooms says that the packages below it are edited, too; one's own tests judge it first.
+	// rooms means that the packages below it are edited, too; one's own tests judge it first.
 	rooms  bool
 	judges []judge
 }
@@ -49,7 +49,7 @@ type target struct {
 type judge struct {
 	folder string
 	args   []string
-	// own says that it judges the edits of its package alone.
+	// own means that it judges the edits of its package alone.
 	own bool
 }
 

@@ -195,7 +195,7 @@ func printReplacement(r fleet.Replacement) string {
 	return said("replaced", r.Cause+"/"+printTime(r.Ended))
 }
 
-// named says that an instance has the name that its node's line gives it.
+// named reports whether an instance has the name that its node's line gives it.
 func (p *printer) named(id string) bool {
 	return slices.ContainsFunc(p.s.Nodes, func(n fleet.Node) bool { return "i-"+n.Name == id })
 }

@@ -355,7 +355,7 @@ func (w *World) Terminate(instance, id string, decrement bool) error {
 	return fmt.Errorf("instance %s is not there", instance)
 }
 
-// busy says that a pod of the node must be placed again.
+// busy reports whether a pod of the node must be placed again.
 func (w *World) busy(node string) bool {
 	return slices.ContainsFunc(w.Pods, func(p *fleet.Pod) bool { return p.Node == node && drainable.MustBePlacedAgain(p) })
 }
@@ -392,7 +392,7 @@ func (w *World) Refill() {
 	}
 }
 
-// running says that no pod of the budget waits.
+// running reports whether no pod of the budget waits.
 func (w *World) running(b *fleet.Budget) bool {
 	return !slices.ContainsFunc(w.Pods, func(p *fleet.Pod) bool { return b.Matches(*p) && p.Node == "" })
 }

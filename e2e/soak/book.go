@@ -25,7 +25,7 @@ type machine struct {
 	launched, gone time.Time
 	// waits are since when it has waited for our hook.
 	waits []time.Time
-	// retired says that EC2 has announced to retire it, or to stop it: the scaler gives it up
+	// retired means that EC2 has announced to retire it, or to stop it: the scaler gives it up
 	// once it is drained.
 	retired bool
 }
@@ -60,7 +60,7 @@ func (b *book) retire(id string) {
 	}
 }
 
-// cutOff says that so many of the machines of a zone are silent at a moment that it looks
+// cutOff reports whether so many of the machines of a zone are silent at a moment that it looks
 // partitioned, and that one of them has no other reason to go.
 func (b *book) cutOff(p partition, id string, at time.Time) bool {
 	b.mu.Lock()
@@ -186,7 +186,7 @@ func (s *soak) unrecognised(calls []fakeaws.Call, audit []laws.Request) []string
 // count yet.
 const strangersAllowed = 0.10 + 0.07
 
-// endedBy says whether the scaler itself had ended an instance.
+// endedBy reports whether the scaler itself had ended an instance.
 func (s *soak) endedBy(calls []fakeaws.Call, id string, before time.Time) bool {
 	return slices.ContainsFunc(calls, func(c fakeaws.Call) bool {
 		return c.Operation == "TerminateInstanceInAutoScalingGroup" && c.Error == "" && c.Params["InstanceId"] == id && c.Time.Before(before)
@@ -244,7 +244,7 @@ func (s *soak) late(calls []fakeaws.Call) []string {
 	return found
 }
 
-// disturbed says whether something kept the scaler from its work between two moments:
+// disturbed reports whether something kept the scaler from its work between two moments:
 // no leader, no API server, an AWS that fails, a clock that is wrong.
 func (s *soak) disturbed(from, to time.Time) bool {
 	return slices.ContainsFunc(slices.Concat(s.outages, s.hampered), func(x laws.Span) bool {

@@ -79,7 +79,7 @@ func pauseAPIServer(s *soak, dice *rand.Rand) (effect, error) {
 // forever is the end of an outage that has not ended.
 var forever = time.Unix(1<<40, 0)
 
-// away says whether the API server is.
+// away reports whether the API server is.
 func (s *soak) away() bool {
 	return len(s.outages) > 0 && s.outages[len(s.outages)-1].To.Equal(forever)
 }

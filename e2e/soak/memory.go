@@ -92,7 +92,7 @@ func least10(samples []sample) world.Memory {
 	}
 }
 
-// tooMuch says whether the growth is beyond the bound.
+// tooMuch reports whether the growth is beyond the bound.
 func (g growth) tooMuch() bool {
 	early, late := g.quarters[0].Anonymous, g.quarters[3].Anonymous
 	return late > early+int64(boundShare*float64(early))+boundSlack

@@ -127,14 +127,14 @@ func (s *soak) restless(n *corev1.Node) []string {
 	return found
 }
 
-// remembered says whether an annotation is the agent's bounded memory of notices
+// remembered reports whether an annotation is the agent's bounded memory of notices
 // that are over.
 func remembered(key, value string) bool {
 	served, err := contract.ParseServed(value)
 	return key == contract.AnnotationServed && err == nil && len(served) <= contract.MostServed
 }
 
-// stands says whether AWS has a notice for an instance.
+// stands reports whether AWS has a notice for an instance.
 func (s *soak) stands(i fakeaws.Instance) (stands bool) {
 	_ = s.w.AWS.With(func(c *cloud.Cloud, _ time.Time) error { // it never fails
 		_, n, ok := c.Metadata(i.ID)

@@ -62,7 +62,7 @@ type door struct {
 	open bool
 }
 
-// openAt says whether the Node took new pods at a moment, as far as can be said of a watch:
+// openAt reports whether the Node took new pods at a moment, as far as can be said of a watch:
 // it may not have seen, where the API server was away, that an agent has closed it since.
 func (n *nodeLife) openAt(at time.Time, closed []time.Time) bool {
 	var last door
@@ -84,7 +84,7 @@ type crowd struct {
 	nodes   []string
 }
 
-// givenUp says whether a moment is not long after one of those.
+// givenUp reports whether a moment is not long after one of those.
 func (n *nodeLife) givenUp(at time.Time) bool {
 	return slices.ContainsFunc(n.gaveUp, func(from time.Time) bool {
 		return from.Before(at.Add(sight)) && at.Before(from.Add(time.Minute))
@@ -101,7 +101,7 @@ type podLife struct {
 	stuck laws.Span
 }
 
-// there says whether the pod was on its node at a moment, as far as can be said of
+// there reports whether the pod was on its node at a moment, as far as can be said of
 // a watch. deleted is when it was last asked for its deletion, if it was.
 func (p *podLife) there(at, deleted time.Time) bool {
 	if !deleted.IsZero() && deleted.Before(at) && !p.stuck.Holds(at) {
@@ -110,7 +110,7 @@ func (p *podLife) there(at, deleted time.Time) bool {
 	return p.bound.Before(at.Add(-sight)) && (p.gone.IsZero() || p.gone.After(at.Add(sight)))
 }
 
-// overdue says that the pod should have ended long before a moment. Its name was asked to end
+// overdue reports whether the pod should have ended long before a moment. Its name was asked to end
 // at some times, of which the watch need not have seen the pod: a pod of a StatefulSet has the
 // name of its predecessor. API servers write whole seconds.
 func (p *podLife) overdue(at time.Time, asked []time.Time) bool {
@@ -236,12 +236,12 @@ func (n *nodeLife) note(now *corev1.Node, at time.Time) {
 	}
 }
 
-// pressing says whether a drain's deadline is near, so that it need not wait for others.
+// pressing reports whether a drain's deadline is near, so that it need not wait for others.
 func pressing(r contract.Report, at time.Time) bool {
 	return r.Kind == contract.KindSpot || r.Kind == contract.KindASG || !r.Deadline.IsZero() && r.Deadline.Sub(at) < 5*time.Minute
 }
 
-// takesPods says whether the scheduler may put pods there.
+// takesPods reports whether the scheduler may put pods there.
 func takesPods(n *corev1.Node) bool {
 	_, draining := contract.Draining(n.Spec.Taints)
 	return ready(n) && !n.Spec.Unschedulable && !draining
@@ -285,7 +285,7 @@ func (s *soak) crowded(before time.Time) []string {
 	return found
 }
 
-// occupied says whether a pod of the workloads was on a node at a moment.
+// occupied reports whether a pod of the workloads was on a node at a moment.
 func (w *watch) occupied(node string, at time.Time) bool {
 	for _, p := range w.pods {
 		if p.node == node && p.there(at, time.Time{}) {
@@ -308,7 +308,7 @@ func (w *watch) identified(id string, at time.Time) {
 	}
 }
 
-// anonymousAt says whether an instance's Node was there at a moment, without a provider id.
+// anonymousAt reports whether an instance's Node was there at a moment, without a provider id.
 func (w *watch) anonymousAt(id string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -361,7 +361,7 @@ func gaveUp(n *corev1.Node) []time.Time {
 	return times
 }
 
-// later says whether a Node is a later one than the other; what a watch tells may
+// later reports whether a Node is a later one than the other; what a watch tells may
 // come after what was read since.
 func later(n, than *corev1.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, than.ResourceVersion)

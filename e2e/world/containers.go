@@ -85,7 +85,7 @@ func (k *containers) forget(pod *corev1.Pod) {
 	delete(k.pods, pod.UID)
 }
 
-// mean says that the containers that match and run now end because somebody ends them.
+// mean reports whether the containers that match and run now end because somebody ends them.
 func (k *containers) mean(matches func(*corev1.Pod) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -64,7 +64,7 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	return p.kill()
 }
 
-// running tells whether the process has not been seen to end.
+// running reports whether the process has not been seen to end.
 func (p *process) running() bool {
 	select {
 	case <-p.exited:

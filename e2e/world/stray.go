@@ -23,7 +23,7 @@ type stray struct {
 // errTooEarly: a kubelet that boots waits before it registers.
 var errTooEarly = errors.New("its kubelet waits before it tries again")
 
-// mayJoin says whether a machine that is up for the first time is of this cluster. It is
+// mayJoin reports whether a machine that is up for the first time is of this cluster. It is
 // decided once.
 func (j *joiner) mayJoin(i cloud.Instance) (joins bool, err error) {
 	j.mu.Lock()
@@ -55,7 +55,7 @@ func (w *World) JoinElsewhere(group string, on bool) {
 	w.joiner.stray.groups[group] = on
 }
 
-// Elsewhere says whether an instance serves another cluster.
+// Elsewhere reports whether an instance serves another cluster.
 func (w *World) Elsewhere(id string) bool {
 	w.joiner.mu.Lock()
 	defer w.joiner.mu.Unlock()

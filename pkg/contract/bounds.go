@@ -27,7 +27,7 @@ var (
 	lastDate  = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// IsDate says that a moment can be one of a drain: what is read of others is not believed.
+// IsDate reports whether a moment can be one of a drain: what is read of others is not believed.
 func IsDate(t time.Time) bool { return !t.Before(firstDate) && t.Before(lastDate) }
 
 // ShortID is a text as part of an id. One that is long where it is written is told from others

@@ -138,7 +138,7 @@ func PodScaleUpDelay(annotations map[string]string, least time.Duration) (time.D
 	return max(least, d), nil
 }
 
-// Held says whether people keep a node from being retired, and by which
+// Held reports whether people keep a node from being retired, and by which
 // annotation.
 func Held(annotations map[string]string) (by string, held bool) {
 	if v, ok := annotations[AnnotationHold]; ok && v != "false" {

@@ -22,7 +22,7 @@ type Served struct {
 	// Asked is the date of the request that was served, by the clock of whoever asked;
 	// zero where there was none, or none with a date.
 	Asked Time `json:"asked,omitzero"`
-	// Withdrawn says that the notice was taken back before it was fulfilled.
+	// Withdrawn means that the notice was taken back before it was fulfilled.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 

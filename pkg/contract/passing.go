@@ -54,19 +54,19 @@ var passingPrefixes = []string{
 	TaintPrefixTerminationHandler,
 }
 
-// Startup says whether a taint is one that a node carries only until some
+// Startup reports whether a taint is one that a node carries only until some
 // component has come up on it: the node is coming, not unfit.
 func Startup(t corev1.Taint) bool {
 	return slices.Contains(startupTaints, t.Key) || strings.HasSuffix(t.Key, startupSuffix) || HasPrefix(t, startupPrefixes)
 }
 
-// Transient says whether a taint tells of a node's passing condition and not
+// Transient reports whether a taint tells of a node's passing condition and not
 // of its kind, so that no shape has it.
 func Transient(t corev1.Taint) bool {
 	return Startup(t) || slices.Contains(passingTaints, t.Key) || HasPrefix(t, passingPrefixes)
 }
 
-// HasPrefix says that the taint's key begins with one of these.
+// HasPrefix reports whether the taint's key begins with one of these.
 func HasPrefix(t corev1.Taint, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) })
 }

@@ -36,7 +36,7 @@ const (
 // Phases lists every phase.
 var Phases = []Phase{PhaseWaiting, PhaseDraining, PhaseBlocked, PhaseDrained, PhaseFailed}
 
-// Open says whether the drain still goes on.
+// Open reports whether the drain still goes on.
 func (p Phase) Open() bool {
 	return p == PhaseWaiting || p == PhaseDraining || p == PhaseBlocked
 }
@@ -148,5 +148,5 @@ func ParseReport(value string) (Report, error) {
 // String prints the annotation's value, with texts as ParseReport reads them.
 func (r Report) String() string { return encode(r.fit()) }
 
-// AnswersTo says whether this report is about the notice or request id.
+// AnswersTo reports whether this report is about the notice or request id.
 func (r Report) AnswersTo(id string) bool { return slices.Contains(r.Answers, id) }

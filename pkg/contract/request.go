@@ -104,7 +104,7 @@ func ScaleDownID(instance string, unneeded time.Time) string {
 
 const scaleDownPrefix = "scale-down:"
 
-// IsScaleDown says whether the id is that of a retirement.
+// IsScaleDown reports whether the id is that of a retirement.
 func IsScaleDown(id string) bool { return strings.HasPrefix(id, scaleDownPrefix) }
 
 // quoted shortens a value that may be anything for use in a message.

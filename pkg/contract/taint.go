@@ -35,7 +35,7 @@ func KubeProxyTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintToBeDeleted, Value: kubeProxyMark, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// IsKubeProxyTaint says that a taint is KubeProxyTaint and not Cluster Autoscaler's own.
+// IsKubeProxyTaint reports whether a taint is KubeProxyTaint and not Cluster Autoscaler's own.
 func IsKubeProxyTaint(t corev1.Taint) bool {
 	return t.Key == TaintToBeDeleted && t.Value == kubeProxyMark
 }

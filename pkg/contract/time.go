@@ -44,5 +44,5 @@ func (t *Time) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// Equal says whether both are the same moment.
+// Equal reports whether both are the same moment.
 func (t Time) Equal(u Time) bool { return t.Time.Equal(u.Time) }

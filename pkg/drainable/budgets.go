@@ -93,7 +93,7 @@ func (l *guards) of(p *fleet.Pod) []*guard {
 	return list
 }
 
-// Guard says that a budget guards the pod.
+// Guard reports whether a budget guards the pod.
 func (b *Budgets) Guard(p *fleet.Pod) bool { return len(b.guards(p)) > 0 }
 
 // Guarding names the budgets that guard a pod, as namespace/name, in order.
@@ -105,7 +105,7 @@ func (b *Budgets) Guarding(p *fleet.Pod) []string {
 	return keys
 }
 
-// Refuses says whether the eviction API would refuse this pod now.
+// Refuses reports whether the eviction API would refuse this pod now.
 func (b *Budgets) Refuses(p *fleet.Pod) bool { return b.refuses(p).Outcome != "" }
 
 // Take spends the disruption that evicting this pod costs, so that the next
@@ -126,7 +126,7 @@ func (b *Budgets) Take(p *fleet.Pod) (undo func()) {
 	}
 }
 
-// Spent says that Take has spent of a budget that guards this pod.
+// Spent reports whether Take has spent of a budget that guards this pod.
 func (b *Budgets) Spent(p *fleet.Pod) bool {
 	return slices.ContainsFunc(b.guards(p), func(g *guard) bool { return g.left < g.budget.Allowed })
 }
@@ -164,7 +164,7 @@ func (b *Budgets) refuses(p *fleet.Pod) Verdict {
 	}
 }
 
-// ignores says that an unready pod costs nothing of this budget.
+// ignores reports whether an unready pod costs nothing of this budget.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-eviction-policy
 func (g *guard) ignores(p *fleet.Pod) bool {
 	if p.Ready {

@@ -51,7 +51,7 @@ func (e DaemonSetEviction) evicts(p *fleet.Pod) bool {
 	return e == EvictAll
 }
 
-// toleratesDraining says that the pod may come back to a node that drains, for
+// toleratesDraining reports whether the pod may come back to a node that drains, for
 // one kind of drain at least. The DaemonSet's controller has its pods tolerate cordons.
 func toleratesDraining(p *fleet.Pod) bool {
 	_, tolerates := tolerationOf(p, contract.TaintDraining)

@@ -7,7 +7,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// MustBePlacedAgain says that the pod needs a place elsewhere if its node goes.
+// MustBePlacedAgain reports whether the pod needs a place elsewhere if its node goes.
 // Static pods and those of DaemonSets leave with the node, ended ones need
 // none, and one that is being deleted runs nowhere else: its successor does, which its
 // owner has created already, or will when it has ended.
@@ -15,11 +15,11 @@ func MustBePlacedAgain(p *fleet.Pod) bool {
 	return !BelongsToNode(p) && !p.Ended() && p.Deleted.IsZero()
 }
 
-// BelongsToNode says that the pod is there because the node is: a static pod or one
+// BelongsToNode reports whether the pod is there because the node is: a static pod or one
 // of a DaemonSet.
 func BelongsToNode(p *fleet.Pod) bool { return IsMirror(p) || IsDaemonSet(p) }
 
-// Occupies says that the node is not empty while this pod is there: it must be
+// Occupies reports whether the node is not empty while this pod is there: it must be
 // placed again, or it is being deleted and its time to go still runs.
 // Neither Drained nor a termination comes before the last such pod has gone.
 //
@@ -34,7 +34,7 @@ func Occupies(p *fleet.Pod, now time.Time) bool {
 	return !IsLongTerminating(p, now)
 }
 
-// IsDaemonSet says that the pod belongs to a DaemonSet, or says of itself that
+// IsDaemonSet reports whether the pod belongs to a DaemonSet, or says of itself that
 // it shall be treated as if.
 func IsDaemonSet(p *fleet.Pod) bool {
 	if p.Annotations[contract.AnnotationDaemonSetPod] == "true" {
@@ -43,7 +43,7 @@ func IsDaemonSet(p *fleet.Pod) bool {
 	return p.Owner != nil && p.Owner.Kind == "DaemonSet"
 }
 
-// IsMirror says that the pod is static: its kubelet runs it from a file, and it shows in
+// IsMirror reports whether the pod is static: its kubelet runs it from a file, and it shows in
 // the API only.
 func IsMirror(p *fleet.Pod) bool {
 	_, ok := p.Annotations[contract.AnnotationMirror]
@@ -57,7 +57,7 @@ func IsMirror(p *fleet.Pod) bool {
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 const Overtime = 30 * time.Second
 
-// IsLongTerminating says that the pod should have gone some time ago.
+// IsLongTerminating reports whether the pod should have gone some time ago.
 func IsLongTerminating(p *fleet.Pod, now time.Time) bool {
 	return !p.Deleted.IsZero() && now.Sub(p.Deleted) >= Overtime
 }

@@ -36,7 +36,7 @@ func minReplicas(q *Question) (Outcome, string) {
 	return Block, fmt.Sprintf("its %s %s wants %d, fewer than %d", q.Pod.Owner.Kind, q.Pod.Owner.Name, owner.Replicas, q.Policy.MinReplicas)
 }
 
-// ownerMissing says that the pod's owner would be known if it existed, and is not.
+// ownerMissing reports whether the pod's owner would be known if it existed, and is not.
 func (q *Question) ownerMissing() bool {
 	if q.Owners == nil || !hasReplicas(q.Pod) {
 		return false
@@ -48,7 +48,7 @@ func (q *Question) ownerMissing() bool {
 // OwnerDue is when the owner of a pod is known at the latest, if it exists.
 func OwnerDue(p *fleet.Pod) time.Time { return p.Created.Add(ownerShows) }
 
-// hasReplicas says that a pod's owner is of a kind that says how many there shall be, and
+// hasReplicas reports whether a pod's owner is of a kind that says how many there shall be, and
 // that is watched. One that has ended disturbs nobody.
 func hasReplicas(p *fleet.Pod) bool {
 	if p.Owner == nil || p.Ended() {

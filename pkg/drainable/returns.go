@@ -66,7 +66,7 @@ type Eviction struct {
 	At, Left time.Time
 }
 
-// Expired says that the pod left so long ago that its successor would have shown up.
+// Expired reports whether the pod left so long ago that its successor would have shown up.
 func (e Eviction) Expired(now time.Time) bool {
 	return !e.Left.IsZero() && now.Sub(e.Left) >= showsLate
 }
@@ -127,10 +127,10 @@ func (m *maker) leave(p *fleet.Pod) {
 // askedAt is when a pod that is being deleted was asked to leave.
 func askedAt(p *fleet.Pod) time.Time { return p.Deleted.Add(-GraceOf(p)) }
 
-// comesLate says that a pod's successor is made when the pod has left, and not before.
+// comesLate reports whether a pod's successor is made when the pod has left, and not before.
 func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
 
-// hasReturned says that a pod of the same maker came back, and is there.
+// hasReturned reports whether a pod of the same maker came back, and is there.
 func (r Returns) hasReturned(p *fleet.Pod) bool {
 	m := r.owners[MakerOf(p)]
 	return m != nil && m.first != nil
@@ -144,7 +144,7 @@ func MakerOf(p *fleet.Pod) string {
 	return contract.ShortID(fmt.Sprintf("pods of %s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name))
 }
 
-// CameBack says that a pod came to the node though it was closed, and that its successor
+// CameBack reports whether a pod came to the node though it was closed, and that its successor
 // will. One that was on its way when the node was closed is none.
 func (r Returns) CameBack(p *fleet.Pod) bool {
 	if BelongsToNode(p) || p.Ended() || !r.isNew(p) {
@@ -154,7 +154,7 @@ func (r Returns) CameBack(p *fleet.Pod) bool {
 	return r.Open || tolerates || !p.Created.Before(r.Closed.Add(settles))
 }
 
-// isNew says that a pod was made after the node was closed.
+// isNew reports whether a pod was made after the node was closed.
 func (r Returns) isNew(p *fleet.Pod) bool { return !p.Created.Before(r.Closed) }
 
 // First says of the first pod that came back, by age and name, what Why says; empty where
@@ -172,7 +172,7 @@ func (r Returns) First() string {
 	return r.came(all.first)
 }
 
-// Hold says whether a pod is left alone, because one of its maker's came back, and until
+// Hold reports whether a pod is left alone, because one of its maker's came back, and until
 // when.
 func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 	if !r.hasReturned(p) {
@@ -189,7 +189,7 @@ func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 	return until, r.Now.Before(until)
 }
 
-// IsCalled says that a pod's last call has come: before the deadline it is asked once more
+// IsCalled reports whether a pod's last call has come: before the deadline it is asked once more
 // although its like came back.
 func (r Returns) IsCalled(p *fleet.Pod) bool {
 	call, ok := r.lastCall(p)
@@ -208,8 +208,8 @@ func (r Returns) lastCall(p *fleet.Pod) (at time.Time, ok bool) {
 	return at, !r.isNew(p) || p.Created.Before(at.Add(-slack))
 }
 
-// hasNotedCall says that the last call before the present deadline is written down, so that no
-// other follows it.
+// hasNotedCall reports whether the last call before the present deadline is written down, so
+// that no other follows it.
 func (r Returns) hasNotedCall() bool { return !r.LastCall.IsZero() && !r.LastCall.After(r.Deadline) }
 
 // Calls are the last calls of a drain.
@@ -308,7 +308,7 @@ func (r Returns) Leaving(maker string) time.Time {
 	return time.Time{}
 }
 
-// MayReturn says that a successor of the pod may come back to the node.
+// MayReturn reports whether a successor of the pod may come back to the node.
 func (r Returns) MayReturn(p *fleet.Pod) bool {
 	m := r.owners[MakerOf(p)]
 	return m != nil && m.repeats
@@ -340,7 +340,7 @@ func (r Returns) came(p *fleet.Pod) string {
 	return fmt.Sprintf("pod %s came to the node while it drains, past the cordon: find out which scheduler or controller binds it to the node", p.Key())
 }
 
-// ToleratesDrain says that kube-scheduler may bind a pod to a node that drains, for one
+// ToleratesDrain reports whether kube-scheduler may bind a pod to a node that drains, for one
 // kind of drain at least, and by which toleration.
 func ToleratesDrain(p *fleet.Pod) (toleration string, tolerates bool) {
 	draining, yes := tolerationOf(p, contract.TaintDraining)

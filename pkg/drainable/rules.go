@@ -63,7 +63,7 @@ type Verdict struct {
 	// Budget is the budget that forbids it, as namespace/name; for RuleBudget
 	// only.
 	Budget string
-	// Lasting says that no disruption that comes free helps: the pod has two budgets.
+	// Lasting means that no disruption that comes free helps: the pod has two budgets.
 	Lasting bool
 	// Overrides is the rule that would have kept the pod, had there been time;
 	// empty where none was overridden. Each override deserves an Event.
@@ -301,7 +301,7 @@ func localStorage(q *Question) (Outcome, string) {
 	return "", ""
 }
 
-// isLocal says whether a volume's content is lost with the node. An emptyDir in
+// isLocal reports whether a volume's content is lost with the node. An emptyDir in
 // memory is lost with the pod anyway.
 func isLocal(v *corev1.Volume) bool {
 	if v.HostPath != nil {
@@ -310,7 +310,7 @@ func isLocal(v *corev1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
 }
 
-// namedSafe says that the pod itself lets this volume be lost.
+// namedSafe reports whether the pod itself lets this volume be lost.
 func namedSafe(p *fleet.Pod, v *corev1.Volume) bool {
 	return slices.Contains(strings.Split(p.Annotations[contract.AnnotationSafeLocalVolumes], ","), v.Name)
 }

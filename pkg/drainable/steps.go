@@ -139,7 +139,7 @@ func (s Steps) TurnOf(p *fleet.Pod) Turn {
 // Step is the index of the turn's step.
 func (t Turn) Step() int { return int(t) / 2 }
 
-// Waits says that a pod of an earlier turn is still to go, and may: its turn is held.
+// Waits reports whether a pod of an earlier turn is still to go, and may: its turn is held.
 func (t Turn) Waits(held sets.Set[Turn]) bool {
 	for earlier := range held {
 		if earlier < t {

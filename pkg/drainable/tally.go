@@ -16,7 +16,7 @@ type Drain struct {
 	Manner
 	Now     time.Time
 	Urgency Urgency
-	// Chosen says that the node was chosen for scale-down, or is past the point of no return;
+	// Chosen means that the node was chosen for scale-down, or is past the point of no return;
 	// Late that the drain's deadline has passed.
 	Chosen, Late bool
 	// Deadline is the next that is to come; zero where none is.
@@ -141,7 +141,7 @@ func (d Drain) outage(p *fleet.Pod) time.Duration {
 	return max(0, d.Back.Sub(askedAt(p)))
 }
 
-// leftAlone says that a pod is not asked to leave now, as its like came back.
+// leftAlone reports whether a pod is not asked to leave now, as its like came back.
 func (d Drain) leftAlone(p *fleet.Pod) bool {
 	until, held := d.Returns.Hold(p)
 	if held {
@@ -150,7 +150,7 @@ func (d Drain) leftAlone(p *fleet.Pod) bool {
 	return held || d.Returns.IsCalled(p) && !d.Returns.hasNotedCall()
 }
 
-// AwaitsSuccessor says that another pod of the same maker was asked a moment ago, and it is
+// AwaitsSuccessor reports whether another pod of the same maker was asked a moment ago, and it is
 // not known yet whether its successor comes back.
 func (d Drain) AwaitsSuccessor(p *fleet.Pod) bool {
 	if d.Returns.Alone(p) == "" {
@@ -217,12 +217,12 @@ func (d Drain) VolumesBy(kind contract.Kind, pods []*fleet.Pod, attached int, si
 	return until, count
 }
 
-// near says that no more than this is left before a deadline that is to come.
+// near reports whether no more than this is left before a deadline that is to come.
 func (d Drain) near(left time.Duration) bool {
 	return !d.Deadline.IsZero() && d.due(d.Deadline.Add(-left))
 }
 
-// due says that a moment has come, and otherwise asks for a look when it has.
+// due reports whether a moment has come, and otherwise asks for a look when it has.
 func (d Drain) due(at time.Time) bool {
 	if !at.After(d.Now) {
 		return true

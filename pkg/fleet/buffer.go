@@ -36,7 +36,7 @@ type Buffer struct {
 // ActiveCapacity is the strategy of buffers whose room is on nodes that run.
 const ActiveCapacity = "buffer.x-k8s.io/active-capacity"
 
-// Active says that the buffer asks for room on nodes that run; others are for other
+// Active reports whether the buffer asks for room on nodes that run; others are for other
 // autoscalers.
 func (b Buffer) Active() bool { return b.Strategy == "" || b.Strategy == ActiveCapacity }
 
@@ -71,7 +71,7 @@ func (s Scalable) KindOf() ScalableKind {
 	return ScalableKind{s.Group, s.Kind}
 }
 
-// Known says that it is known what the pods of such a scalable are.
+// Known reports whether it is known what the pods of such a scalable are.
 func (s Scalable) Known() bool {
 	switch s.KindOf() {
 	case Deployments, ReplicaSets, StatefulSets, Jobs, ReplicationControllers:

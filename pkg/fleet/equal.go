@@ -16,5 +16,5 @@ func init() {
 	}
 }
 
-// Equal says whether two values of this package's types mean the same.
+// Equal reports whether two values of this package's types mean the same.
 func Equal[T any](a, b T) bool { return meaning.DeepEqual(a, b) }

@@ -115,12 +115,12 @@ type Group struct {
 	// NodeTemplates says what a new node looks like, one for each zone; empty where
 	// it cannot be known, and then Faults says why.
 	NodeTemplates []NodeTemplate `json:"shapes,omitempty"`
-	// Uncountable says that the group's capacity is not counted in instances: it is not grown,
+	// Uncountable means that the group's capacity is not counted in instances: it is not grown,
 	// whatever its nodes look like.
 	Uncountable bool       `json:"uncountable,omitempty"`
 	Instances   []Instance `json:"instances,omitempty"`
 	Hooks       []Hook     `json:"hooks,omitempty"`
-	// HooksUnknown says that the hooks have not been read yet: there may be
+	// HooksUnknown means that the hooks have not been read yet: there may be
 	// some.
 	HooksUnknown bool `json:"hooksUnknown,omitempty"`
 	// HooksFault is why they could not be read; empty where nobody has tried yet.
@@ -132,11 +132,11 @@ type Group struct {
 	// Template is the launch template and version of the next instance, such as
 	// lt-0123:7; empty for a launch configuration.
 	Template string `json:"template,omitempty"`
-	// Spot says that new instances are spot instances.
+	// Spot means that new instances are spot instances.
 	Spot bool `json:"spot,omitempty"`
-	// Mixed says that the group has a mixed instances policy.
+	// Mixed means that the group has a mixed instances policy.
 	Mixed bool `json:"mixed,omitempty"`
-	// Synchronous says that LaunchInstances may launch for the group, in a zone of
+	// Synchronous means that LaunchInstances may launch for the group, in a zone of
 	// our choice and with the answer at once: it has a launch template, and its
 	// instances are all on demand or all spot.
 	// https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
@@ -167,7 +167,7 @@ type Group struct {
 type WarmPool struct {
 	// State is what pooled instances are kept in: Stopped, Running or Hibernated.
 	State string `json:"state"`
-	// Deleting says that the pool is being taken away.
+	// Deleting means that the pool is being taken away.
 	Deleting bool `json:"deleting,omitempty"`
 }
 
@@ -265,22 +265,22 @@ type Instance struct {
 	TerminatingSince time.Time `json:"leavingSince,omitzero"`
 }
 
-// Terminating says that Auto Scaling is terminating the instance, in whatever
+// Terminating reports whether Auto Scaling is terminating the instance, in whatever
 // step: it no longer counts as desired capacity.
 func (i Instance) Terminating() bool {
 	return strings.HasPrefix(i.State, Terminating) || i.State == Terminated
 }
 
-// Retained says that a hook of the instance was abandoned and that its group keeps
+// Retained reports whether a hook of the instance was abandoned and that its group keeps
 // it for people to look at: it is paid for, and counts for nothing, until somebody
 // calls TerminateInstanceInAutoScalingGroup for it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-lifecycle-policy.html
 func (i Instance) Retained() bool { return strings.HasSuffix(i.State, ":Retained") }
 
-// Warmed says that the instance stands in a warm pool and not in the group.
+// Warmed reports whether the instance stands in a warm pool and not in the group.
 func (i Instance) Warmed() bool { return strings.HasPrefix(i.State, "Warmed:") }
 
-// Live says that the instance counts towards the group's desired capacity.
+// Live reports whether the instance counts towards the group's desired capacity.
 // Standby, detaching and warm pool instances do not.
 func (i Instance) Live() bool {
 	switch i.State {
@@ -298,12 +298,12 @@ type Machine struct {
 	// Group is the Auto Scaling group that launched it, by the tag that only AWS can write;
 	// empty where there is none.
 	Group string `json:"group,omitempty"`
-	// Hibernates says that it may be hibernated: where it is stopped it may have kept its
+	// Hibernates means that it may be hibernated: where it is stopped it may have kept its
 	// memory, and with that the volumes that it had mounted.
 	Hibernates bool `json:"hibernates,omitempty"`
 }
 
-// Down says that the machine is switched off for certain, and nothing of what it did goes
+// Down reports whether the machine is switched off for certain, and nothing of what it did goes
 // on: stopped is after stopping, and terminated after shutting-down.
 func (m Machine) Down() bool {
 	return m.State == "terminated" || m.State == "stopped" && !m.Hibernates
@@ -476,7 +476,7 @@ type Pod struct {
 // Key is namespace/name.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// Ended says that the pod's containers are done for good.
+// Ended reports whether the pod's containers are done for good.
 func (p Pod) Ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
 
 // Priority is the pod's priority as admission resolved it; 0 where unset.
@@ -505,7 +505,7 @@ type Budget struct {
 // Key is namespace/name.
 func (b Budget) Key() string { return b.Namespace + "/" + b.Name }
 
-// Matches says whether the budget guards a pod. In policy/v1 an empty selector
+// Matches reports whether the budget guards a pod. In policy/v1 an empty selector
 // guards every pod of the namespace and an absent one guards none; a selector
 // that does not parse guards none.
 func (b Budget) Matches(p Pod) bool {
@@ -707,7 +707,7 @@ type LoneDrain struct {
 	Evicted map[string]LoneEviction `json:"evicted,omitempty"`
 }
 
-// IsZero says that there is nothing to remember.
+// IsZero reports whether there is nothing to remember.
 func (d LoneDrain) IsZero() bool {
 	return d.Excluded.IsZero() && d.Emptied.IsZero() && len(d.LastCalls)+len(d.Evicted) == 0
 }
@@ -762,11 +762,11 @@ type Launch struct {
 	// Attempt is part of what the token is made of; it rises when an answer came.
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"`
-	// Answered says that the answer was seen, whatever it was; Came is how many
+	// Answered means that the answer was seen, whatever it was; Came is how many
 	// instances it named.
 	Answered bool `json:"answered,omitempty"`
 	Came     int  `json:"came,omitempty"`
-	// Shown says that what came was read with its group once: from then on the
+	// Shown means that what came was read with its group once: from then on the
 	// readings alone say what is there.
 	Shown bool `json:"shown,omitempty"`
 }

@@ -32,7 +32,7 @@ var HeadroomPiece = corev1.ResourceList{
 // mostHeadroom is more pods than any cluster has.
 const mostHeadroom = 1_000_000
 
-// IsZero says that no room is kept.
+// IsZero reports whether no room is kept.
 func (h Headroom) IsZero() bool { return h.Percent == 0 && h.Pods == 0 }
 
 // ParseHeadroom reads 10% or pods=5,cpu=500m,memory=1Gi; nothing for none. As tags of

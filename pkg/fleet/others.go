@@ -19,7 +19,7 @@ type Autoscaler struct {
 	Holder string `json:"holder,omitempty"`
 	// Renewed is when we last saw the object change, by our clock.
 	Renewed time.Time `json:"renewed"`
-	// Powerless says that none of the pods that may be the holder may change Nodes, so
+	// Powerless means that none of the pods that may be the holder may change Nodes, so
 	// that anybody with rights in that namespace can have written the object.
 	Powerless bool `json:"powerless,omitempty"`
 	// Younger says of a second Windlass that its lease was made after ours.

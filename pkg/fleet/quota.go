@@ -22,7 +22,7 @@ type Quota struct {
 // Key is namespace/name.
 func (q Quota) Key() string { return q.Namespace + "/" + q.Name }
 
-// Requests says that a quota bounds by that name what pods request: cpu, memory and the like,
+// Requests reports whether a quota bounds by that name what pods request: cpu, memory and the like,
 // or any resource with the prefix requests.
 func Requests(name corev1.ResourceName) bool {
 	switch name {
@@ -33,7 +33,7 @@ func Requests(name corev1.ResourceName) bool {
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// Covers says that a pod of the quota's namespace counts for it. Pods of buffers have no
+// Covers reports whether a pod of the quota's namespace counts for it. Pods of buffers have no
 // active deadline, and their priority class is their template's.
 func (q Quota) Covers(p *Pod) bool {
 	return !slices.ContainsFunc(q.Scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return !within(s, p) })
@@ -57,7 +57,7 @@ func within(s corev1.ScopedResourceSelectorRequirement, p *Pod) bool {
 	return false
 }
 
-// bestEffort says that no container requests cpu or memory. What is limited is requested.
+// bestEffort reports whether no container requests cpu or memory. What is limited is requested.
 func bestEffort(spec *corev1.PodSpec) bool {
 	asks := func(r corev1.ResourceRequirements) bool {
 		return !r.Requests.Cpu().IsZero() || !r.Requests.Memory().IsZero()

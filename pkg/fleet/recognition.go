@@ -36,7 +36,7 @@ type Asked struct {
 type Ended struct {
 	Group string    `json:"group"`
 	At    time.Time `json:"at"`
-	// Launched says that it came after we had asked for it.
+	// Launched means that it came after we had asked for it.
 	Launched bool `json:"launched,omitempty"`
 }
 

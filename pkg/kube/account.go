@@ -13,7 +13,7 @@ import (
 // serviceAccount begins the user names of service accounts: their namespace and name follow.
 const serviceAccount = "system:serviceaccount:"
 
-// Confined says whether the admission policies of the manifests find a program by its user
+// Confined reports whether the admission policies of the manifests find a program by its user
 // name: they match accounts, of any namespace, whose name contains that of the program.
 func Confined(program, user string) bool {
 	account, is := strings.CutPrefix(user, serviceAccount)

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Denied says that an admission webhook denies the request. It does so with whatever
+// Denied reports whether an admission webhook denies the request. It does so with whatever
 // code it likes, so 404, 409, 422 and 429 do not mean then what they mean from the API
 // server. The server itself begins the message, and names the webhook
 // (k8s.io/apiserver, pkg/admission/plugin/webhook/errors). What an admission policy

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PodGone says that an eviction or a deletion by UID was answered so because there is no
+// PodGone reports whether an eviction or a deletion by UID was answered so because there is no
 // pod of that name any more, or another one. A budget that was deleted just then is no
 // pod, and a conflict of versions says nothing of the pod either.
 func PodGone(pod string, err error) bool {

@@ -23,7 +23,7 @@ type Instance struct {
 	Node string
 	// State is the lifecycle state as Auto Scaling spells it.
 	State string
-	// Up says that its operating system runs. An instance that was up and is
+	// Up means that its operating system runs. An instance that was up and is
 	// not any more has ended whatever ran on it.
 	Up bool
 	// Hooks are the lifecycle hooks that it waits for.
@@ -41,9 +41,9 @@ type Node struct {
 	System bool
 	// Draining is the kind of its draining taint, "" without one.
 	Draining contract.Kind
-	// Unneeded says that it has that taint.
+	// Unneeded means that it has that taint.
 	Unneeded bool
-	// Terminating says that the point of no return is passed.
+	// Terminating means that the point of no return is passed.
 	Terminating bool
 	// Report is the agent's, nil without one.
 	Report *contract.Report
@@ -60,7 +60,7 @@ type Pod struct {
 	Running   bool
 	Ready     bool
 	Ended     bool
-	// Leaving says that somebody deletes it; Disrupted is the reason of its
+	// Leaving means that somebody deletes it; Disrupted is the reason of its
 	// DisruptionTarget condition, "" where its owner deletes it.
 	Leaving   bool
 	Disrupted string
@@ -72,10 +72,10 @@ type Pod struct {
 // https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 const evictedByAPI = "EvictionByEvictionAPI"
 
-// waits says that the pod has no node yet.
+// waits reports whether the pod has no node yet.
 func (p Pod) waits() bool { return p.Node == "" && !p.Leaving && !p.Ended }
 
-// serves says that the pod does its work and will go on doing it.
+// serves reports whether the pod does its work and will go on doing it.
 func (p Pod) serves() bool { return p.Ready && !p.Leaving && !p.Ended }
 
 // Workload is a Deployment: how many pods it wants.
@@ -119,14 +119,14 @@ type Call struct {
 	Group, Instance string
 	// Detail is the parameter that matters, e.g. "desired 4".
 	Detail string
-	// Grows says that it raises a group's desired capacity.
+	// Grows means that it raises a group's desired capacity.
 	Grows bool
-	// Decrements says that it terminates an instance that is not to be replaced.
+	// Decrements means that it terminates an instance that is not to be replaced.
 	Decrements bool
 	Error      string
 }
 
-// Reads says that the call changed nothing.
+// Reads reports whether the call changed nothing.
 func (c Call) Reads() bool {
 	return strings.HasPrefix(c.Operation, "Describe") || strings.HasPrefix(c.Operation, "Get")
 }

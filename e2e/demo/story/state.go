@@ -174,7 +174,7 @@ func lifecycle(i Instance) string {
 	return i.State
 }
 
-// drainEnded says that the agent has nothing left to do.
+// drainEnded reports whether the agent has nothing left to do.
 func (n Node) drainEnded() bool { return n.Report != nil && n.Report.Phase == contract.PhaseDrained }
 
 // drain tells of a drain its kind, the hook that holds the instance for it, its deadline,

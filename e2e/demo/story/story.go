@@ -54,7 +54,7 @@ type Floor struct {
 	Serving, Allowed int
 }
 
-// Held says that the budget was never violated.
+// Held reports whether the budget was never violated.
 func (f Floor) Held() bool { return f.Serving >= f.Allowed }
 
 type seenVerdict struct {

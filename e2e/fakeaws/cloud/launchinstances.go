@@ -103,7 +103,7 @@ func (c *Cloud) underWay(group string) int {
 	return sum
 }
 
-// twoMarkets says that the group buys on demand and spot.
+// twoMarkets reports whether the group buys on demand and spot.
 func (g *group) twoMarkets() bool {
 	m := g.spec.MixedInstances
 	if m == nil {

@@ -288,7 +288,8 @@ func (r Range) holds(v float64) bool {
 	return (r.Min == nil || v >= *r.Min) && (r.Max == nil || v <= *r.Max)
 }
 
-// MatchPattern tells whether a name matches a pattern in which * stands for any text and ? for any character, as in the filters of EC2.
+// MatchPattern reports whether a name matches a pattern in which * stands for any text and ?
+// for any character, as in the filters of EC2.
 func MatchPattern(pattern, name string) bool {
 	if pattern == "" {
 		return name == ""

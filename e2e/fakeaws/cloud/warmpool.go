@@ -97,7 +97,7 @@ func (c *Cloud) fromWarmPool(g *group) *instance {
 	return nil
 }
 
-// takesBack tells whether a scaled-in instance returns to the pool.
+// takesBack reports whether a scaled-in instance returns to the pool.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html#instance-reuse-policy
 func (c *Cloud) takesBack(g *group, i *instance) bool {
 	return g.spec.WarmPool != nil && g.spec.WarmPool.ReuseOnScaleIn && i.LifecycleState == InService && !i.dead && i.Health == "Healthy" && len(g.warm()) < g.poolSize()

@@ -43,7 +43,7 @@ func noneOf(same func(want, value string) bool) operator {
 	}
 }
 
-// holds says that every key of every operator holds.
+// holds reports whether every key of every operator holds.
 func (s Statement) holds(context map[string]string) bool {
 	for name, keys := range s.Condition {
 		base, optional := strings.CutSuffix(name, ifExists)

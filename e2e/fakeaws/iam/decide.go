@@ -22,7 +22,7 @@ type Decision struct {
 	Allowed bool
 	// Sid is the statement that allowed or denied it; empty where none speaks of it, which is a denial, too.
 	Sid string
-	// Explicit says that a statement denied it.
+	// Explicit means that a statement denied it.
 	Explicit bool
 }
 
@@ -42,7 +42,7 @@ func (p Policy) Decide(r Request) Decision {
 	return decision
 }
 
-// speaksOf says that action, resource and all conditions match.
+// speaksOf reports whether action, resource and all conditions match.
 func (s Statement) speaksOf(r Request) bool {
 	return slices.ContainsFunc(s.Action, func(pattern string) bool {
 		return cloud.MatchPattern(strings.ToLower(pattern), strings.ToLower(r.Action))

@@ -19,7 +19,7 @@ type Values url.Values
 // Get is a parameter, or "".
 func (v Values) Get(name string) string { return url.Values(v).Get(name) }
 
-// Has tells whether a parameter was given.
+// Has reports whether a parameter was given.
 func (v Values) Has(name string) bool { return url.Values(v).Has(name) }
 
 // Int is a whole number, or the default where it was not given.

@@ -23,7 +23,7 @@ type bundle struct {
 	} `json:"linux"`
 }
 
-// belongs tells whether it is that container of that pod.
+// belongs reports whether it is that container of that pod.
 func (b bundle) belongs(pod, container string) bool {
 	return b.Annotations["io.kubernetes.cri.container-name"] == container &&
 		strings.Contains(b.Linux.CgroupsPath, "/pod"+pod+"/")

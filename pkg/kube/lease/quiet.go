@@ -30,7 +30,7 @@ func (q quiet) Handle(ctx context.Context, record slog.Record) error {
 	return q.Handler.Handle(ctx, record)
 }
 
-// wasSlower says that a record is of an error that comes of somebody else's having
+// wasSlower reports whether a record is of an error that comes of somebody else's having
 // written the lease first.
 func wasSlower(record slog.Record) bool {
 	slower := false
