@@ -20,14 +20,14 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 	flags.Var(responseFlag{c, &c.noticePolicies}, "notice-policy",
 		"what is done about a notice, as NOTICE=ignore, cordon, drain or drain@LEAD, such as rebalance=drain,maintenance=drain@1h; NOTICE is a cause such as instance-reboot, or a kind, which stands for all of its causes")
 	flags.Var(responseFlag{c, &c.lastChances}, "last-chance",
-		"what becomes of pods that a budget still keeps shortly before the instance goes, as NOTICE=leave or NOTICE=delete; to delete takes a right that the agent does not have by default")
-	flags.DurationVar(&p.LastChanceTime, "last-chance-time", p.LastChanceTime, "how long before the deadline such pods are deleted, and at most a quarter of the whole time")
+		"what is done shortly before the deadline about pods that a PodDisruptionBudget still blocks, as NOTICE=leave or NOTICE=delete; delete needs a right that the agent does not have by default")
+	flags.DurationVar(&p.LastChanceTime, "last-chance-time", p.LastChanceTime, "how long before the deadline --last-chance deletes pods; at most a quarter of the time from the start of the drain to the deadline")
 	flags.BoolVar(&p.DryRun, "dry-run", p.DryRun, "do nothing, and say in the log and in the annotation "+contract.AnnotationDryRun+" of the Node what would be done")
 	drainflags.Register(flags, &p.Manner)
 	flags.DurationVar(&p.TerminationDrainTime, "termination-drain-time", p.TerminationDrainTime,
-		"how long a termination by Auto Scaling is taken to leave, until the scaler names its deadline")
-	flags.DurationVar(&p.PermitWait, "permit-wait", p.PermitWait, "how long a drain without hurry waits for the scaler's permit, and on from each time at which the scaler says that it is not its turn; the scaler needs 10s to say so")
-	flags.DurationVar(&p.MaxPermitWait, "max-permit-wait", p.MaxPermitWait, "how long such a drain waits in all, whatever the scaler says; also over restarts of the agent")
+		"how much time a drain for a termination by Auto Scaling is assumed to have, until the scaler names its deadline")
+	flags.DurationVar(&p.PermitWait, "permit-wait", p.PermitWait, "how long a drain without hurry waits for the scaler's permit before it starts without one; each time the scaler answers that it is not its turn, the wait starts anew; with less than 10s the scaler cannot answer in time")
+	flags.DurationVar(&p.MaxPermitWait, "max-permit-wait", p.MaxPermitWait, "how long a drain without hurry waits for its permit in all, whatever the scaler answers; restarts of the agent do not reset it")
 }
 
 // responseFlag is --notice-policy or --last-chance. Both together make the

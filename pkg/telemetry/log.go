@@ -38,7 +38,7 @@ type FlagSet interface {
 // Register adds --log-format and --log-level to a program's flags.
 func (f *LogFlags) Register(flags FlagSet) {
 	flags.StringVar(&f.Format, "log-format", string(Text), "how log lines look: text or json")
-	flags.StringVar(&f.Level, "log-level", "info", "the least important lines to log: debug, info, warn or error")
+	flags.StringVar(&f.Level, "log-level", "info", "the lowest level that is logged: debug, info, warn or error")
 }
 
 // NewLogger returns a logger that writes to w, or an error that names the

@@ -15,17 +15,17 @@ import (
 // Register adds the flags, with what m says as their defaults.
 func Register(flags *pflag.FlagSet, m *drainable.Manner) {
 	flags.Var(stepsFlag{&m.Steps}, "drain-steps",
-		"the order of a drain as PRIORITY:GRACE,...: pods of a priority and above leave when those below are gone, and that much time before a deadline is kept for them")
+		"the order of a drain as PRIORITY:GRACE,...: pods of PRIORITY and above are evicted once those below have left, and GRACE before a deadline is kept for them")
 	flags.BoolVar(&m.EvictDaemonSets, "evict-daemonset-pods", m.EvictDaemonSets, "evict pods of DaemonSets too, where they do not tolerate the draining taint")
 	flags.BoolVar(&m.WaitForJobs, "wait-for-jobs", m.WaitForJobs, "let pods of Jobs end by themselves where the time allows that")
 	flags.BoolVar(&m.KeepLocalStorage, "keep-local-storage", m.KeepLocalStorage,
-		"let pods with a hostPath or emptyDir volume stay where the time allows that; not where the scaler chose the node for scale-down, which --skip-nodes-with-local-storage is for")
+		"let pods with a hostPath or emptyDir volume stay where the time allows that; this does not apply to scale-down, which has --skip-nodes-with-local-storage")
 	flags.DurationVar(&m.LoadBalancerWait, "load-balancer-wait", m.LoadBalancerWait,
-		"how long load balancers are given to leave the node out before the first eviction; not on a spot interruption")
+		"how long load balancers are given to deregister the node before the first eviction; a spot interruption does not wait")
 	flags.DurationVar(&m.VolumeWait, "volume-detach-wait", m.VolumeWait,
-		"how long an empty node waits for its volumes to be detached before it counts as drained; not on a spot interruption")
+		"how long an empty node waits for its volumes to be detached before it counts as drained; a spot interruption does not wait")
 	flags.BoolVar(&m.KubeProxyTaint, "kube-proxy-drain-taint", m.KubeProxyTaint,
-		"also put the taint ToBeDeletedByClusterAutoscaler on a node that drains: kube-proxy's /healthz fails then, and load balancers that ask it let go of the node; not where a liveness probe of kube-proxy asks /healthz")
+		"also put the taint ToBeDeletedByClusterAutoscaler on a node that drains: kube-proxy's /healthz fails then, and load balancers that probe it stop sending to the node; do not set it where a liveness probe of kube-proxy asks /healthz")
 }
 
 // Check says what is wrong with the durations. The other flags are checked as they are
