@@ -76,31 +76,31 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry:     prometheus.NewRegistry(),
 		leader:       gauge("leader", "1 while this replica leads."),
-		pods:         newGauges("pending_pods", "Pods without a node, by what happens to them.", "reason"),
-		nodes:        newGauges("nodes", "Nodes, by what happens to them.", "reason"),
-		groups:       newGauges("groups", "Groups, by what happens to them.", "reason"),
+		pods:         newGauges("pending_pods", "Pods without a node, by the reason of their verdict.", "reason"),
+		nodes:        newGauges("nodes", "Nodes, by the reason of their verdict.", "reason"),
+		groups:       newGauges("groups", "Groups, by the reason of their verdict.", "reason"),
 		groupNodes:   newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
-		groupFaults:  newGauges("group_faults", "What is wrong with a group; its verdict and the log have the words.", "group"),
-		retained:     newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.", "group"),
-		backOffs:     newGauges("group_backoff_failures", "Failures in a row for which a group rests now, by zone (empty for all of it) and cause.", "group", "zone", "cause"),
-		unrecognised: newGauges("unrecognised_instances", "Instances of a group that should long be Nodes of this cluster, and that were not asked for.", "group"),
+		groupFaults:  newGauges("group_faults", "Faults of a group; its verdict and the log name them.", "group"),
+		retained:     newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for, and are not in the group's count.", "group"),
+		backOffs:     newGauges("group_backoff_failures", "Failures in a row of a group that is in back-off, by zone (empty for all of its zones) and cause.", "group", "zone", "cause"),
+		unrecognised: newGauges("unrecognised_instances", "Instances of a group that have not become Nodes of this cluster in time, and that Windlass did not launch.", "group"),
 		brake:        gauge("unrecognised_brake", "1 while so many instances are not recognised that none of them is terminated; the verdicts of their groups say why."),
-		faults:       gauge("cluster_faults", "What of the cluster may not be read, or that the state cannot be written; the status page and the plan have the words."),
-		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state), as it was last to be written."),
-		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which nothing is done that it guards.", "result"),
-		stateShed:    counter("state_shed_entries_total", "Entries dropped from the persisted state because it was too large, by the part of it that they were of.", "part"),
-		evaluations:  histogram("look_seconds", "How long it took to observe and decide."),
-		steps:        gauge("evaluation_steps", "What the last evaluation took, in steps; one is about one pod asked about one node. Growth and scale-down have 20 million each."),
-		actions:      counter("actions_total", "Actions, by kind and by what became of them.", "kind", "result"),
-		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), "+
+		faults:       gauge("cluster_faults", "Faults of the cluster: what the scaler cannot read, and a persisted state that it cannot write; the ConfigMap windlass-status names them."),
+		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state) at the last attempt to write it."),
+		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which no group grows until one is done.", "result"),
+		stateShed:    counter("state_shed_entries_total", "Entries dropped from the persisted state because it was too large, by part of the state.", "part"),
+		evaluations:  histogram("look_seconds", "Duration of an evaluation: to observe and decide."),
+		steps:        gauge("evaluation_steps", "Steps of the last evaluation; a step checks about one pod against one node. Scale-up and scale-down may take 20 million each."),
+		actions:      counter("actions_total", "Actions, by kind and result.", "kind", "result"),
+		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (fewer instances than asked for), none (no instance), "+
 			"begun (AWS has not answered yet), stopped (the group had changed) and failed.", "call", "result"),
-		lifecycle: counter("lifecycle_actions_total", "Calls about lifecycle hooks of ours, by call (complete, heartbeat) and by result: done, already (it had been done before), "+
-			"early (the instance did not wait yet), busy (AWS had no time), stopped (the world had changed) and failed.", "call", "result"),
+		lifecycle: counter("lifecycle_actions_total", "Calls about the lifecycle hooks that the scaler completes, by call (complete, heartbeat) and by result: done, already (it had been done before), "+
+			"early (the instance did not wait yet), busy (AWS was busy), stopped (the instance or its group had changed) and failed.", "call", "result"),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "aws_call_seconds",
 			Help: "Calls to AWS, by operation and by code (ok, AWS's error code, or unreachable).", Buckets: seconds}, []string{"service", "operation", "code"}),
-		seenToLaunch: histogram("pod_to_launch_seconds", "From the evaluation that first saw a pod pending to the accepted call that launches its node."),
-		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "From a pod's Unschedulable condition, whose time is in whole seconds, to the call that launches its node."),
-		drained:      histogram("drained_to_completed_seconds", "From the evaluation that first saw a node drained that Auto Scaling takes to the accepted call that completes its hook."),
+		seenToLaunch: histogram("pod_to_launch_seconds", "Time from the evaluation that first saw a pod pending to the accepted call that launches its node."),
+		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "Time from a pod's Unschedulable condition, which is in whole seconds, to the call that launches its node."),
+		drained:      histogram("drained_to_completed_seconds", "Time from the evaluation that first saw a node drained, whose instance Auto Scaling terminates, to the accepted call that completes its hook."),
 		drains:       newDrainMetrics(),
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
@@ -114,7 +114,7 @@ func newMetrics() *metrics {
 // countDropped shows how many Events were lost.
 func (m *metrics) countDropped(dropped func() int64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: "windlass", Name: "events_dropped_total", Help: "Events that found no room, or that the API server refused.",
+		Namespace: "windlass", Name: "events_dropped_total", Help: "Events that were not written: the queue was full, or the API server refused them.",
 	}, func() float64 { return float64(dropped()) }))
 }
 

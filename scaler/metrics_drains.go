@@ -31,7 +31,7 @@ func newDrainMetrics() *drainMetrics {
 	return &drainMetrics{
 		nodes:    newGauges("draining_nodes", "Nodes with a drain, by kind and phase: Waiting, Draining, Blocked, Drained or Failed.", "kind", "phase"),
 		left:     newGauges("drain_pods_left", "Pods that have still to leave nodes that drain, by kind.", "kind"),
-		deadline: newGauges("drain_deadline_seconds", "Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.", "kind"),
+		deadline: newGauges("drain_deadline_seconds", "Time to the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.", "kind"),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "drains_failed_total",
 			Help: "Drains that were seen to fail: their deadline passed with pods left, by kind."}, []string{"kind"}),
 	}

@@ -45,7 +45,7 @@ func TestDrainMetrics(t *testing.T) {
 	lone := []action.Drain{{Node: action.NodeRef{Name: "alone"}, Phase: contract.PhaseDraining}}
 	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{Drains: lone}})
 	want := `
-# HELP windlass_drain_deadline_seconds Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.
+# HELP windlass_drain_deadline_seconds Time to the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.
 # TYPE windlass_drain_deadline_seconds gauge
 windlass_drain_deadline_seconds{kind="asg"} 1
 windlass_drain_deadline_seconds{kind="spot"} 30
@@ -74,7 +74,7 @@ windlass_draining_nodes{kind="unknown",phase="Draining"} 1
 		m.record(evaluation{snapshot: snapshot})
 	}
 	want = `
-# HELP windlass_drain_deadline_seconds Until the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.
+# HELP windlass_drain_deadline_seconds Time to the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.
 # TYPE windlass_drain_deadline_seconds gauge
 windlass_drain_deadline_seconds{kind="asg"} -5
 # HELP windlass_drain_pods_left Pods that have still to leave nodes that drain, by kind.

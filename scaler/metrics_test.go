@@ -55,7 +55,7 @@ func TestMetrics(t *testing.T) {
 		{Action: action.Heartbeat{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
 	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
 	want := `
-# HELP windlass_actions_total Actions, by kind and by what became of them.
+# HELP windlass_actions_total Actions, by kind and result.
 # TYPE windlass_actions_total counter
 windlass_actions_total{kind="complete",result="done"} 2
 windlass_actions_total{kind="complete",result="stopped"} 1
@@ -66,14 +66,14 @@ windlass_actions_total{kind="grow",result="paused"} 1
 windlass_actions_total{kind="heartbeat",result="done"} 1
 windlass_actions_total{kind="heartbeat",result="paused"} 1
 windlass_actions_total{kind="heartbeat",result="stopped"} 1
-# HELP windlass_cluster_faults What of the cluster may not be read, or that the state cannot be written; the status page and the plan have the words.
+# HELP windlass_cluster_faults Faults of the cluster: what the scaler cannot read, and a persisted state that it cannot write; the ConfigMap windlass-status names them.
 # TYPE windlass_cluster_faults gauge
 windlass_cluster_faults 1
-# HELP windlass_group_backoff_failures Failures in a row for which a group rests now, by zone (empty for all of it) and cause.
+# HELP windlass_group_backoff_failures Failures in a row of a group that is in back-off, by zone (empty for all of its zones) and cause.
 # TYPE windlass_group_backoff_failures gauge
 windlass_group_backoff_failures{cause="NoRight",group="api",zone=""} 1
 windlass_group_backoff_failures{cause="InsufficientInstanceCapacity",group="web",zone="a"} 2
-# HELP windlass_group_faults What is wrong with a group; its verdict and the log have the words.
+# HELP windlass_group_faults Faults of a group; its verdict and the log name them.
 # TYPE windlass_group_faults gauge
 windlass_group_faults{group="web"} 1
 # HELP windlass_group_nodes Nodes of a group: desired, ready, min, max.
@@ -82,27 +82,27 @@ windlass_group_nodes{count="desired",group="web"} 2
 windlass_group_nodes{count="max",group="web"} 5
 windlass_group_nodes{count="min",group="web"} 0
 windlass_group_nodes{count="ready",group="web"} 1
-# HELP windlass_group_retained_instances Instances that a group keeps after a lifecycle hook was abandoned: they are paid for and count for nothing.
+# HELP windlass_group_retained_instances Instances that a group keeps after a lifecycle hook was abandoned: they are paid for, and are not in the group's count.
 # TYPE windlass_group_retained_instances gauge
 windlass_group_retained_instances{group="web"} 1
-# HELP windlass_groups Groups, by what happens to them.
+# HELP windlass_groups Groups, by the reason of their verdict.
 # TYPE windlass_groups gauge
 windlass_groups{reason="Steady"} 1
-# HELP windlass_launches_total Calls to grow a group, by call and by result: done, partial (only some came), none (nothing came), begun (AWS has not answered yet), stopped (the group had changed) and failed.
+# HELP windlass_launches_total Calls to grow a group, by call and by result: done, partial (fewer instances than asked for), none (no instance), begun (AWS has not answered yet), stopped (the group had changed) and failed.
 # TYPE windlass_launches_total counter
 windlass_launches_total{call="LaunchInstances",result="begun"} 1
 windlass_launches_total{call="LaunchInstances",result="none"} 1
 windlass_launches_total{call="LaunchInstances",result="partial"} 1
 windlass_launches_total{call="SetDesiredCapacity",result="done"} 1
 windlass_launches_total{call="SetDesiredCapacity",result="failed"} 1
-# HELP windlass_lifecycle_actions_total Calls about lifecycle hooks of ours, by call (complete, heartbeat) and by result: done, already (it had been done before), early (the instance did not wait yet), busy (AWS had no time), stopped (the world had changed) and failed.
+# HELP windlass_lifecycle_actions_total Calls about the lifecycle hooks that the scaler completes, by call (complete, heartbeat) and by result: done, already (it had been done before), early (the instance did not wait yet), busy (AWS was busy), stopped (the instance or its group had changed) and failed.
 # TYPE windlass_lifecycle_actions_total counter
 windlass_lifecycle_actions_total{call="complete",result="already"} 1
 windlass_lifecycle_actions_total{call="complete",result="done"} 1
 windlass_lifecycle_actions_total{call="complete",result="early"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="busy"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
-# HELP windlass_nodes Nodes, by what happens to them.
+# HELP windlass_nodes Nodes, by the reason of their verdict.
 # TYPE windlass_nodes gauge
 windlass_nodes{reason="NoPlaceForPods"} 2
 windlass_nodes{reason="Unneeded"} 1
