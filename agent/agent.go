@@ -199,7 +199,7 @@ func (l *loop) evaluate(now time.Time) time.Time {
 func (l *loop) hearNotices(s imds.Sighting) {
 	for _, n := range s.Notices {
 		if !hasNotice(l.sighting.Notices, n.ID) {
-			l.Logger.Info("notice", "id", n.ID, "kind", n.Kind, "reason", n.Reason, "deadline", dated(n.Deadline))
+			l.Logger.Info("notice received", "id", n.ID, "kind", n.Kind, "reason", n.Reason, "deadline", dated(n.Deadline))
 		}
 	}
 	for _, n := range l.sighting.Notices {

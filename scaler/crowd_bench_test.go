@@ -151,7 +151,7 @@ func residentOf(b *testing.B, binary string, c crowd) map[string]float64 {
 	}
 	defer func() { cancel(); _ = command.Wait() }() // killed
 	said := follow(log)
-	said.await(b, `msg="everything was seen"`)
+	said.await(b, `msg="evaluation works"`)
 	select {
 	case <-said.ended:
 		b.Fatalf("the program ended:\n%s", said.text.String())

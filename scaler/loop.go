@@ -224,7 +224,7 @@ func withhold(actions []action.Action, why error) (ready []action.Action, withhe
 
 // faultOf names what a state that cannot be written keeps from being done.
 func faultOf(unwritten error) string {
-	return fmt.Sprintf("the state is not persisted, so no group grows and no instance is ended that never became a node; all else goes on: %v", unwritten)
+	return fmt.Sprintf("the state is not persisted, so no group grows, and no instance that never became a node is terminated; all else goes on: %v", unwritten)
 }
 
 // presumed is how actions turn out that are about to be carried out, as far as is known: the
@@ -268,11 +268,11 @@ func (l *loop) sleep(now, wake time.Time, err error) time.Duration {
 func (l *loop) say(err error) {
 	switch {
 	case err == nil:
-		l.logger.Info("everything was seen")
+		l.logger.Info("evaluation works")
 	case errors.Is(err, observe.ErrNotYet):
-		l.logger.Info("waiting", "for", err)
+		l.logger.Info("evaluation waits", "for", err)
 	case isUnwritten(err):
-		l.logger.Error("state not written", "err", err)
+		l.logger.Error("persisted state not written", "err", err)
 	default:
 		l.logger.Error("evaluation failed", "err", err)
 	}

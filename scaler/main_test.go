@@ -289,7 +289,7 @@ func TestAPIServerUnreachable(t *testing.T) {
 		_ = logs.Close()
 		ended <- err
 	}()
-	seen := awaitLine(t, reader, "memory not read", "connection refused")
+	seen := awaitLine(t, reader, "persisted state not read", "connection refused")
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	response, err := http.Get("http://" + address + "/healthz")
 	if err != nil {

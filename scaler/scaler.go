@@ -223,7 +223,7 @@ func (sc *scaler) compete(ctx context.Context) error {
 		err := lease.Lead(ctx, lease.Config{
 			Namespace: sc.settings.namespace, Name: contract.LeaseScaler, Identity: sc.settings.identity,
 			Client: sc.client.CoordinationV1(), Logger: sc.logger,
-			OnNewLeader: func(identity string) { sc.logger.Info("leader", "identity", identity) },
+			OnNewLeader: func(identity string) { sc.logger.Info("new leader", "identity", identity) },
 		}, sc.lead)
 		if err == nil {
 			continue
@@ -231,7 +231,7 @@ func (sc *scaler) compete(ctx context.Context) error {
 		if !errors.Is(err, lease.ErrLost) && !errors.Is(err, status.ErrOthers) {
 			return err
 		}
-		sc.logger.Warn("not leading any more", "err", err)
+		sc.logger.Warn("leadership lost", "err", err)
 	}
 	return nil
 }
@@ -321,11 +321,11 @@ func (sc *scaler) load(ctx context.Context, memory *status.Memory) error {
 			return nil // the loop ends at once
 		}
 		if errors.Is(err, status.ErrUnreadable) {
-			sc.logger.Error("starting with an empty memory", "err", err)
+			sc.logger.Error("persisted state unreadable, starting with an empty one", "err", err)
 			return nil
 		}
 		sc.apiServer.Fail(err)
-		sc.logger.Warn("memory not read", "err", err)
+		sc.logger.Warn("persisted state not read, retrying", "err", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -341,7 +341,7 @@ func (sc *scaler) takeOverNews(ctx context.Context) {
 	defer cancel()
 	reasons, err := status.ReasonsOfNodes(ctx, sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
 	if err != nil {
-		sc.logger.Warn("what nodes were told is not known", "err", err)
+		sc.logger.Warn("earlier reasons of nodes not read, changes since then get no Event", "err", err)
 	}
 	sc.announcer.TakeOver(reasons)
 }
@@ -377,7 +377,7 @@ func (sc *scaler) remember(ctx context.Context, memory *status.Memory, state fle
 	if text := written.Shed.String(); text != sc.shed {
 		sc.shed = text
 		if text != "" {
-			sc.logger.Warn("state shed", "of", text)
+			sc.logger.Warn("persisted state near its limit, entries dropped", "entries", text)
 			sc.events.Write(kube.Event{Object: kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapState, memory.UID()), Reason: contract.EventStateShed, Message: "the persisted state was near its limit, so entries that cost least to lose were dropped: " + text, Warning: true})
 		}
 	}

@@ -26,7 +26,7 @@ func (sc *scaler) listenForVerdicts() net.Listener {
 	}
 	listener, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(int(sc.settings.verdictsPort))))
 	if err != nil {
-		sc.logger.Warn("verdicts are not served; --verdicts-port names another port", "err", err)
+		sc.logger.Warn("verdicts not served: set --verdicts-port to a free port, or to 0", "err", err)
 		return nil
 	}
 	return listener

@@ -659,7 +659,7 @@ func TestPausesOfStops(t *testing.T) {
 		if n := tries(time.Minute); n > 12 {
 			t.Errorf("%d tries in a minute", n)
 		}
-		if n := strings.Count(log.String(), "msg=stopped"); n != 1 {
+		if n := strings.Count(log.String(), `msg="action stopped"`); n != 1 {
 			t.Errorf("told %d times", n)
 		}
 		if n := tries(time.Hour); n < 60 {

@@ -353,13 +353,13 @@ func (a *Actor) log(r Result) {
 		if action.TraitsOf(r.Action).Routine {
 			level = slog.LevelDebug
 		}
-		logger.Log(context.Background(), level, "done")
+		logger.Log(context.Background(), level, "action done")
 	case Begun:
-		logger.Info("begun")
+		logger.Info("action begun")
 	case Stopped:
-		logger.Info("stopped", "why", r.Err)
+		logger.Info("action stopped", "why", r.Err)
 	case Failed:
-		logger.Error("failed", "err", r.Err)
+		logger.Error("action failed", "err", r.Err)
 	}
 }
 

@@ -29,9 +29,9 @@ func (a *Actor) launch(ctx context.Context, x action.Grow) (*launch.Answer, erro
 	answer := answerOf(got, err)
 	switch {
 	case err == nil && answer.Came == 0:
-		err = fmt.Errorf("nothing came: %s", got.Failures[0].Text)
+		err = fmt.Errorf("no instance was launched: %s", got.Failures[0].Text)
 	case err == nil && answer.Came < x.Count:
-		a.Logger.Warn("only some came", "action", x.String(), "came", answer.Came, "why", got.Failures[0].Text)
+		a.Logger.Warn("fewer instances launched than asked for", "action", x.String(), "launched", answer.Came, "why", got.Failures[0].Text)
 	}
 	return &answer, err
 }

@@ -34,7 +34,7 @@ func (r *refusal) heard(err error) {
 	switch {
 	case err == nil:
 		if r.err != nil {
-			r.logger.Info("allowed again", "to", r.what)
+			r.logger.Info("right granted", "right", r.what)
 			r.changed()
 		}
 		r.since, r.err = time.Time{}, nil
@@ -44,7 +44,7 @@ func (r *refusal) heard(err error) {
 		r.since = time.Now()
 	case r.err == nil && time.Since(r.since) >= refusalLasts:
 		r.err = err
-		r.logger.Warn("not allowed", "to", r.what, "without", r.without, "err", err)
+		r.logger.Warn("right missing: apply the ClusterRole of this version", "right", r.what, "meanwhile", r.without, "err", err)
 		r.changed()
 	}
 }
