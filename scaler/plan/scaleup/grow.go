@@ -426,7 +426,7 @@ func (d *ScaleUp) DeferNodes() {
 	}
 }
 
-var groupsGrow = verdict.Say("groups grow").Then(verdict.Say("whether it is needed is asked after that"))
+var groupsGrow = verdict.Say("groups grow now").Then(verdict.Say("it is evaluated after that"))
 
 // GrowBy turns the new nodes of a group into actions, and settles the verdicts of the pods.
 func (d *ScaleUp) GrowBy(g *cluster.Group) {
