@@ -171,9 +171,9 @@ grow web 0→1 for default/small
 
 GROUP  REASON       WHY
 gpu    HookMissing  0 desired of 0 to 0
-                    no hook windlass holds its terminations, so a drain has 1m0s
+                    no hook windlass holds its terminations, so a drain has only 1m0s: add one
 web    ScalingUp    it grows 0→1
-                    no hook windlass holds its terminations, so a drain has 1m0s
+                    no hook windlass holds its terminations, so a drain has only 1m0s: add one
 
 POD            REASON           WHY
 default/big    NoNodeGroupFits  gpu: taint dedicated=gpu:NoSchedule not tolerated
@@ -181,7 +181,7 @@ default/big    NoNodeGroupFits  gpu: taint dedicated=gpu:NoSchedule not tolerate
 default/small  TriggersScaleUp  group web grows 0→1 for it
 
 NODE  REASON         WHY
-old   NotInAnyGroup  its instance is in none of our groups
+old   NotInAnyGroup  its instance is in no group of this scaler
 `
 	if diff := cmp.Diff(want, table.String()); diff != "" {
 		t.Errorf("the table (-want +got):\n%s", diff)

@@ -60,7 +60,7 @@ func TestFits(t *testing.T) {
 		{"soft taint", "taints=a=b:PreferNoSchedule", "", "", ""},
 		{"tolerated by value, by key, by all", "taints=a=b:NoSchedule,c=d:NoSchedule", "tolerates=a=b,c", "", ""},
 		{"no such label", "", "selector=disk=ssd", "", "node selector disk=ssd: no such label"},
-		{"another value", "labels=disk=hdd", "selector=disk=ssd", "", "node selector disk=ssd: it is hdd"},
+		{"another value", "labels=disk=hdd", "selector=disk=ssd", "", "node selector disk=ssd: the label is hdd"},
 		{"affinity", "labels=disk=hdd", "affinity=disk=hdd|ssd", "", ""},
 		{"affinity not met", "labels=disk=tape", "affinity=disk=hdd|ssd,kubernetes.io/hostname=n", "", "node affinity disk In hdd,ssd not met"},
 		{"by host name", "", "selector=kubernetes.io/hostname=n", "", ""},

@@ -74,7 +74,7 @@ func (r Reason) of(name string) string {
 		if r.Found == "" {
 			return fmt.Sprintf("node selector %s: no such label", r.What)
 		}
-		return fmt.Sprintf("node selector %s: it is %s", r.What, r.Found)
+		return fmt.Sprintf("node selector %s: the label is %s", r.What, r.Found)
 	case RuleAffinity:
 		return fmt.Sprintf("node affinity %s not met", r.What)
 	case RulePort:

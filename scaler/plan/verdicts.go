@@ -153,13 +153,13 @@ func (d decision) unavailable(g *cluster.Group, size verdict.Details) (verdict.R
 	reason := verdict.GroupUnfulfilled
 	switch {
 	case why == nil:
-		return verdict.GroupSteady, size.Then(verdict.Say("pods wait that its next node would not help"))
+		return verdict.GroupSteady, size.Then(verdict.Say("pods are pending that another node of it would not help"))
 	case why.Equal(g.Ill):
 		reason = verdict.GroupUnhealthy
 	case why.Equal(limit):
 		reason = verdict.GroupClusterLimit
 	case g.Max <= g.Base():
-		return verdict.GroupAtMax, size.Then(verdict.Say("pods wait that it has no room for"))
+		return verdict.GroupAtMax, size.Then(verdict.Say("it is at its maximum, and pods are pending that fit its nodes"))
 	}
-	return reason, size.Then(verdict.Say("pods wait, but it does not grow: {why}", verdict.Why(why)))
+	return reason, size.Then(verdict.Say("pods are pending, but it does not grow: {why}", verdict.Why(why)))
 }

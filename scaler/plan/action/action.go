@@ -175,7 +175,9 @@ type NotYet struct {
 	Why   string
 }
 
-func (a NotYet) String() string { return fmt.Sprintf("not yet %s on %s: %s", a.ID, a.Node, a.Why) }
+func (a NotYet) String() string {
+	return fmt.Sprintf("put off drain %s on %s: %s", a.ID, a.Node, a.Why)
+}
 
 // Release takes the cordon of an agent off a node, if it still stands there for the
 // rebalance recommendation ID and the node does not drain.
@@ -186,7 +188,7 @@ type Release struct {
 	Why   string
 }
 
-func (a Release) String() string { return fmt.Sprintf("release %s: %s", a.Node, a.Why) }
+func (a Release) String() string { return fmt.Sprintf("uncordon %s: %s", a.Node, a.Why) }
 
 // Mark puts the unneeded taint on a node, so that its clock outlives us.
 type Mark struct {
@@ -344,5 +346,5 @@ func (a UpdateBuffer) String() string {
 		}
 		words = append(words, word)
 	}
-	return fmt.Sprintf("inform buffer %s: %s", a.Buffer, strings.Join(words, ", "))
+	return fmt.Sprintf("update status of buffer %s: %s", a.Buffer, strings.Join(words, ", "))
 }

@@ -250,7 +250,7 @@ func (n *Node) Work() float64 {
 // smaller.
 func (n *Node) WhyNotOurs() verdict.Details {
 	if n.Instance == nil {
-		return verdict.Say("its instance is in none of our groups any more")
+		return verdict.Say("its instance is in no group of this scaler any more")
 	}
 	return verdict.Say("its instance is {state} and does not count in group {group}", verdict.State(n.Instance.State), verdict.Group(n.Group.Name))
 }

@@ -46,7 +46,7 @@ var (
 	// its return on scale-in, where those of terminations do. Nothing that AWS reports of the
 	// instance distinguishes the two, so both are asked: one of them answers that there is nothing
 	// to complete.
-	Warming   = Way{fleet.WarmedPending, fleet.WarmedPendingWait, []string{fleet.OnLaunch, fleet.OnTerminate}, contract.WarmID, answerWithin, verdict.Say("Auto Scaling leads its instance into the warm pool")}
+	Warming   = Way{fleet.WarmedPending, fleet.WarmedPendingWait, []string{fleet.OnLaunch, fleet.OnTerminate}, contract.WarmID, answerWithin, verdict.Say("Auto Scaling moves its instance into the warm pool")}
 	Launching = Way{fleet.Pending, fleet.PendingWait, []string{fleet.OnLaunch}, nil, 0, nil}
 )
 

@@ -170,7 +170,9 @@ func (n *Node) Unheard() verdict.Details {
 func (n *Node) WhyDraining() verdict.Details {
 	switch kind := n.Draining(); kind {
 	case contract.KindSpot:
-		return verdict.Say("EC2 takes its spot instance back")
+		return verdict.Say("EC2 interrupts its spot instance")
+	case contract.KindASG:
+		return verdict.Say("Auto Scaling asked for its drain")
 	case contract.KindRequest:
 		if n.Request.By != "" {
 			return verdict.Say("{by} asked for its drain", verdict.By(n.Request.By))

@@ -27,7 +27,7 @@ func (d *Cluster) WatchPools(unjoined map[string]time.Time) {
 		}
 		for _, n := range g.Nodes {
 			if n.InWarmPool() {
-				n.Say(verdict.NodeInWarmPool, verdict.Say("its instance stands in the warm pool of group {group}: {state}", verdict.Group(g.Name), verdict.State(n.Instance.State)))
+				n.Say(verdict.NodeInWarmPool, verdict.Say("its instance is in the warm pool of group {group}: {state}", verdict.Group(g.Name), verdict.State(n.Instance.State)))
 			}
 		}
 	}

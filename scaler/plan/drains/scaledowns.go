@@ -83,7 +83,7 @@ func (d *Drains) terminateAgain(n *cluster.Node) {
 // terminate ends the node's instance, unless another Node may be it.
 func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why verdict.Details) (done bool) {
 	if whyNot := d.Contested(n.Instance, n); whyNot != nil {
-		n.Say(verdict.NodeHeld, why.Then(verdict.Say("its instance is not ended: {why}", verdict.Why(whyNot))))
+		n.Say(verdict.NodeHeld, why.Then(verdict.Say("its instance is not terminated: {why}", verdict.Why(whyNot))))
 		return false
 	}
 	surplus := n.Group.Surplus()
@@ -105,11 +105,11 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	case halt != nil:
 		d.Cancel(n, halt)
 	case d.Now.Before(b.Until):
-		d.Cancel(n, verdict.Say("it is given up ({cause}) until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
+		d.Cancel(n, verdict.Say("it was given up ({cause}), and is not tried again until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
 		d.Cancel(n, n.WhyNotOurs())
 	case held:
-		d.Cancel(n, verdict.Say("its annotation {annotation} says so", verdict.Annotation(by)))
+		d.Cancel(n, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by)))
 	case d.Contested(n.Instance, n) != nil:
 		d.Cancel(n, d.Contested(n.Instance, n))
 	case d.refreshed(n):
@@ -147,7 +147,7 @@ func (d *Drains) finishAlone(n *cluster.Node) {
 	}
 	since, why := n.Request.At.Time, verdict.Say("its agent did not answer")
 	if report, answered := n.Answered(n.Request.ID); answered {
-		since, why = report.Renewed.Time, verdict.Say("its agent has fallen silent")
+		since, why = report.Renewed.Time, verdict.Say("its agent does not report any more")
 	}
 	if !n.Ending(d.Now) && !d.detaches(n) {
 		d.limit(n, since, why)

@@ -65,18 +65,18 @@ func (d *Hooks) terminationRemarks(g *cluster.Group) (reason verdict.Reason, not
 		}
 		return reason, notes
 	case len(foreign) > 0:
-		return verdict.GroupForeignHook, verdict.Say("its terminations are held by {hooks} alone, which is not ours to complete", verdict.Hooks(foreign))
+		return verdict.GroupForeignHook, verdict.Say("its terminations are held by {hooks} alone, which Windlass does not complete: add a hook that --termination-hook names", verdict.Hooks(foreign))
 	}
-	return verdict.GroupHookMissing, verdict.Say("no hook {hooks:or} holds its terminations, so a drain has {within}", verdict.Hooks(d.Policy.TerminationHooks), verdict.Within(cluster.HooklessDrainTime))
+	return verdict.GroupHookMissing, verdict.Say("no hook {hooks:or} holds its terminations, so a drain has only {within}: add one", verdict.Hooks(d.Policy.TerminationHooks), verdict.Within(cluster.HooklessDrainTime))
 }
 
 // hookFaults say what a hook of ours should be otherwise, and what follows.
 func (d *Hooks) hookFaults(h fleet.Hook) (notes verdict.Details) {
 	if h.Default == cluster.Abandons {
-		notes = verdict.Say("hook {hook} has the default result ABANDON: when it times out, hooks of others are cut short, and a lifecycle policy may retain the instance", verdict.Hook(h.Name))
+		notes = verdict.Say("hook {hook} has the default result ABANDON, so when it times out, other hooks are cut short, and a lifecycle policy may retain the instance: set CONTINUE", verdict.Hook(h.Name))
 	}
 	if needs := d.mayLast(h); h.Heartbeat.Duration < needs {
-		notes = notes.Then(verdict.Say("hook {hook} times out after {after} and a drain may last {within}: without the scaler's heartbeats the instance is terminated in the middle of it",
+		notes = notes.Then(verdict.Say("hook {hook} times out after {after}, but a drain may last {within}: set its heartbeat timeout to that, or the instance is terminated in mid-drain when the scaler sends no heartbeats",
 			verdict.Hook(h.Name), verdict.After(h.Heartbeat.Duration), verdict.Within(needs)))
 	}
 	return notes

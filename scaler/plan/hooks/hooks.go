@@ -90,7 +90,7 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 		return false
 	}
 	if why := d.Contested(p.Instance, p.Node); why != nil && p.Way != &cluster.Launching { // that ends nothing
-		p.Group.Note(verdict.Say("hook {hook} of instance {instance} is left to its own time: {why}", verdict.Hook(hook.Name), verdict.Instance(p.Instance.ID), verdict.Why(why)))
+		p.Group.Note(verdict.Say("hook {hook} of instance {instance} is not completed, and runs to its timeout: {why}", verdict.Hook(hook.Name), verdict.Instance(p.Instance.ID), verdict.Why(why)))
 		return true
 	}
 	if !p.Waits() {
@@ -158,7 +158,7 @@ func (d *Hooks) released(p cluster.Passage) (r release, ready bool) {
 	case answered && occupied && !p.Asked(): // its agent has a deadline of its own, by which nothing fails
 		return d.outOfTime(p, pod)
 	case !occupied && d.Emptied(p.Node):
-		return release{why: "its node is empty, and no agent says so"}, true
+		return release{why: "its node is empty, and no agent has reported that"}, true
 	case d.Acts(p.Node) && occupied:
 		return d.outOfTime(p, pod)
 	}
@@ -187,7 +187,7 @@ func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 		due := d.After(p.Began, d.Policy.MaxNodeProvisionTime)
 		d.Clock.At(due)
 		if !p.Group.Recognised && !d.Now.Before(due) {
-			p.Group.Note(verdict.Say("instance {instance} has not registered within {within}, and no Node of the group ever was here, so its hook is left to those whose it is",
+			p.Group.Note(verdict.Say("instance {instance} has not registered within {within}, and no instance of the group ever was a Node of this cluster, so its hook is not completed",
 				verdict.Instance(p.Instance.ID), verdict.Within(d.Policy.MaxNodeProvisionTime)))
 			return release{}, false
 		}
@@ -198,7 +198,7 @@ func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 	case servesNobody:
 		return release{why: "it has no node"}, true
 	case servesOthers:
-		p.Group.Note(verdict.Say("instance {instance} was no Node of this cluster, nor any other of the group, so its hook is left to those whose it is", verdict.Instance(p.Instance.ID)))
+		p.Group.Note(verdict.Say("instance {instance} was never a Node of this cluster, nor was any other of the group, so its hook is not completed", verdict.Instance(p.Instance.ID)))
 		return release{}, false
 	case servesPerhaps:
 		d.Clock.At(end)

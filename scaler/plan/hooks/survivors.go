@@ -44,7 +44,7 @@ func (d *Hooks) ClearTerminationMarks() {
 
 func (d *Hooks) clearTerminationMark(n *cluster.Node) {
 	if n.Instance.State != fleet.InService {
-		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its instance has outlived its termination and is on its way into service again"))
+		n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its instance has outlived its termination and is returning to service"))
 		return
 	}
 	n.Say(verdict.NodeScaleDownCancelled, verdict.Say("its instance has outlived its termination and is in service again"))
@@ -54,7 +54,7 @@ func (d *Hooks) clearTerminationMark(n *cluster.Node) {
 // whereabouts of an instance whose termination had begun.
 func whereabouts(n *cluster.Node) verdict.Details {
 	if n.Instance == nil {
-		return verdict.Say("its instance was being terminated, and is in none of our groups any more")
+		return verdict.Say("its instance was being terminated, and is in no group of this scaler any more")
 	}
 	return verdict.Say("its instance was to be terminated, and is {state}", verdict.State(n.Instance.State))
 }

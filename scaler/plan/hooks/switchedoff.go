@@ -24,13 +24,13 @@ func (d *Hooks) MarkOutOfService() {
 		case marked && n.Ready:
 			d.takeBackOutOfService(n, group, verdict.Say("it is Ready again"))
 		case marked && of != n.InstanceID():
-			d.takeBackOutOfService(n, group, verdict.Say("{instance} was down, and it is another machine", verdict.Instance(contract.Shorten(of, cluster.MostCause))))
+			d.takeBackOutOfService(n, group, verdict.Say("its out-of-service mark is for {instance}, and it is another instance now", verdict.Instance(contract.Shorten(of, cluster.MostCause))))
 		case marked && told && !machine.Down():
 			d.takeBackOutOfService(n, group, verdict.Say("EC2 says that {instance} is {state}", verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
 		case marked && !told:
-			n.Say(verdict.NodeOutOfService, verdict.Say("its machine was down when it was marked so, and EC2 says nothing of it now").Then(verdict.Say("the mark stays until it is Ready again")))
+			n.Say(verdict.NodeOutOfService, verdict.Say("its machine was down when it was marked out of service, and EC2 does not report it now").Then(verdict.Say("the mark stays until it is Ready again")))
 		case marked:
-			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked so until it is Ready again"))
+			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked out of service until it is Ready again"))
 		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InWarmPool() || hasOutOfService(n):
 		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
 			n.Say(verdict.NodeHeld, verdict.Say("EC2 says that {instance} is {state}, and it is not marked out of service: another Node may be that machine",

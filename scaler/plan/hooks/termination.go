@@ -19,7 +19,7 @@ func (d *Hooks) ask(p cluster.Passage) {
 			p.Node.Say(verdict.NodeDraining, p.Why.Then(verdict.Say("the hooks that may hold it are not known yet")))
 			return
 		}
-		p.Group.Note(verdict.Say("what may hold its terminations cannot be read, so a drain has {within}", verdict.Within(cluster.HooklessDrainTime)))
+		p.Group.Note(verdict.Say("its lifecycle hooks cannot be read, so a drain has only {within}", verdict.Within(cluster.HooklessDrainTime)))
 	}
 	if due := p.Began.Add(p.Unasked); p.Unasked > 0 && !p.Asked() {
 		if _, answered := p.Answered(); answered {

@@ -70,7 +70,7 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 		return
 	}
 	if n := d.Resembles(i, o.AskedAt); n != "" {
-		g.Note(verdict.Say("instance {instance} is not ended: Node {node} may be it, although its providerID does not say so", verdict.Instance(i.ID), verdict.Node(n)))
+		g.Note(verdict.Say("instance {instance} is not terminated: Node {node} may be it, although its providerID names another or none", verdict.Instance(i.ID), verdict.Node(n)))
 		return
 	}
 	decrement, asks, ok := d.mayEnd(g, cluster.NeverJoined)
@@ -126,7 +126,7 @@ func (d *Launches) endUnready(n *cluster.Node) {
 	d.Do(action.Terminate{
 		Group: n.Group.Name, Instance: n.Instance.ID, Node: n.Ref(), ID: "never-ready:" + n.Instance.ID, Decrement: decrement, Asks: asks, Why: why.String(),
 	})
-	n.Say(verdict.NodeNeverReady, why.And(", so its instance is ended"))
+	n.Say(verdict.NodeNeverReady, why.And(", so its instance is terminated"))
 }
 
 // lose gives up an instance: it will not become a node, and its launch has failed. Where others of

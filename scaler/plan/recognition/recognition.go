@@ -105,7 +105,7 @@ func (d *Recognition) recognise() {
 	d.forgetAsked()
 	d.forgetEnded()
 	if share := float64(strangers) * 100; share > d.Policy.MaxUnrecognisedPercent*float64(live) {
-		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is ended: {why}",
+		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is terminated: {why}",
 			verdict.Count(strangers), verdict.All(live), verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent)), verdict.Why(d.suspicion()))
 	}
 }
@@ -188,7 +188,7 @@ func (d *Recognition) grace(i *fleet.Instance, since time.Time) (until time.Time
 
 // whyForeign says what is wrong with a foreign group, for people.
 func (d *Recognition) whyForeign(g *cluster.Group) verdict.Details {
-	return verdict.Say("{count} {count:instance has|instances have} been there for longer than {within} and none of the group ever was a Node of this cluster, so none is ended and none of their hooks is completed: {why}",
+	return verdict.Say("{count} {count:instance has|instances have} not registered within {within}, and no instance of the group ever was a Node of this cluster, so none is terminated and none of their hooks is completed: {why}",
 		verdict.Count(d.unrecognised[g]), verdict.Within(d.Policy.MaxNodeProvisionTime), verdict.Why(d.suspicion()))
 }
 

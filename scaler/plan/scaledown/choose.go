@@ -67,14 +67,14 @@ func (r *nodeSearch) imagine(list []*candidate) (chosen []*candidate, swap *prop
 // not possible it waits for the others.
 func (r *nodeSearch) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if r.spent(100) {
-		return verdict.NodeUnneeded, verdict.Say("it is scaled down at a later evaluation: others have used up the work that one bears")
+		return verdict.NodeUnneeded, verdict.Say("it is scaled down at a later evaluation: other nodes have used up the budget of this one")
 	}
 	if pod, by, is := r.unsettled(c); is {
-		return verdict.NodeUnneeded, verdict.Say("it is scaled down when upcoming nodes are Ready: where pod {pod} may go depends on pod {other}, whose place is on a node that does not serve yet",
+		return verdict.NodeUnneeded, verdict.Say("it is scaled down when upcoming nodes are Ready: where pod {pod} fits depends on pod {other}, whose place is on a node that is not Ready yet",
 			verdict.Pod(pod.Pod.Key()), verdict.Other(by.Pod.Key()))
 	}
 	if pod, takes := r.shelters(c); takes {
-		return verdict.NodeUnneeded, verdict.Say("pod {pod} waits, and has room on it, or would have when others that wait have gone elsewhere", verdict.Pod(pod))
+		return verdict.NodeUnneeded, verdict.Say("pending pod {pod} fits on it, or would once other pending pods are scheduled elsewhere", verdict.Pod(pod))
 	}
 	var missing verdict.Details
 	for i, row := range r.destinations {
@@ -90,7 +90,7 @@ func (r *nodeSearch) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 	if missing == nil {
 		missing = verdict.Say("there is no other place")
 	}
-	return verdict.NodeUnneeded, verdict.Say("it is scaled down when others are gone or upcoming ones are Ready: {why}", verdict.Why(missing))
+	return verdict.NodeUnneeded, verdict.Say("it is scaled down when other nodes are removed or upcoming ones are Ready: {why}", verdict.Why(missing))
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
@@ -230,7 +230,7 @@ const fewCandidates = 200
 const triesToSettle = 5
 
 // unsettledYet is why a node stays that would lose its mark again at once.
-var unsettledYet = verdict.Say("its pods have other places only if those of nodes that go already take theirs in one certain order")
+var unsettledYet = verdict.Say("its pods fit elsewhere only if the pods of nodes that are already being scaled down are scheduled in one certain order")
 
 // settled leaves out, of those that are chosen where marks change, who would not be chosen
 // again with these marks, though nothing else has changed. Where none was chosen before,

@@ -33,7 +33,7 @@ func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 	}
 	switch {
 	case n.Stage == cluster.Unready && !r.Policy.ScaleDownUnready:
-		return verdict.NodeUnready, verdict.Say("such nodes are left alone")
+		return verdict.NodeUnready, verdict.Say("--scale-down-unready-enabled=false keeps nodes that are not Ready")
 	case n.Stage == cluster.Unready && n.Instance.State == fleet.PendingWait:
 		return verdict.NodeUnready, verdict.Say("a launch hook holds its instance")
 	}

@@ -79,7 +79,7 @@ func (r *nodeSearch) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	if !slices.ContainsFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return n.Open && n != c.Node }) {
 		return why.And(": no other node is Ready and open to pods")
 	}
-	why = why.And(": the other nodes that are Ready go as well")
+	why = why.And(": the other Ready nodes are scaled down too")
 	if len(r.claimed) > 0 {
 		why = why.And(", or are kept for the pods of others")
 	}

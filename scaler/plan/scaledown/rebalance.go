@@ -118,7 +118,7 @@ func (d *ScaleDown) Rebalanced(g *cluster.Group) verdict.Details {
 	if g.Uneven == nil {
 		return nil
 	}
-	uneven := verdict.Say("its zones are uneven ({zones:,}) or get so, and its "+processRebalance+" process is on, which launches and ends instances to even them out", verdict.Zones(g.Uneven))
+	uneven := verdict.Say("its zones are uneven ({zones:,}) or become so, and its "+processRebalance+" process is on, which launches and terminates instances to even them out", verdict.Zones(g.Uneven))
 	if d.Policy.SuspendAZRebalance {
 		return uneven
 	}

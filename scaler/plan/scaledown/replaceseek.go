@@ -70,7 +70,7 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 	for name, b := range r.State.ReplacementBackOffs {
 		if g := r.GroupOf(name); g != nil && r.Now.Before(b.Until) {
 			r.Clock.At(b.Until)
-			g.Note(verdict.Say("a node of it was to replace others, and that was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until)))
+			g.Note(verdict.Say("a replacement by a node of it was given up ({cause})", verdict.Cause(b.Cause)).Then(notAgainUntil(b.Until)))
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (r *nodeSearch) whyReserved(c *candidate) (verdict.Reason, verdict.Details)
 		if room >= wanted {
 			continue
 		}
-		why := s.why(wanted).And(", and without this node there is for {count}", verdict.Count(max(0, room)))
+		why := s.why(wanted).And(", and without this node there is room for {count}", verdict.Count(max(0, room)))
 		if mine.count > 0 {
 			why = why.And(", wherever its pods land")
 		}
@@ -244,7 +244,7 @@ func (r *nodeSearch) whyCrowded() (verdict.Reason, verdict.Details) {
 	after := r.seatsChoosy()
 	for _, h := range slices.Concat(r.choosy...) {
 		if before := r.seatedBefore[h]; after[h] < before {
-			return verdict.NodeHeadroom, h.Keeps(h.Wanted).And(", and without this node there is for {count}, by all that they ask", verdict.Count(after[h]))
+			return verdict.NodeHeadroom, h.Keeps(h.Wanted).And(", and without this node there is room for {count}, by their affinity and spread terms too", verdict.Count(after[h]))
 		}
 	}
 	return "", nil

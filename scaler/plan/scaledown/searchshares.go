@@ -13,8 +13,8 @@ const (
 )
 
 // searchEnded is the verdict of a node that was not asked.
-var searchEnded = verdict.Say("whether it is needed is not known: the search for unneeded nodes has used up the work that an evaluation bears").
-	Then(verdict.Say("it is asked in its turn, and its mark, if it has one, stays"))
+var searchEnded = verdict.Say("it is not evaluated now: the search for unneeded nodes has used up the budget of the evaluation").
+	Then(verdict.Say("it is evaluated in its turn, and its unneeded mark, if it has one, stays"))
 
 // spent reports whether so many hundredths of the budget are.
 func (r *nodeSearch) spent(share int64) bool {

@@ -23,7 +23,7 @@ func (r *nodeSearch) unneeded(c *candidate) {
 	if from := n.Settled(r.Policy); !ok && r.Now.Before(from) {
 		r.Clock.At(from)
 		n.Say(verdict.NodeUnneeded, verdict.Say("it is Ready since {since}", verdict.Since(n.ReadySince)).
-			Then(verdict.Say("its clock starts at {until} if it is unneeded then", verdict.Until(from))))
+			Then(verdict.Say("its unneeded time starts at {until} if it is unneeded then", verdict.Until(from))))
 		return
 	}
 	if ok {

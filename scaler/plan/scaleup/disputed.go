@@ -39,7 +39,7 @@ func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	}
 	s.Reason = verdict.PodNotScheduled
 	s.Details = s.Details.And(", as far as Windlass knows, since {since}, and kube-scheduler finds none: check the pod's own Events and scheduler plugins beyond the default ones", verdict.Since(since)).
-		Then(verdict.Say("a node more would not help"))
+		Then(verdict.Say("another node would not help"))
 	return s
 }
 

@@ -119,7 +119,7 @@ func (d *ScaleUp) cheapest(options []option) []option {
 	if len(known) < len(options) {
 		for _, o := range options {
 			if o.hourly == 0 {
-				o.group.Note(verdict.Say("what its nodes cost is not known, so by price it is last"))
+				o.group.Note(verdict.Say("the price of its nodes is not known, so the expander price chooses it last: add it to --price-file"))
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (d *ScaleUp) prefer(text *string) {
 		if d.priorities, err = parsePriorities(*text); err == nil {
 			return
 		}
-		problem = verdict.Say("ConfigMap "+contract.ConfigMapPriorities+" is of no use, so no group is preferred: {cause}", verdict.Cause(err.Error()))
+		problem = verdict.Say("ConfigMap "+contract.ConfigMapPriorities+" is not valid, so no group is preferred: {cause}", verdict.Cause(err.Error()))
 	}
 	for _, g := range d.Groups {
 		g.Note(problem)
@@ -165,7 +165,7 @@ func (d *ScaleUp) preferred(options []option) []option {
 		}
 	}
 	for _, o := range options {
-		o.group.Note(verdict.Say("no priority of ConfigMap " + contract.ConfigMapPriorities + " is for it"))
+		o.group.Note(verdict.Say("ConfigMap " + contract.ConfigMapPriorities + " gives it no priority"))
 	}
 	return options
 }

@@ -118,7 +118,7 @@ func (d *ScaleUp) growForGang(g gang) {
 	for _, t := range young {
 		d.Clock.At(d.GrowsFrom(t))
 	}
-	details := verdict.Say("only {count} of the {all} waiting pods of gang {gang} find a place",
+	details := verdict.Say("only {count} of the {all} pending pods of gang {gang} find a place",
 		verdict.Count(len(g.pods)-len(refused)-len(young)), verdict.All(len(g.pods)), verdict.Gang(g.name)).Then(why)
 	if len(refused) == 0 {
 		details = verdict.Say("some of the {all} pending pods of gang {gang} are too young to trigger scale-up", verdict.All(len(g.pods)), verdict.Gang(g.name))

@@ -184,7 +184,7 @@ func (d *ScaleUp) tellBeside() {
 		if d.Node(s.At.Name) != nil {
 			where = verdict.Say("node {node}", verdict.Node(s.At.Name))
 		}
-		d.SayPod(s.Tenant, verdict.PodFitsUpcoming, "", where.And(" has room for it as soon as the new nodes are there that are asked for now"))
+		d.SayPod(s.Tenant, verdict.PodFitsUpcoming, "", where.And(" has room for it once the nodes that are launched now have joined"))
 	}
 }
 
@@ -352,9 +352,9 @@ func (d *ScaleUp) refuse(pods []fit.Tenant) {
 			v = answer{verdict.PodBudgetSpent, d.BudgetSpent(space)}
 		case known:
 		case explained[space] >= d.Policy.Bounds.Explained:
-			v.reason, v.details = d.whyNotBriefly(t, "so many kinds of pods of namespace {namespace} find no node")
+			v.reason, v.details = d.whyNotBriefly(t, "too many kinds of pods of namespace {namespace} fit no node")
 		case !d.Ration.Ask(space):
-			v.reason, v.details = d.whyNotBriefly(t, "an evaluation bears so much work, and the pods of namespace {namespace} that wait have used up its share")
+			v.reason, v.details = d.whyNotBriefly(t, "the pending pods of namespace {namespace} have used up its share of the evaluation")
 		default:
 			explained[space]++
 			v.reason, v.details = d.whyNot(t.Class)

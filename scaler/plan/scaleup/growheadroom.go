@@ -50,7 +50,7 @@ func (d *ScaleUp) triggerHeadroom(list []*seats.Headroom) (brought []cluster.Mov
 		}
 		for _, h := range list {
 			if grows[h] {
-				g.Note(h.IsWanted(h.Wanted).And(", and there is for {count}", verdict.Count(room[h])))
+				g.Note(h.IsWanted(h.Wanted).And(", and there is room for {count}", verdict.Count(room[h])))
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (d *ScaleUp) sayShort(h *seats.Headroom) (why verdict.Details) {
 			misses[i] = d.missOf(h.Tenant.Class, g)
 		}
 		g.Short = true
-		g.Note(h.IsWanted(h.Wanted).And(", and there is none for {count}: {why}", verdict.Count(h.Short), verdict.Why(misses[i].why)))
+		g.Note(h.IsWanted(h.Wanted).And(", and there is none for {count} of them: {why}", verdict.Count(h.Short), verdict.Why(misses[i].why)))
 	}
 	return tell(misses)
 }

@@ -77,7 +77,7 @@ func (d *ScaleUp) TestPromises() {
 		}
 		slices.SortFunc(until, time.Time.Compare)
 		fewer := until[len(until)-manyBroken]
-		g.Ill = verdict.Say("its nodes did not take {count} kinds of pods that they came for", verdict.Count(len(until))).Then(notBefore(fewer))
+		g.Ill = verdict.Say("{count} kinds of pods do not fit the nodes that were launched for them", verdict.Count(len(until))).Then(notBefore(fewer))
 		d.Clock.At(fewer)
 	}
 }
@@ -124,12 +124,12 @@ func (d *ScaleUp) test(g *cluster.Group, pods []fit.Tenant, key string, p fleet.
 	first := slices.MinFunc(came, func(a, b *cluster.Node) int { return a.ReadySince.Compare(b.ReadySince) })
 	why := d.against(pods[0].Class, first)
 	if settled := first.ReadySince.Add(settling); d.Now.Before(settled) {
-		d.doubt(g, pods, verdict.Say("node {node} was just launched for it: {lack}", verdict.Node(first.Name), verdict.Lack(why.Of(first.Name))), settled)
+		d.doubt(g, pods, verdict.Say("node {node} was just launched for it, and it does not fit there: {lack}", verdict.Node(first.Name), verdict.Lack(why.Of(first.Name))), settled)
 		return
 	}
 	p.Count++
 	p.Until = d.Now.Add(launch.Doubled(distrust, p.Count, mostDistrust))
-	p.Why = contract.Shorten(fmt.Sprintf("node %s came for it and does not take it: %s", first.Name, why.Of(first.Name)), cluster.MostCause)
+	p.Why = contract.Shorten(fmt.Sprintf("node %s was launched for it, and it does not fit there: %s", first.Name, why.Of(first.Name)), cluster.MostCause)
 	d.State.Promises[key] = p
 	d.doubt(g, pods, verdict.Quote(p.Why).Then(notBefore(p.Until)), p.Until)
 }

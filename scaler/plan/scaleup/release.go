@@ -54,7 +54,7 @@ func (d *ScaleUp) releaseFor(pods []fit.Tenant) (left []fit.Tenant) {
 		}
 		n := nodes[slices.Index(closed, place)]
 		if !n.Released {
-			d.release(n, verdict.Say("pod {pod} waits, and no group can grow for it", verdict.Pod(t.Pod.Key())))
+			d.release(n, verdict.Say("pod {pod} is pending, and no group can grow for it", verdict.Pod(t.Pod.Key())))
 		}
 		d.SayPod(t, verdict.PodFitsNode, "", verdict.Say("node {node} has room for it, and takes pods again", verdict.Node(n.Name)))
 	}

@@ -54,7 +54,7 @@ func (d *ScaleUp) whyNotBriefly(t fit.Tenant, because string) (verdict.Reason, v
 			g.Wanted = true
 		}
 	}
-	return reason, verdict.Say(all).Then(verdict.Say("what keeps it from each is not worked out, as "+because, verdict.Namespace(t.Pod.Namespace)))
+	return reason, verdict.Say(all).Then(verdict.Say("what each group lacks is not evaluated, because "+because, verdict.Namespace(t.Pod.Namespace)))
 }
 
 func (d *ScaleUp) missOf(c *fit.Class, g *cluster.Group) miss {
@@ -100,7 +100,7 @@ func tell(misses []miss) verdict.Details {
 		all = append(all, verdict.Say("{group}: {why}", verdict.Group(m.group.Name), verdict.Why(m.why))...)
 	}
 	if rest > 0 {
-		all = append(all, verdict.Say("and {count} more groups are no nearer", verdict.Count(rest))...)
+		all = append(all, verdict.Say("and {count} more groups that lack as much or more", verdict.Count(rest))...)
 	}
 	return all
 }

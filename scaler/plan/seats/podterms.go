@@ -160,7 +160,7 @@ func (s speaking) takeTurns(d *Seats) {
 	for _, one := range rest {
 		weight += one.weight
 	}
-	byTurns := verdict.Say("the pods of namespace {namespace} that wait have {count} different sets of affinity, anti-affinity and spread terms, more than an evaluation considers: others of them are considered now, and this one in its turn",
+	byTurns := verdict.Say("the pending pods of namespace {namespace} have {count} different sets of affinity, anti-affinity and spread terms, more than an evaluation considers: it is considered in its turn",
 		verdict.Namespace(s.name), verdict.Count(len(s.said)))
 	never := verdict.Say("its affinity, anti-affinity and spread terms alone concern more kinds of pods than an evaluation considers for namespace {namespace}", verdict.Namespace(s.name))
 	each := max(1, len(rest)*left/weight) // in a turn

@@ -26,5 +26,5 @@ func (d *Seats) RationGrowth(pods []fit.Tenant) {
 
 // BudgetSpent is a verdict's sentence.
 func (d *Seats) BudgetSpent(namespace string) verdict.Details {
-	return verdict.Say("whether a group can have a node for it is not known: an evaluation bears so much work, and the other pods of namespace {namespace} that wait have used up its share", verdict.Namespace(namespace))
+	return verdict.Say("it is not evaluated for scale-up now: the other pending pods of namespace {namespace} have used up its share of the evaluation", verdict.Namespace(namespace))
 }

@@ -83,7 +83,7 @@ func Room(g *cluster.Group) (n int, whyNot verdict.Details) {
 	case len(g.Templates) == 0:
 		return 0, verdict.Say("its node template is not known")
 	case g.Foreign:
-		return 0, verdict.Say("its instances are no Nodes of this cluster, and a new one would most likely be none either")
+		return 0, verdict.Say("none of its instances ever was a Node of this cluster, so a new one would most likely not become one")
 	case g.IsSuspended(cluster.ProcessLaunch):
 		return 0, verdict.Say("its Launch process is suspended")
 	case g.BackOff() != nil:

@@ -126,7 +126,7 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 		d.Clock.At(end)
 		return nil, false
 	}
-	return verdict.Say("its agent has said nothing since {since}", verdict.Since(n.Report.Renewed.Time)), true
+	return verdict.Say("its agent has not reported since {since}", verdict.Since(n.Report.Renewed.Time)), true
 }
 
 // catchesUp reports whether the API server is away, or came back a moment ago: what is known may be

@@ -62,7 +62,7 @@ func shortcomings(learned fleet.NodeTemplate, n *cluster.Node, d *Templates) (fo
 
 // told puts the remedy into words.
 func told(difference verdict.Details, tag, value string) verdict.Details {
-	return difference.And(": the tag {tag}={value} would tell", verdict.Tag(tag), verdict.Value(value))
+	return difference.And(": set the tag {tag}={value}", verdict.Tag(tag), verdict.Value(value))
 }
 
 // lessRoom finds resources of which nodes have less than was planned. Memory is learned by itself
@@ -75,7 +75,7 @@ func lessRoom(planned, learned fleet.NodeTemplate, like []*cluster.Node) (found 
 		}
 		best := slices.MaxFunc(like, func(a, b *cluster.Node) int { x, y := a.Allocatable[name], b.Allocatable[name]; return x.Cmp(y) })
 		has := best.Allocatable[name]
-		found = append(found, told(verdict.Say("node {node} has {has} {resource}, planned were {planned}",
+		found = append(found, told(verdict.Say("node {node} has {has} {resource}, its node template has {planned}",
 			verdict.Node(best.Name), verdict.Has(has.String()), verdict.Resource(string(name)), verdict.Planned(want.String())), contract.TagTemplateResource+string(name), has.String())...)
 	}
 	return found
@@ -92,10 +92,10 @@ func missingDevices(planned, learned fleet.NodeTemplate, n *cluster.Node, d *Tem
 		case has.IsZero() && d.Now.Before(due):
 			d.Clock.At(due)
 		case has.IsZero() && is.IsZero():
-			found = append(found, verdict.Say("node {node} has no {resource} {after} after it registered, planned were {planned}: check its device plugin",
+			found = append(found, verdict.Say("node {node} has no {resource} {after} after it registered, its node template has {planned}: check its device plugin",
 				verdict.Node(n.Name), verdict.Resource(string(name)), verdict.After(d.Policy.MaxNodeStartupTime), verdict.Planned(want.String()))...)
 		case short(is, want):
-			found = append(found, verdict.Say("node {node} has {has} {resource}, planned were {planned}: check its device plugin, or set the tag {tag}={has}",
+			found = append(found, verdict.Say("node {node} has {has} {resource}, its node template has {planned}: check its device plugin, or set the tag {tag}={has}",
 				verdict.Node(n.Name), verdict.Has(has.String()), verdict.Resource(string(name)), verdict.Planned(want.String()), verdict.Tag(contract.TagTemplateResource+string(name)))...)
 		}
 	}
@@ -110,7 +110,7 @@ func otherTaints(planned, learned fleet.NodeTemplate, n *cluster.Node) (found ve
 	}
 	for _, t := range planned.Taints {
 		if !hasTaint(learned.Taints, t) {
-			found = append(found, verdict.Say("node {node} has no taint {taint}, which was planned: check the tag {tag} and the user data",
+			found = append(found, verdict.Say("node {node} has no taint {taint}, which its node template has: check the tag {tag} and the user data",
 				verdict.Node(n.Name), verdict.Taint(t.ToString()), verdict.Tag(contract.TagTemplateTaint+t.Key))...)
 		}
 	}
@@ -134,7 +134,7 @@ func missingLabels(planned, learned fleet.NodeTemplate, n *cluster.Node, asked f
 			if ok {
 				was = verdict.Say("node {node} has the label {label}={has}", verdict.Node(n.Name), verdict.Label(key), verdict.Has(has))
 			}
-			found = append(found, was.And(", planned was {label}={planned}: check the tag {tag}", verdict.Planned(want), verdict.Tag(contract.TagTemplateLabel+key))...)
+			found = append(found, was.And(", its node template has {label}={planned}: check the tag {tag}", verdict.Planned(want), verdict.Tag(contract.TagTemplateLabel+key))...)
 		}
 	}
 	return found.Sorted()
@@ -152,7 +152,7 @@ func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.No
 		switch _, taught := learned.Labels[key]; {
 		case taught:
 		case d.peculiarLabel(g, planned, n, key, []*cluster.Node{n}):
-			what = "node {node} alone has the label {label}={has}, which pods ask for, and the next node is not thought to have it"
+			what = "node {node} alone has the label {label}={has}, which pods ask for, and new nodes are not expected to have it"
 		default:
 			continue
 		}

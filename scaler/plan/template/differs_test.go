@@ -12,9 +12,9 @@ import (
 // TestMissingLabels: what a node lacks is reported, but not that a cluster has no EBS CSI driver,
 // which does not matter until a pod asks for its label.
 func TestMissingLabels(t *testing.T) {
-	const noTier = "node n has no label tier, planned was tier=web: check the tag k8s.io/cluster-autoscaler/node-template/label/tier"
-	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
-	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, planned was topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	const noTier = "node n has no label tier, its node template has tier=web: check the tag k8s.io/cluster-autoscaler/node-template/label/tier"
+	const noDriver = "node n has no label topology.ebs.csi.aws.com/zone, its node template has topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
+	const otherZone = "node n has the label topology.ebs.csi.aws.com/zone=b, its node template has topology.ebs.csi.aws.com/zone=a: check the tag k8s.io/cluster-autoscaler/node-template/label/topology.ebs.csi.aws.com/zone"
 	planned := fleet.NodeTemplate{Labels: map[string]string{"tier": "web", driversLabel: "a"}}
 	for _, c := range []struct {
 		reason string

@@ -105,7 +105,7 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 		g.Planned = append(g.Planned, defined)
 		g.NodeTemplates = append(g.NodeTemplates, t.corrected(g, defined, like, known))
 	}
-	g.Note(verdict.Say("node {node} stands in for its definition", verdict.Node(known[0].Name)))
+	g.Note(verdict.Say("its node template is taken from node {node}", verdict.Node(known[0].Name)))
 }
 
 // corrected is the node template as the nodes are. In a mixed group the next node may be of
