@@ -25,8 +25,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/launch"
 )
 
-// Groups changes Auto Scaling groups. Each call reads the group first and stops with
-// asg.ErrChanged if the group is not as expected. Verbs of package asg is one.
+// Groups changes Auto Scaling groups. Calls whose effect depends on the group read it first, and stop
+// with asg.ErrChanged if it is not as expected. Verbs of package asg is one.
 type Groups interface {
 	SetDesired(ctx context.Context, group string, from, to int) error
 	Lower(ctx context.Context, group string, from, to int) error
@@ -91,8 +91,8 @@ type Result struct {
 	Action action.Action
 	// Outcome is one word, for metrics.
 	Outcome Outcome
-	// Err is why it was not done; for Paused, why it failed before, nil if it
-	// only stopped then.
+	// Err is why it was not done; for Paused, why it failed before, nil if it only stopped then,
+	// or was late.
 	Err error
 	// Before is true if it had been done before, so that nothing was to be done now.
 	Before bool
@@ -125,7 +125,8 @@ const (
 	Failed  Outcome = "failed"
 	// Begun: AWS carries it out and has not answered yet. A later evaluation reads the answer.
 	Begun Outcome = "begun"
-	// Paused: it failed a moment ago, and was not tried.
+	// Paused: it was not tried, as it failed or stopped a moment ago, as there was no time left for
+	// it in this evaluation, or as the state that guards it could not be written.
 	Paused Outcome = "paused"
 )
 

@@ -5,10 +5,13 @@
 //	actor.go     Actor.Do: what must keep its order does, the rest runs side by side
 //	group.go     what is asked of Auto Scaling
 //	node.go      what is written on Nodes: requests, permits, marks
+//	evict.go     cordons and evictions in place of an unresponsive agent
+//	hooks.go     hooks that are completed; termination marks that are cleared
 //	live.go      which Nodes an instance has, read after the decision
 //	terminate.go the point of no return
 //	outofservice.go nodes whose machines are switched off
-//	pause.go     what failed is not tried again at once
+//	buffer.go    the status of CapacityBuffers
+//	backoff.go   what failed is not tried again at once
 //	announce.go  Events of pods and groups, at a bounded rate
 //	podnews.go   the next Event of each pending pod
 //	groupnews.go the next Events of groups

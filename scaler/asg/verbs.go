@@ -16,8 +16,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// Verbs are the calls that change something. Each of them reads first whether the group is as
-// expected and stops with ErrChanged if not; none is ever repeated in here.
+// Verbs are the calls that change something. Those whose effect depends on the group read first
+// whether it is as expected, and stop with ErrChanged if not: all but Complete, Heartbeat and
+// Suspend. None is ever repeated in here.
 type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
 	// anywhere.

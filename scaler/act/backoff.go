@@ -48,63 +48,63 @@ type backOff struct {
 }
 
 // failure is nil where the action only stopped.
-func (p backOff) failure() error {
-	if p.outcome == Failed {
-		return p.err
+func (b backOff) failure() error {
+	if b.outcome == Failed {
+		return b.err
 	}
 	return nil
 }
 
 // runs reports whether the action failed a moment ago, and why.
-func (p *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pause := p.ends[action.TraitsOf(todo).Key]
-	return pause.failure(), now.Before(pause.until)
+func (b *backOffs) runs(todo action.Action, now time.Time) (why error, runs bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.ends[action.TraitsOf(todo).Key]
+	return last.failure(), now.Before(last.until)
 }
 
 // note keeps how an action ended. It reports whether that is news: not the same as before,
 // for the same reason.
-func (p *backOffs) note(todo action.Action, r Result) (news bool) {
+func (b *backOffs) note(todo action.Action, r Result) (news bool) {
 	now := r.Ended
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ends == nil {
-		p.ends = map[string]backOff{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ends == nil {
+		b.ends = map[string]backOff{}
 	}
-	maps.DeleteFunc(p.ends, func(_ string, old backOff) bool { return now.Sub(old.until) > mostFailure })
+	maps.DeleteFunc(b.ends, func(_ string, old backOff) bool { return now.Sub(old.until) > mostFailure })
 	key := action.TraitsOf(todo).Key
 	if r.Outcome == Done {
-		delete(p.ends, key)
+		delete(b.ends, key)
 		if _, evicted := todo.(action.Evict); evicted {
-			p.ends[key] = backOff{until: now.Add(afterEviction), outcome: Done}
+			b.ends[key] = backOff{until: now.Add(afterEviction), outcome: Done}
 		}
 		return true
 	}
-	next, was := backOff{outcome: r.Outcome, err: r.Err}, p.ends[key]
+	next, was := backOff{outcome: r.Outcome, err: r.Err}, b.ends[key]
 	again := was.outcome == r.Outcome && was.err.Error() == r.Err.Error()
 	if again || r.Outcome == Failed && was.outcome == Failed {
 		next.count = was.count
 	}
 	next.until = now.Add(next.length())
 	next.count++
-	p.ends[key] = next
+	b.ends[key] = next
 	return !again
 }
 
 // length is how long to wait after one more such end.
-func (p backOff) length() time.Duration {
+func (b backOff) length() time.Duration {
 	switch {
-	case p.outcome == Failed:
-		return doubled(firstFailure, p.count, mostFailure)
-	case p.outcome == Begun:
+	case b.outcome == Failed:
+		return doubled(firstFailure, b.count, mostFailure)
+	case b.outcome == Begun:
 		return 0 // reading the answer makes no call
-	case errors.Is(p.err, asg.ErrBusy):
-		return doubled(afterTooEarly, p.count, mostTooEarly)
-	case errors.Is(p.err, asg.ErrTooEarly), errors.Is(p.err, asg.ErrStillBusy):
-		return doubled(afterTooEarly, max(0, p.count-patientTries), mostTooEarly)
+	case errors.Is(b.err, asg.ErrBusy):
+		return doubled(afterTooEarly, b.count, mostTooEarly)
+	case errors.Is(b.err, asg.ErrTooEarly), errors.Is(b.err, asg.ErrStillBusy):
+		return doubled(afterTooEarly, max(0, b.count-patientTries), mostTooEarly)
 	}
-	return doubled(afterChange, p.count, mostStop)
+	return doubled(afterChange, b.count, mostStop)
 }
 
 func doubled(first time.Duration, times int, most time.Duration) time.Duration {
@@ -120,9 +120,9 @@ func (a *Actor) Due(now time.Time) time.Time {
 	a.backOffs.mu.Lock()
 	defer a.backOffs.mu.Unlock()
 	var due time.Time
-	for _, p := range a.backOffs.ends {
-		if p.until.After(now) && (due.IsZero() || p.until.Before(due)) {
-			due = p.until
+	for _, b := range a.backOffs.ends {
+		if b.until.After(now) && (due.IsZero() || b.until.Before(due)) {
+			due = b.until
 		}
 	}
 	return due
