@@ -1,5 +1,6 @@
 // Package windlass has no code of its own: its tests hold the import arrows of
-// docs/packages.md against what `go list` says, and the links between documents.
+// docs/packages.md against what `go list` says, the links between documents, the words that
+// programs say, and the maps of files in package comments.
 package windlass
 
 import (

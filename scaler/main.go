@@ -4,7 +4,9 @@
 //	config.go   flags → settings
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
-//	metrics.go  the metrics for Prometheus
+//	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains; gauges.go a gauge for
+//	            many values of labels
+//	verdicts.go the latest plan, served on the loopback address
 //	troubles.go what is wrong with groups, in the log
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON

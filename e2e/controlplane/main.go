@@ -13,7 +13,8 @@
 //	components.go  what is started, with which flags, and how to ask if it is well
 //	build.go       the programs: go build, cache, lock, progress
 //	cluster.go     up: certificates, files, processes in order, readiness
-//	process.go     one child process that cannot outlive the supervisor
+//	process.go     one child process that cannot outlive the supervisor, by process_linux.go;
+//	               elsewhere, by process_other.go, it can
 //	pki.go         keys, certificates, kubeconfigs
 //	control.go     the commands on stdin
 //	outage.go      what an API server that was away does to the others

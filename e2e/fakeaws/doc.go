@@ -16,6 +16,7 @@
 //	wire      the protocols
 //	metadata  the instance metadata service
 //	iam       what a policy document allows
+//	config.go what a server starts with; the words of the cloud
 //	server.go the clock and the lock around the cloud   http.go  one request     calls.go  the call log
 //	faults.go latency, throttling, errors     rights.go policies, denials     commands.go, control.go  commands
 package fakeaws

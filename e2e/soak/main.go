@@ -12,7 +12,9 @@
 // broken, or a program's memory grew.
 //
 //	stream.go   which disturbances come, and when: the seed's
-//	kinds*.go   what they are
+//	kinds.go    what they are: kinds_aws.go at AWS, kinds_kube.go in the cluster,
+//	            kinds_programs.go deaths of programs, kinds_outages.go of the API server,
+//	            kinds_strangers.go machines of others, kinds_tenants.go pods of tenants
 //	book.go     what must hold of instances that are not recognised, and of hooks
 //	scene.go    the world in which they happen
 //	soak.go     the rounds

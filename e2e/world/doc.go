@@ -11,9 +11,21 @@
 //	build.go         the programs, built from this checkout
 //	progress.go      how far that is
 //	join.go          instances → Nodes       node.go  what a Node looks like
-//	pods.go          pods of our own → processes
-//	process.go       a child that cannot outlive us
-//	memory.go        what of a program is in memory
+//	stray.go         machines that do not register as they should
+//	simulated.go     machines of which there is nothing but the Node
+//	real.go          machines that boot
+//	power.go         kubelets that fall silent, machines that go off
+//	runner.go        what runs the pods of both programs
+//	pods.go          as processes beside simulated Nodes; ready.go tells that they are Ready
+//	containers.go    as containers of real machines
+//	process.go       a child that cannot outlive us, by process_linux.go; elsewhere, by
+//	                 process_other.go, it can if we are killed
+//	overlay.go       what a kustomization adds to the manifests
+//	rights.go        the programs held to the IAM policy
+//	role.go          the scaler's way to AWS and its credentials, in a pod
+//	token.go         the token of a pod, read on its machine
+//	clock.go         a scaler whose clock can be set
+//	memory.go        what of a program is in memory; usage.go what a pod uses
 //
 // Nothing here waits by sleeping: Start returns when the control plane is ready
 // and the manifests are applied; everything after that is seen in the API.

@@ -10,6 +10,7 @@
 //	budgets.go  PodDisruptionBudgets, as the eviction API counts them
 //	empty.go    is the node empty: who must be placed again, who still ends
 //	steps.go    who leaves first
+//	grace.go    how long a pod gets to end before a deadline
 //	tally.go    a drain at one moment: who is left, whose turn it is, what blocks, its phase
 //	returns.go  pods that come back to the node: who is left alone, and until when
 //	manner.go   what people want of all drains, in one value

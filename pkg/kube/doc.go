@@ -7,6 +7,8 @@
 //	denied.go  what an admission webhook denies
 //	account.go is our account one that admission policies confine
 //	events.go  EventWriter: Events, at a bounded rate
+//	clock.go   Clock: the API server's time, where the node's own is off
+//	gone.go    does an answer say that a pod is no more
 //	lease/     one leader among replicas (the scaler's; the agent links none of it)
 //
 // A write carries what it expects to find. If the world differs it fails with

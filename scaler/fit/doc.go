@@ -12,6 +12,7 @@
 //	selector.go  all selectors of all terms, and which of them select a pod
 //	template.go  NodeTemplate: all of a node, or of a new node, that decides what fits
 //	static.go    names, selectors, affinity, taints: asked once of the plugins
+//	weigh.go     how many kinds of pods the terms of one may match, before it is a class
 //
 // What is counted in an evaluation:
 //
@@ -26,12 +27,17 @@
 //	routed.go    volumes, claims and devices, which the plugins are asked about
 //	expect.go    zones that have no node yet, and could
 //	undo.go      seats, and how they are undone
+//	trial.go     what-ifs in which nodes are emptied
+//	steps.go     what it costs, in steps, and how namespaces share them
 //
 // What is asked:
 //
 //	ask.go       does it fit, and why not
 //	reason.go    why not, as values with the figures
 //	row.go       the first of many places that takes a pod
+//	nearest.go   the place of a row that comes nearest, where none takes a pod
+//	slots.go     how many pods of a class a place takes
+//	load.go      what a place could take beside a load, or without one
 //	sorted.go    the order in which pods are placed
 //	pack.go      pods onto as few new nodes as possible
 //

@@ -2,6 +2,7 @@
 //
 //	observer.go  Observer: the watches, the groups, other programs → Snapshot
 //	table.go     the latest state of one kind of object, in our words
+//	outage.go    when the API server was away
 //	watches.go   which kinds are watched, and which of them are vital
 //	watch.go     a reflector that fills a table, and its health
 //	server.go    the API server's version, and whether it serves devices
@@ -10,6 +11,10 @@
 //	storage.go   likewise of volumes and devices
 //	owners.go    the controllers of pods, where a rule asks for them
 //	share.go     what pods, or nodes, of one template have in common is kept once
+//	buffers.go   CapacityBuffers and what they refer to; bufferobject.go as the API serves
+//	             them; scalables.go objects that have pods, such as Deployments
+//	priorities.go  which groups people prefer
+//	machines.go  what EC2 says of machines that may be down
 //	autoscalers.go  is another autoscaler alive beside us, and may it be one
 //	handlers.go  Node Termination Handlers
 //	nodepools.go Karpenter's

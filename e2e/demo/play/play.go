@@ -3,6 +3,7 @@
 //
 //	play.go   Act, Condition, Run
 //	day.go    the script of the demo
+//	condition.go  what its acts promise
 package play
 
 import (

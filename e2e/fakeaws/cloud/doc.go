@@ -5,7 +5,8 @@
 // clock under a server and against a synthetic one in a test.
 //
 //	spec.go       what exists at the start (YAML)          defaults.go  its defaults and checks
-//	state.go      lifecycle states, Instance               errors.go    errors as AWS words them
+//	state.go      lifecycle states, Instance               instance.go  an instance with what its snapshots do not show
+//	errors.go     errors as AWS words them
 //	cloud.go      Cloud: time, ids, look-ups               group.go     desired capacity, reconciling
 //	launch.go     zones, types, capacity (and launchinstances.go)  terminate.go victims and leaving
 //	phases.go     Pending and Terminating with their hooks hooks.go     lifecycle actions

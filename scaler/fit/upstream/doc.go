@@ -4,6 +4,7 @@
 // claims and devices), and its tests hold against it what fit counts by itself.
 //
 //	gates.go    the feature gates of a server version
+//	reckoning.go which of these gates change what others count of a pod
 //	filters.go  Filters: the plugins, and the questions about a pod and a node alone
 //	question.go a pod, with what the plugins prepared for it
 //	seldom.go   the questions about volumes and devices
