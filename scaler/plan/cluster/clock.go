@@ -14,9 +14,3 @@ func (c *clock) At(t time.Time) {
 		c.Next = t
 	}
 }
-
-const (
-	// SeenStep is to what seen memory is rounded down: hosts of one kind differ by
-	// a few KiB, and that is not worth a write.
-	SeenStep = 1 << 20
-)

@@ -14,6 +14,9 @@ import (
 const (
 	// mostSeen bounds fleet.State.Seen. Images come and go by the week.
 	mostSeen = 300
+	// seenStep is to what seen memory is rounded down: hosts of one kind differ by
+	// a few KiB, and that is not worth a write.
+	seenStep = 1 << 20
 )
 
 // rememberMemory persists the least memory that nodes of a type and image have been seen with, and
@@ -27,10 +30,10 @@ func (d *Templates) rememberMemory() {
 		}
 		for _, n := range g.Nodes {
 			q, known := n.Capacity[corev1.ResourceMemory]
-			if !known || q.Value() < cluster.SeenStep || n.Instance.Type == "" || !n.Up() {
+			if !known || q.Value() < seenStep || n.Instance.Type == "" || !n.Up() {
 				continue
 			}
-			seen := resource.NewQuantity(q.Value()/cluster.SeenStep*cluster.SeenStep, resource.BinarySI)
+			seen := resource.NewQuantity(q.Value()/seenStep*seenStep, resource.BinarySI)
 			for _, key := range []string{fleet.SeenKey(n.Instance.Type, ""), fleet.SeenKey(n.Instance.Type, imageOf(g, n))} {
 				used[key] = true
 				if known, ok := d.State.Seen[key]; !ok || seen.Cmp(known) < 0 {
