@@ -73,7 +73,7 @@ func (d decision) groupVerdict(g *cluster.Group) (verdict.Reason, verdict.Detail
 		details = details.Then(verdict.Say("Auto Scaling chooses its zones: {why}", verdict.Why(g.Unsteered)))
 	}
 	details = details.Then(template.Differing(g))
-	replaced := d.Replaces(g)
+	replaced := d.WhyReplacing(g)
 	if replaced != nil {
 		details = details.Then(replaced.And(": it is not made smaller meanwhile"))
 	}

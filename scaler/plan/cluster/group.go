@@ -120,9 +120,9 @@ type Group struct {
 	Have  []int
 	Live  []*fleet.Instance
 	Nodes []*Node
-	// replaced counts live instances that Auto Scaling is about to terminate and to
+	// toBeReplaced counts live instances that Auto Scaling is about to terminate and to
 	// replace; see hearOwnDrains.
-	replaced int
+	toBeReplaced int
 
 	// BackOffs are those that run after failed launches, by zone; that of the whole
 	// group has no zone. See BackOffIn.
@@ -137,7 +137,7 @@ type Group struct {
 	Unanswered bool
 	// Read is the desired capacity that was read. Desired has on top of it what launches promise
 	// that the reading does not show, and which may come to nothing or be terminated again: whether
-	// the group may be smaller is asked of read alone.
+	// the group may be smaller is asked of Read alone.
 	Read int
 	// SilentSince is when a launch was asked for that has had no answer for too long to
 	// count on it; zero without one.
@@ -152,16 +152,16 @@ type Group struct {
 	Fresh []*fit.Place
 	// Grows: it does so in this evaluation, and is not held back by its pace.
 	Grows bool
-	// Ended counts the instances that this plan ends, lowered those of them
+	// Ended counts the instances that this plan ends, Lowered those of them
 	// that go with decrement.
 	Ended, Lowered int
 	// Planned are its node templates before anything was learned from its nodes, and
-	// definition a hash of them; see template.Templates.Definition.
+	// Definition a hash of them; see template.Templates.Definition.
 	Planned    []fleet.NodeTemplate
 	Definition string
 	// GrowsFor is for which nodes it grows, in words; empty where pods are pending.
 	GrowsFor string
-	// Closed is why it is not grown for the class of pods at hand; empty if it may be; doubted is
+	// Closed is why it is not grown for the class of pods at hand; empty if it may be; Doubted is
 	// whether its verdict names such a class already.
 	Closed  verdict.Details
 	Doubted bool
@@ -170,8 +170,9 @@ type Group struct {
 	// Foreign: instances of the group should long be Nodes, none ever was one here, and one without
 	// a Node is in service that did not come because we asked for it.
 	Foreign bool
-	// Replaces: this plan ends an instance of it that Auto Scaling replaces.
-	Replaces bool
+	// ReplacesLost: this plan ends an instance of it that never became a node, and Auto Scaling
+	// launches another in its place.
+	ReplacesLost bool
 	// Uneven says how its zones will differ that Auto Scaling would even out; nil if it
 	// would not.
 	Uneven []string
@@ -278,7 +279,7 @@ func (g *Group) Unlaunched() int {
 	if g.BackOff() != nil || g.IsSuspended(ProcessLaunch) {
 		return min(g.Owed(), len(g.LaunchedIn))
 	}
-	return max(0, g.Desired-len(g.Live)+g.replaced)
+	return max(0, g.Desired-len(g.Live)+g.toBeReplaced)
 }
 
 // ZoneOf is the index of the zone among the group's node templates; 0 where it is none of them.

@@ -48,7 +48,7 @@ func (d *Cluster) hearOwnDrains() {
 	}
 	for g, n := range replaced {
 		if !doubted[g] {
-			g.replaced = n
+			g.toBeReplaced = n
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/asg-max-instance-lifetime.html
 const replacementRest = 5 * time.Minute
 
-// Replaces says for what Auto Scaling replaces instances of the group; nil if it does not.
-func (d *Drains) Replaces(g *cluster.Group) verdict.Details {
+// WhyReplacing says for what Auto Scaling replaces instances of the group; nil if it does not.
+func (d *Drains) WhyReplacing(g *cluster.Group) verdict.Details {
 	if r := g.Refresh; r != nil {
 		return verdict.Say("an instance refresh is under way ({state})", verdict.State(r.Status))
 	}

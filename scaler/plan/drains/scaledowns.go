@@ -65,7 +65,7 @@ func (d *Drains) FinishScaleDowns() {
 		}
 	}
 	for _, n := range d.In(cluster.Draining) {
-		d.replaceDrained(n)
+		d.endEarly(n)
 	}
 	d.forget()
 }
@@ -113,7 +113,7 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 	case d.Contested(n.Instance, n) != nil:
 		d.Cancel(n, d.Contested(n.Instance, n))
 	case d.refreshed(n):
-		d.Cancel(n, d.Replaces(n.Group))
+		d.Cancel(n, d.WhyReplacing(n.Group))
 	case d.CutOff(n) != nil && !(answered && report.Phase == contract.PhaseDrained):
 		d.Cancel(n, d.CutOff(n))
 	case d.recovered(n):
@@ -233,11 +233,11 @@ func BackOffAfter(b fleet.BackOff, now time.Time, first, most time.Duration, why
 	return cluster.BackOff(now.Add(launch.Doubled(first, count, most)), count, why)
 }
 
-// replaceDrained ends an instance whose pods have left before EC2 takes it, or stops
+// endEarly ends an instance whose pods have left before EC2 takes it, or stops
 // it. If the group grew for those pods, its replacement is there already and desired
 // goes down again; otherwise Auto Scaling replaces it now.
-func (d *Drains) replaceDrained(n *cluster.Node) {
-	id, why := d.Replaced(n)
+func (d *Drains) endEarly(n *cluster.Node) {
+	id, why := d.EndsEarly(n)
 	if id == "" {
 		return
 	}
@@ -261,8 +261,8 @@ func (d *Drains) replaceDrained(n *cluster.Node) {
 
 // forget drops what has no consequence any more.
 func (d *Drains) forget() {
-	for _, pauses := range []map[string]fleet.BackOff{d.State.GiveUps, d.State.ReplacementBackOffs} {
-		maps.DeleteFunc(pauses, func(_ string, b fleet.BackOff) bool { return d.Now.After(b.Until.Add(giveUpForgotten)) })
+	for _, backOffs := range []map[string]fleet.BackOff{d.State.GiveUps, d.State.ReplacementBackOffs} {
+		maps.DeleteFunc(backOffs, func(_ string, b fleet.BackOff) bool { return d.Now.After(b.Until.Add(giveUpForgotten)) })
 	}
 	remembered := max(growthRemembered, d.Policy.DelayAfterAdd)
 	for name, at := range d.State.GrownAt {

@@ -155,10 +155,10 @@ func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok b
 	decrement = g.Shrinkable()
 	asks = !decrement && !g.Surplus()
 	if asks {
-		if g.Replaces || d.AwaitsReplacement(g) || d.backsOffFor(g, cause) {
+		if g.ReplacesLost || d.AwaitsReplacement(g) || d.backsOffFor(g, cause) {
 			return false, false, false
 		}
-		g.Replaces = true
+		g.ReplacesLost = true
 		d.AskFor(g, 1)
 	}
 	g.Ended++

@@ -20,7 +20,8 @@ type candidate struct {
 	movers, seekers []fit.Tenant
 	// evicted are all that its drain asks to leave, by name: these and the expendable.
 	evicted []*fleet.Pod
-	// since is when it was marked as unneeded; zero without a mark.
+	// since is when its clock began: when it was marked as unneeded, zero without a mark; of one that
+	// is not Ready, since when it is not.
 	since time.Time
 	// stuck: its clock has run out and a budget allows nothing at all now; slow: its pods leave one
 	// after the other, see nodeSearch.slow.
@@ -29,8 +30,8 @@ type candidate struct {
 	// one. The node's clock goes on, and its drain does not begin: it would keep the node closed
 	// until then.
 	task verdict.Details
-	// backOff: nothing of its group is scaled down now.
-	backOff bool
+	// stopped: nothing of its group is scaled down now.
+	stopped bool
 	// worth is what it costs in an hour, and size what it has, in cpus and in the memory that
 	// costs as much.
 	worth, size float64
@@ -94,7 +95,7 @@ func (r *nodeSearch) goNow(c *candidate) (verdict.Reason, verdict.Details) {
 }
 
 // choose finds the nodes that can all go at once: the pods of every one have places on
-// nodes that stay.
+// nodes that stay, or on upcoming ones.
 func (r *nodeSearch) choose(list []*candidate) []*candidate {
 	if len(list) == 0 {
 		return nil
@@ -220,10 +221,11 @@ func (c *candidate) largestMover() float64 {
 	return largest
 }
 
-// chosenBefore reports whether a candidate bears a mark, and its drain would go on.
+// chosenBefore reports whether a candidate's clock runs, and its drain would go on.
 func (c *candidate) chosenBefore() bool { return !c.stuck && !c.since.IsZero() }
 
-// fewCandidates are as many as settle even where marks are only lost.
+// fewCandidates is up to how many candidates settled also heeds marks that are only lost, and chooses
+// again by the whole search.
 const fewCandidates = 200
 
 // triesToSettle is how often at most it is asked who would be chosen again.

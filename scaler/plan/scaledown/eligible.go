@@ -64,9 +64,18 @@ func (r *nodeSearch) whyLimited(n *cluster.Node) (verdict.Reason, verdict.Detail
 	return "", nil
 }
 
-// whyPaused says why the node is not scaled down now; empty where it may be. That may last for one
+// whyWithheld says why no further node may go beside those that do: for its group, for the
+// cluster, or for headroom; empty if it may.
+func (r *nodeSearch) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
+	if reason, why := r.whyLimited(c.Node); reason != "" {
+		return reason, why
+	}
+	return r.whyReserved(c)
+}
+
+// whyStopped says why the node is not scaled down now; empty where it may be. That may last for one
 // evaluation, and does not decide which are needed: clocks go on meanwhile.
-func (r *nodeSearch) whyPaused(n *cluster.Node) verdict.Details {
+func (r *nodeSearch) whyStopped(n *cluster.Node) verdict.Details {
 	g := n.Group
 	if r.halt != nil {
 		return r.halt
@@ -74,7 +83,7 @@ func (r *nodeSearch) whyPaused(n *cluster.Node) verdict.Details {
 	if why := r.CutOff(n); why != nil {
 		return why
 	}
-	if why := r.Replaces(g); why != nil {
+	if why := r.WhyReplacing(g); why != nil {
 		return why.And(", and group {group} is not made smaller meanwhile", verdict.Group(g.Name))
 	}
 	over := g.Excess()

@@ -17,13 +17,14 @@ type order struct {
 	by func(*candidate) float64
 	// anew asks no node first because it was chosen in an earlier evaluation: without it a marked
 	// node that is cheap keeps dear ones in place of itself. That is rare, four in 6,000 random
-	// worlds, and promised.
+	// worlds, but docs/scale-down.md promises that what saves most stands.
 	anew bool
-	// usual: it is the one in which those go together that were.
+	// usual: it is the one in which goTogether asks those that were chosen before.
 	usual bool
 }
 
-// usually is the order that does not depend on who is marked.
+// usually is the order in which those are asked first that were chosen before, and of others the
+// dearest.
 var usually = order{by: byWorth, usual: true}
 
 // What a node costs; what it costs for what it has.
@@ -47,8 +48,8 @@ func ordersOf(list []*candidate) []order {
 
 // sort puts first who was chosen before, then by the order's figure, and last who is stuck:
 // it does not keep the place of one that can go, and neither does one whose group is not
-// made smaller now, unless it was chosen before. Of equals that one comes first whose going
-// disturbs least: fewer pods move, of less priority, and younger ones.
+// made smaller now, unless it was chosen before. Of equals that one comes first whose mark is older,
+// and then the one whose going disturbs least: fewer pods move, of less priority, and younger ones.
 func (o order) sort(list []*candidate) {
 	for _, c := range list {
 		c.figure = o.by(c)
@@ -68,7 +69,7 @@ func (o order) compare(a, b *candidate) int {
 	return cmp.Or(
 		cluster.CompareBool(a.stuck, b.stuck),
 		before,
-		cluster.CompareBool(a.backOff, b.backOff),
+		cluster.CompareBool(a.stopped, b.stopped),
 		cmp.Compare(b.figure, a.figure),
 		since,
 		cmp.Compare(len(a.movers), len(b.movers)),
@@ -81,10 +82,4 @@ func (o order) compare(a, b *candidate) int {
 // a moment that is the same for all nodes.
 func (c *candidate) days() int64 {
 	return c.age / int64(max(1, len(c.movers))) / int64(24*time.Hour/time.Second)
-}
-
-// zoneOfGroup is a zone with the group's nodes in it.
-type zoneOfGroup struct {
-	group *cluster.Group
-	zone  string
 }

@@ -28,15 +28,15 @@ import (
 // nothing; it doubles with each further one.
 const replacementBackOff, mostReplacementBackOff = 30 * time.Minute, 8 * time.Hour
 
-// replaces reports whether nodes are replaced at all.
-func (d *ScaleDown) replaces() bool {
+// wantsReplacements reports whether nodes are replaced at all.
+func (d *ScaleDown) wantsReplacements() bool {
 	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.OtherAutoscalerActs()
 }
 
 // continueReplacement carries on the replacement whose new node was launched.
 func (r *nodeSearch) continueReplacement() {
 	s := r.State.Replacement
-	if !r.replaces() {
+	if !r.wantsReplacements() {
 		if s != nil {
 			r.dropReplacement(s)
 		}
@@ -216,7 +216,7 @@ func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Nod
 	}
 	for _, c := range list {
 		switch {
-		case r.pauses(c, drains.ReplacedBy(s)):
+		case r.sayStopped(c, drains.ReplacedBy(s)):
 		case waits != nil:
 			c.say(verdict.NodeReplaced, drains.ReplacedBy(s).Then(waits))
 		case r.depart(c, s.Launched, drains.ReplacedBy(s), drains.ReplacedBy(s), verdict.NodeReplaced):

@@ -52,7 +52,7 @@ func (x *proposal) nodes() []*cluster.Node {
 // is quiet: those that it found in an earlier evaluation, if it still may.
 func (r *nodeSearch) seekReplacement() *proposal {
 	s := r.State.Replacement
-	if !r.replaces() || s != nil && !s.Launched.IsZero() {
+	if !r.wantsReplacements() || s != nil && !s.Launched.IsZero() {
 		return nil
 	}
 	r.reportReplacementBackOffs()
@@ -157,7 +157,7 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 func (r *nodeSearch) mayReplaceBy(g *cluster.Group) bool {
 	room, _ := seats.Room(g)
 	// Of a group above desired people want fewer nodes.
-	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.Replaces(g) == nil && !r.Now.Before(r.State.ReplacementBackOffs[g.Name].Until)
+	return room > 0 && g.Excess() == 0 && g.Price() > 0 && r.WhyReplacing(g) == nil && !r.Now.Before(r.State.ReplacementBackOffs[g.Name].Until)
 }
 
 // replacementTemplates are those that the next node of the group may have.
@@ -324,7 +324,7 @@ func (r *nodeSearch) awaitReplacement(x *proposal) {
 		due = slices.MaxFunc([]time.Time{due, rested, x.found.Add(c.Group.UnneededTime(r.Policy))}, time.Time.Compare)
 	}
 	details := verdict.Say("a node of group {group} as a replacement for {nodes} would save {saving}", verdict.Group(x.group.Name), verdict.Nodes(cluster.Names(x.nodes())), verdict.Saving(percent(x.share())))
-	switch paused := r.whyPausedOf(x.set); {
+	switch paused := r.whyStoppedOf(x.set); {
 	case paused != nil:
 		details = details.Then(paused)
 	case r.Now.Before(due):
@@ -338,10 +338,10 @@ func (r *nodeSearch) awaitReplacement(x *proposal) {
 	}
 }
 
-// whyPausedOf says why nothing is scaled down now of the group of one of these nodes.
-func (r *nodeSearch) whyPausedOf(set []*candidate) (why verdict.Details) {
+// whyStoppedOf says why nothing is scaled down now of the group of one of these nodes.
+func (r *nodeSearch) whyStoppedOf(set []*candidate) (why verdict.Details) {
 	for _, c := range set {
-		why = verdict.FirstOf(why, r.whyPaused(c.Node))
+		why = verdict.FirstOf(why, r.whyStopped(c.Node))
 	}
 	return why
 }

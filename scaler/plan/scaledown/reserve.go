@@ -250,15 +250,6 @@ func (r *nodeSearch) whyCrowded() (verdict.Reason, verdict.Details) {
 	return "", nil
 }
 
-// whyWithheld says why no further node may go beside those that do: for its group, for the
-// cluster, or for headroom; empty if it may.
-func (r *nodeSearch) whyWithheld(c *candidate) (verdict.Reason, verdict.Details) {
-	if reason, why := r.whyLimited(c.Node); reason != "" {
-		return reason, why
-	}
-	return r.whyReserved(c)
-}
-
 // reserve counts the candidate among those that go, by -1, or that stay again: its room
 // is no headroom then, and its pods are adrift.
 func (r *nodeSearch) reserve(c *candidate, sign int) {

@@ -30,7 +30,7 @@ func (d *ScaleDown) BeginScaleDowns() {
 		return cmp.Or(cluster.CompareBool(a.slow, b.slow), cluster.CompareBool(a.since.IsZero(), b.since.IsZero()), a.since.Compare(b.since))
 	})
 	for _, c := range chosen {
-		r.unneeded(c)
+		r.runClock(c)
 	}
 	r.awaitReplacement(swap)
 	for _, n := range d.Nodes {
@@ -135,7 +135,7 @@ func (r *nodeSearch) candidates() []*candidate {
 			reason, why = r.whyLimited(n)
 		}
 		c := r.candidate(n)
-		c.backOff = r.whyPaused(n) != nil
+		c.stopped = r.whyStopped(n) != nil
 		if reason == "" {
 			reason, why = r.movers(c)
 		}

@@ -7,6 +7,12 @@ import (
 	"windlass.dev/windlass/scaler/plan/cluster"
 )
 
+// zoneOfGroup is a zone with the group's nodes in it.
+type zoneOfGroup struct {
+	group *cluster.Group
+	zone  string
+}
+
 // inTurn lets sorted candidates try to go, beside those that are removed already. Of several that
 // are as good the next is one of the zone that has most of the group's nodes.
 func (r *nodeSearch) inTurn(o order, list, gone []*candidate, try func(*candidate) (goes bool)) {

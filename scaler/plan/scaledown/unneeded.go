@@ -12,8 +12,8 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// unneeded starts the node's clock, or scales the node down if that has run out.
-func (r *nodeSearch) unneeded(c *candidate) {
+// runClock starts the node's clock, or scales the node down if that has run out.
+func (r *nodeSearch) runClock(c *candidate) {
 	n, since, ok := c.Node, c.since, !c.since.IsZero()
 	if n.Stage == cluster.Unready {
 		since = n.UnreadySince()
@@ -33,17 +33,17 @@ func (r *nodeSearch) unneeded(c *candidate) {
 	since = r.Now.Truncate(time.Second)
 	r.Do(action.Mark{Group: n.Group.Name, Node: n.Ref(), Since: since})
 	r.Clock.At(since.Add(n.Group.UnneededTime(r.Policy)))
-	if !r.pauses(c, unneededNow) {
+	if !r.sayStopped(c, unneededNow) {
 		n.Say(verdict.NodeUnneeded, unneededNow.Then(verdict.Say("scaled down after {after}", verdict.After(n.Group.UnneededTime(r.Policy)))))
 	}
 }
 
 var unneededNow = verdict.Say("unneeded from now on")
 
-// pauses gives the candidate its verdict where nothing of its group is scaled down now; text is
+// sayStopped gives the candidate its verdict where nothing of its group is scaled down now; text is
 // what its clock counts.
-func (r *nodeSearch) pauses(c *candidate, text verdict.Details) bool {
-	why := r.whyPaused(c.Node)
+func (r *nodeSearch) sayStopped(c *candidate, text verdict.Details) bool {
+	why := r.whyStopped(c.Node)
 	if why == nil {
 		return false
 	}
@@ -75,7 +75,7 @@ func (r *nodeSearch) whenDue(c *candidate, since, due time.Time, text verdict.De
 	}
 	rested, why := r.Rest(n.Group)
 	switch {
-	case r.pauses(c, text):
+	case r.sayStopped(c, text):
 	case r.Now.Before(due):
 		r.Clock.At(due)
 		n.Say(waits, text.Then(verdict.Say("scaled down at {until} if it still is", verdict.Until(due))))

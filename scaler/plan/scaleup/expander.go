@@ -21,7 +21,7 @@ var expanders = map[string]func(*ScaleUp, []option) []option{
 	policy.MostPods:   func(_ *ScaleUp, list []option) []option { return least(list, option.podsLeft) },
 	policy.Priority:   (*ScaleUp).preferred,
 	policy.Price:      (*ScaleUp).cheapest,
-	policy.Random:     (*ScaleUp).drawn,
+	policy.Random:     (*ScaleUp).random,
 }
 
 // best is the option that the chain of expanders chooses. Of those that it finds equally good it is
@@ -170,9 +170,9 @@ func (d *ScaleUp) preferred(options []option) []option {
 	return options
 }
 
-// drawn keeps one by lot: the first by a hash of its name and of the pod that has
+// random keeps one by lot: the first by a hash of its name and of the pod that has
 // waited for the longest, so that the lot falls anew when others wait.
-func (d *ScaleUp) drawn(options []option) []option {
+func (d *ScaleUp) random(options []option) []option {
 	lot := func(o option) uint64 {
 		sum := sha256.Sum256([]byte(o.group.Name + "\n" + d.oldestLeft()))
 		return binary.BigEndian.Uint64(sum[:])

@@ -21,7 +21,7 @@ type Seats struct {
 	Buffers   []*Buffer
 	// Unheard are the pending pods that are not considered now, and why.
 	Unheard map[*fleet.Pod]verdict.Details
-	// Ration divides the work for pending pods, and unasked are those for which none was
+	// Ration divides the work for pending pods, and Unasked are those for which none was
 	// left.
 	Ration  *fit.Ration
 	Unasked map[Asking]bool

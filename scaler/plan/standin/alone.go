@@ -186,9 +186,9 @@ func (d *StandIn) Drain(stages ...cluster.Stage) {
 	}
 }
 
-// Deadline is the earliest that is known of the node's drain, of which that report
+// KnownDeadline is the earliest that is known of the node's drain, of which that report
 // speaks; zero where there is none.
-func Deadline(n *cluster.Node, report contract.Report) time.Time {
+func KnownDeadline(n *cluster.Node, report contract.Report) time.Time {
 	return cluster.FirstKnown(n.Request.Deadline.Time, report.Deadline.Time)
 }
 
@@ -209,7 +209,7 @@ type loneDrain struct {
 // Scaling ends, whatever it was drained for.
 func (d *StandIn) LoneDrain(n *cluster.Node, id string, why verdict.Details) loneDrain {
 	report, _ := n.Answered(id)
-	x := loneDrain{StandIn: d, node: n, id: id, why: why, kind: n.DrainingBy(report), deadline: Deadline(n, report), report: report}
+	x := loneDrain{StandIn: d, node: n, id: id, why: why, kind: n.DrainingBy(report), deadline: KnownDeadline(n, report), report: report}
 	x.heed(n.Noticed)
 	if p, leaves := d.Passage(n.Group, n.Instance, n); leaves && p.Way != &cluster.Launching && n.Mark != "" {
 		x.deadline = d.Deadline(p)
@@ -241,7 +241,7 @@ func (x loneDrain) goOn() {
 	if x.node.Leaves || x.node.Instance.Live() && (x.node.Reason == verdict.NodeTerminating || x.node.Stage == cluster.Terminating) {
 		return // it ends by this plan
 	}
-	if _, replaced := x.Replaced(x.node); !x.shut() && replaced == nil {
+	if _, ends := x.EndsEarly(x.node); !x.shut() && ends == nil {
 		x.Do(action.Cordon{Group: x.node.GroupName(), Node: x.node.Ref(), ID: x.id, Kind: x.kind, KubeProxy: x.Policy.Manner.KubeProxyTaint, Why: x.why.String()})
 		return
 	}

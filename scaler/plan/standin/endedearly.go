@@ -8,9 +8,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Replaced is the notice for which a node is drained whose instance is ended before EC2
+// EndsEarly is the notice for which a node is drained whose instance is ended before EC2
 // takes it, and why; empty where it is not to end, or not yet.
-func (d *StandIn) Replaced(n *cluster.Node) (id string, why verdict.Details) {
+func (d *StandIn) EndsEarly(n *cluster.Node) (id string, why verdict.Details) {
 	if n.Stage != cluster.Draining || n.Instance == nil || !n.Instance.Live() || len(n.Report.Answers) == 0 {
 		return "", nil
 	}
