@@ -14,7 +14,7 @@ type Stage string
 
 const (
 	// Upcoming: registered, and not up yet, or not with all that it came for.
-	Upcoming Stage = "coming"
+	Upcoming Stage = "upcoming"
 	// Serving: Ready and open to pods. Pods of scaled-down nodes are moved to nodes of this stage
 	// alone.
 	Serving Stage = "serving"
@@ -23,13 +23,13 @@ const (
 	// Unready: it was up, or should long be.
 	Unready Stage = "unready"
 	// inWarmPool: it is not up, as its instance stands in a warm pool.
-	inWarmPool Stage = "pooled"
+	inWarmPool Stage = "in-warm-pool"
 	// ScalingDown: we asked its agent to drain it, and may still cancel that.
-	ScalingDown Stage = "retiring"
+	ScalingDown Stage = "scaling-down"
 	// Returning: a drain of it was cancelled, and its agent has yet to undo it.
 	Returning Stage = "returning"
 	// Draining: others take it: Auto Scaling, EC2 or people.
-	Draining Stage = "leaving"
+	Draining Stage = "draining"
 	// Terminating: past the point of no return.
 	Terminating Stage = "terminating"
 )
