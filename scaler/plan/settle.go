@@ -39,9 +39,12 @@ type Refusal struct {
 }
 
 // Settle is the state to persist. A plan writes down in advance what its actions do; what was not
-// done is as it was before, so that the next evaluation does it. What AWS answered to launches is
-// added, and what it refused: a group that may not grow, or that we have no right to grow, is
-// passed over for a while, and a node whose instance may not be ended stays.
+// done is as it was before, so that the next evaluation does it. Three parts stay as planned: give-ups,
+// by which the next evaluation cancels the drain; promises, which hold for the next attempt; and a
+// replacement whose node was not launched, which is not begun again, and ends with a back-off when
+// nothing shows. What AWS answered to launches is added, and what it refused: a group that may not
+// grow, or that we have no right to grow, is passed over for a while, and a node whose instance may
+// not be ended stays.
 //
 // before is what was decided on by p, planned the plan's state, and results are those of its
 // actions. Actions without a result count as planned. Nothing of before and planned is changed.
@@ -49,6 +52,7 @@ func Settle(before fleet.Snapshot, p policy.Policy, planned fleet.State, results
 	state := planned
 	state.Heartbeats, state.Completed, state.Suspending = outcome.Copied(state.Heartbeats), outcome.Copied(state.Completed), outcome.Copied(state.Suspending)
 	state.GrownAt, state.Bursts, state.Launches = outcome.Copied(state.GrownAt), outcome.Copied(state.Bursts), outcome.Copied(state.Launches)
+	state.ShrunkAt = outcome.Copied(state.ShrunkAt)
 	state.BackOffs, state.GiveUps, state.FailedAt = outcome.Copied(state.BackOffs), outcome.Copied(state.GiveUps), outcome.Copied(state.FailedAt)
 	state.Recognition.Asked, state.Recognition.Ended = outcome.Copied(state.Recognition.Asked), outcome.Copied(state.Recognition.Ended)
 	restoreUndone(&state, before.State, results)
@@ -94,6 +98,9 @@ func restoreUndone(state *fleet.State, before fleet.State, results []Result) {
 			continue
 		}
 		restore(state.Recognition.Ended, before.Recognition.Ended, x.Instance)
+		if !shrank(results, x.Group) {
+			restore(state.ShrunkAt, before.ShrunkAt, x.Group)
+		}
 		if x.Asks {
 			asked[x.Group]-- // nothing comes in its place
 		}
@@ -122,6 +129,16 @@ func restoreUndone(state *fleet.State, before fleet.State, results []Result) {
 		}
 		state.Recognition.Asked[group] = now
 	}
+}
+
+// shrank reports whether a group has become smaller, or may have.
+func shrank(results []Result, group string) bool {
+	for x, r := range resultsOf[action.Terminate](results) {
+		if x.Group == group && x.Decrement && (r.Done || r.Unheard) {
+			return true
+		}
+	}
+	return false
 }
 
 // grew reports whether a group has grown, or may have: a launch without an answer may

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -77,6 +78,51 @@ func TestSettleTakesBackWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// A termination that had no effect has made no group smaller: no other scale-down waits for the
+// delay after it.
+func TestFailedTerminationDelaysNothing(t *testing.T) {
+	const drained = "group web desired=3\nnode web-1..3 group=web unneeded=09:45:00\nrequest web-1\nreport web-1 phase=Drained"
+	const held = "group web desired=3\nnode web-1..3 group=web unneeded=09:45:00\nnode web-1 hold"
+	p := policy.DefaultPolicy()
+	p.DelayAfterDelete = 2 * time.Minute
+	for _, c := range []struct {
+		reason string
+		result plan.Result
+		waits  bool
+	}{
+		{"done", plan.Result{Done: true}, true},
+		{"nobody knows", plan.Result{Unheard: true}, true},
+		{"not done", plan.Result{}, false},
+		{"refused", plan.Result{Refusal: plan.Refusal{Code: "Throttling"}}, false},
+	} {
+		before, err := scenario.Parse(drained)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := plan.Decide(before, p)
+		var results []plan.Result
+		for x := range action.Only[action.Terminate](first.Actions) {
+			c.result.Action = x
+			results = append(results, c.result)
+		}
+		if len(results) != 1 {
+			t.Fatalf("%v has not one termination", first.Actions)
+		}
+		after, err := scenario.Parse(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after.State = plan.Settle(before, p, first.State, results)
+		begun := 0
+		for range action.Only[action.RequestDrain](plan.Decide(after, p).Actions) {
+			begun++
+		}
+		if waits := begun == 0; waits != c.waits {
+			t.Errorf("%s: %d scale-downs are begun", c.reason, begun)
+		}
+	}
+}
+
 // What AWS refuses is persisted: the group is passed over, the node stays. What merely failed is
 // not, and an instance without a node has none that could stay.
 func TestSettleHeedsRefusals(t *testing.T) {
@@ -138,7 +184,7 @@ func TestSettleIsWhole(t *testing.T) {
 			}
 			return fleet.State{
 				Heartbeats: times("beat", hook), Completed: times("completed", hook), Suspending: times("suspended", "web"),
-				GrownAt: times("grown", "web"), Bursts: map[string]int{"web": int(at), "db": int(at)},
+				ShrunkAt: times("shrunk", "web"), GrownAt: times("grown", "web"), Bursts: map[string]int{"web": int(at), "db": int(at)},
 				Launches:    map[string]fleet.Launch{"web:a": {Token: name}, "web:b": {Token: name}, "db:": {Token: name}},
 				Recognition: fleet.Recognition{Ended: map[string]fleet.Ended{"i-2": {Group: name}, "i-3": {Group: name}}},
 			}
@@ -163,13 +209,14 @@ func TestSettleIsWhole(t *testing.T) {
 			{"completed", done(action.Complete{Instance: "i-1", Hook: "h"}), func(s fleet.State) []any { return entry(s.Completed, hook) }},
 			{"suspending", done(action.Suspend{Group: "web"}), func(s fleet.State) []any { return entry(s.Suspending, "web") }},
 			{"ended", done(action.Terminate{Group: "web", Instance: "i-2"}), func(s fleet.State) []any { return entry(s.Recognition.Ended, "i-2") }},
+			{"shrunk", done(action.Terminate{Group: "web", Instance: "i-4", Decrement: true}), func(s fleet.State) []any { return entry(s.ShrunkAt, "web") }},
 			{"launch in a", done(action.Grow{Group: "web", Zone: "a"}), func(s fleet.State) []any { return entry(s.Launches, "web:a") }},
 			{"launch in b", done(action.Grow{Group: "web", Zone: "b"}), func(s fleet.State) []any { return entry(s.Launches, "web:b") }},
 			{"all else", true, func(s fleet.State) []any {
-				return []any{s.Heartbeats["other"], s.Completed["other"], s.Suspending["other"], s.GrownAt["other"], s.Bursts["db"], s.Launches["db:"], s.Recognition.Ended["i-3"]}
+				return []any{s.Heartbeats["other"], s.Completed["other"], s.Suspending["other"], s.ShrunkAt["other"], s.GrownAt["other"], s.Bursts["db"], s.Launches["db:"], s.Recognition.Ended["i-3"]}
 			}},
 		}
-		grew := parts[4].done || parts[5].done
+		grew := parts[5].done || parts[6].done
 		parts = append(parts, part{"growth", grew, func(s fleet.State) []any { return append(entry(s.GrownAt, "web"), s.Bursts["web"]) }})
 
 		got := settle(before, planned, rapid.Permutation(results).Draw(t, "order")...)
