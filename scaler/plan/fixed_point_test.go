@@ -74,8 +74,8 @@ func TestMarksOutliveTheBudget(t *testing.T) {
 	}
 }
 
-// crowdedNodes are nodes of three prices, a quarter of them marked, with up to so many small
-// pods each: all that are marked can go.
+// crowdedNodes are nodes of three prices, a quarter of them marked, and some of those not Ready, with
+// up to so many small pods each: all that are marked can go.
 func crowdedNodes(nodes, pods int) string {
 	dice := rand.New(rand.NewPCG(1, uint64(nodes)))
 	var lines []string
@@ -83,7 +83,7 @@ func crowdedNodes(nodes, pods int) string {
 		lines = append(lines, fmt.Sprintf("group g%d max=500 desired=%d type=%s", g, nodes/3+1, kind))
 	}
 	for n := range nodes {
-		mark := []string{"unneeded=09:55:00", "", "", ""}[n%4]
+		mark := []string{"unneeded=09:55:00", "", "", "", "unneeded=09:55:00 notready", "", "", ""}[n%8]
 		lines = append(lines, fmt.Sprintf("node n%d group=g%d %s", n, n%3, mark))
 		for i := range dice.IntN(pods + 1) {
 			cpu := []int{20, 50, 100, 200}[dice.IntN(4)]*4/pods + 5

@@ -107,6 +107,7 @@ func (r *nodeSearch) choose(list []*candidate) []*candidate {
 	}
 	r.rehearsal = false
 	for _, c := range list {
+		r.missed[c.Node] = c.reason == verdict.NodeNotEvaluated
 		if c.reason != "" {
 			r.sayAgain(c)
 			c.say(c.reason, c.why)

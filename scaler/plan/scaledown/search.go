@@ -34,7 +34,7 @@ func (d *ScaleDown) BeginScaleDowns() {
 	}
 	r.awaitReplacement(swap)
 	for _, n := range d.Nodes {
-		d.unmark(n)
+		r.unmark(n)
 		d.SayStage(n)
 	}
 }
@@ -49,6 +49,9 @@ type nodeSearch struct {
 	// destinations are the rows of places on nodes that are Ready, in which movers seek a place
 	// when their node is scaled down now.
 	destinations []*fit.Row
+	// missed are the candidates that the search has not reached: their marks stay, whatever is said of
+	// them.
+	missed map[*cluster.Node]bool
 	// rehearsal: why a node stays is not asked.
 	rehearsal bool
 	// began counts the steps before the search, and part is the share of the budget at
@@ -81,7 +84,7 @@ type nodeSearch struct {
 
 func (d *ScaleDown) newSearch() *nodeSearch {
 	r := &nodeSearch{
-		ScaleDown: d, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
+		ScaleDown: d, missed: map[*cluster.Node]bool{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
 		began: d.Fit.Steps(), part: shareChoice,
 		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
@@ -270,12 +273,12 @@ func waitsUntil(why verdict.Details) verdict.Details {
 
 // unmark takes the mark off a node that is needed again, so that its clock
 // starts anew.
-func (d *ScaleDown) unmark(n *cluster.Node) {
+func (r *nodeSearch) unmark(n *cluster.Node) {
 	stays := n.Stage == cluster.Serving || n.Stage == cluster.Cordoned || n.Stage == cluster.Unready || n.Stage == cluster.Returning || n.Cancelled
-	if !stays || n.Leaves || n.Group == nil || n.Reason == verdict.NodeNotEvaluated {
+	if !stays || n.Leaves || n.Group == nil || r.missed[n] {
 		return
 	}
 	if _, ok, _ := contract.Unneeded(n.Taints); ok {
-		d.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Details.String(), "it stays")})
+		r.Do(action.Unmark{Group: n.Group.Name, Node: n.Ref(), Why: cmp.Or(n.Details.String(), "it stays")})
 	}
 }
