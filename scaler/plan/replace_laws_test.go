@@ -38,7 +38,7 @@ func lawSwaps(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 			continue // others take it
 		}
 		goes := launched(before) && slices.Contains(before.Instances, nodeNamed(s, retire.Node.Name).InstanceID())
-		if strings.Contains(retire.Why, "stead") && !(goes && len(came) > 0) {
+		if strings.Contains(retire.Why, "replaces it") && !(goes && len(came) > 0) {
 			broken = append(broken, fmt.Sprintf("swaps: %s, and no node has come", retire))
 		}
 		if goesOn && came[retire.Node.Name] {
