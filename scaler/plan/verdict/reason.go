@@ -19,7 +19,7 @@ const (
 	PodNoGroupFits Reason = "NoNodeGroupFits"
 	// PodGroupsUnavailable: groups that could take it are at max or in back-off.
 	PodGroupsUnavailable Reason = "GroupsUnavailable"
-	// PodCancelsScaleDown: a node that was to go stays for it.
+	// PodCancelsScaleDown: a node that was to be scaled down stays for it.
 	PodCancelsScaleDown Reason = "CancelsScaleDown"
 	// PodGated: it has scheduling gates.
 	PodGated Reason = "SchedulingGated"
@@ -45,15 +45,15 @@ const (
 	NodeNoPlace            Reason = "NoPlaceForPods"   // some pod has no other place
 	NodeBlocked            Reason = "BlockedByPod"     // a pod's rule forbids it
 	NodeHeadroom           Reason = "NeededAsHeadroom" // it has room that is kept free
-	NodeHeld               Reason = "Held"             // people keep it
-	NodeUnneeded           Reason = "Unneeded"         // unneeded, its clock runs
+	NodeHeld               Reason = "Held"             // people keep it, or two Nodes name its instance
+	NodeUnneeded           Reason = "Unneeded"         // unneeded: its clock runs, or is over and it waits
 	NodeGroupAtMin         Reason = "GroupAtMin"       // its group may not shrink
 	NodeScalingDown        Reason = "ScalingDown"      // drained for us, now or soon
 	NodeScaleDownCancelled Reason = "ScaleDownCancelled"
 	NodeCordonReleased     Reason = "CordonReleased" // what a rebalance recommendation closed takes pods again
-	NodeDraining           Reason = "Draining"       // Auto Scaling or EC2 takes it
+	NodeDraining           Reason = "Draining"       // Auto Scaling, EC2 or a person takes it
 	NodeTerminating        Reason = "Terminating"    // past the point of no return
-	NodeUpcoming           Reason = "Upcoming"       // registered, not Ready yet
+	NodeUpcoming           Reason = "Upcoming"       // registered, not Ready yet, or not with the devices it came for
 	NodeUnready            Reason = "Unready"
 	NodeZoneUnready        Reason = "ZoneUnready" // not Ready, as are so many of its zone that it stays
 	// NodeOutOfService: its machine is switched off, and its volumes are detached by force.
@@ -62,9 +62,9 @@ const (
 	NodeRetained         Reason = "Retained"   // its instance was retained after a hook was abandoned
 	NodeInWarmPool       Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotInAnyGroup    Reason = "NotInAnyGroup"
-	NodeScaleDownStopped Reason = "ScaleDownStopped" // nothing is scaled down now
+	NodeScaleDownStopped Reason = "ScaleDownStopped" // nothing of its group is scaled down now
 	NodeReplaced         Reason = "Replaced"         // a cheaper node replaces it
-	NodeNotEvaluated     Reason = "NotEvaluated"     // groups grow, and whether it could be removed is not asked yet
+	NodeNotEvaluated     Reason = "NotEvaluated"     // not asked yet: groups grow, or the search has used up its work
 )
 
 // Reasons of groups.
