@@ -595,11 +595,11 @@ type State struct {
 	// Lost: the group may shrink sooner, what it was asked for and does not get is not taken
 	// back, and a node that was replaced in advance is replaced twice.
 	GrownAt map[string]time.Time `json:"grownAt,omitempty"`
-	// ShrunkAt remembers when each group was last made smaller by a retirement, by group,
+	// ShrunkAt remembers when each group was last made smaller by a scale-down, by group,
 	// where something waits for that.
 	// Writer: drains. Dropped: when the delay is over. Lost: a group may shrink sooner.
 	ShrunkAt map[string]time.Time `json:"shrunkAt,omitempty"`
-	// FailedAt remembers when a retirement of a group failed, by group, where something
+	// FailedAt remembers when a scale-down of a group failed, by group, where something
 	// waits for that.
 	// Writer: drains; Settle, for what AWS refused. Dropped: when the delay is over.
 	// Lost: a group may shrink sooner.
@@ -622,7 +622,8 @@ type State struct {
 	// Lost: its clock begins again, and one that never becomes a node is paid for longer.
 	Unjoined map[string]time.Time `json:"unjoined,omitempty"`
 	// Recognition is what is remembered of instances that no Node names.
-	// Writer: cluster; scaleup and launch, with what they ask for, take back and end.
+	// Writer: recognition; scaleup and launch, with what they ask for, take back and end; Settle,
+	// for what was not done.
 	// Dropped: when the instance has joined or is gone, or its time is over; ends count for
 	// ten minutes at least.
 	// Lost: instances that were asked for count as not recognised, and more may be ended in
@@ -655,16 +656,16 @@ type State struct {
 	// Writer: scaleup, anew at each evaluation. Dropped: when that is not so any more.
 	// Lost: people are told five minutes later.
 	Disputed map[string]time.Time `json:"disputed,omitempty"`
-	// Replacement is the swap of nodes for a cheaper one that was found, or is under way; nil
+	// Replacement is that of nodes by a cheaper one which was found, or is under way; nil
 	// without one. What it points to is never changed.
 	// Writer: scaledown. Dropped: when it is done, given up, or nodes are not to be replaced.
 	// Lost: the new node has come for nothing, and is scaled down as any other.
 	Replacement *NodeReplacement `json:"swap,omitempty"`
-	// ReplacementBackOffs says until when no node of a group is launched in the stead of others,
-	// after swaps that came to nothing, by group.
-	// Writer: scaledown. Dropped: with a swap that is done, a day after its end, or when nodes
+	// ReplacementBackOffs says until when no node of a group is launched as a replacement, after
+	// replacements that came to nothing, by group.
+	// Writer: scaledown. Dropped: with a replacement that is done, a day after its end, or when nodes
 	// are not to be replaced.
-	// Lost: a swap is tried again at once, perhaps in vain.
+	// Lost: a replacement is tried again at once, perhaps in vain.
 	ReplacementBackOffs map[string]BackOff `json:"swapPauses,omitempty"`
 	// OwnDrains remembers since when a node has drained of its own accord, by instance
 	// id, and told that Auto Scaling terminates its instance, by contract.TerminateID,
@@ -674,7 +675,7 @@ type State struct {
 	// node does not tell it any more.
 	// Lost: its clock begins again, and the drain takes turns and budgets from others for longer.
 	OwnDrains map[string]time.Time `json:"ownDrains,omitempty"`
-	// Seen is the memory that nodes really report, by SeenKey. Shapes go by it.
+	// Seen is the memory that nodes really report, by SeenKey. Node templates go by it.
 	// Writer: template. Dropped: of too many those that no group uses.
 	// Lost: node templates go by their definition until a node teaches them.
 	Seen map[string]resource.Quantity `json:"seen,omitempty"`
@@ -685,7 +686,7 @@ type State struct {
 	Lessons map[string]Lesson `json:"lessons,omitempty"`
 }
 
-// Lesson is a shape as nodes taught it.
+// Lesson is a node template as nodes taught it.
 type Lesson struct {
 	// Of is a hash of the definition that the nodes came of.
 	Of string `json:"of"`

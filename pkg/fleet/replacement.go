@@ -12,7 +12,7 @@ type NodeReplacement struct {
 	// be right in.
 	Group string `json:"group"`
 	Zone  string `json:"zone,omitempty"`
-	// Found is since when the swap has been worth while.
+	// Found is since when the replacement has been worth while.
 	Found time.Time `json:"found,omitzero"`
 	// Launched is when the group was grown for it, and Until when it is given up if it
 	// is not done.

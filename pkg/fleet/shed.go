@@ -30,7 +30,7 @@ var sheds = []shedding{
 	parting("alone", func(s *State) *map[string]LoneDrain { return &s.StandIns }, func(a, b LoneDrain) int {
 		return cmp.Or(youngest(a.Excluded, b.Excluded), youngest(a.Emptied, b.Emptied))
 	}),
-	// A group may get smaller sooner after it got smaller, or after a retirement failed.
+	// A group may get smaller sooner after it got smaller, or after a scale-down failed.
 	parting("shrunkAt", func(s *State) *map[string]time.Time { return &s.ShrunkAt }, oldest),
 	parting("failedAt", func(s *State) *map[string]time.Time { return &s.FailedAt }, oldest),
 	// Something that was given up is tried again sooner: a replacement, a drain.

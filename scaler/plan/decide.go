@@ -22,7 +22,9 @@ import (
 //
 // Every step of Begin reads what the steps before it have settled, and from top to
 // bottom each has the stronger claim: what others take from us comes before
-// what pods need, and what pods need before what we would like to save.
+// what pods need, and what pods need before what we would like to save. Of a node the first step that
+// speaks settles the verdict (cluster.Node.Say), but for one that a cheaper node may replace: so the
+// order also decides which of several reasons is shown.
 func Decide(s fleet.Snapshot, p policy.Policy) Plan { return NewPlanner().Decide(s, p) }
 
 // Planner decides again and again, and keeps what it has found out about rules
@@ -82,7 +84,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 		grown.SeatWaiting()       // pods without a node: on free room, upcoming nodes, nodes whose scale-down is cancelled
 		grown.SeatDraining()      // pods of nodes that others take have what is left
 		grown.TestPromises()      // which nodes that came do not take the pods they came for
-		grown.Grow()              // new nodes for the pending pods that found no place, and for headroom
+		grown.Grow()              // new nodes for the pending pods that found no place, for headroom and for minimum sizes
 
 		drained.Permit()                 // drains without hurry whose pods have other places
 		launched.LowerUnfulfilled()      // what was asked for and cannot come is asked for no more

@@ -1,13 +1,14 @@
 // Package plan decides what the scaler does: Decide takes a snapshot and a policy and returns
 // actions, a verdict on every pending pod, node and group, and the moment of the next evaluation.
-// It has no clock, no client, no logger and no state of its own.
+// It has no clock, no client and no logger. A Planner keeps what it has found out about pods from one
+// evaluation to the next, which makes answers faster and no other.
 //
 //	decide.go    Decide: the story of one evaluation, in the order of claims
 //	plan.go      Plan: what it returns
 //	verdicts.go  the plan put together
 //	settle.go    Settle: the state to persist, after what became of the actions
 //
-// Below it are rooms, each with one door. From the ground up:
+// Below it are rooms, each made by its New. From the ground up:
 //
 //	action, verdict, policy  what may be done, what is said, what people want
 //	cluster                  the facts of one evaluation

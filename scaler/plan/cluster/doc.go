@@ -1,9 +1,11 @@
 // Package cluster is what one evaluation knows: the snapshot in a fixed order with its parts
 // joined. Nothing in it asks which pod fits where.
 //
-// Facts are settled once New and FindStages are done, but for which groups are recognised (room
-// recognition says so on each) and how large the whole is (Measure). Groups and nodes also bear
-// what is planned for each and said of it (group.go, node.go): later steps read that.
+// Facts are settled once New and FindStages are done, but for what rooms add that find out more:
+// recognition which groups are recognised; launch what launches promise (Desired, LaunchedIn), which
+// back-offs run (BackOffs), which instances are lost, and that a node which never came up is no
+// place (Stage, Open); scaleup how large the whole is (Measure). Groups and nodes also bear what is
+// planned for each and said of it (group.go, node.go): later steps read that.
 //
 //	cluster.go      the whole: joining its parts
 //	group.go        one group: its size, prices, back-offs

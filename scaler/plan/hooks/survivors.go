@@ -13,11 +13,12 @@ import (
 // again though a termination had begun.
 //
 // The mark is written before Auto Scaling is called, so an instance in service with a mark is most
-// likely one whose termination is still to be asked for; see terminateAgain. It has outlived its
-// termination only if it was seen out of service since, and not being terminated: in a warm pool,
-// in standby, or in no group of ours, as where it was detached. While it is there the mark stands.
-// When it is back in service the mark is cleared, after another reading of the instance, and with
-// it the request that led there. To be wrong here costs one more drain, and no pod.
+// likely one whose termination is still to be asked for; see drains.Drains.terminateAgain. It has
+// outlived its termination only if it was seen out of service since, and not being terminated: in a
+// warm pool, in standby, or in no group of ours, as where it was detached. While it is there the
+// mark stands. When it is back in service the mark is cleared, after another reading of the
+// instance, and with it the request that led there. To be wrong here costs one more drain, and no
+// pod.
 func (d *Hooks) ClearTerminationMarks() {
 	outlived := map[string]time.Time{}
 	for _, n := range d.Nodes {

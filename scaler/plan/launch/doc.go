@@ -1,7 +1,7 @@
 // Package launch is what groups were asked for and what came of it.
 //
-//	launch.go      launches in zones of our choice: tokens, answers, repetition; taking back
-//	               what cannot come
+//	launch.go      launches in zones of our choice: answers, repetition (package scaleup makes the
+//	               tokens); taking back what cannot come
 //	overdue.go     what was asked for and does not come
 //	neverready.go  instances that never became nodes that are Ready
 //	cause.go       how far the cause of a failed launch reaches

@@ -3,5 +3,6 @@
 //	outcome.go  actions, verdicts on pending pods
 //	state.go    the persisted state, before and after
 //
-// What is said of a node or a group stands on it: a later step may know better.
+// Verdicts on nodes and groups stand on these (cluster.Node.Say, cluster.Group.Note), where
+// later steps read them.
 package outcome

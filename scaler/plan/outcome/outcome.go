@@ -8,8 +8,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Outcome is what the steps of one evaluation settle. A room whose New does not ask for it
-// settles nothing: it answers questions.
+// Outcome is what the steps of one evaluation settle, but for the verdicts on nodes and groups,
+// which stand on these. A room whose New does not ask for it answers questions, and settles little:
+// seats has UpdateBuffers, which is given it, and cluster says which nodes are in a warm pool.
 type Outcome struct {
 	// Actions are what is to be done, in the order in which it was settled.
 	Actions []action.Action

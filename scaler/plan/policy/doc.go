@@ -1,4 +1,5 @@
-// Package policy is what people want of the scaler: its flags, as one value.
+// Package policy is what people want of the scaler: its flags, as one value, and what an evaluation
+// may cost, which has no flag.
 //
 //	policy.go         all of them, with their defaults and what is wrong with a value
 //	range.go          limits of cores and memory

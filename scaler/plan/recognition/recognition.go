@@ -91,7 +91,7 @@ func (d *Recognition) recognise() {
 			}
 			due := cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), graced[i.ID])
 			if d.Now.Before(due) {
-				continue // endUnjoined asks for that moment
+				continue // launch.Launches.endUnjoined asks for that moment
 			}
 			d.Overdue[i.ID] = overdue{due, ours, at}
 			if !ours {
