@@ -225,7 +225,7 @@ func (l *life) hostile() {
 		w.pods[uid] = p
 	case "memory":
 		key := l.pick("key", contract.AnnotationNotices, contract.AnnotationServed, contract.AnnotationDrainNotYet, contract.AnnotationDryRun)
-		if key == contract.AnnotationServed { // with it goes what a reboot has fulfilled
+		if key == contract.AnnotationServed || key == contract.AnnotationNotices { // with it goes what a reboot has fulfilled
 			clear(w.fulfilled)
 		}
 		many := "[" + strings.Repeat("{},", 70) + "{}]"
