@@ -13,7 +13,7 @@ import (
 // What grows a cluster has Cluster Autoscaler's defaults, where it has the flag.
 func TestDefaultsOfGrowing(t *testing.T) {
 	want := map[string]string{
-		"expander":                            "least-waste",
+		"expander":                            "price,least-waste",
 		"scheduler-name":                      "[default-scheduler]",
 		"expendable-pods-priority-cutoff":     "-10",
 		"new-pod-scale-up-delay":              "0s",
@@ -61,7 +61,8 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"skip-nodes-with-local-storage":           "true",
 		"skip-nodes-with-custom-controller-pods":  "true",
 		"min-replica-count":                       "0",
-		"consolidate":                             "off",
+		"consolidate":                             "unneeded",
+		"disruption-cost":                         "0",
 	}
 	expectDefaults(t, want)
 }

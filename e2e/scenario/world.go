@@ -325,6 +325,12 @@ func (w *World) SetUnneeded(node string, since time.Time) {
 	n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(since))
 }
 
+// SetSurplus has kube-scheduler fill a node last, or no more.
+func (w *World) SetSurplus(node string, surplus bool) {
+	n := w.node(node)
+	n.Taints = contract.WithSurplus(n.Taints, surplus)
+}
+
 // Terminate is TerminateInstanceInAutoScalingGroup, with the terminating mark
 // before it where there is a node. If a pod there must be placed again, the mark
 // goes and nothing else happens.

@@ -105,6 +105,8 @@ const (
 	// AnnotationSafeToEvict is "true", "false" or "on-completion"; it wins
 	// over Cluster Autoscaler's annotation of the same meaning.
 	AnnotationSafeToEvict = Prefix + "safe-to-evict"
+	// AnnotationDisruptionCost on a pod is what it costs to evict it, in dollars.
+	AnnotationDisruptionCost = Prefix + "disruption-cost"
 	// AnnotationAllOrNothing names a gang: pods of one namespace that carry the
 	// same name bring nodes only if there is a place for every one of them that
 	// waits. "true" stands for all pods of the same controller, such as a Job.

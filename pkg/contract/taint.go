@@ -20,6 +20,11 @@ const (
 	// value is the Unix time in seconds. PreferNoSchedule, so that new pods go
 	// elsewhere where they can. Written and read by the scaler.
 	TaintUnneeded = Prefix + "unneeded"
+
+	// TaintSurplus has kube-scheduler fill other nodes first: what runs in the cluster would
+	// fit without this one. PreferNoSchedule, so that no pod waits for it. Written and read by
+	// the scaler, with --consolidate=balance.
+	TaintSurplus = Prefix + "surplus"
 )
 
 // kubeProxyMark is the value by which a taint TaintToBeDeleted is ours. Cluster Autoscaler
@@ -73,6 +78,20 @@ func OutOfServiceTaint() corev1.Taint {
 // UnneededTaint is the taint of a node that nobody needs since then.
 func UnneededTaint(since time.Time) corev1.Taint {
 	return corev1.Taint{Key: TaintUnneeded, Value: strconv.FormatInt(since.Unix(), 10), Effect: corev1.TaintEffectPreferNoSchedule}
+}
+
+// WithSurplus returns the taints with the one that has kube-scheduler fill the node last, or
+// without it.
+func WithSurplus(taints []corev1.Taint, surplus bool) []corev1.Taint {
+	if !surplus {
+		return WithoutTaint(taints, TaintSurplus)
+	}
+	return WithTaint(taints, corev1.Taint{Key: TaintSurplus, Effect: corev1.TaintEffectPreferNoSchedule})
+}
+
+// IsSurplus reports whether kube-scheduler fills a node with these taints last.
+func IsSurplus(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == TaintSurplus })
 }
 
 // Draining finds the draining taint among a node's taints.

@@ -316,12 +316,36 @@ func TestMarkAndUnmark(t *testing.T) {
 	}
 }
 
+// Only what changes is written, and no other taint is touched.
+func TestSteer(t *testing.T) {
+	b := newBed(nil)
+	for _, away := range []bool{true, true, false, false} {
+		if r := b.one(t, action.Steer{Group: "web", Node: n1, Away: away}); r.Outcome != Done {
+			t.Fatal(r.Err)
+		}
+		if taints := b.node(t).Spec.Taints; contract.IsSurplus(taints) != away || away && taints[0].Effect != corev1.TaintEffectPreferNoSchedule {
+			t.Errorf("away %t: taints %v", away, taints)
+		}
+	}
+	if r := b.one(t, action.Mark{Group: "web", Node: n1, Since: time.Unix(1_700_000_000, 0)}); r.Outcome != Done {
+		t.Fatal(r.Err)
+	}
+	for _, away := range []bool{true, false} {
+		if r := b.one(t, action.Steer{Group: "web", Node: n1, Away: away}); r.Outcome != Done {
+			t.Fatal(r.Err)
+		}
+		if _, marked, err := contract.Unneeded(b.node(t).Spec.Taints); !marked || err != nil {
+			t.Errorf("away %t: the mark is gone", away)
+		}
+	}
+}
+
 // A node of the same name with another UID is another node.
 func TestAnotherNodeOfTheName(t *testing.T) {
 	other := action.NodeRef{Name: "n1", UID: "older"}
 	for _, todo := range []action.Action{
 		action.RequestDrain{Node: other, ID: "a", Kind: contract.KindASG}, action.CancelDrain{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
-		action.Mark{Node: other}, action.Unmark{Node: other}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
+		action.Mark{Node: other}, action.Unmark{Node: other}, action.Steer{Node: other, Away: true}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
 	} {
 		b := newBed(nil)
 		if r := b.one(t, todo); r.Outcome != Stopped {

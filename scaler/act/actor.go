@@ -313,6 +313,8 @@ func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
 		return a.mark(ctx, x)
 	case action.Unmark:
 		return a.unmark(ctx, x)
+	case action.Steer:
+		return a.steer(ctx, x)
 	case action.Cordon:
 		return a.cordon(ctx, x)
 	case action.Evict:

@@ -180,5 +180,6 @@ func unreachable(node *corev1.Node) bool {
 
 // serves reports whether a node is Ready and takes any pod.
 func serves(node *corev1.Node) bool {
-	return fleet.NodeFrom(node).Ready && len(contract.WithoutTaint(node.Spec.Taints, contract.TaintUnneeded)) == 0
+	others := contract.WithoutTaint(contract.WithoutTaint(node.Spec.Taints, contract.TaintUnneeded), contract.TaintSurplus)
+	return fleet.NodeFrom(node).Ready && len(others) == 0
 }

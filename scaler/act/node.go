@@ -280,6 +280,17 @@ func (a *Actor) unmark(ctx context.Context, x action.Unmark) error {
 	return err
 }
 
+func (a *Actor) steer(ctx context.Context, x action.Steer) error {
+	node, err := a.node(ctx, x.Node)
+	if err != nil || contract.IsSurplus(node.Spec.Taints) == x.Away {
+		return err
+	}
+	want := kube.StateOf(node)
+	want.Taints = contract.WithSurplus(want.Taints, x.Away)
+	_, err = a.write(ctx, node, want, kube.GuardKeys)
+	return err
+}
+
 // occupant names a pod that the node must not go away under; empty without one.
 // The pods are listed live.
 func (a *Actor) occupant(ctx context.Context, node string) (string, error) {

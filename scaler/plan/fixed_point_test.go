@@ -28,6 +28,8 @@ func TestMarksSettle(t *testing.T) {
 		w := parsed(t, shrinkingWorld(t))
 		p := policy.DefaultPolicy()
 		p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
+		p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
+		p.DisruptionCost = rapid.SampledFrom([]float64{0, 0.001, 0.05, 1}).Draw(t, "disruption cost")
 		start := scenario.Format(w.Snapshot)
 		seen := map[string]bool{}
 		var story []string
@@ -117,12 +119,15 @@ func shrinkingWorld(t *rapid.T) string {
 	return strings.Join(x.lines, "\n")
 }
 
-// markedNodes are the nodes that are marked as unneeded, and since when.
+// markedNodes are the nodes that are marked as unneeded, and since when, and those that are surplus.
 func markedNodes(w *scenario.World) []string {
 	var marked []string
 	for _, n := range w.Nodes {
 		if since, is, err := contract.Unneeded(n.Taints); is && err == nil {
 			marked = append(marked, n.Name+" "+since.Format(time.TimeOnly))
+		}
+		if contract.IsSurplus(n.Taints) {
+			marked = append(marked, n.Name+" surplus")
 		}
 	}
 	slices.Sort(marked)
@@ -135,7 +140,7 @@ func applyMarks(t *rapid.T, w *scenario.World, got plan.Plan) (any bool) {
 	w.State = got.State
 	for _, a := range got.Actions {
 		switch a.(type) {
-		case action.Mark, action.Unmark:
+		case action.Mark, action.Unmark, action.Steer:
 			if err := carry(w, a); err != nil {
 				t.Fatal(err)
 			}

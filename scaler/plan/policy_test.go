@@ -41,7 +41,7 @@ func TestValidate(t *testing.T) {
 --max-scale-down-parallelism is -1: want at least 0
 --max-total-unready-percentage is 101: want 0 to 100
 --termination-hook names a hook without a name
---consolidate is "delete": want off or replace`
+--consolidate is "delete": want one of off, unneeded, replace, balance`
 	err := p.Validate()
 	if err == nil {
 		t.Fatal("a policy with twelve faults is called valid")

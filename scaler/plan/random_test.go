@@ -144,7 +144,7 @@ func randomPolicy(t *rapid.T) policy.Policy {
 	p.Headroom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))
 	p.LaunchHooks = rapid.SampledFrom([][]string{nil, {"boot"}}).Draw(t, "launch hooks")
 	p.FailedDrain = rapid.SampledFrom([]string{policy.GoFailed, policy.HoldFailed}).Draw(t, "failed drain")
-	p.Consolidate = rapid.SampledFrom([]string{policy.ConsolidateOff, policy.ConsolidateReplace}).Draw(t, "consolidate")
+	p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
 	p.NewPodDelay = rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "delay")
 	p.MaxNodes = rapid.SampledFrom([]int{0, 0, 0, 4, 8}).Draw(t, "max nodes")
 	p.Cores.Max = rapid.SampledFrom([]int64{320_000, 320_000, 10, 25}).Draw(t, "cores")

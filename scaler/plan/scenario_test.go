@@ -161,14 +161,15 @@ var policyWords = map[string]func(*policy.Policy, string) error{
 		p.Manner.VolumeWait, err = time.ParseDuration(v)
 		return
 	},
-	"startup-taint":  func(p *policy.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
-	"startup-prefix": func(p *policy.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
-	"status-taint":   func(p *policy.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
-	"headroom":       func(p *policy.Policy, v string) error { return p.Headroom.Set(v) },
-	"enforce-min":    func(p *policy.Policy, _ string) error { p.EnforceMinSize = true; return nil },
-	"consolidate":    func(p *policy.Policy, v string) error { p.Consolidate = v; return nil },
-	"kube-proxy":     func(p *policy.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
-	"threshold":      func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
+	"startup-taint":   func(p *policy.Policy, v string) error { p.StartupTaints = []string{v}; return nil },
+	"startup-prefix":  func(p *policy.Policy, v string) error { p.StartupTaintPrefixes = []string{v}; return nil },
+	"status-taint":    func(p *policy.Policy, v string) error { p.StatusTaints = []string{v}; return nil },
+	"headroom":        func(p *policy.Policy, v string) error { return p.Headroom.Set(v) },
+	"enforce-min":     func(p *policy.Policy, _ string) error { p.EnforceMinSize = true; return nil },
+	"consolidate":     func(p *policy.Policy, v string) error { p.Consolidate = v; return nil },
+	"disruption-cost": func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.DisruptionCost); return },
+	"kube-proxy":      func(p *policy.Policy, _ string) error { p.Manner.KubeProxyTaint = true; return nil },
+	"threshold":       func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.UtilizationThreshold); return },
 }
 
 func (p *player) setPolicy(args []datadriven.CmdArg) error {
@@ -275,6 +276,9 @@ func carry(w *scenario.World, a action.Action) error {
 		return nil
 	case action.Unmark:
 		w.SetUnneeded(a.Node.Name, time.Time{})
+		return nil
+	case action.Steer:
+		w.SetSurplus(a.Node.Name, a.Away)
 		return nil
 	case action.Terminate:
 		return w.Terminate(a.Instance, a.ID, a.Decrement)

@@ -210,6 +210,21 @@ type Unmark struct {
 
 func (a Unmark) String() string { return fmt.Sprintf("unmark %s: %s", a.Node, a.Why) }
 
+// Steer puts the surplus taint on a node, or takes it off.
+type Steer struct {
+	Group string
+	Node  NodeRef
+	// Away is true where new pods are to go to other nodes first.
+	Away bool
+}
+
+func (a Steer) String() string {
+	if a.Away {
+		return fmt.Sprintf("steer new pods away from %s", a.Node)
+	}
+	return fmt.Sprintf("steer no pods away from %s any more", a.Node)
+}
+
 // Terminate ends an instance. With a node, the terminating mark is written
 // first, for the request ID, and the node's pods are listed live: if one must
 // be placed again, the mark is taken off and nothing is terminated.

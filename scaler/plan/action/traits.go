@@ -124,6 +124,7 @@ var table = index(
 		Traits{Rank: 7, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
 	row(func(a Unmark, t *Traits) { t.on(a.Node) }, Traits{Rank: 8, Turn: 4, Budget: time.Second}),
 	row(func(a Mark, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
+	row(func(a Steer, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second, Routine: true}),
 	row(func(a UpdateBuffer, t *Traits) { t.Key = a.Buffer.String() }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
 )
 
@@ -209,6 +210,7 @@ func (a NotYet) Lane() string               { return a.Group }
 func (a Release) Lane() string              { return a.Group }
 func (a Mark) Lane() string                 { return a.Group }
 func (a Unmark) Lane() string               { return a.Group }
+func (a Steer) Lane() string                { return a.Group }
 func (a Terminate) Lane() string            { return a.Group }
 func (a ClearTerminationMark) Lane() string { return a.Group }
 func (a Heartbeat) Lane() string            { return a.Group }

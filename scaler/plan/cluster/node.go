@@ -231,6 +231,9 @@ func Names(nodes []*Node) []string {
 // https://aws.amazon.com/ec2/pricing/on-demand/
 const typicalPrice = 0.034
 
+// PriceOf is what the requests of a pod of the class cost in an hour, in dollars.
+func PriceOf(c *fit.Class) float64 { return typicalPrice * WorkOf(c) }
+
 // Worth is what the node costs in an hour, in dollars. Where the price of its group is
 // not known, its size stands for it.
 func (n *Node) Worth() float64 {

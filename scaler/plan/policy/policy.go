@@ -159,9 +159,11 @@ type Policy struct {
 	// cordoned for rebalance recommendations, at least one unless it is 0; the others are
 	// released. Flag --max-rebalance-cordoned-percentage.
 	MaxRebalanceCordonedPercent float64
-	// Consolidate says whether nodes are replaced by cheaper ones: ConsolidateOff or
-	// ConsolidateReplace. Flag --consolidate.
+	// Consolidate says what pods are moved for, one of ConsolidateModes. Flag --consolidate.
 	Consolidate string
+	// DisruptionCost is what it costs to evict a pod, in dollars; 0 takes what its requests
+	// cost in some hours. Flag --disruption-cost.
+	DisruptionCost float64
 	// Drainable are the rules that choose nodes by their pods.
 	Drainable drainable.Policy
 	// Bounds are what an evaluation may cost at most. They have no flags: a cluster that passes
@@ -180,20 +182,28 @@ const (
 	HoldFailed = "hold"
 )
 
-// Whether nodes are replaced by cheaper ones.
+// What pods are moved for.
 const (
-	// ConsolidateOff: nodes are only removed when they are unneeded.
+	// ConsolidateOff: only nodes go from which no pod has to be moved.
 	ConsolidateOff = "off"
-	// ConsolidateReplace: some nodes go for a new one that costs less.
+	// ConsolidateUnneeded: nodes go that are little used and whose pods have places elsewhere.
+	ConsolidateUnneeded = "unneeded"
+	// ConsolidateReplace: some nodes go for a new one that costs less, too.
 	ConsolidateReplace = "replace"
+	// ConsolidateBalance: so they do where it saves more than it costs to move their pods, and
+	// kube-scheduler fills the fullest nodes first.
+	ConsolidateBalance = "balance"
 )
+
+// ConsolidateModes are all of them, from the one that moves the fewest pods.
+var ConsolidateModes = []string{ConsolidateOff, ConsolidateUnneeded, ConsolidateReplace, ConsolidateBalance}
 
 // DefaultPolicy has Cluster Autoscaler's defaults where it has the flag.
 func DefaultPolicy() Policy {
 	return Policy{
 		ExpendableBelow:         -10,
 		Schedulers:              []string{corev1.DefaultSchedulerName},
-		Expander:                LeastWaste,
+		Expander:                Price + "," + LeastWaste,
 		Cores:                   Range{0, 320_000},
 		Memory:                  Range{0, 6_400_000},
 		BufferPods:              20_000,
@@ -222,7 +232,7 @@ func DefaultPolicy() Policy {
 
 		MaxRebalanceCordonedPercent: 10,
 
-		Consolidate: ConsolidateOff,
+		Consolidate: ConsolidateUnneeded,
 		Drainable:   drainable.DefaultPolicy(),
 		Manner:      drainable.DefaultManner(),
 		Bounds:      DefaultBounds(),
@@ -304,8 +314,11 @@ func (p Policy) Validate() error {
 	if p.FailedDrain != GoFailed && p.FailedDrain != HoldFailed {
 		wrong.add("--failed-drain is %q: want %s or %s", p.FailedDrain, GoFailed, HoldFailed)
 	}
-	if p.Consolidate != ConsolidateOff && p.Consolidate != ConsolidateReplace {
-		wrong.add("--consolidate is %q: want %s or %s", p.Consolidate, ConsolidateOff, ConsolidateReplace)
+	if !slices.Contains(ConsolidateModes, p.Consolidate) {
+		wrong.add("--consolidate is %q: want one of %s", p.Consolidate, strings.Join(ConsolidateModes, ", "))
+	}
+	if !(p.DisruptionCost >= 0 && p.DisruptionCost <= 1e6) { // which NaN is not
+		wrong.add("--disruption-cost is %v: want dollars, from 0 to 1000000", p.DisruptionCost)
 	}
 	return wrong.err()
 }

@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ const replacementBackOff, mostReplacementBackOff = 30 * time.Minute, 8 * time.Ho
 
 // wantsReplacements reports whether nodes are replaced at all.
 func (d *ScaleDown) wantsReplacements() bool {
-	return d.Policy.Consolidate == policy.ConsolidateReplace && !d.OtherAutoscalerActs()
+	return (d.Policy.Consolidate == policy.ConsolidateReplace || d.balances()) && !d.OtherAutoscalerActs()
 }
 
 // continueReplacement carries on the replacement whose new node was launched.
@@ -130,7 +129,7 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	}
 	list, whyNot := r.replaceable(stay)
 	if whyNot == nil {
-		whyNot = whyUnpaid(list, g)
+		whyNot = r.whyUnpaid(list, g)
 	}
 	if whyNot == nil && !r.goOnto(list, g, templateIn(g, s.Zone)) {
 		whyNot = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
@@ -152,9 +151,9 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 // whyUnpaid says why a replacement of these nodes, for which a node was launched, is not worth
 // while any more; empty if it is. What it disrupts was weighed before that: with the new node among
 // all others it would weigh more.
-func whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
-	if x := billOf(list, g); !x.saves() {
-		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(leastSaving)))
+func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
+	if x := r.billOf(list, g); !x.saves() {
+		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Nod
 		waits = r.whyWaits(came)
 	}
 	if whyNot == nil && !begun {
-		whyNot = whyUnpaid(list, came[0].Group)
+		whyNot = r.whyUnpaid(list, came[0].Group)
 	}
 	if whyNot == nil && waits == nil {
 		row := r.homesBeside(came)

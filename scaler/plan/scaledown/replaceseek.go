@@ -15,8 +15,8 @@ import (
 
 const (
 	// mostReplaceable bounds the nodes among which replacements are sought, and mostReplaced how
-	// many one replaces.
-	mostReplaceable, mostReplaced = 10, 5
+	// many one replaces; mostBalanced is the first where what it costs to move pods is weighed.
+	mostReplaceable, mostReplaced, mostBalanced = 10, 5, 100
 	// mostReplacementGroups bounds the groups that are tried.
 	mostReplacementGroups = 8
 )
@@ -122,19 +122,28 @@ func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 	if len(set) < len(s.Instances) || !slices.Contains(r.replacementTemplates(g), looks) || !r.goOnto(set, g, looks) {
 		return nil
 	}
-	x := &proposal{set: set, group: g, template: looks, bill: billOf(set, g), found: s.Found}
+	x := &proposal{set: set, group: g, template: looks, bill: r.billOf(set, g), found: s.Found}
 	if x.whyRefused(r.ledger()) != nil {
 		return nil
 	}
 	return x
 }
 
-func billOf(set []*candidate, g *cluster.Group) bill {
-	b := bill{new: g.Price()}
+func (r *nodeSearch) billOf(set []*candidate, g *cluster.Group) bill {
+	b := bill{new: g.Price(), balanced: r.balances()}
+	longest := 0.0
 	for _, c := range set {
-		b.old += knownPrice(c.Node)
+		price := knownPrice(c.Node)
+		b.old += price
 		b.disruption += disruptionOf(c.Node)
+		if b.balanced {
+			cost, _ := r.costOfMoving(c) // of which replaceableNode has read everything
+			hours := r.lasting(c).Hours()
+			b.saved += price*hours - cost
+			longest = max(longest, hours)
+		}
 	}
+	b.saved -= b.new * longest
 	return b
 }
 
@@ -147,6 +156,9 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 	}
 	c, reason, _ := r.replaceableSet(n)
 	if reason != "" || len(c.movers) == 0 || c.task != nil {
+		return nil
+	}
+	if _, wrong := r.costOfMoving(c); r.balances() && wrong != nil {
 		return nil
 	}
 	return c
@@ -220,7 +232,7 @@ func (r *nodeSearch) findReplacement() *proposal {
 					break
 				}
 				x := r.gather(sources, i, g, looks, all, nearly)
-				if x != nil && (best == nil || x.old-x.new > best.old-best.new+epsilon) {
+				if x != nil && (best == nil || x.gain() > best.gain()+epsilon) {
 					best = x
 				}
 			}
@@ -255,10 +267,10 @@ func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, l
 				continue
 			}
 			set = append(set, c)
-			x := &proposal{set: slices.Clone(set), group: g, template: looks, bill: billOf(set, g), found: r.Now.Truncate(time.Second)}
+			x := &proposal{set: slices.Clone(set), group: g, template: looks, bill: r.billOf(set, g), found: r.Now.Truncate(time.Second)}
 			switch {
 			case x.whyRefused(all) == nil:
-				if best == nil || x.old-x.new > best.old-best.new+epsilon {
+				if best == nil || x.gain() > best.gain()+epsilon {
 					best = x
 				}
 			case len(set) == 1 && x.old > x.new+epsilon && (nearly[c] == nil || x.new < nearly[c].new):
@@ -281,7 +293,11 @@ func (r *nodeSearch) replaceableNodes() []*candidate {
 	slices.SortStableFunc(list, func(a, b *candidate) int {
 		return cmp.Compare(disruptionOf(a.Node)/knownPrice(a.Node), disruptionOf(b.Node)/knownPrice(b.Node))
 	})
-	return list[:min(len(list), mostReplaceable)]
+	most := mostReplaceable
+	if r.balances() {
+		most = mostBalanced
+	}
+	return list[:min(len(list), most)]
 }
 
 // dearest are the dearest candidates, as many as one node can replace.

@@ -10,6 +10,8 @@ import (
 const (
 	// leastSaving is the share of what the nodes cost that a replacement must save.
 	leastSaving = 0.15
+	// leastBalanced is the same where what it costs to move pods is weighed, too.
+	leastBalanced = 0.05
 	// leastScore is what a replacement must save, as a share of what all nodes cost, for what it
 	// disrupts, as a share of what there is to be disrupted: a half, as in Karpenter's
 	// policy Balanced with its threshold of 2.
@@ -62,22 +64,47 @@ func knownPrice(n *cluster.Node) float64 {
 	return n.Group.Price()
 }
 
-// bill is what a replacement costs and saves.
-type bill struct{ old, new, disruption float64 }
+// bill is what a replacement costs and saves: dollars an hour for the old nodes and for the new one,
+// and what it disrupts.
+type bill struct {
+	old, new, disruption float64
+	// balanced: what it costs to move pods is weighed. saved is in dollars until the pods end,
+	// less what it costs to evict them.
+	balanced bool
+	saved    float64
+}
+
+// gain is what the best of several replacements has most of.
+func (b bill) gain() float64 {
+	if b.balanced {
+		return b.saved
+	}
+	return b.old - b.new
+}
+
+// least is the share of what the nodes cost that must be saved.
+func (b bill) least() float64 {
+	if b.balanced {
+		return leastBalanced
+	}
+	return leastSaving
+}
 
 // share is what is saved of what the nodes cost.
 func (b bill) share() float64 { return (b.old - b.new) / b.old }
 
 // saves reports whether it is a saving worth the name. A share of nothing is NaN, and none.
-func (b bill) saves() bool { return b.share() >= leastSaving }
+func (b bill) saves() bool { return b.share() >= b.least() }
 
 // whyRefused says why a replacement is not worth while beside all that there is; empty if it is.
 func (b bill) whyRefused(all ledger) verdict.Details {
 	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)
 	switch {
 	case !b.saves():
-		return verdict.Say("less than {least}", verdict.Least(percent(leastSaving)))
-	case !(score >= leastScore):
+		return verdict.Say("less than {least}", verdict.Least(percent(b.least())))
+	case b.balanced && b.saved > 0:
+		return nil
+	case b.balanced || !(score >= leastScore):
 		return verdict.Say("too little for the pods that it would move")
 	}
 	return nil

@@ -37,6 +37,7 @@ func (d *ScaleDown) BeginScaleDowns() {
 		r.unmark(n)
 		d.SayStage(n)
 	}
+	d.steer()
 }
 
 // nodeSearch is one search for unneeded nodes.
@@ -141,6 +142,11 @@ func (r *nodeSearch) candidates() []*candidate {
 		c.stopped = r.whyStopped(n) != nil
 		if reason == "" {
 			reason, why = r.movers(c)
+		}
+		if reason == "" {
+			if why = r.whyTooDear(c); why != nil {
+				reason = verdict.NodeNeeded
+			}
 		}
 		if reason != "" {
 			c.say(reason, why)

@@ -33,7 +33,7 @@ func (d *Seats) Used(n *cluster.Node) float64 {
 // do not count, but these. What is really used of them does not count: kube-scheduler goes by
 // requests too.
 func (d *Seats) utilization(n *cluster.Node) float64 {
-	if hasGPUs(n) {
+	if HasGPUs(n) {
 		return max(d.gpuUtilization(n), d.deviceUtilization(n))
 	}
 	var cpu, memory, ofCPU, ofMemory int64
@@ -96,6 +96,34 @@ func (d *Seats) counting(n *cluster.Node) func(yield func(fit.Tenant) bool) {
 	}
 }
 
+// Load is an amount of thousandths of a cpu and of bytes of memory.
+type Load struct{ milli, bytes int64 }
+
+// Plus is the sum of two.
+func (l Load) Plus(o Load) Load { return Load{l.milli + o.milli, l.bytes + o.bytes} }
+
+// Covers reports whether there is as much of both.
+func (l Load) Covers(o Load) bool { return l.milli >= o.milli && l.bytes >= o.bytes }
+
+// LoadOf is what those pods of a node request that could be on another.
+func (d *Seats) LoadOf(n *cluster.Node) Load { return d.loadOf(n, false) }
+
+// RoomOf is what a node has for such pods, be they there or not.
+func (d *Seats) RoomOf(n *cluster.Node) Load {
+	own := d.loadOf(n, true)
+	return Load{n.Allocatable.Cpu().MilliValue() - own.milli, n.Allocatable.Memory().Value() - own.bytes}
+}
+
+func (d *Seats) loadOf(n *cluster.Node, own bool) (sum Load) {
+	for t := range d.counting(n) {
+		if drainable.BelongsToNode(t.Pod) == own {
+			milli, bytes := t.Class.CPUAndMemory()
+			sum = sum.Plus(Load{milli, bytes})
+		}
+	}
+	return sum
+}
+
 // leftOut reports whether a pod counts neither for what is used of the node nor for what it
 // has.
 func (d *Seats) leftOut(g *cluster.Group, p *fleet.Pod) bool {
@@ -117,8 +145,8 @@ func share(used, of int64) float64 {
 	return float64(used) / float64(of)
 }
 
-// hasGPUs reports whether the node is there for its GPUs, by its label or by what it reports.
-func hasGPUs(n *cluster.Node) bool {
+// HasGPUs reports whether the node is there for its GPUs, by its label or by what it reports.
+func HasGPUs(n *cluster.Node) bool {
 	_, labelled := n.Labels[contract.LabelAccelerator]
 	return labelled || len(gpus(n)) > 0
 }
@@ -146,7 +174,7 @@ func IsGPU(name corev1.ResourceName) bool {
 
 // Requested says how much of a node is requested, or of its GPUs where those count.
 func Requested(n *cluster.Node, used string) verdict.Details {
-	if hasGPUs(n) {
+	if HasGPUs(n) {
 		return verdict.Say("{used} of its GPUs are requested", verdict.Used(used))
 	}
 	return verdict.Say("{used} of it is requested", verdict.Used(used))
@@ -155,7 +183,7 @@ func Requested(n *cluster.Node, used string) verdict.Details {
 // Threshold is the utilization up to which a node of a group may go.
 func (d *Seats) Threshold(n *cluster.Node) float64 {
 	usual, own := d.Policy.UtilizationThreshold, n.Group.ScaleDown.UtilizationThreshold
-	if hasGPUs(n) {
+	if HasGPUs(n) {
 		usual, own = d.Policy.GPUUtilizationThreshold, n.Group.ScaleDown.GPUUtilizationThreshold
 	}
 	if own != nil {

@@ -81,6 +81,7 @@ var (
 	Used       = text("used", "the share that is requested")
 	Most       = text("most", "the share that may not be exceeded")
 	Saving     = text("saving", "what a replacement would save, as a share or in dollars an hour")
+	Cost       = text("cost", "what it costs to move pods, in dollars")
 	Least      = text("least", "the least share that it must save")
 	State      = text("state", "the state of an instance, node or instance refresh")
 	Notice     = text("notice", "the kind of notice or request for which a node is drained")

@@ -41,6 +41,8 @@ func (w *World) act(a action.Action) bool {
 		return w.terminate(x)
 	case action.Mark:
 		return w.mark(x)
+	case action.Steer:
+		return w.onNode(x.Node, func(n *fleet.Node) { n.Taints = contract.WithSurplus(n.Taints, x.Away) })
 	case action.Unmark:
 		return w.unmark(x)
 	case action.Permit:

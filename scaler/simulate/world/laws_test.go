@@ -29,7 +29,7 @@ func TestConservation(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := policy.DefaultPolicy()
-		p.Consolidate = rapid.SampledFrom([]string{policy.ConsolidateOff, policy.ConsolidateReplace}).Draw(t, "consolidate")
+		p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
 		w, err := New(spec, played, p, seed)
 		if err != nil {
 			t.Fatal(err)
