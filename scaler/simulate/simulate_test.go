@@ -41,7 +41,7 @@ func TestDeterminism(t *testing.T) {
 		spec.Groups[i].Spot = i%2 == 0
 	}
 	play := func(seed uint64) string {
-		got, err := Run(spec, generated(t, 1, 0.3, 60), seed, 2, threePolicies())
+		got, err := Run(spec, generated(t, 1, 0.3, 60), seed, 2, policies())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestDeterminism(t *testing.T) {
 func TestBoundLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		variant := rapid.SampledFrom(threePolicies()).Draw(t, "policy")
+		variant := rapid.SampledFrom(policies()).Draw(t, "policy")
 		pods := rapid.IntRange(1, 40).Draw(t, "pods")
 		spec := world.Default()
 		spec.Groups = spec.Groups[rapid.IntRange(0, 3).Draw(t, "first group"):]
@@ -89,7 +89,7 @@ func BenchmarkDay(b *testing.B) {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
 			played := generated(b, 1, 1, pods)
 			for b.Loop() {
-				if _, err := Run(world.Default(), played, 1, 1, threePolicies()[1:2]); err != nil {
+				if _, err := Run(world.Default(), played, 1, 1, policies()[1:2]); err != nil {
 					b.Fatal(err)
 				}
 			}

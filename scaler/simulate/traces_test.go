@@ -55,7 +55,7 @@ func TestTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			played.Name = name
-			for _, v := range threePolicies() { // one by one, for the times
+			for _, v := range policies() { // one by one, for the times
 				began := time.Now()
 				got, err := Run(world.Default(), played, 1, 1, []Variant{v})
 				if err != nil {
@@ -72,11 +72,18 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// threePolicies are the default, the expander price, and that with replacements.
-func threePolicies() []Variant {
-	price := policy.DefaultPolicy()
-	price.Expander = policy.Price
-	replace := price
-	replace.Consolidate = policy.ConsolidateReplace
-	return []Variant{{"default", policy.DefaultPolicy()}, {"price", price}, {"price and replace", replace}}
+// policies are the default, the expander least-waste of Cluster Autoscaler, replacements, and all
+// that is weighed against its cost.
+func policies() []Variant {
+	with := func(name string, change func(*policy.Policy)) Variant {
+		p := policy.DefaultPolicy()
+		change(&p)
+		return Variant{name, p}
+	}
+	return []Variant{
+		with("default", func(*policy.Policy) {}),
+		with("least-waste", func(p *policy.Policy) { p.Expander = policy.LeastWaste }),
+		with("replace", func(p *policy.Policy) { p.Consolidate = policy.ConsolidateReplace }),
+		with("balance", func(p *policy.Policy) { p.Consolidate = policy.ConsolidateBalance }),
+	}
 }

@@ -149,6 +149,14 @@ func (w *World) settleIn() error {
 
 // Run plays the trace to its end.
 func (w *World) Run() (*Ledger, error) {
+	if err := w.play(); err != nil {
+		return &w.ledger, err
+	}
+	w.closeBooks()
+	return &w.ledger, w.fault
+}
+
+func (w *World) play() error {
 	for w.fault == nil {
 		next := w.trace.Seconds
 		if len(w.events) > 0 {
@@ -167,8 +175,7 @@ func (w *World) Run() (*Ledger, error) {
 			w.schedule() // what it had evicted
 		}
 	}
-	w.closeBooks()
-	return &w.ledger, w.fault
+	return w.fault
 }
 
 // due is when the next evaluation is.
