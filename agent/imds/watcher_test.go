@@ -332,7 +332,7 @@ func TestWatcherOutage(t *testing.T) {
 // What fails is asked again soon, and then less and less often, whether or not the instance
 // is known.
 func TestWatcherBacksOff(t *testing.T) {
-	for _, path := range []string{pathInstanceID, state} {
+	for _, path := range []string{pathInstanceID, pathLifeCycle, state} {
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newService()

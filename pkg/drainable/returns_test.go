@@ -105,6 +105,46 @@ func TestReturns(t *testing.T) {
 	}
 }
 
+// While a pod of the same maker leaves, the next one is asked when its successor would have shown up,
+// and where that comes only after it, not before it has left.
+func TestReturnsNext(t *testing.T) {
+	closed := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
+	now := closed.Add(time.Minute)
+	pod := func(kind, of, name string, made time.Duration) *fleet.Pod {
+		return &fleet.Pod{
+			Namespace: "shop", Name: name, Created: closed.Add(made), Owner: &metav1.OwnerReference{Kind: kind, Name: of},
+			Spec: &corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		}
+	}
+	leaving := func(p *fleet.Pod, asked time.Time) *fleet.Pod {
+		p.Deleted = asked.Add(drainable.GraceOf(p))
+		return p
+	}
+	asked := now.Add(-2 * time.Second)
+	for _, tc := range []struct {
+		name   string
+		kind   string
+		beside []*fleet.Pod
+		at     time.Time
+		never  bool
+	}{
+		{"alone", "ReplicaSet", nil, now, false},
+		{"beside one that leaves", "ReplicaSet", []*fleet.Pod{leaving(pod("ReplicaSet", "web", "web-1", -time.Hour), asked)}, asked.Add(drainable.ShowsWithin), false},
+		{"the latest counts", "ReplicaSet", []*fleet.Pod{
+			leaving(pod("ReplicaSet", "web", "web-1", -time.Hour), asked), leaving(pod("ReplicaSet", "web", "web-2", -time.Hour), asked.Add(-time.Second)),
+		}, asked.Add(drainable.ShowsWithin), false},
+		{"beside one of another maker", "ReplicaSet", []*fleet.Pod{leaving(pod("ReplicaSet", "db", "db-1", -time.Hour), asked)}, now, false},
+		{"of a StatefulSet", "StatefulSet", []*fleet.Pod{leaving(pod("StatefulSet", "web", "web-1", -time.Hour), asked)}, time.Time{}, true},
+		{"one came back", "ReplicaSet", []*fleet.Pod{leaving(pod("ReplicaSet", "web", "web-1", -time.Hour), asked), pod("ReplicaSet", "web", "web-2", 30*time.Second)}, time.Time{}, true},
+	} {
+		of := pod(tc.kind, "web", "web-0", -time.Hour)
+		r := drainable.Returns{Closed: closed, Now: now, Steps: drainable.DefaultSteps()}.Find(slices.Values(append(tc.beside, of)))
+		if at, ok := r.Next(of); ok == tc.never || !at.Equal(tc.at) {
+			t.Errorf("%s: at %s, %t, want %s, %t", tc.name, at, ok, tc.at, !tc.never)
+		}
+	}
+}
+
 // What is said of pods that came back names the first of them, how it came, and what helps.
 func TestReturnsInWords(t *testing.T) {
 	closed := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
