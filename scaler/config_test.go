@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What grows a cluster has Cluster Autoscaler's defaults, where it has the flag.
+// What grows a cluster has Cluster Autoscaler's defaults, where it has the flag, but for the expander.
 func TestDefaultsOfGrowing(t *testing.T) {
 	want := map[string]string{
 		"expander":                            "price,least-waste",

@@ -178,8 +178,9 @@ func unreachable(node *corev1.Node) bool {
 	return false
 }
 
-// serves reports whether a node is Ready and takes any pod.
+// serves reports whether a node is Ready and takes any pod. Taints that only prefer other nodes keep
+// none away.
 func serves(node *corev1.Node) bool {
-	others := contract.WithoutTaint(contract.WithoutTaint(node.Spec.Taints, contract.TaintUnneeded), contract.TaintSurplus)
-	return fleet.NodeFrom(node).Ready && len(others) == 0
+	keepsAway := func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	return fleet.NodeFrom(node).Ready && !slices.ContainsFunc(node.Spec.Taints, keepsAway)
 }

@@ -330,14 +330,14 @@ func TestOnceForgets(t *testing.T) {
 // What no decision reads is not kept.
 func TestSlim(t *testing.T) {
 	p := pod("a", func(p *corev1.Pod) {
-		p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false", "document": "long"}
+		p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "false", contract.AnnotationDisruptionCost: "2", "document": "long"}
 		p.Spec.Volumes = []corev1.Volume{
 			{Name: "kube-api-access-x1", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
 			{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		}
 	})
 	slimPod(p)
-	if diff := cmp.Diff(map[string]string{contract.AnnotationSafeToEvict: "false"}, p.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{contract.AnnotationSafeToEvict: "false", contract.AnnotationDisruptionCost: "2"}, p.Annotations); diff != "" {
 		t.Error(diff)
 	}
 	if len(p.Spec.Volumes) != 1 || p.Spec.Volumes[0].Name != "cache" || p.Spec.Containers[0].Env != nil {

@@ -17,7 +17,7 @@ var podAnnotations = []string{
 	contract.AnnotationSafeToEvict, contract.AnnotationForeignSafeToEvict, contract.AnnotationSafeLocalVolumes,
 	contract.AnnotationDaemonSetPod, contract.AnnotationPodScaleUpDelay,
 	contract.AnnotationAllOrNothing, contract.AnnotationDoNotDisrupt, contract.AnnotationMirror,
-	contract.AnnotationPodScaleUpDelay, contract.AnnotationAllOrNothing,
+	contract.AnnotationDisruptionCost,
 }
 
 // slimPod drops what neither placing a pod nor moving it depends on. It leaves

@@ -109,7 +109,7 @@ func shrinkingWorld(t *rapid.T) string {
 		x.line("node", name, fmt.Sprintf("group=g%d", g), x.one("marked", "", "unneeded=09:55:00", "unneeded=09:57:00"))
 		for range x.number("pods", 0, 4) {
 			pods++
-			x.line("pod", fmt.Sprintf("p%d", pods), "on="+name, fmt.Sprintf("cpu=%dm", 100*x.number("cpu", 1, 18)), fmt.Sprintf("mem=%dMi", 256*x.number("mem", 0, 6)), x.rarely("apart labels=app=x"), x.rarely("safe=false"))
+			x.line("pod", fmt.Sprintf("p%d", pods), "on="+name, fmt.Sprintf("cpu=%dm", 100*x.number("cpu", 1, 18)), fmt.Sprintf("mem=%dMi", 256*x.number("mem", 0, 6)), x.rarely("apart labels=app=x"), x.rarely("safe=false"), x.one("age", "", "age=20h", "age=5s"))
 		}
 	}
 	for g := range groups {

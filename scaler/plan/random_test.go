@@ -138,7 +138,7 @@ func randomPolicy(t *rapid.T) policy.Policy {
 	p.MaxUnready = rapid.SampledFrom([]int{3, 3, 20}).Draw(t, "max unready") // with 20 zones alone keep them
 	p.MaxRebalanceCordonedPercent = rapid.SampledFrom([]float64{0, 10, 50, 100}).Draw(t, "cordoned")
 	p.OutOfService = rapid.Bool().Draw(t, "out of service")
-	p.Expander = rapid.SampledFrom([]string{policy.LeastWaste, policy.LeastNodes, policy.MostPods, policy.Random, "priority,least-waste", "price,random"}).Draw(t, "expander")
+	p.Expander = rapid.SampledFrom([]string{policy.LeastWaste, policy.LeastNodes, policy.MostPods, policy.Random, "priority,least-waste", "price,random", policy.DefaultPolicy().Expander}).Draw(t, "expander")
 	p.BalanceSimilar = rapid.Bool().Draw(t, "balance")
 	p.EnforceMinSize = rapid.Bool().Draw(t, "enforce min")
 	p.Headroom = headRoom(rapid.SampledFrom([]string{"", "", "", "10%", "50%", "pods=1,cpu=3", "pods=3,cpu=600m,memory=1Gi"}).Draw(t, "head-room"))

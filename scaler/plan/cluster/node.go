@@ -240,8 +240,11 @@ func (n *Node) Worth() float64 {
 	if price := n.Group.Price(); price > 0 {
 		return price
 	}
-	return typicalPrice * n.Work()
+	return n.TypicalPrice()
 }
+
+// TypicalPrice is what a node of its size costs in an hour, in dollars.
+func (n *Node) TypicalPrice() float64 { return typicalPrice * n.Work() }
 
 // Work is what the node has, in cpus and in the memory that costs as much.
 func (n *Node) Work() float64 {

@@ -198,7 +198,7 @@ const (
 // ConsolidateModes are all of them, from the one that moves the fewest pods.
 var ConsolidateModes = []string{ConsolidateOff, ConsolidateUnneeded, ConsolidateReplace, ConsolidateBalance}
 
-// DefaultPolicy has Cluster Autoscaler's defaults where it has the flag.
+// DefaultPolicy has Cluster Autoscaler's defaults where it has the flag, but for the expander.
 func DefaultPolicy() Policy {
 	return Policy{
 		ExpendableBelow:         -10,

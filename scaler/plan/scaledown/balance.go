@@ -25,6 +25,45 @@ const (
 // balances reports whether what is saved is held against what it costs to move pods.
 func (d *ScaleDown) balances() bool { return d.Policy.Consolidate == policy.ConsolidateBalance }
 
+// weigh finds out what it costs to move the movers of a candidate, and for how long they would go on
+// to keep it: for as long as the youngest of them has run. Half of the processes that have run for
+// some time end only after as long again, and in the traces of clusters it is the same; a node with
+// young pods is soon empty without an eviction. Pods that came after a moment do not make it
+// younger; the zero time counts all.
+// Harchol-Balter and Downey, Exploiting Process Lifetime Distributions for Dynamic Load Balancing, 1997.
+func (r *nodeSearch) weigh(c *candidate, until time.Time) {
+	c.cost, c.lasting, c.unreadable = 0, mostLasting, nil
+	for _, t := range c.movers {
+		if until.IsZero() || t.Pod.Created.Before(until) {
+			c.lasting = min(c.lasting, r.Now.Sub(t.Pod.Created))
+		}
+		cost, said, err := contract.DisruptionCost(t.Pod.Annotations)
+		if err != nil {
+			c.unreadable = verdict.Say("what it costs to move pod {pod} cannot be read: {cause}", verdict.Pod(t.Pod.Key()), verdict.Cause(err.Error()))
+		}
+		if !said {
+			cost = r.usualCostOf(c, t) * disruptionOfPod(t.Pod)
+		}
+		c.cost += cost
+	}
+}
+
+func (r *nodeSearch) usualCostOf(c *candidate, t fit.Tenant) float64 {
+	if r.Policy.DisruptionCost > 0 {
+		return r.Policy.DisruptionCost
+	}
+	return usualCost * max(cluster.PriceOf(t.Class), r.GPUShare(c.Node, t.Class)*pricedAt(c))
+}
+
+// pricedAt is what a candidate costs in an hour: its own price where that is certain, and otherwise
+// by its size, as the price of a group with several types is that of the dearest.
+func pricedAt(c *candidate) float64 {
+	if price := knownPrice(c.Node); price > 0 {
+		return price
+	}
+	return c.TypicalPrice()
+}
+
 // whyTooDear says why the pods of a candidate are not moved to save its node; empty where they may
 // be, or where there are none. Of nodes that are not Ready the pods have to leave anyway.
 func (r *nodeSearch) whyTooDear(c *candidate) verdict.Details {
@@ -38,59 +77,31 @@ func (r *nodeSearch) whyTooDear(c *candidate) verdict.Details {
 	default:
 		return nil
 	}
-	cost, wrong := r.costOfMoving(c)
-	if wrong != nil {
-		return wrong
+	r.weigh(c, time.Time{})
+	if c.unreadable != nil {
+		return c.unreadable
 	}
+	cost := verdict.Say("to move its pods would cost {cost}", verdict.Cost(fmt.Sprintf("$%.3f", c.cost)))
+	least := c.cost
 	if !c.since.IsZero() {
-		cost *= costOfMarked
+		least *= costOfMarked
 	}
-	// Its pods take the room of others that are to come: what is saved is what it has free.
-	hourly := c.worth * (1 - r.Used(c.Node))
-	saved := hourly * r.lasting(c).Hours()
-	if saved >= cost {
+	// Its pods take the room of others that are to come: what is saved is what it has free, and all
+	// of it where nothing comes any more.
+	hourly := pricedAt(c)
+	if c.Stage != cluster.Cordoned {
+		hourly *= 1 - r.Used(c.Node)
+	}
+	if least > hourly*mostLasting.Hours() {
+		return cost.And(", more than it could save")
+	}
+	if least == 0 {
 		return nil
 	}
-	if due := time.Duration(cost / hourly * float64(time.Hour)); hourly > 0 && cost < hourly*mostLasting.Hours() {
-		r.Clock.At(r.Now.Add(due - r.lasting(c)))
+	due := r.Now.Add(time.Duration(least/hourly*float64(time.Hour)) - c.lasting).Truncate(time.Second).Add(time.Second)
+	if c.lasting == mostLasting || !r.Now.Before(due) {
+		return nil
 	}
-	return verdict.Say("to move its pods would cost {cost} and save {saving}", verdict.Cost(dollars(cost)), verdict.Saving(dollars(saved)))
-}
-
-func dollars(x float64) string { return fmt.Sprintf("$%.3f", x) }
-
-// lasting is for how long the movers of a node would go on to keep it: for as long as the youngest
-// of them has run. Half of the processes that have run for some time end only after as long again,
-// and in the traces of clusters it is the same; a node with young pods is soon empty without an
-// eviction.
-// Harchol-Balter and Downey, Exploiting Process Lifetime Distributions for Dynamic Load Balancing, 1997.
-func (r *nodeSearch) lasting(c *candidate) time.Duration {
-	least := mostLasting
-	for _, t := range c.movers {
-		least = min(least, r.Now.Sub(t.Pod.Created))
-	}
-	return max(0, least)
-}
-
-// costOfMoving is what it costs to evict the movers, in dollars; wrong says what of a pod cannot be
-// read.
-func (r *nodeSearch) costOfMoving(c *candidate) (sum float64, wrong verdict.Details) {
-	for _, t := range c.movers {
-		cost, said, err := contract.DisruptionCost(t.Pod.Annotations)
-		if err != nil {
-			return 0, verdict.Say("what it costs to move pod {pod} cannot be read: {cause}", verdict.Pod(t.Pod.Key()), verdict.Cause(err.Error()))
-		}
-		if !said {
-			cost = r.usualCostOf(t) * disruptionOfPod(t.Pod)
-		}
-		sum += cost
-	}
-	return sum, nil
-}
-
-func (r *nodeSearch) usualCostOf(t fit.Tenant) float64 {
-	if r.Policy.DisruptionCost > 0 {
-		return r.Policy.DisruptionCost
-	}
-	return usualCost * cluster.PriceOf(t.Class)
+	r.Clock.At(due)
+	return cost.And(", and is not worth it before {until}", verdict.Until(due))
 }

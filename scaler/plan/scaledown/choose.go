@@ -35,6 +35,11 @@ type candidate struct {
 	// worth is what it costs in an hour, and size what it has, in cpus and in the memory that
 	// costs as much.
 	worth, size float64
+	// cost is what it costs to evict its movers, in dollars, and lasting for how long they would
+	// go on to keep it; unreadable says what of a pod cannot be read. See weigh.
+	cost       float64
+	lasting    time.Duration
+	unreadable verdict.Details
 	// priority is the sum of its movers', and age the sum of how long they have been
 	// there, reckoned from a moment that is the same for all nodes.
 	priority, age int64

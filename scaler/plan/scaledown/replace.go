@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -129,7 +130,7 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	}
 	list, whyNot := r.replaceable(stay)
 	if whyNot == nil {
-		whyNot = r.whyUnpaid(list, g)
+		whyNot = r.whyUnpaid(list, g, s)
 	}
 	if whyNot == nil && !r.goOnto(list, g, templateIn(g, s.Zone)) {
 		whyNot = verdict.Say("their pods would not all fit a new node of group {group} any more", verdict.Group(s.Group))
@@ -149,11 +150,24 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 }
 
 // whyUnpaid says why a replacement of these nodes, for which a node was launched, is not worth
-// while any more; empty if it is. What it disrupts was weighed before that: with the new node among
+// while any more; empty if it is. Pods that came since then cost what it costs to move them, and are
+// no sign that the node will be empty soon. What it disrupts was weighed before that: with the new node among
 // all others it would weigh more.
-func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group) verdict.Details {
-	if x := r.billOf(list, g); !x.saves() {
-		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
+func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.NodeReplacement) verdict.Details {
+	for _, c := range list {
+		if r.balances() {
+			r.weigh(c, s.Launched)
+		}
+		if c.unreadable != nil {
+			return c.unreadable
+		}
+	}
+	x := r.billOf(list, g)
+	if !x.saves() {
+		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(x.least())))
+	}
+	if x.balanced && x.saved <= 0 {
+		return verdict.Say("it would save too little by now for the pods that it would move")
 	}
 	return nil
 }
@@ -199,7 +213,7 @@ func (r *nodeSearch) sendOff(s *fleet.NodeReplacement, stay, came []*cluster.Nod
 		waits = r.whyWaits(came)
 	}
 	if whyNot == nil && !begun {
-		whyNot = r.whyUnpaid(list, came[0].Group)
+		whyNot = r.whyUnpaid(list, came[0].Group, s)
 	}
 	if whyNot == nil && waits == nil {
 		row := r.homesBeside(came)

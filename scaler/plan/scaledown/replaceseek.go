@@ -129,6 +129,7 @@ func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 	return x
 }
 
+// billOf a replacement, whose candidates have been weighed where what it costs to move pods counts.
 func (r *nodeSearch) billOf(set []*candidate, g *cluster.Group) bill {
 	b := bill{new: g.Price(), balanced: r.balances()}
 	longest := 0.0
@@ -136,12 +137,8 @@ func (r *nodeSearch) billOf(set []*candidate, g *cluster.Group) bill {
 		price := knownPrice(c.Node)
 		b.old += price
 		b.disruption += disruptionOf(c.Node)
-		if b.balanced {
-			cost, _ := r.costOfMoving(c) // of which replaceableNode has read everything
-			hours := r.lasting(c).Hours()
-			b.saved += price*hours - cost
-			longest = max(longest, hours)
-		}
+		b.saved += price*c.lasting.Hours() - c.cost
+		longest = max(longest, c.lasting.Hours())
 	}
 	b.saved -= b.new * longest
 	return b
@@ -158,8 +155,10 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 	if reason != "" || len(c.movers) == 0 || c.task != nil {
 		return nil
 	}
-	if _, wrong := r.costOfMoving(c); r.balances() && wrong != nil {
-		return nil
+	if r.balances() {
+		if r.weigh(c, time.Time{}); c.unreadable != nil {
+			return nil
+		}
 	}
 	return c
 }

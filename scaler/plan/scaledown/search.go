@@ -37,7 +37,7 @@ func (d *ScaleDown) BeginScaleDowns() {
 		r.unmark(n)
 		d.SayStage(n)
 	}
-	d.steer()
+	r.steer()
 }
 
 // nodeSearch is one search for unneeded nodes.

@@ -114,8 +114,8 @@ func least(options []option, figure func(option) float64) []option {
 
 // worthOfFree is what room that new nodes have left is worth of its price. Other pods will come: of
 // several sizes at the same price for a cpu the one that fits best is taken, and not the smallest,
-// which leaves the most pieces. That saves a sixth where pods come one by one and stay, and costs
-// nothing elsewhere (docs/benchmarks.md).
+// which leaves the most pieces. On public traces
+// that saves a seventh where pods come one by one and stay, and nothing elsewhere.
 const worthOfFree = 0.95
 
 // cheapest keeps those that cost least for what they take. A group whose price is
@@ -134,7 +134,16 @@ func (d *ScaleUp) cheapest(options []option) []option {
 	if d.Policy.Consolidate == policy.ConsolidateBalance {
 		worth = worthOfFree
 	}
-	return least(known, func(o option) float64 { return o.hourly * (1 - worth*o.free) / o.work })
+	// The price of a group with several types is that of the dearest, and its node template the
+	// smallest: the next expander of a chain compares it with the cheapest.
+	var mixed []option
+	if len(d.Policy.Expanders()) > 1 {
+		mixed = slices.DeleteFunc(slices.Clone(known), func(o option) bool { return !o.group.Mixed })
+		if known = slices.DeleteFunc(known, func(o option) bool { return o.group.Mixed }); len(known) == 0 {
+			return mixed
+		}
+	}
+	return append(least(known, func(o option) float64 { return o.hourly * (1 - worth*o.free) / o.work }), mixed...)
 }
 
 // prefer reads the priorities where the expander asks for them. Without them, or if

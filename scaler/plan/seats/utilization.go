@@ -96,6 +96,16 @@ func (d *Seats) counting(n *cluster.Node) func(yield func(fit.Tenant) bool) {
 	}
 }
 
+// GPUShare is the greatest share of one of a node's kinds of GPU that a pod of the class requests.
+func (d *Seats) GPUShare(n *cluster.Node, c *fit.Class) float64 {
+	most := 0.0
+	for _, name := range gpus(n) {
+		total := n.Allocatable[name]
+		most = max(most, share(d.Fit.Requested(c, name), total.Value()))
+	}
+	return most
+}
+
 // Load is an amount of thousandths of a cpu and of bytes of memory.
 type Load struct{ milli, bytes int64 }
 
