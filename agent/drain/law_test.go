@@ -227,13 +227,21 @@ func brokenRules(w *world, view drain.View, next drain.Next) (out []string) {
 // still to come, or not known, or the machine has not been down since that was so.
 func stillStands(view drain.View, id string) bool {
 	request, err := notice.ParseRequest(view.Node.Annotations[contract.AnnotationDrainRequest])
-	if err == nil && request.ID == id || view.Node.Annotations[contract.AnnotationTerminating] == id || has(view.Notices, id) {
+	if err == nil && request.ID == id || view.Node.Annotations[contract.AnnotationTerminating] == id || isGiven(view, id) {
 		return true
 	}
 	list, _ := contract.ParseNoticed(view.Node.Annotations[contract.AnnotationNotices])
 	noted, ok := list.Find(id)
 	stayedUp := noted.Boot == view.Node.BootID && !strings.HasPrefix(id, string(notice.SpotHibernate))
 	return ok && (noted.Deadline.IsZero() || noted.Deadline.After(view.Now) || stayedUp)
+}
+
+// isGiven: the metadata say so, whatever time they give a spot interruption now.
+func isGiven(view drain.View, id string) bool {
+	cause, _ := notice.OfMetadata(id)
+	return slices.ContainsFunc(view.Notices, func(n notice.Notice) bool {
+		return n.ID == id || cause.Kind() == contract.KindSpot && n.Cause == cause
+	})
 }
 
 // brokenMemory: no boot opens a node whose instance is to be stopped or retired, and whose
@@ -272,8 +280,7 @@ func brokenInterruption(view drain.View, next drain.Next) (out []string) {
 		if n.Boot != view.Node.BootID && cause != notice.SpotTerminate && !n.Deadline.After(view.Now) {
 			continue // it was stopped, and is back
 		}
-		given := slices.ContainsFunc(view.Notices, func(seen notice.Notice) bool { return seen.Cause == cause })
-		stands := given || view.Now.Before(notice.Earliest(n.Deadline.Time, n.At.Add(10*time.Minute)).Add(2*time.Minute))
+		stands := isGiven(view, n.ID) || view.Now.Before(notice.Earliest(n.Deadline.Time, n.At.Add(10*time.Minute)).Add(2*time.Minute))
 		if _, listed := now.Find(n.ID); stands && !listed {
 			out = append(out, "a spot interruption is forgotten, and not over: "+n.ID)
 		}
