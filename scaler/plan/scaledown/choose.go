@@ -18,6 +18,8 @@ type candidate struct {
 	// movers are its pods that need another place, by name, and seekers the same in the
 	// order in which they seek it.
 	movers, seekers []fit.Tenant
+	// others is what all seekers take but the last; nil before it is asked.
+	others *fit.Load
 	// evicted are all that its drain asks to leave, by name: these and the expendable.
 	evicted []*fleet.Pod
 	// since is when its clock began: when it was marked as unneeded, zero without a mark; of one that

@@ -275,6 +275,9 @@ func stays(n *cluster.Node, why verdict.Details) verdict.Details {
 // replaceableSet makes a candidate of a node that every rule lets go. That much of it is
 // used is no hindrance.
 func (r *nodeSearch) replaceableSet(n *cluster.Node) (*candidate, verdict.Reason, verdict.Details) {
+	if c := r.judged[n]; c != nil {
+		return c, "", nil
+	}
 	reason, why := r.whyKept(n)
 	if reason != "" && reason != verdict.NodeNeeded {
 		return nil, reason, why

@@ -202,6 +202,9 @@ func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func
 	uncount := r.countReserves(g, p)
 	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (verdict.Reason, verdict.Details)) {
 		try(func(c *candidate) bool {
+			if !r.mightHold(p, c) {
+				return false
+			}
 			reason, _ := goes(c)
 			return reason == ""
 		})
@@ -211,9 +214,30 @@ func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func
 	r.rehearsal = rehearsal
 }
 
+// mightHold reports whether a place might take all pods of a candidate as far as resources go. Most
+// candidates are too large for what is left of a new node, and this says so for much less than to
+// move their pods.
+func (r *nodeSearch) mightHold(p *fit.Place, c *candidate) bool {
+	r.Fit.Spend(1)
+	last := len(c.seekers) - 1
+	if last < 0 {
+		return true
+	}
+	if c.others == nil {
+		c.others = &fit.Load{}
+		for _, t := range c.seekers[:last] {
+			c.others.Add(t.Class)
+		}
+	}
+	return r.Fit.MightHold(c.seekers[last].Class, *c.others, p)
+}
+
 // findReplacement finds the replacement that saves most. Where one node alone could be replaced,
 // but for too little, its verdict says so.
 func (r *nodeSearch) findReplacement() *proposal {
+	if !slices.ContainsFunc(r.Groups, r.mayReplaceBy) {
+		return nil
+	}
 	sources := r.replaceableNodes()
 	if len(sources) == 0 {
 		return nil
@@ -286,12 +310,11 @@ func (r *nodeSearch) replaceableNodes() []*candidate {
 	var list []*candidate
 	for _, n := range r.In(cluster.Serving) {
 		if c := r.replaceableNode(n); c != nil {
+			c.figure = disruptionOf(n) / knownPrice(n)
 			list = append(list, c)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *candidate) int {
-		return cmp.Compare(disruptionOf(a.Node)/knownPrice(a.Node), disruptionOf(b.Node)/knownPrice(b.Node))
-	})
+	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(a.figure, b.figure) })
 	most := mostReplaceable
 	if r.balances() {
 		most = mostBalanced

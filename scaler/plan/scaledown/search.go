@@ -53,6 +53,8 @@ type nodeSearch struct {
 	// missed are the candidates that the search has not reached: their marks stay, whatever is said of
 	// them.
 	missed map[*cluster.Node]bool
+	// judged are the candidates whose pods may all leave, by their nodes.
+	judged map[*cluster.Node]*candidate
 	// rehearsal: why a node stays is not asked.
 	rehearsal bool
 	// began counts the steps before the search, and part is the share of the budget at
@@ -85,7 +87,7 @@ type nodeSearch struct {
 
 func (d *ScaleDown) newSearch() *nodeSearch {
 	r := &nodeSearch{
-		ScaleDown: d, missed: map[*cluster.Node]bool{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
+		ScaleDown: d, missed: map[*cluster.Node]bool{}, judged: map[*cluster.Node]*candidate{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
 		began: d.Fit.Steps(), part: shareChoice,
 		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
@@ -144,6 +146,7 @@ func (r *nodeSearch) candidates() []*candidate {
 			reason, why = r.movers(c)
 		}
 		if reason == "" {
+			r.judged[n] = c
 			if why = r.whyTooDear(c); why != nil {
 				reason = verdict.NodeNeeded
 			}
