@@ -21,7 +21,9 @@ type Cluster struct {
 	// electorates and tallies count pods for spread and inter-pod terms.
 	electorates  []*electorate
 	byElectorate map[string]*electorate
-	tallies      map[tallyKey]*tally
+	// wary are the electorates that lose a place when it is closed.
+	wary    []*electorate
+	tallies map[tallyKey]*tally
 	// counting and owning are the tallies by the first of their selectors.
 	counting, owning map[int][]*tally
 

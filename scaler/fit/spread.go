@@ -72,6 +72,9 @@ func (c *Cluster) electorate(m *member, term *spreadTerm) *electorate {
 	e.places, e.domainsOf = make([]counts, len(e.topologies)), make([]int32, len(e.topologies))
 	c.byElectorate[key] = e
 	c.electorates = append(c.electorates, e)
+	if !e.accepts(c.world.Closing) {
+		c.wary = append(c.wary, e)
+	}
 	for _, p := range c.places {
 		if p != nil {
 			p.votes = append(p.votes, c.elects(e, p))

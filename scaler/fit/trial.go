@@ -46,7 +46,8 @@ func (c *Cluster) Reopen(p *Place) {
 // shut closes a place or opens it, and has it vote where it may then.
 func (c *Cluster) shut(p *Place, closed bool) {
 	p.closed, p.touched = closed, c.trial
-	changed := slices.DeleteFunc(slices.Clone(c.electorates), func(e *electorate) bool { return e.taints == nil || c.elects(e, p) == p.votes[e.id] })
+	c.steps += int64(1 + len(c.wary))
+	changed := slices.DeleteFunc(slices.Clone(c.wary), func(e *electorate) bool { return c.elects(e, p) == p.votes[e.id] })
 	if len(changed) == 0 {
 		return
 	}
@@ -62,7 +63,9 @@ func (c *Cluster) shut(p *Place, closed bool) {
 // tallyAll counts the pods of a place in, or out by -1.
 func (c *Cluster) tallyAll(p *Place, n int32) {
 	for t := range p.residents() {
-		for _, tally := range c.members[t.Class.id].joins {
+		joins := c.members[t.Class.id].joins
+		c.steps += int64(1 + len(joins)/4)
+		for _, tally := range joins {
 			tally.add(p, n)
 		}
 	}

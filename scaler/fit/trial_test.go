@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/e2e/scenario"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 )
 
@@ -79,4 +81,37 @@ func firstOpen(c *fit.Cluster, class *fit.Class, places []*fit.Place, closed map
 		}
 	}
 	return nil
+}
+
+// What it costs to close a place, and to take that back, is counted: where spread constraints
+// honor taints, their electorates lose the place and get it again, and those may be many.
+func TestClosingIsCounted(t *testing.T) {
+	const rules = 50
+	s := parse(t, "node n-1")
+	honor := corev1.NodeInclusionPolicyHonor
+	for i := range rules {
+		s.Pods = append(s.Pods, &fleet.Pod{Namespace: "default", Name: fmt.Sprint("p-", i), Node: "n-1", Spec: &corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Key: fmt.Sprint("k-", i), Operator: corev1.TolerationOpExists}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: &honor,
+				LabelSelector: &metav1.LabelSelector{},
+			}},
+		}})
+	}
+	c := fit.NewRules().Cluster(fit.World{Kubernetes: s.Kubernetes, Pods: s.Pods, Namespaces: s.Namespaces, Closing: []corev1.Taint{{Key: "closing", Effect: corev1.TaintEffectNoSchedule}}})
+	p := c.Add(c.TemplateFrom(&s.Nodes[0], none))
+	for _, pod := range s.Pods {
+		c.Put(c.Tenant(pod), p)
+	}
+	before := c.Steps()
+	start := c.Try()
+	c.Close(p)
+	if steps := c.Steps() - before; steps < rules {
+		t.Errorf("to close a place costs %d steps, with %d rules that it concerns", steps, rules)
+	}
+	before = c.Steps()
+	c.Revert(start)
+	if steps := c.Steps() - before; steps < rules {
+		t.Errorf("to take that back costs %d steps, with %d rules that it concerns", steps, rules)
+	}
 }
