@@ -89,7 +89,7 @@ func newMetrics() *metrics {
 		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state) at the last attempt to write it."),
 		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which no group grows until one is done.", "result"),
 		stateShed:    counter("state_shed_entries_total", "Entries dropped from the persisted state because it was too large, by part of the state.", "part"),
-		evaluations:  histogram("look_seconds", "Duration of an evaluation: to observe and decide."),
+		evaluations:  histogram("evaluation_seconds", "Duration of an evaluation: to observe and decide."),
 		steps:        gauge("evaluation_steps", "Steps of the last evaluation; a step checks about one pod against one node. Scale-up and scale-down may take 20 million each."),
 		actions:      counter("actions_total", "Actions, by kind and result.", "kind", "result"),
 		launches: counter("launches_total", "Calls to grow a group, by call and by result: done, partial (fewer instances than asked for), none (no instance), "+

@@ -164,8 +164,8 @@ windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="1"} 0+1x40
 windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="+Inf"} 0+1x40
 windlass_drained_to_completed_seconds_bucket{instance="a",le="1"} 0+1x40
 windlass_drained_to_completed_seconds_bucket{instance="a",le="+Inf"} 0+1x40
-windlass_look_seconds_bucket{instance="a",le="1"} 0+1x40
-windlass_look_seconds_bucket{instance="a",le="+Inf"} 0+1x40
+windlass_evaluation_seconds_bucket{instance="a",le="1"} 0+1x40
+windlass_evaluation_seconds_bucket{instance="a",le="+Inf"} 0+1x40
 windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="1"} 0+1x40
 windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="+Inf"} 0+1x40
 windlass_events_dropped_total{instance="a"} 0x40
