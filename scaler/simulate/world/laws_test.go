@@ -38,21 +38,29 @@ func TestConservation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.check(); err != nil {
+		if err := w.checkEnd(l); err != nil {
 			t.Fatal(err)
 		}
-		if served := len(l.Waits) - l.Pending - l.Unserved; served+l.Unserved+l.Pending < len(played.Pods) {
-			t.Fatalf("%d served, %d ended pending and %d pending of %d pods", served, l.Unserved, l.Pending, len(played.Pods))
-		}
-		if l.Lost > 0 {
-			t.Fatalf("%d pods that have controllers were not made again", l.Lost)
-		}
-		for _, b := range l.Bills {
-			if b.Seconds < 0 {
-				t.Fatalf("the bill of %s is %d s", b.Group, b.Seconds)
-			}
-		}
 	})
+}
+
+// checkEnd returns what does not add up in a world whose trace is over.
+func (w *World) checkEnd(l *Ledger) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if served := len(l.Waits) - l.Pending - l.Unserved; served+l.Unserved+l.Pending < len(w.trace.Pods) {
+		return fmt.Errorf("%d served, %d ended pending and %d pending of %d pods", served, l.Unserved, l.Pending, len(w.trace.Pods))
+	}
+	if l.Lost > 0 {
+		return fmt.Errorf("%d pods that have controllers were not made again", l.Lost)
+	}
+	for _, b := range l.Bills {
+		if b.Seconds < 0 {
+			return fmt.Errorf("the bill of %s is %d s", b.Group, b.Seconds)
+		}
+	}
+	return nil
 }
 
 // check returns what does not add up in a world. What is kept as things happen must

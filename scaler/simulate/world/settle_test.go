@@ -51,11 +51,29 @@ func (w *World) playUntil(moment int64) error {
 	return w.play()
 }
 
+// playUntilDue plays the trace up to a moment, and on until an evaluation is due for something that
+// has changed; it has not been made then.
+func (w *World) playUntilDue(moment int64) error {
+	if err := w.playUntil(moment); err != nil {
+		return err
+	}
+	for w.now < w.trace.Seconds {
+		w.happen()
+		w.schedule()
+		if w.changed && w.now >= w.due() {
+			break
+		}
+		if err := w.playUntil(w.now + 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // freeze decides again and again while nothing changes but the time and the marks of the plan. It
 // returns what was done if a mark was taken back; the world stays as it was.
 func (w *World) freeze() (story []string) {
-	s := w.snapshot
-	s.Nodes = slices.Clone(s.Nodes)
+	s := w.stilled()
 	planner, set, steered := plan.NewPlanner(), map[string]bool{}, map[string]int{}
 	for range 40 {
 		s.Now = s.Now.Add(10 * time.Second)
@@ -63,26 +81,47 @@ func (w *World) freeze() (story []string) {
 		s.State = got.State
 		for _, a := range got.Actions {
 			story = append(story, s.Now.Format(time.TimeOnly)+" "+a.String())
+			if !marks(s, a) {
+				return nil
+			}
 			switch x := a.(type) {
 			case action.Mark:
 				set[x.Node.Name] = true
-				taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(x.Since)) })
 			case action.Unmark:
 				if set[x.Node.Name] {
 					return story
 				}
-				taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithoutTaint(n.Taints, contract.TaintUnneeded) })
 			case action.Steer:
 				if steered[x.Node.Name]++; steered[x.Node.Name] > 1 {
 					return story
 				}
-				taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithSurplus(n.Taints, x.Away) })
-			default:
-				return nil
 			}
 		}
 	}
 	return nil
+}
+
+// stilled is what the scaler sees now; its nodes may be changed.
+func (w *World) stilled() fleet.Snapshot {
+	w.observe()
+	s := w.snapshot
+	s.Nodes = slices.Clone(s.Nodes)
+	return s
+}
+
+// marks does an action on a snapshot if it sets or clears a mark.
+func marks(s fleet.Snapshot, a action.Action) bool {
+	switch x := a.(type) {
+	case action.Mark:
+		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(x.Since)) })
+	case action.Unmark:
+		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithoutTaint(n.Taints, contract.TaintUnneeded) })
+	case action.Steer:
+		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithSurplus(n.Taints, x.Away) })
+	default:
+		return false
+	}
+	return true
 }
 
 func taint(s fleet.Snapshot, node string, change func(*fleet.Node)) {

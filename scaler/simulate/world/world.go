@@ -225,12 +225,17 @@ func (w *World) secondsAt(t time.Time) int64 {
 	return seconds
 }
 
-// evaluate decides and acts once.
-func (w *World) evaluate() {
+// observe has the snapshot show what is so now.
+func (w *World) observe() {
 	w.snapshot.Now = w.time()
 	w.renewReports()
 	w.snapshot.Budgets = w.budgets.seen
 	w.countOwners()
+}
+
+// evaluate decides and acts once.
+func (w *World) evaluate() {
+	w.observe()
 	p := w.planner.Decide(w.snapshot, w.policy)
 	w.ledger.Evaluations++
 	w.ledger.Steps += p.Steps
