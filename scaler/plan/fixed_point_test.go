@@ -17,9 +17,10 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// settlesIn is how many evaluations marks may take to settle where nothing else changes: the
-// first may find marks that none would have made.
-const settlesIn = 1 + 3
+// settlesIn is how many evaluations marks may take to settle where nothing else changes, if so many
+// nodes become surplus, or are no more: the first may find marks that none would have made, and each
+// changes ten surplus taints at most.
+func settlesIn(steered int) int { return 3 + max(1, (steered+9)/10) }
 
 // TestMarksSettle is law 18: while the clock stands still and nothing but the marks of the
 // plan is done, evaluations reach a fixed point soon, and come back to no state.
@@ -30,24 +31,50 @@ func TestMarksSettle(t *testing.T) {
 		p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
 		p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
 		p.DisruptionCost = rapid.SampledFrom([]float64{0, 0.001, 0.05, 1}).Draw(t, "disruption cost")
-		start := scenario.Format(w.Snapshot)
-		seen := map[string]bool{}
-		var story []string
-		for range settlesIn + 1 {
-			state := strings.Join(markedNodes(w), ",")
-			if seen[state] {
-				t.Fatalf("law 18: marks come back to %q\n%s\n%s", state, strings.Join(story, "\n"), start)
-			}
-			seen[state] = true
-			story = append(story, state)
-			got := plan.Decide(w.Snapshot, p)
-			story = append(story, render(got, []string{"node"}))
-			if !applyMarks(t, w, got) {
-				return
+		settles(t, w, p)
+	})
+}
+
+// TestSurplusSettles is law 18 where more nodes are surplus than may become so at once, and hardly any
+// is worth to be emptied.
+func TestSurplusSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(30, 120).Draw(t, "nodes")
+		lines := []string{fmt.Sprintf("group web max=%d desired=%d type=m5.xlarge price=0.2", nodes, nodes)}
+		for n := range nodes {
+			lines = append(lines, fmt.Sprintf("node n%d group=web", n))
+			for i := range rapid.IntRange(0, 3).Draw(t, "pods") {
+				lines = append(lines, fmt.Sprintf("pod p%d-%d on=n%d cpu=%dm", n, i, n, 50*rapid.IntRange(1, 10).Draw(t, "cpu")))
 			}
 		}
-		t.Fatalf("law 18: marks have not settled after %d evaluations\n%s\n%s", settlesIn, strings.Join(story, "\n"), start)
+		p := policy.DefaultPolicy()
+		p.Consolidate, p.DisruptionCost = policy.ConsolidateBalance, 100
+		settles(t, parsed(t, strings.Join(lines, "\n")), p)
 	})
+}
+
+// settles holds law 18 in a world, which it changes.
+func settles(t *rapid.T, w *scenario.World, p policy.Policy) {
+	start := scenario.Format(w.Snapshot)
+	seen, steered := map[string]bool{}, map[string]bool{}
+	var story []string
+	for rounds := 0; rounds <= settlesIn(len(steered)); rounds++ {
+		state := strings.Join(markedNodes(w), ",")
+		if seen[state] {
+			t.Fatalf("law 18: marks come back to %q\n%s\n%s", state, strings.Join(story, "\n"), start)
+		}
+		seen[state] = true
+		story = append(story, state)
+		got := plan.Decide(w.Snapshot, p)
+		story = append(story, render(got, []string{"node"}))
+		if !applyMarks(t, w, got) {
+			return
+		}
+		for a := range action.Only[action.Steer](got.Actions) {
+			steered[a.Node.Name] = true
+		}
+	}
+	t.Fatalf("law 18: marks have not settled after %d evaluations\n%s\n%s", settlesIn(len(steered)), strings.Join(story, "\n"), start)
 }
 
 // What is left of an evaluation's work is no reason for which a node loses its mark: the next

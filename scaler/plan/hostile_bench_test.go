@@ -184,6 +184,15 @@ var attacks = []attack{
 			return t.labelled(labelApp, name).evenly(likes(labelApp, name), corev1.LabelHostname)
 		})
 	}},
+	{"spread-honoring", func(c *city) *city {
+		return c.evilPods(5_000, true, func(t template, i int) template {
+			name, honor := fmt.Sprint("evil-", i), corev1.NodeInclusionPolicyHonor
+			t = t.owned(name).labelled(labelApp, name).evenly(likes(labelApp, name), corev1.LabelHostname)
+			t.spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
+			t.spec.Tolerations = []corev1.Toleration{{Key: name, Operator: corev1.TolerationOpExists}}
+			return t
+		})
+	}},
 	{"selectors-by-value", func(c *city) *city {
 		return c.evilPods(10_000, false, func(t template, i int) template {
 			t.spec.NodeSelector = map[string]string{"team": fmt.Sprint("evil-", i)}

@@ -34,26 +34,36 @@ func TestAttacksAreBounded(t *testing.T) {
 		c.Groups[0].Max = 400
 		return c
 	}
-	bounds := policy.DefaultBounds()
-	baseSteps, baseAllocated := counted(village())
-	for _, attack := range attacks {
-		t.Run(attack.name, func(t *testing.T) {
-			steps, allocated := counted(attack.on(village()))
-			if most := baseSteps + bounds.Growth + bounds.ScaleDown; steps > most {
-				t.Errorf("%d steps, want at most %d", steps, most)
-			}
-			if most := baseAllocated + mostAllocated; allocated > most {
-				t.Errorf("%d MiB are allocated, want at most %d", allocated/mib, most/mib)
-			}
-		})
+	balance := policy.DefaultPolicy()
+	balance.Consolidate = policy.ConsolidateBalance
+	for _, c := range []struct {
+		name    string
+		village func() *city
+		policy  policy.Policy
+	}{
+		{"unneeded", village, policy.DefaultPolicy()},
+		{"balance", func() *city { return swappable(200) }, balance},
+	} {
+		baseSteps, baseAllocated := counted(c.village(), c.policy)
+		for _, attack := range attacks {
+			t.Run(c.name+"/"+attack.name, func(t *testing.T) {
+				steps, allocated := counted(attack.on(c.village()).aged(), c.policy)
+				if most := baseSteps + c.policy.Bounds.Growth + c.policy.Bounds.ScaleDown; steps > most {
+					t.Errorf("%d steps, want at most %d", steps, most)
+				}
+				if most := baseAllocated + mostAllocated; allocated > most {
+					t.Errorf("%d MiB are allocated, want at most %d", allocated/mib, most/mib)
+				}
+			})
+		}
 	}
 }
 
 // counted is what an evaluation takes: steps, and bytes that it allocates.
-func counted(c *city) (steps, allocated int64) {
+func counted(c *city, p policy.Policy) (steps, allocated int64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	steps = plan.Decide(c.Snapshot, policy.DefaultPolicy()).Steps
+	steps = plan.Decide(c.Snapshot, p).Steps
 	runtime.ReadMemStats(&after)
 	return steps, int64(after.TotalAlloc - before.TotalAlloc)
 }
