@@ -116,6 +116,28 @@ pod agent-1 on=web-1 cpu=10m owner=DaemonSet/agent`); err != nil {
 	}
 }
 
+// Replicas of a saved snapshot follow the hours of the day: a day has more pods than there were,
+// since some end at night and others come in the morning.
+func TestSimulateSnapshotSwings(t *testing.T) {
+	w := scenario.NewWorld()
+	if err := w.Apply(`group web min=1 desired=3 type=m5.large
+node web-1..3 group=web
+pod app-1..12 on=web-1 cpu=100m owner=ReplicaSet/app`); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := fleet.Write(&text, w.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, "--days=1", "--swing=0.9", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Runs[0]; got.Pods <= 12 || r.PodHours < 24 || r.PodHours >= 12*24 {
+		t.Errorf("twelve replicas that swing come to %d pods and %v pod-hours in a day", got.Pods, r.PodHours)
+	}
+}
+
 // A slice of a trace is played.
 func TestSimulateTrace(t *testing.T) {
 	file := written(t, "pods.csv", "name,cpu_milli,memory_mib,creation_time,deletion_time\na,4000,8192,0,900000\nb,4000,8192,86500,90000\nc,400000,8192,86500,90000\n")

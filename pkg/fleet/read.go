@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -38,7 +39,28 @@ func Read(r io.Reader) (Snapshot, error) {
 	if s.Now.IsZero() {
 		return Snapshot{}, fmt.Errorf("this is no snapshot: it has no field now, the moment it was taken at, such as 2006-01-02T15:04:05Z")
 	}
+	s.shareSpecs()
 	return s, nil
+}
+
+// shareSpecs has pods of one template share their spec, as those that are observed do: who asks
+// which pods are replicas of one another goes by that.
+func (s *Snapshot) shareSpecs() {
+	known := map[string]*corev1.PodSpec{}
+	for _, p := range s.Pods {
+		if p == nil || p.Spec == nil {
+			continue
+		}
+		encoded, err := p.Spec.Marshal()
+		if err != nil {
+			continue // nothing is wrong with a spec that is not shared
+		}
+		if one := known[string(encoded)]; one != nil {
+			p.Spec = one
+		} else {
+			known[string(encoded)] = p.Spec
+		}
+	}
 }
 
 // located says where in a document the value stands that does not decode as t:

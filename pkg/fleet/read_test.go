@@ -36,6 +36,23 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Pods of one template share one spec, as those that are observed do.
+func TestReadPodsShareSpecs(t *testing.T) {
+	s, err := fleet.Read(strings.NewReader(`now: 2025-01-01T10:00:00Z
+pods:
+- {name: a, spec: {priority: 1, containers: []}}
+- {name: b, spec: {containers: [], priority: 1}}
+- {name: c, spec: {priority: 2, containers: []}}
+- {name: none}
+- null`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Pods; p[0].Spec != p[1].Spec || p[0].Spec == p[2].Spec || p[3].Spec != nil {
+		t.Errorf("shared %v, mixed up %v, made up %v", p[0].Spec == p[1].Spec, p[0].Spec == p[2].Spec, p[3].Spec)
+	}
+}
+
 func TestReadWhatWriteWrote(t *testing.T) {
 	at := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
 	want := fleet.Snapshot{
