@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -149,18 +150,23 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 	if err := errors.Join(s.policy.Validate(), s.checkAssumptions()); err != nil {
 		return nil, fmt.Errorf("wrong flags:\n%w", err)
 	}
-	if len(o.compare) == 0 {
-		return []simulate.Variant{{Name: "these flags", Policy: s.policy}}, nil
-	}
 	var own settings
 	known := pflag.NewFlagSet("policy", pflag.ContinueOnError)
 	own.register(known)
-	var both []string
+	var both, words []string
 	flags.Visit(func(f *pflag.Flag) {
 		if known.Lookup(f.Name) != nil {
 			both = append(both, "--"+f.Name)
+			words = append(words, word(f.Name, f.Value))
 		}
 	})
+	if len(o.compare) == 0 {
+		name := "these flags"
+		if len(words) == 0 {
+			name = "default flags"
+		}
+		return []simulate.Variant{{Name: name, Policy: s.policy, Flags: strings.Join(words, " ")}}, nil
+	}
 	both = slices.DeleteFunc(both, func(name string) bool {
 		return slices.Contains([]string{"--price-file", "--spot-price-factor"}, name)
 	})
@@ -178,6 +184,9 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 	return variants, nil
 }
 
+// word is a flag as people give it.
+func word(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
+
 // readVariant reads a file of flags. What it does not name has its default.
 func readVariant(file string) (simulate.Variant, error) {
 	text, err := os.ReadFile(file)
@@ -191,19 +200,22 @@ func readVariant(file string) (simulate.Variant, error) {
 	var s settings
 	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)
 	s.register(flags)
-	for name, value := range given {
-		values, several := value.([]any)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		values, several := given[name].([]any)
 		if !several {
-			values = []any{value}
+			values = []any{given[name]}
 		}
+		name = strings.TrimLeft(name, "-")
 		for _, v := range values {
-			if err := flags.Set(strings.TrimLeft(name, "-"), fmt.Sprint(v)); err != nil {
+			if err := flags.Set(name, fmt.Sprint(v)); err != nil {
 				return simulate.Variant{}, err
 			}
+			words = append(words, word(name, v))
 		}
 	}
 	base := filepath.Base(file)
-	return simulate.Variant{Name: strings.TrimSuffix(base, filepath.Ext(base)), Policy: s.policy}, s.policy.Validate()
+	return simulate.Variant{Name: strings.TrimSuffix(base, filepath.Ext(base)), Policy: s.policy, Flags: strings.Join(words, " ")}, s.policy.Validate()
 }
 
 // stage is the world and the pods that come to it.

@@ -27,10 +27,11 @@ import (
 // repackEvery is how often all pods are packed anew, in seconds.
 const repackEvery = 600
 
-// Variant is a policy with the name that it has in the report.
+// Variant is a policy with the name that it has in the report, and the flags that make it.
 type Variant struct {
 	Name   string
 	Policy policy.Policy
+	Flags  string
 }
 
 // Run plays a trace for each of the policies, in equal worlds, as often as wanted: each time
@@ -72,6 +73,7 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 	out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
 	for i, v := range variants {
 		out.Add(v.Name, ledgers[i], bills[i], int64(spec.Boot.Seconds()))
+		out.Runs[i].Flags = v.Flags
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ func policies() []Variant {
 	with := func(name string, change func(*policy.Policy)) Variant {
 		p := policy.DefaultPolicy()
 		change(&p)
-		return Variant{name, p}
+		return Variant{Name: name, Policy: p}
 	}
 	return []Variant{
 		with("default", func(*policy.Policy) {}),

@@ -31,7 +31,9 @@ type Report struct {
 
 // Run is the figures of one policy.
 type Run struct {
-	Name    string  `json:"name"`
+	Name string `json:"name"`
+	// Flags are those that were given; what they do not name has its default.
+	Flags   string  `json:"flags,omitempty"`
 	Dollars float64 `json:"dollars"`
 	// BySeed are the bills of all seeds that were played, the first of which is Dollars.
 	BySeed []float64 `json:"dollarsBySeed"`
@@ -121,13 +123,16 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// rows are the lines of the table.
+// rows are the lines of the table. One that has nothing to say of any run is left out.
 var rows = []struct {
 	name  string
 	value func(Run) string
 }{
 	{"bill, $", func(r Run) string { return fmt.Sprintf("%.2f", r.Dollars) }},
 	{"mean, least and most of all seeds, $", func(r Run) string {
+		if len(r.BySeed) < 2 {
+			return ""
+		}
 		return fmt.Sprintf("%.2f, %.2f, %.2f", r.mean(), slices.Min(r.BySeed), slices.Max(r.BySeed))
 	}},
 	{"bound, $", func(r Run) string { return fmt.Sprintf("%.2f", r.Bound) }},
@@ -164,27 +169,68 @@ func (r Run) mean() (mean float64) {
 
 func (w Waits) String() string { return fmt.Sprintf("%d, %d, %d", w.P50, w.P99, w.Max) }
 
+// played is what was played, a line for each.
+func (r Report) played() []string {
+	seed := fmt.Sprintf("seed %d", r.Seed)
+	if n := r.times(); n > 1 {
+		seed = fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(n-1))
+	}
+	line := fmt.Sprintf("%s from %s; %d pods; %s", length(r.Seconds), r.Start.UTC().Format("Mon 2006-01-02 15:04 UTC"), r.Pods, seed)
+	if r.LeftOut > 0 {
+		line += fmt.Sprintf("; %d more pods fit no node group and are left out", r.LeftOut)
+	}
+	lines := []string{line}
+	if r.Prices != "" {
+		lines = append(lines, "prices: "+r.Prices)
+	}
+	return lines
+}
+
+// length is a time without the units of which it has none at its end.
+func length(seconds int64) string {
+	text := (time.Duration(seconds) * time.Second).String()
+	for _, none := range []struct{ end, cut string }{{"m0s", "0s"}, {"h0m", "0m"}} {
+		if strings.HasSuffix(text, none.end) {
+			text = strings.TrimSuffix(text, none.cut)
+		}
+	}
+	return text
+}
+
+// times is how often each policy was played.
+func (r Report) times() (n int) {
+	for _, run := range r.Runs {
+		n = max(n, len(run.BySeed))
+	}
+	return n
+}
+
+// cells are the lines of the table, each with its name first.
+func (r Report) cells() [][]string {
+	var lines [][]string
+	for _, row := range rows {
+		cells, said := []string{row.name}, false
+		for _, run := range r.Runs {
+			cell := row.value(run)
+			cells, said = append(cells, cell), said || cell != ""
+		}
+		if said {
+			lines = append(lines, cells)
+		}
+	}
+	return lines
+}
+
 // Table writes a column for each run.
 func (r Report) Table(out io.Writer) error {
-	left := ""
-	if r.LeftOut > 0 {
-		left = fmt.Sprintf("; %d more fit no node group and are left out", r.LeftOut)
-	}
-	fmt.Fprintf(out, "%s\n%s of %d pods%s\n", r.Trace, time.Duration(r.Seconds)*time.Second, r.Pods, left)
-	if r.Prices != "" {
-		fmt.Fprintf(out, "prices: %s\n", r.Prices)
-	}
+	fmt.Fprintf(out, "%s\n%s\n", r.Trace, strings.Join(r.played(), "\n"))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := []string{""}
 	for _, run := range r.Runs {
 		head = append(head, run.Name)
 	}
 	fmt.Fprintf(table, "\n%s\n", strings.Join(head, "\t"))
-	for _, row := range rows {
-		cells := []string{row.name}
-		for _, run := range r.Runs {
-			cells = append(cells, row.value(run))
-		}
+	for _, cells := range r.cells() {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	return table.Flush()

@@ -40,6 +40,8 @@ type Ledger struct {
 
 	podSeconds int64
 	running    int
+	// waiting is the most pods that were pending at once since the last sample.
+	waiting int
 	// every is how far samples are apart, next when the next one is.
 	every, next int64
 }
@@ -61,7 +63,8 @@ type Sample struct {
 	// Dollars is the bill so far, and Evictions count likewise.
 	Dollars   float64
 	Evictions int
-	Pending   int
+	// Pending is the most at once since the sample before.
+	Pending int
 	// Nodes are those that are paid for, by group in the order of Bills.
 	Nodes []int
 }
@@ -120,13 +123,14 @@ func (w *World) bills() []Bill {
 // sample notes how the world is.
 func (w *World) sample() {
 	l := &w.ledger
-	s := Sample{At: w.now, Evictions: l.Evictions, Pending: len(w.scheduler.queue)}
+	s := Sample{At: w.now, Evictions: l.Evictions, Pending: l.waiting}
 	for _, b := range w.bills() {
 		s.Dollars += b.Dollars()
 		s.Nodes = append(s.Nodes, w.groups[b.Group].billed)
 	}
 	l.Samples = append(l.Samples, s)
 	l.next += l.every
+	l.waiting = 0
 }
 
 // closeBooks counts what is open at the end. Nodes of the last minutes may be for pods to come

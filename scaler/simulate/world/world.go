@@ -206,6 +206,9 @@ func (w *World) accrue(to int64) {
 		g.seconds += elapsed * int64(g.billed)
 	}
 	w.ledger.podSeconds += elapsed * int64(w.ledger.running)
+	if elapsed > 0 {
+		w.ledger.waiting = max(w.ledger.waiting, len(w.scheduler.queue))
+	}
 	w.now = to
 }
 

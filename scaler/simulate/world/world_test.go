@@ -90,6 +90,22 @@ func TestBillToTheSecond(t *testing.T) {
 	}
 }
 
+// TestPendingBetweenSamples: in two days samples are four minutes apart. Three pods that wait for
+// the minute that a node boots, between two of them, show in the one that follows, and in it alone.
+func TestPendingBetweenSamples(t *testing.T) {
+	pods := []trace.Pod{{Arrive: 250, Ends: trace.Never}, {Arrive: 250, Ends: trace.Never}, {Arrive: 270, Ends: trace.Never}}
+	l := play(t, oneGroup(), 2*24*3600, policy.DefaultPolicy(), []trace.Workload{workloadOf("app", "500m")}, pods...)
+	for _, s := range l.Samples {
+		want := 0
+		if s.At == 480 {
+			want = 3
+		}
+		if s.Pending != want {
+			t.Errorf("at %d s the sample has %d pending pods, want %d", s.At, s.Pending, want)
+		}
+	}
+}
+
 // TestEvictionAndReplacement: six pods need two nodes; when four have ended the two that are
 // left, one on each node, fit one. A node is emptied: its pod is evicted, runs elsewhere at
 // once, and the node is terminated when the old pod has had its 30 seconds.
