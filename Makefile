@@ -150,7 +150,7 @@ vuln: ## look for known vulnerabilities (asks vuln.go.dev)
 
 .PHONY: update
 update: ## rewrite the golden files of the scenario tests and what is generated in docs; look at the difference before you commit it
-	$(GO) test $$($(GO) list -f '{{range .TestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}} {{range .XTestImports}}{{if eq . "github.com/cockroachdb/datadriven"}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -args -rewrite
+	$(GO) test $$($(GO) list -f '{{range .TestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}} {{range .XTestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -args -rewrite
 
 .PHONY: clean
 clean: ## remove what was built here; the test control plane stays in the user's cache

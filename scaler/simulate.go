@@ -225,7 +225,7 @@ func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
 	}
 	spec := world.Default()
 	if o.snapshot != "" {
-		spec.Groups, spec.Prices = nil, ""
+		spec.Groups, spec.Prices = nil, pricesOf(s, spec.Prices)
 	}
 	if o.world != "" {
 		text, err := os.ReadFile(o.world)
@@ -241,6 +241,15 @@ func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
 	}
 	played, err := o.play(s)
 	return spec, played, err
+}
+
+// pricesOf says what the prices of a snapshot are, given what those of the program are.
+func pricesOf(s settings, shipped string) string {
+	own := ""
+	if s.priceFile != "" {
+		own = "those of " + s.priceFile + ", or else "
+	}
+	return "those of the snapshot; where it has none, " + own + shipped
 }
 
 func (o simulateOptions) play(s settings) (trace.Trace, error) {

@@ -112,6 +112,9 @@ pod agent-1 on=web-1 cpu=10m owner=DaemonSet/agent`); err != nil {
 	if r := got.Runs[0]; r.NodeHours < 24 || r.NodeHours > 60 || len(r.Bills) != 1 || r.Bills[0].Price != 0.096 || r.ScaleDowns == 0 || r.Waiting > 0 {
 		t.Errorf("half a day of two to five nodes: %+v", r)
 	}
+	if want := "those of the snapshot; where it has none, on demand, Linux, us-east-1, as AWS published them on 2026-07-20"; got.Prices != want {
+		t.Errorf("prices are %q, want %q", got.Prices, want)
+	}
 	if got.Start != w.Now || got.Seconds != int64(12*time.Hour/time.Second) {
 		t.Errorf("it starts at %v and lasts %d s", got.Start, got.Seconds)
 	}

@@ -40,6 +40,24 @@ func Hold(t *testing.T, page, name, want string) {
 	}
 }
 
+// HoldFile fails the test unless want is all that the file has.
+func HoldFile(t *testing.T, name, want string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is stale; make update writes it (-file +program):\n%s", name, cmp.Diff(strings.Split(string(got), "\n"), strings.Split(want, "\n")))
+	}
+}
+
 const end = "<!-- end -->\n"
 
 // cut parts a page around what its section of a name has.

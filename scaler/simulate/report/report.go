@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -179,11 +180,7 @@ func (r Report) played() []string {
 	if r.LeftOut > 0 {
 		line += fmt.Sprintf("; %d more pods fit no node group and are left out", r.LeftOut)
 	}
-	lines := []string{line}
-	if r.Prices != "" {
-		lines = append(lines, "prices: "+r.Prices)
-	}
-	return lines
+	return []string{line, "prices: " + cmp.Or(r.Prices, "those of the world file, of no stated date")}
 }
 
 // length is a time without the units of which it has none at its end.

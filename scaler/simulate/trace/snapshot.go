@@ -20,7 +20,7 @@ func FromSnapshot(s fleet.Snapshot, seed uint64, days, swing float64) (Trace, er
 	if !(days > 0 && days <= 366) || !(swing >= 0 && swing <= 1) {
 		return Trace{}, fmt.Errorf("a time of %v days with replicas that differ by %v: want up to 366 days, and a share of 0 to 1", days, swing)
 	}
-	t := Trace{Name: fmt.Sprintf("a snapshot that goes on, %g days, seed %d", days, seed), Start: s.Now, Seconds: int64(days * day), Snapshot: &s}
+	t := Trace{Name: fmt.Sprintf("a snapshot of %s that goes on, %g days, seed %d", s.Now.UTC().Format("2006-01-02 15:04"), days, seed), Start: s.Now, Seconds: int64(days * day), Snapshot: &s}
 	workloads := book{trace: &t}
 	given := map[int][]*fleet.Pod{}
 	for _, p := range s.Pods {
