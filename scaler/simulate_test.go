@@ -142,6 +142,32 @@ pod app-1..12 on=web-1 cpu=100m owner=ReplicaSet/app`); err != nil {
 	}
 }
 
+// Nodes of no group cost nothing here: the bound does not count what they may hold, which is less
+// where pods of the groups may not go there.
+func TestSimulateNodesOfNoGroup(t *testing.T) {
+	for taints, want := range map[string]struct{ least, most float64 }{"": {0, 0}, " taints=dedicated=db:NoSchedule": {0.01, 1}} {
+		w := scenario.NewWorld()
+		if err := w.Apply(`group web min=1 desired=1 type=m5.large
+node web-1 group=web
+node base cpu=16 mem=64Gi` + taints + `
+pod db-1..10 on=base cpu=1 owner=StatefulSet/db tolerates=dedicated
+pod app-1 on=web-1 cpu=500m owner=ReplicaSet/app`); err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := fleet.Write(&text, w.Snapshot); err != nil {
+			t.Fatal(err)
+		}
+		var got report.Report
+		if err := json.Unmarshal([]byte(simulates(t, "--days=0.5", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if r := got.Runs[0]; r.Bound < want.least || r.Bound > want.most || r.Repack > r.Dollars+1e-9 || r.Repack == 0 {
+			t.Errorf("%q: a bill of $%v, a bound of $%v and packed anew for $%v: want a bound of $%v to $%v, and the one pod of the group packed", taints, r.Dollars, r.Bound, r.Repack, want.least, want.most)
+		}
+	}
+}
+
 // A slice of a trace is played.
 func TestSimulateTrace(t *testing.T) {
 	file := written(t, "pods.csv", "name,cpu_milli,memory_mib,creation_time,deletion_time\na,4000,8192,0,900000\nb,4000,8192,86500,90000\nc,400000,8192,86500,90000\n")

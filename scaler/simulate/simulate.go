@@ -13,6 +13,8 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -69,8 +71,9 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 	for _, s := range ledgers[0].Samples { // equal in all
 		moments = append(moments, s.At)
 	}
-	out.Bound = rules.lp.Lower(rules.demands(t), moments)
-	out.Repack = bound.Repacked(rules.types, rules.demands(t), repackEvery, moments)
+	demands := rules.demands(t)
+	out.Bound = rules.lp.Lower(demands, moments)
+	out.Repack = bound.Repacked(rules.types, rules.paid(t, demands), repackEvery, moments)
 	for i, v := range variants {
 		out.Add(v.Name, ledgers[i], bills[i], int64(spec.Boot.Seconds()))
 		out.Runs[i].Flags = v.Flags
@@ -105,6 +108,9 @@ type measures struct {
 	classes map[string]*fit.Class
 	types   []bound.Type
 	lp      bound.LP
+	// unpaid are nodes of no group, by name, and room is what they have.
+	unpaid map[string]*fit.NodeTemplate
+	room   bound.Demand
 }
 
 const gibi = 1 << 30
@@ -126,6 +132,9 @@ func measure(t *trace.Trace, groups []fleet.Group) measures {
 		}
 	}
 	m.lp = bound.NewLP(m.types)
+	if t.Snapshot != nil {
+		m.leaveOut(t.Snapshot)
+	}
 	return m
 }
 
@@ -143,12 +152,57 @@ func (m measures) class(w trace.Workload) *fit.Class {
 // resources, labels and taints go.
 func (m measures) fits(w trace.Workload) bool { return m.cluster.CouldTake(m.class(w), m.looks) }
 
-// demands are what the pods of a trace ask for, within its time.
+// demands are what the pods of a trace ask for, within its time, and after them the room of nodes
+// that nothing is paid for.
 func (m measures) demands(t trace.Trace) []bound.Demand {
-	list := make([]bound.Demand, 0, len(t.Pods))
+	list := make([]bound.Demand, 0, len(t.Pods)+1)
+	elsewhere := map[*fit.Class]bool{}
 	for _, p := range t.Pods {
-		milli, bytes := m.class(t.Workloads[p.Workload]).CPUAndMemory()
-		list = append(list, bound.Demand{CPU: float64(milli) / 1000, Memory: float64(bytes) / gibi, Arrive: p.Arrive, Ends: min(p.Ends, t.Seconds)})
+		class := m.class(t.Workloads[p.Workload])
+		could, known := elsewhere[class]
+		if !known {
+			could = len(m.unpaid) > 0 && m.cluster.CouldTake(class, slices.Collect(maps.Values(m.unpaid)))
+			elsewhere[class] = could
+		}
+		milli, bytes := class.CPUAndMemory()
+		list = append(list, bound.Demand{CPU: float64(milli) / 1000, Memory: float64(bytes) / gibi, Arrive: p.Arrive, Ends: min(p.Ends, t.Seconds), Elsewhere: could || m.givenUnpaid(p)})
+	}
+	if len(m.unpaid) > 0 {
+		list = append(list, bound.Demand{CPU: -m.room.CPU, Memory: -m.room.Memory, Ends: t.Seconds, Elsewhere: true})
 	}
 	return list
+}
+
+// paid are the demands of pods that are on no node that nothing is paid for.
+func (m measures) paid(t trace.Trace, demands []bound.Demand) []bound.Demand {
+	list := make([]bound.Demand, 0, len(t.Pods))
+	for i, p := range t.Pods {
+		if !m.givenUnpaid(p) {
+			list = append(list, demands[i])
+		}
+	}
+	return list
+}
+
+func (m measures) givenUnpaid(p trace.Pod) bool {
+	return p.Given != nil && m.unpaid[p.Given.Node] != nil
+}
+
+// leaveOut finds the nodes of a snapshot that are in no group, and so on no bill.
+func (m *measures) leaveOut(s *fleet.Snapshot) {
+	m.unpaid = map[string]*fit.NodeTemplate{}
+	paid := map[string]bool{}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			paid[i.ID] = true
+		}
+	}
+	for _, n := range s.Nodes {
+		if paid[n.InstanceID()] {
+			continue
+		}
+		m.unpaid[n.Name] = m.cluster.TemplateOf(&fleet.NodeTemplate{Zone: n.Zone(), Allocatable: n.Allocatable, Labels: n.Labels, Taints: n.Taints, DeclaredFeatures: n.DeclaredFeatures})
+		m.room.CPU += float64(n.Allocatable.Cpu().MilliValue()) / 1000
+		m.room.Memory += float64(n.Allocatable.Memory().Value()) / gibi
+	}
 }

@@ -20,6 +20,9 @@ type Type struct {
 type Demand struct {
 	CPU, Memory  float64
 	Arrive, Ends int64
+	// Elsewhere is true of what may run where nothing is paid for. The room there is a demand
+	// below zero.
+	Elsewhere bool
 }
 
 // corner is a pair of prices, of a core and of a GiB an hour, at which no type is worth more
@@ -80,24 +83,30 @@ func (lp LP) Lower(demands []Demand, moments []int64) []float64 {
 	type step struct {
 		at          int64
 		cpu, memory float64
+		elsewhere   bool
 	}
 	steps := make([]step, 0, 2*len(demands))
 	for _, d := range demands {
-		steps = append(steps, step{d.Arrive, d.CPU, d.Memory}, step{d.Ends, -d.CPU, -d.Memory})
+		steps = append(steps, step{d.Arrive, d.CPU, d.Memory, d.Elsewhere}, step{d.Ends, -d.CPU, -d.Memory, d.Elsewhere})
 	}
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	out := make([]float64, 0, len(moments))
-	var cpu, memory, sum float64
+	var cpu, memory, otherCPU, otherMemory, sum float64
 	var now int64
+	rate := func() float64 { return lp.PerHour(cpu+max(0, otherCPU), memory+max(0, otherMemory)) }
 	for _, moment := range moments {
 		for len(steps) > 0 && steps[0].at <= moment {
 			s := steps[0]
 			steps = steps[1:]
-			sum += lp.PerHour(cpu, memory) * float64(max(0, s.at-now)) / 3600
+			sum += rate() * float64(max(0, s.at-now)) / 3600
 			now = max(now, s.at)
-			cpu, memory = cpu+s.cpu, memory+s.memory
+			if s.elsewhere {
+				otherCPU, otherMemory = otherCPU+s.cpu, otherMemory+s.memory
+			} else {
+				cpu, memory = cpu+s.cpu, memory+s.memory
+			}
 		}
-		sum += lp.PerHour(cpu, memory) * float64(moment-now) / 3600
+		sum += rate() * float64(moment-now) / 3600
 		now = moment
 		out = append(out, sum)
 	}
