@@ -14,6 +14,8 @@ const (
 	mostListed = 6000
 	// mostShown is how many bytes of decisions show at one mark. Browsers cut such text off.
 	mostShown = 900
+	// mostMarks bounds how many marks a lane has: as many as a mouse can tell apart.
+	mostMarks = 360
 	lane      = 18.0
 )
 
@@ -57,9 +59,9 @@ func (r Report) strip(b *strings.Builder, n int) {
 		return
 	}
 	a := r.axis()
-	at := make([][mostColumns][]int, len(lanes)) // the decisions of each mark
+	at := make([][mostMarks][]int, len(lanes)) // the decisions of each mark
 	for i, d := range list {
-		column := min(mostColumns-1, int(a.x(d.At)/wide*mostColumns))
+		column := min(mostMarks-1, int(a.x(d.At)/wide*mostMarks))
 		marks := &at[laneOf(d.Kind)][column]
 		*marks = append(*marks, i)
 	}
@@ -82,7 +84,7 @@ func (r Report) strip(b *strings.Builder, n int) {
 				continue
 			}
 			fmt.Fprintf(b, "<a href=\"#d%d-%d\"><rect x=\"%.1f\" y=\"%g\" width=\"%.1f\" height=\"%g\" fill=\"%s\"><title>%s</title></rect></a>\n",
-				n, marks[0], wide*float64(column)/mostColumns, lane*float64(row)+1, wide/mostColumns, lane-2, lanes[l].colour, html.EscapeString(r.shown(list, marks)))
+				n, marks[0], wide*float64(column)/mostMarks, lane*float64(row)+1, wide/mostMarks, lane-2, lanes[l].colour, html.EscapeString(r.shown(list, marks)))
 		}
 	}
 	b.WriteString("</svg></svg></div>\n")
