@@ -103,6 +103,30 @@ func TestMarksOutliveTheBudget(t *testing.T) {
 	}
 }
 
+// Nor is it one for which a replacement is forgotten that was found before: its clock would start anew.
+func TestReplacementsOutliveTheBudget(t *testing.T) {
+	w, err := scenario.Parse(`
+group big desired=1 type=m5.2xlarge price=0.4
+group small type=m5.xlarge price=0.2
+node big-1 group=big
+pod a on=big-1 cpu=2100m
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policy.DefaultPolicy()
+	p.Consolidate, p.UtilizationThreshold = policy.ConsolidateReplace, 0.1
+	w.State = plan.Decide(w, p).State
+	if w.State.Replacement == nil {
+		t.Fatal("no replacement is found")
+	}
+	for p.Bounds.ScaleDown = 1; p.Bounds.ScaleDown < 10_000; p.Bounds.ScaleDown *= 2 {
+		if kept := plan.Decide(w, p).State.Replacement; kept == nil || !kept.Found.Equal(w.State.Replacement.Found) {
+			t.Errorf("with %d steps it is forgotten", p.Bounds.ScaleDown)
+		}
+	}
+}
+
 // crowdedNodes are nodes of three prices, a quarter of them marked, and some of those not Ready, with
 // up to so many small pods each: all that are marked can go.
 func crowdedNodes(nodes, pods int) string {

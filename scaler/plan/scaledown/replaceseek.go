@@ -55,12 +55,16 @@ func (r *nodeSearch) seekReplacement() *proposal {
 	if !r.wantsReplacements() || s != nil && !s.Launched.IsZero() {
 		return nil
 	}
+	r.part = shareReplacements
 	r.reportReplacementBackOffs()
 	if !r.quiet() {
 		return nil
 	}
 	if x := r.remembered(s); x != nil {
 		return x
+	}
+	if r.cutShort = r.spent(r.part); r.cutShort {
+		return nil
 	}
 	return r.findReplacement()
 }
@@ -251,7 +255,7 @@ func (r *nodeSearch) findReplacement() *proposal {
 	for _, g := range r.replacementGroups(most) {
 		for _, looks := range r.replacementTemplates(g) {
 			for i := range sources {
-				if r.spent(shareReplacements) {
+				if r.spent(r.part) {
 					break
 				}
 				x := r.gather(sources, i, g, looks, all, nearly)
@@ -350,7 +354,7 @@ func (r *nodeSearch) awaitReplacement(x *proposal) {
 		return
 	}
 	if x == nil {
-		if s != nil && r.quiet() {
+		if s != nil && r.quiet() && !r.cutShort {
 			r.State.Replacement = nil
 		}
 		return

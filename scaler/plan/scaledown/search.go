@@ -83,6 +83,8 @@ type nodeSearch struct {
 	// that were launched for them, and claimed the places that are not for the pods of others.
 	replaced map[*cluster.Node]bool
 	claimed  map[*fit.Place]bool
+	// cutShort: the budget was used up before it was known what has become of a replacement.
+	cutShort bool
 }
 
 func (d *ScaleDown) newSearch() *nodeSearch {
