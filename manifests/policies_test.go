@@ -175,8 +175,8 @@ func TestPoliciesKnowTheContract(t *testing.T) {
 				contract.AnnotationCordonedBy, contract.AnnotationExcluded, contract.AnnotationOutOfService,
 			},
 			"removableAnnotations": {contract.AnnotationDrainReport},
-			"othersTaints":         {contract.TaintDraining, contract.TaintUnneeded, contract.TaintSurplus, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
-			"oldOthersTaints":      {contract.TaintDraining, contract.TaintUnneeded, contract.TaintSurplus, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
+			"othersTaints":         {contract.TaintDraining, contract.TaintUnneeded, contract.TaintFillLater, contract.TaintSurplus, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
+			"oldOthersTaints":      {contract.TaintDraining, contract.TaintUnneeded, contract.TaintFillLater, contract.TaintSurplus, kubeProxy.Key, kubeProxy.Value, contract.OutOfServiceTaint().Key},
 		},
 	} {
 		for variable, want := range want {

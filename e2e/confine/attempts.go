@@ -214,12 +214,12 @@ func (s Scene) scalersWrites(scaler thief) []attempt {
 	taints := func(taints ...corev1.Taint) op { return op{"add", "/spec/taints", taints} }
 	with := func(t corev1.Taint, effect corev1.TaintEffect) corev1.Taint { t.Effect = effect; return t }
 	draining, unneeded := contract.DrainingTaint(contract.KindScaleDown), contract.UnneededTaint(time.Unix(1700000000, 0))
-	surplus := contract.WithSurplus(nil, true)[0]
+	last := contract.WithFillTurn(nil, contract.FillLast)
 	return []attempt{
 		try("asking for a drain", "", op{"add", notes + key(contract.AnnotationDrainRequest), "x"},
 			op{"add", notes + key(contract.AnnotationDrainPermit), "x"}, taints(draining)),
 		try("marking as unneeded", "", taints(unneeded)),
-		try("calling a node surplus", "", taints(surplus)),
+		try("having a node filled last", "", taints(last...)),
 		try("the point of no return", "", op{"add", notes + key(contract.AnnotationTerminating), "x"}),
 		try("draining in place of an agent", "", op{"add", "/spec/unschedulable", true}, taints(draining, unneeded, contract.KubeProxyTaint()),
 			op{"add", labels + key(contract.LabelExcludeFromLoadBalancers), "true"},
@@ -227,7 +227,8 @@ func (s Scene) scalersWrites(scaler thief) []attempt {
 		try("a NoExecute taint", scalersEffect, taints(with(draining, corev1.TaintEffectNoExecute))),
 		try("another NoExecute taint", scalersEffect, taints(with(unneeded, corev1.TaintEffectNoExecute))),
 		try("unneeded as NoSchedule", scalersEffect, taints(with(unneeded, corev1.TaintEffectNoSchedule))),
-		try("surplus as NoSchedule", scalersEffect, taints(with(surplus, corev1.TaintEffectNoSchedule))),
+		try("fill-later as NoSchedule", scalersEffect, taints(with(last[0], corev1.TaintEffectNoSchedule))),
+		try("surplus as NoSchedule", scalersEffect, taints(with(last[1], corev1.TaintEffectNoSchedule))),
 		try("telling kube-proxy by a NoExecute taint", scalersEffect, taints(with(contract.KubeProxyTaint(), corev1.TaintEffectNoExecute))),
 		try("Cluster Autoscaler's own taint", scalersTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule})),
 		try("a foreign NoExecute taint", scalersTaint, taints(corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})),

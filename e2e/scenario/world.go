@@ -325,10 +325,10 @@ func (w *World) SetUnneeded(node string, since time.Time) {
 	n.Taints = contract.WithTaint(n.Taints, contract.UnneededTaint(since))
 }
 
-// SetSurplus has kube-scheduler fill a node last, or no more.
-func (w *World) SetSurplus(node string, surplus bool) {
+// SetFillTurn says by taints when kube-scheduler fills a node.
+func (w *World) SetFillTurn(node string, turn contract.FillTurn) {
 	n := w.node(node)
-	n.Taints = contract.WithSurplus(n.Taints, surplus)
+	n.Taints = contract.WithFillTurn(n.Taints, turn)
 }
 
 // Terminate is TerminateInstanceInAutoScalingGroup, with the terminating mark

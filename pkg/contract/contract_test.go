@@ -132,6 +132,15 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}))
+	t.Run("fill turn", rapid.MakeCheck(func(t *rapid.T) {
+		others := []corev1.Taint{{Key: "pool", Effect: corev1.TaintEffectNoSchedule}, UnneededTaint(time.Unix(1_700_000_000, 0))}
+		turns := rapid.SampledFrom([]FillTurn{FillFirst, FillLater, FillLast})
+		before, want := turns.Draw(t, "before"), turns.Draw(t, "turn")
+		got := WithFillTurn(WithFillTurn(others, before), want)
+		if FillTurnOf(got) != want || len(got) != len(others)+int(want) {
+			t.Fatalf("from %d: got %v, want turn %d by as many taints", before, got, want)
+		}
+	}))
 	t.Run("unneeded", rapid.MakeCheck(func(t *rapid.T) {
 		want := time.Unix(rapid.Int64Range(1, 4e9).Draw(t, "seconds"), 0).UTC()
 		got, ok, err := Unneeded([]corev1.Taint{UnneededTaint(want)})

@@ -41,7 +41,7 @@ var (
 
 // passingTaints tell of a node's condition, or that it goes.
 var passingTaints = []string{
-	TaintDraining, TaintUnneeded, TaintSurplus, TaintToBeDeleted, TaintDeletionCandidate,
+	TaintDraining, TaintUnneeded, TaintFillLater, TaintSurplus, TaintToBeDeleted, TaintDeletionCandidate,
 	corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
 	corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
 	corev1.TaintNodeOutOfService, "node.cloudprovider.kubernetes.io/shutdown",

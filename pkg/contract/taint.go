@@ -21,11 +21,28 @@ const (
 	// elsewhere where they can. Written and read by the scaler.
 	TaintUnneeded = Prefix + "unneeded"
 
-	// TaintSurplus has kube-scheduler fill other nodes first: what runs in the cluster would
-	// fit without this one. PreferNoSchedule, so that no pod waits for it. Written and read by
-	// the scaler, with --consolidate=balance.
+	// TaintFillLater has kube-scheduler fill other nodes first, which are fuller. PreferNoSchedule,
+	// so that no pod waits for it. Written and read by the scaler, with --consolidate=balance.
+	TaintFillLater = Prefix + "fill-later"
+
+	// TaintSurplus has kube-scheduler fill a node last that bears it beside TaintFillLater: what
+	// runs in the cluster would fit without this one. Written and read alike.
 	TaintSurplus = Prefix + "surplus"
 )
+
+// FillTurn is when kube-scheduler fills a node, among those that a pod could go to.
+type FillTurn int
+
+// A node bears as many taints as its turn comes later: kube-scheduler's score TaintToleration
+// counts them.
+// https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+const (
+	FillFirst FillTurn = iota
+	FillLater
+	FillLast
+)
+
+var fillTaints = []string{TaintFillLater, TaintSurplus}
 
 // kubeProxyMark is the value by which a taint TaintToBeDeleted is ours. Cluster Autoscaler
 // writes a time there, and kube-proxy does not look at it.
@@ -80,18 +97,26 @@ func UnneededTaint(since time.Time) corev1.Taint {
 	return corev1.Taint{Key: TaintUnneeded, Value: strconv.FormatInt(since.Unix(), 10), Effect: corev1.TaintEffectPreferNoSchedule}
 }
 
-// WithSurplus returns the taints with the one that has kube-scheduler fill the node last, or
-// without it.
-func WithSurplus(taints []corev1.Taint, surplus bool) []corev1.Taint {
-	if !surplus {
-		return WithoutTaint(taints, TaintSurplus)
+// WithFillTurn returns the taints with those of that turn.
+func WithFillTurn(taints []corev1.Taint, turn FillTurn) []corev1.Taint {
+	for i, key := range fillTaints {
+		if i < int(turn) {
+			taints = WithTaint(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectPreferNoSchedule})
+		} else {
+			taints = WithoutTaint(taints, key)
+		}
 	}
-	return WithTaint(taints, corev1.Taint{Key: TaintSurplus, Effect: corev1.TaintEffectPreferNoSchedule})
+	return taints
 }
 
-// IsSurplus reports whether kube-scheduler fills a node with these taints last.
-func IsSurplus(taints []corev1.Taint) bool {
-	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == TaintSurplus })
+// FillTurnOf is the turn of a node with these taints.
+func FillTurnOf(taints []corev1.Taint) (turn FillTurn) {
+	for i, key := range fillTaints {
+		if slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == key }) {
+			turn = FillTurn(i + 1)
+		}
+	}
+	return turn
 }
 
 // Draining finds the draining taint among a node's taints.

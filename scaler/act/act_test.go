@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -319,23 +320,25 @@ func TestMarkAndUnmark(t *testing.T) {
 // Only what changes is written, and no other taint is touched.
 func TestSteer(t *testing.T) {
 	b := newBed(nil)
-	for _, away := range []bool{true, true, false, false} {
-		if r := b.one(t, action.Steer{Group: "web", Node: n1, Away: away}); r.Outcome != Done {
+	for _, turn := range []contract.FillTurn{contract.FillLast, contract.FillLast, contract.FillLater, contract.FillFirst, contract.FillFirst} {
+		if r := b.one(t, action.Steer{Group: "web", Node: n1, Fill: turn}); r.Outcome != Done {
 			t.Fatal(r.Err)
 		}
-		if taints := b.node(t).Spec.Taints; contract.IsSurplus(taints) != away || away && taints[0].Effect != corev1.TaintEffectPreferNoSchedule {
-			t.Errorf("away %t: taints %v", away, taints)
+		taints := b.node(t).Spec.Taints
+		hard := slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+		if contract.FillTurnOf(taints) != turn || len(taints) != int(turn) || hard {
+			t.Errorf("turn %d: taints %v", turn, taints)
 		}
 	}
 	if r := b.one(t, action.Mark{Group: "web", Node: n1, Since: time.Unix(1_700_000_000, 0)}); r.Outcome != Done {
 		t.Fatal(r.Err)
 	}
-	for _, away := range []bool{true, false} {
-		if r := b.one(t, action.Steer{Group: "web", Node: n1, Away: away}); r.Outcome != Done {
+	for _, turn := range []contract.FillTurn{contract.FillLater, contract.FillFirst} {
+		if r := b.one(t, action.Steer{Group: "web", Node: n1, Fill: turn}); r.Outcome != Done {
 			t.Fatal(r.Err)
 		}
 		if _, marked, err := contract.Unneeded(b.node(t).Spec.Taints); !marked || err != nil {
-			t.Errorf("away %t: the mark is gone", away)
+			t.Errorf("turn %d: the mark is gone", turn)
 		}
 	}
 }
@@ -345,7 +348,7 @@ func TestAnotherNodeOfTheName(t *testing.T) {
 	other := action.NodeRef{Name: "n1", UID: "older"}
 	for _, todo := range []action.Action{
 		action.RequestDrain{Node: other, ID: "a", Kind: contract.KindASG}, action.CancelDrain{Node: other, ID: "a"}, action.Permit{Node: other, ID: "a"},
-		action.Mark{Node: other}, action.Unmark{Node: other}, action.Steer{Node: other, Away: true}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
+		action.Mark{Node: other}, action.Unmark{Node: other}, action.Steer{Node: other, Fill: contract.FillLast}, action.Terminate{Node: other, Instance: "i-1", ID: "a"},
 	} {
 		b := newBed(nil)
 		if r := b.one(t, todo); r.Outcome != Stopped {

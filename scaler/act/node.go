@@ -282,11 +282,11 @@ func (a *Actor) unmark(ctx context.Context, x action.Unmark) error {
 
 func (a *Actor) steer(ctx context.Context, x action.Steer) error {
 	node, err := a.node(ctx, x.Node)
-	if err != nil || contract.IsSurplus(node.Spec.Taints) == x.Away {
+	if err != nil || contract.FillTurnOf(node.Spec.Taints) == x.Fill {
 		return err
 	}
 	want := kube.StateOf(node)
-	want.Taints = contract.WithSurplus(want.Taints, x.Away)
+	want.Taints = contract.WithFillTurn(want.Taints, x.Fill)
 	_, err = a.write(ctx, node, want, kube.GuardKeys)
 	return err
 }

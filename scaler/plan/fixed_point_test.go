@@ -18,8 +18,8 @@ import (
 )
 
 // settlesIn is how many evaluations marks may take to settle where nothing else changes, if so many
-// nodes become surplus, or are no more: the first may find marks that none would have made, and each
-// changes ten surplus taints at most.
+// nodes are filled in another turn: the first may find marks that none would have made, and each
+// changes the turns of ten nodes at most.
 func settlesIn(steered int) int { return 3 + max(1, (steered+9)/10) }
 
 // TestMarksSettle is law 18: while the clock stands still and nothing but the marks of the
@@ -170,15 +170,15 @@ func shrinkingWorld(t *rapid.T) string {
 	return strings.Join(x.lines, "\n")
 }
 
-// markedNodes are the nodes that are marked as unneeded, and since when, and those that are surplus.
+// markedNodes are the nodes that are marked as unneeded, and since when, and those that are not filled first.
 func markedNodes(w *scenario.World) []string {
 	var marked []string
 	for _, n := range w.Nodes {
 		if since, is, err := contract.Unneeded(n.Taints); is && err == nil {
 			marked = append(marked, n.Name+" "+since.Format(time.TimeOnly))
 		}
-		if contract.IsSurplus(n.Taints) {
-			marked = append(marked, n.Name+" surplus")
+		if turn := contract.FillTurnOf(n.Taints); turn != contract.FillFirst {
+			marked = append(marked, fmt.Sprint(n.Name, " fill turn ", turn))
 		}
 	}
 	slices.Sort(marked)

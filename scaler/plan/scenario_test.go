@@ -278,7 +278,7 @@ func carry(w *scenario.World, a action.Action) error {
 		w.SetUnneeded(a.Node.Name, time.Time{})
 		return nil
 	case action.Steer:
-		w.SetSurplus(a.Node.Name, a.Away)
+		w.SetFillTurn(a.Node.Name, a.Fill)
 		return nil
 	case action.Terminate:
 		return w.Terminate(a.Instance, a.ID, a.Decrement)

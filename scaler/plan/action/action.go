@@ -210,19 +210,15 @@ type Unmark struct {
 
 func (a Unmark) String() string { return fmt.Sprintf("unmark %s: %s", a.Node, a.Why) }
 
-// Steer puts the surplus taint on a node, or takes it off.
+// Steer says by taints when kube-scheduler fills a node.
 type Steer struct {
 	Group string
 	Node  NodeRef
-	// Away is true where new pods are to go to other nodes first.
-	Away bool
+	Fill  contract.FillTurn
 }
 
 func (a Steer) String() string {
-	if a.Away {
-		return fmt.Sprintf("steer new pods away from %s", a.Node)
-	}
-	return fmt.Sprintf("steer no pods away from %s any more", a.Node)
+	return fmt.Sprintf("have new pods fill %s %s", a.Node, [...]string{"first", "later", "last"}[a.Fill])
 }
 
 // Terminate ends an instance. With a node, the terminating mark is written

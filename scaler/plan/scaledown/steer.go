@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// mostSteered bounds how many nodes get or lose the surplus taint in an evaluation.
+	// mostSteered bounds how many nodes get another turn in an evaluation.
 	mostSteered = 10
-	// fullerBy is by how much of its utilization a node with the taint must be fuller than one
-	// without, so that two that are alike do not exchange it at each pod.
-	fullerBy = 0.05
+	// fullerBy is by how much of its utilization a surplus node must be fuller than another that
+	// is none, and fullerFirst one that is filled later than one that is filled first, so that two
+	// that are alike do not change turns at each pod.
+	fullerBy, fullerFirst = 0.05, 0.02
 	// steerAgain is when the next of them follow.
 	steerAgain = 10 * time.Second
 )
 
 // steer has kube-scheduler fill the fullest nodes first, where pods are moved to save money. By
-// itself it prefers the emptiest, so that none ever becomes empty. The fullest nodes that together
-// have what all pods request are left as they are; the others are surplus, and bear a taint that
-// new pods avoid. So they become empty without an eviction. While scale-down is stopped nothing
-// changes.
+// itself it prefers the emptiest, so that none ever becomes empty. Nodes without which the others
+// have what all pods request are surplus and filled last; of the others the emptier, which have
+// half of the free room, are filled later. They bear taints that new pods avoid. So nodes become
+// empty without an eviction. While scale-down is stopped nothing changes.
 func (r *nodeSearch) steer() {
 	balances := r.balances() && r.Policy.ScaleDown
 	if r.OtherAutoscalerActs() || balances && r.halt != nil {
@@ -46,25 +47,25 @@ func (r *nodeSearch) steer() {
 	}
 	var changes []action.Steer
 	for _, nodes := range rooms {
-		surplus := map[*cluster.Node]bool{}
+		turns := map[*cluster.Node]contract.FillTurn{}
 		if balances {
-			surplus = r.surplus(nodes)
+			turns = r.fillTurns(nodes)
 		}
 		for _, n := range nodes {
 			if n.Stage != cluster.Serving || n.Leaves { // what leaves bears another taint
 				continue
 			}
-			if surplus[n] {
+			if turns[n] != contract.FillFirst {
 				sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
 			}
-			if surplus[n] != contract.IsSurplus(n.Taints) {
-				changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Away: surplus[n]})
+			if turns[n] != contract.FillTurnOf(n.Taints) {
+				changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
 			}
 		}
 	}
-	// Those first that may take pods again.
+	// Those first that may take pods sooner.
 	slices.SortFunc(changes, func(a, b action.Steer) int {
-		return cmp.Or(cluster.CompareBool(a.Away, b.Away), cmp.Compare(a.Node.Name, b.Node.Name))
+		return cmp.Or(cmp.Compare(a.Fill, b.Fill), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
 	if most := int64(len(changes)); most > mostSteered {
 		// Others come first in the next minute, should these fail.
@@ -89,14 +90,12 @@ func (r *nodeSearch) kindOf(n *cluster.Node) string {
 	return strings.Join(parts, " ")
 }
 
-// surplus are the emptiest of these nodes that serve, without which the others have what all pods
-// request, those on nodes that go as well. A node that stays anyway is filled before all others, and
-// so is one that came for a replacement. None that came a moment ago is surplus, and none with GPUs:
-// cpu and memory do not say whether it is needed.
-func (r *nodeSearch) surplus(nodes []*cluster.Node) map[*cluster.Node]bool {
+// fillTurns are the turns of these nodes that serve. A node that stays anyway is filled before all
+// others, and so is one that came for a replacement. None that came a moment ago is surplus, and
+// none with GPUs: cpu and memory do not say whether it is needed.
+func (r *nodeSearch) fillTurns(nodes []*cluster.Node) map[*cluster.Node]contract.FillTurn {
 	var wanted, has seats.Load
-	var fullest []*cluster.Node
-	rank := map[*cluster.Node]float64{}
+	var list []*cluster.Node
 	for _, n := range nodes {
 		wanted = wanted.Plus(r.LoadOf(n))
 		switch {
@@ -104,22 +103,50 @@ func (r *nodeSearch) surplus(nodes []*cluster.Node) map[*cluster.Node]bool {
 		case r.staysAnyway(n):
 			has = has.Plus(r.RoomOf(n))
 		default:
-			if rank[n] = r.Used(n); !contract.IsSurplus(n.Taints) {
-				rank[n] += fullerBy
-			}
-			fullest = append(fullest, n)
+			list = append(list, n)
 		}
 	}
-	slices.SortFunc(fullest, func(a, b *cluster.Node) int {
+	turns := map[*cluster.Node]contract.FillTurn{}
+	r.fullestFirst(list, fullerBy, func(turn contract.FillTurn) bool { return turn != contract.FillLast })
+	free := 0.0
+	for i, n := range list {
+		if has.Covers(wanted) {
+			for _, n := range list[i:] {
+				turns[n] = contract.FillLast
+			}
+			list = list[:i]
+			break
+		}
+		has = has.Plus(r.RoomOf(n))
+		free += r.freeOf(n)
+	}
+	r.fullestFirst(list, fullerFirst, func(turn contract.FillTurn) bool { return turn == contract.FillFirst })
+	before := 0.0
+	for i, n := range list {
+		if i > 0 && before+r.freeOf(n)/2 >= free/2 {
+			turns[n] = contract.FillLater
+		}
+		before += r.freeOf(n)
+	}
+	return turns
+}
+
+// fullestFirst sorts nodes by their utilization, to which some is added of those whose turn it is
+// already.
+func (r *nodeSearch) fullestFirst(list []*cluster.Node, more float64, already func(contract.FillTurn) bool) {
+	rank := map[*cluster.Node]float64{}
+	for _, n := range list {
+		if rank[n] = r.Used(n); already(contract.FillTurnOf(n.Taints)) {
+			rank[n] += more
+		}
+	}
+	slices.SortFunc(list, func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(rank[b], rank[a]), cmp.Compare(a.Name, b.Name))
 	})
-	surplus := map[*cluster.Node]bool{}
-	for _, n := range fullest {
-		surplus[n] = has.Covers(wanted)
-		has = has.Plus(r.RoomOf(n))
-	}
-	return surplus
 }
+
+// freeOf is what a node has free, in cpus and in the memory that costs as much.
+func (r *nodeSearch) freeOf(n *cluster.Node) float64 { return n.Work() * (1 - r.Used(n)) }
 
 // staysAnyway reports whether nothing that pods do lets a node go now.
 func (r *nodeSearch) staysAnyway(n *cluster.Node) bool {

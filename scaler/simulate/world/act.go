@@ -42,7 +42,7 @@ func (w *World) act(a action.Action) bool {
 	case action.Mark:
 		return w.mark(x)
 	case action.Steer:
-		return w.onNode(x.Node, func(n *fleet.Node) { n.Taints = contract.WithSurplus(n.Taints, x.Away) })
+		return w.onNode(x.Node, func(n *fleet.Node) { n.Taints = contract.WithFillTurn(n.Taints, x.Fill) })
 	case action.Unmark:
 		return w.unmark(x)
 	case action.Permit:

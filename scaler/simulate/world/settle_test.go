@@ -117,7 +117,7 @@ func marks(s fleet.Snapshot, a action.Action) bool {
 	case action.Unmark:
 		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithoutTaint(n.Taints, contract.TaintUnneeded) })
 	case action.Steer:
-		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithSurplus(n.Taints, x.Away) })
+		taint(s, x.Node.Name, func(n *fleet.Node) { n.Taints = contract.WithFillTurn(n.Taints, x.Fill) })
 	default:
 		return false
 	}

@@ -106,15 +106,15 @@ func (w *World) settle(planner *plan.Planner) (rounds int, story []string, grows
 	}
 }
 
-// markedNodes are the nodes that are marked as unneeded, and since when, and those that are surplus.
+// markedNodes are the nodes that are marked as unneeded, and since when, and those that are not filled first.
 func markedNodes(nodes []fleet.Node) string {
 	var marked []string
 	for _, n := range nodes {
 		if since, is, err := contract.Unneeded(n.Taints); is && err == nil {
 			marked = append(marked, n.Name+" "+since.Format(time.TimeOnly))
 		}
-		if contract.IsSurplus(n.Taints) {
-			marked = append(marked, n.Name+" surplus")
+		if turn := contract.FillTurnOf(n.Taints); turn != contract.FillFirst {
+			marked = append(marked, fmt.Sprint(n.Name, " fill turn ", turn))
 		}
 	}
 	slices.Sort(marked)
