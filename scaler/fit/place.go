@@ -163,6 +163,12 @@ func (p *Place) Tenants() []Tenant { return slices.Clone(p.tenants) }
 // Seated are the same pods, to be read before anybody is given a seat here or taken off.
 func (p *Place) Seated() []Tenant { return slices.Clip(p.tenants) }
 
+// Free is how many thousandths of a cpu and bytes of memory are free there, and Room of how many.
+func (p *Place) Free() (milli, bytes int64) { return p.left(cpu), p.left(memory) }
+func (p *Place) Room() (milli, bytes int64) {
+	return p.template.room.at(cpu), p.template.room.at(memory)
+}
+
 // Template is what decides what fits the place when it is empty.
 func (p *Place) Template() *NodeTemplate { return p.template }
 

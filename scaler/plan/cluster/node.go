@@ -28,12 +28,14 @@ func (n *Node) Closed() bool {
 // https://aws.amazon.com/ec2/pricing/on-demand/
 const memoryPerCPU = 10 << 30
 
-// WorkOf is what a pod requests, in cpus or in the memory that costs as much. A pod
-// that requests nothing still is a pod.
-func WorkOf(c *fit.Class) float64 {
-	milli, bytes := c.CPUAndMemory()
+// Work is how much thousandths of a cpu and bytes of memory are together, in cpus or in the memory
+// that costs as much. A pod that requests nothing still is a pod.
+func Work(milli, bytes int64) float64 {
 	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
 }
+
+// WorkOf is what a pod of the class requests.
+func WorkOf(c *fit.Class) float64 { return Work(c.CPUAndMemory()) }
 
 // Node is a Kubernetes node with what belongs to it.
 type Node struct {
@@ -247,10 +249,7 @@ func (n *Node) Worth() float64 {
 func (n *Node) TypicalPrice() float64 { return typicalPrice * n.Work() }
 
 // Work is what the node has, in cpus and in the memory that costs as much.
-func (n *Node) Work() float64 {
-	milli, bytes := n.size()
-	return max(0.001, float64(milli)/1000+float64(bytes)/memoryPerCPU)
-}
+func (n *Node) Work() float64 { return Work(n.size()) }
 
 // WhyNotOurs says why to end the node's instance would not make a group of ours
 // smaller.

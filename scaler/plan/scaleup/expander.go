@@ -53,8 +53,9 @@ type option struct {
 	// pods is how many it would take, on how many nodes, and how many it would
 	// leave.
 	pods, nodes, left int
-	// free is the share of cpu and memory that would stay free.
-	free float64
+	// free is the share of cpu and memory that would stay free, and usable what pods of the usual
+	// shape could use of it.
+	free, usable float64
 	// work is what the pods request, by cluster.WorkOf.
 	work float64
 	// hourly is what the nodes cost in an hour, in dollars; 0 where that is not
@@ -68,6 +69,9 @@ type option struct {
 
 func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
 	o := option{group: g, nodes: len(packing.Places), left: len(packing.Left), free: fit.Waste(packing.Places)}
+	if d.Policy.Consolidate == policy.ConsolidateBalance {
+		o.usable = d.usable(packing.Places)
+	}
 	var pods []fit.Tenant
 	for _, p := range packing.Places {
 		pods = append(pods, p.Seated()...)
@@ -112,11 +116,39 @@ func least(options []option, figure func(option) float64) []option {
 	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return figure(o) > smallest })
 }
 
-// worthOfFree is what room that new nodes have left is worth of its price. Other pods will come: of
-// several sizes at the same price for a cpu the one that fits best is taken, and not the smallest,
-// which leaves the most pieces. On public traces
-// that saves a seventh where pods come one by one and stay, and nothing elsewhere.
+// worthOfFree is what room that new nodes have left is worth of its price, as far as pods of the
+// usual shape can use it. Other pods will come: of several sizes at the same price for a cpu the one
+// that fits best is taken, and not the smallest, which leaves the most pieces. On public traces that
+// saves a seventh where pods come one by one and stay, and nothing elsewhere.
 const worthOfFree = 0.95
+
+// usable is the share of these places that pods of the usual shape can use still, 0 to 1: free cpu
+// without memory serves none of them, nor does the reverse.
+func (d *ScaleUp) usable(places []*fit.Place) float64 {
+	usable, all, shape := 0.0, 0.0, d.usualShape()
+	for _, p := range places {
+		milli, bytes := p.Free()
+		milli = min(milli, int64(float64(bytes)/shape))
+		usable += cluster.Work(milli, int64(float64(milli)*shape))
+		all += cluster.Work(p.Room())
+	}
+	return usable / all
+}
+
+// usualShape is how many bytes of memory all pods request for each thousandth of a cpu.
+func (d *ScaleUp) usualShape() float64 {
+	if d.shape == 0 {
+		var all seats.Load
+		for _, n := range d.Nodes {
+			all = all.Plus(d.LoadOf(n))
+		}
+		for _, t := range d.left {
+			all = all.Plus(seats.LoadOfPod(t))
+		}
+		d.shape = all.BytesPerMilli()
+	}
+	return d.shape
+}
 
 // cheapest keeps those that cost least for what they take. A group whose price is
 // not known comes last, and says so.
@@ -130,10 +162,6 @@ func (d *ScaleUp) cheapest(options []option) []option {
 			o.group.Note(verdict.Say("the price of its nodes is not known, so the expander price chooses it last: add it to --price-file"))
 		}
 	}
-	worth := 0.0
-	if d.Policy.Consolidate == policy.ConsolidateBalance {
-		worth = worthOfFree
-	}
 	// The price of a group with several types is that of the dearest, and its node template the
 	// smallest: the next expander of a chain compares it with the cheapest.
 	var mixed []option
@@ -143,7 +171,7 @@ func (d *ScaleUp) cheapest(options []option) []option {
 			return mixed
 		}
 	}
-	return append(least(known, func(o option) float64 { return o.hourly * (1 - worth*o.free) / o.work }), mixed...)
+	return append(least(known, func(o option) float64 { return o.hourly * (1 - worthOfFree*o.usable) / o.work }), mixed...)
 }
 
 // prefer reads the priorities where the expander asks for them. Without them, or if

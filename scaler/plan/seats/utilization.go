@@ -115,6 +115,16 @@ func (l Load) Plus(o Load) Load { return Load{l.milli + o.milli, l.bytes + o.byt
 // Covers reports whether there is as much of both.
 func (l Load) Covers(o Load) bool { return l.milli >= o.milli && l.bytes >= o.bytes }
 
+// BytesPerMilli is how much memory there is for each thousandth of a cpu; where one is missing,
+// both are taken for the least that there may be.
+func (l Load) BytesPerMilli() float64 { return float64(max(1, l.bytes)) / float64(max(1, l.milli)) }
+
+// LoadOfPod is what a pod requests.
+func LoadOfPod(t fit.Tenant) Load {
+	milli, bytes := t.Class.CPUAndMemory()
+	return Load{milli, bytes}
+}
+
 // LoadOf is what those pods of a node request that could be on another.
 func (d *Seats) LoadOf(n *cluster.Node) Load { return d.loadOf(n, false) }
 
@@ -127,8 +137,7 @@ func (d *Seats) RoomOf(n *cluster.Node) Load {
 func (d *Seats) loadOf(n *cluster.Node, own bool) (sum Load) {
 	for t := range d.counting(n) {
 		if drainable.BelongsToNode(t.Pod) == own {
-			milli, bytes := t.Class.CPUAndMemory()
-			sum = sum.Plus(Load{milli, bytes})
+			sum = sum.Plus(LoadOfPod(t))
 		}
 	}
 	return sum
