@@ -165,7 +165,7 @@ func (r *nodeSearch) rehearse(o order, list []*candidate) (saved float64) {
 func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []*candidate) {
 	r.rehearsal = rehearsal
 	if !o.anew {
-		chosen = r.goTogether(list)
+		chosen, _ = r.goTogether(list)
 	}
 	if len(chosen) == 0 || !o.usual { // else it is done
 		o.sort(list)
@@ -180,10 +180,11 @@ func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []
 // of 200 clusters of twenty to sixty mixed nodes whose pods come and go, the marks of three do not
 // settle in time in place of one, and nothing is saved by it. One after the other they would take
 // places at each other, and which of them found none at the end would depend on which of them are
-// marked: so two nodes would exchange their marks without end. The order is always the same.
-func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate) {
+// marked: so two nodes would exchange their marks without end. The order is always the same. It also
+// returns one that stays, where not all can go.
+func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate, stays *candidate) {
 	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
-		return nil
+		return nil, nil
 	}
 	usually.sort(list)
 	r.line(list)
@@ -193,19 +194,20 @@ func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate) {
 		inTurn = append(inTurn, c)
 		return true
 	})
-	if r.allGo(inTurn) {
-		return inTurn
+	if r.whoStays(inTurn) == nil {
+		return inTurn, nil
 	}
 	// A small pod may have taken the place that is the only one for a large one.
 	slices.SortStableFunc(inTurn, func(a, b *candidate) int { return cmp.Compare(b.largestMover(), a.largestMover()) })
-	if r.allGo(inTurn) {
-		return inTurn
+	if stays = r.whoStays(inTurn); stays == nil {
+		return inTurn, nil
 	}
-	return nil
+	return nil, stays
 }
 
-// allGo lets all of these go, one after the other and none to another of them, if all can.
-func (r *nodeSearch) allGo(bearers []*candidate) bool {
+// whoStays lets all of these go, one after the other and none to another of them, if all can;
+// otherwise it returns the first that cannot, and all is as before.
+func (r *nodeSearch) whoStays(bearers []*candidate) *candidate {
 	start := r.Fit.Try()
 	for _, c := range bearers {
 		r.Fit.Close(c.Place)
@@ -213,10 +215,10 @@ func (r *nodeSearch) allGo(bearers []*candidate) bool {
 	for i, c := range bearers {
 		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
 			r.goBack(bearers[:i], start)
-			return false
+			return c
 		}
 	}
-	return true
+	return nil
 }
 
 // largestMover is what the largest of its movers requests, in cpus and in the memory that
@@ -273,11 +275,15 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 			c.since = cmp.Or(marked[c], r.Now)
 		}
 		again := r.chooseAgain(o, list, whole)
-		if sameCandidates(again, chosen) || tries == triesToSettle {
+		if sameCandidates(again, chosen) {
 			chosen = again
 			break
 		}
 		r.goBack(again, start)
+		if tries == triesToSettle {
+			chosen = r.keepMarked(list, marked)
+			break
+		}
 		// Who was chosen before does not lose its mark for one that was not.
 		old := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return marked[c].IsZero() })
 		loses := slices.ContainsFunc(old, func(c *candidate) bool { return !slices.Contains(again, c) })
@@ -294,6 +300,30 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 	return chosen
 }
 
+// keepMarked lets those go that bear a mark already, if all of them can go together; otherwise as
+// many of them as can. None is marked anew: from then on all that bear a mark can go together, and
+// those that are chosen beside them are not given up for others.
+func (r *nodeSearch) keepMarked(list []*candidate, marked map[*candidate]time.Time) []*candidate {
+	for _, c := range list {
+		c.since = marked[c]
+	}
+	for {
+		together, stays := r.goTogether(list)
+		if stays == nil {
+			return together
+		}
+		if stays.reason == verdict.NodeNotEvaluated { // the budget is used up: all marks stay as they are
+			for _, c := range list {
+				if c.chosenBefore() {
+					c.reason, c.why = stays.reason, stays.why
+				}
+			}
+			return nil
+		}
+		stays.since = time.Time{}
+	}
+}
+
 // sameCandidates reports whether two lists have the same candidates.
 func sameCandidates(a, b []*candidate) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c *candidate) bool { return !slices.Contains(b, c) })
@@ -308,7 +338,7 @@ func (r *nodeSearch) chooseAgain(o order, list []*candidate, whole bool) (chosen
 		_, chosen = r.search(list)
 		return chosen
 	}
-	chosen = r.goTogether(list)
+	chosen, _ = r.goTogether(list)
 	rest := slices.DeleteFunc(slices.Clone(list), func(c *candidate) bool { return c.Leaves || c.since.IsZero() })
 	if len(rest) == 0 {
 		return chosen

@@ -50,12 +50,14 @@ func ordersOf(list []*candidate) []order {
 // it does not keep the place of one that can go, and neither does one whose group is not
 // made smaller now, unless it was chosen before. Of equals that one comes first whose mark is older,
 // and then the one whose going disturbs least: fewer pods move, of less priority, and younger ones.
+// The name decides at last, and not the order that the list had before: the next evaluation begins
+// with another one.
 func (o order) sort(list []*candidate) {
 	for _, c := range list {
 		c.figure = o.by(c)
 	}
-	slices.SortStableFunc(list, func(a, b *candidate) int {
-		return cmp.Or(o.compare(a, b), cmp.Compare(a.age, b.age))
+	slices.SortFunc(list, func(a, b *candidate) int {
+		return cmp.Or(o.compare(a, b), cmp.Compare(a.age, b.age), cmp.Compare(a.Name, b.Name))
 	})
 }
 

@@ -146,7 +146,7 @@ func (r *nodeSearch) fullestFirst(list []*cluster.Node, more float64, already fu
 }
 
 // freeOf is what a node has free, in cpus and in the memory that costs as much.
-func (r *nodeSearch) freeOf(n *cluster.Node) float64 { return n.Work() * (1 - r.Used(n)) }
+func (r *nodeSearch) freeOf(n *cluster.Node) float64 { return n.Work() * max(0, 1-r.Used(n)) }
 
 // staysAnyway reports whether nothing that pods do lets a node go now.
 func (r *nodeSearch) staysAnyway(n *cluster.Node) bool {
