@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// mostCost bounds what people may say that an eviction costs: sums of it stay exact.
-const mostCost = 1e6
+// MostDisruptionCost bounds what people may say that an eviction costs: sums of it stay exact.
+const MostDisruptionCost = 1_000_000
 
 // DisruptionCost reads what it costs to evict a pod with these annotations, in dollars. set is false
 // where they do not say; what is no such number is an error that quotes it.
@@ -16,8 +16,8 @@ func DisruptionCost(annotations map[string]string) (dollars float64, set bool, e
 		return 0, false, nil
 	}
 	dollars, err = strconv.ParseFloat(text, 64)
-	if err != nil || !(dollars >= 0 && dollars <= mostCost) { // which NaN is not
-		return 0, true, fmt.Errorf("annotation %s is %s: want dollars, from 0 to %d", AnnotationDisruptionCost, quoted(text), int(mostCost))
+	if err != nil || !(dollars >= 0 && dollars <= MostDisruptionCost) { // which NaN is not
+		return 0, true, fmt.Errorf("annotation %s is %s: want dollars, from 0 to %d", AnnotationDisruptionCost, quoted(text), MostDisruptionCost)
 	}
 	return dollars, true, nil
 }

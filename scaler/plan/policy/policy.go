@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -317,8 +318,8 @@ func (p Policy) Validate() error {
 	if !slices.Contains(ConsolidateModes, p.Consolidate) {
 		wrong.add("--consolidate is %q: want one of %s", p.Consolidate, strings.Join(ConsolidateModes, ", "))
 	}
-	if !(p.DisruptionCost >= 0 && p.DisruptionCost <= 1e6) { // which NaN is not
-		wrong.add("--disruption-cost is %v: want dollars, from 0 to 1000000", p.DisruptionCost)
+	if !(p.DisruptionCost >= 0 && p.DisruptionCost <= contract.MostDisruptionCost) { // which NaN is not
+		wrong.add("--disruption-cost is %v: want dollars, from 0 to %d", p.DisruptionCost, contract.MostDisruptionCost)
 	}
 	return wrong.err()
 }

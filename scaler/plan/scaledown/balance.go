@@ -1,7 +1,6 @@
 package scaledown
 
 import (
-	"fmt"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -81,7 +80,7 @@ func (r *nodeSearch) whyTooDear(c *candidate) verdict.Details {
 	if c.unreadable != nil {
 		return c.unreadable
 	}
-	cost := verdict.Say("to move its pods would cost {cost}", verdict.Cost(fmt.Sprintf("$%.3f", c.cost)))
+	cost := verdict.Say("to move its pods would cost {cost}", verdict.Cost(dollars(c.cost)))
 	least := c.cost
 	if !c.since.IsZero() {
 		least *= costOfMarked

@@ -43,6 +43,8 @@ func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 	return "", nil
 }
 
+func dollars(sum float64) string { return "$" + strconv.FormatFloat(sum, 'f', 3, 64) }
+
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
 
 func notAgainUntil(t time.Time) verdict.Details {

@@ -2,7 +2,6 @@ package scaledown
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -151,8 +150,8 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 
 // whyUnpaid says why a replacement of these nodes, for which a node was launched, is not worth
 // while any more; empty if it is. Pods that came since then cost what it costs to move them, and are
-// no sign that the node will be empty soon. What it disrupts was weighed before that: with the new node among
-// all others it would weigh more.
+// no sign that the node will be empty soon. What it disrupts was weighed before that: with the new
+// node among all others it would weigh more.
 func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.NodeReplacement) verdict.Details {
 	for _, c := range list {
 		if r.balances() {
@@ -164,7 +163,7 @@ func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.Nod
 	}
 	x := r.billOf(list, g)
 	if !x.saves() {
-		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(fmt.Sprintf("$%.3f", x.old-x.new)), verdict.Least(percent(x.least())))
+		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
 	}
 	if x.balanced && x.saved <= 0 {
 		return verdict.Say("it would save too little by now for the pods that it would move")
