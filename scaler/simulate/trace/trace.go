@@ -2,7 +2,12 @@
 // they end.
 //
 //	trace.go     Trace: the pods of a time
-//	alibaba.go   two public formats, and slices of them
+//	slice.go     Slice: a part of pods that were there, as a trace
+//	table.go     tables as CSV
+//	alibaba.go   two public formats
+//	history.go   History: the pods of a live cluster
+//	pods.go      a history as CSV
+//	alike.go     a history beside a snapshot: groups, nodes, and what pods need
 //	generate.go  a time that a seed determines
 //	snapshot.go  the pods of a snapshot, as they might go on
 //
