@@ -1,7 +1,6 @@
 package monitoring
 
 import (
-	"context"
 	"math"
 	"os"
 	"slices"
@@ -10,11 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // wellCluster is what two replicas serve where nothing is wrong. Samples are a minute
@@ -227,13 +224,10 @@ func ask(t *testing.T, q Question, data storage.Queryable) promql.Vector {
 	return slices.Clone(result) // which is the query's until it is closed
 }
 
-// world is some series in memory, by their labels.
-type world map[string]storage.Series
-
 // series reads a line for each; one of the same labels takes the place of the one before.
-func series(t *testing.T, text string) world {
+func series(t *testing.T, text string) Memory {
 	t.Helper()
-	w := world{}
+	w := Memory{}
 	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -252,41 +246,3 @@ func series(t *testing.T, text string) world {
 	}
 	return w
 }
-
-func (w world) Querier(int64, int64) (storage.Querier, error) { return querier{w}, nil }
-
-// querier answers what the engine asks for; of names of labels it never does.
-type querier struct{ world }
-
-func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	var found []storage.Series
-	for _, s := range q.world {
-		misses := func(m *labels.Matcher) bool { return !m.Matches(s.Labels().Get(m.Name)) }
-		if !slices.ContainsFunc(matchers, misses) {
-			found = append(found, s)
-		}
-	}
-	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
-	return &set{found, -1}
-}
-
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) Close() error { return nil }
-
-// set goes through series.
-type set struct {
-	all []storage.Series
-	at  int
-}
-
-func (s *set) Next() bool                      { s.at++; return s.at < len(s.all) }
-func (s *set) At() storage.Series              { return s.all[s.at] }
-func (*set) Err() error                        { return nil }
-func (*set) Warnings() annotations.Annotations { return nil }
