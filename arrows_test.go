@@ -102,6 +102,7 @@ var table = []folder{
 	{path: "scaler/simulate", layer: pure},
 	{path: "scaler/simulate/bound", layer: pure},
 	{path: "scaler/simulate/dice", layer: pure},
+	{path: "scaler/simulate/prometheus", layer: edge},
 	{path: "scaler/simulate/report", layer: pure},
 	{path: "scaler/simulate/trace", layer: pure},
 	{path: "scaler/simulate/world", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
