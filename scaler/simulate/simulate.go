@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -29,11 +30,13 @@ import (
 // repackEvery is how often all pods are packed anew, in seconds.
 const repackEvery = 600
 
-// Variant is a policy with the name that it has in the report, and the flags that make it.
+// Variant is a policy with the name that it has in the report, the flags that make it, and in a
+// sweep the values of those in which variants differ.
 type Variant struct {
 	Name   string
 	Policy policy.Policy
 	Flags  string
+	Swept  map[string]string
 }
 
 // Run plays a trace for each of the policies, in equal worlds, as often as wanted: each time
@@ -54,7 +57,7 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 		return out, fmt.Errorf("%s has no pod that fits a node group; %d fit none", t.Name, out.LeftOut)
 	}
 	var ledgers []*world.Ledger
-	bills := make([][]float64, len(variants))
+	bills, rates := make([][]float64, len(variants)), make([][]float64, len(variants))
 	for n := range times {
 		played, err := playAll(spec, t, seed+uint64(n), variants)
 		if err != nil {
@@ -64,7 +67,7 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 			ledgers = played
 		}
 		for i, l := range played {
-			bills[i] = append(bills[i], l.Dollars())
+			bills[i], rates[i] = append(bills[i], l.Dollars()), append(rates[i], report.RateOf(l))
 		}
 	}
 	var moments []int64
@@ -75,19 +78,22 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 	out.Bound = rules.lp.Lower(demands, moments)
 	out.Repack = bound.Repacked(rules.types, rules.paid(t, demands), repackEvery, moments)
 	for i, v := range variants {
-		out.Add(v.Name, ledgers[i], bills[i], int64(spec.Boot.Seconds()))
-		out.Runs[i].Flags = v.Flags
+		out.Add(v.Name, ledgers[i], bills[i], rates[i], int64(spec.Boot.Seconds()))
+		out.Runs[i].Flags, out.Runs[i].Swept = v.Flags, v.Swept
 	}
 	return out, nil
 }
 
-// playAll plays the variants side by side: each has a world of its own, and what they share is
-// not written to.
+// playAll plays the variants side by side, as many at once as there are processors: each has a
+// world of its own, and what they share is not written to.
 func playAll(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) ([]*world.Ledger, error) {
 	ledgers, wrong := make([]*world.Ledger, len(variants)), make([]error, len(variants))
 	var all sync.WaitGroup
+	turn := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, v := range variants {
+		turn <- struct{}{}
 		all.Go(func() {
+			defer func() { <-turn }()
 			w, err := world.New(spec, t, v.Policy, seed)
 			if err == nil {
 				ledgers[i], err = w.Run()

@@ -30,6 +30,7 @@ const (
 	lines shape = iota
 	areas       // one upon the other
 	bars
+	dots // not over time
 )
 
 // series has a value at each sample.
@@ -105,10 +106,15 @@ func (a axis) ticks(b *strings.Builder, height float64) {
 				layout = "2 Jan"
 			}
 		}
-		x := a.x(int64(at.Sub(a.start).Seconds())) / 10
-		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"0\" y2=\"%g\"/><text class=\"n%d\" x=\"%.2f%%\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", x, x, height+3, n%2, x, height+15, at.Format(layout))
+		upright(b, a.x(int64(at.Sub(a.start).Seconds())), height, n, at.Format(layout))
 		n++
 	}
+}
+
+// upright writes a line with a word below it, the nth of a chart.
+func upright(b *strings.Builder, x, height float64, n int, word string) {
+	x *= 100 / wide
+	fmt.Fprintf(b, "<line class=\"grid\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"0\" y2=\"%g\"/><text class=\"n%d\" x=\"%.2f%%\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", x, x, height+3, n%2, x, height+15, word)
 }
 
 // top is the largest value.
@@ -139,17 +145,22 @@ func (c chart) scale(top float64) (step, end float64) {
 	if top <= 0 {
 		top = 1
 	}
-	step = math.Pow(10, math.Floor(math.Log10(top/4)))
-	for _, by := range []float64{1, 2, 5, 10} {
-		if step*by >= top/4*(1-1e-9) {
-			step *= by
-			break
-		}
-	}
-	if c.unit == "" {
+	step = fourth(top)
+	if c.unit == "" && c.shape != dots {
 		step = max(1, step)
 	}
 	return step, step * math.Ceil(top/step-1e-9)
+}
+
+// fourth is a round value of which four or fewer make a span.
+func fourth(span float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(span/4)))
+	for _, by := range []float64{1, 2, 5} {
+		if step*by >= span/4*(1-1e-9) {
+			return step * by
+		}
+	}
+	return step * 10
 }
 
 // amount is a value with its unit, as finely as steps of a scale want it.
@@ -161,9 +172,7 @@ func (c chart) amount(value, step float64) string {
 func (c chart) draw(b *strings.Builder, a axis, samples []world.Sample, top float64, hover bool) {
 	step, end := c.scale(max(top, c.top()))
 	y := func(value float64) float64 { return high - high*value/end }
-	for value := 0.0; value < end+step/2; value += step {
-		fmt.Fprintf(b, "<line class=\"grid\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"-6\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", y(value), y(value), y(value)+4, c.amount(value, step))
-	}
+	c.across(b, step, end, y)
 	a.ticks(b, high)
 	stretched(b, high)
 	under := make([]float64, c.samples())
@@ -197,6 +206,13 @@ func (c chart) draw(b *strings.Builder, a axis, samples []world.Sample, top floa
 		c.hover(b, a, samples, step)
 	}
 	b.WriteString("</svg>\n")
+}
+
+// across writes the lines of a scale with their values.
+func (c chart) across(b *strings.Builder, step, end float64, y func(float64) float64) {
+	for value := 0.0; value < end+step/2; value += step {
+		fmt.Fprintf(b, "<line class=\"grid\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"-6\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", y(value), y(value), y(value)+4, c.amount(value, step))
+	}
 }
 
 // stretched begins the layer that is as wide as the page.
@@ -244,8 +260,11 @@ func (c chart) hover(b *strings.Builder, a axis, samples []world.Sample, step fl
 
 // mark is what stands before the name of a series, 18 by 10.
 func (c chart) mark(s series) string {
-	if c.shape == lines {
+	switch c.shape {
+	case lines:
 		return fmt.Sprintf("<line x2=\"18\" y1=\"5\" y2=\"5\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>", s.colour, cmp.Or(s.dashes, "none"))
+	case dots:
+		return fmt.Sprintf("<circle cx=\"9\" cy=\"5\" r=\"5\" fill=\"%s\"/>", s.colour)
 	}
 	return fmt.Sprintf("<rect width=\"18\" height=\"10\" fill=\"%s\"/>", s.colour)
 }

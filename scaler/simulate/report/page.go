@@ -25,6 +25,10 @@ func (r Report) Page() string {
 		fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(line))
 	}
 	r.figures(&b)
+	r.scatter(&b)
+	if r.Sweep != nil {
+		r.Runs = slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return !run.Unbeaten })
+	}
 	r.overview(&b)
 	all, tops := make([][]chart, len(r.Runs)), map[int]float64{}
 	for i := range r.Runs {
@@ -56,22 +60,22 @@ func (r Report) Page() string {
 const style = `:root{color-scheme:light dark}body{font:14px/1.4 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em}
 h1,h2,h3,p{margin:.2em 0;overflow-wrap:anywhere}h2{margin-top:2em;border-top:1px solid}h3{margin-top:1.2em}
 .plot{padding:8px 24px 24px 76px}.plot svg{display:block;width:100%}.key span{margin-right:1.2em;display:inline-block}.key svg{margin-right:.4em}
-.hover rect{fill:transparent}.hover rect:hover{fill:currentColor;fill-opacity:.15}a rect:hover{fill:currentColor}
+.hover rect{fill:transparent}.hover rect:hover{fill:currentColor;fill-opacity:.15}a rect:hover,circle:hover{fill:currentColor}
 .wide,details{overflow:auto;max-height:40em}.figures{max-height:none;margin:1em 0}table{border-collapse:collapse}td,th{padding:.1em 1.4em .1em 0;text-align:left;vertical-align:top;font-weight:400}
 th{white-space:nowrap}.figures td,.figures th+th{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}.figures tr{border-bottom:1px solid rgba(128,128,128,.25)}:target{background:rgba(230,159,0,.4)}
 @media(max-width:640px){.plot{padding-right:12px}.n1{display:none}th{white-space:normal}}`
 
 // figures is the table.
 func (r Report) figures(b *strings.Builder) {
-	b.WriteString("<div class=\"wide figures\"><table>\n<tr><th></th>")
-	for _, run := range r.Runs {
-		fmt.Fprintf(b, "<th>%s</th>", html.EscapeString(run.Name))
-	}
-	b.WriteString("</tr>\n")
-	for _, cells := range r.cells() {
-		fmt.Fprintf(b, "<tr><th>%s</th>", html.EscapeString(cells[0]))
-		for _, cell := range cells[1:] {
-			fmt.Fprintf(b, "<td>%s</td>", html.EscapeString(cell))
+	b.WriteString("<div class=\"wide figures\"><table>\n")
+	for i, cells := range r.table() {
+		b.WriteString("<tr>")
+		for j, cell := range cells {
+			kind := "td"
+			if i == 0 || j == 0 {
+				kind = "th"
+			}
+			fmt.Fprintf(b, "<%s>%s</%s>", kind, html.EscapeString(cell), kind)
 		}
 		b.WriteString("</tr>\n")
 	}
@@ -83,6 +87,13 @@ func (r Report) plot(b *strings.Builder, c chart, samples []world.Sample, top fl
 	if len(c.series) == 0 {
 		return // nothing was paid for
 	}
+	c.begin(b)
+	c.draw(b, r.axis(), samples, top, true)
+	b.WriteString("</svg></div>\n")
+}
+
+// begin writes the title and the key, and begins the picture.
+func (c chart) begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<h3>%s</h3>\n<p class=\"key\">", html.EscapeString(c.title))
 	for _, s := range c.series {
 		if len(c.series) > 1 {
@@ -90,8 +101,6 @@ func (r Report) plot(b *strings.Builder, c chart, samples []world.Sample, top fl
 		}
 	}
 	fmt.Fprintf(b, "</p><div class=\"plot\"><svg class=\"chart\" height=\"%g\">\n", high)
-	c.draw(b, r.axis(), samples, top, true)
-	b.WriteString("</svg></div>\n")
 }
 
 // overview has the bills of all runs in one chart.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 )
 
 // elements are what a page is made of. None of them runs, and none is fetched.
-var elements = "html head meta title style body h1 h2 h3 p code div table tr th td span svg g a line rect text polyline polygon path details summary"
+var elements = "html head meta title style body h1 h2 h3 p code div table tr th td span svg g a line rect text polyline polygon path circle details summary"
 
 // read checks that a page is well-formed, consists of elements that are harmless, refers to itself
 // alone and has each place that it refers to; and returns how often it has each element, and its
@@ -92,7 +93,10 @@ func drawReport(t *rapid.T) Report {
 	}
 	most := []uint64{1, 3, 1e6}[rapid.IntRange(0, 2).Draw(t, "largest")]
 	for range rapid.IntRange(0, 6).Draw(t, "runs") {
-		run := Run{Name: name.Draw(t, "name"), Flags: name.Draw(t, "flags"), Dollars: float64(next(most)), BySeed: []float64{1}, Hidden: int(next(3) * 1000)}
+		run := Run{
+			Name: name.Draw(t, "name"), Flags: name.Draw(t, "flags"), Swept: map[string]string{hostile[0]: name.Draw(t, "value")}, Hidden: int(next(3) * 1000),
+			Dollars: float64(next(most)), BySeed: []float64{float64(next(most)) / 3}, EvictionRates: []float64{float64(next(most)) / 7},
+		}
 		for g := range groups {
 			run.Bills = append(run.Bills, world.Bill{Group: hostile[g%len(hostile)], Type: fmt.Sprint(hostile[next(10)], g%15), Price: 0.1, Seconds: int64(next(9999))})
 		}
@@ -109,12 +113,16 @@ func drawReport(t *rapid.T) Report {
 		}
 		r.Runs = append(r.Runs, run)
 	}
+	if rapid.Bool().Draw(t, "sweep") {
+		r.Rank([]string{hostile[0]})
+	}
 	return r
 }
 
 // TestPageLaws: whatever was simulated and whatever things are called, a page is well-formed and
 // harmless, refers to nothing else, has the names as they are and each decision that it lists with
-// its verdict, and is bounded. Nothing in a chart has a place that is none.
+// its verdict, and is bounded. Nothing in a chart has a place that is none. Of a sweep it has charts
+// of the runs that no other beats, and a dot for all with the same figures.
 func TestPageLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawReport(t)
@@ -130,6 +138,22 @@ func TestPageLaws(t *testing.T) {
 			if !strings.Contains(text, name) {
 				t.Fatalf("the page does not show %q as it is", name)
 			}
+		}
+		if r.Sweep != nil {
+			dots := map[[2]float64]bool{}
+			for _, run := range r.Runs {
+				dots[[2]float64{run.mean(), run.evictionRate()}] = true
+				if !strings.Contains(text, run.Name) || !strings.Contains(text, run.Swept[hostile[0]]) {
+					t.Fatalf("the page does not show %q with %q", run.Name, run.Swept)
+				}
+			}
+			if got := count["circle"] - 2; len(r.Runs) > 0 && got != len(dots) {
+				t.Fatalf("%d dots beside those of the key, want %d", got, len(dots))
+			}
+			r.Runs = slices.DeleteFunc(r.Runs, func(run Run) bool { return !run.Unbeaten })
+		}
+		if count["h2"] != len(r.Runs) {
+			t.Fatalf("charts of %d runs, want %d", count["h2"], len(r.Runs))
 		}
 		decisions, shown := 0, map[string]bool{}
 		for _, verdict := range regexp.MustCompile(`Verdict[\d.]+`).FindAllString(text, -1) {

@@ -25,6 +25,8 @@ type Report struct {
 	// LeftOut are pods that fit no node group.
 	LeftOut int   `json:"leftOut,omitempty"`
 	Runs    []Run `json:"runs"`
+	// Sweep are the flags in which runs differ, where those are combinations of values.
+	Sweep []string `json:"sweep,omitempty"`
 	// Bound and Repack are US dollars up to each sample.
 	Bound  []float64 `json:"-"`
 	Repack []float64 `json:"-"`
@@ -33,9 +35,14 @@ type Report struct {
 // Run is the figures of one policy.
 type Run struct {
 	Name string `json:"name"`
-	// Flags are those that were given; what they do not name has its default.
-	Flags   string  `json:"flags,omitempty"`
-	Dollars float64 `json:"dollars"`
+	// Flags are those that were given; what they do not name has its default. Swept are values of
+	// those in which the runs of a sweep differ.
+	Flags string            `json:"flags,omitempty"`
+	Swept map[string]string `json:"swept,omitempty"`
+	// Unbeaten is true of a run of a sweep if no other costs less without more evictions, or has
+	// fewer without costing more.
+	Unbeaten bool    `json:"unbeaten,omitempty"`
+	Dollars  float64 `json:"dollars"`
 	// BySeed are the bills of all seeds that were played, the first of which is Dollars.
 	BySeed []float64 `json:"dollarsBySeed"`
 	// OverBound and OverRepack are the bill as multiples of both yardsticks.
@@ -47,10 +54,11 @@ type Run struct {
 	PodHours   float64 `json:"podHours"`
 
 	Evictions int `json:"evictions"`
-	// EvictionRate is evictions for each 1,000 pod-hours.
-	EvictionRate float64 `json:"evictionsPer1000PodHours"`
-	Killed       int     `json:"killed"`
-	Lost         int     `json:"lost"`
+	// EvictionRate is evictions for each 1,000 pod-hours, EvictionRates that of all seeds.
+	EvictionRate  float64   `json:"evictionsPer1000PodHours"`
+	EvictionRates []float64 `json:"evictionsPer1000PodHoursBySeed"`
+	Killed        int       `json:"killed"`
+	Lost          int       `json:"lost"`
 
 	// Pending is how long pods waited for a node, Beyond what of that was beyond the time
 	// that a node takes to boot.
@@ -98,11 +106,14 @@ func waitsOf(sorted []int64, less int64) Waits {
 	return Waits{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
+// RateOf is evictions for each 1,000 pod-hours.
+func RateOf(l *world.Ledger) float64 { return over(1000*float64(l.Evictions), l.PodHours()) }
+
 // Add adds what a run came to.
-func (r *Report) Add(name string, l *world.Ledger, bySeed []float64, boot int64) {
+func (r *Report) Add(name string, l *world.Ledger, bySeed, rates []float64, boot int64) {
 	run := Run{
 		Name: name, Dollars: l.Dollars(), BySeed: bySeed, NodeHours: l.NodeHours(), PodHours: l.PodHours(),
-		Evictions: l.Evictions, Killed: l.Killed, Lost: l.Lost, Unserved: l.Unserved, Waiting: l.Pending,
+		Evictions: l.Evictions, EvictionRate: RateOf(l), EvictionRates: rates, Killed: l.Killed, Lost: l.Lost, Unserved: l.Unserved, Waiting: l.Pending,
 		Launches: l.Launches, LaunchFailures: l.LaunchFailures, Idle: l.Idle, Relaunches: l.Relaunches, Interruptions: l.Interruptions,
 		ScaleDowns: l.Drains, Cancelled: l.Cancelled, Marks: l.Marks, ShortMarks: l.ShortMarks,
 		Evaluations: l.Evaluations, Steps: l.Steps, Bills: l.Bills, Samples: l.Samples, Decisions: l.Decisions, Hidden: l.Hidden,
@@ -112,7 +123,6 @@ func (r *Report) Add(name string, l *world.Ledger, bySeed []float64, boot int64)
 		run.Bound, run.Repack = r.Bound[n-1], r.Repack[n-1]
 	}
 	run.OverBound, run.OverRepack = over(run.Dollars, run.Bound), over(run.Dollars, run.Repack)
-	run.EvictionRate = over(1000*float64(l.Evictions), run.PodHours)
 	r.Runs = append(r.Runs, run)
 }
 
@@ -161,12 +171,7 @@ var rows = []struct {
 	{"evaluations", func(r Run) string { return fmt.Sprint(r.Evaluations) }},
 }
 
-func (r Run) mean() (mean float64) {
-	for _, bill := range r.BySeed {
-		mean += bill / float64(len(r.BySeed))
-	}
-	return mean
-}
+func (r Run) mean() float64 { return meanOf(r.BySeed) }
 
 func (w Waits) String() string { return fmt.Sprintf("%d, %d, %d", w.P50, w.P99, w.Max) }
 
@@ -202,9 +207,17 @@ func (r Report) times() (n int) {
 	return n
 }
 
-// cells are the lines of the table, each with its name first.
-func (r Report) cells() [][]string {
-	var lines [][]string
+// table is the lines of the table, the first of which names its columns: one for each run. That of
+// a sweep has a line for each.
+func (r Report) table() [][]string {
+	if r.Sweep != nil {
+		return r.ranking()
+	}
+	head := []string{""}
+	for _, run := range r.Runs {
+		head = append(head, run.Name)
+	}
+	lines := [][]string{head}
 	for _, row := range rows {
 		cells, said := []string{row.name}, false
 		for _, run := range r.Runs {
@@ -218,17 +231,15 @@ func (r Report) cells() [][]string {
 	return lines
 }
 
-// Table writes a column for each run.
+// Table writes the figures for people.
 func (r Report) Table(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n%s\n", r.Trace, strings.Join(r.played(), "\n"))
+	fmt.Fprintf(out, "%s\n%s\n\n", r.Trace, strings.Join(r.played(), "\n"))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	head := []string{""}
-	for _, run := range r.Runs {
-		head = append(head, run.Name)
-	}
-	fmt.Fprintf(table, "\n%s\n", strings.Join(head, "\t"))
-	for _, cells := range r.cells() {
+	for _, cells := range r.table() {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	if r.Sweep != nil {
+		fmt.Fprintf(table, "\n* %s\n", unbeaten)
 	}
 	return table.Flush()
 }

@@ -122,6 +122,9 @@ func (h *History) Trace(name string, w Window, snapshot *fleet.Snapshot) (Trace,
 	if h.last == 0 {
 		return Trace{}, errors.New("the history has no pods")
 	}
+	if h.first == h.last {
+		return Trace{}, fmt.Errorf("all is known of one moment, %s: want records of later ones, or those of one without the column seen", stamp(h.last))
+	}
 	to := h.last
 	if !w.Until.IsZero() {
 		to = min(to, w.Until.Unix())
