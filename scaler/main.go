@@ -10,7 +10,9 @@
 //	troubles.go what is wrong with groups, in the log
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON
-//	simulate.go the command simulate: decisions in virtual time, and what they cost
+//	simulate.go the command simulate: decisions in virtual time, and what they cost;
+//	            simulate_history.go where pods of a live cluster come from, simulate_sweep.go
+//	            combinations of flags
 package main
 
 import (

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/simulate"
 	"windlass.dev/windlass/scaler/simulate/report"
 	"windlass.dev/windlass/scaler/simulate/trace"
@@ -38,7 +39,9 @@ type simulateOptions struct {
 	seed                           uint64
 	times                          int
 	interval                       time.Duration
+	live                           historyOptions
 	compare                        []string
+	sweep                          string
 	output, page                   string
 }
 
@@ -50,10 +53,10 @@ func simulateCommand(stdout io.Writer) *cobra.Command {
 		Short: "Play the life of a cluster in virtual time, and say what it costs.",
 		Long: `Play the life of a cluster in virtual time through the decisions of run, with
 the flags given, and say what it costs beside what it must cost. Nothing is
-reached and nothing is changed.
+changed, and nothing is reached but Prometheus where it is named.
 
-Pods come as a seed determines, from a file in one of two public formats, or
-as those of a saved snapshot may go on.`,
+Pods come as a seed determines, from a file, as those of a saved snapshot may
+go on, or as they did in a live cluster that Prometheus has recorded.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 && len(o.compare) == 0 {
 				return fmt.Errorf("%q is no flag; files of flags come after --compare", args[0])
@@ -69,7 +72,8 @@ as those of a saved snapshot may go on.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.snapshot, "snapshot", "f", "", "go on from the snapshot in this file (- for standard input), which plan --snapshot-out wrote, with its groups")
 	f.StringVar(&o.trace, "trace", "", "play the pods in this file; without one, and without a snapshot, they are generated")
-	f.StringVar(&o.format, "trace-format", "openb", "how the file lists pods: openb (Alibaba cluster-trace-gpu-v2023) or dlrm (cluster-trace-gpu-v2025)")
+	f.StringVar(&o.format, "trace-format", "openb", "how the file lists pods: openb (Alibaba cluster-trace-gpu-v2023), dlrm (cluster-trace-gpu-v2025), or pods: a history of a live cluster")
+	o.live.register(f)
 	f.StringVar(&o.days, "days", "2", "how many days, or which of a trace, as 119-124")
 	f.IntVar(&o.pods, "pods", 500, "about how many pods there are, where they are generated")
 	f.Float64Var(&o.swing, "swing", 0.3, "how far the replicas of a snapshot swing over the day, as a share of them")
@@ -82,6 +86,7 @@ as those of a saved snapshot may go on.`,
 	f.IntVar(&o.times, "times", 1, "how often it is played, each time with the next seed for what is left to chance; pods that are generated stay the same")
 	f.DurationVar(&o.interval, "interval", 0, "the least time between evaluations; 0 takes that of the world file, or else 1s; a longer one costs less to play, and pods wait longer")
 	f.StringSliceVar(&o.compare, "compare", nil, "play the same for each of these files of flags, as NAME: VALUE on each line")
+	f.StringVar(&o.sweep, "sweep", "", "play the same for each combination of the values in this file, as NAME: [VALUE, VALUE] on each line")
 	f.StringVarP(&o.output, "output", "o", asTable, "table or json")
 	f.StringVar(&o.page, "html", "", "also write a page with charts and decisions to this file")
 	return cmd
@@ -98,13 +103,19 @@ func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *
 	if err != nil {
 		return err
 	}
-	spec, played, err := o.stage(s)
+	if err := o.checkInputs(flags); err != nil {
+		return err
+	}
+	spec, played, err := o.stage(ctx, s)
 	if err != nil {
 		return err
 	}
 	got, err := simulated(ctx, func() (report.Report, error) { return simulate.Run(spec, played, o.seed, o.times, variants) })
 	if err != nil {
 		return err
+	}
+	if o.sweep != "" {
+		got.Rank(slices.Sorted(maps.Keys(variants[0].Swept)))
 	}
 	if err := savePage(o.page, got); err != nil {
 		return err
@@ -150,6 +161,13 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 	if err := errors.Join(s.policy.Validate(), s.checkAssumptions()); err != nil {
 		return nil, fmt.Errorf("wrong flags:\n%w", err)
 	}
+	how := "--compare"
+	if o.sweep != "" {
+		how = "--sweep"
+		if len(o.compare) > 0 {
+			return nil, errors.New("--sweep and --compare are two comparisons: want one of them")
+		}
+	}
 	var own settings
 	known := pflag.NewFlagSet("policy", pflag.ContinueOnError)
 	own.register(known)
@@ -160,7 +178,7 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 			words = append(words, word(f.Name, f.Value))
 		}
 	})
-	if len(o.compare) == 0 {
+	if len(o.compare) == 0 && o.sweep == "" {
 		name := "these flags"
 		if len(words) == 0 {
 			name = "default flags"
@@ -171,7 +189,14 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 		return slices.Contains([]string{"--price-file", "--spot-price-factor"}, name)
 	})
 	if len(both) > 0 {
-		return nil, fmt.Errorf("%s beside --compare: write it into each file", strings.Join(both, ", "))
+		return nil, fmt.Errorf("%s beside %s: write it into each file", strings.Join(both, ", "), how)
+	}
+	if o.sweep != "" {
+		swept, err := readSweep(o.sweep)
+		if err != nil {
+			return nil, fmt.Errorf("--sweep=%s: %w", o.sweep, err)
+		}
+		return swept, nil
 	}
 	var variants []simulate.Variant
 	for _, file := range o.compare {
@@ -197,6 +222,13 @@ func readVariant(file string) (simulate.Variant, error) {
 	if err := yaml.UnmarshalStrict(text, &given); err != nil {
 		return simulate.Variant{}, err
 	}
+	p, words, err := policyOf(given)
+	base := filepath.Base(file)
+	return simulate.Variant{Name: strings.TrimSuffix(base, filepath.Ext(base)), Policy: p, Flags: words}, err
+}
+
+// policyOf is that of flags with their values, or several of them; and these as people give them.
+func policyOf(given map[string]any) (policy.Policy, string, error) {
 	var s settings
 	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)
 	s.register(flags)
@@ -208,21 +240,22 @@ func readVariant(file string) (simulate.Variant, error) {
 		}
 		name = strings.TrimLeft(name, "-")
 		for _, v := range values {
+			switch v.(type) {
+			case string, float64, bool:
+			default:
+				return policy.Policy{}, "", fmt.Errorf("%s: want a value, or a list of values", name)
+			}
 			if err := flags.Set(name, fmt.Sprint(v)); err != nil {
-				return simulate.Variant{}, err
+				return policy.Policy{}, "", err
 			}
 			words = append(words, word(name, v))
 		}
 	}
-	base := filepath.Base(file)
-	return simulate.Variant{Name: strings.TrimSuffix(base, filepath.Ext(base)), Policy: s.policy, Flags: strings.Join(words, " ")}, s.policy.Validate()
+	return s.policy, strings.Join(words, " "), s.policy.Validate()
 }
 
 // stage is the world and the pods that come to it.
-func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
-	if o.snapshot != "" && o.trace != "" {
-		return world.Spec{}, trace.Trace{}, errors.New("--snapshot and --trace are two worlds: want one of them")
-	}
+func (o simulateOptions) stage(ctx context.Context, s settings) (world.Spec, trace.Trace, error) {
 	spec := world.Default()
 	if o.snapshot != "" {
 		spec.Groups, spec.Prices = nil, pricesOf(s, spec.Prices)
@@ -239,7 +272,7 @@ func (o simulateOptions) stage(s settings) (world.Spec, trace.Trace, error) {
 	if o.interval > 0 {
 		spec.Interval.Duration = o.interval
 	}
-	played, err := o.play(s)
+	played, err := o.play(ctx, s)
 	return spec, played, err
 }
 
@@ -252,8 +285,10 @@ func pricesOf(s settings, shipped string) string {
 	return "those of the snapshot; where it has none, " + own + shipped
 }
 
-func (o simulateOptions) play(s settings) (trace.Trace, error) {
+func (o simulateOptions) play(ctx context.Context, s settings) (trace.Trace, error) {
 	switch {
+	case o.history():
+		return o.readHistory(ctx, s)
 	case o.trace != "":
 		return o.readTrace()
 	case o.snapshot == "":
@@ -278,7 +313,7 @@ func (o simulateOptions) play(s settings) (trace.Trace, error) {
 func (o simulateOptions) readTrace() (trace.Trace, error) {
 	format, known := trace.Formats[o.format]
 	if !known {
-		return trace.Trace{}, fmt.Errorf("--trace-format=%s: want openb or dlrm", o.format)
+		return trace.Trace{}, fmt.Errorf("--trace-format=%s: want one of %s", o.format, strings.Join(trace.FormatNames, ", "))
 	}
 	from, to, err := trace.ParseDays(o.days)
 	if err != nil {
@@ -289,12 +324,19 @@ func (o simulateOptions) readTrace() (trace.Trace, error) {
 		return trace.Trace{}, fmt.Errorf("--trace: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	t, err := format.Read(file, trace.Slice{From: from, To: to, Ramp: int64(o.ramp.Seconds()), Divide: o.divide, Sample: o.sample, Phase: o.phase})
+	slice := o.slice()
+	slice.From, slice.To = from, to
+	t, err := format.Read(file, slice)
 	if err != nil {
 		return trace.Trace{}, fmt.Errorf("--trace=%s: %w", o.trace, err)
 	}
 	t.Name = fmt.Sprintf("%s, days %s", filepath.Base(o.trace), o.days)
 	return t, nil
+}
+
+// slice is what is taken of pods that were there, but for its days.
+func (o simulateOptions) slice() trace.Slice {
+	return trace.Slice{Ramp: int64(o.ramp.Seconds()), Divide: o.divide, Sample: o.sample, Phase: o.phase}
 }
 
 // length is --days where they are a number.

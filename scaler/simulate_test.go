@@ -3,17 +3,24 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/simulate/report"
+	"windlass.dev/windlass/scaler/simulate/trace"
 )
 
 // simulates runs the command and returns what it prints.
@@ -168,6 +175,182 @@ pod app-1 on=web-1 cpu=500m owner=ReplicaSet/app`); err != nil {
 	}
 }
 
+// A history is played on the groups of a snapshot.
+func TestSimulateHistory(t *testing.T) {
+	w := scenario.NewWorld()
+	if err := w.Apply(`group web min=0 desired=1 type=m5.large
+node web-1 group=web
+pod app-1 on=web-1 cpu=250m owner=ReplicaSet/app-1`); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := fleet.Write(&text, w.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	pods := written(t, "pods.csv", `namespace,name,owner,cpu,memory,created,ended
+default,app-a,ReplicaSet/app-0,1500m,1Gi,2026-03-01T00:00:00Z,2026-03-02T00:00:00Z
+default,app-b,ReplicaSet/app-0,1500m,1Gi,2026-03-01T06:00:00Z,2026-03-01T12:00:00Z
+default,large,Job/large-1,100,1Gi,2026-03-01T06:00:00Z,2026-03-01T12:00:00Z
+`)
+	args := []string{"--trace", pods, "--trace-format=pods", "--window=12h", "--until=2026-03-01T18:00:00Z", "-f", written(t, "snapshot.yaml", text.String()), "-o=json"}
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, args...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Pods != 2 || got.LeftOut != 1 || got.Seconds != 12*3600 || !got.Start.Equal(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)) {
+		t.Errorf("%d pods, %d left out, %d s from %s", got.Pods, got.LeftOut, got.Seconds, got.Start)
+	}
+	if r := got.Runs[0]; r.Launches != 1 || len(r.Bills) != 1 || r.NodeHours < 18 || r.NodeHours > 19 || r.ScaleDowns != 1 {
+		t.Errorf("a node for 12 hours and another for six: %+v", r)
+	}
+}
+
+// What docs/simulate.md has people collect is a history.
+func TestSimulateRecordsOfKubectl(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("there is no jq here")
+	}
+	page, err := os.ReadFile("../docs/simulate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kubectl = "kubectl get pods -A -o json"
+	_, script, found := strings.Cut(string(page), "    "+kubectl)
+	script, _, ends := strings.Cut(script, " >> pods.csv\n")
+	if !found || !ends {
+		t.Fatal("the page has no such command")
+	}
+	list := written(t, "pods.json", `{"items":[
+		{"metadata":{"namespace":"shop","name":"web-5d9c-a","creationTimestamp":"2026-01-20T10:00:00Z","ownerReferences":[{"kind":"X","name":"y"},{"kind":"ReplicaSet","name":"web-5d9c","controller":true}]},
+			"spec":{"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}},{"resources":{"requests":{"cpu":"1"}}},{}]},"status":{"phase":"Running","containerStatuses":[{"state":{"terminated":{"finishedAt":"2026-01-20T10:30:00Z"}}}]}},
+		{"metadata":{"namespace":"ci","name":"build-1-x","creationTimestamp":"2026-01-20T11:00:00Z","ownerReferences":[{"kind":"Job","name":"build-1","controller":true}]},
+			"spec":{"containers":[{}]},"status":{"phase":"Succeeded","containerStatuses":[{"state":{"terminated":{"finishedAt":"2026-01-20T11:05:00Z"}}}]}},
+		{"metadata":{"namespace":"ci","name":"refused","creationTimestamp":"2026-01-20T11:00:00Z"},"spec":{"containers":[{}]},"status":{"phase":"Failed","startTime":"2026-01-20T11:01:00Z"}}]}`)
+	out, err := exec.Command("sh", "-c", "cat "+list+script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for i, want := range []string{
+		`"namespace","name","owner","cpu","memory","created","ended","seen"`,
+		`"shop","web-5d9c-a","ReplicaSet/web-5d9c","500m+1","1Gi","2026-01-20T10:00:00Z",,"`,
+		`"ci","build-1-x","Job/build-1","","","2026-01-20T11:00:00Z","2026-01-20T11:05:00Z","`,
+		`"ci","refused",,"","","2026-01-20T11:00:00Z","2026-01-20T11:01:00Z","`,
+	} {
+		if len(lines) != 4 || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d of\n%swant %s", i+1, out, want)
+		}
+	}
+	if _, err := trace.ReadPods(bytes.NewReader(append(out, out...))); err != nil {
+		t.Error(err)
+	}
+}
+
+// A sweep has all combinations, by dollars, the best of them marked; the page draws them.
+func TestSimulateSweep(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	file := written(t, "sweep.yaml", "scale-down-enabled: [true, false]\nscale_down_unneeded_time: [2m, 30m]\nexpander: price\nignore-taint: [[a, b]]\n")
+	args := []string{"--days=0.3", "--pods=40", "--sweep", file}
+	var got report.Report
+	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o", "json", "--html", page)...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	last := 0.0
+	for _, r := range got.Runs {
+		names = append(names, r.Name)
+		if r.Dollars < last || r.Swept["scale-down-enabled"] == "false" && r.ScaleDowns > 0 {
+			t.Errorf("%s costs $%v after $%v, with %d scale-downs", r.Name, r.Dollars, last, r.ScaleDowns)
+		}
+		last = r.Dollars
+	}
+	slices.Sort(names)
+	want := []string{
+		"scale-down-enabled=false scale-down-unneeded-time=2m", "scale-down-enabled=false scale-down-unneeded-time=30m",
+		"scale-down-enabled=true scale-down-unneeded-time=2m", "scale-down-enabled=true scale-down-unneeded-time=30m",
+	}
+	if diff := cmp.Diff(want, names); diff != "" || !got.Runs[0].Unbeaten {
+		t.Errorf("the cheapest is marked: %v; combinations (-want +got):\n%s", got.Runs[0].Unbeaten, diff)
+	}
+	table := simulates(t, args...)
+	if strings.Count(table, "\n*") < 1 || !strings.Contains(table, "scale-down-unneeded-time") || strings.Contains(table, "startup-taint") {
+		t.Errorf("the table:\n%s", table)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charted := 0
+	for _, r := range got.Runs {
+		if !strings.Contains(string(text), r.Name+"\n") {
+			t.Errorf("the page has no dot of %s", r.Name)
+		}
+		if r.Unbeaten {
+			charted++
+		}
+	}
+	if n := strings.Count(string(text), "--expander=price --scale-down-enabled="); n != charted || !strings.Contains(string(text), "--startup-taint=a --startup-taint=b") {
+		t.Errorf("the page has charts of %d runs with all their flags, want %d", n, charted)
+	}
+}
+
+// TestSweepLaw: each combination of values is there once, and has them.
+func TestSweepLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		minutes := rapid.IntRange(1, 9).Draw(t, "unneeded times")
+		nodes := rapid.IntRange(1, 9).Draw(t, "most nodes")
+		choices := map[string][]any{"expander": {"price"}}
+		for i := range minutes {
+			choices["scale-down-unneeded-time"] = append(choices["scale-down-unneeded-time"], fmt.Sprintf("%dm", i+1))
+		}
+		for i := range nodes {
+			choices["max-nodes-total"] = append(choices["max-nodes-total"], float64(i+1))
+		}
+		got, err := combined(choices)
+		if n := minutes * nodes; n == 1 || n > mostCombinations {
+			if err == nil {
+				t.Fatalf("%d combinations are played", n)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, v := range got {
+			key := fmt.Sprint(v.Policy.UnneededTime, v.Policy.MaxNodes)
+			if seen[key] || seen[v.Name] || v.Policy.Expander != "price" {
+				t.Fatalf("%s is there twice, or chooses by %s", key, v.Policy.Expander)
+			}
+			seen[key], seen[v.Name] = true, true
+		}
+		if len(got) != minutes*nodes {
+			t.Fatalf("%d combinations of %d and %d values", len(got), minutes, nodes)
+		}
+	})
+}
+
+func TestWrongSweeps(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "want several values of a flag",
+		"expander: price":                      "want several values of a flag",
+		"expander: []":                         "--expander: want at least one value",
+		"expander: [price, price]":             "--expander: the value price is there twice",
+		"expander: [price, null]":              "expander: want a value",
+		"expander: [price, {a: b}]":            "expander: want a value",
+		"colour: [red, blue]":                  "combination colour=red: no such flag -colour",
+		"- expander":                           "cannot unmarshal array",
+		"expander: [price, roulette]":          `combination expander=roulette: --expander names "roulette"`,
+		"expander: [price]\nexpander: [price]": "already set",
+		"startup-taint: [a, b]\nignore-taint: [c, d]":                                     "--startup-taint is there under two names",
+		"max-nodes-total: [1,2,3,4,5,6,7,8,9]\nok-total-unready-count: [1,2,3,4,5,6,7,8]": "more than 64 combinations",
+	} {
+		if _, err := readSweep(written(t, "sweep.yaml", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // A slice of a trace is played.
 func TestSimulateTrace(t *testing.T) {
 	file := written(t, "pods.csv", "name,cpu_milli,memory_mib,creation_time,deletion_time\na,4000,8192,0,900000\nb,4000,8192,86500,90000\nc,400000,8192,86500,90000\n")
@@ -192,7 +375,22 @@ func TestSimulateWrongArguments(t *testing.T) {
 		{[]string{"--days=-1"}, "want up to 366 days"},
 		{[]string{"--trace=a.csv", "--snapshot=b.yaml"}, "--snapshot and --trace are two worlds"},
 		{[]string{"--trace=/no/such/file", "--days=1-2"}, "/no/such/file"},
-		{[]string{"--trace=x", "--trace-format=swf"}, "--trace-format=swf: want openb or dlrm"},
+		{[]string{"--trace=x", "--trace-format=swf", "--days=1-2"}, "--trace-format=swf: want one of openb, dlrm, pods"},
+		{[]string{"--trace=x", "--prometheus=http://127.0.0.1:1"}, "--prometheus and --trace are two histories"},
+		{[]string{"--prometheus=127.0.0.1:9090"}, "--prometheus: want a URL such as http://127.0.0.1:9090"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--days=3"}, "--days is for other inputs: want --window"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--window=week"}, "--window=week: want a time such as 7d"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--window=400d"}, "366 days at the most"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--until=noon"}, "--until=noon: want a moment"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--prometheus-header=secret"}, "--prometheus-header=sec…: want NAME=VALUE"},
+		{[]string{"--prometheus=http://127.0.0.1:1"}, "asking for kube_pod_status_phase"},
+		{[]string{"--window=3d"}, "--window is for a history: want --prometheus"},
+		{[]string{"--trace=x", "--trace-format=pods", "--prometheus-match=a"}, "--prometheus-match is for a history"},
+		{[]string{"--trace=/no/such/file", "--trace-format=pods"}, "--trace: open /no/such/file"},
+		{[]string{"--trace", written(t, "pods.csv", "a,b\n"), "--trace-format=pods"}, "pods.csv: there is no column namespace"},
+		{[]string{"--sweep=/no/such/file"}, "--sweep=/no/such/file: open"},
+		{[]string{"--sweep=x", "--compare=y"}, "--sweep and --compare are two comparisons"},
+		{[]string{"--sweep=x", "--expander=price"}, "--expander beside --sweep"},
 		{[]string{"--world=/no/such/file"}, "/no/such/file"},
 		{[]string{"--compare=/no/such/file"}, "/no/such/file"},
 		{[]string{"--compare", written(t, "bad.yaml", "colour: red"), "--days=1"}, "colour"},
