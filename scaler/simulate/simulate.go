@@ -88,23 +88,30 @@ func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Vari
 // world of its own, and what they share is not written to.
 func playAll(spec world.Spec, t trace.Trace, seed uint64, variants []Variant) ([]*world.Ledger, error) {
 	ledgers, wrong := make([]*world.Ledger, len(variants)), make([]error, len(variants))
+	sideBySide(len(variants), runtime.GOMAXPROCS(0), func(i int) {
+		w, err := world.New(spec, t, variants[i].Policy, seed)
+		if err == nil {
+			ledgers[i], err = w.Run()
+		}
+		if err != nil {
+			wrong[i] = fmt.Errorf("simulating %s: %w", variants[i].Name, err)
+		}
+	})
+	return ledgers, errors.Join(wrong...)
+}
+
+// sideBySide does things by their numbers, at most so many at once.
+func sideBySide(count, most int, do func(i int)) {
 	var all sync.WaitGroup
-	turn := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, v := range variants {
+	turn := make(chan struct{}, most)
+	for i := range count {
 		turn <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turn }()
-			w, err := world.New(spec, t, v.Policy, seed)
-			if err == nil {
-				ledgers[i], err = w.Run()
-			}
-			if err != nil {
-				wrong[i] = fmt.Errorf("simulating %s: %w", v.Name, err)
-			}
+			do(i)
 		})
 	}
 	all.Wait()
-	return ledgers, errors.Join(wrong...)
 }
 
 // measures are what pods and node types are measured by.

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -79,6 +82,30 @@ func TestBoundLaws(t *testing.T) {
 		last := len(got.Bound) - 1
 		if r := got.Runs[0]; math.Abs(r.Bound-got.Bound[last]) > 1e-9 || r.Dollars > 0 && r.NodeHours <= 0 {
 			t.Fatalf("a bound of %v and %v node-hours for $%v", r.Bound, r.NodeHours, r.Dollars)
+		}
+	})
+}
+
+// TestSideBySide: all is done, each once, and no more of it at once than may be.
+func TestSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var counts sync.Mutex
+		running, most := 0, 0
+		done := make([]int, 7)
+		began := time.Now()
+		sideBySide(len(done), 3, func(i int) {
+			counts.Lock()
+			running++
+			most = max(most, running)
+			counts.Unlock()
+			time.Sleep(time.Second)
+			counts.Lock()
+			running--
+			done[i]++
+			counts.Unlock()
+		})
+		if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 1}, done); diff != "" || most != 3 || time.Since(began) != 3*time.Second {
+			t.Errorf("%d at once, %s; done (-want +got):\n%s", most, time.Since(began), diff)
 		}
 	})
 }

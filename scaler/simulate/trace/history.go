@@ -123,7 +123,7 @@ func (h *History) Trace(name string, w Window, snapshot *fleet.Snapshot) (Trace,
 		return Trace{}, errors.New("the history has no pods")
 	}
 	if h.first == h.last {
-		return Trace{}, fmt.Errorf("all is known of one moment, %s: want records of later ones, or those of one without the column seen", stamp(h.last))
+		return Trace{}, fmt.Errorf("all records are of one moment, %s: append later ones, or leave the column seen out", stamp(h.last))
 	}
 	to := h.last
 	if !w.Until.IsZero() {

@@ -120,7 +120,7 @@ func TestBadPods(t *testing.T) {
 	if h, err = ReadPods(strings.NewReader(head + "n,a,,1,1Gi,1000,,2000\n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Trace("", Window{Length: time.Hour, Slice: Slice{Divide: 1}}, nil); err == nil || !strings.Contains(err.Error(), "all is known of one moment, 1970-01-01 00:33") {
+	if _, err := h.Trace("", Window{Length: time.Hour, Slice: Slice{Divide: 1}}, nil); err == nil || !strings.Contains(err.Error(), "all records are of one moment, 1970-01-01 00:33") {
 		t.Errorf("a history of one moment: %v", err)
 	}
 	if h, err = ReadPods(strings.NewReader("\ufeff" + pods)); err != nil {
