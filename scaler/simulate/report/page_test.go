@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,10 +89,17 @@ func drawReport(t *rapid.T) Report {
 		random = random*6364136223846793005 + 1442695040888963407
 		return (random >> 33) % below
 	}
-	for i := range n {
-		r.Bound, r.Repack = append(r.Bound, float64(i)), append(r.Repack, float64(next(1000)))
+	amount := rapid.SampledFrom([]uint64{1, 3, 1e6})
+	below := func(most uint64) []float64 { // dollars so far, which never fall
+		sums, sum := make([]float64, n), 0.0
+		for i := range sums {
+			sum += float64(next(most)) / 100
+			sums[i] = sum
+		}
+		return sums
 	}
-	most := []uint64{1, 3, 1e6}[rapid.IntRange(0, 2).Draw(t, "largest")]
+	r.Bound, r.Repack = below(amount.Draw(t, "bound")), below(amount.Draw(t, "packed anew"))
+	most := amount.Draw(t, "largest")
 	for range rapid.IntRange(0, 6).Draw(t, "runs") {
 		run := Run{
 			Name: name.Draw(t, "name"), Flags: name.Draw(t, "flags"), Swept: map[string]string{hostile[0]: name.Draw(t, "value")}, Hidden: int(next(3) * 1000),
@@ -100,8 +108,8 @@ func drawReport(t *rapid.T) Report {
 		for g := range groups {
 			run.Bills = append(run.Bills, world.Bill{Group: hostile[g%len(hostile)], Type: fmt.Sprint(hostile[next(10)], g%15), Price: 0.1, Seconds: int64(next(9999))})
 		}
-		for i := range n {
-			s := world.Sample{At: r.Seconds * int64(i) / int64(n), Dollars: float64(i) * float64(next(most)), Evictions: i * int(most), Pending: int(next(most))}
+		for i, dollars := range below(most) {
+			s := world.Sample{At: r.Seconds * int64(i) / int64(n), Dollars: dollars, Evictions: i * int(most), Pending: int(next(most))}
 			for range groups {
 				s.Nodes = append(s.Nodes, int(next(most)))
 			}
@@ -176,6 +184,41 @@ func TestPageLaws(t *testing.T) {
 		}
 		if most := 2<<20 + len(r.Runs)*(1<<20); len(page) > most {
 			t.Fatalf("%d bytes, more than %d", len(page), most)
+		}
+	})
+}
+
+// TestChartsHoldWhatTheyDraw: no line, area, bar or dot leaves its chart, whichever of bill, bound
+// and packed anew is the largest.
+func TestChartsHoldWhatTheyDraw(t *testing.T) {
+	drawn := regexp.MustCompile(`<(polyline|polygon|path|circle)[^>]* (?:points|d|cx)="([^"]*)"(?: cy="([^"]*)")?`)
+	number := regexp.MustCompile(`-?[0-9.]+`)
+	rapid.Check(t, func(t *rapid.T) {
+		for _, e := range drawn.FindAllStringSubmatch(drawReport(t).Page(), -1) {
+			var at []float64
+			for _, word := range number.FindAllString(e[2]+" "+e[3], -1) {
+				value, err := strconv.ParseFloat(word, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = append(at, value)
+			}
+			var x, y []float64
+			switch e[1] {
+			case "path": // MxyVyHxVy
+				for bar := range slices.Chunk(at, 5) {
+					x, y = append(x, bar[0], bar[3]-1), append(y, bar[1], bar[2], bar[4]) // a bar has a width at the end, too
+				}
+			case "circle":
+				x, y = []float64{at[0] * wide / 100}, at[1:]
+			default:
+				for place := range slices.Chunk(at, 2) {
+					x, y = append(x, place[0]), append(y, place[1])
+				}
+			}
+			if len(y) > 0 && (slices.Min(x) < 0 || slices.Max(x) > wide || slices.Min(y) < 0 || slices.Max(y) > high) {
+				t.Fatalf("a %s reaches from %v,%v to %v,%v; want 0,0 to %v,%v", e[1], slices.Min(x), slices.Min(y), slices.Max(x), slices.Max(y), wide, high)
+			}
 		}
 	})
 }
