@@ -48,6 +48,7 @@ func TestWrongArguments(t *testing.T) {
 		{[]string{"run", "--nodes=0:5:web", "--expander=roulette", "--scale-down-unneeded-time=-1s"},
 			[]string{`--expander names "roulette"`, "--scale-down-unneeded-time is -1s"}},
 		{[]string{"run", "--nodes=0:5:web", "--scale-down-unneeded-time=soon"}, []string{"scale-down-unneeded-time", `"soon"`}},
+		{[]string{"run", "--nodes=0:5:web", "--headroom=pods=1,cpu=1e-999999999"}, []string{"--headroom", "cpu=1e-999999999: want a quantity"}},
 		{[]string{"run", "--nodes=0:5:web", "--log-level=loud"}, []string{`log level "loud"`}},
 		{[]string{"run", "--nodes=0:5:web", "--namespace="}, []string{"--namespace is empty"}},
 		{[]string{"run", "--nodes=0:5:web", "--kubeconfig=/no/such/file"}, []string{"/no/such/file"}},

@@ -76,7 +76,7 @@ func (h *Headroom) read(word string) error {
 		h.Pods = n
 		return nil
 	}
-	q, err := resource.ParseQuantity(value)
+	q, err := ParseQuantity(value)
 	if err != nil || q.Sign() <= 0 {
 		return fmt.Errorf("%s=%s: want a quantity such as 500m or 1Gi", key, value)
 	}

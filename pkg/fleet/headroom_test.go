@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"strings"
 	"testing"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -27,6 +28,11 @@ func TestParseHeadRoom(t *testing.T) {
 	for _, text := range []string{"10", "-1%", "NaN%", "2000%", "cpu=1", "pods=0,cpu=1", "pods=x", "pods=1,cpu=-1", "pods=1,cpu", "pods=1,=2"} {
 		if got, err := fleet.ParseHeadroom(text); err == nil {
 			t.Errorf("%q is taken for %q", text, got)
+		}
+	}
+	for _, word := range []string{"cpu=1e999999999", "memory=1e-999999999"} {
+		if _, err := fleet.ParseHeadroom("pods=1," + word); err == nil || !strings.Contains(err.Error(), word+": want a quantity") {
+			t.Errorf("%s: %v, want it named", word, err)
 		}
 	}
 }

@@ -28,6 +28,9 @@ func Read(r io.Reader) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("this is no YAML: %w", err)
 	}
+	if err := CheckQuantities[Snapshot](asJSON); err != nil {
+		return Snapshot{}, fmt.Errorf("this is no snapshot: %w", err)
+	}
 	var s Snapshot
 	unknown, err := json.UnmarshalStrict(asJSON, &s)
 	if err != nil {
@@ -121,7 +124,7 @@ func fieldType(t reflect.Type, name string) reflect.Type {
 		return t.Elem()
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
-			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); strings.EqualFold(tag, name) { // as encoding/json
 				return f.Type
 			}
 		}

@@ -23,6 +23,9 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"no moment", "groups: []", "it has no field now"},
 		{"a quantity that is none", "now: 2025-01-01T10:00:00Z\nnodes: [{allocatable: {cpu: four}}]", "nodes[0].allocatable.cpu: quantities must match"},
 		{"deep inside", "now: 2025-01-01T10:00:00Z\npods: [{}, {spec: {containers: [{name: c, resources: {requests: {memory: lots}}}]}}]", "pods[1].spec.containers[0].resources.requests.memory: quantities"},
+		{"a quantity that is never read", "now: 2025-01-01T10:00:00Z\nnodes: [{}, {allocatable: {cpu: '1e-999999999'}}]", `nodes[1].allocatable.cpu: "1e-999999999" is beyond all quantities`},
+		{"a quantity that is never added to another", "now: 2025-01-01T10:00:00Z\npods: [{spec: {containers: [{name: c, resources: {requests: {memory: 1e999999999}}}]}}]", "pods[0].spec.containers[0].resources.requests.memory: \"1e999999999\" is beyond"},
+		{"the same behind a pointer", "now: 2025-01-01T10:00:00Z\npods: [{spec: {volumes: [{name: v, emptyDir: {sizeLimit: 1e999999999}}]}}]", "pods[0].spec.volumes[0].emptyDir.sizeLimit: \"1e999999999\" is beyond"},
 		{"a moment that is none", "now: yesterday", `now: parsing time "yesterday"`},
 		{"no document", "just words", "this is no snapshot: json: cannot unmarshal string"},
 		{"no text", "\x00\xff\xfe", "this is no YAML"},
@@ -33,6 +36,14 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got error %v, want one with %q", tc.name, err, tc.want)
 		}
+	}
+}
+
+// What looks like a huge quantity where there is none is text.
+func TestReadTextLikeQuantities(t *testing.T) {
+	got, err := fleet.Read(strings.NewReader("now: 2025-01-01T10:00:00Z\nnodes: [{name: one, labels: {commit: \"1e999999999\"}, allocatable: {cpu: \"1e1\"}}]"))
+	if err != nil || got.Nodes[0].Labels["commit"] != "1e999999999" || got.Nodes[0].Allocatable.Cpu().Value() != 10 {
+		t.Errorf("%v, %v", got.Nodes, err)
 	}
 }
 

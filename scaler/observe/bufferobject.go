@@ -51,11 +51,18 @@ type bufferStatus struct {
 }
 
 // bufferFrom reads a CapacityBuffer into our words. One that cannot be read, as its
-// definition is another one, is left to others.
+// definition is another one or a limit is beyond all quantities, is left to others.
 func bufferFrom(u *unstructured.Unstructured) *fleet.Buffer {
 	b := &fleet.Buffer{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Version: u.GetResourceVersion()}
 	var o bufferObject
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
+	asJSON, err := u.MarshalJSON()
+	if err == nil {
+		err = fleet.CheckQuantities[bufferObject](asJSON)
+	}
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o)
+	}
+	if err != nil {
 		b.Strategy = fmt.Sprintf("(unreadable: %v)", err)
 		return b
 	}

@@ -299,6 +299,30 @@ func TestBuffersLeftToOthersAreToldOfOnce(t *testing.T) {
 	})
 }
 
+// A limit that takes for ever to compute with, which the definition of buffers allows, stops nothing:
+// its buffer is left to others, and the log names it.
+func TestBufferWithALimitBeyondAllQuantities(t *testing.T) {
+	for _, limit := range []string{"1e-999999999", "1e999999999", strings.Repeat("9", 65)} {
+		synctest.Test(t, func(t *testing.T) {
+			var told strings.Builder
+			s := newBufferServer()
+			o := watchOver(t, s.core, func(c *Config) { c.Custom, c.Logger = s, slog.New(slog.NewTextHandler(&told, nil)) })
+			s.create(t, "bad", map[string]any{"replicas": int64(2), "limits": map[string]any{"memory": "1Gi", "cpu": limit}})
+			s.create(t, "good", map[string]any{"replicas": int64(2)})
+			if got := buffersOf(t, o); len(got) != 2 || got[0].Active() || len(got[0].Limits) > 0 || !got[1].Active() {
+				t.Errorf("%s: %+v, want only the second to be ours", limit, got)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for _, want := range []string{`buffer=shop/bad strategy="(unreadable: spec.limits.cpu: \"` + limit[:11], "is beyond all quantities"} {
+				if !strings.Contains(told.String(), want) {
+					t.Errorf("the log has no %s:\n%s", want, &told)
+				}
+			}
+		})
+	}
+}
+
 // Without the right to see buffers all else goes on, with a fault.
 func TestBuffersMayNotBeSeen(t *testing.T) {
 	withoutErrorHandlers(t)

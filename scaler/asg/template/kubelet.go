@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
@@ -135,7 +136,7 @@ func take(from corev1.ResourceList, name corev1.ResourceName, amount string, cap
 func amountOf(text string, whole resource.Quantity) resource.Quantity {
 	percent, isPercent := strings.CutSuffix(text, "%")
 	if !isPercent {
-		q, err := resource.ParseQuantity(text)
+		q, err := fleet.ParseQuantity(text)
 		if err != nil {
 			return resource.Quantity{} // userdata let nothing of that kind through
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -112,9 +111,9 @@ func (t *tagged) resource(name, value string) error {
 	if !standard && !strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) && !strings.HasPrefix(name, corev1.ResourceAttachableVolumesPrefix) {
 		return fmt.Errorf("%q is no resource: want cpu, memory, ephemeral-storage, pods, hugepages-2Mi or such, or a name with a domain such as nvidia.com/gpu", name)
 	}
-	quantity, err := resource.ParseQuantity(value)
+	quantity, err := fleet.ParseQuantity(value)
 	if err != nil {
-		return fmt.Errorf("%q is no quantity such as 2, 500m or 20Gi", value)
+		return err
 	}
 	if quantity.Sign() < 0 {
 		return fmt.Errorf("a resource cannot be negative")

@@ -34,6 +34,8 @@ func TestTags(t *testing.T) {
 		contract.TagTemplateResource+"ephemeral-storage", "100Gi",
 		contract.TagTemplateResource+"example.com/dongle", "many",
 		contract.TagTemplateResource+"Memory", "8Gi",
+		contract.TagTemplateResource+"cpu", "1e999999999",
+		contract.TagTemplateResource+"memory", "1e-999999999",
 		contract.TagTemplateResource+"nvidia.com gpu", "1",
 		contract.TagTemplateOption+"scaledownunneededtime", "3m",
 		contract.TagTemplateOption+"scaledownutilizationthreshold", "1.5",
@@ -67,7 +69,7 @@ func TestTags(t *testing.T) {
 	if got.cluster != "prod" || got.nodegroup != "web" {
 		t.Errorf("managed group: %q/%q", got.cluster, got.nodegroup)
 	}
-	for i, want := range []string{"autoscaling-options/scaledownutilizationthreshold=1.5", "label/bad label", "resources/Memory=8Gi", "resources/example.com/dongle=many", "resources/nvidia.com gpu=1", "taint/wrong=gpu"} {
+	for i, want := range []string{"autoscaling-options/scaledownutilizationthreshold=1.5", "label/bad label", "resources/Memory=8Gi", "resources/cpu=1e999999999", "resources/example.com/dongle=many", "resources/memory=1e-999999999", "resources/nvidia.com gpu=1", "taint/wrong=gpu"} {
 		if i >= len(got.faults) || !strings.Contains(got.faults[i], want) {
 			t.Errorf("fault %d of %q does not name %s", i, got.faults, want)
 		}

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Settings is what user data sets. Zero fields set nothing: what an EKS image
@@ -125,6 +126,6 @@ func isAmount(text string, percent bool) bool {
 		share, err := strconv.ParseFloat(number, 64)
 		return err == nil && share >= 0 && share <= 100
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := fleet.ParseQuantity(text)
 	return err == nil && q.Sign() >= 0
 }

@@ -93,6 +93,7 @@ func TestBadPods(t *testing.T) {
 		head + "n,a,,1+-1,1Gi,1000,,":                    `cpu is "1+-1": want 0`,
 		head + "n,a,,1,1Ei,1000,,":                       `memory is "1Ei": want 0 to 1Pi`,
 		head + "n,a,,1,1e999999999,1000,,":               `memory is "1e999999999"`,
+		head + "n,a,,1e-999999999,1,1000,,":              `cpu is "1e-999999999"`,
 		head + "n,a,,1,1Gi,,,":                           `created is "": want a moment`,
 		head + "n,a,,1,1Gi,yesterday,,":                  `created is "yesterday": want a time as`,
 		head + "n,a,,1,1Gi,1772445600000,,":              `created is "1772445600000": want`,

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Columns of the format pods. The last two may be missing.
@@ -83,20 +84,13 @@ func podRecord(table *table, record []string) (Record, error) {
 	return r, errors.Join(errs...)
 }
 
-// hugeExponent is one with which ParseQuantity computes for hours.
-var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{3}`)
-
 // quantity is the sum of quantities with + between them; nothing is 0.
 func quantity(text string, most resource.Quantity) (sum resource.Quantity, err error) {
 	if text == "" {
 		return sum, nil
 	}
 	for part := range strings.SplitSeq(text, "+") {
-		part = strings.TrimSpace(part)
-		if hugeExponent.MatchString(part) {
-			return resource.Quantity{}, fmt.Errorf("want 0 to %s", most.String())
-		}
-		q, err := resource.ParseQuantity(part)
+		q, err := fleet.ParseQuantity(strings.TrimSpace(part))
 		if err != nil {
 			return resource.Quantity{}, errors.New("want a quantity such as 250m or 1Gi, or several with + between them")
 		}

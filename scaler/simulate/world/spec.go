@@ -74,7 +74,14 @@ func Default() Spec {
 // Parse reads a world. Errors name the field.
 func Parse(text []byte) (Spec, error) {
 	var s Spec
-	if err := yaml.UnmarshalStrict(text, &s); err != nil {
+	asJSON, err := yaml.YAMLToJSONStrict(text)
+	if err == nil {
+		err = fleet.CheckQuantities[Spec](asJSON)
+	}
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &s)
+	}
+	if err != nil {
 		return Spec{}, fmt.Errorf("reading the world: %w", err)
 	}
 	return s, s.check()

@@ -337,8 +337,10 @@ func TestDefaultWorld(t *testing.T) {
 	for text, want := range map[string]string{
 		"boot: 60s\ncolour: red": `unknown field "colour"`,
 		"boot: 0s":               "boot is 0s",
-		"boot: 60s\ngroups: [{name: a, type: t, max: 1, zones: [z]}]": "group a costs 0",
-		"boot: 60s\nlaunchFailures: 1":                                "launchFailures is 1",
+		"boot: 60s\ngroups: [{name: a, type: t, max: 1, zones: [z]}]":                     "group a costs 0",
+		"boot: 60s\nlaunchFailures: 1":                                                    "launchFailures is 1",
+		"boot: 60s\ngroups: [{name: a}, {name: b, allocatable: {cpu: 1e999999999}}]":      `groups[1].allocatable.cpu: "1e999999999" is beyond all quantities`,
+		"boot: 60s\nGroups: [{name: a, Allocatable: {cpu: 2, memory: \"1e-999999999\"}}]": `Groups[0].Allocatable.memory: "1e-999999999" is beyond all quantities`,
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
