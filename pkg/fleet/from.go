@@ -11,7 +11,7 @@ import (
 // PodFrom says in our words what a Pod is. It shares what it can with p: its
 // spec (but for nodeName), its maps and its owner.
 func PodFrom(p *corev1.Pod) Pod {
-	spec := p.Spec
+	spec := *Bounded(&p.Spec)
 	spec.NodeName = ""
 	pod := Pod{
 		Namespace:   p.Namespace,

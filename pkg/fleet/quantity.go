@@ -2,10 +2,13 @@ package fleet
 
 import (
 	"fmt"
+	"iter"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -33,6 +36,52 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, fmt.Errorf("%q is no quantity such as 2, 500m or 20Gi", text)
 	}
 	return q, nil
+}
+
+// mostAsked is more than any node has of anything, and the most that is counted.
+const mostAsked = math.MaxInt64
+
+// Bounded returns the spec with all amounts of resources that are beyond counting cut to the most, or the
+// same spec where there is none. An API server accepts 1e9999999 cpus of anybody who may make a pod,
+// and to compare, to add or to write such a number takes seconds.
+func Bounded(spec *corev1.PodSpec) *corev1.PodSpec {
+	for list := range resourcesOf(spec) {
+		for _, q := range list {
+			if isBeyond(q) {
+				return cut(spec.DeepCopy())
+			}
+		}
+	}
+	return spec
+}
+
+func cut(spec *corev1.PodSpec) *corev1.PodSpec {
+	for list := range resourcesOf(spec) {
+		for name, q := range list {
+			if isBeyond(q) {
+				list[name] = *resource.NewQuantity(mostAsked, q.Format)
+			}
+		}
+	}
+	return spec
+}
+
+func isBeyond(q resource.Quantity) bool { return math.Abs(q.AsApproximateFloat64()) > mostAsked }
+
+// resourcesOf are all lists of amounts in a spec that pods are placed by.
+func resourcesOf(spec *corev1.PodSpec) iter.Seq[corev1.ResourceList] {
+	return func(yield func(corev1.ResourceList) bool) {
+		if !yield(spec.Overhead) || spec.Resources != nil && !(yield(spec.Resources.Requests) && yield(spec.Resources.Limits)) {
+			return
+		}
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				if r := &containers[i].Resources; !yield(r.Requests) || !yield(r.Limits) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // CheckQuantities says where in JSON that is to decode as a T a quantity stands that is

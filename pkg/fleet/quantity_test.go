@@ -2,14 +2,46 @@ package fleet_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
+
+// Anybody who may make a pod may ask for 1e9999999 cpus of it: whoever computes with that is busy for
+// seconds.
+func TestPodFromCutsWhatIsBeyondAllNodes(t *testing.T) {
+	for _, text := range []string{"1e9999999", "12345678901234567890e299999", "1e19"} {
+		for name, change := range map[string]func(*corev1.PodSpec, corev1.ResourceList){
+			"requests": func(s *corev1.PodSpec, l corev1.ResourceList) { s.Containers[1].Resources.Requests = l },
+			"limits":   func(s *corev1.PodSpec, l corev1.ResourceList) { s.Containers[1].Resources.Limits = l },
+			"init":     func(s *corev1.PodSpec, l corev1.ResourceList) { s.InitContainers[0].Resources.Requests = l },
+			"overhead": func(s *corev1.PodSpec, l corev1.ResourceList) { s.Overhead = l },
+			"of the pod": func(s *corev1.PodSpec, l corev1.ResourceList) {
+				s.Resources = &corev1.ResourceRequirements{Requests: l}
+			},
+		} {
+			list := corev1.ResourceList{"cpu": resource.MustParse(text), "memory": resource.MustParse("1Gi")}
+			pod := corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 2), InitContainers: make([]corev1.Container, 1)}}
+			change(&pod.Spec, list)
+			got := fleet.PodFrom(&pod).Spec.DeepCopy()
+			want := corev1.PodSpec{Containers: make([]corev1.Container, 2), InitContainers: make([]corev1.Container, 1)}
+			change(&want, corev1.ResourceList{"cpu": *resource.NewQuantity(math.MaxInt64, resource.DecimalExponent), "memory": resource.MustParse("1Gi")})
+			if !equality.Semantic.DeepEqual(*got, want) {
+				t.Errorf("%s in %s: it is not cut", text, name)
+			}
+			if cpu := list["cpu"]; cpu.AsApproximateFloat64() <= math.MaxInt64 {
+				t.Errorf("%s in %s: the object of the cache was changed", text, name)
+			}
+		}
+	}
+}
 
 // TestParseQuantity: what is read is what Kubernetes reads, and can be computed with at once; an
 // error is short, however long the text is.

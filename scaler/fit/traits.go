@@ -101,10 +101,11 @@ func (l *lore) traitsOf(spec *corev1.PodSpec) *traits {
 	if t, known := m.bySpec[spec]; known {
 		return t
 	}
-	print, ok := m.fingerprint(specOf(spec))
+	bounded := fleet.Bounded(specOf(spec)) // those of DaemonSets and templates are as the API server has them
+	print, ok := m.fingerprint(bounded)
 	t, known := m.byBytes[print]
 	if !ok || !known {
-		t = l.newTraits(specOf(spec))
+		t = l.newTraits(bounded)
 		if same, known := m.byKey[t.key]; known {
 			t = same
 		}
