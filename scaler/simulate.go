@@ -210,7 +210,15 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 }
 
 // word is a flag as people give it.
-func word(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
+func word(name string, value any) string { return "--" + name + "=" + plain(value) }
+
+// plain is a value of a file as a flag has it: no number with an exponent.
+func plain(value any) string {
+	if number, is := value.(float64); is {
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
+}
 
 // readVariant reads a file of flags. What it does not name has its default.
 func readVariant(file string) (simulate.Variant, error) {
@@ -245,7 +253,7 @@ func policyOf(given map[string]any) (policy.Policy, string, error) {
 			default:
 				return policy.Policy{}, "", fmt.Errorf("%s: want a value, or a list of values", name)
 			}
-			if err := flags.Set(name, fmt.Sprint(v)); err != nil {
+			if err := flags.Set(name, plain(v)); err != nil {
 				return policy.Policy{}, "", err
 			}
 			words = append(words, word(name, v))

@@ -64,11 +64,11 @@ func distinct(values []any) ([]any, error) {
 func valueText(value any) string {
 	several, is := value.([]any)
 	if !is {
-		return fmt.Sprint(value)
+		return plain(value)
 	}
 	var parts []string
 	for _, v := range several {
-		parts = append(parts, fmt.Sprint(v))
+		parts = append(parts, plain(v))
 	}
 	return strings.Join(parts, ",")
 }

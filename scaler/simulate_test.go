@@ -249,7 +249,7 @@ func TestSimulateRecordsOfKubectl(t *testing.T) {
 // A sweep has all combinations, by dollars, the best of them marked; the page draws them.
 func TestSimulateSweep(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
-	file := written(t, "sweep.yaml", "scale-down-enabled: [true, false]\nscale_down_unneeded_time: [2m, 30m]\nexpander: price\nignore-taint: [[a, b]]\n")
+	file := written(t, "sweep.yaml", "scale-down-enabled: [true, false]\nscale_down_unneeded_time: [2m, 30m]\nexpander: price\nexpendable-pods-priority-cutoff: -2000000\nignore-taint: [[a, b]]\n")
 	args := []string{"--days=0.3", "--pods=40", "--sweep", file}
 	var got report.Report
 	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o", "json", "--html", page)...)), &got); err != nil {
@@ -289,7 +289,7 @@ func TestSimulateSweep(t *testing.T) {
 			charted++
 		}
 	}
-	if n := strings.Count(string(text), "--expander=price --scale-down-enabled="); n != charted || !strings.Contains(string(text), "--startup-taint=a --startup-taint=b") {
+	if n := strings.Count(string(text), "--expander=price --expendable-pods-priority-cutoff=-2000000 --scale-down-enabled="); n != charted || !strings.Contains(string(text), "--startup-taint=a --startup-taint=b") {
 		t.Errorf("the page has charts of %d runs with all their flags, want %d", n, charted)
 	}
 }

@@ -35,8 +35,8 @@ type client struct {
 
 func newClient(s Source) (*client, error) {
 	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // its text may have a password
-		return nil, errors.New("--prometheus: want a URL such as http://127.0.0.1:9090")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" { // its text may have a password
+		return nil, errors.New("--prometheus: want a URL such as http://127.0.0.1:9090, and a token in --prometheus-token-file")
 	}
 	t := &transport{host: u.Host, header: s.Header.Clone(), most: cmp.Or(s.most, mostBytes)}
 	if s.TokenFile != "" {
