@@ -136,9 +136,16 @@ func TestRoundTrip(t *testing.T) {
 		others := []corev1.Taint{{Key: "pool", Effect: corev1.TaintEffectNoSchedule}, UnneededTaint(time.Unix(1_700_000_000, 0))}
 		turns := rapid.SampledFrom([]FillTurn{FillFirst, FillLater, FillLast})
 		before, want := turns.Draw(t, "before"), turns.Draw(t, "turn")
-		got := WithFillTurn(WithFillTurn(others, before), want)
-		if FillTurnOf(got) != want || len(got) != len(others)+int(want) {
-			t.Fatalf("from %d: got %v, want turn %d by as many taints", before, got, want)
+		odd := WithFillTurn(others, before)
+		if rapid.Bool().Draw(t, "one alone") {
+			odd = WithoutTaint(odd, TaintFillLater)
+		}
+		got := WithFillTurn(odd, want)
+		if !FillsIn(got, want) || len(got) != len(others)+int(want) {
+			t.Fatalf("from %v: got %v, want turn %d by as many taints", odd, got, want)
+		}
+		if both := len(odd) == len(others)+2; FillsIn(odd, FillLast) != both {
+			t.Fatalf("filled last is %t with %v", !both, odd)
 		}
 	}))
 	t.Run("unneeded", rapid.MakeCheck(func(t *rapid.T) {

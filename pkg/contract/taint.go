@@ -109,14 +109,25 @@ func WithFillTurn(taints []corev1.Taint, turn FillTurn) []corev1.Taint {
 	return taints
 }
 
-// FillTurnOf is the turn of a node with these taints.
-func FillTurnOf(taints []corev1.Taint) (turn FillTurn) {
+// FillTurnOf is the turn of a node with these taints; exact reports whether they are those of the
+// turn, and not for instance the last alone.
+func FillTurnOf(taints []corev1.Taint) (turn FillTurn, exact bool) {
+	count := 0
 	for i, key := range fillTaints {
-		if slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == key }) {
-			turn = FillTurn(i + 1)
+		for _, t := range taints {
+			if t.Key == key {
+				turn = FillTurn(i + 1)
+				count++
+			}
 		}
 	}
-	return turn
+	return turn, count == int(turn)
+}
+
+// FillsIn reports whether a node with these taints is filled in that turn.
+func FillsIn(taints []corev1.Taint, want FillTurn) bool {
+	turn, exact := FillTurnOf(taints)
+	return exact && turn == want
 }
 
 // Draining finds the draining taint among a node's taints.

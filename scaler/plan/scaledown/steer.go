@@ -58,12 +58,12 @@ func (r *nodeSearch) steer() {
 			if turns[n] != contract.FillFirst {
 				sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
 			}
-			if turns[n] != contract.FillTurnOf(n.Taints) {
+			if !contract.FillsIn(n.Taints, turns[n]) {
 				changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
 			}
 		}
 	}
-	// Those first that may take pods sooner.
+	// Those first that may take pods sooner, where all of them are done at once.
 	slices.SortFunc(changes, func(a, b action.Steer) int {
 		return cmp.Or(cmp.Compare(a.Fill, b.Fill), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
@@ -123,7 +123,7 @@ func (r *nodeSearch) fillTurns(nodes []*cluster.Node) map[*cluster.Node]contract
 	r.fullestFirst(list, fullerFirst, func(turn contract.FillTurn) bool { return turn == contract.FillFirst })
 	before := 0.0
 	for i, n := range list {
-		if i > 0 && before+r.freeOf(n)/2 >= free/2 {
+		if i > 0 && before+r.freeOf(n)/2 >= free/2 && free > 0 {
 			turns[n] = contract.FillLater
 		}
 		before += r.freeOf(n)
@@ -136,7 +136,8 @@ func (r *nodeSearch) fillTurns(nodes []*cluster.Node) map[*cluster.Node]contract
 func (r *nodeSearch) fullestFirst(list []*cluster.Node, more float64, already func(contract.FillTurn) bool) {
 	rank := map[*cluster.Node]float64{}
 	for _, n := range list {
-		if rank[n] = r.Used(n); already(contract.FillTurnOf(n.Taints)) {
+		rank[n] = r.Used(n)
+		if turn, _ := contract.FillTurnOf(n.Taints); already(turn) {
 			rank[n] += more
 		}
 	}

@@ -125,27 +125,23 @@ const worthOfFree = 0.95
 // usable is the share of these places that pods of the usual shape can use still, 0 to 1: free cpu
 // without memory serves none of them, nor does the reverse.
 func (d *ScaleUp) usable(places []*fit.Place) float64 {
-	usable, all, shape := 0.0, 0.0, d.usualShape()
+	usable, all, usual := 0.0, 0.0, d.usualShape()
 	for _, p := range places {
-		milli, bytes := p.Free()
-		milli = min(milli, int64(float64(bytes)/shape))
-		usable += cluster.Work(milli, int64(float64(milli)*shape))
+		usable += cluster.Work(usual.Most(p.Free()))
 		all += cluster.Work(p.Room())
 	}
 	return usable / all
 }
 
-// usualShape is how many bytes of memory all pods request for each thousandth of a cpu.
-func (d *ScaleUp) usualShape() float64 {
-	if d.shape == 0 {
-		var all seats.Load
+// usualShape is what all pods together request.
+func (d *ScaleUp) usualShape() seats.Load {
+	if d.shape == (seats.Load{}) {
 		for _, n := range d.Nodes {
-			all = all.Plus(d.LoadOf(n))
+			d.shape = d.shape.Plus(d.LoadOf(n))
 		}
 		for _, t := range d.left {
-			all = all.Plus(seats.LoadOfPod(t))
+			d.shape = d.shape.Plus(seats.LoadOfPod(t))
 		}
-		d.shape = all.BytesPerMilli()
 	}
 	return d.shape
 }

@@ -33,8 +33,8 @@ type ScaleUp struct {
 	// priorities are the tiers of the expander of that name, nil where all groups
 	// pass.
 	priorities []tier
-	// shape is what usualShape has found; 0 before.
-	shape float64
+	// shape is what usualShape has found; nothing before.
+	shape seats.Load
 }
 
 // New reads the priorities of groups, where people have given some.

@@ -115,9 +115,15 @@ func (l Load) Plus(o Load) Load { return Load{l.milli + o.milli, l.bytes + o.byt
 // Covers reports whether there is as much of both.
 func (l Load) Covers(o Load) bool { return l.milli >= o.milli && l.bytes >= o.bytes }
 
-// BytesPerMilli is how much memory there is for each thousandth of a cpu; where one is missing,
-// both are taken for the least that there may be.
-func (l Load) BytesPerMilli() float64 { return float64(max(1, l.bytes)) / float64(max(1, l.milli)) }
+// Most is as much of cpu and memory as there is in the proportion of the load. Where the load has
+// nothing of one of them, all that there is of it counts.
+func (l Load) Most(milli, bytes int64) (cpu, memory int64) {
+	if l.milli <= 0 || l.bytes <= 0 {
+		return milli, bytes
+	}
+	share := min(float64(milli)/float64(l.milli), float64(bytes)/float64(l.bytes))
+	return int64(share * float64(l.milli)), int64(share * float64(l.bytes))
+}
 
 // LoadOfPod is what a pod requests.
 func LoadOfPod(t fit.Tenant) Load {
