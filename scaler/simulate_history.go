@@ -52,12 +52,16 @@ func (o simulateOptions) checkInputs(flags *pflag.FlagSet) error {
 	case o.history() && flags.Changed("days"):
 		return errors.New("--days is for other inputs: want --window, and --until where it does not end now")
 	}
-	for name, has := range map[string]bool{
-		"window": o.history(), "until": o.history(),
-		"prometheus-token-file": o.live.source.URL != "", "prometheus-header": o.live.source.URL != "", "prometheus-match": o.live.source.URL != "",
+	recorded := o.live.source.URL != ""
+	for _, flag := range []struct {
+		name string
+		has  bool
+	}{
+		{"window", o.history()}, {"until", o.history()},
+		{"prometheus-token-file", recorded}, {"prometheus-header", recorded}, {"prometheus-match", recorded},
 	} {
-		if flags.Changed(name) && !has {
-			return fmt.Errorf("--%s is for a history: want --prometheus, or --trace with --trace-format=pods", name)
+		if flags.Changed(flag.name) && !flag.has {
+			return fmt.Errorf("--%s is for a history: want --prometheus, or --trace with --trace-format=pods", flag.name)
 		}
 	}
 	return nil
