@@ -33,6 +33,25 @@ func simulates(t *testing.T, args ...string) string {
 	return out.String()
 }
 
+// reported is the report of a simulation.
+func reported(t *testing.T, args ...string) (got report.Report) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o=json")...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// saved is a file with a snapshot of a world.
+func saved(t *testing.T, w *scenario.World) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := fleet.Write(&text, w.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	return written(t, "snapshot.yaml", text.String())
+}
+
 func written(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -48,10 +67,7 @@ func TestSimulateCompares(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	never, price := written(t, "never.yaml", "scale-down-enabled: false\n"), written(t, "price.yaml", "expander: price\nstartup-taint: [a, b]\n")
 	args := []string{"--days=0.3", "--pods=40", "--compare", never, price}
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o", "json", "--html", page)...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := reported(t, append(args, "--html", page)...)
 	if len(got.Runs) != 2 || got.Runs[0].Name != "never" || got.Runs[1].Name != "price" {
 		t.Fatalf("runs: %+v", got.Runs)
 	}
@@ -108,14 +124,7 @@ pod more-1..2 waiting cpu=500m owner=ReplicaSet/more
 pod agent-1 on=web-1 cpu=10m owner=DaemonSet/agent`); err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	if err := fleet.Write(&text, w.Snapshot); err != nil {
-		t.Fatal(err)
-	}
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, "--days=0.5", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := reported(t, "--days=0.5", "-f", saved(t, w))
 	if r := got.Runs[0]; r.NodeHours < 24 || r.NodeHours > 60 || len(r.Bills) != 1 || r.Bills[0].Price != 0.096 || r.ScaleDowns == 0 || r.Waiting > 0 {
 		t.Errorf("half a day of two to five nodes: %+v", r)
 	}
@@ -136,14 +145,7 @@ node web-1..3 group=web
 pod app-1..12 on=web-1 cpu=100m owner=ReplicaSet/app`); err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	if err := fleet.Write(&text, w.Snapshot); err != nil {
-		t.Fatal(err)
-	}
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, "--days=1", "--swing=0.9", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := reported(t, "--days=1", "--swing=0.9", "-f", saved(t, w))
 	if r := got.Runs[0]; got.Pods <= 12 || r.PodHours < 24 || r.PodHours >= 12*24 {
 		t.Errorf("twelve replicas that swing come to %d pods and %v pod-hours in a day", got.Pods, r.PodHours)
 	}
@@ -161,14 +163,7 @@ pod db-1..10 on=base cpu=1 owner=StatefulSet/db tolerates=dedicated
 pod app-1 on=web-1 cpu=500m owner=ReplicaSet/app`); err != nil {
 			t.Fatal(err)
 		}
-		var text bytes.Buffer
-		if err := fleet.Write(&text, w.Snapshot); err != nil {
-			t.Fatal(err)
-		}
-		var got report.Report
-		if err := json.Unmarshal([]byte(simulates(t, "--days=0.5", "-f", written(t, "snapshot.yaml", text.String()), "-o=json")), &got); err != nil {
-			t.Fatal(err)
-		}
+		got := reported(t, "--days=0.5", "-f", saved(t, w))
 		if r := got.Runs[0]; r.Bound < want.least || r.Bound > want.most || r.Repack > r.Dollars+1e-9 || r.Repack == 0 {
 			t.Errorf("%q: a bill of $%v, a bound of $%v and packed anew for $%v: want a bound of $%v to $%v, and the one pod of the group packed", taints, r.Dollars, r.Bound, r.Repack, want.least, want.most)
 		}
@@ -183,20 +178,13 @@ node web-1 group=web
 pod app-1 on=web-1 cpu=250m owner=ReplicaSet/app-1`); err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	if err := fleet.Write(&text, w.Snapshot); err != nil {
-		t.Fatal(err)
-	}
 	pods := written(t, "pods.csv", `namespace,name,owner,cpu,memory,created,ended
 default,app-a,ReplicaSet/app-0,1500m,1Gi,2026-03-01T00:00:00Z,2026-03-02T00:00:00Z
 default,app-b,ReplicaSet/app-0,1500m,1Gi,2026-03-01T06:00:00Z,2026-03-01T12:00:00Z
 default,large,Job/large-1,100,1Gi,2026-03-01T06:00:00Z,2026-03-01T12:00:00Z
 `)
-	args := []string{"--trace", pods, "--trace-format=pods", "--window=12h", "--until=2026-03-01T18:00:00Z", "-f", written(t, "snapshot.yaml", text.String()), "-o=json"}
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, args...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	args := []string{"--trace", pods, "--trace-format=pods", "--window=12h", "--until=2026-03-01T18:00:00Z", "-f", saved(t, w)}
+	got := reported(t, args...)
 	if got.Pods != 2 || got.LeftOut != 1 || got.Seconds != 12*3600 || !got.Start.Equal(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)) {
 		t.Errorf("%d pods, %d left out, %d s from %s", got.Pods, got.LeftOut, got.Seconds, got.Start)
 	}
@@ -251,10 +239,7 @@ func TestSimulateSweep(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	file := written(t, "sweep.yaml", "scale-down-enabled: [true, false]\nscale_down_unneeded_time: [2m, 30m]\nexpander: price\nexpendable-pods-priority-cutoff: -2000000\nignore-taint: [[a, b]]\n")
 	args := []string{"--days=0.3", "--pods=40", "--sweep", file}
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o", "json", "--html", page)...)), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := reported(t, append(args, "--html", page)...)
 	var names []string
 	last := 0.0
 	for _, r := range got.Runs {
@@ -354,10 +339,7 @@ func TestWrongSweeps(t *testing.T) {
 // A slice of a trace is played.
 func TestSimulateTrace(t *testing.T) {
 	file := written(t, "pods.csv", "name,cpu_milli,memory_mib,creation_time,deletion_time\na,4000,8192,0,900000\nb,4000,8192,86500,90000\nc,400000,8192,86500,90000\n")
-	var got report.Report
-	if err := json.Unmarshal([]byte(simulates(t, "--trace", file, "--days=1-2", "--divide=4", "-o=json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := reported(t, "--trace", file, "--days=1-2", "--divide=4")
 	if got.Pods != 2 || got.LeftOut != 1 || got.Runs[0].Launches == 0 || got.Runs[0].OverBound < 1 {
 		t.Errorf("%d pods, %d left out, %+v", got.Pods, got.LeftOut, got.Runs[0])
 	}

@@ -41,9 +41,9 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 // mostAsked is more than any node has of anything, and the most that is counted.
 const mostAsked = math.MaxInt64
 
-// Bounded returns the spec with all amounts of resources that are beyond counting cut to the most, or the
-// same spec where there is none. An API server accepts 1e9999999 cpus of anybody who may make a pod,
-// and to compare, to add or to write such a number takes seconds.
+// Bounded returns the spec with all amounts of resources that are beyond counting cut to the most,
+// or the same spec where there is none. An API server accepts 1e9999999 cpus of anybody who may make
+// a pod, and to compare, to add or to write such a number takes seconds.
 func Bounded(spec *corev1.PodSpec) *corev1.PodSpec {
 	for list := range resourcesOf(spec) {
 		for _, q := range list {

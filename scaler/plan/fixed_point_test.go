@@ -27,12 +27,18 @@ func settlesIn(steered int) int { return 3 + max(1, (steered+9)/10) }
 func TestMarksSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, shrinkingWorld(t, 1))
-		p := policy.DefaultPolicy()
-		p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
-		p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
+		p := shrinkingPolicy(t)
 		p.DisruptionCost = rapid.SampledFrom([]float64{0, 0.001, 0.05, 1}).Draw(t, "disruption cost")
 		settles(t, w, p)
 	})
+}
+
+// shrinkingPolicy draws what decides which nodes are unneeded.
+func shrinkingPolicy(t *rapid.T) policy.Policy {
+	p := policy.DefaultPolicy()
+	p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
+	p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
+	return p
 }
 
 // TestMarksOfCrowdsSettle is law 18 in larger worlds, where nodes are marked at random that could not
@@ -40,10 +46,7 @@ func TestMarksSettle(t *testing.T) {
 func TestMarksOfCrowdsSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := parsed(t, shrinkingWorld(t, 16))
-		p := policy.DefaultPolicy()
-		p.UtilizationThreshold = []float64{0.5, 0.7, 0.9, 1}[rapid.IntRange(0, 3).Draw(t, "threshold")]
-		p.Consolidate = rapid.SampledFrom(policy.ConsolidateModes).Draw(t, "consolidate")
-		settles(t, w, p)
+		settles(t, w, shrinkingPolicy(t))
 	})
 }
 
