@@ -1,5 +1,5 @@
-// Package traces has the windows of public traces that tests play. The traces themselves are no part
-// of the project: without them these tests are skipped.
+// Package traces has the windows of public traces, and generated times beside them, that tests
+// play. The public traces are no part of the project: without them these tests are skipped.
 package traces
 
 import (
@@ -14,7 +14,7 @@ import (
 // folderEnv names a folder with the traces.
 const folderEnv = "WINDLASS_TRACES"
 
-// Play runs a subtest for each window of a trace.
+// Play runs a subtest for each window of a trace and for each generated time.
 func Play(t *testing.T, test func(*testing.T, trace.Trace)) {
 	folder := os.Getenv(folderEnv)
 	if folder == "" {
@@ -54,6 +54,17 @@ func Play(t *testing.T, test func(*testing.T, trace.Trace)) {
 				t.Fatal(err)
 			}
 			played.Name = name
+			test(t, played)
+		})
+	}
+	for _, m := range []trace.Mix{{Seed: 1, Days: 7, Pods: 100}, {Seed: 2, Days: 4, Pods: 400}, {Seed: 3, Days: 1, Pods: 1_000}} {
+		name := fmt.Sprintf("generated %d", m.Seed)
+		t.Run(name, func(t *testing.T) {
+			played, err := trace.Generate(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			played.Name = fmt.Sprintf("%s, %d pods", name, m.Pods)
 			test(t, played)
 		})
 	}

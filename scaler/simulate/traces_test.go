@@ -10,7 +10,7 @@ import (
 	"windlass.dev/windlass/scaler/simulate/world"
 )
 
-// TestTraces plays windows of public traces and prints what they cost.
+// TestTraces plays windows of public traces and generated times, and prints what they cost.
 func TestTraces(t *testing.T) {
 	traces.Play(t, func(t *testing.T, played trace.Trace) {
 		for _, v := range policies() { // one by one, for the times
@@ -29,8 +29,8 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-// policies are the default, the expander least-waste of Cluster Autoscaler, replacements, and all
-// that is weighed against its cost.
+// policies are the default, and those that move pods by a threshold: with the expander least-waste of
+// Cluster Autoscaler, with price, and with replacements.
 func policies() []Variant {
 	with := func(name string, change func(*policy.Policy)) Variant {
 		p := policy.DefaultPolicy()
@@ -39,8 +39,10 @@ func policies() []Variant {
 	}
 	return []Variant{
 		with("default", func(*policy.Policy) {}),
-		with("least-waste", func(p *policy.Policy) { p.Expander = policy.LeastWaste }),
+		with("unneeded, least-waste", func(p *policy.Policy) {
+			p.Consolidate, p.Expander = policy.ConsolidateUnneeded, policy.LeastWaste
+		}),
+		with("unneeded", func(p *policy.Policy) { p.Consolidate = policy.ConsolidateUnneeded }),
 		with("replace", func(p *policy.Policy) { p.Consolidate = policy.ConsolidateReplace }),
-		with("balance", func(p *policy.Policy) { p.Consolidate = policy.ConsolidateBalance }),
 	}
 }
