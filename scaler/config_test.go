@@ -61,7 +61,7 @@ func TestDefaultsOfShrinking(t *testing.T) {
 		"skip-nodes-with-local-storage":           "true",
 		"skip-nodes-with-custom-controller-pods":  "true",
 		"min-replica-count":                       "0",
-		"consolidate":                             "unneeded",
+		"consolidate":                             "balance",
 		"disruption-cost":                         "0",
 	}
 	expectDefaults(t, want)

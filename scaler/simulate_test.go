@@ -97,7 +97,7 @@ func checkPage(t *testing.T, name string) {
 		"generated, 0.3 days, 40 pods, seed 1": 2, "; seed 1<": 1, "on demand, Linux, us-east-1, as AWS published them on 2026-07-20": 1,
 		"--scale-down-enabled=false": 1, "--expander=price --startup-taint=a --startup-taint=b": 1,
 		"dollars so far": 3, "dollars an hour": 3, "nodes that are paid for, by instance type": 2, "pending pods, the most at once in each 1m": 2, "evictions in each 1m": 2,
-		">bound $": 3, ">packed anew $": 3, ">scale-up<": 2, ">scale-down<": 1, ">$0<": 6, "bill by group": 2, `class="chart"`: 14,
+		">bound $": 3, ">packed anew $": 3, ">scale-up<": 2, ">scale-down<": 1, ">$0<": 3, ">$0.0<": 3, "bill by group": 2, `class="chart"`: 14,
 	} {
 		if got := strings.Count(text, want); got != times {
 			t.Errorf("the page has %q %d times, want %d", want, got, times)

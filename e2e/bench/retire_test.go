@@ -31,7 +31,7 @@ func BenchmarkSixtyOfHundred(b *testing.B) {
 	const nodes, unneeded, podsEach = 100, 60, 20
 	spec := world.Spec{
 		Replicas: ptr.To(0), // until the pods are there
-		Scaler:   []string{"--max-drain-parallelism=60", "--scale-down-unneeded-time=" + unneededTime.String(), "--scale-down-delay-after-add=0s"},
+		Scaler:   []string{"--consolidate=unneeded", "--max-drain-parallelism=60", "--scale-down-unneeded-time=" + unneededTime.String(), "--scale-down-delay-after-add=0s"},
 	}
 	spec.Cloud.Groups = []fakeaws.Group{groupOf("web", "m5.2xlarge", 0, nodes)}
 	spec.Cloud.Groups[0].Desired = ptr.To(nodes)

@@ -104,8 +104,8 @@ func daySpec() world.Spec {
 			Timing: fakeaws.Timing{Reconcile: fakeaws.Seconds(1), Pending: fakeaws.Seconds(1), Boot: fakeaws.Seconds(4), HealthCheck: fakeaws.Seconds(1), SpotNotice: fakeaws.Seconds(60)},
 		},
 		Settle: fakeaws.Seconds(1),
-		// Ten minutes each where nothing is said.
-		Scaler: []string{"--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=5s"},
+		// Ten minutes each where nothing is said, and pods that have run for minutes are not worth a move.
+		Scaler: []string{"--consolidate=unneeded", "--scale-down-unneeded-time=10s", "--scale-down-delay-after-add=5s"},
 	}
 }
 

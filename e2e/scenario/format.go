@@ -499,6 +499,9 @@ func (p *printer) state(s fleet.State) {
 		x := s.Promises[key]
 		p.line("promise", key, at("at", x.At), said("zones", strings.Join(x.Zones, ",")), other("count", strconv.Itoa(x.Count), "0"), at("until", x.Until), said("why", x.Why))
 	}
+	if !s.Steered.IsZero() {
+		p.line("steered", printTime(s.Steered))
+	}
 	if x := s.Replacement; x != nil {
 		p.line("swap", x.Group, said("of", strings.Join(x.Instances, ",")), said("zone", x.Zone), at("found", x.Found), at("launched", x.Launched), at("until", x.Until))
 	}

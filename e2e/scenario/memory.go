@@ -132,6 +132,12 @@ func outage(w *World, l line) error {
 	return nil
 }
 
+// steered TIME: nodes were last given another turn to be filled in then.
+func steered(w *World, l line) (err error) {
+	w.State.Steered, err = clockTime(l.name)
+	return err
+}
+
 // leads TIME: this scaler has led since then.
 func leads(w *World, l line) (err error) {
 	w.Leads, err = clockTime(l.name)

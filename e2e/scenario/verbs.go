@@ -32,6 +32,7 @@ var verbs = map[string]func(*World, line) error{
 	"handler":    handler,
 	"outage":     outage,
 	"leads":      leads,
+	"steered":    steered,
 	"recognised": recognised,
 	"asked":      asked,
 	"launched":   launched,

@@ -65,7 +65,7 @@ func scene() world.Spec {
 		ControlPlane: []string{"--audit"},
 		Agent:        []string{"--imds-poll-interval=1s", "--notice-policy=rebalance=cordon", arg("permit-wait", permitWait)},
 		Scaler: []string{
-			"--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s", "--max-drain-time=60s", arg("termination-drain-time", drainTime),
+			"--disruption-cost=0.0001", "--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s", "--max-drain-time=60s", arg("termination-drain-time", drainTime),
 			arg("max-node-provision-time", provision), "--max-node-startup-time=60s", arg("scale-down-unready-time", unready),
 			arg("initial-node-group-backoff-duration", backOff), "--max-node-group-backoff-duration=20s", "--ok-total-unready-count=10",
 		},

@@ -667,6 +667,10 @@ type State struct {
 	// are not to be replaced.
 	// Lost: a replacement is tried again at once, perhaps in vain.
 	ReplacementBackOffs map[string]BackOff `json:"swapPauses,omitempty"`
+	// Steered is when nodes were last given another turn to be filled in.
+	// Writer: scaledown. Dropped: never.
+	// Lost: the next get theirs sooner.
+	Steered time.Time `json:"steered,omitzero"`
 	// OwnDrains remembers since when a node has drained of its own accord, by instance
 	// id, and told that Auto Scaling terminates its instance, by contract.TerminateID,
 	// while Auto Scaling has that in service: what that means for others goes by this

@@ -62,7 +62,6 @@ func compare(b *testing.B, name string, c *city, most float64, reference variant
 		return got, took
 	}
 	p := policy.DefaultPolicy()
-	p.Consolidate = policy.ConsolidateBalance
 	b.Run(name+"/reference", func(b *testing.B) {
 		s, p := reference(c.Snapshot, p)
 		_, took := evaluate(b, s, p)

@@ -50,7 +50,7 @@ func BenchmarkLook(b *testing.B) {
 					w.Pods[30_000+i].Node = fmt.Sprintf("n-%d", 1+i)
 				}
 			}
-			p := policy.DefaultPolicy()
+			p := byThreshold()
 			p.UtilizationThreshold = 0.95
 			if c.name == "needed" {
 				p.UtilizationThreshold = 0.5

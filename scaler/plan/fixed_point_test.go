@@ -68,6 +68,37 @@ func TestSurplusSettles(t *testing.T) {
 	})
 }
 
+// TestTurnsChangeAtAPace: however often pods come and go, no more than ten nodes get another turn in
+// ten seconds. Else a tenant could have the scaler write to Nodes as fast as it makes pods.
+func TestTurnsChangeAtAPace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := []string{"group web max=60 desired=60 type=m5.xlarge price=0.2"}
+		for n := range 60 {
+			lines = append(lines, fmt.Sprintf("node n%d group=web\npod p%d on=n%d cpu=%dm", n, n, n, 50*rapid.IntRange(1, 70).Draw(t, "cpu")))
+		}
+		w, p := parsed(t, strings.Join(lines, "\n")), policy.DefaultPolicy()
+		var changed []time.Time
+		for i := range 60 {
+			w.Advance(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
+			n := rapid.IntRange(0, 59).Draw(t, "node")
+			if err := w.Apply(fmt.Sprintf("pod flood-%d on=n%d cpu=%dm", i, n, 50*rapid.IntRange(1, 20).Draw(t, "cpu"))); err != nil {
+				t.Fatal(err)
+			}
+			got := plan.Decide(w.Snapshot, p)
+			applyMarks(t, w, got)
+			for range action.Only[action.Steer](got.Actions) {
+				changed = append(changed, w.Now)
+			}
+			for len(changed) > 0 && w.Now.Sub(changed[0]) >= 10*time.Second {
+				changed = changed[1:]
+			}
+			if len(changed) > 10 {
+				t.Fatalf("%d nodes get another turn in %v", len(changed), w.Now.Sub(changed[0]))
+			}
+		}
+	})
+}
+
 // settles holds law 18 in a world, which it changes.
 func settles(t *rapid.T, w *scenario.World, p policy.Policy) {
 	start := scenario.Format(w.Snapshot)
@@ -85,6 +116,7 @@ func settles(t *rapid.T, w *scenario.World, p policy.Policy) {
 		if !applyMarks(t, w, got) {
 			return
 		}
+		w.State.Steered = time.Time{} // at what pace turns change is another law
 		for a := range action.Only[action.Steer](got.Actions) {
 			steered[a.Node.Name] = true
 		}
@@ -101,7 +133,7 @@ func TestMarksOutliveTheBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, asked := policy.DefaultPolicy(), 0
+			p, asked := byThreshold(), 0
 			for p.Bounds.ScaleDown = 50_000; p.Bounds.ScaleDown < 1_000_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 6 / 5 {
 				got := plan.Decide(snapshot, p)
 				for range action.Only[action.Mark](got.Actions) {

@@ -8,7 +8,6 @@ import (
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
-	"windlass.dev/windlass/scaler/plan/policy"
 )
 
 // TestHeadRoomKeepsLittleMore: of a hundred nodes at 40 %, five percent of headroom keep
@@ -44,7 +43,7 @@ func TestHeadRoomKeepsLittleMore(t *testing.T) {
 
 // needed counts the nodes that are not marked as unneeded.
 func needed(w *scenario.World, head string) int {
-	p := policy.DefaultPolicy()
+	p := byThreshold()
 	p.TerminationHooks, p.Headroom = nil, headRoom(head)
 	n := len(w.Nodes)
 	for _, a := range plan.Decide(w.Snapshot, p).Actions {

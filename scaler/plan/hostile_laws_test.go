@@ -34,15 +34,13 @@ func TestAttacksAreBounded(t *testing.T) {
 		c.Groups[0].Max = 400
 		return c
 	}
-	balance := policy.DefaultPolicy()
-	balance.Consolidate = policy.ConsolidateBalance
 	for _, c := range []struct {
 		name    string
 		village func() *city
 		policy  policy.Policy
 	}{
-		{"unneeded", village, policy.DefaultPolicy()},
-		{"balance", func() *city { return swappable(200) }, balance},
+		{"unneeded", village, byThreshold()},
+		{"balance", func() *city { return swappable(200) }, policy.DefaultPolicy()},
 	} {
 		baseSteps, baseAllocated := counted(c.village(), c.policy)
 		for _, attack := range attacks {
@@ -139,7 +137,7 @@ func othersThan(all []verdict.Verdict, tenants map[verdict.Reason]int) []verdict
 // within some minutes all the same.
 func TestSearchReachesAll(t *testing.T) {
 	c := tangled(120, 40)
-	p := policy.DefaultPolicy()
+	p := byThreshold()
 	p.UtilizationThreshold = 1
 	p.Bounds.ScaleDown = plan.Decide(c.Snapshot, p).Steps / 8
 	missed := notAsked(plan.Decide(c.Snapshot, p))

@@ -27,7 +27,7 @@ import (
 //	world             a world, in the lines of pkg/scenario; where it says nothing
 //	                  of hooks, none of ours is expected
 //	change            further lines
-//	policy k=v …      changes to the default policy, see policyWords
+//	policy k=v …      changes to the policy byThreshold, see policyWords
 //	decide [of=…]     decides, holds the plan against the laws, and prints it; of
 //	                  chooses whose verdicts are printed: pod, node, group, none
 //	act               carries the last plan out and decides again: no action may
@@ -38,7 +38,7 @@ import (
 //	show              prints the world
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		p := &player{World: scenario.NewWorld(), policy: policy.DefaultPolicy()}
+		p := &player{World: scenario.NewWorld(), policy: byThreshold()}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := p.play(t, d)
 			if err != nil {
@@ -56,10 +56,18 @@ type player struct {
 	last   plan.Plan
 }
 
+// byThreshold is the default policy, but that a node is scaled down where it is little used, whatever
+// that saves: each scenario is about one rule, and the rules of the bill are on in their own.
+func byThreshold() policy.Policy {
+	p := policy.DefaultPolicy()
+	p.Consolidate = policy.ConsolidateUnneeded
+	return p
+}
+
 func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "world":
-		p.World, p.policy = scenario.NewWorld(), policy.DefaultPolicy()
+		p.World, p.policy = scenario.NewWorld(), byThreshold()
 		if !strings.Contains(d.Input, "hook") {
 			p.policy.TerminationHooks = nil
 		}

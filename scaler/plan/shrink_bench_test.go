@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"windlass.dev/windlass/scaler/plan"
-	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -37,7 +36,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 	}{{"kept", world()}, {"due", world().marked()}} {
 		b.Run(known.name, func(b *testing.B) {
 			planner := plan.NewPlanner()
-			planner.Decide(known.city.Snapshot, policy.DefaultPolicy())
+			planner.Decide(known.city.Snapshot, byThreshold())
 			measureShrink(b, known.city, unneeded, bound, func() *plan.Planner { return planner })
 		})
 	}
@@ -45,7 +44,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 
 func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy.DefaultPolicy()) })
+	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, byThreshold()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
 		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUnneeded || v.Reason == verdict.NodeScalingDown) {

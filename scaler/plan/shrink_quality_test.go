@@ -46,7 +46,7 @@ func BenchmarkPackingQuality(b *testing.B) {
 
 // anyUtilization is a policy by which only room decides.
 func anyUtilization() policy.Policy {
-	p := policy.DefaultPolicy()
+	p := byThreshold()
 	p.UtilizationThreshold = 1
 	return p
 }

@@ -14,7 +14,7 @@ func copyState(s fleet.State, ownDrains map[string]time.Time) fleet.State {
 		ShrunkAt: Copied(s.ShrunkAt), FailedAt: Copied(s.FailedAt),
 		Bursts:  Copied(s.Bursts),
 		GiveUps: Copied(s.GiveUps), Unjoined: Copied(s.Unjoined), Deserted: map[string]time.Time{}, Awaited: Copied(s.Awaited), Promises: Copied(s.Promises), Disputed: map[string]time.Time{}, Returning: Copied(s.Returning), Launches: Copied(s.Launches), Unsteered: Copied(s.Unsteered), Suspending: Copied(s.Suspending), Seen: Copied(s.Seen), Lessons: Copied(s.Lessons),
-		Replacement: s.Replacement, ReplacementBackOffs: Copied(s.ReplacementBackOffs), Recognition: copyRecognition(s.Recognition),
+		Steered: s.Steered, Replacement: s.Replacement, ReplacementBackOffs: Copied(s.ReplacementBackOffs), Recognition: copyRecognition(s.Recognition),
 		OwnDrains: ownDrains,
 	}
 }
@@ -26,7 +26,7 @@ func Compact(s fleet.State) fleet.State {
 		ShrunkAt: filled(s.ShrunkAt), FailedAt: filled(s.FailedAt),
 		Bursts:  filled(s.Bursts),
 		GiveUps: filled(s.GiveUps), Unjoined: filled(s.Unjoined), Deserted: filled(s.Deserted), Awaited: filled(s.Awaited), Promises: filled(s.Promises), Disputed: filled(s.Disputed), Returning: filled(s.Returning), Launches: filled(s.Launches), Unsteered: filled(s.Unsteered), Suspending: filled(s.Suspending), Seen: filled(s.Seen), Lessons: filled(s.Lessons),
-		Replacement: s.Replacement, ReplacementBackOffs: filled(s.ReplacementBackOffs), Recognition: compactRecognition(s.Recognition),
+		Steered: s.Steered, Replacement: s.Replacement, ReplacementBackOffs: filled(s.ReplacementBackOffs), Recognition: compactRecognition(s.Recognition),
 		OwnDrains: filled(s.OwnDrains),
 	}
 }

@@ -233,7 +233,7 @@ func DefaultPolicy() Policy {
 
 		MaxRebalanceCordonedPercent: 10,
 
-		Consolidate: ConsolidateUnneeded,
+		Consolidate: ConsolidateBalance,
 		Drainable:   drainable.DefaultPolicy(),
 		Manner:      drainable.DefaultManner(),
 		Bounds:      DefaultBounds(),

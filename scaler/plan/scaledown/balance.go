@@ -15,7 +15,7 @@ const (
 	mostLasting = 48 * time.Hour
 	// usualCost is for how many hours an eviction costs what the pod's requests do, where people
 	// do not say what it costs.
-	usualCost = 2
+	usualCost = 4
 	// costOfMarked is the share of what it costs to move its pods that a marked node has to save,
 	// so that no mark is cleared again because one pod came or went.
 	costOfMarked = 0.8

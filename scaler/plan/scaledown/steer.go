@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// mostSteered bounds how many nodes get another turn in an evaluation.
-	mostSteered = 10
+	// mostSteered bounds how many nodes get another turn at a time, and steerAgain is how long it is
+	// before the next do: else whoever makes and deletes pods would have Nodes written as often.
+	mostSteered, steerAgain = 10, 10 * time.Second
 	// fullerBy is by how much of its utilization a surplus node must be fuller than another that
 	// is none, and fullerFirst one that is filled later than one that is filled first, so that two
 	// that are alike do not change turns at each pod.
 	fullerBy, fullerFirst = 0.05, 0.02
-	// steerAgain is when the next of them follow.
-	steerAgain = 10 * time.Second
 )
 
 // steer has kube-scheduler fill the fullest nodes first, where pods are moved to save money. By
@@ -63,6 +62,14 @@ func (r *nodeSearch) steer() {
 			}
 		}
 	}
+	if len(changes) == 0 {
+		return
+	}
+	if since := r.Now.Sub(r.State.Steered); 0 <= since && since < steerAgain {
+		r.Clock.At(r.State.Steered.Add(steerAgain))
+		return
+	}
+	r.State.Steered = r.Now
 	// Those first that may take pods sooner, where all of them are done at once.
 	slices.SortFunc(changes, func(a, b action.Steer) int {
 		return cmp.Or(cmp.Compare(a.Fill, b.Fill), cmp.Compare(a.Node.Name, b.Node.Name))

@@ -84,6 +84,7 @@ func (w *World) settle(planner *plan.Planner) (rounds int, story []string, grows
 		if most := 3 + (len(steered)+steeredAtOnce-1)/steeredAtOnce; rounds > most {
 			return rounds, append(story, fmt.Sprintf("more than %d evaluations", most)), false
 		}
+		s.State.Steered = time.Time{} // at what pace turns change is another law
 		got := planner.Decide(s, w.policy)
 		s.State = got.State
 		changed := false
