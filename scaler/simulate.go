@@ -40,7 +40,7 @@ type simulateOptions struct {
 	times                          int
 	interval                       time.Duration
 	live                           historyOptions
-	compare                        []string
+	compare                        inOrder
 	sweep                          string
 	output, page                   string
 }
@@ -58,13 +58,12 @@ changed, and nothing is reached but Prometheus where it is named.
 Pods come as a seed determines, from a file, as those of a saved snapshot may
 go on, or as they did in a live cluster that Prometheus has recorded.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 && len(o.compare) == 0 {
+			if len(args) > 0 && len(o.compare.files) == 0 {
 				return fmt.Errorf("%q is no flag; files of flags come after --compare", args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.compare = append(o.compare, args...)
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printSimulation(cmd.Context(), s, o, cmd.Flags(), stdout)
 		},
 	}
@@ -85,12 +84,35 @@ go on, or as they did in a live cluster that Prometheus has recorded.`,
 	f.Uint64Var(&o.seed, "seed", 1, "what determines all that is left to chance")
 	f.IntVar(&o.times, "times", 1, "how often it is played, each time with the next seed for what is left to chance; pods that are generated stay the same")
 	f.DurationVar(&o.interval, "interval", 0, "the least time between evaluations; 0 takes that of the world file, or else 1s; a longer one costs less to play, and pods wait longer")
-	f.StringSliceVar(&o.compare, "compare", nil, "play the same for each of these files of flags, as NAME: VALUE on each line")
+	o.compare.flags = f
+	f.Var(&o.compare, "compare", "play the same for each of these files of flags, as NAME: VALUE on each line")
 	f.StringVar(&o.sweep, "sweep", "", "play the same for each combination of the values in this file, as NAME: [VALUE, VALUE] on each line")
 	f.StringVarP(&o.output, "output", "o", asTable, "table or json")
 	f.StringVar(&o.page, "html", "", "also write a page with charts and decisions to this file")
 	return cmd
 }
+
+// inOrder are the files of --compare, given to the flag or beside it, in the order in which they
+// are named.
+type inOrder struct {
+	flags *pflag.FlagSet
+	files []string
+	// beside is how many of the other arguments are among them.
+	beside int
+}
+
+func (o *inOrder) Set(files string) error {
+	o.files = append(o.all(), strings.Split(files, ",")...)
+	o.beside = o.flags.NArg()
+	return nil
+}
+
+// all has the arguments, too, that followed the flag.
+func (o *inOrder) all() []string { return slices.Concat(o.files, o.flags.Args()[o.beside:]) }
+
+func (o *inOrder) String() string { return strings.Join(o.files, ",") }
+
+func (o *inOrder) Type() string { return "stringSlice" }
 
 func printSimulation(ctx context.Context, s settings, o simulateOptions, flags *pflag.FlagSet, stdout io.Writer) error {
 	if o.output != asTable && o.output != asJSON {
@@ -164,7 +186,7 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 	how := "--compare"
 	if o.sweep != "" {
 		how = "--sweep"
-		if len(o.compare) > 0 {
+		if len(o.compare.files) > 0 {
 			return nil, errors.New("--sweep and --compare are two comparisons: want one of them")
 		}
 	}
@@ -178,7 +200,7 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 			words = append(words, word(f.Name, f.Value))
 		}
 	})
-	if len(o.compare) == 0 && o.sweep == "" {
+	if len(o.compare.files) == 0 && o.sweep == "" {
 		name := "these flags"
 		if len(words) == 0 {
 			name = "default flags"
@@ -199,7 +221,7 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 		return swept, nil
 	}
 	var variants []simulate.Variant
-	for _, file := range o.compare {
+	for _, file := range o.compare.all() {
 		v, err := readVariant(file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the flags of %s: %w", file, err)

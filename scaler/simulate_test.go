@@ -36,7 +36,7 @@ func simulates(t *testing.T, args ...string) string {
 // reported is the report of a simulation.
 func reported(t *testing.T, args ...string) (got report.Report) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(simulates(t, append(args, "-o=json")...)), &got); err != nil {
+	if err := json.Unmarshal([]byte(simulates(t, append([]string{"-o=json"}, args...)...)), &got); err != nil {
 		t.Fatal(err)
 	}
 	return got
@@ -82,6 +82,24 @@ func TestSimulateCompares(t *testing.T) {
 		}
 	}
 	checkPage(t, page)
+}
+
+// Files are compared in the order in which they are named, before and behind --compare.
+func TestCompareOrder(t *testing.T) {
+	var files []any
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		files = append(files, written(t, name+".yaml", "expander: price\n"))
+	}
+	for _, form := range []string{"%s --compare %s %s --compare=%s %s", "--compare %s,%s %s --compare=%s,%s", "--compare=%s -- %s %s %s %s"} {
+		args := strings.Fields(fmt.Sprintf(form, files...))
+		var names []string
+		for _, r := range reported(t, append([]string{"--days=0.01", "--pods=9"}, args...)...).Runs {
+			names = append(names, r.Name)
+		}
+		if got := strings.Join(names, ""); got != "abcde" {
+			t.Errorf("%s: %s", form, got)
+		}
+	}
 }
 
 // checkPage looks for what people want to know of a page: what was played, and everything that
