@@ -49,19 +49,36 @@ func (o simulateOptions) checkInputs(flags *pflag.FlagSet) error {
 		return errors.New("--prometheus and --trace are two histories: want one of them")
 	case o.snapshot != "" && o.trace != "" && o.format != asPods:
 		return errors.New("--snapshot and --trace are two worlds: want one of them, or a trace in the format pods")
-	case o.history() && flags.Changed("days"):
-		return errors.New("--days is for other inputs: want --window, and --until where it does not end now")
 	}
-	recorded := o.live.source.URL != ""
+	recorded, listed := o.live.source.URL != "", o.trace != ""
+	const (
+		history    = "is for a history: want --prometheus, or --trace with --trace-format=pods"
+		prometheus = "is for a history from Prometheus: want --prometheus"
+		there      = "is for pods that were there: want --trace or --prometheus"
+	)
 	for _, flag := range []struct {
-		name string
-		has  bool
+		name   string
+		means  bool
+		remedy string
 	}{
-		{"window", o.history()}, {"until", o.history()},
-		{"prometheus-token-file", recorded}, {"prometheus-header", recorded}, {"prometheus-match", recorded},
+		{"days", !o.history(), "is for other inputs: want --window, and --until where it does not end now"},
+		{"window", o.history(), history},
+		{"until", o.history(), history},
+		{"prometheus-token-file", recorded, prometheus},
+		{"prometheus-header", recorded, prometheus},
+		{"prometheus-match", recorded, prometheus},
+		{"trace-format", listed, "is for a file of pods: want --trace"},
+		{"pods", !recorded && !listed && o.snapshot == "", "is for pods that are generated: leave it out, or --snapshot, --trace and --prometheus"},
+		{"swing", !recorded && !listed && o.snapshot != "", "is for pods of a snapshot that go on: want --snapshot, and neither --trace nor --prometheus"},
+		{"divide", recorded || listed, there},
+		{"ramp", recorded || listed, there},
+		{"sample", recorded || listed, there},
+		{"phase", o.sample > 0 && (recorded || listed), "is which of the services that --sample divides: want --sample, and --trace or --prometheus"},
+		{"price-file", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
+		{"spot-price-factor", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
 	} {
-		if flags.Changed(flag.name) && !flag.has {
-			return fmt.Errorf("--%s is for a history: want --prometheus, or --trace with --trace-format=pods", flag.name)
+		if flags.Changed(flag.name) && !flag.means {
+			return fmt.Errorf("--%s %s", flag.name, flag.remedy)
 		}
 	}
 	return nil
