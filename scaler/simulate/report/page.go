@@ -210,11 +210,18 @@ func (r Report) nodes(run *Run) chart {
 // mostBills bounds how many groups a run lists.
 const mostBills = 500
 
-// bills lists what each group cost.
+// bills lists what each group cost, the dearest first, and the others together.
 func (run *Run) bills(b *strings.Builder) {
 	b.WriteString("<details><summary>bill by group</summary><table>\n<tr><th>group</th><th>type</th><th>$ an hour</th><th>node-hours</th><th>$</th></tr>\n")
-	for _, bill := range run.Bills[:min(len(run.Bills), mostBills)] {
+	dearest := slices.Clone(run.Bills)
+	slices.SortStableFunc(dearest, func(a, b world.Bill) int { return cmp.Compare(b.Dollars(), a.Dollars()) })
+	listed := min(len(dearest), mostBills)
+	for _, bill := range dearest[:listed] {
 		fmt.Fprintf(b, "<tr><td>%s</td><td>%s</td><td>%g</td><td>%.1f</td><td>%.2f</td></tr>\n", html.EscapeString(bill.Group), html.EscapeString(bill.Type), bill.Price, float64(bill.Seconds)/3600, bill.Dollars())
+	}
+	if more := dearest[listed:]; len(more) > 0 {
+		rest := world.Ledger{Bills: more}
+		fmt.Fprintf(b, "<tr><td>%d more group%s</td><td></td><td></td><td>%.1f</td><td>%.2f</td></tr>\n", len(more), strings.Repeat("s", min(1, len(more)-1)), rest.NodeHours(), rest.Dollars())
 	}
 	b.WriteString("</table></details>\n")
 }

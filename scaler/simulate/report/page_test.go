@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -221,6 +222,43 @@ func TestChartsHoldWhatTheyDraw(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBillsAreWhole: a list that is cut has the dearest groups and says what the others come to.
+func TestBillsAreWhole(t *testing.T) {
+	cell := regexp.MustCompile(`<tr><td>([^<]*)</td><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td><td>([^<]*)</td></tr>`)
+	for _, groups := range []int{1, mostBills, mostBills + 1, 3 * mostBills} {
+		var run Run
+		for g := range groups {
+			run.Bills = append(run.Bills, world.Bill{Group: fmt.Sprint("g", g), Type: "m5.large", Price: 0.36, Seconds: 3600 * int64(g%700)})
+		}
+		var b strings.Builder
+		run.bills(&b)
+		rows := cell.FindAllStringSubmatch(b.String(), -1)
+		hours, dollars, last := 0.0, 0.0, math.Inf(1)
+		for i, row := range rows {
+			h, err1 := strconv.ParseFloat(row[2], 64)
+			d, err2 := strconv.ParseFloat(row[3], 64)
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			hours, dollars = hours+h, dollars+d
+			if i < mostBills && d > last {
+				t.Fatalf("%d groups: %s costs more than the one before", groups, row[1])
+			}
+			last = d
+		}
+		want := 0
+		for g := range groups {
+			want += g % 700
+		}
+		if math.Abs(hours-float64(want)) > 0.1 || math.Abs(dollars-0.36*float64(want)) > 0.01 {
+			t.Errorf("%d groups: %.1f node-hours and $%.2f are listed, want %d and $%.2f", groups, hours, dollars, want, 0.36*float64(want))
+		}
+		if more := groups - mostBills; more == 1 && rows[mostBills][1] != "1 more group" || more > 1 && rows[mostBills][1] != fmt.Sprintf("%d more groups", more) {
+			t.Errorf("%d groups: the last line is of %q", groups, rows[len(rows)-1][1])
+		}
+	}
 }
 
 // TestMarkShowsVerdicts: a mark shows each of its decisions with its verdict, as many as a browser
