@@ -160,7 +160,7 @@ func headersOf(list []string) (http.Header, error) {
 	headers := http.Header{}
 	for _, h := range list {
 		name, value, whole := strings.Cut(h, "=")
-		if !whole || name == "" {
+		if !whole || name == "" || strings.ContainsAny(name, " :") { // as in "Authorization: Bearer …="
 			return nil, fmt.Errorf("--prometheus-header=%s…: want NAME=VALUE", name[:min(len(name), 3)])
 		}
 		headers.Add(name, value)

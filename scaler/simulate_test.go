@@ -383,6 +383,7 @@ func TestSimulateWrongArguments(t *testing.T) {
 		{[]string{"--prometheus=http://127.0.0.1:1", "--window=400d"}, "366 days at the most"},
 		{[]string{"--prometheus=http://127.0.0.1:1", "--until=noon"}, "--until=noon: want a moment"},
 		{[]string{"--prometheus=http://127.0.0.1:1", "--prometheus-header=secret"}, "--prometheus-header=sec…: want NAME=VALUE"},
+		{[]string{"--prometheus=http://127.0.0.1:1", "--prometheus-header=Authorization: Bearer c2VjcmV0="}, "--prometheus-header=Aut…: want NAME=VALUE"},
 		{[]string{"--prometheus=http://127.0.0.1:1"}, "asking for kube_pod_status_phase"},
 		{[]string{"--window=3d"}, "--window is for a history: want --prometheus"},
 		{[]string{"--trace=x", "--trace-format=pods", "--prometheus-match=a"}, "--prometheus-match is for a history"},

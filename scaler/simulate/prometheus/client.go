@@ -3,6 +3,7 @@ package prometheus
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,25 +12,26 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/api"
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 )
 
 const (
-	// mostBytes bounds one answer.
-	mostBytes = 256 << 20
+	// mostBytes bounds one answer, and mostSeries what of it is in memory at once.
+	mostBytes  = 256 << 20
+	mostSeries = 1 << 20
 	// patience is for how long one answer is waited for, longer than Prometheus takes by its
 	// own default.
 	patience = 3 * time.Minute
-	// mostDetail is how much of an answer that is an error is shown.
-	mostDetail = 300
+	// mostDetail is how much of an answer that is an error is shown, and mostRefusal read.
+	mostDetail  = 300
+	mostRefusal = 64 << 10
 )
 
-// client asks a server. Its name has no password.
+// client asks a server. Its name has no credentials.
 type client struct {
-	api         v1.API
+	url         *url.URL
+	http        http.Client
+	header      http.Header
+	most        int
 	name, match string
 }
 
@@ -38,7 +40,10 @@ func newClient(s Source) (*client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" { // its text may have a password
 		return nil, errors.New("--prometheus: want a URL such as http://127.0.0.1:9090, and a token in --prometheus-token-file")
 	}
-	t := &transport{host: u.Host, header: s.Header.Clone(), most: cmp.Or(s.most, mostBytes)}
+	header := http.Header{}
+	for name, values := range s.Header {
+		header[name] = values
+	}
 	if s.TokenFile != "" {
 		text, err := os.ReadFile(s.TokenFile)
 		if err != nil {
@@ -48,72 +53,81 @@ func newClient(s Source) (*client, error) {
 		if token == "" || strings.ContainsAny(token, " \t\r\n") {
 			return nil, fmt.Errorf("--prometheus-token-file=%s: want one bearer token in it", s.TokenFile)
 		}
-		if t.header == nil {
-			t.header = http.Header{}
-		}
-		t.header.Set("Authorization", "Bearer "+token)
+		header.Set("Authorization", "Bearer "+token)
 	}
-	c, err := api.NewClient(api.Config{Address: s.URL, Client: &http.Client{Transport: t, Timeout: patience, CheckRedirect: refuse}})
-	if err != nil {
-		return nil, fmt.Errorf("--prometheus=%s: %w", u.Redacted(), err)
-	}
-	return &client{api: v1.NewAPI(c), name: u.Redacted(), match: s.Match}, nil
+	return &client{
+		url: u, http: http.Client{Timeout: patience, CheckRedirect: refuse},
+		header: header, most: cmp.Or(s.most, mostBytes), name: named(u), match: s.Match,
+	}, nil
+}
+
+// named is a URL without what may be secret.
+func named(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // refuse follows no redirect: it may lead to a page for people to log in, or to somebody who is
 // not to read the token.
 func refuse(req *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("it redirects to %s: give that URL if it is Prometheus, or credentials if it is where people log in", req.URL.Redacted())
+	return fmt.Errorf("it redirects to %s: give that URL if it is Prometheus, or credentials if it is where people log in", named(req.URL))
 }
 
-// transport adds headers to requests, and bounds answers.
-type transport struct {
-	host   string
-	header http.Header
-	most   int64
+// ask has one question answered, by results of a kind, and gives them to take one by one. After an
+// error they may lack something.
+func (c *client) ask(ctx context.Context, series, kind, path string, question url.Values, take func(result)) error {
+	if err := c.request(ctx, kind, path, question, take); err != nil {
+		return fmt.Errorf("asking for %s: %w", series, explained(err))
+	}
+	return nil
 }
 
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	if req.URL.Host == t.host {
-		for name, values := range t.header {
-			req.Header[name] = values
+func (c *client) request(ctx context.Context, kind, path string, question url.Values, take func(result)) error {
+	u := c.url.JoinPath("api/v1", path)
+	u.RawQuery = question.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header = c.header
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var about *url.Error
+		if errors.As(err, &about) { // its text has the URL
+			err = about.Err
 		}
+		return err
 	}
-	resp, err := api.DefaultRoundTripper.RoundTrip(req)
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	if resp.StatusCode != http.StatusOK {
+		return refusalOf(resp)
+	}
+	return readAnswer(resp.Body, c.most, kind, take)
+}
+
+// refusal is an answer that is an error. Its kind is that of Prometheus; empty where another
+// server speaks.
+type refusal struct {
+	status     int
+	kind, text string
+}
+
+func (r *refusal) Error() string {
+	if r.kind == "" {
+		return strings.TrimSuffix(fmt.Sprintf("%d %s: %s", r.status, http.StatusText(r.status), shortened(r.text)), ": ")
+	}
+	return shortened(r.text)
+}
+
+func refusalOf(resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, mostRefusal))
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("%d %s: %w", resp.StatusCode, http.StatusText(resp.StatusCode), err)
 	}
-	resp.Body = &bounded{resp.Body, t.most}
-	return resp, nil
-}
-
-// bounded is a body of which no more than so many bytes are read.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-var errTooLarge = fmt.Errorf("the answer has more than %d MiB", mostBytes>>20)
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
+	var said struct{ ErrorType, Error string }
+	if err := json.Unmarshal(text, &said); err != nil || said.ErrorType == "" { // then it is no answer of Prometheus
+		return &refusal{status: resp.StatusCode, text: string(text)}
 	}
-	return n, err
-}
-
-// ask has one question answered. An answer that may lack something is none.
-func (c *client) ask(ctx context.Context, series string, query func(context.Context) (model.Value, v1.Warnings, v1.Infos, error)) (model.Value, error) {
-	value, warnings, _, err := query(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", series, explained(err))
-	}
-	if len(warnings) > 0 {
-		return nil, fmt.Errorf("asking for %s: the answer may lack something: %s", series, shortened(strings.Join(warnings, "; ")))
-	}
-	return value, nil
+	return &refusal{resp.StatusCode, said.ErrorType, said.Error}
 }
 
 func shortened(text string) string {
@@ -129,32 +143,26 @@ func explained(err error) error {
 	if errors.Is(err, errTooLarge) {
 		return fmt.Errorf("%w: ask for some namespaces by --prometheus-match", err)
 	}
-	var said *v1.Error
+	var said *refusal
 	if !errors.As(err, &said) {
 		return err
 	}
-	text := said.Msg
-	if said.Detail != "" {
-		text += ": " + said.Detail
-	}
-	text = shortened(text)
 	remedy := ""
 	switch {
-	case strings.HasSuffix(said.Msg, ": 401"), strings.HasSuffix(said.Msg, ": 403"):
+	case said.status == http.StatusUnauthorized, said.status == http.StatusForbidden:
 		remedy = "want credentials, by --prometheus-token-file or --prometheus-header"
-	case strings.HasSuffix(said.Msg, ": 404"):
+	case said.status == http.StatusNotFound:
 		remedy = "is this the URL of a Prometheus, with the path below which its api/v1 is?"
-	case said.Type == v1.ErrBadData:
+	case said.kind == "bad_data":
 		remedy = "are the matchers of --prometheus-match well-formed?"
-	case said.Type == v1.ErrExec && strings.Contains(text, "too many samples"):
+	case strings.Contains(said.text, "too many samples"):
 		remedy = "ask for some namespaces by --prometheus-match, or raise --query.max-samples of Prometheus"
-	case said.Type == v1.ErrServer, said.Type == v1.ErrTimeout:
+	case said.status >= http.StatusInternalServerError, said.kind == "timeout":
 		remedy = "is it up, and what does its log have? try again later"
+	default:
+		return err
 	}
-	if remedy == "" {
-		return errors.New(text)
-	}
-	return fmt.Errorf("%s: %s", text, remedy)
+	return fmt.Errorf("%w: %s", err, remedy)
 }
 
 // lacks names a series of which there is nothing.

@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/prometheus/common/model"
-
 	"windlass.dev/windlass/scaler/simulate/trace"
 )
 
@@ -15,8 +13,8 @@ import (
 // its name has the same.
 type identity struct{ namespace, pod, uid string }
 
-func identityOf(m model.Metric) identity {
-	label := func(name model.LabelName) string { return string(cmp.Or(m["exported_"+name], m[name])) }
+func identityOf(m map[string]string) identity {
+	label := func(name string) string { return cmp.Or(m["exported_"+name], m[name]) }
 	return identity{label("namespace"), label("pod"), label("uid")}
 }
 
@@ -45,82 +43,71 @@ func newPods(from time.Time) *pods {
 }
 
 // whole is a value as seconds or bytes; a value that is neither is 0.
-func whole(v model.SampleValue) int64 {
-	if f := float64(v); f > 0 && f < 1<<60 {
-		return int64(f)
+func whole(v float64) int64 {
+	if v > 0 && v < 1<<60 {
+		return int64(v)
 	}
 	return 0
 }
 
-func (p *pods) alive(m model.Matrix) {
-	for _, series := range m {
-		who := identityOf(series.Metric)
-		for _, point := range series.Values {
-			at, created := point.Timestamp.Unix(), whole(point.Value)
-			if created == 0 {
-				continue
-			}
-			p.seen[seriesPhase] = true
-			if p.first == 0 || at < p.first {
-				p.first = at
-			}
-			p.last = max(p.last, at)
-			lives := p.lives[who]
-			if n := len(lives); n > 0 && lives[n-1].created == created {
-				lives[n-1].seen, lives[n-1].ended = max(lives[n-1].seen, at), 0
-				continue
-			}
-			p.lives[who] = append(lives, life{created: created, seen: at})
+func (p *pods) alive(r result) {
+	who := identityOf(r.Metric)
+	for _, point := range r.Values {
+		at, created := int64(point.at), whole(point.value)
+		if created == 0 {
+			continue
 		}
+		p.seen[seriesPhase] = true
+		if p.first == 0 || at < p.first {
+			p.first = at
+		}
+		p.last = max(p.last, at)
+		lives := p.lives[who]
+		if n := len(lives); n > 0 && lives[n-1].created == created {
+			lives[n-1].seen, lives[n-1].ended = max(lives[n-1].seen, at), 0
+			continue
+		}
+		p.lives[who] = append(lives, life{created: created, seen: at})
 	}
 }
 
-func (p *pods) created(v model.Vector) {
-	p.made = make(map[identity]int64, len(v))
-	for _, s := range v {
-		p.seen[seriesCreated] = true
-		p.made[identityOf(s.Metric)] = whole(s.Value)
-	}
+func (p *pods) created(r result) {
+	p.seen[seriesCreated] = true
+	p.made[identityOf(r.Metric)] = whole(r.Value.value)
 }
 
 // completed ends pods whose containers have ended since they were last seen alive.
-func (p *pods) completed(v model.Vector) {
-	for _, s := range v {
-		who, at := identityOf(s.Metric), whole(s.Value)
-		lives := p.lives[who]
-		n := len(lives) - 1
-		for n >= 0 && lives[n].created > at {
-			n--
-		}
-		switch made := p.made[who]; {
-		case n >= 0 && at > lives[n].seen-int64(step.Seconds()):
-			lives[n].ended = at
-		case len(lives) == 0 && made > 0 && at >= made && at > p.from:
-			p.lives[who] = []life{{created: made, ended: at}}
-		}
+func (p *pods) completed(r result) {
+	who, at := identityOf(r.Metric), whole(r.Value.value)
+	lives := p.lives[who]
+	n := len(lives) - 1
+	for n >= 0 && lives[n].created > at {
+		n--
+	}
+	switch made := p.made[who]; {
+	case n >= 0 && at > lives[n].seen-int64(step.Seconds()):
+		lives[n].ended = at
+	case len(lives) == 0 && made > 0 && at >= made && at > p.from:
+		p.lives[who] = []life{{created: made, ended: at}}
 	}
 }
 
-func (p *pods) owners(v model.Vector) {
-	for _, s := range v {
-		p.seen[seriesOwner] = true
-		kind, name := string(s.Metric["owner_kind"]), string(s.Metric["owner_name"])
-		if kind == "<none>" || kind == "" || name == "" {
-			kind, name = "", ""
-		}
-		p.owner[identityOf(s.Metric)] = [2]string{kind, name}
+func (p *pods) owners(r result) {
+	p.seen[seriesOwner] = true
+	kind, name := r.Metric["owner_kind"], r.Metric["owner_name"]
+	if kind == "<none>" || kind == "" || name == "" {
+		kind, name = "", ""
 	}
+	p.owner[identityOf(r.Metric)] = [2]string{kind, name}
 }
 
-func (p *pods) requests(v model.Vector) {
-	for _, s := range v {
-		p.seen[seriesRequests] = true
-		of := p.cpu
-		if s.Metric["resource"] == "memory" {
-			of = p.memory
-		}
-		of[identityOf(s.Metric)] = float64(s.Value)
+func (p *pods) requests(r result) {
+	p.seen[seriesRequests] = true
+	of := p.cpu
+	if r.Metric["resource"] == "memory" {
+		of = p.memory
 	}
+	of[identityOf(r.Metric)] = r.Value.value
 }
 
 func (p *pods) bounded() error {
@@ -149,7 +136,7 @@ func (p *pods) history() (*trace.History, error) {
 		for _, l := range lives {
 			if err := h.Add(trace.Record{
 				Namespace: who.namespace, Name: who.pod, Kind: owner[0], Owner: owner[1],
-				MilliCPU: whole(model.SampleValue(math.Round(1000 * p.cpu[who]))), Memory: whole(model.SampleValue(p.memory[who])),
+				MilliCPU: whole(math.Round(1000 * p.cpu[who])), Memory: whole(p.memory[who]),
 				Created: l.created, Ended: l.ended, Seen: l.seen,
 			}); err != nil {
 				return nil, err

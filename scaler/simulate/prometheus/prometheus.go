@@ -4,7 +4,8 @@
 //	prometheus.go  Read: a history, part by part
 //	queries.go     what is asked
 //	pods.go        answers → pods
-//	client.go      the HTTP client: credentials, bounds, and what errors mean
+//	client.go      the HTTP client: credentials, and what errors mean
+//	answer.go      one answer, as a stream: bounds
 //
 // https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md
 package prometheus
@@ -13,10 +14,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
-
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 
 	"windlass.dev/windlass/scaler/simulate/trace"
 )
@@ -30,7 +29,7 @@ type Source struct {
 	// Match are matchers that all series are asked for by, such as cluster="prod".
 	Match string
 	// most is what an answer may have, in bytes; 0 takes mostBytes.
-	most int64
+	most int
 }
 
 const (
@@ -63,37 +62,28 @@ func Read(ctx context.Context, s Source, from, to time.Time) (*trace.History, er
 }
 
 func (c *client) readPart(ctx context.Context, pods *pods, from, to time.Time) error {
-	alive, err := c.ask(ctx, seriesPhase, func(ctx context.Context) (model.Value, v1.Warnings, v1.Infos, error) {
-		return c.api.QueryRange(ctx, queryAlive(c.match), v1.Range{Start: from.Add(min(step, to.Sub(from))), End: to, Step: step})
-	})
-	if err != nil {
+	first := from.Add(min(step, to.Sub(from)))
+	if err := c.ask(ctx, seriesPhase, "matrix", "query_range", url.Values{
+		"query": {queryAlive(c.match)}, "start": {moment(first)}, "end": {moment(to)}, "step": {fmt.Sprint(step.Seconds())},
+	}, pods.alive); err != nil {
 		return err
 	}
-	matrix, is := alive.(model.Matrix)
-	if !is {
-		return fmt.Errorf("the answer is a %s, want a matrix", alive.Type())
-	}
-	pods.alive(matrix)
+	pods.made = map[identity]int64{}
 	for _, q := range []struct {
 		series, query string
-		take          func(model.Vector)
+		take          func(result)
 	}{
 		{seriesCreated, queryCreated(c.match, to.Sub(from)), pods.created},
 		{seriesCompletion, queryCompletion(c.match, to.Sub(from)), pods.completed},
 		{seriesOwner, queryOwner(c.match, to.Sub(from)), pods.owners},
 		{seriesRequests, queryRequests(c.match, to.Sub(from)), pods.requests},
 	} {
-		value, err := c.ask(ctx, q.series, func(ctx context.Context) (model.Value, v1.Warnings, v1.Infos, error) {
-			return c.api.Query(ctx, q.query, to)
-		})
-		if err != nil {
+		if err := c.ask(ctx, q.series, "vector", "query", url.Values{"query": {q.query}, "time": {moment(to)}}, q.take); err != nil {
 			return err
 		}
-		vector, is := value.(model.Vector)
-		if !is {
-			return fmt.Errorf("asking for %s: the answer is a %s, want a vector", q.series, value.Type())
-		}
-		q.take(vector)
 	}
 	return pods.bounded()
 }
+
+// moment is a time as questions have it. Parts begin and end at whole seconds.
+func moment(at time.Time) string { return fmt.Sprint(at.Unix()) }

@@ -1,19 +1,23 @@
 package prometheus
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -210,14 +214,14 @@ func TestStory(t *testing.T) {
 		"shop/StatefulSet/db 1 2Gi 0-3600",
 		"shop/StatefulSet/db 1 4Gi 3605-never",
 	}
-	if diff := cmp.Diff(want, drawn(got)); diff != "" {
+	if diff := gocmp.Diff(want, drawn(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !got.Start.Equal(begin) || got.Seconds != 5*3600 {
 		t.Errorf("it starts at %v and lasts %d s", got.Start, got.Seconds)
 	}
 	at := func(hours int64) string { return fmt.Sprint(begin.Unix() + hours*3600) }
-	if diff := cmp.Diff([]string{at(2), at(4), at(5)}, s.ends); diff != "" || s.asked["/api/v1/query"] != 12 {
+	if diff := gocmp.Diff([]string{at(2), at(4), at(5)}, s.ends); diff != "" || s.asked["/api/v1/query"] != 12 {
 		t.Errorf("questions %v, ends of parts (-want +got):\n%s", s.asked, diff)
 	}
 }
@@ -244,7 +248,7 @@ func TestOtherLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"ci/Job/build-1 2 1Gi 4000-4321", "shop/StatefulSet/db 1 4Gi 0-3600", "shop/StatefulSet/db 1 4Gi 3605-never"}
-	if diff := cmp.Diff(want, drawn(got)); diff != "" {
+	if diff := gocmp.Diff(want, drawn(got)); diff != "" {
 		t.Errorf("without uid, two replicas (-want +got):\n%s", diff)
 	}
 
@@ -265,7 +269,7 @@ func TestOtherLabels(t *testing.T) {
 		renamed[name] = promql.NewStorageSeries(s)
 	}
 	got, err = read(t, Source{URL: serve(t, renamed).URL}, time.Hour)
-	if diff := cmp.Diff([]string{"shop/ReplicaSet/web-5d9c 500m 1Gi 0-never"}, drawn(got)); err != nil || diff != "" {
+	if diff := gocmp.Diff([]string{"shop/ReplicaSet/web-5d9c 500m 1Gi 0-never"}, drawn(got)); err != nil || diff != "" {
 		t.Errorf("exported labels: %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -281,7 +285,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || !got.Start.Equal(begin) || got.Seconds != 3600 || !strings.Contains(got.Name, "2026-03-02 10:00 to 2026-03-02 11:00") {
 		t.Errorf("%q starts at %v and lasts %d s, %v", got.Name, got.Start, got.Seconds, err)
 	}
-	if diff := cmp.Diff([]string{"shop/ReplicaSet/web-5d9c 500m 1Gi 0-never"}, drawn(got)); diff != "" {
+	if diff := gocmp.Diff([]string{"shop/ReplicaSet/web-5d9c 500m 1Gi 0-never"}, drawn(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -381,8 +385,8 @@ func TestTroubles(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	empty := filepath.Join(folder, "empty")
-	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+	empty, token := filepath.Join(folder, "empty"), filepath.Join(folder, "token")
+	if err := errors.Join(os.WriteFile(empty, []byte("\n"), 0o600), os.WriteFile(token, []byte("secret-token"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -405,28 +409,37 @@ func TestTroubles(t *testing.T) {
 		{name: "a page", first: says(200, "<html>log in</html>"), want: []string{"asking for kube_pod_status_phase", "invalid character"}},
 		{name: "half an answer", first: says(200, `{"status":"success","warnings":["a store is away"],"data":{"resultType":"matrix","result":[]}}`), want: []string{"may lack something: a store is away"}},
 		{name: "another type", first: says(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), want: []string{"the answer is a scalar, want a matrix"}},
+		{name: "no data", first: says(200, `{"status":"success"}`), want: []string{"the answer has no data, want a matrix"}},
+		{name: "a failure that is none", first: says(200, `{"status":"error","errorType":"timeout","error":"query timed out"}`), want: []string{"query timed out", "is it up"}},
+		{name: "points that are none", first: says(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"2"],[3,"four"]]}]}}`), want: []string{`the answer has [3,"four"], want a moment with a value`}},
+		{name: "an answer that ends", first: says(200, `{"status":"success","data":{"resultType":"matrix","result":[`), want: []string{"asking for kube_pod_status_phase", "EOF"}},
+		{name: "a huge series", first: says(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"`+strings.Repeat("x", 3<<20)+`"}}]}}`), want: []string{"a series of the answer has more than 1 MiB"}},
+		{name: "nobody there", of: Source{URL: "http://secret-user:secret-password@127.0.0.1:1"}, want: []string{"from http://127.0.0.1:1: ", "connection refused"}},
 		{name: "a huge answer", data: shown(story, 3600), of: Source{most: 1000}, want: []string{"the answer has more than", "--prometheus-match"}},
 		{name: "a redirect", first: func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, "http://127.0.0.2/login", http.StatusFound)
+			http.Redirect(w, r, "http://127.0.0.2/login?state=secret", http.StatusFound)
 			return true
 		}, want: []string{"redirects to http://127.0.0.2/login"}},
 		{name: "no token", of: Source{TokenFile: empty}, want: []string{"--prometheus-token-file", "want one bearer token"}},
 		{name: "no file", of: Source{TokenFile: filepath.Join(folder, "none")}, want: []string{"--prometheus-token-file", "no such file"}},
 		{name: "no URL", of: Source{URL: "user:secret@host"}, want: []string{"--prometheus: want a URL such as"}},
+		{name: "a URL with more", of: Source{URL: "http://127.0.0.1:1?token=secret"}, want: []string{"--prometheus: want a URL such as"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.data)
 			s.first = c.first
 			if c.of.URL == "" {
-				c.of.URL = s.URL
+				c.of.URL = strings.Replace(s.URL, "//", "//secret-user:secret-password@", 1)
 			}
+			c.of.TokenFile = cmp.Or(c.of.TokenFile, token)
+			c.of.Header = http.Header{"X-Key": {"secret-key"}}
 			_, err := read(t, c.of, time.Hour)
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v, want %q", err, want)
 				}
 			}
-			if err != nil && strings.Contains(err.Error(), "secret") {
+			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString([]byte("secret-user:secret-password")))) {
 				t.Errorf("it shows a secret: %v", err)
 			}
 		})
@@ -450,5 +463,40 @@ func TestCredentials(t *testing.T) {
 	got, err := read(t, Source{URL: s.URL + "/", TokenFile: token, Header: http.Header{"X-Scope-Orgid": {"prod"}}}, time.Hour)
 	if err != nil || len(got.Pods) == 0 {
 		t.Errorf("%d pods, %v", len(got.Pods), err)
+	}
+}
+
+// TestAnswersAreStreams: an answer takes no more memory than a few of its series.
+func TestAnswersAreStreams(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const most = 24 << 20
+	var before, after uint64
+	s := serve(t, shown(story, 3600))
+	s.first = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/query_range" {
+			return false
+		}
+		before = heap()
+		_, _ = w.Write([]byte(`{"status":"success","data":{"resultType":"matrix","result":[`))
+		series := fmt.Sprintf(`{"metric":{"namespace":"shop","pod":"web","uid":"u"},"values":[%s]},`, strings.Repeat(fmt.Sprintf(`[%d,"%d"],`, begin.Unix()+60, begin.Unix()), 119)+fmt.Sprintf(`[%d,"%d"]`, begin.Unix()+120, begin.Unix()))
+		for sent := 0; sent < most; sent += len(series) {
+			if _, err := w.Write([]byte(series)); err != nil {
+				t.Error(err)
+			}
+		}
+		after = heap()
+		_, _ = w.Write([]byte(strings.TrimSuffix(series, ",") + `]}}`))
+		return true
+	}
+	if _, err := read(t, Source{URL: s.URL}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if after > before+most/4 {
+		t.Errorf("an answer of %d MiB takes %d MiB", most>>20, (after-before)>>20)
 	}
 }
