@@ -65,7 +65,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 
 	s.log.Register(flags)
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty for the service account of this pod")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty for the service account of this pod; plan takes $KUBECONFIG or ~/.kube/config before that, as kubectl does")
 	flags.StringVar(&s.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), defaultNamespace), "our own namespace, where the agents run and the config maps and the lease are; $POD_NAMESPACE where that is set")
 
 	flags.StringArrayVar(&s.nodes, "nodes", nil, "a group and its bounds, as min:max:name; may be given several times")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -24,6 +25,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/kube/lease"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/plan"
@@ -67,6 +69,19 @@ func TestWrongArguments(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What people run finds its cluster as kubectl does; what acts is told which.
+func TestKubeconfigOfUser(t *testing.T) {
+	file := written(t, "of-user", "{")
+	t.Setenv("KUBECONFIG", file)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if err := run(t.Context(), []string{"plan", "--nodes=0:5:web"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("plan: %v, want one that names %s", err, file)
+	}
+	if err := run(t.Context(), []string{"run", "--nodes=0:5:web", "--metrics-address="}, io.Discard, io.Discard); !errors.Is(err, kube.ErrNoCluster) {
+		t.Errorf("run: %v, want %v", err, kube.ErrNoCluster)
 	}
 }
 

@@ -121,7 +121,7 @@ func saveSnapshot(name string, snapshot fleet.Snapshot) (err error) {
 
 // takeSnapshot observes the world once.
 func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.Snapshot, error) {
-	config, err := kube.Config(s.kubeconfig, program, telemetry.Version())
+	config, err := kube.ConfigOfUser(s.kubeconfig, program, telemetry.Version())
 	if err != nil {
 		return fleet.Snapshot{}, err
 	}
