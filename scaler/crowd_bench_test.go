@@ -28,9 +28,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// BenchmarkIdleLook: the cost of an evaluation where nothing has changed since the last one,
+// BenchmarkIdleEvaluation: the cost of an evaluation where nothing has changed since the last one,
 // with 5,000 nodes and 150,000 pods, watched over HTTP.
-func BenchmarkIdleLook(b *testing.B) {
+func BenchmarkIdleEvaluation(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	config, err := kube.Config(kubeconfig(b, crowd{nodes, podsPerNode}.start(b).URL), program, "bench")
 	if err != nil {

@@ -366,7 +366,7 @@ func (sc *scaler) turned(err error) {
 		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
 	}
 	if err == nil && sc.casBoard != nil {
-		sc.casBoard.Looked(time.Now())
+		sc.casBoard.Evaluated(time.Now())
 	}
 }
 

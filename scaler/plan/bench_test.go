@@ -34,7 +34,7 @@ func fleetOf(b *testing.B, nodes, milli int) *scenario.World {
 
 // What an evaluation costs: where all nodes are needed, where about half could be removed, and
 // where none can go though all would like to.
-func BenchmarkLook(b *testing.B) {
+func BenchmarkEvaluation(b *testing.B) {
 	for _, c := range []struct {
 		name    string
 		milli   int

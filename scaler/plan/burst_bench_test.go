@@ -40,7 +40,7 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 				}
 				planner := plan.NewPlanner()
 				planner.Decide(c.Snapshot, policy.DefaultPolicy())
-				got := looked(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, policy.DefaultPolicy()) })
+				got := measured(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, policy.DefaultPolicy()) })
 				if n := grown(got); n != burst.grow {
 					b.Errorf("%d new nodes, want %d", n, burst.grow)
 				}

@@ -73,7 +73,7 @@ type bounds struct{ ms, mb float64 }
 func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
 	policy := policy.DefaultPolicy()
-	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy) })
+	got := measured(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, policy) })
 	b.ReportMetric(float64(grown(got)), "nodes")
 	for _, wrong := range right.wrongs(c, got) {
 		b.Error(wrong)
@@ -85,8 +85,8 @@ func measure(b *testing.B, c *city, right answer, bound bounds, planner func() *
 	b.ReportMetric(float64(time.Since(began))/float64(time.Millisecond), "ms-without-scale-down")
 }
 
-// looked measures an evaluation in milliseconds and in MB allocated, and returns its plan.
-func looked(b *testing.B, bound bounds, look func() plan.Plan) plan.Plan {
+// measured reports an evaluation in milliseconds and in MB allocated, and returns its plan.
+func measured(b *testing.B, bound bounds, evaluate func() plan.Plan) plan.Plan {
 	b.Helper()
 	var before, after runtime.MemStats
 	var got plan.Plan
@@ -94,7 +94,7 @@ func looked(b *testing.B, bound bounds, look func() plan.Plan) plan.Plan {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		got = look()
+		got = evaluate()
 		runs++
 	}
 	runtime.ReadMemStats(&after)

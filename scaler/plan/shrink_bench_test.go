@@ -44,7 +44,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 
 func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	got := looked(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, byThreshold()) })
+	got := measured(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, byThreshold()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
 		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUnneeded || v.Reason == verdict.NodeScalingDown) {

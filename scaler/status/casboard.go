@@ -40,10 +40,10 @@ type CASBoard struct {
 	name   string
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	draw   func(last cas.Status) cas.Status // nil while there is nothing to report
-	looked time.Time
-	fresh  chan struct{}
+	mu        sync.Mutex
+	draw      func(last cas.Status) cas.Status // nil while there is nothing to report
+	evaluated time.Time
+	fresh     chan struct{}
 }
 
 // NewCASBoard returns a board for the ConfigMap of that name in the namespace that maps
@@ -56,15 +56,15 @@ func NewCASBoard(maps corev1client.ConfigMapInterface, name string, logger *slog
 // live Cluster Autoscaler, nothing is written from now on.
 func (b *CASBoard) Post(draw func(last cas.Status) cas.Status) {
 	b.mu.Lock()
-	b.draw, b.looked = draw, time.Now()
+	b.draw, b.evaluated = draw, time.Now()
 	b.mu.Unlock()
 	b.nudge()
 }
 
-// Looked records that what was posted last was still so then.
-func (b *CASBoard) Looked(at time.Time) {
+// Evaluated records that what was posted last was still so then.
+func (b *CASBoard) Evaluated(at time.Time) {
 	b.mu.Lock()
-	b.looked = at
+	b.evaluated = at
 	b.mu.Unlock()
 	b.nudge()
 }
@@ -108,12 +108,12 @@ func (b *CASBoard) Run(ctx context.Context) {
 func (b *CASBoard) latest() (func(cas.Status) cas.Status, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.draw, b.looked
+	return b.draw, b.evaluated
 }
 
 // sync writes what was posted, if that is news.
 func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
-	draw, looked := b.latest()
+	draw, evaluated := b.latest()
 	if draw == nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
 	defer cancel()
 	object, err := b.maps.Get(ctx, b.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		object, err = b.bear(draw(cas.Status{}).Probed(looked), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: b.name}}, now)
+		object, err = b.bear(draw(cas.Status{}).Probed(evaluated), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: b.name}}, now)
 		if err == nil {
 			_, err = b.maps.Create(ctx, object, metav1.CreateOptions{})
 		}
@@ -136,7 +136,7 @@ func (b *CASBoard) sync(ctx context.Context, now time.Time) error {
 	}
 	// An unreadable status counts as none: it is written anew.
 	last, _ := cas.Parse(object.Data[contract.ClusterAutoscalerStatusKey])
-	next := draw(last).Probed(looked)
+	next := draw(last).Probed(evaluated)
 	if contract.IsOwnStatus(object.Annotations) && age < casRenewal && sameStatus(last, next) {
 		return nil
 	}

@@ -109,7 +109,7 @@ func TestCASBoardWritesOnChange(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		before, since := r.written(), time.Now()
 		for time.Since(since) < 5*time.Minute {
-			r.Looked(time.Now())
+			r.Evaluated(time.Now())
 			time.Sleep(5 * time.Second)
 		}
 		if n := r.written() - before; n < 4 || n > 5 {
@@ -152,7 +152,7 @@ func TestCASBoardAndOthers(t *testing.T) {
 		}
 		r.Remove()
 		for range 20 {
-			r.Looked(time.Now())
+			r.Evaluated(time.Now())
 			time.Sleep(10 * time.Second)
 		}
 		object := r.stands(t)
@@ -191,7 +191,7 @@ func TestCASBoardGivesWay(t *testing.T) {
 func TestCASBoardWithdrawn(t *testing.T) {
 	boarding(t, func(t *testing.T, r *casRun) {
 		r.Post(nil)
-		r.Looked(time.Now())
+		r.Evaluated(time.Now())
 		time.Sleep(2 * time.Minute)
 		if n := len(r.client.Actions()); n != 0 {
 			t.Errorf("%d calls", n)

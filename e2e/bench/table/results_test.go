@@ -13,7 +13,7 @@ pkg: windlass.dev/windlass/scaler/plan
 BenchmarkHomogeneous/cold-2  	       2	        72.10 MB	       120.7 ms	        30.00 target-MB	       150.0 target-ms
 BenchmarkHomogeneous/cold-2  	       2	        20.10 MB	       160.7 ms	        30.00 target-MB	       150.0 target-ms
 BenchmarkHomogeneous/cold-2  	       2	        71.10 MB	       140.7 ms	        30.00 target-MB	       150.0 target-ms
-BenchmarkLook/needed-2         	      10	 104857600 ns/op
+BenchmarkEvaluation/needed-2         	      10	 104857600 ns/op
 BenchmarkTalks-2   	a line of its own
       20	         0 ns/op	        41.50 p50-ms	        50.00 target-p50-ms
 --- FAIL: BenchmarkZonal/wide-2
@@ -27,7 +27,7 @@ benchmark         figure        target  ok?
 Homogeneous/cold  71.1 MB       ≤ 30    missed
 Homogeneous/cold  141 ms        ≤ 150   yes
 Talks             41.5 p50-ms   ≤ 50    yes
-Look/needed       104857600 ns/op
+Evaluation/needed 104857600 ns/op
 Zonal/wide                              FAILED
 Zonal                                   FAILED
 `
