@@ -69,7 +69,11 @@ func (m *Memory) Load(ctx context.Context) error {
 		return nil
 	}
 	var state fleet.State
-	if err := json.Unmarshal([]byte(text), &state); err != nil {
+	err = fleet.CheckQuantities[fleet.State]([]byte(text))
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &state)
+	}
+	if err != nil {
 		return fmt.Errorf("config map %s: %w: %w", contract.ConfigMapState, ErrUnreadable, err)
 	}
 	m.written, m.state = state, state

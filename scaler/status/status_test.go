@@ -104,14 +104,19 @@ func TestMemoryHasOneWriter(t *testing.T) {
 }
 
 func TestMemoryUnreadable(t *testing.T) {
-	maps := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapState},
-		Data: map[string]string{"state": "{"}}).CoreV1().ConfigMaps(ours)
-	m := NewMemory(maps)
-	if err := m.Load(t.Context()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), contract.ConfigMapState) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := m.Remember(t.Context(), state("web")); err != nil {
-		t.Errorf("writing anew: %v", err)
+	for text, want := range map[string]string{
+		"{":                           "unexpected end",
+		`{"seen":{"web":"1e-99999"}}`: `seen.web: "1e-99999" is beyond all quantities`,
+	} {
+		maps := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapState},
+			Data: map[string]string{"state": text}}).CoreV1().ConfigMaps(ours)
+		m := NewMemory(maps)
+		if err := m.Load(t.Context()); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), contract.ConfigMapState) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+		if _, err := m.Remember(t.Context(), state("web")); err != nil {
+			t.Errorf("writing anew: %v", err)
+		}
 	}
 }
 
