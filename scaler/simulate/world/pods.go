@@ -253,7 +253,7 @@ func (w *World) countOwners() {
 	w.snapshot.Owners = map[types.UID]fleet.Owner{}
 	for i := range w.workloads {
 		if o := w.workloads[i].owner; o != nil && (o.Kind == "ReplicaSet" || o.Kind == "ReplicationController") {
-			w.snapshot.Owners[o.UID] = fleet.Owner{Replicas: w.workloads[i].alive}
+			w.snapshot.Owners[o.UID] = fleet.Owner{Replicas: w.snapshot.Owners[o.UID].Replicas + w.workloads[i].alive} // it is several workloads where its pods were resized
 		}
 	}
 }

@@ -90,6 +90,33 @@ func TestBillToTheSecond(t *testing.T) {
 	}
 }
 
+// TestOwnersOfSeveralSizes: an owner whose pods were resized is two workloads, and has the replicas
+// of both.
+func TestOwnersOfSeveralSizes(t *testing.T) {
+	p := policy.DefaultPolicy()
+	p.Drainable.MinReplicas = 2
+	workloads := []trace.Workload{workloadOf("app", "1"), workloadOf("app", "500m"), workloadOf("other", "1")}
+	var pods []trace.Pod
+	for _, workload := range []int{0, 0, 1, 2} {
+		pods = append(pods, trace.Pod{Workload: workload, Ends: trace.Never})
+	}
+	w, err := New(oneGroup(), trace.Trace{Start: midnight, Seconds: 60, Workloads: workloads, Pods: pods}, p, 1)
+	if err == nil {
+		err = w.play()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.observe()
+	got := map[string]int32{}
+	for _, pod := range w.snapshot.Pods {
+		got[pod.Owner.Name] = w.snapshot.Owners[pod.Owner.UID].Replicas
+	}
+	if want := map[string]int32{"app": 3, "other": 1}; !maps.Equal(got, want) {
+		t.Errorf("owners have %v replicas, want %v", got, want)
+	}
+}
+
 // TestPendingBetweenSamples: in two days samples are four minutes apart. Three pods that wait for
 // the minute that a node boots, between two of them, show in the one that follows, and in it alone.
 func TestPendingBetweenSamples(t *testing.T) {
