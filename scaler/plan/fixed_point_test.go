@@ -12,9 +12,11 @@ import (
 
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // settlesIn is how many evaluations marks may take to settle where nothing else changes, if so many
@@ -147,6 +149,52 @@ func TestMarksOutliveTheBudget(t *testing.T) {
 				t.Errorf("%d nodes of %d pods: no mark is ever made", nodes, pods)
 			}
 		}
+	}
+}
+
+// Where the budget ends while it is asked who of the marked nodes can go together, those go that were
+// asked: otherwise none would go in a cluster that is as large at each evaluation.
+func TestMarkedNodesGoThoughTheBudgetEnds(t *testing.T) {
+	snapshot, err := scenario.Parse(crowdedNodes(400, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, some, all := policy.DefaultPolicy(), 0, 0
+	p.UnneededTime = time.Minute
+	for p.Bounds.ScaleDown = 40_000; p.Bounds.ScaleDown < 120_000; p.Bounds.ScaleDown = p.Bounds.ScaleDown * 21 / 20 {
+		got := plan.Decide(snapshot, p)
+		unneeded, unasked, drains := 0, 0, 0
+		for _, v := range got.Verdicts {
+			n := slices.IndexFunc(snapshot.Nodes, func(n fleet.Node) bool { return v.Of == verdict.OfNode && n.Name == v.Name && n.Ready })
+			if n < 0 {
+				continue
+			}
+			if _, marked, _ := contract.Unneeded(snapshot.Nodes[n].Taints); !marked {
+				continue
+			}
+			switch v.Reason {
+			case verdict.NodeUnneeded, verdict.NodeScalingDown:
+				unneeded++
+			case verdict.NodeNotEvaluated:
+				unasked++
+			default:
+				t.Errorf("with %d steps: %s", p.Bounds.ScaleDown, v)
+			}
+		}
+		for range action.Only[action.RequestDrain](got.Actions) {
+			drains++
+		}
+		switch {
+		case unneeded > 0 && drains == 0:
+			t.Errorf("with %d steps %d marked nodes can go, and no drain begins", p.Bounds.ScaleDown, unneeded)
+		case unneeded > 0 && unasked > 0:
+			some++
+		case unneeded > 0:
+			all++
+		}
+	}
+	if some == 0 || all == 0 {
+		t.Errorf("in %d evaluations some of the marked nodes can go and the others are not asked, in %d all can; want some of either", some, all)
 	}
 }
 

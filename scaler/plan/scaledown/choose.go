@@ -181,7 +181,8 @@ func (r *nodeSearch) pass(o order, list []*candidate, rehearsal bool) (chosen []
 // settle in time in place of one, and nothing is saved by it. One after the other they would take
 // places at each other, and which of them found none at the end would depend on which of them are
 // marked: so two nodes would exchange their marks without end. The order is always the same. It also
-// returns one that stays, where not all can go.
+// returns one that stays, where not all can go, or where the budget ends before that is known: then
+// those go that were asked.
 func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate, stays *candidate) {
 	if !slices.ContainsFunc(list, (*candidate).chosenBefore) {
 		return nil, nil
@@ -194,31 +195,37 @@ func (r *nodeSearch) goTogether(list []*candidate) (chosen []*candidate, stays *
 		inTurn = append(inTurn, c)
 		return true
 	})
-	if r.whoStays(inTurn) == nil {
-		return inTurn, nil
+	if chosen, stays = r.whoStays(inTurn); stays == nil || stays.reason == verdict.NodeNotEvaluated {
+		return chosen, stays
 	}
 	// A small pod may have taken the place that is the only one for a large one.
 	slices.SortStableFunc(inTurn, func(a, b *candidate) int { return cmp.Compare(b.largestMover(), a.largestMover()) })
-	if stays = r.whoStays(inTurn); stays == nil {
-		return inTurn, nil
-	}
-	return nil, stays
+	return r.whoStays(inTurn)
 }
 
 // whoStays lets all of these go, one after the other and none to another of them, if all can;
-// otherwise it returns the first that cannot, and all is as before.
-func (r *nodeSearch) whoStays(bearers []*candidate) *candidate {
+// otherwise it returns the first that cannot, and all is as before. Where the budget ends, those go
+// that came before: beside them the others may stay as well.
+func (r *nodeSearch) whoStays(bearers []*candidate) (gone []*candidate, stays *candidate) {
 	start := r.Fit.Try()
 	for _, c := range bearers {
 		r.Fit.Close(c.Place)
 	}
 	for i, c := range bearers {
-		if c.reason, c.why = r.tryToGo(c); c.reason != "" {
-			r.goBack(bearers[:i], start)
-			return c
+		switch c.reason, c.why = r.tryToGo(c); c.reason {
+		case "":
+			continue
+		case verdict.NodeNotEvaluated:
+			for _, other := range bearers[i:] {
+				r.Fit.Reopen(other.Place)
+				other.reason, other.why = c.reason, c.why
+			}
+			return bearers[:i], c
 		}
+		r.goBack(bearers[:i], start)
+		return nil, c
 	}
-	return nil
+	return bearers, nil
 }
 
 // largestMover is what the largest of its movers requests, in cpus and in the memory that
@@ -280,7 +287,7 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 			break
 		}
 		r.goBack(again, start)
-		if tries == triesToSettle {
+		if tries == triesToSettle || r.spent(r.part) {
 			chosen = r.keepMarked(list, marked)
 			break
 		}
@@ -301,24 +308,17 @@ func (r *nodeSearch) settled(o order, list, chosen []*candidate, start fit.Mark)
 }
 
 // keepMarked lets those go that bear a mark already, if all of them can go together; otherwise as
-// many of them as can. None is marked anew: from then on all that bear a mark can go together, and
-// those that are chosen beside them are not given up for others.
+// many of them as can, or as are asked before the budget ends. None is marked anew: from then on all
+// that bear a mark can go together, and those that are chosen beside them are not given up for others.
 func (r *nodeSearch) keepMarked(list []*candidate, marked map[*candidate]time.Time) []*candidate {
+	r.part = shareMarked
 	for _, c := range list {
 		c.since = marked[c]
 	}
 	for {
 		together, stays := r.goTogether(list)
-		if stays == nil {
+		if stays == nil || stays.reason == verdict.NodeNotEvaluated {
 			return together
-		}
-		if stays.reason == verdict.NodeNotEvaluated { // the budget is used up: all marks stay as they are
-			for _, c := range list {
-				if c.chosenBefore() {
-					c.reason, c.why = stays.reason, stays.why
-				}
-			}
-			return nil
 		}
 		stays.since = time.Time{}
 	}

@@ -3,12 +3,14 @@ package scaledown
 import "windlass.dev/windlass/scaler/plan/verdict"
 
 // Shares of the budget of scale-down, in hundredths, at which each part of the search ends:
-// trying orders, choosing in the best of them, asking by turns who was not reached,
-// seeking replacements. What is left is for nodes that go now.
+// trying orders, choosing in the best of them, asking by turns who was not reached, keeping
+// those that are marked where it is not known who would be chosen again, seeking replacements.
+// What is left is for nodes that go now.
 const (
 	shareRehearsals   = 40
 	shareChoice       = 60
-	shareTurns        = 75
+	shareTurns        = 70
+	shareMarked       = 80
 	shareReplacements = 85
 )
 
