@@ -76,3 +76,17 @@ func TestBodyIsOfThePodsThemselves(t *testing.T) {
 		t.Error("terms of its own are not in the body")
 	}
 }
+
+// Amounts beyond counting are cut before a spec is written, compared or kept, whoever brings it:
+// templates of DaemonSets come as the API server has them.
+func TestTraitsAreBounded(t *testing.T) {
+	rules := NewRules()
+	for _, cpu := range []string{"1e99999", "1e99998"} {
+		rules.Terms("", &fleet.Pod{Spec: &corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}}}})
+	}
+	if got := len(rules.traits.byBytes); got != 1 {
+		t.Errorf("two specs that ask for more than can be counted are %d, want one", got)
+	}
+}
