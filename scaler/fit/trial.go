@@ -64,7 +64,7 @@ func (c *Cluster) shut(p *Place, closed bool) {
 func (c *Cluster) tallyAll(p *Place, n int32) {
 	for t := range p.residents() {
 		joins := c.members[t.Class.id].joins
-		c.steps += int64(1 + len(joins)/4)
+		c.steps += counting(len(joins))
 		for _, tally := range joins {
 			tally.add(p, n)
 		}

@@ -78,7 +78,7 @@ func (c *Cluster) put(m *member, t Tenant, p *Place) {
 // occupy counts a pod of a class at a place.
 func (c *Cluster) occupy(m *member, p *Place) {
 	p.touched = c.trial
-	c.steps += int64(1 + len(m.joins)/4)
+	c.steps += counting(len(m.joins))
 	p.ports = append(p.ports, m.ports...)
 	if m.shuns {
 		p.shunning++
@@ -94,7 +94,7 @@ func (c *Cluster) occupy(m *member, p *Place) {
 // lift takes the pod of that index, which is of that class, off a place.
 func (c *Cluster) lift(m *member, p *Place, at int) {
 	p.touched = c.trial
-	c.steps += int64(1 + len(m.joins)/4)
+	c.steps += counting(len(m.joins))
 	p.tenants = slices.Delete(p.tenants, at, at+1)
 	if m.shuns {
 		p.shunning--
