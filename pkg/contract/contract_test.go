@@ -141,10 +141,10 @@ func TestRoundTrip(t *testing.T) {
 			odd = WithoutTaint(odd, TaintFillLater)
 		}
 		got := WithFillTurn(odd, want)
-		if !FillsIn(got, want) || len(got) != len(others)+int(want) {
+		if FillTurnOf(got) != want || len(got) != len(others)+int(want) {
 			t.Fatalf("from %v: got %v, want turn %d by as many taints", odd, got, want)
 		}
-		if both := len(odd) == len(others)+2; FillsIn(odd, FillLast) != both {
+		if both := len(odd) == len(others)+2; (FillTurnOf(odd) == FillLast) != both {
 			t.Fatalf("filled last is %t with %v", !both, odd)
 		}
 	}))

@@ -37,7 +37,8 @@ type FillTurn int
 // counts them.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 const (
-	FillFirst FillTurn = iota
+	fillOdd FillTurn = iota - 1
+	FillFirst
 	FillLater
 	FillLast
 )
@@ -109,9 +110,9 @@ func WithFillTurn(taints []corev1.Taint, turn FillTurn) []corev1.Taint {
 	return taints
 }
 
-// FillTurnOf is the turn of a node with these taints; exact reports whether they are those of the
-// turn, and not for instance the last alone.
-func FillTurnOf(taints []corev1.Taint) (turn FillTurn, exact bool) {
+// FillTurnOf is the turn of a node with these taints; fillOdd where they are those of none, as the
+// last alone.
+func FillTurnOf(taints []corev1.Taint) (turn FillTurn) {
 	count := 0
 	for i, key := range fillTaints {
 		for _, t := range taints {
@@ -121,13 +122,10 @@ func FillTurnOf(taints []corev1.Taint) (turn FillTurn, exact bool) {
 			}
 		}
 	}
-	return turn, count == int(turn)
-}
-
-// FillsIn reports whether a node with these taints is filled in that turn.
-func FillsIn(taints []corev1.Taint, want FillTurn) bool {
-	turn, exact := FillTurnOf(taints)
-	return exact && turn == want
+	if count != int(turn) {
+		return fillOdd
+	}
+	return turn
 }
 
 // Draining finds the draining taint among a node's taints.

@@ -326,7 +326,7 @@ func TestSteer(t *testing.T) {
 		}
 		taints := b.node(t).Spec.Taints
 		hard := slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
-		if !contract.FillsIn(taints, turn) || len(taints) != int(turn) || hard {
+		if contract.FillTurnOf(taints) != turn || len(taints) != int(turn) || hard {
 			t.Errorf("turn %d: taints %v", turn, taints)
 		}
 	}

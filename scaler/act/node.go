@@ -282,7 +282,7 @@ func (a *Actor) unmark(ctx context.Context, x action.Unmark) error {
 
 func (a *Actor) steer(ctx context.Context, x action.Steer) error {
 	node, err := a.node(ctx, x.Node)
-	if err != nil || contract.FillsIn(node.Spec.Taints, x.Fill) {
+	if err != nil || contract.FillTurnOf(node.Spec.Taints) == x.Fill {
 		return err
 	}
 	want := kube.StateOf(node)

@@ -272,7 +272,7 @@ func markedNodes(w *scenario.World) []string {
 		if since, is, err := contract.Unneeded(n.Taints); is && err == nil {
 			marked = append(marked, n.Name+" "+since.Format(time.TimeOnly))
 		}
-		if turn, _ := contract.FillTurnOf(n.Taints); turn != contract.FillFirst {
+		if turn := contract.FillTurnOf(n.Taints); turn != contract.FillFirst {
 			marked = append(marked, fmt.Sprint(n.Name, " fill turn ", turn))
 		}
 	}

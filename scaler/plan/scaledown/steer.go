@@ -57,7 +57,7 @@ func (r *nodeSearch) steer() {
 			if turns[n] != contract.FillFirst {
 				sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
 			}
-			if !contract.FillsIn(n.Taints, turns[n]) {
+			if contract.FillTurnOf(n.Taints) != turns[n] {
 				changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
 			}
 		}
@@ -70,7 +70,8 @@ func (r *nodeSearch) steer() {
 		return
 	}
 	r.State.Steered = r.Now
-	// Those first that may take pods sooner, where all of them are done at once.
+	// Rooms have no order. Nodes that are to be filled first come first, as long as all changes are
+	// made at once: pods that come meanwhile find those free before others bear their taints.
 	slices.SortFunc(changes, func(a, b action.Steer) int {
 		return cmp.Or(cmp.Compare(a.Fill, b.Fill), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
@@ -144,7 +145,7 @@ func (r *nodeSearch) fullestFirst(list []*cluster.Node, more float64, already fu
 	rank := map[*cluster.Node]float64{}
 	for _, n := range list {
 		rank[n] = r.Used(n)
-		if turn, _ := contract.FillTurnOf(n.Taints); already(turn) {
+		if already(contract.FillTurnOf(n.Taints)) {
 			rank[n] += more
 		}
 	}
