@@ -145,7 +145,7 @@ func (p *printer) group(g fleet.Group) {
 		words = append(words, other("type", s.InstanceType, "m5.large"))
 		words = append(words, roomWords(s.Allocatable, instanceTypes[s.InstanceType])...)
 		words = append(words, said("labels", printPairs(s.Labels)), said("taints", printTaints(s.Taints)), said("image", s.Image))
-		words = append(words, other("price", strconv.FormatFloat(s.PricePerHour, 'g', -1, 64), "0"))
+		words = append(words, printPrice(s.PricePerHour))
 	}
 	words = append(words, flag("pool", g.WarmPool != nil), flag("refreshed", g.Refresh != nil))
 	if r := g.Replacement; r != nil {
@@ -187,6 +187,8 @@ func (p *printer) group(g fleet.Group) {
 			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
 	})
 }
+
+func printPrice(f float64) string { return other("price", strconv.FormatFloat(f, 'g', -1, 64), "0") }
 
 func printReplacement(r fleet.Replacement) string {
 	if r.Ended.IsZero() {
@@ -247,6 +249,9 @@ func (p *printer) node(n fleet.Node) {
 		words = append(words, at("unneeded", since))
 	}
 	words = append(words, roomWords(n.Allocatable, usualRoom)...)
+	if i != nil {
+		words = append(words, printPrice(i.PricePerHour))
+	}
 	if q, ok := n.Capacity[corev1.ResourceMemory]; ok {
 		words = append(words, said("reports", q.String()))
 	}

@@ -113,6 +113,12 @@ var nodeWords = table[nodeDraft]{
 			d.instance.Template = v
 		}
 	}),
+	// price is that of its instance, in a group with several types: dollars an hour.
+	"price": setter(share, func(d *nodeDraft, f float64) {
+		if d.instance != nil {
+			d.instance.PricePerHour = f
+		}
+	}),
 	"labels": setter(pairs, func(d *nodeDraft, m map[string]string) { maps.Copy(d.Labels, m) }),
 	"taints": setter(taints, func(d *nodeDraft, ts []corev1.Taint) {
 		for _, t := range ts {

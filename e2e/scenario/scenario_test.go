@@ -18,7 +18,7 @@ instance i-7 group=gpu state=Pending
 group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd replaced=MaxInstanceLifetime/09:57:00 template=lt-1:7 mixed hook=windlass/5m0s/1h0m0s failed=09:59:00/InsufficientInstanceCapacity failed=09:58:00/InsufficientInstanceCapacity/b "fault=tag x is malformed" steered threshold=0.4 unneeded=5m0s
 daemonset kube-system/proxy cpu=100m tolerates=*
 node away reports=8000Mi
-node web-1 group=web protected
+node web-1 group=web protected price=0.05
 node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=example.com/hold=true
 node web-3 group=web notready
 pod app-1 on=web-1 cpu=500m mem=1Gi

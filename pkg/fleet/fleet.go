@@ -260,6 +260,9 @@ type Instance struct {
 	Template string `json:"template,omitempty"`
 	// Protected from scale-in.
 	Protected bool `json:"protected,omitempty"`
+	// PricePerHour is in US dollars. It is 0 where it is not known, as where spot and on demand may
+	// have come, and in a group with one type, whose node templates have it.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
 	// TerminatingSince is when the terminating activity began, or the first moment
 	// it was seen; zero while it does not leave.
 	TerminatingSince time.Time `json:"leavingSince,omitzero"`

@@ -30,13 +30,13 @@ func TestHowAGroupLaunches(t *testing.T) {
 		},
 		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m5.large"}},
 		Groups: []fakeaws.Group{
-			{Name: "default", Max: 5, LaunchTemplate: &fakeaws.TemplateRef{Name: "lt"}},
+			{Name: "default", Max: 5, Desired: desired(1), LaunchTemplate: &fakeaws.TemplateRef{Name: "lt"}},
 			{Name: "latest", Max: 5, LaunchTemplate: &fakeaws.TemplateRef{Name: "lt", Version: "$Latest"}},
 			{Name: "spot", Max: 5, LaunchTemplate: &fakeaws.TemplateRef{Name: "spot"}},
 			{Name: "old", Max: 5, LaunchConfiguration: "lc"},
-			{Name: "onDemand", Max: 5, MixedInstances: mix(0, nil, types...)},
-			{Name: "onlySpot", Max: 5, MixedInstances: mix(0, ptr(0), types...)},
-			{Name: "both", Max: 5, MixedInstances: mix(0, ptr(50), types...)},
+			{Name: "onDemand", Max: 5, Desired: desired(1), MixedInstances: mix(0, nil, types...)},
+			{Name: "onlySpot", Max: 5, Desired: desired(1), MixedInstances: mix(0, ptr(0), types...)},
+			{Name: "both", Max: 5, Desired: desired(1), MixedInstances: mix(0, ptr(50), types...)},
 			{Name: "baseAndSpot", Max: 5, MixedInstances: mix(1, ptr(0), types...)},
 			{Name: "pool", Max: 1, LaunchTemplate: &fakeaws.TemplateRef{Name: "lt"}, WarmPool: &fakeaws.WarmPool{}},
 		},
@@ -68,6 +68,13 @@ func TestHowAGroupLaunches(t *testing.T) {
 		}
 		if len(g.NodeTemplates) != 1 || math.Abs(g.NodeTemplates[0].PricePerHour-tc.price) > 1e-9 {
 			t.Errorf("%s: shapes %+v, want the price %v; faults %q", tc.group, g.NodeTemplates, tc.price, g.Faults)
+		}
+	}
+	// An instance of a group with several types costs what its own does, unless both may have come.
+	for name, share := range map[string]float64{"default": 0, "onDemand": 1, "onlySpot": 0.4, "both": 0} {
+		i := groups[name].Instances[0]
+		if want := share * map[string]float64{"m5.large": large, "c5.xlarge": c5xlarge}[i.Type]; math.Abs(i.PricePerHour-want) > 1e-9 {
+			t.Errorf("%s: an %s for %v, want %v", name, i.Type, i.PricePerHour, want)
 		}
 	}
 	if image := groups["latest"].NodeTemplates[0].Image; image != cloud.DefaultImageX86 {

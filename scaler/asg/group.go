@@ -65,6 +65,9 @@ func (k *known) instances() []fleet.Instance {
 	for _, i := range all {
 		instance := newInstance(i)
 		instance.TerminatingSince = k.leaving[instance.ID]
+		if k.raw.MixedInstancesPolicy != nil {
+			instance.PricePerHour = k.blueprint.PriceOf(instance.Type)
+		}
 		out = append(out, instance)
 	}
 	slices.SortFunc(out, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })

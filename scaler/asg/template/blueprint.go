@@ -29,7 +29,7 @@ type Blueprint struct {
 	taints   []corev1.Taint
 	extra    corev1.ResourceList
 	launch   launch
-	price    float64
+	assume   Assumptions
 }
 
 // Known reports whether a new node is known well enough for a node template.
@@ -81,22 +81,35 @@ func mergeTaints(first, later []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// price is that of the dearest that may come, as the resources are those of the
+// mostPrice is that of the dearest that may come, as the resources are those of the
 // smallest: whatever comes has no less and costs no more. It is 0 if one of them
 // has none that is known.
-func (a Assumptions) price(region string, l launch) float64 {
+func (b Blueprint) mostPrice() float64 {
 	most := 0.0
-	for _, o := range l.offers {
-		one := a.Prices.Of(region, o.name)
+	for _, o := range b.launch.offers {
+		one := b.assume.Prices.Of(b.region, o.name)
 		if one == 0 {
 			return 0
 		}
 		most = max(most, one)
 	}
-	if !l.onDemand {
-		most *= a.SpotFactor
+	if !b.launch.onDemand {
+		most *= b.assume.SpotFactor
 	}
 	return most
+}
+
+// PriceOf is what an instance of the type costs in an hour. It is 0 where that is not known: nobody
+// says of an instance whether it is spot where both may come.
+func (b Blueprint) PriceOf(instanceType string) float64 {
+	price := b.assume.Prices.Of(b.region, instanceType)
+	switch spot, onDemand := b.Purchases(); {
+	case spot == onDemand:
+		return 0
+	case spot:
+		return price * b.assume.SpotFactor
+	}
+	return price
 }
 
 // NodeTemplates draws one node template for each zone. seen is the memory that nodes were seen to
@@ -106,10 +119,11 @@ func (b Blueprint) NodeTemplates(seen map[string]resource.Quantity) []fleet.Node
 		return nil
 	}
 	capacity, usable := b.resources(seen)
+	price := b.mostPrice()
 	shapes := make([]fleet.NodeTemplate, 0, len(b.Zones))
 	for _, zone := range b.Zones {
 		shapes = append(shapes, fleet.NodeTemplate{
-			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.price,
+			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: price,
 			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
 		})
 	}

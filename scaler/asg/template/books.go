@@ -88,7 +88,7 @@ func (b *Books) LearnZones(instances []astypes.Instance) { b.zones.learn(instanc
 func (b *Books) Blueprint(ctx context.Context, g *astypes.AutoScalingGroup, changed bool) (Blueprint, error) {
 	tags := readTags(g.Tags)
 	p := Blueprint{
-		region: b.region, Zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: b.zones.ids(ctx, g.AvailabilityZones),
+		region: b.region, assume: b.assume, Zones: slices.Sorted(slices.Values(g.AvailabilityZones)), zoneIDs: b.zones.ids(ctx, g.AvailabilityZones),
 		labels: map[string]string{}, extra: corev1.ResourceList{}, ScaleDown: tags.options, Headroom: tags.headroom, Faults: tags.faults,
 	}
 	var failed error
@@ -119,7 +119,6 @@ func (b *Books) Blueprint(ctx context.Context, g *astypes.AutoScalingGroup, chan
 		p.Faults = append(p.Faults, n.tags.faults...)
 	}
 	p.add(tags)
-	p.price = b.assume.price(p.region, p.launch)
 	return p, failed
 }
 

@@ -53,12 +53,14 @@ func disruptionOfPod(p *fleet.Pod) float64 {
 }
 
 // knownPrice is what the node costs in an hour, in dollars; 0 where that is not known for
-// certain: in a group with several types the price is that of the dearest.
+// certain: in a group with several types the price of the group is that of the dearest.
 func knownPrice(n *cluster.Node) float64 {
-	if n.Group == nil || n.Instance == nil || len(n.Group.NodeTemplates) == 0 || n.Group.Mixed {
+	switch {
+	case n.Group == nil || n.Instance == nil || len(n.Group.NodeTemplates) == 0:
 		return 0
-	}
-	if n.Instance.Type != n.Group.NodeTemplates[0].InstanceType {
+	case n.Group.Mixed:
+		return n.Instance.PricePerHour
+	case n.Instance.Type != n.Group.NodeTemplates[0].InstanceType:
 		return 0
 	}
 	return n.Group.Price()

@@ -60,14 +60,26 @@ func (w *World) addGroup(g fleet.Group, index int) {
 	if len(g.NodeTemplates) > 0 {
 		price = g.NodeTemplates[0].PricePerHour
 	}
-	instances := g.Instances
+	instances := slices.Clone(g.Instances)
+	for i := range instances {
+		instances[i].PricePerHour = ownPrice(&g)
+	}
 	g.Instances = nil
 	w.groups[g.Name] = &group{name: g.Name, index: index, price: price, chance: dice.New(w.seed, "launches of "+g.Name)}
 	w.snapshot.Groups = append(w.snapshot.Groups, g)
-	w.group(g.Name).Instances = slices.Clone(instances)
+	w.group(g.Name).Instances = instances
 	if len(instances) == 0 {
 		w.reconcile(w.groups[g.Name])
 	}
+}
+
+// ownPrice is what an instance of the group says that it costs: what it is billed for, if the group
+// has several types and buys in one way.
+func ownPrice(g *fleet.Group) float64 {
+	if g.Mixed && (g.Spot || g.Synchronous) && len(g.NodeTemplates) > 0 {
+		return g.NodeTemplates[0].PricePerHour
+	}
+	return 0
 }
 
 func (w *World) group(name string) *fleet.Group { return &w.snapshot.Groups[w.groups[name].index] }
@@ -103,7 +115,7 @@ func (w *World) launchOne(g *group, zone string) {
 	// A snapshot has names of its own, such as web-2.
 	m := &machine{name: fmt.Sprintf("%s-s%d", g.name, w.launched), group: g, zone: zone, id: fmt.Sprintf("i-5%016x", w.launched), launched: w.now, index: none, marked: none}
 	seen := w.group(g.name)
-	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: shapeIn(seen, zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true})
+	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: shapeIn(seen, zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true, PricePerHour: ownPrice(seen)})
 	w.instances[m.id] = m
 	w.bill(m)
 	w.ledger.Launches++

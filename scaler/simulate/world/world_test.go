@@ -271,6 +271,30 @@ func TestSnapshotGoesOn(t *testing.T) {
 	}
 }
 
+// TestOwnPrice: an instance of a group with several types costs what it is billed for, of a snapshot or
+// launched, unless the group buys in two ways.
+func TestOwnPrice(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		s, of, p := given()
+		g := &s.Groups[0]
+		g.Mixed, g.Synchronous = true, !both
+		want := g.NodeTemplates[0].PricePerHour
+		if both {
+			want = 0
+		}
+		_, w := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Arrive: 3600, Ends: trace.Never}, trace.Pod{Arrive: 3600, Ends: trace.Never}, trace.Pod{Arrive: 3600, Ends: trace.Never})
+		list := w.group("web").Instances
+		if len(list) != 2 || list[0].ID != "i-web-1" {
+			t.Fatalf("instances %v", list)
+		}
+		for _, i := range list {
+			if i.PricePerHour != want {
+				t.Errorf("both ways %v: %s costs %v, want %v", both, i.ID, i.PricePerHour, want)
+			}
+		}
+	}
+}
+
 // TestHooks: a launch hook holds the new instance until its node is up, a termination hook the
 // one that goes until it is completed.
 func TestHooks(t *testing.T) {
