@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,9 +82,10 @@ func cameFor(s fleet.Snapshot, swap *fleet.NodeReplacement) map[string]bool {
 // TestSwapsSave lets random worlds live in which nodes are replaced and nothing else happens, but
 // that now and then the scaler is killed before or amid its actions, or before it learns of a
 // launch: they settle, every pod that had a node has one in the end, no more nodes were bought than
-// replacements begun, and from one finished replacement to the next the nodes cost less.
+// replacements begun, from one finished replacement to the next the nodes cost less, and none is kept for
+// others that do not go.
 func TestSwapsSave(t *testing.T) {
-	finished, killed := 0, 0
+	finished, killed, useful := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		l := newSwapLife(t)
 		for quiet := 0; quiet < 15; quiet++ {
@@ -97,12 +99,15 @@ func TestSwapsSave(t *testing.T) {
 		if now := countBound(l.World); now != l.bound {
 			l.fail(t, fmt.Sprintf("%d pods have nodes, %d had", now, l.bound))
 		}
-		finished, killed = finished+l.finished, killed+l.kills
+		if nodes := spared(plan.Decide(l.Snapshot, l.policy)); len(nodes) > 0 {
+			l.fail(t, fmt.Sprintf("%v are kept for others", nodes))
+		}
+		finished, killed, useful = finished+l.finished, killed+l.kills, useful+l.useful
 	})
-	if finished == 0 || killed == 0 {
-		t.Errorf("%d swaps finished, %d kills: the worlds are not worth their while", finished, killed)
+	if finished == 0 || killed == 0 || useful == 0 {
+		t.Errorf("%d swaps finished, %d kills, %d nodes were kept for others: the worlds are not worth their while", finished, killed, useful)
 	}
-	t.Logf("%d swaps finished, %d kills", finished, killed)
+	t.Logf("%d swaps finished, %d kills, %d nodes were kept for others", finished, killed, useful)
 }
 
 // swapLife is a world of which nodes are replaced.
@@ -117,8 +122,8 @@ type swapLife struct {
 	bound int
 	cost  float64
 
-	rounds, begun, bought, finished, kills int
-	log                                    []string
+	rounds, begun, bought, finished, kills, useful int
+	log                                            []string
 }
 
 func newSwapLife(t *rapid.T) *swapLife {
@@ -162,6 +167,7 @@ func (l *swapLife) round(t *rapid.T) (busy bool) {
 	if begins(before, got.State.Replacement) {
 		l.begun++
 	}
+	l.useful += len(spared(got))
 	l.act(t, got)
 	if l.count(); l.bought > l.begun {
 		l.fail(t, fmt.Sprintf("%d nodes were bought for %d swaps", l.bought, l.begun))
@@ -240,11 +246,16 @@ func pricedWorld(t *rapid.T) string {
 	for g := range x.number("groups", 2, 4) {
 		kind := kinds[x.number("kind", 0, len(kinds)-1)]
 		n := x.number("nodes", 0, 4)
+		price, mixed := x.number("price", 1, 60), x.one("", "mixed")
 		x.line("group", fmt.Sprintf("g%d", g), fmt.Sprintf("desired=%d max=%d", n, n+x.number("spare", 0, 3)), "type="+kind.name,
-			fmt.Sprintf("price=0.%02d", x.number("price", 1, 60)), x.one("zones", "", "zones=a,b"), x.one("steered", "", "steered"), x.one("hook", "", "hook=windlass"))
+			fmt.Sprintf("price=0.%02d", price), mixed, x.one("zones", "", "zones=a,b"), x.one("steered", "", "steered"), x.one("hook", "", "hook=windlass"))
 		for range n {
 			nodes++
-			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g))
+			own := ""
+			if mixed != "" {
+				own = fmt.Sprintf("price=0.%02d", x.number("own", 0, price))
+			}
+			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), own)
 			room := kind.milli
 			for range x.number("pods", 0, 4) {
 				pods++
@@ -269,12 +280,15 @@ func countBound(w *scenario.World) int {
 	return n
 }
 
-// priceOf is what the live instances cost in an hour.
+// priceOf is what the live instances cost in an hour; where their own price is not known, at most.
 func priceOf(s fleet.Snapshot) float64 {
 	sum := 0.0
 	for _, g := range s.Groups {
-		live := slices.DeleteFunc(slices.Clone(g.Instances), func(i fleet.Instance) bool { return !i.Live() })
-		sum += float64(len(live)) * g.NodeTemplates[0].PricePerHour
+		for _, i := range g.Instances {
+			if i.Live() {
+				sum += cmp.Or(i.PricePerHour, g.NodeTemplates[0].PricePerHour)
+			}
+		}
 	}
 	return sum
 }

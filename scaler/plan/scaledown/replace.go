@@ -122,7 +122,7 @@ func (r *nodeSearch) awaitNode(s *fleet.NodeReplacement, stay []*cluster.Node) {
 	if !r.upcomingNodes(g) {
 		seen := s.Launched.Add(launch.ShownAfter)
 		if !r.Now.Before(seen) {
-			r.endReplacement(verdict.Say("no node of group {group} was launched", verdict.Group(s.Group)))
+			r.endReplacement(verdict.Say("no node of group {group} is upcoming", verdict.Group(s.Group)))
 			return
 		}
 		r.Clock.At(seen)
@@ -161,14 +161,7 @@ func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.Nod
 			return c.unreadable
 		}
 	}
-	x := r.billOf(list, g)
-	if !x.saves() {
-		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
-	}
-	if x.balanced && x.saved <= 0 {
-		return verdict.Say("it would save too little by now for the pods that it would move")
-	}
-	return nil
+	return r.billOf(list, g).whyUnpaid()
 }
 
 // upcomingNodes reports whether the group has instances that do not serve yet, or gets some.
