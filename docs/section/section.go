@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -107,4 +108,27 @@ func Flags(flags *pflag.FlagSet, listed func(*pflag.Flag) bool) string {
 		rows = append(rows, []string{name, f.Value.Type(), byDefault, f.Usage})
 	})
 	return Table([]string{"flag", "type", "default", ""}, rows)
+}
+
+// Flag is what a table of flags says of one.
+type Flag struct{ Name, Type, Default, Usage string }
+
+// flagRow is a line of such a table.
+var flagRow = regexp.MustCompile("(?m)^\\| `--([^`]+)`[^|]* \\| ([^|]+) \\| (?:`([^`]*)`)? \\| (.*) \\|$")
+
+// ReadFlags reads the table that Flags wrote into the section of that name.
+func ReadFlags(page, name string) ([]Flag, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	_, table, _, err := cut(string(text), name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", page, err)
+	}
+	var flags []Flag
+	for _, cells := range flagRow.FindAllStringSubmatch(table, -1) {
+		flags = append(flags, Flag{cells[1], cells[2], cells[3], strings.ReplaceAll(cells[4], `\|`, "|")})
+	}
+	return flags, nil
 }

@@ -1,6 +1,8 @@
 package section
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +35,34 @@ func TestFlags(t *testing.T) {
 	got := Flags(flags, func(f *pflag.Flag) bool { return f.Name != "hidden" })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestReadFlags: what Flags writes is read as it was.
+func TestReadFlags(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringP("output", "o", "table", "yaml|json")
+	flags.StringArray("names", nil, "a `name`")
+	flags.Int("number", 3, "how many")
+	page := filepath.Join(t.TempDir(), "page.md")
+	text := "<!-- one: written by make update -->\n" + Flags(flags, func(*pflag.Flag) bool { return true }) + end
+	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := []Flag{
+		{"output", "string", "table", "yaml|json"},
+		{"names", "stringArray", "", "a `name`"},
+		{"number", "int", "3", "how many"},
+	}
+	got, err := ReadFlags(page, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := ReadFlags(page, "two"); err == nil {
+		t.Error("a section that is not there: no error")
 	}
 }
