@@ -22,6 +22,8 @@ BUILD := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS
 # The control plane of the tests is a module of its own, so that what it is
 # made of never mixes with what Windlass is made of.
 CONTROLPLANE := e2e/controlplane
+# So is Helm, by which tests hold the chart.
+HELM := e2e/helm
 # Newer ones need a module that the public proxy does not serve.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
@@ -59,6 +61,7 @@ controlplane: ## build etcd, the Kubernetes programs and kwok for the tests; a s
 .PHONY: test
 test: controlplane ## run every test, those against a real control plane included (ARGS='-run X -v')
 	$(GO) test -C $(CONTROLPLANE) ./...
+	$(GO) test -C $(HELM) -count 1 ./... # what it reads of other modules, the go command does not see change
 	$(GO) test -timeout 60m $(ARGS) ./...
 
 .PHONY: e2e
@@ -134,13 +137,15 @@ e2e-images: ## write the images of what the tests run in pods to out/images
 	done
 
 .PHONY: check
-check: ## gofmt, go vet and staticcheck over both modules
+check: ## gofmt, go vet and staticcheck over all modules, and whether the chart is what the manifests are
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo 'gofmt would change:' >&2; echo "$$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -C $(CONTROLPLANE) ./...
+	$(GO) vet -C $(HELM) ./...
 	$(GO) tool staticcheck ./...
-	staticcheck=$$($(GO) tool -n staticcheck) && cd $(CONTROLPLANE) && $$staticcheck ./...
+	@staticcheck=$$($(GO) tool -n staticcheck) && for module in $(CONTROLPLANE) $(HELM); do (cd $$module && $$staticcheck ./...) || exit 1; done
+	$(GO) run ./charts/generate -check
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities (asks vuln.go.dev)
@@ -149,8 +154,9 @@ vuln: ## look for known vulnerabilities (asks vuln.go.dev)
 		exit 1; }
 
 .PHONY: update
-update: ## rewrite the golden files of the scenario tests and what is generated in docs; look at the difference before you commit it
+update: ## rewrite the golden files of the scenario tests, what is generated in docs, and the chart; look at the difference before you commit it
 	$(GO) test $$($(GO) list -f '{{range .TestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}} {{range .XTestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -args -rewrite
+	$(GO) run ./charts/generate # last: it reads the page of flags
 
 .PHONY: clean
 clean: ## remove what was built here; the test control plane stays in the user's cache

@@ -62,6 +62,7 @@ var table = []folder{
 	{path: "agent/evict", layer: edge},
 	{path: "agent/imds", layer: edge},
 	{path: "agent/notice", layer: pure},
+	{path: "charts/...", layer: testbed},
 	{path: "docs/...", layer: testbed},
 	{path: "e2e/...", layer: testbed},
 	{path: "manifests/...", layer: testbed},

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// Both modules name one Go release: what is shipped, and the control plane that it is tested
-// with, come of the same compiler.
+// All modules name one Go release: what is shipped, and what it is tested with, come of the
+// same compiler.
 func TestToolchain(t *testing.T) {
 	named := regexp.MustCompile(`(?m)^go (\S+)\n\ntoolchain (go\S+)$`)
 	var first [][]byte
-	for _, path := range []string{"go.mod", "e2e/controlplane/go.mod"} {
+	for _, path := range []string{"go.mod", "e2e/controlplane/go.mod", "e2e/helm/go.mod"} {
 		body, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"sigs.k8s.io/yaml"
 )
 
 // terraform is a module of Terraform with its expressions worked out, as far as that goes
@@ -194,4 +195,83 @@ func ofText(f func(string) (string, error)) function.Function {
 			return cty.StringVal(text), err
 		},
 	})
+}
+
+// TestTerraformOfTheChart: the example hands the module of the role what that asks for, and
+// the chart values that it has, with the role among them.
+func TestTerraformOfTheChart(t *testing.T) {
+	const folder = "../charts/examples/terraform"
+	text := cty.StringVal
+	for oidc, identity := range map[string]string{"": "eksPodIdentity", "arn:aws:iam::111122223333:oidc-provider/example.com": "eksIrsa"} {
+		m := readTerraform(t, folder, map[string]cty.Value{
+			"cluster_name": text(exampleCluster), "registry": text("registry.example.com/windlass"), "ami_id": text("ami-1"),
+			"subnet_ids": cty.ListVal([]cty.Value{text("subnet-a")}), "security_group_ids": cty.ListVal([]cty.Value{text("sg-1")}),
+			"node_instance_profile_arn": text("arn:aws:iam::111122223333:instance-profile/node"), "oidc_provider_arn": text(oidc),
+		}, map[string]cty.Value{
+			"module": cty.ObjectVal(map[string]cty.Value{"aws": cty.ObjectVal(map[string]cty.Value{"scaler_role_arn": text(exampleRole)})}),
+		})
+		release := m.blocks["resource.helm_release.windlass"]
+		if got := filepath.Clean(release["chart"].(string)); got != "../charts/windlass" {
+			t.Errorf("it installs %s", got)
+		}
+		var given, known map[string]any
+		if err := yaml.Unmarshal([]byte(list(release["values"])[0].(string)), &given); err != nil {
+			t.Fatal(err)
+		}
+		body, err := os.ReadFile("../charts/windlass/values.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(body, &known); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range unknownValues(given, known) {
+			t.Errorf("the chart has no value %s", wrong)
+		}
+		if components := given["components"].(map[string]any); components[identity] != true || given["roleArn"] != exampleRole {
+			t.Errorf("with the OIDC provider %q the values are %v", oidc, given)
+		}
+	}
+
+	asked, handed := map[string]bool{}, map[string]bool{}
+	for _, b := range parseTerraform(t, folder) {
+		if b.Type == "module" {
+			for name := range b.Body.Attributes {
+				handed[name] = true
+			}
+		}
+	}
+	delete(handed, "source")
+	for _, b := range parseTerraform(t, "examples/terraform") {
+		if b.Type != "variable" {
+			continue
+		}
+		asked[b.Labels[0]] = true
+		if b.Body.Attributes["default"] == nil && !handed[b.Labels[0]] {
+			t.Errorf("the module asks for %s", b.Labels[0])
+		}
+	}
+	for name := range handed {
+		if !asked[name] {
+			t.Errorf("the module has no variable %s", name)
+		}
+	}
+}
+
+// unknownValues are those given that the chart does not have. What it has as an empty map is
+// free.
+func unknownValues(given, known map[string]any) (wrong []string) {
+	for name, value := range given {
+		its, is := known[name]
+		below, isMap := its.(map[string]any)
+		switch {
+		case !is:
+			wrong = append(wrong, name)
+		case isMap && len(below) > 0:
+			for _, inner := range unknownValues(value.(map[string]any), below) {
+				wrong = append(wrong, name+"."+inner)
+			}
+		}
+	}
+	return wrong
 }
