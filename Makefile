@@ -26,6 +26,9 @@ CONTROLPLANE := e2e/controlplane
 HELM := e2e/helm
 # Newer ones need a module that the public proxy does not serve.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+# Newer ones need a module that the public proxy does not serve. It takes four minutes of a
+# processor to build, once.
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.16.0
 
 # What `make fuzz` compares: so many pairs of pod and node, from that random world
 # on. The seed is a new one each second; the run prints it.
@@ -135,6 +138,23 @@ e2e-images: ## write the images of what the tests run in pods to out/images
 		./build-image.sh $(IMAGES)/e2e-$$program.tar e2e-$$program:v1 $$arch \
 			--file e2e/images/Dockerfile --build-arg BINARIES=$(BINARIES) --build-arg PROGRAM=$$program . || exit 1; \
 	done
+
+.PHONY: chart
+chart: ## write the Helm chart as an archive to out/chart
+	@rm -rf out/chart # a release takes what is there
+	$(GO) -C $(HELM) tool helm package $(CURDIR)/charts/windlass --destination $(CURDIR)/out/chart --version $(VERSION:v%=%) --app-version $(VERSION)
+
+.PHONY: release-check
+release-check: ## check .goreleaser.yaml, by goreleaser itself
+	$(GO) run $(GORELEASER) check
+
+.PHONY: release
+release: ## make a release of the tag that is checked out: .github/workflows/release.yaml calls it
+	$(GO) run $(GORELEASER) release --clean
+
+.PHONY: chart-push
+chart-push: chart ## push out/chart to an OCI registry that docker or helm is logged in to (REGISTRY)
+	$(GO) -C $(HELM) tool helm push $(CURDIR)/out/chart/windlass-$(VERSION:v%=%).tgz "oci://$$REGISTRY/charts"
 
 .PHONY: check
 check: ## gofmt, go vet and staticcheck over all modules, and whether the chart is what the manifests are

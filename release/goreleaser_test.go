@@ -1,0 +1,136 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// variable is what the Makefile says that one is.
+func variable(t *testing.T, makefile []byte, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + ` :?= (.*)$`).FindSubmatch(makefile)
+	if found == nil {
+		t.Fatalf("the Makefile has no %s", name)
+	}
+	return string(found[1])
+}
+
+// TestGoreleaser: a release has the programs and images that make has, and builds them in the
+// same way.
+func TestGoreleaser(t *testing.T) {
+	text, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var release struct {
+		Builds []struct {
+			ID, Main, Binary    string
+			Env, Flags, Ldflags []string
+		}
+		Archives []struct {
+			ID  string
+			Ids []string
+		}
+		Images []struct {
+			ID, Dockerfile string
+			Ids, Images    []string
+			Platforms      []string
+		} `json:"dockers_v2"`
+	}
+	if err := yaml.Unmarshal(text, &release); err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ldflags := strings.NewReplacer("$(TELEMETRY)", variable(t, makefile, "TELEMETRY"), "$(VERSION)", "{{ .Tag }}", "$(REVISION)", "{{ .FullCommit }}").Replace(variable(t, makefile, "LDFLAGS"))
+	build := strings.NewReplacer("$(GO)", "go", "$(LDFLAGS)", ldflags).Replace(variable(t, makefile, "BUILD"))
+
+	built, archived, imaged := map[string]string{}, map[string]bool{}, map[string]string{}
+	for _, b := range release.Builds {
+		built[b.ID] = b.Main
+		if got := strings.Join(b.Env, " ") + " go build " + strings.Join(b.Flags, " ") + " -ldflags '" + strings.Join(b.Ldflags, " ") + "'"; got != build {
+			t.Errorf("%s is built by\n%s\nand by make with\n%s", b.ID, got, build)
+		}
+		if b.Binary != b.ID {
+			t.Errorf("%s is called %s", b.ID, b.Binary)
+		}
+	}
+	for _, a := range release.Archives {
+		archived[a.ID] = built[a.ID] != "" && len(a.Ids) == 1 && a.Ids[0] == a.ID
+	}
+	for id := range built {
+		if !archived[id] {
+			t.Errorf("%s has no archive of its own", id)
+		}
+	}
+	for _, i := range release.Images {
+		imaged[i.ID] = i.Dockerfile
+		if diff := cmp.Diff([]string{i.ID}, i.Ids); diff != "" {
+			t.Errorf("image %s has other programs (-want +got):\n%s", i.ID, diff)
+		}
+		if diff := cmp.Diff([]string{"{{ .Env.REGISTRY }}/" + i.ID}, i.Images); diff != "" {
+			t.Errorf("image %s has another name (-want +got):\n%s", i.ID, diff)
+		}
+		if got, want := strings.ReplaceAll(strings.Join(i.Platforms, " "), "linux/", ""), variable(t, makefile, "ARCHITECTURES"); got != want {
+			t.Errorf("image %s is for %s, want %s", i.ID, got, want)
+		}
+	}
+	for program := range strings.FieldsSeq(variable(t, makefile, "PROGRAMS")) {
+		if id := "windlass-" + program; built[id] != "./"+program || imaged[id] != "Dockerfile."+program {
+			t.Errorf("make builds %s and its image; a release builds %q, and the image by %q", id, built[id], imaged[id])
+		}
+	}
+	if len(imaged) != len(strings.Fields(variable(t, makefile, "PROGRAMS"))) {
+		t.Errorf("images %v, and make makes those of %s", imaged, variable(t, makefile, "PROGRAMS"))
+	}
+}
+
+// TestWorkflows: GitHub's workflows are YAML, run what continuous integration runs before
+// they release, and call targets that there are.
+func TestWorkflows(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type workflow struct {
+		Jobs map[string]struct {
+			Uses, Needs string
+			Steps       []struct{ Run string }
+		}
+	}
+	workflows := map[string]workflow{}
+	for _, name := range []string{"ci.yaml", "release.yaml"} {
+		text, err := os.ReadFile("../.github/workflows/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w workflow
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		workflows[name] = w
+		for _, job := range w.Jobs {
+			for _, step := range job.Steps {
+				target, is := strings.CutPrefix(step.Run, "make ")
+				target, _, _ = strings.Cut(target, " ")
+				if is && !strings.Contains(string(makefile), "\n"+target+":") {
+					t.Errorf("%s calls make %s, which is not there", name, target)
+				}
+			}
+		}
+	}
+	if steps := workflows["ci.yaml"].Jobs["run"].Steps; len(steps) == 0 || steps[len(steps)-1].Run != ".ci/run" {
+		t.Errorf("ci.yaml runs %v", steps)
+	}
+	jobs := workflows["release.yaml"].Jobs
+	if jobs["ci"].Uses != "./.github/workflows/ci.yaml" || jobs["release"].Needs != "ci" {
+		t.Errorf("a release does not wait for continuous integration: %v", jobs)
+	}
+}
