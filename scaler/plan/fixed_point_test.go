@@ -222,31 +222,6 @@ pod a on=big-1 cpu=2100m
 	}
 }
 
-// Nor does a node lose its mark whose pods a cheaper one without pods has room for.
-func TestDearerNodesOutliveTheBudget(t *testing.T) {
-	w, err := scenario.Parse(`
-group demand desired=1 type=m5.2xlarge price=0.4
-group spot desired=1 type=m5.2xlarge price=0.2
-node demand-1 group=demand unneeded=09:55:00
-node spot-1 group=spot
-pod a on=demand-1 cpu=5
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := policy.DefaultPolicy()
-	p.Consolidate = policy.ConsolidateReplace
-	for p.Bounds.ScaleDown = 1; p.Bounds.ScaleDown < 10_000; p.Bounds.ScaleDown *= 2 {
-		for a := range action.Only[action.Unmark](plan.Decide(w, p).Actions) {
-			t.Errorf("with %d steps: %s", p.Bounds.ScaleDown, a)
-		}
-	}
-	w.Groups[1].NodeTemplates[0].PricePerHour = 0.39
-	if n := len(slices.Collect(action.Only[action.Unmark](plan.Decide(w, p).Actions))); n != 1 {
-		t.Errorf("%d marks are cleared where the other costs as much", n)
-	}
-}
-
 // crowdedNodes are nodes of three prices, a quarter of them marked, and some of those not Ready, with
 // up to so many small pods each: all that are marked can go.
 func crowdedNodes(nodes, pods int) string {

@@ -52,8 +52,6 @@ type candidate struct {
 	// reason and why say what it is needed for; empty while it may go.
 	reason verdict.Reason
 	why    verdict.Details
-	// beside is what is said of it besides, if it goes.
-	beside verdict.Details
 	// unplaced is the pod that has no other place, and the place that comes nearest.
 	unplaced fit.Seat
 }
@@ -64,8 +62,7 @@ type candidate struct {
 func (r *nodeSearch) imagine(list []*candidate) (chosen []*candidate, swap *proposal) {
 	r.Fit.Settle() // nothing that was done before is undone any more
 	start := r.Fit.Try()
-	chosen, list = r.emptyOnto(list)
-	chosen = append(chosen, r.choose(list)...)
+	chosen = r.choose(list)
 	swap = r.seekReplacement()
 	r.Fit.Revert(start)
 	r.destinations = r.destinationsBeside(chosen)

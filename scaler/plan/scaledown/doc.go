@@ -14,8 +14,7 @@
 //	atonce.go        how many go at once
 //	excess.go        groups that are above desired
 //	replace.go       some nodes for a cheaper one: the replacement under way; replaceseek.go which
-//	                 may be replaced by which; replacespare.go a cheaper node that is there
-//	                 already; replaceworth.go what is worth it
+//	                 may be replaced by which; replaceworth.go what is worth it
 //	balance.go       what is saved against what it costs to move pods
 //	steer.go         kube-scheduler fills the fullest nodes first
 //	rebalance.go     Auto Scaling is kept from evening out zones that scale-down leaves uneven

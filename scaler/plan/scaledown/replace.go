@@ -161,7 +161,14 @@ func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.Nod
 			return c.unreadable
 		}
 	}
-	return r.billOf(list, g).whyUnpaid()
+	x := r.billOf(list, g)
+	if !x.saves() {
+		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
+	}
+	if x.balanced && x.saved <= 0 {
+		return verdict.Say("it would save too little by now for the pods that it would move")
+	}
+	return nil
 }
 
 // upcomingNodes reports whether the group has instances that do not serve yet, or gets some.

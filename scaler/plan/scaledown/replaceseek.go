@@ -160,7 +160,7 @@ func (r *nodeSearch) replaceableNode(n *cluster.Node) *candidate {
 		return nil
 	}
 	if r.balances() {
-		if r.weigh(c, c.since); c.unreadable != nil {
+		if r.weigh(c, time.Time{}); c.unreadable != nil {
 			return nil
 		}
 	}
@@ -200,18 +200,10 @@ func (r *nodeSearch) goOnto(list []*candidate, g *cluster.Group, looks *fit.Node
 // withNew opens a new node of a group in the simulation, and lets candidates try to go if all
 // their pods move there. All is as before then.
 func (r *nodeSearch) withNew(g *cluster.Group, looks *fit.NodeTemplate, try func(goes func(*candidate) bool)) {
-	start := r.Fit.Fork()
+	rehearsal, start := r.rehearsal, r.Fit.Fork()
+	r.rehearsal = true
 	p := r.Fit.Open("a new node", looks)
 	uncount := r.countReserves(g, p)
-	r.onto(p, try)
-	uncount()
-	r.Fit.Revert(start)
-}
-
-// onto lets candidates try to go if all their pods move to one place. All is as before then.
-func (r *nodeSearch) onto(p *fit.Place, try func(goes func(*candidate) bool)) {
-	rehearsal := r.rehearsal
-	r.rehearsal = true
 	r.whatIf([]*fit.Place{p}, func(goes func(*candidate) (verdict.Reason, verdict.Details)) {
 		try(func(c *candidate) bool {
 			if !r.mightHold(p, c) {
@@ -221,6 +213,8 @@ func (r *nodeSearch) onto(p *fit.Place, try func(goes func(*candidate) bool)) {
 			return reason == ""
 		})
 	})
+	uncount()
+	r.Fit.Revert(start)
 	r.rehearsal = rehearsal
 }
 
@@ -248,11 +242,7 @@ func (r *nodeSearch) findReplacement() *proposal {
 	if !slices.ContainsFunc(r.Groups, r.mayReplaceBy) {
 		return nil
 	}
-	bound := mostReplaceable
-	if r.balances() {
-		bound = mostBalanced
-	}
-	sources := r.replaceableNodes(0, bound)
+	sources := r.replaceableNodes()
 	if len(sources) == 0 {
 		return nil
 	}
@@ -264,21 +254,11 @@ func (r *nodeSearch) findReplacement() *proposal {
 	nearly := map[*candidate]*proposal{}
 	for _, g := range r.replacementGroups(most) {
 		for _, looks := range r.replacementTemplates(g) {
-			like := proposal{group: g, template: looks, found: r.Now.Truncate(time.Second)}
-			onto := func(try func(goes func(*candidate) bool)) { r.withNew(g, looks, try) }
 			for i := range sources {
 				if r.spent(r.part) {
 					break
 				}
-				x := r.gather(sources, i, like, onto, func(x *proposal) bool {
-					if x.whyRefused(all) == nil {
-						return true
-					}
-					if c := x.set[0]; len(x.set) == 1 && x.old > x.new+epsilon && (nearly[c] == nil || x.new < nearly[c].new) {
-						nearly[c] = x
-					}
-					return false
-				})
+				x := r.gather(sources, i, g, looks, all, nearly)
 				if x != nil && (best == nil || x.gain() > best.gain()+epsilon) {
 					best = x
 				}
@@ -300,44 +280,49 @@ func sayBeside(n *cluster.Node, details verdict.Details) {
 	}
 }
 
-// gather puts together a set that goes onto one node, beginning with one candidate, and returns that
-// beginning of it that saves most of those that pay; nil without one.
-func (r *nodeSearch) gather(sources []*candidate, first int, like proposal, onto func(try func(goes func(*candidate) bool)), pays func(*proposal) bool) (best *proposal) {
+// gather puts together a set that goes onto one new node, beginning with one candidate,
+// and returns that beginning of it that saves most and is worth while; nil without one.
+func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.NodeTemplate, all ledger, nearly map[*candidate]*proposal) (best *proposal) {
 	order := append([]*candidate{sources[first]}, slices.Delete(slices.Clone(sources), first, first+1)...)
-	onto(func(goes func(*candidate) bool) {
+	r.withNew(g, looks, func(goes func(*candidate) bool) {
 		var set []*candidate
 		for i, c := range order {
 			if len(set) == mostReplaced || i > 0 && len(set) == 0 {
 				return
 			}
-			if c.Group == like.group || !goes(c) {
+			if c.Group == g || !goes(c) {
 				continue
 			}
 			set = append(set, c)
-			x := like
-			x.set, x.bill = slices.Clone(set), r.billOf(set, like.group)
-			if pays(&x) && (best == nil || x.gain() > best.gain()+epsilon) {
-				best = &x
+			x := &proposal{set: slices.Clone(set), group: g, template: looks, bill: r.billOf(set, g), found: r.Now.Truncate(time.Second)}
+			switch {
+			case x.whyRefused(all) == nil:
+				if best == nil || x.gain() > best.gain()+epsilon {
+					best = x
+				}
+			case len(set) == 1 && x.old > x.new+epsilon && (nearly[c] == nil || x.new < nearly[c].new):
+				nearly[c] = x
 			}
 		}
 	})
 	return best
 }
 
-// replaceableNodes are the nodes that could be replaced and cost more than that, those first that
-// disrupt least for what they cost, and not too many.
-func (r *nodeSearch) replaceableNodes(price float64, most int) []*candidate {
+// replaceableNodes are the nodes that could be replaced, those first that disrupt least for
+// what they cost, and not too many.
+func (r *nodeSearch) replaceableNodes() []*candidate {
 	var list []*candidate
 	for _, n := range r.In(cluster.Serving) {
-		if knownPrice(n) <= price {
-			continue
-		}
 		if c := r.replaceableNode(n); c != nil {
 			c.figure = disruptionOf(n) / knownPrice(n)
 			list = append(list, c)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(a.figure, b.figure) })
+	most := mostReplaceable
+	if r.balances() {
+		most = mostBalanced
+	}
 	return list[:min(len(list), most)]
 }
 
@@ -414,12 +399,7 @@ func (r *nodeSearch) beginReplacement(x *proposal) bool {
 	}
 	s := x.memory()
 	s.Launched = r.Now
-	s.Until = r.Now.Add(r.replacementTime()).Truncate(time.Second)
+	s.Until = r.Now.Add(r.Policy.MaxNodeProvisionTime + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime).Truncate(time.Second)
 	r.State.Replacement = s
 	return true
-}
-
-// replacementTime is how long a replacement may take.
-func (r *nodeSearch) replacementTime() time.Duration {
-	return r.Policy.MaxNodeProvisionTime + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime
 }

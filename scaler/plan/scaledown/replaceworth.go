@@ -98,18 +98,6 @@ func (b bill) share() float64 { return (b.old - b.new) / b.old }
 // saves reports whether it is a saving worth the name. A share of nothing is NaN, and none.
 func (b bill) saves() bool { return b.share() >= b.least() }
 
-// whyUnpaid says why a replacement that was worth while is not any more; empty if it is. What it
-// disrupts is weighed once: beside all that there is it changes with each pod of others.
-func (b bill) whyUnpaid() verdict.Details {
-	switch {
-	case !b.saves():
-		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(b.old-b.new)), verdict.Least(percent(b.least())))
-	case b.balanced && b.saved <= 0:
-		return verdict.Say("it would save too little by now for the pods that it would move")
-	}
-	return nil
-}
-
 // whyRefused says why a replacement is not worth while beside all that there is; empty if it is.
 func (b bill) whyRefused(all ledger) verdict.Details {
 	score := (b.old - b.new) / all.price / (b.disruption / all.disruption)

@@ -31,13 +31,10 @@ func (d *ScaleDown) BeginScaleDowns() {
 	})
 	for _, c := range chosen {
 		r.runClock(c)
-		c.Node.Details = c.Node.Details.Then(c.beside)
-	}
-	for _, n := range d.Nodes {
-		r.unmark(n)
 	}
 	r.awaitReplacement(swap)
 	for _, n := range d.Nodes {
+		r.unmark(n)
 		d.SayStage(n)
 	}
 	r.steer()

@@ -3,11 +3,10 @@ package scaledown
 import "windlass.dev/windlass/scaler/plan/verdict"
 
 // Shares of the budget of scale-down, in hundredths, at which each part of the search ends:
-// finding what fits a cheaper node without pods, trying orders, choosing in the best of them, asking
-// by turns who was not reached, keeping those that are marked where it is not known who would be
-// chosen again, seeking replacements. What is left is for nodes that go now.
+// trying orders, choosing in the best of them, asking by turns who was not reached, keeping
+// those that are marked where it is not known who would be chosen again, seeking replacements.
+// What is left is for nodes that go now.
 const (
-	shareSpares       = 10
 	shareRehearsals   = 40
 	shareChoice       = 60
 	shareTurns        = 70
