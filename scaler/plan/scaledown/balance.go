@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -28,12 +29,16 @@ func (d *ScaleDown) balances() bool { return d.Policy.Consolidate == policy.Cons
 // to keep it: for as long as the youngest of them has run. Half of the processes that have run for
 // some time end only after as long again, and in the traces of clusters it is the same; a node with
 // young pods is soon empty without an eviction. Pods that came after a moment do not make it
-// younger; the zero time counts all.
+// younger, where others are older; the zero time counts all.
 // Harchol-Balter and Downey, Exploiting Process Lifetime Distributions for Dynamic Load Balancing, 1997.
 func (r *nodeSearch) weigh(c *candidate, until time.Time) {
 	c.cost, c.lasting, c.unreadable = 0, mostLasting, nil
+	counts := func(t fit.Tenant) bool { return t.Pod.Created.Before(until) }
+	if !slices.ContainsFunc(c.movers, counts) {
+		counts = func(fit.Tenant) bool { return true }
+	}
 	for _, t := range c.movers {
-		if until.IsZero() || t.Pod.Created.Before(until) {
+		if counts(t) {
 			c.lasting = min(c.lasting, r.Now.Sub(t.Pod.Created))
 		}
 		cost, said, err := contract.DisruptionCost(t.Pod.Annotations)
@@ -76,7 +81,7 @@ func (r *nodeSearch) whyTooDear(c *candidate) verdict.Details {
 	default:
 		return nil
 	}
-	r.weigh(c, time.Time{})
+	r.weigh(c, c.since)
 	if c.unreadable != nil {
 		return c.unreadable
 	}
