@@ -71,6 +71,7 @@ var table = []folder{
 	{path: "pkg/drainable/drainflags", layer: edge},
 	{path: "pkg/fleet", layer: pure, also: []string{"sigs.k8s.io/json", "sigs.k8s.io/yaml"}},
 	{path: "pkg/kube/...", layer: edge},
+	{path: "pkg/statuspage", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: "pkg/telemetry", layer: edge},
 	{path: "release", layer: testbed},
 	{path: "scaler", layer: program},

@@ -23,6 +23,7 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/kube/lease"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
@@ -363,7 +364,9 @@ func (sc *scaler) turned(err error) {
 		err = nil // it has decided, and its page shows that as a fault
 	}
 	if err != nil {
-		sc.board.Post(func() status.Page { return status.Page{Trouble: err.Error(), Groups: []status.GroupLine{}} })
+		sc.board.Post(func() statuspage.Page {
+			return statuspage.Page{Trouble: err.Error(), Groups: []statuspage.GroupLine{}}
+		})
 	}
 	if err == nil && sc.casBoard != nil {
 		sc.casBoard.Evaluated(time.Now())
@@ -407,7 +410,7 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 func (sc *scaler) tell(l evaluation) {
 	sc.metrics.record(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
-	sc.board.Post(func() status.Page { return sc.page(l) })
+	sc.board.Post(func() statuspage.Page { return sc.page(l) })
 	sc.postCASStatus(l)
 	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
 		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
@@ -436,7 +439,7 @@ func (sc *scaler) statusPage() (corev1.ObjectReference, bool) {
 }
 
 // page draws the status page of an evaluation.
-func (sc *scaler) page(l evaluation) status.Page {
+func (sc *scaler) page(l evaluation) statuspage.Page {
 	page := status.NewPage(l.snapshot, l.plan, l.results)
 	if len(page.Groups) == 0 {
 		page.Trouble = sc.whyNone()

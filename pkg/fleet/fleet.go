@@ -162,6 +162,19 @@ type Group struct {
 	Headroom Headroom `json:"headRoom,omitzero"`
 }
 
+// Price is what a node of the group costs in an hour, in US dollars: that of its dearest node
+// template, 0 where one is not known.
+func (g *Group) Price() float64 {
+	dearest := 0.0
+	for i := range g.NodeTemplates {
+		if g.NodeTemplates[i].PricePerHour <= 0 {
+			return 0
+		}
+		dearest = max(dearest, g.NodeTemplates[i].PricePerHour)
+	}
+	return dearest
+}
+
 // WarmPool is a group's pool of instances that have booted once.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
 type WarmPool struct {

@@ -14,11 +14,10 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
 )
 
 const (
-	// pageKey is where the ConfigMap holds the page, as YAML.
-	pageKey = "status"
 	// postEvery is the least time between two writes.
 	postEvery = 5 * time.Second
 	// postTime is how long one write may take.
@@ -32,7 +31,7 @@ type Board struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	latest func() Page
+	latest func() statuspage.Page
 	uid    types.UID // of the ConfigMap; empty before the first write
 	fresh  chan struct{}
 }
@@ -44,7 +43,7 @@ func NewBoard(maps corev1client.ConfigMapInterface, leader string, logger *slog.
 
 // Post puts a page up, in place of one that has not been written yet. The page
 // is drawn only if it comes to be written.
-func (b *Board) Post(draw func() Page) {
+func (b *Board) Post(draw func() statuspage.Page) {
 	b.mu.Lock()
 	b.latest = draw
 	b.mu.Unlock()
@@ -87,7 +86,7 @@ func (b *Board) Run(ctx context.Context) {
 	}
 }
 
-func (b *Board) page() Page {
+func (b *Board) page() statuspage.Page {
 	b.mu.Lock()
 	draw := b.latest
 	b.mu.Unlock()
@@ -104,7 +103,7 @@ func (b *Board) again() {
 }
 
 // write replaces the whole text: the page belongs to whoever leads.
-func (b *Board) write(ctx context.Context, page Page) error {
+func (b *Board) write(ctx context.Context, page statuspage.Page) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	page.Written = time.Now().UTC().Truncate(time.Second)
@@ -114,7 +113,7 @@ func (b *Board) write(ctx context.Context, page Page) error {
 	}
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapStatus, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
-		Data:       map[string]string{pageKey: text},
+		Data:       map[string]string{statuspage.Key: text},
 	}
 	written, err := b.maps.Update(ctx, object, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {

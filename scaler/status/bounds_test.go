@@ -17,6 +17,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/verdict"
@@ -124,7 +125,7 @@ func TestPageHasRoomWhateverNodesSay(t *testing.T) {
 		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []action.Action{action.CancelDrain{Node: action.NodeRef{Name: "n1"}, Why: long}}}, nil)
 		page.Trouble = strings.Repeat(said, configMapLimit)
 		text, err := page.Encode()
-		if err != nil || len(text) > maxPage {
+		if err != nil || len(text) > statuspage.MaxBytes {
 			t.Errorf("%q: %d bytes, error %v", said, len(text), err)
 		}
 	}

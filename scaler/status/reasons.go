@@ -7,9 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -24,9 +24,9 @@ func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (
 	if err != nil {
 		return nil, fmt.Errorf("reading config map %s: %w", contract.ConfigMapStatus, err)
 	}
-	var page Page
-	if err := yaml.Unmarshal([]byte(object.Data[pageKey]), &page); err != nil {
-		return nil, fmt.Errorf("config map %s: %w", contract.ConfigMapStatus, err)
+	page, err := statuspage.Read(object)
+	if err != nil {
+		return nil, err
 	}
 	reasons := map[string]verdict.Reason{}
 	for _, line := range page.Nodes {

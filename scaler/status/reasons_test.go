@@ -10,6 +10,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
@@ -17,7 +18,7 @@ import (
 // What one leader posted on its page the next one reads there.
 func TestReasonsOfNodes(t *testing.T) {
 	standing := func(text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus}, Data: map[string]string{pageKey: text}}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus}, Data: map[string]string{statuspage.Key: text}}
 	}
 	page, err := NewPage(fleet.Snapshot{}, plan.Plan{Verdicts: []verdict.Verdict{
 		{Of: verdict.OfNode, Name: "a", Reason: verdict.NodeNeeded, Details: verdict.Quote("90%: more than 50%")},

@@ -23,6 +23,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -124,7 +125,7 @@ func TestPage(t *testing.T) {
 	s := fleet.Snapshot{
 		Faults: []string{"no right to list volumes"},
 		Groups: []fleet.Group{
-			{Name: "web", Max: 5, Desired: 3, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Terminating}}},
+			{Name: "web", Max: 5, Desired: 3, NodeTemplates: []fleet.NodeTemplate{{PricePerHour: 0.1}, {PricePerHour: 0.25}}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Terminating}}},
 			{Name: "batch", Max: 2, Faults: []string{"no template"}},
 		},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true}, {Name: "n2", ProviderID: "aws:///a/i-2", Ready: true}},
@@ -143,14 +144,14 @@ func TestPage(t *testing.T) {
 	page := NewPage(s, plan.Plan{Verdicts: verdicts, Others: []string{"a Cluster Autoscaler is alive"}, Actions: []action.Action{suspend}}, []act.Result{
 		{Action: suspend, Outcome: act.Paused, Err: errors.New("no right")}, {Action: suspend, Outcome: act.Paused}, {Action: suspend, Outcome: act.Stopped, Err: act.ErrStopped}})
 
-	wantGroups := []GroupLine{
+	wantGroups := []statuspage.GroupLine{
 		{Name: "batch", Max: 2, Faults: []string{"no template"}},
-		{Name: "web", Max: 5, Desired: 3, Ready: 1, Terminating: 1, Reason: verdict.GroupAtMax, Message: "5 of 5"},
+		{Name: "web", Max: 5, Desired: 3, Ready: 1, Terminating: 1, PricePerHour: 0.25, Reason: verdict.GroupAtMax, Message: "5 of 5"},
 	}
 	if diff := cmp.Diff(wantGroups, page.Groups); diff != "" {
 		t.Error(diff)
 	}
-	wantPods := []PodLine{
+	wantPods := []statuspage.PodLine{
 		{Reason: verdict.PodGroupsUnavailable, Message: "web is at max", Count: 5, Pods: []string{"default/p0", "default/p1", "default/p2"}},
 		{Reason: verdict.PodNoGroupFits, Message: "64 cpu", Count: 1, Pods: []string{"default/big"}},
 	}
@@ -237,7 +238,7 @@ func TestBoardWritesOnChange(t *testing.T) {
 		defer func() { cancel(); <-done }()
 
 		for i := range 95 { // for nearly ten seconds, something else each 100 ms
-			b.Post(func() Page { return Page{Doing: []string{fmt.Sprint(i)}} })
+			b.Post(func() statuspage.Page { return statuspage.Page{Doing: []string{fmt.Sprint(i)}} })
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := writes(client); n != 2 {
@@ -246,7 +247,7 @@ func TestBoardWritesOnChange(t *testing.T) {
 		time.Sleep(postEvery)
 		before := writes(client)
 		for range 100 {
-			b.Post(func() Page { return Page{Doing: []string{"94"}} })
+			b.Post(func() statuspage.Page { return statuspage.Page{Doing: []string{"94"}} })
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := writes(client); n != before {
@@ -279,7 +280,7 @@ func TestBoardTriesAgain(t *testing.T) {
 		done := make(chan struct{})
 		go func() { b.Run(ctx); close(done) }()
 		defer func() { cancel(); <-done }()
-		b.Post(func() Page { return Page{} })
+		b.Post(func() statuspage.Page { return statuspage.Page{} })
 		time.Sleep(time.Second)
 		away.Store(false)
 		time.Sleep(2 * postEvery)

@@ -20,8 +20,8 @@ import (
 
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/scaler/plan/verdict"
-	"windlass.dev/windlass/scaler/status"
 )
 
 // Watch keeps a Story up to date. All of it may be used concurrently.
@@ -171,7 +171,7 @@ func (w *Watch) configMap(c *corev1.ConfigMap) {
 func verdictsOf(data map[string]string) ([]story.Verdict, error) {
 	var all []story.Verdict
 	for key, text := range data {
-		var page status.Page
+		var page statuspage.Page
 		if err := yaml.Unmarshal([]byte(text), &page); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", key, err)
 		}

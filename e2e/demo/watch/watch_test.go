@@ -6,15 +6,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windlass.dev/windlass/e2e/demo/story"
-	"windlass.dev/windlass/scaler/status"
+	"windlass.dev/windlass/pkg/statuspage"
 )
 
 // TestVerdictsOf: what the scaler writes on its page is read back as verdicts.
 func TestVerdictsOf(t *testing.T) {
-	page := status.Page{
-		Groups: []status.GroupLine{{Name: "web", Reason: "ScalingUp", Message: "1→2"}},
-		Pods:   []status.PodLine{{Reason: "TriggersScaleUp", Message: "web", Count: 5, Pods: []string{"demo/a", "demo/b"}}},
-		Nodes:  []status.NodeLine{{Reason: "Needed", Count: 2, Nodes: map[string]string{"n2": "busy", "n1": "half"}}},
+	page := statuspage.Page{
+		Groups: []statuspage.GroupLine{{Name: "web", Reason: "ScalingUp", Message: "1→2"}},
+		Pods:   []statuspage.PodLine{{Reason: "TriggersScaleUp", Message: "web", Count: 5, Pods: []string{"demo/a", "demo/b"}}},
+		Nodes:  []statuspage.NodeLine{{Reason: "Needed", Count: 2, Nodes: map[string]string{"n2": "busy", "n1": "half"}}},
 	}
 	text, err := page.Encode()
 	if err != nil {

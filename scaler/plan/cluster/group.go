@@ -66,18 +66,6 @@ func BackOff(until time.Time, count int, cause string) fleet.BackOff {
 // Excess is by how many instances the group is larger than desired.
 func (g *Group) Excess() int { return max(0, len(g.Live)-g.Read) }
 
-// Price is that of the group's dearest node template, 0 where one is not known.
-func (g *Group) Price() float64 {
-	dearest := 0.0
-	for i := range g.NodeTemplates {
-		if g.NodeTemplates[i].PricePerHour <= 0 {
-			return 0
-		}
-		dearest = max(dearest, g.NodeTemplates[i].PricePerHour)
-	}
-	return dearest
-}
-
 // Processes of Auto Scaling that decisions ask for by name.
 const (
 	ProcessLaunch    = "Launch"

@@ -1,7 +1,9 @@
 package verdict
 
+import "windlass.dev/windlass/pkg/statuspage"
+
 // Reason is a verdict in one word, for metrics, Events and tests.
-type Reason string
+type Reason = statuspage.Reason
 
 // Reasons of pending pods.
 const (
