@@ -100,6 +100,10 @@ const (
 	AnnotationEventInstance = Prefix + "instance"
 )
 
+// AnnotationEventFacts, on Events about groups and scale-downs, says for programs what the
+// message says to people; see Facts. Written by the scaler, read by the notifier.
+const AnnotationEventFacts = Prefix + "facts"
+
 // Annotations of a Pod, written by people.
 const (
 	// AnnotationSafeToEvict is "true", "false" or "on-completion"; it wins

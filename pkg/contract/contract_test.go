@@ -57,6 +57,25 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}))
+	t.Run("facts", rapid.MakeCheck(func(t *rapid.T) {
+		want := Facts{
+			Group: text.Draw(t, "group"), Zone: text.Draw(t, "zone"), From: rapid.Int().Draw(t, "from"), To: rapid.Int().Draw(t, "to"),
+			ID: text.Draw(t, "id"), Instance: text.Draw(t, "instance"), Cause: text.Draw(t, "cause"), Failures: rapid.Int().Draw(t, "failures"), Until: moments().Draw(t, "until"),
+		}
+		for i := range rapid.IntRange(0, 30).Draw(t, "pods") {
+			want = want.Waiting(fmt.Sprint("n", i), "p")
+		}
+		if len(want.For) > mostFor || len(want.Namespaces) > mostNamespaces {
+			t.Fatalf("%d pods and %d namespaces are named", len(want.For), len(want.Namespaces))
+		}
+		got, err := ParseFacts(want.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}))
 	t.Run("report", rapid.MakeCheck(func(t *rapid.T) {
 		want := Report{
 			Answers: rapid.SliceOfN(text, 1, 4).Draw(t, "answers"), Phase: rapid.SampledFrom(Phases).Draw(t, "phase"),

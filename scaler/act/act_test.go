@@ -96,7 +96,9 @@ func (g *groups) Claim(_ context.Context, group string, owner types.UID) error {
 type events struct {
 	mu   sync.Mutex
 	list []string
-	room int // 0 for any number
+	// facts are the annotation of those Events that have one.
+	facts map[string]string
+	room  int // 0 for any number
 }
 
 func (e *events) Write(event kube.Event) bool {
@@ -106,6 +108,12 @@ func (e *events) Write(event kube.Event) bool {
 		return false
 	}
 	e.list = append(e.list, event.Reason+" "+event.Object.Name+": "+event.Message)
+	if value, ok := event.Annotations[contract.AnnotationEventFacts]; ok {
+		if e.facts == nil {
+			e.facts = map[string]string{}
+		}
+		e.facts[event.Reason] = value
+	}
 	return true
 }
 
@@ -255,6 +263,9 @@ func TestRetireIsOnePatch(t *testing.T) {
 	}
 	if len(b.events.list) != 1 || !strings.HasPrefix(b.events.list[0], contract.EventScaleDown+" n1: ") {
 		t.Errorf("events %q", b.events.list)
+	}
+	if facts, err := contract.ParseFacts(b.events.facts[contract.EventScaleDown]); err != nil || facts.Group == "" || facts.ID == "" {
+		t.Errorf("facts %+v, %v", facts, err)
 	}
 }
 

@@ -368,10 +368,15 @@ func (a *Actor) log(r Result) {
 
 // tell writes an Event on a node, if there is one.
 func (a *Actor) tell(node action.NodeRef, reason, message string) {
+	a.tellFacts(node, reason, message, contract.Facts{})
+}
+
+// tellFacts says for programs, too, what the message says.
+func (a *Actor) tellFacts(node action.NodeRef, reason, message string, facts contract.Facts) {
 	if node.Name == "" {
 		return
 	}
-	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed})
+	a.Events.Write(kube.Event{Object: kube.NodeReference(node.Name), Reason: reason, Message: message, Warning: reason == contract.EventActionFailed, Annotations: annotated(facts)})
 }
 
 // tellFailure records an Event on the node that the action is about, if any. Those of pods

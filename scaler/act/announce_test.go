@@ -157,6 +157,17 @@ func TestAnnounceGroups(t *testing.T) {
 	if diff := cmp.Diff(want, e.list); diff != "" {
 		t.Error(diff)
 	}
+	facts := map[string]string{
+		"ScaledUpGroup":        `{"group":"web","from":1,"to":2,"pods":1,"for":["default/a"],"namespaces":["default"]}`,
+		"FailedToScaleUpGroup": `{"group":"web","from":1,"to":2,"cause":"no right"}`,
+		"ScaleUpFailed":        `{"group":"web","zone":"a","cause":"InsufficientInstanceCapacity","failures":2,"until":"2026-08-01T10:10:00Z"}`,
+		"DeleteUnregistered":   `{"group":"web","instance":"i-1"}`,
+		"ScaleUpTimedOut":      `{"group":"web","cause":"NeverJoined","failures":1,"until":"2026-08-01T10:05:00Z"}`,
+		"LoweredGroup":         `{"group":"web","from":3,"to":1}`,
+	}
+	if diff := cmp.Diff(facts, e.facts); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // That another cluster owns a group is reported once for each owner.

@@ -66,7 +66,7 @@ func (n *groupNews) wordOf(r Result) (word, bool) {
 	case t.Event == "":
 		return word{}, false
 	case t.Sizes:
-		return word{reason: t.Event, message: r.Action.String(), warning: t.Event == contract.EventDeleteUnregistered}, r.Outcome == Done
+		return word{reason: t.Event, message: r.Action.String(), warning: t.Event == contract.EventDeleteUnregistered, facts: factsOf(r.Action)}, r.Outcome == Done
 	}
 	return n.once(t, r)
 }
@@ -80,10 +80,26 @@ func (n *groupNews) growth(x action.Grow, r Result) (word, bool) {
 	case r.Outcome == Failed:
 		was := n.failed[x.Group]
 		n.failed[x.Group] = w.message
-		return word{reason: contract.EventFailedToScaleUpGroup, message: w.message, warning: true}, was != w.message
+		facts := contract.Facts{Group: x.Group, Zone: x.Zone, From: x.From, To: x.To, Cause: r.Err.Error()}
+		return word{reason: contract.EventFailedToScaleUpGroup, message: w.message, warning: true, facts: facts}, was != w.message
 	}
 	delete(n.failed, x.Group)
-	return word{reason: contract.EventScaledUpGroup, message: w.message}, !x.Again
+	facts := contract.Facts{Group: x.Group, Zone: x.Zone, From: x.From, To: x.From + launched(x, r)}
+	for _, p := range x.For {
+		facts = facts.Waiting(p.Namespace, p.Name)
+	}
+	return word{reason: contract.EventScaledUpGroup, message: w.message, facts: facts}, !x.Again
+}
+
+// factsOf an action that changes a group's size and is no growth.
+func factsOf(a action.Action) contract.Facts {
+	switch x := a.(type) {
+	case action.Terminate:
+		return contract.Facts{Group: x.Group, ID: x.ID, Instance: x.Instance}
+	case action.Lower:
+		return contract.Facts{Group: x.Group, From: x.From, To: x.To}
+	}
+	return contract.Facts{}
 }
 
 // once reports what changes a group when it is done, and when it fails in another way than
@@ -119,12 +135,13 @@ func (n *groupNews) disown(p plan.Plan) {
 
 // backOffWord reports that a group backs off, with Cluster Autoscaler's word for the cause.
 func backOffWord(key string, b fleet.BackOff) word {
-	_, _, cause := fleet.ParseBackOffKey(key)
+	group, zone, cause := fleet.ParseBackOffKey(key)
 	reason := contract.EventScaleUpFailed
 	if cause == cluster.NeverJoined {
 		reason = contract.EventScaleUpTimedOut
 	}
-	return word{reason: reason, message: fmt.Sprintf("group %s", launch.BackOff(key, b)), warning: true}
+	facts := contract.Facts{Group: group, Zone: zone, Cause: b.Cause, Failures: b.Count, Until: contract.At(b.Until)}
+	return word{reason: reason, message: fmt.Sprintf("group %s", launch.BackOff(key, b)), warning: true, facts: facts}
 }
 
 // next is what to record next, on that object; told marks it as recorded.
@@ -133,7 +150,15 @@ func (n *groupNews) next(page corev1.ObjectReference) (kube.Event, bool) {
 		return kube.Event{}, false
 	}
 	w := n.waiting[0]
-	return kube.Event{Object: page, Reason: w.reason, Message: w.message, Warning: w.warning}, true
+	return kube.Event{Object: page, Reason: w.reason, Message: w.message, Warning: w.warning, Annotations: annotated(w.facts)}, true
+}
+
+// annotated is the annotation with some facts; none without a group.
+func annotated(facts contract.Facts) map[string]string {
+	if facts.Group == "" {
+		return nil
+	}
+	return map[string]string{contract.AnnotationEventFacts: facts.String()}
 }
 
 func (n *groupNews) told() { n.waiting = n.waiting[1:] }

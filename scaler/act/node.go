@@ -93,7 +93,7 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
 		return err
 	}
-	a.tell(x.Node, contract.EventScaleDown, x.String())
+	a.tellFacts(x.Node, contract.EventScaleDown, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
 	if written, err := a.write(ctx, node, want, kube.GuardVersion); err != nil || written == nil {
 		return err
 	}
-	a.tell(x.Node, contract.EventScaleDownCancelled, x.String())
+	a.tellFacts(x.Node, contract.EventScaleDownCancelled, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
 	return nil
 }
 

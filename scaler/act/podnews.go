@@ -26,6 +26,7 @@ type word struct {
 	reason, message string
 	details         verdict.Details
 	warning         bool
+	facts           contract.Facts
 }
 
 func (w word) equal(other word) bool {

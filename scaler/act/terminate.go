@@ -61,7 +61,7 @@ func (a *Actor) terminate(ctx context.Context, x action.Terminate, b *batch) err
 	if err := a.Groups.Terminate(ctx, x.Group, x.Instance, x.Decrement); err != nil {
 		return a.notTerminated(ctx, node, err)
 	}
-	a.tell(x.Node, contract.EventTerminated, x.String())
+	a.tellFacts(x.Node, contract.EventTerminated, x.String(), factsOf(x))
 	return nil
 }
 
