@@ -35,7 +35,7 @@ GORELEASER := github.com/goreleaser/goreleaser/v2@v2.16.0
 PAIRS ?= 10000000
 SEED ?= $(shell date +%s)
 
-PROGRAMS := agent scaler
+PROGRAMS := agent scaler notifier
 # What the images are for, and where they are written.
 ARCHITECTURES := amd64 arm64
 IMAGES := out/images
@@ -51,7 +51,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: build
-build: $(PROGRAMS:%=build-%) ## build bin/windlass-agent and bin/windlass-scaler
+build: $(PROGRAMS:%=build-%) ## build the programs: bin/windlass-agent, bin/windlass-scaler, bin/windlass-notifier
 
 .PHONY: $(PROGRAMS:%=build-%)
 $(PROGRAMS:%=build-%): build-%:
@@ -117,7 +117,7 @@ mutants: ## edit the code in random places and count which edits the tests notic
 	$(GO) run ./e2e/mutants -seed $(SEED) -count $(or $(COUNT),30) $(ARGS) $(PACKAGES)
 
 .PHONY: images
-images: binaries ## write both images for both architectures to out/images, with SBOM and provenance, by buildah or docker (VERSION=v0.2.0 IMAGES=dir)
+images: binaries ## write the images for both architectures to out/images, with SBOM and provenance, by buildah or docker (VERSION=v0.2.0 IMAGES=dir)
 	@for program in $(PROGRAMS); do \
 		./build-image.sh $(IMAGES)/windlass-$$program.tar windlass-$$program:$(VERSION) '$(ARCHITECTURES)' \
 			--file Dockerfile.$$program --build-arg BINARIES=$(BINARIES) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) . || exit 1; \
@@ -126,7 +126,7 @@ images: binaries ## write both images for both architectures to out/images, with
 		-programs '$(PROGRAMS:%=windlass-%)' -architectures '$(ARCHITECTURES)' -flags "$(BUILD)"
 
 .PHONY: binaries
-binaries: ## build what Dockerfile.agent and Dockerfile.scaler copy, into $(BINARIES)
+binaries: ## build what the Dockerfiles copy, into $(BINARIES)
 	@for arch in $(ARCHITECTURES); do for program in $(PROGRAMS); do \
 		GOOS=linux GOARCH=$$arch $(BUILD) -o $(BINARIES)/$$arch/windlass-$$program ./$$program || exit 1; \
 	done; done

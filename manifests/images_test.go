@@ -11,13 +11,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // The images hold one program each, run as the user that the pods name, and need
 // neither a network nor an emulator to be built.
 func TestDockerfiles(t *testing.T) {
-	for _, w := range renderBase(t).workloads() {
+	for _, w := range renderOverlay(t, withComponents("notifications")).workloads() {
 		t.Run(w.name, func(t *testing.T) {
 			path := "../Dockerfile." + strings.TrimPrefix(w.name, "windlass-")
 			body, err := os.ReadFile(path)
@@ -46,7 +45,7 @@ func TestDockerfiles(t *testing.T) {
 func TestImagesAreThoseThatMakeMakes(t *testing.T) {
 	made := madeImages(t)
 	asked := map[string]bool{}
-	for _, w := range render(t, filesys.MakeFsOnDisk(), ".").workloads() {
+	for _, w := range renderOverlay(t, withComponents("notifications")).workloads() {
 		for _, c := range append(w.template.Spec.InitContainers, w.template.Spec.Containers...) {
 			asked[c.Image] = true
 			if c.ImagePullPolicy != "" {
@@ -104,7 +103,7 @@ func TestNoImageIsTheLatest(t *testing.T) {
 		for _, match := range named.FindAllStringSubmatch(string(body), -1) {
 			seen++
 			value := match[1]
-			ours := value == "windlass-agent" || value == "windlass-scaler"
+			ours := value == "windlass-agent" || value == "windlass-scaler" || value == "windlass-notifier"
 			isTag := strings.Contains(match[0], "newTag")
 			if strings.HasSuffix(value, "latest") || !isTag && !ours && !strings.Contains(filepath.Base(value), ":") {
 				t.Errorf("%s: %s", path, strings.TrimSpace(match[0]))

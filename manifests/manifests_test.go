@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -45,6 +46,7 @@ type objects struct {
 	podMonitors  []monitoring.PodMonitor
 	alertRules   []monitoring.PrometheusRule
 	networks     []networkingv1.NetworkPolicy
+	leases       []coordinationv1.Lease
 }
 
 // render does what `kubectl kustomize` does to a folder: it is the same code.
@@ -99,6 +101,8 @@ func (o *objects) add(kind string, body []byte) error {
 		return appendStrict(&o.podMonitors, body)
 	case "PrometheusRule":
 		return appendStrict(&o.alertRules, body)
+	case "Lease":
+		return appendStrict(&o.leases, body)
 	case "NetworkPolicy":
 		return appendStrict(&o.networks, body)
 	}

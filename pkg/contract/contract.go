@@ -132,13 +132,15 @@ const LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-
 // of such an eviction runs, which costs too much to be done for all.
 const LabelAsAccount = Prefix + "as-account"
 
-// Names of the ConfigMaps that the scaler keeps in its own namespace.
+// Names of the ConfigMaps that the programs keep in their own namespace.
 const (
 	// ConfigMapState is the scaler's memory, written before the action that
 	// it guards.
 	ConfigMapState = "windlass-state"
 	// ConfigMapStatus holds the verdicts, for people.
 	ConfigMapStatus = "windlass-status"
+	// ConfigMapNotifier is what the notifier has seen and sent; its own.
+	ConfigMapNotifier = "windlass-notifier"
 )
 
 // AnnotationStatusWritten repeats, on the ConfigMap of Cluster Autoscaler's status,
@@ -146,12 +148,17 @@ const (
 // since.
 const AnnotationStatusWritten = Prefix + "last-updated"
 
-// LeaseScaler is the name of the Lease that the leading scaler holds.
-const LeaseScaler = "windlass-scaler"
+// LeaseScaler is the name of the Lease that the leading scaler holds, and LeaseNotifier of that
+// of the notifier that sends.
+const (
+	LeaseScaler   = "windlass-scaler"
+	LeaseNotifier = "windlass-notifier"
+)
 
-// LabelAppName and the two names below tell our own pods from others.
+// LabelAppName and the names below tell our own pods from others.
 const (
 	LabelAppName = "app.kubernetes.io/name"
 	AppAgent     = "windlass-agent"
 	AppScaler    = "windlass-scaler"
+	AppNotifier  = "windlass-notifier"
 )

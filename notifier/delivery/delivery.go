@@ -1,0 +1,143 @@
+// Package delivery decides which service is sent what next: a pure function of the happenings,
+// of what each service was sent, and of what people want.
+//
+//	delivery.go  the nouns, and what was sent
+//	next.go      Next: the message that a service is owed
+//	routes.go    which happenings a service takes, and when it may be disturbed
+//	digest.go    the daily summary
+//
+// What a service was sent stands in the state, so that a restart repeats at most the message that
+// was in flight: it is written after each.
+package delivery
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"windlass.dev/windlass/notifier/happening"
+)
+
+// Sent is what services were sent, by the service's name.
+type Sent map[string]*Service
+
+// Service is what one was sent.
+type Service struct {
+	Messages []Posted `json:"messages,omitempty"`
+	// Digest is the last one.
+	Digest Digest `json:"digest,omitzero"`
+	// Serial numbers the messages.
+	Serial int `json:"serial,omitempty"`
+	// Given counts messages that were given up: the service refused them.
+	Given int `json:"given,omitempty"`
+}
+
+// Posted is one message that a service has.
+type Posted struct {
+	// Number tells it from every other of the service.
+	Number int `json:"number"`
+	// Of are the IDs of the happenings that it is about: several of one kind in a burst.
+	Of   []string       `json:"of"`
+	Kind happening.Kind `json:"kind"`
+	// Began is when it was posted, Ref what the service calls it; empty where that cannot be
+	// changed.
+	Began time.Time `json:"began"`
+	Ref   string    `json:"ref,omitempty"`
+	// Revision is the sum of those of its happenings as it was sent. Ended: so were their ends.
+	Revision int  `json:"revision"`
+	Ended    bool `json:"ended,omitempty"`
+}
+
+// Message is what a service is to be sent.
+type Message struct {
+	// Of are its happenings, the oldest first; none for a digest.
+	Of []happening.Happening
+	// Ref is what the service calls the message that this replaces; empty for a new one.
+	Ref string
+	// Digest is set for a digest.
+	Digest *Summary
+
+	number   int // of Posted; 0 for a new one
+	revision int
+	ended    bool
+}
+
+// Ended reports whether there is nothing to come.
+func (m Message) Ended() bool { return m.ended }
+
+// Kind of its happenings.
+func (m Message) Kind() happening.Kind {
+	if len(m.Of) == 0 {
+		return ""
+	}
+	return m.Of[0].Kind
+}
+
+// Severity is the greatest of its happenings.
+func (m Message) Severity() happening.Severity {
+	s := happening.Info
+	for i := range m.Of {
+		s = max(s, m.Of[i].Severity())
+	}
+	return s
+}
+
+// Done notes that a message was sent, under the name that the service gave it.
+func (s *Service) Done(m Message, ref string, now time.Time) {
+	if m.Digest != nil {
+		s.Digest = Digest{At: m.Digest.Until, Totals: m.Digest.totals}
+		return
+	}
+	if m.number > 0 {
+		for i := range s.Messages {
+			if p := &s.Messages[i]; p.Number == m.number {
+				p.Revision, p.Ended = m.revision, m.ended
+				p.Ref = cmp.Or(ref, p.Ref)
+			}
+		}
+		return
+	}
+	s.Serial++
+	p := Posted{Number: s.Serial, Kind: m.Kind(), Began: now, Ref: ref, Revision: m.revision, Ended: m.ended}
+	for i := range m.Of {
+		p.Of = append(p.Of, m.Of[i].ID)
+	}
+	s.Messages = append(s.Messages, p)
+}
+
+// GaveUp notes that a message was refused, so that it keeps none of those that follow.
+func (s *Service) GaveUp(m Message, now time.Time) {
+	s.Given++
+	s.Done(m, "", now)
+}
+
+// Told reports whether a service has heard all of a happening.
+func (s *Service) Told(id string) bool {
+	return slices.ContainsFunc(s.Messages, func(p Posted) bool { return p.Ended && slices.Contains(p.Of, id) })
+}
+
+// Clone shares nothing with s.
+func (s Sent) Clone() Sent {
+	out := make(Sent, len(s))
+	for name, service := range s {
+		c := *service
+		c.Messages = slices.Clone(c.Messages)
+		out[name] = &c
+	}
+	return out
+}
+
+// Forget drops the messages about happenings that are no more, and services that are none.
+func (s Sent) Forget(state happening.State, services []string) {
+	known := map[string]bool{}
+	for i := range state.Happenings {
+		known[state.Happenings[i].ID] = true
+	}
+	maps.DeleteFunc(s, func(name string, _ *Service) bool { return !slices.Contains(services, name) })
+	for _, service := range s {
+		service.Messages = slices.DeleteFunc(service.Messages, func(p Posted) bool {
+			return !slices.ContainsFunc(p.Of, func(id string) bool { return known[id] })
+		})
+	}
+}

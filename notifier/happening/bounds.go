@@ -1,0 +1,66 @@
+package happening
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// mostHappenings is how many are kept. When there are more, those go first that have ended,
+	// the oldest of them first.
+	mostHappenings = 400
+	// mostMembers is how many nodes one scale-down has, before another begins.
+	mostMembers = 500
+	// mostFaults is how many faults of one page are looked at.
+	mostFaults = 50
+	// unsent is how long what has ended waits for a service that does not take it.
+	unsent = 24 * time.Hour
+)
+
+// bound sheds what there is no room for, and counts it.
+func (f *fold) bound() {
+	f.shed(func(h *Happening) bool { return h.Over() && f.world.Now.After(h.Ended.Add(unsent)) }, len(f.Happenings))
+	f.shed((*Happening).Over, len(f.Happenings)-mostHappenings)
+	f.shed(func(*Happening) bool { return true }, len(f.Happenings)-mostHappenings)
+}
+
+// shed drops so many at the most, the oldest first.
+func (f *fold) shed(may func(*Happening) bool, n int) {
+	f.Happenings = slices.DeleteFunc(f.Happenings, func(h Happening) bool {
+		if n <= 0 || !may(&h) {
+			return false
+		}
+		n--
+		f.Totals.Shed++
+		return true
+	})
+}
+
+// Settled reports whether nothing can come any more that is of it: Events of it that are late
+// are not new ones.
+func (h *Happening) Settled(now time.Time) bool {
+	return h.Over() && !now.Before(h.Ended.Add(margin+vanishes))
+}
+
+// Without drops what may be forgotten: what is settled, and what all were told of that are to
+// be.
+func (s State) Without(told func(*Happening) bool, now time.Time) State {
+	s.Happenings = slices.DeleteFunc(slices.Clone(s.Happenings), func(h Happening) bool {
+		return h.Settled(now) && (h.Hidden || told(&h))
+	})
+	return s
+}
+
+// Shed is the state without so many happenings: those that have ended go first, the oldest of
+// them first. Without any it forgets which Events it took in one by one.
+func (s State) Shed(n int) State {
+	if len(s.Happenings) == 0 {
+		s.Cursors = nil
+		return s
+	}
+	f := &fold{State: s.clone()}
+	left := len(f.Happenings) - n
+	f.shed((*Happening).Over, n)
+	f.shed(func(*Happening) bool { return true }, len(f.Happenings)-left)
+	return f.State
+}

@@ -1,0 +1,284 @@
+package happening
+
+import (
+	"time"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// Member is the key of a node's scale-down.
+func Member(node, id string) string { return hash(node, id) }
+
+// scaleDown: a node of a group is as far as that.
+func (f *fold) scaleDown(e Event, p Phase) {
+	x := e.Facts
+	if e.Kind != "Node" || e.Object == "" || p == Terminated && !contract.IsScaleDown(x.ID) {
+		return // an instance that never was a node of ours is no scale-down
+	}
+	f.stands(e.Object, x.ID, x.Group, p, e.At)
+}
+
+// stands brings the scale-down of a node into a phase. The scale-downs of a group that follow
+// one another are one happening.
+func (f *fold) stands(node, id, group string, p Phase, at time.Time) {
+	key := Member(node, id)
+	if h := f.scaleDownOf(key); h != nil {
+		was := h.Members[key]
+		if rank[p] <= rank[was] || h.Over() && final(ScaleDown, was) {
+			return
+		}
+		h.Members[key] = p
+		h.change(at)
+		f.counted(h, p)
+		return
+	}
+	if p == Cancelled && id == "" {
+		return // it says that what nobody asked for is undone
+	}
+	h := f.open(group)
+	if h == nil {
+		h = f.begin(Happening{Kind: ScaleDown, Subject: group, Group: group, Phase: Draining, Began: at})
+	} else {
+		h.change(at)
+	}
+	h.Members[key] = p
+	h.Names = union(h.Names, []string{node})
+	f.counted(h, p)
+}
+
+// scaleDownOf finds the happening that a node's scale-down is of, ended or not.
+func (f *fold) scaleDownOf(key string) *Happening {
+	for i := range f.Happenings {
+		if h := &f.Happenings[i]; h.Kind == ScaleDown {
+			if _, is := h.Members[key]; is {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// open finds a scale-down of a group that takes in another node.
+func (f *fold) open(group string) *Happening {
+	for i := range f.Happenings {
+		if h := &f.Happenings[i]; h.Kind == ScaleDown && h.Subject == group && !h.Over() && len(h.Members) < mostMembers {
+			return h
+		}
+	}
+	return nil
+}
+
+// counted notes a node that is terminated, and what it saves.
+func (f *fold) counted(h *Happening, p Phase) {
+	if p != Terminated {
+		return
+	}
+	f.Totals.NodesDown++
+	if line, known := f.group(h.Group); known {
+		h.Saved += line.PricePerHour
+		f.Totals.Saved += line.PricePerHour
+	}
+}
+
+// fallen ends a scale-down of which every node is at its end, and that none has joined for a
+// while.
+func (f *fold) fallen(h *Happening) {
+	terminated := 0
+	for _, p := range h.Members {
+		if !final(ScaleDown, p) {
+			return
+		}
+		if p == Terminated || p == Gone {
+			terminated++
+		}
+	}
+	switch {
+	case f.world.Now.Before(h.Last.Add(joins)):
+	case terminated > 0:
+		h.end(Terminated, h.Last)
+	default:
+		h.end(Cancelled, h.Last)
+	}
+}
+
+// noticed: an agent knows of a notice, or drains for it.
+func (f *fold) noticed(e Event, p Phase) {
+	n := e.Notice
+	switch {
+	case e.Kind != "Node" || n.Kind == contract.KindScaleDown:
+		return // a scale-down is told as one
+	case n.ID == "":
+		f.ofNode(e, p) // of a drain that the scaler does in place of an agent
+		return
+	}
+	f.interrupted(e.Object, n, p, e.At)
+	if h := f.interruption(e.Object, n.ID); h != nil {
+		h.Source, h.Instance = e.Source, e.Instance
+	}
+}
+
+// interrupted brings the interruption of a node by a notice into a phase.
+func (f *fold) interrupted(node string, n contract.Noticed, p Phase, at time.Time) {
+	h := f.interruption(node, n.ID)
+	if h == nil {
+		f.begin(Happening{Kind: Interruption, Subject: Member(node, n.ID), Node: node, Notice: string(n.Kind), NoticeID: n.ID,
+			Deadline: n.Deadline.Time, Phase: p, Began: at, Text: contract.Shorten(n.Reason, mostText)})
+		return
+	}
+	f.advance(h, p, at)
+	if h.Deadline.IsZero() {
+		h.Deadline = n.Deadline.Time
+	}
+	if h.Text == "" {
+		h.Text = contract.Shorten(n.Reason, mostText)
+	}
+}
+
+// interruption finds that of a node by a notice, ended or not.
+func (f *fold) interruption(node, id string) *Happening {
+	for i := range f.Happenings {
+		if h := &f.Happenings[i]; h.Kind == Interruption && h.Node == node && h.NoticeID == id {
+			return h
+		}
+	}
+	return nil
+}
+
+// ofNode brings every interruption that lasts on a node into a phase.
+func (f *fold) ofNode(e Event, p Phase) {
+	if e.Kind != "Node" {
+		return
+	}
+	for i := range f.Happenings {
+		if h := &f.Happenings[i]; h.Kind == Interruption && h.Node == e.Object && !e.At.Before(h.Began.Truncate(time.Second)) {
+			f.advance(h, p, e.At)
+		}
+	}
+}
+
+// advance goes on to a later phase, and ends where that is an end.
+func (f *fold) advance(h *Happening, p Phase, at time.Time) {
+	switch {
+	case rank[p] <= rank[h.Phase]:
+	case final(Interruption, p):
+		h.end(p, at)
+	default:
+		h.to(p, at)
+	}
+}
+
+// nodes takes in how Nodes stand: what an Event said, or would have.
+func (f *fold) nodes() {
+	if f.world.Nodes == nil {
+		return
+	}
+	for _, n := range sorted(f.world.Nodes) {
+		f.node(n)
+	}
+	now := f.world.Now
+	for i := range f.Happenings {
+		h := &f.Happenings[i]
+		if h.Kind != Interruption || h.Over() {
+			continue
+		}
+		n, there := f.world.Nodes[h.Node]
+		h.missed(there && n.knows(h.NoticeID), now)
+		switch {
+		case h.Missed.IsZero() || now.Before(h.Missed.Add(vanishes)):
+		case there:
+			h.end(Cancelled, now)
+		default:
+			h.end(Gone, now)
+		}
+	}
+	f.vanished()
+}
+
+// missed notes since when it is not seen any more.
+func (h *Happening) missed(seen bool, now time.Time) {
+	switch {
+	case seen:
+		h.Missed = time.Time{}
+	case h.Missed.IsZero():
+		h.Missed = now
+	}
+}
+
+// knows reports whether a notice or request stands on the node, or its drain is reported.
+func (n Node) knows(id string) bool {
+	_, stands := n.Notices.Find(id)
+	return stands || n.Request != nil && n.Request.ID == id || n.Report != nil && n.Report.AnswersTo(id)
+}
+
+var phaseOf = map[contract.Phase]Phase{
+	contract.PhaseWaiting: Noticed, contract.PhaseDraining: Draining, contract.PhaseBlocked: Draining, contract.PhaseDrained: Drained, contract.PhaseFailed: Failed,
+}
+
+func (f *fold) node(n Node) {
+	now := f.world.Now
+	for _, notice := range n.Notices {
+		f.interrupted(n.Name, notice, Noticed, latest(notice.At.Time, f.Totals.Since))
+	}
+	if r := n.Request; r != nil && r.Kind != contract.KindScaleDown && n.Report == nil {
+		f.interrupted(n.Name, contract.Noticed{ID: r.ID, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, Noticed, latest(r.At.Time, f.Totals.Since))
+	}
+	if r := n.Request; r != nil && contract.IsScaleDown(r.ID) && f.scaleDownOf(Member(n.Name, r.ID)) == nil && now.After(r.At.Add(vanishes)) {
+		f.stands(n.Name, r.ID, "", Draining, now) // of which no Event came
+	}
+	if contract.IsScaleDown(n.Terminating) && f.scaleDownOf(Member(n.Name, n.Terminating)) != nil {
+		f.stands(n.Name, n.Terminating, "", Terminated, now)
+	}
+	r := n.Report
+	if r == nil || r.Kind == contract.KindScaleDown {
+		return
+	}
+	for _, id := range r.Answers {
+		if h := f.interruption(n.Name, id); h != nil {
+			f.advance(h, phaseOf[r.Phase], latest(r.Since.Time, h.Began))
+		} else if r.Phase.Open() && !contract.IsScaleDown(id) {
+			f.interrupted(n.Name, contract.Noticed{ID: id, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, phaseOf[r.Phase], latest(r.Since.Time, f.Totals.Since))
+		}
+	}
+}
+
+// vanished ends scale-downs whose nodes have no Node any more, or no request, and of which no
+// Event says why.
+func (f *fold) vanished() {
+	now := f.world.Now
+	standing := map[string]bool{}
+	for _, n := range f.world.Nodes {
+		if n.Request != nil {
+			standing[Member(n.Name, n.Request.ID)] = true
+		}
+		if n.Terminating != "" {
+			standing[Member(n.Name, n.Terminating)] = true
+		}
+	}
+	for i := range f.Happenings {
+		h := &f.Happenings[i]
+		if h.Kind != ScaleDown || h.Over() {
+			continue
+		}
+		some := false
+		for key, p := range h.Members {
+			some = some || standing[key] || final(ScaleDown, p)
+		}
+		lost := 0
+		for key, p := range h.Members {
+			if !final(ScaleDown, p) && !standing[key] {
+				lost++
+			}
+		}
+		h.missed(lost == 0, now)
+		if h.Missed.IsZero() || now.Before(h.Missed.Add(vanishes)) {
+			continue
+		}
+		for key, p := range h.Members {
+			if !final(ScaleDown, p) && !standing[key] {
+				h.Members[key] = Gone
+			}
+		}
+		h.Missed = time.Time{}
+		h.change(now)
+	}
+}

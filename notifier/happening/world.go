@@ -1,0 +1,91 @@
+package happening
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
+)
+
+// World is what is observed at a time: all of it, not what has changed.
+type World struct {
+	Now time.Time
+	// Nodes, by name.
+	Nodes map[string]Node
+	// Events that Windlass wrote, and that the API server still has, in any order.
+	Events []Event
+	// Page is nil where there is none.
+	Page *statuspage.Page
+}
+
+// Node is what of a Node matters here.
+type Node struct {
+	Name, Instance string
+	// Request and Report are nil where there is none that can be read.
+	Request *contract.Request
+	Report  *contract.Report
+	Notices contract.NoticedList
+	// Terminating is the id for which the instance is being terminated.
+	Terminating string
+}
+
+// NodeOf reads a Node. What cannot be read there counts as absent: its writer says so in an
+// Event.
+func NodeOf(n *corev1.Node) Node {
+	node := Node{Name: n.Name, Terminating: n.Annotations[contract.AnnotationTerminating]}
+	if value, ok := n.Annotations[contract.AnnotationDrainRequest]; ok {
+		if r, err := contract.ParseRequest(value); err == nil {
+			node.Request = &r
+		}
+	}
+	if value, ok := n.Annotations[contract.AnnotationDrainReport]; ok {
+		if r, err := contract.ParseReport(value); err == nil {
+			node.Report = &r
+		}
+	}
+	if list, err := contract.ParseNoticed(n.Annotations[contract.AnnotationNotices]); err == nil {
+		node.Notices = list
+	}
+	return node
+}
+
+// Event is one that Windlass wrote.
+type Event struct {
+	UID    string
+	Writer string    // the program
+	At     time.Time // when the API server took it
+	Reason string
+	Kind   string // of the object
+	Object string // its name
+	Text   string
+	Facts  contract.Facts
+	// Notice is what the agent's Events say of the notice.
+	Notice contract.Noticed
+	Source string
+	// Instance is that of the node.
+	Instance string
+}
+
+// EventOf reads an Event. ok is false where nobody of Windlass wrote it.
+func EventOf(e *corev1.Event) (Event, bool) {
+	if e.Source.Component != contract.AppScaler && e.Source.Component != contract.AppAgent {
+		return Event{}, false
+	}
+	event := Event{
+		UID: string(e.UID), Writer: e.Source.Component, At: e.CreationTimestamp.UTC(), Reason: e.Reason,
+		Kind: e.InvolvedObject.Kind, Object: e.InvolvedObject.Name, Text: e.Message,
+		Source: e.Annotations[contract.AnnotationEventSource], Instance: e.Annotations[contract.AnnotationEventInstance],
+		Notice: contract.Noticed{ID: e.Annotations[contract.AnnotationEventID], Kind: contract.Kind(e.Annotations[contract.AnnotationEventKind])},
+	}
+	if value, ok := e.Annotations[contract.AnnotationEventFacts]; ok {
+		if facts, err := contract.ParseFacts(value); err == nil {
+			event.Facts = facts
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, e.Annotations[contract.AnnotationEventDeadline]); err == nil && contract.IsDate(at) {
+		event.Notice.Deadline = contract.At(at)
+	}
+	return event, true
+}

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"windlass.dev/windlass/notifier/delivery"
+	"windlass.dev/windlass/notifier/happening"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+const ours = "windlass-system"
+
+func state(n int) Saved {
+	s := Saved{Sent: delivery.Sent{"ops": {Messages: []delivery.Posted{{Number: 1, Of: []string{"h0"}, Ref: "r"}}}}}
+	for i := range n {
+		s.State.Happenings = append(s.State.Happenings, happening.Happening{ID: fmt.Sprint("h", i), Kind: happening.Fault, Began: time.Unix(int64(1_700_000_000+i), 0).UTC(), Text: strings.Repeat("x", 500), Names: make([]string, 20)})
+	}
+	return s
+}
+
+// What one process saves the next one reads; the same is not written twice.
+func TestOutlivesItsProcess(t *testing.T) {
+	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapNotifier}}) // as the component makes it
+	maps := client.CoreV1().ConfigMaps(ours)
+	one := New(maps)
+	if got, err := one.Load(t.Context()); err != nil || len(got.State.Happenings) != 0 || got.Sent == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for range 3 {
+		if _, err := one.Save(t.Context(), state(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(client.Actions()); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	got, err := New(maps).Load(t.Context())
+	if diff := cmp.Diff(state(2), got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// Two that send find out.
+func TestHasOneWriter(t *testing.T) {
+	client := fake.NewClientset()
+	maps := client.CoreV1().ConfigMaps(ours)
+	one, other := New(maps), New(maps)
+	if _, err := one.Save(t.Context(), state(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Save(t.Context(), state(2)); !errors.Is(err, ErrOthers) {
+		t.Errorf("the second that makes it: %v", err)
+	}
+	client.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(corev1.Resource("configmaps"), contract.ConfigMapNotifier, nil)
+	})
+	if _, err := one.Save(t.Context(), state(3)); !errors.Is(err, ErrOthers) {
+		t.Errorf("the second that changes it: %v", err)
+	}
+}
+
+// What is not ours is replaced, and what is odd in it dropped.
+func TestUnreadable(t *testing.T) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapNotifier}}
+	load := func(text string) (Saved, error) {
+		object.Data = map[string]string{key: text}
+		s := New(fake.NewClientset(object).CoreV1().ConfigMaps(ours))
+		saved, err := s.Load(t.Context())
+		if _, err := s.Save(t.Context(), state(1)); err != nil {
+			t.Errorf("writing anew: %v", err)
+		}
+		return saved, err
+	}
+	for _, text := range []string{"{", `[]`, `{"state":{"happenings":[{"began":"soon"}]}}`} {
+		if got, err := load(text); !errors.Is(err, ErrUnreadable) || got.Sent == nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	got, err := load(`{"sent":{"a":null},"state":{"happenings":[{"id":"x","kind":"fault","began":"2026-08-01T12:00:00Z"},{"id":"x","kind":"fault","began":"2026-08-01T12:00:00Z"},{"id":"y","kind":"odd"},{}]}}`)
+	if err != nil || len(got.State.Happenings) != 1 || len(got.Sent) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := load("null"); err != nil || got.Sent == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// However much there is, it has room in its ConfigMap.
+func TestHasRoom(t *testing.T) {
+	maps := fake.NewClientset().CoreV1().ConfigMaps(ours)
+	got, err := New(maps).Save(t.Context(), state(5_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := maps.Get(t.Context(), contract.ConfigMapNotifier, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(object.Data[key]); n > mostBytes || n < mostBytes/2 || len(got.State.Happenings) == 0 || got.State.Totals.Shed == 0 {
+		t.Errorf("%d bytes, %d happenings, %d shed", n, len(got.State.Happenings), got.State.Totals.Shed)
+	}
+}
