@@ -29,7 +29,8 @@ import (
 	"github.com/spf13/pflag"
 	// As the scaler has them: our image has no certificates.
 	_ "golang.org/x/crypto/x509roots/fallback"
-	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"windlass.dev/windlass/notifier/config"
 	"windlass.dev/windlass/notifier/send"
@@ -129,11 +130,15 @@ func run(ctx context.Context, s settings, logs io.Writer) error {
 	}
 	clock := kube.NewClock()
 	clock.Follow(rest)
-	client, err := kubernetes.NewForConfig(rest)
+	core, err := corev1client.NewForConfig(rest)
 	if err != nil {
 		return fmt.Errorf("making a client of the API server: %w", err)
 	}
-	p := &program{settings: s, file: file, senders: senders, client: client, now: clock.Now, logger: logger, metrics: newMetrics(), health: &telemetry.Health{}}
+	leases, err := coordinationv1client.NewForConfig(rest)
+	if err != nil {
+		return fmt.Errorf("making a client for leases: %w", err)
+	}
+	p := &program{settings: s, file: file, senders: senders, client: client{core, leases}, now: clock.Now, logger: logger, metrics: newMetrics(), health: &telemetry.Health{}}
 	p.apiServer = p.health.Add(telemetry.Part{Name: "api-server", Patience: time.Minute})
 	p.loop = p.health.Add(telemetry.Part{Name: "loop", Within: 3 * time.Minute, Vital: true})
 	stop, err := p.serve(ctx)
@@ -145,12 +150,20 @@ func run(ctx context.Context, s settings, logs io.Writer) error {
 	return p.compete(ctx)
 }
 
+// client is the part of a clientset that is used: all of it would link every type of the API.
+type client struct {
+	core         corev1client.CoreV1Interface
+	coordination coordinationv1client.CoordinationV1Interface
+}
+
+func (c client) CoreV1() corev1client.CoreV1Interface { return c.core }
+
 // program holds the parts together.
 type program struct {
 	settings settings
 	file     config.File
 	senders  map[string]send.Sender
-	client   kubernetes.Interface
+	client   client
 	now      func() time.Time
 	logger   *slog.Logger
 	metrics  *metrics
@@ -187,7 +200,7 @@ func (p *program) compete(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := lease.Lead(ctx, lease.Config{
 			Namespace: p.settings.namespace, Name: contract.LeaseNotifier, Identity: p.settings.identity,
-			Client: p.client.CoordinationV1(), Logger: p.logger,
+			Client: p.client.coordination, Logger: p.logger,
 		}, p.lead)
 		if err != nil && !errors.Is(err, lease.ErrLost) && !errors.Is(err, store.ErrOthers) {
 			return err

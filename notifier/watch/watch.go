@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"windlass.dev/windlass/notifier/happening"
@@ -21,32 +23,35 @@ import (
 	"windlass.dev/windlass/pkg/statuspage"
 )
 
+// Client reaches the API server. A clientset is one; so is less, which links less.
+type Client interface {
+	CoreV1() corev1client.CoreV1Interface
+}
+
 // Watcher has the world in memory while it runs.
 type Watcher struct {
 	nodes, page cache.SharedIndexInformer
 	events      []cache.SharedIndexInformer
-	factories   []informers.SharedInformerFactory
 	changed     chan struct{}
+	running     sync.WaitGroup
 }
 
 // New returns a watcher of the cluster, and of the status page in a namespace. Report is told of
 // each success and failure of a watch.
-func New(client kubernetes.Interface, namespace string, report func(error)) (*Watcher, error) {
-	w := &Watcher{changed: make(chan struct{}, 1)}
-	factory := func(namespace, selector string) informers.SharedInformerFactory {
-		f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = selector }))
-		w.factories = append(w.factories, f)
-		return f
+func New(client Client, namespace string, report func(error)) (*Watcher, error) {
+	core := client.CoreV1()
+	page := fields.OneTermEqualSelector("metadata.name", contract.ConfigMapStatus)
+	w := &Watcher{
+		nodes:   informer(client, &corev1.Node{}, fields.Everything(), core.Nodes().List, core.Nodes().Watch),
+		page:    informer(client, &corev1.ConfigMap{}, page, core.ConfigMaps(namespace).List, core.ConfigMaps(namespace).Watch),
+		changed: make(chan struct{}, 1),
 	}
-	w.nodes = factory("", "").Core().V1().Nodes().Informer()
-	w.page = factory(namespace, fields.OneTermEqualSelector("metadata.name", contract.ConfigMapStatus).String()).Core().V1().ConfigMaps().Informer()
 	// Nothing is asked of the Events of pods, of which there are many.
 	for _, program := range []string{contract.AppScaler, contract.AppAgent} {
 		selector := fields.AndSelectors(fields.OneTermEqualSelector("source", program), fields.OneTermNotEqualSelector("involvedObject.kind", "Pod"))
-		w.events = append(w.events, factory("", selector.String()).Core().V1().Events().Informer())
+		w.events = append(w.events, informer(client, &corev1.Event{}, selector, core.Events("").List, core.Events("").Watch))
 	}
-	for _, informer := range append([]cache.SharedIndexInformer{w.nodes, w.page}, w.events...) {
+	for _, informer := range w.informers() {
 		err := errors.Join(
 			informer.SetTransform(slim),
 			informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { report(err) }),
@@ -59,6 +64,25 @@ func New(client kubernetes.Interface, namespace string, report func(error)) (*Wa
 		}
 	}
 	return w, nil
+}
+
+// informer of what a selector finds.
+func informer[L runtime.Object](client Client, object runtime.Object, selector fields.Selector, list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error)) cache.SharedIndexInformer {
+	calls := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector.String()
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector.String()
+			return open(ctx, o)
+		},
+	}
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(calls, client), object, 0, nil)
+}
+
+func (w *Watcher) informers() []cache.SharedIndexInformer {
+	return append([]cache.SharedIndexInformer{w.nodes, w.page}, w.events...)
 }
 
 func (w *Watcher) handler(report func(error)) cache.ResourceEventHandler {
@@ -107,25 +131,19 @@ func (w *Watcher) Changed() <-chan struct{} { return w.changed }
 
 // Run watches until ctx ends. It returns once the first lists are there, or ctx has ended.
 func (w *Watcher) Run(ctx context.Context) error {
-	for _, f := range w.factories {
-		f.StartWithContext(ctx)
+	var synced []cache.InformerSynced
+	for _, informer := range w.informers() {
+		w.running.Go(func() { informer.RunWithContext(ctx) })
+		synced = append(synced, informer.HasSynced)
 	}
-	for _, f := range w.factories {
-		for kind, synced := range f.WaitForCacheSync(ctx.Done()) {
-			if !synced {
-				return fmt.Errorf("waiting for the first list of %s: %w", kind, context.Cause(ctx))
-			}
-		}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("waiting for the first lists: %w", context.Cause(ctx))
 	}
 	return nil
 }
 
 // Stop waits until all that Run has begun has ended, after its ctx has.
-func (w *Watcher) Stop() {
-	for _, f := range w.factories {
-		f.Shutdown()
-	}
-}
+func (w *Watcher) Stop() { w.running.Wait() }
 
 // World is what is there now. The error says why there is no page where one cannot be read.
 func (w *Watcher) World(now time.Time) (happening.World, error) {
