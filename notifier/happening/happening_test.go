@@ -183,6 +183,14 @@ func TestTales(t *testing.T) {
 			x.Nodes["a"] = Node{Name: "a", Report: &contract.Report{Answers: []string{"scale-down:a:1"}, Kind: contract.KindScaleDown, Phase: contract.PhaseDraining}}
 			x.look(time.Second)
 		}, nil},
+		{"that Auto Scaling terminates what the scaler told it to is no interruption", func(x *tale) {
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:a:1"})
+			x.look(time.Second)
+			x.notice("a", contract.EventNoticed, "asg-terminate:i-a", contract.KindASG)
+			x.Nodes["b"] = Node{Name: "b", Terminating: "scale-down:b:1", Notices: contract.NoticedList{{ID: "asg-terminate:i-b", Kind: contract.KindASG}}}
+			x.Nodes["c"] = Node{Name: "c", Notices: contract.NoticedList{{ID: "asg-terminate:i-c", Kind: contract.KindASG}}}
+			x.look(time.Second)
+		}, []string{"scale-down web draining 1 draining", "interruption c noticed"}},
 		{"what is blocked for a moment is no news", func(x *tale) {
 			x.Nodes["a"] = Node{Name: "a", Report: budget, Request: &contract.Request{ID: "r", Kind: contract.KindRequest}}
 			x.look(time.Second)

@@ -1,13 +1,32 @@
 package happening
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 )
 
-// Member is the key of a node's scale-down.
-func Member(node, id string) string { return hash(node, id) }
+// Member is the key of a node's scale-down. It begins with that of the node.
+func Member(node, id string) string { return nodeKey(node) + hash(id) }
+
+func nodeKey(node string) string { return hash(node) + "." }
+
+// scaledDown reports whether the scaler itself removes a node, or has just done so.
+func (f *fold) scaledDown(node string) bool {
+	if contract.IsScaleDown(f.world.Nodes[node].Terminating) {
+		return true
+	}
+	return slices.ContainsFunc(f.Happenings, func(h Happening) bool {
+		for key, p := range h.Members {
+			if strings.HasPrefix(key, nodeKey(node)) && p != Cancelled {
+				return true
+			}
+		}
+		return false
+	})
+}
 
 // scaleDown: a node of a group is as far as that.
 func (f *fold) scaleDown(e Event, p Phase) {
@@ -120,6 +139,9 @@ func (f *fold) noticed(e Event, p Phase) {
 // interrupted brings the interruption of a node by a notice into a phase.
 func (f *fold) interrupted(node string, n contract.Noticed, p Phase, at time.Time) {
 	h := f.interruption(node, n.ID)
+	if h == nil && n.Kind == contract.KindASG && f.scaledDown(node) {
+		return // the scaler has told Auto Scaling to
+	}
 	if h == nil {
 		f.begin(Happening{Kind: Interruption, Subject: Member(node, n.ID), Node: node, Notice: string(n.Kind), NoticeID: n.ID,
 			Deadline: n.Deadline.Time, Phase: p, Began: at, Text: contract.Shorten(n.Reason, mostText)})
