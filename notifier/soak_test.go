@@ -245,10 +245,10 @@ func (m mailbox) Send(ctx context.Context, words render.Message) (string, error)
 	return ref, nil
 }
 
-// A thousand things happen, and the notifier is killed twenty times: none is lost, and none is
+// More than a thousand things happen, and the notifier is killed twenty times: none is lost, and none is
 // told twice but what was in flight.
 func TestSoak(t *testing.T) {
-	const facts, kills, long = 1000, 20, 3 * time.Hour
+	const facts, kills, long = 1400, 20, 4 * time.Hour
 	for _, seed := range []uint64{1, 2} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { soak(t, rand.New(rand.NewPCG(seed, 0)), facts, kills, long) })
