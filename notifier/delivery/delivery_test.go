@@ -180,7 +180,9 @@ func TestQuietHours(t *testing.T) {
 		if got := again.In(berlin).Format(time.RFC3339); len(sizes) != 0 || got != c.until {
 			t.Errorf("%s: messages %v, again at %s", c.at, sizes, got)
 		}
-		if sizes, _ := all(s, w, some(happening.Fault, 1), now); len(sizes) != 1 {
+		failed := some(happening.Interruption, 1)
+		failed.Happenings[0].Phase = happening.Failed
+		if sizes, _ := all(s, w, failed, now); len(sizes) != 1 {
 			t.Errorf("%s: what is critical waits", c.at)
 		}
 		if sizes, _ := all(s, w, state, again); len(sizes) != 1 {

@@ -57,12 +57,16 @@ func (f *fold) group(name string) (statuspage.GroupLine, bool) {
 }
 
 // risen ends a scale-up whose nodes are Ready: as many as it asked for, or as the group is to
-// have now.
+// have now. One whose group is to have no more than before has failed.
 func (f *fold) risen(h *Happening) {
 	line, known := f.group(h.Group)
 	if known && f.world.Page.Written.After(h.Last) && line.Ready >= min(h.To, line.Desired) {
 		h.To = min(h.To, max(line.Desired, line.Ready))
-		h.end(Ready, f.world.Page.Written)
+		phase := Ready
+		if h.To <= h.From {
+			phase = Failed
+		}
+		h.end(phase, f.world.Page.Written)
 		return
 	}
 	if f.world.Now.After(h.Last.Add(overdue)) {

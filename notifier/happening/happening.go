@@ -54,7 +54,7 @@ func (s Severity) String() string { return Severities[s] }
 // Severity of a kind. A drain before an announced deadline is a warning while it lasts: see
 // Happening.Severity.
 var severities = map[Kind]Severity{
-	ScaleUp: Info, ScaleDown: Info, Interruption: Warning, DrainBlocked: Warning, LaunchFailed: Warning, AtMax: Warning, Fault: Critical,
+	ScaleUp: Info, ScaleDown: Info, Interruption: Warning, DrainBlocked: Warning, LaunchFailed: Warning, AtMax: Warning, Fault: Warning,
 }
 
 // Phase says how far a happening is.
@@ -142,6 +142,8 @@ func (h *Happening) Severity() Severity {
 	switch {
 	case h.Phase == Failed && h.Kind == Interruption, h.Kind == Interruption && h.Phase == Gone:
 		return Critical // pods went down with their node
+	case h.Subject == trouble:
+		return Critical
 	case h.Phase == Overdue, h.Phase == Failed:
 		return Warning
 	}

@@ -130,7 +130,7 @@ func TestTales(t *testing.T) {
 			x.look(time.Second)
 			x.line(statuspage.GroupLine{Name: "web", Desired: 1, Ready: 1})
 			x.look(time.Second)
-		}, []string{"scale-up web ready 1→1 after 1s"}},
+		}, []string{"scale-up web failed 1→1 after 1s"}},
 		{"a scale-down, whose Events come in any order", func(x *tale) {
 			x.event(contract.AppScaler, "Node", "b", contract.EventTerminated, contract.Facts{Group: "web", ID: "scale-down:b:1"})
 			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:a:1"})
@@ -214,6 +214,15 @@ func TestTales(t *testing.T) {
 			x.look(quiet)
 			x.look(10 * time.Minute)
 		}, []string{"launch-failed web over ×2 after 46m0s"}},
+		{"what cannot be decided is one fault, in whatever words", func(x *tale) {
+			for i := range 4 {
+				x.Page = &statuspage.Page{Written: x.Now, Trouble: strings.Repeat("x", i+1)}
+				x.look(30 * time.Second)
+			}
+			if s := x.state.Happenings[0].Severity(); s != Critical {
+				panic(s.String())
+			}
+		}, []string{"fault  lasting"}},
 		{"a group at its maximum, and a fault whose numbers differ", func(x *tale) {
 			for i := range 4 {
 				x.Page = &statuspage.Page{Written: x.Now, Faults: []string{fmt.Sprintf("%d volumes unread", i)},

@@ -134,6 +134,9 @@ func atMax(page *statuspage.Page) []Happening {
 	return seen
 }
 
+// trouble is the subject of why nothing can be decided.
+const trouble = "trouble"
+
 // faults of the page. Texts that differ in numbers only are of one fault.
 func faults(page *statuspage.Page) []Happening {
 	byText := map[string]Happening{}
@@ -146,7 +149,9 @@ func faults(page *statuspage.Page) []Happening {
 			byText[subject] = Happening{Subject: "page " + hash(subject), Group: group, Text: contract.Shorten(text, mostText)}
 		}
 	}
-	add("", page.Trouble)
+	if page.Trouble != "" {
+		byText[trouble] = Happening{Subject: trouble, Text: contract.Shorten(page.Trouble, mostText)}
+	}
 	for _, list := range [][]string{page.Faults, page.Others} {
 		for _, text := range list {
 			add("", text)

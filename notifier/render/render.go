@@ -97,7 +97,7 @@ func (m *Message) moment(name string, at time.Time) {
 
 // titles of a happening while it lasts, and of its end by phase; the rest is the kind's.
 var titles = map[happening.Kind]map[happening.Phase]string{
-	happening.ScaleUp:      {happening.Launching: "Scaling up", happening.Ready: "Scaled up", happening.Overdue: "Nodes are not Ready in time"},
+	happening.ScaleUp:      {happening.Launching: "Scaling up", happening.Ready: "Scaled up", happening.Overdue: "Nodes are not Ready in time", happening.Failed: "Scale-up failed"},
 	happening.ScaleDown:    {happening.Draining: "Scaling down", happening.Terminated: "Scaled down", happening.Cancelled: "Scale-down cancelled"},
 	happening.Interruption: {happening.Noticed: "Notice for a node", happening.Draining: "Node drains", happening.Drained: "Node drained", happening.Gone: "Node gone before it was drained", happening.Failed: "Drain failed", happening.Cancelled: "Notice cancelled"},
 	happening.DrainBlocked: {happening.Lasting: "Drain blocked", happening.Over: "Drain no longer blocked"},
@@ -115,11 +115,13 @@ func (m *Message) one(h *happening.Happening) {
 	case happening.ScaleUp:
 		m.Title += ": " + h.Group
 		m.Text = fmt.Sprintf("group %s grows %d→%d", h.Group, h.From, h.To)
-		if h.Over() {
-			m.Text = fmt.Sprintf("group %s grew %d→%d, and %s", h.Group, h.From, h.To, map[bool]string{
-				true:  "all nodes are Ready after " + took(h),
-				false: "after " + took(h) + " some nodes are not Ready",
-			}[h.Phase == happening.Ready])
+		switch h.Phase {
+		case happening.Ready:
+			m.Text = fmt.Sprintf("group %s grew %d→%d, and all nodes are Ready after %s", h.Group, h.From, h.To, took(h))
+		case happening.Overdue:
+			m.Text = fmt.Sprintf("group %s grew %d→%d, and after %s some nodes are not Ready", h.Group, h.From, h.To, took(h))
+		case happening.Failed:
+			m.Text = fmt.Sprintf("group %s does not grow beyond %d: no node has come in %s", h.Group, h.To, took(h))
 		}
 		m.fact("Zone", h.Zone)
 	case happening.ScaleDown:
