@@ -121,6 +121,8 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"page":    command((*session).page),
 			"confine": command((*session).confine),
 
+			"notifier": command((*session).notifier),
+
 			"iam":       command((*session).iam),
 			"rightless": command((*session).rightless),
 		},
@@ -151,6 +153,8 @@ type session struct {
 	away []laws.Span
 	// big are the programs that were above their limits of memory when the world ended.
 	big []string
+	// tells is the notifier, if the script has one.
+	tells *notifierOf
 }
 
 // command makes a testscript command of a method. neg is the command's "!".

@@ -25,7 +25,11 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binaries := map[string]string{contract.AppAgent: programs.Agent, contract.AppScaler: programs.Scaler}
+	notifier, err := buildNotifier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binaries := map[string]string{contract.AppAgent: programs.Agent, contract.AppScaler: programs.Scaler, contract.AppNotifier: notifier}
 	files := badFiles(t)
 	kubeconfig := "--kubeconfig=" + files["kubeconfig"]
 	signed := []string{"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s"}
@@ -57,6 +61,12 @@ func TestBadInput(t *testing.T) {
 		{"no node name", contract.AppAgent, []string{kubeconfig}, nil, []string{"NODE_NAME", "--node-name", "spec.nodeName"}},
 		{"no name of a node", contract.AppAgent, []string{kubeconfig}, []string{"NODE_NAME=$(HOST)"}, []string{"NODE_NAME", `"$(HOST)"`}},
 		{"no cluster", contract.AppAgent, nil, []string{"NODE_NAME=n"}, []string{"--kubeconfig"}},
+
+		{"unknown flag", contract.AppNotifier, []string{"--configuration=x"}, nil, []string{"unknown flag: --configuration", "windlass-notifier --help"}},
+		{"no configuration", contract.AppNotifier, []string{"--config=/no/such/file"}, nil, []string{"--config", "/no/such/file", "no such file"}},
+		{"a configuration with an unknown field", contract.AppNotifier, []string{"--config=" + files["field"]}, nil, []string{files["field"], `unknown field "groups"`}},
+		{"no secret", contract.AppNotifier, []string{"--config=" + files["notifier"], "--secrets=/no/such"}, nil, []string{"--secrets=/no/such", "service ops", "/no/such/url"}},
+		{"no cluster", contract.AppNotifier, []string{"--config=" + files["sns"]}, nil, []string{"--kubeconfig"}},
 	} {
 		t.Run(strings.ReplaceAll(c.program+" "+c.what, " ", "_"), func(t *testing.T) {
 			status, text := runProgram(t, binaries[c.program], c.args, c.env)
@@ -82,10 +92,12 @@ func badFiles(t *testing.T) map[string]string {
 	dir := t.TempDir()
 	files := map[string]string{}
 	for name, content := range map[string]string{
-		"cut":   now + "groups: [{name: web, min: 1",
-		"field": now + "groups: [{nmae: web}]\n",
-		"value": now + "nodes: [{name: a, allocatable: {cpu: four}}]\n",
-		"empty": "",
+		"cut":      now + "groups: [{name: web, min: 1",
+		"field":    now + "groups: [{nmae: web}]\n",
+		"value":    now + "nodes: [{name: a, allocatable: {cpu: four}}]\n",
+		"empty":    "",
+		"notifier": "services: [{name: ops, webhook: {secret: url}}]\n",
+		"sns":      "services: [{name: ops, sns: {topic: 'arn:aws:sns:eu-west-1:111122223333:ops'}}]\n",
 		"kubeconfig": `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +
 			`"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"u","user":{"token":"t"}}]}`,
 	} {

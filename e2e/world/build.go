@@ -124,7 +124,7 @@ func buildImages(ctx context.Context, p *progress, root, dir string) ([]string, 
 		{"images", "VERSION=" + NextVersion, "IMAGES=" + filepath.Join(images, NextVersion)},
 		{"images", "e2e-images", "IMAGES=" + images},
 	} {
-		cmd := politely(exec.CommandContext(ctx, "make", append([]string{"-s", "-C", root, "ARCHITECTURES=" + runtime.GOARCH, "BINARIES=bin/linux/world"}, args...)...))
+		cmd := politely(exec.CommandContext(ctx, "make", append([]string{"-s", "-C", root, "ARCHITECTURES=" + runtime.GOARCH, "BINARIES=bin/linux/world", "PROGRAMS=agent scaler"}, args...)...))
 		if _, err := output(cmd); err != nil {
 			return nil, fmt.Errorf("building the images: %w", err)
 		}
