@@ -161,7 +161,7 @@ func (n *notifier) fold(now time.Time) {
 	}
 	n.latest = world
 	state := happening.Fold(n.saved.State, world)
-	state = state.Without(n.told, now)
+	state = state.Without(n.told, world)
 	n.saved.State = state
 	n.saved.Sent = n.saved.Sent.Clone()
 	n.saved.Sent.Forget(state, slices.Collect(maps.Keys(n.wants)))

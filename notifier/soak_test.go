@@ -362,8 +362,13 @@ func (b *inbox) judge(t *testing.T, name string, l *life, kills int) {
 				lost[f.kind]++
 			}
 		case happening.ScaleDown:
-			if members[happening.Member(f.node, f.id)] != 1 {
+			if key := happening.Member(f.node, f.id); members[key] != 1 {
 				lost[f.kind]++
+				for _, h := range b.final {
+					if p, is := h.Members[key]; is {
+						t.Logf("%s from %s to %s, %s, is %s in %s, which was from %s to %s", f.node, f.begin, f.end, f.last, p, h.ID, h.Began, h.Ended)
+					}
+				}
 			}
 		}
 	}

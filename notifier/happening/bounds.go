@@ -19,7 +19,10 @@ const (
 
 // bound sheds what there is no room for, and counts it.
 func (f *fold) bound() {
-	f.shed(func(h *Happening) bool { return h.Over() && f.world.Now.After(h.Ended.Add(unsent)) }, len(f.Happenings))
+	standing := f.world.standing()
+	f.shed(func(h *Happening) bool {
+		return h.Over() && f.world.Now.After(h.Ended.Add(unsent)) && !h.stands(standing)
+	}, len(f.Happenings))
 	f.shed((*Happening).Over, len(f.Happenings)-mostHappenings)
 	f.shed(func(*Happening) bool { return true }, len(f.Happenings)-mostHappenings)
 }
@@ -43,10 +46,11 @@ func (h *Happening) Settled(now time.Time) bool {
 }
 
 // Without drops what may be forgotten: what is settled, and what all were told of that are to
-// be.
-func (s State) Without(told func(*Happening) bool, now time.Time) State {
+// be. What a Node shows still is kept.
+func (s State) Without(told func(*Happening) bool, w World) State {
+	standing := w.standing()
 	s.Happenings = slices.DeleteFunc(slices.Clone(s.Happenings), func(h Happening) bool {
-		return h.Settled(now) && (h.Hidden || told(&h))
+		return h.Settled(w.Now) && !h.stands(standing) && (h.Hidden || told(&h))
 	})
 	return s
 }

@@ -84,7 +84,7 @@ func (f *fold) begin(h Happening) *Happening {
 	f.Serial++
 	h.ID = string(h.Kind) + "-" + strconv.FormatInt(f.Serial, 10) + "-" + hash(h.Subject, h.Began.UTC().Format(time.RFC3339Nano))
 	h.Revision, h.Count, h.Last = 1, max(h.Count, 1), h.Began
-	h.Members = cloned(h.Members)
+	h.Members, h.Absent = cloned(h.Members), cloned(h.Absent)
 	f.Happenings = append(f.Happenings, h)
 	if !h.Hidden {
 		f.begun(&h)

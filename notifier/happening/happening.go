@@ -128,6 +128,8 @@ type Happening struct {
 	// name and the request's id.
 	Names   []string         `json:"names,omitempty"`
 	Members map[string]Phase `json:"members,omitempty"`
+	// Absent are the members that no Node shows any more, since when, in Unix seconds.
+	Absent map[string]int64 `json:"absent,omitempty"`
 	// Saved is what the terminated nodes cost in an hour, in US dollars; 0 where not known.
 	Saved float64 `json:"saved,omitempty"`
 	// BlockedBy refuse evictions. Text is the cause or the fault, in words; Until when it is
@@ -225,7 +227,7 @@ func (s State) clone() State {
 	s.Happenings = slices.Clone(s.Happenings)
 	for i := range s.Happenings {
 		h := &s.Happenings[i]
-		h.Members = cloned(h.Members)
+		h.Members, h.Absent = cloned(h.Members), cloned(h.Absent)
 		h.Names, h.For, h.Namespaces = slices.Clip(h.Names), slices.Clip(h.For), slices.Clip(h.Namespaces)
 	}
 	s.Cursors = cloned(s.Cursors)

@@ -150,6 +150,22 @@ func TestTales(t *testing.T) {
 			x.look(vanishes)
 			x.look(joins)
 		}, []string{"scale-down  terminated 1 gone after 1m1s"}},
+		{"a node that has just joined a scale-down has not vanished with others", func(x *tale) {
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:a:1"})
+			x.look(time.Second)
+			x.look(50 * time.Second)
+			x.event(contract.AppScaler, "Node", "b", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:b:1"})
+			x.look(time.Second)
+			x.look(10 * time.Second)
+		}, []string{"scale-down web draining 1 draining 1 gone"}},
+		{"a scale-down whose end an Event says late", func(x *tale) {
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:a:1"})
+			x.look(time.Second)
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDownCancelled, contract.Facts{Group: "web", ID: "scale-down:a:1"})
+			x.look(time.Minute)
+			x.event(contract.AppScaler, "Node", "a", contract.EventTerminated, contract.Facts{Group: "web", ID: "scale-down:a:1"})
+			x.look(time.Second)
+		}, []string{"scale-down web terminated 1 terminated after 1s"}},
 		{"an instance that never was a node is no scale-down", func(x *tale) {
 			x.event(contract.AppScaler, "Node", "a", contract.EventTerminated, contract.Facts{Group: "web", ID: "never-1"})
 			x.look(time.Second)
@@ -241,6 +257,27 @@ func TestTales(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a Node shows still is not forgotten, however long ago it ended: it would begin anew.
+func TestWhatStandsIsKept(t *testing.T) {
+	x := newTale()
+	x.Nodes["a"] = Node{Name: "a", Report: &contract.Report{Answers: []string{"r"}, Kind: contract.KindRequest, Phase: contract.PhaseDraining}, Request: &contract.Request{ID: "r", Kind: contract.KindRequest}}
+	x.look(time.Second)
+	x.Nodes["a"] = Node{Name: "a", Report: &contract.Report{Answers: []string{"r"}, Kind: contract.KindRequest, Phase: contract.PhaseDrained}, Request: &contract.Request{ID: "r", Kind: contract.KindRequest}}
+	all := func(*Happening) bool { return true }
+	for range 3 {
+		x.look(25 * time.Hour)
+		x.state = x.state.Without(all, x.World)
+		if diff := cmp.Diff([]string{"interruption a drained after 0s"}, x.told()); diff != "" || x.state.Serial != 1 {
+			t.Fatalf("%d began: %s", x.state.Serial, diff)
+		}
+	}
+	delete(x.Nodes, "a")
+	x.look(time.Second)
+	if x.state = x.state.Without(all, x.World); len(x.state.Happenings) != 0 {
+		t.Error("it is kept for ever")
 	}
 }
 

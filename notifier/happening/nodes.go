@@ -43,10 +43,13 @@ func (f *fold) stands(node, id, group string, p Phase, at time.Time) {
 	key := Member(node, id)
 	if h := f.scaleDownOf(key); h != nil {
 		was := h.Members[key]
-		if rank[p] <= rank[was] || h.Over() && final(ScaleDown, was) {
+		if rank[p] <= rank[was] {
 			return
 		}
 		h.Members[key] = p
+		if h.Over() {
+			h.Phase = fallenTo(h) // a late Event says better
+		}
 		h.change(at)
 		f.counted(h, p)
 		return
@@ -102,22 +105,24 @@ func (f *fold) counted(h *Happening, p Phase) {
 // fallen ends a scale-down of which every node is at its end, and that none has joined for a
 // while.
 func (f *fold) fallen(h *Happening) {
-	terminated := 0
 	for _, p := range h.Members {
 		if !final(ScaleDown, p) {
 			return
 		}
+	}
+	if !f.world.Now.Before(h.Last.Add(joins)) {
+		h.end(fallenTo(h), h.Last)
+	}
+}
+
+// fallenTo is how a scale-down ends.
+func fallenTo(h *Happening) Phase {
+	for _, p := range h.Members {
 		if p == Terminated || p == Gone {
-			terminated++
+			return Terminated
 		}
 	}
-	switch {
-	case f.world.Now.Before(h.Last.Add(joins)):
-	case terminated > 0:
-		h.end(Terminated, h.Last)
-	default:
-		h.end(Cancelled, h.Last)
-	}
+	return Cancelled
 }
 
 // noticed: an agent knows of a notice, or drains for it.
@@ -266,41 +271,61 @@ func (f *fold) node(n Node) {
 // vanished ends scale-downs whose nodes have no Node any more, or no request, and of which no
 // Event says why.
 func (f *fold) vanished() {
-	now := f.world.Now
-	standing := map[string]bool{}
-	for _, n := range f.world.Nodes {
-		if n.Request != nil {
-			standing[Member(n.Name, n.Request.ID)] = true
-		}
-		if n.Terminating != "" {
-			standing[Member(n.Name, n.Terminating)] = true
-		}
-	}
+	now, standing := f.world.Now, f.world.standing()
 	for i := range f.Happenings {
 		h := &f.Happenings[i]
 		if h.Kind != ScaleDown || h.Over() {
 			continue
 		}
-		some := false
+		lost := false
 		for key, p := range h.Members {
-			some = some || standing[key] || final(ScaleDown, p)
-		}
-		lost := 0
-		for key, p := range h.Members {
-			if !final(ScaleDown, p) && !standing[key] {
-				lost++
+			since, absent := h.Absent[key]
+			switch {
+			case final(ScaleDown, p) || standing[key]:
+				delete(h.Absent, key)
+			case !absent:
+				h.Absent[key] = now.Unix()
+			case !now.Before(time.Unix(since, 0).Add(vanishes)):
+				delete(h.Absent, key)
+				h.Members[key], lost = Gone, true
 			}
 		}
-		h.missed(lost == 0, now)
-		if h.Missed.IsZero() || now.Before(h.Missed.Add(vanishes)) {
-			continue
+		if lost {
+			h.change(now)
 		}
-		for key, p := range h.Members {
-			if !final(ScaleDown, p) && !standing[key] {
-				h.Members[key] = Gone
-			}
-		}
-		h.Missed = time.Time{}
-		h.change(now)
 	}
+}
+
+// standing are the keys of what Nodes show: requests, notices, and what agents report on.
+func (w World) standing() map[string]bool {
+	standing := map[string]bool{}
+	for _, n := range w.Nodes {
+		ids := []string{n.Terminating}
+		if n.Request != nil {
+			ids = append(ids, n.Request.ID)
+		}
+		if n.Report != nil {
+			ids = append(ids, n.Report.Answers...)
+		}
+		for _, notice := range n.Notices {
+			ids = append(ids, notice.ID)
+		}
+		for _, id := range ids {
+			standing[Member(n.Name, id)] = true
+		}
+	}
+	return standing
+}
+
+// stands reports whether a Node shows any of it still: forgotten, it would begin anew.
+func (h *Happening) stands(standing map[string]bool) bool {
+	if standing[h.Subject] {
+		return true
+	}
+	for key := range h.Members {
+		if standing[key] {
+			return true
+		}
+	}
+	return false
 }
