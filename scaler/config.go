@@ -12,9 +12,9 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable/drainflags"
+	"windlass.dev/windlass/pkg/prices"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/asg/prices"
 	"windlass.dev/windlass/scaler/asg/template"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
@@ -186,18 +186,10 @@ func (s *settings) checkAssumptions() error {
 	if f := s.assume.SpotFactor; !(f > 0 && f <= 1) {
 		wrong = append(wrong, fmt.Errorf("--spot-price-factor=%v: want a share above 0, and 1 at the most", f))
 	}
-	s.assume.Prices = prices.Shipped()
-	if s.priceFile == "" {
-		return errors.Join(wrong...)
-	}
-	text, err := os.ReadFile(s.priceFile)
+	var err error
+	s.assume.Prices, _, err = prices.ReadFile(s.priceFile, os.ReadFile)
 	if err != nil {
-		return errors.Join(append(wrong, fmt.Errorf("--price-file: %w", err))...)
+		wrong = append(wrong, err)
 	}
-	own, err := prices.Parse(string(text))
-	if err != nil {
-		return errors.Join(append(wrong, fmt.Errorf("--price-file=%s: %w", s.priceFile, err))...)
-	}
-	s.assume.Prices = s.assume.Prices.With(own)
 	return errors.Join(wrong...)
 }

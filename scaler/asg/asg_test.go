@@ -20,8 +20,8 @@ import (
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/prices"
 	"windlass.dev/windlass/scaler/asg"
-	"windlass.dev/windlass/scaler/asg/prices"
 	"windlass.dev/windlass/scaler/asg/template"
 )
 

@@ -14,7 +14,7 @@ import (
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	corev1 "k8s.io/api/core/v1"
 
-	"windlass.dev/windlass/scaler/asg/prices"
+	"windlass.dev/windlass/pkg/prices"
 )
 
 // RedrawEvery is how often a blueprint is made again although the group's definition

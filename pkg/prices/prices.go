@@ -31,8 +31,14 @@ func (b Book) Of(region, instanceType string) float64 {
 //go:embed prices.txt
 var shipped string
 
+// Date is of which day the list is that is part of the program.
+const Date = "2026-07-20"
+
+// Source says where that list is from, for those who read a figure that was made with it.
+const Source = "AWS's list prices of " + Date + " for Linux on demand in " + standIn + ", which stand in for other regions"
+
 // Shipped is the list that is part of the program. Where it is from and of which
-// day stands at the head of prices.txt.
+// day stands at the head of prices.txt, and in Source.
 func Shipped() Book {
 	b, err := Parse(shipped)
 	if err != nil {
@@ -69,6 +75,23 @@ func Parse(text string) (Book, error) {
 		return nil, fmt.Errorf("reading prices: %w", err)
 	}
 	return b, nil
+}
+
+// ReadFile is the built-in list with that of a file over it, as --price-file names one, and
+// what Source then is. Without a name it is the built-in one.
+func ReadFile(name string, read func(string) ([]byte, error)) (Book, string, error) {
+	if name == "" {
+		return Shipped(), Source, nil
+	}
+	text, err := read(name)
+	if err != nil {
+		return nil, "", fmt.Errorf("--price-file: %w", err)
+	}
+	own, err := Parse(string(text))
+	if err != nil {
+		return nil, "", fmt.Errorf("--price-file=%s: %w", name, err)
+	}
+	return Shipped().With(own), "those of " + name + "; where it has none, " + Source, nil
 }
 
 // With lays another list over this one: it wins, region by region and type by

@@ -1,11 +1,12 @@
 package prices_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"windlass.dev/windlass/e2e/fakeaws"
-	"windlass.dev/windlass/scaler/asg/prices"
+	"windlass.dev/windlass/pkg/prices"
 )
 
 // The list and the catalog of the test bed were put together apart from each
@@ -59,5 +60,16 @@ func TestParse(t *testing.T) {
 		if _, err := prices.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: error %v, want %s", text, err, want)
 		}
+	}
+}
+
+// The date that people read beside a figure is that of the list.
+func TestSourceIsThatOfTheList(t *testing.T) {
+	text, err := os.ReadFile("prices.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head, _, _ := strings.Cut(string(text), "\n\n"); !strings.Contains(head, "published them on "+prices.Date+",") || !strings.Contains(prices.Source, prices.Date) {
+		t.Errorf("prices.txt begins with\n%s\nand the program says %q", head, prices.Source)
 	}
 }
