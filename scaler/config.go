@@ -13,10 +13,12 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable/drainflags"
 	"windlass.dev/windlass/pkg/prices"
+	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/template"
 	"windlass.dev/windlass/scaler/plan/policy"
+	"windlass.dev/windlass/scaler/status"
 )
 
 // settings are all flags of the program. Where Cluster Autoscaler has a flag of
@@ -34,6 +36,7 @@ type settings struct {
 
 	autoscalerLeases []string
 	priceFile        string
+	priceSource      string // what the prices are, for people
 
 	address        string
 	verdictsPort   uint16
@@ -187,9 +190,14 @@ func (s *settings) checkAssumptions() error {
 		wrong = append(wrong, fmt.Errorf("--spot-price-factor=%v: want a share above 0, and 1 at the most", f))
 	}
 	var err error
-	s.assume.Prices, _, err = prices.ReadFile(s.priceFile, os.ReadFile)
+	s.assume.Prices, s.priceSource, err = prices.ReadFile(s.priceFile, os.ReadFile)
 	if err != nil {
 		wrong = append(wrong, err)
 	}
 	return errors.Join(wrong...)
+}
+
+// bill is what nodes cost by these settings.
+func (s *settings) bill() status.Bill {
+	return status.Bill{Book: s.assume.Prices, Prices: statuspage.Prices{Source: s.priceSource, SpotFactor: s.assume.SpotFactor}}
 }

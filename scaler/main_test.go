@@ -394,10 +394,10 @@ func TestPageWithoutGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
-	if got := sc.page(evaluation{}).Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
+	if got := sc.status(evaluation{}).Page.Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
 		t.Errorf("trouble %q", got)
 	}
-	if got := sc.page(evaluation{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Trouble; got != "" {
+	if got := sc.status(evaluation{snapshot: fleet.Snapshot{Groups: []fleet.Group{{Name: "web"}}}}).Page.Trouble; got != "" {
 		t.Errorf("trouble %q though there is a group", got)
 	}
 }

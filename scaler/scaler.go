@@ -364,8 +364,8 @@ func (sc *scaler) turned(err error) {
 		err = nil // it has decided, and its page shows that as a fault
 	}
 	if err != nil {
-		sc.board.Post(func() statuspage.Page {
-			return statuspage.Page{Trouble: err.Error(), Groups: []statuspage.GroupLine{}}
+		sc.board.Post(func() statuspage.Status {
+			return statuspage.Status{Page: statuspage.Page{Trouble: err.Error(), Groups: []statuspage.GroupLine{}}}
 		})
 	}
 	if err == nil && sc.casBoard != nil {
@@ -410,7 +410,7 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 func (sc *scaler) tell(l evaluation) {
 	sc.metrics.record(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
-	sc.board.Post(func() statuspage.Page { return sc.page(l) })
+	sc.board.Post(func() statuspage.Status { return sc.status(l) })
 	sc.postCASStatus(l)
 	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
 		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
@@ -438,13 +438,13 @@ func (sc *scaler) statusPage() (corev1.ObjectReference, bool) {
 	return kube.ConfigMapReference(sc.settings.namespace, contract.ConfigMapStatus, uid), uid != ""
 }
 
-// page draws the status page of an evaluation.
-func (sc *scaler) page(l evaluation) statuspage.Page {
+// status draws what stands in the ConfigMap of an evaluation.
+func (sc *scaler) status(l evaluation) statuspage.Status {
 	page := status.NewPage(l.snapshot, l.plan, l.results)
 	if len(page.Groups) == 0 {
 		page.Trouble = sc.whyNone()
 	}
-	return page
+	return statuspage.Status{Page: page, Verdicts: status.NewVerdicts(l.snapshot, l.plan, sc.settings.bill())}
 }
 
 func (sc *scaler) whyNone() string { return sc.settings.selection.WhyNone(sc.account.Region) }

@@ -53,6 +53,12 @@ const (
 	ClusterAutoscalerStatusKey       = "status"
 	AnnotationLastUpdated            = casPrefix + "last-updated"
 
+	// LabelCapacityType is what EKS writes on the nodes of managed groups: CapacitySpot, or
+	// ON_DEMAND.
+	// https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+	LabelCapacityType = "eks.amazonaws.com/capacityType"
+	CapacitySpot      = "SPOT"
+
 	// Tags of an Auto Scaling group:
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 

@@ -1,5 +1,8 @@
-// Package statuspage is the page in the ConfigMap windlass-status: the scaler writes it for
-// people, and programs of ours that have no plan of their own read it.
+// Package statuspage is what stands in the ConfigMap windlass-status. The scaler writes it, and
+// programs of ours that have no plan of their own read it.
+//
+//	statuspage.go  the page, for people
+//	verdicts.go    every verdict, for programs
 package statuspage
 
 import (
@@ -25,6 +28,12 @@ const (
 
 // Reason is a verdict in one word.
 type Reason string
+
+// Status is both: what people read, and what programs do.
+type Status struct {
+	Page     Page
+	Verdicts Verdicts
+}
 
 // Page is what people read of a plan: groups in full, pending pods by class,
 // nodes by reason.

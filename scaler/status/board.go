@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -31,7 +32,7 @@ type Board struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	latest func() statuspage.Page
+	latest func() statuspage.Status
 	uid    types.UID // of the ConfigMap; empty before the first write
 	fresh  chan struct{}
 }
@@ -41,9 +42,9 @@ func NewBoard(maps corev1client.ConfigMapInterface, leader string, logger *slog.
 	return &Board{maps: maps, leader: leader, logger: logger, fresh: make(chan struct{}, 1)}
 }
 
-// Post puts a page up, in place of one that has not been written yet. The page
-// is drawn only if it comes to be written.
-func (b *Board) Post(draw func() statuspage.Page) {
+// Post puts a status up, in place of one that has not been written yet. It is
+// drawn only if it comes to be written.
+func (b *Board) Post(draw func() statuspage.Status) {
 	b.mu.Lock()
 	b.latest = draw
 	b.mu.Unlock()
@@ -54,27 +55,17 @@ func (b *Board) Post(draw func() statuspage.Page) {
 }
 
 // Run writes what is posted until ctx ends: on change only, and at most every
-// five seconds. A page that could not be written is tried again then.
+// five seconds. That is also how often it is drawn: of a large cluster it takes a while. What
+// could not be written is tried again then.
 func (b *Board) Run(ctx context.Context) {
-	written := ""
+	var written content
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-b.fresh:
 		}
-		page := b.page()
-		text, err := page.Encode()
-		if err == nil && text == written {
-			continue
-		}
-		if err == nil {
-			err = b.write(ctx, page)
-		}
-		if err == nil {
-			written = text
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := b.post(ctx, &written); err != nil && ctx.Err() == nil {
 			b.logger.Warn("status not written", "err", err)
 			b.again()
 		}
@@ -86,13 +77,33 @@ func (b *Board) Run(ctx context.Context) {
 	}
 }
 
-func (b *Board) page() statuspage.Page {
+// content is what the ConfigMap holds, but for when it was written.
+type content struct {
+	page     string
+	verdicts []byte
+}
+
+// post writes the latest status unless that is written already.
+func (b *Board) post(ctx context.Context, written *content) error {
 	b.mu.Lock()
 	draw := b.latest
 	b.mu.Unlock()
-	page := draw()
+	status := draw()
+	page := status.Page
 	page.Leader = b.leader
-	return page
+	text, err := page.Encode()
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	verdicts, err := status.Verdicts.Encode()
+	if err != nil || text == written.page && bytes.Equal(verdicts, written.verdicts) {
+		return err
+	}
+	if err := b.write(ctx, page, verdicts); err != nil {
+		return err
+	}
+	*written = content{text, verdicts}
+	return nil
 }
 
 func (b *Board) again() {
@@ -102,8 +113,8 @@ func (b *Board) again() {
 	}
 }
 
-// write replaces the whole text: the page belongs to whoever leads.
-func (b *Board) write(ctx context.Context, page statuspage.Page) error {
+// write replaces all of it: the ConfigMap belongs to whoever leads.
+func (b *Board) write(ctx context.Context, page statuspage.Page, verdicts []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	page.Written = time.Now().UTC().Truncate(time.Second)
@@ -114,6 +125,7 @@ func (b *Board) write(ctx context.Context, page statuspage.Page) error {
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapStatus, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
 		Data:       map[string]string{statuspage.Key: text},
+		BinaryData: map[string][]byte{statuspage.VerdictsKey: verdicts},
 	}
 	written, err := b.maps.Update(ctx, object, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {

@@ -3,7 +3,8 @@
 //
 //	memory.go  Memory: the ConfigMap windlass-state
 //	board.go   Board: the ConfigMap windlass-status, on change, not too often
-//	page.go    what stands on the board, within its bounds
+//	page.go    the page on the board, for people, within its bounds
+//	verdicts.go all verdicts, which stand beside it for programs
 //	reasons.go what stood there of nodes, for who leads next
 //	casboard.go CASBoard: the ConfigMap that a Cluster Autoscaler keeps of itself
 package status

@@ -55,12 +55,7 @@ func (page *sheet) few(lines []string) []string {
 }
 
 func (page *sheet) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
-	ready := map[string]bool{}
-	for i := range s.Nodes {
-		if s.Nodes[i].Ready {
-			ready[s.Nodes[i].InstanceID()] = true
-		}
-	}
+	ready := readyInstances(s)
 	said := map[string]verdict.Verdict{}
 	for _, v := range verdicts {
 		if v.Of == verdict.OfGroup {
@@ -81,6 +76,16 @@ func (page *sheet) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
 		page.Groups = append(page.Groups, line)
 	}
 	slices.SortFunc(page.Groups, func(a, b statuspage.GroupLine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func readyInstances(s fleet.Snapshot) map[string]bool {
+	ready := map[string]bool{}
+	for i := range s.Nodes {
+		if s.Nodes[i].Ready {
+			ready[s.Nodes[i].InstanceID()] = true
+		}
+	}
+	return ready
 }
 
 func (page *sheet) pods(verdicts []verdict.Verdict) {

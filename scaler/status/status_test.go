@@ -238,7 +238,9 @@ func TestBoardWritesOnChange(t *testing.T) {
 		defer func() { cancel(); <-done }()
 
 		for i := range 95 { // for nearly ten seconds, something else each 100 ms
-			b.Post(func() statuspage.Page { return statuspage.Page{Doing: []string{fmt.Sprint(i)}} })
+			b.Post(func() statuspage.Status {
+				return statuspage.Status{Page: statuspage.Page{Doing: []string{fmt.Sprint(i)}}}
+			})
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := writes(client); n != 2 {
@@ -247,7 +249,7 @@ func TestBoardWritesOnChange(t *testing.T) {
 		time.Sleep(postEvery)
 		before := writes(client)
 		for range 100 {
-			b.Post(func() statuspage.Page { return statuspage.Page{Doing: []string{"94"}} })
+			b.Post(func() statuspage.Status { return statuspage.Status{Page: statuspage.Page{Doing: []string{"94"}}} })
 			time.Sleep(100 * time.Millisecond)
 		}
 		if n := writes(client); n != before {
@@ -259,6 +261,42 @@ func TestBoardWritesOnChange(t *testing.T) {
 		}
 		if text := object.Data["status"]; !strings.Contains(text, "leader: me") || !strings.Contains(text, `- "94"`) || !strings.Contains(text, "written:") {
 			t.Errorf("status:\n%s", text)
+		}
+	})
+}
+
+// What the page has no room for is written when it changes, too, and a status is drawn no
+// more often than it may be written.
+func TestBoardWritesVerdicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		b := NewBoard(client.CoreV1().ConfigMaps(ours), "me", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { b.Run(ctx); close(done) }()
+		defer func() { cancel(); <-done }()
+		var drawn atomic.Int64
+		post := func(node string) {
+			b.Post(func() statuspage.Status {
+				drawn.Add(1)
+				return statuspage.Status{Verdicts: statuspage.Verdicts{Nodes: statuspage.List[statuspage.Node]{{Name: node}}}}
+			})
+		}
+		for range 100 {
+			post("a")
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := writes(client); n != 1 || drawn.Load() > 3 {
+			t.Errorf("%d writes and %d drawn in ten seconds", n, drawn.Load())
+		}
+		post("b")
+		time.Sleep(2 * postEvery)
+		object, err := client.CoreV1().ConfigMaps(ours).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := statuspage.ReadVerdicts(object); err != nil || len(v.Nodes) != 1 || v.Nodes[0].Name != "b" {
+			t.Errorf("verdicts %+v, error %v", v, err)
 		}
 	})
 }
@@ -280,7 +318,7 @@ func TestBoardTriesAgain(t *testing.T) {
 		done := make(chan struct{})
 		go func() { b.Run(ctx); close(done) }()
 		defer func() { cancel(); <-done }()
-		b.Post(func() statuspage.Page { return statuspage.Page{} })
+		b.Post(func() statuspage.Status { return statuspage.Status{} })
 		time.Sleep(time.Second)
 		away.Store(false)
 		time.Sleep(2 * postEvery)

@@ -13,6 +13,8 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // nodegroup is what EKS knows of a managed group's new nodes.
@@ -39,12 +41,9 @@ const (
 	unaskedFor = 3 * RedrawEvery
 )
 
-// Labels that EKS puts on the nodes of managed groups.
+// labelNodegroup is put by EKS on the nodes of managed groups, as contract.LabelCapacityType is.
 // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
-const (
-	labelNodegroup    = "eks.amazonaws.com/nodegroup"
-	labelCapacityType = "eks.amazonaws.com/capacityType"
-)
+const labelNodegroup = "eks.amazonaws.com/nodegroup"
 
 // nodegroupBook reads managed groups.
 type nodegroupBook struct {
@@ -121,7 +120,7 @@ func newNodegroup(name string, g *ekstypes.Nodegroup) nodegroup {
 		return n
 	}
 	if g.CapacityType != "" {
-		n.labels[labelCapacityType] = string(g.CapacityType)
+		n.labels[contract.LabelCapacityType] = string(g.CapacityType)
 	}
 	maps.Copy(n.labels, g.Labels)
 	for _, t := range g.Taints {
