@@ -51,11 +51,15 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: build
-build: $(PROGRAMS:%=build-%) ## build the programs: bin/windlass-agent, bin/windlass-scaler, bin/windlass-notifier
+build: $(PROGRAMS:%=build-%) plugin ## build bin/windlass-agent, bin/windlass-scaler, bin/windlass-notifier and bin/kubectl-windlass
 
 .PHONY: $(PROGRAMS:%=build-%)
 $(PROGRAMS:%=build-%): build-%:
 	$(BUILD) -o bin/windlass-$* ./$*
+
+.PHONY: plugin
+plugin: ## build bin/kubectl-windlass, the plugin of kubectl
+	$(BUILD) -o bin/kubectl-windlass ./cli
 
 .PHONY: controlplane
 controlplane: ## build etcd, the Kubernetes programs and kwok for the tests; a second time is instant

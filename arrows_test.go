@@ -63,6 +63,8 @@ var table = []folder{
 	{path: "agent/imds", layer: edge},
 	{path: "agent/notice", layer: pure},
 	{path: "charts/...", layer: testbed},
+	{path: "cli", layer: program},
+	{path: "cli/view", layer: pure},
 	{path: "docs/...", layer: testbed},
 	{path: "e2e/...", layer: testbed},
 	{path: "manifests/...", layer: testbed},

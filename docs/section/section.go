@@ -14,8 +14,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rewrite has the name that scenario tests have for the same wish.
-var rewrite = flag.Bool("rewrite", false, "write the generated parts of documents instead of comparing them")
+// rewrite has the name that scenario tests have for the same wish. Where a test has both, theirs
+// is there already: packages are initialized by their paths.
+// https://go.dev/ref/spec#Program_initialization
+func init() {
+	if flag.Lookup("rewrite") == nil {
+		flag.Bool("rewrite", false, "write the generated parts of documents instead of comparing them")
+	}
+}
+
+func rewrite() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 // Hold fails the test unless the page has want between the comments that begin and end the
 // section of that name.
@@ -32,7 +40,7 @@ func Hold(t *testing.T, page, name, want string) {
 	if got == want {
 		return
 	}
-	if !*rewrite {
+	if !rewrite() {
 		t.Errorf("%s is stale; make update writes it (-page +program):\n%s", page, cmp.Diff(strings.Split(got, "\n"), strings.Split(want, "\n")))
 		return
 	}
@@ -44,7 +52,7 @@ func Hold(t *testing.T, page, name, want string) {
 // HoldFile fails the test unless want is all that the file has.
 func HoldFile(t *testing.T, name, want string) {
 	t.Helper()
-	if *rewrite {
+	if rewrite() {
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

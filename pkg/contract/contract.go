@@ -101,7 +101,7 @@ const (
 )
 
 // AnnotationEventFacts, on Events about groups and scale-downs, says for programs what the
-// message says to people; see Facts. Written by the scaler, read by the notifier.
+// message says to people; see Facts. Written by the scaler, read by the notifier and the plugin.
 const AnnotationEventFacts = Prefix + "facts"
 
 // Annotations of a Pod, written by people.

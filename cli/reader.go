@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/resource"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
+)
+
+const (
+	// page is how many objects one call reads.
+	page = 500
+	// mostEvents is how many Events are read of each program: their API has no order, and
+	// those of more are not read.
+	mostEvents = 20_000
+)
+
+// reader reads the parts of a World.
+type reader struct {
+	client kubernetes.Interface
+	system string
+}
+
+func (c *cli) reader() (reader, error) {
+	client, err := c.connect()
+	return reader{client, c.system}, err
+}
+
+// status reads the page and the verdicts.
+func (r reader) status(ctx context.Context, w *view.World) error {
+	object, err := r.client.CoreV1().ConfigMaps(r.system).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("namespace %s has no ConfigMap %s: windlass-scaler is not installed there, or has not led yet; --windlass-namespace names another", r.system, contract.ConfigMapStatus)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; manifests/components/viewers has the rights that this needs", err)
+	case err != nil:
+		return fmt.Errorf("reading config map %s: %w", contract.ConfigMapStatus, err)
+	}
+	if w.Page, err = statuspage.Read(object); err != nil {
+		return err
+	}
+	w.Verdicts, err = statuspage.ReadVerdicts(object)
+	return err
+}
+
+// pages calls read for each page of a list, until that has no more.
+func pages(read func(metav1.ListOptions) (metav1.ListInterface, error), options metav1.ListOptions) error {
+	options.Limit = page
+	for {
+		list, err := read(options)
+		if err != nil {
+			return err
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (r reader) nodes(ctx context.Context, w *view.World) error {
+	err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		list, err := r.client.CoreV1().Nodes().List(ctx, options)
+		if err == nil {
+			w.Nodes = append(w.Nodes, list.Items...)
+		}
+		return list, err
+	}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("reading nodes: %w", err)
+	}
+	return nil
+}
+
+// requests adds up what pods request, page by page: of a large cluster they are many.
+func (r reader) requests(ctx context.Context, w *view.World) error {
+	w.Requested = map[string]corev1.ResourceList{}
+	err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		list, err := r.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return list, err
+		}
+		for i := range list.Items {
+			add(w.Requested, &list.Items[i])
+		}
+		return list, nil
+	}, metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"})
+	if err != nil {
+		return fmt.Errorf("reading pods: %w", err)
+	}
+	return nil
+}
+
+func add(requested map[string]corev1.ResourceList, pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	sum := requested[pod.Spec.NodeName]
+	if sum == nil {
+		sum = corev1.ResourceList{}
+		requested[pod.Spec.NodeName] = sum
+	}
+	asked := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		total := sum[name]
+		total.Add(asked[name])
+		sum[name] = total
+	}
+}
+
+// subject reads the object of one, if there is such an object.
+func (r reader) subject(ctx context.Context, w *view.World, s view.Subject, namespace, name string) error {
+	switch s.Kind {
+	case view.KindPod:
+		pod, err := r.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			w.Pods = append(w.Pods, *pod)
+		}
+		return unlessAway(err, s)
+	case view.KindNode:
+		return r.node(ctx, w, s.Name)
+	}
+	return nil
+}
+
+func (r reader) node(ctx context.Context, w *view.World, name string) error {
+	node, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		w.Nodes = append(w.Nodes, *node)
+	}
+	return unlessAway(err, view.Subject{Kind: view.KindNode, Name: name})
+}
+
+// unlessAway passes an error on, but that there is no such object, or no object could have the
+// name.
+func unlessAway(err error, s view.Subject) error {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return fmt.Errorf("reading %s: %w", s, err)
+}
+
+// programs write the Events.
+var programs = []string{contract.AppScaler, contract.AppAgent}
+
+func eventsOf(program string) string {
+	return fields.OneTermEqualSelector("reportingComponent", program).String()
+}
+
+// written reports whether an Event is one of ours.
+func written(e *corev1.Event) bool {
+	return slices.Contains(programs, e.ReportingController) || slices.Contains(programs, e.Source.Component)
+}
+
+var errEnough = errors.New("enough")
+
+// events reads those of both programs in all namespaces. It returns the versions from which each
+// list goes on.
+func (r reader) events(ctx context.Context, w *view.World) (versions map[string]string, err error) {
+	versions = map[string]string{}
+	seen := map[string]bool{}
+	for _, program := range programs {
+		read := 0
+		err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+			list, err := r.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return list, err
+			}
+			versions[program] = list.ResourceVersion
+			for i := range list.Items {
+				if e := &list.Items[i]; written(e) && !seen[e.Namespace+"/"+e.Name] {
+					seen[e.Namespace+"/"+e.Name] = true
+					w.Events = append(w.Events, *e)
+				}
+			}
+			if read += len(list.Items); read >= mostEvents {
+				return list, errEnough
+			}
+			return list, nil
+		}, metav1.ListOptions{FieldSelector: eventsOf(program)})
+		if err != nil && !errors.Is(err, errEnough) {
+			return nil, fmt.Errorf("reading events of %s: %w", program, err)
+		}
+	}
+	return versions, nil
+}

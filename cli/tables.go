@@ -1,0 +1,322 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// narrow is how much of a sentence a table shows that is not wide.
+const narrow = 90
+
+func (s *sheet) text(text string) string {
+	if s.wide {
+		return text
+	}
+	return contract.Shorten(text, narrow)
+}
+
+// dash stands for nothing.
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+func dollars(sum float64) string { return strconv.FormatFloat(sum, 'f', 2, 64) }
+
+// price is that of one node, of which the cents are few.
+func price(sum float64) string {
+	if sum == 0 {
+		return "unknown"
+	}
+	return strconv.FormatFloat(sum, 'f', 4, 64)
+}
+
+func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return view.Clock(t)
+}
+
+func capacity(spot bool) string {
+	if spot {
+		return "spot"
+	}
+	return "on demand"
+}
+
+func (s *sheet) status(v view.Status) {
+	s.say("windlass-status of %s UTC, by %s", moment(v.Written), dash(v.Leader))
+	var rows [][]string
+	head := []string{"GROUP", "MIN", "DESIRED", "MAX", "READY", "UPCOMING", "TERMINATING", "REASON", "BACK-OFF"}
+	if s.wide {
+		head = append(head, "CAPACITY", "$/H", "WHY")
+	}
+	for _, g := range v.Groups {
+		row := []string{g.Name, number(g.Min), number(g.Desired), number(g.Max), number(g.Ready), number(g.Upcoming), number(g.Terminating), string(g.Reason), dash(g.Rests())}
+		if s.wide {
+			row = append(row, capacity(g.Spot), price(g.PricePerHour), g.Message)
+		}
+		rows = append(rows, row)
+	}
+	s.table("", head, rows)
+	s.pending(v)
+	s.drains(v.Drains)
+	rows = nil
+	for _, n := range v.Nodes {
+		rows = append(rows, []string{string(n.Reason), number(n.Count)})
+	}
+	s.table("Nodes", []string{"REASON", "NODES"}, rows)
+	rows = nil
+	for _, h := range v.Done {
+		rows = append(rows, []string{h.Event, number(h.Count), clock(h.Last), s.text(h.Latest)})
+	}
+	s.table("Last hour", []string{"EVENT", "TIMES", "LAST", "WHAT"}, rows)
+	rows = nil
+	for _, f := range v.Faults {
+		rows = append(rows, []string{f.Of, s.text(f.Text), dash(s.text(f.Do))})
+	}
+	s.table("To mend", []string{"OF", "WHAT", "DO"}, rows)
+	if o := v.Omitted; o.Nodes+o.Groups+o.PodClasses > 0 {
+		s.say("\nwindlass-status had no room for %d nodes, %d groups and %d classes of pods", o.Nodes, o.Groups, o.PodClasses)
+	}
+}
+
+func (s *sheet) pending(v view.Status) {
+	var rows [][]string
+	for _, p := range v.Pending {
+		row := []string{string(p.Reason), number(p.Count), p.Example, s.text(p.Message)}
+		if s.wide {
+			row = append(row, dash(p.Do))
+		}
+		rows = append(rows, row)
+	}
+	head := []string{"REASON", "PODS", "SUCH AS", "WHY"}
+	if s.wide {
+		head = append(head, "DO")
+	}
+	s.table("Pending pods", head, rows)
+}
+
+func (s *sheet) drains(list []view.Drain) {
+	var rows [][]string
+	head := []string{"NODE", "KIND", "PHASE", "LEFT", "BLOCKED BY", "SINCE", "DEADLINE"}
+	if s.wide {
+		head = append(head, "GROUP", "BY", "REASON")
+	}
+	for _, d := range list {
+		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(strings.Join(d.BlockedBy, ", ")), clock(d.Since), clock(d.Deadline)}
+		if s.wide {
+			row = append(row, dash(d.Group), dash(d.By), dash(d.Reason))
+		}
+		rows = append(rows, row)
+	}
+	s.table("Drains", head, rows)
+}
+
+func (s *sheet) why(v *view.Why) {
+	head := v.Subject.String()
+	if v.Reason != "" {
+		head += ": " + string(v.Reason)
+	}
+	if v.Meaning != "" {
+		head += " (" + v.Meaning + ")"
+	}
+	s.say("%s", oneLine(head))
+	switch {
+	case v.Pod != nil:
+		s.whyPod(v)
+	case v.Node != nil:
+		s.details(v)
+		s.whyNode(v.Node)
+	case v.Group != nil:
+		s.details(v)
+		s.whyGroup(v.Group)
+	}
+	if v.Do != "" {
+		s.say("what to do: %s", oneLine(v.Do))
+	}
+	for _, other := range v.Related {
+		s.say("")
+		s.why(other)
+	}
+}
+
+// details prints the verdict line by line, and of what each speaks.
+func (s *sheet) details(v *view.Why) {
+	if len(v.Details) == 0 && v.Message != "" {
+		s.say("  %s", oneLine(v.Message))
+	}
+	for _, d := range v.Details {
+		line := "  " + d.Text
+		if s.wide && len(d.Of) > 0 {
+			line += "  [" + strings.Join(d.Of, " ") + "]"
+		}
+		s.say("%s", oneLine(line))
+	}
+}
+
+func (s *sheet) whyPod(v *view.Why) {
+	p := v.Pod
+	if p.Grows != "" {
+		s.say("  group %s grows for it", p.Grows)
+	}
+	if len(p.Groups) == 0 {
+		s.details(v)
+	}
+	var rows [][]string
+	for _, g := range p.Groups {
+		rows = append(rows, []string{g.Group, g.Text, g.Size})
+	}
+	if len(rows) > 0 {
+		s.table("", []string{"GROUP", "WHY NOT", "IT HAS"}, rows)
+		s.rest(v)
+	}
+	if p.Alike > 1 {
+		s.say("the same is true of %d pending pods", p.Alike)
+	}
+}
+
+// rest prints what a pod's verdict says beside the groups.
+func (s *sheet) rest(v *view.Why) {
+	for _, d := range v.Details {
+		named := false
+		for _, g := range v.Pod.Groups {
+			named = named || d.Text == g.Group+": "+g.Text
+		}
+		if !named {
+			s.say("%s", oneLine(d.Text))
+		}
+	}
+}
+
+func (s *sheet) whyNode(n *view.WhyNode) {
+	var facts []string
+	for _, f := range []struct{ name, value string }{{"group", n.Group}, {"type", n.Type}, {"zone", n.Zone}} {
+		if f.value != "" {
+			facts = append(facts, f.name+" "+f.value)
+		}
+	}
+	if n.PricePerHour > 0 {
+		facts = append(facts, fmt.Sprintf("%s, %s $/h, %s $ a month", capacity(n.Spot), price(n.PricePerHour), dollars(n.PricePerHour*view.HoursAMonth)))
+	} else {
+		facts = append(facts, "price unknown")
+	}
+	s.say("  %s", strings.Join(facts, ", "))
+	if n.Hold != "" {
+		s.say("  held by annotation %s", n.Hold)
+	}
+	if !n.Unneeded.IsZero() {
+		s.say("  marked unneeded since %s", clock(n.Unneeded))
+	}
+	for _, notice := range n.Notices {
+		s.say("  notice %s", oneLine(notice))
+	}
+	if n.Drain != nil {
+		s.drains([]view.Drain{*n.Drain})
+	}
+}
+
+func (s *sheet) whyGroup(g *view.WhyGroup) {
+	s.say("  %d ready of %d desired (min %d, max %d), %d upcoming, %d terminating; %s, %s $/h for a node", g.Ready, g.Desired, g.Min, g.Max, g.Upcoming, g.Terminating, capacity(g.Spot), price(g.PricePerHour))
+	var rows [][]string
+	for _, b := range g.BackOffs {
+		rows = append(rows, []string{dash(b.Zone), b.Cause, clock(b.Until)})
+	}
+	s.table("Back-off", []string{"ZONE", "AFTER", "UNTIL"}, rows)
+	rows = nil
+	for _, p := range g.Pending {
+		rows = append(rows, []string{number(p.Count), p.Example, s.text(p.Text)})
+	}
+	s.table("Pending pods that it does not grow for", []string{"PODS", "SUCH AS", "WHY NOT"}, rows)
+	rows = nil
+	for _, n := range g.Nodes {
+		row := []string{string(n.Reason), number(n.Count), dollars(n.PricePerHour), n.Example, s.text(n.Message)}
+		if s.wide {
+			row = append(row, dash(n.Do))
+		}
+		rows = append(rows, row)
+	}
+	head := []string{"REASON", "NODES", "$/H", "SUCH AS", "WHY"}
+	if s.wide {
+		head = append(head, "DO")
+	}
+	s.table("Nodes, and why they stay", head, rows)
+}
+
+func (s *sheet) cost(c view.Cost) {
+	s.say("%d nodes cost %s $/h, %s $ a month", c.Nodes, dollars(c.DollarsPerHour), dollars(c.DollarsPerMonth))
+	s.say("prices: %s", dash(oneLine(c.Prices)))
+	s.say("assumed: spot at %s of the list price, on demand at %s of it", percent(c.SpotFactor), percent(c.Discount))
+	s.say("idle: %s of cpu and %s of memory is not requested, %s $/h; headroom keeps nodes for %s $/h; spot saves %s $/h", percent(c.Idle.CPU), percent(c.Idle.Memory), dollars(c.Idle.DollarsPerHour), dollars(c.Headroom), dollars(c.SpotSaving))
+	if c.Unpriced > 0 {
+		s.say("nodes without a known price: %d, which the sums lack; --price-file gives it", c.Unpriced)
+	}
+	s.costs("GROUP", c.Groups, false)
+	s.costs("CAPACITY", c.Capacity, false)
+	s.costs("REASON", c.Reasons, true)
+}
+
+func (s *sheet) costs(title string, parts []view.CostOf, why bool) {
+	head := []string{title, "NODES", "$/H", "$/MONTH", "IDLE $/H"}
+	if why {
+		head = append(head, "MOST BY")
+		if s.wide {
+			head = append(head, "DO")
+		}
+	}
+	var rows [][]string
+	for _, p := range parts {
+		row := []string{p.Name, number(p.Nodes), dollars(p.DollarsPerHour), dollars(p.DollarsPerMonth), dollars(p.IdlePerHour)}
+		if why {
+			most := "-"
+			if p.MostBy != "" {
+				most = fmt.Sprintf("%s (%d)", p.MostBy, p.MostNodes)
+			}
+			row = append(row, most)
+			if s.wide {
+				row = append(row, dash(p.Do))
+			}
+		}
+		rows = append(rows, row)
+	}
+	s.table("", head, rows)
+}
+
+func (s *sheet) story(v view.Story) {
+	if len(v.Entries) == 0 {
+		s.say("nothing happened that an Event tells of")
+		return
+	}
+	var rows [][]string
+	for _, e := range v.Entries {
+		rows = append(rows, s.entry(e))
+	}
+	s.table("", []string{"TIME", "EVENT", "OF", "ASKED BY", "WHAT"}, rows)
+}
+
+func (s *sheet) entry(e view.Entry) []string {
+	at := clock(e.At)
+	if s.wide {
+		at = moment(e.At)
+	}
+	return []string{at, e.Event, e.Object, dash(oneLine(e.By)), s.text(oneLine(e.Text))}
+}

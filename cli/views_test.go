@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
+)
+
+// TestViews plays the commands of testdata/views on clusters that are written down there:
+//
+//	world   the cluster, as view.World
+//	run     command lines, each without the program's name, and what they print
+func TestViews(t *testing.T) {
+	datadriven.Walk(t, "testdata/views", func(t *testing.T, path string) {
+		c, out := &cli{}, &bytes.Buffer{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "world":
+				var w view.World
+				if err := yaml.UnmarshalStrict([]byte(d.Input), &w); err != nil {
+					t.Fatalf("%s: %v", d.Pos, err)
+				}
+				c = newCLI(t, w, out)
+				return ""
+			case "run":
+				out.Reset()
+				for line := range strings.Lines(d.Input) {
+					c.flags = genericclioptions.NewConfigFlags(false)
+					if err := c.run(t.Context(), strings.Fields(line)); err != nil {
+						fmt.Fprintln(out, "error:", err)
+					}
+				}
+				return out.String()
+			}
+			t.Fatalf("%s: unknown command", d.Pos)
+			return ""
+		})
+	})
+}
+
+// newCLI is the program in front of a cluster.
+func newCLI(t *testing.T, w view.World, out *bytes.Buffer) *cli {
+	t.Helper()
+	t.Setenv("KUBECONFIG", "/dev/null")
+	client := fake.NewClientset(objects(t, w)...)
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}
+	return &cli{
+		IOStreams: streams, flags: genericclioptions.NewConfigFlags(false), now: func() time.Time { return w.Now },
+		connect: func() (kubernetes.Interface, error) { return client, nil },
+	}
+}
+
+func objects(t *testing.T, w view.World) (list []runtime.Object) {
+	t.Helper()
+	page, err := w.Page.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := w.Verdicts.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = append(list, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: defaultSystem, Name: contract.ConfigMapStatus},
+		Data: map[string]string{statuspage.Key: page}, BinaryData: map[string][]byte{statuspage.VerdictsKey: verdicts}})
+	for i := range w.Nodes {
+		list = append(list, &w.Nodes[i])
+	}
+	for i := range w.Pods {
+		list = append(list, &w.Pods[i])
+	}
+	for i := range w.Events {
+		list = append(list, &w.Events[i])
+	}
+	return list
+}
+
+// A cluster without Windlass, or with an older one, is told of with what to do.
+func TestNothingToRead(t *testing.T) {
+	for _, c := range []struct {
+		what, args, want string
+		with             []runtime.Object
+	}{
+		{"not installed", "status", "--windlass-namespace", nil},
+		{"an older scaler", "cost", "upgrade it", []runtime.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: defaultSystem, Name: contract.ConfigMapStatus}}}},
+		{"another form", "status -o xml", "want one of table, wide, json, yaml, name", nil},
+		{"no share", "cost --discount-factor=2", "--discount-factor=2", nil},
+		{"no such file", "cost --price-file=/no/such/file", "/no/such/file", nil},
+		{"no time", "events --since=-1h", "--since=-1h", nil},
+		{"no such flag", "status --nope", "kubectl windlass status --help", nil},
+		{"no name", "why", "accepts 1 arg", nil},
+	} {
+		client := fake.NewClientset(c.with...)
+		program := newCLI(t, view.World{}, &bytes.Buffer{})
+		program.connect = func() (kubernetes.Interface, error) { return client, nil }
+		if err := program.run(t.Context(), strings.Fields(c.args)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// A shell is offered what there is.
+func TestCompletion(t *testing.T) {
+	w := view.World{
+		Nodes:    []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "ip-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "ip-2"}}},
+		Pods:     []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "api-1"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-1"}}},
+		Verdicts: statuspage.Verdicts{Groups: statuspage.List[statuspage.Group]{{Name: "web"}, {Name: "ipam"}}},
+	}
+	for args, want := range map[string]string{
+		"why ip":        "ip-1 ip-2 ipam",
+		"why node/":     "node/ip-1 node/ip-2",
+		"why pod/":      "pod/api-1",
+		"-n shop why c": "cart-1",
+		"why group/w":   "group/web",
+		"why web x":     "",
+		"status -o w":   strings.Join(forms, " "), // the shell picks
+	} {
+		out := &bytes.Buffer{}
+		c := newCLI(t, w, out)
+		fields := strings.Fields(args)
+		if err := c.run(t.Context(), append([]string{"__completeNoDesc"}, fields...)); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, ":") && !strings.HasPrefix(line, "Completion ended") {
+				got = append(got, line)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
