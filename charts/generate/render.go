@@ -34,6 +34,9 @@ func (r rendering) find(id string) *object {
 	return nil
 }
 
+// byKustomizeAlone is the component that the chart has not: its configuration is a file of its user.
+const byKustomizeAlone = "notifications"
+
 // component is one of manifests/components.
 type component struct {
 	Name, Value string
@@ -88,6 +91,9 @@ func renderAll() (*manifests, error) {
 	}
 	var names []string
 	for _, folder := range folders {
+		if folder.Name() == byKustomizeAlone {
+			continue
+		}
 		c, err := k.component(folder.Name())
 		if err != nil {
 			return nil, err
