@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -61,7 +62,7 @@ func (o *output) print(w io.Writer, a answer) error {
 		return err
 	case asName:
 		for _, name := range a.Names() {
-			if _, err := fmt.Fprintln(w, name); err != nil {
+			if _, err := fmt.Fprintln(w, oneLine(name)); err != nil {
 				return err
 			}
 		}
@@ -119,7 +120,7 @@ type sheet struct {
 func (s *sheet) say(format string, args ...any) {
 	s.begun = true
 	if s.err == nil {
-		_, s.err = fmt.Fprintf(s.out, format+"\n", args...)
+		_, s.err = fmt.Fprintln(s.out, oneLine(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -153,10 +154,11 @@ func (s *sheet) line(w io.Writer, cells []string) {
 	}
 }
 
-// oneLine keeps what others have written from breaking the table, or the terminal.
+// oneLine keeps what others have written from breaking the table, from commanding the terminal, and
+// from changing the order in which letters are shown.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '
 		}
 		return r

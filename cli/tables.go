@@ -96,7 +96,8 @@ func (s *sheet) status(v view.Status) {
 	}
 	s.table("To mend", []string{"OF", "WHAT", "DO"}, rows)
 	if o := v.Omitted; o.Nodes+o.Groups+o.PodClasses > 0 {
-		s.say("\nwindlass-status had no room for %d nodes, %d groups and %d classes of pods", o.Nodes, o.Groups, o.PodClasses)
+		s.say("")
+		s.say("windlass-status had no room for %d nodes, %d groups and %d classes of pods", o.Nodes, o.Groups, o.PodClasses)
 	}
 }
 
@@ -140,7 +141,7 @@ func (s *sheet) why(v *view.Why) {
 	if v.Meaning != "" {
 		head += " (" + v.Meaning + ")"
 	}
-	s.say("%s", oneLine(head))
+	s.say("%s", head)
 	switch {
 	case v.Pod != nil:
 		s.whyPod(v)
@@ -152,7 +153,7 @@ func (s *sheet) why(v *view.Why) {
 		s.whyGroup(v.Group)
 	}
 	if v.Do != "" {
-		s.say("what to do: %s", oneLine(v.Do))
+		s.say("what to do: %s", v.Do)
 	}
 	for _, other := range v.Related {
 		s.say("")
@@ -163,14 +164,14 @@ func (s *sheet) why(v *view.Why) {
 // details prints the verdict line by line, and of what each speaks.
 func (s *sheet) details(v *view.Why) {
 	if len(v.Details) == 0 && v.Message != "" {
-		s.say("  %s", oneLine(v.Message))
+		s.say("  %s", v.Message)
 	}
 	for _, d := range v.Details {
 		line := "  " + d.Text
 		if s.wide && len(d.Of) > 0 {
 			line += "  [" + strings.Join(d.Of, " ") + "]"
 		}
-		s.say("%s", oneLine(line))
+		s.say("%s", line)
 	}
 }
 
@@ -203,7 +204,7 @@ func (s *sheet) rest(v *view.Why) {
 			named = named || d.Text == g.Group+": "+g.Text
 		}
 		if !named {
-			s.say("%s", oneLine(d.Text))
+			s.say("%s", d.Text)
 		}
 	}
 }
@@ -228,7 +229,7 @@ func (s *sheet) whyNode(n *view.WhyNode) {
 		s.say("  marked unneeded since %s", clock(n.Unneeded))
 	}
 	for _, notice := range n.Notices {
-		s.say("  notice %s", oneLine(notice))
+		s.say("  notice %s", notice)
 	}
 	if n.Drain != nil {
 		s.drains([]view.Drain{*n.Drain})
@@ -264,7 +265,7 @@ func (s *sheet) whyGroup(g *view.WhyGroup) {
 
 func (s *sheet) cost(c view.Cost) {
 	s.say("%d nodes cost %s $/h, %s $ a month", c.Nodes, dollars(c.DollarsPerHour), dollars(c.DollarsPerMonth))
-	s.say("prices: %s", dash(oneLine(c.Prices)))
+	s.say("prices: %s", dash(c.Prices))
 	s.say("assumed: spot at %s of the list price, on demand at %s of it", percent(c.SpotFactor), percent(c.Discount))
 	s.say("idle: %s of cpu and %s of memory is not requested, %s $/h; headroom keeps nodes for %s $/h; spot saves %s $/h", percent(c.Idle.CPU), percent(c.Idle.Memory), dollars(c.Idle.DollarsPerHour), dollars(c.Headroom), dollars(c.SpotSaving))
 	if c.Unpriced > 0 {
@@ -318,5 +319,5 @@ func (s *sheet) entry(e view.Entry) []string {
 	if s.wide {
 		at = moment(e.At)
 	}
-	return []string{at, e.Event, e.Object, dash(oneLine(e.By)), s.text(oneLine(e.Text))}
+	return []string{at, e.Event, e.Object, dash(e.By), s.text(e.Text)}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/cockroachdb/datadriven"
 	corev1 "k8s.io/api/core/v1"
@@ -144,6 +146,27 @@ func TestCompletion(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestTextOfOthersCommandsNoTerminal: whoever may write an Event chooses its words, and a screen shows them.
+func TestTextOfOthersCommandsNoTerminal(t *testing.T) {
+	evil := "a\x1b]0;pwned\x07\nFAKE LINE\u009b2J\u202e"
+	e := view.Entry{Event: evil, Object: evil, By: evil, Text: evil}
+	for _, form := range forms {
+		if form == asJSON || form == asYAML {
+			continue // which escape by their own rules
+		}
+		o, out := output{form: form}, &strings.Builder{}
+		if err := errors.Join(o.more(out, e), o.print(out, view.Story{Entries: []view.Entry{e}})); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.String() {
+			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) || strings.Contains(out.String(), "\nFAKE") {
+				t.Errorf("-o %s shows %q", form, out.String())
+				break
+			}
 		}
 	}
 }

@@ -21,6 +21,9 @@ import (
 const (
 	// postEvery is the least time between two writes.
 	postEvery = 5 * time.Second
+	// verdictsEvery is the least time between two writes for verdicts of which the page says nothing:
+	// in a large cluster one of some node changes all the time, and everybody who watches gets all.
+	verdictsEvery = time.Minute
 	// postTime is how long one write may take.
 	postTime = 5 * time.Second
 )
@@ -54,8 +57,8 @@ func (b *Board) Post(draw func() statuspage.Status) {
 	}
 }
 
-// Run writes what is posted until ctx ends: on change only, and at most every
-// five seconds. That is also how often it is drawn: of a large cluster it takes a while. What
+// Run writes what is posted until ctx ends: on change only, and at most every five seconds, or every
+// minute where the page stays as it is. Five seconds is also how often it is drawn: of a large cluster it takes a while. What
 // could not be written is tried again then.
 func (b *Board) Run(ctx context.Context) {
 	var written content
@@ -81,6 +84,7 @@ func (b *Board) Run(ctx context.Context) {
 type content struct {
 	page     string
 	verdicts []byte
+	at       time.Time
 }
 
 // post writes the latest status unless that is written already.
@@ -99,10 +103,14 @@ func (b *Board) post(ctx context.Context, written *content) error {
 	if err != nil || text == written.page && bytes.Equal(verdicts, written.verdicts) {
 		return err
 	}
+	if text == written.page && time.Since(written.at) < verdictsEvery {
+		b.again()
+		return nil
+	}
 	if err := b.write(ctx, page, verdicts); err != nil {
 		return err
 	}
-	*written = content{text, verdicts}
+	*written = content{text, verdicts, time.Now()}
 	return nil
 }
 
