@@ -117,6 +117,22 @@ func (s *Service) Told(id string) bool {
 	return slices.ContainsFunc(s.Messages, func(p Posted) bool { return p.Ended && slices.Contains(p.Of, id) })
 }
 
+// Told reports whether nobody who was told of a happening has to hear more of it.
+func (s Sent) Told(id string) bool {
+	some := false
+	for _, service := range s {
+		for _, p := range service.Messages {
+			if slices.Contains(p.Of, id) {
+				if !p.Ended {
+					return false
+				}
+				some = true
+			}
+		}
+	}
+	return some
+}
+
 // Clone shares nothing with s.
 func (s Sent) Clone() Sent {
 	out := make(Sent, len(s))

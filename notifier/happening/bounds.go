@@ -3,6 +3,8 @@ package happening
 import (
 	"slices"
 	"time"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 const (
@@ -15,7 +17,32 @@ const (
 	mostFaults = 50
 	// unsent is how long what has ended waits for a service that does not take it.
 	unsent = 24 * time.Hour
+	// mostName is the most bytes of a name: one of Kubernetes has 253, a pod's with its namespace
+	// twice as many. mostID is that of an id.
+	mostName, mostID = 512, 512
 )
+
+func name(text string) string { return contract.Shorten(text, mostName) }
+
+// few are as many names of a list as are kept.
+func few(names []string) []string {
+	var list []string
+	for _, n := range names[:min(len(names), mostNames)] {
+		list = append(list, name(n))
+	}
+	return list
+}
+
+// unknown stands for every kind of notice that Windlass does not know: others are free to write
+// any.
+const unknown contract.Kind = "unknown"
+
+func known(kind contract.Kind) contract.Kind {
+	if k, err := contract.ParseKind(string(kind)); err == nil {
+		return k
+	}
+	return unknown
+}
 
 // bound sheds what there is no room for, and counts it.
 func (f *fold) bound() {
@@ -55,16 +82,23 @@ func (s State) Without(told func(*Happening) bool, w World) State {
 	return s
 }
 
-// Shed is the state without so many happenings: those that have ended go first, the oldest of
-// them first. Without any it forgets which Events it took in one by one.
-func (s State) Shed(n int) State {
+// Shed is the state without so many happenings: those that all were told of go first, then
+// others that have ended, the oldest of them first. Without any it forgets which Events it took
+// in one by one. It reports false where there is nothing to forget.
+func (s State) Shed(n int, told func(id string) bool) (State, bool) {
 	if len(s.Happenings) == 0 {
+		some := len(s.Cursors) > 0
 		s.Cursors = nil
-		return s
+		return s, some
 	}
 	f := &fold{State: s.clone()}
 	left := len(f.Happenings) - n
-	f.shed((*Happening).Over, n)
-	f.shed(func(*Happening) bool { return true }, len(f.Happenings)-left)
-	return f.State
+	for _, may := range []func(*Happening) bool{
+		func(h *Happening) bool { return h.Over() && told(h.ID) },
+		(*Happening).Over,
+		func(*Happening) bool { return true },
+	} {
+		f.shed(may, len(f.Happenings)-left)
+	}
+	return f.State, true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
@@ -368,8 +369,8 @@ func TestBounds(t *testing.T) {
 	if n := len(after.Cursors[contract.AppAgent].Taken); n > mostTaken {
 		t.Errorf("%d Events are remembered", n)
 	}
-	if n := len(after.Shed(100).Happenings); n != mostHappenings-100 {
-		t.Errorf("%d are left", n)
+	if less, some := after.Shed(100, func(string) bool { return false }); !some || len(less.Happenings) != mostHappenings-100 {
+		t.Errorf("%d are left", len(less.Happenings))
 	}
 }
 
@@ -391,5 +392,38 @@ func TestWhatIsReadOfObjects(t *testing.T) {
 		contract.AnnotationDrainRequest: "{", contract.AnnotationDrainReport: "x", contract.AnnotationNotices: "["}}})
 	if diff := cmp.Diff(Node{Name: "n"}, n); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whoever writes Events may write anything there: what is kept of one is bounded, and of kinds
+// that nobody knows there is one.
+func TestForgedEventsAreBounded(t *testing.T) {
+	long := strings.Repeat("<", 110_000)
+	name := strings.Repeat("x", 1000)
+	x := newTale()
+	for i := range 10 {
+		e, _ := EventOf(&corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i)), CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
+				contract.AnnotationEventKind: fmt.Sprint(long, i), contract.AnnotationEventID: fmt.Sprint(i, long), contract.AnnotationEventSource: long, contract.AnnotationEventInstance: long}},
+			Source: corev1.EventSource{Component: contract.AppAgent}, Reason: contract.EventNoticed, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: long},
+		})
+		x.Events = append(x.Events, e)
+	}
+	facts, _ := EventOf(&corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{UID: "f", CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
+			contract.AnnotationEventFacts: contract.Facts{Group: name, Zone: name, For: []string{name}, Namespaces: slices.Repeat([]string{"ns"}, 30)}.String()}},
+		Source: corev1.EventSource{Component: contract.AppScaler}, Reason: contract.EventScaledUpGroup,
+	})
+	if f := facts.Facts; f.Group == "" || len(f.Group) > mostName || len(f.Zone) > mostName || len(f.For[0]) > mostName || len(f.Namespaces) > mostNames {
+		t.Errorf("facts %d, %d, %d, %d", len(f.Group), len(f.Zone), len(f.For[0]), len(f.Namespaces))
+	}
+	x.look(time.Second)
+	if diff := cmp.Diff(map[string]int{"unknown": 10}, x.state.Totals.Notices); diff != "" {
+		t.Errorf("%.200s", diff)
+	}
+	for _, h := range x.state.Happenings {
+		if text, err := json.Marshal(h); err != nil || len(text) > 20<<10 {
+			t.Errorf("a happening has %d bytes, %v", len(text), err)
+		}
 	}
 }

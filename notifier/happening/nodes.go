@@ -148,7 +148,7 @@ func (f *fold) interrupted(node string, n contract.Noticed, p Phase, at time.Tim
 		return // the scaler has told Auto Scaling to
 	}
 	if h == nil {
-		f.begin(Happening{Kind: Interruption, Subject: Member(node, n.ID), Node: node, Notice: string(n.Kind), NoticeID: n.ID,
+		f.begin(Happening{Kind: Interruption, Subject: Member(node, n.ID), Node: node, Notice: string(known(n.Kind)), NoticeID: n.ID,
 			Deadline: n.Deadline.Time, Phase: p, Began: at, Text: contract.Shorten(n.Reason, mostText)})
 		return
 	}

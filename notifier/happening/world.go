@@ -75,12 +75,17 @@ func EventOf(e *corev1.Event) (Event, bool) {
 	}
 	event := Event{
 		UID: string(e.UID), Writer: e.Source.Component, At: e.CreationTimestamp.UTC(), Reason: e.Reason,
-		Kind: e.InvolvedObject.Kind, Object: e.InvolvedObject.Name, Text: e.Message,
-		Source: e.Annotations[contract.AnnotationEventSource], Instance: e.Annotations[contract.AnnotationEventInstance],
-		Notice: contract.Noticed{ID: e.Annotations[contract.AnnotationEventID], Kind: contract.Kind(e.Annotations[contract.AnnotationEventKind])},
+		Kind: e.InvolvedObject.Kind, Object: name(e.InvolvedObject.Name), Text: e.Message,
+		Source: name(e.Annotations[contract.AnnotationEventSource]), Instance: name(e.Annotations[contract.AnnotationEventInstance]),
+		Notice: contract.Noticed{ID: contract.Shorten(e.Annotations[contract.AnnotationEventID], mostID)},
+	}
+	if kind := e.Annotations[contract.AnnotationEventKind]; kind != "" {
+		event.Notice.Kind = known(contract.Kind(kind))
 	}
 	if value, ok := e.Annotations[contract.AnnotationEventFacts]; ok {
 		if facts, err := contract.ParseFacts(value); err == nil {
+			facts.Group, facts.Zone, facts.ID = name(facts.Group), name(facts.Zone), contract.Shorten(facts.ID, mostID)
+			facts.For, facts.Namespaces = few(facts.For), few(facts.Namespaces)
 			event.Facts = facts
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -99,7 +100,7 @@ func sound(s Saved) Saved {
 // Save writes the state, if it is another than the last. It returns what of it was written: of
 // one that is too large the oldest happenings are shed.
 func (s *Store) Save(ctx context.Context, saved Saved) (Saved, error) {
-	text, err := encode(&saved)
+	text, err := encode(ctx, &saved)
 	if err != nil || text == s.written {
 		return saved, err
 	}
@@ -126,8 +127,12 @@ func (s *Store) Save(ctx context.Context, saved Saved) (Saved, error) {
 	return saved, nil
 }
 
-func encode(saved *Saved) (string, error) {
-	for {
+// errNoRoom means that there is nothing left that could be shed.
+var errNoRoom = errors.New("the state is too large without any happening, too")
+
+// encode sheds of a state that is too large.
+func encode(ctx context.Context, saved *Saved) (string, error) {
+	for ctx.Err() == nil {
 		text, err := json.Marshal(saved)
 		if err != nil {
 			return "", fmt.Errorf("encoding the state: %w", err)
@@ -135,6 +140,12 @@ func encode(saved *Saved) (string, error) {
 		if len(text) <= mostBytes {
 			return string(text), nil
 		}
-		saved.State = saved.State.Shed(max(1, len(saved.State.Happenings)/10))
+		state, some := saved.State.Shed(max(1, len(saved.State.Happenings)/10), saved.Sent.Told)
+		if !some {
+			return "", fmt.Errorf("%w: it has %d bytes, and a config map has room for %d; delete config map %s to begin anew", errNoRoom, len(text), mostBytes, contract.ConfigMapNotifier)
+		}
+		saved.State, saved.Sent = state, saved.Sent.Clone()
+		saved.Sent.Forget(state, slices.Collect(maps.Keys(saved.Sent)))
 	}
+	return "", context.Cause(ctx)
 }

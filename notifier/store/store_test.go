@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -110,5 +111,50 @@ func TestHasRoom(t *testing.T) {
 	}
 	if n := len(object.Data[key]); n > mostBytes || n < mostBytes/2 || len(got.State.Happenings) == 0 || got.State.Totals.Shed == 0 {
 		t.Errorf("%d bytes, %d happenings, %d shed", n, len(got.State.Happenings), got.State.Totals.Shed)
+	}
+}
+
+// What services were sent has room, too: it goes with what it was about.
+func TestHasRoomForWhatWasSent(t *testing.T) {
+	full := state(400)
+	full.Sent = delivery.Sent{}
+	for i := range 10 {
+		service := &delivery.Service{}
+		for j := range 400 {
+			service.Messages = append(service.Messages, delivery.Posted{Number: j, Of: []string{fmt.Sprint("h", j)}, Ref: strings.Repeat("r", 150), Ended: j >= 200})
+		}
+		full.Sent[fmt.Sprint("service-", i)] = service
+	}
+	for i := range full.State.Happenings {
+		h := &full.State.Happenings[i]
+		h.Text, h.Ended = "", h.Began
+	}
+	got, err := New(fake.NewClientset().CoreV1().ConfigMaps(ours)).Save(t.Context(), full)
+	if err != nil || len(got.State.Happenings) == 0 || len(got.Sent) != 10 {
+		t.Fatalf("%d happenings, %d services, %v", len(got.State.Happenings), len(got.Sent), err)
+	}
+	// Those that nobody has to hear more of went first.
+	if h := got.State.Happenings[min(199, len(got.State.Happenings)-1)]; h.ID != "h199" {
+		t.Errorf("%s is the 200th that is left", h.ID)
+	}
+	for name, service := range got.Sent {
+		if len(service.Messages) != len(got.State.Happenings) {
+			t.Errorf("%s: %d messages about %d happenings", name, len(service.Messages), len(got.State.Happenings))
+		}
+	}
+}
+
+// Where nothing is left to shed, there is an error, and no end of trying.
+func TestHasNoRoom(t *testing.T) {
+	full := state(3)
+	full.State.Totals.Notices = map[string]int{strings.Repeat("<", 110_000): 1}
+	s := New(fake.NewClientset().CoreV1().ConfigMaps(ours))
+	if _, err := s.Save(t.Context(), full); !errors.Is(err, errNoRoom) {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Save(ctx, full); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
