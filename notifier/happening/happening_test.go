@@ -376,14 +376,14 @@ func TestBounds(t *testing.T) {
 
 // What is not ours, or cannot be read, is nothing.
 func TestWhatIsReadOfObjects(t *testing.T) {
-	if _, ours := EventOf(&corev1.Event{Source: corev1.EventSource{Component: "kubelet"}}); ours {
+	if _, ours := EventOf(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Source: corev1.EventSource{Component: "kubelet"}, InvolvedObject: corev1.ObjectReference{Kind: "Node"}}, "ours"); ours {
 		t.Error("a kubelet's Event is taken for ours")
 	}
 	e, ours := EventOf(&corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{
 			contract.AnnotationEventFacts: "{", contract.AnnotationEventDeadline: "soon", contract.AnnotationEventKind: "spot", contract.AnnotationEventID: "i"}},
 		Source: corev1.EventSource{Component: contract.AppAgent}, Reason: "R", InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n"},
-	})
+	}, "ours")
 	want := Event{UID: "u", Writer: contract.AppAgent, At: noon, Reason: "R", Kind: "Node", Object: "n", Notice: contract.Noticed{ID: "i", Kind: contract.KindSpot}}
 	if diff := cmp.Diff(want, e); diff != "" || !ours {
 		t.Error(diff)
@@ -403,17 +403,17 @@ func TestForgedEventsAreBounded(t *testing.T) {
 	x := newTale()
 	for i := range 10 {
 		e, _ := EventOf(&corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i)), CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: types.UID(fmt.Sprint(i)), CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
 				contract.AnnotationEventKind: fmt.Sprint(long, i), contract.AnnotationEventID: fmt.Sprint(i, long), contract.AnnotationEventSource: long, contract.AnnotationEventInstance: long}},
 			Source: corev1.EventSource{Component: contract.AppAgent}, Reason: contract.EventNoticed, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: long},
-		})
+		}, "ours")
 		x.Events = append(x.Events, e)
 	}
 	facts, _ := EventOf(&corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{UID: "f", CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "f", CreationTimestamp: metav1.NewTime(x.Now), Annotations: map[string]string{
 			contract.AnnotationEventFacts: contract.Facts{Group: name, Zone: name, For: []string{name}, Namespaces: slices.Repeat([]string{"ns"}, 30)}.String()}},
-		Source: corev1.EventSource{Component: contract.AppScaler}, Reason: contract.EventScaledUpGroup,
-	})
+		Source: corev1.EventSource{Component: contract.AppScaler}, Reason: contract.EventScaledUpGroup, InvolvedObject: corev1.ObjectReference{Kind: "Node"},
+	}, "ours")
 	if f := facts.Facts; f.Group == "" || len(f.Group) > mostName || len(f.Zone) > mostName || len(f.For[0]) > mostName || len(f.Namespaces) > mostNames {
 		t.Errorf("facts %d, %d, %d, %d", len(f.Group), len(f.Zone), len(f.For[0]), len(f.Namespaces))
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Client interface {
 
 // Watcher has the world in memory while it runs.
 type Watcher struct {
+	namespace   string
 	nodes, page cache.SharedIndexInformer
 	events      []cache.SharedIndexInformer
 	changed     chan struct{}
@@ -42,14 +44,18 @@ func New(client Client, namespace string, report func(error)) (*Watcher, error) 
 	core := client.CoreV1()
 	page := fields.OneTermEqualSelector("metadata.name", contract.ConfigMapStatus)
 	w := &Watcher{
-		nodes:   informer(client, &corev1.Node{}, fields.Everything(), core.Nodes().List, core.Nodes().Watch),
-		page:    informer(client, &corev1.ConfigMap{}, page, core.ConfigMaps(namespace).List, core.ConfigMaps(namespace).Watch),
-		changed: make(chan struct{}, 1),
+		namespace: namespace,
+		nodes:     informer(client, &corev1.Node{}, fields.Everything(), core.Nodes().List, core.Nodes().Watch),
+		page:      informer(client, &corev1.ConfigMap{}, page, core.ConfigMaps(namespace).List, core.ConfigMaps(namespace).Watch),
+		changed:   make(chan struct{}, 1),
 	}
-	// Nothing is asked of the Events of pods, of which there are many.
-	for _, program := range []string{contract.AppScaler, contract.AppAgent} {
-		selector := fields.AndSelectors(fields.OneTermEqualSelector("source", program), fields.OneTermNotEqualSelector("involvedObject.kind", "Pod"))
-		w.events = append(w.events, informer(client, &corev1.Event{}, selector, core.Events("").List, core.Events("").Watch))
+	// Events of other namespaces are not asked for: those who edit there may write any.
+	for _, about := range []struct{ kind, in string }{{"Node", metav1.NamespaceDefault}, {"ConfigMap", namespace}} {
+		for _, program := range []string{contract.AppScaler, contract.AppAgent} {
+			selector := fields.AndSelectors(fields.OneTermEqualSelector("source", program), fields.OneTermEqualSelector("involvedObject.kind", about.kind))
+			events := core.Events(about.in)
+			w.events = append(w.events, informer(client, &corev1.Event{}, selector, events.List, events.Watch))
+		}
 	}
 	for _, informer := range w.informers() {
 		err := errors.Join(
@@ -109,6 +115,13 @@ func (w *Watcher) handler(report func(error)) cache.ResourceEventHandler {
 // read are the annotations of Nodes that happening.NodeOf reads.
 var read = []string{contract.AnnotationDrainRequest, contract.AnnotationDrainReport, contract.AnnotationNotices, contract.AnnotationTerminating}
 
+// readOfEvents are the annotations of Events that happening.EventOf reads.
+var readOfEvents = []string{contract.AnnotationEventFacts, contract.AnnotationEventID, contract.AnnotationEventKind, contract.AnnotationEventSource, contract.AnnotationEventInstance, contract.AnnotationEventDeadline}
+
+// mostOfEvent is the most bytes that are kept of an annotation of an Event, or of its message: no
+// program of ours writes more.
+const mostOfEvent = 8 << 10
+
 // slim keeps what is asked for.
 func slim(object any) (any, error) {
 	switch x := object.(type) {
@@ -120,6 +133,19 @@ func slim(object any) (any, error) {
 			}
 		}
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: x.Name, UID: x.UID, ResourceVersion: x.ResourceVersion, Annotations: few}}, nil
+	case *corev1.Event:
+		few := map[string]string{}
+		for _, key := range readOfEvents {
+			if value, ok := x.Annotations[key]; ok && len(value) <= mostOfEvent {
+				few[key] = strings.Clone(value)
+			}
+		}
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: x.Namespace, Name: x.Name, UID: x.UID, ResourceVersion: x.ResourceVersion, CreationTimestamp: x.CreationTimestamp, Annotations: few},
+			InvolvedObject: corev1.ObjectReference{Kind: x.InvolvedObject.Kind, Namespace: x.InvolvedObject.Namespace, Name: contract.Shorten(x.InvolvedObject.Name, mostOfEvent)},
+			Reason:         contract.Shorten(x.Reason, mostOfEvent), Message: contract.Shorten(x.Message, mostOfEvent),
+			Source: corev1.EventSource{Component: x.Source.Component},
+		}, nil
 	case metav1.Object:
 		x.SetManagedFields(nil)
 	}
@@ -156,7 +182,7 @@ func (w *Watcher) World(now time.Time) (happening.World, error) {
 	for _, informer := range w.events {
 		for _, object := range informer.GetStore().List() {
 			if e, is := object.(*corev1.Event); is {
-				if event, ours := happening.EventOf(e); ours {
+				if event, ours := happening.EventOf(e, w.namespace); ours {
 					world.Events = append(world.Events, event)
 				}
 			}

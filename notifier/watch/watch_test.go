@@ -2,10 +2,12 @@ package watch
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -23,7 +25,11 @@ func TestWorld(t *testing.T) {
 	event := func(name, by string) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Source: corev1.EventSource{Component: by}, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n"}}
 	}
+	about := func(name, kind, of, in string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name, UID: types.UID(name)}, Source: corev1.EventSource{Component: contract.AppAgent}, InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: of, Name: "n"}}
+	}
 	client := fake.NewClientset(node(map[string]string{"other": "x"}, corev1.ConditionTrue), event("a", contract.AppAgent), event("k", "kubelet"),
+		about("ours", "ConfigMap", ours, ours), about("theirs", "Node", "", "shop"), about("forged", "ConfigMap", "shop", "shop"), about("odd", "Node", ours, ours),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus}, Data: map[string]string{statuspage.Key: "groups: [{name: web, ready: 3}]"}})
 	w, err := New(client, ours, func(err error) {
 		if err != nil {
@@ -44,20 +50,24 @@ func TestWorld(t *testing.T) {
 		t.Fatalf("%+v, %v", world, err)
 	}
 	for _, e := range world.Events {
-		if e.Writer != contract.AppAgent {
-			t.Errorf("an Event of %s", e.Writer)
+		if e.Writer != contract.AppAgent || e.UID != "" && e.UID != "ours" {
+			t.Errorf("Event %q of %s", e.UID, e.Writer)
 		}
 	}
 	// It asks for no more than this.
 	selectors := map[string][]string{}
+	namespaces := map[string]bool{}
 	for _, a := range client.Actions() {
 		if list, is := a.(clienttesting.ListAction); is && a.GetVerb() == "list" {
 			resource := a.GetResource().Resource
+			if resource == "events" {
+				namespaces[a.GetNamespace()] = true
+			}
 			selectors[resource] = append(selectors[resource], list.GetListRestrictions().Fields.String())
 		}
 	}
-	if len(selectors["events"]) != 2 || len(selectors["configmaps"]) != 1 || selectors["configmaps"][0] != "metadata.name="+contract.ConfigMapStatus {
-		t.Errorf("selectors %v", selectors)
+	if len(selectors["events"]) != 4 || len(namespaces) != 2 || !namespaces["default"] || !namespaces[ours] || len(selectors["configmaps"]) != 1 || selectors["configmaps"][0] != "metadata.name="+contract.ConfigMapStatus {
+		t.Errorf("selectors %v, Events of %v", selectors, namespaces)
 	}
 	nodes := client.CoreV1().Nodes()
 	<-w.Changed()
@@ -77,5 +87,19 @@ func TestSlim(t *testing.T) {
 	got, err := slim(node)
 	if n := got.(*corev1.Node); err != nil || len(n.Labels) != 0 || len(n.Annotations) != 1 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// An Event of any size is a small one here.
+func TestSlimEvent(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	got, err := slim(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"l": long}, Annotations: map[string]string{"other": long, contract.AnnotationEventFacts: long, contract.AnnotationEventID: "i"}},
+		Message: long, Related: &corev1.ObjectReference{Name: long}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := got.(*corev1.Event)
+	if size := e.Size(); size > 2*mostOfEvent || e.Annotations[contract.AnnotationEventID] != "i" {
+		t.Errorf("%d bytes, %v", size, len(e.Annotations))
 	}
 }
