@@ -13,10 +13,13 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 
 	"windlass.dev/windlass/notifier/happening"
 	"windlass.dev/windlass/notifier/render"
@@ -289,12 +292,54 @@ func TestShoutrrrTeams(t *testing.T) {
 	cancel()
 	_, err = s.Send(ctx, message)
 	hold(t, err, Error{}, id)
-	_, err = s.Send(t.Context(), message)
+	other := message
+	other.ID = "another"
+	_, err = s.Send(t.Context(), other)
 	hold(t, err, Error{}, id)
 	if !strings.Contains(err.Error(), errBusy.Error()) {
 		t.Errorf("a second call: %v", err)
 	}
 	close(release)
+}
+
+// slowly is a service of shoutrrr that takes its time.
+type slowly struct {
+	types.Service
+	calls   atomic.Int32
+	release chan struct{}
+}
+
+func (s *slowly) Send(string, *types.Params) error {
+	s.calls.Add(1)
+	<-s.release
+	return nil
+}
+
+// A call that goes on after its time is not made again: its result is that of the next try.
+func TestShoutrrrSendsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &slowly{release: make(chan struct{})}
+		s := &Shoutrrr{service: service}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+			_, err := s.Send(ctx, message)
+			cancel()
+			hold(t, err, Error{})
+		}
+		close(service.release)
+		synctest.Wait()
+		if _, err := s.Send(t.Context(), message); err != nil {
+			t.Errorf("what has arrived meanwhile: %v", err)
+		}
+		if n := service.calls.Load(); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+		other := message
+		other.ID = "another"
+		if _, err := s.Send(t.Context(), other); err != nil || service.calls.Load() != 2 {
+			t.Errorf("the next: %v, %d calls", err, service.calls.Load())
+		}
+	})
 }
 
 func TestShoutrrrMistakes(t *testing.T) {

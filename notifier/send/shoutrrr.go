@@ -16,8 +16,15 @@ import (
 type Shoutrrr struct {
 	service types.Service
 	url     string
-	// busy holds the one call that is under way: shoutrrr cannot be told to stop.
-	busy chan struct{}
+	// pending is the one call that has not been answered for: shoutrrr cannot be told to stop.
+	// At most one Send is called at a time.
+	pending *pending
+}
+
+// pending is a call for a message, whose result comes once.
+type pending struct {
+	id     string
+	result chan error
 }
 
 // NewShoutrrr returns one for a URL, which is a secret.
@@ -30,30 +37,28 @@ func NewShoutrrr(url string) (*Shoutrrr, error) {
 	if err != nil {
 		return nil, fail("shoutrrr", err, url)
 	}
-	return &Shoutrrr{service: service, url: url, busy: make(chan struct{}, 1)}, nil
+	return &Shoutrrr{service: service, url: url}, nil
 }
 
 var errBusy = errors.New("the call before has not ended")
 
-// Send implements Sender.
+// Send implements Sender. A call that goes on when ctx ends is that of the next Send of the same
+// message, which is not sent twice so; another message waits for it.
 func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
-	select {
-	case s.busy <- struct{}{}:
-	default:
-		return "", fail("shoutrrr", errBusy)
+	if s.pending != nil && s.pending.id != m.ID {
+		select {
+		case <-s.pending.result: // nobody asks for it any more
+		default:
+			return "", fail("shoutrrr", errBusy)
+		}
+		s.pending = nil
 	}
-	params := types.Params{}
-	text := m.Plain()
-	if !m.Own {
-		params.SetTitle(m.Title)
+	if s.pending == nil {
+		s.pending = s.call(m)
 	}
-	sent := make(chan error, 1)
-	go func() {
-		defer func() { <-s.busy }()
-		sent <- s.service.Send(text, &params)
-	}()
 	select {
-	case err := <-sent:
+	case err := <-s.pending.result:
+		s.pending = nil
 		if err != nil {
 			return "", fail("shoutrrr", err, s.url)
 		}
@@ -61,4 +66,15 @@ func (s *Shoutrrr) Send(ctx context.Context, m render.Message) (string, error) {
 	case <-ctx.Done():
 		return "", fail("shoutrrr", ctx.Err(), s.url)
 	}
+}
+
+func (s *Shoutrrr) call(m render.Message) *pending {
+	params := types.Params{}
+	text := m.Plain()
+	if !m.Own {
+		params.SetTitle(m.Title)
+	}
+	p := &pending{id: m.ID, result: make(chan error, 1)}
+	go func() { p.result <- s.service.Send(text, &params) }()
+	return p
 }
