@@ -191,6 +191,33 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
+// An end that would be one more message waits in quiet hours, too; one that changes a message, or
+// is critical, does not.
+func TestQuietHoursHoldEnds(t *testing.T) {
+	w := Want{Updates: true, Routes: []Route{{Quiet: &Hours{From: 22 * time.Hour, To: 7 * time.Hour, Zone: time.UTC}}}}
+	night := noon.Add(11 * time.Hour)
+	for _, c := range []struct {
+		ref   string
+		phase happening.Phase
+		owed  bool
+	}{{"", happening.Drained, false}, {"ref", happening.Drained, true}, {"", happening.Failed, true}} {
+		s := &Service{}
+		state := some(happening.Interruption, 1)
+		m, _, _ := Next(s, w, state, noon)
+		s.Done(m, c.ref, noon)
+		h := &state.Happenings[0]
+		h.Phase, h.Ended = c.phase, night
+		h.Revision++
+		_, owed, again := Next(s, w, state, night)
+		if owed != c.owed || !owed && !again.Equal(noon.Add(19*time.Hour)) {
+			t.Errorf("%+v: owed %v, again at %s", c, owed, again)
+		}
+		if _, owed, _ = Next(s, w, state, noon.Add(19*time.Hour)); !owed {
+			t.Errorf("%+v: it is not owed in the morning", c)
+		}
+	}
+}
+
 func TestDigest(t *testing.T) {
 	w := Want{Digest: &Daily{At: 9 * time.Hour, Zone: time.UTC}}
 	s := &Service{}

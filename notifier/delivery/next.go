@@ -29,15 +29,21 @@ func Next(s *Service, w Want, state happening.State, now time.Time) (Message, bo
 	for i := range state.Happenings {
 		by[state.Happenings[i].ID] = state.Happenings[i]
 	}
+	again := w.nextDigest(now)
 	for _, p := range s.Messages {
 		for _, id := range p.Of {
 			taken[id] = true
 		}
-		if m, owed := change(p, by, w.Updates); owed {
+		m, owed := change(p, by, w.Updates)
+		if !owed {
+			continue
+		}
+		at := w.waits(m, now)
+		if at.IsZero() {
 			return m, true, time.Time{}
 		}
+		again = soonest(again, at)
 	}
-	again := w.nextDigest(now)
 	waiting := map[happening.Kind][]happening.Happening{}
 	for i := range state.Happenings {
 		h := &state.Happenings[i]

@@ -52,6 +52,23 @@ func (w Want) takes(h *happening.Happening, now time.Time) (bool, time.Time) {
 	return false, again
 }
 
+// waits is until when quiet hours hold an end that is a message of its own; zero where they do
+// not. One that changes a message disturbs nobody.
+func (w Want) waits(m Message, now time.Time) time.Time {
+	var until time.Time
+	if m.Ref != "" {
+		return until
+	}
+	for i := range m.Of {
+		ok, at := w.takes(&m.Of[i], now)
+		if ok {
+			return time.Time{}
+		}
+		until = soonest(until, at)
+	}
+	return until
+}
+
 // Fits reports whether any route leads a happening to the service, at whatever time.
 func (w Want) Fits(h *happening.Happening) bool {
 	return slices.ContainsFunc(w.Routes, func(r Route) bool { return r.fits(h) })
