@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +103,21 @@ func TestIDs(t *testing.T) {
 	h.Revision++
 	if again := Of(delivery.Message{Of: []happening.Happening{h}}, Cluster{}).ID; again == first || first == "" {
 		t.Errorf("%q and %q", first, again)
+	}
+}
+
+// TestTemplateOfHostileText: what a tenant names ends no JSON string and calls nobody.
+func TestTemplateOfHostileText(t *testing.T) {
+	parsed, err := ParseTemplate("ops", `{"text":{{printf "%s: %s" .Title .Description | slack | json}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parsed.On(Message{Title: `a"b`, Text: "<!channel> x\",\"channel\":\"#general\nend"}, Cluster{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said map[string]string
+	if err := json.Unmarshal([]byte(got.Text), &said); err != nil || len(said) != 1 || said["text"] != "a\"b: &lt;!channel&gt; x\",\"channel\":\"#general\nend" {
+		t.Errorf("%s is read as %q, error %v", got.Text, said, err)
 	}
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"text/template"
@@ -34,12 +35,27 @@ type Data struct {
 	Of []happening.Happening
 }
 
+// ForSlack writes the three characters that mean something to Slack, such as in <!channel>, as it
+// wants them where they are text.
+// https://docs.slack.dev/messaging/formatting-message-text#escaping
+var ForSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// functions are those that a template has beside Go's: what tenants name stands in messages, and is
+// to end neither a JSON string nor a sentence.
+var functions = template.FuncMap{
+	"json": func(text string) (string, error) {
+		quoted, err := json.Marshal(text)
+		return string(quoted), err
+	},
+	"slack": ForSlack.Replace,
+}
+
 // Template is one of the user's.
 type Template struct{ parsed *template.Template }
 
 // ParseTemplate reads a template, and tries it.
 func ParseTemplate(name, text string) (*Template, error) {
-	parsed, err := template.New(name).Option("missingkey=error").Parse(text)
+	parsed, err := template.New(name).Funcs(functions).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("template: %w", err)
 	}

@@ -83,9 +83,6 @@ const mostHeader, mostSection, mostField, mostFields = 150, 3000, 2000, 10
 
 var signs = map[happening.Severity]string{happening.Info: "🔵", happening.Warning: "🟠", happening.Critical: "🔴"}
 
-// escape is what Slack wants of three characters.
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
 // slackMessage is a message as Block Kit, with a text for notifications. What a template made is
 // taken as it is: a text, or JSON with text or blocks.
 func slackMessage(m render.Message) (string, slack.Blocks) {
@@ -106,14 +103,14 @@ func slackMessage(m render.Message) (string, slack.Blocks) {
 	title := sign + " " + m.Title
 	set := []slack.Block{slack.NewHeaderBlock(slack.NewTextBlockObject(slack.PlainTextType, contract.Shorten(title, mostHeader), true, false))}
 	if m.Text != "" {
-		set = append(set, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten(escape.Replace(m.Text), mostSection), false, false), nil, nil))
+		set = append(set, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten(render.ForSlack.Replace(m.Text), mostSection), false, false), nil, nil))
 	}
 	var fields []*slack.TextBlockObject
 	for _, f := range m.Facts[:min(len(m.Facts), mostFields)] {
-		fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+escape.Replace(f.Name)+"*\n"+escape.Replace(f.Value), mostField), false, false))
+		fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+render.ForSlack.Replace(f.Name)+"*\n"+render.ForSlack.Replace(f.Value), mostField), false, false))
 	}
 	if len(fields) > 0 {
 		set = append(set, slack.NewSectionBlock(nil, fields, nil))
 	}
-	return escape.Replace(title + ": " + m.Text), slack.Blocks{BlockSet: set}
+	return render.ForSlack.Replace(title + ": " + m.Text), slack.Blocks{BlockSet: set}
 }
