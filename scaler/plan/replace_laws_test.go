@@ -105,6 +105,41 @@ func TestSwapsSave(t *testing.T) {
 	t.Logf("%d swaps finished, %d kills", finished, killed)
 }
 
+// TestReplacementsComeDue: of worlds in which replacements are worth while only once pods have run
+// for some time, the next evaluation is asked for in time.
+func TestReplacementsComeDue(t *testing.T) {
+	found := 0
+	rapid.Check(t, func(t *rapid.T) {
+		l := newSwapLife(t)
+		l.policy.Consolidate, l.deadly = policy.ConsolidateBalance, false
+		for range 30 {
+			got := plan.Decide(l.Snapshot, l.policy)
+			for _, broken := range lawWake(l.Snapshot, l.policy, got) {
+				l.fail(t, broken)
+			}
+			if l.State.Replacement == nil && got.State.Replacement != nil {
+				found++
+			}
+			l.act(t, got)
+			l.Launch()
+			l.Join()
+			schedule(l.World)
+			if len(got.Actions) > 0 {
+				l.Now = l.Now.Add(time.Second)
+				continue
+			}
+			if got.Wake.IsZero() {
+				return
+			}
+			l.Now = got.Wake
+		}
+	})
+	if found == 0 {
+		t.Error("no replacement was found: the worlds are not worth their while")
+	}
+	t.Logf("%d replacements found", found)
+}
+
 // swapLife is a world of which nodes are replaced.
 type swapLife struct {
 	*scenario.World
@@ -252,7 +287,8 @@ func pricedWorld(t *rapid.T) string {
 				if room -= milli; milli < 100 {
 					break
 				}
-				x.line("pod", fmt.Sprintf("p%d", pods), fmt.Sprintf("on=n%d", nodes), fmt.Sprintf("cpu=%dm", milli), x.rarely("priority=1000000000"), x.rarely("safe=false"), x.rarely("apart"))
+				x.line("pod", fmt.Sprintf("p%d", pods), fmt.Sprintf("on=n%d", nodes), fmt.Sprintf("cpu=%dm", milli), x.rarely("priority=1000000000"), x.rarely("safe=false"), x.rarely("apart"),
+					x.one("age", "", "age=0s", "age=90s", "age=20m", "age=40h"))
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func (r *nodeSearch) whyUnpaid(list []*candidate, g *cluster.Group, s *fleet.Nod
 	if !x.saves() {
 		return verdict.Say("it would save {saving} an hour by now, less than {least}", verdict.Saving(dollars(x.old-x.new)), verdict.Least(percent(x.least())))
 	}
-	if x.balanced && x.saved <= 0 {
+	if x.balanced && x.saved <= epsilon {
 		return verdict.Say("it would save too little by now for the pods that it would move")
 	}
 	return nil

@@ -136,15 +136,25 @@ func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 // billOf a replacement, whose candidates have been weighed where what it costs to move pods counts.
 func (r *nodeSearch) billOf(set []*candidate, g *cluster.Group) bill {
 	b := bill{new: g.Price(), balanced: r.balances()}
-	longest := 0.0
+	longest := time.Duration(0)
 	for _, c := range set {
-		price := knownPrice(c.Node)
+		// By the second, as pods are created by the second and looked at again by the second.
+		price, lasting := knownPrice(c.Node), c.lasting.Truncate(time.Second)
 		b.old += price
 		b.disruption += disruptionOf(c.Node)
-		b.saved += price*c.lasting.Hours() - c.cost
-		longest = max(longest, c.lasting.Hours())
+		b.saved += price*lasting.Hours() - c.cost
+		if rest := mostLasting - lasting; rest > 0 {
+			b.hourly += price
+			if b.steady == 0 || rest < b.steady {
+				b.steady = rest
+			}
+		}
+		longest = max(longest, lasting)
 	}
-	b.saved -= b.new * longest
+	b.saved -= b.new * longest.Hours()
+	if longest < mostLasting {
+		b.hourly -= b.new
+	}
 	return b
 }
 
@@ -246,31 +256,51 @@ func (r *nodeSearch) findReplacement() *proposal {
 	if len(sources) == 0 {
 		return nil
 	}
-	all, most := r.ledger(), 0.0
+	near, most := &nearly{all: r.ledger(), alone: map[*candidate]*proposal{}}, 0.0
 	for _, c := range dearest(sources) {
 		most += knownPrice(c.Node)
 	}
 	var best *proposal
-	nearly := map[*candidate]*proposal{}
 	for _, g := range r.replacementGroups(most) {
 		for _, looks := range r.replacementTemplates(g) {
 			for i := range sources {
 				if r.spent(r.part) {
 					break
 				}
-				x := r.gather(sources, i, g, looks, all, nearly)
+				x := r.gather(sources, i, g, looks, near)
 				if x != nil && (best == nil || x.gain() > best.gain()+epsilon) {
 					best = x
 				}
 			}
 		}
 	}
-	if best == nil {
-		for c, x := range nearly {
-			sayBeside(c.Node, verdict.Say("a node of group {group} as its replacement would save {saving}, {why}", verdict.Group(x.group.Name), verdict.Saving(percent(x.share())), verdict.Why(x.whyRefused(all))))
-		}
+	if best != nil {
+		return best
 	}
-	return best
+	for c, x := range near.alone {
+		sayBeside(c.Node, verdict.Say("a node of group {group} as its replacement would save {saving}, {why}", verdict.Group(x.group.Name), verdict.Saving(percent(x.share())), verdict.Why(x.whyRefused(near.all))))
+	}
+	if near.pays > 0 {
+		r.Clock.At(r.Now.Truncate(time.Second).Add(near.pays.Truncate(time.Second) + time.Second))
+	}
+	return nil
+}
+
+// nearly is what was found to be not worth while beside all that there is: of each candidate the
+// cheapest that replaces it alone, and how long it takes until the first of them all pays.
+type nearly struct {
+	all   ledger
+	alone map[*candidate]*proposal
+	pays  time.Duration
+}
+
+func (n *nearly) refuse(x *proposal) {
+	if pays := x.pays(); pays > 0 && (n.pays == 0 || pays < n.pays) {
+		n.pays = pays
+	}
+	if c := x.set[0]; len(x.set) == 1 && x.old > x.new+epsilon && (n.alone[c] == nil || x.new < n.alone[c].new) {
+		n.alone[c] = x
+	}
 }
 
 // sayBeside adds to the verdict of a node that is needed.
@@ -282,7 +312,7 @@ func sayBeside(n *cluster.Node, details verdict.Details) {
 
 // gather puts together a set that goes onto one new node, beginning with one candidate,
 // and returns that beginning of it that saves most and is worth while; nil without one.
-func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.NodeTemplate, all ledger, nearly map[*candidate]*proposal) (best *proposal) {
+func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, looks *fit.NodeTemplate, near *nearly) (best *proposal) {
 	order := append([]*candidate{sources[first]}, slices.Delete(slices.Clone(sources), first, first+1)...)
 	r.withNew(g, looks, func(goes func(*candidate) bool) {
 		var set []*candidate
@@ -296,12 +326,12 @@ func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, l
 			set = append(set, c)
 			x := &proposal{set: slices.Clone(set), group: g, template: looks, bill: r.billOf(set, g), found: r.Now.Truncate(time.Second)}
 			switch {
-			case x.whyRefused(all) == nil:
+			case x.whyRefused(near.all) == nil:
 				if best == nil || x.gain() > best.gain()+epsilon {
 					best = x
 				}
-			case len(set) == 1 && x.old > x.new+epsilon && (nearly[c] == nil || x.new < nearly[c].new):
-				nearly[c] = x
+			default:
+				near.refuse(x)
 			}
 		}
 	})

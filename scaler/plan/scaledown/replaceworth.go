@@ -1,6 +1,8 @@
 package scaledown
 
 import (
+	"time"
+
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/cluster"
@@ -71,9 +73,11 @@ func knownPrice(n *cluster.Node) float64 {
 type bill struct {
 	old, new, disruption float64
 	// balanced: what it costs to move pods is weighed. saved is in dollars until the pods end,
-	// less what it costs to evict them.
-	balanced bool
-	saved    float64
+	// less what it costs to evict them; the longer they have run, the more it is, by hourly, until
+	// the first has run for mostLasting.
+	balanced      bool
+	saved, hourly float64
+	steady        time.Duration
 }
 
 // gain is what the best of several replacements has most of.
@@ -92,6 +96,18 @@ func (b bill) least() float64 {
 	return leastSaving
 }
 
+// pays is how much longer the pods have to run for the replacement to be worth while, or until it can
+// be said better; 0 where that does not depend on it.
+func (b bill) pays() time.Duration {
+	if !b.balanced || !b.saves() || b.saved > epsilon {
+		return 0
+	}
+	if b.hourly <= 0 {
+		return b.steady
+	}
+	return time.Duration(min((epsilon-b.saved)/b.hourly, b.steady.Hours()) * float64(time.Hour))
+}
+
 // share is what is saved of what the nodes cost.
 func (b bill) share() float64 { return (b.old - b.new) / b.old }
 
@@ -104,7 +120,7 @@ func (b bill) whyRefused(all ledger) verdict.Details {
 	switch {
 	case !b.saves():
 		return verdict.Say("less than {least}", verdict.Least(percent(b.least())))
-	case b.balanced && b.saved > 0:
+	case b.balanced && b.saved > epsilon:
 		return nil
 	case b.balanced || !(score >= leastScore):
 		return verdict.Say("too little for the pods that it would move")
