@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -14,7 +15,8 @@ import (
 )
 
 // What verdicts say is data: each template has a parameter for each of its placeholders and
-// no other, by the names and kinds that programs are promised, and JSON loses nothing.
+// no other, by the names and kinds that programs are promised, and JSON loses nothing. A budget
+// that keeps a node has a parameter of its own: programs count by it.
 func lawDetails(_ fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	kinds := map[string]verdict.Kind{}
 	for _, w := range verdict.Vocabulary() {
@@ -24,6 +26,11 @@ func lawDetails(_ fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	for _, v := range got.Verdicts {
 		for _, why := range misfits(v.Details, kinds) {
 			broken = append(broken, fmt.Sprintf("details: %s: %s", v, why))
+		}
+		for _, d := range v.Details {
+			if cause, _ := d.Param(verdict.Cause("").Name).(string); v.Reason == verdict.NodeBlocked && strings.HasPrefix(cause, "budget ") {
+				broken = append(broken, fmt.Sprintf("details: %s: the budget is part of a sentence", v))
+			}
 		}
 		text, err := json.Marshal(v)
 		var again verdict.Verdict

@@ -177,6 +177,8 @@ func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 		question.Pod, question.Policy = p, r.rulesFor(p)
 		v := question.Judge()
 		switch {
+		case v.Rule == drainable.RuleBudget && !v.Lasting && !r.passes(c, v):
+			return verdict.NodeBlocked, keptByBudget(p, v.Budget)
 		case v.Outcome == drainable.Block && !r.passes(c, v):
 			return verdict.NodeBlocked, verdict.Say("pod {pod} may not leave: {cause}", verdict.Pod(p.Key()), verdict.Cause(v.Reason))
 		case v.Outcome == drainable.Wait && p.Deleted.IsZero():

@@ -113,11 +113,15 @@ func (r *nodeSearch) take(c *candidate) (verdict.Reason, verdict.Details) {
 // refused says what becomes of a node with a pod that a budget does not let go beside
 // other drains.
 func (r *nodeSearch) refused(p *fleet.Pod) (verdict.Reason, verdict.Details) {
-	pod, budgets := verdict.Pod(p.Key()), verdict.Budgets(r.Budgets.Guarding(p))
+	budgets := r.Budgets.Guarding(p)
 	if r.Unspent().Refuses(p) {
-		return verdict.NodeBlocked, verdict.Say("pod {pod} may not leave: budget {budgets} allows no further disruption", pod, budgets)
+		return verdict.NodeBlocked, keptByBudget(p, budgets...)
 	}
-	return verdict.NodeUnneeded, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", budgets, pod)
+	return verdict.NodeUnneeded, verdict.Say("it waits for other drains: budget {budgets} lets pod {pod} leave after them", verdict.Budgets(budgets), verdict.Pod(p.Key()))
+}
+
+func keptByBudget(p *fleet.Pod, budgets ...string) verdict.Details {
+	return verdict.Say("pod {pod} may not leave: budget {budgets} allows no further disruption", verdict.Pod(p.Key()), verdict.Budgets(budgets))
 }
 
 // overspends finds the first of a node's pods for which those before it leave nothing of its
