@@ -6,6 +6,8 @@
 //	reader.go    what is read of the cluster
 //	commands.go  status, why, cost and events
 //	watch.go     -w
+//	nodes.go     hold and unhold; which nodes are meant
+//	drain.go     drain and undrain; wait.go --wait
 //	output.go    -o
 //	tables.go    each answer as a table
 //	view/        what people ask for, made of what was read

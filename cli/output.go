@@ -78,6 +78,8 @@ func (o *output) print(w io.Writer, a answer) error {
 		s.cost(a)
 	case view.Story:
 		s.story(a)
+	case view.Previews:
+		s.previews(a)
 	}
 	return s.err
 }

@@ -59,7 +59,8 @@ func (c *cli) root() *cobra.Command {
 	})
 	c.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.system, "windlass-namespace", defaultSystem, "the namespace of windlass-scaler, where the ConfigMap windlass-status is")
-	root.AddCommand(c.statusCommand(), c.whyCommand(), c.costCommand(), c.eventsCommand(), c.versionCommand(root))
+	root.AddCommand(c.statusCommand(), c.whyCommand(), c.costCommand(), c.eventsCommand(),
+		c.holdCommand(), c.unholdCommand(), c.drainCommand(), c.undrainCommand(), c.versionCommand(root))
 	c.completeFlags(root)
 	return root
 }

@@ -321,3 +321,20 @@ func (s *sheet) entry(e view.Entry) []string {
 	}
 	return []string{at, e.Event, e.Object, dash(e.By), s.text(e.Text)}
 }
+
+func (s *sheet) previews(v view.Previews) {
+	var rows [][]string
+	for _, n := range v.Nodes {
+		if len(n.Pods) == 0 {
+			rows = append(rows, []string{n.Node, "-", "Leave", "no pod has to leave"})
+		}
+		for _, p := range n.Pods {
+			why := dash(p.Why)
+			if p.Budget != "" {
+				why = "PDB " + p.Budget + ": " + p.Why
+			}
+			rows = append(rows, []string{n.Node, p.Pod, string(p.Outcome), s.text(why)})
+		}
+	}
+	s.table("", []string{"NODE", "POD", "WHAT", "WHY"}, rows)
+}

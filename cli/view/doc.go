@@ -7,5 +7,6 @@
 //	resolve.go  which of them a name means
 //	cost.go     what the nodes cost, and for what
 //	story.go    what happened, in order
+//	preview.go  what a drain would do; progress.go how far one is
 //	reasons.go  what each reason means, and what to do
 package view

@@ -65,9 +65,9 @@ func ParseRequest(value string) (Request, error) {
 		return Request{}, fmt.Errorf("%s: %w", AnnotationDrainRequest, err)
 	}
 	if r.ID == "" {
-		r.ID = idOf(r.Reason)
+		r.ID = RequestID(r.Reason)
 	}
-	if r.ID == idOf("") {
+	if r.ID == RequestID("") {
 		r.Reason = cmp.Or(r.Reason, "no reason was given")
 	}
 	if err := r.bound(); err != nil {
@@ -77,7 +77,7 @@ func ParseRequest(value string) (Request, error) {
 }
 
 // idOf a request that has none is made of its reason.
-func idOf(reason string) string { return "request:" + ShortID(reason) }
+func RequestID(reason string) string { return "request:" + ShortID(reason) }
 
 // String prints the annotation's value, with texts as ParseRequest reads them.
 func (r Request) String() string {

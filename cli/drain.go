@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubectldrain "k8s.io/kubectl/pkg/drain"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// drainOptions are the flags of drain.
+type drainOptions struct {
+	nodes    chosen
+	output   output
+	reason   string
+	preview  bool
+	wait     bool
+	parallel int
+	timeout  time.Duration
+}
+
+func (c *cli) drainCommand() *cobra.Command {
+	o := &drainOptions{}
+	cmd := &cobra.Command{
+		Use:   "drain NODE...",
+		Short: "Ask that nodes be drained, and say what leaves and what blocks.",
+		Long: `Ask that nodes be drained, by the annotation ` + contract.AnnotationDrainRequest + `, and say what leaves and what blocks.
+
+The agent of each node moves its pods away, in its turn. With --wait this ends when all are
+drained: with status 0, or with 1 if a drain failed, was taken off or is not done within --timeout.
+undrain ends a drain.`,
+		Example: `  kubectl windlass drain ip-10-0-1-2 --reason=upgrade --preview   # what would leave
+  kubectl windlass drain -l role=batch --reason=upgrade --wait --parallel=3`,
+		ValidArgsFunction: c.completeNodes,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return c.drain(cmd.Context(), o, names)
+		},
+	}
+	o.output.register(cmd)
+	o.nodes.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.reason, "reason", "", "why, for those who read the request, its Events and its report")
+	f.BoolVar(&o.preview, "preview", false, "only say what would leave and what would block")
+	f.BoolVar(&o.wait, "wait", false, "wait until all are drained, and show how far they are")
+	f.IntVar(&o.parallel, "parallel", 1, "with --wait: how many are asked for at once")
+	f.DurationVar(&o.timeout, "timeout", 0, "with --wait: for how long at the most; 0 waits until all are drained")
+	return cmd
+}
+
+func (o *drainOptions) check(cmd *cobra.Command) error {
+	for _, flag := range []string{"parallel", "timeout"} {
+		if cmd.Flags().Changed(flag) && !o.wait {
+			return fmt.Errorf("--%s is for --wait", flag)
+		}
+	}
+	switch {
+	case o.preview && o.wait:
+		return errors.New("--preview asks for nothing that one could --wait for")
+	case o.parallel < 1:
+		return fmt.Errorf("--parallel=%d: want 1 at the least", o.parallel)
+	case o.timeout < 0:
+		return fmt.Errorf("--timeout=%s: want a time such as 30m", o.timeout)
+	}
+	return nil
+}
+
+func (c *cli) drain(ctx context.Context, o *drainOptions, names []string) error {
+	r, err := c.reader()
+	if err != nil {
+		return err
+	}
+	nodes, err := o.nodes.read(ctx, r, names)
+	if err != nil {
+		return err
+	}
+	previews, err := r.previews(ctx, c.now(), nodes)
+	if err != nil {
+		return err
+	}
+	if err := o.output.print(c.Out, previews); err != nil || o.preview {
+		return err
+	}
+	request := contract.Request{Kind: contract.KindRequest, Reason: cmp.Or(o.reason, "no reason was given"), By: r.user(ctx), At: contract.At(c.now())}
+	request.ID = contract.RequestID(request.Reason)
+	if o.wait {
+		return c.drainAndWait(ctx, o, r, nodes, previews, request)
+	}
+	var failed []error
+	for i := range nodes {
+		failed = append(failed, r.ask(ctx, &nodes[i], request))
+	}
+	return errors.Join(failed...)
+}
+
+// ask writes a request, unless the node has another one.
+func (r reader) ask(ctx context.Context, n *corev1.Node, request contract.Request) error {
+	if value, asked := n.Annotations[contract.AnnotationDrainRequest]; asked {
+		was, err := contract.ParseRequest(value)
+		switch {
+		case err != nil:
+			return fmt.Errorf("node %s has a request that cannot be read (%w): kubectl windlass undrain %s removes it", n.Name, err, n.Name)
+		case was.ID == request.ID:
+			return nil // it is asked for already
+		}
+		return fmt.Errorf("node %s is being drained already: %s asked for it (%s)", n.Name, cmp.Or(was.By, "somebody"), cmp.Or(was.Reason, string(was.Kind)))
+	}
+	value := request.String()
+	return r.annotate(ctx, n, contract.AnnotationDrainRequest, &value)
+}
+
+// previews asks kubectl which pods it would drain, and the rules of agents about each of those.
+func (r reader) previews(ctx context.Context, now time.Time, nodes []corev1.Node) (view.Previews, error) {
+	var budgets []policyv1.PodDisruptionBudget
+	err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		list, err := r.client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, options)
+		if err == nil {
+			budgets = append(budgets, list.Items...)
+		}
+		return list, err
+	}, metav1.ListOptions{})
+	if err != nil {
+		return view.Previews{}, fmt.Errorf("reading budgets: %w", err)
+	}
+	judge := view.NewJudge(now, budgets)
+	all := view.Previews{Nodes: []view.Preview{}}
+	for i := range nodes {
+		var pods []view.PreviewPod
+		helper := &kubectldrain.Helper{
+			Ctx: ctx, Client: r.client, ChunkSize: page,
+			// What kubectl asks people to confirm has rules of its own here.
+			Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+			AdditionalFilters: []kubectldrain.PodFilter{func(pod corev1.Pod) kubectldrain.PodDeleteStatus {
+				pods = append(pods, judge.Of(&pod))
+				return kubectldrain.MakePodDeleteStatusOkay()
+			}},
+		}
+		if _, errs := helper.GetPodsForDeletion(nodes[i].Name); len(errs) > 0 {
+			return view.Previews{}, fmt.Errorf("reading the pods of node %s: %w", nodes[i].Name, errors.Join(errs...))
+		}
+		all.Nodes = append(all.Nodes, view.NewPreview(nodes[i].Name, pods))
+	}
+	return all, nil
+}
+
+func (c *cli) undrainCommand() *cobra.Command {
+	var nodes chosen
+	cmd := &cobra.Command{
+		Use:               "undrain NODE...",
+		Short:             "Take requests of people to drain nodes off them; their agents undo what they did.",
+		ValidArgsFunction: c.completeNodes,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return c.forEach(cmd.Context(), nodes, names, undrain)
+		},
+	}
+	nodes.register(cmd)
+	return cmd
+}
+
+func undrain(ctx context.Context, r reader, n *corev1.Node) (said string, err error) {
+	value, asked := n.Annotations[contract.AnnotationDrainRequest]
+	if !asked {
+		if kind, draining := contract.Draining(n.Spec.Taints); draining {
+			return "", fmt.Errorf("node %s drains for a notice of kind %s, which no request stands for", n.Name, kind)
+		}
+		return "has no request to drain it", nil
+	}
+	request, err := contract.ParseRequest(value)
+	if err == nil && request.Kind == contract.KindScaleDown {
+		return "", fmt.Errorf("node %s is scaled down: kubectl windlass hold %s cancels that", n.Name, n.Name)
+	}
+	if by, ends := n.Annotations[contract.AnnotationTerminating]; ends {
+		return "", fmt.Errorf("the instance of node %s is being terminated (%s): nothing undoes that", n.Name, by)
+	}
+	return "is not to be drained any more", r.annotate(ctx, n, contract.AnnotationDrainRequest, nil)
+}
+
+// bar shows how many of so many pods have left.
+func bar(left, all int) string {
+	const width = 20
+	gone := width
+	if all > 0 {
+		gone = width * max(0, all-left) / all
+	}
+	return "[" + strings.Repeat("#", gone) + strings.Repeat(".", width-gone) + "]"
+}

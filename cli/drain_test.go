@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// inFrontOf is the program in front of nodes whose agents take a second for a drain, and end it
+// as they are told to. most is how many drains were open at once.
+func inFrontOf(t *testing.T, nodes []corev1.Node, ends func(node string) contract.Report) (c *cli, out *bytes.Buffer, most *int) {
+	out, most = &bytes.Buffer{}, new(int)
+	c = newCLI(t, view.World{Now: time.Now()}, out)
+	var objects []runtime.Object
+	for i := range nodes {
+		objects = append(objects, &nodes[i])
+	}
+	client := fake.NewClientset(objects...)
+	open := 0
+	client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.PatchAction).GetName()
+		open++
+		*most = max(*most, open)
+		go func() {
+			time.Sleep(time.Second)
+			open--
+			node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			request, err := contract.ParseRequest(node.Annotations[contract.AnnotationDrainRequest])
+			if err != nil {
+				t.Error(err)
+			}
+			report := ends(name)
+			report.Answers = []string{request.ID}
+			node.Annotations[contract.AnnotationDrainReport] = report.String()
+			if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		return false, nil, nil
+	})
+	c.connect = func() (kubernetes.Interface, error) { return client, nil }
+	return c, out, most
+}
+
+func named(names ...string) (nodes []corev1.Node) {
+	for _, name := range names {
+		nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "1", Labels: map[string]string{"role": "batch"}}})
+	}
+	return nodes
+}
+
+// Never more drains are open at once than asked for, all come to their end, and one that fails
+// is said and does not stop the others.
+func TestDrainsInTurn(t *testing.T) {
+	for _, parallel := range []int{1, 2, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c, out, most := inFrontOf(t, named("a", "b", "c", "d", "e"), func(node string) contract.Report {
+				if node == "b" {
+					return contract.Report{Phase: contract.PhaseFailed, Message: "no right"}
+				}
+				return contract.Report{Phase: contract.PhaseDrained}
+			})
+			err := c.run(t.Context(), []string{"drain", "-l", "role=batch", "--wait", fmt.Sprint("--parallel=", parallel), "--reason=upgrade"})
+			if err == nil || err.Error() != "node b: not drained: no right" {
+				t.Errorf("error %v", err)
+			}
+			if *most != parallel {
+				t.Errorf("--parallel=%d: %d drains were open at once", parallel, *most)
+			}
+			if n := strings.Count(out.String(), ": Drained\n"); n != 4 || !strings.Contains(out.String(), "node/b: Failed: no right") {
+				t.Errorf("%d drains ended:\n%s", n, out)
+			}
+		})
+	}
+}
+
+// What does not end in its time is named with what blocks it, and what was not begun, too.
+func TestDrainsHaveATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := inFrontOf(t, named("a", "b"), func(string) contract.Report {
+			return contract.Report{Phase: contract.PhaseBlocked, Left: 3, BlockedBy: []string{"shop/api"}}
+		})
+		err := c.run(t.Context(), []string{"drain", "a", "b", "--wait", "--timeout=10m"})
+		for _, want := range []string{"node a: not drained within --timeout: Blocked, pods left: 3, blocked by shop/api", "node b: not asked for: not drained within --timeout"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+	})
+}
+
+// What stands on a node already is not written over.
+func TestRequestsOfOthers(t *testing.T) {
+	annotated := func(key, value string) []corev1.Node {
+		nodes := named("a")
+		nodes[0].Annotations = map[string]string{key: value}
+		return nodes
+	}
+	scaleDown := contract.Request{ID: contract.ScaleDownID("i-1", time.Unix(1, 0)), Kind: contract.KindScaleDown, By: "windlass-scaler"}.String()
+	tainted := named("a")
+	tainted[0].Spec.Taints = []corev1.Taint{contract.DrainingTaint(contract.KindSpot)}
+	for _, c := range []struct {
+		args, want string
+		nodes      []corev1.Node
+	}{
+		{"drain a --reason=upgrade", "", annotated(contract.AnnotationDrainRequest, "upgrade")},
+		{"drain a --reason=other", "is being drained already: somebody asked for it (upgrade)", annotated(contract.AnnotationDrainRequest, "upgrade")},
+		{"drain a", "windlass-scaler asked for it", annotated(contract.AnnotationDrainRequest, scaleDown)},
+		{"drain a", "cannot be read", annotated(contract.AnnotationDrainRequest, "{")},
+		{"undrain a", "", annotated(contract.AnnotationDrainRequest, "{")},
+		{"undrain a", "hold a cancels that", annotated(contract.AnnotationDrainRequest, scaleDown)},
+		{"undrain a", "a notice of kind spot", tainted},
+		{"unhold a", contract.AnnotationScaleDownDisabled, annotated(contract.AnnotationScaleDownDisabled, "true")},
+		{"hold a --reason=false", "would hold nothing", named("a")},
+		{"drain a --parallel=2", "--parallel is for --wait", named("a")},
+		{"drain a --wait --parallel=0", "want 1 at the least", named("a")},
+		{"drain -l role=none", "there is no such node", named("a")},
+	} {
+		out := &bytes.Buffer{}
+		program := newCLI(t, view.World{Nodes: c.nodes}, out)
+		err := program.run(t.Context(), strings.Fields(c.args))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.args, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/kube"
+)
+
+// chosen are the nodes that a command is about.
+type chosen struct{ selector string }
+
+func (s *chosen) register(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "also the nodes with these labels")
+}
+
+// read finds them, each once and in the order in which they were named.
+func (s *chosen) read(ctx context.Context, r reader, names []string) ([]corev1.Node, error) {
+	if len(names) == 0 && s.selector == "" {
+		return nil, errors.New("no node: name some, or choose them by --selector")
+	}
+	var list []corev1.Node
+	for _, name := range names {
+		node, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading node %s: %w", name, err)
+		}
+		list = appendNode(list, *node)
+	}
+	if s.selector == "" {
+		return list, nil
+	}
+	err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		found, err := r.client.CoreV1().Nodes().List(ctx, options)
+		if err != nil {
+			return found, err
+		}
+		for _, node := range found.Items {
+			list = appendNode(list, node)
+		}
+		return found, nil
+	}, metav1.ListOptions{LabelSelector: s.selector})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the nodes of --selector=%s: %w", s.selector, err)
+	case len(list) == 0:
+		return nil, fmt.Errorf("--selector=%s: there is no such node", s.selector)
+	}
+	return list, nil
+}
+
+func appendNode(list []corev1.Node, node corev1.Node) []corev1.Node {
+	if slices.ContainsFunc(list, func(n corev1.Node) bool { return n.Name == node.Name }) {
+		return list
+	}
+	return append(list, node)
+}
+
+// annotate writes one annotation of a node, or removes it where the value is nil, if that is
+// still as it was read.
+func (r reader) annotate(ctx context.Context, node *corev1.Node, key string, value *string) error {
+	was := kube.StateOf(node)
+	want := was.Clone()
+	if value == nil {
+		delete(want.Annotations, key)
+	} else {
+		want.Annotations[key] = *value
+	}
+	if _, err := kube.Send(ctx, r.client.CoreV1().Nodes(), kube.NewNodePatch(was, want, kube.GuardKeys)); err != nil {
+		if errors.Is(err, kube.ErrChanged) {
+			return fmt.Errorf("node %s: somebody else wrote %s meanwhile: look at it, and ask again", node.Name, key)
+		}
+		return fmt.Errorf("writing %s of node %s: %w", key, node.Name, err)
+	}
+	return nil
+}
+
+// user is who asks, for those who read a request: as the API server knows them.
+func (r reader) user(ctx context.Context) string {
+	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil || review.Status.UserInfo.Username == "" {
+		return name // a cluster may forbid it, and the request is as good without
+	}
+	return review.Status.UserInfo.Username
+}
+
+func (c *cli) holdCommand() *cobra.Command {
+	var nodes chosen
+	reason := ""
+	cmd := &cobra.Command{
+		Use:               "hold NODE...",
+		Short:             "Keep nodes from being scaled down.",
+		Long:              "Keep nodes from being scaled down, by the annotation " + contract.AnnotationHold + ". A scale-down that is under way is cancelled. Notices of AWS are served all the same.",
+		ValidArgsFunction: c.completeNodes,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if reason == "false" {
+				return errors.New("--reason=false would hold nothing: say why")
+			}
+			return c.forEach(cmd.Context(), nodes, names, func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
+				if n.Annotations[contract.AnnotationHold] == reason {
+					return "held already", nil
+				}
+				return "held", r.annotate(ctx, n, contract.AnnotationHold, &reason)
+			})
+		},
+	}
+	nodes.register(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "true", "why, for those who find the annotation")
+	return cmd
+}
+
+func (c *cli) unholdCommand() *cobra.Command {
+	var nodes chosen
+	cmd := &cobra.Command{
+		Use:               "unhold NODE...",
+		Short:             "Let nodes be scaled down again.",
+		ValidArgsFunction: c.completeNodes,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return c.forEach(cmd.Context(), nodes, names, func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
+				rest := map[string]string{}
+				for key, value := range n.Annotations {
+					if key != contract.AnnotationHold {
+						rest[key] = value
+					}
+				}
+				if _, held := n.Annotations[contract.AnnotationHold]; held {
+					if err := r.annotate(ctx, n, contract.AnnotationHold, nil); err != nil {
+						return "", err
+					}
+				}
+				if by, held := contract.Held(rest); held {
+					return "", fmt.Errorf("node %s is held by annotation %s, too, which this does not remove", n.Name, by)
+				}
+				return "not held", nil
+			})
+		},
+	}
+	nodes.register(cmd)
+	return cmd
+}
+
+// forEach does something to each node, and says what; one that fails does not stop the others.
+func (c *cli) forEach(ctx context.Context, nodes chosen, names []string, do func(context.Context, reader, *corev1.Node) (said string, err error)) error {
+	r, err := c.reader()
+	if err != nil {
+		return err
+	}
+	list, err := nodes.read(ctx, r, names)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range list {
+		said, err := do(ctx, r, &list[i])
+		if err == nil {
+			_, err = fmt.Fprintf(c.Out, "node/%s %s\n", list[i].Name, said)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+func (c *cli) completeNodes(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	list := slices.DeleteFunc(begins(c.nodes(cmd.Context()), begun), func(name string) bool { return slices.Contains(args, name) })
+	return list, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,41 @@
+package view
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// Progress is how far the drain is that somebody asked for by a request.
+type Progress struct {
+	Drain
+	// Ended says that there is nothing to wait for any more; Failed why that is no success.
+	Ended  bool   `json:"ended"`
+	Failed string `json:"failed,omitempty"`
+}
+
+// ProgressOf reads a node; nil is one that is gone, which a drained node may be.
+func ProgressOf(name, id string, n *corev1.Node) Progress {
+	if n == nil {
+		return Progress{Drain: Drain{Node: name, Phase: contract.PhaseDrained}, Ended: true}
+	}
+	d, _ := drainOf(World{Nodes: []corev1.Node{*n}}, name)
+	p := Progress{Drain: d}
+	request, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
+	if err != nil || request.ID != id {
+		p.Ended, p.Failed = true, "the request was removed"
+		return p
+	}
+	report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+	if err != nil || !report.AnswersTo(id) {
+		p.Phase, p.Left, p.BlockedBy = Unanswered, 0, nil
+		return p
+	}
+	switch report.Phase {
+	case contract.PhaseDrained:
+		p.Ended = true
+	case contract.PhaseFailed:
+		p.Ended, p.Failed = true, report.Message
+	}
+	return p
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
+)
+
+// errTime is that --timeout is over.
+var errTime = errors.New("not drained within --timeout")
+
+// drainAndWait asks for so many drains at once, and for the next when one has ended.
+func (c *cli) drainAndWait(ctx context.Context, o *drainOptions, r reader, nodes []corev1.Node, previews view.Previews, request contract.Request) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, errTime)
+		defer cancel()
+	}
+	board := newBars(c.Out, previews)
+	if o.output.form != asTable && o.output.form != asWide {
+		board.out = c.ErrOut
+	}
+	turns := make(chan struct{}, o.parallel)
+	failed := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i := range nodes {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			failed[i] = fmt.Errorf("node %s: not asked for: %w", nodes[i].Name, context.Cause(ctx))
+			continue
+		}
+		all.Go(func() {
+			defer func() { <-turns }()
+			failed[i] = r.drainOne(ctx, nodes[i].Name, request, func(p view.Progress) { board.show(i, p) })
+		})
+	}
+	all.Wait()
+	return errors.Join(append(failed, board.err)...)
+}
+
+// drainOne asks for the drain of a node and waits for its end.
+func (r reader) drainOne(ctx context.Context, name string, request contract.Request, show func(view.Progress)) error {
+	nodes := r.client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, name, metav1.GetOptions{}) // its turn may come late
+	if apierrors.IsNotFound(err) {
+		show(view.ProgressOf(name, request.ID, nil))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if err := r.ask(ctx, node, request); err != nil {
+		return err
+	}
+	last := view.Progress{Drain: view.Drain{Node: name, Phase: view.Unanswered}}
+	show(last)
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	err = r.watch(ctx, node.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options.FieldSelector = only
+		return nodes.Watch(ctx, options)
+	}, func(event watch.Event) error {
+		node, is := event.Object.(*corev1.Node)
+		if !is || node.Name != name {
+			return nil
+		}
+		if event.Type == watch.Deleted {
+			node = nil
+		}
+		if last = view.ProgressOf(name, request.ID, node); last.Ended {
+			show(last)
+			return errEnough
+		}
+		show(last)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough) && last.Failed == "":
+		return nil
+	case errors.Is(err, errEnough):
+		return fmt.Errorf("node %s: not drained: %s", name, last.Failed)
+	case err != nil:
+		return fmt.Errorf("node %s: %w", name, err)
+	}
+	return fmt.Errorf("node %s: %w: %s; the request stands, and undrain removes it", name, context.Cause(ctx), progressText(last))
+}
+
+// bars shows how far drains are: on a terminal one line for each, which changes, and elsewhere
+// one for each change.
+type bars struct {
+	out      io.Writer
+	terminal bool
+
+	mu    sync.Mutex
+	pods  []int // that have to leave, by node
+	lines []string
+	drawn int
+	err   error
+}
+
+func newBars(out io.Writer, previews view.Previews) *bars {
+	b := &bars{out: out, lines: make([]string, len(previews.Nodes))}
+	for _, p := range previews.Nodes {
+		b.pods = append(b.pods, p.Leaving())
+	}
+	file, is := out.(*os.File)
+	b.terminal = is && term.IsTerminal(int(file.Fd()))
+	return b
+}
+
+func (b *bars) show(i int, p view.Progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := p.Left
+	if p.Phase == view.Unanswered {
+		left = b.pods[i]
+	}
+	b.pods[i] = max(b.pods[i], left)
+	line := fmt.Sprintf("%s node/%s: %s", bar(left, b.pods[i]), p.Node, progressText(p))
+	if b.lines[i] == line || b.err != nil {
+		return
+	}
+	b.lines[i] = line
+	if !b.terminal {
+		_, b.err = fmt.Fprintln(b.out, line)
+		return
+	}
+	const up, clear = "\x1b[%dA", "\x1b[2K\r"
+	text := ""
+	if b.drawn > 0 {
+		text = fmt.Sprintf(up, b.drawn)
+	}
+	b.drawn = 0
+	for _, line := range b.lines {
+		if line != "" {
+			text += clear + line + "\n"
+			b.drawn++
+		}
+	}
+	_, b.err = io.WriteString(b.out, text)
+}
+
+func progressText(p view.Progress) string {
+	text := string(p.Phase)
+	if p.Left > 0 {
+		text += fmt.Sprintf(", pods left: %d", p.Left)
+	}
+	if len(p.BlockedBy) > 0 {
+		text += ", blocked by " + strings.Join(p.BlockedBy, ", ")
+	}
+	if p.Failed != "" {
+		text += ": " + p.Failed
+	}
+	return oneLine(text)
+}
