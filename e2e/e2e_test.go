@@ -42,6 +42,9 @@ var (
 	buildAll = sync.OnceValues(func() (world.Programs, error) {
 		return world.Build(context.Background(), bin, os.Stderr)
 	})
+	buildPlugin = sync.OnceValues(func() (string, error) {
+		return world.BuildPlugin(context.Background(), bin, os.Stderr)
+	})
 )
 
 func TestMain(m *testing.M) {
@@ -102,24 +105,25 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"world":   command((*session).world),
-			"apply":   command((*session).apply),
-			"kubectl": command((*session).kubectl),
-			"await":   command((*session).await),
-			"ask":     command((*session).ask),
-			"get":     command((*session).get),
-			"aws":     command((*session).aws),
-			"imds":    command((*session).aws), // the notices among aws's words
-			"calls":   command((*session).calls),
-			"crash":   command((*session).crash),
-			"start":   command((*session).start),
-			"exhaust": command((*session).exhaust),
-			"logs":    command((*session).logs),
-			"metric":  command((*session).metric),
-			"health":  command((*session).health),
-			"pause":   command((*session).pause),
-			"page":    command((*session).page),
-			"confine": command((*session).confine),
+			"world":    command((*session).world),
+			"apply":    command((*session).apply),
+			"kubectl":  command((*session).kubectl),
+			"windlass": command((*session).windlass),
+			"await":    command((*session).await),
+			"ask":      command((*session).ask),
+			"get":      command((*session).get),
+			"aws":      command((*session).aws),
+			"imds":     command((*session).aws), // the notices among aws's words
+			"calls":    command((*session).calls),
+			"crash":    command((*session).crash),
+			"start":    command((*session).start),
+			"exhaust":  command((*session).exhaust),
+			"logs":     command((*session).logs),
+			"metric":   command((*session).metric),
+			"health":   command((*session).health),
+			"pause":    command((*session).pause),
+			"page":     command((*session).page),
+			"confine":  command((*session).confine),
 
 			"notifier": command((*session).notifier),
 

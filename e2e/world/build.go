@@ -31,6 +31,7 @@ type Programs struct {
 const (
 	builtAgent      = "windlass-agent"
 	builtScaler     = "windlass-scaler"
+	builtPlugin     = "kubectl-windlass"
 	builtSupervisor = "controlplane"
 	builtPlane      = "the control plane's programs"
 	builtBoot       = "machine-boot"
@@ -70,6 +71,16 @@ func BuildControlPlane(ctx context.Context, dir string, out io.Writer) (Programs
 	}
 	supervisor, err := buildControlPlane(ctx, newProgress(out, builtSupervisor, builtPlane), root, dir)
 	return Programs{Supervisor: supervisor}, err
+}
+
+// BuildPlugin builds the plugin of kubectl into dir.
+func BuildPlugin(ctx context.Context, dir string, out io.Writer) (plugin string, err error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	plugin = filepath.Join(dir, builtPlugin)
+	return plugin, goBuild(ctx, newProgress(out, builtPlugin), root, "./cli", plugin)
 }
 
 // BuildMachines builds what a world of real machines needs: the images that users get,

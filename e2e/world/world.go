@@ -289,10 +289,20 @@ func (w *World) overlaid(manifests, overlay string) (string, error) {
 // Namespace is where the manifests put both programs.
 const Namespace = "windlass-system"
 
-// Kubectl runs kubectl as an administrator and returns what it prints.
-func (w *World) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
+// KubectlCommand is kubectl as an administrator. It finds plugins in this folder, too, if
+// there is one.
+func (w *World) KubectlCommand(ctx context.Context, plugins string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.Plane.Kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.Plane.Kubeconfig, "HOME="+w.Dir)
+	if plugins != "" {
+		cmd.Env = append(cmd.Env, "PATH="+plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	return cmd
+}
+
+// Kubectl runs kubectl as an administrator and returns what it prints.
+func (w *World) Kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	cmd := w.KubectlCommand(ctx, "", args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	out, err := output(cmd)
 	if err != nil {

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// windlass runs kubectl windlass as a person would; stdout and stderr can be matched afterwards:
+//
+//	[!] windlass ARGUMENT...           once
+//	windlass await REGEXP ARGUMENT...  until what it prints matches
+//	windlass follow REGEXP ARGUMENT... until a line matches, and then interrupts it
+func (s *session) windlass(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	plugin, err := buildPlugin()
+	if err != nil {
+		return err
+	}
+	if len(args) < 2 || args[0] != "await" && args[0] != "follow" {
+		stdout, stderr, err := s.plugin(ts, plugin, args)
+		fmt.Fprint(ts.Stdout(), stdout)
+		fmt.Fprint(ts.Stderr(), stderr)
+		if neg && err == nil {
+			return errors.New("unexpected success")
+		}
+		if neg {
+			return nil
+		}
+		return err
+	}
+	wanted, err := regexp.Compile("(?s)" + args[1])
+	if neg || err != nil {
+		return errors.Join(err, errors.New("usage: [!] windlass [await|follow REGEXP] ARGUMENT..."))
+	}
+	if args[0] == "follow" {
+		return s.follow(ts, plugin, wanted, args[2:])
+	}
+	seen := ""
+	return s.until(strings.Join(args, " "), func() (bool, string) {
+		stdout, stderr, err := s.plugin(ts, plugin, args[2:])
+		if stdout+stderr != "" { // or the script's time was over meanwhile
+			seen = stdout + stderr
+		}
+		if err != nil || !wanted.MatchString(stdout) {
+			return false, seen
+		}
+		fmt.Fprint(ts.Stdout(), stdout)
+		return true, ""
+	})
+}
+
+func (s *session) plugin(ts *testscript.TestScript, plugin string, args []string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	cmd := s.w.KubectlCommand(s.ctx, filepath.Dir(plugin), slices.Concat([]string{"windlass"}, args)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), &out, &errs
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("kubectl windlass %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String(), errs.String(), err
+}
+
+func (s *session) follow(ts *testscript.TestScript, plugin string, wanted *regexp.Regexp, args []string) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	cmd := s.w.KubectlCommand(ctx, filepath.Dir(plugin), slices.Concat([]string{"windlass"}, args)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	seen := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		seen += lines.Text() + "\n"
+		if !wanted.MatchString(lines.Text()) {
+			continue
+		}
+		fmt.Fprint(ts.Stdout(), seen)
+		cancel()
+		if _, err := io.Copy(io.Discard, out); err != nil {
+			return err
+		}
+		if err := cmd.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("it was interrupted: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("waiting for a line of kubectl windlass %s: %w; it printed\n%s", strings.Join(args, " "), errors.Join(cmd.Wait(), context.Cause(ctx)), seen)
+}
