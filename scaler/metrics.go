@@ -106,7 +106,7 @@ func newMetrics() *metrics {
 		emptied:      map[string]time.Time{},
 	}
 	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.steps, m.actions, m.launches, m.lifecycle,
-		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures,
+		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures, m.drains.interruptions, m.drains.took,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -16,15 +16,20 @@ import (
 type drainMetrics struct {
 	nodes, left, deadline *gauges
 	failures              *prometheus.CounterVec
+	interruptions         *prometheus.CounterVec
+	took                  *prometheus.HistogramVec
 
-	// failed are the drains that had failed at the last evaluation, by node and beginning;
-	// nil before the first, which does not know when they did.
-	failed map[failedDrain]bool
+	// seen is what drains had come to at the last evaluation; nil before the first, which does
+	// not know when they did.
+	seen map[drainStep]bool
 }
 
-type failedDrain struct {
+// drainStep is that a drain has become one of a kind, or has ended in a phase.
+type drainStep struct {
 	node  string
 	since time.Time
+	kind  string
+	phase contract.Phase
 }
 
 func newDrainMetrics() *drainMetrics {
@@ -34,6 +39,10 @@ func newDrainMetrics() *drainMetrics {
 		deadline: newGauges("drain_deadline_seconds", "Time to the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.", "kind"),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "drains_failed_total",
 			Help: "Drains that were seen to fail: their deadline passed with pods left, by kind."}, []string{"kind"}),
+		interruptions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "windlass", Name: "interruptions_total",
+			Help: "Nodes that EC2 or Auto Scaling were seen to take away, or to say that they may, by kind: spot, asg, maintenance or rebalance."}, []string{"kind"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "drain_seconds",
+			Help: "Time from the beginning of a drain until no pod was left that needs another place, by kind.", Buckets: seconds}, []string{"kind"}),
 	}
 }
 
@@ -46,7 +55,12 @@ func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 	}
 	pods := podsOn(s, lone)
 	nodes, left, deadline := map[[2]string]int{}, map[string]int{}, map[string]time.Duration{}
-	failed := map[failedDrain]bool{}
+	seen := map[drainStep]bool{}
+	// comes reports whether a drain has come so far since the last evaluation.
+	comes := func(s drainStep) bool {
+		seen[s] = true
+		return m.seen != nil && !m.seen[s]
+	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
@@ -65,15 +79,18 @@ func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 				deadline[kind] = until
 			}
 		}
-		if r.Phase == contract.PhaseFailed {
-			is := failedDrain{n.Name, r.Since.Time}
-			failed[is] = true
-			if m.failed != nil && !m.failed[is] {
-				m.failures.WithLabelValues(kind).Inc()
-			}
+		if comes(drainStep{node: n.Name, since: r.Since.Time, kind: kind}) && isInterruption(n, kind) {
+			m.interruptions.WithLabelValues(kind).Inc()
+		}
+		end := drainStep{node: n.Name, since: r.Since.Time, phase: r.Phase}
+		switch {
+		case r.Phase == contract.PhaseFailed && comes(end):
+			m.failures.WithLabelValues(kind).Inc()
+		case r.Phase == contract.PhaseDrained && comes(end) && !r.Since.IsZero() && !r.Emptied.IsZero():
+			m.took.WithLabelValues(kind).Observe(max(0, r.Emptied.Sub(r.Since.Time).Seconds()))
 		}
 	}
-	m.failed = failed
+	m.seen = seen
 	var samples []sample
 	for labels, n := range nodes {
 		samples = append(samples, sample{labels[:], float64(n)})
@@ -85,6 +102,18 @@ func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 		samples = append(samples, sample{[]string{kind}, until.Seconds()})
 	}
 	m.deadline.show(samples)
+}
+
+// isInterruption reports whether nobody in the cluster wanted the drain. Auto Scaling also takes
+// what a drain was asked for before.
+func isInterruption(n *fleet.Node, kind string) bool {
+	switch contract.Kind(kind) {
+	case contract.KindSpot, contract.KindMaintenance, contract.KindRebalance:
+		return true
+	case contract.KindASG:
+		return n.Annotations[contract.AnnotationDrainRequest] == ""
+	}
+	return false
 }
 
 // mostLeft is more pods than a node has, whatever stands on it.

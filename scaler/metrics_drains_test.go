@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +91,53 @@ windlass_drains_failed_total{kind="asg"} 1
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
+	}
+}
+
+// An interruption counts once for each kind that it has, and neither what people or the scaler asked
+// for nor what had begun when nobody looked. A drain's time is that until its node was empty.
+func TestInterruptionsCount(t *testing.T) {
+	m := newMetrics()
+	now := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
+	see := func(name, request string, r contract.Report) {
+		r.Answers, r.Since = []string{name}, contract.At(now)
+		m.record(evaluation{snapshot: fleet.Snapshot{Now: now, Nodes: []fleet.Node{{Name: name, Annotations: map[string]string{
+			contract.AnnotationDrainReport: r.String(), contract.AnnotationDrainRequest: request}}}}})
+	}
+	see("before", "", contract.Report{Kind: contract.KindSpot, Phase: contract.PhaseDraining})
+	for range 3 {
+		see("spot", "", contract.Report{Kind: contract.KindRebalance, Phase: contract.PhaseDraining})
+	}
+	see("spot", "", contract.Report{Kind: contract.KindSpot, Phase: contract.PhaseDraining})
+	for range 2 {
+		see("spot", "", contract.Report{Kind: contract.KindSpot, Phase: contract.PhaseDrained, Emptied: contract.At(now.Add(20 * time.Second))})
+	}
+	see("asked", "upgrade", contract.Report{Kind: contract.KindRequest, Phase: contract.PhaseDraining})
+	see("asked", "upgrade", contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDrained, Emptied: contract.At(now.Add(200 * time.Second))})
+	see("taken", "", contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDraining})
+	want := `
+# HELP windlass_interruptions_total Nodes that EC2 or Auto Scaling were seen to take away, or to say that they may, by kind: spot, asg, maintenance or rebalance.
+# TYPE windlass_interruptions_total counter
+windlass_interruptions_total{kind="asg"} 1
+windlass_interruptions_total{kind="rebalance"} 1
+windlass_interruptions_total{kind="spot"} 1
+`
+	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_interruptions_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := map[string]string{}
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			if f.GetName() == "windlass_drain_seconds" {
+				took[x.GetLabel()[0].GetValue()] = fmt.Sprintf("%d of %g s", x.GetHistogram().GetSampleCount(), x.GetHistogram().GetSampleSum())
+			}
+		}
+	}
+	if want := map[string]string{"spot": "1 of 20 s", "asg": "1 of 200 s"}; !maps.Equal(took, want) {
+		t.Errorf("drains that ended: %v, want %v", took, want)
 	}
 }
