@@ -152,6 +152,11 @@ chart: ## write the Helm chart as an archive to out/chart
 release-check: ## check .goreleaser.yaml, by goreleaser itself
 	$(GO) run $(GORELEASER) check
 
+.PHONY: release-tag
+release-tag: ## fail unless the manifests ask for the images of VERSION
+	@others=$$(grep -rn 'newTag:' manifests | grep -v 'newTag: $(VERSION)$$'); if [ -n "$$others" ]; then \
+		echo 'a release of $(VERSION) has these images; set newTag, and run make update:'; echo "$$others"; exit 1; fi
+
 .PHONY: release
 release: ## make a release of the tag that is checked out: .github/workflows/release.yaml calls it
 	$(GO) run $(GORELEASER) release --clean

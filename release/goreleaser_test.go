@@ -93,7 +93,8 @@ func TestGoreleaser(t *testing.T) {
 }
 
 // TestWorkflows: GitHub's workflows are YAML, run what continuous integration runs before
-// they release, and call targets that there are.
+// they release, call targets that there are, and name what they use of others by its commit, as a
+// tag can be moved.
 func TestWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
@@ -102,10 +103,10 @@ func TestWorkflows(t *testing.T) {
 	type workflow struct {
 		Jobs map[string]struct {
 			Uses, Needs string
-			Steps       []struct{ Run string }
+			Steps       []struct{ Run, Uses string }
 		}
 	}
-	workflows := map[string]workflow{}
+	workflows, commit := map[string]workflow{}, regexp.MustCompile(`@[0-9a-f]{40}$`)
 	for _, name := range []string{"ci.yaml", "release.yaml"} {
 		text, err := os.ReadFile("../.github/workflows/" + name)
 		if err != nil {
@@ -118,10 +119,14 @@ func TestWorkflows(t *testing.T) {
 		workflows[name] = w
 		for _, job := range w.Jobs {
 			for _, step := range job.Steps {
-				target, is := strings.CutPrefix(step.Run, "make ")
-				target, _, _ = strings.Cut(target, " ")
-				if is && !strings.Contains(string(makefile), "\n"+target+":") {
-					t.Errorf("%s calls make %s, which is not there", name, target)
+				if step.Uses != "" && !commit.MatchString(step.Uses) {
+					t.Errorf("%s uses %s, which is no commit", name, step.Uses)
+				}
+				targets, is := strings.CutPrefix(step.Run, "make ")
+				for target := range strings.FieldsSeq(targets) {
+					if is && !strings.Contains(target, "=") && !strings.Contains(string(makefile), "\n"+target+":") {
+						t.Errorf("%s calls make %s, which is not there", name, target)
+					}
 				}
 			}
 		}

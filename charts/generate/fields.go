@@ -14,6 +14,8 @@ import (
 const (
 	scaler        = "Deployment/windlass-scaler"
 	agent         = "DaemonSet/windlass-agent"
+	notifier      = "Deployment/windlass-notifier"
+	balloon       = "Deployment/balloon"
 	scalerAccount = "ServiceAccount/windlass-scaler"
 )
 
@@ -24,11 +26,23 @@ var fields = []field{
 	{"replicaCount", scaler, "spec.replicas"},
 	{"resources", scaler, "spec.template.spec.containers.[name=scaler].resources"},
 	{"goMemLimit", scaler, "spec.template.spec.containers.[name=scaler].env.[name=GOMEMLIMIT].value"},
+	{"metricsPort", scaler, "spec.template.spec.containers.[name=scaler].ports.[name=metrics].containerPort"},
 	{"nodeSelector", scaler, "spec.template.spec.nodeSelector"},
 	{"tolerations", scaler, "spec.template.spec.tolerations"},
+	{"priorityClassName", scaler, "spec.template.spec.priorityClassName"},
+	{"topologySpreadConstraints", scaler, "spec.template.spec.topologySpreadConstraints"},
 	{"agent.resources", agent, "spec.template.spec.containers.[name=agent].resources"},
 	{"agent.goMemLimit", agent, "spec.template.spec.containers.[name=agent].env.[name=GOMEMLIMIT].value"},
 	{"agent.nodeSelector", agent, "spec.template.spec.nodeSelector"},
+	{"agent.priorityClassName", agent, "spec.template.spec.priorityClassName"},
+	{"agent.affinity", agent, "spec.template.spec.affinity"},
+	{"notifications.resources", notifier, "spec.template.spec.containers.[name=notifier].resources"},
+	{"notifications.goMemLimit", notifier, "spec.template.spec.containers.[name=notifier].env.[name=GOMEMLIMIT].value"},
+	{"notifications.nodeSelector", notifier, "spec.template.spec.nodeSelector"},
+	{"notifications.tolerations", notifier, "spec.template.spec.tolerations"},
+	{"balloon.replicas", balloon, "spec.replicas"},
+	{"balloon.image", balloon, "spec.template.spec.containers.[name=balloon].image"},
+	{"balloon.resources", balloon, "spec.template.spec.containers.[name=balloon].resources"},
 }
 
 // addition is a value that adds to an object, at a map, a list or a word that the manifest may
@@ -40,14 +54,23 @@ type addition struct {
 
 var additions = []addition{
 	{"rbac.serviceAccount.annotations", scalerAccount, "metadata.annotations", yaml.MappingNode},
+	{"notifications.serviceAccount.annotations", "ServiceAccount/windlass-notifier", "metadata.annotations", yaml.MappingNode},
 	{"podAnnotations", scaler, "spec.template.metadata.annotations", yaml.MappingNode},
 	{"agent.podAnnotations", agent, "spec.template.metadata.annotations", yaml.MappingNode},
+	{"notifications.podAnnotations", notifier, "spec.template.metadata.annotations", yaml.MappingNode},
+	{"podLabels", scaler, "spec.template.metadata.labels", yaml.MappingNode},
+	{"agent.podLabels", agent, "spec.template.metadata.labels", yaml.MappingNode},
+	{"affinity", scaler, "spec.template.spec.affinity", yaml.MappingNode},
 	{"image.pullSecrets", scaler, "spec.template.spec.imagePullSecrets", yaml.SequenceNode},
 	{"image.pullSecrets", agent, "spec.template.spec.imagePullSecrets", yaml.SequenceNode},
+	{"image.pullSecrets", notifier, "spec.template.spec.imagePullSecrets", yaml.SequenceNode},
 	{"image.pullPolicy", scaler, "spec.template.spec.containers.0.imagePullPolicy", yaml.ScalarNode},
 	{"image.pullPolicy", agent, "spec.template.spec.containers.0.imagePullPolicy", yaml.ScalarNode},
+	{"image.pullPolicy", notifier, "spec.template.spec.containers.0.imagePullPolicy", yaml.ScalarNode},
 	{"extraArgs", scaler, "spec.template.spec.containers.0.args", yaml.SequenceNode},
 	{"agent.extraArgs", agent, "spec.template.spec.containers.0.args", yaml.SequenceNode},
+	{"extraEnv", scaler, "spec.template.spec.containers.0.env", yaml.SequenceNode},
+	{"agent.extraEnv", agent, "spec.template.spec.containers.0.env", yaml.SequenceNode},
 	{"extraVolumes", scaler, "spec.template.spec.volumes", yaml.SequenceNode},
 	{"extraVolumeMounts", scaler, "spec.template.spec.containers.0.volumeMounts", yaml.SequenceNode},
 	{"prometheus.additionalLabels", "PodMonitor/windlass-scaler", "metadata.labels", yaml.MappingNode},
@@ -56,10 +79,23 @@ var additions = []addition{
 
 // printed is how a value is written where it is not just its YAML.
 var printed = map[string]string{
-	"extraArgs":         `include "windlass.args" .Values.extraArgs | trim`,
-	"agent.extraArgs":   `include "windlass.args" .Values.agent.extraArgs | trim`,
-	"image.pullSecrets": `include "windlass.pullSecrets" .Values.image.pullSecrets | trim`,
+	"extraArgs":                       `include "windlass.args" .Values.extraArgs | trim`,
+	"agent.extraArgs":                 `include "windlass.args" .Values.agent.extraArgs | trim`,
+	"extraEnv":                        `include "windlass.env" .Values.extraEnv | trim`,
+	"agent.extraEnv":                  `include "windlass.env" .Values.agent.extraEnv | trim`,
+	"image.pullSecrets":               `include "windlass.pullSecrets" .Values.image.pullSecrets | trim`,
+	"goMemLimit":                      `include "windlass.goMemLimit" (list "" .Values)`,
+	"agent.goMemLimit":                `include "windlass.goMemLimit" (list "agent." .Values.agent)`,
+	"notifications.goMemLimit":        `include "windlass.goMemLimit" (list "notifications." .Values.notifications)`,
+	"rbac.serviceAccount.annotations": `include "windlass.accountAnnotations" .`,
+	"podLabels":                       `include "windlass.podLabels" .`,
+	"agent.podLabels":                 `include "windlass.agentLabels" .`,
+	"podAnnotations":                  `include "windlass.podAnnotations" .`,
 }
+
+// flagValues are the flags of manifests that have a value of their own, because more depends on
+// them, and what they are then; extraArgs has them not.
+var flagValues = map[string]string{"metrics-address": ":{{ .Values.metricsPort }}"}
 
 // block is what writes a value over lines of its own; how far to the right, encode finds out.
 func block(value string) *yaml.Node {
@@ -102,27 +138,33 @@ func (m *manifests) substitute() (map[string]string, error) {
 		for _, o := range r {
 			m.substituteScalars(o.node)
 		}
-		for _, id := range []string{scaler, agent} {
-			if err := dropFlagComments(r.find(id)); err != nil {
+		for id, value := range map[string]string{scaler: "extraArgs", agent: "agent.extraArgs"} {
+			if err := yieldingFlags(r.find(id), value); err != nil {
 				return nil, err
 			}
 		}
 		for _, f := range fields {
 			o := r.find(f.object)
 			if o == nil {
-				return nil, fmt.Errorf("the value %s is of %s, which is not there", f.value, f.object)
+				continue // a component's
 			}
 			if defaults[f.value], err = f.replace(o.node); err != nil {
 				return nil, fmt.Errorf("the value %s: %w", f.value, err)
 			}
 		}
 	}
+	for _, f := range fields {
+		if _, found := defaults[f.value]; !found {
+			return nil, fmt.Errorf("the value %s is of %s, which is not there", f.value, f.object)
+		}
+	}
 	return defaults, nil
 }
 
-// dropFlagComments takes out those of manifests/flags, which show every flag: the chart has
-// values.schema.json for that.
-func dropFlagComments(o *object) error {
+// yieldingFlags has each flag of a program stand only where a value does not have it: one that may be
+// given several times would add to it. The comments of manifests/flags, which show every flag, are
+// taken out: the chart has values.schema.json for that.
+func yieldingFlags(o *object, value string) error {
 	if o == nil {
 		return errors.New("a program is not there")
 	}
@@ -130,9 +172,21 @@ func dropFlagComments(o *object) error {
 	if err != nil || args == nil {
 		return fmt.Errorf("%s has no flags: %w", o.id(), err)
 	}
+	var content []*yaml.Node
 	for _, arg := range args.YNode().Content {
 		arg.HeadComment, arg.LineComment, arg.FootComment = "", "", ""
+		flag, is := strings.CutPrefix(arg.Value, "--")
+		flag, _, _ = strings.Cut(flag, "=")
+		if text, own := flagValues[flag]; own {
+			arg.Value, is = "--"+flag+"="+text, false
+		}
+		if !is {
+			content = append(content, arg)
+			continue
+		}
+		content = append(content, directive(fmt.Sprintf("{{- if not (hasKey .Values.%s %q) }}", value, flag)), arg, end())
 	}
+	args.YNode().Content = content
 	return nil
 }
 
@@ -153,6 +207,8 @@ func (f field) replace(node *yaml.Node) (string, error) {
 	switch {
 	case found.YNode().Kind != yaml.ScalarNode:
 		*found.YNode() = *block(f.value)
+	case printed[f.value] != "":
+		*found.YNode() = *directive("{{ " + printed[f.value] + " | quote }}")
 	case found.YNode().ShortTag() == yaml.NodeTagString:
 		*found.YNode() = *directive("{{ .Values." + f.value + " | quote }}")
 	default:
@@ -177,8 +233,10 @@ func (m *manifests) substituteScalars(node *yaml.Node) {
 	switch {
 	case node.Value == "windlass-system":
 		text = "{{ .Release.Namespace }}"
-	case strings.HasPrefix(node.Value, "windlass-settings-"):
+	case strings.HasPrefix(node.Value, settings):
 		text = `{{ include "windlass.settings" . }}`
+	case strings.HasPrefix(node.Value, notifierConfig):
+		text = `{{ include "windlass.notifierConfig" . }}`
 	case node.Value == m.settings["SCALER_ROLE_ARN"]:
 		text = `{{ required "say the scaler's role, as roleArn" .Values.roleArn }}`
 	case tag == m.tag && slices.Contains(m.images, image):

@@ -34,9 +34,6 @@ func (r rendering) find(id string) *object {
 	return nil
 }
 
-// byKustomizeAlone is the component that the chart has not: its configuration is a file of its user.
-const byKustomizeAlone = "notifications"
-
 // component is one of manifests/components.
 type component struct {
 	Name, Value string
@@ -76,7 +73,7 @@ func renderAll() (*manifests, error) {
 		return nil, err
 	}
 	m := &manifests{pairs: map[[2]string]rendering{}}
-	if err := m.readKustomization(); err != nil {
+	if err := m.readKustomizations(); err != nil {
 		return nil, err
 	}
 	if err := m.readSettings(filepath.Join(dir, "manifests", "settings.env")); err != nil {
@@ -91,9 +88,6 @@ func renderAll() (*manifests, error) {
 	}
 	var names []string
 	for _, folder := range folders {
-		if folder.Name() == byKustomizeAlone {
-			continue
-		}
 		c, err := k.component(folder.Name())
 		if err != nil {
 			return nil, err
@@ -203,21 +197,27 @@ func firstSentence(text string) string {
 	return sentence + "."
 }
 
-// readKustomization finds the images and their tag.
-func (m *manifests) readKustomization() error {
-	text, err := os.ReadFile("manifests/kustomization.yaml")
+// readKustomizations finds the images and their tag.
+func (m *manifests) readKustomizations() error {
+	components, err := filepath.Glob("manifests/components/*/kustomization.yaml")
 	if err != nil {
 		return err
 	}
-	var k types.Kustomization
-	if err := yaml.Unmarshal(text, &k); err != nil {
-		return fmt.Errorf("manifests/kustomization.yaml: %w", err)
-	}
-	for _, image := range k.Images {
-		if m.tag != "" && image.NewTag != m.tag {
-			return fmt.Errorf("manifests/kustomization.yaml: images have the tags %s and %s; the chart has one", m.tag, image.NewTag)
+	for _, file := range append([]string{"manifests/kustomization.yaml"}, components...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
 		}
-		m.tag, m.images = image.NewTag, append(m.images, image.Name)
+		var k types.Kustomization
+		if err := yaml.Unmarshal(text, &k); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		for _, image := range k.Images {
+			if m.tag != "" && image.NewTag != m.tag {
+				return fmt.Errorf("%s: images have the tags %s and %s; the chart has one", file, m.tag, image.NewTag)
+			}
+			m.tag, m.images = image.NewTag, append(m.images, image.Name)
+		}
 	}
 	return nil
 }

@@ -12,6 +12,10 @@ import (
 // writtenFrom begins each template that is written here.
 const writtenFrom = "{{- /* Written by make update from manifests/"
 
+// The ConfigMaps that kustomize names for what they have, and the chart does too: templates that are
+// written by hand.
+const settings, notifierConfig = "windlass-settings-", "windlass-notifier-config-"
+
 // longText is from how many bytes on a text of a ConfigMap is a file of the chart.
 const longText = 1000
 
@@ -21,7 +25,11 @@ func (m *manifests) templates() (map[string][]byte, error) {
 	seen := map[string]bool{}
 	for _, r := range m.renderings() {
 		for _, o := range r {
-			if seen[o.id()] || strings.HasPrefix(o.name, "windlass-settings-") {
+			if seen[o.id()] || strings.HasPrefix(o.name, settings) {
+				continue
+			}
+			if strings.HasPrefix(o.name, notifierConfig) {
+				files["files/notifier.yaml"] = []byte(unescape(lookup(lookup(o.node, "data"), "config.yaml").Value))
 				continue
 			}
 			seen[o.id()] = true

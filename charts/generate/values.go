@@ -29,6 +29,9 @@ var flagsOf = map[string]struct{ section, program string }{
 	"agent.extraArgs": {contract.AppAgent, contract.AppAgent},
 }
 
+// asText are the values that may be their own YAML as text, too.
+var asText = []string{"expanderPriorities", "notifications.config"}
+
 // describe reads the values, and makes the schema that Helm holds a user's against.
 func describe(values []byte) ([]leaf, []byte, error) {
 	root, err := yaml.Parse(string(values))
@@ -41,8 +44,10 @@ func describe(values []byte) ([]leaf, []byte, error) {
 		return nil, nil, fmt.Errorf("values.yaml: %w", err)
 	}
 	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
-	// Helm hands it to each chart that is part of another.
+	// Helm hands the first to each chart that is part of another, which asks by the second whether
+	// it is wanted.
 	schema["properties"].(map[string]any)["global"] = map[string]any{"type": "object"}
+	schema["properties"].(map[string]any)["enabled"] = map[string]any{"type": "boolean"}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -69,6 +74,12 @@ func schemaOf(mapping *yaml.Node, prefix string, leaves *[]leaf) (map[string]any
 		}
 		*leaves = append(*leaves, leaf{path, about, value})
 		schema := map[string]any{"description": about, "type": typeOf(value, "object", "array", "boolean", "integer", "string")}
+		if slices.Contains(asText, path) {
+			schema["type"] = []string{"object", "string"}
+		}
+		if path == "image.pullSecrets" {
+			schema["items"] = map[string]any{"type": "string"}
+		}
 		if of, is := flagsOf[path]; is {
 			flags, err := flagSchemas(of.section, of.program)
 			if err != nil {
@@ -115,6 +126,9 @@ func flagSchemas(name, program string) (map[string]any, error) {
 		i := slices.IndexFunc(known, func(f section.Flag) bool { return f.Name == flag })
 		if i < 0 {
 			return nil, fmt.Errorf("manifests/flags has --%s, and docs/reference/flags.md has not", flag)
+		}
+		if _, own := flagValues[flag]; own {
+			continue
 		}
 		if out[flag], err = flagSchema(known[i]); err != nil {
 			return nil, fmt.Errorf("--%s: %w", flag, err)

@@ -138,10 +138,10 @@ func components(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const last, byKustomizeAlone = "no-admission-policy", "notifications"
+	const last = "no-admission-policy"
 	var names []string
 	for _, folder := range folders {
-		if folder.Name() != last && folder.Name() != byKustomizeAlone {
+		if folder.Name() != last {
 			names = append(names, folder.Name())
 		}
 	}
@@ -201,23 +201,76 @@ func TestEveryComponentHasASwitch(t *testing.T) {
 
 // TestValues: what each value does that is no component's.
 func TestValues(t *testing.T) {
+	container := []string{"spec", "template", "spec", "containers", "0"}
+	args, env := append(slices.Clone(container), "args"), append(slices.Clone(container), "env")
 	for name, tt := range map[string]struct {
 		values string
 		object string
 		path   []string
 		want   any
 	}{
-		"flags win by coming last": {
+		"flags replace the manifests'": {
 			`extraArgs: {log-format: text, max-nodes-total: 5000000, scale-down-enabled: false, nodes: ["1:3:a", "0:9:b"]}`,
-			"Deployment/windlass-scaler", []string{"spec", "template", "spec", "containers", "0", "args"},
-			[]any{"run", "--log-format=json", "--metrics-address=:8085",
+			"Deployment/windlass-scaler", args,
+			[]any{"run", "--metrics-address=:8085",
 				"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/$(CLUSTER_NAME)",
 				"--log-format=text", "--max-nodes-total=5000000", "--nodes=1:3:a", "--nodes=0:9:b", "--scale-down-enabled=false"},
 		},
+		"tags of one's own": {
+			`extraArgs: {node-group-auto-discovery: ["asg:tag=mine"]}`,
+			"Deployment/windlass-scaler", args, []any{"run", "--log-format=json", "--metrics-address=:8085", "--node-group-auto-discovery=asg:tag=mine"},
+		},
+		"no tags": {
+			`extraArgs: {node-group-auto-discovery: [], nodes: ["1:3:a"]}`,
+			"Deployment/windlass-scaler", args, []any{"run", "--log-format=json", "--metrics-address=:8085", "--nodes=1:3:a"},
+		},
+		"a flag that a component sets as well": {
+			"components: {outOfServiceTaint: true}\nextraArgs: {out-of-service-taint: false, node-group-auto-discovery: [], log-format: text}",
+			"Deployment/windlass-scaler", args, []any{"run", "--metrics-address=:8085", "--log-format=text", "--out-of-service-taint=false"},
+		},
+		"another port in the flag": {
+			`metricsPort: 9000`, "Deployment/windlass-scaler", append(slices.Clone(args), "2"), "--metrics-address=:9000",
+		},
+		"another port of the container that probes ask by its name": {
+			`metricsPort: 9000`, "Deployment/windlass-scaler", []string{"spec", "template", "spec", "containers", "0", "ports"},
+			[]any{map[string]any{"name": "metrics", "containerPort": float64(9000)}},
+		},
+		"the collector follows the memory": {
+			`resources: {limits: {memory: 2Gi}}`, "Deployment/windlass-scaler", append(slices.Clone(env), "2", "value"), "1536MiB",
+		},
+		"the collector where there is no limit": {
+			`agent: {resources: {limits: null}}`, "DaemonSet/windlass-agent", append(slices.Clone(env), "3", "value"), "off",
+		},
+		"environment": {
+			`extraEnv: {AWS_MAX_ATTEMPTS: 5}`, "Deployment/windlass-scaler", append(slices.Clone(env), "3"), map[string]any{"name": "AWS_MAX_ATTEMPTS", "value": "5"},
+		},
+		"labels that select stay": {
+			`podLabels: {team: platform, app.kubernetes.io/name: mine}`, "Deployment/windlass-scaler", []string{"spec", "template", "metadata", "labels"},
+			map[string]any{"app.kubernetes.io/name": "windlass-scaler", "team": "platform"},
+		},
+		"affinity": {
+			`affinity: {nodeAffinity: {}}`, "Deployment/windlass-scaler", []string{"spec", "template", "spec", "affinity"}, map[string]any{"nodeAffinity": map[string]any{}},
+		},
+		"an image by its digest": {
+			`image: {digests: {windlass-agent: "sha256:00", windlass-scaler: "sha256:11"}, tag: v9}`,
+			"DaemonSet/windlass-agent", []string{"spec", "template", "spec", "containers", "0", "image"}, "windlass-agent:v9@sha256:00",
+		},
+		"larger balloons": {
+			"components: {balloon: true}\nballoon: {replicas: 5, image: pause:mine, resources: {requests: {cpu: '3'}}}",
+			"Deployment/balloon", []string{"spec", "template", "spec", "containers", "0", "resources"},
+			map[string]any{"requests": map[string]any{"cpu": "3", "memory": "4Gi"}},
+		},
+		"a role that an annotation names as well": {
+			"components: {eksIrsa: true}\nroleArn: " + role + "\nrbac: {serviceAccount: {annotations: {eks.amazonaws.com/role-arn: other}}}",
+			"ServiceAccount/windlass-scaler", []string{"metadata", "annotations"}, map[string]any{"eks.amazonaws.com/role-arn": role},
+		},
+		"priorities as text": {
+			"expanderPriorities: |\n  10:\n  - .*\n",
+			"ConfigMap/cluster-autoscaler-priority-expander", []string{"data", "priorities"}, "10:\n- .*\n",
+		},
 		"flags of the agent": {
 			`agent: {extraArgs: {notice-policy: ["rebalance=drain"], termination-drain-time: 5m}}`,
-			"DaemonSet/windlass-agent", []string{"spec", "template", "spec", "containers", "0", "args"},
-			[]any{"--log-format=json", "--notice-policy=rebalance=drain", "--termination-drain-time=5m"},
+			"DaemonSet/windlass-agent", args, []any{"--log-format=json", "--notice-policy=rebalance=drain", "--termination-drain-time=5m"},
 		},
 		"images of a registry": {
 			`image: {registry: registry.example.com/windlass/, tag: v9}`,
@@ -289,6 +342,9 @@ func TestSchema(t *testing.T) {
 		"extraArgs.max-nodes-total=many":         "max-nodes-total",
 		"agent.extraArgs.consolidate=off":        "consolidate",
 		"extraArgs.namespace=elsewhere":          "namespace",
+		"extraArgs.metrics-address=:9000":        "metrics-address",
+		"image.pullSecrets[0].name=mine":         "pullSecrets",
+		"resources.limits.memory=512M":           "goMemLimit",
 		"autodiscovery.clusterName=main":         "autodiscovery",
 		"components.prometheus.enabled=true":     "prometheus",
 		"rbac.serviceAccount.annotations=string": "annotations",
@@ -298,7 +354,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("--set %s: %v, want an error that names %s\n%.200s", values, err, names, out)
 		}
 	}
-	for _, values := range []string{"extraArgs.scale-down-unneeded-time=1h30m", "extraArgs.scale-down-utilization-threshold=0.5", "extraArgs.expander=priority", "global.team=platform"} {
+	for _, values := range []string{"extraArgs.scale-down-unneeded-time=1h30m", "extraArgs.scale-down-utilization-threshold=0.5", "extraArgs.expander=priority", "global.team=platform", "enabled=true"} {
 		helm(t, "template", "windlass", chart, "--set", values)
 	}
 	for _, component := range []string{"eks-irsa", "kube2iam"} {
@@ -335,7 +391,7 @@ func TestChart(t *testing.T) {
 		}
 	}
 	asked := map[string]bool{}
-	for _, o := range rendered(t, "elsewhere") {
+	for _, o := range rendered(t, "elsewhere", switched("notifications")) {
 		if containers, is, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers"); is {
 			asked[fmt.Sprint(containers[0].(map[string]any)["image"])] = true
 		}

@@ -154,6 +154,26 @@ func TestInstall(t *testing.T) {
 		t.Errorf("uninstall left\n%s", left)
 	}
 
+	// What `kubectl apply -k` made, a release takes over, and leaves as it is.
+	c.run("delete", "namespace", "windlass-system")
+	folder := with("my-cluster", "eks-irsa")
+	c.run("apply", "-k", folder)
+	// A template of pods that changes makes another of these.
+	programs := func() string {
+		return c.run("-n", "windlass-system", "get", "replicasets,controllerrevisions", "-o", "name")
+	}
+	c.run("-n", "windlass-system", "wait", "--for=create", "controllerrevisions", "-l", "app.kubernetes.io/name=windlass-agent")
+	c.run("-n", "windlass-system", "wait", "--for=create", "replicasets", "-l", "app.kubernetes.io/name=windlass-scaler")
+	before := programs()
+	helm(t, append(commandOf(t), "--take-ownership", "--force-conflicts")...)
+	c.is(folder)
+	c.run("-n", "windlass-system", "wait", "--for=jsonpath={.status.observedGeneration}="+c.run("-n", "windlass-system", "get", "daemonset", "windlass-agent", "-o", "jsonpath={.metadata.generation}"), "daemonset/windlass-agent")
+	c.run("-n", "windlass-system", "wait", "--for=jsonpath={.status.observedGeneration}="+c.run("-n", "windlass-system", "get", "deployment", "windlass-scaler", "-o", "jsonpath={.metadata.generation}"), "deployment/windlass-scaler")
+	if after := programs(); after != before {
+		t.Errorf("other programs are started: %s, and before %s", after, before)
+	}
+	helm(t, "uninstall", "windlass", "--namespace=windlass-system", "--wait")
+
 	// A chart that makes the release's namespace itself makes it with its labels.
 	c.run("delete", "namespace", "windlass-system")
 	helm(t, append(commandOf(t), "--set=createNamespace=true")...)

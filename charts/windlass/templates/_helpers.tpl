@@ -3,6 +3,7 @@
 {{- $root := index . 0 }}
 {{- with $root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}
 {{- index . 1 }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
+{{- with get $root.Values.image.digests (index . 1) }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* What the cluster says of itself. */}}
@@ -14,13 +15,29 @@
 {{- end }}
 
 {{/*
-The ConfigMap of the settings is named for what it has, so that a change of it starts new
-scalers. It is the name that kustomize gives it.
+A ConfigMap is named for what it has, so that a change of it starts new pods. It is the name that
+kustomize gives it.
 */}}
+{{- define "windlass.named" -}}
+{{- $hash := dict "kind" "ConfigMap" "name" "" "data" (index . 1) | toJson | sha256sum | trunc 10 }}
+{{- printf "%s-%s" (index . 0) ($hash | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t") }}
+{{- end }}
+
 {{- define "windlass.settings" -}}
-{{- $all := dict "kind" "ConfigMap" "name" "" "data" (include "windlass.settingsData" . | fromJson) }}
-{{- $hash := toJson $all | sha256sum | trunc 10 }}
-{{- printf "windlass-settings-%s" ($hash | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t") }}
+{{- include "windlass.named" (list "windlass-settings" (include "windlass.settingsData" . | fromJson)) }}
+{{- end }}
+
+{{/* What is sent where: the value, or the manifests' file. */}}
+{{- define "windlass.notifierConfigText" -}}
+{{- $config := .Values.notifications.config }}
+{{- if not $config }}{{ .Files.Get "files/notifier.yaml" }}
+{{- else if kindIs "string" $config }}{{ $config }}
+{{- else }}{{ toYaml $config }}
+{{- end }}
+{{- end }}
+
+{{- define "windlass.notifierConfig" -}}
+{{- include "windlass.named" (list "windlass-notifier-config" (dict "config.yaml" (include "windlass.notifierConfigText" .))) }}
 {{- end }}
 
 {{/* Flags as arguments; a list is a flag that is given several times. */}}
@@ -35,5 +52,46 @@ scalers. It is the name that kustomize gives it.
 {{- define "windlass.pullSecrets" -}}
 {{- range . }}
 - name: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "windlass.env" -}}
+{{- range $name, $value := . }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- end }}
+
+{{/* A map without a key that is written beside it. */}}
+{{- define "windlass.without" -}}
+{{- $rest := index . 1 | ternary (omit (index . 0) (index . 2)) (index . 0) }}
+{{- with $rest }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- define "windlass.accountAnnotations" -}}
+{{- include "windlass.without" (list .Values.rbac.serviceAccount.annotations .Values.components.eksIrsa "eks.amazonaws.com/role-arn") }}
+{{- end }}
+
+{{- define "windlass.podAnnotations" -}}
+{{- include "windlass.without" (list .Values.podAnnotations .Values.components.kube2iam "iam.amazonaws.com/role") }}
+{{- end }}
+
+{{- define "windlass.podLabels" -}}
+{{- include "windlass.without" (list .Values.podLabels true "app.kubernetes.io/name") }}
+{{- end }}
+
+{{- define "windlass.agentLabels" -}}
+{{- include "windlass.without" (list .Values.agent.podLabels true "app.kubernetes.io/name") }}
+{{- end }}
+
+{{/* What was said, or three quarters of the memory's limit. */}}
+{{- define "windlass.goMemLimit" -}}
+{{- $of := index . 1 }}
+{{- $limit := dig "limits" "memory" "" $of.resources | toString }}
+{{- if $of.goMemLimit }}{{ $of.goMemLimit }}
+{{- else if not $limit }}off
+{{- else if regexMatch "^[0-9]+Mi$" $limit }}{{ div (mul 3 (trimSuffix "Mi" $limit)) 4 }}MiB
+{{- else if regexMatch "^[0-9]+Gi$" $limit }}{{ mul 768 (trimSuffix "Gi" $limit) }}MiB
+{{- else }}{{ fail (printf "%sresources.limits.memory is %s: give it in Mi or Gi, or say %sgoMemLimit" (index . 0) $limit (index . 0)) }}
 {{- end }}
 {{- end }}
