@@ -27,27 +27,30 @@ var (
 	goMod []byte
 	//go:embed go.sum
 	goSum []byte
+	//go:embed plane/main.go
+	planeMain []byte
 )
 
 // kubernetesVersion is the version of k8s.io/kubernetes in go.mod. The programs
 // must be told: feature gates and version skew checks read it at run time.
 const kubernetesVersion = "v1.36.3"
 
+// plane is the program that all of planeNames are: whichever it is called by.
+const plane = "plane"
+
 // packages names the main package of every program that can be built.
 var packages = map[string]string{
-	"etcd":                    "go.etcd.io/etcd/server/v3",
-	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
-	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
-	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
-	"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
-	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
-	"kwok":                    "sigs.k8s.io/kwok/cmd/kwok",
+	plane:        "windlass.dev/windlass/e2e/controlplane/plane",
+	"kubectl":    "k8s.io/kubernetes/cmd/kubectl",
+	"kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
+	"kubelet":    "k8s.io/kubernetes/cmd/kubelet",
 }
+
+var planeNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
 // defaultPrograms is what a control plane with simulated nodes needs. What runs
 // on real ones, kubelet and kube-proxy, is built by name only.
-var defaultPrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"}
+var defaultPrograms = []string{plane, "kubectl"}
 
 // progressEvery bounds the silence of a long build.
 const progressEvery = 10 * time.Second
@@ -86,6 +89,8 @@ func newBuilder(ctx context.Context, out io.Writer) (*builder, error) {
 	return b, nil
 }
 
+// buildFlags are, as far as they matter to the compiler, those that our programs are built with: what
+// they share with the control plane's is compiled once.
 func buildFlags() []string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
@@ -97,13 +102,13 @@ func buildFlags() []string {
 			"-X "+pkg+".gitMinor="+minor,
 			"-X "+pkg+".gitTreeState=clean")
 	}
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(ldflags, " ")}
+	return []string{"-tags=plane", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=" + strings.Join(ldflags, " ")}
 }
 
 // key hashes everything the programs depend on.
 func (b *builder) key(goVersion string) string {
 	h := sha256.New()
-	for _, part := range [][]byte{goMod, goSum, []byte(goVersion), []byte(runtime.GOOS + "/" + runtime.GOARCH), []byte(strings.Join(b.flags, "\n"))} {
+	for _, part := range [][]byte{goMod, goSum, planeMain, []byte(goVersion), []byte(runtime.GOOS + "/" + runtime.GOARCH), []byte(strings.Join(b.flags, "\n"))} {
 		fmt.Fprintf(h, "%d\n", len(part))
 		h.Write(part)
 	}
@@ -152,7 +157,10 @@ func (b *builder) buildMissing(ctx context.Context, names []string) error {
 		return fmt.Errorf("creating the build folder: %w", err)
 	}
 	defer os.RemoveAll(module)
-	for file, content := range map[string][]byte{"go.mod": goMod, "go.sum": goSum} {
+	if err := os.Mkdir(filepath.Join(module, plane), 0o755); err != nil {
+		return fmt.Errorf("creating the build folder: %w", err)
+	}
+	for file, content := range map[string][]byte{"go.mod": goMod, "go.sum": goSum, "plane/main.go": planeMain} {
 		if err := os.WriteFile(filepath.Join(module, file), content, 0o644); err != nil {
 			return fmt.Errorf("writing the build's %s: %w", file, err)
 		}
@@ -211,8 +219,23 @@ func (b *builder) buildOne(ctx context.Context, module, name string, p *progress
 		}
 		return fmt.Errorf("building %s: %w\n%s", name, err, strings.Join(problems, "\n"))
 	}
+	if name == plane {
+		if err := b.nameParts(); err != nil {
+			return err
+		}
+	}
 	if err := os.Rename(partial, b.path(name)); err != nil {
 		return fmt.Errorf("building %s: %w", name, err)
+	}
+	return nil
+}
+
+// nameParts makes the names that plane is called by, before it is there itself.
+func (b *builder) nameParts() error {
+	for _, name := range planeNames {
+		if err := os.Symlink(plane, b.path(name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("naming what %s is: %w", plane, err)
+		}
 	}
 	return nil
 }

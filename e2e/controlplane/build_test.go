@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -16,10 +17,10 @@ func TestKubernetesVersion(t *testing.T) {
 	}
 }
 
-// TestPinned: every program's package is held in go.mod by a tool line.
+// TestPinned: every program's package that no source here imports is held in go.mod by a tool line.
 func TestPinned(t *testing.T) {
 	for name, pkg := range packages {
-		if !strings.Contains(string(goMod), "\n\t"+pkg+"\n") {
+		if name != plane && !strings.Contains(string(goMod), "\n\t"+pkg+"\n") {
 			t.Errorf("go.mod has no tool line for %s (%s)", name, pkg)
 		}
 	}
@@ -36,14 +37,14 @@ func TestBuildIsCached(t *testing.T) {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "etcd"), nil, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(b.dir, plane), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", "") // no go command: a build would fail
-	if err := b.build(t.Context(), []string{"etcd"}); err != nil {
+	if err := b.build(t.Context(), []string{plane}); err != nil {
 		t.Errorf("building what is there: %v", err)
 	}
-	if err := b.build(t.Context(), []string{"kwok"}); err == nil {
+	if err := b.build(t.Context(), []string{"kubectl"}); err == nil {
 		t.Error("building what is not there without a go command was no error")
 	}
 	if err := b.build(t.Context(), []string{"nonsense"}); err == nil {
@@ -62,5 +63,31 @@ func TestLastLines(t *testing.T) {
 	}
 	if got := lastLines(file, 2); got != "b\nc" {
 		t.Errorf("lastLines = %q", got)
+	}
+}
+
+// TestSharedVersions: what the programs share with ours has one version, so that the demo compiles
+// it once: all of Kubernetes' libraries stand upon it.
+func TestSharedVersions(t *testing.T) {
+	ours, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+/\S+) (v\S+)(?: // indirect)?$`)
+	versions := map[string]string{}
+	for _, r := range required.FindAllSubmatch(ours, -1) {
+		versions[string(r[1])] = string(r[2])
+	}
+	shared := 0
+	for _, r := range required.FindAllSubmatch(goMod, -1) {
+		module, version := string(r[1]), string(r[2])
+		if want, is := versions[module]; is && !strings.HasPrefix(module, "k8s.io/") {
+			if shared++; version != want {
+				t.Errorf("%s is %s here and %s for our programs", module, version, want)
+			}
+		}
+	}
+	if shared < 50 {
+		t.Errorf("%d modules are shared: go.mod is not read well", shared)
 	}
 }

@@ -67,7 +67,7 @@ func parseOptions(arguments []string) (options, error) {
 	})
 	f.Func("arg", "one more flag for a component, as component=--flag=value; may be repeated", func(s string) error {
 		name, arg, found := strings.Cut(s, "=")
-		if !found || !slices.Contains(defaultPrograms, name) {
+		if !found || !slices.Contains(planeNames, name) {
 			return errors.New("want component=--flag=value")
 		}
 		o.args[name] = append(o.args[name], arg)

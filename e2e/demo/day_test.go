@@ -8,6 +8,7 @@ import (
 	"windlass.dev/windlass/e2e/demo/play"
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestDay plays the whole day on a real control plane, without the pauses that
@@ -32,6 +33,11 @@ func TestDay(t *testing.T) {
 		s.Look(func(y *story.Story) {
 			for _, fault := range y.Summary(time.Now()).Faults {
 				t.Error(fault)
+			}
+			for _, g := range y.State(time.Now(), story.Act{}).Groups {
+				if g.Verdict == verdict.GroupHookMisconfigured {
+					t.Errorf("group %s is not set up as the docs advise", g.Name)
+				}
 			}
 		})
 		for _, crash := range crashes(w.Exits()) {

@@ -1,5 +1,5 @@
 // Demo shows Windlass at work on this machine: a real control plane, a fake
-// AWS, two Auto Scaling groups, and a day in two minutes.
+// AWS, two Auto Scaling groups, and a day in a minute.
 //
 //	go run ./e2e/demo            plays the day and ends
 //	go run ./e2e/demo --keep     leaves the world running until interrupted

@@ -91,7 +91,7 @@ var zones = []string{region + "a", region + "b"}
 
 // daySpec is the world of the day.
 func daySpec() world.Spec {
-	hook := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 300, Default: "CONTINUE"}
+	hook := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 600, Default: "CONTINUE"}
 	return world.Spec{
 		Cloud: fakeaws.Spec{
 			Region: region,
