@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X $(TELEMETRY).version=$(VERSION) -X $(TELEMETRY).revision=$(R
 # The linker drops what debuggers need: that the compiler makes it first would cost a sixth of its time.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags '$(LDFLAGS)'
 # What is run from its source is compiled as what is built is: once.
-RUN := CGO_ENABLED=0 $(GO) run -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags '-s -w'
+GORUN := CGO_ENABLED=0 $(GO) run -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags '-s -w'
 # The control plane of the tests is a module of its own, so that what it is
 # made of never mixes with what Windlass is made of.
 CONTROLPLANE := e2e/controlplane
@@ -66,7 +66,7 @@ plugin: ## build bin/kubectl-windlass, the plugin of kubectl
 
 .PHONY: controlplane
 controlplane: ## build etcd, the Kubernetes programs and kwok for the tests; a second time is instant
-	$(RUN:run=run -C $(CONTROLPLANE)) . build
+	$(GORUN:run=run -C $(CONTROLPLANE)) . build
 
 .PHONY: test
 test: controlplane ## run every test, those against a real control plane included (ARGS='-run X -v')
@@ -96,11 +96,11 @@ packages: ## install the Debian packages that images and real machines need, as 
 
 .PHONY: demo
 demo: ## play a day of a cluster in a minute (KEEP=1 leaves it running)
-	$(RUN) ./e2e/demo $(if $(KEEP),--keep)
+	$(GORUN) ./e2e/demo $(if $(KEEP),--keep)
 
 .PHONY: world
 world: ## start the same world without Windlass until interrupted (NODES=3 GROUPS=2)
-	$(RUN) ./e2e/demo --world $(if $(NODES),--nodes=$(NODES)) $(if $(GROUPS),--groups=$(GROUPS))
+	$(GORUN) ./e2e/demo --world $(if $(NODES),--nodes=$(NODES)) $(if $(GROUPS),--groups=$(GROUPS))
 
 .PHONY: bench
 bench: controlplane ## run every benchmark and print one table (BENCH=Name, ARGS='-count 3', or ARGS='-read FILE' of a kept output)
