@@ -13,20 +13,20 @@ import (
 // errNotYet is the state of a part that has not reported yet.
 var errNotYet = errors.New("no success yet")
 
-// Part describes one thing that can be unwell by itself: the watch on the API
+// Part describes one thing that can be unhealthy by itself: the watch on the API
 // server, the calls to AWS, the loop.
 type Part struct {
 	// Name is how reports call it, in kebab case: "api-server".
 	Name string
 	// Within is how old the last success may be before the part counts as
-	// unwell although nothing failed; 0 means that a success never ages.
+	// unhealthy although nothing failed; 0 means that a success never ages.
 	Within time.Duration
 	// Patience is how long failures may go on, counted from the last success
-	// (or from the start), before the part counts as unwell.
+	// (or from the start), before the part counts as unhealthy.
 	Patience time.Duration
 	// Vital parts are those that only a restart of the process mends, such as
 	// a loop that hangs. Only they make Alive false: a program that cannot
-	// reach the API server is unwell, and restarting it would help nobody.
+	// reach the API server is unhealthy, and restarting it would help nobody.
 	Vital bool
 }
 
@@ -47,7 +47,7 @@ type Check struct {
 	err         error // of the last try; nil after a success
 }
 
-// Add registers a part. It starts unwell ("no success yet") unless it has
+// Add registers a part. It starts unhealthy ("no success yet") unless it has
 // patience left.
 func (h *Health) Add(part Part) *Check {
 	check := &Check{part: part, started: time.Now(), err: errNotYet}
@@ -95,11 +95,11 @@ type Diagnosis struct {
 	Age time.Duration
 }
 
-// String is one line: the name, well or unwell, since when and why.
+// String is one line: the name, well or unhealthy, since when and why.
 func (d Diagnosis) String() string {
 	state := "ok"
 	if !d.Well {
-		state = "UNWELL"
+		state = "UNHEALTHY"
 	}
 	since := "last success " + d.Age.String() + " ago"
 	if d.LastSuccess.IsZero() {
@@ -159,9 +159,9 @@ func (h *Health) Alive() bool {
 
 // The paths that Register serves.
 const (
-	// HealthPath answers 503 while any part is unwell: for people and alerts.
+	// HealthPath answers 503 while any part is unhealthy: for people and alerts.
 	HealthPath = "/healthz"
-	// LivePath answers 503 while a vital part is unwell: for livenessProbe.
+	// LivePath answers 503 while a vital part is unhealthy: for livenessProbe.
 	LivePath = "/livez"
 )
 

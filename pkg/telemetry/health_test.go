@@ -22,13 +22,13 @@ func TestPartOverTime(t *testing.T) {
 			want  string
 		}{
 			{"patience at the start", 0, func() {}, "loop: ok, started 0s ago: no success yet"},
-			{"no success in time", 10 * time.Second, func() {}, "loop: UNWELL, started 10s ago: no success yet"},
+			{"no success in time", 10 * time.Second, func() {}, "loop: UNHEALTHY, started 10s ago: no success yet"},
 			{"first success", 0, check.OK, "loop: ok, last success 0s ago"},
 			{"a failure is forgiven", 5 * time.Second, func() { check.Fail(errors.New("timed out")) }, "loop: ok, last success 5s ago: timed out"},
-			{"but not for ever", 5 * time.Second, func() {}, "loop: UNWELL, last success 10s ago: timed out"},
+			{"but not for ever", 5 * time.Second, func() {}, "loop: UNHEALTHY, last success 10s ago: timed out"},
 			{"well again", 0, func() { check.Report(nil) }, "loop: ok, last success 0s ago"},
 			{"at the limit of silence", time.Minute, func() {}, "loop: ok, last success 1m0s ago"},
-			{"silent for too long", time.Second, func() {}, "loop: UNWELL, last success 1m1s ago: silent for longer than 1m0s"},
+			{"silent for too long", time.Second, func() {}, "loop: UNHEALTHY, last success 1m1s ago: silent for longer than 1m0s"},
 		} {
 			time.Sleep(step.after)
 			step.do()
@@ -54,7 +54,7 @@ func TestOnlyVitalPartsKill(t *testing.T) {
 	api.Fail(errors.New("connection refused"))
 
 	status, body := get(t, mux, HealthPath)
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "api-server: UNWELL") || !strings.Contains(body, "connection refused") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "api-server: UNHEALTHY") || !strings.Contains(body, "connection refused") {
 		t.Errorf("%s: %d %s", HealthPath, status, body)
 	}
 	if status, body := get(t, mux, LivePath); status != http.StatusOK {
