@@ -138,7 +138,7 @@ func run(ctx context.Context, s settings, logs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("making a client for leases: %w", err)
 	}
-	p := &program{settings: s, file: file, senders: senders, client: client{core, leases}, now: clock.Now, logger: logger, metrics: newMetrics(), health: &telemetry.Health{}}
+	p := &program{settings: s, file: file, senders: senders, client: client{core, leases}, now: clock.Now, logger: logger, metrics: newMetrics(file.Services), health: &telemetry.Health{}}
 	p.apiServer = p.health.Add(telemetry.Part{Name: "api-server", Patience: time.Minute})
 	p.loop = p.health.Add(telemetry.Part{Name: "loop", Within: 3 * time.Minute, Vital: true})
 	stop, err := p.serve(ctx)

@@ -26,8 +26,10 @@ const (
 	// lease is held until then.
 	farewell = 3 * time.Second
 	// A service that has not taken a message is tried again after firstWait, and after twice as
-	// long each time, up to lastWait; one that refuses a message gets it tries times.
+	// long each time, up to lastWait. One that refuses a message gets others after nextAfter, and
+	// that one again in the same way, tries times in all.
 	firstWait, lastWait = 5 * time.Second, 10 * time.Minute
+	nextAfter           = time.Second
 	tries               = 3
 )
 
@@ -64,7 +66,7 @@ type line struct {
 	busy    bool
 	message delivery.Message
 	failed  int       // tries in a row
-	refused int       // of them, those that were about the message
+	since   time.Time // when the first of them failed
 	until   time.Time // not before
 }
 
@@ -77,9 +79,11 @@ type landing struct {
 
 // run goes on until ctx ends, or another replica has written the state.
 func (n *notifier) run(ctx context.Context, saved store.Saved) error {
+	saved.State = saved.State.Resume()
 	n.saved, n.lines, n.landed = saved, map[string]*line{}, make(chan landing, len(n.services))
 	for _, s := range n.services {
 		n.lines[s.Name] = &line{}
+		defer n.metrics.fails(s.Name, time.Time{}) // which the next leader shows
 	}
 	flight, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -111,7 +115,7 @@ func (n *notifier) turn(ctx, flight context.Context) (time.Time, error) {
 			continue
 		}
 		if now.Before(l.until) {
-			again = soonest(again, l.until)
+			again = delivery.Soonest(again, l.until)
 			continue
 		}
 		message, is, at := delivery.Next(n.sent(s.Name), n.wants[s.Name], n.saved.State, now)
@@ -119,26 +123,21 @@ func (n *notifier) turn(ctx, flight context.Context) (time.Time, error) {
 			l.message = message
 			owed = append(owed, s.Name)
 		} else {
-			again = soonest(again, at)
+			l.failed, l.since = 0, time.Time{} // what failed is owed no more
+			n.metrics.fails(s.Name, l.since)
+			again = delivery.Soonest(again, at)
 		}
 	}
 	saved, err := n.store.Save(ctx, n.saved)
 	n.saved = saved
 	n.trouble(err)
 	if err != nil {
-		return soonest(again, now.Add(firstWait)), err // what is not persisted is not sent
+		return delivery.Soonest(again, now.Add(firstWait)), err // what is not persisted is not sent
 	}
 	for _, name := range owed {
 		n.launch(flight, name)
 	}
 	return again, nil
-}
-
-func soonest(a, b time.Time) time.Time {
-	if b.IsZero() || a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // trouble logs what keeps the state from being written, once.
@@ -265,31 +264,37 @@ func (n *notifier) land(x landing) {
 		service.Done(l.message, x.ref, now)
 		*l = line{}
 		logger.Info("message sent")
-		n.metrics.sent(x.service, "sent")
+		n.metrics.tried(x.service, sent, l.since)
 		return
 	}
-	var failed *send.Error
+	var answer *send.Error
 	after := time.Duration(0)
-	refused := !errors.As(x.err, &failed) // a template that fails does so again
-	if failed != nil {
-		after, refused = failed.After, failed.Refused
+	refused := !errors.As(x.err, &answer) // a template that fails does so again
+	if answer != nil {
+		after, refused = answer.After, answer.Refused
 	}
-	l.failed++
 	if refused {
-		l.refused++
-	}
-	wait := max(after, min(lastWait, firstWait<<min(l.failed-1, 10)))
-	if l.refused >= tries {
-		service.GaveUp(l.message, now)
-		*l = line{}
-		logger.Error("message given up", "err", x.err)
-		n.metrics.sent(x.service, "given up")
+		outcome := failed
+		if service.Refuse(l.message, now, waitAfter) >= tries {
+			service.GaveUp(l.message, now)
+			logger.Error("message given up", "err", x.err)
+			outcome = givenUp
+		}
+		*l = line{until: now.Add(max(after, nextAfter))}
+		n.metrics.tried(x.service, outcome, l.since)
 		return
 	}
+	if l.failed++; l.failed == 1 {
+		l.since = now
+	}
+	wait := max(after, waitAfter(l.failed))
 	l.until = now.Add(wait)
 	logger.Warn("message not sent", "err", x.err, "again", wait.String())
-	n.metrics.sent(x.service, "failed")
+	n.metrics.tried(x.service, failed, l.since)
 }
+
+// waitAfter is how long to wait after so many tries.
+func waitAfter(tries int) time.Duration { return min(lastWait, firstWait<<min(tries-1, 10)) }
 
 // leave gives what is in flight a moment, and persists what became of it.
 func (n *notifier) leave(ctx context.Context, end context.CancelFunc) error {

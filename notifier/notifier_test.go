@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"windlass.dev/windlass/notifier/config"
 	"windlass.dev/windlass/notifier/delivery"
@@ -38,7 +42,7 @@ func play(t *testing.T, services map[string]service) *stage {
 	s := &stage{disk: &disk{}}
 	s.notifier = &notifier{
 		wants: map[string]delivery.Want{}, senders: map[string]send.Sender{}, store: saving{&incarnation{}, s.disk},
-		now: time.Now, logger: slog.New(slog.NewTextHandler(io.Discard, nil)), metrics: newMetrics(), alive: func() {},
+		now: time.Now, logger: slog.New(slog.NewTextHandler(io.Discard, nil)), metrics: newMetrics(nil), alive: func() {},
 		world: func(now time.Time) (happening.World, error) {
 			w := happening.World{Now: now, Nodes: map[string]happening.Node{"n": {Name: "n"}}}
 			if now.Sub(begin) >= time.Minute {
@@ -90,6 +94,52 @@ func TestASlowServiceBlocksNoOther(t *testing.T) {
 	})
 }
 
+// It is served since when a service takes nothing, until it does, or is owed nothing any more, and by
+// the replica that sends alone.
+func TestFailingIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var first time.Time
+		answers := false
+		s := play(t, map[string]service{
+			"slow": func(context.Context, render.Message) (string, error) {
+				if first.IsZero() {
+					first = time.Now()
+				}
+				if answers {
+					return "", nil
+				}
+				return "", send.Failed("it does not answer")
+			},
+			"quick": func(context.Context, render.Message) (string, error) { return "", nil },
+		})
+		failing := func(service string) float64 { return testutil.ToFloat64(s.metrics.failing.WithLabelValues(service)) }
+		time.Sleep(time.Hour)
+		if got := failing("slow"); got != float64(first.Unix()) || failing("quick") != 0 {
+			t.Errorf("failing since %v, want %v; the other since %v", got, first.Unix(), failing("quick"))
+		}
+		answers = true
+		time.Sleep(time.Hour)
+		if got := failing("slow"); got != 0 {
+			t.Errorf("once it answers: failing since %v", got)
+		}
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+
+		s = play(t, map[string]service{"slow": func(context.Context, render.Message) (string, error) { return "", send.Failed("it does not answer") }})
+		time.Sleep(time.Hour)
+		if failing("slow") == 0 {
+			t.Error("another that does not answer is not shown")
+		}
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := failing("slow"); got != 0 {
+			t.Errorf("once it sends no more: failing since %v", got)
+		}
+	})
+}
+
 // A service says when it may be asked again.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -132,6 +182,112 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d tries, %+v, %v", count, saved.Sent["strict"], err)
 		}
 	})
+}
+
+// A message that a service refuses keeps no other from it, also not one that changes others', and
+// is logged once, when it is given up.
+func TestRefusedKeepsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		refusals, told := 0, map[string]time.Duration{}
+		s := play(t, map[string]service{"strict": func(_ context.Context, m render.Message) (string, error) {
+			for i := range m.Of {
+				if m.Of[i].Node == "bad" {
+					refusals++
+					refused := send.Failed("it is no message")
+					refused.Refused = true
+					return "", refused
+				}
+			}
+			for i := range m.Of {
+				told[m.Of[i].Node] = time.Since(begin)
+			}
+			return "", nil
+		}})
+		log := &strings.Builder{}
+		s.logger = slog.New(slog.NewTextHandler(log, nil))
+		s.world = func(now time.Time) (happening.World, error) {
+			w := happening.World{Now: now, Nodes: map[string]happening.Node{}}
+			for i, name := range []string{"bad", "c", "d", "e", "f", "g", "h", "i"} {
+				if now.Sub(begin) >= time.Minute+time.Duration(i/2)*time.Minute/4 {
+					w.Nodes[name] = happening.Node{Name: name, Notices: contract.NoticedList{{ID: "spot-1", Kind: contract.KindSpot}}}
+				}
+			}
+			return w, nil
+		}
+		time.Sleep(20 * time.Minute)
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if refusals != tries {
+			t.Errorf("%d refusals, want %d", refusals, tries)
+		}
+		if len(told) != 7 || told["c"] > time.Minute+3*time.Second {
+			t.Errorf("told of %v", told)
+		}
+		if n := strings.Count(log.String(), "given up"); n != 1 || strings.Contains(log.String(), "not sent") {
+			t.Errorf("%s", log)
+		}
+		saved, err := s.disk.load()
+		if err != nil || saved.Sent["strict"].Given != 1 {
+			t.Errorf("%+v, %v", saved.Sent["strict"], err)
+		}
+	})
+}
+
+// However much lasts, none of it is told twice while it does; a thousand drains have room.
+func TestManyThatLast(t *testing.T) {
+	blocked := func(n *happening.Node) {
+		n.Report = &contract.Report{Phase: contract.PhaseBlocked, Kind: contract.KindRequest, BlockedBy: []string{"shop/" + n.Name}, Message: "budget shop/api allows no further disruption"}
+	}
+	noticed := func(n *happening.Node) {
+		n.Notices = contract.NoticedList{{ID: "maintenance-" + n.Name, Kind: contract.KindMaintenance, Reason: "the machine is replaced"}}
+	}
+	for _, c := range []struct {
+		nodes int
+		shows func(*happening.Node)
+	}{{1_000, blocked}, {2_000, blocked}, {1_000, noticed}, {2_000, noticed}} {
+		nodes := c.nodes
+		synctest.Test(t, func(t *testing.T) {
+			told := map[string]int{}
+			s := play(t, map[string]service{"a": func(_ context.Context, m render.Message) (string, error) {
+				for i := range m.Of {
+					told[m.Of[i].Node]++
+				}
+				return "", nil
+			}})
+			world := map[string]happening.Node{}
+			for i := range nodes {
+				name := fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i/256, i%256)
+				n := happening.Node{Name: name}
+				c.shows(&n)
+				world[name] = n
+			}
+			maps := fake.NewClientset().CoreV1().ConfigMaps("ours")
+			s.store = store.New(maps)
+			s.world = func(now time.Time) (happening.World, error) { return happening.World{Now: now, Nodes: world}, nil }
+			time.Sleep(25 * time.Minute)
+			if err := s.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if nodes == 1_000 && len(told) != nodes {
+				t.Errorf("of %d drains %d were told", nodes, len(told))
+			}
+			twice := 0
+			for _, n := range told {
+				if n > 1 {
+					twice++
+				}
+			}
+			if twice > 0 || len(told) < 1_000 {
+				t.Errorf("of %d drains %d were told, %d of them more than once", nodes, len(told), twice)
+			}
+			saved, err := store.New(maps).Load(t.Context())
+			if err != nil || len(saved.State.Happenings) < 1_000 {
+				t.Errorf("%d are persisted, error %v", len(saved.State.Happenings), err)
+			}
+		})
+	}
 }
 
 // What is in flight at the end lands, and is known to the next process.

@@ -248,7 +248,7 @@ func (m mailbox) Send(ctx context.Context, words render.Message) (string, error)
 // More than a thousand things happen, and the notifier is killed twenty times: none is lost, and none is
 // told twice but what was in flight.
 func TestSoak(t *testing.T) {
-	const facts, kills, long = 1400, 20, 4 * time.Hour
+	const facts, kills, long = 1500, 20, 4 * time.Hour
 	for _, seed := range []uint64{1, 2} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { soak(t, rand.New(rand.NewPCG(seed, 0)), facts, kills, long) })
@@ -287,7 +287,7 @@ func soak(t *testing.T, r *rand.Rand, facts, kills int, long time.Duration) {
 		}
 		n := &notifier{
 			services: services, wants: wants, senders: senders, store: saving{one, to},
-			now: time.Now, changed: nil, logger: slog.New(slog.DiscardHandler), metrics: newMetrics(), alive: func() {},
+			now: time.Now, changed: nil, logger: slog.New(slog.DiscardHandler), metrics: newMetrics(nil), alive: func() {},
 			world: func(now time.Time) (happening.World, error) {
 				return happening.World{Now: now, Nodes: l.nodes(now), Events: l.events(now), Page: l.page(now)}, nil
 			},
@@ -327,6 +327,10 @@ func (b *inbox) judge(t *testing.T, name string, l *life, kills int) {
 			if extra > b.inFlight[id] {
 				t.Errorf("%s: %s was told %d times, %d of them in flight", name, id, b.firsts[id], b.inFlight[id])
 			}
+		}
+		// One that can be changed is corrected by what comes after the end.
+		if b.ends[id] > 1+b.inFlight[id] && !b.updates {
+			t.Errorf("%s: of %s the end was told %d times, %d of them in flight", name, id, b.ends[id], b.inFlight[id])
 		}
 		if b.ends[id] == 0 || !h.Over() {
 			t.Errorf("%s: of %s the end was not told: %s since %s", name, id, h.Phase, h.Began)
@@ -379,6 +383,9 @@ func (b *inbox) judge(t *testing.T, name string, l *life, kills int) {
 	}
 	if len(lost) > 0 {
 		t.Errorf("%s: not told, or in more than one happening: %v", name, lost)
+	}
+	if len(b.final) < 1000 {
+		t.Errorf("%s: %d happenings are too few", name, len(b.final))
 	}
 	t.Logf("%s: %d happenings, %d told twice, %d messages", name, len(b.final), doubled, b.posted)
 }

@@ -31,6 +31,14 @@ type Service struct {
 	Serial int `json:"serial,omitempty"`
 	// Given counts messages that were given up: the service refused them.
 	Given int `json:"given,omitempty"`
+	// Refused are the happenings, and the digest, of messages that it refused and gets again.
+	Refused map[string]Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is how often, and until when it is not tried again.
+type Refusal struct {
+	Times int       `json:"times"`
+	Until time.Time `json:"until"`
 }
 
 // Posted is one message that a service has.
@@ -43,7 +51,9 @@ type Posted struct {
 	// Began is when it was posted, Ref what the service calls it; empty where that cannot be
 	// changed.
 	Began time.Time `json:"began"`
-	Ref   string    `json:"ref,omitempty"`
+	// At is when it was changed last.
+	At  time.Time `json:"at,omitzero"`
+	Ref string    `json:"ref,omitempty"`
 	// Revision is the sum of those of its happenings as it was sent. Ended: so were their ends.
 	Revision int  `json:"revision"`
 	Ended    bool `json:"ended,omitempty"`
@@ -85,6 +95,9 @@ func (m Message) Severity() happening.Severity {
 
 // Done notes that a message was sent, under the name that the service gave it.
 func (s *Service) Done(m Message, ref string, now time.Time) {
+	for _, key := range m.keys() {
+		delete(s.Refused, key)
+	}
 	if m.Digest != nil {
 		s.Digest = Digest{At: m.Digest.Until, Totals: m.Digest.totals}
 		return
@@ -92,7 +105,7 @@ func (s *Service) Done(m Message, ref string, now time.Time) {
 	if m.number > 0 {
 		for i := range s.Messages {
 			if p := &s.Messages[i]; p.Number == m.number {
-				p.Revision, p.Ended = m.revision, m.ended
+				p.Revision, p.Ended, p.At = m.revision, m.ended, now
 				p.Ref = cmp.Or(ref, p.Ref)
 			}
 		}
@@ -106,7 +119,50 @@ func (s *Service) Done(m Message, ref string, now time.Time) {
 	s.Messages = append(s.Messages, p)
 }
 
-// GaveUp notes that a message was refused, so that it keeps none of those that follow.
+// keys are what refusals of a message are counted by.
+func (m Message) keys() []string {
+	if m.Digest != nil {
+		return []string{aDigest}
+	}
+	var keys []string
+	for i := range m.Of {
+		keys = append(keys, m.Of[i].ID)
+	}
+	return keys
+}
+
+// aDigest is the key of digests; no happening has such an ID.
+const aDigest = "digest"
+
+// Refuse notes that a message was refused, and holds it until wait has gone by, which is asked
+// for the time that it is. It returns that number. What was refused together is sent one by one
+// then: one of it may be the culprit.
+func (s *Service) Refuse(m Message, now time.Time, wait func(times int) time.Duration) int {
+	times := 0
+	for _, key := range m.keys() {
+		times = max(times, s.Refused[key].Times+1)
+	}
+	if s.Refused == nil {
+		s.Refused = map[string]Refusal{}
+	}
+	for _, key := range m.keys() {
+		s.Refused[key] = Refusal{times, now.Add(wait(times))}
+	}
+	return times
+}
+
+// held is until when something is not tried again; zero where it may be.
+func (s *Service) held(now time.Time, keys ...string) time.Time {
+	var until time.Time
+	for _, key := range keys {
+		if at := s.Refused[key].Until; now.Before(at) && at.After(until) {
+			until = at
+		}
+	}
+	return until
+}
+
+// GaveUp notes that a message was refused for the last time.
 func (s *Service) GaveUp(m Message, now time.Time) {
 	s.Given++
 	s.Done(m, "", now)
@@ -138,7 +194,7 @@ func (s Sent) Clone() Sent {
 	out := make(Sent, len(s))
 	for name, service := range s {
 		c := *service
-		c.Messages = slices.Clone(c.Messages)
+		c.Messages, c.Refused = slices.Clone(c.Messages), maps.Clone(c.Refused)
 		out[name] = &c
 	}
 	return out
@@ -152,6 +208,7 @@ func (s Sent) Forget(state happening.State, services []string) {
 	}
 	maps.DeleteFunc(s, func(name string, _ *Service) bool { return !slices.Contains(services, name) })
 	for _, service := range s {
+		maps.DeleteFunc(service.Refused, func(key string, _ Refusal) bool { return key != aDigest && !known[key] })
 		service.Messages = slices.DeleteFunc(service.Messages, func(p Posted) bool {
 			return !slices.ContainsFunc(p.Of, func(id string) bool { return known[id] })
 		})

@@ -63,6 +63,88 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// What is critical waits for no change of another message, and no message that changes all the
+// time keeps others waiting.
+func TestOrder(t *testing.T) {
+	can := everything
+	can.Updates = true
+	s, state := &Service{}, some(happening.ScaleUp, burst)
+	all(s, can, state, noon)
+	change := func(i int) { state.Happenings[i].Revision++ }
+	for i := range burst {
+		change(i)
+	}
+	state.Happenings = append(state.Happenings,
+		happening.Happening{ID: "warning", Kind: happening.Interruption, Revision: 1, Began: noon.Add(time.Second)},
+		happening.Happening{ID: "critical", Kind: happening.Interruption, Phase: happening.Failed, Revision: 1, Began: noon.Add(time.Minute)})
+	first, owed, _ := Next(s, can, state, noon.Add(time.Minute))
+	if !owed || first.Of[0].ID != "critical" {
+		t.Fatalf("first comes %+v", first.Of)
+	}
+	s.Done(first, "ref", noon.Add(time.Minute))
+	seen := map[string]bool{}
+	for i := range 2 * burst {
+		at := noon.Add(time.Minute + time.Duration(i+1)*time.Second)
+		m, owed, _ := Next(s, can, state, at)
+		if !owed {
+			break
+		}
+		seen[m.Of[0].ID] = true
+		s.Done(m, "ref", at)
+		change(0)
+		change(1)
+	}
+	for _, h := range state.Happenings {
+		if h.ID != "critical" && !seen[h.ID] {
+			t.Errorf("%s is not heard of while others change", h.ID)
+		}
+	}
+}
+
+// Of a burst that is refused because of one of it, all others arrive, and what else happens does
+// not wait for it.
+func TestRefusedBurst(t *testing.T) {
+	s, state := &Service{}, some(happening.ScaleUp, 12)
+	arrived, now := map[string]bool{}, noon
+	culprit := state.Happenings[7].ID
+	for step := range 200 {
+		m, owed, again := Next(s, everything, state, now)
+		switch {
+		case !owed && again.IsZero():
+			if len(arrived) != 12 || arrived[culprit] || s.Given != 1 || len(s.Refused) != 0 {
+				t.Errorf("%d arrived, %d given up, refused are %v", len(arrived), s.Given, s.Refused)
+			}
+			return
+		case !owed:
+			now = again
+			continue
+		}
+		if step == 1 {
+			if !arrived["other"] && m.Of[0].ID != "other" {
+				t.Errorf("after the refusal comes %s", m.Of[0].ID)
+			}
+		}
+		bad := false
+		for _, h := range m.Of {
+			bad = bad || h.ID == culprit
+		}
+		if !bad {
+			for _, h := range m.Of {
+				arrived[h.ID] = true
+			}
+			s.Done(m, "", now)
+			continue
+		}
+		if s.Refuse(m, now, func(int) time.Duration { return time.Minute }) >= 3 {
+			s.GaveUp(m, now)
+		}
+		if step == 0 {
+			state.Happenings = append(state.Happenings, happening.Happening{ID: "other", Kind: happening.ScaleUp, Revision: 1, Began: now})
+		}
+	}
+	t.Error("there is no end of it")
+}
+
 // A message is changed where the service can, else the end is one more; and what has begun and
 // ended meanwhile is one.
 func TestPhases(t *testing.T) {

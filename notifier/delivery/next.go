@@ -17,32 +17,92 @@ const (
 	mostInOne = 100
 )
 
+// owed is a message that may be sent now.
+type owed struct {
+	Message
+	rank  int
+	since time.Time
+}
+
+// Ranks of messages, the first first.
+const (
+	newCritical = iota
+	changedCritical
+	other
+)
+
+// before is the order in which messages are sent: what is critical, and then what has waited
+// longest since it was sent or began. So no message that changes all the time keeps others waiting.
+func (o owed) before(p owed) bool {
+	return cmp.Or(o.rank-p.rank, o.since.Compare(p.since)) < 0
+}
+
 // Next is the message that a service is owed, and when to ask again where it is owed none yet;
-// zero for when something happens. Of several it is the one that changes a message, then the
-// oldest.
+// zero for when something happens.
 func Next(s *Service, w Want, state happening.State, now time.Time) (Message, bool, time.Time) {
+	again := w.nextDigest(now)
 	if m, due, at := w.digestDue(s, state, now); due {
-		return m, true, at
+		held := s.held(now, m.keys()...)
+		if held.IsZero() {
+			return m, true, at
+		}
+		again = Soonest(again, held)
 	}
-	taken := map[string]bool{}
+	changes, at := changes(s, w, state, now)
+	again = Soonest(again, at)
+	begun, at := begun(s, w, state, now)
+	again = Soonest(again, at)
+	all := append(changes, begun...)
+	if len(all) == 0 {
+		return Message{}, false, again
+	}
+	first := all[0]
+	for _, o := range all[1:] {
+		if o.before(first) {
+			first = o
+		}
+	}
+	return first.Message, true, time.Time{}
+}
+
+// changes are the messages that change others, or say their end.
+func changes(s *Service, w Want, state happening.State, now time.Time) (list []owed, again time.Time) {
 	by := map[string]happening.Happening{}
 	for i := range state.Happenings {
 		by[state.Happenings[i].ID] = state.Happenings[i]
 	}
-	again := w.nextDigest(now)
 	for _, p := range s.Messages {
-		for _, id := range p.Of {
-			taken[id] = true
-		}
-		m, owed := change(p, by, w.Updates)
-		if !owed {
+		m, is := change(p, by, w.Updates)
+		if !is {
 			continue
 		}
 		at := w.waits(m, now)
 		if at.IsZero() {
-			return m, true, time.Time{}
+			at = s.held(now, m.keys()...)
 		}
-		again = soonest(again, at)
+		if !at.IsZero() {
+			again = Soonest(again, at)
+			continue
+		}
+		o := owed{m, other, p.Began}
+		if p.At.After(p.Began) {
+			o.since = p.At
+		}
+		if m.Severity() == happening.Critical {
+			o.rank = changedCritical
+		}
+		list = append(list, o)
+	}
+	return list, again
+}
+
+// begun are the messages about what the service has not heard of, one of each kind.
+func begun(s *Service, w Want, state happening.State, now time.Time) (list []owed, again time.Time) {
+	taken := map[string]bool{}
+	for _, p := range s.Messages {
+		for _, id := range p.Of {
+			taken[id] = true
+		}
 	}
 	waiting := map[happening.Kind][]happening.Happening{}
 	for i := range state.Happenings {
@@ -51,27 +111,40 @@ func Next(s *Service, w Want, state happening.State, now time.Time) (Message, bo
 			continue
 		}
 		ok, at := w.takes(h, now)
+		if held := s.held(now, h.ID); ok && !held.IsZero() {
+			ok, at = false, held
+		}
 		if ok {
 			waiting[h.Kind] = append(waiting[h.Kind], *h)
 		}
-		again = soonest(again, at)
+		again = Soonest(again, at)
 	}
-	for _, kind := range happening.Kinds {
-		list := waiting[kind]
-		if len(list) == 0 {
+	for kind, of := range waiting {
+		room, at := s.room(kind, now)
+		if room <= 0 {
+			again = Soonest(again, at)
 			continue
 		}
-		room, at := s.room(kind, now)
-		switch {
-		case room <= 0:
-			again = soonest(again, at)
-		case len(list) > room:
-			return fresh(list[:min(len(list), mostInOne)]), true, time.Time{}
-		default:
-			return fresh(list[:1]), true, time.Time{}
+		slices.SortStableFunc(of, func(a, b happening.Happening) int {
+			return cmp.Or(int(b.Severity()-a.Severity()), a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID))
+		})
+		refused := func(h happening.Happening) bool { return s.Refused[h.ID].Times > 0 }
+		n := 1
+		if len(of) > room && !refused(of[0]) {
+			of = slices.DeleteFunc(of, refused)
+			n = min(len(of), mostInOne)
 		}
+		m := fresh(of[:n])
+		o := owed{m, other, m.Of[0].Began}
+		if m.Severity() == happening.Critical {
+			o.rank = newCritical
+		}
+		list = append(list, o)
 	}
-	return Message{}, false, again
+	slices.SortFunc(list, func(a, b owed) int {
+		return slices.Index(happening.Kinds, a.Kind()) - slices.Index(happening.Kinds, b.Kind())
+	})
+	return list, again
 }
 
 // change is what a message that was sent lacks: every change where the service can change it,
@@ -115,13 +188,13 @@ func (s *Service) room(kind happening.Kind, now time.Time) (int, time.Time) {
 			continue
 		}
 		room--
-		first = soonest(first, p.Began.Add(window))
+		first = Soonest(first, p.Began.Add(window))
 	}
 	return room, first
 }
 
-// soonest is the earlier of two moments, where zero is none.
-func soonest(a, b time.Time) time.Time {
+// Soonest is the earlier of two moments, where zero is none.
+func Soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -47,7 +47,7 @@ func (w Want) takes(h *happening.Happening, now time.Time) (bool, time.Time) {
 		if !quiet || h.Severity() >= happening.Critical {
 			return true, time.Time{}
 		}
-		again = soonest(again, end)
+		again = Soonest(again, end)
 	}
 	return false, again
 }
@@ -64,7 +64,7 @@ func (w Want) waits(m Message, now time.Time) time.Time {
 		if ok {
 			return time.Time{}
 		}
-		until = soonest(until, at)
+		until = Soonest(until, at)
 	}
 	return until
 }

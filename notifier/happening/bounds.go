@@ -9,8 +9,9 @@ import (
 
 const (
 	// mostHappenings is how many are kept. When there are more, those go first that have ended,
-	// the oldest of them first.
-	mostHappenings = 400
+	// the oldest of them first, and then the newest: what people were told of stays, or it would
+	// begin anew while it lasts.
+	mostHappenings = 1500
 	// mostMembers is how many nodes one scale-down has, before another begins.
 	mostMembers = 500
 	// mostFaults is how many faults of one page are looked at.
@@ -51,7 +52,26 @@ func (f *fold) bound() {
 		return h.Over() && f.world.Now.After(h.Ended.Add(unsent)) && !h.stands(standing)
 	}, len(f.Happenings))
 	f.shed((*Happening).Over, len(f.Happenings)-mostHappenings)
-	f.shed(func(*Happening) bool { return true }, len(f.Happenings)-mostHappenings)
+	f.shedNewest(len(f.Happenings) - mostHappenings)
+}
+
+// room reports whether something that lasts may begin: what finds none stands where it is seen,
+// and begins when there is.
+func (f *fold) room() bool {
+	lasting := 0
+	for i := range f.Happenings {
+		if !f.Happenings[i].Over() {
+			lasting++
+		}
+	}
+	return lasting < mostHappenings
+}
+
+func (f *fold) shedNewest(n int) {
+	if n > 0 {
+		f.Happenings = f.Happenings[:len(f.Happenings)-n]
+		f.Totals.Shed += n
+	}
 }
 
 // shed drops so many at the most, the oldest first.
@@ -83,7 +103,7 @@ func (s State) Without(told func(*Happening) bool, w World) State {
 }
 
 // Shed is the state without so many happenings: those that all were told of go first, then
-// others that have ended, the oldest of them first. Without any it forgets which Events it took
+// others that have ended, the oldest of them first, then the newest. Without any it forgets which Events it took
 // in one by one. It reports false where there is nothing to forget.
 func (s State) Shed(n int, told func(id string) bool) (State, bool) {
 	if len(s.Happenings) == 0 {
@@ -96,9 +116,9 @@ func (s State) Shed(n int, told func(id string) bool) (State, bool) {
 	for _, may := range []func(*Happening) bool{
 		func(h *Happening) bool { return h.Over() && told(h.ID) },
 		(*Happening).Over,
-		func(*Happening) bool { return true },
 	} {
 		f.shed(may, len(f.Happenings)-left)
 	}
+	f.shedNewest(len(f.Happenings) - left)
 	return f.State, true
 }

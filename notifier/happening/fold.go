@@ -23,13 +23,13 @@ const (
 	// vanishes is how long a node that has no Node any more, or no request, is given for an Event
 	// that says why.
 	vanishes = time.Minute
-	// most is how long anything lasts.
+	// most is how long anything lasts that is not seen.
 	most = 7 * 24 * time.Hour
 )
 
 // Fold takes a world in. It changes nothing of the state that it is given.
 func Fold(s State, w World) State {
-	f := &fold{State: s.clone(), world: w}
+	f := &fold{State: s.clone(), world: w, seen: map[string]bool{}}
 	if f.Totals.Since.IsZero() {
 		f.Totals.Since = w.Now
 	}
@@ -47,6 +47,8 @@ func Fold(s State, w World) State {
 type fold struct {
 	State
 	world World
+	// seen are the IDs of what lasts and stands in the world.
+	seen map[string]bool
 }
 
 func (f *fold) event(e Event) {
@@ -116,7 +118,7 @@ func (f *fold) endings() {
 		case h.Kind == LaunchFailed && now.After(latest(h.Last, h.Until).Add(quiet)), h.isEventFault() && now.After(h.Last.Add(quiet)):
 			h.end(Over, now)
 		}
-		if !h.Over() && now.After(h.Began.Add(most)) {
+		if !h.Over() && !f.seen[h.ID] && now.After(h.Last.Add(most)) {
 			h.end(Over, now)
 		}
 	}

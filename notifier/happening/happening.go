@@ -255,3 +255,13 @@ func (s *State) lasting(kind Kind, subject string) *Happening {
 	}
 	return nil
 }
+
+// Resume is the state of a process that begins. What was not seen at the end of the last one has
+// not been missed since: nobody looked.
+func (s State) Resume() State {
+	s = s.clone()
+	for i := range s.Happenings {
+		s.Happenings[i].Missed = time.Time{}
+	}
+	return s
+}

@@ -349,6 +349,78 @@ func identities(s State) []string {
 
 // However much happens, the state has its bounds, and Fold leaves the one that it is given as it
 // was.
+// What lasts is not said to be over because it cannot be seen for a while.
+func TestWhatLastsIsNotOver(t *testing.T) {
+	many := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, "fault "+strings.Repeat("x", i+1))
+		}
+		return list
+	}
+	full := statuspage.GroupLine{Name: "web", Max: 3, Reason: groupAtMax, Faults: []string{"its hook is odd"}}
+	page := func(x *tale, p statuspage.Page) { p.Written = x.Now; x.Page = &p }
+	over := func(x *tale) (texts []string) {
+		for _, h := range x.state.Happenings {
+			if h.Over() {
+				texts = append(texts, string(h.Kind)+" "+h.Subject)
+			}
+		}
+		return texts
+	}
+	for what, play := range map[string]func(x *tale){
+		"nothing can be decided, and the page has no more": func(x *tale) {
+			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}, Faults: []string{"volumes may not be listed"}})
+			x.look(0)
+			x.look(holds)
+			page(x, statuspage.Page{Trouble: "the API server is away"})
+			for range 10 {
+				x.look(time.Minute)
+			}
+		},
+		"the page has no room for its group": func(x *tale) {
+			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.look(0)
+			x.look(holds)
+			page(x, statuspage.Page{Omitted: 5})
+			for range 10 {
+				x.look(time.Minute)
+			}
+		},
+		"the page has no room for more faults": func(x *tale) {
+			page(x, statuspage.Page{Faults: many(3)})
+			x.look(0)
+			x.look(holds)
+			page(x, statuspage.Page{Faults: many(20)[20-statuspage.MostFaults:], Omitted: 10})
+			for range 10 {
+				x.look(time.Minute)
+			}
+		},
+		"it lasts for ten days": func(x *tale) {
+			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.Nodes["n"] = Node{Name: "n", Report: &contract.Report{Phase: contract.PhaseBlocked, Kind: contract.KindRequest}, Notices: contract.NoticedList{{ID: "request:x", Kind: contract.KindRequest}}}
+			for range 10 * 24 {
+				x.look(time.Hour)
+			}
+		},
+		"it was not seen for a moment before a long gap, and for one after it": func(x *tale) {
+			page(x, statuspage.Page{Groups: []statuspage.GroupLine{full}})
+			x.look(0)
+			x.look(holds)
+			page(x, statuspage.Page{Groups: []statuspage.GroupLine{{Name: "web", Max: 3, Reason: "Steady"}}})
+			x.look(time.Second)
+			x.Now = x.Now.Add(20 * time.Minute)
+			x.state = x.state.Resume()
+			x.look(0)
+		},
+	} {
+		x := newTale()
+		play(x)
+		if texts := over(x); len(texts) > 0 || len(x.state.Happenings) == 0 {
+			t.Errorf("%s: over are %q of %d", what, texts, len(x.state.Happenings))
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	x := newTale()
 	for i := range 20_000 {

@@ -47,27 +47,47 @@ func (f *fold) faultEvent(e Event) {
 // levels takes in what lasts while it is seen. Without a page nothing is said of what a page
 // shows, and without Nodes nothing of what they show.
 func (f *fold) levels() {
-	seen := map[Kind][]Happening{}
 	if f.world.Nodes != nil {
-		seen[DrainBlocked] = f.blocked()
-		f.level(DrainBlocked, seen[DrainBlocked])
+		f.level(DrainBlocked, f.blocked(), func(*Happening) bool { return true })
 	}
 	if page := f.world.Page; page != nil {
-		f.level(AtMax, atMax(page))
-		f.level(Fault, faults(page))
+		f.level(AtMax, atMax(page), func(h *Happening) bool { return complete(page, h.Group) })
+		list, all := faults(page)
+		f.level(Fault, list, func(h *Happening) bool {
+			return h.Subject == trouble || all && complete(page, h.Group) && !full(page, h.Group)
+		})
 	}
 }
 
-// level compares what is seen of a kind with what lasts of it.
-func (f *fold) level(kind Kind, seen []Happening) {
+// complete reports whether a page would show what it has to say of a group, or of the cluster. A
+// page of trouble shows nothing else.
+func complete(page *statuspage.Page, group string) bool {
+	return page.Trouble == "" && (group == "" || page.Omitted == 0 || slices.ContainsFunc(page.Groups, func(g statuspage.GroupLine) bool { return g.Name == group }))
+}
+
+// full reports whether a page may have no room for more faults of a group, or of the cluster.
+func full(page *statuspage.Page, group string) bool {
+	if group == "" {
+		return len(page.Faults) >= statuspage.MostFaults || len(page.Others) >= statuspage.MostFaults
+	}
+	return slices.ContainsFunc(page.Groups, func(g statuspage.GroupLine) bool { return g.Name == group && len(g.Faults) >= statuspage.MostFaults })
+}
+
+// level compares what is seen of a kind with what lasts of it. What could not be seen lasts on.
+func (f *fold) level(kind Kind, seen []Happening, visible func(*Happening) bool) {
 	now := f.world.Now
+	subjects := make(map[string]bool, len(seen))
 	for _, fact := range seen {
+		subjects[fact.Subject] = true
 		h := f.lasting(kind, fact.Subject)
 		if h == nil {
+			if !f.room() {
+				continue
+			}
 			fact.Kind, fact.Phase, fact.Began, fact.Hidden = kind, Lasting, now, true
 			h = f.begin(fact)
 		}
-		h.Missed = time.Time{}
+		h.Missed, f.seen[h.ID] = time.Time{}, true
 		h.Pods, h.BlockedBy, h.Text, h.Namespaces, h.Deadline, h.For = fact.Pods, fact.BlockedBy, fact.Text, fact.Namespaces, fact.Deadline, fact.For
 		if h.Hidden && !now.Before(h.Began.Add(holds)) {
 			h.Hidden = false
@@ -76,11 +96,15 @@ func (f *fold) level(kind Kind, seen []Happening) {
 		}
 	}
 	f.Happenings = slices.DeleteFunc(f.Happenings, func(h Happening) bool {
-		return h.Kind == kind && h.Hidden && !slices.ContainsFunc(seen, func(fact Happening) bool { return fact.Subject == h.Subject })
+		return h.Kind == kind && h.Hidden && !subjects[h.Subject]
 	})
 	for i := range f.Happenings {
 		h := &f.Happenings[i]
-		if h.Kind != kind || h.Over() || h.isEventFault() || slices.ContainsFunc(seen, func(fact Happening) bool { return fact.Subject == h.Subject }) {
+		if h.Kind != kind || h.Over() || h.isEventFault() || subjects[h.Subject] {
+			continue
+		}
+		if !visible(h) {
+			h.Missed = time.Time{}
 			continue
 		}
 		h.missed(false, now)
@@ -137,8 +161,9 @@ func atMax(page *statuspage.Page) []Happening {
 // trouble is the subject of why nothing can be decided.
 const trouble = "trouble"
 
-// faults of the page. Texts that differ in numbers only are of one fault.
-func faults(page *statuspage.Page) []Happening {
+// faults of the page, and whether those are all that it shows. Texts that differ in numbers only
+// are of one fault.
+func faults(page *statuspage.Page) ([]Happening, bool) {
 	byText := map[string]Happening{}
 	add := func(group, text string) {
 		if text == "" || len(byText) >= mostFaults {
@@ -162,7 +187,7 @@ func faults(page *statuspage.Page) []Happening {
 			add(g.Name, text)
 		}
 	}
-	return sorted(byText)
+	return sorted(byText), len(byText) < mostFaults
 }
 
 func digitless(r rune) rune {

@@ -161,6 +161,13 @@ func (f *fold) interrupted(node string, n contract.Noticed, p Phase, at time.Tim
 	}
 }
 
+// stood is interrupted, of what a Node shows: without room it begins later.
+func (f *fold) stood(node string, n contract.Noticed, p Phase, at time.Time) {
+	if f.interruption(node, n.ID) != nil || f.room() {
+		f.interrupted(node, n, p, at)
+	}
+}
+
 // interruption finds that of a node by a notice, ended or not.
 func (f *fold) interruption(node, id string) *Happening {
 	for i := range f.Happenings {
@@ -209,7 +216,8 @@ func (f *fold) nodes() {
 			continue
 		}
 		n, there := f.world.Nodes[h.Node]
-		h.missed(there && n.knows(h.NoticeID), now)
+		f.seen[h.ID] = there && n.knows(h.NoticeID)
+		h.missed(f.seen[h.ID], now)
 		switch {
 		case h.Missed.IsZero() || now.Before(h.Missed.Add(vanishes)):
 		case there:
@@ -244,10 +252,10 @@ var phaseOf = map[contract.Phase]Phase{
 func (f *fold) node(n Node) {
 	now := f.world.Now
 	for _, notice := range n.Notices {
-		f.interrupted(n.Name, notice, Noticed, latest(notice.At.Time, f.Totals.Since))
+		f.stood(n.Name, notice, Noticed, latest(notice.At.Time, f.Totals.Since))
 	}
 	if r := n.Request; r != nil && r.Kind != contract.KindScaleDown && n.Report == nil {
-		f.interrupted(n.Name, contract.Noticed{ID: r.ID, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, Noticed, latest(r.At.Time, f.Totals.Since))
+		f.stood(n.Name, contract.Noticed{ID: r.ID, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, Noticed, latest(r.At.Time, f.Totals.Since))
 	}
 	if r := n.Request; r != nil && contract.IsScaleDown(r.ID) && f.scaleDownOf(Member(n.Name, r.ID)) == nil && now.After(r.At.Add(vanishes)) {
 		f.stands(n.Name, r.ID, "", Draining, now) // of which no Event came
@@ -263,7 +271,7 @@ func (f *fold) node(n Node) {
 		if h := f.interruption(n.Name, id); h != nil {
 			f.advance(h, phaseOf[r.Phase], latest(r.Since.Time, h.Began))
 		} else if r.Phase.Open() && !contract.IsScaleDown(id) {
-			f.interrupted(n.Name, contract.Noticed{ID: id, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, phaseOf[r.Phase], latest(r.Since.Time, f.Totals.Since))
+			f.stood(n.Name, contract.Noticed{ID: id, Kind: r.Kind, Reason: r.Reason, Deadline: r.Deadline}, phaseOf[r.Phase], latest(r.Since.Time, f.Totals.Since))
 		}
 	}
 }

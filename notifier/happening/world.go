@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
@@ -69,14 +68,9 @@ type Event struct {
 	Instance string
 }
 
-// EventOf reads an Event. ok is false where nobody of Windlass wrote it. Whoever writes an Event
-// chooses its source, but not its namespace: that is the object's, and "default" where the object
-// has none. So only those about Nodes, and about ConfigMaps of our own namespace, are believed.
+// EventOf reads an Event. ok is false where it is not believed to be of Windlass.
 func EventOf(e *corev1.Event, namespace string) (Event, bool) {
-	object := e.InvolvedObject
-	aboutNode := object.Kind == "Node" && object.Namespace == "" && e.Namespace == metav1.NamespaceDefault
-	aboutOurs := object.Kind == "ConfigMap" && object.Namespace == namespace && e.Namespace == namespace
-	if e.Source.Component != contract.AppScaler && e.Source.Component != contract.AppAgent || !aboutNode && !aboutOurs {
+	if !contract.Believed(e, namespace) {
 		return Event{}, false
 	}
 	event := Event{

@@ -103,7 +103,7 @@ func answered(what string, status int, header http.Header) *Error {
 	}
 	e := &Error{text: fmt.Sprintf("%s: it answered %d %s", what, status, http.StatusText(status)), After: retryAfter(header)}
 	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		e.Refused = true
 	}
 	return e

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+	"github.com/slack-go/slack"
 
 	"windlass.dev/windlass/notifier/happening"
 	"windlass.dev/windlass/notifier/render"
@@ -148,6 +149,49 @@ func TestSlack(t *testing.T) {
 	}
 }
 
+// A digest has more facts than a section of Slack's; none goes without a word.
+func TestSlackFacts(t *testing.T) {
+	for _, n := range []int{0, 3, 10, 11, 25, 40, 41, 200} {
+		m := render.Message{Title: "Digest"}
+		for i := range n {
+			m.Facts = append(m.Facts, render.Fact{Name: fmt.Sprintf("fact-%d.", i), Value: "x"})
+		}
+		_, blocks := slackMessage(m)
+		text, err := json.Marshal(blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Count(string(text), "fact-")
+		if shown != n && !strings.Contains(string(text), fmt.Sprintf("%d others", n-shown)) {
+			t.Errorf("of %d facts %d are shown, and no word of the others", n, shown)
+		}
+		for _, b := range blocks.BlockSet {
+			if s, is := b.(*slack.SectionBlock); is && len(s.Fields) > mostFields {
+				t.Errorf("a section has %d fields", len(s.Fields))
+			}
+		}
+	}
+}
+
+// Where the channel of a message can be written no more, such as one that was archived for another,
+// what there is to tell is posted to the channel that there is now.
+func TestMessageInAnotherChannel(t *testing.T) {
+	for _, why := range []string{"is_archived", "is_inactive", "not_in_channel", "channel_not_found"} {
+		api := serve(t, func(w http.ResponseWriter, path, _ string) {
+			if path == "/chat.update" {
+				fmt.Fprintf(w, `{"ok":false,"error":%q}`, why)
+				return
+			}
+			fmt.Fprint(w, `{"ok":true,"channel":"C2","ts":"17"}`)
+		})
+		changed := message
+		changed.Ref = "C1/16"
+		if ref, err := NewSlack("#new", token, api.URL, api.Client()).Send(t.Context(), changed); ref != "C2/17" {
+			t.Errorf("%s: %q, %v", why, ref, err)
+		}
+	}
+}
+
 func TestSlackErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -159,6 +203,11 @@ func TestSlackErrors(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}, Error{After: 30 * time.Second}},
 		{"refused", func(w http.ResponseWriter, _, _ string) { fmt.Fprint(w, `{"ok":false,"error":"invalid_blocks"}`) }, Error{Refused: true}},
+		{"archived channel", func(w http.ResponseWriter, _, _ string) { fmt.Fprint(w, `{"ok":false,"error":"is_archived"}`) }, Error{Refused: true}},
+		{"bot that nobody has invited yet", func(w http.ResponseWriter, _, _ string) { fmt.Fprint(w, `{"ok":false,"error":"not_in_channel"}`) }, Error{}},
+		{"private channel that it is not in", func(w http.ResponseWriter, _, _ string) {
+			fmt.Fprint(w, `{"ok":false,"error":"channel_not_found"}`)
+		}, Error{}},
 		{"token", func(w http.ResponseWriter, _, _ string) { fmt.Fprint(w, `{"ok":false,"error":"token_revoked"}`) }, Error{}},
 		{"down", func(w http.ResponseWriter, _, _ string) { w.WriteHeader(http.StatusBadGateway) }, Error{}},
 		{"an error that repeats the token", func(w http.ResponseWriter, _, _ string) { fmt.Fprintf(w, `{"ok":false,"error":"no %s"}`, token) }, Error{}},
@@ -233,6 +282,7 @@ func TestWebhookErrors(t *testing.T) {
 		{status(503, "soon"), Error{}},
 		{status(400, ""), Error{Refused: true}},
 		{status(404, ""), Error{}},
+		{status(410, ""), Error{Refused: true}}, // Slack's answer of a channel that is archived
 		{status(302, ""), Error{}},
 	} {
 		hook := serve(t, c.answer)

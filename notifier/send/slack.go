@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,11 +32,13 @@ func NewSlack(channel, token, url string, client *http.Client) *Slack {
 	return &Slack{client: slack.New(token, options...), channel: channel, token: token}
 }
 
-// What Slack answers where a message is not there to be changed, and where it takes this message
-// never.
+// What Slack answers where a message cannot be changed, such as one in a channel that was left for
+// another, and where it takes this message never. A channel that it does not find, or that the bot
+// is not in, is neither: people invite the bot, and what waits is posted.
+// https://docs.slack.dev/reference/methods/chat.postMessage#errors
 var (
-	notThere = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
-	refusals = []string{"invalid_blocks", "invalid_blocks_format", "msg_too_long", "no_text", "msg_blocks_too_long", "invalid_arguments", "too_many_attachments"}
+	notThere = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found", "is_archived", "is_inactive", "not_in_channel"}
+	refusals = []string{"is_archived", "invalid_blocks", "invalid_blocks_format", "msg_too_long", "no_text", "msg_blocks_too_long", "invalid_arguments", "too_many_attachments"}
 )
 
 // Send implements Sender.
@@ -81,6 +84,9 @@ func slackOptions(m render.Message) []slack.MsgOption {
 // https://docs.slack.dev/reference/block-kit/blocks/
 const mostHeader, mostSection, mostField, mostFields = 150, 3000, 2000, 10
 
+// mostFacts is how many are shown, in sections of ten.
+const mostFacts = 40
+
 var signs = map[happening.Severity]string{happening.Info: "🔵", happening.Warning: "🟠", happening.Critical: "🔴"}
 
 // slackMessage is a message as Block Kit, with a text for notifications. What a template made is
@@ -105,11 +111,15 @@ func slackMessage(m render.Message) (string, slack.Blocks) {
 	if m.Text != "" {
 		set = append(set, slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten(render.ForSlack.Replace(m.Text), mostSection), false, false), nil, nil))
 	}
-	var fields []*slack.TextBlockObject
-	for _, f := range m.Facts[:min(len(m.Facts), mostFields)] {
-		fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+render.ForSlack.Replace(f.Name)+"*\n"+render.ForSlack.Replace(f.Value), mostField), false, false))
+	facts := m.Facts
+	if more := len(facts) - mostFacts; more > 0 {
+		facts = append(slices.Clone(facts[:mostFacts-1]), render.Fact{Name: "And more", Value: fmt.Sprintf("%d others", more+1)})
 	}
-	if len(fields) > 0 {
+	for some := range slices.Chunk(facts, mostFields) {
+		var fields []*slack.TextBlockObject
+		for _, f := range some {
+			fields = append(fields, slack.NewTextBlockObject(slack.MarkdownType, contract.Shorten("*"+render.ForSlack.Replace(f.Name)+"*\n"+render.ForSlack.Replace(f.Value), mostField), false, false))
+		}
 		set = append(set, slack.NewSectionBlock(nil, fields, nil))
 	}
 	return render.ForSlack.Replace(title + ": " + m.Text), slack.Blocks{BlockSet: set}

@@ -3,10 +3,13 @@
 package store
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -22,10 +25,13 @@ import (
 )
 
 const (
-	// key is where the ConfigMap holds the state.
-	key = "state"
+	// key is where the ConfigMap holds the state; one that is too large for it is below packedKey,
+	// gzipped.
+	key, packedKey = "state", "state.json.gz"
 	// mostBytes is the most that is written: an object of the API holds 1 MiB.
 	mostBytes = 600 << 10
+	// mostPlain is the most that it has before it is gzipped: what is read is unpacked no further.
+	mostPlain = 8 << 20
 	// callTime is how long one call may take.
 	callTime = 5 * time.Second
 )
@@ -46,8 +52,8 @@ type Saved struct {
 // Store is the ConfigMap, as this process knows it.
 type Store struct {
 	maps    corev1client.ConfigMapInterface
-	there   bool // the ConfigMap is
-	version string
+	there   bool              // the ConfigMap is
+	object  *corev1.ConfigMap // as it stood last; what others have put there stays
 	written string
 }
 
@@ -61,13 +67,17 @@ func (s *Store) Load(ctx context.Context) (Saved, error) {
 	empty := Saved{Sent: delivery.Sent{}}
 	object, err := s.maps.Get(ctx, contract.ConfigMapNotifier, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		s.there, s.version, s.written = false, "", ""
+		s.there, s.object, s.written = false, nil, ""
 		return empty, nil
 	}
 	if err != nil {
 		return empty, fmt.Errorf("reading config map %s: %w", contract.ConfigMapNotifier, err)
 	}
-	s.there, s.version, s.written = true, object.ResourceVersion, object.Data[key]
+	text, err := decode(object)
+	s.there, s.object, s.written = true, object, text
+	if err != nil {
+		return empty, fmt.Errorf("%w: config map %s: %w", ErrUnreadable, contract.ConfigMapNotifier, err)
+	}
 	if s.written == "" {
 		return empty, nil
 	}
@@ -100,15 +110,23 @@ func sound(s Saved) Saved {
 // Save writes the state, if it is another than the last. It returns what of it was written: of
 // one that is too large the oldest happenings are shed.
 func (s *Store) Save(ctx context.Context, saved Saved) (Saved, error) {
-	text, err := encode(ctx, &saved)
+	text, packed, err := encode(ctx, &saved)
 	if err != nil || text == s.written {
 		return saved, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapNotifier, ResourceVersion: s.version, Labels: map[string]string{contract.LabelAppName: contract.AppNotifier}},
-		Data:       map[string]string{key: text},
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapNotifier}}
+	if s.object != nil {
+		object = s.object.DeepCopy()
+	}
+	object.Labels = with(object.Labels, contract.LabelAppName, contract.AppNotifier)
+	if packed == nil {
+		object.Data = with(object.Data, key, text)
+		delete(object.BinaryData, packedKey)
+	} else {
+		object.BinaryData = with(object.BinaryData, packedKey, packed)
+		delete(object.Data, key)
 	}
 	write := s.maps.Update
 	if !s.there {
@@ -123,29 +141,75 @@ func (s *Store) Save(ctx context.Context, saved Saved) (Saved, error) {
 	if err != nil {
 		return saved, fmt.Errorf("writing config map %s: %w", contract.ConfigMapNotifier, err)
 	}
-	s.there, s.version, s.written = true, now.ResourceVersion, text
+	s.there, s.object, s.written = true, now, text
 	return saved, nil
+}
+
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
 }
 
 // errNoRoom means that there is nothing left that could be shed.
 var errNoRoom = errors.New("the state is too large without any happening, too")
 
-// encode sheds of a state that is too large.
-func encode(ctx context.Context, saved *Saved) (string, error) {
+// decode is the text of a state.
+func decode(object *corev1.ConfigMap) (string, error) {
+	packed, is := object.BinaryData[packedKey]
+	if !is {
+		return object.Data[key], nil
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", packedKey, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(zip, mostPlain+1))
+	if err == nil && len(text) > mostPlain {
+		err = fmt.Errorf("it has more than %d bytes unpacked, which no notifier writes", mostPlain)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", packedKey, err)
+	}
+	return string(text), nil
+}
+
+func pack(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := zip.Write(text)
+	err = errors.Join(err, zip.Close())
+	return packed.Bytes(), err
+}
+
+// encode packs a state that is large, and sheds of one that is too large. What is not packed is
+// nil.
+func encode(ctx context.Context, saved *Saved) (string, []byte, error) {
 	for ctx.Err() == nil {
 		text, err := json.Marshal(saved)
 		if err != nil {
-			return "", fmt.Errorf("encoding the state: %w", err)
+			return "", nil, fmt.Errorf("encoding the state: %w", err)
 		}
 		if len(text) <= mostBytes {
-			return string(text), nil
+			return string(text), nil, nil
+		}
+		if len(text) <= mostPlain {
+			packed, err := pack(text)
+			if err != nil {
+				return "", nil, fmt.Errorf("packing the state: %w", err)
+			}
+			if len(packed) <= mostBytes {
+				return string(text), packed, nil
+			}
 		}
 		state, some := saved.State.Shed(max(1, len(saved.State.Happenings)/10), saved.Sent.Told)
 		if !some {
-			return "", fmt.Errorf("%w: it has %d bytes, and a config map has room for %d; delete config map %s to begin anew", errNoRoom, len(text), mostBytes, contract.ConfigMapNotifier)
+			return "", nil, fmt.Errorf("%w: it has %d bytes, and a config map has room for %d; delete config map %s to begin anew", errNoRoom, len(text), mostBytes, contract.ConfigMapNotifier)
 		}
 		saved.State, saved.Sent = state, saved.Sent.Clone()
 		saved.Sent.Forget(state, slices.Collect(maps.Keys(saved.Sent)))
 	}
-	return "", context.Cause(ctx)
+	return "", nil, context.Cause(ctx)
 }

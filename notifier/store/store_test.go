@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,30 @@ func TestOutlivesItsProcess(t *testing.T) {
 	}
 }
 
+// What others have put on the ConfigMap stays there.
+func TestKeepsWhatOthersPutThere(t *testing.T) {
+	labels, annotations := map[string]string{"argocd.argoproj.io/instance": "windlass", contract.LabelAppName: "x"}, map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapNotifier, Labels: labels, Annotations: annotations}, Data: map[string]string{"note": "by hand"}})
+	maps := client.CoreV1().ConfigMaps(ours)
+	one := New(maps)
+	if _, err := one.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if _, err := one.Save(t.Context(), state(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := maps.Get(t.Context(), contract.ConfigMapNotifier, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels[contract.LabelAppName] = contract.AppNotifier
+	if diff := cmp.Diff(labels, got.Labels) + cmp.Diff(annotations, got.Annotations); diff != "" || got.Data["note"] != "by hand" || got.Data[key] == "" {
+		t.Errorf("%v: %s", got.Data["note"], diff)
+	}
+}
+
 // Two that send find out.
 func TestHasOneWriter(t *testing.T) {
 	client := fake.NewClientset()
@@ -93,6 +119,17 @@ func TestUnreadable(t *testing.T) {
 	if err != nil || len(got.State.Happenings) != 1 || len(got.Sent) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	bomb, err := pack([]byte(strings.Repeat(" ", mostPlain+1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, packed := range [][]byte{{}, []byte("{}"), bomb, bomb[:100]} {
+		object.BinaryData = map[string][]byte{packedKey: packed}
+		if got, err := load(""); !errors.Is(err, ErrUnreadable) || got.Sent == nil {
+			t.Errorf("%d bytes: %v", len(packed), err)
+		}
+	}
+	object.BinaryData = nil
 	if got, err := load("null"); err != nil || got.Sent == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -101,7 +138,15 @@ func TestUnreadable(t *testing.T) {
 // However much there is, it has room in its ConfigMap.
 func TestHasRoom(t *testing.T) {
 	maps := fake.NewClientset().CoreV1().ConfigMaps(ours)
-	got, err := New(maps).Save(t.Context(), state(5_000))
+	large, dice := state(5_000), rand.New(rand.NewPCG(1, 2))
+	for i := range large.State.Happenings {
+		text := make([]byte, 500) // which compresses little
+		for j := range text {
+			text[j] = byte('!' + dice.IntN(90))
+		}
+		large.State.Happenings[i].Text = string(text)
+	}
+	got, err := New(maps).Save(t.Context(), large)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +154,21 @@ func TestHasRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(object.Data[key]); n > mostBytes || n < mostBytes/2 || len(got.State.Happenings) == 0 || got.State.Totals.Shed == 0 {
+	if n := len(object.BinaryData[packedKey]); n > mostBytes || n < mostBytes/2 || len(got.State.Happenings) == 0 || got.State.Totals.Shed == 0 {
 		t.Errorf("%d bytes, %d happenings, %d shed", n, len(got.State.Happenings), got.State.Totals.Shed)
+	}
+	next := New(maps)
+	read, err := next.Load(t.Context())
+	if diff := cmp.Diff(got, read, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	// What is small again can be read by people, and nothing else is left.
+	if _, err := next.Save(t.Context(), state(1)); err != nil {
+		t.Fatal(err)
+	}
+	object, err = maps.Get(t.Context(), contract.ConfigMapNotifier, metav1.GetOptions{})
+	if err != nil || object.Data[key] == "" || len(object.BinaryData) > 0 {
+		t.Errorf("%v: data %d, binary data %d", err, len(object.Data), len(object.BinaryData))
 	}
 }
 
@@ -147,7 +205,7 @@ func TestHasRoomForWhatWasSent(t *testing.T) {
 // Where nothing is left to shed, there is an error, and no end of trying.
 func TestHasNoRoom(t *testing.T) {
 	full := state(3)
-	full.State.Totals.Notices = map[string]int{strings.Repeat("<", 110_000): 1}
+	full.State.Totals.Notices = map[string]int{strings.Repeat("<", 1_500_000): 1}
 	s := New(fake.NewClientset().CoreV1().ConfigMaps(ours))
 	if _, err := s.Save(t.Context(), full); !errors.Is(err, errNoRoom) {
 		t.Errorf("error %v", err)

@@ -49,13 +49,9 @@ func New(client Client, namespace string, report func(error)) (*Watcher, error) 
 		page:      informer(client, &corev1.ConfigMap{}, page, core.ConfigMaps(namespace).List, core.ConfigMaps(namespace).Watch),
 		changed:   make(chan struct{}, 1),
 	}
-	// Events of other namespaces are not asked for: those who edit there may write any.
-	for _, about := range []struct{ kind, in string }{{"Node", metav1.NamespaceDefault}, {"ConfigMap", namespace}} {
-		for _, program := range []string{contract.AppScaler, contract.AppAgent} {
-			selector := fields.AndSelectors(fields.OneTermEqualSelector("source", program), fields.OneTermEqualSelector("involvedObject.kind", about.kind))
-			events := core.Events(about.in)
-			w.events = append(w.events, informer(client, &corev1.Event{}, selector, events.List, events.Watch))
-		}
+	for _, place := range contract.EventPlaces(namespace) {
+		events := core.Events(place.Namespace)
+		w.events = append(w.events, informer(client, &corev1.Event{}, place.Selector(), events.List, events.Watch))
 	}
 	for _, informer := range w.informers() {
 		err := errors.Join(

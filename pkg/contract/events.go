@@ -28,6 +28,7 @@ const (
 	EventActionFailed       = "ActionFailed"
 	EventOutOfService       = "MarkedOutOfService"
 	EventInService          = "MarkedInServiceAgain"
+	EventTakenOver          = "TakenOver" // what a Cluster Autoscaler had left there was taken off
 
 	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
 	// no admission policy confines their account.
@@ -44,6 +45,13 @@ const (
 	EventDrainUndone  = "DrainTakenBack"
 	EventUncordoned   = "Uncordoned" // of a node that was cordoned for a notice, and not drained; by the scaler, too
 	EventBadRequest   = "BadDrainRequest"
+	// By Cluster Autoscaler alone: on its status, of nodes without pods, and of what failed.
+	EventScaleDownEmpty       = "ScaleDownEmpty"
+	EventScaleDownFailed      = "ScaleDownFailed" // on nodes, too
+	EventFailedToRevert       = "FailedToRevertScaleUp"
+	EventMaxNodesTotalReached = "MaxNodesTotalReached"
+	EventClusterUnhealthy     = "ClusterUnhealthy"
+
 	// On pods, by the agent.
 	EventEvictionForced = "EvictionOverridesAnnotation"
 )

@@ -39,6 +39,11 @@ const (
 	// namespace: kube-system by default, the release's with its chart.
 	LeaseClusterAutoscaler = "cluster-autoscaler"
 
+	// AppClusterAutoscaler is what it calls itself as the source of Events.
+	AppClusterAutoscaler = "cluster-autoscaler"
+	// NamespaceClusterAutoscaler is where it runs by default.
+	NamespaceClusterAutoscaler = "kube-system"
+
 	// ConfigMapPriorities, key PrioritiesKey, says for the expander priority which
 	// groups are preferred; in the namespace of the autoscaler.
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
@@ -59,8 +64,25 @@ const (
 	LabelCapacityType = "eks.amazonaws.com/capacityType"
 	CapacitySpot      = "SPOT"
 
+	// LabelKarpenterCapacityType is what Karpenter and EKS Auto Mode write on their nodes:
+	// KarpenterSpot, on-demand or reserved.
+	// https://karpenter.sh/docs/concepts/scheduling/
+	LabelKarpenterCapacityType = "karpenter.sh/capacity-type"
+	KarpenterSpot              = "spot"
+
+	// AnnotationRoleIRSA on a ServiceAccount and AnnotationRoleKube2iam on a Pod name a role at AWS.
+	// https://docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html
+	// https://github.com/jtblin/kube2iam
+	AnnotationRoleIRSA     = "eks.amazonaws.com/role-arn"
+	AnnotationRoleKube2iam = "iam.amazonaws.com/role"
+
 	// Tags of an Auto Scaling group:
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
+
+	// TagDiscovery is on groups that an autoscaler may find by their tags, and
+	// TagDiscoveryCluster with a cluster's name on those of that cluster.
+	TagDiscovery        = "k8s.io/cluster-autoscaler/enabled"
+	TagDiscoveryCluster = "k8s.io/cluster-autoscaler/"
 
 	// TagTemplate begins the tags that describe a new node of a group that has
 	// none yet: …/label/<key>, …/taint/<key> = value:Effect, …/resources/<name>.

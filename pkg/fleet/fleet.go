@@ -132,8 +132,9 @@ type Group struct {
 	// Template is the launch template and version of the next instance, such as
 	// lt-0123:7; empty for a launch configuration.
 	Template string `json:"template,omitempty"`
-	// Spot means that new instances are spot instances.
+	// Spot means that new instances are spot instances, Both that they may be spot or on demand.
 	Spot bool `json:"spot,omitempty"`
+	Both bool `json:"both,omitempty"`
 	// Mixed means that the group has a mixed instances policy.
 	Mixed bool `json:"mixed,omitempty"`
 	// Synchronous means that LaunchInstances may launch for the group, in a zone of
@@ -274,7 +275,8 @@ type Instance struct {
 	// Protected from scale-in.
 	Protected bool `json:"protected,omitempty"`
 	// PricePerHour is in US dollars. It is 0 where it is not known, as where spot and on demand may
-	// have come, and in a group with one type, whose node templates have it.
+	// have come, and in a group with one type, whose node templates have it, unless spot prices are
+	// read, which differ by zone.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
 	// TerminatingSince is when the terminating activity began, or the first moment
 	// it was seen; zero while it does not leave.

@@ -29,8 +29,9 @@ var HeadroomPiece = corev1.ResourceList{
 	corev1.ResourceMemory: resource.MustParse("1Gi"),
 }
 
-// mostHeadroom is more pods than any cluster has.
-const mostHeadroom = 1_000_000
+// MostHeadroom is how many pods a flag or a tag may keep room for, as many as all CapacityBuffers
+// do by default: a million took an evaluation three seconds and a gigabyte.
+const MostHeadroom = 20_000
 
 // IsZero reports whether no room is kept.
 func (h Headroom) IsZero() bool { return h.Percent == 0 && h.Pods == 0 }
@@ -70,8 +71,8 @@ func (h *Headroom) read(word string) error {
 	}
 	if key == string(corev1.ResourcePods) {
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > mostHeadroom {
-			return fmt.Errorf("pods=%s: want 1 to %d", value, mostHeadroom)
+		if err != nil || n < 1 || n > MostHeadroom {
+			return fmt.Errorf("pods=%s: want 1 to %d", value, MostHeadroom)
 		}
 		h.Pods = n
 		return nil

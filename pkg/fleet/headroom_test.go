@@ -25,7 +25,7 @@ func TestParseHeadRoom(t *testing.T) {
 			t.Errorf("%q is read back as %q, %v", got, again, err)
 		}
 	}
-	for _, text := range []string{"10", "-1%", "NaN%", "2000%", "cpu=1", "pods=0,cpu=1", "pods=x", "pods=1,cpu=-1", "pods=1,cpu", "pods=1,=2"} {
+	for _, text := range []string{"10", "-1%", "NaN%", "2000%", "cpu=1", "pods=0,cpu=1", "pods=x", "pods=20001,cpu=1", "pods=1,cpu=-1", "pods=1,cpu", "pods=1,=2"} {
 		if got, err := fleet.ParseHeadroom(text); err == nil {
 			t.Errorf("%q is taken for %q", text, got)
 		}

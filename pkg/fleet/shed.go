@@ -87,6 +87,15 @@ func parting[V any](part string, of func(*State) *map[string]V, order func(a, b 
 // Shed counts the entries that were dropped, by the part of the state that they were of.
 type Shed map[string]int
 
+// ShedParts names the parts of a state of which entries may be dropped.
+func ShedParts() []string {
+	var parts []string
+	for _, x := range sheds {
+		parts = append(parts, x.part)
+	}
+	return parts
+}
+
 // String names the parts, by name.
 func (s Shed) String() string {
 	parts := make([]string, 0, len(s))

@@ -22,9 +22,15 @@ const (
 	// MaxBytes is the most that a page has: an object of the API holds 1 MiB, and everybody
 	// who watches it gets all of it at each change.
 	MaxBytes = 256 << 10
+	// MostFaults is how many the cluster, other programs, and each group show.
+	MostFaults = 10
 	// maxText is the most of a message.
 	maxText = 1 << 10
 )
+
+// HeaderAsked is on the leader's answer to a question. A scaler that knows no questions answers
+// each with its last plan, without this.
+const HeaderAsked = "Windlass-Asked"
 
 // Reason is a verdict in one word.
 type Reason string
@@ -41,6 +47,8 @@ type Page struct {
 	// Written is when the page was, Leader who wrote it.
 	Written time.Time `json:"written,omitzero"`
 	Leader  string    `json:"leader,omitempty"`
+	// Version is of the program that wrote it.
+	Version string `json:"version,omitempty"`
 	// Trouble is why nothing can be decided; all else is empty then. Without any
 	// group it is why there is none.
 	Trouble string `json:"trouble,omitempty"`

@@ -31,6 +31,9 @@ const (
 	maxDetails = 4 << 10
 	// podNames is how many pods of a class are named if names are left out.
 	podNames = 10
+	// podClasses is how many classes of pods stay as long as anything is left of nodes' details:
+	// people choose how many there are.
+	podClasses = 100
 )
 
 // Verdicts are all that a plan says of groups, nodes and pending pods, for programs that have
@@ -47,22 +50,30 @@ type Verdicts struct {
 type Prices struct {
 	// Source has where they are from, and of which day.
 	Source string `json:"source"`
-	// SpotFactor is the assumed price of a spot instance as a share of that on demand.
+	// SpotFactor is the assumed price of a spot instance as a share of that on demand, where EC2
+	// reports none.
 	SpotFactor float64 `json:"spotFactor"`
+	// SpotAt is when EC2 reported spot prices; zero where none are known.
+	SpotAt time.Time `json:"spotAt,omitzero"`
+	// SpotNote says why they are not known, though they were asked for, or not as of now, and
+	// which are not as EC2 reported them.
+	SpotNote string `json:"spotNote,omitempty"`
 }
 
-// Omitted counts what found no room. It is left out in the order of the fields.
+// Omitted counts what found no room. It is left out in the order of the fields; the last hundred
+// classes of pods go after the messages of nodes.
 type Omitted struct {
 	// PodNames are those beyond the first ten of a class.
 	PodNames int `json:"podNames,omitempty"`
+	// PodClasses are not named at all; of each namespace the largest stay.
+	PodClasses int `json:"podClasses,omitempty"`
 	// Params counts nodes whose details have lost their parameters, Messages those that have
 	// kept their reason alone.
 	Params   int `json:"params,omitempty"`
 	Messages int `json:"messages,omitempty"`
-	// PodClasses, Nodes and Groups are not named at all; the largest classes stay.
-	PodClasses int `json:"podClasses,omitempty"`
-	Nodes      int `json:"nodes,omitempty"`
-	Groups     int `json:"groups,omitempty"`
+	// Nodes and Groups are not named at all.
+	Nodes  int `json:"nodes,omitempty"`
+	Groups int `json:"groups,omitempty"`
 }
 
 // Verdict is what is said of one subject, or of several of which the same is said.
@@ -88,7 +99,11 @@ type Group struct {
 	Ready       int    `json:"ready"`
 	Upcoming    int    `json:"upcoming,omitempty"`
 	Terminating int    `json:"terminating,omitempty"`
-	Spot        bool   `json:"spot,omitempty"`
+	// Unprotected counts live instances that are not protected from scale-in.
+	Unprotected int `json:"unprotected,omitempty"`
+	// Spot means that it buys spot instances, Both that it buys them and such on demand.
+	Spot bool `json:"spot,omitempty"`
+	Both bool `json:"both,omitempty"`
 	// PricePerHour is that of its next node, as on the page.
 	PricePerHour float64   `json:"pricePerHour,omitempty"`
 	BackOffs     []BackOff `json:"backOffs,omitempty"`
@@ -110,8 +125,36 @@ type Node struct {
 	Group string `json:"group,omitempty"`
 	// PricePerHour is its own, in US dollars; 0 where it is not known.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
-	Spot         bool    `json:"spot,omitempty"`
+	// OnDemandPerHour is what a spot instance would cost on demand. SpotReported means that EC2
+	// reports its price, which is else assumed.
+	OnDemandPerHour float64 `json:"onDemandPerHour,omitempty"`
+	SpotReported    bool    `json:"spotReported,omitempty"`
+	// Spot means that it is a spot instance, Both that nothing tells which of both it is: its
+	// price is then that on demand, the most that it can be.
+	Spot bool `json:"spot,omitempty"`
+	Both bool `json:"both,omitempty"`
 	Verdict
+}
+
+// CapacityType is how an instance is bought.
+type CapacityType string
+
+const (
+	OnDemand CapacityType = "on-demand"
+	Spot     CapacityType = "spot"
+	// UnknownCapacity is of nodes of which nothing tells whether they are spot.
+	UnknownCapacity CapacityType = "unknown"
+)
+
+// Capacity is how its instance was bought.
+func (n *Node) Capacity() CapacityType {
+	switch {
+	case n.Spot:
+		return Spot
+	case n.Both:
+		return UnknownCapacity
+	}
+	return OnDemand
 }
 
 // Pods is a class of pending pods: those of which the same is said.
@@ -335,15 +378,14 @@ func (v *Verdict) size() int {
 func (v *Verdicts) shrink() bool {
 	switch {
 	case v.dropPodNames():
+	case v.dropPodClasses(podClasses):
 	case dropEach(v.Nodes, &v.Omitted.Params, func(n *Node) bool { return dropParams(&n.Verdict) }):
 	case dropEach(v.Nodes, &v.Omitted.Messages, func(n *Node) bool {
 		had := len(n.Details) > 0
 		n.Details = nil
 		return had
 	}):
-	case len(v.Pods) > 1:
-		slices.SortStableFunc(v.Pods, func(a, b Pods) int { return b.Count - a.Count })
-		v.Pods = halve(v.Pods, &v.Omitted.PodClasses)
+	case v.dropPodClasses(1):
 	case len(v.Nodes) > 1:
 		v.Nodes = halve(v.Nodes, &v.Omitted.Nodes)
 	case len(v.Groups) > 0:
@@ -364,6 +406,27 @@ func (v *Verdicts) dropPodNames() bool {
 	}
 	v.Omitted.PodNames += dropped
 	return dropped > 0
+}
+
+// dropPodClasses halves them down to a number. They are ordered so that the largest class of each
+// namespace goes last, then its next one: no tenant takes the place of the others.
+func (v *Verdicts) dropPodClasses(least int) bool {
+	if len(v.Pods) <= least {
+		return false
+	}
+	slices.SortStableFunc(v.Pods, func(a, b Pods) int { return b.Count - a.Count })
+	ranks, turn := make(map[string]int, len(v.Pods)), make(map[string]int)
+	key := func(p *Pods) string { return strings.Join(p.Names[:min(1, len(p.Names))], "") }
+	for i := range v.Pods {
+		namespace, _, _ := strings.Cut(key(&v.Pods[i]), "/")
+		ranks[key(&v.Pods[i])] = turn[namespace]
+		turn[namespace]++
+	}
+	slices.SortStableFunc(v.Pods, func(a, b Pods) int { return ranks[key(&a)] - ranks[key(&b)] })
+	keep := max(least, len(v.Pods)/2)
+	v.Omitted.PodClasses += len(v.Pods) - keep
+	v.Pods = v.Pods[:keep]
+	return true
 }
 
 func dropParams(v *Verdict) bool {

@@ -35,7 +35,7 @@ func TestVerdictsRoundTrip(t *testing.T) {
 		return v
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		want := Verdicts{Prices: Prices{text.Draw(t, "source"), 0.4}}
+		want := Verdicts{Prices: Prices{text.Draw(t, "source"), 0.4, time.Unix(7, 0).UTC(), text.Draw(t, "note")}}
 		for i := range rapid.IntRange(0, 5).Draw(t, "nodes") {
 			want.Nodes = append(want.Nodes, Node{Name: fmt.Sprint(i), Group: "web", PricePerHour: 0.1, Verdict: said.Draw(t, "said")})
 			want.Groups = append(want.Groups, Group{Name: fmt.Sprint(i), Max: i, BackOffs: []BackOff{{Cause: "c", Until: time.Unix(int64(i), 0).UTC()}}, Verdict: said.Draw(t, "said")})
@@ -109,10 +109,13 @@ func TestVerdictsHaveBounds(t *testing.T) {
 	}{
 		{"little", hard(100, 10, 20, noise(50)), func(o Omitted) bool { return o == Omitted{} }},
 		{"names of pods", hard(500, 300, 500, noise(50)), func(o Omitted) bool { return o == Omitted{PodNames: 300 * 490} }},
-		{"what details speak of", hard(8_000, 10, 20, noise(100)), func(o Omitted) bool { return o.PodNames == 100 && o.Params == 8_000 && o.Messages == 0 }},
+		{"what details speak of", hard(8_000, 10, 20, noise(100)), func(o Omitted) bool {
+			return o.PodNames == 100 && o.PodClasses == 0 && o.Params == 8_000 && o.Messages == 0
+		}},
 		{"messages", hard(8_000, 10, 5, noise(900)), func(o Omitted) bool { return o.Params == 8_000 && o.Messages == 8_000 && o.Nodes == 0 }},
 		{"classes", hard(10, 20_000, 1, noise(200)), func(o Omitted) bool { return o.PodClasses > 0 && o.Nodes == 0 && o.Groups == 0 }},
 		{"nodes", hard(150_000, 0, 0, noise(900)), func(o Omitted) bool { return o.Messages == 150_000 && o.Nodes > 0 && o.Nodes < 150_000 }},
+		{"classes before what details speak of", hard(6_000, 9_000, 1, noise(60)), func(o Omitted) bool { return o.PodClasses > 0 && o.Params == 0 }},
 		{"what JSON has to spell out", hard(20_000, 0, 0, all(3_000)), func(o Omitted) bool { return o.Params == 20_000 }},
 	} {
 		t.Run(strings.ReplaceAll(c.what, " ", "_"), func(t *testing.T) {
