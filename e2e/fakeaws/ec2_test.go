@@ -114,6 +114,30 @@ func TestDescribeSpotPriceHistory(t *testing.T) {
 	if len(current.SpotPriceHistory) != 3 {
 		t.Errorf("current prices of three zones: %+v", current.SpotPriceHistory)
 	}
+	in := &ec2.DescribeSpotPriceHistoryInput{StartTime: &now, EndTime: &now, MaxResults: ptr(int32(1)), Filters: []types.Filter{
+		{Name: ptr("instance-type"), Values: []string{"m5.large", "x9.huge"}}, {Name: ptr("availability-zone"), Values: []string{"eu-west-1a", "eu-west-1c"}},
+	}}
+	var zones []string
+	for {
+		out := must(b.ec2.DescribeSpotPriceHistory(b.ctx, in))(t)
+		for _, p := range out.SpotPriceHistory {
+			zones = append(zones, *p.AvailabilityZone)
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil || len(zones) > 9 {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"eu-west-1a", "eu-west-1c"}, zones); diff != "" {
+		t.Errorf("pages of what filters let through (-want +got):\n%s", diff)
+	}
+	in.NextToken, in.ProductDescriptions = nil, []string{"Windows"}
+	if out := must(b.ec2.DescribeSpotPriceHistory(b.ctx, in))(t); len(out.SpotPriceHistory) > 0 {
+		t.Errorf("prices of another product: %+v", out.SpotPriceHistory)
+	}
+	in.Filters = []types.Filter{{Name: ptr("colour"), Values: []string{"red"}}}
+	in.ProductDescriptions = nil
+	_, err := b.ec2.DescribeSpotPriceHistory(b.ctx, in)
+	wantError(t, err, 400, "InvalidParameterValue", "The filter 'colour' is invalid")
 }
 
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html

@@ -592,3 +592,52 @@ func (b *bed) await(t *testing.T, id string, state fakeaws.LifecycleState) {
 		}
 	}
 }
+
+// With spot prices that EC2 reports, node templates and instances have those of their zone, where
+// it may launch nothing but spot instances; without them all have the assumed share.
+func TestSpotPricesOfZones(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{
+		{Name: "spot", Max: 5, Desired: desired(2), Type: "m5.large", Zones: ab, Spot: true},
+		{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large", Zones: ab},
+	}})
+	b.settled(t, "spot", 2)
+	b.settled(t, "web", 1)
+	selection, err := asg.ParseSelection([]string{"0:5:spot", "0:5:web"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const onDemand = 0.096
+	for _, asking := range []bool{false, true} {
+		assume := assume
+		assume.AskSpot = asking
+		r := asg.NewReader(b.account, selection, assume, slog.New(slog.DiscardHandler), nil)
+		groups, spot := read(t, r), r.Spot()
+		if spot.Fault != "" || spot.At.IsZero() == asking || asking != (len(spot.Prices) == 2) {
+			t.Fatalf("asking %v: %+v", asking, spot)
+		}
+		of := map[string]float64{}
+		for _, shape := range groups["spot"].NodeTemplates {
+			of[shape.Zone] = shape.PricePerHour
+			want := onDemand * assume.SpotFactor
+			if asking {
+				want = spot.Prices[prices.Offer{Zone: shape.Zone, Type: "m5.large"}]
+			}
+			if shape.PricePerHour != want || !(want > 0 && want < onDemand/2) {
+				t.Errorf("asking %v: a node in %s costs %v, want %v", asking, shape.Zone, shape.PricePerHour, want)
+			}
+		}
+		if (of[ab[0]] != of[ab[1]]) != asking {
+			t.Errorf("asking %v: prices of zones %v", asking, of)
+		}
+		for _, i := range groups["spot"].Instances {
+			if asking && i.PricePerHour != of[i.Zone] {
+				t.Errorf("%+v, want %v", i, of)
+			}
+		}
+		for _, shape := range groups["web"].NodeTemplates {
+			if shape.PricePerHour != onDemand {
+				t.Errorf("asking %v: on demand for %v", asking, shape.PricePerHour)
+			}
+		}
+	}
+}

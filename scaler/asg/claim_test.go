@@ -95,3 +95,28 @@ func launchError(ctx context.Context, v *asg.Verbs, o asg.LaunchOrder) error {
 	_, err := v.Launch(ctx, o)
 	return err
 }
+
+// Whoever owns a group gives it back, and no other; other tags stay.
+func TestDisclaim(t *testing.T) {
+	b := claimed(t, blue)
+	of := b.claimers()
+	if err := of(green).Disclaim(t.Context(), "web", green); !errors.Is(err, asg.ErrChanged) || !strings.Contains(err.Error(), string(blue)) {
+		t.Errorf("by another: %v", err)
+	}
+	if err := of(blue).Disclaim(t.Context(), "web", blue); err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Group("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, owned := g.Spec.Tags[contract.TagOwner]; owned || len(g.Spec.Tags) != len(enabled()) {
+		t.Errorf("tags %v", g.Spec.Tags)
+	}
+	if err := of(blue).Disclaim(t.Context(), "web", blue); !errors.Is(err, asg.ErrAlready) {
+		t.Errorf("again: %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("DeleteTags"))); n != 1 {
+		t.Errorf("deleted %d times", n)
+	}
+}

@@ -14,6 +14,7 @@
 //	activity.go  scaling activities → since when instances leave, what failed
 //	replaced.go  scaling activities → what Auto Scaling replaces by itself
 //	machines.go  whether the machine of an instance is switched off
+//	spot.go      what spot instances cost, by type and zone
 //	verbs.go     Verbs: the calls that change something, each of them guarded
 //	launch.go    Launch: instances in a zone of our choice, once
 //	hooks.go     lifecycle hooks completed and held

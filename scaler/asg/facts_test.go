@@ -48,23 +48,23 @@ func TestHowAGroupLaunches(t *testing.T) {
 	groups := read(t, b.reader(t, nodes, nil))
 	const large, xlarge, c5xlarge = 0.096, 0.192, 0.17 // dollars an hour
 	for _, tc := range []struct {
-		group, template    string
-		spot, mixed, steer bool
-		price              float64
+		group, template          string
+		spot, both, mixed, steer bool
+		price                    float64
 	}{
-		{"default", "lt-0aaa:1", false, false, true, large},
-		{"latest", "lt-0aaa:2", false, false, true, xlarge},
-		{"spot", "lt-0bbb:1", true, false, true, large * 0.4},
-		{"old", "", false, false, false, large},
-		{"onDemand", "lt-0aaa:2", false, true, true, c5xlarge}, // the dearest
-		{"onlySpot", "lt-0aaa:2", true, true, true, c5xlarge * 0.4},
-		{"both", "lt-0aaa:2", false, true, false, c5xlarge},
-		{"baseAndSpot", "lt-0aaa:2", false, true, false, c5xlarge},
-		{"pool", "lt-0aaa:1", false, false, false, large},
+		{"default", "lt-0aaa:1", false, false, false, true, large},
+		{"latest", "lt-0aaa:2", false, false, false, true, xlarge},
+		{"spot", "lt-0bbb:1", true, false, false, true, large * 0.4},
+		{"old", "", false, false, false, false, large},
+		{"onDemand", "lt-0aaa:2", false, false, true, true, c5xlarge}, // the dearest
+		{"onlySpot", "lt-0aaa:2", true, false, true, true, c5xlarge * 0.4},
+		{"both", "lt-0aaa:2", false, true, true, false, c5xlarge},
+		{"baseAndSpot", "lt-0aaa:2", false, true, true, false, c5xlarge},
+		{"pool", "lt-0aaa:1", false, false, false, false, large},
 	} {
 		g := groups[tc.group]
-		if g.Template != tc.template || g.Spot != tc.spot || g.Mixed != tc.mixed || g.Synchronous != tc.steer {
-			t.Errorf("%s: template %s, spot %v, mixed %v, synchronous %v", tc.group, g.Template, g.Spot, g.Mixed, g.Synchronous)
+		if g.Template != tc.template || g.Spot != tc.spot || g.Both != tc.both || g.Mixed != tc.mixed || g.Synchronous != tc.steer {
+			t.Errorf("%s: template %s, spot %v, both %v, mixed %v, synchronous %v", tc.group, g.Template, g.Spot, g.Both, g.Mixed, g.Synchronous)
 		}
 		if len(g.NodeTemplates) != 1 || math.Abs(g.NodeTemplates[0].PricePerHour-tc.price) > 1e-9 {
 			t.Errorf("%s: shapes %+v, want the price %v; faults %q", tc.group, g.NodeTemplates, tc.price, g.Faults)

@@ -65,8 +65,8 @@ func (k *known) instances() []fleet.Instance {
 	for _, i := range all {
 		instance := newInstance(i)
 		instance.TerminatingSince = k.leaving[instance.ID]
-		if k.raw.MixedInstancesPolicy != nil {
-			instance.PricePerHour = k.blueprint.PriceOf(instance.Type)
+		if k.raw.MixedInstancesPolicy != nil || k.blueprint.Spot != nil {
+			instance.PricePerHour = k.blueprint.PriceOf(instance.Zone, instance.Type)
 		}
 		out = append(out, instance)
 	}
@@ -106,6 +106,7 @@ func (k *known) group(stale string) fleet.Group {
 		HooksUnknown: !k.hooking.read && k.hooks == nil, // those of before are better than none
 		Template:     k.blueprint.Version(),
 		Spot:         spot && !onDemand,
+		Both:         spot && onDemand,
 		Mixed:        raw.MixedInstancesPolicy != nil,
 		Uncountable:  k.blueprint.Uncountable,
 		Synchronous:  k.synchronous(),

@@ -60,7 +60,7 @@ var ours = map[string]string{"k8s.io/cluster-autoscaler/enabled": "true", "k8s.i
 func everyCall(t *testing.T, p iam.Policy, tags map[string]string) (b *bed, said []string) {
 	t.Helper()
 	b = start(t, fakeaws.Spec{
-		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m5.large"}},
+		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m5.large", SpotPrice: "0.1"}},
 		LaunchTemplates:      []fakeaws.LaunchTemplate{{Name: "lt", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
 		Groups: []fakeaws.Group{
 			{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large", Zones: ab, Tags: tags, Hooks: []fakeaws.Hook{onTerminate("windlass")},
@@ -95,7 +95,9 @@ func (b *bed) look(t *testing.T) (said []string) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	r := asg.NewReader(b.account, selection, assume, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	asking := assume
+	asking.AskSpot = true
+	r := asg.NewReader(b.account, selection, asking, slog.New(slog.NewTextHandler(&log, nil)), nil)
 	r.Machines([]string{"i-0123456789abcdef0"})
 	if err := r.Read(t.Context()); err != nil {
 		return []string{err.Error()}
@@ -106,7 +108,7 @@ func (b *bed) look(t *testing.T) (said []string) {
 	if _, fault := r.Machines([]string{"i-0123456789abcdef0"}); fault != "" {
 		said = append(said, fault)
 	}
-	return append(said, log.String())
+	return append(said, r.SpotFault(), log.String())
 }
 
 // act changes the group web, and ends the instance through its hook.
@@ -130,6 +132,9 @@ func (b *bed) act(t *testing.T, instance string) (said []string) {
 	}
 	try(v.Heartbeat(t.Context(), held))
 	try(v.Complete(t.Context(), held))
+	try(v.Resume(t.Context(), "web", "AZRebalance"))
+	try(v.Disclaim(t.Context(), "web", "uid-blue"))
+	try(v.DeleteHook(t.Context(), "web", "windlass"))
 	return said
 }
 

@@ -30,6 +30,7 @@ type Reader struct {
 
 	books  *template.Books
 	states *machineBook
+	spots  *spotBook // nil where EC2 is not asked for spot prices
 
 	nudge chan struct{}
 
@@ -51,6 +52,7 @@ type reading struct {
 	at         time.Time
 	err        error
 	moving     time.Time
+	spot       Spot
 }
 
 // NewReader returns a Reader that has read nothing yet. changed may be nil.
@@ -67,6 +69,9 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 	}
 	r.books = template.NewBooks(describer{account}, account.Region, assume, logger, func() time.Time { return r.now() })
 	r.states = &machineBook{ec2: account.compute, logger: logger}
+	if assume.AskSpot {
+		r.spots = &spotBook{ec2: account.compute, region: account.Region, assume: assume, logger: logger}
+	}
 	return r
 }
 
@@ -221,6 +226,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	r.match(described)
 	r.study(ctx, now)
 	told := r.states.read(ctx, now)
+	told = r.readSpot(ctx, now) || told
 	r.keep(r.assemble(missing, now))
 	if told {
 		r.changed()
@@ -312,9 +318,10 @@ func (r *Reader) match(described []astypes.AutoScalingGroup) {
 
 // assemble makes a reading of all that is known now.
 func (r *Reader) assemble(missing []Named, now time.Time) reading {
-	next := reading{at: now}
+	next := reading{at: now, spot: r.spots.latest(now)}
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		k := r.known[name]
+		k.blueprint.Spot = next.spot.Prices
 		next.groups = append(next.groups, k.group(""))
 		next.blueprints = append(next.blueprints, k.blueprint)
 		if k.moving.After(next.moving) {
@@ -331,11 +338,13 @@ func (r *Reader) assemble(missing []Named, now time.Time) reading {
 
 // stale keeps the old reading, and has each group report how old it is.
 func (r *Reader) stale(err error) {
-	next := reading{at: r.latestAt(), err: err}
+	next := reading{at: r.latestAt(), err: err, spot: r.spots.latest(r.now())}
 	sentence := fmt.Sprintf("as it was at %s, because since then: %v", next.at.UTC().Format(time.TimeOnly), err)
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
-		next.groups = append(next.groups, r.known[name].group(sentence))
-		next.blueprints = append(next.blueprints, r.known[name].blueprint)
+		k := r.known[name]
+		k.blueprint.Spot = next.spot.Prices
+		next.groups = append(next.groups, k.group(sentence))
+		next.blueprints = append(next.blueprints, k.blueprint)
 	}
 	r.keep(next)
 }

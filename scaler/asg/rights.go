@@ -12,11 +12,14 @@ import (
 const PolicyFile = "manifests/iam/scaler-policy.json"
 
 // OptIn are the statements that stand in a policy of their own, because only those need
-// them who set a flag: the file by Sid.
+// them who set a flag, or uninstall: the file by Sid.
 var OptIn = map[string]string{
 	claim:        "manifests/iam/claim-groups.json",         // --claim-groups
 	seeInstances: "manifests/iam/out-of-service-taint.json", // --out-of-service-taint
+	seeSpot:      "manifests/iam/spot-prices.json",          // --spot-prices=history
 	suspendAZ:    "manifests/iam/suspend-az-rebalance.json", // --suspend-az-rebalance
+	disclaim:     "manifests/iam/uninstall.json",            // the command uninstall, by people
+	deleteHooks:  "manifests/iam/uninstall.json",
 }
 
 // Statements of PolicyFile, and of those that are opt-in.
@@ -26,7 +29,10 @@ const (
 	changeGroups    = "ChangeGroupsOfThisCluster"
 	suspendAZ       = "SuspendAZRebalanceOfThoseGroups"
 	claim           = "ClaimThoseGroups"
+	disclaim        = "DisclaimThoseGroups"
+	deleteHooks     = "DeleteHooksOfThoseGroups"
 	seeInstances    = "SeeInstances"
+	seeSpot         = "SeeSpotPrices"
 	launchInOneZone = "LaunchForThoseGroupsInAZoneOfOurChoice"
 )
 
@@ -49,8 +55,12 @@ var Statements = map[string]string{
 	"autoscaling:SetDesiredCapacity":                  changeGroups,
 	"autoscaling:TerminateInstanceInAutoScalingGroup": changeGroups,
 	"autoscaling:SuspendProcesses":                    suspendAZ,
+	"autoscaling:ResumeProcesses":                     suspendAZ,
+	"autoscaling:DeleteTags":                          disclaim,
+	"autoscaling:DeleteLifecycleHook":                 deleteHooks,
 	"autoscaling:CreateOrUpdateTags":                  claim,
 	"ec2:DescribeInstances":                           seeInstances,
+	"ec2:DescribeSpotPriceHistory":                    seeSpot,
 	"ec2:CreateFleet":                                 launchInOneZone,
 }
 
@@ -61,6 +71,8 @@ var scopes = map[string]string{
 	changeGroups:    " for groups with the cluster's tag",
 	suspendAZ:       " for groups with the cluster's tag",
 	claim:           " for groups with the cluster's tag",
+	disclaim:        " for groups with the cluster's tag",
+	deleteHooks:     " for groups with the cluster's tag",
 	launchInOneZone: " where Auto Scaling calls on our behalf",
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // Verbs are the calls that change something. Those whose effect depends on the group read first
-// whether it is as expected, and stop with ErrChanged if not: all but Complete, Heartbeat and
-// Suspend. None is ever repeated in here.
+// whether it is as expected, and stop with ErrChanged if not: all but Complete, Heartbeat,
+// Suspend, Resume and DeleteHook. None is ever repeated in here.
 type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
 	// anywhere.
@@ -111,6 +111,45 @@ func (v *Verbs) Suspend(ctx context.Context, group, process string) error {
 		AutoScalingGroupName: &group, ScalingProcesses: []string{process},
 	}, once)
 	return explain("autoscaling:SuspendProcesses", err)
+}
+
+// Resume lets one of a group's own processes run again.
+func (v *Verbs) Resume(ctx context.Context, group, process string) error {
+	_, err := v.scaling.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{
+		AutoScalingGroupName: &group, ScalingProcesses: []string{process},
+	}, once)
+	return explain("autoscaling:ResumeProcesses", err)
+}
+
+// DeleteHook deletes a lifecycle hook. AWS ends the wait of instances that it holds: one that comes
+// is abandoned, one that goes continues.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteLifecycleHook.html
+func (v *Verbs) DeleteHook(ctx context.Context, group, hook string) error {
+	_, err := v.scaling.DeleteLifecycleHook(ctx, &autoscaling.DeleteLifecycleHookInput{
+		AutoScalingGroupName: &group, LifecycleHookName: &hook,
+	}, once)
+	return explain("autoscaling:DeleteLifecycleHook", err)
+}
+
+// Disclaim deletes the tag by which a cluster owns a group. It returns ErrAlready if there is none,
+// and ErrChanged if another cluster owns the group.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteTags.html
+func (v *Verbs) Disclaim(ctx context.Context, group string, owner types.UID) error {
+	now, err := v.read(ctx, group)
+	if err != nil {
+		return err
+	}
+	if now.owner == "" {
+		return ErrAlready
+	}
+	if err := now.ownedBy(group, owner); err != nil {
+		return err
+	}
+	_, err = v.scaling.DeleteTags(ctx, &autoscaling.DeleteTagsInput{Tags: []astypes.Tag{{
+		ResourceType: aws.String("auto-scaling-group"), ResourceId: &group,
+		Key: aws.String(contract.TagOwner), Value: aws.String(string(owner)),
+	}}}, once)
+	return explain("autoscaling:DeleteTags", err)
 }
 
 // Claim writes on a group that a cluster owns it, if it has no owner. The last of several

@@ -49,6 +49,8 @@ type Config struct {
 	// OutOfService has Machines asked of all nodes whose machines may be down; without it only
 	// of those that are marked so.
 	OutOfService bool
+	// SpotFault says why spot prices are not those of now, where they were asked for; may be nil.
+	SpotFault func() string
 	// AutoscalerLeases are names of the leases of Cluster Autoscalers, beside their usual one.
 	AutoscalerLeases []string
 	// Namespace is our own, in which the agents run.
@@ -250,6 +252,11 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	nodes, budgets, daemonSets := o.copies()
 	if down.fault != "" {
 		faults = append(faults, down.fault)
+	}
+	if o.config.SpotFault != nil {
+		if fault := o.config.SpotFault(); fault != "" {
+			faults = append(faults, fault)
+		}
 	}
 	return fleet.Snapshot{
 		Now:        now.UTC(),

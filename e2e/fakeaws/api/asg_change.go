@@ -204,17 +204,34 @@ func deleteHook(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 
 // putTags writes tags of one group, which is all that anybody here asks for.
 func putTags(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
-	tags, group := map[string]cloud.Tag{}, ""
+	tags, group, err := groupTags(v)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.PutTags(group, tags, now)
+}
+
+func deleteTags(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	tags, group, err := groupTags(v)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.DeleteTags(group, tags, now)
+}
+
+// groupTags are the tags that a call names, and the group.
+func groupTags(v wire.Values) (tags map[string]cloud.Tag, group string, err error) {
+	tags = map[string]cloud.Tag{}
 	for n, tag := range v.Structs("Tags.member") {
 		if err := required(tag, "Key", "ResourceId"); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if group = tag.Get("ResourceId"); n > 0 && group != v.Get("Tags.member.1.ResourceId") {
-			return nil, cloud.Errorf(400, "ValidationError", "Tags of several groups in one call are not simulated")
+			return nil, "", cloud.Errorf(400, "ValidationError", "Tags of several groups in one call are not simulated")
 		}
 		tags[tag.Get("Key")] = cloud.Tag{Value: tag.Get("Value"), Propagate: tag.Bool("PropagateAtLaunch", false)}
 	}
-	return nil, c.PutTags(group, tags, now)
+	return tags, group, nil
 }
 
 func suspendProcesses(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {

@@ -29,6 +29,7 @@ var autoScaling = map[string]Handler{
 	"PutLifecycleHook":                    changing(putHook),
 	"DeleteLifecycleHook":                 changing(deleteHook),
 	"CreateOrUpdateTags":                  changing(putTags),
+	"DeleteTags":                          changing(deleteTags),
 	"SuspendProcesses":                    changing(suspendProcesses),
 	"ResumeProcesses":                     changing(resumeProcesses),
 	"SetInstanceProtection":               changing(setProtection),

@@ -211,6 +211,21 @@ func (c *Cloud) PutTags(name string, tags map[string]Tag, now time.Time) error {
 	return nil
 }
 
+// DeleteTags takes tags off a group, whatever their values; instances keep theirs.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteTags.html
+func (c *Cloud) DeleteTags(name string, tags map[string]Tag, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(name)
+	if g == nil {
+		return noGroup(name)
+	}
+	all := maps.Clone(g.spec.Tags)
+	maps.DeleteFunc(all, func(key, _ string) bool { _, goes := tags[key]; return goes })
+	g.spec.Tags = all
+	g.spec.OwnTags = slices.DeleteFunc(slices.Clone(g.spec.OwnTags), func(key string) bool { _, goes := tags[key]; return goes })
+	return nil
+}
+
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html#tag_restrictions
 const mostTags = 50
 

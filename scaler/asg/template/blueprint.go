@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/prices"
 	"windlass.dev/windlass/scaler/asg/userdata"
 )
 
@@ -21,6 +22,8 @@ type Blueprint struct {
 	Faults []string
 	// Uncountable is true if the group's capacity is not counted in instances.
 	Uncountable bool
+	// Spot has the prices that EC2 reports, where it is asked; it is shared, and never changed.
+	Spot prices.Spot
 
 	region   string
 	zoneIDs  map[string]string
@@ -81,35 +84,48 @@ func mergeTaints(first, later []corev1.Taint) []corev1.Taint {
 	return out
 }
 
-// mostPrice is that of the dearest that may come, as the resources are those of the
+// Types are those that may come.
+func (b Blueprint) Types() []string {
+	names := make([]string, 0, len(b.launch.offers))
+	for _, o := range b.launch.offers {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// mostPrice is that of the dearest that may come to a zone, as the resources are those of the
 // smallest: whatever comes has no less and costs no more. It is 0 if one of them
 // has none that is known.
-func (b Blueprint) mostPrice() float64 {
+func (b Blueprint) mostPrice(zone string) float64 {
 	most := 0.0
 	for _, o := range b.launch.offers {
 		one := b.assume.Prices.Of(b.region, o.name)
+		if !b.launch.onDemand {
+			one = b.spotPrice(zone, o.name)
+		}
 		if one == 0 {
 			return 0
 		}
 		most = max(most, one)
 	}
-	if !b.launch.onDemand {
-		most *= b.assume.SpotFactor
-	}
 	return most
 }
 
-// PriceOf is what an instance of the type costs in an hour. It is 0 where that is not known: nobody
-// says of an instance whether it is spot where both may come.
-func (b Blueprint) PriceOf(instanceType string) float64 {
-	price := b.assume.Prices.Of(b.region, instanceType)
+func (b Blueprint) spotPrice(zone, instanceType string) float64 {
+	price, _ := b.assume.Prices.OfSpot(b.Spot, b.region, prices.Offer{Zone: zone, Type: instanceType}, b.assume.SpotFactor)
+	return price
+}
+
+// PriceOf is what an instance of the type costs in the zone in an hour. It is 0 where that is not
+// known: nobody says of an instance whether it is spot where both may come.
+func (b Blueprint) PriceOf(zone, instanceType string) float64 {
 	switch spot, onDemand := b.Purchases(); {
 	case spot == onDemand:
 		return 0
 	case spot:
-		return price * b.assume.SpotFactor
+		return b.spotPrice(zone, instanceType)
 	}
-	return price
+	return b.assume.Prices.Of(b.region, instanceType)
 }
 
 // NodeTemplates draws one node template for each zone. seen is the memory that nodes were seen to
@@ -119,11 +135,10 @@ func (b Blueprint) NodeTemplates(seen map[string]resource.Quantity) []fleet.Node
 		return nil
 	}
 	capacity, usable := b.resources(seen)
-	price := b.mostPrice()
 	shapes := make([]fleet.NodeTemplate, 0, len(b.Zones))
 	for _, zone := range b.Zones {
 		shapes = append(shapes, fleet.NodeTemplate{
-			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: price,
+			Zone: zone, InstanceType: b.instanceType(), Image: b.image(), PricePerHour: b.mostPrice(zone),
 			Capacity: capacity, Allocatable: usable, Labels: b.nodeLabels(zone), Taints: b.taints,
 		})
 	}

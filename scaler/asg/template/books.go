@@ -56,6 +56,8 @@ type Assumptions struct {
 	Prices prices.Book
 	// SpotFactor is the price of a spot instance as a share of that on demand.
 	SpotFactor float64
+	// AskSpot has EC2 asked for spot prices; SpotFactor is for those that it does not report.
+	AskSpot bool
 }
 
 // Books keep what was found out of what nodes are made of, for all groups together.

@@ -75,3 +75,11 @@ func TestTags(t *testing.T) {
 		}
 	}
 }
+
+// A tag keeps no more room than the flag may, and the fault names it.
+func TestHeadroomTagIsBounded(t *testing.T) {
+	got := readTags(tagsOf(contract.TagHeadroom, "pods=1000000 cpu=1"))
+	if !got.headroom.IsZero() || len(got.faults) != 1 || !strings.Contains(got.faults[0], "tag "+contract.TagHeadroom+"=pods=1000000 cpu=1 is left out: pods=1000000: want 1 to 20000") {
+		t.Errorf("headroom %s, faults %q", got.headroom, got.faults)
+	}
+}

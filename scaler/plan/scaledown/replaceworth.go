@@ -60,10 +60,10 @@ func knownPrice(n *cluster.Node) float64 {
 	switch {
 	case n.Group == nil || n.Instance == nil || len(n.Group.NodeTemplates) == 0:
 		return 0
-	case n.Group.Mixed:
-		return n.Instance.PricePerHour
-	case n.Instance.Type != n.Group.NodeTemplates[0].InstanceType:
+	case !n.Group.Mixed && n.Instance.Type != n.Group.NodeTemplates[0].InstanceType:
 		return 0
+	case n.Group.Mixed || n.Instance.PricePerHour > 0: // in its own zone
+		return n.Instance.PricePerHour
 	}
 	return n.Group.Price()
 }
