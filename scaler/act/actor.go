@@ -130,6 +130,9 @@ const (
 	Paused Outcome = "paused"
 )
 
+// Outcomes are all of them.
+var Outcomes = []Outcome{Done, Stopped, Failed, Begun, Paused}
+
 // ErrStopped means that the world is not as the action expects.
 var ErrStopped = errors.New("stopped")
 
@@ -309,6 +312,8 @@ func (a *Actor) plain(ctx context.Context, todo action.Action, b *batch) error {
 		return a.outOfService(ctx, x, b)
 	case action.InServiceAgain:
 		return a.inServiceAgain(ctx, x)
+	case action.TakeOver:
+		return a.takeOver(ctx, x)
 	case action.Mark:
 		return a.mark(ctx, x)
 	case action.Unmark:

@@ -10,6 +10,7 @@
 //	live.go      which Nodes an instance has, read after the decision
 //	terminate.go the point of no return
 //	outofservice.go nodes whose machines are switched off
+//	takeover.go     what a Cluster Autoscaler that is gone left on a node
 //	buffer.go    the status of CapacityBuffers
 //	backoff.go   what failed is not tried again at once
 //	announce.go  Events of pods and groups, at a bounded rate

@@ -70,6 +70,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 	held.AnswerHooks()                                 // of Auto Scaling: drain, prolong, complete
 	held.TakeBackWays()                                // drains that ended where the instance came into service again
 	held.UndoDrains()                                  // that were cancelled, where no agent does
+	held.TakeOver()                                    // nodes of a Cluster Autoscaler that is gone
 	held.MarkOutOfService()                            // nodes whose machines are switched off, and those that are back
 	alone.Drain(cluster.Draining, cluster.Terminating) // nodes that others take, whose agent is unresponsive
 

@@ -222,6 +222,9 @@ func randomWorld(t *rapid.T, wild bool) string {
 		for range perGroup[g] {
 			nodes++
 			x.line("node", fmt.Sprintf("n%d", nodes), fmt.Sprintf("group=g%d", g), protected, x.one("zone", "", "zone=a"), x.rarely("cordoned"), x.one("recommended", "", "", "", "", "recommended=09:30:00"), x.rarely("hold"), x.rarely("unneeded=09:45:00"))
+			if left := x.one("left behind", "", "", "", "", "", "", contract.TaintToBeDeleted+"=1735722000:NoSchedule", contract.TaintToBeDeleted+"=soon:NoSchedule", contract.TaintDeletionCandidate+"=1735722000:PreferNoSchedule"); left != "" {
+				x.lines[len(x.lines)-1] += " taints=" + left
+			}
 			if wild {
 				x.wildNode(fmt.Sprintf("n%d", nodes))
 				x.machine(fmt.Sprintf("n%d", nodes))

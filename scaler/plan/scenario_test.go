@@ -296,6 +296,9 @@ func carry(w *scenario.World, a action.Action) error {
 	case action.OutOfService:
 		w.SetOutOfService(a.Node.Name, a.Instance)
 		return nil
+	case action.TakeOver:
+		w.TakeOver(a.Node.Name, a.Taints, a.Uncordon)
+		return nil
 	case action.InServiceAgain:
 		w.SetInService(a.Node.Name)
 		return nil

@@ -5,6 +5,7 @@
 //	action.go        groups, nodes, hooks and buffers
 //	drain.go         drains that the scaler carries on in place of an agent
 //	outofservice.go  nodes whose machines are switched off
+//	takeover.go      what a Cluster Autoscaler that is gone left on a node
 //	traits.go        the table of what others have to know of each: which goes first, what it
 //	                 is about, what must be persisted before it
 package action

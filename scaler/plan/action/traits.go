@@ -106,6 +106,7 @@ var table = index(
 	row(func(a NotYet, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 4, Budget: time.Second, Routine: true}),
 	row(func(a OutOfService, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2, Confirms: true}),
 	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
+	row(func(a TakeOver, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
 	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
 	// The mark on its Node persists why an instance is ended. Of one that never became a node that
 	// served, the state does: since when it has been missed, how often that has happened in its
@@ -144,6 +145,16 @@ func TraitsOf(a Action) Traits {
 	kind.about(a, &t)
 	t.Key = t.Kind + "/" + t.Key
 	return t
+}
+
+// Kinds are the names of all actions that can be done.
+func Kinds() []string {
+	var kinds []string
+	for _, k := range table {
+		kinds = append(kinds, k.Kind)
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // Ordered sorts actions by lane; within one, by rank.
@@ -222,3 +233,4 @@ func (a Cordon) Lane() string               { return a.Group }
 func (a Evict) Lane() string                { return a.Group }
 func (a OutOfService) Lane() string         { return a.Group }
 func (a InServiceAgain) Lane() string       { return a.Group }
+func (a TakeOver) Lane() string             { return a.Group }

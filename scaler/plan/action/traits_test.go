@@ -75,7 +75,7 @@ func TestTraitsAreWhole(t *testing.T) {
 		RequestDrain{Node: n}, RequestDrain{Node: other}, CancelDrain{Node: n}, CancelDrain{Node: other}, Permit{Node: n}, Permit{Node: other}, NotYet{Node: n}, NotYet{Node: other},
 		Release{Node: n}, Release{Node: other}, ClearTerminationMark{Node: n}, ClearTerminationMark{Node: other}, OutOfService{Node: n}, OutOfService{Node: other},
 		InServiceAgain{Node: n}, InServiceAgain{Node: other}, Mark{Node: n}, Mark{Node: other}, Unmark{Node: n}, Unmark{Node: other}, Steer{Node: n}, Steer{Node: other},
-		Cordon{Node: n}, Cordon{Node: other}, UpdateBuffer{Buffer: BufferRef{Name: "a"}}, UpdateBuffer{Buffer: BufferRef{Name: "b"}},
+		TakeOver{Node: n}, TakeOver{Node: other}, Cordon{Node: n}, Cordon{Node: other}, UpdateBuffer{Buffer: BufferRef{Name: "a"}}, UpdateBuffer{Buffer: BufferRef{Name: "b"}},
 	} {
 		key := TraitsOf(a).Key
 		if was, twice := keys[key]; twice {

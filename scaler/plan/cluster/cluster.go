@@ -58,6 +58,8 @@ type Cluster struct {
 	DisownedVerdicts []verdict.Verdict
 	Unclaimed        []*Group
 	UID              types.UID
+	// besideAnother: another autoscaler lives, whether it stops us or is let act beside us.
+	besideAnother bool
 	// OwnDrains is since when nodes drain of their own accord; see fleet.State.
 	OwnDrains map[string]time.Time
 	// Outage: too many nodes are unready for anything to grow or be scaled down; empty

@@ -23,6 +23,7 @@
 //	outage.go       how long things take where the API server was away meanwhile
 //	owner.go        groups that other clusters own
 //	others.go       other autoscalers and termination handlers
+//	leftovers.go    what a Cluster Autoscaler that is gone left on a node
 //	devices.go      devices that a node reports only when it is up
 //	successor.go    pods that end and whose successors are still to come
 //	urgency.go      how urgent a drain is

@@ -25,7 +25,7 @@ const (
 const (
 	endClusterAutoscaler = "scale its Deployment to 0, or set --alongside-cluster-autoscaler if the two have no node group in common"
 	endWindlass          = "remove one of the two"
-	endRemovals          = "find its Deployment and scale that to 0; remove a taint that it left behind with kubectl taint node NAME " + contract.TaintToBeDeleted + "-"
+	endRemovals          = "find its Deployment and scale that to 0; a taint that it left behind is taken off after 15 minutes, or by kubectl taint node NAME " + contract.TaintToBeDeleted + "-"
 )
 
 // meetOthers finds the programs of the cluster that do what we do. A live autoscaler
@@ -56,6 +56,7 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 	if nodes := d.beingRemoved(); len(nodes) > 0 {
 		stop(verdict.Say("{program} has tainted {nodes:,3} with {taint}", verdict.Program(string(fleet.ClusterAutoscaler)), verdict.Nodes(nodes), verdict.Taint(contract.TaintToBeDeleted)), endRemovals)
 	}
+	d.besideAnother = len(alive) > 0
 	switch {
 	case len(alive) == 0:
 	case d.Policy.AlongsideClusterAutoscaler:
@@ -64,7 +65,7 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 		d.Stopped = verdict.Say("another autoscaler is alive, so nothing is done: {why}", verdict.Why(advice))
 		d.Others = append(d.Others, d.Stopped.String())
 	}
-	d.Others = slices.Concat(d.Others, handlerReports(s.TerminationHandlers), d.handlerMarks(), d.nodePoolReports(s.NodePools))
+	d.Others = slices.Concat(d.Others, handlerReports(s.TerminationHandlers), d.handlerMarks(), d.oddRemovals(), d.nodePoolReports(s.NodePools))
 	if len(powerless) > 0 {
 		d.Others = append(d.Others, fmt.Sprintf("not taken for another autoscaler's, because no pod that may be its holder may change Nodes: %s; delete it, or, if an autoscaler outside this cluster renews it, scale windlass-scaler to 0", verdict.SomeOf(powerless)))
 	}

@@ -71,7 +71,7 @@ func (d *Cluster) stageOf(n *Node) Stage {
 	if !n.Ready {
 		return Unready
 	}
-	if n.Unschedulable {
+	if n.Unschedulable && !d.Leftover(n).Cordon {
 		return Cordoned
 	}
 	return Serving
@@ -122,7 +122,7 @@ func uncordoned(n *Node, t corev1.Taint) bool {
 func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 	switch n.Stage {
 	case Serving:
-		return func(t corev1.Taint) bool { return uncordoned(n, t) || inServiceAgain(n, t) }, true
+		return func(t corev1.Taint) bool { return uncordoned(n, t) || inServiceAgain(n, t) || d.leftover(n, t) }, true
 	case Cordoned:
 		_, recommended := n.Recommendation() // it is open once it is released
 		return func(t corev1.Taint) bool { return recommended && n.oursToUndo(t) }, !recommended

@@ -7,4 +7,5 @@
 //	takenback.go    drains that were cancelled
 //	survivors.go    instances that outlived their termination
 //	switchedoff.go  nodes whose machines are switched off
+//	takeover.go     what a Cluster Autoscaler that is gone left is taken off
 package hooks
