@@ -75,6 +75,7 @@ func (o simulateOptions) checkInputs(flags *pflag.FlagSet) error {
 		{"sample", recorded || listed, there},
 		{"phase", o.sample > 0 && (recorded || listed), "is which of the services that --sample divides: want --sample, and --trace or --prometheus"},
 		{"price-file", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
+		{"spot-prices", false, "asks EC2, which a simulation does not: want --spot-price-factor"},
 		{"spot-price-factor", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
 	} {
 		if flags.Changed(flag.name) && !flag.means {
@@ -91,15 +92,8 @@ func (o simulateOptions) part() (trace.Window, error) {
 		return trace.Window{}, fmt.Errorf("--window=%s: want a time such as 7d or 36h", o.live.window)
 	}
 	w := trace.Window{Length: time.Duration(length), Slice: o.slice()}
-	if o.live.until == "" {
-		return w, nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if w.Until, err = time.Parse(layout, o.live.until); err == nil {
-			return w, nil
-		}
-	}
-	return w, fmt.Errorf("--until=%s: want a moment as 2026-01-31 or 2026-01-31T12:00:00Z", o.live.until)
+	w.Until, err = momentOf("until", o.live.until)
+	return w, err
 }
 
 // readHistory has the pods of a live cluster come and end as they did.

@@ -400,6 +400,7 @@ func TestSimulateWrongArguments(t *testing.T) {
 		{[]string{"--snapshot=x", "--ramp=1h"}, "--ramp is for pods that were there"},
 		{[]string{"--sample=2"}, "--sample is for pods that were there"},
 		{[]string{"--trace=x", "--phase=1"}, "--phase is which of the services that --sample divides: want --sample"},
+		{[]string{"--spot-prices=history"}, "--spot-prices asks EC2, which a simulation does not"},
 		{[]string{"--spot-price-factor=0.5"}, "--spot-price-factor is for groups of a snapshot: want --snapshot"},
 		{[]string{"--trace=x", "--price-file", written(t, "prices", "us-east-1 m5.large 0.1\n")}, "--price-file is for groups of a snapshot"},
 		{[]string{"--trace=/no/such/file", "--trace-format=pods"}, "--trace: open /no/such/file"},

@@ -16,6 +16,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
+	"windlass.dev/windlass/pkg/telemetry"
 )
 
 const (
@@ -94,7 +95,7 @@ func (b *Board) post(ctx context.Context, written *content) error {
 	b.mu.Unlock()
 	status := draw()
 	page := status.Page
-	page.Leader = b.leader
+	page.Leader, page.Version = b.leader, telemetry.Version()
 	text, err := page.Encode()
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)

@@ -19,8 +19,7 @@ const (
 	maxClasses = 1000
 	podNames   = 3
 	nodeNames  = 50
-	// maxFaults is how many the cluster and each group show.
-	maxFaults = 10
+	maxFaults  = statuspage.MostFaults
 )
 
 // sheet is a page that is being drawn.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +14,9 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// ReasonsOfNodes are those on the page that stands in the ConfigMap windlass-status of the
-// namespace that maps belong to, by the name of the node, for as many nodes as it names.
-// Without a page there are none.
+// ReasonsOfNodes are those that stand in the ConfigMap windlass-status of the namespace that maps
+// belong to, by the name of the node: of all nodes that the verdicts have, or of the first that the
+// page of an older scaler names. Without a ConfigMap there are none.
 func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (map[string]verdict.Reason, error) {
 	object, err := maps.Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -24,11 +25,21 @@ func ReasonsOfNodes(ctx context.Context, maps corev1client.ConfigMapInterface) (
 	if err != nil {
 		return nil, fmt.Errorf("reading config map %s: %w", contract.ConfigMapStatus, err)
 	}
+	reasons := map[string]verdict.Reason{}
+	verdicts, err := statuspage.ReadVerdicts(object)
+	if err == nil {
+		for i := range verdicts.Nodes {
+			reasons[verdicts.Nodes[i].Name] = verdicts.Nodes[i].Reason
+		}
+		return reasons, nil
+	}
+	if !errors.Is(err, statuspage.ErrNoVerdicts) {
+		return nil, err
+	}
 	page, err := statuspage.Read(object)
 	if err != nil {
 		return nil, err
 	}
-	reasons := map[string]verdict.Reason{}
 	for _, line := range page.Nodes {
 		for name := range line.Nodes {
 			reasons[name] = line.Reason

@@ -21,6 +21,7 @@ const mostNamed = 500
 // Bill is what nodes cost, and what that figure is.
 type Bill struct {
 	Book prices.Book
+	Spot prices.Spot
 	statuspage.Prices
 }
 
@@ -52,7 +53,7 @@ func groupVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict) []statuspage.Gr
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		line := statuspage.Group{
-			Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Spot: g.Spot, PricePerHour: g.Price(),
+			Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Desired, Spot: g.Spot, Both: g.Both, PricePerHour: g.Price(),
 			BackOffs: rests[g.Name], Verdict: inWords(said[g.Name]),
 		}
 		for _, fault := range g.Faults[:min(maxFaults, len(g.Faults))] {
@@ -65,6 +66,9 @@ func groupVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict) []statuspage.Gr
 				line.Terminating++
 			case i.Live():
 				live++
+				if !i.Protected {
+					line.Unprotected++
+				}
 				if ready[i.ID] {
 					line.Ready++
 				}
@@ -99,9 +103,9 @@ func backOffs(s fleet.Snapshot) map[string][]statuspage.BackOff {
 }
 
 func nodeVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict, bill Bill) []statuspage.Node {
-	spot := map[string]bool{}
+	groups := make(map[string]*fleet.Group, len(s.Groups))
 	for i := range s.Groups {
-		spot[s.Groups[i].Name] = s.Groups[i].Spot
+		groups[s.Groups[i].Name] = &s.Groups[i]
 	}
 	nodes := make(map[string]*fleet.Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -113,22 +117,33 @@ func nodeVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict, bill Bill) []sta
 		if v.Of != verdict.OfNode || n == nil {
 			continue
 		}
-		line := statuspage.Node{Name: v.Name, Group: v.Group, Spot: isSpot(n, spot[v.Group]), Verdict: inWords(v)}
-		line.PricePerHour = bill.Book.Of(n.Labels[corev1.LabelTopologyRegion], n.Labels[corev1.LabelInstanceTypeStable])
-		if line.Spot {
-			line.PricePerHour *= bill.SpotFactor
-		}
+		line := bill.Of(n, groups[v.Group])
+		line.Group, line.Verdict = v.Group, inWords(v)
 		list = append(list, line)
 	}
 	return list
 }
 
-// isSpot goes by what EKS writes on a node. Other groups are of one kind, as far as is known.
-func isSpot(n *fleet.Node, group bool) bool {
-	if kind, ok := n.Labels[contract.LabelCapacityType]; ok {
-		return kind == contract.CapacitySpot
+// Of is what a node costs, and how its instance was bought: as EKS or Karpenter writes on the node,
+// or as its group buys, which may be nil. Of a node in no group, and of one that buys both, nothing
+// else tells.
+func (b Bill) Of(n *fleet.Node, g *fleet.Group) statuspage.Node {
+	line := statuspage.Node{Name: n.Name, Both: true}
+	if g != nil {
+		line.Spot, line.Both = g.Spot, g.Both
 	}
-	return group
+	if kind, ok := n.Labels[contract.LabelCapacityType]; ok {
+		line.Spot, line.Both = kind == contract.CapacitySpot, false
+	} else if kind, ok := n.Labels[contract.LabelKarpenterCapacityType]; ok {
+		line.Spot, line.Both = kind == contract.KarpenterSpot, false
+	}
+	region, o := n.Labels[corev1.LabelTopologyRegion], prices.Offer{Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable]}
+	line.PricePerHour = b.Book.Of(region, o.Type)
+	if line.Spot {
+		line.OnDemandPerHour = line.PricePerHour
+		line.PricePerHour, line.SpotReported = b.Book.OfSpot(b.Spot, region, o, b.SpotFactor)
+	}
+	return line
 }
 
 func podVerdicts(verdicts []verdict.Verdict) []statuspage.Pods {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"windlass.dev/windlass/scaler/chart"
 	"windlass.dev/windlass/scaler/simulate/world"
 )
 
@@ -17,24 +18,18 @@ import (
 // decision leads to it in the list of all.
 func (r Report) Page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width"/><title>%s</title><style>%s%s</style></head><body>
-<h1>%s</h1>
-`, html.EscapeString(r.Trace), drawing, style, html.EscapeString(r.Trace))
-	for _, line := range r.played() {
-		fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(line))
-	}
-	r.figures(&b)
+	chart.Head(&b, r.Trace, r.played())
+	chart.Figures(&b, r.table())
 	r.scatter(&b)
 	if r.Sweep != nil {
 		r.Runs = slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return !run.Unbeaten })
 	}
 	r.overview(&b)
-	all, tops := make([][]chart, len(r.Runs)), map[int]float64{}
+	all, tops := make([][]chart.Chart, len(r.Runs)), map[int]float64{}
 	for i := range r.Runs {
 		all[i] = r.charts(&r.Runs[i])
 		for j, c := range all[i] {
-			tops[j] = max(tops[j], c.top())
+			tops[j] = max(tops[j], c.Top())
 		}
 	}
 	for i := range r.Runs {
@@ -44,7 +39,7 @@ func (r Report) Page() string {
 			fmt.Fprintf(&b, "<p><code>%s</code></p>\n", html.EscapeString(run.Flags))
 		}
 		for j, c := range all[i] {
-			r.plot(&b, c, run.Samples, tops[j])
+			c.Plot(&b, r.axis(), times(run.Samples), tops[j])
 			if j == 0 {
 				r.strip(&b, i)
 			}
@@ -52,55 +47,21 @@ func (r Report) Page() string {
 		run.bills(&b)
 		r.list(&b, i)
 	}
-	b.WriteString("</body></html>\n")
+	b.WriteString(chart.Foot)
 	return b.String()
 }
 
-// style is for light and dark, and for narrow windows.
-const style = `:root{color-scheme:light dark}body{font:14px/1.4 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em}
-h1,h2,h3,p{margin:.2em 0;overflow-wrap:anywhere}h2{margin-top:2em;border-top:1px solid}h3{margin-top:1.2em}
-.plot{padding:8px 24px 24px 76px}.plot svg{display:block;width:100%}.key span{margin-right:1.2em;display:inline-block}.key svg{margin-right:.4em}
-.hover rect{fill:transparent}.hover rect:hover{fill:currentColor;fill-opacity:.15}a rect:hover,circle:hover{fill:currentColor}
-.wide,details{overflow:auto;max-height:40em}.figures{max-height:none;margin:1em 0}table{border-collapse:collapse}td,th{padding:.1em 1.4em .1em 0;text-align:left;vertical-align:top;font-weight:400}
-th{white-space:nowrap}.figures td,.figures th+th{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}.figures tr{border-bottom:1px solid rgba(128,128,128,.25)}:target{background:rgba(230,159,0,.4)}
-@media(max-width:640px){.plot{padding-right:12px}.n1{display:none}th{white-space:normal}}`
-
-// figures is the table.
-func (r Report) figures(b *strings.Builder) {
-	b.WriteString("<div class=\"wide figures\"><table>\n")
-	for i, cells := range r.table() {
-		b.WriteString("<tr>")
-		for j, cell := range cells {
-			kind := "td"
-			if i == 0 || j == 0 {
-				kind = "th"
-			}
-			fmt.Fprintf(b, "<%s>%s</%s>", kind, html.EscapeString(cell), kind)
-		}
-		b.WriteString("</tr>\n")
-	}
-	b.WriteString("</table></div>\n")
+func (r Report) axis() chart.Axis {
+	return chart.Axis{Start: r.Start.UTC(), Seconds: max(1, r.Seconds)}
 }
 
-// plot writes a chart with its title and its key.
-func (r Report) plot(b *strings.Builder, c chart, samples []world.Sample, top float64) {
-	if len(c.series) == 0 {
-		return // nothing was paid for
+// times are those of samples.
+func times(samples []world.Sample) []int64 {
+	at := make([]int64, len(samples))
+	for i, s := range samples {
+		at[i] = s.At
 	}
-	c.begin(b)
-	c.draw(b, r.axis(), samples, top, true)
-	b.WriteString("</svg></div>\n")
-}
-
-// begin writes the title and the key, and begins the picture.
-func (c chart) begin(b *strings.Builder) {
-	fmt.Fprintf(b, "<h3>%s</h3>\n<p class=\"key\">", html.EscapeString(c.title))
-	for _, s := range c.series {
-		if len(c.series) > 1 {
-			fmt.Fprintf(b, "<span><svg width=\"18\" height=\"10\">%s</svg>%s</span>\n", c.mark(s), html.EscapeString(s.name))
-		}
-	}
-	fmt.Fprintf(b, "</p><div class=\"plot\"><svg class=\"chart\" height=\"%g\">\n", high)
+	return at
 }
 
 // overview has the bills of all runs in one chart.
@@ -108,22 +69,22 @@ func (r Report) overview(b *strings.Builder) {
 	if len(r.Runs) < 2 || len(r.Runs[0].Samples) < 2 {
 		return
 	}
-	var bills []series
+	var bills []chart.Series
 	for i := range r.Runs {
 		line := r.Runs[i].bill(r.Runs[i].Name)
-		line.colour = colours[i%6] // not the yellow, nor the grey
+		line.Colour = chart.Colours[i%6] // not the yellow, nor the grey
 		if i >= 6 {
-			line.dashes = fmt.Sprintf("%d 3", 3*(i/6))
+			line.Dashes = fmt.Sprintf("%d 3", 3*(i/6))
 		}
 		bills = append(bills, line)
 	}
 	for _, c := range r.dollars(bills) {
-		r.plot(b, c, r.Runs[0].Samples, 0) // samples are of equal moments in all runs
+		c.Plot(b, r.axis(), times(r.Runs[0].Samples), 0) // samples are of equal moments in all runs
 	}
 }
 
 // charts are those of a run, in the same order for each.
-func (r Report) charts(run *Run) []chart {
+func (r Report) charts(run *Run) []chart.Chart {
 	if len(run.Samples) < 2 {
 		return nil
 	}
@@ -133,44 +94,44 @@ func (r Report) charts(run *Run) []chart {
 		pending[i] = float64(s.Pending)
 		evicted[i] = float64(s.Evictions - run.Samples[max(0, i-1)].Evictions)
 	}
-	return append(r.dollars([]series{run.bill("bill")}), r.nodes(run),
-		chart{title: fmt.Sprintf("pending pods, the most at once in each %s", apart), shape: bars, fold: math.Max, series: []series{{name: "pending pods", colour: colours[5], values: pending}}},
-		chart{title: fmt.Sprintf("evictions in each %s", apart), shape: bars, fold: func(a, b float64) float64 { return a + b }, series: []series{{name: "evictions", colour: colours[3], values: evicted}}})
+	return append(r.dollars([]chart.Series{run.bill("bill")}), r.nodes(run),
+		chart.Chart{Title: fmt.Sprintf("pending pods, the most at once in each %s", apart), Shape: chart.Bars, Fold: math.Max, Series: []chart.Series{{Name: "pending pods", Colour: chart.Colours[5], Values: pending}}},
+		chart.Chart{Title: fmt.Sprintf("evictions in each %s", apart), Shape: chart.Bars, Fold: func(a, b float64) float64 { return a + b }, Series: []chart.Series{{Name: "evictions", Colour: chart.Colours[3], Values: evicted}}})
 }
 
 // bill is what was paid so far.
-func (run *Run) bill(name string) series {
-	s := series{name: name, colour: colours[0]}
+func (run *Run) bill(name string) chart.Series {
+	s := chart.Series{Name: name, Colour: chart.Colours[0]}
 	for _, at := range run.Samples {
-		s.values = append(s.values, at.Dollars)
+		s.Values = append(s.Values, at.Dollars)
 	}
 	return s
 }
 
 // dollars are two charts, so far and an hour, of bills beside both yardsticks.
-func (r Report) dollars(bills []series) []chart {
+func (r Report) dollars(bills []chart.Series) []chart.Chart {
 	sums := slices.Clone(bills)
-	if n := len(r.Bound); n > 0 && n == len(bills[0].values) && n == len(r.Repack) {
+	if n := len(r.Bound); n > 0 && n == len(bills[0].Values) && n == len(r.Repack) {
 		sums = append(sums,
-			series{name: "packed anew", colour: colours[7], values: r.Repack},
-			series{name: "bound", colour: ink, values: r.Bound})
+			chart.Series{Name: "packed anew", Colour: chart.Colours[7], Values: r.Repack},
+			chart.Series{Name: "bound", Colour: chart.Ink, Values: r.Bound})
 	}
 	samples := r.Runs[0].Samples
 	rates := slices.Clone(sums)
 	for i, s := range sums {
-		rates[i].values = make([]float64, len(s.values))
-		for j := range s.values {
+		rates[i].Values = make([]float64, len(s.Values))
+		for j := range s.Values {
 			at := max(1, j)
-			rates[i].values[j] = over(3600*(s.values[at]-s.values[at-1]), float64(samples[at].At-samples[at-1].At))
+			rates[i].Values[j] = over(3600*(s.Values[at]-s.Values[at-1]), float64(samples[at].At-samples[at-1].At))
 		}
-		sums[i].name += fmt.Sprintf(" $%.2f", s.values[len(s.values)-1])
+		sums[i].Name += fmt.Sprintf(" $%.2f", s.Values[len(s.Values)-1])
 	}
-	return []chart{{title: "dollars so far", unit: "$", series: sums}, {title: "dollars an hour", unit: "$", series: rates}}
+	return []chart.Chart{{Title: "dollars so far", Unit: "$", Series: sums}, {Title: "dollars an hour", Unit: "$", Series: rates}}
 }
 
 // nodes has those that are paid for, by instance type: those that cost most in all runs at the
 // bottom, the least of many together.
-func (r Report) nodes(run *Run) chart {
+func (r Report) nodes(run *Run) chart.Chart {
 	cost := map[string]float64{}
 	for i := range r.Runs {
 		for _, bill := range r.Runs[i].Bills {
@@ -179,17 +140,17 @@ func (r Report) nodes(run *Run) chart {
 	}
 	types := slices.SortedFunc(maps.Keys(cost), func(a, b string) int { return cmp.Or(cmp.Compare(cost[b], cost[a]), cmp.Compare(a, b)) })
 	types = slices.DeleteFunc(types, func(name string) bool { return cost[name] <= 0 })
-	c := chart{title: "nodes that are paid for, by instance type", shape: areas}
-	others := len(colours) - 1
+	c := chart.Chart{Title: "nodes that are paid for, by instance type", Shape: chart.Areas}
+	others := len(chart.Colours) - 1
 	place, dollars := map[string]int{}, make([]float64, min(len(types), others+1))
 	for i, name := range types {
 		place[name] = min(i, others)
 		if i <= others {
-			c.series = append(c.series, series{name: name, colour: colours[i], values: make([]float64, len(run.Samples))})
+			c.Series = append(c.Series, chart.Series{Name: name, Colour: chart.Colours[i], Values: make([]float64, len(run.Samples))})
 		}
 	}
 	if more := len(types) - others; more > 1 {
-		c.series[others].name = fmt.Sprintf("%d more types", more)
+		c.Series[others].Name = fmt.Sprintf("%d more types", more)
 	}
 	for g, bill := range run.Bills {
 		i, drawn := place[bill.Type]
@@ -198,11 +159,11 @@ func (r Report) nodes(run *Run) chart {
 		}
 		dollars[i] += bill.Dollars()
 		for j, s := range run.Samples {
-			c.series[i].values[j] += float64(s.Nodes[g])
+			c.Series[i].Values[j] += float64(s.Nodes[g])
 		}
 	}
-	for i := range c.series {
-		c.series[i].name += fmt.Sprintf(" $%.2f", dollars[i])
+	for i := range c.Series {
+		c.Series[i].Name += fmt.Sprintf(" $%.2f", dollars[i])
 	}
 	return c
 }

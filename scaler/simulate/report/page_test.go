@@ -1,10 +1,8 @@
 package report
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -15,64 +13,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"windlass.dev/windlass/e2e/harmless"
+	"windlass.dev/windlass/scaler/chart"
 	"windlass.dev/windlass/scaler/simulate/world"
 )
-
-// elements are what a page is made of. None of them runs, and none is fetched.
-var elements = "html head meta title style body h1 h2 h3 p code div table tr th td span svg g a line rect text polyline polygon path circle details summary"
-
-// read checks that a page is well-formed, consists of elements that are harmless, refers to itself
-// alone and has each place that it refers to; and returns how often it has each element, and its
-// text.
-func read(page string) (count map[string]int, text string, err error) {
-	decoder := xml.NewDecoder(strings.NewReader(page))
-	if !strings.HasPrefix(page, "<!DOCTYPE html>\n") {
-		return nil, "", errors.New("there is no doctype")
-	}
-	count, known := map[string]int{}, map[string]bool{}
-	for _, name := range strings.Fields(elements) {
-		known[name] = true
-	}
-	ids, links := map[string]bool{}, map[string]bool{}
-	var words strings.Builder
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		switch token := token.(type) {
-		case xml.CharData:
-			words.Write(token)
-		case xml.StartElement:
-			count[token.Name.Local]++
-			if !known[token.Name.Local] {
-				return nil, "", fmt.Errorf("element %s", token.Name.Local)
-			}
-			for _, a := range token.Attr {
-				switch name := a.Name.Local; {
-				case name == "id":
-					ids[a.Value] = true
-				case name == "href" && strings.HasPrefix(a.Value, "#"):
-					links[a.Value[1:]] = true
-				case name == "href" || name == "src" || name == "style" || strings.HasPrefix(name, "on"):
-					return nil, "", fmt.Errorf("attribute %s=%q", name, a.Value)
-				}
-			}
-		}
-	}
-	for link := range links {
-		if !ids[link] {
-			return nil, "", fmt.Errorf("a link to %s, which is nowhere", link)
-		}
-	}
-	if at := regexp.MustCompile(`(?i)https?:|url\(|@import`).FindString(page); at != "" {
-		return nil, "", fmt.Errorf("it refers to something else: %s", at)
-	}
-	return count, words.String(), nil
-}
 
 // hostile are names that would become something else in a page that took them for its own.
 var hostile = []string{"</script><b>", "</title><img src=x onerror=alert(1)>", `"><i a="`, "a'b", "&lt;", "]]>", "<!--", "</svg>", "web", "日本"}
@@ -136,7 +80,7 @@ func TestPageLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawReport(t)
 		page := r.Page()
-		count, text, err := read(page)
+		count, text, err := harmless.Read(page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,14 +155,14 @@ func TestChartsHoldWhatTheyDraw(t *testing.T) {
 					x, y = append(x, bar[0], bar[3]-1), append(y, bar[1], bar[2], bar[4]) // a bar has a width at the end, too
 				}
 			case "circle":
-				x, y = []float64{at[0] * wide / 100}, at[1:]
+				x, y = []float64{at[0] * chart.Wide / 100}, at[1:]
 			default:
 				for place := range slices.Chunk(at, 2) {
 					x, y = append(x, place[0]), append(y, place[1])
 				}
 			}
-			if len(y) > 0 && (slices.Min(x) < 0 || slices.Max(x) > wide || slices.Min(y) < 0 || slices.Max(y) > high) {
-				t.Fatalf("a %s reaches from %v,%v to %v,%v; want 0,0 to %v,%v", e[1], slices.Min(x), slices.Min(y), slices.Max(x), slices.Max(y), wide, high)
+			if len(y) > 0 && (slices.Min(x) < 0 || slices.Max(x) > chart.Wide || slices.Min(y) < 0 || slices.Max(y) > chart.High) {
+				t.Fatalf("a %s reaches from %v,%v to %v,%v; want 0,0 to %v,%v", e[1], slices.Min(x), slices.Min(y), slices.Max(x), slices.Max(y), chart.Wide, chart.High)
 			}
 		}
 	})
@@ -257,73 +201,6 @@ func TestBillsAreWhole(t *testing.T) {
 		}
 		if more := groups - mostBills; more == 1 && rows[mostBills][1] != "1 more group" || more > 1 && rows[mostBills][1] != fmt.Sprintf("%d more groups", more) {
 			t.Errorf("%d groups: the last line is of %q", groups, rows[len(rows)-1][1])
-		}
-	}
-}
-
-// TestMarkShowsVerdicts: a mark shows each of its decisions with its verdict, as many as a browser
-// shows; of more it says how many.
-func TestMarkShowsVerdicts(t *testing.T) {
-	r := Report{Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Seconds: 3600}
-	var list []world.Decision
-	var marks []int
-	for i := range 30 {
-		list, marks = append(list, world.Decision{At: int64(i), Text: fmt.Sprintf("drain n%d", i), Verdict: fmt.Sprintf("node n%d: ScalingDown: unneeded since 00:00:00", i)}), append(marks, i)
-	}
-	if got, want := r.shown(list, marks[:2]), "Mon 00:00:00 drain n0\nnode n0: ScalingDown: unneeded since 00:00:00\n\nMon 00:00:01 drain n1\nnode n1: ScalingDown: unneeded since 00:00:00"; got != want {
-		t.Errorf("two decisions show as\n%s\nwant\n%s", got, want)
-	}
-	got := r.shown(list, marks)
-	shows := strings.Count(got, "ScalingDown")
-	if want := fmt.Sprintf("and %d more: click for the list", 30-shows); shows < 5 || len(got) > mostShown+50 || !strings.HasSuffix(got, want) {
-		t.Errorf("30 decisions show %d, in %d bytes; want a few, and %q at the end of\n%s", shows, len(got), want, got)
-	}
-}
-
-// TestScale: lines across a chart are at round values, few, and up to the largest; whole where
-// things are counted.
-func TestScale(t *testing.T) {
-	for _, c := range []struct {
-		unit      string
-		top       float64
-		step, end float64
-		word      string
-	}{
-		{"$", 796.58, 200, 800, "$200"}, {"$", 30.59, 10, 40, "$10"}, {"$", 0.07, 0.02, 0.08, "$0.02"}, {"$", 0, 0.5, 1, "$0.5"},
-		{"", 0, 1, 1, "1"}, {"", 1, 1, 1, "1"}, {"", 3, 1, 3, "1"}, {"", 86, 50, 100, "50"}, {"", 4e6, 1e6, 4e6, "1000000"},
-	} {
-		step, end := chart{unit: c.unit}.scale(c.top)
-		if word := (chart{unit: c.unit}).amount(step, step); step != c.step || end != c.end || word != c.word {
-			t.Errorf("up to %v: steps of %v up to %v, as %s; want %v, %v, %s", c.top, step, end, word, c.step, c.end, c.word)
-		}
-	}
-}
-
-// TestTicks: words below a chart are at round moments of the clock, which verdicts name, and few.
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		start   string
-		seconds int64
-		want    string
-	}{
-		{"2026-01-05T00:00:00Z", 2 * 24 * 3600, "Mon 06:00 12:00 18:00 Tue 06:00 12:00 18:00 Wed"},
-		{"2026-11-23T16:41:07Z", 24 * 3600, "18:00 21:00 Tue 03:00 06:00 09:00 12:00 15:00"},
-		{"2026-01-05T00:00:00Z", 7 * 24 * 3600, "Mon Tue Wed Thu Fri Sat Sun Mon"},
-		{"2026-01-05T00:00:00Z", 30 * 24 * 3600, "5 Jan 12 Jan 19 Jan 26 Jan 2 Feb"},
-		{"2026-01-05T00:00:00Z", 100, "Mon 00:01"},
-	} {
-		start, err := time.Parse(time.RFC3339, c.start)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b strings.Builder
-		axis{start, c.seconds}.ticks(&b, 0)
-		var words []string
-		for _, word := range regexp.MustCompile(`>([^<]+)</text>`).FindAllStringSubmatch(b.String(), -1) {
-			words = append(words, word[1])
-		}
-		if got := strings.Join(words, " "); got != c.want {
-			t.Errorf("%s and %d s: %s, want %s", c.start, c.seconds, got, c.want)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"windlass.dev/windlass/scaler/chart"
 )
 
 // Rank makes the report that of a sweep over some flags: runs by dollars, and those marked that
@@ -70,39 +72,39 @@ func (r Report) scatter(b *strings.Builder) {
 	if r.times() > 1 {
 		title += ", means of all seeds"
 	}
-	c := chart{title: title, shape: dots, series: []series{
-		{name: "another costs less without more evictions, or has fewer without costing more", colour: colours[7]},
-		{name: unbeaten, colour: colours[0]},
+	c := chart.Chart{Title: title, Shape: chart.Dots, Series: []chart.Series{
+		{Name: "another costs less without more evictions, or has fewer without costing more", Colour: chart.Colours[7]},
+		{Name: unbeaten, Colour: chart.Colours[0]},
 	}}
 	most := 0.0
 	for _, run := range r.Runs {
 		most = max(most, run.evictionRate())
 	}
-	step, end := c.scale(most)
-	y := func(rate float64) float64 { return high - high*rate/end }
+	step, end := c.Scale(most)
+	y := func(rate float64) float64 { return chart.High - chart.High*rate/end }
 
-	bills := chart{unit: "$"}
+	bills := chart.Chart{Unit: "$"}
 	least, top := r.Runs[0].mean(), r.Runs[len(r.Runs)-1].mean() // Rank has put them in order
-	apart := fourth(max(top-least, 0.04, top*1e-9))              // bills have cents
+	apart := chart.Fourth(max(top-least, 0.04, top*1e-9))        // bills have cents
 	from := apart * math.Floor(least/apart+1e-9)
 	columns := max(1, math.Ceil((top-from)/apart-1e-9))
-	x := func(dollars float64) float64 { return wide * (dollars - from) / (columns * apart) }
+	x := func(dollars float64) float64 { return chart.Wide * (dollars - from) / (columns * apart) }
 
-	c.begin(b)
-	c.across(b, step, end, y)
+	c.Begin(b)
+	c.Across(b, step, end, y)
 	for n := range int(columns) + 1 {
 		dollars := from + apart*float64(n)
-		upright(b, x(dollars), high, n, bills.amount(dollars, apart))
+		chart.Upright(b, x(dollars), chart.High, n, bills.Amount(dollars, apart))
 	}
-	stretched(b, high)
-	fmt.Fprintf(b, "<polyline stroke=\"%s\" points=\"", c.series[1].colour)
+	chart.Stretched(b, chart.High)
+	fmt.Fprintf(b, "<polyline stroke=\"%s\" points=\"", c.Series[1].Colour)
 	for _, run := range r.Runs {
 		if run.Unbeaten {
 			fmt.Fprintf(b, "%.1f,%.1f ", x(run.mean()), y(run.evictionRate()))
 		}
 	}
 	b.WriteString("\"/>\n</svg>\n")
-	for i, s := range c.series { // the unbeaten ones on top
+	for i, s := range c.Series { // the unbeaten ones on top
 		for j, n := 0, 0; j < len(r.Runs); j += n {
 			run, names := r.Runs[j], ""
 			for n = 0; j+n < len(r.Runs) && r.Runs[j+n].mean() == run.mean() && r.Runs[j+n].evictionRate() == run.evictionRate(); n++ {
@@ -110,7 +112,7 @@ func (r Report) scatter(b *strings.Builder) {
 			}
 			if run.Unbeaten == (i == 1) {
 				fmt.Fprintf(b, "<circle cx=\"%.2f%%\" cy=\"%.1f\" r=\"5\" fill=\"%s\"><title>%s%s\n%.1f evictions per 1,000 pod-hours</title></circle>\n",
-					x(run.mean())*100/wide, y(run.evictionRate()), s.colour, html.EscapeString(names), bills.amount(run.mean(), 0.01), run.evictionRate())
+					x(run.mean())*100/chart.Wide, y(run.evictionRate()), s.Colour, html.EscapeString(names), bills.Amount(run.mean(), 0.01), run.evictionRate())
 			}
 		}
 	}

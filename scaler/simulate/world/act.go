@@ -86,6 +86,13 @@ func (w *World) act(a action.Action) bool {
 			annotate(n, contract.AnnotationOutOfService, x.Instance)
 			n.Taints = contract.WithTaint(n.Taints, contract.OutOfServiceTaint())
 		})
+	case action.TakeOver:
+		return w.onNode(x.Node, func(n *fleet.Node) {
+			for _, t := range x.Taints {
+				n.Taints = contract.WithoutTaint(n.Taints, t.Key)
+			}
+			n.Unschedulable = n.Unschedulable && !x.Uncordon
+		})
 	case action.InServiceAgain:
 		return w.onNode(x.Node, func(n *fleet.Node) {
 			strip(n, contract.AnnotationOutOfService)
