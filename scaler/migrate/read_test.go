@@ -1,0 +1,93 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// arguments are what is read of a text, each as name=value.
+func arguments(t *testing.T, of Program, text string) []string {
+	t.Helper()
+	var in Input
+	if err := in.AddFile(of, text, "file"); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, a := range in.Arguments {
+		shown := a.Name + "=" + a.Value
+		if a.Bare {
+			shown = a.Name
+		}
+		if a.Unset != "" {
+			shown += " without " + a.Unset
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+func TestReadArguments(t *testing.T) {
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{image: x/cluster-autoscaler:v1, %}]}}}\n"
+	workload := func(container string) string { return strings.Replace(deployment, "%", container, 1) }
+	for name, tc := range map[string]struct {
+		of   Program
+		text string
+		want []string
+	}{
+		"one a line":                {"", "--v=4\n--nodes=1:2:a\n\n--nodes=1:2:b", []string{"v=4", "nodes=1:2:a", "nodes=1:2:b"}},
+		"a command line":            {"", "./cluster-autoscaler --v 4 --scale-down-enabled --nodes '1:2:a b' \\\n -stderrthreshold=info", []string{"v=4", "scale-down-enabled", "nodes=1:2:a b", "stderrthreshold=info"}},
+		"a switch has no next word": {"", "--scale-down-enabled false", []string{"scale-down-enabled", "=false"}},
+		"a value that is negative":  {"", "--expendable-pods-priority-cutoff -10", []string{"expendable-pods-priority-cutoff=-10"}},
+		"an unknown flag":           {"", "--a b --c --d=e", []string{"a=b", "c", "d=e"}},
+		"no value":                  {"", "--expander", []string{"expander"}},
+		"a list in YAML":            {"", "# mine\n- ./cluster-autoscaler\n- --v=4 # much\n- \"--nodes=1:2:a\"", []string{"v=4", "nodes=1:2:a"}},
+		"a list in HCL":             {"", "[\n  \"./cluster-autoscaler\",\n  \"--v=4\",\n  \"--expander=price,least-waste\",\n]", []string{"v=4", "expander=price,least-waste"}},
+		"the handler's by its name": {"", "./node-termination-handler", nil},
+		"the handler's":             {Handler, "--enable-sqs-termination-draining --queue-url=u", []string{"enable-sqs-termination-draining", "queue-url=u"}},
+		"command and arguments":     {"", workload("command: [./cluster-autoscaler], args: [--v=4, --nodes, '1:2:a']"), []string{"v=4", "nodes=1:2:a"}},
+		"arguments alone":           {"", workload("args: [--v=4]"), []string{"v=4"}},
+		"a shell":                   {"", workload("command: [/bin/sh, -c, 'exec ./cluster-autoscaler --v=4 --nodes=\"1:2:a\" 2>&1']"), []string{"v=4", "nodes=1:2:a", "=2>&1"}},
+		"variables":                 {"", workload("command: [./cluster-autoscaler, '--nodes=1:2:$(GROUP)', '--expander=$(E)', '--status-config-map-name=$$(E)'], env: [{name: GROUP, value: web}]"), []string{"nodes=1:2:web", "expander=$(E) without E", "status-config-map-name=$(E)"}},
+		"values":                    {"", "autoDiscovery: {clusterName: c}\nextraArgs: {v: 4, scale-down-enabled: null, max-nodes-total: 5000000, balancing-ignore-label_1: a, balancing-ignore-label_2: b}", []string{"node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c", "balancing-ignore-label=a", "balancing-ignore-label=b", "max-nodes-total=5000000", "scale-down-enabled", "v=4"}},
+		"values without a cluster":  {"", "autoDiscovery: {clusterName: null, tags: [a]}\nautoscalingGroups: [{name: a, minSize: 1, maxSize: 2}]\ncustomArgs: ['--v=4']", []string{"nodes=1:2:a", "v=4"}},
+		"the handler's values":      {"", "enableSqsTerminationDraining: true\nqueueURL: u\ninstanceMetadataURL: m\npodTerminationGracePeriod: null\nwebhookURL: ''", []string{"enable-sqs-termination-draining=true", "metadata-url=m", "queue-url=u"}},
+		"several documents":         {"", "apiVersion: v1\nkind: Service\n---\n" + workload("command: [./cluster-autoscaler, --v=4]"), []string{"v=4"}},
+		"a list of objects":         {"", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: nth}, spec: {template: {spec: {containers: [{image: a/aws-node-termination-handler, env: [{name: CORDON_ONLY, value: 'true'}, {name: TAINT_EFFECT, value: ''}]}]}}}}", []string{"cordon-only=true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, arguments(t, tc.of, tc.text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReadWrong: what cannot be read is refused with its place and a remedy.
+func TestReadWrong(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a quote":      {"--v=4\n--nodes='1:2:a\n--x", []string{"file line 2", "not closed", "close it"}},
+		"no YAML":      {"extraArgs: {v: 4\n", []string{"file is no YAML", "line"}},
+		"whose values": {"nameOverride: a\n", []string{"not clear whose", "--termination-handler"}},
+		"nothing":      {"apiVersion: v1\nkind: Service\n", []string{"nothing of Cluster Autoscaler", "begin with --"}},
+		"empty":        {"", []string{"nothing of Cluster Autoscaler"}},
+		"bytes":        {"--v=4\n--x=\xff", []string{"file line 2", "UTF-8"}},
+		"no groups":    {"autoscalingGroups: 3\n", []string{"autoscalingGroups", "name, minSize and maxSize"}},
+		"no map":       {"extraArgs: 3\n", []string{"extraArgs", "keys with values"}},
+		"no priorities": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {a: b}\n",
+			[]string{"no key priorities", "cluster-autoscaler-priority-expander"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := new(Input).AddFile("", tc.text, "file")
+			for _, want := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %q", err, want)
+				}
+			}
+		})
+	}
+}
