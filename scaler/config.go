@@ -34,9 +34,12 @@ type settings struct {
 	selection asg.Selection // the two above, parsed by check
 	assume    template.Assumptions
 
+	foreign foreign
+
 	autoscalerLeases []string
 	priceFile        string
 	priceSource      string // what the prices are, for people
+	spotPrices       string
 
 	address        string
 	verdictsPort   uint16
@@ -59,12 +62,14 @@ const (
 	defaultSpotFactor = 0.4
 )
 
+// Values of --spot-prices.
+const spotByFactor, spotByHistory = "factor", "history"
+
 // aliases are names that Cluster Autoscaler has for flags of ours.
 var aliases = map[string]string{"address": "metrics-address", "ignore-taint": "startup-taint"}
 
 // register adds the flags that both commands have.
 func (s *settings) register(flags *pflag.FlagSet) {
-	flags.SetNormalizeFunc(normalize)
 	flags.SortFlags = false
 
 	s.log.Register(flags)
@@ -77,11 +82,18 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&s.assume.MemoryOverhead, "vm-memory-overhead", defaultMemoryOverhead, "the share of an instance type's memory that its nodes are assumed to lack, until one has registered")
 	flags.StringVar(&s.priceFile, "price-file", "", "a file with prices that override the built-in ones: a region, an instance type and US dollars an hour on each line")
 	flags.Float64Var(&s.assume.SpotFactor, "spot-price-factor", defaultSpotFactor, "what a spot instance is assumed to cost, as a share of its on-demand price")
+	flags.StringVar(&s.spotPrices, "spot-prices", spotByFactor, "what spot instances cost: factor is the share --spot-price-factor of their on-demand price; history is what EC2 reports of the type and zone at the time, for which the scaler's role needs manifests/iam/spot-prices.json, and the factor where EC2 reports nothing")
 
+	flags.StringArrayVar(&s.autoscalerLeases, "cluster-autoscaler-lease", nil, "the name of another lease than "+contract.LeaseClusterAutoscaler+" that a Cluster Autoscaler of this cluster holds, in any namespace: its --leader-elect-resource-name; may be given several times. The scaler's ClusterRole must name it, too")
+	s.registerPolicy(flags)
+}
+
+// registerPolicy adds the flags that say what is decided.
+func (s *settings) registerPolicy(flags *pflag.FlagSet) {
+	flags.SetNormalizeFunc(normalize)
 	p := policy.DefaultPolicy()
 	s.policy = p
 	flags.BoolVar(&s.policy.AlongsideClusterAutoscaler, "alongside-cluster-autoscaler", p.AlongsideClusterAutoscaler, "act even if another autoscaler is active in the cluster; without this the scaler only plans then")
-	flags.StringArrayVar(&s.autoscalerLeases, "cluster-autoscaler-lease", nil, "the name of another lease than "+contract.LeaseClusterAutoscaler+" that a Cluster Autoscaler of this cluster holds, in any namespace: its --leader-elect-resource-name; may be given several times. The scaler's ClusterRole must name it, too")
 	flags.Int32Var(&s.policy.ExpendableBelow, "expendable-pods-priority-cutoff", p.ExpendableBelow, "pods below this priority trigger no scale-up")
 	flags.StringArrayVar(&s.policy.Schedulers, "scheduler-name", p.Schedulers, "a scheduler whose pending pods trigger scale-up; may be given several times; it replaces the default, so name default-scheduler too if it is to count")
 	flags.DurationVar(&s.policy.NewPodDelay, "new-pod-scale-up-delay", p.NewPodDelay, "how old a pod has to be to trigger scale-up; its annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay may make that longer")
@@ -145,7 +157,7 @@ func (s *settings) register(flags *pflag.FlagSet) {
 // registerRun adds the flags of the command run alone.
 func (s *settings) registerRun(flags *pflag.FlagSet) {
 	flags.StringVar(&s.address, "metrics-address", defaultAddress, "where to serve /metrics, /healthz and /livez; empty for nowhere")
-	flags.Uint16Var(&s.verdictsPort, "verdicts-port", defaultVerdictsPort, "the port of 127.0.0.1 where the latest plan is served with every verdict, as JSON, for kubectl port-forward; 0 for none")
+	flags.Uint16Var(&s.verdictsPort, "verdicts-port", defaultVerdictsPort, "the port of 127.0.0.1 where the latest plan is served with every verdict, as JSON, for kubectl port-forward, and where kubectl windlass plan asks what would be done now; 0 for none")
 	flags.BoolVar(&s.writeCASStatus, "write-status-configmap", true, "also keep the config map in which a Cluster Autoscaler reports its status, for programs that read it; not while one is alive")
 	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace")
 	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")
@@ -164,7 +176,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (s *settings) check() error {
 	selection, err := asg.ParseSelection(s.nodes, s.discovery)
 	s.selection = selection
-	wrong := []error{err, s.policy.Validate(), drainflags.Check(s.policy.Manner), s.checkAssumptions()}
+	wrong := []error{err, s.checkPolicy(), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
 	}
@@ -180,6 +192,10 @@ func (s *settings) check() error {
 	return nil
 }
 
+func (s *settings) checkPolicy() error {
+	return errors.Join(s.policy.Validate(), drainflags.Check(s.policy.Manner))
+}
+
 // checkAssumptions reads the prices, too.
 func (s *settings) checkAssumptions() error {
 	var wrong []error
@@ -189,6 +205,10 @@ func (s *settings) checkAssumptions() error {
 	if f := s.assume.SpotFactor; !(f > 0 && f <= 1) {
 		wrong = append(wrong, fmt.Errorf("--spot-price-factor=%v: want a share above 0, and 1 at the most", f))
 	}
+	s.assume.AskSpot = s.spotPrices == spotByHistory
+	if !s.assume.AskSpot && s.spotPrices != spotByFactor {
+		wrong = append(wrong, fmt.Errorf("--spot-prices=%s: want %s or %s", s.spotPrices, spotByFactor, spotByHistory))
+	}
 	var err error
 	s.assume.Prices, s.priceSource, err = prices.ReadFile(s.priceFile, os.ReadFile)
 	if err != nil {
@@ -197,7 +217,9 @@ func (s *settings) checkAssumptions() error {
 	return errors.Join(wrong...)
 }
 
-// bill is what nodes cost by these settings.
-func (s *settings) bill() status.Bill {
-	return status.Bill{Book: s.assume.Prices, Prices: statuspage.Prices{Source: s.priceSource, SpotFactor: s.assume.SpotFactor}}
+// bill is what nodes cost by these settings and the spot prices of now.
+func (s *settings) bill(spot asg.Spot) status.Bill {
+	note := strings.Trim(spot.Fault+"; "+spot.Note, "; ")
+	return status.Bill{Book: s.assume.Prices, Spot: spot.Prices, Prices: statuspage.Prices{
+		Source: s.priceSource, SpotFactor: s.assume.SpotFactor, SpotAt: spot.At.UTC(), SpotNote: statuspage.Cut(note)}}
 }

@@ -34,6 +34,7 @@ func TestDefaultsOfGrowing(t *testing.T) {
 		"vm-memory-overhead":                  "0.075",
 		"price-file":                          "",
 		"spot-price-factor":                   "0.4",
+		"spot-prices":                         "factor",
 	}
 	expectDefaults(t, want)
 }
@@ -115,6 +116,7 @@ func TestWrongValues(t *testing.T) {
 		{"vm-memory-overhead", "1", "want a share from 0 to less than 1"},
 		{"vm-memory-overhead", "NaN", "want a share from 0 to less than 1"},
 		{"spot-price-factor", "0", "want a share above 0"},
+		{"spot-prices", "current", "want factor or history"},
 		{"price-file", "/no/such/file", "no such file"},
 		{"price-file", prices, "cheap"},
 		{"scale-down-utilization-threshold", "NaN", "want a share between 0 and 1"},

@@ -37,6 +37,16 @@ func TestFlagsPage(t *testing.T) {
 	section.Hold(t, page, contract.AppScaler+" simulate",
 		"It has the flags of `run` that `plan` has, and of its own:\n\n"+
 			section.Flags(simulate, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
+	section.Hold(t, page, contract.AppScaler+" migrate", section.Flags(migrateCommand(nil, nil).Flags(), func(*pflag.Flag) bool { return true }))
+	uninstall := uninstallCommand(io.Discard, io.Discard).Flags()
+	section.Hold(t, page, contract.AppScaler+" uninstall",
+		"It has the flags of `run` that `plan` has, as the scaler runs with them, and of its own:\n\n"+
+			section.Flags(uninstall, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
+}
+
+// TestCompareFlagsPage: that page has the flags of compare, which has none of the others'.
+func TestCompareFlagsPage(t *testing.T) {
+	section.Hold(t, "../docs/reference/flags.md", contract.AppScaler+" compare", section.Flags(compareCommand(io.Discard).Flags(), func(*pflag.Flag) bool { return true }))
 }
 
 // TestMetricsPage: docs/reference/metrics.md has all metrics of ours as they describe

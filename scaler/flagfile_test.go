@@ -16,13 +16,7 @@ func TestManifestsHaveEveryFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newFlags := func() *pflag.FlagSet {
-		var s settings
-		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		s.register(flags)
-		s.registerRun(flags)
-		return flags
-	}
+	newFlags := func() *pflag.FlagSet { return flagsOfRun(new(settings)) }
 	for _, wrong := range args.Check(newFlags, "kubeconfig", "namespace", "leader-elect", "leader-elect-identity") {
 		t.Error(wrong)
 	}

@@ -58,8 +58,10 @@ type loop struct {
 	reread func(context.Context, []act.Result)
 	// tell publishes what was seen, decided and done.
 	tell func(evaluation)
-	// changed wakes the loop.
+	// changed wakes the loop. Asked wants a snapshot, and nothing else: it is taken here, where
+	// an evaluation takes its own.
 	changed <-chan struct{}
+	asked   <-chan chan<- seen
 	logger  *slog.Logger
 	// alive is called after each turn, with what went wrong.
 	alive func(error)
@@ -100,6 +102,10 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case answer := <-l.asked:
+			snapshot, _, err := l.observe(l.time())
+			answer <- seen{snapshot: snapshot, err: err}
+			continue
 		case <-l.changed:
 		case <-timer.C:
 		}

@@ -1,22 +1,26 @@
 // Command windlass-scaler adds nodes for pending pods and scales down unneeded nodes, on EC2
 // Auto Scaling groups.
 //
-//	config.go   flags → settings
+//	config.go   flags → settings; foreign.go those of Cluster Autoscaler
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
-//	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains; gauges.go a gauge for
-//	            many values of labels
-//	verdicts.go the latest plan, served on the loopback address
+//	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains, metrics_money.go
+//	            those of money; gauges.go a gauge for many values of labels
+//	verdicts.go the latest plan, served on the loopback address; whatif.go what would be done now
 //	troubles.go what is wrong with groups, in the log
 //	plan.go     the command plan: the decision without the action
 //	print.go    a plan for people, or as YAML or JSON
+//	migrate.go  the command migrate: settings of other programs, translated
 //	simulate.go the command simulate: decisions in virtual time, and what they cost;
 //	            simulate_history.go where pods of a live cluster come from, simulate_sweep.go
 //	            combinations of flags
+//	compare.go  the command compare: what a Cluster Autoscaler did, and what Windlass would have
+//	uninstall.go the command uninstall
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +36,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"windlass.dev/windlass/pkg/telemetry"
+	"windlass.dev/windlass/scaler/migrate"
 )
 
 // garbage is how far the heap may grow between two collections, in percent of what lives.
@@ -48,6 +53,9 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "windlass-scaler:", err)
+		if _, ok := errors.AsType[undecided](err); ok {
+			os.Exit(undecidedCode)
+		}
 		os.Exit(1)
 	}
 }
@@ -62,8 +70,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), simulateCommand(stdout), versionCommand(root))
-	root.SetArgs(args)
+	root.AddCommand(runCommand(stderr), planCommand(stdout, stderr), simulateCommand(stdout), migrateCommand(os.Stdin, stdout), compareCommand(stdout), uninstallCommand(stdout, stderr), versionCommand(root))
+	root.SetArgs(migrate.TwoDashes(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -79,11 +87,14 @@ func runCommand(stderr io.Writer) *cobra.Command {
 		Short: "Observe, decide and act, until told to stop.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.check(); err != nil {
-				return err
-			}
 			logger, err := telemetry.NewLogger(stderr, s.log)
 			if err != nil {
+				return err
+			}
+			if err := s.adoptForeign(cmd.Flags(), logger); err != nil {
+				return err
+			}
+			if err := s.check(); err != nil {
 				return err
 			}
 			telemetry.SetDefault(logger)
@@ -92,6 +103,7 @@ func runCommand(stderr io.Writer) *cobra.Command {
 	}
 	s.register(cmd.Flags())
 	s.registerRun(cmd.Flags())
+	s.foreign.register(cmd.Flags())
 	return cmd
 }
 

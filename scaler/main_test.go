@@ -238,7 +238,7 @@ func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		request.RemoteAddr, request.Host = c.from, c.host
 		response := httptest.NewRecorder()
-		sc.verdicts(response, request)
+		sc.verdictsHandler().ServeHTTP(response, request)
 		if response.Code != c.want || strings.Contains(response.Body.String(), "default/a") != (c.want == http.StatusOK) {
 			t.Errorf("%s: %d %s", c.about, response.Code, response.Body)
 		}

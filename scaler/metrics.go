@@ -27,7 +27,6 @@ type metrics struct {
 
 	leader       prometheus.Gauge
 	pods         *gauges
-	nodes        *gauges
 	groups       *gauges
 	groupNodes   *gauges
 	groupFaults  *gauges
@@ -47,17 +46,20 @@ type metrics struct {
 	calls        *prometheus.HistogramVec
 	seenToLaunch prometheus.Histogram
 	toldToLaunch prometheus.Histogram
+	toldToReady  prometheus.Histogram
 	drained      prometheus.Histogram
 	drains       *drainMetrics
+	money        *moneyMetrics
 
-	// waiting is since when each pod is pending, emptied when each draining node was first
-	// seen drained.
+	// waiting is since when each pod is pending, unready since when each was that is not Ready
+	// yet, emptied when each draining node was first seen drained.
 	waiting map[types.UID]wait
+	unready map[types.UID]time.Time
 	emptied map[string]time.Time // by instance
 }
 
 // wait is when kube-scheduler reported that a pod is unschedulable, to the second, and
-// when we first saw it.
+// when we first saw it. The one is zero while kube-scheduler has not judged it.
 type wait struct{ told, seen time.Time }
 
 // seconds are buckets from a hundredth of a second to ten minutes.
@@ -77,7 +79,6 @@ func newMetrics() *metrics {
 		registry:     prometheus.NewRegistry(),
 		leader:       gauge("leader", "1 while this replica leads."),
 		pods:         newGauges("pending_pods", "Pods without a node, by the reason of their verdict.", "reason"),
-		nodes:        newGauges("nodes", "Nodes, by the reason of their verdict.", "reason"),
 		groups:       newGauges("groups", "Groups, by the reason of their verdict.", "reason"),
 		groupNodes:   newGauges("group_nodes", "Nodes of a group: desired, ready, min, max.", "group", "count"),
 		groupFaults:  newGauges("group_faults", "Faults of a group; its verdict and the log name them.", "group"),
@@ -99,14 +100,29 @@ func newMetrics() *metrics {
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "aws_call_seconds",
 			Help: "Calls to AWS, by operation and by code (ok, AWS's error code, or unreachable).", Buckets: seconds}, []string{"service", "operation", "code"}),
 		seenToLaunch: histogram("pod_to_launch_seconds", "Time from the evaluation that first saw a pod pending to the accepted call that launches its node."),
-		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "Time from a pod's Unschedulable condition, which is in whole seconds, to the call that launches its node."),
+		toldToLaunch: histogram("pod_unschedulable_to_launch_seconds", "Time from a pod's Unschedulable condition, which is in whole seconds, to the call that launches its node; 0 where that comes first."),
+		toldToReady:  histogram("pod_unschedulable_to_ready_seconds", "Time from a pod's Unschedulable condition, which is in whole seconds, to the evaluation that first saw it Ready."),
 		drained:      histogram("drained_to_completed_seconds", "Time from the evaluation that first saw a node drained, whose instance Auto Scaling terminates, to the accepted call that completes its hook."),
 		drains:       newDrainMetrics(),
+		money:        newMoneyMetrics(),
 		waiting:      map[types.UID]wait{},
 		emptied:      map[string]time.Time{},
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.nodes, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.steps, m.actions, m.launches, m.lifecycle,
-		m.calls, m.seenToLaunch, m.toldToLaunch, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures, m.drains.interruptions, m.drains.took,
+	// From 0 on, as those of drains are: alerts ask how much they have grown.
+	for _, kind := range action.Kinds() {
+		for _, outcome := range act.Outcomes {
+			m.actions.WithLabelValues(kind, string(outcome))
+		}
+	}
+	for _, part := range fleet.ShedParts() {
+		m.stateShed.WithLabelValues(part)
+	}
+	for _, result := range []string{"done", "failed"} {
+		m.stateWrites.WithLabelValues(result)
+	}
+	m.registry.MustRegister(m.leader, m.pods, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.steps, m.actions, m.launches, m.lifecycle,
+		m.calls, m.seenToLaunch, m.toldToLaunch, m.toldToReady, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures, m.drains.interruptions, m.drains.took,
+		m.money.nodes, m.money.groups, m.money.reasons, m.money.requested, m.money.unpriced, m.money.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -139,6 +155,10 @@ func (m *metrics) remembered(r status.Remembered, err error) {
 	}
 }
 
+// begin forgets what was so when this replica led before: since then time has passed that nothing
+// is known of.
+func (m *metrics) begin() { m.unready, m.money.there = nil, nil }
+
 // record records one turn of the loop. Only the loop calls it.
 func (m *metrics) record(l evaluation) {
 	m.evaluations.Observe(l.took.Seconds())
@@ -148,8 +168,10 @@ func (m *metrics) record(l evaluation) {
 	m.strangers(l.plan)
 	m.steps.Set(float64(l.plan.Steps))
 	m.seeWaiting(l.snapshot)
+	m.seeReady(l.snapshot)
 	m.seeDrained(l.snapshot, l.plan.Drains)
 	m.drains.record(l.snapshot, l.plan.Drains)
+	m.money.record(l.snapshot, l.plan.Verdicts)
 	for _, r := range l.results {
 		m.actions.WithLabelValues(action.TraitsOf(r.Action).Kind, string(r.Outcome)).Inc()
 		m.result(r)
@@ -187,12 +209,13 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 }
 
 func (m *metrics) verdicts(verdicts []verdict.Verdict) {
-	counts := map[verdict.SubjectKind]map[string]int{verdict.OfPod: {}, verdict.OfNode: {}, verdict.OfGroup: {}}
+	counts := map[verdict.SubjectKind]map[string]int{verdict.OfPod: {}, verdict.OfGroup: {}}
 	for _, v := range verdicts {
-		counts[v.Of][string(v.Reason)]++
+		if v.Of != verdict.OfNode { // which have prices, too
+			counts[v.Of][string(v.Reason)]++
+		}
 	}
 	m.pods.showCounts(counts[verdict.OfPod])
-	m.nodes.showCounts(counts[verdict.OfNode])
 	m.groups.showCounts(counts[verdict.OfGroup])
 }
 
@@ -224,16 +247,38 @@ func (m *metrics) strangers(p plan.Plan) {
 func (m *metrics) seeWaiting(s fleet.Snapshot) {
 	seen := make(map[types.UID]wait, len(m.waiting))
 	for _, p := range s.Pods {
-		if p.Node != "" || p.Scheduling != fleet.Unschedulable {
+		if p.Node != "" || p.Scheduling == fleet.Gated || p.Ended() || !p.Deleted.IsZero() {
 			continue
 		}
 		w, known := m.waiting[p.UID]
 		if !known {
-			w = wait{told: p.Judged, seen: s.Now}
+			w.seen = s.Now
+		}
+		if w.told.IsZero() && p.Scheduling == fleet.Unschedulable {
+			w.told = p.Judged
 		}
 		seen[p.UID] = w
 	}
 	m.waiting = seen
+}
+
+// seeReady records how long pods that waited for a node took until they were Ready.
+func (m *metrics) seeReady(s fleet.Snapshot) {
+	unready := make(map[types.UID]time.Time, len(m.unready))
+	for _, p := range s.Pods {
+		since, known := m.unready[p.UID]
+		if !known {
+			since, known = p.Judged, p.Node == "" && p.Scheduling == fleet.Unschedulable && !p.Judged.IsZero()
+		}
+		switch {
+		case !known || p.Ended() || !p.Deleted.IsZero():
+		case p.Ready:
+			m.toldToReady.Observe(max(0, s.Now.Sub(since).Seconds()))
+		default:
+			unready[p.UID] = since
+		}
+	}
+	m.unready = unready
 }
 
 // seeDrained notes since when nodes are drained, by the word of their agents or of the
@@ -311,9 +356,11 @@ func (m *metrics) launch(x action.Grow, r act.Result) {
 			continue
 		}
 		m.seenToLaunch.Observe(r.Ended.Sub(w.seen).Seconds())
+		waited := 0.0 // where kube-scheduler has not judged the pod yet
 		if !w.told.IsZero() {
-			m.toldToLaunch.Observe(max(0, r.Ended.Add(-r.Took).Sub(w.told).Seconds()))
+			waited = max(0, r.Ended.Add(-r.Took).Sub(w.told).Seconds())
 		}
+		m.toldToLaunch.Observe(waited)
 	}
 }
 

@@ -33,7 +33,7 @@ type drainStep struct {
 }
 
 func newDrainMetrics() *drainMetrics {
-	return &drainMetrics{
+	m := &drainMetrics{
 		nodes:    newGauges("draining_nodes", "Nodes with a drain, by kind and phase: Waiting, Draining, Blocked, Drained or Failed.", "kind", "phase"),
 		left:     newGauges("drain_pods_left", "Pods that have still to leave nodes that drain, by kind.", "kind"),
 		deadline: newGauges("drain_deadline_seconds", "Time to the earliest deadline of a drain that has not ended, by kind; below 0 once it has passed.", "kind"),
@@ -44,6 +44,15 @@ func newDrainMetrics() *drainMetrics {
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "windlass", Name: "drain_seconds",
 			Help: "Time from the beginning of a drain until no pod was left that needs another place, by kind.", Buckets: seconds}, []string{"kind"}),
 	}
+	// From 0 on: of a series that begins at 1, Prometheus counts no increase.
+	for _, kind := range contract.Kinds {
+		m.failures.WithLabelValues(string(kind))
+		m.took.WithLabelValues(string(kind))
+		if isInterruption(&fleet.Node{}, string(kind)) {
+			m.interruptions.WithLabelValues(string(kind))
+		}
+	}
+	return m
 }
 
 // record shows what agents report of their drains, and what the plan has of those that the
@@ -105,13 +114,16 @@ func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 }
 
 // isInterruption reports whether nobody in the cluster wanted the drain. Auto Scaling also takes
-// what a drain was asked for before.
+// what a drain was asked for before; where it does so by itself the scaler asks for the drain, too,
+// if the agent has not begun.
 func isInterruption(n *fleet.Node, kind string) bool {
 	switch contract.Kind(kind) {
 	case contract.KindSpot, contract.KindMaintenance, contract.KindRebalance:
 		return true
 	case contract.KindASG:
-		return n.Annotations[contract.AnnotationDrainRequest] == ""
+		asked, is := n.Annotations[contract.AnnotationDrainRequest]
+		request, err := contract.ParseRequest(asked)
+		return !is || asked == "" || err == nil && request.Kind == contract.KindASG
 	}
 	return false
 }

@@ -65,6 +65,14 @@ windlass_draining_nodes{kind="maintenance",phase="Failed"} 1
 windlass_draining_nodes{kind="spot",phase="Drained"} 1
 windlass_draining_nodes{kind="spot",phase="Draining"} 2
 windlass_draining_nodes{kind="unknown",phase="Draining"} 1
+# HELP windlass_drains_failed_total Drains that were seen to fail: their deadline passed with pods left, by kind.
+# TYPE windlass_drains_failed_total counter
+windlass_drains_failed_total{kind="asg"} 0
+windlass_drains_failed_total{kind="maintenance"} 0
+windlass_drains_failed_total{kind="rebalance"} 0
+windlass_drains_failed_total{kind="request"} 0
+windlass_drains_failed_total{kind="scale-down"} 0
+windlass_drains_failed_total{kind="spot"} 0
 `
 	names := []string{"windlass_draining_nodes", "windlass_drain_pods_left", "windlass_drain_deadline_seconds", "windlass_drains_failed_total"}
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
@@ -88,6 +96,11 @@ windlass_draining_nodes{kind="asg",phase="Failed"} 1
 # HELP windlass_drains_failed_total Drains that were seen to fail: their deadline passed with pods left, by kind.
 # TYPE windlass_drains_failed_total counter
 windlass_drains_failed_total{kind="asg"} 1
+windlass_drains_failed_total{kind="maintenance"} 0
+windlass_drains_failed_total{kind="rebalance"} 0
+windlass_drains_failed_total{kind="request"} 0
+windlass_drains_failed_total{kind="scale-down"} 0
+windlass_drains_failed_total{kind="spot"} 0
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
@@ -115,10 +128,13 @@ func TestInterruptionsCount(t *testing.T) {
 	see("asked", "upgrade", contract.Report{Kind: contract.KindRequest, Phase: contract.PhaseDraining})
 	see("asked", "upgrade", contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDrained, Emptied: contract.At(now.Add(200 * time.Second))})
 	see("taken", "", contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDraining})
+	see("told", contract.Request{ID: "i-1", Kind: contract.KindASG}.String(), contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDraining})
+	see("unneeded", contract.Request{ID: "i-2", Kind: contract.KindScaleDown}.String(), contract.Report{Kind: contract.KindASG, Phase: contract.PhaseDraining})
 	want := `
 # HELP windlass_interruptions_total Nodes that EC2 or Auto Scaling were seen to take away, or to say that they may, by kind: spot, asg, maintenance or rebalance.
 # TYPE windlass_interruptions_total counter
-windlass_interruptions_total{kind="asg"} 1
+windlass_interruptions_total{kind="asg"} 2
+windlass_interruptions_total{kind="maintenance"} 0
 windlass_interruptions_total{kind="rebalance"} 1
 windlass_interruptions_total{kind="spot"} 1
 `
@@ -132,7 +148,7 @@ windlass_interruptions_total{kind="spot"} 1
 	took := map[string]string{}
 	for _, f := range families {
 		for _, x := range f.GetMetric() {
-			if f.GetName() == "windlass_drain_seconds" {
+			if f.GetName() == "windlass_drain_seconds" && x.GetHistogram().GetSampleCount() > 0 {
 				took[x.GetLabel()[0].GetValue()] = fmt.Sprintf("%d of %g s", x.GetHistogram().GetSampleCount(), x.GetHistogram().GetSampleSum())
 			}
 		}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -26,7 +28,8 @@ func TestMetrics(t *testing.T) {
 		Faults: []string{"no right to list nodes"},
 		Groups: []fleet.Group{{Name: "web", Max: 5, Desired: 2, Faults: []string{"tag x is left out"}, Instances: []fleet.Instance{{ID: "i-1", State: fleet.InService}, {ID: "i-2", State: fleet.Pending}, {ID: "i-4", State: "Terminating:Retained"}}}},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true},
-			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}}},
+			{Name: "n3", ProviderID: "aws:///a/i-3", Annotations: map[string]string{contract.AnnotationDrainReport: drained}},
+			{Name: "n4", ProviderID: "aws:///a/i-5", Labels: map[string]string{contract.LabelCapacityType: contract.CapacitySpot}}},
 		Pods: []*fleet.Pod{{UID: "p", Scheduling: fleet.Unschedulable, Judged: start.Add(-time.Second)}},
 	}
 	grow := action.Grow{Group: "web", From: 2, To: 3, For: []action.PodRef{{Name: "p", UID: "p"}}}
@@ -36,12 +39,12 @@ func TestMetrics(t *testing.T) {
 		fleet.BackOffKey("api", "", "NoRight"):                       {Until: start.Add(time.Minute), Count: 1, Cause: "no right to call autoscaling:SetDesiredCapacity on arn:aws:x"},
 	}
 	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{
-		{Of: verdict.OfPod, Reason: verdict.PodTriggersScaleUp}, {Of: verdict.OfNode, Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupScalingUp}}}})
+		{Of: verdict.OfPod, Reason: verdict.PodTriggersScaleUp}, {Of: verdict.OfNode, Name: "n1", Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupScalingUp}}}})
 	short := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
 	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
 	ended := start.Add(2 * time.Second)
 	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
-		{Of: verdict.OfNode, Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Reason: verdict.NodeUnneeded}, {Of: verdict.OfNode, Reason: verdict.NodeNoPlace}}}, results: []act.Result{
+		{Of: verdict.OfNode, Name: "n1", Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Name: "n3", Reason: verdict.NodeUnneeded}, {Of: verdict.OfNode, Name: "n4", Reason: verdict.NodeNoPlace}}}, results: []act.Result{
 		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
 		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},
 		{Action: short, Outcome: act.Done, Answer: &launch.Answer{Seen: true, Came: 1, Failures: missing}},
@@ -55,17 +58,6 @@ func TestMetrics(t *testing.T) {
 		{Action: action.Heartbeat{Instance: "i-3"}, Outcome: act.Done, Ended: ended}}})
 	m.call(asg.Call{Service: "Auto Scaling", Operation: "SetDesiredCapacity", Code: "ok"})
 	want := `
-# HELP windlass_actions_total Actions, by kind and result.
-# TYPE windlass_actions_total counter
-windlass_actions_total{kind="complete",result="done"} 2
-windlass_actions_total{kind="complete",result="stopped"} 1
-windlass_actions_total{kind="grow",result="begun"} 1
-windlass_actions_total{kind="grow",result="done"} 2
-windlass_actions_total{kind="grow",result="failed"} 2
-windlass_actions_total{kind="grow",result="paused"} 1
-windlass_actions_total{kind="heartbeat",result="done"} 1
-windlass_actions_total{kind="heartbeat",result="paused"} 1
-windlass_actions_total{kind="heartbeat",result="stopped"} 1
 # HELP windlass_cluster_faults Faults of the cluster: what the scaler cannot read, and a persisted state that it cannot write; the ConfigMap windlass-status names them.
 # TYPE windlass_cluster_faults gauge
 windlass_cluster_faults 1
@@ -102,12 +94,13 @@ windlass_lifecycle_actions_total{call="complete",result="done"} 1
 windlass_lifecycle_actions_total{call="complete",result="early"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="busy"} 1
 windlass_lifecycle_actions_total{call="heartbeat",result="done"} 1
-# HELP windlass_nodes Nodes, by the reason of their verdict.
+# HELP windlass_nodes Nodes, by the reason of their verdict and by capacity type: spot, on-demand, or unknown where neither its group nor a label of it tells.
 # TYPE windlass_nodes gauge
-windlass_nodes{reason="NoPlaceForPods"} 2
-windlass_nodes{reason="Unneeded"} 1
+windlass_nodes{capacity_type="spot",reason="NoPlaceForPods"} 1
+windlass_nodes{capacity_type="unknown",reason="NoPlaceForPods"} 1
+windlass_nodes{capacity_type="unknown",reason="Unneeded"} 1
 `
-	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_actions_total", "windlass_cluster_faults", "windlass_group_backoff_failures",
+	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "windlass_cluster_faults", "windlass_group_backoff_failures",
 		"windlass_group_faults", "windlass_group_nodes", "windlass_group_retained_instances", "windlass_groups", "windlass_launches_total", "windlass_lifecycle_actions_total", "windlass_nodes"); err != nil {
 		t.Error(err)
 	}
@@ -118,11 +111,22 @@ windlass_nodes{reason="Unneeded"} 1
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := map[string]float64{}
+	counts, actions := map[string]float64{}, map[string]float64{}
 	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			if n := metric.GetCounter().GetValue(); f.GetName() == "windlass_actions_total" && n > 0 {
+				actions[metric.GetLabel()[0].GetValue()+" "+metric.GetLabel()[1].GetValue()] = n
+			}
+		}
 		if h := f.GetMetric()[0].GetHistogram(); h != nil {
 			counts[f.GetName()] = h.GetSampleSum()
 		}
+	}
+	if diff := cmp.Diff(map[string]float64{
+		"complete done": 2, "complete stopped": 1, "grow begun": 1, "grow done": 2, "grow failed": 2, "grow paused": 1,
+		"heartbeat done": 1, "heartbeat paused": 1, "heartbeat stopped": 1,
+	}, actions); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"windlass_pod_to_launch_seconds", "windlass_pod_unschedulable_to_launch_seconds", "windlass_drained_to_completed_seconds"} {
 		if counts[name] < 1.9 || counts[name] > 2.1 {
@@ -167,5 +171,60 @@ func TestDrainedToCompleted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A pod that waited for a node counts when it is first seen Ready, once, by what kube-scheduler
+// said of it; one that is deleted before, or that became Ready while another replica led, does not.
+func TestUnschedulableToReady(t *testing.T) {
+	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	pending := func(uid types.UID) *fleet.Pod {
+		return &fleet.Pod{UID: uid, Scheduling: fleet.Unschedulable, Judged: start}
+	}
+	m := newMetrics()
+	see := func(after time.Duration, pods ...*fleet.Pod) {
+		m.record(evaluation{snapshot: fleet.Snapshot{Now: start.Add(after), Pods: pods}})
+	}
+	see(time.Second, pending("a"), pending("b"), pending("c"), &fleet.Pod{UID: "d", Node: "n", Ready: true})
+	see(40*time.Second, &fleet.Pod{UID: "a", Node: "n"}, &fleet.Pod{UID: "b", Node: "n", Deleted: start}, pending("c"))
+	for range 2 {
+		see(60*time.Second, &fleet.Pod{UID: "a", Node: "n", Ready: true}, &fleet.Pod{UID: "b", Node: "n", Ready: true}, pending("c"))
+	}
+	m.begin()
+	see(time.Hour, &fleet.Pod{UID: "c", Node: "n", Ready: true})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); f.GetName() == "windlass_pod_unschedulable_to_ready_seconds" && (h.GetSampleCount() != 1 || h.GetSampleSum() != 60) {
+			t.Errorf("%d pods took %v s, want 1 that took 60", h.GetSampleCount(), h.GetSampleSum())
+		}
+	}
+	if len(m.unready) > 0 {
+		t.Errorf("%d pods are remembered", len(m.unready))
+	}
+}
+
+// A node that is launched before kube-scheduler has judged its pod counts, too: nothing was waited
+// for. So does the time from then on that it was seen.
+func TestLaunchBeforeUnschedulable(t *testing.T) {
+	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
+	m := newMetrics()
+	grow := action.Grow{Group: "web", From: 0, To: 1, For: []action.PodRef{{UID: "p"}}}
+	done := act.Result{Action: grow, Outcome: act.Done, Ended: start.Add(2 * time.Second), Took: time.Second}
+	m.record(evaluation{snapshot: fleet.Snapshot{Now: start, Pods: []*fleet.Pod{{UID: "p"}, {UID: "gated", Scheduling: fleet.Gated}}}, results: []act.Result{done}})
+	if len(m.waiting) != 1 {
+		t.Errorf("%d pods are pending, want 1", len(m.waiting))
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		want, is := map[string]float64{"windlass_pod_to_launch_seconds": 2, "windlass_pod_unschedulable_to_launch_seconds": 0}[f.GetName()]
+		if h := f.GetMetric()[0].GetHistogram(); is && (h.GetSampleCount() != 1 || h.GetSampleSum() != want) {
+			t.Errorf("%s: %d of %v s, want 1 of %v", f.GetName(), h.GetSampleCount(), h.GetSampleSum(), want)
+		}
 	}
 }

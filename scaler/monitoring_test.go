@@ -16,6 +16,8 @@ import (
 	"windlass.dev/windlass/manifests/flagfile"
 	"windlass.dev/windlass/manifests/monitoring"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/action"
 )
 
 // TestMonitoringAsksForWhatThereIs: alerts and panels ask for metrics that are served, by
@@ -32,6 +34,9 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", q.Where, err)
 			continue
+		}
+		if slices.ContainsFunc(uses, func(use monitoring.Use) bool { return strings.HasPrefix(use.Metric, "windlass_notifier_") }) {
+			continue // the notifier has a test of its own
 		}
 		known := []string{"instance"} // which Prometheus adds
 		for _, use := range uses {
@@ -60,6 +65,53 @@ func TestMonitoringAsksForWhatThereIs(t *testing.T) {
 	args, err := flagfile.Read("../manifests/flags", contract.AppScaler)
 	if err != nil || !slices.Contains(args.Set, "--metrics-address="+defaultAddress) {
 		t.Errorf("arguments %v, %v: metrics are to be served where the pod's port is", args.Set, err)
+	}
+}
+
+// TestCountersOfAlertsBeginAtZero: of a series that begins at 1 Prometheus counts no increase, so the
+// first of what an alert counts would go unseen.
+func TestCountersOfAlertsBeginAtZero(t *testing.T) {
+	rules, err := monitoring.Rules("../manifests/components/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string][]map[string]string{}
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range metric.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			series[f.GetName()] = append(series[f.GetName()], labels)
+		}
+	}
+	want := map[string]int{ // how many series each alert goes by
+		"windlass_actions_total": len(action.Kinds()), "windlass_state_shed_entries_total": len(fleet.ShedParts()), "windlass_state_writes_total": 1,
+	}
+	for _, rule := range rules {
+		uses, _, err := monitoring.Uses(rule.Expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range uses {
+			if !strings.HasSuffix(use.Metric, "_total") || strings.HasPrefix(use.Metric, "windlass_notifier_") {
+				continue
+			}
+			n := 0
+			for _, labels := range series[use.Metric] {
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(use.Labels)), func(l string) bool { return labels[l] != use.Labels[l] }) {
+					n++
+				}
+			}
+			if n == 0 || n != want[use.Metric] {
+				t.Errorf("alert %s: of %s %v there are %d series at the beginning, want %d", rule.Alert, use.Metric, use.Labels, n, want[use.Metric])
+			}
+		}
 	}
 }
 
@@ -103,7 +155,6 @@ func describedMetrics(t *testing.T) []described {
 func histogramsOf(t *testing.T, m *metrics) map[string]bool {
 	t.Helper()
 	m.calls.WithLabelValues("", "", "") // these are served only where there is one
-	m.drains.took.WithLabelValues("")
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -48,6 +48,9 @@ The snapshot is taken from the cluster and from AWS, or read from a file that
 				return err
 			}
 			telemetry.SetDefault(logger)
+			if err := s.adoptForeign(cmd.Flags(), logger); err != nil {
+				return err
+			}
 			return printPlan(cmd.Context(), s, o, stdout, logger)
 		},
 	}
@@ -56,6 +59,7 @@ The snapshot is taken from the cluster and from AWS, or read from a file that
 	cmd.Flags().StringVar(&o.save, "snapshot-out", "", "write the snapshot to this file")
 	cmd.Flags().StringVarP(&o.output, "output", "o", asTable, "table, yaml or json")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long taking the snapshot may last")
+	s.foreign.register(cmd.Flags())
 	return cmd
 }
 
@@ -151,7 +155,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, SpotFault: reader.SpotFault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -61,8 +61,11 @@ type scaler struct {
 	apiServer, aws, turning *telemetry.Check
 	leading                 atomic.Bool
 
+	asked  chan chan<- seen       // for snapshots between evaluations
+	leader atomic.Pointer[string] // as the lease last said; nil before
+
 	mu     sync.Mutex
-	latest evaluation // for verdicts
+	latest func() ([]byte, error) // the latest plan, for verdicts
 }
 
 // How long each part may be silent or failing before it counts as unhealthy.
@@ -134,7 +137,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 }
 
 func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface, meta metadata.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
-	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}}
+	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}, asked: make(chan chan<- seen), latest: encodedOnce(evaluation{})}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
 	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
@@ -142,10 +145,11 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 
 	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, SpotFault: sc.reader.SpotFault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
+	m.money.bill = sc.bill
 	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
 	verbs := asg.NewVerbs(account)
 	verbs.Arrived = sc.observer.GroupsChanged
@@ -164,6 +168,9 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	return sc
 }
 
+// bill is what nodes cost by what is known now.
+func (sc *scaler) bill() status.Bill { return sc.settings.bill(sc.reader.Spot()) }
+
 // now is the time by the API server's clock, see kube.Clock.
 func (sc *scaler) now() time.Time { return sc.clock.Now() }
 
@@ -174,7 +181,7 @@ func (sc *scaler) run(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer sc.serve(ctx, &parts, listener, sc.handler())()
-	defer sc.serve(ctx, &parts, sc.listenForVerdicts(), http.HandlerFunc(sc.verdicts))()
+	defer sc.serve(ctx, &parts, sc.listenForVerdicts(), sc.verdictsHandler())()
 	parts.Go(func() { sc.observer.Run(ctx) })
 	parts.Go(func() { sc.events.Run(ctx) })
 	parts.Go(func() { sc.board.Run(ctx) })
@@ -192,7 +199,7 @@ func (sc *scaler) serve(ctx context.Context, parts *sync.WaitGroup, listener net
 	if listener == nil {
 		return func() {}
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 4 * mostQuery}
 	sc.logger.Info("serving", "address", listener.Addr().String())
 	parts.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -224,7 +231,10 @@ func (sc *scaler) compete(ctx context.Context) error {
 		err := lease.Lead(ctx, lease.Config{
 			Namespace: sc.settings.namespace, Name: contract.LeaseScaler, Identity: sc.settings.identity,
 			Client: sc.client.CoordinationV1(), Logger: sc.logger,
-			OnNewLeader: func(identity string) { sc.logger.Info("new leader", "identity", identity) },
+			OnNewLeader: func(identity string) {
+				sc.leader.Store(&identity)
+				sc.logger.Info("new leader", "identity", identity)
+			},
 		}, sc.lead)
 		if err == nil {
 			continue
@@ -256,6 +266,7 @@ func (sc *scaler) waitingIsWell(ctx context.Context) {
 // lead runs the loop until ctx ends.
 func (sc *scaler) lead(ctx context.Context) error {
 	sc.leading.Store(true)
+	sc.metrics.begin()
 	sc.metrics.leader.Set(1)
 	defer sc.metrics.leader.Set(0)
 	defer sc.leading.Store(false)
@@ -297,6 +308,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		reread:   sc.reread,
 		tell:     sc.tell,
 		changed:  sc.observer.Changed(),
+		asked:    sc.asked,
 		logger:   sc.logger,
 		alive:    sc.turned,
 	}
@@ -360,6 +372,7 @@ func isUnwritten(err error) bool {
 // another part; that it turns is what a restart could mend.
 func (sc *scaler) turned(err error) {
 	sc.turning.OK()
+	sc.metrics.money.pass(sc.now())
 	if isUnwritten(err) {
 		err = nil // it has decided, and its page shows that as a fault
 	}
@@ -417,7 +430,7 @@ func (sc *scaler) tell(l evaluation) {
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	sc.latest = l
+	sc.latest = encodedOnce(l)
 }
 
 // postCASStatus posts the status that Cluster Autoscaler would write, unless a Cluster
@@ -444,7 +457,7 @@ func (sc *scaler) status(l evaluation) statuspage.Status {
 	if len(page.Groups) == 0 {
 		page.Trouble = sc.whyNone()
 	}
-	return statuspage.Status{Page: page, Verdicts: status.NewVerdicts(l.snapshot, l.plan, sc.settings.bill())}
+	return statuspage.Status{Page: page, Verdicts: status.NewVerdicts(l.snapshot, l.plan, sc.bill())}
 }
 
 func (sc *scaler) whyNone() string { return sc.settings.selection.WhyNone(sc.account.Region) }
