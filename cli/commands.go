@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/prices"
@@ -29,7 +30,7 @@ func (c *cli) statusCommand() *cobra.Command {
 			}
 			show := func(ctx context.Context) error {
 				w := view.World{Now: c.now()}
-				_, eventsErr := r.events(ctx, &w)
+				_, eventsErr := r.events(ctx, &w, view.Recent(w.Now))
 				if err := errors.Join(r.status(ctx, &w), r.nodes(ctx, &w), eventsErr); err != nil {
 					return err
 				}
@@ -120,7 +121,7 @@ func (c *cli) costCommand() *cobra.Command {
 				return err
 			}
 			w := view.World{Now: c.now()}
-			if err := errors.Join(r.status(cmd.Context(), &w), r.nodes(cmd.Context(), &w), r.requests(cmd.Context(), &w)); err != nil {
+			if err := errors.Join(r.verdicts(cmd.Context(), &w), r.nodes(cmd.Context(), &w), r.requests(cmd.Context(), &w)); err != nil {
 				return err
 			}
 			return o.print(c.Out, view.NewCost(w, rates))
@@ -129,7 +130,7 @@ func (c *cli) costCommand() *cobra.Command {
 	o.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&priceFile, "price-file", "", "a file with prices that override the built-in ones, in place of the scaler's prices: a region, an instance type and US dollars an hour on each line")
-	f.Float64Var(&rates.SpotFactor, "spot-price-factor", 0, "what a spot instance is assumed to cost, as a share of its on-demand price; the scaler's own if 0")
+	f.Float64Var(&rates.SpotFactor, "spot-price-factor", 0, "what a spot instance is assumed to cost, as a share of its on-demand price, in place of what EC2 reports, too; what the scaler goes by if 0")
 	f.Float64Var(&rates.Discount, "discount-factor", 1, "what you pay on demand as a share of the list price, such as 0.72 with a savings plan of 28%")
 	return cmd
 }
@@ -167,18 +168,20 @@ func (c *cli) eventsCommand() *cobra.Command {
 				return err
 			}
 			w := view.World{Now: c.now()}
-			versions, err := r.events(cmd.Context(), &w)
+			from := w.Now.Add(-since)
+			versions, err := r.events(cmd.Context(), &w, func(e *corev1.Event) bool { return view.Tells(e, from, all) })
 			if err := cmp.Or(err, r.nodes(cmd.Context(), &w)); err != nil {
 				return err
 			}
-			if err := o.print(c.Out, view.NewStory(w, w.Now.Add(-since), all)); err != nil || !watch {
+			r.leader(cmd.Context(), &w)
+			if err := o.print(c.Out, view.NewStory(w, from, all)); err != nil || !watch {
 				return err
 			}
-			return r.follow(cmd.Context(), versions, func(e view.Entry) error {
-				if !all && !e.Done() {
+			return r.follow(cmd.Context(), versions, func(e *corev1.Event) error {
+				if !view.Tells(e, time.Time{}, all) {
 					return nil
 				}
-				return o.more(c.Out, e)
+				return o.more(c.Out, r.entry(cmd.Context(), e))
 			})
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -9,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/docs/section"
 	"windlass.dev/windlass/pkg/telemetry"
 )
@@ -50,6 +53,52 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	section.HoldFile(t, "view/reasons.txt", all.String())
+}
+
+// TestRights: what the program asks for is what the manifests give.
+func TestRights(t *testing.T) {
+	var all strings.Builder
+	for _, file := range []string{"base/agent-rbac.yaml", "base/scaler-rbac.yaml", "components/notifications/notifier-rbac.yaml", "components/viewers/role.yaml"} {
+		text, err := os.ReadFile("../manifests/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var role rbacv1.ClusterRole // a Role has the same fields
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			scope := map[string]string{"ClusterRole": "cluster", "Role": "own"}[role.Kind]
+			for _, rule := range role.Rules {
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						for _, verb := range rule.Verbs {
+							for _, of := range append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))] {
+								fmt.Fprintln(&all, strings.Join([]string{role.Name, scope, verb, group, resource, of}, "\t"))
+								lines++
+							}
+						}
+					}
+				}
+			}
+		}
+		if lines < 5 {
+			t.Errorf("%s gives %d rights", file, lines)
+		}
+	}
+	section.HoldFile(t, "view/rights.txt", all.String())
+}
+
+// TestVersionsOfKubernetes: what check takes for known is what the README promises.
+func TestVersionsOfKubernetes(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("(Kubernetes 1.%d to 1.%d)", view.OldestMinor, view.NewestMinor); !strings.Contains(string(text), want) {
+		t.Errorf("the README does not say %q", want)
+	}
 }
 
 // TestFlagsPage: docs/reference/flags.md has all flags of the commands, but for kubectl's own.
@@ -115,7 +164,7 @@ func TestKrewManifest(t *testing.T) {
 		system, arch := p.Selector.MatchLabels["os"], p.Selector.MatchLabels["arch"]
 		bin, archive := name, name+"_"+m.Spec.Version+"_"+system+"_"+arch+".tar.gz"
 		if system == "windows" {
-			bin += ".exe"
+			bin, archive = bin+".exe", strings.TrimSuffix(archive, "tar.gz")+"zip"
 		}
 		if p.Bin != bin || !strings.HasSuffix(p.URI, "/"+m.Spec.Version+"/"+archive) || len(p.SHA256) != 64 {
 			t.Errorf("%s/%s: binary %s, from %s with hash %q", system, arch, p.Bin, p.URI, p.SHA256)

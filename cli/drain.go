@@ -93,8 +93,7 @@ func (c *cli) drain(ctx context.Context, o *drainOptions, names []string) error 
 	if err := o.output.print(c.Out, previews); err != nil || o.preview {
 		return err
 	}
-	request := contract.Request{Kind: contract.KindRequest, Reason: cmp.Or(o.reason, "no reason was given"), By: r.user(ctx), At: contract.At(c.now())}
-	request.ID = contract.RequestID(request.Reason)
+	request := r.request(ctx, c.now(), o.reason)
 	if o.wait {
 		return c.drainAndWait(ctx, o, r, nodes, previews, request)
 	}
@@ -103,6 +102,13 @@ func (c *cli) drain(ctx context.Context, o *drainOptions, names []string) error 
 		failed = append(failed, r.ask(ctx, &nodes[i], request))
 	}
 	return errors.Join(failed...)
+}
+
+// request is one of whoever asks.
+func (r reader) request(ctx context.Context, now time.Time, reason string) contract.Request {
+	request := contract.Request{Kind: contract.KindRequest, Reason: cmp.Or(reason, "no reason was given"), By: r.user(ctx), At: contract.At(now)}
+	request.ID = contract.RequestID(request.Reason)
+	return request
 }
 
 // ask writes a request, unless the node has another one.
@@ -156,17 +162,7 @@ func (r reader) previews(ctx context.Context, now time.Time, nodes []corev1.Node
 }
 
 func (c *cli) undrainCommand() *cobra.Command {
-	var nodes chosen
-	cmd := &cobra.Command{
-		Use:               "undrain NODE...",
-		Short:             "Take requests of people to drain nodes off them; their agents undo what they did.",
-		ValidArgsFunction: c.completeNodes,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return c.forEach(cmd.Context(), nodes, names, undrain)
-		},
-	}
-	nodes.register(cmd)
-	return cmd
+	return c.nodesCommand("undrain", "Take requests of people to drain nodes off them; their agents undo what they did.", undrain)
 }
 
 func undrain(ctx context.Context, r reader, n *corev1.Node) (said string, err error) {

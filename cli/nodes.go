@@ -92,55 +92,63 @@ func (r reader) user(ctx context.Context) string {
 	return review.Status.UserInfo.Username
 }
 
+// heldBecause is the value of a hold for which nobody gave a reason.
+const heldBecause = "true"
+
 func (c *cli) holdCommand() *cobra.Command {
-	var nodes chosen
 	reason := ""
-	cmd := &cobra.Command{
-		Use:               "hold NODE...",
-		Short:             "Keep nodes from being scaled down.",
-		Long:              "Keep nodes from being scaled down, by the annotation " + contract.AnnotationHold + ". A scale-down that is under way is cancelled. Notices of AWS are served all the same.",
-		ValidArgsFunction: c.completeNodes,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if reason == "false" {
-				return errors.New("--reason=false would hold nothing: say why")
-			}
-			return c.forEach(cmd.Context(), nodes, names, func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
-				if n.Annotations[contract.AnnotationHold] == reason {
-					return "held already", nil
-				}
-				return "held", r.annotate(ctx, n, contract.AnnotationHold, &reason)
-			})
-		},
+	cmd := c.nodesCommand("hold", "Keep nodes from being scaled down.", func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
+		return hold(ctx, r, n, reason)
+	})
+	cmd.Long = "Keep nodes from being scaled down, by the annotation " + contract.AnnotationHold + ". A scale-down that is under way is cancelled. Notices of AWS are served all the same."
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if reason == "false" {
+			return errors.New("--reason=false would hold nothing: say why")
+		}
+		return nil
 	}
-	nodes.register(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "true", "why, for those who find the annotation")
+	cmd.Flags().StringVar(&reason, "reason", heldBecause, "why, for those who find the annotation")
 	return cmd
 }
 
 func (c *cli) unholdCommand() *cobra.Command {
+	return c.nodesCommand("unhold", "Let nodes be scaled down again.", unhold)
+}
+
+func hold(ctx context.Context, r reader, n *corev1.Node, reason string) (said string, err error) {
+	if n.Annotations[contract.AnnotationHold] == reason {
+		return "held already", nil
+	}
+	return "held", r.annotate(ctx, n, contract.AnnotationHold, &reason)
+}
+
+func unhold(ctx context.Context, r reader, n *corev1.Node) (said string, err error) {
+	rest := map[string]string{}
+	for key, value := range n.Annotations {
+		if key != contract.AnnotationHold {
+			rest[key] = value
+		}
+	}
+	if _, held := n.Annotations[contract.AnnotationHold]; held {
+		if err := r.annotate(ctx, n, contract.AnnotationHold, nil); err != nil {
+			return "", err
+		}
+	}
+	if by, held := contract.Held(rest); held {
+		return "", fmt.Errorf("node %s is held by annotation %s, too, which this does not remove", n.Name, by)
+	}
+	return "not held", nil
+}
+
+// nodesCommand does one thing to nodes that people choose.
+func (c *cli) nodesCommand(verb, short string, do func(context.Context, reader, *corev1.Node) (said string, err error)) *cobra.Command {
 	var nodes chosen
 	cmd := &cobra.Command{
-		Use:               "unhold NODE...",
-		Short:             "Let nodes be scaled down again.",
+		Use:               verb + " NODE...",
+		Short:             short,
 		ValidArgsFunction: c.completeNodes,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return c.forEach(cmd.Context(), nodes, names, func(ctx context.Context, r reader, n *corev1.Node) (string, error) {
-				rest := map[string]string{}
-				for key, value := range n.Annotations {
-					if key != contract.AnnotationHold {
-						rest[key] = value
-					}
-				}
-				if _, held := n.Annotations[contract.AnnotationHold]; held {
-					if err := r.annotate(ctx, n, contract.AnnotationHold, nil); err != nil {
-						return "", err
-					}
-				}
-				if by, held := contract.Held(rest); held {
-					return "", fmt.Errorf("node %s is held by annotation %s, too, which this does not remove", n.Name, by)
-				}
-				return "not held", nil
-			})
+			return c.forEach(cmd.Context(), nodes, names, do)
 		},
 	}
 	nodes.register(cmd)

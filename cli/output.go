@@ -6,13 +6,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/cli/table"
 	"windlass.dev/windlass/cli/view"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // The forms in which an answer is printed.
@@ -62,26 +62,13 @@ func (o *output) print(w io.Writer, a answer) error {
 		return err
 	case asName:
 		for _, name := range a.Names() {
-			if _, err := fmt.Fprintln(w, oneLine(name)); err != nil {
+			if _, err := fmt.Fprintln(w, contract.OneLine(name)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	s := &sheet{out: w, wide: o.form == asWide}
-	switch a := a.(type) {
-	case view.Status:
-		s.status(a)
-	case view.Why:
-		s.why(&a)
-	case view.Cost:
-		s.cost(a)
-	case view.Story:
-		s.story(a)
-	case view.Previews:
-		s.previews(a)
-	}
-	return s.err
+	return table.Print(w, o.form == asWide, a)
 }
 
 // between parts an answer from the next one.
@@ -105,64 +92,5 @@ func (o *output) more(w io.Writer, e view.Entry) error {
 		}
 		return o.print(w, view.Story{Entries: []view.Entry{e}})
 	}
-	s := &sheet{out: w, wide: o.form == asWide}
-	s.say("%s", strings.Join(s.entry(e), "   "))
-	return s.err
-}
-
-// sheet is a text of tables. It keeps the first error.
-type sheet struct {
-	out  io.Writer
-	wide bool
-	err  error
-	// begun says that something stands on it.
-	begun bool
-}
-
-func (s *sheet) say(format string, args ...any) {
-	s.begun = true
-	if s.err == nil {
-		_, s.err = fmt.Fprintln(s.out, oneLine(fmt.Sprintf(format, args...)))
-	}
-}
-
-// table prints rows below a title, and nothing without rows.
-func (s *sheet) table(title string, head []string, rows [][]string) {
-	if len(rows) == 0 {
-		return
-	}
-	if s.begun {
-		s.say("")
-	}
-	if title != "" {
-		s.say("%s", title)
-	}
-	w := printers.GetNewTabWriter(s.out)
-	for _, row := range append([][]string{head}, rows...) {
-		s.line(w, row)
-	}
-	if err := w.Flush(); s.err == nil {
-		s.err = err
-	}
-}
-
-func (s *sheet) line(w io.Writer, cells []string) {
-	for i := range cells {
-		cells[i] = oneLine(cells[i])
-	}
-	s.begun = true
-	if s.err == nil {
-		_, s.err = fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-}
-
-// oneLine keeps what others have written from breaking the table, from commanding the terminal, and
-// from changing the order in which letters are shown.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return table.PrintEntry(w, o.form == asWide, e)
 }

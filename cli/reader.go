@@ -1,18 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/resource"
 
+	"windlass.dev/windlass/cli/top/feed"
 	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
@@ -21,8 +21,7 @@ import (
 const (
 	// page is how many objects one call reads.
 	page = 500
-	// mostEvents is how many Events are read of each program: their API has no order, and
-	// those of more are not read.
+	// mostEvents is how many Events are kept, the latest.
 	mostEvents = 20_000
 )
 
@@ -37,21 +36,57 @@ func (c *cli) reader() (reader, error) {
 	return reader{client, c.system}, err
 }
 
-// status reads the page and the verdicts.
+// status reads the page and the verdicts, and whether a scaler leads. Where one of the two cannot
+// be read, the other stands in, as far as it goes.
 func (r reader) status(ctx context.Context, w *view.World) error {
+	pageErr, verdictsErr, err := r.both(ctx, w)
+	switch {
+	case err != nil:
+		return err
+	case pageErr != nil && verdictsErr != nil:
+		return errors.Join(pageErr, verdictsErr)
+	case pageErr != nil:
+		w.Missing = append(w.Missing, "faults, other programs and failed actions: "+pageErr.Error())
+	case verdictsErr != nil:
+		w.Missing = append(w.Missing, "back-offs, upcoming nodes, capacity types, nodes' prices, and all but the first nodes and pods of each reason: "+verdictsErr.Error())
+		w.Verdicts = view.VerdictsOf(w.Page)
+	}
+	return nil
+}
+
+// verdicts reads what status does, where the page cannot stand in.
+func (r reader) verdicts(ctx context.Context, w *view.World) error {
+	_, verdictsErr, err := r.both(ctx, w)
+	return cmp.Or(err, verdictsErr)
+}
+
+// both reads the page and the verdicts, and says which of them cannot be read.
+func (r reader) both(ctx context.Context, w *view.World) (pageErr, verdictsErr, err error) {
 	object, err := r.client.CoreV1().ConfigMaps(r.system).Get(ctx, contract.ConfigMapStatus, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("namespace %s has no ConfigMap %s: windlass-scaler is not installed there, or has not led yet; --windlass-namespace names another", r.system, contract.ConfigMapStatus)
+		return nil, nil, fmt.Errorf("namespace %s has no ConfigMap %s: windlass-scaler is not installed there, or has not led yet; --windlass-namespace names another", r.system, contract.ConfigMapStatus)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; manifests/components/viewers has the rights that this needs", err)
+		return nil, nil, fmt.Errorf("%w; manifests/components/viewers has the rights that this needs", err)
 	case err != nil:
-		return fmt.Errorf("reading config map %s: %w", contract.ConfigMapStatus, err)
+		return nil, nil, fmt.Errorf("reading config map %s: %w", contract.ConfigMapStatus, err)
 	}
-	if w.Page, err = statuspage.Read(object); err != nil {
-		return err
+	w.Page, pageErr = statuspage.Read(object)
+	w.Verdicts, verdictsErr = statuspage.ReadVerdicts(object)
+	r.leader(ctx, w)
+	return pageErr, verdictsErr, nil
+}
+
+// leader reads whether a scaler leads. An answer without that is as good, and says so.
+func (r reader) leader(ctx context.Context, w *view.World) {
+	if err := r.lease(ctx, w); err != nil {
+		w.Missing = append(w.Missing, "whether a scaler leads: "+err.Error())
 	}
-	w.Verdicts, err = statuspage.ReadVerdicts(object)
+}
+
+// lease reads who leads.
+func (r reader) lease(ctx context.Context, w *view.World) (err error) {
+	w.Leader, err = feed.Lease(ctx, r.client, r.system, contract.LeaseScaler)
 	return err
 }
 
@@ -151,47 +186,31 @@ func unlessAway(err error, s view.Subject) error {
 	return fmt.Errorf("reading %s: %w", s, err)
 }
 
-// programs write the Events.
-var programs = []string{contract.AppScaler, contract.AppAgent}
-
-func eventsOf(program string) string {
-	return fields.OneTermEqualSelector("reportingComponent", program).String()
-}
-
-// written reports whether an Event is one of ours.
-func written(e *corev1.Event) bool {
-	return slices.Contains(programs, e.ReportingController) || slices.Contains(programs, e.Source.Component)
-}
-
-var errEnough = errors.New("enough")
-
-// events reads those of both programs in all namespaces. It returns the versions from which each
-// list goes on.
-func (r reader) events(ctx context.Context, w *view.World) (versions map[string]string, err error) {
-	versions = map[string]string{}
-	seen := map[string]bool{}
-	for _, program := range programs {
-		read := 0
+// events reads those of Windlass that are wanted, the latest of many. It returns the versions from
+// which each list goes on.
+func (r reader) events(ctx context.Context, w *view.World, wanted func(*corev1.Event) bool) (versions map[contract.EventPlace]string, err error) {
+	versions = map[contract.EventPlace]string{}
+	for _, place := range contract.EventPlaces(r.system) {
 		err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
-			list, err := r.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, options)
+			list, err := r.client.CoreV1().Events(place.Namespace).List(ctx, options)
 			if err != nil {
 				return list, err
 			}
-			versions[program] = list.ResourceVersion
+			versions[place] = list.ResourceVersion
 			for i := range list.Items {
-				if e := &list.Items[i]; written(e) && !seen[e.Namespace+"/"+e.Name] {
-					seen[e.Namespace+"/"+e.Name] = true
+				if e := &list.Items[i]; place.Has(e) && wanted(e) {
 					w.Events = append(w.Events, *e)
 				}
 			}
-			if read += len(list.Items); read >= mostEvents {
-				return list, errEnough
+			if len(w.Events) > 2*mostEvents {
+				w.LatestEvents(mostEvents)
 			}
 			return list, nil
-		}, metav1.ListOptions{FieldSelector: eventsOf(program)})
-		if err != nil && !errors.Is(err, errEnough) {
-			return nil, fmt.Errorf("reading events of %s: %w", program, err)
+		}, metav1.ListOptions{FieldSelector: place.Selector().String()})
+		if err != nil {
+			return nil, fmt.Errorf("reading events of %s: %w", place.Program, err)
 		}
 	}
+	w.LatestEvents(mostEvents)
 	return versions, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
@@ -25,14 +26,18 @@ type cli struct {
 	flags *genericclioptions.ConfigFlags
 	// system is the namespace of windlass-scaler.
 	system string
+	// unattended is a client whose login plugins have no terminal, as a view has it.
+	unattended bool
 	// now is the time, and connect makes a client of the flags. Tests have others.
 	now     func() time.Time
 	connect func() (kubernetes.Interface, error)
+	// forward reaches a port of a pod.
+	forward func(ctx context.Context, pod *corev1.Pod, port int) (base string, stop func(), err error)
 }
 
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams) error {
 	c := &cli{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams), now: time.Now}
-	c.connect = c.client
+	c.connect, c.forward = c.client, c.portForward
 	return c.run(ctx, args)
 }
 
@@ -59,8 +64,8 @@ func (c *cli) root() *cobra.Command {
 	})
 	c.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.system, "windlass-namespace", defaultSystem, "the namespace of windlass-scaler, where the ConfigMap windlass-status is")
-	root.AddCommand(c.statusCommand(), c.whyCommand(), c.costCommand(), c.eventsCommand(),
-		c.holdCommand(), c.unholdCommand(), c.drainCommand(), c.undrainCommand(), c.versionCommand(root))
+	root.AddCommand(c.statusCommand(), c.topCommand(), c.whyCommand(), c.costCommand(), c.eventsCommand(),
+		c.planCommand(), c.checkCommand(), c.holdCommand(), c.unholdCommand(), c.drainCommand(), c.undrainCommand(), c.versionCommand(root))
 	c.completeFlags(root)
 	return root
 }
@@ -84,6 +89,11 @@ func (c *cli) client() (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 50, 100
+	if plugin := config.ExecProvider; c.unattended && plugin != nil {
+		without := *plugin // the kubeconfig's own
+		without.StdinUnavailable, without.StdinUnavailableMessage = true, "kubectl windlass top has the terminal; log in, and begin it anew"
+		config.ExecProvider = &without
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/cockroachdb/datadriven"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
+	"windlass.dev/windlass/cli/top"
 	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
@@ -80,6 +82,11 @@ func objects(t *testing.T, w view.World) (list []runtime.Object) {
 	}
 	list = append(list, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: defaultSystem, Name: contract.ConfigMapStatus},
 		Data: map[string]string{statuspage.Key: page}, BinaryData: map[string][]byte{statuspage.VerdictsKey: verdicts}})
+	if w.Leader != nil {
+		renewed := metav1.NewMicroTime(w.Leader.Renewed)
+		list = append(list, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: defaultSystem, Name: contract.LeaseScaler},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &w.Leader.Holder, RenewTime: &renewed}})
+	}
 	for i := range w.Nodes {
 		list = append(list, &w.Nodes[i])
 	}
@@ -90,6 +97,46 @@ func objects(t *testing.T, w view.World) (list []runtime.Object) {
 		list = append(list, &w.Events[i])
 	}
 	return list
+}
+
+// Of a ConfigMap that another version wrote is shown what can be read of it, and said what cannot.
+func TestAnotherVersion(t *testing.T) {
+	w := view.World{Now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)}
+	w.Leader = &view.Leader{Holder: "s", Renewed: w.Now}
+	w.Page = statuspage.Page{Written: w.Now, Groups: []statuspage.GroupLine{{Name: "web", Desired: 3, Max: 9, Reason: "Steady", Message: "3 desired of 0 to 9"}},
+		Nodes: []statuspage.NodeLine{{Reason: "Needed", Count: 70, Nodes: map[string]string{"a": "90% is requested"}}},
+		Pods:  []statuspage.PodLine{{Reason: "NoNodeGroupFits", Message: "no GPU", Count: 4, Pods: []string{"shop/p"}}}}
+	w.Verdicts = statuspage.Verdicts{Groups: statuspage.List[statuspage.Group]{{Name: "web", Desired: 3, Max: 9, Verdict: statuspage.Verdict{Reason: "Steady"}}}}
+	for _, c := range []struct {
+		what, args string
+		with       func(*corev1.ConfigMap)
+		want       []string
+	}{
+		{"no verdicts", "status", func(m *corev1.ConfigMap) { m.BinaryData = nil }, []string{"web     0     3         9", "Needed   70", "NoNodeGroupFits   4      shop/p", "missing: back-offs", "upgrade it", "missing: 69 nodes are not listed"}},
+		{"no verdicts", "why group/web", func(m *corev1.ConfigMap) { m.BinaryData = nil }, []string{"group/web: Steady", "3 desired of 0 to 9", "upgrade it"}},
+		{"no verdicts", "why shop/p", func(m *corev1.ConfigMap) { m.BinaryData = nil }, []string{"pod/shop/p: NoNodeGroupFits", "no GPU", "upgrade it"}},
+		{"no verdicts", "why a", func(m *corev1.ConfigMap) { m.BinaryData = nil }, []string{"node/a: Needed", "90% is requested", "upgrade it"}},
+		{"other verdicts", "status", func(m *corev1.ConfigMap) { m.BinaryData[statuspage.VerdictsKey] = []byte("zstd") }, []string{"web     0     3         9", "missing: back-offs"}},
+		{"another page", "status", func(m *corev1.ConfigMap) { m.Data[statuspage.Key] = "groups: {}" }, []string{"web     0     3         9", "missing: faults", "as of an unknown time"}},
+		{"fields of a newer one", "status", func(m *corev1.ConfigMap) {
+			m.Data[statuspage.Key] = "version: 9\nnew: {a: 1}\n" + m.Data[statuspage.Key]
+		}, []string{"web     0     3         9", "as of 0s ago"}},
+	} {
+		list := objects(t, w)
+		c.with(list[0].(*corev1.ConfigMap))
+		out := &bytes.Buffer{}
+		program, client := newCLI(t, w, out), fake.NewClientset(list...)
+		program.connect = func() (kubernetes.Interface, error) { return client, nil }
+		if err := program.run(t.Context(), strings.Fields(c.args)); err != nil {
+			t.Errorf("%s: %s: %v", c.what, c.args, err)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %s: want %q in\n%s", c.what, c.args, want, out)
+			}
+		}
+	}
 }
 
 // A cluster without Windlass, or with an older one, is told of with what to do.
@@ -106,6 +153,8 @@ func TestNothingToRead(t *testing.T) {
 		{"no time", "events --since=-1h", "--since=-1h", nil},
 		{"no such flag", "status --nope", "kubectl windlass status --help", nil},
 		{"no name", "why", "accepts 1 arg", nil},
+		{"no terminal", "top", "top wants a terminal", nil},
+		{"no such order", "top --sort=beauty", "want one of name, group", nil},
 	} {
 		client := fake.NewClientset(c.with...)
 		program := newCLI(t, view.World{}, &bytes.Buffer{})
@@ -131,6 +180,11 @@ func TestCompletion(t *testing.T) {
 		"why group/w":   "group/web",
 		"why web x":     "",
 		"status -o w":   strings.Join(forms, " "), // the shell picks
+		"top --sort c":  strings.Join(top.Sorts(), " "),
+
+		"top --filter s":       "stage=",
+		"top --filter group=w": "group=web",
+		"top --filter stage=d": "stage=draining stage=drained",
 	} {
 		out := &bytes.Buffer{}
 		c := newCLI(t, w, out)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,9 @@ import (
 
 // errTime is that --timeout is over.
 var errTime = errors.New("not drained within --timeout")
+
+// errEnough ends a watch that has seen what it waits for.
+var errEnough = errors.New("enough")
 
 // drainAndWait asks for so many drains at once, and for the next when one has ended.
 func (c *cli) drainAndWait(ctx context.Context, o *drainOptions, r reader, nodes []corev1.Node, previews view.Previews, request contract.Request) error {
@@ -104,21 +108,27 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 type bars struct {
 	out      io.Writer
 	terminal bool
+	// size is the terminal's, in characters.
+	size func() (width, height int, err error)
 
 	mu    sync.Mutex
 	pods  []int // that have to leave, by node
 	lines []string
+	ended []bool
 	drawn int
 	err   error
 }
 
 func newBars(out io.Writer, previews view.Previews) *bars {
-	b := &bars{out: out, lines: make([]string, len(previews.Nodes))}
+	b := &bars{out: out, lines: make([]string, len(previews.Nodes)), ended: make([]bool, len(previews.Nodes))}
 	for _, p := range previews.Nodes {
-		b.pods = append(b.pods, p.Leaving())
+		b.pods = append(b.pods, len(p.Pods))
 	}
 	file, is := out.(*os.File)
 	b.terminal = is && term.IsTerminal(int(file.Fd()))
+	if b.terminal {
+		b.size = func() (int, int, error) { return term.GetSize(int(file.Fd())) }
+	}
 	return b
 }
 
@@ -130,28 +140,68 @@ func (b *bars) show(i int, p view.Progress) {
 		left = b.pods[i]
 	}
 	b.pods[i] = max(b.pods[i], left)
-	line := fmt.Sprintf("%s node/%s: %s", bar(left, b.pods[i]), p.Node, progressText(p))
+	name := p.Node
+	if b.terminal {
+		name = view.ShortName(name)
+	}
+	line := contract.OneLine(fmt.Sprintf("%s node/%s: %s", bar(left, b.pods[i]), name, progressText(p)))
 	if b.lines[i] == line || b.err != nil {
 		return
 	}
-	b.lines[i] = line
+	b.lines[i], b.ended[i] = line, p.Ended
 	if !b.terminal {
 		_, b.err = fmt.Fprintln(b.out, line)
 		return
 	}
-	const up, clear = "\x1b[%dA", "\x1b[2K\r"
+	b.draw()
+}
+
+// draw draws the lines over those that were drawn before. A line that wrapped, or one more than the
+// terminal is high, would be out of reach then.
+func (b *bars) draw() {
+	width, height, err := b.size()
+	if err != nil {
+		b.err = fmt.Errorf("asking for the terminal's size: %w", err)
+		return
+	}
+	if width < 2 || height < 2 {
+		width, height = 80, 24 // it does not know
+	}
 	text := ""
 	if b.drawn > 0 {
-		text = fmt.Sprintf(up, b.drawn)
+		text = fmt.Sprintf("\x1b[%dA", b.drawn)
 	}
-	b.drawn = 0
-	for _, line := range b.lines {
-		if line != "" {
-			text += clear + line + "\n"
-			b.drawn++
+	text += "\r\x1b[J"
+	lines := b.chosen(max(1, height-1))
+	for _, line := range lines {
+		text += ansi.Truncate(line, width-1, "…") + "\n"
+	}
+	b.drawn = len(lines)
+	_, b.err = io.WriteString(b.out, text)
+}
+
+// chosen are the lines that there is room for: drains under way first, and how many others there are.
+func (b *bars) chosen(room int) (lines []string) {
+	var under, over []string
+	for i, line := range b.lines {
+		switch {
+		case line == "":
+		case b.ended[i]:
+			over = append(over, line)
+		default:
+			under = append(under, line)
 		}
 	}
-	_, b.err = io.WriteString(b.out, text)
+	if len(under)+len(over) <= room {
+		for _, line := range b.lines {
+			if line != "" {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	lines = append(under, over...)[:room-1]
+	return append(lines, fmt.Sprintf("and %d more nodes; %d drains have ended", len(under)+len(over)-len(lines), len(over)))
 }
 
 func progressText(p view.Progress) string {
@@ -165,5 +215,5 @@ func progressText(p view.Progress) string {
 	if p.Failed != "" {
 		text += ": " + p.Failed
 	}
-	return oneLine(text)
+	return contract.OneLine(text)
 }

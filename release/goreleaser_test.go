@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,17 +31,37 @@ func TestGoreleaser(t *testing.T) {
 	}
 	var release struct {
 		Builds []struct {
-			ID, Main, Binary    string
-			Env, Flags, Ldflags []string
+			ID, Main, Binary             string
+			Env, Flags, Ldflags, Targets []string
 		}
 		Archives []struct {
-			ID  string
-			Ids []string
+			ID        string
+			Ids       []string
+			Formats   []string
+			Overrides []struct {
+				Goos    string
+				Formats []string
+			} `json:"format_overrides"`
+			Name  string `json:"name_template"`
+			Files []any
 		}
+		Checksum struct {
+			Name string `json:"name_template"`
+		}
+		Sboms []struct{ Artifacts string }
+		Signs []struct {
+			Cmd, Artifacts, Signature string
+			Args                      []string
+		}
+		ImageSigns []struct {
+			Cmd, Artifacts string
+			Args           []string
+		} `json:"docker_signs"`
 		Images []struct {
 			ID, Dockerfile string
 			Ids, Images    []string
 			Platforms      []string
+			SBOM           bool
 		} `json:"dockers_v2"`
 	}
 	if err := yaml.Unmarshal(text, &release); err != nil {
@@ -70,7 +92,87 @@ func TestGoreleaser(t *testing.T) {
 			t.Errorf("%s has no archive of its own", id)
 		}
 	}
+	if built["kubectl-windlass"] != "./cli" {
+		t.Errorf("kubectl-windlass is built of %q", built["kubectl-windlass"])
+	}
+	// Whoever installs can check what he got: every archive and image has its list of contents, and
+	// every checksum and image is signed by the workflow.
+	if len(release.Sboms) != 1 || release.Sboms[0].Artifacts != "archive" {
+		t.Errorf("lists of contents are of %v, want one of each archive", release.Sboms)
+	}
+	if s := release.Signs; len(s) != 1 || s[0].Cmd != "cosign" || s[0].Artifacts != "checksum" || s[0].Signature == "" || release.Checksum.Name == "" || !slices.Contains(s[0].Args, "--bundle=${signature}") || slices.ContainsFunc(s[0].Args, func(arg string) bool { return strings.HasPrefix(arg, "--key") }) {
+		t.Errorf("signed are %v, want the checksums, without a key", s)
+	}
+	if s := release.ImageSigns; len(s) != 1 || s[0].Cmd != "cosign" || s[0].Artifacts != "manifests" || !slices.Contains(s[0].Args, "${artifact}@${digest}") {
+		t.Errorf("images that are signed: %v, want all by their digests", s)
+	}
+
+	// What krew's manifest names is what a release makes.
+	type archive struct{ system, arch, file string }
+	made := map[archive]bool{}
+	for _, b := range release.Builds {
+		for _, a := range release.Archives {
+			if b.ID != "kubectl-windlass" || !slices.Contains(a.Ids, b.ID) {
+				continue
+			}
+			for _, target := range b.Targets {
+				system, arch, _ := strings.Cut(target, "_")
+				arch, _, _ = strings.Cut(arch, "_")
+				format := a.Formats[0]
+				for _, o := range a.Overrides {
+					if o.Goos == system {
+						format = o.Formats[0]
+					}
+				}
+				file := strings.NewReplacer("{{ .Binary }}", b.Binary, "{{ .Tag }}", "TAG", "{{ .Os }}", system, "{{ .Arch }}", arch).Replace(a.Name)
+				made[archive{system, arch, file + "." + format}] = true
+			}
+		}
+	}
+	text, err = os.ReadFile("../cli/windlass.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var krew krewManifest
+	if err := yaml.Unmarshal(text, &krew); err != nil {
+		t.Fatal(err)
+	}
+	packed := []string{"kubectl-windlass", "kubectl-windlass.exe"}
+	for _, a := range release.Archives {
+		for _, f := range a.Files {
+			if entry, is := f.(map[string]any); is && a.ID == "kubectl-windlass" {
+				src, _ := entry["src"].(string)
+				if info, err := os.Stat("../" + src); err != nil || info.Mode()&0o111 == 0 || entry["strip_parent"] != true {
+					t.Errorf("%v is no program at the top of the archive: %v", entry, err)
+				}
+				packed = append(packed, path.Base(src))
+			} else if text, is := f.(string); is && a.ID == "kubectl-windlass" {
+				packed = append(packed, text)
+			}
+		}
+	}
+	if !slices.Contains(packed, "kubectl_complete-windlass") {
+		t.Errorf("the plugin's archive has %v, and nothing that completes its words", packed)
+	}
+	for _, p := range krew.Spec.Platforms {
+		for _, f := range p.Files {
+			if !slices.Contains(packed, f.From) {
+				t.Errorf("krew takes %s out of %s, which has %v", f.From, p.URI, packed)
+			}
+		}
+	}
+	named := map[archive]bool{}
+	for _, p := range krew.Spec.Platforms {
+		named[archive{p.Selector.MatchLabels["os"], p.Selector.MatchLabels["arch"], strings.ReplaceAll(path.Base(p.URI), krew.Spec.Version, "TAG")}] = true
+	}
+	if diff := cmp.Diff(made, named, cmp.AllowUnexported(archive{})); diff != "" {
+		t.Errorf("krew's manifest names others than a release makes (-made +named):\n%s", diff)
+	}
+
 	for _, i := range release.Images {
+		if !i.SBOM {
+			t.Errorf("image %s has no list of contents", i.ID)
+		}
 		imaged[i.ID] = i.Dockerfile
 		if diff := cmp.Diff([]string{i.ID}, i.Ids); diff != "" {
 			t.Errorf("image %s has other programs (-want +got):\n%s", i.ID, diff)

@@ -4,6 +4,10 @@
 //	provenance.go  from what and how all of it was built, as an in-toto statement (SLSA v1)
 //	archive.go     the digest of an image, out of its archive
 //
+// With -krew it writes krew's manifest of the plugin instead, beside what goreleaser made:
+//
+//	krew.go        version, places and hashes of the archives, out of checksums.txt
+//
 // Nothing in them depends on when or where: the same commit makes the same bytes. They are
 // not signed; whoever publishes the images does that with a key of his own.
 package main
@@ -33,6 +37,7 @@ func main() {
 	var b build
 	var programs, architectures string
 	var seconds int64
+	var k krew
 	flag.StringVar(&b.binaries, "binaries", "bin/linux", "folder of the programs, by architecture")
 	flag.StringVar(&b.images, "images", "out/images", "folder of the images' archives, where the results go")
 	flag.StringVar(&b.version, "version", "", "version of the images: their tag")
@@ -41,9 +46,17 @@ func main() {
 	flag.StringVar(&architectures, "architectures", "", "their architectures, separated by spaces")
 	flag.StringVar(&b.flags, "flags", "", "how the programs are built")
 	flag.Int64Var(&seconds, "date", 0, "SOURCE_DATE_EPOCH, in Unix seconds")
+	flag.StringVar(&k.manifest, "krew", "", "krew's manifest to fill in, in place of all else")
+	flag.StringVar(&k.checksums, "checksums", "", "with -krew: checksums.txt of the release")
+	flag.StringVar(&k.downloads, "downloads", "", "with -krew: where releases are, each below its version; as in the manifest if empty")
+	flag.StringVar(&k.out, "out", "", "with -krew: the file to write")
 	flag.Parse()
 	b.programs, b.architectures, b.date = strings.Fields(programs), strings.Fields(architectures), time.Unix(seconds, 0).UTC()
-	if err := b.write(); err != nil {
+	write := b.write
+	if k.manifest != "" {
+		write = func() error { return k.write(b.version) }
+	}
+	if err := write(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,11 +18,17 @@ const HoursAMonth = 730
 
 // Cost is what the nodes cost now.
 type Cost struct {
+	AsOf            AsOf    `json:"asOf"`
 	Nodes           int     `json:"nodes"`
 	DollarsPerHour  float64 `json:"dollarsPerHour"`
 	DollarsPerMonth float64 `json:"dollarsPerMonth"`
 	// Prices says what the figures are made of.
 	Prices string `json:"prices"`
+	// SpotReported counts spot nodes that cost what EC2 reported at SpotAt; the others cost what
+	// is assumed. SpotNote says why EC2's prices are not known, or not taken as they are.
+	SpotReported int       `json:"spotReported"`
+	SpotAt       time.Time `json:"spotAt,omitzero"`
+	SpotNote     string    `json:"spotNote,omitempty"`
 	// SpotFactor is the assumed price of spot instances as a share of that on demand, and
 	// Discount what is paid on demand as a share of the list price.
 	SpotFactor float64 `json:"spotFactor"`
@@ -38,6 +45,8 @@ type Cost struct {
 	Groups   []CostOf `json:"groups"`
 	Capacity []CostOf `json:"capacityTypes"`
 	Reasons  []CostOf `json:"reasons"`
+	// Levers are what would lower the cost, the most first.
+	Levers []Lever `json:"levers"`
 }
 
 // Idle is what no pod requests. A node's price counts half for its cpu and half for its memory.
@@ -67,23 +76,31 @@ type Rates struct {
 	// Book replaces the scaler's prices; nil keeps them. Source says what it is.
 	Book   prices.Book
 	Source string
-	// SpotFactor is that of the scaler where it is 0.
+	// SpotFactor is for all spot nodes. Where it is 0 they cost what EC2 reports, and else the
+	// scaler's share of the price on demand.
 	SpotFactor float64
 	// Discount is what is paid on demand as a share of the list price.
 	Discount float64
 }
 
-// Capacity types.
-const (
-	onDemand = "on demand"
-	spot     = "spot"
-)
+// capacities are the capacity types as people read them.
+var capacities = map[statuspage.CapacityType]string{
+	statuspage.OnDemand: "on demand", statuspage.Spot: "spot", statuspage.UnknownCapacity: SpotOrOnDemand,
+}
+
+// SpotOrOnDemand is said of nodes of which nothing tells which of both they are, and of groups
+// that buy both.
+const SpotOrOnDemand = "spot or on demand"
 
 // NewCost adds up what the nodes cost.
 func NewCost(w World, r Rates) Cost {
 	c := Cost{
+		AsOf:   w.AsOf(),
 		Prices: cmp.Or(r.Source, w.Verdicts.Prices.Source), SpotFactor: cmp.Or(r.SpotFactor, w.Verdicts.Prices.SpotFactor), Discount: cmp.Or(r.Discount, 1),
 		Groups: []CostOf{}, Capacity: []CostOf{}, Reasons: []CostOf{},
+	}
+	if r.SpotFactor == 0 {
+		c.SpotAt, c.SpotNote = w.Verdicts.Prices.SpotAt, w.Verdicts.Prices.SpotNote
 	}
 	objects := make(map[string]*corev1.Node, len(w.Nodes))
 	for i := range w.Nodes {
@@ -91,12 +108,17 @@ func NewCost(w World, r Rates) Cost {
 	}
 	groups, capacity, reasons := map[string]int{}, map[string]int{}, map[string]int{}
 	var free, all share
+	shapes, demand := map[string]*shape{}, onDemand{}
 	for i := range w.Verdicts.Nodes {
 		n := &w.Verdicts.Nodes[i]
-		list := c.listPrice(n, objects[n.Name], r, w.Verdicts.Prices.SpotFactor)
-		price, kind := list*c.Discount, onDemand
+		list := listPrice(n, objects[n.Name], r.Book)
+		price := list * c.Discount
 		if n.Spot {
-			price, kind = list*c.SpotFactor, spot
+			price = list * c.SpotFactor
+			if n.SpotReported && r.SpotFactor == 0 {
+				price = n.PricePerHour
+				c.SpotReported++
+			}
 			c.SpotSaving += max(0, list*c.Discount-price)
 		}
 		if list == 0 {
@@ -104,7 +126,18 @@ func NewCost(w World, r Rates) Cost {
 		}
 		nodeFree, nodeAll := idleOf(objects[n.Name], w.Requested[n.Name])
 		idle := price * nodeFree.of(nodeAll)
-		free, all = free.plus(nodeFree), all.plus(nodeAll)
+		if list > 0 { // as the dollars beside it
+			free, all = free.plus(nodeFree), all.plus(nodeAll)
+		}
+		if n.Group != "" && slices.Contains(inUse, n.Reason) {
+			s := cmp.Or(shapes[n.Group], &shape{})
+			shapes[n.Group] = s
+			*s = shape{s.nodes + 1, s.free.plus(nodeFree), s.all.plus(nodeAll), s.dollars + idle}
+		}
+		if n.Group != "" && n.Capacity() == statuspage.OnDemand {
+			demand.nodes++
+			demand.dollars += max(0, price-list*c.SpotFactor)
+		}
 		c.Nodes++
 		c.DollarsPerHour += price
 		c.Idle.DollarsPerHour += idle
@@ -112,7 +145,7 @@ func NewCost(w World, r Rates) Cost {
 			c.Headroom += price
 		}
 		add(&c.Groups, groups, cmp.Or(n.Group, "in no group"), price, idle, "")
-		add(&c.Capacity, capacity, kind, price, idle, "")
+		add(&c.Capacity, capacity, capacities[n.Capacity()], price, idle, "")
 		add(&c.Reasons, reasons, string(n.Reason), price, idle, causeOf(n.Verdict))
 	}
 	c.Idle.CPU, c.Idle.Memory = rounded(ratio(free.cpu, all.cpu)), rounded(ratio(free.memory, all.memory))
@@ -126,16 +159,17 @@ func NewCost(w World, r Rates) Cost {
 	for i := range c.Reasons {
 		c.Reasons[i].Do = AdviceOn(KindNode, statuspage.Reason(c.Reasons[i].Name)).Do
 	}
+	c.levers(shapes, demand)
 	return c
 }
 
 // listPrice is a node's price on demand, before any discount; 0 where it is not known.
-func (c *Cost) listPrice(n *statuspage.Node, object *corev1.Node, r Rates, factor float64) float64 {
-	if r.Book != nil && object != nil {
-		return r.Book.Of(object.Labels[corev1.LabelTopologyRegion], object.Labels[corev1.LabelInstanceTypeStable])
+func listPrice(n *statuspage.Node, object *corev1.Node, own prices.Book) float64 {
+	if own != nil && object != nil {
+		return own.Of(object.Labels[corev1.LabelTopologyRegion], object.Labels[corev1.LabelInstanceTypeStable])
 	}
-	if n.Spot && factor > 0 {
-		return n.PricePerHour / factor
+	if n.Spot {
+		return n.OnDemandPerHour
 	}
 	return n.PricePerHour
 }

@@ -106,7 +106,7 @@ func TestViewsOfRandomWorlds(t *testing.T) {
 		w := World{Now: noon}
 		for range rapid.IntRange(0, 6).Draw(t, "nodes") {
 			name := text.Draw(t, "name")
-			w.Verdicts.Nodes = append(w.Verdicts.Nodes, statuspage.Node{Name: name, Group: text.Draw(t, "group"), PricePerHour: rapid.Float64Range(0, 5).Draw(t, "price"), Spot: rapid.Bool().Draw(t, "spot"), Verdict: reason.Draw(t, "verdict")})
+			w.Verdicts.Nodes = append(w.Verdicts.Nodes, statuspage.Node{Name: name, Group: text.Draw(t, "group"), PricePerHour: rapid.Float64Range(0, 5).Draw(t, "price"), OnDemandPerHour: rapid.Float64Range(0, 5).Draw(t, "on demand"), SpotReported: rapid.Bool().Draw(t, "reported"), Spot: rapid.Bool().Draw(t, "spot"), Both: rapid.Bool().Draw(t, "both"), Verdict: reason.Draw(t, "verdict")})
 			w.Nodes = append(w.Nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{contract.AnnotationDrainRequest: text.Draw(t, "request"), contract.AnnotationDrainReport: text.Draw(t, "report"), contract.AnnotationNotices: text.Draw(t, "notices")}}})
 			w.Verdicts.Groups = append(w.Verdicts.Groups, statuspage.Group{Name: text.Draw(t, "group"), Verdict: reason.Draw(t, "verdict")})
 			w.Verdicts.Pods = append(w.Verdicts.Pods, statuspage.Pods{Count: 1, Names: []string{text.Draw(t, "pod")}[:rapid.IntRange(0, 1).Draw(t, "names")], Verdict: reason.Draw(t, "verdict")})

@@ -61,9 +61,6 @@ func NewPreview(node string, pods []PreviewPod) Preview {
 	return Preview{node, pods}
 }
 
-// Leaving counts the pods that have to go.
-func (p Preview) Leaving() int { return len(p.Pods) }
-
 // Previews are those of several nodes.
 type Previews struct {
 	Nodes []Preview `json:"nodes"`

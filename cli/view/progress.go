@@ -19,7 +19,7 @@ func ProgressOf(name, id string, n *corev1.Node) Progress {
 	if n == nil {
 		return Progress{Drain: Drain{Node: name, Phase: contract.PhaseDrained}, Ended: true}
 	}
-	d, _ := drainOf(World{Nodes: []corev1.Node{*n}}, name)
+	d, _ := drainOf(n, "")
 	p := Progress{Drain: d}
 	request, err := contract.ParseRequest(n.Annotations[contract.AnnotationDrainRequest])
 	if err != nil || request.ID != id {

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/statuspage"
 )
 
 // Status is one screen.
 type Status struct {
+	AsOf    AsOf               `json:"asOf"`
 	Written time.Time          `json:"written,omitzero"`
 	Leader  string             `json:"leader,omitempty"`
 	Faults  []Fault            `json:"faults"`
@@ -21,6 +24,8 @@ type Status struct {
 	Nodes   []ReasonCount      `json:"nodes"`
 	Done    []Happening        `json:"lastHour"`
 	Omitted statuspage.Omitted `json:"omitted,omitzero"`
+	// EventsOmitted count in nothing that happened in the last hour: there were too many.
+	EventsOmitted int `json:"eventsOmitted,omitempty"`
 }
 
 // Fault is something that people should mend.
@@ -41,6 +46,7 @@ type Group struct {
 	Upcoming     int                  `json:"upcoming"`
 	Terminating  int                  `json:"terminating"`
 	Spot         bool                 `json:"spot"`
+	Both         bool                 `json:"both,omitempty"` // spot and on demand
 	PricePerHour float64              `json:"pricePerHour,omitempty"`
 	Reason       statuspage.Reason    `json:"reason"`
 	Message      string               `json:"message"`
@@ -73,8 +79,10 @@ type Drain struct {
 	Reason    string         `json:"reason,omitempty"`
 	Left      int            `json:"left"`
 	BlockedBy []string       `json:"blockedBy,omitempty"`
-	Since     time.Time      `json:"since,omitzero"`
-	Deadline  time.Time      `json:"deadline,omitzero"`
+	// Failed is why it cannot be done; empty unless its phase says that it failed.
+	Failed   string    `json:"failed,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // Unanswered is the phase of a drain whose agent has not reported yet.
@@ -91,10 +99,16 @@ type Happening struct {
 // hour is how far back the screen looks.
 const hour = time.Hour
 
+// Recent chooses the Events that a screen shows.
+func Recent(now time.Time) func(*corev1.Event) bool {
+	return func(e *corev1.Event) bool { return Tells(e, now.Add(-hour), false) }
+}
+
 // NewStatus draws the screen.
 func NewStatus(w World) Status {
-	s := Status{Written: w.Page.Written, Leader: w.Page.Leader, Faults: faults(w), Groups: groups(w), Pending: pending(w), Drains: drains(w), Nodes: nodeReasons(w), Done: []Happening{}, Omitted: w.Verdicts.Omitted}
-	for _, e := range NewStory(w, w.Now.Add(-hour), false).Entries {
+	drains := drains(w)
+	s := Status{AsOf: w.AsOf(), Written: w.Page.Written, Leader: w.Page.Leader, Faults: Faults(w), Groups: Groups(w), Pending: pending(w), Drains: drains, Nodes: counts(w), Done: []Happening{}, Omitted: w.Verdicts.Omitted, EventsOmitted: w.EventsOmitted}
+	for _, e := range newStory(w, drains, w.Now.Add(-hour), false).Entries {
 		i := slices.IndexFunc(s.Done, func(h Happening) bool { return h.Event == e.Event })
 		if i < 0 {
 			i = len(s.Done)
@@ -108,7 +122,8 @@ func NewStatus(w World) Status {
 // calm are the reasons of groups that need no mending.
 var calm = []statuspage.Reason{"Steady", "ScalingUp", "NodesUpcoming", "Replacing", "Unclaimed"}
 
-func faults(w World) []Fault {
+// Faults are what people should mend.
+func Faults(w World) []Fault {
 	all := []Fault{}
 	if w.Page.Trouble != "" {
 		all = append(all, Fault{Of: "scaler", Text: w.Page.Trouble})
@@ -130,7 +145,8 @@ func faults(w World) []Fault {
 	return all
 }
 
-func groups(w World) []Group {
+// Groups are all groups of which there is a verdict.
+func Groups(w World) []Group {
 	list := []Group{}
 	for i := range w.Verdicts.Groups {
 		list = append(list, newGroup(&w.Verdicts.Groups[i]))
@@ -139,7 +155,7 @@ func groups(w World) []Group {
 }
 
 func newGroup(g *statuspage.Group) Group {
-	return Group{g.Name, g.Min, g.Desired, g.Max, g.Ready, g.Upcoming, g.Terminating, g.Spot, g.PricePerHour, g.Reason, g.Message(), g.BackOffs}
+	return Group{g.Name, g.Min, g.Desired, g.Max, g.Ready, g.Upcoming, g.Terminating, g.Spot, g.Both, g.PricePerHour, g.Reason, g.Message(), g.BackOffs}
 }
 
 func pending(w World) []PendingPods {
@@ -161,24 +177,14 @@ func pending(w World) []PendingPods {
 	return list
 }
 
-func nodeReasons(w World) []ReasonCount {
-	list := []ReasonCount{}
-	for _, n := range w.Verdicts.Nodes {
-		i := slices.IndexFunc(list, func(r ReasonCount) bool { return r.Reason == n.Reason })
-		if i < 0 {
-			i = len(list)
-			list = append(list, ReasonCount{Reason: n.Reason})
-		}
-		list[i].Count++
-	}
-	slices.SortFunc(list, func(a, b ReasonCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Reason, b.Reason)) })
-	return list
-}
-
 func drains(w World) []Drain {
+	groups := make(map[string]string, len(w.Verdicts.Nodes))
+	for i := range w.Verdicts.Nodes {
+		groups[w.Verdicts.Nodes[i].Name] = w.Verdicts.Nodes[i].Group
+	}
 	list := []Drain{}
 	for i := range w.Nodes {
-		if d, draining := drainOf(w, w.Nodes[i].Name); draining {
+		if d, draining := drainOf(&w.Nodes[i], groups[w.Nodes[i].Name]); draining {
 			list = append(list, d)
 		}
 	}
@@ -187,15 +193,8 @@ func drains(w World) []Drain {
 }
 
 // drainOf reads the drain of a node off what agents, the scaler and people have written there.
-func drainOf(w World, name string) (d Drain, draining bool) {
-	n := w.node(name)
-	if n == nil {
-		return Drain{}, false
-	}
-	d = Drain{Node: name, Phase: Unanswered}
-	if v := w.nodeVerdict(name); v != nil {
-		d.Group = v.Group
-	}
+func drainOf(n *corev1.Node, group string) (d Drain, draining bool) {
+	d = Drain{Node: n.Name, Group: group, Phase: Unanswered}
 	if value, asked := n.Annotations[contract.AnnotationDrainRequest]; asked {
 		draining = true
 		d.Kind = contract.KindRequest
@@ -215,6 +214,9 @@ func drainOf(w World, name string) (d Drain, draining bool) {
 		}
 		d.Phase, d.Left, d.BlockedBy = report.Phase, report.Left, report.BlockedBy
 		d.Kind, d.Reason = cmp.Or(report.Kind, d.Kind), cmp.Or(d.Reason, report.Reason)
+		if report.Phase == contract.PhaseFailed {
+			d.Failed = report.Message
+		}
 		if !report.Since.IsZero() {
 			d.Since = report.Since.Time
 		}

@@ -14,7 +14,10 @@ import (
 
 // Story is what happened, the oldest first.
 type Story struct {
+	AsOf    AsOf    `json:"asOf,omitzero"`
 	Entries []Entry `json:"entries"`
+	// Omitted counts Events that are older than these, and for which there was no room.
+	Omitted int `json:"omitted,omitempty"`
 }
 
 // Entry is one thing that happened.
@@ -33,26 +36,27 @@ type Entry struct {
 
 // NewStory puts the Events of Windlass since a moment in order, with drains of which an Event
 // does not exist any more. Without all it has what was done, and not why something was not.
-func NewStory(w World, since time.Time, all bool) Story {
+func NewStory(w World, since time.Time, all bool) Story { return newStory(w, drains(w), since, all) }
+
+func newStory(w World, drains []Drain, since time.Time, all bool) Story {
 	requests := map[string]contract.Request{}
 	for i := range w.Nodes {
 		if r, err := contract.ParseRequest(w.Nodes[i].Annotations[contract.AnnotationDrainRequest]); err == nil {
 			requests[w.Nodes[i].Name] = r
 		}
 	}
-	s := Story{Entries: []Entry{}}
+	s := Story{AsOf: w.AsOf(), Entries: []Entry{}, Omitted: w.EventsOmitted}
 	told := map[string]bool{}
 	for i := range w.Events {
 		e := &w.Events[i]
-		entry := entryOf(e, requests[e.InvolvedObject.Name])
 		if e.InvolvedObject.Kind == "Node" && e.Reason == contract.EventDrainStarted {
 			told[e.InvolvedObject.Name] = true
 		}
-		if !entry.At.Before(since) && (all || entry.Done()) {
-			s.Entries = append(s.Entries, entry)
+		if Tells(e, since, all) {
+			s.Entries = append(s.Entries, entryOf(e, requests[e.InvolvedObject.Name]))
 		}
 	}
-	for _, d := range drains(w) {
+	for _, d := range drains {
 		if told[d.Node] || d.Since.IsZero() || d.Since.Before(since) {
 			continue
 		}
@@ -64,8 +68,25 @@ func NewStory(w World, since time.Time, all bool) Story {
 	return s
 }
 
-// EntryOf is one Event, told by itself.
-func EntryOf(e *corev1.Event) Entry { return entryOf(e, contract.Request{}) }
+// Tells reports whether an Event belongs into a story: without all only where something was done,
+// and not only found.
+func Tells(e *corev1.Event, since time.Time, all bool) bool {
+	return !timeOf(e).Before(since) && (all || slices.Contains(did, e.Reason))
+}
+
+// EntryOf is one Event, told by itself. Annotations are those of its Node.
+func EntryOf(e *corev1.Event, annotations map[string]string) Entry {
+	request, err := contract.ParseRequest(annotations[contract.AnnotationDrainRequest])
+	if err != nil {
+		request = contract.Request{} // of which the agent speaks in an Event of its own
+	}
+	return entryOf(e, request)
+}
+
+// Asks reports whether the Node of an Event says who asked for what it tells.
+func Asks(e *corev1.Event) bool {
+	return e.InvolvedObject.Kind == "Node" && e.Annotations[contract.AnnotationEventID] != ""
+}
 
 func entryOf(e *corev1.Event, request contract.Request) Entry {
 	entry := Entry{At: timeOf(e), Event: e.Reason, Object: objectOf(e), Warning: e.Type == corev1.EventTypeWarning, Text: strings.TrimSpace(e.Message)}
@@ -131,14 +152,13 @@ var did = []string{
 	contract.EventDrainUndone, contract.EventUncordoned, contract.EventNoticed, contract.EventSuspendedProcess,
 }
 
-// Done reports whether something was done, and not only found.
-func (e Entry) Done() bool { return slices.Contains(did, e.Event) }
-
 // Names are the objects, each once.
 func (s Story) Names() []string {
 	var names []string
+	named := map[string]bool{}
 	for _, e := range s.Entries {
-		if !slices.Contains(names, e.Object) {
+		if !named[e.Object] {
+			named[e.Object] = true
 			names = append(names, e.Object)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 // Why is the answer about one subject.
 type Why struct {
+	AsOf *AsOf `json:"asOf,omitempty"`
 	Subject
 	Reason statuspage.Reason `json:"reason,omitempty"`
 	Advice
@@ -59,6 +60,7 @@ type WhyNode struct {
 	Type         string    `json:"type,omitempty"`
 	Zone         string    `json:"zone,omitempty"`
 	Spot         bool      `json:"spot"`
+	Both         bool      `json:"both,omitempty"` // which of both is not known
 	PricePerHour float64   `json:"pricePerHour,omitempty"`
 	Hold         string    `json:"hold,omitempty"`
 	Unneeded     time.Time `json:"unneededSince,omitzero"`
@@ -95,6 +97,12 @@ type NodesOf struct {
 
 // NewWhy answers about a subject that exists.
 func NewWhy(w World, s Subject) Why {
+	why, asOf := newWhyOf(w, s), w.AsOf()
+	why.AsOf = &asOf
+	return why
+}
+
+func newWhyOf(w World, s Subject) Why {
 	switch s.Kind {
 	case KindPod:
 		return whyPod(w, s)
@@ -181,16 +189,17 @@ func whyNode(w World, s Subject) Why {
 	v, n := w.nodeVerdict(s.Name), w.node(s.Name)
 	if v == nil {
 		why := newWhy(s, statuspage.Verdict{})
-		why.Message, why.Do, why.Node = "there is no verdict on it yet", "ask again in some seconds; if that lasts, see whether windlass-scaler runs and what its log says", nodeFacts(w, s.Name, n)
+		why.Message, why.Do = w.noRoom()
+		why.Node = nodeFacts(n, "")
 		return why
 	}
 	why := newWhy(s, v.Verdict)
-	why.Node = nodeFacts(w, s.Name, n)
-	why.Node.Group, why.Node.Spot, why.Node.PricePerHour = v.Group, v.Spot, v.PricePerHour
+	why.Node = nodeFacts(n, v.Group)
+	why.Node.Group, why.Node.Spot, why.Node.Both, why.Node.PricePerHour = v.Group, v.Spot, v.Both, v.PricePerHour
 	return why
 }
 
-func nodeFacts(w World, name string, n *corev1.Node) *WhyNode {
+func nodeFacts(n *corev1.Node, group string) *WhyNode {
 	facts := &WhyNode{}
 	if n == nil {
 		return facts
@@ -205,7 +214,7 @@ func nodeFacts(w World, name string, n *corev1.Node) *WhyNode {
 			facts.Notices = append(facts.Notices, string(notice.Kind)+": "+notice.Reason)
 		}
 	}
-	if d, draining := drainOf(w, name); draining {
+	if d, draining := drainOf(n, group); draining {
 		facts.Drain = &d
 	}
 	return facts

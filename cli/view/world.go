@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,12 @@ type World struct {
 	Nodes    []corev1.Node       `json:"nodes"`
 	Pods     []corev1.Pod        `json:"pods"`
 	Events   []corev1.Event      `json:"events"`
+	// EventsOmitted are older than those, of which there were too many.
+	EventsOmitted int `json:"eventsOmitted,omitempty"`
+	// Leader is nil where the Lease was not read.
+	Leader *Leader `json:"leader,omitempty"`
+	// Missing says what could not be read, and why.
+	Missing []string `json:"missing,omitempty"`
 	// Requested is what the pods on each node request, by its name.
 	Requested map[string]corev1.ResourceList `json:"requested"`
 }
@@ -27,6 +34,15 @@ const (
 	KindNode  = "node"
 	KindGroup = "group"
 )
+
+// LatestEvents leaves out the oldest Events beyond so many.
+func (w *World) LatestEvents(most int) {
+	if more := len(w.Events) - most; more > 0 {
+		slices.SortStableFunc(w.Events, func(a, b corev1.Event) int { return timeOf(&b).Compare(timeOf(&a)) })
+		w.Events = slices.Clip(w.Events[:most])
+		w.EventsOmitted += more
+	}
+}
 
 // node finds a Node; nil where there is none of that name.
 func (w *World) node(name string) *corev1.Node {

@@ -1,7 +1,9 @@
-package main
+package table
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,15 +58,19 @@ func clock(t time.Time) string {
 	return view.Clock(t)
 }
 
-func capacity(spot bool) string {
-	if spot {
+func capacity(spot, both bool) string {
+	switch {
+	case spot:
 		return "spot"
+	case both:
+		return view.SpotOrOnDemand
 	}
 	return "on demand"
 }
 
 func (s *sheet) status(v view.Status) {
-	s.say("windlass-status of %s UTC, by %s", moment(v.Written), dash(v.Leader))
+	s.old(v.AsOf)
+	s.say("windlass-status of %s UTC, by %s, %s", moment(v.Written), dash(v.Leader), v.AsOf)
 	var rows [][]string
 	head := []string{"GROUP", "MIN", "DESIRED", "MAX", "READY", "UPCOMING", "TERMINATING", "REASON", "BACK-OFF"}
 	if s.wide {
@@ -73,7 +79,7 @@ func (s *sheet) status(v view.Status) {
 	for _, g := range v.Groups {
 		row := []string{g.Name, number(g.Min), number(g.Desired), number(g.Max), number(g.Ready), number(g.Upcoming), number(g.Terminating), string(g.Reason), dash(g.Rests())}
 		if s.wide {
-			row = append(row, capacity(g.Spot), price(g.PricePerHour), g.Message)
+			row = append(row, capacity(g.Spot, g.Both), price(g.PricePerHour), g.Message)
 		}
 		rows = append(rows, row)
 	}
@@ -95,9 +101,14 @@ func (s *sheet) status(v view.Status) {
 		rows = append(rows, []string{f.Of, s.text(f.Text), dash(s.text(f.Do))})
 	}
 	s.table("To mend", []string{"OF", "WHAT", "DO"}, rows)
-	if o := v.Omitted; o.Nodes+o.Groups+o.PodClasses > 0 {
+	s.missing(v.AsOf)
+	s.eventsOmitted(v.EventsOmitted)
+}
+
+func (s *sheet) eventsOmitted(n int) {
+	if n > 0 {
 		s.say("")
-		s.say("windlass-status had no room for %d nodes, %d groups and %d classes of pods", o.Nodes, o.Groups, o.PodClasses)
+		s.say("%d older Events are not shown: there are too many", n)
 	}
 }
 
@@ -124,7 +135,7 @@ func (s *sheet) drains(list []view.Drain) {
 		head = append(head, "GROUP", "BY", "REASON")
 	}
 	for _, d := range list {
-		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(strings.Join(d.BlockedBy, ", ")), clock(d.Since), clock(d.Deadline)}
+		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(cmp.Or(strings.Join(d.BlockedBy, ", "), d.Failed)), clock(d.Since), clock(d.Deadline)}
 		if s.wide {
 			row = append(row, dash(d.Group), dash(d.By), dash(d.Reason))
 		}
@@ -133,7 +144,32 @@ func (s *sheet) drains(list []view.Drain) {
 	s.table("Drains", head, rows)
 }
 
+// old says first what makes all of an answer doubtful.
+func (s *sheet) old(a view.AsOf) {
+	if a.Old != "" {
+		s.say("%s", a.Old)
+		s.say("")
+	}
+}
+
+func (s *sheet) missing(a view.AsOf) {
+	if len(a.Missing) > 0 {
+		s.say("")
+	}
+	for _, text := range a.Missing {
+		s.say("missing: %s", text)
+	}
+}
+
 func (s *sheet) why(v *view.Why) {
+	if v.AsOf != nil {
+		s.old(*v.AsOf)
+		defer func() {
+			s.say("")
+			s.say("%s", v.AsOf)
+			s.missing(*v.AsOf)
+		}()
+	}
 	head := v.Subject.String()
 	if v.Reason != "" {
 		head += ": " + string(v.Reason)
@@ -217,7 +253,7 @@ func (s *sheet) whyNode(n *view.WhyNode) {
 		}
 	}
 	if n.PricePerHour > 0 {
-		facts = append(facts, fmt.Sprintf("%s, %s $/h, %s $ a month", capacity(n.Spot), price(n.PricePerHour), dollars(n.PricePerHour*view.HoursAMonth)))
+		facts = append(facts, fmt.Sprintf("%s, %s $/h, %s $ a month", capacity(n.Spot, n.Both), price(n.PricePerHour), dollars(n.PricePerHour*view.HoursAMonth)))
 	} else {
 		facts = append(facts, "price unknown")
 	}
@@ -237,7 +273,7 @@ func (s *sheet) whyNode(n *view.WhyNode) {
 }
 
 func (s *sheet) whyGroup(g *view.WhyGroup) {
-	s.say("  %d ready of %d desired (min %d, max %d), %d upcoming, %d terminating; %s, %s $/h for a node", g.Ready, g.Desired, g.Min, g.Max, g.Upcoming, g.Terminating, capacity(g.Spot), price(g.PricePerHour))
+	s.say("  %d ready of %d desired (min %d, max %d), %d upcoming, %d terminating; %s, %s $/h for a node", g.Ready, g.Desired, g.Min, g.Max, g.Upcoming, g.Terminating, capacity(g.Spot, g.Both), price(g.PricePerHour))
 	var rows [][]string
 	for _, b := range g.BackOffs {
 		rows = append(rows, []string{dash(b.Zone), b.Cause, clock(b.Until)})
@@ -264,8 +300,16 @@ func (s *sheet) whyGroup(g *view.WhyGroup) {
 }
 
 func (s *sheet) cost(c view.Cost) {
+	s.old(c.AsOf)
 	s.say("%d nodes cost %s $/h, %s $ a month", c.Nodes, dollars(c.DollarsPerHour), dollars(c.DollarsPerMonth))
+	s.say("%s", c.AsOf)
 	s.say("prices: %s", dash(c.Prices))
+	if !c.SpotAt.IsZero() {
+		s.say("spot: what EC2 reported by type and zone at %s UTC, for %d nodes; the other spot nodes as assumed", moment(c.SpotAt), c.SpotReported)
+	}
+	if c.SpotNote != "" {
+		s.say("%s", c.SpotNote)
+	}
 	s.say("assumed: spot at %s of the list price, on demand at %s of it", percent(c.SpotFactor), percent(c.Discount))
 	s.say("idle: %s of cpu and %s of memory is not requested, %s $/h; headroom keeps nodes for %s $/h; spot saves %s $/h", percent(c.Idle.CPU), percent(c.Idle.Memory), dollars(c.Idle.DollarsPerHour), dollars(c.Headroom), dollars(c.SpotSaving))
 	if c.Unpriced > 0 {
@@ -274,6 +318,12 @@ func (s *sheet) cost(c view.Cost) {
 	s.costs("GROUP", c.Groups, false)
 	s.costs("CAPACITY", c.Capacity, false)
 	s.costs("REASON", c.Reasons, true)
+	var rows [][]string
+	for _, l := range c.Levers {
+		rows = append(rows, []string{dollars(l.DollarsPerHour), l.What, l.Do})
+	}
+	s.table("What would lower it, each by itself", []string{"$/H UP TO", "WHAT", "DO"}, rows)
+	s.missing(c.AsOf)
 }
 
 func (s *sheet) costs(title string, parts []view.CostOf, why bool) {
@@ -303,6 +353,8 @@ func (s *sheet) costs(title string, parts []view.CostOf, why bool) {
 }
 
 func (s *sheet) story(v view.Story) {
+	s.old(v.AsOf)
+	defer s.missing(v.AsOf)
 	if len(v.Entries) == 0 {
 		s.say("nothing happened that an Event tells of")
 		return
@@ -312,6 +364,7 @@ func (s *sheet) story(v view.Story) {
 		rows = append(rows, s.entry(e))
 	}
 	s.table("", []string{"TIME", "EVENT", "OF", "ASKED BY", "WHAT"}, rows)
+	s.eventsOmitted(v.Omitted)
 }
 
 func (s *sheet) entry(e view.Entry) []string {
@@ -337,4 +390,67 @@ func (s *sheet) previews(v view.Previews) {
 		}
 	}
 	s.table("", []string{"NODE", "POD", "WHAT", "WHY"}, rows)
+}
+
+// check prints sentences in full, with what mends them below: there are few, and people act on them.
+func (s *sheet) check(v view.Check) {
+	var rows [][]string
+	for _, f := range v.Findings {
+		rows = append(rows, []string{string(f.Severity), string(f.Area), f.Of, f.Text, dash(f.Do)})
+		if s.wide {
+			continue
+		}
+		of := ""
+		if f.Of != "-" {
+			of = f.Of + ": "
+		}
+		s.say("%-9s %-9s %s%s", f.Severity, f.Area, of, f.Text)
+		if f.Do != "" {
+			s.say("%20s%s", "do: ", f.Do)
+		}
+	}
+	if s.wide {
+		s.table("", []string{"SEVERITY", "AREA", "OF", "WHAT", "DO"}, rows)
+	}
+}
+
+func (s *sheet) planned(p view.Planned) {
+	asked := ""
+	if len(p.Set) > 0 {
+		asked = " with " + strings.Join(p.Set, ", ")
+	}
+	s.say("what %s would do at %s UTC%s; its last evaluation was at %s", contract.AppScaler, moment(p.Plan.At), asked, moment(p.Last))
+	for _, text := range slices.Concat(p.Plan.Faults, p.Plan.Others) {
+		s.say("to mend: %s", text)
+	}
+	if len(p.Plan.Actions) == 0 {
+		s.say("nothing to do")
+	}
+	added := slices.Clone(p.New)
+	for _, a := range p.Plan.Actions {
+		mark := " "
+		if i := slices.Index(added, a.Text); i >= 0 {
+			mark, added = "+", slices.Delete(added, i, i+1)
+		}
+		s.say("%s %s", mark, a.Text)
+	}
+	for _, text := range p.Gone {
+		s.say("- %s", text)
+	}
+	var rows [][]string
+	head := []string{"OF", "LAST", "NOW", "WHY"}
+	if s.wide {
+		head = append(head, "DO")
+	}
+	for _, c := range p.Changed {
+		row := []string{c.Of, dash(string(c.Was)), dash(string(c.Is)), dash(s.text(c.Message))}
+		if s.wide {
+			row = append(row, dash(c.Do))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		s.say("every verdict is as it was")
+	}
+	s.table("Verdicts that change", head, rows)
 }
