@@ -59,32 +59,40 @@ func TestNoRoleOfTheNode(t *testing.T) {
 	}
 }
 
-func TestPodMonitorFindsTheScaler(t *testing.T) {
-	o := renderOverlay(t, withComponents("prometheus"))
-	scaler := o.workloads()[contract.AppScaler].template
-	for _, monitor := range o.podMonitors {
-		if monitor.Namespace != "elsewhere" {
-			t.Errorf("the monitor is in namespace %q, and selects in that one only", monitor.Namespace)
-		}
-		selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
-		if err != nil || !selector.Matches(labels.Set(scaler.Labels)) {
-			t.Errorf("it selects %v, %v; the scaler's pods are labelled %v", selector, err, scaler.Labels)
-		}
-		for _, endpoint := range monitor.Spec.Endpoints {
-			if !slices.ContainsFunc(scaler.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port }) {
-				t.Errorf("it asks port %q, which the scaler's pods do not have", endpoint.Port)
-			}
-		}
+// Agents open no port.
+func TestPodMonitorFindsWhatServesMetrics(t *testing.T) {
+	o := renderOverlay(t, withComponents("notifications", "prometheus"))
+	for _, program := range []string{contract.AppScaler, contract.AppNotifier} {
+		found(t, o, program)
 	}
 	if len(o.podMonitors) != 1 || len(o.alertRules) != 1 {
 		t.Errorf("%d monitors and %d objects with rules, want one of each", len(o.podMonitors), len(o.alertRules))
 	}
 }
 
-// The network policy is about the scaler's pods, which are reached at their metrics port and
+func found(t *testing.T, o objects, program string) {
+	t.Helper()
+	scaler := o.workloads()[program].template
+	for _, monitor := range o.podMonitors {
+		if monitor.Namespace != "elsewhere" {
+			t.Errorf("the monitor is in namespace %q, and selects in that one only", monitor.Namespace)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(scaler.Labels)) {
+			t.Errorf("it selects %v, %v; the pods of %s are labelled %v", selector, err, program, scaler.Labels)
+		}
+		for _, endpoint := range monitor.Spec.Endpoints {
+			if !slices.ContainsFunc(scaler.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port }) {
+				t.Errorf("it asks port %q, which the pods of %s do not have", endpoint.Port, program)
+			}
+		}
+	}
+}
+
+// The network policy is about the scaler's and the notifier's pods, which are reached at their metrics port and
 // from labelled namespaces only; agents, on their host's network, would have none of it.
 func TestNetworkPolicy(t *testing.T) {
-	o := renderOverlay(t, withComponents("network-policy"))
+	o := renderOverlay(t, withComponents("network-policy", "notifications"))
 	if len(o.networks) != 1 {
 		t.Fatalf("%d network policies", len(o.networks))
 	}
@@ -104,9 +112,11 @@ func TestNetworkPolicy(t *testing.T) {
 	if len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].Ports) != 1 || len(policy.Spec.Ingress[0].From) != 1 {
 		t.Fatalf("ingress %v", policy.Spec.Ingress)
 	}
-	ports := o.workloads()[contract.AppScaler].template.Spec.Containers[0].Ports
-	if in := policy.Spec.Ingress[0]; len(ports) != 1 || in.Ports[0].Port.String() != ports[0].Name || in.From[0].NamespaceSelector == nil || len(in.From[0].NamespaceSelector.MatchLabels) == 0 {
-		t.Errorf("ingress %v, and the scaler's ports are %v", in, ports)
+	for _, program := range []string{contract.AppScaler, contract.AppNotifier} {
+		ports := o.workloads()[program].template.Spec.Containers[0].Ports
+		if in := policy.Spec.Ingress[0]; len(ports) != 1 || in.Ports[0].Port.String() != ports[0].Name || in.From[0].NamespaceSelector == nil || len(in.From[0].NamespaceSelector.MatchLabels) == 0 {
+			t.Errorf("ingress %v, and the ports of %s are %v", in, program, ports)
+		}
 	}
 	for _, out := range policy.Spec.Egress {
 		if len(out.Ports) == 0 {

@@ -134,7 +134,7 @@ func TestPolicyChangesOnlyItsOwnGroups(t *testing.T) {
 				continue
 			}
 			want := own
-			if action == "autoscaling:CreateOrUpdateTags" {
+			if action == "autoscaling:CreateOrUpdateTags" || action == "autoscaling:DeleteTags" {
 				want = map[string]map[string]iam.Words{"Null": own["Null"], "ForAllValues:StringEquals": {"aws:TagKeys": {contract.TagOwner}}}
 			}
 			if implied[action] != "" {
@@ -187,9 +187,11 @@ func TestRefusalsNameTheStatement(t *testing.T) {
 // What only a flag needs that is off is not in the policy that everybody is given.
 func TestOptInRightsAreNotInTheDefaultPolicy(t *testing.T) {
 	optIn := []string{
-		"autoscaling:CreateOrUpdateTags", // --claim-groups
-		"autoscaling:SuspendProcesses",   // --suspend-az-rebalance
-		"ec2:DescribeInstances",          // --out-of-service-taint
+		"autoscaling:CreateOrUpdateTags",                                                           // --claim-groups
+		"autoscaling:SuspendProcesses",                                                             // --suspend-az-rebalance
+		"autoscaling:ResumeProcesses", "autoscaling:DeleteTags", "autoscaling:DeleteLifecycleHook", // uninstall, by people
+		"ec2:DescribeInstances",        // --out-of-service-taint
+		"ec2:DescribeSpotPriceHistory", // --spot-prices=history
 	}
 	for _, s := range readPolicies(t)[asg.PolicyFile].Statement {
 		for _, action := range optIn {

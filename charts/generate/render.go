@@ -86,19 +86,29 @@ func renderAll() (*manifests, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var names, removers []string
 	for _, folder := range folders {
 		c, err := k.component(folder.Name())
 		if err != nil {
 			return nil, err
 		}
 		m.components = append(m.components, c)
-		names = append(names, c.Name)
+		if m.removes(c) {
+			removers = append(removers, c.Name)
+		} else {
+			names = append(names, c.Name)
+		}
 	}
-	if m.together, err = k.render(names...); err != nil {
+	// What takes objects out is last, because it takes out those of other components, too.
+	if m.together, err = k.render(append(names, removers...)...); err != nil {
 		return nil, err
 	}
 	return m, m.renderPairs(k)
+}
+
+// removes reports whether a component takes objects out.
+func (m *manifests) removes(c component) bool {
+	return slices.ContainsFunc(m.base, func(o object) bool { return c.with.find(o.id()) == nil })
 }
 
 // render is what kustomize makes of the manifests with some components.
@@ -148,8 +158,7 @@ func (m *manifests) renderPairs(k kustomizer) (err error) {
 			return m.base.find(o.id()) == nil && m.together.find(o.id()) == nil
 		})
 		for _, remover := range m.components {
-			removes := slices.ContainsFunc(m.base, func(o object) bool { return remover.with.find(o.id()) == nil })
-			if lost && removes {
+			if lost && m.removes(remover) {
 				if m.pairs[[2]string{adder.Name, remover.Name}], err = k.render(adder.Name, remover.Name); err != nil {
 					return err
 				}

@@ -102,7 +102,7 @@ func Table(head []string, rows [][]string) string {
 func Flags(flags *pflag.FlagSet, listed func(*pflag.Flag) bool) string {
 	var rows [][]string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" || f.Name == "version" || !listed(f) {
+		if f.Name == "help" || f.Name == "version" || f.Hidden || !listed(f) {
 			return
 		}
 		name := "`--" + f.Name + "`"

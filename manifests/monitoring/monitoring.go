@@ -3,10 +3,8 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,34 +78,8 @@ func Questions(components string) ([]Question, error) {
 	for _, rule := range rules {
 		all = append(all, Question{"alert " + rule.Alert, rule.Expr})
 	}
-	panels, err := dashboard(components + "/grafana/windlass.json")
+	panels, err := Panels(components + "/grafana/windlass.json")
 	return append(all, panels...), err
-}
-
-// variables get what Grafana would put in their place.
-var variables = strings.NewReplacer("$__rate_interval", "5m", "$group", ".*")
-
-func dashboard(path string) ([]Question, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var board struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var all []Question
-	for _, panel := range board.Panels {
-		for _, target := range panel.Targets {
-			all = append(all, Question{"panel " + panel.Title, variables.Replace(target.Expr)})
-		}
-	}
-	return all, nil
 }
 
 // Use is one metric that an expression asks for.

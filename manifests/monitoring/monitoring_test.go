@@ -1,8 +1,8 @@
 package monitoring
 
 import (
-	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +23,14 @@ windlass_cluster_faults{instance="a"} 0x40
 windlass_group_faults{instance="a",group="web"} 0x40
 windlass_group_retained_instances{instance="a",group="web"} 0x40
 windlass_pending_pods{instance="a",reason="TriggersScaleUp"} 3x40
-windlass_nodes{instance="a",reason="Needed"} 8x40
+windlass_notifier_leader{instance="n"} 1x40
+windlass_notifier_leader{instance="m"} 0x40
+windlass_notifier_messages_total{instance="n",service="slack",outcome="sent"} 0+4x40
+windlass_notifier_messages_total{instance="n",service="slack",outcome="failed"} 0+1x40
+windlass_notifier_messages_total{instance="n",service="slack",outcome="given up"} 2x40
+windlass_notifier_failing_since_timestamp_seconds{instance="n",service="slack"} 0x40
+windlass_state_shed_entries_total{instance="a",part="giveUps"} 0x40
+windlass_nodes{instance="a",reason="Needed",capacity_type="spot"} 8x40
 windlass_groups{instance="a",reason="Steady"} 2x40
 windlass_actions_total{instance="a",kind="grow",result="done"} 0+1x40
 windlass_actions_total{instance="a",kind="grow",result="failed"} 7x40
@@ -53,11 +60,17 @@ windlass_group_retained_instances{instance="b",group="web"} 1x40
 windlass_pending_pods{instance="b",reason="NoNodeGroupFits"} 1x40
 windlass_nodes{instance="b",reason="Unready"} 1x40
 windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
-		{"the leader is gone", `windlass_leader{instance="a"} 0x40`, []string{"WindlassNobodyLeads"}},
-		{"both are gone", "windlass_leader{instance=\"a\"} _x40\nwindlass_leader{instance=\"b\"} _x40", []string{"WindlassNobodyLeads"}},
+		{"messages are refused", `windlass_notifier_messages_total{instance="n",service="slack",outcome="given up"} 0+1x40`, []string{"WindlassMessagesGivenUp"}},
+		{"one message was refused for good", `windlass_notifier_messages_total{instance="n",service="slack",outcome="given up"} 0x20 1x20`, []string{"WindlassMessagesGivenUp"}},
+		{"one try failed five minutes ago, and nothing was to be sent before", "windlass_notifier_messages_total{instance=\"n\",service=\"slack\",outcome=\"sent\"} 9x40\nwindlass_notifier_messages_total{instance=\"n\",service=\"slack\",outcome=\"failed\"} 0x25 1x15\nwindlass_notifier_failing_since_timestamp_seconds{instance=\"n\",service=\"slack\"} 0x25 1560x15", nil},
+		{"a service does not answer for 20 minutes", "windlass_notifier_messages_total{instance=\"n\",service=\"slack\",outcome=\"sent\"} 0+1x10 10x30\nwindlass_notifier_failing_since_timestamp_seconds{instance=\"n\",service=\"slack\"} 0x10 600x30", []string{"WindlassMessagesNotSent"}},
+		{"no notifier sends", "windlass_notifier_leader{instance=\"n\"} 0x40\nwindlass_notifier_leader{instance=\"m\"} 0x40", []string{"WindlassNotifierNoLeader"}},
+		{"the leader is gone", `windlass_leader{instance="a"} 0x40`, []string{"WindlassNoLeader"}},
+		{"both are gone", "windlass_leader{instance=\"a\"} _x40\nwindlass_leader{instance=\"b\"} _x40", []string{"WindlassNoLeader"}},
 		{"both lead", `windlass_leader{instance="b"} 1x40`, []string{"WindlassTwoLead"}},
 		{"the state cannot be written", `windlass_state_writes_total{instance="a",result="failed"} 0+60x40`, []string{"WindlassStateNotWritten"}},
 		{"the state was too large", `windlass_state_shed_entries_total{instance="a",part="giveUps"} 0+9x40`, []string{"WindlassStateShed"}},
+		{"one entry was dropped", `windlass_state_shed_entries_total{instance="a",part="giveUps"} 0x20 1x20`, []string{"WindlassStateShed"}},
 		{"a right is missing", `windlass_cluster_faults{instance="a"} 2x40`, []string{"WindlassCannotRead"}},
 		{"a group is defined wrong", `windlass_group_faults{instance="a",group="web"} 1x40`, []string{"WindlassGroupFaulty"}},
 		{"instances are not recognised", `windlass_unrecognised_brake{instance="a"} 1x40`, []string{"WindlassInstancesNotRecognised"}},
@@ -66,10 +79,11 @@ windlass_groups{instance="b",reason="Unhealthy"} 1x40`, nil},
 		{"two launches failed", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 2x40`, nil},
 		{"three did", `windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 3x40`, []string{"WindlassLaunchesFail"}},
 		{"a pod fits nowhere", `windlass_pending_pods{instance="a",reason="NoNodeGroupFits"} 1x40`, []string{"WindlassPodsWait"}},
-		{"a node is not Ready", `windlass_nodes{instance="a",reason="Unready"} 1x40`, []string{"WindlassNodesNotReady"}},
+		{"a node is not Ready", `windlass_nodes{instance="a",reason="Unready",capacity_type="spot"} 1x40`, []string{"WindlassNodesNotReady"}},
 		{"a zone may be partitioned", `windlass_nodes{instance="a",reason="ZoneUnready"} 4x40`, []string{"WindlassNodesNotReady"}},
 		{"an instance is retained", `windlass_group_retained_instances{instance="a",group="web"} 1x40`, []string{"WindlassInstancesRetained"}},
 		{"launches fail again and again", `windlass_actions_total{instance="a",kind="grow",result="failed"} 0+1x40`, []string{"WindlassActionsFail"}},
+		{"three actions failed", `windlass_actions_total{instance="a",kind="mark",result="failed"} 0x10 3x30`, []string{"WindlassActionsFail"}},
 		{"AWS denies", `windlass_aws_call_seconds_count{instance="a",service="Auto Scaling",operation="SetDesiredCapacity",code="AccessDenied"} 0+1x40`, []string{"WindlassAWSFails"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -118,79 +132,67 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestRunbooks: each alert names its section of the page of runbooks, which says what it
-// means and what to do, and the page has no other.
+// runbook are the headings of one, in this order.
+var runbook = []string{"Means", "Meanwhile", "Find the cause", "Do", "Ignore it"}
+
+// TestRunbooks: each alert names a page of its own, which says what it means, what Windlass does
+// meanwhile, how to find the cause, what to do and when to do nothing; the index has each page,
+// and there is no page without an alert.
 func TestRunbooks(t *testing.T) {
-	const page = "docs/operate/alerts.md"
+	const folder, index = "docs/runbooks", "docs/operate/alerts.md"
 	rules, err := Rules("../components/prometheus/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../" + page)
+	listed, err := os.ReadFile("../../" + index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := map[string]string{}
-	for _, part := range strings.Split(string(text), "\n## ")[1:] {
-		heading, body, _ := strings.Cut(part, "\n")
-		sections[heading] = body
+	rows := regexp.MustCompile(`(?m)^\| \[(\w+)\]\(\.\./runbooks/(\w+)\.md\) \| (\w+) \|`).FindAllStringSubmatch(string(listed), -1)
+	var inIndex []string
+	for _, row := range rows {
+		if row[1] != row[2] {
+			t.Errorf("%s: %s leads to the page of %s", index, row[1], row[2])
+		}
+		inIndex = append(inIndex, row[1]+" "+row[3])
 	}
+	var alerts, names []string
 	for _, rule := range rules {
-		// The anchor of a heading of one word is that word in small letters.
-		if got, want := rule.Annotations["runbook_url"], page+"#"+strings.ToLower(rule.Alert); got != want {
-			t.Errorf("alert %s has the runbook %q, want %q", rule.Alert, got, want)
+		alerts = append(alerts, rule.Alert+" "+rule.Labels["severity"])
+		names = append(names, rule.Alert+".md")
+		page := folder + "/" + rule.Alert + ".md"
+		if got := rule.Annotations["runbook_url"]; got != page {
+			t.Errorf("alert %s has the runbook %q, want %q", rule.Alert, got, page)
 		}
-		body, ok := sections[rule.Alert]
-		if !ok || !strings.Contains(body, "**Means:**") || !strings.Contains(body, "**Do:**") {
-			t.Errorf("%s: no section %s that says what it means and what to do", page, rule.Alert)
+		text, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Error(err)
+			continue
 		}
-		delete(sections, rule.Alert)
-	}
-	for heading := range sections {
-		t.Errorf("%s has a section %s, and there is no such alert", page, heading)
-	}
-}
-
-// busyCluster is what one replica serves besides, where there is something to show.
-const busyCluster = `
-windlass_group_nodes{instance="a",group="web",count="desired"} 3x40
-windlass_group_backoff_failures{instance="a",group="web",zone="z",cause="Capacity"} 1x40
-windlass_launches_total{instance="a",call="LaunchInstances",result="done"} 0+1x40
-windlass_lifecycle_actions_total{instance="a",call="complete",result="done"} 0+1x40
-windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="1"} 0+1x40
-windlass_pod_unschedulable_to_launch_seconds_bucket{instance="a",le="+Inf"} 0+1x40
-windlass_drained_to_completed_seconds_bucket{instance="a",le="1"} 0+1x40
-windlass_drained_to_completed_seconds_bucket{instance="a",le="+Inf"} 0+1x40
-windlass_evaluation_seconds_bucket{instance="a",le="1"} 0+1x40
-windlass_evaluation_seconds_bucket{instance="a",le="+Inf"} 0+1x40
-windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="1"} 0+1x40
-windlass_aws_call_seconds_bucket{instance="a",operation="DescribeAutoScalingGroups",le="+Inf"} 0+1x40
-windlass_events_dropped_total{instance="a"} 0x40
-process_resident_memory_bytes{instance="a"} 9e7x40
-process_cpu_seconds_total{instance="a"} 0+1x40
-process_resident_memory_bytes{instance="somebody else's"} 9e9x40
-`
-
-// TestPanels: each has something to show, with numbers in it, and nothing of other programs.
-func TestPanels(t *testing.T) {
-	panels, err := dashboard("../components/grafana/windlass.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := series(t, wellCluster+busyCluster)
-	for _, panel := range panels {
-		shown := ask(t, panel, data)
-		if len(shown) == 0 {
-			t.Errorf("%s shows nothing: %s", panel.Where, panel.Expr)
-		}
-		for _, s := range shown {
-			if instance := s.Metric.Get("instance"); math.IsNaN(s.F) || instance != "" && instance != "a" {
-				t.Errorf("%s shows %v: %s", panel.Where, s, panel.Expr)
+		parts := strings.Split(string(text), "\n## ")
+		var headings []string
+		for _, part := range parts[1:] {
+			heading, body, _ := strings.Cut(part, "\n")
+			headings = append(headings, heading)
+			if len(strings.TrimSpace(body)) < 20 {
+				t.Errorf("%s says nothing under %s", page, heading)
 			}
 		}
+		if parts[0] != "# "+rule.Alert+"\n" || !slices.Equal(headings, runbook) {
+			t.Errorf("%s begins with %q and has the headings %q, want %q", page, parts[0], headings, runbook)
+		}
 	}
-	if len(panels) < 20 {
-		t.Errorf("only %d expressions were found", len(panels))
+	if diff := cmp.Diff(alerts, inIndex); diff != "" {
+		t.Errorf("%s has not the alerts and severities of the rules, in their order (-rules +index):\n%s", index, diff)
+	}
+	files, err := os.ReadDir("../../" + folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !slices.Contains(names, file.Name()) {
+			t.Errorf("%s/%s is of no alert", folder, file.Name())
+		}
 	}
 }
 
@@ -211,17 +213,11 @@ func firing(t *testing.T, rules []Rule, data storage.Queryable) []string {
 // ask answers a question as Prometheus would after half an hour.
 func ask(t *testing.T, q Question, data storage.Queryable) promql.Vector {
 	t.Helper()
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
-	query, err := engine.NewInstantQuery(t.Context(), data, nil, q.Expr, time.Unix(0, 0).Add(half))
+	result, err := Ask(t.Context(), q, data, time.Unix(0, 0).Add(half))
 	if err != nil {
-		t.Fatalf("%s: %v", q.Where, err)
+		t.Fatal(err)
 	}
-	defer query.Close()
-	result, err := query.Exec(t.Context()).Vector()
-	if err != nil {
-		t.Fatalf("%s: %v", q.Where, err)
-	}
-	return slices.Clone(result) // which is the query's until it is closed
+	return result
 }
 
 // series reads a line for each; one of the same labels takes the place of the one before.
