@@ -156,13 +156,17 @@ release-check: ## check .goreleaser.yaml, by goreleaser itself
 	$(GO) run $(GORELEASER) check
 
 .PHONY: release-tag
-release-tag: ## fail unless the manifests ask for the images of VERSION
-	@others=$$(grep -rn 'newTag:' manifests | grep -v 'newTag: $(VERSION)$$'); if [ -n "$$others" ]; then \
-		echo 'a release of $(VERSION) has these images; set newTag, and run make update:'; echo "$$others"; exit 1; fi
+release-tag: ## fail unless the manifests ask for the images of VERSION, and the plugin's is of it
+	@others=$$(grep -rn 'newTag:' manifests | grep -v 'newTag: $(VERSION)$$'; grep -Hn '^  version:' cli/windlass.yaml | grep -v 'version: $(VERSION)$$'); if [ -n "$$others" ]; then \
+		echo 'a release of $(VERSION) has other versions than these; set them, and run make update:'; echo "$$others"; exit 1; fi
 
 .PHONY: release
 release: ## make a release of the tag that is checked out: .github/workflows/release.yaml calls it
 	$(GO) run $(GORELEASER) release --clean
+
+.PHONY: krew
+krew: ## write krew's manifest of the plugin to out/release, after make release (DOWNLOADS=https://..., where releases are)
+	$(GO) run ./release -krew cli/windlass.yaml -checksums out/release/checksums.txt -version $(VERSION) -downloads '$(DOWNLOADS)' -out out/release/windlass.yaml
 
 .PHONY: chart-push
 chart-push: chart ## push out/chart to an OCI registry that docker or helm is logged in to (REGISTRY)

@@ -64,6 +64,9 @@ var table = []folder{
 	{path: "agent/notice", layer: pure},
 	{path: "charts/...", layer: testbed},
 	{path: "cli", layer: program},
+	{path: "cli/table", layer: pure, also: []string{"k8s.io/cli-runtime"}},
+	{path: "cli/top", layer: pure, also: []string{"charm.land", "github.com/charmbracelet/x/ansi"}},
+	{path: "cli/top/feed", layer: edge},
 	{path: "cli/view", layer: pure},
 	{path: "docs/...", layer: testbed},
 	{path: "e2e/...", layer: testbed},
@@ -90,11 +93,13 @@ var table = []folder{
 	{path: "scaler/asg", layer: edge},
 	{path: "scaler/asg/template", layer: edge},
 	{path: "scaler/asg/userdata", layer: pure, also: []string{"github.com/BurntSushi/toml", "github.com/google/cel-go", "sigs.k8s.io/yaml"}},
+	{path: "scaler/chart", layer: pure},
 	// kube-scheduler's own rules, which ask for a (silent) logger.
 	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2", "k8s.io/utils"}},
 	// kube-scheduler whole, which the tests of fit hold it against.
 	{path: "scaler/fit/oracle", layer: testbed},
 	{path: "scaler/fit/upstream/...", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/component-helpers", "k8s.io/component-base", "k8s.io/kube-scheduler", "k8s.io/client-go", "k8s.io/dynamic-resource-allocation", "k8s.io/klog/v2", "k8s.io/utils"}},
+	{path: "scaler/migrate", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: "scaler/observe", layer: edge},
 	{path: "scaler/plan", layer: pure},
 	{path: "scaler/plan/action", layer: pure},
@@ -111,6 +116,9 @@ var table = []folder{
 	{path: "scaler/plan/standin", layer: pure},
 	{path: "scaler/plan/template", layer: pure},
 	{path: "scaler/plan/verdict", layer: pure},
+	{path: "scaler/shadow/compare", layer: pure},
+	{path: "scaler/shadow/record", layer: pure},
+	{path: "scaler/shadow/seen", layer: pure},
 	{path: "scaler/simulate", layer: pure},
 	{path: "scaler/simulate/bound", layer: pure},
 	{path: "scaler/simulate/dice", layer: pure},
@@ -120,6 +128,8 @@ var table = []folder{
 	{path: "scaler/simulate/world", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: "scaler/status", layer: edge},
 	{path: "scaler/status/cas", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
+	{path: "scaler/uninstall", layer: pure},
+	{path: "scaler/uninstall/remove", layer: edge},
 	{path: ".", layer: testbed},
 }
 

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/e2e/script"
 	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/manifests/monitoring"
 )
 
 var (
@@ -120,10 +122,15 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"exhaust":  command((*session).exhaust),
 			"logs":     command((*session).logs),
 			"metric":   command((*session).metric),
+			"scrape":   command((*session).takeScrape),
+			"panels":   command((*session).panels),
 			"health":   command((*session).health),
 			"pause":    command((*session).pause),
 			"page":     command((*session).page),
 			"confine":  command((*session).confine),
+			"objects":  command((*session).objects),
+
+			scalerProgram: command((*session).scaler),
 
 			"notifier": command((*session).notifier),
 
@@ -153,10 +160,14 @@ type session struct {
 	ctx    context.Context
 	failed bool
 	closed error // how the world ended
+	// scrapes are what was scraped for panels.
+	scrapes monitoring.Scrapes
 	// away are the times in which the API server was killed or not ready again.
 	away []laws.Span
 	// big are the programs that were above their limits of memory when the world ended.
 	big []string
+	// saved are the objects of the cluster, as the script saved them by a name.
+	saved map[string]script.Objects
 	// tells is the notifier, if the script has one.
 	tells *notifierOf
 }
@@ -175,6 +186,15 @@ func command(do func(s *session, ts *testscript.TestScript, neg bool, args []str
 
 var errNoWorld = errors.New("there is no world yet; begin with the command world")
 
+// freePort is one of this host that nothing listens at.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), l.Close()
+}
+
 // world starts the script's world: world [FILE], YAML as in world.ParseSpec.
 func (s *session) world(ts *testscript.TestScript, neg bool, args []string) error {
 	if neg || len(args) > 1 || s.w != nil {
@@ -182,7 +202,12 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	}
 	var content []byte
 	if len(args) == 1 {
-		content = []byte(ts.ReadFile(args[0]))
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		ts.Setenv("FREE_PORT", port)
+		content = []byte(strings.ReplaceAll(ts.ReadFile(args[0]), "$FREE_PORT", port))
 	}
 	spec, err := world.ParseSpec(content)
 	if err != nil {

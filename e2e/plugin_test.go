@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -21,6 +25,8 @@ import (
 //	[!] windlass ARGUMENT...           once
 //	windlass await REGEXP ARGUMENT...  until what it prints matches
 //	windlass follow REGEXP ARGUMENT... until a line matches, and then interrupts it
+//	windlass type REGEXP KEYS [REGEXP KEYS]... -- ARGUMENT...
+//	                                   in a terminal: types keys, such as q or \r, once the screen matches
 func (s *session) windlass(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
@@ -28,6 +34,9 @@ func (s *session) windlass(ts *testscript.TestScript, neg bool, args []string) e
 	plugin, err := buildPlugin()
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 && args[0] == "type" && !neg {
+		return s.typed(ts, plugin, args[1:])
 	}
 	if len(args) < 2 || args[0] != "await" && args[0] != "follow" {
 		stdout, stderr, err := s.plugin(ts, plugin, args)
@@ -101,4 +110,62 @@ func (s *session) follow(ts *testscript.TestScript, plugin string, wanted *regex
 		return nil
 	}
 	return fmt.Errorf("waiting for a line of kubectl windlass %s: %w; it printed\n%s", strings.Join(args, " "), errors.Join(cmd.Wait(), context.Cause(ctx)), seen)
+}
+
+// typed is over when the program has ended, which the last keys are for.
+func (s *session) typed(ts *testscript.TestScript, plugin string, args []string) error {
+	dashes := slices.Index(args, "--")
+	if dashes < 2 || dashes%2 != 0 {
+		return errors.New("usage: windlass type REGEXP KEYS [REGEXP KEYS]... -- ARGUMENT...")
+	}
+	steps := args[:dashes]
+	const width, height = 100, 30
+	cmd := s.w.KubectlCommand(s.ctx, filepath.Dir(plugin), slices.Concat([]string{"windlass"}, args[dashes+1:])...)
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: width, Rows: height})
+	if err != nil {
+		return err
+	}
+	defer terminal.Close()
+	screen := vt.NewEmulator(width, height)
+	answers := make(chan error, 1)
+	go func() { // what a terminal says when it is asked what it is
+		_, err := io.Copy(terminal, screen)
+		answers <- err
+	}()
+	seen, buffer := "", make([]byte, 4096)
+	for {
+		n, read := terminal.Read(buffer)
+		if _, err := screen.Write(buffer[:n]); err != nil {
+			return err
+		}
+		if read != nil { // a pseudo terminal whose program has ended
+			break
+		}
+		seen = screen.String()
+		if len(steps) == 0 {
+			continue
+		}
+		matches, err := regexp.MatchString(steps[0], seen)
+		if err != nil {
+			return err
+		}
+		if !matches {
+			continue
+		}
+		fmt.Fprintln(ts.Stdout(), seen)
+		keys, err := strconv.Unquote(`"` + steps[1] + `"`)
+		if err != nil {
+			return fmt.Errorf("keys %s: %w", steps[1], err)
+		}
+		if _, err := io.WriteString(terminal, keys); err != nil {
+			return err
+		}
+		steps = steps[2:]
+	}
+	err = errors.Join(cmd.Wait(), screen.InputPipe().(io.Closer).Close(), <-answers)
+	if len(steps) > 0 || err != nil {
+		return fmt.Errorf("waiting for %q on the screen of kubectl windlass: %w; it showed\n%s", steps, cmp.Or(err, errors.New("it has ended")), seen)
+	}
+	return nil
 }

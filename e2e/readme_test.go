@@ -17,8 +17,8 @@ import (
 	"windlass.dev/windlass/e2e/world"
 )
 
-// page does what a section of a page tells people to do with kubectl, word by word, at the
-// root of the checkout: page FILE HEADING.
+// page does what a section of a page tells people to do with kubectl and windlass-scaler, word by
+// word, at the root of the checkout: page FILE HEADING.
 func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
@@ -34,16 +34,18 @@ func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error
 	if err != nil {
 		return err
 	}
-	commands := kubectlCommands(string(text), args[1])
+	commands := commandsOf(string(text), args[1])
 	if len(commands) == 0 {
-		return fmt.Errorf("%s has no kubectl command under %q", args[0], args[1])
+		return fmt.Errorf("%s has no command under %q", args[0], args[1])
 	}
 	for _, command := range commands {
 		ts.Logf("$ %s", command)
 		words := strings.Fields(command)
-		cmd := exec.CommandContext(s.ctx, s.w.Plane.Kubectl, words[1:]...)
+		cmd, err := s.person(words[0], words[1:])
+		if err != nil {
+			return err
+		}
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+s.w.Plane.Kubeconfig, "HOME="+s.w.Dir)
 		out, err := cmd.CombinedOutput()
 		ts.Logf("%s", out)
 		if err != nil {
@@ -53,29 +55,72 @@ func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error
 	return nil
 }
 
-var codeSpan = regexp.MustCompile("`([^`\n]+)`")
+// person is a command as a person runs it who may do everything, in the cluster and at AWS.
+func (s *session) person(program string, args []string) (*exec.Cmd, error) {
+	path := s.w.Plane.Kubectl
+	if program == scalerProgram {
+		programs, err := buildAll()
+		if err != nil {
+			return nil, err
+		}
+		path = programs.Scaler
+	}
+	cmd := exec.CommandContext(s.ctx, path, args...)
+	cmd.Env = append(append(os.Environ(), s.w.Environment()...), "HOME="+s.w.Dir)
+	return cmd, nil
+}
 
-// kubectlCommands are those that a section of a document in Markdown has in code spans.
-func kubectlCommands(document, heading string) []string {
+const kubectlProgram, scalerProgram = "kubectl", "windlass-scaler"
+
+// scaler runs windlass-scaler as a person would; stdout and stderr can be matched afterwards:
+// [!] windlass-scaler ARGUMENT...
+func (s *session) scaler(ts *testscript.TestScript, neg bool, args []string) error {
+	if s.w == nil {
+		return errNoWorld
+	}
+	cmd, err := s.person(scalerProgram, args)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+	err = cmd.Run()
+	if neg && err == nil {
+		return errors.New("unexpected success")
+	}
+	if neg {
+		return nil
+	}
+	return err
+}
+
+var (
+	codeSpan  = regexp.MustCompile("`([^`\n]+)`")
+	codeBlock = regexp.MustCompile(`(?m)^    +(\S.*)$`)
+)
+
+// commandsOf are those that a section of a document in Markdown has in code spans and blocks.
+func commandsOf(document, heading string) []string {
 	_, section, _ := strings.Cut(document, "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var commands []string
-	for _, span := range codeSpan.FindAllStringSubmatch(section, -1) {
-		if strings.HasPrefix(span[1], "kubectl ") {
-			commands = append(commands, span[1])
+	for _, line := range strings.SplitAfter(section, "\n") {
+		for _, code := range append(codeSpan.FindAllStringSubmatch(line, -1), codeBlock.FindAllStringSubmatch(line, -1)...) {
+			if program, _, has := strings.Cut(code[1], " "); has && (program == kubectlProgram || program == scalerProgram) {
+				commands = append(commands, code[1])
+			}
 		}
 	}
 	return commands
 }
 
-func TestKubectlCommands(t *testing.T) {
-	const document = "# A\n`kubectl get a`\n\n## Install it\n\n1. `make` and `kubectl apply -k b`,\n   `--dry-run` or not\n2. `kubectl get c`\n\n## Use it\n\n`kubectl get d`\n"
+func TestCommandsOf(t *testing.T) {
+	const document = "# A\n`kubectl get a`\n\n## Install it\n\n1. `make` and `kubectl apply -k b`,\n   `--dry-run` or not\n2. `kubectl get c`\n\n## Use it\n\n`kubectl get d`\n\n    kubectl get e\n    windlass-scaler uninstall --plan\n    windlass-scaler\n\n   `kubectl get f`\n"
 	for heading, want := range map[string][]string{
 		"Install it": {"kubectl apply -k b", "kubectl get c"},
-		"Use it":     {"kubectl get d"},
+		"Use it":     {"kubectl get d", "kubectl get e", "windlass-scaler uninstall --plan", "kubectl get f"},
 		"Install":    nil,
 	} {
-		if diff := cmp.Diff(want, kubectlCommands(document, heading)); diff != "" {
+		if diff := cmp.Diff(want, commandsOf(document, heading)); diff != "" {
 			t.Errorf("%s: %s", heading, diff)
 		}
 	}
@@ -89,7 +134,7 @@ func TestReadmeInstallsAsTheGuideDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return kubectlCommands(string(text), heading)
+		return commandsOf(string(text), heading)
 	}
 	short, played := commands("../README.md", "Install"), commands("../docs/operate/install.md", "Install it")
 	if len(short) == 0 {

@@ -231,6 +231,7 @@ func (s Scene) scalersWrites(scaler thief) []attempt {
 		try("surplus as NoSchedule", scalersEffect, taints(with(last[1], corev1.TaintEffectNoSchedule))),
 		try("telling kube-proxy by a NoExecute taint", scalersEffect, taints(with(contract.KubeProxyTaint(), corev1.TaintEffectNoExecute))),
 		try("Cluster Autoscaler's own taint", scalersTaint, taints(corev1.Taint{Key: contract.TaintToBeDeleted, Value: "1700000000", Effect: corev1.TaintEffectNoSchedule})),
+		try("Cluster Autoscaler's softer taint", scalersTaint, taints(corev1.Taint{Key: contract.TaintDeletionCandidate, Value: "1700000000", Effect: corev1.TaintEffectPreferNoSchedule})),
 		try("a foreign NoExecute taint", scalersTaint, taints(corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})),
 		try("that the machine of a Node is down that is Ready", map[bool]string{true: scalersDown, false: scalersTaint}[s.Rights.OutOfService], taints(contract.OutOfServiceTaint())),
 		try("a field of the spec", scalersSpec, op{"add", "/spec/podCIDR", "10.1.0.0/24"}),

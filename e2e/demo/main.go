@@ -5,10 +5,10 @@
 //	go run ./e2e/demo --keep     leaves the world running until interrupted
 //	go run ./e2e/demo --world    only a world, without Windlass, until interrupted
 //
-// In a terminal it is one live picture, elsewhere a log of the same facts. It
+// In a terminal it is kubectl windlass top with captions, elsewhere a log. It
 // exits with an error if anything that was promised does not come true.
 //
-//	story/   what a viewer wants to know, pure    screen/  how it is shown, pure
+//	story/   what a viewer wants to know, pure    screen/  captions and log, pure
 //	watch/   the living world → story             play/    the script
 package main
 

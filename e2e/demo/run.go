@@ -21,6 +21,9 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 )
 
+// errEnough is that the viewer has closed the view.
+var errEnough = errors.New("the viewer has seen enough")
+
 // run does what the flags say, in a folder of its own. The folder stays only
 // if something went wrong, for its logs.
 func run(ctx context.Context, o options) error {
@@ -33,7 +36,7 @@ func run(ctx context.Context, o options) error {
 	} else {
 		err = runDay(ctx, o, dir)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errEnough) {
 		return fmt.Errorf("%w\nThe logs of all programs are in %s", err, dir)
 	}
 	if err != nil {
@@ -72,7 +75,7 @@ func inWorld(ctx context.Context, dir string, spec world.Spec, progress io.Write
 	}
 	defer log.Close()
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	telemetry.SetDefault(logger) // what client-go says must not stand in the picture
+	telemetry.SetDefault(logger) // what client-go says must not stand in the view
 	began := time.Now()
 	w, err := world.Start(ctx, world.Config{
 		Spec: spec, Programs: programs, Dir: filepath.Join(dir, "world"),
@@ -126,10 +129,18 @@ func perform(ctx context.Context, o options, w *world.World) error {
 		return err
 	}
 	defer stopWatching()
-	stop := show(o, s)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop, err := show(o, s, func() { cancel(errEnough) })
+	if err != nil {
+		return err
+	}
 	err = play.Run(ctx, s, play.Day())
 	if shown := stop(); shown != nil {
 		return errors.Join(err, shown)
+	}
+	if context.Cause(ctx) == errEnough {
+		return errEnough
 	}
 	if err != nil {
 		return err
@@ -137,22 +148,20 @@ func perform(ctx context.Context, o options, w *world.World) error {
 	return sumUp(o, s, w)
 }
 
-// show begins to show the stage; the function that it returns ends that.
-func show(o options, s *stage) (stop func() error) {
-	v := viewer{state: s.state, changed: s.Changed, draw: logger(os.Stdout), pause: 250 * time.Millisecond}
-	end := func() error { return nil }
+// show begins to show the stage; the function that it returns ends that. Where the viewer has seen
+// enough, left is called.
+func show(o options, s *stage, left func()) (stop func() error, err error) {
 	if !o.log {
-		t := screen.NewTerminal(os.Stdout, colourful(os.Getenv))
-		v.draw, end = painter(t, func() (int, int) { return terminalSize(os.Stdout) }), t.Close
-		v.pause, v.clock = 100*time.Millisecond, time.Second
+		return live(s, os.Stdin, os.Stdout, left)
 	}
+	v := viewer{state: s.state, changed: s.Changed, draw: logger(os.Stdout), pause: 250 * time.Millisecond}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- v.run(ctx) }()
 	return func() error {
 		cancel()
-		return errors.Join(<-done, end())
-	}
+		return <-done
+	}, nil
 }
 
 // sumUp prints the summary; what was promised and not kept is an error.
@@ -199,14 +208,14 @@ The world goes on until you interrupt it (Ctrl-C). Its kubeconfig is
 
 In another terminal:
   . %[2]s
-  $KUBECTL get nodes,pods -A -o wide
-  $KUBECTL get events -A --sort-by=.lastTimestamp
   $KUBECTL -n %[3]s scale deployment shop --replicas=12
-  # why, or why not: the verdicts
-  $KUBECTL -n %[4]s get configmap %[5]s -o yaml
-  # ask for a drain; with NAME %[6]s- it is taken back
-  $KUBECTL annotate node NAME %[6]s=upgrade
-`, w.Plane.Kubeconfig, file, play.Namespace, world.Namespace, contract.ConfigMapStatus, contract.AnnotationDrainRequest)
+  go build -o kubectl-windlass ./cli
+  ./kubectl-windlass top
+  # why, or why not
+  ./kubectl-windlass why NODE
+  # ask for a drain; undrain takes it back
+  ./kubectl-windlass drain NODE --reason=upgrade
+`, w.Plane.Kubeconfig, file, play.Namespace)
 	<-ctx.Done()
 	return nil
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 
 	"windlass.dev/windlass/e2e/demo/screen"
 	"windlass.dev/windlass/e2e/demo/story"
@@ -15,12 +12,12 @@ import (
 
 // viewer shows the states of a world, one after the other.
 type viewer struct {
-	// state is the picture of now, changed is closed when it is another.
+	// state is that of now, changed is closed when it is another.
 	state   func() story.State
 	changed func() <-chan struct{}
 	// draw shows a state.
 	draw func(story.State) error
-	// pause is the least time between two pictures; clock, if not 0, the most.
+	// pause is the least time between two states; clock, if not 0, the most.
 	pause, clock time.Duration
 }
 
@@ -79,23 +76,6 @@ func logger(out io.Writer) func(story.State) error {
 		last = s
 		return nil
 	}
-}
-
-// painter draws a state as a picture of the size that the terminal has then.
-func painter(t *screen.Terminal, size func() (width, height int)) func(story.State) error {
-	return func(s story.State) error {
-		width, height := size()
-		return t.Draw(screen.Picture(s, width, height), width)
-	}
-}
-
-// terminalSize is the size of a terminal, 80x24 if it does not say.
-func terminalSize(f *os.File) (width, height int) {
-	width, height, err := term.GetSize(int(f.Fd()))
-	if err != nil || width <= 0 || height <= 0 {
-		return 80, 24
-	}
-	return width, height
 }
 
 // colourful reports whether colours are wanted: https://no-color.org

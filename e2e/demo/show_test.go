@@ -12,7 +12,7 @@ import (
 	"windlass.dev/windlass/e2e/demo/watch"
 )
 
-// TestViewer: many changes at once are one picture, the clock goes on where
+// TestViewer: many changes at once are shown at once, the clock goes on where
 // nothing changes, and the last state is always shown.
 func TestViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (s *stage) Show(a story.Act) {
 	}
 }
 
-// state is the picture of now.
+// state is that of now.
 func (s *stage) state() (out story.State) {
 	s.mu.Lock()
 	act := s.act

@@ -183,6 +183,34 @@ func TestComponents(t *testing.T) {
 	}
 }
 
+// TestMigrated: what windlass-scaler migrate makes of public manifests as an overlay and as values
+// renders the same.
+func TestMigrated(t *testing.T) {
+	overlays, err := filepath.Glob("../../scaler/migrate/testdata/public/*.overlay.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(overlays) < 15 {
+		t.Fatalf("%d overlays, want those of all cases", len(overlays))
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "windlass", "manifests"), os.DirFS("../../manifests")); err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range overlays {
+		stem := strings.TrimSuffix(overlay, ".overlay.yaml")
+		t.Run(filepath.Base(stem), func(t *testing.T) {
+			text, err := os.ReadFile(overlay)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(dir, filepath.Base(stem))
+			write(t, filepath.Join(folder, "kustomization.yaml"), string(text))
+			compare(t, kustomized(t, folder), rendered(t, "windlass-system", "--set=createNamespace=true", "--values="+stem+".values.yaml"))
+		})
+	}
+}
+
 // TestEveryComponentHasASwitch: and there is no other.
 func TestEveryComponentHasASwitch(t *testing.T) {
 	var values struct{ Components map[string]bool }

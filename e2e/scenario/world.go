@@ -189,6 +189,18 @@ func (w *World) Release(node string) {
 	delete(n.Annotations, contract.AnnotationCordonedBy)
 }
 
+// TakeOver is the scaler taking off what a Cluster Autoscaler left.
+func (w *World) TakeOver(node string, taints []corev1.Taint, uncordon bool) {
+	n := w.node(node)
+	for _, t := range taints {
+		n.Taints = contract.WithoutTaint(n.Taints, t.Key)
+	}
+	if uncordon {
+		n.Unschedulable = false
+		n.Taints = contract.WithoutTaint(n.Taints, corev1.TaintNodeUnschedulable)
+	}
+}
+
 // Report is the agent's word about its drain. While that waits for its permit, and the agent
 // says for how long, the node is open.
 func (w *World) Report(node string, r contract.Report) {

@@ -24,8 +24,9 @@ import (
 type Asker struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	// reread makes the mapper ask again which kinds there are.
+	// reread makes the mapper ask again which kinds there are, kinds asks.
 	reread func()
+	kinds  func() ([]*metav1.APIResourceList, error)
 }
 
 // NewAsker makes an Asker with the rights of a REST config.
@@ -41,7 +42,7 @@ func NewAsker(config *rest.Config) (*Asker, error) {
 	}
 	cached := memory.NewMemCacheClient(plain)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
-	return &Asker{client: client, mapper: restmapper.NewShortcutExpander(mapper, cached, nil), reread: mapper.Reset}, nil
+	return &Asker{client: client, mapper: restmapper.NewShortcutExpander(mapper, cached, nil), reread: mapper.Reset, kinds: plain.ServerPreferredResources}, nil
 }
 
 // Wait watches until the query's answer holds. It survives an API server that

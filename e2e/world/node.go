@@ -253,7 +253,7 @@ func systemNode(i int, region, zone string) *corev1.Node {
 				labelSystem:                "true",
 			},
 		},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "CriticalAddonsOnly", Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+		Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%017d", zone, i+1), Taints: []corev1.Taint{{Key: "CriticalAddonsOnly", Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
 			Conditions: notReady("KubeletNotReady", "starting"),

@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/e2e/demo/story"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -48,7 +49,7 @@ func grew(group string, size int) Condition {
 // which nothing new is placed on it.
 func drains(node string, kind contract.Kind) Condition {
 	return Condition{
-		What: fmt.Sprintf("%s is cordoned and drains (%s)", story.ShortName(node), kind), Once: true,
+		What: fmt.Sprintf("%s is cordoned and drains (%s)", view.ShortName(node), kind), Once: true,
 		Holds: func(s *story.Story) (bool, string) {
 			n, found := s.Node(node)
 			if !found {
@@ -69,7 +70,7 @@ func reported(n story.Node) string {
 // emptied: the node's drain ended, while its instance still ran.
 func emptied(node, instance string) Condition {
 	return Condition{
-		What: fmt.Sprintf("%s is drained while it still runs", story.ShortName(node)), Once: true,
+		What: fmt.Sprintf("%s is drained while it still runs", view.ShortName(node)), Once: true,
 		Holds: func(s *story.Story) (bool, string) {
 			n, _ := s.Node(node)
 			i, there := s.Instance(instance)

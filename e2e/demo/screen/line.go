@@ -1,12 +1,10 @@
-// Package screen draws a story.State: as one picture of a given size, or as
-// the lines of a log that tell what changed from one State to the next. It is
-// pure; Terminal alone writes.
+// Package screen says what a story.State has: as captions of a live view, or as the lines of a log
+// that tell what changed from one State to the next. It is pure.
 //
-//	line.go      text with a tone, cut to a width
-//	picture.go   State → the lines of a picture
+//	line.go      text with a tone
+//	captions.go  State → what stands above kubectl windlass top
 //	log.go       two States → the lines of a log
 //	summary.go   Summary → lines
-//	terminal.go  a picture redrawn in place
 package screen
 
 import (
@@ -23,13 +21,12 @@ const (
 	Title
 	Faint
 	Good
-	Busy
 	Bad
 )
 
 // sgr is how a terminal is told of a tone.
 // https://en.wikipedia.org/wiki/ANSI_escape_code#Select_Graphic_Rendition_parameters
-var sgr = map[Tone]string{Title: "1", Faint: "2", Good: "32", Busy: "33", Bad: "31"}
+var sgr = map[Tone]string{Title: "1", Faint: "2", Good: "32", Bad: "31"}
 
 // Span is text of one tone.
 type Span struct {
@@ -37,7 +34,7 @@ type Span struct {
 	Tone Tone
 }
 
-// Line is one line of a picture.
+// Line is one line.
 type Line []Span
 
 func text(tone Tone, s string) Line { return Line{{s, tone}} }
@@ -65,20 +62,6 @@ func (l Line) Coloured() string {
 	return b.String()
 }
 
-// cut shortens the line to a width.
-func (l Line) cut(width int) Line {
-	var out Line
-	for _, s := range l {
-		s.Text = clip(clean(s.Text), width)
-		width -= utf8.RuneCountInString(s.Text)
-		out = append(out, s)
-		if width <= 0 {
-			break
-		}
-	}
-	return out
-}
-
 // clip shortens a text to at most width characters.
 func clip(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
@@ -90,24 +73,8 @@ func clip(s string, width int) string {
 	return string([]rune(s)[:width-1]) + "…"
 }
 
-// clean keeps a foreign text from moving the cursor.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
 // pad fills or shortens a text to exactly width characters.
 func pad(s string, width int) string {
 	s = clip(s, width)
 	return s + strings.Repeat(" ", width-utf8.RuneCountInString(s))
-}
-
-// right is pad with the text at the right.
-func right(s string, width int) string {
-	s = clip(s, width)
-	return strings.Repeat(" ", width-utf8.RuneCountInString(s)) + s
 }

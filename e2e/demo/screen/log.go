@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/e2e/demo/story"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // Changes tells, one line a change, what is different in a later State.
@@ -29,7 +31,7 @@ func Changes(before, after story.State) []string {
 type changes []string
 
 func (c *changes) add(format string, args ...any) {
-	*c = append(*c, clean(fmt.Sprintf(format, args...)))
+	*c = append(*c, contract.OneLine(fmt.Sprintf(format, args...)))
 }
 
 func (c *changes) act(before, after story.Act) {
@@ -111,4 +113,37 @@ func plural(noun string) string {
 		return noun
 	}
 	return noun + "s"
+}
+
+func detail(n story.NodeLine) string {
+	if n.Detail == "" {
+		return ""
+	}
+	return " " + n.Detail
+}
+
+func waitingText(waiting []story.WaitingLine) string {
+	var parts []string
+	for _, w := range waiting {
+		parts = append(parts, fmt.Sprintf("%d of %s", w.Count, w.Workload))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func verdictSubject(v story.Verdict) string {
+	subject := string(v.Of) + " " + view.ShortName(v.Name)
+	if v.Count > 1 {
+		subject += fmt.Sprintf(" and %d more", v.Count-1)
+	}
+	return subject
+}
+
+func happening(h story.Happening) string {
+	if h.Subject == "" {
+		return h.Text
+	}
+	if h.More > 0 {
+		return fmt.Sprintf("%s and %d more: %s", h.Subject, h.More, h.Text)
+	}
+	return h.Subject + ": " + h.Text
 }

@@ -1,7 +1,6 @@
 package screen_test
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -22,7 +20,7 @@ import (
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // TestTales tells a world what happens in it, line by line, and shows what a
-// viewer sees of it. Directives: tell, picture width= height=, log (what
+// viewer sees of it. Directives: tell, captions, log (what
 // changed since the last log), summary. See teller.tell for the lines.
 func TestTales(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -35,18 +33,15 @@ func TestTales(t *testing.T) {
 					w.tell(strings.TrimSpace(line))
 				}
 				return "ok"
-			case "picture":
-				width, height := screen.MinWidth, screen.MinHeight
-				d.MaybeScanArgs(t, "width", &width)
-				d.MaybeScanArgs(t, "height", &height)
-				return printed(t, screen.Picture(w.state(), width, height), width, height)
+			case "captions":
+				return strings.Join(screen.Captions(w.state()), "\n")
 			case "log":
 				after := w.state()
 				lines := screen.Changes(logged, after)
 				logged = after
 				return strings.Join(lines, "\n")
 			case "summary":
-				return printed(t, screen.Summary(w.story.Summary(w.now)), 0, 0)
+				return printed(screen.Summary(w.story.Summary(w.now)))
 			}
 			t.Fatalf("unknown directive %s", d.Cmd)
 			return ""
@@ -54,17 +49,9 @@ func TestTales(t *testing.T) {
 	})
 }
 
-// printed also checks that a picture has exactly its size.
-func printed(t *testing.T, lines []screen.Line, width, height int) string {
-	t.Helper()
-	if height > 0 && len(lines) != height {
-		t.Fatalf("the picture has %d lines, want %d", len(lines), height)
-	}
+func printed(lines []screen.Line) string {
 	var out strings.Builder
 	for _, l := range lines {
-		if n := utf8.RuneCountInString(l.String()); width > 0 && n > width {
-			t.Fatalf("a line has %d characters, want at most %d: %s", n, width, l)
-		}
 		fmt.Fprintf(&out, "|%s\n", l)
 	}
 	return out.String()
@@ -227,44 +214,6 @@ func (w *teller) pod(name string, is words) {
 	w.story.PodSeen(p, w.now)
 }
 
-// TestTerminalWritesOnlyWhatChanged: an unchanged picture writes nothing, one
-// changed line writes that line, and the end brings the first screen back.
-func TestTerminalWritesOnlyWhatChanged(t *testing.T) {
-	var out bytes.Buffer
-	term := screen.NewTerminal(&out, false)
-	if err := term.Close(); err != nil || out.Len() != 0 {
-		t.Fatalf("a terminal that showed nothing wrote %q, %v at its end", &out, err)
-	}
-	draw := func(lines ...string) string {
-		t.Helper()
-		out.Reset()
-		var picture []screen.Line
-		for _, l := range lines {
-			picture = append(picture, screen.Line{{Text: l, Tone: screen.Bad}})
-		}
-		if err := term.Draw(picture, 80); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
-	}
-	if got := draw("one", "two"); !strings.Contains(got, "\x1b[?1049h") || !strings.Contains(got, "one") {
-		t.Errorf("the first picture wrote %q, want the other screen and all lines", got)
-	}
-	if got := draw("one", "two"); got != "" {
-		t.Errorf("the same picture wrote %q, want nothing", got)
-	}
-	if got := draw("one", "three"); strings.Contains(got, "one") || !strings.Contains(got, "\x1b[2;1H\x1b[2Kthree") {
-		t.Errorf("a changed line wrote %q, want that line alone", got)
-	}
-	out.Reset()
-	if err := term.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); !strings.HasPrefix(got, "\x1b[?25h\x1b[?1049l") || !strings.HasSuffix(got, "one\nthree\n") {
-		t.Errorf("the end wrote %q, want the first screen with the last picture", got)
-	}
-}
-
 // TestColours: a line without colours has no escape sequence, and a foreign
 // text cannot bring one in.
 func TestColours(t *testing.T) {
@@ -277,9 +226,9 @@ func TestColours(t *testing.T) {
 	}
 	s := story.New(noon)
 	s.EventSeen(story.Event{Source: "agent", Kind: "node", Subject: "n", Reason: "Drained", Message: "done\x1b[2J\nmore"}, noon)
-	for _, l := range screen.Picture(s.State(noon, story.Act{}), 80, 24) {
-		if strings.ContainsAny(l.String(), "\x1b\n") {
-			t.Errorf("the picture has control characters: %q", l)
+	for _, l := range screen.Changes(story.State{}, s.State(noon, story.Act{})) {
+		if strings.ContainsAny(l, "\x1b\n") {
+			t.Errorf("the log has control characters: %q", l)
 		}
 	}
 }

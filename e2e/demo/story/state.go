@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
@@ -123,7 +124,7 @@ func (s *Story) waiting() []WaitingLine {
 }
 
 func (s *Story) nodeLine(g Group, i Instance) NodeLine {
-	line := NodeLine{Name: cmp.Or(ShortName(i.Node), i.ID), Group: g.Name, Zone: i.Zone, Type: i.Type, Pods: s.PodsOn(i.Node)}
+	line := NodeLine{Name: cmp.Or(view.ShortName(i.Node), i.ID), Group: g.Name, Zone: i.Zone, Type: i.Type, Pods: s.PodsOn(i.Node)}
 	n, registered := s.nodes[i.Node]
 	// A name can be given to a new instance while the old one's Node stands.
 	registered = registered && n.Instance == i.ID

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
 )
 
@@ -205,7 +206,7 @@ func (s *Story) VerdictsSeen(verdicts []Verdict, at time.Time) {
 
 // EventSeen tells of an Event of Windlass's.
 func (s *Story) EventSeen(e Event, at time.Time) {
-	s.feed.add(Happening{At: at, By: e.Source, Subject: e.Kind + " " + ShortName(e.Subject), Text: e.Reason + ": " + e.Message})
+	s.feed.add(Happening{At: at, By: e.Source, Subject: e.Kind + " " + view.ShortName(e.Subject), Text: e.Reason + ": " + e.Message})
 	if e.Reason != contract.EventTriggeredScaleUp {
 		return
 	}
@@ -334,12 +335,3 @@ func (s *Story) ReadyIn(group string) int {
 }
 
 func (s *Story) groupNames() []string { return slices.Sorted(maps.Keys(s.groups)) }
-
-// ShortName is the host of an EC2 private DNS name; other names stay.
-func ShortName(name string) string {
-	host, domain, _ := strings.Cut(name, ".")
-	if strings.HasSuffix(domain, "internal") {
-		return host
-	}
-	return name
-}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"windlass.dev/windlass/cli/view"
 )
 
 // Summary is what there is to say at the end.
@@ -146,7 +148,7 @@ func (s *Story) dropped() []string {
 	var faults []string
 	for _, l := range s.inOrder() {
 		if why := l.fault(); why != "" {
-			faults = append(faults, fmt.Sprintf("pod %s/%s of %s %s", l.pod.Namespace, l.pod.Name, ShortName(l.pod.Node), why))
+			faults = append(faults, fmt.Sprintf("pod %s/%s of %s %s", l.pod.Namespace, l.pod.Name, view.ShortName(l.pod.Node), why))
 		}
 	}
 	return faults
