@@ -9,6 +9,8 @@ package fleet
 import (
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,6 +108,9 @@ type Group struct {
 	// Owner is the cluster whose group it is, by the tag contract.TagOwner; empty where
 	// nobody has claimed it. See Snapshot.Cluster.
 	Owner types.UID `json:"owner,omitempty"`
+	// Observed means that nothing is done with the group, by the tag contract.TagMode: a shadow
+	// decides what would be.
+	Observed bool `json:"observed,omitempty"`
 	// Min and Max bound what we set: the group's own figures, or those of an
 	// explicit --nodes flag as far as they lie within.
 	Min     int      `json:"min"`
@@ -241,6 +246,34 @@ type NodeTemplate struct {
 	// PricePerHour is in US dollars, on demand or spot as the group launches; 0
 	// where it is not known.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`
+}
+
+// Node is a node of the template that has just become Ready, on an instance in a zone.
+func (t *NodeTemplate) Node(name, zone, instance string, at time.Time) Node {
+	labels := maps.Clone(t.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelHostname], labels[corev1.LabelTopologyZone] = name, zone
+	return Node{
+		Name: name, UID: types.UID(name), ProviderID: "aws:///" + zone + "/" + instance, Created: at,
+		Labels: labels, Taints: slices.Clone(t.Taints), Capacity: t.Capacity, Allocatable: t.Allocatable,
+		Ready: true, ReadySince: at, DeclaredFeatures: t.DeclaredFeatures, BootID: instance,
+	}
+}
+
+// TemplateIn is the node template of a zone, that of another zone where there is none, and an empty
+// one where the group has none.
+func (g *Group) TemplateIn(zone string) NodeTemplate {
+	for _, t := range g.NodeTemplates {
+		if t.Zone == zone {
+			return t
+		}
+	}
+	if len(g.NodeTemplates) == 0 {
+		return NodeTemplate{}
+	}
+	return g.NodeTemplates[0]
 }
 
 // Lifecycle states of an instance that decisions ask for by name.
@@ -539,6 +572,16 @@ type DaemonSet struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
 	Template  corev1.PodTemplateSpec `json:"template"`
+}
+
+// PodOn is a pod of the set that runs on a node since then.
+func (d *DaemonSet) PodOn(node, name string, since time.Time) *Pod {
+	controls := true
+	return &Pod{
+		Namespace: d.Namespace, Name: name, UID: types.UID(name), Created: since, Labels: d.Template.Labels, Annotations: d.Template.Annotations,
+		Owner: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: types.UID("DaemonSet/" + d.Name), Controller: &controls},
+		Node:  node, Spec: &d.Template.Spec, Phase: corev1.PodRunning, Ready: true,
+	}
 }
 
 // Owner is what creates pods, a ReplicaSet or a ReplicationController.

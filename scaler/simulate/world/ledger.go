@@ -115,7 +115,7 @@ func (w *World) bills() []Bill {
 	list := make([]Bill, 0, len(w.snapshot.Groups))
 	for i := range w.snapshot.Groups {
 		g := w.groups[w.snapshot.Groups[i].Name]
-		list = append(list, Bill{Group: g.name, Type: shapeIn(&w.snapshot.Groups[i], "").InstanceType, Price: g.price, Seconds: g.seconds})
+		list = append(list, Bill{Group: g.name, Type: w.snapshot.Groups[i].TemplateIn("").InstanceType, Price: g.price, Seconds: g.seconds})
 	}
 	return list
 }

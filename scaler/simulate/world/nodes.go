@@ -5,9 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -115,7 +112,7 @@ func (w *World) launchOne(g *group, zone string) {
 	// A snapshot has names of its own, such as web-2.
 	m := &machine{name: fmt.Sprintf("%s-s%d", g.name, w.launched), group: g, zone: zone, id: fmt.Sprintf("i-5%016x", w.launched), launched: w.now, index: none, marked: none}
 	seen := w.group(g.name)
-	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: shapeIn(seen, zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true, PricePerHour: ownPrice(seen)})
+	seen.Instances = append(seen.Instances, fleet.Instance{ID: m.id, Zone: zone, Type: seen.TemplateIn(zone).InstanceType, State: fleet.Pending, Template: seen.Template, Protected: true, PricePerHour: ownPrice(seen)})
 	w.instances[m.id] = m
 	w.bill(m)
 	w.ledger.Launches++
@@ -148,18 +145,6 @@ func (w *World) unbill(m *machine) {
 	}
 }
 
-func shapeIn(g *fleet.Group, zone string) fleet.NodeTemplate {
-	for _, s := range g.NodeTemplates {
-		if s.Zone == zone {
-			return s
-		}
-	}
-	if len(g.NodeTemplates) == 0 {
-		return fleet.NodeTemplate{}
-	}
-	return g.NodeTemplates[0]
-}
-
 // join makes a node of an instance that has booted, unless it has been ended before.
 func (w *World) join(m *machine) {
 	instance := w.instance(m)
@@ -171,17 +156,8 @@ func (w *World) join(m *machine) {
 	if slices.ContainsFunc(g.Hooks, func(h fleet.Hook) bool { return h.Transition == fleet.OnLaunch }) {
 		instance.State = fleet.PendingWait
 	}
-	shape := shapeIn(g, m.zone)
-	labels := maps.Clone(shape.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[corev1.LabelHostname], labels[corev1.LabelTopologyZone] = m.name, m.zone
-	w.addNode(m, fleet.Node{
-		Name: m.name, UID: types.UID(m.name), ProviderID: "aws:///" + m.zone + "/" + m.id, Created: w.time(),
-		Labels: labels, Taints: slices.Clone(shape.Taints), Capacity: shape.Capacity, Allocatable: shape.Allocatable,
-		Ready: true, ReadySince: w.time(), DeclaredFeatures: shape.DeclaredFeatures, BootID: m.id,
-	})
+	template := g.TemplateIn(m.zone)
+	w.addNode(m, template.Node(m.name, m.zone, m.id, w.time()))
 	w.runDaemons(m)
 	if g.Spot && w.spec.Interruptions > 0 {
 		w.in(1+int64(m.group.chance.Exp(3600/w.spec.Interruptions)), func() { w.interrupt(m) })
@@ -207,15 +183,12 @@ func (w *World) runDaemons(m *machine) {
 	w.scheduler.learn(w)
 	for i := range w.snapshot.DaemonSets {
 		set := &w.snapshot.DaemonSets[i]
-		if !w.scheduler.runs(set, m) {
+		if !w.scheduler.runs(w, set, m) {
 			continue
 		}
 		w.born++
 		name := fmt.Sprintf("%s-s%d", set.Name, w.born)
-		w.enter(&pod{made: w.now, seen: &fleet.Pod{
-			Namespace: set.Namespace, Name: name, UID: types.UID(name), Created: w.time(), Labels: set.Template.Labels, Annotations: set.Template.Annotations,
-			Owner: daemonOwner(set.Name), Node: m.name, Spec: &set.Template.Spec, Phase: corev1.PodRunning, Ready: true,
-		}})
+		w.enter(&pod{made: w.now, seen: set.PodOn(m.name, name, w.time())})
 	}
 }
 

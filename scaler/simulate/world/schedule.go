@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -134,14 +132,9 @@ func (s *scheduler) know(p *pod) {
 }
 
 // runs reports whether a DaemonSet has a pod on a node.
-func (s *scheduler) runs(set *fleet.DaemonSet, m *machine) bool {
-	p := &fleet.Pod{Namespace: set.Namespace, Name: set.Name, Labels: set.Template.Labels, Owner: daemonOwner(set.Name), Spec: &set.Template.Spec}
+func (s *scheduler) runs(w *World, set *fleet.DaemonSet, m *machine) bool {
+	p := set.PodOn("", set.Name, w.time())
 	return s.cluster.Slots(s.cluster.Tenant(p).Class, m.place).N > 0
-}
-
-func daemonOwner(name string) *metav1.OwnerReference {
-	controls := true
-	return &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: types.UID("DaemonSet/" + name), Controller: &controls}
 }
 
 // join takes a new node into the cluster.
