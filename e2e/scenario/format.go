@@ -161,7 +161,7 @@ func (p *printer) group(g fleet.Group) {
 	for _, f := range g.Faults {
 		words = append(words, said("fault", f))
 	}
-	words = append(words, said("owner", string(g.Owner)), said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown && g.HooksFault == ""), said("unhooked", g.HooksFault), flag("steered", g.Synchronous))
+	words = append(words, said("owner", string(g.Owner)), flag("observed", g.Observed), said("suspended", strings.Join(g.Suspended, ",")), flag("unhooked", g.HooksUnknown && g.HooksFault == ""), said("unhooked", g.HooksFault), flag("steered", g.Synchronous))
 	if t := g.ScaleDown.UtilizationThreshold; t != nil {
 		words = append(words, said("threshold", strconv.FormatFloat(*t, 'g', -1, 64)))
 	}

@@ -75,6 +75,7 @@ var groupWords = table[groupDraft]{
 	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
 	"headroom":  setter(fleet.ParseHeadroom, func(d *groupDraft, h fleet.Headroom) { d.Headroom = h }),
 	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
+	"observed":  func(d *groupDraft, _ string) error { d.Observed = true; return nil },
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {

@@ -122,6 +122,14 @@ const (
 // by every scaler that finds the group.
 const TagOwner = Prefix + "owner"
 
+// TagMode on an Auto Scaling group says how far Windlass goes with it: ModeObserve has it decide, and
+// do nothing; ModeAct is as without the tag. Written by people.
+const (
+	TagMode     = Prefix + "mode"
+	ModeObserve = "observe"
+	ModeAct     = "act"
+)
+
 // LabelExcludeFromLoadBalancers takes a node out of cloud load balancers.
 // Its owner is Kubernetes: any value excludes.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers

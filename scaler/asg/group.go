@@ -93,10 +93,12 @@ func newInstance(i astypes.Instance) fleet.Instance {
 func (k *known) group(stale string) fleet.Group {
 	raw := k.raw
 	spot, onDemand := k.blueprint.Purchases()
+	mode := modeOf(raw)
 	g := fleet.Group{
 		Name:         aws.ToString(raw.AutoScalingGroupName),
 		ARN:          aws.ToString(raw.AutoScalingGroupARN),
 		Owner:        ownerOf(raw),
+		Observed:     mode.observed,
 		Min:          int(aws.ToInt32(raw.MinSize)),
 		Max:          int(aws.ToInt32(raw.MaxSize)),
 		Desired:      int(aws.ToInt32(raw.DesiredCapacity)),
@@ -131,7 +133,7 @@ func (k *known) group(stale string) fleet.Group {
 	if status := aws.ToString(raw.Status); status != "" {
 		g.Faults = append(g.Faults, fmt.Sprintf("Auto Scaling says of the group: %s", status))
 	}
-	for _, fault := range []string{k.hooking.fault, k.pooling.fault, k.refreshing.fault, k.activityFault, stale} {
+	for _, fault := range []string{mode.fault, k.hooking.fault, k.pooling.fault, k.refreshing.fault, k.activityFault, stale} {
 		if fault != "" {
 			g.Faults = append(g.Faults, fault)
 		}
@@ -147,6 +149,28 @@ func ownerOf(raw *astypes.AutoScalingGroup) types.UID {
 		}
 	}
 	return ""
+}
+
+// mode is what a group's tag contract.TagMode says. Somebody who misspells it meant to hold us back.
+type mode struct {
+	observed bool
+	fault    string
+}
+
+func modeOf(raw *astypes.AutoScalingGroup) mode {
+	for _, tag := range raw.Tags {
+		if aws.ToString(tag.Key) != contract.TagMode {
+			continue
+		}
+		switch value := aws.ToString(tag.Value); value {
+		case contract.ModeAct:
+		case contract.ModeObserve:
+			return mode{observed: true}
+		default:
+			return mode{true, fmt.Sprintf("tag %s=%s says nothing: want %s or %s; until then the group is observed", contract.TagMode, value, contract.ModeObserve, contract.ModeAct)}
+		}
+	}
+	return mode{}
 }
 
 // synchronous reports whether LaunchInstances works for the group: it takes a launch

@@ -183,6 +183,7 @@ func (v *Verbs) Claim(ctx context.Context, group string, owner types.UID) error 
 // state is a group as it is this moment.
 type state struct {
 	owner     types.UID
+	mode      mode
 	desired   int
 	instances map[string]fleet.Instance
 	// pooled is true if the group has a warm pool, whose instances are not among these.
@@ -224,11 +225,15 @@ func (s state) keeps(group string, n int) error {
 	return nil
 }
 
-// describe reads a group that is to be changed. It fails where another cluster owns it.
+// describe reads a group that is to be changed. It fails where another cluster owns it, and where
+// people want it observed.
 func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 	now, err := v.read(ctx, group)
 	if err == nil && now.owner != "" && v.Cluster != nil {
 		err = now.ownedBy(group, v.Cluster())
+	}
+	if err == nil && now.mode.observed {
+		err = fmt.Errorf("%w: tag %s of %s has it observed", ErrChanged, contract.TagMode, group)
 	}
 	return now, err
 }
@@ -243,7 +248,7 @@ func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	}
 	raw := out.AutoScalingGroups[0]
 	now := state{
-		owner: ownerOf(&raw), desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
+		owner: ownerOf(&raw), mode: modeOf(&raw), desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
 	}
 	for _, i := range raw.Instances {
 		now.instances[aws.ToString(i.InstanceId)] = newInstance(i)

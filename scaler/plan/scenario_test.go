@@ -134,6 +134,7 @@ var policyWords = map[string]func(*policy.Policy, string) error{
 	"buffers":               func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.Bounds.Buffers); return },
 	"buffer-pods":           func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.BufferPods); return },
 	"out-of-service":        func(p *policy.Policy, _ string) error { p.OutOfService = true; return nil },
+	"shadow":                func(p *policy.Policy, _ string) error { p.Shadow = true; return nil },
 	"claim-groups":          func(p *policy.Policy, _ string) error { p.ClaimGroups = true; return nil },
 	"max-drain-parallelism": func(p *policy.Policy, v string) (err error) { _, err = fmt.Sscan(v, &p.MaxDrainParallelism); return },
 	"termination-drain-time": func(p *policy.Policy, v string) (err error) {

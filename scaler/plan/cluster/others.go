@@ -59,6 +59,8 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 	d.besideAnother = len(alive) > 0
 	switch {
 	case len(alive) == 0:
+	case d.Policy.Shadow:
+		d.Others = append(d.Others, "another autoscaler is alive, which a shadow only watches: "+alive.String())
 	case d.Policy.AlongsideClusterAutoscaler:
 		d.Others = append(d.Others, "another autoscaler is alive beside Windlass, as --alongside-cluster-autoscaler allows: "+alive.String())
 	default:

@@ -16,7 +16,7 @@ import (
 // cluster alone. The others see it as any group that is not theirs: its nodes are in none of
 // their groups, and all that is left of it is a verdict.
 
-// ownGroups are the groups that this cluster may change. Those without an owner are, unless
+// ownGroups are the groups that may be changed: by this cluster, and not only observed. Those without an owner are, unless
 // people want them claimed: then nothing is done with one before its tag was read.
 func (d *Cluster) ownGroups(s fleet.Snapshot, groups []*Group) []*Group {
 	return slices.DeleteFunc(groups, func(g *Group) bool {
@@ -32,6 +32,9 @@ func (d *Cluster) ownGroups(s fleet.Snapshot, groups []*Group) []*Group {
 // disowned says why a group is not this cluster's to change; empty where it is.
 func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.Details) {
 	switch {
+	case g.Observed && !d.Policy.Shadow:
+		return verdict.GroupObserved, verdict.Say("its tag {tag} has it observed: nothing is done with it. For a pod that fits another group too, that one grows; other pods wait for whoever manages this group. windlass-scaler compare shows what would be done",
+			verdict.Tag(contract.TagMode))
 	case g.Owner == "" && !d.Policy.ClaimGroups, g.Owner != "" && g.Owner == s.Cluster:
 		return "", nil
 	case s.Cluster == "":

@@ -20,6 +20,10 @@ type Policy struct {
 	// in the cluster. Flag --alongside-cluster-autoscaler.
 	AlongsideClusterAutoscaler bool
 
+	// Shadow means that what is decided is not done: groups that are observed are decided of
+	// like others, and another autoscaler stops nothing.
+	Shadow bool
+
 	// ExpendableBelow is the priority below which a pending pod triggers no scale-up.
 	// Flag --expendable-pods-priority-cutoff.
 	ExpendableBelow int32

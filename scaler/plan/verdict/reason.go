@@ -98,4 +98,5 @@ const (
 
 	GroupOwnedByAnother Reason = "OwnedByAnotherCluster" // by its tag
 	GroupUnclaimed      Reason = "Unclaimed"             // its tag is yet to be written
+	GroupObserved       Reason = "Observed"              // people want nothing to be done with it
 )
