@@ -116,6 +116,7 @@ var table = []folder{
 	{path: "scaler/plan/standin", layer: pure},
 	{path: "scaler/plan/template", layer: pure},
 	{path: "scaler/plan/verdict", layer: pure},
+	{path: "scaler/shadow", layer: pure},
 	{path: "scaler/shadow/compare", layer: pure},
 	{path: "scaler/shadow/record", layer: pure},
 	{path: "scaler/shadow/seen", layer: pure},

@@ -12,6 +12,7 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -81,6 +82,30 @@ type Decided struct {
 	Pods     []string `json:"pods,omitempty"`
 	PodCount int      `json:"podCount,omitempty"`
 	Why      string   `json:"why,omitempty"`
+}
+
+// String is the action for people.
+func (d Decided) String() string {
+	text := d.Kind
+	if d.Group != "" {
+		text += " " + d.Group
+	}
+	if d.To != d.From {
+		text += fmt.Sprintf(" %d→%d", d.From, d.To)
+	}
+	if d.Node != "" {
+		text += " " + d.Node
+	}
+	if len(d.Pods) > 0 {
+		text += " for " + strings.Join(d.Pods, ", ")
+		if more := d.PodCount - len(d.Pods); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if d.Why != "" {
+		text += ": " + d.Why
+	}
+	return text
 }
 
 // The kinds of Decided that are compared with the world's: those of action.Grow,
