@@ -26,6 +26,7 @@ import (
 	"windlass.dev/windlass/manifests/flagfile"
 	"windlass.dev/windlass/manifests/monitoring"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/shadow/record"
 )
 
 // objects are the rendered manifests, by kind.
@@ -331,6 +332,7 @@ func TestRightsToWrite(t *testing.T) {
 		"windlass-scaler: patch capacitybuffers/status.autoscaling.x-k8s.io",
 		"windlass-scaler: patch nodes",
 		"windlass-scaler: update configmaps [cluster-autoscaler-status] in its namespace",
+		"windlass-scaler: update configmaps [" + strings.Join(append([]string{contract.ConfigMapShadow, contract.ConfigMapShadowState}, contract.ConfigMapsShadowLog(record.Chunks)...), " ") + "] in its namespace",
 		"windlass-scaler: update configmaps [windlass-state windlass-status] in its namespace",
 		"windlass-scaler: update leases.coordination.k8s.io [windlass-scaler] in its namespace",
 	}

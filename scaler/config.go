@@ -43,6 +43,8 @@ type settings struct {
 
 	address        string
 	verdictsPort   uint16
+	dryRun         bool
+	theirs         string // the namespace of Cluster Autoscaler
 	leaderElect    bool
 	identity       string
 	writeCASStatus bool
@@ -160,6 +162,8 @@ func (s *settings) registerRun(flags *pflag.FlagSet) {
 	flags.Uint16Var(&s.verdictsPort, "verdicts-port", defaultVerdictsPort, "the port of 127.0.0.1 where the latest plan is served with every verdict, as JSON, for kubectl port-forward, and where kubectl windlass plan asks what would be done now; 0 for none")
 	flags.BoolVar(&s.writeCASStatus, "write-status-configmap", true, "also keep the config map in which a Cluster Autoscaler reports its status, for programs that read it; not while one is alive")
 	flags.StringVar(&s.casStatusName, "status-config-map-name", contract.ConfigMapClusterAutoscalerStatus, "the name of that config map; it is in our own namespace")
+	flags.BoolVar(&s.dryRun, "dry-run", false, "change nothing: what is decided is assumed done and logged, beside what happens, for windlass-scaler compare. Written are "+contract.ConfigMapStatus+", ConfigMaps of the shadow's own, the Lease and Events. The tag "+contract.TagMode+"="+contract.ModeObserve+" does the same for one group")
+	flags.StringVar(&s.theirs, "cluster-autoscaler-namespace", contract.NamespaceClusterAutoscaler, "the namespace of a Cluster Autoscaler, whose Events there are believed by a shadow")
 	flags.BoolVar(&s.leaderElect, "leader-elect", true, "take part in the election of the one replica that acts")
 	host, _ := os.Hostname() // without a name of the host the pod's must be given
 	flags.StringVar(&s.identity, "leader-elect-identity", cmp.Or(os.Getenv("POD_NAME"), host), "our name in the election; $POD_NAME where that is set, else the host's name")

@@ -4,6 +4,7 @@
 //	config.go   flags → settings; foreign.go those of Cluster Autoscaler
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
+//	shadow.go   the same without hands: a dry run, and groups that are observed
 //	metrics.go  the metrics for Prometheus; metrics_drains.go those of drains, metrics_money.go
 //	            those of money; gauges.go a gauge for many values of labels
 //	verdicts.go the latest plan, served on the loopback address; whatif.go what would be done now

@@ -55,7 +55,8 @@ type scaler struct {
 	casBoard  *status.CASBoard // nil where no such status is wanted
 	metrics   *metrics
 	troubles  troubles // the loop's
-	shed      string   // what was dropped of the state the last time; the loop's
+	beside    *beside
+	shed      string // what was dropped of the state the last time; the loop's
 	health    *telemetry.Health
 
 	apiServer, aws, turning *telemetry.Check
@@ -137,7 +138,7 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 }
 
 func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface, meta metadata.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
-	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}, asked: make(chan chan<- seen), latest: encodedOnce(evaluation{})}
+	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}, asked: make(chan chan<- seen), beside: newBeside(), latest: encodedOnce(evaluation{})}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
 	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
@@ -151,21 +152,28 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	m.countDropped(sc.events.Dropped)
 	m.money.bill = sc.bill
 	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
-	verbs := asg.NewVerbs(account)
-	verbs.Arrived = sc.observer.GroupsChanged
-	verbs.Cluster = sc.observer.Cluster
-	sc.actor = &act.Actor{
-		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Groups: verbs,
-		Events: sc.events, Logger: logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK, Now: sc.now,
-	}
-	if custom != nil {
-		sc.actor.Buffers = custom.Resource(observe.BufferResource)
+	if !s.dryRun { // which has no hands
+		sc.actor = sc.newActor(custom)
 	}
 	sc.board = status.NewBoard(client.CoreV1().ConfigMaps(s.namespace), s.identity, logger)
-	if s.writeCASStatus {
+	if s.writeCASStatus && !s.dryRun {
 		sc.casBoard = status.NewCASBoard(client.CoreV1().ConfigMaps(s.namespace), s.casStatusName, logger)
 	}
 	return sc
+}
+
+func (sc *scaler) newActor(custom dynamic.Interface) *act.Actor {
+	verbs := asg.NewVerbs(sc.account)
+	verbs.Arrived = sc.observer.GroupsChanged
+	verbs.Cluster = sc.observer.Cluster
+	actor := &act.Actor{
+		Nodes: sc.client.CoreV1().Nodes(), Pods: sc.client.CoreV1(), Groups: verbs,
+		Events: sc.events, Logger: sc.logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK, Now: sc.now,
+	}
+	if custom != nil {
+		actor.Buffers = custom.Resource(observe.BufferResource)
+	}
+	return actor
 }
 
 // bill is what nodes cost by what is known now.
@@ -270,6 +278,9 @@ func (sc *scaler) lead(ctx context.Context) error {
 	sc.metrics.leader.Set(1)
 	defer sc.metrics.leader.Set(0)
 	defer sc.leading.Store(false)
+	if sc.settings.dryRun {
+		return sc.leadShadow(ctx)
+	}
 
 	memory := status.NewMemory(sc.client.CoreV1().ConfigMaps(sc.settings.namespace))
 	if err := sc.load(ctx, memory); err != nil {
@@ -284,6 +295,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 	}
 	parts.Go(func() { sc.reader.Run(leading) })
 	parts.Go(func() { sc.announcer.Run(leading) })
+	parts.Go(func() { sc.beside.run(leading, sc) })
 	defer parts.Wait()
 	defer stop()
 
@@ -425,6 +437,12 @@ func (sc *scaler) tell(l evaluation) {
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
 	sc.board.Post(func() statuspage.Status { return sc.status(l) })
 	sc.postCASStatus(l)
+	sc.beside.post(l.snapshot)
+	sc.publish(l)
+}
+
+// publish has the latest plan be served, and the troubles of groups in the log.
+func (sc *scaler) publish(l evaluation) {
 	if sc.reader.Err() == nil { // which is logged, and then a fault of each group
 		sc.troubles.tell(l.snapshot.Groups, sc.whyNone())
 	}

@@ -29,6 +29,9 @@ const (
 	EventOutOfService       = "MarkedOutOfService"
 	EventInService          = "MarkedInServiceAgain"
 	EventTakenOver          = "TakenOver" // what a Cluster Autoscaler had left there was taken off
+	// On the ConfigMap windlass-status, of what is decided and not done.
+	EventWouldScaleUp   = "WouldScaleUp"
+	EventWouldScaleDown = "WouldScaleDown"
 
 	// On its Node by the agent, on the ConfigMap windlass-status by the scaler, as they start:
 	// no admission policy confines their account.

@@ -49,6 +49,8 @@ type Page struct {
 	Leader  string    `json:"leader,omitempty"`
 	// Version is of the program that wrote it.
 	Version string `json:"version,omitempty"`
+	// DryRun is true where nothing of what is decided is done.
+	DryRun bool `json:"dryRun,omitempty"`
 	// Trouble is why nothing can be decided; all else is empty then. Without any
 	// group it is why there is none.
 	Trouble string `json:"trouble,omitempty"`

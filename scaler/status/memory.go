@@ -33,6 +33,7 @@ var (
 // there are two by mistake, the second write fails.
 type Memory struct {
 	maps   corev1client.ConfigMapInterface
+	name   string            // the ConfigMap's
 	object *corev1.ConfigMap // as last read or written; nil before
 	// written is what the ConfigMap holds, state what this process goes by: the same,
 	// unless it could not be written.
@@ -49,19 +50,26 @@ const mostState = 512 << 10
 const rememberTime = 10 * time.Second
 
 // NewMemory returns a Memory of the namespace that maps belong to. It is empty before Load.
-func NewMemory(maps corev1client.ConfigMapInterface) *Memory { return &Memory{maps: maps} }
+func NewMemory(maps corev1client.ConfigMapInterface) *Memory {
+	return &Memory{maps: maps, name: contract.ConfigMapState}
+}
+
+// NewShadowMemory is that of a shadow.
+func NewShadowMemory(maps corev1client.ConfigMapInterface) *Memory {
+	return &Memory{maps: maps, name: contract.ConfigMapShadowState}
+}
 
 // Load reads the state. Where there is none yet it is empty. After ErrUnreadable it is empty
 // too, and the next Remember overwrites what stands there.
 func (m *Memory) Load(ctx context.Context) error {
 	m.written, m.state = fleet.State{}, fleet.State{}
-	object, err := m.maps.Get(ctx, contract.ConfigMapState, metav1.GetOptions{})
+	object, err := m.maps.Get(ctx, m.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		m.object = nil
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading config map %s: %w", contract.ConfigMapState, err)
+		return fmt.Errorf("reading config map %s: %w", m.name, err)
 	}
 	m.object = object
 	text := object.Data[stateKey]
@@ -74,7 +82,7 @@ func (m *Memory) Load(ctx context.Context) error {
 		err = json.Unmarshal([]byte(text), &state)
 	}
 	if err != nil {
-		return fmt.Errorf("config map %s: %w: %w", contract.ConfigMapState, ErrUnreadable, err)
+		return fmt.Errorf("config map %s: %w: %w", m.name, ErrUnreadable, err)
 	}
 	m.written, m.state = state, state
 	return nil
@@ -108,10 +116,11 @@ type UnwrittenError struct {
 	// Parts differ, as fleet.State spells them.
 	Parts []string
 	Err   error
+	name  string
 }
 
 func (e *UnwrittenError) Error() string {
-	return fmt.Sprintf("writing config map %s: %v", contract.ConfigMapState, e.Err)
+	return fmt.Sprintf("writing config map %s: %v", e.name, e.Err)
 }
 
 func (e *UnwrittenError) Unwrap() error { return e.Err }
@@ -137,10 +146,10 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 	defer cancel()
 	written, err := m.write(ctx, string(text))
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && m.object != nil) {
-		return done, fmt.Errorf("writing config map %s: %w: %w", contract.ConfigMapState, ErrOthers, err)
+		return done, fmt.Errorf("writing config map %s: %w: %w", m.name, ErrOthers, err)
 	}
 	if err != nil {
-		return done, &UnwrittenError{Parts: fleet.Differing(m.written, state), Err: err}
+		return done, &UnwrittenError{Parts: fleet.Differing(m.written, state), Err: err, name: m.name}
 	}
 	m.object, m.written, m.state = written, state, state
 	return done, nil
@@ -149,7 +158,7 @@ func (m *Memory) Remember(ctx context.Context, state fleet.State) (Remembered, e
 func (m *Memory) write(ctx context.Context, text string) (*corev1.ConfigMap, error) {
 	if m.object == nil {
 		return m.maps.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: contract.ConfigMapState, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
+			ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{contract.LabelAppName: contract.AppScaler}},
 			Data:       map[string]string{stateKey: text},
 		}, metav1.CreateOptions{})
 	}
