@@ -147,7 +147,7 @@ func (s *session) get(ts *testscript.TestScript, neg bool, args []string) error 
 	return nil
 }
 
-// crash ends something with SIGKILL: crash scaler N | agent NODE | kubelet NODE | COMPONENT.
+// crash ends something with SIGKILL: crash scaler N | autoscaler | agent NODE | kubelet NODE | COMPONENT.
 func (s *session) crash(ts *testscript.TestScript, neg bool, args []string) error {
 	if node, is := kubeletOf(neg, args); is && s.w != nil {
 		return s.w.StopKubelet(s.ctx, node)
@@ -175,7 +175,7 @@ func (s *session) exhaust(_ *testscript.TestScript, neg bool, args []string) err
 	return s.w.ExhaustProgram(s.ctx, pod)
 }
 
-// start starts again what has crashed: start scaler N | agent NODE | kubelet NODE | COMPONENT.
+// start starts again what has crashed: start scaler N | autoscaler | agent NODE | kubelet NODE | COMPONENT.
 func (s *session) start(ts *testscript.TestScript, neg bool, args []string) error {
 	if node, is := kubeletOf(neg, args); is && s.w != nil {
 		return s.w.StartKubelet(s.ctx, node)
@@ -234,10 +234,16 @@ func (s *session) target(neg bool, args []string) (pod, component string, err er
 	case !neg && len(args) == 2 && (args[0] == "scaler" || args[0] == "agent"):
 		pod, err = s.pod(args[0], args[1])
 		return pod, "", err
+	case !neg && len(args) == 1 && args[0] == "autoscaler":
+		pods := s.w.Autoscalers()
+		if len(pods) == 0 {
+			return "", "", errors.New("no stand-in for Cluster Autoscaler runs")
+		}
+		return pods[0], "", nil
 	case !neg && len(args) == 1:
 		return "", args[0], nil
 	}
-	return "", "", errors.New("usage: crash|start scaler N | agent NODE | kubelet NODE | COMPONENT of the control plane")
+	return "", "", errors.New("usage: crash|start scaler N | autoscaler | agent NODE | kubelet NODE | COMPONENT of the control plane")
 }
 
 // kubeletOf is the node whose kubelet is meant, if one is.

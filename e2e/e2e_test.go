@@ -44,6 +44,9 @@ var (
 	buildAll = sync.OnceValues(func() (world.Programs, error) {
 		return world.Build(context.Background(), bin, os.Stderr)
 	})
+	buildAutoscaler = sync.OnceValues(func() (string, error) {
+		return world.BuildAutoscaler(context.Background(), bin, os.Stderr)
+	})
 	buildPlugin = sync.OnceValues(func() (string, error) {
 		return world.BuildPlugin(context.Background(), bin, os.Stderr)
 	})
@@ -90,7 +93,11 @@ func TestScripts(t *testing.T) {
 		if spec.NoPrograms {
 			return buildPlane()
 		}
-		return buildAll()
+		programs, err := buildAll()
+		if err == nil && len(spec.Autoscaler) > 0 {
+			programs.Autoscaler, err = buildAutoscaler()
+		}
+		return programs, err
 	}
 	play(t, "testdata", build)
 }

@@ -78,14 +78,14 @@ func hold(s *soak, dice *rand.Rand) (effect, error) {
 }
 
 func scale(s *soak, dice *rand.Rand) (effect, error) {
-	w, _ := one(dice, workloads)
+	w, _ := one(dice, s.workloads)
 	replicas := dice.IntN(w.most + 1)
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
 	return effect{what: fmt.Sprintf("%s has %d replicas", w.name, replicas)}, s.patchDeployment(w.name, patch)
 }
 
 func rollout(s *soak, dice *rand.Rand) (effect, error) {
-	w, _ := one(dice, workloads)
+	w, _ := one(dice, s.workloads)
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"soak/rollout":"%d"}}}}}`, dice.Uint32())
 	return effect{what: w.name + " is rolled out anew"}, s.patchDeployment(w.name, patch)
 }
@@ -97,7 +97,7 @@ func (s *soak) patchDeployment(name, patch string) error {
 
 // closeBudget lets no pod of a workload go for a while.
 func closeBudget(s *soak, dice *rand.Rand) (effect, error) {
-	name, _ := one(dice, budgeted())
+	name, _ := one(dice, budgeted(s.workloads))
 	return effect{
 		what:     "the budget of " + name + " lets nobody go",
 		lasts:    between(dice, 5*time.Second, 40*time.Second),

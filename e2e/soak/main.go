@@ -5,6 +5,7 @@
 //	go run ./e2e/soak                              # ten minutes of a new seed
 //	go run ./e2e/soak -duration 30m -seed 7 -dir out/soak
 //	go run ./e2e/soak -duration 3m -only foreign-group,flap
+//	go run ./e2e/soak -autoscaler                  # beside a Cluster Autoscaler with a group of its own
 //
 // A seed repeats the stream of disturbances, not the world's timing. It goes by
 // rounds: some minutes of disturbance, then everything is put right, and the world
@@ -55,6 +56,8 @@ type plan struct {
 	only string
 	// tenantPods is how many pods a tenant makes at once.
 	tenantPods int
+	// autoscaler: a stand-in for Cluster Autoscaler scales a group of its own.
+	autoscaler bool
 	// hasty leaves out the rest after the last disturbance.
 	hasty bool
 }
@@ -69,13 +72,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&p.dir, "dir", "", "folder that keeps the logs of all programs; empty for none")
 	flags.StringVar(&p.only, "only", "", "kinds of disturbances, with commas between them: no others come (kinds.go names them)")
 	flags.IntVar(&p.tenantPods, "tenant-pods", usualTenantPods, "how many pods a tenant makes at once")
+	flags.BoolVar(&p.autoscaler, "autoscaler", false, "a stand-in for Cluster Autoscaler scales a group of its own beside Windlass")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if _, err := chosen(p.only); err != nil {
 		return err
 	}
-	programs, end, err := build(ctx)
+	programs, end, err := build(ctx, p.autoscaler)
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // build builds what a world runs, into a folder that end removes.
-func build(ctx context.Context) (programs world.Programs, end func() error, err error) {
+func build(ctx context.Context, autoscaler bool) (programs world.Programs, end func() error, err error) {
 	dir, err := os.MkdirTemp("", "windlass-soak-")
 	if err != nil {
 		return programs, nil, err
@@ -92,12 +96,17 @@ func build(ctx context.Context) (programs world.Programs, end func() error, err 
 	if programs, err = world.BuildWithClocks(ctx, dir, os.Stderr); err != nil {
 		return programs, nil, errors.Join(err, end())
 	}
+	if autoscaler {
+		if programs.Autoscaler, err = world.BuildAutoscaler(ctx, dir, os.Stderr); err != nil {
+			return programs, nil, errors.Join(err, end())
+		}
+	}
 	return programs, end, nil
 }
 
 // play starts the world, lives through it and says what came of it.
 func (p plan) play(ctx context.Context, programs world.Programs, out io.Writer) (err error) {
-	w, err := world.Start(ctx, world.Config{Spec: scene(), Programs: programs, Dir: p.dir, Progress: os.Stderr})
+	w, err := world.Start(ctx, world.Config{Spec: scene(p.autoscaler), Programs: programs, Dir: p.dir, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ const (
 	steady = "steady"
 	// foreign is of another cluster with the same tags, and not there at first.
 	foreign = "foreign"
+	// others is scaled by the stand-in for Cluster Autoscaler, where there is one.
+	others = "others"
 )
 
 // How quick the programs are told to be, where the laws need to know.
@@ -49,8 +51,8 @@ const labelGroup = "soak"
 const timeScale = 4
 
 // scene is the world of the soak. The programs are told to be quick about what
-// otherwise takes ten minutes.
-func scene() world.Spec {
+// otherwise takes ten minutes. Beside a Cluster Autoscaler each of the two has groups of its own.
+func scene(autoscaler bool) world.Spec {
 	theirs := fakeaws.Hook{Name: "backup", Transition: "terminate", HeartbeatSeconds: 10, Default: "CONTINUE"}
 	zones := []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}
 	groups := []fakeaws.Group{
@@ -75,6 +77,13 @@ func scene() world.Spec {
 		groups[i].Tags = map[string]string{contract.TagTemplateLabel + labelGroup: groups[i].Name}
 	}
 	spec.Cloud.Groups = groups
+	if autoscaler {
+		spec.Scaler = append(spec.Scaler, "--alongside-cluster-autoscaler")
+		spec.Autoscaler = []string{
+			"--nodes=1:4:" + others, "--scan-interval=2s", "--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s",
+			"--node-delete-delay-after-taint=1s", "--max-pod-eviction-time=20s", "--initial-node-group-backoff-duration=10s",
+		}
+	}
 	return spec
 }
 
@@ -105,6 +114,17 @@ type workload struct {
 	budget      bool   // a PodDisruptionBudget of one
 }
 
+// othersGroup is one without the tags by which Windlass finds its own.
+func othersGroup() fakeaws.Group {
+	return fakeaws.Group{
+		Name: others, Type: "m5.large", Min: 1, Max: 4,
+		Tags: map[string]string{contract.TagTemplateLabel + labelGroup: others},
+	}
+}
+
+// ofOthers are the pods for it.
+var ofOthers = workload{"others-mail", others, 6, "500m", true}
+
 var workloads = []workload{
 	{"web-shop", web, 8, "400m", true},
 	{"web-help", web, 4, "200m", false},
@@ -118,7 +138,7 @@ var workloads = []workload{
 }
 
 // budgeted are the names of those with a budget, which has the same name.
-func budgeted() []string {
+func budgeted(workloads []workload) []string {
 	var names []string
 	for _, w := range workloads {
 		if w.budget {
@@ -129,7 +149,7 @@ func budgeted() []string {
 }
 
 // manifests is the YAML of the workloads.
-func manifests() string {
+func manifests(workloads []workload) string {
 	var all strings.Builder
 	for _, w := range workloads {
 		fmt.Fprintf(&all, deploymentFormat, w.name, (w.most+1)/2, w.group, w.cpu)

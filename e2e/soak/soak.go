@@ -12,6 +12,7 @@ import (
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/laws"
 	"windlass.dev/windlass/e2e/world"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // soak is one life of a world.
@@ -33,7 +34,9 @@ type soak struct {
 	partitions       []partition
 	strangers        strangers
 
-	clocks     bool // those of scalers can be set
+	clocks    bool // those of scalers can be set
+	workloads []workload
+
 	outage     bool // a long one is under way, or about to be
 	tenant     bool // a tenant's pods are there
 	tenantPods int
@@ -61,7 +64,7 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 	s := &soak{
 		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round, hasty: p.hasty,
 		stream: newStream(p.seed, p.pause, of), lives: lives{}, done: map[string]int{},
-		book: newBook(), strangers: strangers{}, clocks: clocks, tenantPods: p.tenantPods,
+		book: newBook(), strangers: strangers{}, clocks: clocks, tenantPods: p.tenantPods, workloads: workloads,
 		audit: laws.NewAudit(filepath.Join(w.Dir, "cluster", "logs", "audit.log")),
 	}
 	s.say("seed %d for %s, logs in %s", p.seed, p.duration, w.Dir)
@@ -72,7 +75,22 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 	if err := s.makeTenant(); err != nil {
 		return nil, err
 	}
-	return s, w.Apply(ctx, []byte(manifests()))
+	if p.autoscaler {
+		s.workloads = append(slices.Clone(workloads), ofOthers)
+		if err := s.startAutoscaler(); err != nil {
+			return nil, err
+		}
+	}
+	return s, w.Apply(ctx, []byte(manifests(s.workloads)))
+}
+
+// startAutoscaler makes the group that is the Cluster Autoscaler's, and starts that.
+func (s *soak) startAutoscaler() error {
+	if err := s.w.AWS.AddGroup(othersGroup()); err != nil {
+		return err
+	}
+	_, err := s.w.Kubectl(s.ctx, nil, "scale", "deployment", contract.AppClusterAutoscaler, "-n", contract.NamespaceClusterAutoscaler, "--replicas=1")
+	return err
 }
 
 func (s *soak) say(format string, words ...any) {
@@ -207,7 +225,7 @@ func (s *soak) putRight() error {
 func (s *soak) setBudgets(unavailable string) error {
 	for end := time.Now().Add(restPatience); ; {
 		var errs []error
-		for _, name := range budgeted() {
+		for _, name := range budgeted(s.workloads) {
 			errs = append(errs, s.setBudget(name, unavailable))
 		}
 		err := errors.Join(errs...)
@@ -289,7 +307,7 @@ func (s *soak) look(before time.Time) {
 	}
 	s.book.sizes(s.w.AWS.Groups())
 	s.strangers.note(s.w, s.w.AWS.Instances())
-	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" })
+	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" && c.AccessKey != world.AutoscalerKey })
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
 	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Turns(audit), laws.Unseen(audit, calls),
 		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded(before))

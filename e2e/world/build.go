@@ -18,6 +18,8 @@ type Programs struct {
 	Supervisor string // of the control plane
 	Agent      string // "" leaves the agents out
 	Scaler     string // "" leaves the scalers out
+	// Autoscaler stands in for Cluster Autoscaler; "" leaves it out.
+	Autoscaler string
 
 	// Clocks: the scaler is one whose clock can be set.
 	Clocks bool
@@ -32,6 +34,7 @@ const (
 	builtAgent      = "windlass-agent"
 	builtScaler     = "windlass-scaler"
 	builtPlugin     = "kubectl-windlass"
+	builtAutoscaler = "cluster-autoscaler"
 	builtSupervisor = "controlplane"
 	builtPlane      = "the control plane's programs"
 	builtBoot       = "machine-boot"
@@ -81,6 +84,16 @@ func BuildPlugin(ctx context.Context, dir string, out io.Writer) (plugin string,
 	}
 	plugin = filepath.Join(dir, builtPlugin)
 	return plugin, goBuild(ctx, newProgress(out, builtPlugin), root, "./cli", plugin)
+}
+
+// BuildAutoscaler builds the stand-in for Cluster Autoscaler into dir.
+func BuildAutoscaler(ctx context.Context, dir string, out io.Writer) (autoscaler string, err error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	autoscaler = filepath.Join(dir, builtAutoscaler)
+	return autoscaler, goBuild(ctx, newProgress(out, builtAutoscaler), root, "./e2e/autoscaler", autoscaler)
 }
 
 // BuildMachines builds what a world of real machines needs: the images that users get,

@@ -30,7 +30,7 @@ import (
 )
 
 // programs is the kubelet of those pods whose container is really run: the
-// agent's and the scaler's. kwok plays all other pods. A pod that is bound to a
+// agent's, the scaler's and that of a stand-in for Cluster Autoscaler. kwok plays all other pods. A pod that is bound to a
 // node and Running has a process with the command line and the environment of
 // its manifest and the credentials of its service account, bound to that very
 // pod; the process ends with the pod.
@@ -229,9 +229,11 @@ func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 	if !unasked {
 		return
 	}
-	k.mu.Lock()
-	k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err})
-	k.mu.Unlock()
+	if p.app != contract.AppClusterAutoscaler { // that ends when it has lost its Lease
+		k.mu.Lock()
+		k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err})
+		k.mu.Unlock()
+	}
 	k.logger.Warn("a program ended by itself", "pod", p.pod.Name, "error", running.err, "log", Tail(k.logFile(p.pod), 5))
 	k.setReady(ctx, p, false)
 	select {
@@ -381,8 +383,11 @@ func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) 
 	if address, ok := k.imds(p.pod.Spec.NodeName); ok {
 		r.env = append(r.env, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address)
 	}
-	if p.app == contract.AppScaler {
+	switch p.app {
+	case contract.AppScaler:
 		r.env = append(r.env, k.aws...)
+	case contract.AppClusterAutoscaler:
+		r.env = append(append(r.env, k.aws...), "AWS_ACCESS_KEY_ID="+AutoscalerKey)
 	}
 	if p.app == contract.AppScaler && k.clocks {
 		if err := k.setClock(p.pod.Name, 0); err != nil {

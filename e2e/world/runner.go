@@ -16,7 +16,8 @@ import (
 )
 
 // runner runs the pods of the agent and of the scaler: as processes of this host
-// beside simulated nodes, or as the containers of real machines.
+// beside simulated nodes, where it runs a stand-in for Cluster Autoscaler, too, or as the
+// containers of real machines.
 type runner interface {
 	// run works until ctx ends, and leaves nothing running that is its own.
 	run(ctx context.Context)
@@ -45,11 +46,11 @@ type Exit struct {
 	Err error     // how; nil for exit status 0
 }
 
-// followPods tells of the pods of both programs until ctx ends: of each that is there or
+// followPods tells of the pods of the programs until ctx ends: of each that is there or
 // changes, and of each that is no more.
 func followPods(ctx context.Context, client kubernetes.Interface, observe, forget func(*corev1.Pod)) error {
 	ofPrograms := func(o *metav1.ListOptions) {
-		o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + ")"
+		o.LabelSelector = contract.LabelAppName + " in (" + contract.AppAgent + "," + contract.AppScaler + "," + contract.AppClusterAutoscaler + ")"
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(ofPrograms))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -44,6 +44,9 @@ type Spec struct {
 	// Environment is added to that of both, as NAME=value; on real machines to the
 	// scaler's alone.
 	Environment []string `json:"environment,omitempty"`
+	// Autoscaler are flags of a stand-in for Cluster Autoscaler (e2e/autoscaler). Where there are
+	// any, the world has its Deployment cluster-autoscaler in namespace kube-system, without replicas.
+	Autoscaler []string `json:"autoscaler,omitempty"`
 	// Replicas of the scaler; nil as in the manifests.
 	Replicas *int `json:"replicas,omitempty"`
 	// ControlPlane are flags of the control plane's supervisor.
@@ -81,6 +84,9 @@ func (s Spec) check() error {
 	case Real:
 		if s.NoIMDS {
 			return errors.New("the world's noIMDS is for simulated machines")
+		}
+		if len(s.Autoscaler) > 0 {
+			return errors.New("the world's autoscaler is for simulated machines")
 		}
 		if len(s.Elsewhere) > 0 {
 			return errors.New("the world's elsewhere is for simulated machines; of real ones neverJoin says the same")

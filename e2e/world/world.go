@@ -72,11 +72,14 @@ type World struct {
 }
 
 // Access keys and secret that clients of the fake AWS use. It takes any: the programs'
-// is held to their IAM policy, a person's may do everything.
+// is held to their IAM policy, a person's and the stand-in's for Cluster Autoscaler may do
+// everything.
 const (
 	accessKey = "AKIAIOSFODNN7EXAMPLE"
 	personKey = "AKIAI44QH8DHBEXAMPLE"
-	secretKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+	// AutoscalerKey tells its calls from ours.
+	AutoscalerKey = "AKIACLUSTERAUTOSCALE"
+	secretKey     = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 )
 
 // systemNodes is how many nodes there are of no group, in a zone each: one for
@@ -134,6 +137,11 @@ func (w *World) start(ctx context.Context, c Config) error {
 		return nil
 	}
 	w.startPrograms(background, c)
+	if len(c.Spec.Autoscaler) > 0 {
+		if err := w.Apply(ctx, []byte(c.Spec.autoscaler())); err != nil {
+			return fmt.Errorf("applying the stand-in for Cluster Autoscaler: %w", err)
+		}
+	}
 	return w.applyManifests(ctx, c)
 }
 
@@ -236,7 +244,7 @@ func (w *World) createSystemNodes(ctx context.Context) error {
 }
 
 func (w *World) startPrograms(ctx context.Context, c Config) {
-	w.programs.binaries = map[string]string{contract.AppAgent: c.Programs.Agent, contract.AppScaler: c.Programs.Scaler}
+	w.programs.binaries = map[string]string{contract.AppAgent: c.Programs.Agent, contract.AppScaler: c.Programs.Scaler, contract.AppClusterAutoscaler: c.Programs.Autoscaler}
 	w.programs.extra = c.Spec.extras()
 	w.programs.clocks = c.Programs.Clocks
 	w.programs.aws = w.awsEnvironment()
@@ -358,6 +366,9 @@ func (w *World) podNames(app string) []string {
 	}
 	return names
 }
+
+// Autoscalers returns the names of the pods of the stand-in for Cluster Autoscaler.
+func (w *World) Autoscalers() []string { return w.podNames(contract.AppClusterAutoscaler) }
 
 // AgentOf returns the name of a node's agent pod.
 func (w *World) AgentOf(node string) (string, error) {
