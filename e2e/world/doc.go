@@ -21,6 +21,7 @@
 //	process.go       a child that cannot outlive us, by process_linux.go; elsewhere, by
 //	                 process_other.go, it can if we are killed
 //	overlay.go       what a kustomization adds to the manifests
+//	autoscaler.go    the Deployment of a stand-in for Cluster Autoscaler (autoscaler.yaml)
 //	rights.go        the programs held to the IAM policy
 //	role.go          the scaler's way to AWS and its credentials, in a pod
 //	token.go         the token of a pod, read on its machine
