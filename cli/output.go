@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
 	"windlass.dev/windlass/cli/table"
@@ -68,7 +70,7 @@ func (o *output) print(w io.Writer, a answer) error {
 		}
 		return nil
 	}
-	return table.Print(w, o.form == asWide, a)
+	return table.Print(w, o.form == asWide, columns(w), a)
 }
 
 // between parts an answer from the next one.
@@ -92,5 +94,17 @@ func (o *output) more(w io.Writer, e view.Entry) error {
 		}
 		return o.print(w, view.Story{Entries: []view.Entry{e}})
 	}
-	return table.PrintEntry(w, o.form == asWide, e)
+	return table.PrintEntry(w, o.form == asWide, columns(w), e)
+}
+
+// columns is how wide the terminal is that something is printed on; 0 where it is none.
+func columns(w io.Writer) int {
+	if !terminal(w) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil {
+		return 0 // as to a file: nothing is cut
+	}
+	return width
 }

@@ -16,7 +16,7 @@ import (
 const narrow = 90
 
 func (s *sheet) text(text string) string {
-	if s.wide {
+	if s.wide || s.columns > 0 && s.cut { // it ends where the terminal does
 		return text
 	}
 	return contract.Shorten(text, narrow)
@@ -200,14 +200,14 @@ func (s *sheet) why(v *view.Why) {
 // details prints the verdict line by line, and of what each speaks.
 func (s *sheet) details(v *view.Why) {
 	if len(v.Details) == 0 && v.Message != "" {
-		s.say("  %s", v.Message)
+		s.hung(2, "  %s", v.Message)
 	}
 	for _, d := range v.Details {
 		line := "  " + d.Text
 		if s.wide && len(d.Of) > 0 {
 			line += "  [" + strings.Join(d.Of, " ") + "]"
 		}
-		s.say("%s", line)
+		s.hung(2, "%s", line)
 	}
 }
 
@@ -257,7 +257,7 @@ func (s *sheet) whyNode(n *view.WhyNode) {
 	} else {
 		facts = append(facts, "price unknown")
 	}
-	s.say("  %s", strings.Join(facts, ", "))
+	s.hung(2, "  %s", strings.Join(facts, ", "))
 	if n.Hold != "" {
 		s.say("  held by annotation %s", n.Hold)
 	}
@@ -404,13 +404,16 @@ func (s *sheet) check(v view.Check) {
 		if f.Of != "-" {
 			of = f.Of + ": "
 		}
-		s.say("%-9s %-9s %s%s", f.Severity, f.Area, of, f.Text)
+		s.hung(20, "%-9s %-9s %s%s", f.Severity, f.Area, of, f.Text)
 		if f.Do != "" {
-			s.say("%20s%s", "do: ", f.Do)
+			s.hung(20, "%20s%s", "do: ", f.Do)
 		}
 	}
 	if s.wide {
 		s.table("", []string{"SEVERITY", "AREA", "OF", "WHAT", "DO"}, rows)
+	}
+	if v.Errors+v.Unknown == 0 { // else the program's error has it
+		s.say("errors: 0, warnings: %d", v.Warnings)
 	}
 }
 

@@ -91,9 +91,9 @@ func (m *Model) keyInRows(k tea.KeyPressMsg) tea.Cmd {
 		m.reversed = !m.reversed
 		m.rebuild()
 	case key.Matches(k, keyHelp):
-		m.open(pane{title: "keys", text: helpText()})
+		m.open(pane{title: "keys", answer: helpText()})
 	case key.Matches(k, keyMore):
-		m.open(pane{title: "messages", text: m.messages()})
+		m.open(pane{title: "messages", answer: m.messages()})
 	case key.Matches(k, keyBack):
 		m.setFilter("")
 	default:

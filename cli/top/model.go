@@ -72,11 +72,12 @@ type (
 		err  error
 	}
 	answered struct {
-		key         int // of Model, when it was asked
-		title, text string
-		about       view.Subject
-		question    *question
-		err         error
+		key      int // of Model, when it was asked
+		title    string
+		answer   any // as in pane
+		about    view.Subject
+		question *question
+		err      error
 	}
 )
 
@@ -88,10 +89,12 @@ type question struct {
 
 // pane stands in place of the rows.
 type pane struct {
-	title, text string
-	about       view.Subject
-	question    *question
-	port        viewport.Model
+	title string
+	// answer is a text, or an answer of package view.
+	answer   any
+	about    view.Subject
+	question *question
+	port     viewport.Model
 }
 
 // Model is the view. It is a tea.Model.
@@ -181,7 +184,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			break
 		}
 		m.said = ""
-		m.open(pane{title: msg.title, text: msg.text, about: msg.about, question: msg.question})
+		m.open(pane{title: msg.title, answer: msg.answer, about: msg.about, question: msg.question})
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	}
@@ -256,7 +259,7 @@ func (m *Model) why() tea.Cmd {
 		if err != nil {
 			return answered{err: err}
 		}
-		return answered{title: "why " + s.String(), text: printed(why), about: s}
+		return answered{title: "why " + s.String(), answer: why, about: s}
 	})
 }
 
@@ -273,7 +276,7 @@ func (m *Model) drain() tea.Cmd {
 		if err != nil {
 			return answered{err: err}
 		}
-		return confirm(n, "drain", printed(previews), m.options.Hands.Drain)
+		return confirm(n, "drain", previews, m.options.Hands.Drain)
 	})
 }
 
@@ -317,20 +320,21 @@ func (m *Model) undo() tea.Cmd {
 	})
 }
 
-// confirm puts a question below a text that says what will happen.
-func confirm(n *view.NodeLine, what, text string, do func(node string) (string, error)) answered {
+// confirm puts a question below what says what will happen.
+func confirm(n *view.NodeLine, what string, answer any, do func(node string) (string, error)) answered {
 	q := &question{what + " node " + view.ShortName(n.Name), func() (string, error) { return do(n.Name) }}
-	return answered{title: what + " node " + n.Name, text: text, about: view.Subject{Kind: view.KindNode, Name: n.Name}, question: q}
+	return answered{title: what + " node " + n.Name, answer: answer, about: view.Subject{Kind: view.KindNode, Name: n.Name}, question: q}
 }
 
-// printed is an answer as the commands print it.
-func printed(answer any) string {
-	var b strings.Builder
-	if err := table.Print(&b, false, answer); err != nil {
-		return err.Error() // a Builder takes everything
+// printed is an answer as the commands print it, in lines of a width.
+func printed(answer any, width int) string {
+	text, is := answer.(string)
+	if !is {
+		var b strings.Builder
+		if err := table.Print(&b, false, width, answer); err != nil {
+			return err.Error() // a Builder takes everything
+		}
+		text = b.String()
 	}
-	return b.String()
+	return ansi.Wrap(text, width, " ")
 }
-
-// wrapped is a text in lines of a width.
-func wrapped(text string, width int) string { return ansi.Wrap(text, width, " ") }

@@ -241,7 +241,7 @@ func (m *Model) inPane(height int) []string {
 	p := m.pane
 	p.port.SetWidth(m.width)
 	p.port.SetHeight(height - 1)
-	p.port.SetContent(wrapped(p.text, m.width))
+	p.port.SetContent(printed(p.answer, m.width))
 	where := ""
 	if more := p.port.TotalLineCount(); more > height-1 {
 		where = fmt.Sprintf("  lines %d to %d of %d", p.port.YOffset()+1, min(more, p.port.YOffset()+height-1), more)
