@@ -64,7 +64,7 @@ var table = []folder{
 	{path: "agent/notice", layer: pure},
 	{path: "charts/...", layer: testbed},
 	{path: "cli", layer: program},
-	{path: "cli/table", layer: pure, also: []string{"k8s.io/cli-runtime"}},
+	{path: "cli/table", layer: pure, also: []string{"k8s.io/cli-runtime", "github.com/charmbracelet/x/ansi"}},
 	{path: "cli/top", layer: pure, also: []string{"charm.land", "github.com/charmbracelet/x/ansi"}},
 	{path: "cli/top/feed", layer: edge},
 	{path: "cli/view", layer: pure},
