@@ -80,6 +80,7 @@ func (c *cli) whyCommand() *cobra.Command {
 			if err := r.status(cmd.Context(), &w); err != nil {
 				return err
 			}
+			candidates = w.Named(candidates)
 			for _, s := range candidates {
 				namespace, name, _ := strings.Cut(s.Name, "/")
 				if err := r.subject(cmd.Context(), &w, s, namespace, name); err != nil {

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
 )
@@ -29,7 +31,7 @@ func (s *chosen) read(ctx context.Context, r reader, names []string) ([]corev1.N
 	}
 	var list []corev1.Node
 	for _, name := range names {
-		node, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		node, err := r.named(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("reading node %s: %w", name, err)
 		}
@@ -55,6 +57,27 @@ func (s *chosen) read(ctx context.Context, r reader, names []string) ([]corev1.N
 		return nil, fmt.Errorf("--selector=%s: there is no such node", s.selector)
 	}
 	return list, nil
+}
+
+// named is the node of a name, or the only one on a host of that name, as ip-10-0-1-2: tables and
+// top show nodes by their hosts.
+func (r reader) named(ctx context.Context, name string) (*corev1.Node, error) {
+	node, away := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(away) {
+		return node, away
+	}
+	var w view.World
+	if err := r.nodes(ctx, &w); err != nil {
+		return nil, err
+	}
+	w.Nodes = slices.DeleteFunc(w.Nodes, func(n corev1.Node) bool { return view.ShortName(n.Name) != name })
+	switch len(w.Nodes) {
+	case 0:
+		return nil, away
+	case 1:
+		return &w.Nodes[0], nil
+	}
+	return nil, fmt.Errorf("%d nodes are called so, such as %s and %s: say the whole name", len(w.Nodes), w.Nodes[0].Name, w.Nodes[1].Name)
 }
 
 func appendNode(list []corev1.Node, node corev1.Node) []corev1.Node {

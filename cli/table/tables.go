@@ -183,7 +183,7 @@ func (s *sheet) why(v *view.Why) {
 		s.whyPod(v)
 	case v.Node != nil:
 		s.details(v)
-		s.whyNode(v.Node)
+		s.whyNode(v)
 	case v.Group != nil:
 		s.details(v)
 		s.whyGroup(v.Group)
@@ -219,6 +219,9 @@ func (s *sheet) whyPod(v *view.Why) {
 	if len(p.Groups) == 0 {
 		s.details(v)
 	}
+	if len(p.Gates) > 0 {
+		s.hung(2, "  gates: %s", strings.Join(p.Gates, ", "))
+	}
 	var rows [][]string
 	for _, g := range p.Groups {
 		rows = append(rows, []string{g.Group, g.Text, g.Size})
@@ -245,7 +248,8 @@ func (s *sheet) rest(v *view.Why) {
 	}
 }
 
-func (s *sheet) whyNode(n *view.WhyNode) {
+func (s *sheet) whyNode(v *view.Why) {
+	n := v.Node
 	var facts []string
 	for _, f := range []struct{ name, value string }{{"group", n.Group}, {"type", n.Type}, {"zone", n.Zone}} {
 		if f.value != "" {
@@ -259,7 +263,14 @@ func (s *sheet) whyNode(n *view.WhyNode) {
 	}
 	s.hung(2, "  %s", strings.Join(facts, ", "))
 	if n.Hold != "" {
-		s.say("  held by annotation %s", n.Hold)
+		text := "held by annotation " + n.Hold
+		if n.HeldBecause != "" {
+			text += ": " + n.HeldBecause
+		}
+		if n.Hold == contract.AnnotationHold {
+			text += "; kubectl windlass unhold " + v.Name + " removes it"
+		}
+		s.hung(2, "  %s", text)
 	}
 	if !n.Unneeded.IsZero() {
 		s.say("  marked unneeded since %s", clock(n.Unneeded))

@@ -45,6 +45,27 @@ func Parse(text, namespace string) ([]Subject, error) {
 	return []Subject{{KindPod, inNamespace(text)}, {KindNode, text}, {KindGroup, text}}, nil
 }
 
+// Named has candidates with the whole names of nodes that are named by their hosts, as ip-10-0-1-2,
+// which is how tables and top show them. A name that several have stays as it is.
+func (w *World) Named(candidates []Subject) []Subject {
+	out := slices.Clone(candidates)
+	for i, s := range out {
+		if s.Kind != KindNode || w.nodeVerdict(s.Name) != nil {
+			continue
+		}
+		var found []string
+		for _, n := range w.Verdicts.Nodes {
+			if ShortName(n.Name) == s.Name {
+				found = append(found, n.Name)
+			}
+		}
+		if len(found) == 1 {
+			out[i].Name = found[0]
+		}
+	}
+	return out
+}
+
 // Exists reports whether the world has a subject, so that something can be said of it.
 func (w *World) Exists(s Subject) bool {
 	switch s.Kind {

@@ -63,7 +63,7 @@ func newStory(w World, drains []Drain, since time.Time, all bool) Story {
 		s.Entries = append(s.Entries, Entry{At: d.Since, Event: string(d.Phase), Object: ref(KindNode, d.Node), By: d.By, Text: drainText(d)})
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Object, b.Object), slices.Index(did, a.Event)-slices.Index(did, b.Event), cmp.Compare(a.Event, b.Event))
 	})
 	return s
 }
@@ -144,12 +144,13 @@ func drainText(d Drain) string {
 	return text
 }
 
-// did are Events of something that was done, and not only seen or found.
+// did are Events of something that was done, and not only seen or found, in the order in which they
+// follow each other within a second: Events have no finer time.
 var did = []string{
 	contract.EventScaledUpGroup, contract.EventFailedToScaleUpGroup, contract.EventScaleUpFailed, contract.EventScaleUpTimedOut, contract.EventDeleteUnregistered,
-	contract.EventLoweredGroup, contract.EventScaleDown, contract.EventScaleDownCancelled, contract.EventTerminated, contract.EventHookDone, contract.EventActionFailed,
-	contract.EventOutOfService, contract.EventInService, contract.EventDrainStarted, contract.EventDrainBlocked, contract.EventDrained, contract.EventDrainFailed,
-	contract.EventDrainUndone, contract.EventUncordoned, contract.EventNoticed, contract.EventSuspendedProcess,
+	contract.EventLoweredGroup, contract.EventNoticed, contract.EventScaleDown, contract.EventDrainStarted, contract.EventDrainBlocked, contract.EventDrained, contract.EventDrainFailed,
+	contract.EventScaleDownCancelled, contract.EventDrainUndone, contract.EventUncordoned, contract.EventTerminated, contract.EventHookDone, contract.EventActionFailed,
+	contract.EventOutOfService, contract.EventInService, contract.EventSuspendedProcess,
 }
 
 // Names are the objects, each once.

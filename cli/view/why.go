@@ -40,6 +40,8 @@ type WhyPod struct {
 	Node string `json:"node,omitempty"`
 	// Grows is the group that grows for it.
 	Grows string `json:"grows,omitempty"`
+	// Gates are its scheduling gates, which somebody else removes.
+	Gates []string `json:"gates,omitempty"`
 	// Alike counts the pods of which the same is said, itself among them.
 	Alike int `json:"alike,omitempty"`
 	// Groups has for each group the first reason against it, and what is true of the group.
@@ -63,6 +65,7 @@ type WhyNode struct {
 	Both         bool      `json:"both,omitempty"` // which of both is not known
 	PricePerHour float64   `json:"pricePerHour,omitempty"`
 	Hold         string    `json:"hold,omitempty"`
+	HeldBecause  string    `json:"heldBecause,omitempty"` // what the annotation says beside "true"
 	Unneeded     time.Time `json:"unneededSince,omitzero"`
 	Notices      []string  `json:"notices,omitempty"`
 	Drain        *Drain    `json:"drain,omitempty"`
@@ -143,6 +146,11 @@ func whyPod(w World, s Subject) Why {
 	}
 	why := newWhy(s, class.Verdict)
 	why.Pod = &WhyPod{Grows: class.Group, Alike: class.Count}
+	if pod != nil {
+		for _, gate := range pod.Spec.SchedulingGates {
+			why.Pod.Gates = append(why.Pod.Gates, gate.Name)
+		}
+	}
 	for _, d := range class.Details {
 		name, is := d.Params["group"].(string)
 		g := w.groupVerdict(name)
@@ -205,7 +213,12 @@ func nodeFacts(n *corev1.Node, group string) *WhyNode {
 		return facts
 	}
 	facts.Type, facts.Zone = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone]
-	facts.Hold, _ = contract.Held(n.Annotations)
+	if by, held := contract.Held(n.Annotations); held {
+		facts.Hold = by
+		if because := n.Annotations[by]; because != "true" {
+			facts.HeldBecause = because
+		}
+	}
 	if since, marked, err := contract.Unneeded(n.Spec.Taints); marked && err == nil {
 		facts.Unneeded = since
 	}
