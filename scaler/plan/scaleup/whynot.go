@@ -85,16 +85,18 @@ func lacks(g *cluster.Group, why fit.Reasons, at *fit.NodeTemplate) verdict.Deta
 	return verdict.Say("zone {zones:,} only, {lack}", verdict.Zones(seats.ZonesAsked(g)), verdict.Lack(why.Of(at.Name)))
 }
 
-// tell puts the misses together, by name. Of many the nearest are named: groups
-// that would serve first, then those whose nodes lack least.
+// tell puts the misses together: groups that would serve first, because who can do something
+// about it has to see them, also where the rest is cut; then by name. Of many the nearest are
+// named, those whose nodes lack least.
 func tell(misses []miss) verdict.Details {
-	named, rest := misses, 0
-	if len(misses) > mostNamed {
-		near := slices.Clone(misses)
-		slices.SortStableFunc(near, func(a, b miss) int { return a.reasons.Compare(b.reasons) })
-		named, rest = near[:mostNamed], len(near)-mostNamed
-		slices.SortFunc(named, func(a, b miss) int { return cmp.Compare(a.group.Name, b.group.Name) })
+	named, rest := slices.Clone(misses), 0
+	if len(named) > mostNamed {
+		slices.SortStableFunc(named, func(a, b miss) int { return a.reasons.Compare(b.reasons) })
+		named, rest = named[:mostNamed], len(named)-mostNamed
 	}
+	slices.SortFunc(named, func(a, b miss) int {
+		return cmp.Or(min(len(a.reasons), 1)-min(len(b.reasons), 1), cmp.Compare(a.group.Name, b.group.Name))
+	})
 	all := make(verdict.Details, 0, len(named)+1)
 	for _, m := range named {
 		all = append(all, verdict.Say("{group}: {why}", verdict.Group(m.group.Name), verdict.Why(m.why))...)
