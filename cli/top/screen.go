@@ -190,12 +190,16 @@ func (m *Model) pending() []string {
 	if len(m.world.Pending) == 0 {
 		return []string{m.line(cell{"PENDING PODS  ", faint}, cell{"none", good})}
 	}
-	lines := []string{m.line(cell{"PENDING PODS", faint})}
 	room := m.pendingRows() - 1
 	first := 0
 	if m.onPending {
 		first = max(0, m.pendingAt-room+1)
 	}
+	where := ""
+	if more := len(m.world.Pending); more > room {
+		where = fmt.Sprintf("  lines %d to %d of %d", first+1, first+room, more)
+	}
+	lines := []string{m.line(cell{"PENDING PODS" + where, faint})}
 	for i := first; i < first+room; i++ {
 		p := m.world.Pending[i]
 		mark, style := "  ", plain
