@@ -100,7 +100,8 @@ func daySpec() world.Spec {
 			Region: region,
 			Groups: []fakeaws.Group{
 				{Name: play.Web, Min: play.WebMin, Max: 6, Zones: zones, Type: "m5.large", Hooks: []fakeaws.Hook{hook}, Tags: role(play.Web, false)},
-				{Name: play.Batch, Max: 5, Zones: zones, Type: "c6i.xlarge", Spot: true, Hooks: []fakeaws.Hook{hook}, Tags: role(play.Batch, true)},
+				// Of web, Auto Scaling itself takes an instance in the afternoon.
+				{Name: play.Batch, Max: 5, Zones: zones, Type: "c6i.xlarge", Spot: true, ProtectNewInstances: true, Hooks: []fakeaws.Hook{hook}, Tags: role(play.Batch, true)},
 			},
 			// A real day's waits, made shorter; also the spot notice, which is
 			// two minutes on AWS.
@@ -202,6 +203,14 @@ func keep(ctx context.Context, w *world.World, file string, out io.Writer) error
 	if err := os.WriteFile(file, []byte(exports(w)), 0o600); err != nil {
 		return fmt.Errorf("writing the environment: %w", err)
 	}
+	leader, err := w.Kubectl(ctx, nil, "get", "lease", contract.LeaseScaler, "-n", world.Namespace, "-o", "jsonpath={.spec.holderIdentity}")
+	if err != nil {
+		return fmt.Errorf("asking who leads: %w", err)
+	}
+	verdicts, err := w.Verdicts(leader)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, `
 The world goes on until you interrupt it (Ctrl-C). Its kubeconfig is
 %[1]s
@@ -213,9 +222,11 @@ In another terminal:
   ./kubectl-windlass top
   # why, or why not
   ./kubectl-windlass why NODE
+  # what the scaler would do with other flags; a real cluster needs no URL
+  ./kubectl-windlass plan --set=scale-down-unneeded-time=1h --leader-url=%[4]s
   # ask for a drain; undrain takes it back
   ./kubectl-windlass drain NODE --reason=upgrade
-`, w.Plane.Kubeconfig, file, play.Namespace)
+`, w.Plane.Kubeconfig, file, play.Namespace, verdicts)
 	<-ctx.Done()
 	return nil
 }

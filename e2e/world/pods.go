@@ -67,6 +67,7 @@ type programPod struct {
 	pod     *corev1.Pod
 	app     string
 	address string // of its HTTP server, host:port, if it has one
+	answers string // host:port where a scaler serves its verdicts
 
 	gone  atomic.Bool // the pod is deleted, or about to be
 	runs  atomic.Pointer[Process]
@@ -366,12 +367,19 @@ func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) 
 	args = append(args, "--kubeconfig="+kubeconfig)
 	if hasFlag(args, "metrics-address") {
 		// Pods have an address each, processes share this host's.
-		if p.address == "" {
-			if p.address, err = freeAddress(); err != nil {
+		for _, address := range []*string{&p.address, &p.answers} {
+			if *address != "" {
+				continue
+			}
+			if *address, err = freeAddress(); err != nil {
 				return nil, err
 			}
 		}
-		args = append(args, "--metrics-address="+p.address, "--verdicts-port=0")
+		_, port, err := net.SplitHostPort(p.answers)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--metrics-address="+p.address, "--verdicts-port="+port)
 	}
 	args = append(args, extra.Args...)
 	r := &recipe{args: args, dir: filepath.Dir(kubeconfig)}
@@ -542,6 +550,20 @@ func (k *programs) get(ctx context.Context, pod, path string) (*http.Response, e
 		return nil, fmt.Errorf("the program of pod %s has no address", pod)
 	}
 	return httpGet(ctx, "http://"+address+path)
+}
+
+// verdicts is where a scaler serves its verdicts.
+func (k *programs) verdicts(pod string) (url string, err error) {
+	p, err := k.named(pod)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answers == "" {
+		return "", fmt.Errorf("the program of pod %s serves no verdicts", pod)
+	}
+	return "http://" + p.answers, nil
 }
 
 func httpGet(ctx context.Context, url string) (*http.Response, error) {

@@ -398,6 +398,16 @@ func (w *World) Get(ctx context.Context, pod, path string) (*http.Response, erro
 	return w.runner.get(ctx, pod, path)
 }
 
+// Verdicts is the URL where a scaler serves its verdicts: nodes that are no machines forward no
+// port to their pods.
+func (w *World) Verdicts(pod string) (string, error) {
+	k, is := w.runner.(*programs)
+	if !is {
+		return "", errors.New("real machines forward ports: kubectl windlass plan wants no URL")
+	}
+	return k.verdicts(pod)
+}
+
 // Exits returns the programs' ends that nobody asked for: their crashes.
 func (w *World) Exits() []Exit { return w.runner.ends() }
 
