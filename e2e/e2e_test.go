@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,6 +167,7 @@ type session struct {
 	asker  *script.Asker
 	ctx    context.Context
 	failed bool
+	dryRun bool  // the programs are to change nothing
 	closed error // how the world ended
 	// scrapes are what was scraped for panels.
 	scrapes monitoring.Scrapes
@@ -220,6 +222,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	if err != nil {
 		return err
 	}
+	s.dryRun = slices.Contains(spec.Scaler, "--dry-run")
 	programs, err := s.build(spec)
 	if err != nil {
 		return err

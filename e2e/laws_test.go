@@ -16,7 +16,12 @@ func (s *session) checkLaws() ([]string, error) {
 	audit, err := laws.NewAudit(filepath.Join(s.w.Dir, "cluster", "logs", "audit.log")).Requests()
 	audit = slices.DeleteFunc(slices.Clone(audit), func(r laws.Request) bool { return r.UserAgent == confine.UserAgent }) // the thief is not us
 	calls := slices.DeleteFunc(s.callLog(), func(c fakeaws.Call) bool { return c.AccessKey == world.AutoscalerKey })
+	var dry []string
+	if s.dryRun {
+		dry = laws.DryRun(audit, calls)
+	}
 	return slices.Concat(
+		dry,
 		laws.Exits(s.w.Exits()),
 		s.big,
 		laws.Calls(calls),

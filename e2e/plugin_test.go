@@ -57,9 +57,14 @@ func (s *session) windlass(ts *testscript.TestScript, neg bool, args []string) e
 	if args[0] == "follow" {
 		return s.follow(ts, plugin, wanted, args[2:])
 	}
+	return s.awaitOutput(ts, args, wanted, func(args []string) (string, string, error) { return s.plugin(ts, plugin, args) })
+}
+
+// awaitOutput runs a program until what it prints matches: await REGEXP ARGUMENT...
+func (s *session) awaitOutput(ts *testscript.TestScript, args []string, wanted *regexp.Regexp, run func(args []string) (stdout, stderr string, err error)) error {
 	seen := ""
 	return s.until(strings.Join(args, " "), func() (bool, string) {
-		stdout, stderr, err := s.plugin(ts, plugin, args[2:])
+		stdout, stderr, err := run(args[2:])
 		if stdout+stderr != "" { // or the script's time was over meanwhile
 			seen = stdout + stderr
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -73,17 +74,31 @@ func (s *session) person(program string, args []string) (*exec.Cmd, error) {
 const kubectlProgram, scalerProgram = "kubectl", "windlass-scaler"
 
 // scaler runs windlass-scaler as a person would; stdout and stderr can be matched afterwards:
-// [!] windlass-scaler ARGUMENT...
+// [!] windlass-scaler ARGUMENT..., or windlass-scaler await REGEXP ARGUMENT... until it matches.
 func (s *session) scaler(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
 	}
-	cmd, err := s.person(scalerProgram, args)
-	if err != nil {
-		return err
+	run := func(args []string) (stdout, stderr string, err error) {
+		cmd, err := s.person(scalerProgram, args)
+		if err != nil {
+			return "", "", err
+		}
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err = cmd.Run()
+		return out.String(), errs.String(), err
 	}
-	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
-	err = cmd.Run()
+	if len(args) > 1 && args[0] == "await" && !neg {
+		wanted, err := regexp.Compile("(?s)" + args[1])
+		if err != nil {
+			return err
+		}
+		return s.awaitOutput(ts, args, wanted, run)
+	}
+	stdout, stderr, err := run(args)
+	fmt.Fprint(ts.Stdout(), stdout)
+	fmt.Fprint(ts.Stderr(), stderr)
 	if neg && err == nil {
 		return errors.New("unexpected success")
 	}

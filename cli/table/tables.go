@@ -71,6 +71,9 @@ func capacity(spot, both bool) string {
 func (s *sheet) status(v view.Status) {
 	s.old(v.AsOf)
 	s.say("windlass-status of %s UTC, by %s, %s", moment(v.Written), dash(v.Leader), v.AsOf)
+	if v.DryRun {
+		s.say("dry run: nothing of this is done")
+	}
 	var rows [][]string
 	head := []string{"GROUP", "MIN", "DESIRED", "MAX", "READY", "UPCOMING", "TERMINATING", "REASON", "BACK-OFF"}
 	if s.wide {

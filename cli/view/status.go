@@ -17,6 +17,7 @@ type Status struct {
 	AsOf    AsOf               `json:"asOf"`
 	Written time.Time          `json:"written,omitzero"`
 	Leader  string             `json:"leader,omitempty"`
+	DryRun  bool               `json:"dryRun,omitempty"`
 	Faults  []Fault            `json:"faults"`
 	Groups  []Group            `json:"groups"`
 	Pending []PendingPods      `json:"pendingPods"`
@@ -107,7 +108,7 @@ func Recent(now time.Time) func(*corev1.Event) bool {
 // NewStatus draws the screen.
 func NewStatus(w World) Status {
 	drains := drains(w)
-	s := Status{AsOf: w.AsOf(), Written: w.Page.Written, Leader: w.Page.Leader, Faults: Faults(w), Groups: Groups(w), Pending: pending(w), Drains: drains, Nodes: counts(w), Done: []Happening{}, Omitted: w.Verdicts.Omitted, EventsOmitted: w.EventsOmitted}
+	s := Status{AsOf: w.AsOf(), Written: w.Page.Written, Leader: w.Page.Leader, DryRun: w.Page.DryRun, Faults: Faults(w), Groups: Groups(w), Pending: pending(w), Drains: drains, Nodes: counts(w), Done: []Happening{}, Omitted: w.Verdicts.Omitted, EventsOmitted: w.EventsOmitted}
 	for _, e := range newStory(w, drains, w.Now.Add(-hour), false).Entries {
 		i := slices.IndexFunc(s.Done, func(h Happening) bool { return h.Event == e.Event })
 		if i < 0 {

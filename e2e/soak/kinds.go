@@ -24,6 +24,9 @@ type effect struct {
 	obstacle bool
 }
 
+// ofDryRuns are those that a Cluster Autoscaler alone puts right, and deaths of Windlass.
+const ofDryRuns = "terminate,scale-out,lost,aws-fault,shortage,imds,scale,rollout,budget,naked,gate,kill-agent,kill-scaler,api-server,api-server-long,clock,tenant-pods"
+
 // kinds are what happens to clusters.
 var kinds = []kind{
 	// AWS, and people with its console.

@@ -6,6 +6,7 @@
 //	go run ./e2e/soak -duration 30m -seed 7 -dir out/soak
 //	go run ./e2e/soak -duration 3m -only foreign-group,flap
 //	go run ./e2e/soak -autoscaler                  # beside a Cluster Autoscaler with a group of its own
+//	go run ./e2e/soak -dry-run                     # beside one that has all groups: Windlass changes nothing
 //
 // A seed repeats the stream of disturbances, not the world's timing. It goes by
 // rounds: some minutes of disturbance, then everything is put right, and the world
@@ -58,6 +59,8 @@ type plan struct {
 	tenantPods int
 	// autoscaler: a stand-in for Cluster Autoscaler scales a group of its own.
 	autoscaler bool
+	// dryRun: that has all groups, and Windlass changes nothing.
+	dryRun bool
 	// hasty leaves out the rest after the last disturbance.
 	hasty bool
 }
@@ -73,13 +76,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&p.only, "only", "", "kinds of disturbances, with commas between them: no others come (kinds.go names them)")
 	flags.IntVar(&p.tenantPods, "tenant-pods", usualTenantPods, "how many pods a tenant makes at once")
 	flags.BoolVar(&p.autoscaler, "autoscaler", false, "a stand-in for Cluster Autoscaler scales a group of its own beside Windlass")
+	flags.BoolVar(&p.dryRun, "dry-run", false, "a stand-in for Cluster Autoscaler scales all groups, and Windlass runs beside it with --dry-run: that it writes nothing else is the law; only disturbances of both come, and no rests")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if p.dryRun && p.only == "" {
+		p.only = ofDryRuns
 	}
 	if _, err := chosen(p.only); err != nil {
 		return err
 	}
-	programs, end, err := build(ctx, p.autoscaler)
+	programs, end, err := build(ctx, p.autoscaler || p.dryRun)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,7 @@ func build(ctx context.Context, autoscaler bool) (programs world.Programs, end f
 
 // play starts the world, lives through it and says what came of it.
 func (p plan) play(ctx context.Context, programs world.Programs, out io.Writer) (err error) {
-	w, err := world.Start(ctx, world.Config{Spec: scene(p.autoscaler), Programs: programs, Dir: p.dir, Progress: os.Stderr})
+	w, err := world.Start(ctx, world.Config{Spec: scene(p.autoscaler, p.dryRun), Programs: programs, Dir: p.dir, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ const timeScale = 4
 
 // scene is the world of the soak. The programs are told to be quick about what
 // otherwise takes ten minutes. Beside a Cluster Autoscaler each of the two has groups of its own.
-func scene(autoscaler bool) world.Spec {
+func scene(autoscaler, dryRun bool) world.Spec {
 	theirs := fakeaws.Hook{Name: "backup", Transition: "terminate", HeartbeatSeconds: 10, Default: "CONTINUE"}
 	zones := []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}
 	groups := []fakeaws.Group{
@@ -79,12 +79,22 @@ func scene(autoscaler bool) world.Spec {
 	spec.Cloud.Groups = groups
 	if autoscaler {
 		spec.Scaler = append(spec.Scaler, "--alongside-cluster-autoscaler")
-		spec.Autoscaler = []string{
-			"--nodes=1:4:" + others, "--scan-interval=2s", "--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s",
-			"--node-delete-delay-after-taint=1s", "--max-pod-eviction-time=20s", "--initial-node-group-backoff-duration=10s",
+		spec.Autoscaler = append([]string{"--nodes=1:4:" + others}, hastyAutoscaler...)
+	}
+	if dryRun {
+		for i := range groups {
+			groups[i].Hooks = nil // nobody would complete ours
 		}
+		spec.Scaler, spec.Agent = append(spec.Scaler, "--dry-run"), append(spec.Agent, "--dry-run")
+		spec.Autoscaler = append([]string{"--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/" + world.ClusterName}, hastyAutoscaler...)
 	}
 	return spec
+}
+
+// hastyAutoscaler are the flags of a Cluster Autoscaler that is quick.
+var hastyAutoscaler = []string{
+	"--scan-interval=2s", "--scale-down-unneeded-time=15s", "--scale-down-delay-after-add=10s",
+	"--node-delete-delay-after-taint=1s", "--max-pod-eviction-time=20s", "--initial-node-group-backoff-duration=10s",
 }
 
 func arg(name string, d time.Duration) string { return "--" + name + "=" + d.String() }

@@ -24,6 +24,7 @@ type soak struct {
 	duration time.Duration
 	round    time.Duration
 	hasty    bool
+	dryRun   bool
 
 	stream  *stream
 	pending []pending // effects that have an end to come
@@ -62,7 +63,7 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 		return nil, err
 	}
 	s := &soak{
-		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round, hasty: p.hasty,
+		ctx: ctx, w: w, out: out, began: time.Now(), duration: p.duration, round: p.round, hasty: p.hasty, dryRun: p.dryRun,
 		stream: newStream(p.seed, p.pause, of), lives: lives{}, done: map[string]int{},
 		book: newBook(), strangers: strangers{}, clocks: clocks, tenantPods: p.tenantPods, workloads: workloads,
 		audit: laws.NewAudit(filepath.Join(w.Dir, "cluster", "logs", "audit.log")),
@@ -77,6 +78,11 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 	}
 	if p.autoscaler {
 		s.workloads = append(slices.Clone(workloads), ofOthers)
+		if err := s.w.AWS.AddGroup(othersGroup()); err != nil {
+			return nil, err
+		}
+	}
+	if p.autoscaler || p.dryRun {
 		if err := s.startAutoscaler(); err != nil {
 			return nil, err
 		}
@@ -84,11 +90,7 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 	return s, w.Apply(ctx, []byte(manifests(s.workloads)))
 }
 
-// startAutoscaler makes the group that is the Cluster Autoscaler's, and starts that.
 func (s *soak) startAutoscaler() error {
-	if err := s.w.AWS.AddGroup(othersGroup()); err != nil {
-		return err
-	}
 	_, err := s.w.Kubectl(s.ctx, nil, "scale", "deployment", contract.AppClusterAutoscaler, "-n", contract.NamespaceClusterAutoscaler, "--replicas=1")
 	return err
 }
@@ -99,6 +101,10 @@ func (s *soak) say(format string, words ...any) {
 
 // live goes through the rounds. Its errors are those of the test bed.
 func (s *soak) live() error {
+	if s.dryRun { // what is left over is the other's to put right
+		s.disturb(s.began.Add(s.duration))
+		return errors.Join(s.endAll(func(pending) bool { return true }), s.ctx.Err())
+	}
 	if err := s.rest(); err != nil {
 		return err
 	}
@@ -305,15 +311,25 @@ func (s *soak) look(before time.Time) {
 		s.breach(err.Error())
 		return
 	}
+	if s.dryRun {
+		for _, b := range slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.DryRun(audit, s.w.AWS.Calls(ofWindlass))) {
+			s.breach(b)
+		}
+		return
+	}
 	s.book.sizes(s.w.AWS.Groups())
 	s.strangers.note(s.w, s.w.AWS.Instances())
-	calls := s.w.AWS.Calls(func(c fakeaws.Call) bool { return c.Service != "imds" && c.AccessKey != world.AutoscalerKey })
+	calls := s.w.AWS.Calls(ofWindlass)
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
 	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Turns(audit), laws.Unseen(audit, calls),
 		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded(before))
 	for _, b := range found {
 		s.breach(b)
 	}
+}
+
+func ofWindlass(c fakeaws.Call) bool {
+	return c.Service != "imds" && c.AccessKey != world.AutoscalerKey
 }
 
 // breach notes a broken law, once.
