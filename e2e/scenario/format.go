@@ -184,7 +184,7 @@ func (p *printer) group(g fleet.Group) {
 			return // its node's line stands for it
 		}
 		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
-			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
+			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("exact", i.TerminatingExact), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
 	})
 }
 
@@ -230,18 +230,18 @@ func (p *printer) node(n fleet.Node) {
 	g, i := p.memberOf(n)
 	usualLabels, usualRoom := map[string]string{}, instanceTypes["m5.large"]
 	var usualTaints []corev1.Taint
-	var groupName, zone, state, leaving, protected, template string
+	var groupName, zone, state, leaving, exact, protected, template string
 	if g != nil {
 		protected, template = flag("protected", i.Protected), other("template", i.Template, g.Template)
 		groupName, zone = g.Name, other("zone", n.Zone(), firstZone(g))
-		state, leaving = other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince)
+		state, leaving, exact = other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("exact", i.TerminatingExact)
 		if len(g.NodeTemplates) > 0 {
 			usualLabels, usualTaints, usualRoom = g.NodeTemplates[0].Labels, g.NodeTemplates[0].Taints, g.NodeTemplates[0].Allocatable
 		}
 	}
 	since, unneeded, err := contract.Unneeded(n.Taints)
 	words := []string{
-		said("group", groupName), zone, state, leaving, protected, template,
+		said("group", groupName), zone, state, leaving, exact, protected, template,
 		flag("notready", !n.Ready), flag("cordoned", n.Unschedulable), other("age", p.s.Now.Sub(n.Created).String(), firstAge.String()),
 		said("labels", printPairs(extra(n.Labels, usualLabels))), said("unlabel", missing(usualLabels, n.Labels)), said("taints", printTaints(ownTaints(n.Taints, usualTaints))),
 	}
@@ -487,6 +487,12 @@ func (p *printer) state(s fleet.State) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.StandIns)) {
 		p.line("alone", name, at("excluded", s.StandIns[name].Excluded), at("emptied", s.StandIns[name].Emptied))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Held)) {
+		p.line("held", key, at("at", s.Held[key]), flag("done", s.Held[key].IsZero()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.CutIn)) {
+		p.line("cutin", name, at("at", s.CutIn[name].At), said("instance", s.CutIn[name].Instance), said("hook", s.CutIn[name].Hook))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Bursts)) {
 		p.line("burst", name, fmt.Sprintf("count=%d", s.Bursts[name]))

@@ -156,7 +156,7 @@ func share(value string) (float64, error) {
 }
 
 // instance ID group=NAME: state=InService, zone= that of the group's first
-// shape, leaving=TIME.
+// shape, leaving=TIME, which is that of the activity if it is exact.
 func instance(w *World, l line) error {
 	i := w.instance(l.name)
 	if i == nil {
@@ -176,6 +176,7 @@ var instanceWords = table[fleet.Instance]{
 	"type":      setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
 	"state":     setter(text, func(i *fleet.Instance, v string) { i.State = v }),
 	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.TerminatingSince = t }),
+	"exact":     func(i *fleet.Instance, _ string) error { i.TerminatingExact = true; return nil },
 	"protected": func(i *fleet.Instance, _ string) error { i.Protected = true; return nil },
 	"unhealthy": func(i *fleet.Instance, _ string) error { i.Unhealthy = true; return nil },
 }

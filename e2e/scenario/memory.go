@@ -280,6 +280,25 @@ func heartbeat(w *World, l line) error { return moment(&w.State.Heartbeats, w, l
 // completed INSTANCE/HOOK at=TIME.
 func completed(w *World, l line) error { return moment(&w.State.Completed, w, l) }
 
+// held INSTANCE/HOOK at=TIME: this leader has seen it held since then; done instead once its completion
+// is no news.
+func held(w *World, l line) error { return moment(&w.State.Held, w, l, doneWord) }
+
+// cutin GROUP at=TIME instance=ID hook=NAME: something else completed a hook of ours.
+func cutIn(w *World, l line) error {
+	c := fleet.CutIn{At: w.Now}
+	words := table[fleet.CutIn]{
+		"at":       setter(clockTime, func(c *fleet.CutIn, t time.Time) { c.At = t }),
+		"instance": setter(text, func(c *fleet.CutIn, v string) { c.Instance = v }),
+		"hook":     setter(text, func(c *fleet.CutIn, v string) { c.Hook = v }),
+	}
+	if err := words.apply(&c, l.words); err != nil {
+		return err
+	}
+	put(&w.State.CutIn, l.name, c)
+	return nil
+}
+
 // pooling INSTANCE at=TIME.
 func pooling(w *World, l line) error { return moment(&w.State.Pooling, w, l) }
 

@@ -166,6 +166,12 @@ var nodeWords = table[nodeDraft]{
 		d.instance.Protected = true
 		return nil
 	},
+	"exact": func(d *nodeDraft, _ string) error {
+		if d.instance != nil {
+			d.instance.TerminatingExact = true
+		}
+		return nil
+	},
 	"leaving": setter(clockTime, func(d *nodeDraft, t time.Time) {
 		if d.instance != nil {
 			d.instance.TerminatingSince = t

@@ -19,7 +19,7 @@ group web min=1 max=10 desired=3 zones=a,b cpu=1500m labels=disk=ssd replaced=Ma
 daemonset kube-system/proxy cpu=100m tolerates=*
 node away reports=8000Mi
 node web-1 group=web protected price=0.05
-node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=example.com/hold=true
+node web-2 group=web zone=b state=Terminating:Wait leaving=09:59:00 exact cordoned age=2m0s labels=tier=hot taints=x=y:NoExecute unneeded=09:50:00 cpu=1 annotate=example.com/hold=true
 node web-3 group=web notready
 pod app-1 on=web-1 cpu=500m mem=1Gi
 pod app-2 on=web-1 unready naked local
@@ -61,6 +61,9 @@ asked web at=09:30:00 count=2
 ended i-9 group=web at=09:55:00 launched
 suspending gpu at=09:58:40
 suspending web done
+held i-web-2/windlass at=09:58:20
+held i-web-4/windlass done
+cutin web at=09:50:00 instance=i-web-9 hook=windlass
 burst web count=2
 backoff web until=10:04:00 count=1 cause=InsufficientInstanceCapacity
 giveup i-web-3 until=10:15:00 count=2

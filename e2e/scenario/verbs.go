@@ -52,6 +52,8 @@ var verbs = map[string]func(*World, line) error{
 	"failed":     failed,
 	"heartbeat":  heartbeat,
 	"completed":  completed,
+	"held":       held,
+	"cutin":      cutIn,
 	"pooling":    pooling,
 	"outlived":   outlived,
 	"alone":      alone,

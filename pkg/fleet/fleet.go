@@ -314,6 +314,8 @@ type Instance struct {
 	// TerminatingSince is when the terminating activity began, or the first moment
 	// it was seen; zero while it does not leave.
 	TerminatingSince time.Time `json:"leavingSince,omitzero"`
+	// TerminatingExact means that this is when the activity began.
+	TerminatingExact bool `json:"leavingExact,omitempty"`
 }
 
 // Terminating reports whether Auto Scaling is terminating the instance, in whatever
@@ -607,6 +609,14 @@ type State struct {
 	// Writer: hooks. Dropped: when the instance does not wait for the hook any more.
 	// Lost: the hook is completed once more, which does nothing.
 	Completed map[string]time.Time `json:"completed,omitempty"`
+	// Held remembers since when this leader has seen an instance that a hook of ours holds, by
+	// HeartbeatKey; zero once its completion is nobody's news: ours, or told.
+	// Writer: hooks. Dropped: when the instance does not terminate any more.
+	// Lost: that something else completes the hook is not noticed of this instance.
+	Held map[string]time.Time `json:"held,omitempty"`
+	// CutIn is the completion of a hook of ours by something else, by group: the first of an hour.
+	// Writer: hooks. Dropped: after an hour, or when the group is gone. Lost: it is reported no more.
+	CutIn map[string]CutIn `json:"cutIn,omitempty"`
 	// Pooling remembers since when an instance has been seen on its way into a warm
 	// pool, or out of one to its end, by instance id.
 	// Writer: hooks, anew at each evaluation. Dropped: when the instance is on no such way.
@@ -749,6 +759,13 @@ type State struct {
 	// Writer: template. Dropped: when the group's definition is another, or the group is gone.
 	// Lost: node templates go by their definition until a node teaches them.
 	Lessons map[string]Lesson `json:"lessons,omitempty"`
+}
+
+// CutIn is that something else completed a hook of ours.
+type CutIn struct {
+	At       time.Time `json:"at"`
+	Instance string    `json:"instance"`
+	Hook     string    `json:"hook"`
 }
 
 // Lesson is a node template as nodes taught it.

@@ -64,7 +64,7 @@ func (k *known) instances() []fleet.Instance {
 	out := make([]fleet.Instance, 0, len(all))
 	for _, i := range all {
 		instance := newInstance(i)
-		instance.TerminatingSince = k.leaving[instance.ID]
+		instance.TerminatingSince, instance.TerminatingExact = k.leaving[instance.ID], k.exact[instance.ID]
 		if k.raw.MixedInstancesPolicy != nil || k.blueprint.Spot != nil {
 			instance.PricePerHour = k.blueprint.PriceOf(instance.Zone, instance.Type)
 		}

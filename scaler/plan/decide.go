@@ -68,6 +68,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 	held := hooks.New(facts, out, ours, alone)
 	held.ClearTerminationMarks()                       // instances that came back after their termination had begun
 	held.AnswerHooks()                                 // of Auto Scaling: drain, prolong, complete
+	held.WatchCompletions()                            // whether something else completes them
 	held.TakeBackWays()                                // drains that ended where the instance came into service again
 	held.UndoDrains()                                  // that were cancelled, where no agent does
 	held.TakeOver()                                    // nodes of a Cluster Autoscaler that is gone

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // TakeOver takes the taints of a Cluster Autoscaler that is gone off a node, and with the harder of
@@ -18,6 +20,8 @@ type TakeOver struct {
 	Instance string
 	Taints   []corev1.Taint
 	Uncordon bool
+	// Cordoned: a cordon stands there that stays, as it may be somebody's.
+	Cordoned bool
 }
 
 func (a TakeOver) String() string {
@@ -29,5 +33,9 @@ func (a TakeOver) String() string {
 		seconds, _ := strconv.ParseInt(t.Value, 10, 64) // it was read before
 		what = append(what, fmt.Sprintf("taint %s of %s", t.Key, time.Unix(seconds, 0).UTC().Format(time.RFC3339)))
 	}
-	return fmt.Sprintf("take off %s what a Cluster Autoscaler left there: %s", a.Node, strings.Join(what, ", "))
+	text := fmt.Sprintf("take off %s what a Cluster Autoscaler left there: %s", a.Node, strings.Join(what, ", "))
+	if a.Cordoned {
+		text += fmt.Sprintf("; its cordon stays, as without %s it is somebody's: kubectl uncordon %s if nobody wants it", contract.TaintToBeDeleted, a.Node.Name)
+	}
+	return text
 }

@@ -3,6 +3,7 @@
 //
 //	hooks.go        lifecycle hooks: heartbeats, and when they are completed
 //	termination.go  the deadline that a node's agent gets
+//	cutin.go        completions by something else
 //	hookremarks.go  what people should know of a group's hooks
 //	takenback.go    drains that were cancelled
 //	survivors.go    instances that outlived their termination

@@ -31,6 +31,10 @@ func (d *Hooks) HookRemarks(g *cluster.Group) (reason verdict.Reason, notes verd
 		notes = verdict.Say("{instances:5} {count:is|are} retained after a hook was abandoned: paid for, counting for nothing, until somebody terminates {count:it|them}",
 			verdict.Instances(g.Retained), verdict.Count(len(g.Retained)))
 	}
+	if cut, was := d.State.CutIn[g.Name]; was {
+		reason = verdict.GroupHookCutIn
+		notes = notes.Then(verdict.Say("hook {hook} of instance {instance} was completed by something else, so its pods may have been cut off: find what answers lifecycle events, which is a Node Termination Handler in queue mode, a Lambda or a rule of EventBridge, and take it off", verdict.Hook(cut.Hook), verdict.Instance(cut.Instance)))
+	}
 	if g.HooksUnknown || len(d.Policy.TerminationHooks) == 0 {
 		return reason, notes
 	}

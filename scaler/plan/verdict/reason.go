@@ -86,6 +86,7 @@ const (
 	GroupForeignHook       Reason = "ForeignHook"             // only hooks of others hold its terminations
 	GroupHookMissing       Reason = "HookMissing"             // no hook holds its terminations
 	GroupHookMisconfigured Reason = "HookMisconfigured"       // our hook holds them in a way that may lose pods
+	GroupHookCutIn         Reason = "HookCompletedByOthers"   // something else completes our hook
 	GroupRetainsCapacity   Reason = "RetainsCapacity"         // instances that count for nothing are paid for
 	GroupSuspended         Reason = "LaunchSuspended"         // Auto Scaling launches nothing now
 	GroupReplacing         Reason = "Replacing"               // Auto Scaling replaces its instances; it does not shrink
