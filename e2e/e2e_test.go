@@ -253,6 +253,11 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	ts.Setenv("MANIFESTS", filepath.Join(root, "manifests"))
+	beside, err := filepath.Rel(ts.MkAbs("overlay"), filepath.Join(root, "manifests"))
+	if err != nil {
+		return err
+	}
+	ts.Setenv("MANIFESTS_BESIDE", beside)
 	ts.Setenv("KUBECONFIG", s.w.Plane.Kubeconfig)
 	ts.Setenv("NEXT", world.NextVersion)
 	ts.Logf("control plane ready after %.1fs", s.w.Plane.Seconds)

@@ -18,14 +18,19 @@ import (
 	"windlass.dev/windlass/e2e/world"
 )
 
-// page does what a section of a page tells people to do with kubectl and windlass-scaler, word by
-// word, at the root of the checkout: page FILE HEADING.
+// page does what a section of a page tells people to do with kubectl, windlass-scaler and aws, word by
+// word, at the root of the checkout: page FILE HEADING [PLACEHOLDER=WORD...].
 func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
 	}
-	if neg || len(args) != 2 {
-		return errors.New("usage: page FILE HEADING")
+	if neg || len(args) < 2 {
+		return errors.New("usage: page FILE HEADING [PLACEHOLDER=WORD...]")
+	}
+	placeholders := map[string]string{}
+	for _, pair := range args[2:] {
+		key, value, _ := strings.Cut(pair, "=")
+		placeholders[key] = value
 	}
 	root, err := world.Root(s.ctx)
 	if err != nil {
@@ -42,14 +47,14 @@ func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error
 	for _, command := range commands {
 		ts.Logf("$ %s", command)
 		words := strings.Fields(command)
-		cmd, err := s.person(words[0], words[1:])
-		if err != nil {
-			return err
+		for i, word := range words {
+			if value, is := placeholders[word]; is {
+				words[i] = value
+			}
 		}
-		cmd.Dir = root
-		out, err := cmd.CombinedOutput()
+		out, err := s.shown(words, root)
 		ts.Logf("%s", out)
-		if err != nil {
+		if err != nil && !undecided(words, err) {
 			return fmt.Errorf("%s: %w", command, err)
 		}
 	}
@@ -115,12 +120,19 @@ var (
 
 // commandsOf are those that a section of a document in Markdown has in code spans and blocks.
 func commandsOf(document, heading string) []string {
-	_, section, _ := strings.Cut(document, "\n## "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	section := ""
+	for _, level := range []string{"\n## ", "\n### "} {
+		if _, after, is := strings.Cut(document, level+heading+"\n"); is {
+			section, _, _ = strings.Cut(after, "\n## ")
+			if level == "\n### " {
+				section, _, _ = strings.Cut(section, level)
+			}
+		}
+	}
 	var commands []string
 	for _, line := range strings.SplitAfter(section, "\n") {
 		for _, code := range append(codeSpan.FindAllStringSubmatch(line, -1), codeBlock.FindAllStringSubmatch(line, -1)...) {
-			if program, _, has := strings.Cut(code[1], " "); has && (program == kubectlProgram || program == scalerProgram) {
+			if program, _, has := strings.Cut(code[1], " "); has && (program == kubectlProgram || program == scalerProgram || program == awsProgram) {
 				commands = append(commands, code[1])
 			}
 		}
@@ -129,11 +141,13 @@ func commandsOf(document, heading string) []string {
 }
 
 func TestCommandsOf(t *testing.T) {
-	const document = "# A\n`kubectl get a`\n\n## Install it\n\n1. `make` and `kubectl apply -k b`,\n   `--dry-run` or not\n2. `kubectl get c`\n\n## Use it\n\n`kubectl get d`\n\n    kubectl get e\n    windlass-scaler uninstall --plan\n    windlass-scaler\n\n   `kubectl get f`\n"
+	const document = "# A\n`kubectl get a`\n\n## Install it\n\n1. `make` and `kubectl apply -k b`,\n   `--dry-run` or not\n2. `kubectl get c`\n\n## Use it\n\n`kubectl get d`\n\n    kubectl get e\n    windlass-scaler uninstall --plan\n    windlass-scaler\n\n   `kubectl get f`\n\n## Last\n\n### First part\n\n    aws autoscaling x\n\n### Second part\n\n    kubectl get g\n"
 	for heading, want := range map[string][]string{
 		"Install it": {"kubectl apply -k b", "kubectl get c"},
 		"Use it":     {"kubectl get d", "kubectl get e", "windlass-scaler uninstall --plan", "kubectl get f"},
 		"Install":    nil,
+		"First part": {"aws autoscaling x"},
+		"Last":       {"aws autoscaling x", "kubectl get g"},
 	} {
 		if diff := cmp.Diff(want, commandsOf(document, heading)); diff != "" {
 			t.Errorf("%s: %s", heading, diff)

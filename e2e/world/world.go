@@ -76,7 +76,8 @@ type World struct {
 // everything.
 const (
 	accessKey = "AKIAIOSFODNN7EXAMPLE"
-	personKey = "AKIAI44QH8DHBEXAMPLE"
+	// PersonKey is that of whoever types commands.
+	PersonKey = "AKIAI44QH8DHBEXAMPLE"
 	// AutoscalerKey tells its calls from ours.
 	AutoscalerKey = "AKIACLUSTERAUTOSCALE"
 	secretKey     = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -341,7 +342,7 @@ func (w *World) awsEnvironment() []string {
 // the world. IMDS addresses are those of the instances that are there now.
 func (w *World) Environment() []string {
 	env := append([]string{"KUBECONFIG=" + w.Plane.Kubeconfig, "KUBECTL=" + w.Plane.Kubectl}, w.awsEnvironment()...)
-	env = append(env, "AWS_ACCESS_KEY_ID="+personKey, "FAKEAWS_CONTROL="+w.AWS.ControlURL())
+	env = append(env, "AWS_ACCESS_KEY_ID="+PersonKey, "FAKEAWS_CONTROL="+w.AWS.ControlURL())
 	for _, i := range w.joiner.instances() {
 		if i.IMDSAddr != "" {
 			env = append(env, "IMDS_"+strings.ReplaceAll(i.ID, "-", "_")+"=http://"+i.IMDSAddr)
