@@ -39,12 +39,7 @@ func (c *cli) statusCommand() *cobra.Command {
 			if !watch {
 				return show(cmd.Context())
 			}
-			return r.onChange(cmd.Context(), func(ctx context.Context) error {
-				if err := show(ctx); err != nil {
-					return err
-				}
-				return o.between(c.Out)
-			})
+			return r.onChange(cmd.Context(), o.again(c.Out, show))
 		},
 	}
 	o.register(cmd)
@@ -54,6 +49,7 @@ func (c *cli) statusCommand() *cobra.Command {
 
 func (c *cli) whyCommand() *cobra.Command {
 	o := output{}
+	watch := false
 	cmd := &cobra.Command{
 		Use:   "why POD|NODE|GROUP",
 		Short: "Say why a pod is pending, why a node stays or goes, why a group does not grow or shrink.",
@@ -76,33 +72,49 @@ func (c *cli) whyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := view.World{Now: c.now()}
-			if err := r.status(cmd.Context(), &w); err != nil {
-				return err
-			}
-			candidates = w.Named(candidates)
-			for _, s := range candidates {
-				namespace, name, _ := strings.Cut(s.Name, "/")
-				if err := r.subject(cmd.Context(), &w, s, namespace, name); err != nil {
+			show := func(ctx context.Context) error {
+				why, err := r.why(ctx, c.now(), args[0], candidates)
+				if err != nil {
 					return err
 				}
+				return o.print(c.Out, why)
 			}
-			s, err := w.Resolve(args[0], candidates)
-			if err != nil {
-				return err
+			if !watch {
+				return show(cmd.Context())
 			}
-			for i := range w.Pods {
-				if on := w.Pods[i].Spec.NodeName; s.Kind == view.KindPod && on != "" {
-					if err := r.node(cmd.Context(), &w, on); err != nil {
-						return err
-					}
-				}
-			}
-			return o.print(c.Out, view.NewWhy(w, s))
+			return r.onChange(cmd.Context(), o.again(c.Out, show))
 		},
 	}
 	o.register(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "say it again whenever windlass-status changes")
 	return cmd
+}
+
+// why answers about the one of several candidates that exists.
+func (r reader) why(ctx context.Context, now time.Time, text string, candidates []view.Subject) (view.Why, error) {
+	w := view.World{Now: now}
+	if err := r.status(ctx, &w); err != nil {
+		return view.Why{}, err
+	}
+	candidates = w.Named(candidates)
+	for _, s := range candidates {
+		namespace, name, _ := strings.Cut(s.Name, "/")
+		if err := r.subject(ctx, &w, s, namespace, name); err != nil {
+			return view.Why{}, err
+		}
+	}
+	s, err := w.Resolve(text, candidates)
+	if err != nil {
+		return view.Why{}, err
+	}
+	for i := range w.Pods {
+		if on := w.Pods[i].Spec.NodeName; s.Kind == view.KindPod && on != "" {
+			if err := r.node(ctx, &w, on); err != nil {
+				return view.Why{}, err
+			}
+		}
+	}
+	return view.NewWhy(w, s), nil
 }
 
 func (c *cli) costCommand() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,6 +85,16 @@ func (o *output) between(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// again shows an answer with what parts it from the next one.
+func (o *output) again(w io.Writer, show func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := show(ctx); err != nil {
+			return err
+		}
+		return o.between(w)
+	}
 }
 
 // more prints one more entry of a story.
