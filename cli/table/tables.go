@@ -282,12 +282,20 @@ func (s *sheet) whyNode(v *view.Why) {
 		s.say("  notice %s", notice)
 	}
 	if n.Drain != nil {
+		if !s.wide && n.Drain.By != "" { // wide tables have both
+			s.hung(2, "  %s asked for its drain: %s", n.Drain.By, dash(n.Drain.Reason))
+		}
 		s.drains([]view.Drain{*n.Drain})
 	}
 }
 
 func (s *sheet) whyGroup(g *view.WhyGroup) {
 	s.say("  %d ready of %d desired (min %d, max %d), %d upcoming, %d terminating; %s, %s $/h for a node", g.Ready, g.Desired, g.Min, g.Max, g.Upcoming, g.Terminating, capacity(g.Spot, g.Both), price(g.PricePerHour))
+	for _, fault := range g.Faults {
+		if !strings.Contains(g.Message, fault) {
+			s.hung(2, "  %s", fault)
+		}
+	}
 	var rows [][]string
 	for _, b := range g.BackOffs {
 		rows = append(rows, []string{dash(b.Zone), b.Cause, clock(b.Until)})

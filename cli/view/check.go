@@ -368,12 +368,9 @@ func (c *checker) groups() {
 		advice := AdviceOn(KindGroup, g.Reason).Do
 		said := false
 		for _, d := range g.Details { // also where a weightier reason hides it
-			reason := statuspage.Reason("HookMissing")
-			switch {
-			case d.Params["instance"] != nil, d.Params["hook"] == nil && d.Params["hooks"] == nil:
-				continue // no word on how it is set up
-			case d.Params["hook"] != nil:
-				reason = "HookMisconfigured"
+			reason := hookReason(d)
+			if reason == "" {
+				continue
 			}
 			c.find(SeverityError, AreaGroups, of, d.Text, AdviceOn(KindGroup, reason).Do)
 			said = said || slices.Contains(hookReasons, g.Reason)

@@ -31,6 +31,31 @@ var advices = func() map[string]Advice {
 	return all
 }()
 
+// hookReason is the reason that a part of a group's verdict would be of, if it speaks of how a hook
+// is set up: a weightier reason may hide it. Empty where it speaks of something else.
+func hookReason(d statuspage.Detail) statuspage.Reason {
+	switch {
+	case d.Params["instance"] != nil, d.Params["hook"] == nil && d.Params["hooks"] == nil:
+		return ""
+	case d.Params["hook"] != nil:
+		return "HookMisconfigured"
+	}
+	return "HookMissing"
+}
+
+// hidden are what people should mend of a group though its reason asks for nothing.
+func hidden(g *statuspage.Group) (list []Fault) {
+	for _, d := range g.Details {
+		if reason := hookReason(d); reason != "" {
+			list = append(list, Fault{ref(KindGroup, g.Name), d.Text, AdviceOn(KindGroup, reason).Do})
+		}
+	}
+	for _, text := range g.Faults {
+		list = append(list, Fault{ref(KindGroup, g.Name), text, AdviceOn(KindGroup, "Faulty").Do})
+	}
+	return list
+}
+
 // AdviceOn a verdict's reason; empty for one of a newer scaler.
 func AdviceOn(kind string, reason statuspage.Reason) Advice {
 	return advices[ref(kind, string(reason))]

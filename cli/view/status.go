@@ -135,8 +135,11 @@ func Faults(w World) []Fault {
 	for _, text := range w.Page.Others {
 		all = append(all, Fault{Of: "other program", Text: text})
 	}
-	for _, g := range w.Verdicts.Groups {
-		if !slices.Contains(calm, g.Reason) {
+	for i := range w.Verdicts.Groups {
+		g := &w.Verdicts.Groups[i]
+		if slices.Contains(calm, g.Reason) {
+			all = append(all, hidden(g)...)
+		} else {
 			all = append(all, Fault{Of: ref(KindGroup, g.Name), Text: string(g.Reason) + ": " + g.Message(), Do: AdviceOn(KindGroup, g.Reason).Do})
 		}
 	}

@@ -236,6 +236,13 @@ func nodeFacts(n *corev1.Node, group string) *WhyNode {
 func whyGroup(w World, s Subject) Why {
 	g := w.groupVerdict(s.Name)
 	why := newWhy(s, g.Verdict)
+	if slices.Contains(calm, g.Reason) {
+		var do []string
+		for _, fault := range hidden(g) {
+			do = append(do, fault.Do)
+		}
+		why.Do = cmp.Or(strings.Join(slices.Compact(do), "; "), why.Do)
+	}
 	why.Group = &WhyGroup{Group: newGroup(g), Faults: g.Faults, Pending: pendingFor(w, g.Name), Nodes: nodesOf(w, g.Name)}
 	return why
 }

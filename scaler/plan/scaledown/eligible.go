@@ -43,7 +43,12 @@ func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 	return "", nil
 }
 
-func dollars(sum float64) string { return "$" + strconv.FormatFloat(sum, 'f', 3, 64) }
+func dollars(sum float64) string {
+	if 0 < sum && sum < 0.001 {
+		return "less than $0.001"
+	}
+	return "$" + strconv.FormatFloat(sum, 'f', 3, 64)
+}
 
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
 
