@@ -204,7 +204,25 @@ func whyNode(w World, s Subject) Why {
 	why := newWhy(s, v.Verdict)
 	why.Node = nodeFacts(n, v.Group)
 	why.Node.Group, why.Node.Spot, why.Node.Both, why.Node.PricePerHour = v.Group, v.Spot, v.Both, v.PricePerHour
+	if d := why.Node.Drain; d != nil {
+		why.Do = cmp.Or(drainAdvice(*d), why.Do)
+	}
 	return why
+}
+
+// drainAdvice is what people can do about a drain; empty where that is nothing.
+func drainAdvice(d Drain) string {
+	switch {
+	case d.Phase == contract.PhaseBlocked:
+		by := ""
+		if !d.Deadline.IsZero() {
+			by = ", by " + Clock(d.Deadline)
+		}
+		return "what blocks its drain has to allow evictions" + by + ": more replicas, a budget that allows one, or a pod that you delete yourself"
+	case d.Phase == contract.PhaseDrained && d.Kind == contract.KindRequest:
+		return "nothing; when its work is done, kubectl windlass undrain " + d.Node + " opens it again"
+	}
+	return ""
 }
 
 func nodeFacts(n *corev1.Node, group string) *WhyNode {
