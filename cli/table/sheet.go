@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -62,7 +63,9 @@ type sheet struct {
 	// the terminal does, and do not go on in the next line: for what is an overview.
 	columns int
 	cut     bool
-	err     error
+	// now is when the answer was made, if that is known.
+	now time.Time
+	err error
 	// begun says that something stands on it.
 	begun bool
 }

@@ -51,11 +51,11 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
-func clock(t time.Time) string {
+func (s *sheet) clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return view.Clock(t)
+	return view.ClockFrom(s.now, t)
 }
 
 func capacity(spot, both bool) string {
@@ -69,6 +69,7 @@ func capacity(spot, both bool) string {
 }
 
 func (s *sheet) status(v view.Status) {
+	s.now = v.AsOf.Now()
 	s.old(v.AsOf)
 	s.say("windlass-status of %s UTC, by %s, %s", moment(v.Written), dash(v.Leader), v.AsOf)
 	if v.DryRun {
@@ -96,7 +97,7 @@ func (s *sheet) status(v view.Status) {
 	s.table("Nodes", []string{"REASON", "NODES"}, rows)
 	rows = nil
 	for _, h := range v.Done {
-		rows = append(rows, []string{h.Event, number(h.Count), clock(h.Last), s.text(h.Latest)})
+		rows = append(rows, []string{h.Event, number(h.Count), s.clock(h.Last), s.text(h.Latest)})
 	}
 	s.table("Last hour", []string{"EVENT", "TIMES", "LAST", "WHAT"}, rows)
 	rows = nil
@@ -138,7 +139,7 @@ func (s *sheet) drains(list []view.Drain) {
 		head = append(head, "GROUP", "BY", "REASON")
 	}
 	for _, d := range list {
-		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(cmp.Or(strings.Join(d.BlockedBy, ", "), d.Failed)), clock(d.Since), clock(d.Deadline)}
+		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(cmp.Or(strings.Join(d.BlockedBy, ", "), d.Failed)), s.clock(d.Since), s.clock(d.Deadline)}
 		if s.wide {
 			row = append(row, dash(d.Group), dash(d.By), dash(d.Reason))
 		}
@@ -166,6 +167,7 @@ func (s *sheet) missing(a view.AsOf) {
 
 func (s *sheet) why(v *view.Why) {
 	if v.AsOf != nil {
+		s.now = v.AsOf.Now()
 		s.old(*v.AsOf)
 		defer func() {
 			s.say("")
@@ -276,7 +278,7 @@ func (s *sheet) whyNode(v *view.Why) {
 		s.hung(2, "  %s", text)
 	}
 	if !n.Unneeded.IsZero() {
-		s.say("  marked unneeded since %s", clock(n.Unneeded))
+		s.say("  marked unneeded since %s", s.clock(n.Unneeded))
 	}
 	for _, notice := range n.Notices {
 		s.say("  notice %s", notice)
@@ -298,7 +300,7 @@ func (s *sheet) whyGroup(g *view.WhyGroup) {
 	}
 	var rows [][]string
 	for _, b := range g.BackOffs {
-		rows = append(rows, []string{dash(b.Zone), b.Cause, clock(b.Until)})
+		rows = append(rows, []string{dash(b.Zone), b.Cause, s.clock(b.Until)})
 	}
 	s.table("Back-off", []string{"ZONE", "AFTER", "UNTIL"}, rows)
 	rows = nil
@@ -381,6 +383,7 @@ func (s *sheet) story(v view.Story) {
 		s.say("nothing happened that an Event tells of")
 		return
 	}
+	s.now = v.Entries[len(v.Entries)-1].At
 	var rows [][]string
 	for _, e := range v.Entries {
 		rows = append(rows, s.entry(e))
@@ -390,7 +393,7 @@ func (s *sheet) story(v view.Story) {
 }
 
 func (s *sheet) entry(e view.Entry) []string {
-	at := clock(e.At)
+	at := s.clock(e.At)
 	if s.wide {
 		at = moment(e.At)
 	}

@@ -67,6 +67,14 @@ func (w *World) AsOf() AsOf {
 	return a
 }
 
+// Now is when an answer was made; zero where it is not known how old it is.
+func (a AsOf) Now() time.Time {
+	if a.Written.IsZero() {
+		return time.Time{}
+	}
+	return a.Written.Add(time.Duration(a.Seconds) * time.Second)
+}
+
 // String is the age of an answer.
 func (a AsOf) String() string {
 	if a.Written.IsZero() {

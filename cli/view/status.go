@@ -261,3 +261,12 @@ func (g Group) Rests() string {
 
 // Clock prints a moment as verdicts do.
 func Clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+
+// ClockFrom does so for those who read it at that time, with the day where that could be meant
+// otherwise: EC2 announces some deadlines weeks ahead.
+func ClockFrom(now, t time.Time) string {
+	if !now.IsZero() && t.Sub(now).Abs() >= 12*time.Hour {
+		return t.UTC().Format(time.DateTime)
+	}
+	return Clock(t)
+}

@@ -205,18 +205,18 @@ func whyNode(w World, s Subject) Why {
 	why.Node = nodeFacts(n, v.Group)
 	why.Node.Group, why.Node.Spot, why.Node.Both, why.Node.PricePerHour = v.Group, v.Spot, v.Both, v.PricePerHour
 	if d := why.Node.Drain; d != nil {
-		why.Do = cmp.Or(drainAdvice(*d), why.Do)
+		why.Do = cmp.Or(drainAdvice(w.Now, *d), why.Do)
 	}
 	return why
 }
 
 // drainAdvice is what people can do about a drain; empty where that is nothing.
-func drainAdvice(d Drain) string {
+func drainAdvice(now time.Time, d Drain) string {
 	switch {
 	case d.Phase == contract.PhaseBlocked:
 		by := ""
 		if !d.Deadline.IsZero() {
-			by = ", by " + Clock(d.Deadline)
+			by = ", by " + ClockFrom(now, d.Deadline)
 		}
 		return "what blocks its drain has to allow evictions" + by + ": more replicas, a budget that allows one, or a pod that you delete yourself"
 	case d.Phase == contract.PhaseDrained && d.Kind == contract.KindRequest:
