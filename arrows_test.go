@@ -94,6 +94,8 @@ var table = []folder{
 	{path: "scaler/asg/template", layer: edge},
 	{path: "scaler/asg/userdata", layer: pure, also: []string{"github.com/BurntSushi/toml", "github.com/google/cel-go", "sigs.k8s.io/yaml"}},
 	{path: "scaler/chart", layer: pure},
+	{path: "scaler/externalgrpc", layer: edge},
+	{path: "scaler/externalgrpc/protocol", layer: edge},
 	// kube-scheduler's own rules, which ask for a (silent) logger.
 	{path: "scaler/fit", layer: pure, also: []string{"k8s.io/kubernetes", "k8s.io/component-helpers", "k8s.io/klog/v2", "k8s.io/utils"}},
 	// kube-scheduler whole, which the tests of fit hold it against.

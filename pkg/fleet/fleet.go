@@ -101,9 +101,18 @@ type Devices struct {
 	Classes []*resourcev1.DeviceClass   `json:"classes,omitempty"`
 }
 
-// Group is an Auto Scaling group.
+// Group is an Auto Scaling group, or one of a provider of one's own (External).
 type Group struct {
 	Name string `json:"name"`
+	// External means that the machines are those of a provider that is asked by gRPC. It has no
+	// lifecycle hooks and no activities, chooses the zones of new machines, and makes the group
+	// smaller with each machine that it is told to end. It ends no machine that was not named.
+	External bool `json:"external,omitempty"`
+	// Held is why nothing of the group is changed: what its provider answers contradicts itself.
+	// Empty where it does not.
+	Held string `json:"held,omitempty"`
+	// GPULabel is the label that the provider puts on nodes with GPUs; empty where there is none.
+	GPULabel string `json:"gpuLabel,omitempty"`
 	ARN  string `json:"arn,omitempty"`
 	// Owner is the cluster whose group it is, by the tag contract.TagOwner; empty where
 	// nobody has claimed it. See Snapshot.Cluster.
@@ -316,6 +325,10 @@ type Instance struct {
 	TerminatingSince time.Time `json:"leavingSince,omitzero"`
 	// TerminatingExact means that this is when the activity began.
 	TerminatingExact bool `json:"leavingExact,omitempty"`
+	// Failed is the word of an external provider for why it cannot create the instance, and
+	// FailedSince when that was first seen; empty where it can.
+	Failed      string    `json:"failed,omitempty"`
+	FailedSince time.Time `json:"failedSince,omitzero"`
 }
 
 // Terminating reports whether Auto Scaling is terminating the instance, in whatever
@@ -414,17 +427,33 @@ type Node struct {
 	DeclaredFeatures []string `json:"declaredFeatures,omitempty"`
 }
 
-// InstanceID is the EC2 instance of a provider id such as
-// aws:///eu-west-1a/i-0123; empty for a node of another provider.
-func (n Node) InstanceID() string {
-	if !strings.HasPrefix(n.ProviderID, "aws://") {
-		return ""
+// InstanceID is the id of the node's instance; see InstanceIDOf.
+func (n Node) InstanceID() string { return InstanceIDOf(n.ProviderID) }
+
+// schemeAWS is that of the provider ids of EC2.
+const schemeAWS = "aws://"
+
+// InstanceIDOf is the EC2 instance of a provider id such as aws:///eu-west-1a/i-0123, and a
+// provider id of any other scheme as it is; empty for an AWS one without an instance.
+func InstanceIDOf(providerID string) string {
+	if !strings.HasPrefix(providerID, schemeAWS) {
+		return providerID
 	}
-	id := n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]
+	id := providerID[strings.LastIndexByte(providerID, '/')+1:]
 	if !strings.HasPrefix(id, "i-") {
 		return ""
 	}
 	return id
+}
+
+// NamesOther reports whether the node's provider id names a machine, of the same cloud as the
+// instance: then it is another one, unless it is the instance's own.
+func (n Node) NamesOther(instance string) bool {
+	scheme := schemeAWS
+	if at := strings.Index(instance, "://"); at >= 0 {
+		scheme = instance[:at+len("://")]
+	}
+	return strings.HasPrefix(n.ProviderID, scheme)
 }
 
 // WeakIDs are the ids of the instances that a node names, though not by its provider id,

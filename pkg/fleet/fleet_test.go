@@ -15,11 +15,33 @@ func TestInstanceID(t *testing.T) {
 		"aws:///eu-west-1a/i-0123456789abcdef0": "i-0123456789abcdef0",
 		"aws:///eu-west-1a/":                    "",
 		"aws:///us-east-1/fargate-ip-10-0-0-1":  "",
-		"gce://project/zone/i-0123":             "",
+		"gce://project/zone/i-0123":             "gce://project/zone/i-0123",
+		"k3s://box":                             "k3s://box",
 		"":                                      "",
 	} {
 		if got := (Node{ProviderID: id}).InstanceID(); got != want {
 			t.Errorf("instance of %q = %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestNamesOther(t *testing.T) {
+	for _, c := range []struct {
+		providerID, instance string
+		want                 bool
+	}{
+		{"aws:///eu-west-1a/i-1", "i-2", true},
+		{"aws:///us-east-1/fargate-ip-10-0-0-1", "i-2", true},
+		{"lab://b", "lab://a", true},
+		{"k3s://b", "k3s://a", true},
+		{"k3s://b", "i-2", false},
+		{"k3s://b", "lab://a", false},
+		{"aws:///eu-west-1a/i-1", "lab://a", false},
+		{"", "lab://a", false},
+		{"", "i-2", false},
+	} {
+		if got := (Node{ProviderID: c.providerID}).NamesOther(c.instance); got != c.want {
+			t.Errorf("%q names another machine than %q: %v, want %v", c.providerID, c.instance, got, c.want)
 		}
 	}
 }

@@ -76,8 +76,8 @@ func (b *batch) late(todo action.Action) bool {
 // be it.
 type liveNodes struct {
 	claims map[string]*claims // by instance id
-	// nameless is a young Node that names no machine and may be any; empty without one.
-	nameless string
+	// young are the Nodes that have just registered: one that names no machine may be any.
+	young []fleet.Node
 }
 
 // claims are the Nodes that claim to be one instance.
@@ -120,8 +120,8 @@ func (l *liveNodes) note(n fleet.Node) {
 	if c, asked := l.claims[n.InstanceID()]; asked {
 		c.own = append(c.own, action.NodeRef{Name: n.Name, UID: n.UID})
 	}
-	if !strings.HasPrefix(n.ProviderID, "aws://") && time.Since(n.Created) < namedWithin {
-		l.nameless = n.Name
+	if time.Since(n.Created) < namedWithin {
+		l.young = append(l.young, fleet.Node{Name: n.Name, ProviderID: n.ProviderID})
 	}
 	for id := range n.WeakIDs() {
 		if c, asked := l.claims[id]; asked && !slices.Contains(c.weak, n.Name) {
@@ -139,8 +139,8 @@ func (l *liveNodes) confirm(instance string, decided action.NodeRef) error {
 		return stopped("%s may be the machine of node %s, which names it in other words than a provider id", instance, strings.Join(c.weak, ", "))
 	case len(c.own) > 1:
 		return stopped("nodes %s and %s both have the provider id of %s", c.own[0], c.own[1], instance)
-	case len(c.own) == 0 && decided.Name == "" && l.nameless != "":
-		return stopped("%s may be the machine of node %s, which has just registered and has no provider id yet", instance, l.nameless)
+	case len(c.own) == 0 && decided.Name == "" && l.nameless(instance) != "":
+		return stopped("%s may be the machine of node %s, which has just registered and has no provider id yet", instance, l.nameless(instance))
 	case len(c.own) == 0 && decided.Name == "":
 		return nil
 	case len(c.own) == 0:
@@ -153,6 +153,17 @@ func (l *liveNodes) confirm(instance string, decided action.NodeRef) error {
 		return stopped("node %s has registered again", decided)
 	}
 	return nil
+}
+
+// nameless is a young Node that names no machine of the instance's cloud and so may be any; empty
+// without one.
+func (l *liveNodes) nameless(instance string) string {
+	for _, n := range l.young {
+		if !n.NamesOther(instance) {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // among reports whether a Node is one of those with the instance's provider id.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"maps"
+	"strings"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -24,7 +25,7 @@ func (o *Observer) askMachines() machines {
 	for i := range nodes {
 		n := &nodes[i]
 		_, marked := n.Annotations[contract.AnnotationOutOfService]
-		if id := n.InstanceID(); id != "" && !n.Ready && (n.Attached > 0 && o.config.OutOfService || marked) {
+		if id := n.InstanceID(); strings.HasPrefix(id, "i-") && !n.Ready && (n.Attached > 0 && o.config.OutOfService || marked) {
 			ids = append(ids, id)
 		}
 	}

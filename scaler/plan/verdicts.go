@@ -126,6 +126,8 @@ func (d decision) condition(g *cluster.Group) (verdict.Reason, verdict.Details) 
 	switch {
 	case d.OtherAutoscalerActs():
 		return verdict.GroupOtherAutoscaler, size.Then(d.Stopped)
+	case g.Held != "":
+		return verdict.GroupFaulty, size.Then(verdict.Say("nothing of it is changed: {why}", verdict.Why(verdict.Quote(g.Held))))
 	case len(g.Templates) == 0:
 		return verdict.GroupFaulty, size.Then(verdict.Say("its node template is not known, so it does not grow"))
 	case len(g.Fresh) > 0:

@@ -40,6 +40,9 @@ func (d *Cluster) Resembles(i *fleet.Instance, asked time.Time) string {
 		return name
 	}
 	for _, n := range d.namelessNodes {
+		if n.NamesOther(i.ID) {
+			continue // an external provider that calls its machines by these names knows them
+		}
 		if zone := n.Zone(); zone != "" && i.Zone != "" && zone != i.Zone {
 			continue
 		}

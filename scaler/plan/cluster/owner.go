@@ -35,7 +35,7 @@ func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.
 	case g.Observed && !d.Policy.Shadow:
 		return verdict.GroupObserved, verdict.Say("its tag {tag} has it observed: nothing is done with it. For a pod that fits another group too, that one grows; other pods wait for whoever manages this group. windlass-scaler compare shows what would be done",
 			verdict.Tag(contract.TagMode))
-	case g.Owner == "" && !d.Policy.ClaimGroups, g.Owner != "" && g.Owner == s.Cluster:
+	case g.Owner == "" && (!d.Policy.ClaimGroups || g.External), g.Owner != "" && g.Owner == s.Cluster:
 		return "", nil
 	case s.Cluster == "":
 		return verdict.GroupUnclaimed, verdict.Say("nothing is done with it before its tag {tag} ({value}) is known to name this cluster, whose UID is not known: the namespace {namespace} was not read",

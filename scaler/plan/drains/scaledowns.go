@@ -86,6 +86,15 @@ func (d *Drains) terminate(n *cluster.Node, id string, decrement bool, why verdi
 		n.Say(verdict.NodeHeld, why.Then(verdict.Say("its instance is not terminated: {why}", verdict.Why(whyNot))))
 		return false
 	}
+	if g := n.Group; g.Held != "" || g.External && !g.Shrinkable() {
+		whyNot := verdict.Say("its group would be smaller than {min}, as its provider replaces none", verdict.Min(g.Min))
+		if g.Held != "" {
+			whyNot = verdict.Quote(g.Held)
+		}
+		n.Say(verdict.NodeHeld, why.Then(verdict.Say("its instance is not terminated: {why}", verdict.Why(whyNot))))
+		return false
+	}
+	decrement = decrement || n.Group.External
 	surplus := n.Group.Surplus()
 	n.Group.Ended++
 	if decrement {
@@ -108,6 +117,8 @@ func (d *Drains) finish(n *cluster.Node, halt verdict.Details) {
 		d.Cancel(n, verdict.Say("it was given up ({cause}), and is not tried again until {until}", verdict.Cause(b.Cause), verdict.Until(b.Until)))
 	case n.Instance == nil || !n.Instance.Live():
 		d.Cancel(n, n.WhyNotOurs())
+	case n.Group.Held != "":
+		d.limit(n, time.Time{}, verdict.Quote(n.Group.Held))
 	case held:
 		d.Cancel(n, verdict.Say("its annotation {annotation} keeps it", verdict.Annotation(by)))
 	case d.Contested(n.Instance, n) != nil:

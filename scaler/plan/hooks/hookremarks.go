@@ -35,6 +35,9 @@ func (d *Hooks) HookRemarks(g *cluster.Group) (reason verdict.Reason, notes verd
 		reason = verdict.GroupHookCutIn
 		notes = notes.Then(verdict.Say("hook {hook} of instance {instance} was completed by something else, so its pods may have been cut off: find what answers lifecycle events, which is a Node Termination Handler in queue mode, a Lambda or a rule of EventBridge, and take it off", verdict.Hook(cut.Hook), verdict.Instance(cut.Instance)))
 	}
+	if g.External {
+		return reason, verdict.Say("its provider has no lifecycle hooks, activities and choice of zones: what it ends of its own accord has {within} to drain, of failed launches it tells only by what it lists, and it places new nodes itself", verdict.Within(cluster.HooklessDrainTime))
+	}
 	if g.HooksUnknown || len(d.Policy.TerminationHooks) == 0 {
 		return reason, notes
 	}

@@ -270,7 +270,7 @@ func (d *Launches) LowerUnfulfilled() {
 	for _, g := range d.Groups {
 		to := max(g.Min, len(g.Live))
 		rest := g.BackOff()
-		if g.Desired <= to || rest == nil || g.Unanswered || len(g.LaunchedIn) > 0 || len(g.Fresh) > 0 || g.Ended > 0 || g.Refresh != nil {
+		if g.Desired <= to || rest == nil || g.Unanswered || len(g.LaunchedIn) > 0 || len(g.Fresh) > 0 || g.Ended > 0 || g.Refresh != nil || g.Held != "" {
 			continue
 		}
 		if slices.ContainsFunc(g.Instances, fleet.Instance.Terminating) || !Protected(g) {

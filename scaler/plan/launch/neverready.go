@@ -60,7 +60,10 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 		return
 	}
 	why := "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()
-	if _, served := d.State.Deserted[i.ID]; served {
+	if i.Failed != "" {
+		g.Lost[i.ID] = fleet.Failure{At: o.Due, Cause: i.Failed}
+		why = "its provider cannot create it: " + i.Failed
+	} else if _, served := d.State.Deserted[i.ID]; served {
 		g.Lost[i.ID] = fleet.Failure{}
 		why = "its node is gone, and it has not registered again within " + d.Policy.MaxNodeProvisionTime.String()
 	} else {
@@ -75,6 +78,9 @@ func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.T
 	}
 	decrement, asks, ok := d.mayEnd(g, cluster.NeverJoined)
 	if !ok {
+		if g.External && g.Held == "" {
+			g.Note(verdict.Say("instance {instance} is not terminated: its group would be smaller than {min}, as its provider replaces none", verdict.Instance(i.ID), verdict.Min(g.Min)))
+		}
 		return
 	}
 	if e, again := d.State.Recognition.Ended[i.ID]; !again || !d.Now.Before(e.At.Add(recognition.UnrecognisedWindow)) {
@@ -153,6 +159,9 @@ func worksBeside(g *cluster.Group, zone string) bool {
 // for the next when that one has come, or when the back-off after it is over.
 func (d *Launches) mayEnd(g *cluster.Group, cause string) (decrement, asks, ok bool) {
 	decrement = g.Shrinkable()
+	if g.Held != "" || g.External && !decrement {
+		return false, false, false // an external group is one smaller with each that is ended
+	}
 	asks = !decrement && !g.Surplus()
 	if asks {
 		if g.ReplacesLost || d.AwaitsReplacement(g) || d.backsOffFor(g, cause) {

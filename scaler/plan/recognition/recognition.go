@@ -90,6 +90,9 @@ func (d *Recognition) recognise() {
 				graced[i.ID] = until
 			}
 			due := cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), graced[i.ID])
+			if i.Failed != "" {
+				due = i.FailedSince // its provider says that it never comes
+			}
 			if d.Now.Before(due) {
 				continue // launch.Launches.endUnjoined asks for that moment
 			}
@@ -195,6 +198,9 @@ func (d *Recognition) whyForeign(g *cluster.Group) verdict.Details {
 // suspicion is what is probably wrong where instances serve that are no Nodes.
 func (d *Recognition) suspicion() verdict.Details {
 	if n := d.Nameless(); n != "" {
+		if slices.ContainsFunc(d.Groups, func(g *cluster.Group) bool { return g.External }) {
+			return verdict.Say("Nodes such as {node} have no providerID by which their provider knows them, which the kubelet or a cloud controller manager must set", verdict.Node(n))
+		}
 		return verdict.Say("Nodes such as {node} have no providerID of an EC2 instance, which the kubelet or a cloud controller manager must set to aws:///ZONE/INSTANCE", verdict.Node(n))
 	}
 	return verdict.Say("another cluster may have the same tags, or the tags name another cluster; else terminate these instances")

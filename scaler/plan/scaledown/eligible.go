@@ -95,6 +95,8 @@ func (r *nodeSearch) whyStopped(n *cluster.Node) verdict.Details {
 	}
 	over := g.Excess()
 	switch {
+	case g.Held != "":
+		return verdict.Say("nothing of group {group} is changed: {why}", verdict.Group(g.Name), verdict.Why(verdict.Quote(g.Held)))
 	case over > 0 && !launch.Protected(g):
 		return verdict.Say("group {group}: {why}", verdict.Group(g.Name), verdict.Why(AboveDesired(g)))
 	case over > 0 && r.ending[g] >= over:

@@ -21,7 +21,7 @@ func (d *ScaleDown) ending() map[*cluster.Group]int {
 // AboveDesired says what becomes of instances above desired; empty where there are none.
 func AboveDesired(g *cluster.Group) verdict.Details {
 	over := g.Excess()
-	if over == 0 {
+	if over == 0 || g.External { // whose provider contradicts itself then
 		return nil
 	}
 	open := 0

@@ -78,6 +78,8 @@ func Room(g *cluster.Group) (n int, whyNot verdict.Details) {
 	switch {
 	case g.Aside:
 		return 0, notAsked
+	case g.Held != "":
+		return 0, verdict.Quote(g.Held)
 	case len(g.Templates) == 0 && len(g.Faults) > 0:
 		return 0, verdict.QuoteAll(g.Faults)
 	case len(g.Templates) == 0:

@@ -173,6 +173,9 @@ func share(used, of int64) float64 {
 // HasGPUs reports whether the node is there for its GPUs, by its label or by what it reports.
 func HasGPUs(n *cluster.Node) bool {
 	_, labelled := n.Labels[contract.LabelAccelerator]
+	if g := n.Group; !labelled && g != nil && g.GPULabel != "" {
+		_, labelled = n.Labels[g.GPULabel]
+	}
 	return labelled || len(gpus(n)) > 0
 }
 

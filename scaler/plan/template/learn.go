@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,8 +99,8 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 		// What these say of their own zone holds for this one, too.
 		defined := fleet.NodeTemplate{Zone: zone, InstanceType: like[0].Instance.Type, Labels: map[string]string{}}
 		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone, driversLabel} {
-			if _, ok := like[0].Labels[key]; ok {
-				defined.Labels[key] = zone
+			if value, ok := like[0].Labels[key]; ok {
+				defined.Labels[key] = cmp.Or(zone, value) // which zone is not known of an external group
 			}
 		}
 		g.Planned = append(g.Planned, defined)

@@ -1,0 +1,107 @@
+package externalgrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/scaler/asg"
+	"windlass.dev/windlass/scaler/externalgrpc/protocol"
+)
+
+// Provider is the connection to an external provider.
+type Provider struct {
+	// Address is where it is asked.
+	Address string
+
+	client     protocol.CloudProviderClient
+	connection *grpc.ClientConn
+	timeout    time.Duration
+	record     func(Call)
+	ended      ledger
+}
+
+// Call is one call that was made, for metrics.
+type Call = asg.Call
+
+// Service is what metrics call the provider.
+const Service = "externalgrpc"
+
+// Close ends the connection.
+func (p *Provider) Close() error { return p.connection.Close() }
+
+// ask makes one call, never twice.
+func ask[In, Out any](ctx context.Context, p *Provider, name string, call func(context.Context, In, ...grpc.CallOption) (Out, error), in In) (Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	began := time.Now()
+	out, err := call(ctx, in)
+	p.record(Call{Service: Service, Operation: name, Code: codeOf(err), Took: time.Since(began)})
+	return out, explain(name, err)
+}
+
+func codeOf(err error) string {
+	switch code := status.Code(err); code {
+	case codes.OK:
+		return "ok"
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return "unreachable"
+	default:
+		return code.String()
+	}
+}
+
+// errNotServed: the provider does not serve the call, which is optional.
+var errNotServed = errors.New("not served")
+
+// mostMessage is how many bytes of a provider's message are passed on.
+const mostMessage = 300
+
+// refusals are the codes by which a provider says for certain that it has done nothing. Many
+// providers say Unknown or Internal of everything: what such a call did is not known.
+// https://grpc.io/docs/guides/status-codes/
+var refusals = map[codes.Code]error{
+	codes.InvalidArgument:    asg.ErrRefused,
+	codes.FailedPrecondition: asg.ErrRefused,
+	codes.OutOfRange:         asg.ErrRefused,
+	codes.PermissionDenied:   asg.ErrRefused,
+	codes.Unimplemented:      asg.ErrRefused,
+	codes.NotFound:           asg.ErrMissing,
+	codes.ResourceExhausted:  asg.ErrThrottled,
+	codes.Unauthenticated:    asg.ErrCredentials,
+}
+
+// explain turns an error into one of those that actions go by; nil stays nil.
+func explain(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := status.Code(err)
+	e := &asg.CallError{Call: name, Code: code.String(), Message: clean(status.Convert(err).Message()), Class: refusals[code]}
+	switch {
+	case code == codes.Unimplemented:
+		return fmt.Errorf("%w: %w", errNotServed, e)
+	case code == codes.DeadlineExceeded:
+		e.Code, e.Message, e.Class = "", "no answer in time", asg.ErrUnavailable
+	case code == codes.Canceled:
+		e.Code, e.Message = "", "cancelled"
+	case code == codes.Unavailable:
+		e.Code, e.Class = "", asg.ErrUnavailable
+	case e.Class == nil:
+		// What it did is not known, and asked again it will say the same.
+		e.Class = errors.Join(asg.ErrUnavailable, asg.ErrRefused)
+	}
+	return e
+}
+
+// clean is a text of a provider on one line, and not longer than people read.
+func clean(text string) string {
+	return contract.Shorten(strings.Join(strings.Fields(contract.OneLine(text)), " "), mostMessage)
+}
