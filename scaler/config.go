@@ -17,6 +17,8 @@ import (
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/asg/template"
+	"windlass.dev/windlass/scaler/externalgrpc"
+	"windlass.dev/windlass/scaler/migrate"
 	"windlass.dev/windlass/scaler/plan/policy"
 	"windlass.dev/windlass/scaler/status"
 )
@@ -33,6 +35,9 @@ type settings struct {
 	discovery []string
 	selection asg.Selection // the two above, parsed by check
 	assume    template.Assumptions
+
+	cloudProvider, cloudConfig string
+	external                   externalgrpc.Config // of the file, read by check
 
 	foreign foreign
 
@@ -78,6 +83,8 @@ func (s *settings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty for the service account of this pod; plan takes $KUBECONFIG or ~/.kube/config before that, as kubectl does")
 	flags.StringVar(&s.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), defaultNamespace), "our own namespace, where the agents run and the config maps and the lease are; $POD_NAMESPACE where that is set")
 
+	flags.StringVar(&s.cloudProvider, "cloud-provider", cloudAWS, "where machines come from: aws is EC2 Auto Scaling; externalgrpc is a provider of one's own, which is asked by Cluster Autoscaler's protocol and names its groups itself, whatever --nodes and --node-group-auto-discovery say")
+	flags.StringVar(&s.cloudConfig, "cloud-config", "", "with --cloud-provider=externalgrpc, the file of the connection, as Cluster Autoscaler has it: YAML with address, key, cert, cacert and grpc_timeout")
 	flags.StringArrayVar(&s.nodes, "nodes", nil, "a group and its bounds, as min:max:name; may be given several times")
 	flags.StringArrayVar(&s.discovery, "node-group-auto-discovery", nil, "discover groups by tags, as asg:tag=key[=value][,key[=value]…]; a group must carry all tags of all these flags")
 
@@ -178,9 +185,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // check returns everything that is wrong with the flags.
 func (s *settings) check() error {
-	selection, err := asg.ParseSelection(s.nodes, s.discovery)
-	s.selection = selection
-	wrong := []error{err, s.checkPolicy(), s.checkAssumptions()}
+	wrong := []error{s.checkCloud(), s.checkPolicy(), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
 	}
@@ -194,6 +199,39 @@ func (s *settings) check() error {
 		return fmt.Errorf("wrong flags:\n%w", err)
 	}
 	return nil
+}
+
+// checkCloud reads which groups there are, or where the provider of them is.
+func (s *settings) checkCloud() (err error) {
+	switch s.cloudProvider {
+	case cloudAWS:
+		if s.cloudConfig != "" {
+			return fmt.Errorf("%s=%s: it is for --cloud-provider=%s; AWS is found by AWS_REGION and AWS_ENDPOINT_URL_AUTO_SCALING and its like", externalgrpc.FlagConfig, s.cloudConfig, cloudExternal)
+		}
+		s.selection, err = asg.ParseSelection(s.nodes, s.discovery)
+		return err
+	case cloudExternal:
+		s.external, err = externalgrpc.ReadConfig(s.cloudConfig)
+		return errors.Join(err, s.checkExternal())
+	}
+	return fmt.Errorf("--cloud-provider=%s: want %s or %s: %w", s.cloudProvider, cloudAWS, cloudExternal, migrate.Provider(s.cloudProvider))
+}
+
+// checkExternal names the flags that ask something of AWS.
+func (s *settings) checkExternal() error {
+	var wrong []error
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{
+		{"--claim-groups", s.policy.ClaimGroups}, {"--suspend-az-rebalance", s.policy.SuspendAZRebalance},
+		{"--out-of-service-taint", s.policy.OutOfService}, {"--spot-prices=" + spotByHistory, s.spotPrices == spotByHistory},
+	} {
+		if f.given {
+			wrong = append(wrong, fmt.Errorf("%s is for Auto Scaling groups: leave it out with --cloud-provider=%s", f.flag, cloudExternal))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 func (s *settings) checkPolicy() error {

@@ -2,6 +2,7 @@
 // Auto Scaling groups.
 //
 //	config.go   flags → settings; foreign.go those of Cluster Autoscaler
+//	cloud.go    where machines come from: Auto Scaling, or an external provider
 //	scaler.go   Run: the parts, and the leader lease around the loop
 //	loop.go     observe → decide → act, again and again
 //	shadow.go   the same without hands: a dry run, and groups that are observed

@@ -223,7 +223,7 @@ old   NotInAnyGroup  its instance is in no group of this scaler
 // Verdicts name every pod of the cluster. They have a listener of their own on 127.0.0.1, and
 // neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
-	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	sc.tell(evaluation{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
 	for _, c := range []struct {
 		about, from, host string
@@ -255,7 +255,7 @@ func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 // The listener is on loopback and nowhere else, and a port that is taken stops nothing.
 func TestVerdictsListenOnLoopback(t *testing.T) {
 	var log bytes.Buffer
-	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
 	if l := sc.listenForVerdicts(); l != nil {
 		t.Fatalf("without a port it listens on %s", l.Addr())
 	}
@@ -393,7 +393,7 @@ func TestPageWithoutGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, nil, &asg.Account{Region: "eu-west-1"}, newMetrics(), slog.New(slog.DiscardHandler))
+	sc := newScaler(settings{selection: selection}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{Region: "eu-west-1"}}, newMetrics(), slog.New(slog.DiscardHandler))
 	if got := sc.status(evaluation{}).Page.Trouble; !strings.Contains(got, "in eu-west-1") || !strings.Contains(got, "owner=me") {
 		t.Errorf("trouble %q", got)
 	}
@@ -423,7 +423,7 @@ func TestCASStatus(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
-				sc := newScaler(c.settings, client, nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
+				sc := newScaler(c.settings, client, nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.DiscardHandler))
 				ctx, end := context.WithCancelCause(t.Context())
 				defer end(nil)
 				if sc.casBoard != nil {

@@ -270,7 +270,7 @@ func TestRequestedRatio(t *testing.T) {
 // comes to lead again has not led meanwhile.
 func TestTurnsCountNodeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sc := newScaler(settings{}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.DiscardHandler))
+		sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.DiscardHandler))
 		sc.tell(evaluation{snapshot: fleet.Snapshot{Now: sc.now(), Nodes: []fleet.Node{{Name: "n"}}}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfNode, Name: "n"}}}})
 		for _, err := range []error{nil, errors.New("the API server is away")} {
 			time.Sleep(time.Minute)

@@ -283,7 +283,6 @@ func TestForeignFlags(t *testing.T) {
 		"an older name beside ours":    {[]string{"--max-empty-bulk-delete=7", "--max-scale-down-parallelism=3"}, "[default-scheduler] 3 []", ""},
 		"a lease":                      {[]string{"--leader-elect-resource-name=x"}, "[default-scheduler] 0 [x]", ""},
 		"one dash":                     {[]string{"-logtostderr", "-v=4", "-v", "4", "-stderrthreshold", "info"}, "[default-scheduler] 0 []", ""},
-		"another cloud":                {[]string{"--cloud-provider=gce"}, "", `--cloud-provider=gce of Cluster Autoscaler: the provider "gce" is none of Windlass's`},
 		"no number":                    {[]string{"--max-empty-bulk-delete=x"}, "", "want a whole number"},
 		"a limit of GPUs":              {[]string{"--gpu-total=a:0:4"}, "", "bound the groups that have GPUs by their maximum"},
 		"a flag that there is not":     {[]string{"--no-such"}, "", "unknown flag: --no-such"},

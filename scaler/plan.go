@@ -18,7 +18,6 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/telemetry"
-	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/status"
@@ -141,11 +140,11 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	if err != nil {
 		return fleet.Snapshot{}, fmt.Errorf("making a client for metadata: %w", err)
 	}
-	account, err := asg.Dial(ctx, nil)
+	cloud, err := dialCloud(ctx, s, nil)
 	if err != nil {
 		return fleet.Snapshot{}, err
 	}
-	reader := asg.NewReader(account, s.selection, s.assume, logger, nil)
+	reader := cloud.reader(s, logger, nil)
 	if err := reader.Read(ctx); err != nil {
 		return fleet.Snapshot{}, err
 	}
@@ -155,7 +154,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 	}
 	trouble := make(chan error, 1) // the latest failure to watch
 	observer := observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, SpotFault: reader.SpotFault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: reader, Machines: reader.Machines, GroupsFault: reader.Fault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: keepLatest(trouble),
 	})
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -173,7 +172,7 @@ func takeSnapshot(ctx context.Context, s settings, logger *slog.Logger) (fleet.S
 		}
 		if err == nil {
 			if len(snapshot.Groups) == 0 {
-				logger.Warn("no groups", "err", s.selection.WhyNone(account.Region))
+				logger.Warn("no groups", "err", cloud.whyNone(s))
 			}
 			return snapshot, nil
 		}

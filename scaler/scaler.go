@@ -26,7 +26,6 @@ import (
 	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/act"
-	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -44,10 +43,10 @@ type scaler struct {
 	logger   *slog.Logger
 	client   kubernetes.Interface
 	clock    *kube.Clock // nil in tests
-	account  *asg.Account
+	cloud    cloud
 
 	observer  *observe.Observer
-	reader    *asg.Reader
+	reader    groupReader
 	actor     *act.Actor
 	announcer *act.Announcer
 	events    *kube.EventWriter
@@ -123,30 +122,30 @@ func Run(ctx context.Context, s settings, logger *slog.Logger) error {
 		return fmt.Errorf("making a client for metadata: %w", err)
 	}
 	m := newMetrics()
-	account, err := asg.Dial(ctx, m.call)
+	cloud, err := dialCloud(ctx, s, m.call)
 	if err != nil {
 		return err
 	}
-	sc := newScaler(s, client, custom, meta, account, m, logger)
+	sc := newScaler(s, client, custom, meta, cloud, m, logger)
 	sc.clock = clock
 	listener, err := sc.listen()
 	if err != nil {
 		return err
 	}
-	logger.Info("starting", "version", build.Version, "revision", build.Revision, "go", build.Go, "namespace", s.namespace, "identity", s.identity, "region", account.Region)
+	logger.Info("starting", "version", build.Version, "revision", build.Revision, "go", build.Go, "namespace", s.namespace, "identity", s.identity, "cloud", cloud.name(), "at", cloud.where())
 	return sc.run(ctx, listener)
 }
 
-func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface, meta metadata.Interface, account *asg.Account, m *metrics, logger *slog.Logger) *scaler {
-	sc := &scaler{settings: s, logger: logger, client: client, account: account, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}, asked: make(chan chan<- seen), beside: newBeside(), latest: encodedOnce(evaluation{})}
+func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface, meta metadata.Interface, cloud cloud, m *metrics, logger *slog.Logger) *scaler {
+	sc := &scaler{settings: s, logger: logger, client: client, cloud: cloud, metrics: m, health: &telemetry.Health{}, troubles: troubles{logger: logger}, asked: make(chan chan<- seen), beside: newBeside(), latest: encodedOnce(evaluation{})}
 	sc.apiServer = sc.health.Add(telemetry.Part{Name: "api-server", Patience: apiPatience})
-	sc.aws = sc.health.Add(telemetry.Part{Name: "aws", Patience: awsPatience})
+	sc.aws = sc.health.Add(telemetry.Part{Name: cloud.name(), Patience: awsPatience})
 	sc.turning = sc.health.Add(telemetry.Part{Name: "loop", Patience: loopPatience, Within: loopSilence, Vital: true})
 	sc.aws.OK() // there are credentials; more is not known before it leads
 
-	sc.reader = asg.NewReader(account, s.selection, s.assume, logger, func() { sc.observer.GroupsChanged() })
+	sc.reader = cloud.reader(s, logger, func() { sc.observer.GroupsChanged() })
 	sc.observer = observe.New(observe.Config{
-		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, SpotFault: sc.reader.SpotFault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
+		Client: client, Custom: custom, Metadata: meta, AutoscalerLeases: s.autoscalerLeases, Groups: sc.reader, Machines: sc.reader.Machines, GroupsFault: sc.reader.Fault, OutOfService: s.policy.OutOfService, Namespace: s.namespace, Priorities: s.policy.AsksForPriorities(), Owners: s.policy.AsksForOwners(), Logger: logger, Report: sc.apiServer.Report, Now: sc.now,
 	})
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
@@ -163,11 +162,8 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 }
 
 func (sc *scaler) newActor(custom dynamic.Interface) *act.Actor {
-	verbs := asg.NewVerbs(sc.account)
-	verbs.Arrived = sc.observer.GroupsChanged
-	verbs.Cluster = sc.observer.Cluster
 	actor := &act.Actor{
-		Nodes: sc.client.CoreV1().Nodes(), Pods: sc.client.CoreV1(), Groups: verbs,
+		Nodes: sc.client.CoreV1().Nodes(), Pods: sc.client.CoreV1(), Groups: sc.cloud.verbs(sc.observer),
 		Events: sc.events, Logger: sc.logger, Await: sc.observer.AwaitNode, AwaitBuffer: sc.observer.AwaitBuffer, Alive: sc.turning.OK, Now: sc.now,
 	}
 	if custom != nil {
@@ -478,7 +474,7 @@ func (sc *scaler) status(l evaluation) statuspage.Status {
 	return statuspage.Status{Page: page, Verdicts: status.NewVerdicts(l.snapshot, l.plan, sc.bill())}
 }
 
-func (sc *scaler) whyNone() string { return sc.settings.selection.WhyNone(sc.account.Region) }
+func (sc *scaler) whyNone() string { return sc.cloud.whyNone(sc.settings) }
 
 // listen opens the address for metrics; nil where there is none.
 func (sc *scaler) listen() (net.Listener, error) {

@@ -16,7 +16,6 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/pkg/kube"
 	"windlass.dev/windlass/pkg/telemetry"
-	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/uninstall"
 	"windlass.dev/windlass/scaler/uninstall/remove"
 )
@@ -96,11 +95,11 @@ func newRemover(ctx context.Context, s settings, o uninstallOptions, logger *slo
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	account, err := asg.Dial(ctx, nil)
+	cloud, err := dialCloud(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}
-	reader := asg.NewReader(account, s.selection, s.assume, logger, nil)
+	reader := cloud.reader(s, logger, nil)
 	read := func(ctx context.Context) ([]fleet.Group, error) {
 		known, _, _ := reader.Groups(nil) // none before the first reading
 		for _, g := range known {
@@ -113,7 +112,7 @@ func newRemover(ctx context.Context, s settings, o uninstallOptions, logger *slo
 		return groups, errors.Join(err, unread(groups))
 	}
 	return &remove.Remover{
-		Client: client, Groups: asg.NewVerbs(account), Read: read, Namespace: s.namespace, Stop: o.stop,
+		Client: client, Groups: cloud.verbs(nil), Read: read, Namespace: s.namespace, Stop: o.stop,
 		Options: uninstall.Options{Hooks: o.hooks, TerminationHooks: s.policy.TerminationHooks, LaunchHooks: s.policy.LaunchHooks},
 	}, nil
 }

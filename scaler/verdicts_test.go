@@ -28,7 +28,7 @@ import (
 
 // leader is a scaler that leads and has a plan of so many pods.
 func leader(pods int) *scaler {
-	sc := newScaler(settings{policy: policy.DefaultPolicy()}, fake.NewClientset(), nil, nil, &asg.Account{}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	sc := newScaler(settings{policy: policy.DefaultPolicy()}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	sc.leading.Store(true)
 	var p plan.Plan
 	for i := range pods {

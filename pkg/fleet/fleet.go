@@ -113,7 +113,7 @@ type Group struct {
 	Held string `json:"held,omitempty"`
 	// GPULabel is the label that the provider puts on nodes with GPUs; empty where there is none.
 	GPULabel string `json:"gpuLabel,omitempty"`
-	ARN  string `json:"arn,omitempty"`
+	ARN      string `json:"arn,omitempty"`
 	// Owner is the cluster whose group it is, by the tag contract.TagOwner; empty where
 	// nobody has claimed it. See Snapshot.Cluster.
 	Owner types.UID `json:"owner,omitempty"`

@@ -108,7 +108,7 @@ func (b *bed) look(t *testing.T) (said []string) {
 	if _, fault := r.Machines([]string{"i-0123456789abcdef0"}); fault != "" {
 		said = append(said, fault)
 	}
-	return append(said, r.SpotFault(), log.String())
+	return append(said, r.Fault(), log.String())
 }
 
 // act changes the group web, and ends the instance through its hook.

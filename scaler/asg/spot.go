@@ -64,8 +64,8 @@ func (r *Reader) Spot() Spot {
 	return r.latest.spot
 }
 
-// SpotFault is that of the latest reading; empty where all is well.
-func (r *Reader) SpotFault() string { return r.Spot().Fault }
+// Fault is that of the spot prices of the latest reading; empty where all is well.
+func (r *Reader) Fault() string { return r.Spot().Fault }
 
 // spotBook keeps the spot prices of what groups may buy. Who reads groups uses it, one at a time.
 type spotBook struct {

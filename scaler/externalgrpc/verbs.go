@@ -265,5 +265,14 @@ func (v *Verbs) Down(context.Context, string) error { return ErrNotOffered }
 // Suspend is not offered: there are no processes.
 func (v *Verbs) Suspend(context.Context, string, string) error { return ErrNotOffered }
 
+// Resume is not offered: there are no processes.
+func (v *Verbs) Resume(context.Context, string, string) error { return ErrNotOffered }
+
+// Disclaim is not offered: a provider is asked by one cluster.
+func (v *Verbs) Disclaim(context.Context, string, types.UID) error { return ErrNotOffered }
+
+// DeleteHook is not offered: there are no hooks.
+func (v *Verbs) DeleteHook(context.Context, string, string) error { return ErrNotOffered }
+
 // Claim is not offered: a provider is asked by one cluster.
 func (v *Verbs) Claim(context.Context, string, types.UID) error { return ErrNotOffered }

@@ -19,8 +19,10 @@ func (r Row) Cells() []string {
 func (r Row) words() string {
 	target, scaler, agent := r.target()
 	switch {
-	case r.Becomes == sameName:
+	case r.Becomes == sameName, r.Becomes == config:
 		return "the same"
+	case r.Becomes == provider:
+		return "the same; others than `aws` and `externalgrpc` are refused"
 	case scaler && agent:
 		return "`--" + target + "` of both"
 	case agent:
@@ -32,6 +34,6 @@ func (r Row) words() string {
 	}
 	return map[string]string{
 		nothing: "–", toDecide: "a decision, unless it is the default",
-		provider: "–; others than `aws` are refused", region: "`AWS_REGION`", port: "the port of metrics",
+		region: "`AWS_REGION`", port: "the port of metrics",
 	}[r.Becomes]
 }

@@ -282,7 +282,7 @@ func (t *translator) defaults() {
 func (t *translator) noGroups() {
 	s := t.report.Settings
 	named := slices.ContainsFunc(s.Scaler, func(s Setting) bool { return s.Flag == "nodes" || s.Flag == "node-group-auto-discovery" })
-	if named || s.UsualTags || !slices.ContainsFunc(t.in.Arguments, func(a Argument) bool { return a.Of == Autoscaler }) {
+	if named || s.UsualTags || t.external || !slices.ContainsFunc(t.in.Arguments, func(a Argument) bool { return a.Of == Autoscaler }) {
 		return
 	}
 	t.report.Decide = append(t.report.Decide, item("", "groups", "", "", "", "nothing says which groups: give the name of the cluster in their tags as CLUSTER_NAME, or --nodes"))
@@ -295,6 +295,11 @@ func (t *translator) todo() {
 	autoscaler := slices.ContainsFunc(t.in.Arguments, func(a Argument) bool { return a.Of == Autoscaler })
 	handler := slices.ContainsFunc(t.in.Arguments, func(a Argument) bool { return a.Of == Handler })
 	say("Name the registry of the images (docs/operate/install.md).")
+	if t.external {
+		say("Mount the file of --cloud-config and its certificates into the scaler (docs/operate/external-provider.md).")
+		say("Scale Cluster Autoscaler to 0 when you agree with what windlass-scaler plan shows: while it is alive, Windlass only plans.")
+		return
+	}
 	say("Put a lifecycle hook named windlass on each group, and protect new instances from scale-in (docs/operate/install.md#groups).")
 	if s.Role != "" {
 		say("Give the role %s the rights in manifests/iam/scaler-policy.json, and let it trust the account windlass-scaler of Windlass's namespace.", s.Role)

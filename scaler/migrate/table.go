@@ -38,6 +38,7 @@ const (
 	nothing  = "-"
 	toDecide = "?"
 	provider = "provider"
+	config   = "config"
 	region   = "region"
 	port     = "port"
 )
@@ -61,7 +62,7 @@ type Row struct {
 func (r Row) target() (flag string, scaler, agent bool) {
 	name, ok := strings.CutPrefix(r.Becomes, "--")
 	switch {
-	case r.Becomes == sameName:
+	case r.Becomes == sameName, r.Becomes == provider, r.Becomes == config:
 		return r.Flag, true, false
 	case ok:
 		return name, true, false

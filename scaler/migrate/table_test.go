@@ -50,7 +50,7 @@ func TestRowsAreSound(t *testing.T) {
 		if _, err := os.Stat("../../manifests/components/" + r.component()); err != nil {
 			t.Errorf("--%s: %v", r.Flag, err)
 		}
-		others := []string{nothing, toDecide, provider, region, port}
+		others := []string{nothing, toDecide, provider, config, region, port}
 		if target == "" && r.component() == "" && !slices.Contains(others, r.Becomes) {
 			t.Errorf("--%s becomes %q, which means nothing", r.Flag, r.Becomes)
 		}

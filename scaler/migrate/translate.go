@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,12 +82,17 @@ type translator struct {
 	// policy are the handler's words about notices; a later one of a notice wins.
 	policy []string
 	queue  bool
+	// external: groups are those of a provider of one's own.
+	external bool
 }
 
 func (t *translator) all(arguments []Argument) {
 	t.groups = map[string]bool{}
 	for i := range arguments {
 		arguments[i].Name = strings.ReplaceAll(arguments[i].Name, "_", "-")
+		if arguments[i].Of == Autoscaler && arguments[i].Name == "cloud-provider" {
+			t.external = arguments[i].Value == External
+		}
 		t.given[key{arguments[i].Of, arguments[i].Name}]++
 	}
 	for _, a := range arguments {
@@ -180,10 +186,17 @@ func (t *translator) become(row Row, a Argument) (string, error) {
 		}
 		return "", errors.New(row.Why)
 	case provider:
-		if Provider(value) != nil {
-			return "", Provider(value)
+		if err := Provider(value); err != nil || value != External {
+			return "", cmp.Or(err, errNothing)
 		}
-		return "", errNothing
+		t.set("metadata", "none", false, true, "value")
+	case config:
+		if value == "" {
+			return "", because("it is the default, and says nothing")
+		}
+		if !t.external {
+			return "", errors.New(row.Why)
+		}
 	case region:
 		return "AWS_REGION", t.in.takeRegion(value)
 	case port:
@@ -199,12 +212,15 @@ func (t *translator) become(row Row, a Argument) (string, error) {
 	return t.flags(row, value)
 }
 
+// External is the name of the provider that is asked by gRPC, and names its groups itself.
+const External = "externalgrpc"
+
 // Provider says what is wrong with a cloud provider. Whoever adds one adds it here.
 func Provider(name string) error {
-	if name == "aws" {
+	if name == "aws" || name == External {
 		return nil
 	}
-	return fmt.Errorf("the provider %q is none of Windlass's: it scales Auto Scaling groups of EC2 (aws), so keep Cluster Autoscaler for other groups", name)
+	return fmt.Errorf("the provider %q is none of Windlass's: it scales Auto Scaling groups of EC2 (aws) and groups of a provider of one's own (externalgrpc), so keep Cluster Autoscaler for other groups", name)
 }
 
 // metricsPort takes the port of an address, which probes and the PodMonitor know by its name.
@@ -228,6 +244,9 @@ func (t *translator) flags(row Row, value string) (string, error) {
 	target, scaler, agent := row.target()
 	if row.Becomes != sameName && row.Kind != list && (t.given[key{row.Of, target}] > 0 || t.isSet(target) && target != "notice-policy" || t.own != nil && t.own(target)) {
 		return "", because("--" + target + " is given, too, and wins")
+	}
+	if t.external && (target == "nodes" || target == "node-group-auto-discovery") {
+		return "", because("the provider names its groups itself")
 	}
 	values, err := rules[row.Rule](value)
 	if err != nil {

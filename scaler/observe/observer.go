@@ -49,8 +49,9 @@ type Config struct {
 	// OutOfService has Machines asked of all nodes whose machines may be down; without it only
 	// of those that are marked so.
 	OutOfService bool
-	// SpotFault says why spot prices are not those of now, where they were asked for; may be nil.
-	SpotFault func() string
+	// GroupsFault says what of the groups' reading is not as it should be beside their own faults,
+	// such as spot prices; may be nil.
+	GroupsFault func() string
 	// AutoscalerLeases are names of the leases of Cluster Autoscalers, beside their usual one.
 	AutoscalerLeases []string
 	// Namespace is our own, in which the agents run.
@@ -253,8 +254,8 @@ func (o *Observer) Snapshot(now time.Time, state fleet.State) (s fleet.Snapshot,
 	if down.fault != "" {
 		faults = append(faults, down.fault)
 	}
-	if o.config.SpotFault != nil {
-		if fault := o.config.SpotFault(); fault != "" {
+	if o.config.GroupsFault != nil {
+		if fault := o.config.GroupsFault(); fault != "" {
 			faults = append(faults, fault)
 		}
 	}
@@ -375,6 +376,16 @@ func (o *Observer) Cluster() types.UID {
 		}
 	}
 	return ""
+}
+
+// NodeOf is the Node of an instance, if there is one.
+func (o *Observer) NodeOf(instance string) (fleet.Node, bool) {
+	for _, n := range o.nodes.snapshot() {
+		if n.InstanceID() == instance {
+			return *n, true
+		}
+	}
+	return fleet.Node{}, false
 }
 
 // sameRows knows rows by where they are: a table never writes to what it has
