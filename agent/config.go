@@ -21,6 +21,7 @@ type config struct {
 	kubeconfig string
 	// namespace and podName of this agent, from the downward API; for the log.
 	namespace, podName string
+	metadata           string
 	pollInterval       time.Duration
 	policy             drain.Policy
 	// noticePolicies and lastChances together are what policy.Responses is read
@@ -42,6 +43,7 @@ func (c *config) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the service account of this pod is used")
 	flags.StringVar(&c.namespace, "namespace", os.Getenv(envNamespace), "the namespace of this pod, for the log [$"+envNamespace+"]")
 	flags.StringVar(&c.podName, "pod-name", os.Getenv(envPodName), "the name of this pod, for the log [$"+envPodName+"]")
+	flags.StringVar(&c.metadata, "metadata", metadataEC2, "where notices of the machine are read: ec2 is the instance metadata of EC2; none is nowhere, as on machines of another cloud, and the agent serves the requests on its Node alone")
 	flags.DurationVar(&c.pollInterval, "imds-poll-interval", imds.UsualInterval,
 		"how often the instance metadata are read for a spot interruption and the target lifecycle state")
 	c.policy = drain.DefaultPolicy()
@@ -49,6 +51,9 @@ func (c *config) register(flags *pflag.FlagSet) {
 	c.registerPolicy(flags)
 	c.log.Register(flags)
 }
+
+// Values of --metadata.
+const metadataEC2, metadataNone = "ec2", "none"
 
 // leastPoll keeps a typing error from becoming a flood.
 const leastPoll = 50 * time.Millisecond
@@ -58,6 +63,9 @@ func (c *config) check() error {
 	var errs []error
 	if err := checkNodeName(c.nodeName); err != nil {
 		errs = append(errs, err)
+	}
+	if c.metadata != metadataEC2 && c.metadata != metadataNone {
+		errs = append(errs, fmt.Errorf("--metadata=%s: want %s or %s", c.metadata, metadataEC2, metadataNone))
 	}
 	if c.pollInterval < leastPoll {
 		errs = append(errs, fmt.Errorf("--imds-poll-interval is %s, less than %s", c.pollInterval, leastPoll))

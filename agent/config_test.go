@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -81,6 +84,32 @@ func TestBadConfiguration(t *testing.T) {
 }
 
 // The environment fills in for flags, and flags win.
+// Without metadata nothing is asked of any address, and the agent goes on until it is told to stop.
+func TestNoMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watch, identify := noticesOf(config{metadata: metadataNone}, slog.New(slog.DiscardHandler))
+		identify("lab://a")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := false
+		go func() {
+			watch(ctx, func(s imds.Sighting) { t.Errorf("saw %+v", s) })
+			ended = true
+		}()
+		time.Sleep(time.Hour)
+		if synctest.Wait(); ended {
+			t.Error("it ended by itself")
+		}
+		cancel()
+		if synctest.Wait(); !ended {
+			t.Error("it goes on")
+		}
+	})
+	c := config{nodeName: "n", metadata: "gce"}
+	if err := c.check(); err == nil || !strings.Contains(err.Error(), "--metadata=gce: want ec2 or none") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	t.Setenv("NODE_NAME", "from-env")
 	t.Setenv("POD_NAMESPACE", "ns")

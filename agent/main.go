@@ -113,8 +113,8 @@ func connect(c config, version string) (*evict.Client, *kube.Clock, error) {
 func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Clock, logger *slog.Logger) {
 	events := kube.NewEventWriter(client, contract.AppAgent, c.nodeName, logger, kube.EventLimits{})
 	agent := wire(c, client, events, logger)
-	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
-	agent.WatchNotices, agent.Identify, agent.APITime = watcher.Run, watcher.SetInstance, clock.Now
+	agent.APITime = clock.Now
+	agent.WatchNotices, agent.Identify = noticesOf(c, logger)
 	var parts sync.WaitGroup
 	parts.Go(func() { events.Run(ctx) })
 	parts.Go(func() {
@@ -124,6 +124,15 @@ func serve(ctx context.Context, c config, client *evict.Client, clock *kube.Cloc
 	})
 	agent.Run(ctx)
 	parts.Wait()
+}
+
+// noticesOf returns what gives the notices of the machine and is told which instance it is.
+func noticesOf(c config, logger *slog.Logger) (watch func(context.Context, func(imds.Sighting)), identify func(instance string)) {
+	if c.metadata == metadataNone {
+		return func(ctx context.Context, _ func(imds.Sighting)) { <-ctx.Done() }, func(string) {}
+	}
+	watcher := imds.NewWatcher(imds.NewRead(), c.pollInterval, logger)
+	return watcher.Run, watcher.SetInstance
 }
 
 // wire returns an agent that acts on the cluster and does not hear of notices

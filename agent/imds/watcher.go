@@ -104,7 +104,7 @@ func NewWatcher(read Read, interval time.Duration, logger *slog.Logger) *Watcher
 func (w *Watcher) SetInstance(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.instance == "" && id != "" {
+	if w.instance == "" && strings.HasPrefix(id, "i-") { // others are no instances of EC2
 		w.instance = id
 		close(w.named)
 	}
