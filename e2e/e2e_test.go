@@ -123,6 +123,7 @@ func play(t *testing.T, dir string, build func(world.Spec) (world.Programs, erro
 			"ask":      command((*session).ask),
 			"get":      command((*session).get),
 			"aws":      command((*session).aws),
+			"provider": command((*session).provider),
 			"imds":     command((*session).aws), // the notices among aws's words
 			"calls":    command((*session).calls),
 			"crash":    command((*session).crash),

@@ -11,6 +11,7 @@
 //	build.go         the programs, built from this checkout
 //	progress.go      how far that is
 //	join.go          instances → Nodes       node.go  what a Node looks like
+//	provider.go      an external provider, whose machines they are
 //	stray.go         machines that do not register as they should
 //	simulated.go     machines of which there is nothing but the Node
 //	real.go          machines that boot

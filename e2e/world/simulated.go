@@ -23,6 +23,7 @@ type simulated struct {
 	groups   func(name string) (cloud.Group, bool)
 	disk     func(cloud.Instance) int               // GiB of the root volume
 	readyAt  func(group string) time.Time           // of a node that starts now
+	rented   bool                                   // from an external provider
 	nameless func(id string) bool                   // its Node has no provider id
 	powerOff func(node string)                      // ends what really runs there
 	powerOn  func(ctx context.Context, node string) // and runs it again
@@ -46,6 +47,9 @@ func (s *simulated) join(ctx context.Context, i cloud.Instance) error {
 	n, err := m.node()
 	if err != nil {
 		return err
+	}
+	if s.rented {
+		n.Spec.ProviderID = scheme + i.ID
 	}
 	if s.nameless(i.ID) {
 		n.Spec.ProviderID = ""

@@ -31,6 +31,9 @@ type Spec struct {
 	// Elsewhere names groups whose simulated machines serve another cluster: none of them
 	// registers here.
 	Elsewhere []string `json:"elsewhere,omitempty"`
+	// Provider puts an external provider in front of the groups, by which the scaler knows them;
+	// simulated machines bear its provider ids, and agents ask for no metadata.
+	Provider bool `json:"provider,omitempty"`
 	// Undiscovered leaves the groups without the tags by which the scaler of the
 	// manifests finds groups.
 	Undiscovered bool `json:"undiscovered,omitempty"`
@@ -87,6 +90,9 @@ func (s Spec) check() error {
 		}
 		if len(s.Autoscaler) > 0 {
 			return errors.New("the world's autoscaler is for simulated machines")
+		}
+		if s.Provider {
+			return errors.New("the world's provider is for simulated machines")
 		}
 		if len(s.Elsewhere) > 0 {
 			return errors.New("the world's elsewhere is for simulated machines; of real ones neverJoin says the same")

@@ -22,6 +22,7 @@ import (
 
 	"windlass.dev/windlass/e2e/fakeaws"
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
+	"windlass.dev/windlass/e2e/fakegrpc"
 	"windlass.dev/windlass/e2e/machine"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
@@ -55,6 +56,8 @@ type World struct {
 	Client kubernetes.Interface
 	// AWS is the fake cloud.
 	AWS *fakeaws.Server
+	// Provider is the external provider in front of it; nil where the scaler knows AWS.
+	Provider *fakegrpc.Provider
 
 	log       *slog.Logger
 	temporary bool
@@ -65,10 +68,12 @@ type World struct {
 	hub       *machine.Hub  // the network of real machines
 	yard      *machine.Yard // where they stand
 	programs  *programs     // the runner, unless the machines are real
-	cancel    context.CancelFunc
-	work      sync.WaitGroup
-	closing   sync.Once
-	closed    error
+	// providerArgs are what the programs are told of Provider, by program.
+	providerArgs map[string][]string
+	cancel       context.CancelFunc
+	work         sync.WaitGroup
+	closing      sync.Once
+	closed       error
 }
 
 // Access keys and secret that clients of the fake AWS use. It takes any: the programs'
@@ -187,6 +192,11 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 	for _, group := range c.Spec.Elsewhere {
 		w.JoinElsewhere(group, true)
 	}
+	if c.Spec.Provider {
+		if err := w.startProvider(c); err != nil {
+			return err
+		}
+	}
 	aws.OnInstance(w.joiner.observe)
 	w.work.Go(func() { w.joiner.run(ctx) })
 	return nil
@@ -198,7 +208,7 @@ func (w *World) simulate(c Config) hardware {
 	w.programs.imds = w.joiner.imds
 	w.runner = w.programs
 	return &simulated{
-		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt, nameless: w.joiner.isAnonymous,
+		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt, rented: c.Spec.Provider, nameless: w.joiner.isAnonymous,
 		powerOff: w.programs.powerOff, powerOn: w.programs.powerOn,
 	}
 }
@@ -247,6 +257,11 @@ func (w *World) createSystemNodes(ctx context.Context) error {
 func (w *World) startPrograms(ctx context.Context, c Config) {
 	w.programs.binaries = map[string]string{contract.AppAgent: c.Programs.Agent, contract.AppScaler: c.Programs.Scaler, contract.AppClusterAutoscaler: c.Programs.Autoscaler}
 	w.programs.extra = c.Spec.extras()
+	for program, args := range w.providerArgs {
+		extra := w.programs.extra[program]
+		extra.Args = append(args, extra.Args...)
+		w.programs.extra[program] = extra
+	}
 	w.programs.clocks = c.Programs.Clocks
 	w.programs.aws = w.awsEnvironment()
 	w.work.Go(func() { w.programs.run(ctx) })
@@ -439,6 +454,9 @@ func (w *World) end() error {
 	var errs []error
 	if w.cancel != nil {
 		w.cancel()
+	}
+	if w.Provider != nil {
+		w.Provider.Stop()
 	}
 	if w.AWS != nil {
 		errs = append(errs, w.AWS.Close())
