@@ -185,6 +185,7 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // check returns everything that is wrong with the flags.
 func (s *settings) check() error {
+	s.policy.Shadow = s.dryRun
 	wrong := []error{s.checkCloud(), s.checkPolicy(), s.checkAssumptions()}
 	if s.namespace == "" {
 		wrong = append(wrong, errors.New("--namespace is empty"))
