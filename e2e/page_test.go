@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,12 +38,6 @@ func (s *session) shown(words []string, root string) (string, error) {
 	return string(out), err
 }
 
-// undecided is how windlass-scaler migrate ends where something needs a person's decision.
-func undecided(words []string, err error) bool {
-	exit, is := err.(*exec.ExitError)
-	return is && exit.ExitCode() == 2 && words[0] == scalerProgram && words[1] == "migrate"
-}
-
 // callAWS does what the command line of AWS does for an operation of Auto Scaling with these parameters:
 // aws autoscaling OPERATION --PARAMETER VALUE..., where a value k=v,k=v is a member of a list.
 // https://docs.aws.amazon.com/cli/latest/reference/autoscaling/
@@ -72,7 +65,7 @@ func callAWS(ctx context.Context, at string, words []string) (string, error) {
 }
 
 func queryOf(words []string) (url.Values, error) {
-	if len(words) < 2 || words[0] != "autoscaling" || len(words)%2 != 0 && !strings.HasPrefix(words[len(words)-1], "--") {
+	if len(words) < 2 || words[0] != "autoscaling" {
 		return nil, fmt.Errorf("aws %s: want aws autoscaling OPERATION --PARAMETER VALUE...", strings.Join(words, " "))
 	}
 	form := url.Values{"Action": {camel(words[1])}, "Version": {"2011-01-01"}}

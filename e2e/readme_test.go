@@ -54,7 +54,7 @@ func (s *session) page(ts *testscript.TestScript, neg bool, args []string) error
 		}
 		out, err := s.shown(words, root)
 		ts.Logf("%s", out)
-		if err != nil && !undecided(words, err) {
+		if err != nil {
 			return fmt.Errorf("%s: %w", command, err)
 		}
 	}

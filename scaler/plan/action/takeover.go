@@ -35,7 +35,7 @@ func (a TakeOver) String() string {
 	}
 	text := fmt.Sprintf("take off %s what a Cluster Autoscaler left there: %s", a.Node, strings.Join(what, ", "))
 	if a.Cordoned {
-		text += fmt.Sprintf("; its cordon stays, as without %s it is somebody's: kubectl uncordon %s if nobody wants it", contract.TaintToBeDeleted, a.Node.Name)
+		text += fmt.Sprintf("; its cordon stays, as without %s it is somebody's: kubectl uncordon %s unless somebody wants it", contract.TaintToBeDeleted, a.Node.Name)
 	}
 	return text
 }
