@@ -138,7 +138,7 @@ func (p *printer) nodePool(n fleet.NodePool) {
 func (p *printer) group(g fleet.Group) {
 	words := []string{
 		fmt.Sprintf("min=%d", g.Min), fmt.Sprintf("max=%d", g.Max), fmt.Sprintf("desired=%d", g.Desired),
-		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.NodeTemplates) == 0), flag("uncountable", g.Uncountable),
+		said("zones", strings.Join(g.Zones, ",")), flag("shapeless", len(g.NodeTemplates) == 0), flag("uncountable", g.Uncountable), flag("external", g.External), said("held", g.Held),
 	}
 	if len(g.NodeTemplates) > 0 {
 		s := g.NodeTemplates[0]
@@ -184,8 +184,15 @@ func (p *printer) group(g fleet.Group) {
 			return // its node's line stands for it
 		}
 		p.line("instance", i.ID, said("group", g.Name), other("zone", i.Zone, firstZone(&g)), other("type", i.Type, instanceType(&g)),
-			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("exact", i.TerminatingExact), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template))
+			other("state", i.State, fleet.InService), at("leaving", i.TerminatingSince), flag("exact", i.TerminatingExact), flag("protected", i.Protected), flag("unhealthy", i.Unhealthy), said("template", i.Template), printUnmade(i))
 	})
+}
+
+func printUnmade(i fleet.Instance) string {
+	if i.Failed == "" {
+		return ""
+	}
+	return said("unmade", printTime(i.FailedSince)+"/"+i.Failed)
 }
 
 func printPrice(f float64) string { return other("price", strconv.FormatFloat(f, 'g', -1, 64), "0") }

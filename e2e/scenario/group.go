@@ -72,8 +72,11 @@ var groupWords = table[groupDraft]{
 	},
 	"unrefreshed": func(d *groupDraft, _ string) error { d.Refresh = nil; return nil }, // it is over
 	// replaced is cause, or cause/time of its end.
-	"replaced":  setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
-	"headroom":  setter(fleet.ParseHeadroom, func(d *groupDraft, h fleet.Headroom) { d.Headroom = h }),
+	"replaced": setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
+	"headroom": setter(fleet.ParseHeadroom, func(d *groupDraft, h fleet.Headroom) { d.Headroom = h }),
+	// external: of a provider of one's own; held: which contradicts itself.
+	"external":  func(d *groupDraft, _ string) error { d.External = true; return nil },
+	"held":      setter(text, func(d *groupDraft, v string) { d.Held = v }),
 	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
 	"observed":  func(d *groupDraft, _ string) error { d.Observed = true; return nil },
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
@@ -171,12 +174,14 @@ func instance(w *World, l line) error {
 }
 
 var instanceWords = table[fleet.Instance]{
-	"zone":      setter(text, func(i *fleet.Instance, v string) { i.Zone = v }),
-	"template":  setter(text, func(i *fleet.Instance, v string) { i.Template = v }),
-	"type":      setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
-	"state":     setter(text, func(i *fleet.Instance, v string) { i.State = v }),
-	"leaving":   setter(clockTime, func(i *fleet.Instance, t time.Time) { i.TerminatingSince = t }),
-	"exact":     func(i *fleet.Instance, _ string) error { i.TerminatingExact = true; return nil },
+	"zone":     setter(text, func(i *fleet.Instance, v string) { i.Zone = v }),
+	"template": setter(text, func(i *fleet.Instance, v string) { i.Template = v }),
+	"type":     setter(text, func(i *fleet.Instance, v string) { i.Type = v }),
+	"state":    setter(text, func(i *fleet.Instance, v string) { i.State = v }),
+	"leaving":  setter(clockTime, func(i *fleet.Instance, t time.Time) { i.TerminatingSince = t }),
+	"exact":    func(i *fleet.Instance, _ string) error { i.TerminatingExact = true; return nil },
+	// unmade is time/cause: since when its provider cannot create it, and why.
+	"unmade":    setter(failure, func(i *fleet.Instance, f fleet.Failure) { i.Failed, i.FailedSince = f.Cause, f.At }),
 	"protected": func(i *fleet.Instance, _ string) error { i.Protected = true; return nil },
 	"unhealthy": func(i *fleet.Instance, _ string) error { i.Unhealthy = true; return nil },
 }

@@ -52,7 +52,7 @@ type sight struct {
 
 const (
 	// defineEvery is how often the template, the price and the options of a group are read.
-	defineEvery = time.Minute
+	defineEvery = 30 * time.Second
 	// groupsAtOnce is how many groups are read at the same time.
 	groupsAtOnce = 8
 )

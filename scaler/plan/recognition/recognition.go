@@ -46,6 +46,9 @@ const (
 	// it; one in any case.
 	UnrecognisedWindow = 10 * time.Minute
 	unrecognisedShare  = 10
+	// failedAfter is how long an instance that its provider cannot create is seen before it is
+	// given up: whose it is has been written down by then.
+	failedAfter = 2 * time.Second
 )
 
 // overdue is an instance whose time to register is over.
@@ -90,8 +93,9 @@ func (d *Recognition) recognise() {
 				graced[i.ID] = until
 			}
 			due := cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), graced[i.ID])
-			if i.Failed != "" {
-				due = i.FailedSince // its provider says that it never comes
+			if i.Failed != "" { // its provider says that it never comes
+				due = cluster.Later(i.FailedSince, d.After(since, failedAfter))
+				d.Clock.At(due)
 			}
 			if d.Now.Before(due) {
 				continue // launch.Launches.endUnjoined asks for that moment
