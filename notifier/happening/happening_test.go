@@ -261,6 +261,34 @@ func TestTales(t *testing.T) {
 	}
 }
 
+// Of two groups at their maximum each has the pods that wait for it.
+func TestWaiting(t *testing.T) {
+	wait := func(group string, params map[string]any, pods ...string) statuspage.Pods {
+		params["group"] = group
+		return statuspage.Pods{Count: len(pods), Names: pods, Verdict: statuspage.Verdict{Reason: podGroupsUnavailable, Details: []statuspage.Detail{{Params: params}}}}
+	}
+	x := newTale()
+	x.Waiting = WaitingFor(statuspage.Verdicts{Pods: []statuspage.Pods{
+		wait("web", map[string]any{"max": 5.0}, "shop/a", "shop/b"), wait("batch", map[string]any{"max": 2.0}, "jobs/a"), wait("batch", map[string]any{"lack": "a taint"}, "shop/c"),
+	}})
+	page := statuspage.Page{Written: x.Now, Pods: []statuspage.PodLine{{Reason: podGroupsUnavailable, Count: 4, Pods: []string{"jobs/a", "shop/a", "shop/b", "shop/c"}}},
+		Groups: []statuspage.GroupLine{{Name: "web", Max: 5, Reason: groupAtMax}, {Name: "batch", Max: 2, Reason: groupAtMax}}}
+	if x.Page = &page; !SeveralAtMax(page) {
+		t.Fatal("the page alone is believed")
+	}
+	x.look(time.Second)
+	got := map[string]Waiting{}
+	for _, h := range x.state.Happenings {
+		got[h.Group] = Waiting{h.Pods, h.For}
+		if want := namespaces(h.For); !cmp.Equal(want, h.Namespaces) {
+			t.Errorf("%s: namespaces %v, want %v", h.Group, h.Namespaces, want)
+		}
+	}
+	if diff := cmp.Diff(map[string]Waiting{"web": {2, []string{"shop/a", "shop/b"}}, "batch": {1, []string{"jobs/a"}}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // What a Node shows still is not forgotten, however long ago it ended: it would begin anew.
 func TestWhatStandsIsKept(t *testing.T) {
 	x := newTale()

@@ -51,7 +51,7 @@ func (f *fold) levels() {
 		f.level(DrainBlocked, f.blocked(), func(*Happening) bool { return true })
 	}
 	if page := f.world.Page; page != nil {
-		f.level(AtMax, atMax(page), func(h *Happening) bool { return complete(page, h.Group) })
+		f.level(AtMax, atMax(page, f.world.Waiting), func(h *Happening) bool { return complete(page, h.Group) })
 		list, all := faults(page)
 		f.level(Fault, list, func(h *Happening) bool {
 			return h.Subject == trouble || all && complete(page, h.Group) && !full(page, h.Group)
@@ -141,7 +141,7 @@ func namespaces(names []string) []string {
 }
 
 // atMax are the groups at their maximum that pending pods would fit.
-func atMax(page *statuspage.Page) []Happening {
+func atMax(page *statuspage.Page, by map[string]Waiting) []Happening {
 	waiting, names := 0, []string(nil)
 	for _, p := range page.Pods {
 		if p.Reason == podGroupsUnavailable {
@@ -152,7 +152,11 @@ func atMax(page *statuspage.Page) []Happening {
 	var seen []Happening
 	for _, g := range page.Groups {
 		if g.Reason == groupAtMax {
-			seen = append(seen, Happening{Subject: g.Name, Group: g.Name, To: g.Max, Pods: waiting, For: names, Namespaces: namespaces(names), Text: contract.Shorten(g.Message, mostText)})
+			pods, names := waiting, names
+			if by != nil {
+				pods, names = by[g.Name].Pods, by[g.Name].For
+			}
+			seen = append(seen, Happening{Subject: g.Name, Group: g.Name, To: g.Max, Pods: pods, For: names, Namespaces: namespaces(names), Text: contract.Shorten(g.Message, mostText)})
 		}
 	}
 	return seen

@@ -18,6 +18,44 @@ type World struct {
 	Events []Event
 	// Page is nil where there is none.
 	Page *statuspage.Page
+	// Waiting has, by group, the pods that would fit it were it not at its maximum. Without it all
+	// pods that wait for some group count for each: with one group at its maximum that is the same.
+	Waiting map[string]Waiting
+}
+
+// Waiting are pending pods, of which some have names.
+type Waiting struct {
+	Pods int
+	For  []string
+}
+
+// WaitingFor finds the pods that wait for each group that is at its maximum.
+func WaitingFor(v statuspage.Verdicts) map[string]Waiting {
+	all := map[string]Waiting{}
+	for _, class := range v.Pods {
+		if class.Reason != podGroupsUnavailable {
+			continue
+		}
+		for _, d := range class.Details {
+			group, of := d.Params["group"].(string)
+			if _, full := d.Params["max"]; of && full {
+				w := all[group]
+				all[group] = Waiting{w.Pods + class.Count, union(w.For, class.Names)}
+			}
+		}
+	}
+	return all
+}
+
+// SeveralAtMax reports whether the page alone does not tell for which group pods wait.
+func SeveralAtMax(page statuspage.Page) bool {
+	full := 0
+	for _, g := range page.Groups {
+		if g.Reason == groupAtMax {
+			full++
+		}
+	}
+	return full > 1
 }
 
 // Node is what of a Node matters here.

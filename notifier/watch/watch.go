@@ -167,7 +167,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 // Stop waits until all that Run has begun has ended, after its ctx has.
 func (w *Watcher) Stop() { w.running.Wait() }
 
-// World is what is there now. The error says why there is no page where one cannot be read.
+// World is what is there now. The error says why there is no page where one cannot be read, or why
+// it is not known which pods wait for which group.
 func (w *Watcher) World(now time.Time) (happening.World, error) {
 	world := happening.World{Now: now, Nodes: map[string]happening.Node{}}
 	for _, object := range w.nodes.GetStore().List() {
@@ -191,6 +192,16 @@ func (w *Watcher) World(now time.Time) (happening.World, error) {
 				return world, err
 			}
 			world.Page = &page
+			if !happening.SeveralAtMax(page) {
+				continue // verdicts of a large cluster take a while to read
+			}
+			verdicts, err := statuspage.ReadVerdicts(m)
+			switch {
+			case err == nil:
+				world.Waiting = happening.WaitingFor(verdicts)
+			case !errors.Is(err, statuspage.ErrNoVerdicts): // of an older scaler
+				return world, err
+			}
 		}
 	}
 	return world, nil

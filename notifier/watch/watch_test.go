@@ -103,3 +103,30 @@ func TestSlimEvent(t *testing.T) {
 		t.Errorf("%d bytes, %v", size, len(e.Annotations))
 	}
 }
+
+// Where several groups are at their maximum, the verdicts say which pods wait for which.
+func TestWorldOfSeveralAtMax(t *testing.T) {
+	const ours = "windlass-system"
+	verdicts, err := statuspage.Verdicts{Pods: []statuspage.Pods{{Count: 1, Names: []string{"shop/a"}, Verdict: statuspage.Verdict{Reason: "GroupsUnavailable",
+		Details: []statuspage.Detail{{Text: "web: at its maximum of 3", Params: map[string]any{"group": "web", "max": 3}}}}}}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ours, Name: contract.ConfigMapStatus},
+		Data:       map[string]string{statuspage.Key: "groups: [{name: web, reason: AtMax}, {name: batch, reason: AtMax}]"},
+		BinaryData: map[string][]byte{statuspage.VerdictsKey: verdicts}})
+	w, err := New(client, ours, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer w.Stop()
+	defer cancel()
+	if err := w.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	world, err := w.World(metav1.Now().Time)
+	if err != nil || world.Waiting["web"].Pods != 1 || world.Waiting["batch"].Pods != 0 {
+		t.Errorf("%+v, %v", world.Waiting, err)
+	}
+}
