@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 func TestDryRun(t *testing.T) {
@@ -26,8 +27,8 @@ func TestDryRun(t *testing.T) {
 		{"the state of a scaler that acts", request(scaler, "update", "configmaps", "windlass-state", ""), 1},
 		{"a Node", request(scaler, "patch", "nodes", "n1", ""), 1},
 		{"an eviction", request(agent, "create", "pods", "web", ""), 1},
-		{"an agent's annotation", request(agent, "patch", "nodes", "n1", "windlass.dev/dry-run"), 0},
-		{"an agent's report", request(agent, "patch", "nodes", "n1", "windlass.dev/drain-report"), 1},
+		{"an agent's annotation", request(agent, "patch", "nodes", "n1", contract.AnnotationDryRun), 0},
+		{"an agent's report", request(agent, "patch", "nodes", "n1", contract.AnnotationDrainReport), 1},
 		{"somebody else", request("kubernetes-admin", "patch", "nodes", "n1", ""), 0},
 	} {
 		if got := DryRun([]Request{c.request}, nil); len(got) != c.want {

@@ -14,6 +14,7 @@
 //	buffers.go   CapacityBuffers and what they refer to; bufferobject.go as the API serves
 //	             them; scalables.go objects that have pods, such as Deployments
 //	priorities.go  which groups people prefer
+//	foreignevents.go  what a Cluster Autoscaler says in Events that it did
 //	machines.go  what EC2 says of machines that may be down
 //	autoscalers.go  is another autoscaler alive beside us, and may it be one
 //	handlers.go  Node Termination Handlers

@@ -2,6 +2,7 @@
 // persisted state, and the verdicts for people.
 //
 //	memory.go  Memory: the ConfigMap windlass-state
+//	shadow.go  what a shadow keeps over a restart, in ConfigMaps of its own
 //	board.go   Board: the ConfigMap windlass-status, on change, not too often
 //	page.go    the page on the board, for people, within its bounds
 //	verdicts.go all verdicts, which stand beside it for programs
