@@ -262,7 +262,7 @@ func TestPastedArguments(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "/no/such/file") {
 				t.Errorf("%v: want all flags taken, and the kubeconfig missed", err)
 			}
-			if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "--cloud-provider: ") {
+			if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "--v: ") {
 				t.Errorf("%d warnings, want one that names each flag:\n%s", n, log.String())
 			}
 		})
