@@ -2,12 +2,14 @@ package drain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"windlass.dev/windlass/agent/notice"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -29,6 +31,8 @@ type tally struct {
 	// them are owners whose pods came back.
 	blockedBy, reasons []string
 	makers             int
+	// owners make the pods that are kept, each once.
+	owners []string
 }
 
 // tally judges every pod.
@@ -67,6 +71,16 @@ func (d *decision) isChosen() bool {
 	return slices.ContainsFunc(d.drains, func(n notice.Notice) bool { return n.Cause == notice.ScaleDown || d.isMarked(n.ID) })
 }
 
+// own notes who makes a pod that is kept.
+func (t *tally) own(p *fleet.Pod) {
+	if p.Owner == nil {
+		return
+	}
+	if owner := contract.ShortID(fmt.Sprintf("%s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name)); !slices.Contains(t.owners, owner) {
+		t.owners = append(t.owners, owner)
+	}
+}
+
 func (t *tally) block(by, reason string) {
 	t.blockedBy = append(t.blockedBy, by)
 	t.reasons = append(t.reasons, by+": "+reason)
@@ -76,6 +90,7 @@ func (t *tally) block(by, reason string) {
 // name, of which there may be more than a report names.
 func (d *decision) name(t *tally) {
 	for _, c := range t.Blocked {
+		t.own(c.Pod)
 		t.block("pod "+c.Pod.Key(), c.Verdict.Reason)
 	}
 	budgets, pods := map[string]string{}, tally{}
@@ -83,6 +98,7 @@ func (d *decision) name(t *tally) {
 		if !c.try.stuck() {
 			continue
 		}
+		t.own(c.Pod)
 		if c.try.Undeletable {
 			pods.block("pod "+c.Pod.Key(), c.try.keeper()+"; the agent has no right to delete it")
 			continue

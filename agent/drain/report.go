@@ -50,7 +50,7 @@ func (d *decision) report(t tally) contract.Report {
 		r.Phase, r.Left, r.Message = contract.PhaseWaiting, t.Left, d.pause.message
 	default:
 		r.Phase, r.Left = t.Phase(false), t.Left
-		r.BlockedBy = t.blockedBy[:min(len(t.blockedBy), mostNamed)]
+		r.BlockedBy, r.Owners = t.blockedBy[:min(len(t.blockedBy), mostNamed)], t.owners[:min(len(t.owners), mostNamed)]
 		r.Message = t.message(r.Phase)
 	}
 	if len(t.overdue) > 0 {
@@ -74,7 +74,7 @@ func (d *decision) unseen(r *contract.Report) {
 	case !d.pause.none():
 		r.Phase, r.Message = contract.PhaseWaiting, d.pause.message
 	case d.begun():
-		r.Phase, r.BlockedBy, r.Overdue, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Overdue, d.old.Message, d.old.Emptied
+		r.Phase, r.BlockedBy, r.Owners, r.Overdue, r.Message, r.Emptied = d.old.Phase, d.old.BlockedBy, d.old.Owners, d.old.Overdue, d.old.Message, d.old.Emptied
 	default:
 		r.Phase, r.Message = contract.PhaseDraining, "listing the pods"
 	}

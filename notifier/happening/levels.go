@@ -122,7 +122,7 @@ func (f *fold) blocked() []Happening {
 	var seen []Happening
 	for _, n := range sorted(f.world.Nodes) {
 		if r := n.Report; r != nil && r.Phase == contract.PhaseBlocked {
-			seen = append(seen, Happening{Subject: n.Name, Node: n.Name, Notice: string(r.Kind), BlockedBy: r.BlockedBy[:min(len(r.BlockedBy), mostNames)],
+			seen = append(seen, Happening{Subject: n.Name, Node: n.Name, Notice: string(r.Kind), BlockedBy: r.BlockedBy[:min(len(r.BlockedBy), mostNames)], For: r.Owners[:min(len(r.Owners), mostNames)],
 				Pods: r.Left, Deadline: r.Deadline.Time, Text: contract.Shorten(r.Message, mostText), Namespaces: namespaces(r.BlockedBy)})
 		}
 	}

@@ -139,6 +139,7 @@ func (m *Message) one(h *happening.Happening) {
 		m.Title += ": " + h.Node
 		m.Text = cmp.Or(h.Text, "evictions are refused")
 		m.fact("Blocked by", strings.Join(h.BlockedBy, ", "))
+		m.fact("Pods of", strings.Join(h.For, ", "))
 		m.moment("Since", h.Began)
 		m.moment("Deadline", h.Deadline)
 	case happening.LaunchFailed:

@@ -55,6 +55,8 @@ type Report struct {
 	// BlockedBy names what refuses evictions: budgets as namespace/name, or
 	// pods whose annotation forbids it.
 	BlockedBy []string `json:"blockedBy,omitempty"`
+	// Owners names who makes the pods that cannot leave, as KIND namespace/name.
+	Owners []string `json:"owners,omitempty"`
 	// Overdue names pods that are still there though they should have ended long ago, by
 	// their deletion and their grace. Nobody waits for them.
 	Overdue []string `json:"overdue,omitempty"`
