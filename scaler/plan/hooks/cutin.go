@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -94,10 +95,13 @@ func (d *Hooks) mustBeCutIn(g *cluster.Group, i *fleet.Instance, held time.Time)
 	return true
 }
 
+// tellCutIn reports it; of several at once the first by name, in whatever order they are listed.
 func (d *Hooks) tellCutIn(g *cluster.Group, i *fleet.Instance, h fleet.Hook) {
-	if _, told := d.State.CutIn[g.Name]; told {
+	cut := fleet.CutIn{At: d.Now, Instance: i.ID, Hook: h.Name}
+	told, was := d.State.CutIn[g.Name]
+	if was && (!told.At.Equal(d.Now) || cmp.Or(cmp.Compare(told.Instance, cut.Instance), cmp.Compare(told.Hook, cut.Hook)) <= 0) {
 		return
 	}
-	d.State.CutIn[g.Name] = fleet.CutIn{At: d.Now, Instance: i.ID, Hook: h.Name}
+	d.State.CutIn[g.Name] = cut
 	d.Clock.At(d.Now.Add(cutInTold))
 }
