@@ -125,13 +125,21 @@ func TestLawCutIn(t *testing.T) {
 		c := &cutIns{now: start, leads: start.Add(-time.Hour), all: map[string]*held{}, seen: map[string]time.Time{}}
 		seconds := rapid.SampledFrom([]int{30, 120, 300, 900, 3600}).Draw(t, "heartbeat")
 		c.hook = fleet.Hook{Name: "windlass", Transition: fleet.OnTerminate, Default: "CONTINUE", Heartbeat: metav1.Duration{Duration: time.Duration(seconds) * time.Second}, Global: metav1.Duration{Duration: 48 * time.Hour}}
-		for n := range rapid.IntRange(1, 60).Draw(t, "steps") {
+		var first []string
+		if rapid.Bool().Draw(t, "cut in at once") {
+			first = []string{"terminate", "read", "evaluate", "cut in", "read", "evaluate"}
+		}
+		for n := range rapid.IntRange(len(first)+1, 60).Draw(t, "steps") {
 			ids := make([]string, 0, len(c.all))
 			for id := range c.all {
 				ids = append(ids, id)
 			}
 			slices.Sort(ids)
-			switch rapid.SampledFrom([]string{"terminate", "cut in", "evaluate", "evaluate", "evaluate", "read", "read", "time", "time", "another leads", "gone"}).Draw(t, "step") {
+			steps := []string{"terminate", "cut in", "evaluate", "evaluate", "evaluate", "read", "read", "time", "time", "another leads", "gone"}
+			if n < len(first) {
+				steps = first[n : n+1]
+			}
+			switch rapid.SampledFrom(steps).Draw(t, "step") {
 			case "terminate":
 				id := fmt.Sprintf("i-%02d", n)
 				c.all[id] = &held{began: c.now, beat: c.now, state: fleet.TerminatingWait}
