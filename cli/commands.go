@@ -36,15 +36,20 @@ func (c *cli) statusCommand() *cobra.Command {
 				}
 				return o.print(c.Out, view.NewStatus(w))
 			}
-			if !watch {
-				return show(cmd.Context())
-			}
-			return r.onChange(cmd.Context(), o.again(c.Out, show))
+			return c.show(cmd, r, o, watch, show)
 		},
 	}
 	o.register(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever windlass-status changes")
 	return cmd
+}
+
+// show prints once, or, to watch, again after each change of windlass-status.
+func (c *cli) show(cmd *cobra.Command, r reader, o output, watch bool, print func(context.Context) error) error {
+	if !watch {
+		return print(cmd.Context())
+	}
+	return r.onChange(cmd.Context(), o.again(c.Out, print))
 }
 
 func (c *cli) whyCommand() *cobra.Command {
@@ -79,10 +84,7 @@ func (c *cli) whyCommand() *cobra.Command {
 				}
 				return o.print(c.Out, why)
 			}
-			if !watch {
-				return show(cmd.Context())
-			}
-			return r.onChange(cmd.Context(), o.again(c.Out, show))
+			return c.show(cmd, r, o, watch, show)
 		},
 	}
 	o.register(cmd)
@@ -120,7 +122,7 @@ func (r reader) why(ctx context.Context, now time.Time, text string, candidates 
 func (c *cli) costCommand() *cobra.Command {
 	o := output{}
 	var rates view.Rates
-	priceFile := ""
+	priceFile, watch := "", false
 	cmd := &cobra.Command{
 		Use:   "cost",
 		Short: "Show what the nodes cost now, and for what.",
@@ -133,15 +135,18 @@ func (c *cli) costCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := view.World{Now: c.now()}
-			if err := errors.Join(r.verdicts(cmd.Context(), &w), r.nodes(cmd.Context(), &w), r.requests(cmd.Context(), &w)); err != nil {
-				return err
-			}
-			return o.print(c.Out, view.NewCost(w, rates))
+			return c.show(cmd, r, o, watch, func(ctx context.Context) error {
+				w := view.World{Now: c.now()}
+				if err := errors.Join(r.verdicts(ctx, &w), r.nodes(ctx, &w), r.requests(ctx, &w)); err != nil {
+					return err
+				}
+				return o.print(c.Out, view.NewCost(w, rates))
+			})
 		},
 	}
 	o.register(cmd)
 	f := cmd.Flags()
+	f.BoolVarP(&watch, "watch", "w", false, "show it again whenever windlass-status changes")
 	f.StringVar(&priceFile, "price-file", "", "a file with prices that override the built-in ones, in place of the scaler's prices: a region, an instance type and US dollars an hour on each line")
 	f.Float64Var(&rates.SpotFactor, "spot-price-factor", 0, "what a spot instance is assumed to cost, as a share of its on-demand price, in place of what EC2 reports, too; what the scaler goes by if 0")
 	f.Float64Var(&rates.Discount, "discount-factor", 1, "what you pay on demand as a share of the list price, such as 0.72 with a savings plan of 28%")
