@@ -312,7 +312,7 @@ const agentComes = 5 * time.Minute
 var calmInCheck = append([]statuspage.Reason{"AtMax", "ClusterAtLimit", "HeadroomShort", "AboveDesired"}, calm...)
 
 // broken are those with which Windlass cannot do its work.
-var broken = []statuspage.Reason{"Faulty", "HookMissing", "ForeignHook", "HookMisconfigured", "OtherAutoscaler", "ForeignGroup", "OwnedByAnotherCluster"}
+var broken = []statuspage.Reason{"Faulty", "HookMissing", "ForeignHook", "HookMisconfigured", "HookCompletedByOthers", "OtherAutoscaler", "ForeignGroup", "OwnedByAnotherCluster"}
 
 // hookReasons are those of which the details speak for themselves.
 var hookReasons = []statuspage.Reason{"HookMissing", "ForeignHook", "HookMisconfigured"}
