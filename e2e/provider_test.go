@@ -84,14 +84,14 @@ func lie(args []string) (fakegrpc.Faults, error) {
 	return fakegrpc.Faults{}, fmt.Errorf("lie %s: no such lie", strings.Join(args, " "))
 }
 
-// providerCalls counts calls, or waits for one: [await] NAME [count==N].
+// providerCalls counts calls, or waits for one: [await] NAME [count==N|count<=N].
 func (s *session) providerCalls(neg bool, args []string) error {
 	waits := args[0] == "await"
 	if waits {
 		args = args[1:]
 	}
 	if len(args) == 0 || neg && waits {
-		return errors.New("usage: [!] provider calls [await] NAME [count==N]")
+		return errors.New("usage: [!] provider calls [await] NAME [count==N|count<=N]")
 	}
 	is := func(c fakegrpc.Call) bool { return c.Name == args[0] }
 	if waits {
@@ -105,7 +105,14 @@ func (s *session) providerCalls(neg bool, args []string) error {
 			found++
 		}
 	}
-	if len(args) > 1 && args[1] != fmt.Sprintf("count==%d", found) {
+	most := 0
+	_, bounded := strings.CutPrefix(strings.Join(args[1:], ""), "count<=")
+	if bounded {
+		if _, err := fmt.Sscanf(args[1], "count<=%d", &most); err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+	}
+	if len(args) > 1 && args[1] != fmt.Sprintf("count==%d", found) && !(bounded && 0 < found && found <= most) {
 		return fmt.Errorf("%d calls of %s, want %s", found, args[0], args[1])
 	}
 	if len(args) == 1 && (found > 0) == neg {
