@@ -34,6 +34,13 @@ type bed struct {
 	sts *sts.Client
 }
 
+// patience bounds the wait for what comes at once on an idle machine: command lines take seconds to start on a busy one. unanswered is after what time no answer
+// counts as none.
+const (
+	patience   = 2 * time.Minute
+	unanswered = 3 * time.Second
+)
+
 // quick are timings that keep tests short.
 var quick = fakeaws.Timing{
 	Reconcile: fakeaws.Seconds(.002), Pending: fakeaws.Seconds(.005), Boot: fakeaws.Seconds(.01), WarmStart: fakeaws.Seconds(.005),
@@ -59,7 +66,7 @@ func startSpec(t *testing.T, spec fakeaws.Spec) *bed {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	cfg := aws.Config{
 		Region: "eu-west-1", BaseEndpoint: aws.String(s.URL()), Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),

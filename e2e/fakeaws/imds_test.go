@@ -26,7 +26,7 @@ func metadata(i fakeaws.Instance) *imds.Client {
 // read gets a path below meta-data/; status is 0 where there was no answer.
 func (b *bed) read(i fakeaws.Instance, path string) (body string, status int) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(b.ctx, unanswered)
 	defer cancel()
 	out, err := metadata(i).GetMetadata(ctx, &imds.GetMetadataInput{Path: path})
 	if err != nil {
@@ -295,7 +295,7 @@ func TestNoIMDS(t *testing.T) {
 // tokenStatus is the status of asking for a token, 0 where there is no answer.
 func (b *bed) tokenStatus(i fakeaws.Instance) int {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(b.ctx, unanswered)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+i.IMDSAddr+"/latest/api/token", nil)
 	if err != nil {
