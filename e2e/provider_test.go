@@ -3,6 +3,9 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,19 +87,39 @@ func lie(args []string) (fakegrpc.Faults, error) {
 	return fakegrpc.Faults{}, fmt.Errorf("lie %s: no such lie", strings.Join(args, " "))
 }
 
-// providerCalls counts calls, or waits for one: [await] NAME [count==N|count<=N].
+// providerCalls counts calls, or waits for one: [await] NAME [node!~REGEXP] [count==N|count<=N], where
+// node is what names each of the call's nodes.
 func (s *session) providerCalls(neg bool, args []string) error {
 	waits := args[0] == "await"
 	if waits {
 		args = args[1:]
 	}
 	if len(args) == 0 || neg && waits {
-		return errors.New("usage: [!] provider calls [await] NAME [count==N|count<=N]")
+		return errors.New("usage: [!] provider calls [await] NAME [node!~REGEXP] [count==N|count<=N]")
 	}
-	is := func(c fakegrpc.Call) bool { return c.Name == args[0] }
+	name, least, most := args[0], 1, math.MaxInt
+	except := regexp.MustCompile("^$")
+	for _, word := range args[1:] {
+		var err error
+		switch pattern, excepts := strings.CutPrefix(word, "node!~"); {
+		case excepts:
+			except, err = regexp.Compile(pattern)
+		case strings.HasPrefix(word, "count<="):
+			_, err = fmt.Sscanf(word, "count<=%d", &most)
+		default:
+			_, err = fmt.Sscanf(word, "count==%d", &most)
+			least = most
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", word, err)
+		}
+	}
+	is := func(c fakegrpc.Call) bool {
+		return c.Name == name && !slices.ContainsFunc(c.Nodes, func(n *protocol.ExternalGrpcNode) bool { return except.MatchString(n.GetProviderID()) })
+	}
 	if waits {
 		if err := s.w.Provider.Await(s.ctx, is); err != nil {
-			return fmt.Errorf("no call %s: %w", args[0], err)
+			return fmt.Errorf("no call %s: %w", name, err)
 		}
 	}
 	found := 0
@@ -105,18 +128,8 @@ func (s *session) providerCalls(neg bool, args []string) error {
 			found++
 		}
 	}
-	most := 0
-	_, bounded := strings.CutPrefix(strings.Join(args[1:], ""), "count<=")
-	if bounded {
-		if _, err := fmt.Sscanf(args[1], "count<=%d", &most); err != nil {
-			return fmt.Errorf("%s: %w", args[1], err)
-		}
-	}
-	if len(args) > 1 && args[1] != fmt.Sprintf("count==%d", found) && !(bounded && 0 < found && found <= most) {
-		return fmt.Errorf("%d calls of %s, want %s", found, args[0], args[1])
-	}
-	if len(args) == 1 && (found > 0) == neg {
-		return fmt.Errorf("%d calls of %s", found, args[0])
+	if (least <= found && found <= most) == neg {
+		return fmt.Errorf("%d calls: %s", found, strings.Join(args, " "))
 	}
 	return nil
 }

@@ -120,6 +120,24 @@ func TestUnneeded(t *testing.T) {
 	}
 }
 
+// TestMinimumWhileNodesGo: a node that goes has left its group's size already, though that falls later.
+func TestMinimumWhileNodesGo(t *testing.T) {
+	s := sight{now: noon, groups: []group{groupNamed("web", 3, 4)}}
+	s.groups[0].min = 1
+	s.with(0, "n1").with(0, "n2").with(0, "n3")
+	for want, goes := range []int{2: 0, 1: 1, 0: 2} {
+		for i := range s.nodes {
+			s.nodes[i].Spec.Taints = nil
+			if i < goes {
+				s.nodes[i].Spec.Taints = []corev1.Taint{taintOf(contract.TaintToBeDeleted, corev1.TaintEffectNoSchedule, noon)}
+			}
+		}
+		if nodes, _ := newTestAutoscaler().unneededOf(s); len(nodes) != want {
+			t.Errorf("%d go while %d may, want %d", len(nodes), goes, want)
+		}
+	}
+}
+
 // TestSelects: tags of all flags are one condition, and a named group has the flag's bounds.
 func TestSelects(t *testing.T) {
 	selection, err := asg.ParseSelection([]string{"2:7:web"}, []string{"asg:tag=a", "asg:tag=b=c"})

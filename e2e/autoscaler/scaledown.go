@@ -68,7 +68,12 @@ func (a *autoscaler) unneededOf(s sight) (nodes []*node, moving map[*node][]*cor
 		return cmp.Or(cmp.Compare(len(movable(x)), len(movable(y))), cmp.Compare(order(yWas), order(xWas)), cmp.Compare(x.Name, y.Name))
 	})
 	stay := copies(s.nodes)
-	shrinks := map[string]int{}
+	shrinks := map[string]int{} // by those that go already: a group's size falls when they are terminated
+	for _, n := range s.nodes {
+		if n.group != nil && n.goes() {
+			shrinks[n.group.name]++
+		}
+	}
 	for _, n := range candidates {
 		if n.utilization() > a.threshold || blocked(n) || n.Annotations[contract.AnnotationScaleDownDisabled] == "true" || n.group.desired-shrinks[n.group.name] <= n.group.min {
 			continue
