@@ -201,7 +201,8 @@ func goBuild(ctx context.Context, p *progress, module, pkg, target string, more 
 func runGo(ctx context.Context, p *progress, module string, args ...string) (stdout string, err error) {
 	cmd := politely(exec.CommandContext(ctx, "go", args...))
 	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "PWD="+module)
+	// The compiler collects its garbage less often than it would: a tenth of its time, for half as much memory again.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOGC=400", "PWD="+module)
 	var out strings.Builder
 	cmd.Stdout = &out
 	stderr, err := cmd.StderrPipe()
