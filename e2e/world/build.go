@@ -184,7 +184,7 @@ func buildControlPlane(ctx context.Context, p *progress, root, dir string) (supe
 func goBuild(ctx context.Context, p *progress, module, pkg, target string, more ...string) error {
 	p.next()
 	name := filepath.Base(target)
-	flags := append([]string{"-tags=grpcnotrace", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w"}, more...)
+	flags := append([]string{"-tags=grpcnotrace", "-trimpath", "-gcflags=all=-dwarf=false", "-gcflags=github.com/aws/aws-sdk-go-v2/service/ec2=-dwarf=false -l", "-ldflags=-s -w"}, more...)
 	stale, err := runGo(ctx, p, module, append(append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags...), pkg)...)
 	if err != nil {
 		return fmt.Errorf("listing the packages of %s: %w", name, err)
