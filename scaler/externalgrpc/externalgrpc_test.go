@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -278,6 +279,46 @@ func TestWrongAnswers(t *testing.T) {
 				t.Errorf("made %v", calls)
 			}
 		})
+	}
+}
+
+// A template that says the same in other words at each reading is the same template: what was learned
+// from its nodes holds, and nobody is woken. One that says something else is another.
+func TestTemplateInOtherWords(t *testing.T) {
+	read := func(change func(n *corev1.Node)) []fleet.Group {
+		g := pool("lab://a")
+		g.Node.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Effect: corev1.TaintEffectNoExecute}}
+		change(g.Node)
+		return newBed(t, g).read()
+	}
+	first := read(func(*corev1.Node) {})
+	for name, change := range map[string]func(n *corev1.Node){
+		"another name": func(n *corev1.Node) {
+			n.Name, n.UID, n.Labels[corev1.LabelHostname] = "template-node-8372", "other", "template-node-8372"
+			n.Spec.ProviderID = "lab://template/8372"
+		},
+		"another time": func(n *corev1.Node) {
+			now := metav1.Now()
+			n.CreationTimestamp, n.Spec.Taints[1].TimeAdded = now, &now
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now}}
+		},
+		"another order": func(n *corev1.Node) { slices.Reverse(n.Spec.Taints) },
+	} {
+		for range 5 { // maps have no order
+			if diff := cmp.Diff(first, read(change)); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+				break
+			}
+		}
+	}
+	for name, change := range map[string]func(n *corev1.Node){
+		"label":    func(n *corev1.Node) { n.Labels["team"] = "b" },
+		"taint":    func(n *corev1.Node) { n.Spec.Taints[0].Value = "x" },
+		"resource": func(n *corev1.Node) { n.Status.Capacity[corev1.ResourceCPU] = resource.MustParse("3") },
+	} {
+		if read(change)[0].Template == first[0].Template {
+			t.Errorf("another %s, and the same template", name)
+		}
 	}
 }
 

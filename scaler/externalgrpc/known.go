@@ -2,8 +2,6 @@ package externalgrpc
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -96,14 +94,12 @@ func (k *known) readTemplate(ctx context.Context, p *Provider, now time.Time) {
 		}
 		return
 	}
-	encoded := described(out)
-	t, node, err := readTemplate(encoded)
+	t, node, err := readTemplate(described(out))
 	if err != nil {
 		k.template, k.version, k.templateFault = nil, "", "its provider's node template is not understood: "+err.Error()
 		return
 	}
-	sum := sha256.Sum256(encoded)
-	k.template, k.version, k.templateFault = &t, "provider:"+hex.EncodeToString(sum[:6]), ""
+	k.template, k.version, k.templateFault = &t, versionOf(t), ""
 	k.readPrice(ctx, p, node, now)
 }
 

@@ -1,6 +1,10 @@
 package externalgrpc
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,10 +75,26 @@ func readTemplate(encoded []byte) (t fleet.NodeTemplate, node *corev1.Node, err 
 	}
 	labels := maps.Clone(node.Labels)
 	delete(labels, corev1.LabelHostname) // each node has its own
+	taints := slices.Clone(node.Spec.Taints)
+	for i := range taints {
+		taints[i].TimeAdded = nil // that of a node that is not
+	}
+	slices.SortFunc(taints, func(a, b corev1.Taint) int { return cmp.Compare(a.ToString(), b.ToString()) })
 	return fleet.NodeTemplate{
 		Zone: labels[corev1.LabelTopologyZone], InstanceType: labels[corev1.LabelInstanceTypeStable],
-		Capacity: node.Status.Capacity, Allocatable: allocatable, Labels: labels, Taints: node.Spec.Taints,
+		Capacity: node.Status.Capacity, Allocatable: allocatable, Labels: labels, Taints: taints,
 	}, node, nil
+}
+
+// versionOf is another one where another node would come, and only there: some providers describe it
+// with another name, and with conditions of that moment, each time. The price is not part of it yet.
+func versionOf(t fleet.NodeTemplate) string {
+	text, err := json.Marshal(t)
+	if err != nil {
+		panic(fmt.Sprintf("a node template does not encode: %v", err)) // texts and quantities always do
+	}
+	sum := sha256.Sum256(text)
+	return "provider:" + hex.EncodeToString(sum[:6])
 }
 
 func checkRoom(list corev1.ResourceList) error {
