@@ -3,6 +3,7 @@ package uninstall
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +21,8 @@ const (
 	Await Verb = "await"
 	// Withdraw takes a request for a drain off a Node.
 	Withdraw Verb = "withdraw"
+	// Heartbeat keeps an instance waiting for a hook while its node drains.
+	Heartbeat Verb = "heartbeat"
 	// Complete lets Auto Scaling go on with an instance that waits for a hook.
 	Complete Verb = "complete"
 	// Clean takes everything of Windlass's off a Node.
@@ -52,7 +55,8 @@ type Step struct {
 	Namespace       string    // of an object that has one
 	UID             types.UID // of the object; of Untag the owner
 	Group, Instance string    // of a Node: its instance, and the group where that must serve
-	Hook, State     string    // of Complete: the hook, and the lifecycle state that it holds
+	Hook, State     string    // of Complete and Heartbeat: the hook, and the lifecycle state that it holds
+	Due             time.Time // of Heartbeat: before it none is sent
 	Node            string    // of an instance
 	Keys            []string  // what is taken off a Node
 	Why             string    // what is waited for, or who asked
@@ -78,6 +82,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("wait for %s: %s", of, s.Why)
 	case Withdraw:
 		return fmt.Sprintf("cancel the drain of %s, %s", of, s.Why)
+	case Heartbeat:
+		return fmt.Sprintf("keep %s waiting in hook %s of %s", s.Instance, s.Hook, of)
 	case Complete:
 		return fmt.Sprintf("complete hook %s of %s for %s", s.Hook, of, s.Instance)
 	case Clean:
@@ -107,6 +113,8 @@ func (s Step) Command() string {
 		return fmt.Sprintf("kubectl drain %s --ignore-daemonsets --delete-emptydir-data", s.Name)
 	case s.Do == Withdraw:
 		return fmt.Sprintf("kubectl annotate node %s %s-", s.Name, strings.Join(s.Keys, "- "))
+	case s.Do == Heartbeat:
+		return fmt.Sprintf("aws autoscaling record-lifecycle-action-heartbeat --auto-scaling-group-name %s --lifecycle-hook-name %s --instance-id %s", s.Name, s.Hook, s.Instance)
 	case s.Do == Complete:
 		return fmt.Sprintf("aws autoscaling complete-lifecycle-action --auto-scaling-group-name %s --lifecycle-hook-name %s --instance-id %s --lifecycle-action-result CONTINUE", s.Name, s.Hook, s.Instance)
 	case s.Do == Clean:

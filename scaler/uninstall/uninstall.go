@@ -18,6 +18,7 @@ import (
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan/hooks"
 )
 
 // World is what of Windlass is there.
@@ -36,6 +37,8 @@ type World struct {
 	Groups []fleet.Group
 	// Suspending is that of the persisted state: whose AZRebalance Windlass has suspended.
 	Suspending map[string]time.Time
+	// Heartbeats are the last ones of hooks, by fleet.HeartbeatKey.
+	Heartbeats map[string]time.Time
 	// Objects are the ConfigMaps and Leases that the programs made.
 	Objects []Object
 }
@@ -238,22 +241,23 @@ func (s *steps) awaitInstances() {
 	awaited := map[string]bool{}
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
-			hooks := s.holding(g, i)
+			holding := s.holding(g, i)
 			n := s.nodes[i.ID]
 			if n != nil {
 				awaited[n.Name] = i.Terminating()
 			}
-			if !i.Terminating() && len(hooks) == 0 {
+			if !i.Terminating() && len(holding) == 0 {
 				continue
 			}
 			name := ""
 			if n != nil && i.Terminating() {
 				name = n.Name
-				if why := s.undrained(*n); len(hooks) > 0 && why != "" {
+				if why := s.undrained(*n); len(holding) > 0 && why != "" {
+					s.keepWaiting(g, i, *n, holding)
 					s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Group: g.Name, Instance: i.ID, Why: why})
 				}
 			}
-			for _, h := range hooks {
+			for _, h := range holding {
 				s.add(Step{Do: Complete, Kind: kindGroup, Name: g.Name, Hook: h, Instance: i.ID, State: i.State, Node: name})
 			}
 			if i.Terminating() {
@@ -268,6 +272,17 @@ func (s *steps) awaitInstances() {
 				why = "its instance was terminated for " + id
 			}
 			s.add(Step{Do: Await, Kind: kindNode, Name: n.Name, UID: n.UID, Instance: n.InstanceID(), Why: why})
+		}
+	}
+}
+
+// keepWaiting sends heartbeats, as the scaler does that is stopped: a drain may outlast the hook's
+// timeout. Without an agent there is none that could be cut off.
+func (s *steps) keepWaiting(g fleet.Group, i fleet.Instance, n fleet.Node, names []string) {
+	for _, h := range g.Hooks {
+		if s.Agents[n.Name] && slices.Contains(names, h.Name) {
+			last := s.Heartbeats[fleet.HeartbeatKey(i.ID, h.Name)] // without one that is known it is due at once
+			s.add(Step{Do: Heartbeat, Kind: kindGroup, Name: g.Name, Hook: h.Name, Instance: i.ID, State: i.State, Due: hooks.HeartbeatDue(last, h)})
 		}
 	}
 }

@@ -248,7 +248,7 @@ func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
 	if !sent {
 		last = p.Began
 	}
-	due := last.Add(time.Duration(heartbeatShare * float64(hook.Heartbeat.Duration)))
+	due := HeartbeatDue(last, hook)
 	if !due.Before(end) || !d.Now.Before(end) {
 		return
 	}
@@ -259,6 +259,11 @@ func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
 	d.State.Heartbeats[key] = d.Now
 	d.Clock.At(d.Now.Add(due.Sub(last)))
 	d.Do(action.Heartbeat{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait})
+}
+
+// HeartbeatDue is when the timer of a hook is restarted that began, or was restarted, last.
+func HeartbeatDue(last time.Time, h fleet.Hook) time.Time {
+	return last.Add(time.Duration(heartbeatShare * float64(h.Heartbeat.Duration)))
 }
 
 // heldUntil is for how long a hook of ours is kept waiting as things are; open is

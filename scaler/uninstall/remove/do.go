@@ -43,6 +43,8 @@ func (r *Remover) do(ctx context.Context, s uninstall.Step) error {
 			n, _ = uninstall.Cleaned(n)
 			return n
 		})
+	case uninstall.Heartbeat:
+		err = r.heartbeat(ctx, s)
 	case uninstall.Complete:
 		err = r.complete(ctx, s)
 	case uninstall.Resume:
@@ -101,6 +103,22 @@ func (r *Remover) writeNode(ctx context.Context, s uninstall.Step, change func(f
 	want := was.Clone()
 	want.Annotations, want.Labels, want.Taints, want.Unschedulable = n.Annotations, n.Labels, n.Taints, n.Unschedulable
 	_, err = kube.Send(ctx, r.Client.CoreV1().Nodes(), kube.NewNodePatch(was, want, kube.GuardKeys))
+	return err
+}
+
+// heartbeat restarts the timer of a hook that holds an instance, when that is due.
+func (r *Remover) heartbeat(ctx context.Context, s uninstall.Step) error {
+	now := time.Now()
+	if now.Before(s.Due) {
+		return nil
+	}
+	err := r.Groups.Heartbeat(ctx, asg.Wait{Group: s.Name, Instance: s.Instance, Hook: s.Hook, State: s.State})
+	if err == nil {
+		if r.beats == nil {
+			r.beats = map[string]time.Time{}
+		}
+		r.beats[fleet.HeartbeatKey(s.Instance, s.Hook)] = now
+	}
 	return err
 }
 

@@ -76,11 +76,16 @@ type bed struct {
 	cancel context.CancelFunc
 	dead   bool // it was killed: nothing of it arrives any more
 	wrong  []string
+	// drains is how many ticks agents take, and timers when hooks began to hold, or were prolonged.
+	drains int
+	timers map[string]time.Time
+	beats  int
+	busy   bool // AWS does not answer the next heartbeat
 }
 
 func newBed(t *testing.T, s spec, kill int) *bed {
-	b := &bed{T: t, spec: s, before: map[string]corev1.Node{}, groups: map[string]*fleet.Group{}, kill: kill}
-	web := &fleet.Group{Name: "web", Hooks: []fleet.Hook{{Name: "windlass", Transition: fleet.OnTerminate}, {Name: "other", Transition: fleet.OnTerminate}}}
+	b := &bed{T: t, spec: s, before: map[string]corev1.Node{}, groups: map[string]*fleet.Group{}, kill: kill, drains: 3, timers: map[string]time.Time{}}
+	web := &fleet.Group{Name: "web", Hooks: []fleet.Hook{{Name: "windlass", Transition: fleet.OnTerminate, Heartbeat: metav1.Duration{Duration: holds}}, {Name: "other", Transition: fleet.OnTerminate}}}
 	if s.Suspended {
 		web.Suspended = []string{"AZRebalance"}
 	}
@@ -235,6 +240,7 @@ func (b *bed) node(at int, s nodeSpec) []runtime.Object {
 		report(contract.KindRebalance, contract.PhaseBlocked, time.Time{}, "rebalance")
 	case "held":
 		instance.State = fleet.TerminatingWait
+		b.timers[id] = now
 		report(contract.KindASG, contract.PhaseBlocked, time.Time{}, "asg")
 	case "going":
 		instance.State = fleet.TerminatingProceed
@@ -267,8 +273,8 @@ func (b *bed) close(n *corev1.Node, kind contract.Kind, id string) {
 	}
 }
 
-// late is when AWS ends what still waits.
-const late = 20
+// holds is the timeout of the hook, after which AWS ends what still waits.
+const holds = 40 * time.Second
 
 // tick is what everybody else does between two observations.
 func (b *bed) tick() {
@@ -296,7 +302,10 @@ func (b *bed) tick() {
 			continue
 		}
 		n := o.(*corev1.Node)
-		ends := s.Fate == "spot" && b.ticks > 8 || b.ticks > late && s.Fate == "held"
+		ends := s.Fate == "spot" && b.ticks > 8 || s.Fate == "held" && time.Since(b.timers[id]) > holds
+		if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); s.Fate == "held" && ends && s.Agent && err == nil && r.Phase.Open() {
+			b.wrong = append(b.wrong, "the hook timed out in the drain of "+name)
+		}
 		if i := slices.IndexFunc(web.Instances, func(i fleet.Instance) bool { return i.ID == id }); i >= 0 && (ends || web.Instances[i].State == fleet.TerminatingProceed) {
 			web.Instances = slices.Delete(web.Instances, i, i+1)
 			b.must(tracker.Delete(nodes, "", name))
@@ -343,7 +352,7 @@ func (b *bed) agent(n *corev1.Node, s nodeSpec) {
 		if s.Remember {
 			a[contract.AnnotationServed] = `[{"id":"r","withdrawn":true}]`
 		}
-	case r.Phase.Open() && b.ticks > 2:
+	case r.Phase.Open() && b.ticks >= b.drains:
 		r.Phase = contract.PhaseDrained
 		a[contract.AnnotationDrainReport] = r.String()
 	}
@@ -387,6 +396,19 @@ func (b *bed) Complete(_ context.Context, w asg.Wait) error {
 		}
 	}
 	return asg.ErrAlready
+}
+
+func (b *bed) Heartbeat(_ context.Context, w asg.Wait) error {
+	if err := b.call("heartbeat"); err != nil {
+		return err
+	}
+	b.beats++
+	if b.busy {
+		b.busy = false
+		return asg.ErrUnavailable
+	}
+	b.timers[w.Instance] = time.Now()
+	return nil
 }
 
 func (b *bed) Resume(_ context.Context, group, process string) error {
@@ -591,6 +613,23 @@ func TestDeniedIsSaid(t *testing.T) {
 type denied struct{ *bed }
 
 func (denied) Resume(context.Context, string, string) error { return asg.ErrDenied }
+
+// A drain that lasts for longer than its hook holds is not cut off: as the scaler does not run, heartbeats
+// are sent here, as often as by it.
+func TestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held", Agent: true}, {Fate: "quiet", Agent: true}}}, 0)
+		b.drains, b.busy = 150, true
+		r, _ := b.remover()
+		if err := b.run(r, time.Hour); err != nil || len(b.wrong) > 0 {
+			t.Errorf("error %v, wrong %s", err, b.wrong)
+		}
+		// 300 s, one in 16 s, and one without an answer.
+		if b.beats < 15 || b.beats > 22 {
+			t.Errorf("%d heartbeats", b.beats)
+		}
+	})
+}
 
 // A drain that does not end is waited for, and then said.
 func TestTimeIsOver(t *testing.T) {

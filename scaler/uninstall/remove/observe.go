@@ -3,6 +3,7 @@ package remove
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -131,6 +132,9 @@ func (r *Remover) memory(ctx context.Context, w *uninstall.World) error {
 	if err := memory.Load(ctx); err != nil {
 		return fmt.Errorf("%w: it says of which groups Windlass suspended AZRebalance; read it, delete it, and resume them by hand", err)
 	}
-	w.Suspending = memory.State().Suspending
+	state := memory.State()
+	w.Suspending, w.Heartbeats = state.Suspending, map[string]time.Time{}
+	maps.Copy(w.Heartbeats, state.Heartbeats)
+	maps.Copy(w.Heartbeats, r.beats) // which are later
 	return nil
 }

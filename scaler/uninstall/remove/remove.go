@@ -28,6 +28,7 @@ import (
 type Groups interface {
 	Serves(ctx context.Context, group, instance string) error
 	Complete(ctx context.Context, w asg.Wait) error
+	Heartbeat(ctx context.Context, w asg.Wait) error
 	Resume(ctx context.Context, group, process string) error
 	Disclaim(ctx context.Context, group string, owner types.UID) error
 	DeleteHook(ctx context.Context, group, hook string) error
@@ -48,6 +49,8 @@ type Remover struct {
 	Stop bool
 	// Say is told of each step.
 	Say func(uninstall.Step)
+
+	beats map[string]time.Time // heartbeats that were sent, as in uninstall.World
 }
 
 // poll is how often the world is observed while something is awaited.
@@ -87,18 +90,18 @@ func unfinished(pending []uninstall.Step) error {
 }
 
 // round does what can be done now, and returns what has to show in the world before it goes on. While
-// something is awaited, only instances that are drained go on.
+// something is awaited, only instances that are drained go on, and others are kept waiting.
 func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[string]error, said map[string]bool) (pending []uninstall.Step, err error) {
 	awaited := map[string]bool{} // instances
 	waits := false
 	for _, step := range steps {
-		if failed[step.ID()] != nil || r.guarded(step, failed) {
+		if err := failed[step.ID()]; err != nil && !again(step, err) || r.guarded(step, failed) {
 			continue
 		}
 		if ctx.Err() != nil {
 			return append(pending, step), nil
 		}
-		if waits && step.Do != uninstall.Await && (step.Do != uninstall.Complete || awaited[step.Instance]) {
+		if waits && step.Do != uninstall.Await && step.Do != uninstall.Heartbeat && (step.Do != uninstall.Complete || awaited[step.Instance]) {
 			continue
 		}
 		if step.Do == uninstall.Stop && !r.Stop {
@@ -111,6 +114,10 @@ func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[
 		if err := r.do(ctx, step); err != nil && ctx.Err() == nil && !changed(err) {
 			failed[step.ID()] = fmt.Errorf("%s: %w; by hand: %s", step, err, step.Command())
 			continue
+		}
+		if step.Do == uninstall.Heartbeat {
+			delete(failed, step.ID())
+			continue // what it is for is awaited
 		}
 		pending = append(pending, step)
 		if step.Barrier() {
@@ -128,6 +135,11 @@ func (r *Remover) round(ctx context.Context, steps []uninstall.Step, failed map[
 // resumed stays until that is done.
 func (r *Remover) guarded(step uninstall.Step, failed map[string]error) bool {
 	return step.Do == uninstall.Delete && step.Name == contract.ConfigMapState && len(failed) > 0
+}
+
+// again reports whether a step that failed is tried again: a heartbeat that comes late may be in time.
+func again(step uninstall.Step, err error) bool {
+	return step.Do == uninstall.Heartbeat && errors.Is(err, asg.ErrUnavailable)
 }
 
 func changed(err error) bool {
