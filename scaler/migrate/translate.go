@@ -82,6 +82,8 @@ type translator struct {
 	// policy are the handler's words about notices; a later one of a notice wins.
 	policy []string
 	queue  bool
+	// byQueue: a queue tells the handler, which goes by no switch of its monitors then.
+	byQueue bool
 	// external: groups are those of a provider of one's own.
 	external bool
 }
@@ -92,6 +94,10 @@ func (t *translator) all(arguments []Argument) {
 		arguments[i].Name = strings.ReplaceAll(arguments[i].Name, "_", "-")
 		if arguments[i].Of == Autoscaler && arguments[i].Name == "cloud-provider" {
 			t.external = arguments[i].Value == External
+		}
+		if arguments[i].Of == Handler && arguments[i].Name == "enable-sqs-termination-draining" {
+			on, _ := strconv.ParseBool(arguments[i].Value) // what is no value is reported in its turn
+			t.byQueue = on || arguments[i].Bare
 		}
 		t.given[key{arguments[i].Of, arguments[i].Name}]++
 	}
@@ -164,6 +170,9 @@ func (t *translator) become(row Row, a Argument) (string, error) {
 	if row.Becomes == nothing {
 		t.queue = t.queue || row.Rule == "queue" && value != "false"
 		return "", errNothing
+	}
+	if t.byQueue && slices.Contains([]string{"spot", "maintenance", "rebalance-cordon"}, row.Rule) {
+		return "", because("it is for the handler's monitors of the instance metadata: with a queue the handler drains for whatever that brings")
 	}
 	switch {
 	case a.Unset != "":
