@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Argument is one flag as it was given. Without a name it is a word that is no flag.
@@ -25,13 +27,35 @@ type word struct{ text, where string }
 // mostArguments is how many are read. Ten thousand groups are more than an account may have.
 const mostArguments = 10_000
 
+// readWords reads the words of a text that is no YAML of objects or values; is reports whether it
+// is that.
+func readWords(of Program, text, file string) (words []word, is bool, err error) {
+	var list []string
+	if strings.HasPrefix(strings.TrimSpace(text), "[") && yaml.Unmarshal([]byte(text), &list) == nil {
+		if len(list) > mostArguments {
+			return nil, true, tooMany(file)
+		}
+		words, err = commandOf(list, file, of.image())
+		return words, true, err
+	}
+	if !looksLikeArguments(text) {
+		return nil, false, nil
+	}
+	words, err = splitWords(text, file)
+	return words, true, err
+}
+
+func tooMany(where string) error {
+	return fmt.Errorf("%s: more than %d arguments: give one command line", where, mostArguments)
+}
+
 // splitWords splits a text as a shell would: a command line, or one argument a line, or lines out
 // of a list in YAML, JSON or HCL. Nothing is substituted.
 func splitWords(text, file string) ([]word, error) {
 	s := splitter{text: text, file: file, line: 1}
 	for s.next() {
 		if len(s.words) > mostArguments {
-			return nil, fmt.Errorf("%s: more than %d arguments: give one command line", s.where(), mostArguments)
+			return nil, tooMany(s.where())
 		}
 	}
 	return s.words, s.err
@@ -144,7 +168,7 @@ func (s *splitter) quoted(quote byte) (string, bool) {
 // for it; of one that is not known, the next word if that is no flag.
 func parse(of Program, words []word) []Argument {
 	var all []Argument
-	if len(words) > 0 && !strings.HasPrefix(words[0].text, "-") {
+	if len(words) > 0 && !strings.HasPrefix(words[0].text, "-") && !strings.Contains(words[0].text, "--") && !strings.Contains(words[0].text, "=") {
 		words = words[1:] // the program
 	}
 	for i := 0; i < len(words); i++ {

@@ -34,8 +34,7 @@ func (in *Input) AddFile(of Program, text, file string) error {
 		}
 		return fmt.Errorf("%s line %d: there is a byte that is no text in UTF-8: save the file as UTF-8", file, line)
 	}
-	if looksLikeArguments(text) {
-		words, err := splitWords(text, file)
+	if words, is, err := readWords(of, text, file); is || err != nil {
 		if err != nil {
 			return err
 		}

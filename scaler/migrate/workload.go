@@ -39,6 +39,16 @@ var images = []struct {
 	{Handler, contract.AppTerminationHandler},
 }
 
+// image is the name that images and commands of the program have.
+func (p Program) image() string {
+	for _, i := range images {
+		if i.program == p {
+			return i.name
+		}
+	}
+	return images[0].name
+}
+
 // Runs is which of the programs a pod template runs, and in which container; ok is false for none.
 func Runs(template corev1.PodTemplateSpec) (of Program, container corev1.Container, ok bool) {
 	for _, c := range template.Spec.Containers {
@@ -62,10 +72,7 @@ func (in *Input) AddWorkload(w Workload) error {
 	if err != nil {
 		return err
 	}
-	program := images[0].name
-	if of == Handler {
-		program = images[1].name
-	}
+	program := of.image()
 	words, err := commandOf(slices.Concat(c.Command, c.Args), where, program)
 	if err != nil {
 		return err
