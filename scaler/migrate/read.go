@@ -67,7 +67,7 @@ func looksLikeArguments(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(strings.TrimSpace(line), "\"'[")
 		line = strings.TrimLeft(strings.TrimPrefix(line, "- "), "\"' ")
-		if line == "" || line == "---" || strings.HasPrefix(line, "#") {
+		if line == "" || line == "---" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "#") {
 			continue
 		}
 		first, _, _ := strings.Cut(line, " ")

@@ -58,6 +58,7 @@ func TestReadArguments(t *testing.T) {
 		"values":                    {"", "autoDiscovery: {clusterName: c}\nextraArgs: {v: 4, scale-down-enabled: null, max-nodes-total: 5000000, balancing-ignore-label_1: a, balancing-ignore-label_2: b}", []string{"node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/c", "balancing-ignore-label=a", "balancing-ignore-label=b", "max-nodes-total=5000000", "scale-down-enabled", "v=4"}},
 		"values without a cluster":  {"", "autoDiscovery: {clusterName: null, tags: [a]}\nautoscalingGroups: [{name: a, minSize: 1, maxSize: 2}]\ncustomArgs: ['--v=4']", []string{"nodes=1:2:a", "v=4"}},
 		"the handler's values":      {"", "enableSqsTerminationDraining: true\nqueueURL: u\ninstanceMetadataURL: m\npodTerminationGracePeriod: null\nwebhookURL: ''", []string{"enable-sqs-termination-draining=true", "metadata-url=m", "queue-url=u"}},
+		"a document's beginning":    {"", "--- # mine\nextraArgs: {v: 4}", []string{"v=4"}},
 		"several documents":         {"", "apiVersion: v1\nkind: Service\n---\n" + workload("command: [./cluster-autoscaler, --v=4]"), []string{"v=4"}},
 		"a list of objects":         {"", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: nth}, spec: {template: {spec: {containers: [{image: a/aws-node-termination-handler, env: [{name: CORDON_ONLY, value: 'true'}, {name: TAINT_EFFECT, value: ''}]}]}}}}", []string{"cordon-only=true"}},
 	} {
