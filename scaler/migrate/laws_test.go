@@ -168,7 +168,7 @@ func readable(t failer, what, text string) {
 
 // FuzzFile: no file stops the program, and what is read of one comes out.
 func FuzzFile(f *testing.F) {
-	for _, text := range append(hostile, "--nodes=1:2:a --v", "kind: Deployment\napiVersion: apps/v1", "extraArgs: {v: null, nodes_1: [a, b]}\nautoDiscovery: null", "autoDiscovery: 3", "extraArgs: 3", "autoscalingGroups: [3]", "kind: List\napiVersion: v1\nitems: [3]",
+	for _, text := range append(hostile, "--nodes=1:2:a --v", "kind: Deployment\napiVersion: apps/v1", "extraArgs: {v: null, nodes_1: [a, b]}\nautoDiscovery: null", "autoDiscovery: 3", "serviceMonitor: true\nextraArgs: 3", "autoDiscovery.clusterName: a", "autoDiscovery: {clusterName: a, tags: 3}", "extraArgs: 3", "autoscalingGroups: [3]", "kind: List\napiVersion: v1\nitems: [3]",
 		"apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{image: cluster-autoscaler, command: [sh, -c, './cluster-autoscaler --v=4 2>&1 | tee x']}]}}}") {
 		f.Add(text)
 	}

@@ -70,6 +70,18 @@ func TestReadArguments(t *testing.T) {
 	}
 }
 
+// TestDottedKey: a key with dots is no path to Helm, and is reported and not taken.
+func TestDottedKey(t *testing.T) {
+	var in Input
+	if err := in.AddFile("", "autoDiscovery.clusterName: foo\nautoscalingGroups: [{name: a, minSize: 1, maxSize: 2}]\n", "file"); err != nil {
+		t.Fatal(err)
+	}
+	report := Translate(in, nil)
+	if len(report.Unknown) != 1 || report.Unknown[0].Name != `"autoDiscovery.clusterName"` || report.Settings.Cluster != "" {
+		t.Errorf("unknown %v, cluster %q", report.Unknown, report.Settings.Cluster)
+	}
+}
+
 // TestReadWrong: what cannot be read is refused with its place and a remedy.
 func TestReadWrong(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -84,6 +96,9 @@ func TestReadWrong(t *testing.T) {
 		"bytes":        {"--v=4\n--x=\xff", []string{"file line 2", "UTF-8"}},
 		"no groups":    {"autoscalingGroups: 3\n", []string{"autoscalingGroups", "name, minSize and maxSize"}},
 		"no map":       {"extraArgs: 3\n", []string{"extraArgs", "keys with values"}},
+		"no monitor":   {"serviceMonitor: true\nextraArgs: {v: 4}\n", []string{"file: serviceMonitor", "keys with values, not true"}},
+		"no rule":      {"prometheusRule: true\nextraArgs: {v: 4}\n", []string{"file: prometheusRule", "keys with values, not true"}},
+		"no tags":      {"autoDiscovery: {clusterName: c, tags: a}\n", []string{"file: autoDiscovery", "want a list of tags beside it, not a"}},
 		"no priorities": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cluster-autoscaler-priority-expander}\ndata: {a: b}\n",
 			[]string{"no key priorities", "cluster-autoscaler-priority-expander"}},
 	} {

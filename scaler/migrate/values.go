@@ -61,6 +61,10 @@ func (in *Input) AddValues(of Program, values map[string]any, file string) error
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if strings.Contains(key, ".") && !empty(values[key]) {
+			in.unknown(strconv.Quote(key), show(values[key]), file) // Helm does not take it for a path
+			continue
+		}
 		if err := in.addValue(key, values[key], values, file); err != nil {
 			return fmt.Errorf("%s: %s: %w", file, key, err)
 		}
@@ -140,7 +144,11 @@ func (in *Input) takeValue(key string, value any, all map[string]any, file strin
 	case "rbac.serviceAccount.annotations":
 		return in.takeAnnotations(value, file)
 	case "serviceMonitor", "prometheusRule":
-		if on, _ := value.(map[string]any)["enabled"].(bool); on {
+		below, isMap := value.(map[string]any)
+		if !isMap {
+			return fmt.Errorf("want keys with values, not %s", show(value))
+		}
+		if on, _ := below["enabled"].(bool); on {
 			in.Components = append(in.Components, "prometheus")
 			in.same(key, "", file, "the component prometheus", "it has a PodMonitor, and alerts of Windlass's")
 		}
@@ -165,8 +173,12 @@ func (in *Input) takeValue(key string, value any, all map[string]any, file strin
 			add("nodes", show(g.MinSize)+":"+show(g.MaxSize)+":"+g.Name)
 		}
 	case "autoDiscovery.clusterName":
-		tags, _ := all["autoDiscovery"].(map[string]any)["tags"].([]any)
-		if tags == nil {
+		discovery, _ := all["autoDiscovery"].(map[string]any)
+		tags, isList := discovery["tags"].([]any)
+		if !isList && !empty(discovery["tags"]) {
+			return fmt.Errorf("want a list of tags beside it, not %s", show(discovery["tags"]))
+		}
+		if !isList {
 			tags = []any{"k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/{{ .Values.autoDiscovery.clusterName }}"}
 		}
 		var filled []string
