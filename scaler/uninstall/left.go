@@ -26,6 +26,12 @@ func Stays(w World, o Options) (left []Left) {
 			left = append(left, Left{fmt.Sprintf("%s of group %s is suspended, and no persisted state says by Windlass", rebalance, g.Name), resumeCommand(g.Name)})
 		}
 	}
+	for _, name := range w.Unread() {
+		left = append(left, Left{
+			fmt.Sprintf("%s of group %s, which was not read, is suspended by Windlass, and ConfigMap %s says so", rebalance, name, contract.ConfigMapState),
+			"give the flags that name the groups as the scaler has them, and run this again, or " + resumeCommand(name) + fmt.Sprintf(" && kubectl -n %s delete configmap %s", w.Namespace, contract.ConfigMapState),
+		})
+	}
 	for _, n := range w.Nodes {
 		if value, held := n.Annotations[contract.AnnotationHold]; held {
 			left = append(left, Left{fmt.Sprintf("somebody holds Node %s by %s=%s", n.Name, contract.AnnotationHold, value), fmt.Sprintf("kubectl annotate node %s %s-", n.Name, contract.AnnotationHold)})

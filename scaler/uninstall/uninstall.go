@@ -10,6 +10,7 @@ package uninstall
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ const (
 // goes, which an agent would write again. The persisted state goes last: it knows what is ours at
 // AWS.
 func Steps(w World, o Options) []Step {
-	s := steps{World: w, Options: o, nodes: map[string]*fleet.Node{}, leaving: map[string]bool{}}
+	s := steps{World: w, Options: o, nodes: map[string]*fleet.Node{}, leaving: map[string]bool{}, unread: w.Unread()}
 	s.join()
 	s.stop(contract.AppScaler)
 	if w.Leader != "" {
@@ -106,6 +107,16 @@ type steps struct {
 	nodes   map[string]*fleet.Node
 	leaving map[string]bool
 	served  map[string]string // the group of each instance that does not leave
+	unread  []string          // as of World
+}
+
+// Unread are the groups that the persisted state names and that were not read.
+func (w World) Unread() []string {
+	read := map[string]bool{}
+	for _, g := range w.Groups {
+		read[g.Name] = true
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.Suspending)), func(name string) bool { return read[name] })
 }
 
 func (s *steps) add(step Step) { s.list = append(s.list, step) }
@@ -360,6 +371,9 @@ func (s *steps) deleteObjects() {
 		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	for _, o := range objects {
+		if last(o) == 1 && len(s.unread) > 0 {
+			continue // it is all that names them
+		}
 		s.add(Step{Do: Delete, Kind: o.Kind, Name: o.Name, UID: o.UID, Namespace: s.Namespace})
 	}
 }

@@ -183,6 +183,27 @@ func TestLaunchHook(t *testing.T) {
 	}
 }
 
+// A group that was not read, as where the flags name fewer, is not forgotten: the state that names it
+// stays.
+func TestGroupsThatWereNotRead(t *testing.T) {
+	w := World{
+		Now: now, Namespace: "ns", Cluster: "ours",
+		Groups:     []fleet.Group{{Name: "theirs", Owner: "another"}, {Name: "web"}},
+		Suspending: map[string]time.Time{"batch": {}, "theirs": {}, "web": {}},
+		Objects:    []Object{{Kind: kindConfigMap, Name: contract.ConfigMapState}, {Kind: kindConfigMap, Name: contract.ConfigMapStatus}},
+	}
+	var got []string
+	for _, s := range Steps(w, Options{}) {
+		got = append(got, s.String())
+	}
+	for _, l := range Stays(w, Options{}) {
+		got = append(got, l.What)
+	}
+	if diff := cmp.Diff([]string{"delete ConfigMap windlass-status", "AZRebalance of group batch, which was not read, is suspended by Windlass, and ConfigMap windlass-state says so"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCleanCommand(t *testing.T) {
 	s := Step{Do: Clean, Kind: kindNode, Name: "n", Keys: []string{"cordon", "taint t", "label l", "annotation a", "annotation b"}}
 	want := "kubectl taint node n t- && kubectl label node n l- && kubectl annotate node n a- b- && kubectl uncordon n"

@@ -50,12 +50,13 @@ type spec struct {
 	Suspended           bool
 	Foreign, Claimed    bool
 	Notifier, CASStatus bool
+	Narrow              bool // a group is suspended that is not read
 }
 
 func specs() *rapid.Generator[spec] {
 	return rapid.Custom(func(t *rapid.T) spec {
 		flip := func(name string) bool { return rapid.Bool().Draw(t, name) }
-		s := spec{Runs: flip("runs"), Hooks: flip("hooks"), Suspended: flip("suspended"), Foreign: flip("foreign"), Claimed: flip("claimed"), Notifier: flip("notifier"), CASStatus: flip("status")}
+		s := spec{Runs: flip("runs"), Hooks: flip("hooks"), Suspended: flip("suspended"), Foreign: flip("foreign"), Claimed: flip("claimed"), Notifier: flip("notifier"), CASStatus: flip("status"), Narrow: flip("narrow")}
 		for range rapid.IntRange(0, 4).Draw(t, "nodes") {
 			s.Nodes = append(s.Nodes, nodeSpec{Fate: rapid.SampledFrom(fates).Draw(t, "fate"), Agent: flip("agent"), Cordon: flip("cordon"), Hold: flip("hold"), Exclude: flip("exclude"), Began: flip("began"), Remember: flip("remember")})
 		}
@@ -98,7 +99,14 @@ func newBed(t *testing.T, s spec, kill int) *bed {
 		b.groups["foreign"] = foreign
 	}
 	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "this"}}}
-	state := `{"suspending":{"web":"0001-01-01T00:00:00Z","foreign":"0001-01-01T00:00:00Z"}}`
+	suspending := []string{`"web":"0001-01-01T00:00:00Z"`}
+	if s.Foreign {
+		suspending = append(suspending, `"foreign":"0001-01-01T00:00:00Z"`)
+	}
+	if s.Narrow {
+		suspending = append(suspending, `"narrow":"0001-01-01T00:00:00Z"`)
+	}
+	state := `{"suspending":{` + strings.Join(suspending, ",") + `}}`
 	for name, data := range map[string]string{contract.ConfigMapState: state, contract.ConfigMapStatus: "", "windlass-settings-abc": "", "peoples": ""} {
 		objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID(name)}, Data: map[string]string{"state": data}})
 	}
@@ -565,9 +573,13 @@ func (b *bed) judge() (wrong []string) {
 	}
 	rest := b.rest()
 	objects := []string{"peoples", "windlass-settings-abc"}
+	if b.spec.Narrow {
+		objects = append(objects, contract.ConfigMapState)
+	}
 	if !b.spec.CASStatus {
 		objects = append([]string{contract.ConfigMapClusterAutoscalerStatus}, objects...)
 	}
+	slices.Sort(objects)
 	if diff := cmp.Diff(objects, rest["objects"]); diff != "" {
 		wrong = append(wrong, diff)
 	}
@@ -613,6 +625,19 @@ func TestDeniedIsSaid(t *testing.T) {
 type denied struct{ *bed }
 
 func (denied) Resume(context.Context, string, string) error { return asg.ErrDenied }
+
+// Where no group is read at all, the flags are wrong: nothing is done.
+func TestNoGroupIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, spec{Suspended: true, Nodes: []nodeSpec{{Fate: "unneeded"}}}, 0)
+		r, _ := b.remover()
+		r.Read = func(context.Context) ([]fleet.Group, error) { return nil, nil }
+		err := b.run(r, time.Minute)
+		if err == nil || !strings.Contains(err.Error(), "windlass-state names web: give the flags") || b.writes != 0 {
+			t.Errorf("%d writes, error %v", b.writes, err)
+		}
+	})
+}
 
 // A drain that lasts for longer than its hook holds is not cut off: as the scaler does not run, heartbeats
 // are sent here, as often as by it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -28,6 +29,9 @@ func (r *Remover) Observe(ctx context.Context) (uninstall.World, error) {
 		return w, fmt.Errorf("reading the groups: %w", err)
 	}
 	w.Groups = groups
+	if unread := w.Unread(); len(groups) == 0 && len(unread) > 0 {
+		return w, fmt.Errorf("no group was read, and ConfigMap %s names %s: give the flags that name the groups as the scaler has them; where those groups are gone, delete the ConfigMap", contract.ConfigMapState, strings.Join(unread, ", "))
+	}
 	return w, nil
 }
 
