@@ -209,7 +209,7 @@ func (t *translator) notices() {
 			words[notice] = deed
 		}
 	}
-	if words["spot"] == "cordon" && words["rebalance"] == "drain" {
+	if slices.Contains(t.policy, "spot=cordon") && words["rebalance"] == "drain" { // cordon-only, whatever spot is now
 		words["rebalance"] = "cordon"
 	}
 	if len(words) == 0 {

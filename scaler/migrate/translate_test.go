@@ -34,6 +34,7 @@ func TestTranslate(t *testing.T) {
 		"pods of DaemonSets":                {Autoscaler, "--nodes=0:1:a --daemonset-eviction-for-occupied-nodes=true", "evict-daemonset-pods=true nodes=0:1:a", "evict-daemonset-pods=true", ""},
 		"only cordons":                      {Handler, "--cordon-only --enable-rebalance-draining", "", "notice-policy=maintenance=cordon,rebalance=cordon,spot=cordon", ""},
 		"no draining of a notice":           {Handler, "--enable-spot-interruption-draining=false --cordon-only", "", "notice-policy=maintenance=cordon,spot=ignore", ""},
+		"only cordons, and no spot":         {Handler, "--cordon-only --enable-spot-interruption-draining=false --enable-rebalance-draining", "", "notice-policy=maintenance=cordon,rebalance=cordon,spot=ignore", ""},
 		"recommendations":                   {Handler, "--enable-rebalance-monitoring --enable-rebalance-draining", "", "notice-policy=rebalance=drain", ""},
 		"monitors beside a queue":           {Handler, "--enable-spot-interruption-draining=false --enable-scheduled-event-draining=false --enable-rebalance-monitoring --enable-sqs-termination-draining", "", "", ""},
 		"monitors, and no queue":            {Handler, "--enable-spot-interruption-draining=false --enable-sqs-termination-draining --enable-sqs-termination-draining=false", "", "notice-policy=spot=ignore", ""},
