@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -288,6 +289,37 @@ func (t *translator) noGroups() {
 	t.report.Decide = append(t.report.Decide, item("", "groups", "", "", "", "nothing says which groups: give the name of the cluster in their tags as CLUSTER_NAME, or --nodes"))
 }
 
+// hidden reports whether Cluster Autoscaler renews nothing that Windlass sees: neither a Lease nor
+// the usual ConfigMap of its status.
+func (t *translator) hidden() bool {
+	given := func(name, usual string) string {
+		for _, a := range t.in.Arguments { // the last one wins
+			if a.Of == Autoscaler && a.Name == name {
+				usual = a.Value
+				if a.Bare {
+					usual = "true"
+				}
+			}
+		}
+		return usual
+	}
+	isFalse := func(name string) bool {
+		on, err := strconv.ParseBool(given(name, "true"))
+		return err == nil && !on
+	}
+	leases := !isFalse("leader-elect") && strings.Contains(given("leader-elect-resource-lock", "leases"), "leases")
+	status := !isFalse("write-status-configmap") && given("status-config-map-name", contract.ConfigMapClusterAutoscalerStatus) == contract.ConfigMapClusterAutoscalerStatus
+	return !leases && !status
+}
+
+// stop is when Cluster Autoscaler is scaled to 0.
+func (t *translator) stop() string {
+	if t.hidden() {
+		return "Scale Cluster Autoscaler to 0 BEFORE you apply this: with these flags it renews neither a Lease nor the ConfigMap " + contract.ConfigMapClusterAutoscalerStatus + ", so Windlass cannot see that it is alive, and acts beside it."
+	}
+	return "Scale Cluster Autoscaler to 0 when you agree with what windlass-scaler plan shows: while it is alive, Windlass only plans."
+}
+
 // todo is what no file can do.
 func (t *translator) todo() {
 	s := t.report.Settings
@@ -297,7 +329,7 @@ func (t *translator) todo() {
 	say("Name the registry of the images (docs/operate/install.md).")
 	if t.external {
 		say("Mount the file of --cloud-config and its certificates into the scaler (docs/operate/external-provider.md).")
-		say("Scale Cluster Autoscaler to 0 when you agree with what windlass-scaler plan shows: while it is alive, Windlass only plans.")
+		say("%s", t.stop())
 		return
 	}
 	say("Put a lifecycle hook named windlass on each group, and protect new instances from scale-in (docs/operate/install.md#groups).")
@@ -316,7 +348,7 @@ func (t *translator) todo() {
 		say("Give the scaler's role manifests/iam/out-of-service-taint.json, too.")
 	}
 	if autoscaler {
-		say("Scale Cluster Autoscaler to 0 when you agree with what windlass-scaler plan shows: while it is alive, Windlass only plans.")
+		say("%s", t.stop())
 	}
 	if handler {
 		say("Uninstall the Node Termination Handler when the agents are Ready, and take its labels off the Nodes (docs/operate/install.md#beside-other-programs).")

@@ -70,3 +70,28 @@ func TestTranslate(t *testing.T) {
 		})
 	}
 }
+
+// TestHiddenAutoscaler: one that renews nothing that Windlass sees is to be stopped first.
+func TestHiddenAutoscaler(t *testing.T) {
+	for flags, hidden := range map[string]bool{
+		"":                               false,
+		"--leader-elect=false":           false,
+		"--write-status-configmap=false": false,
+		"--leader-elect=false --write-status-configmap=false":                                     true,
+		"--leader-elect=false --status-config-map-name=other":                                     true,
+		"--leader-elect-resource-lock=configmaps --write-status-configmap=false":                  true,
+		"--leader-elect-resource-lock=endpointsleases --write-status-configmap=false":             false,
+		"--leader-elect=false --leader-elect --write-status-configmap=false":                      false,
+		"--leader-elect=false --write-status-configmap=false --cloud-provider=externalgrpc":       true,
+		"--leader_elect=false --write-status-configmap=false --status-config-map-name=irrelevant": true,
+	} {
+		var in Input
+		if err := in.AddFile(Autoscaler, "--nodes=0:1:a "+flags, "file"); err != nil {
+			t.Fatal(err)
+		}
+		todo := strings.Join(Translate(in, nil).Todo, "\n")
+		if first, later := strings.Contains(todo, "to 0 BEFORE"), strings.Contains(todo, "Windlass only plans"); first != hidden || later == hidden {
+			t.Errorf("%q: hidden %v, want %v:\n%s", flags, first, hidden, todo)
+		}
+	}
+}
