@@ -469,6 +469,28 @@ func TestEffectThatMayCome(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for code, class := range map[codes.Code]error{codes.OutOfRange: asg.ErrRefused, codes.FailedPrecondition: asg.ErrRefused, codes.ResourceExhausted: asg.ErrThrottled, codes.Unauthenticated: asg.ErrCredentials} {
 		b := newBed(t, pool("lab://a"))
+// An end of before that shows late is no answer to an increase: its group does not grow twice.
+func TestAnotherEffectComes(t *testing.T) {
+	b := newBed(t, pool("lab://a", "lab://b"))
+	b.fake.Break(fakegrpc.Faults{Fail: map[string]error{"NodeGroupIncreaseSize": status.Error(codes.Unknown, "it went wrong")}})
+	if err := b.verbs.SetDesired(t.Context(), "pool", 2, 3); !asg.Unheard(err) {
+		t.Fatalf("got %v", err)
+	}
+	b.fake.Break(fakegrpc.Faults{})
+	if err := b.machines.Delete("pool", "lab://b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.verbs.SetDesired(t.Context(), "pool", 1, 2); !errors.Is(err, asg.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	if err := b.machines.Increase("pool", 2); err != nil { // the lost one shows, and is more than what went
+		t.Fatal(err)
+	}
+	if err := b.verbs.SetDesired(t.Context(), "pool", 3, 4); err != nil {
+		t.Error(err)
+	}
+}
+
 		b.fake.Break(fakegrpc.Faults{Fail: map[string]error{"NodeGroupIncreaseSize": status.Error(code, "no")}})
 		if err := b.verbs.SetDesired(t.Context(), "pool", 1, 2); !errors.Is(err, class) || asg.Unheard(err) {
 			t.Errorf("%s: got %v", code, err)

@@ -36,8 +36,9 @@ type Verbs struct {
 
 // unheard is a call of which it is not known whether it had its effect.
 type unheard struct {
-	at   time.Time
-	size int // the target size of before
+	at    time.Time
+	size  int  // the target size of before
+	grows bool // it makes that larger, else smaller
 }
 
 // settle is how long the effect of a call without an answer may take to show.
@@ -113,7 +114,9 @@ func (v *Verbs) heard(group string, target int) error {
 	if !open {
 		return nil
 	}
-	if target == last.size && v.now().Sub(last.at) < settle {
+	// The other way it has moved by something else, such as an end before that shows late.
+	moved := last.grows && target > last.size || !last.grows && target < last.size
+	if !moved && v.now().Sub(last.at) < settle {
 		return fmt.Errorf("%w: the last call for %s had no answer, and what it did does not show yet", asg.ErrBusy, group)
 	}
 	delete(v.unheard, group)
@@ -130,7 +133,7 @@ func change[In, Out any](ctx context.Context, v *Verbs, group string, now state,
 	if asg.Unheard(err) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.unheard[group] = unheard{at: v.now(), size: now.target}
+		v.unheard[group] = unheard{at: v.now(), size: now.target, grows: name == "NodeGroupIncreaseSize"}
 	}
 	return err
 }
