@@ -177,6 +177,9 @@ func (p *printer) group(g fleet.Group) {
 	if t := g.ScaleDown.UnreadyTime; t != nil {
 		words = append(words, said("unreadytime", t.Duration.String()))
 	}
+	if t := g.ScaleDown.MaxNodeProvisionTime; t != nil {
+		words = append(words, said("provisiontime", t.Duration.String()))
+	}
 	words = append(words, said("headroom", g.Headroom.String()))
 	p.line("group", g.Name, words...)
 	each(g.Instances, func(i fleet.Instance) string { return i.ID }, func(i fleet.Instance) {

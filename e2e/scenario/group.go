@@ -94,6 +94,9 @@ var groupWords = table[groupDraft]{
 	"threshold":        setter(share, func(d *groupDraft, f float64) { d.ScaleDown.UtilizationThreshold = &f }),
 	"gputhreshold":     setter(share, func(d *groupDraft, f float64) { d.ScaleDown.GPUUtilizationThreshold = &f }),
 	"ignoredaemonsets": setter(strconv.ParseBool, func(d *groupDraft, b bool) { d.ScaleDown.IgnoreDaemonSets = &b }),
+	"provisiontime": setter(duration, func(d *groupDraft, t time.Duration) {
+		d.ScaleDown.MaxNodeProvisionTime = &metav1.Duration{Duration: t}
+	}),
 	"unreadytime": setter(duration, func(d *groupDraft, t time.Duration) {
 		d.ScaleDown.UnreadyTime = &metav1.Duration{Duration: t}
 	}),

@@ -226,7 +226,8 @@ const (
 	MaxLifetime = "MaxInstanceLifetime"
 )
 
-// ScaleDownOptions are a group's own settings, nil where the tag is absent.
+// ScaleDownOptions are a group's own settings, nil where the tag is absent, or the answer of an
+// external provider. MaxNodeProvisionTime is of the latter alone.
 // https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md
 type ScaleDownOptions struct {
 	UtilizationThreshold    *float64         `json:"utilizationThreshold,omitempty"`
@@ -234,6 +235,16 @@ type ScaleDownOptions struct {
 	UnneededTime            *metav1.Duration `json:"unneededTime,omitempty"`
 	UnreadyTime             *metav1.Duration `json:"unreadyTime,omitempty"`
 	IgnoreDaemonSets        *bool            `json:"ignoreDaemonSets,omitempty"`
+	MaxNodeProvisionTime    *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
+}
+
+// ProvisionTime is how long an instance may take from its launch to a registered node: the group's
+// own time, or the usual one.
+func (o ScaleDownOptions) ProvisionTime(usual time.Duration) time.Duration {
+	if o.MaxNodeProvisionTime != nil {
+		return o.MaxNodeProvisionTime.Duration
+	}
+	return usual
 }
 
 // NodeTemplate is what a new node of a group looks like in one zone.

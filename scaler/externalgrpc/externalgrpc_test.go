@@ -134,19 +134,20 @@ func TestBothGenerations(t *testing.T) {
 	for name, faults := range map[string]fakegrpc.Faults{"old": {Old: true}, "new": {New: true}, "both": {}} {
 		t.Run(name, func(t *testing.T) {
 			g := pool("lab://a")
-			g.Options = Defaults{UtilizationThreshold: 0.7, UnneededTime: 3 * time.Minute, UnreadyTime: 4 * time.Minute}.message()
+			g.Options = Defaults{UtilizationThreshold: 0.7, UnneededTime: 3 * time.Minute, UnreadyTime: 4 * time.Minute, MaxNodeProvisionTime: time.Hour}.message()
 			if faults.Old {
 				// As it sends back what it does not know.
 				g.Options.ScaleDownUnneededDuration, g.Options.ScaleDownUnreadyDuration = usual.message().ScaleDownUnneededDuration, nil
+				g.Options.MaxNodeProvisionDuration = usual.message().MaxNodeProvisionDuration
 			}
 			if faults.New {
-				g.Options.ScaleDownUnneededTime, g.Options.ScaleDownUnreadyTime = nil, nil
+				g.Options.ScaleDownUnneededTime, g.Options.ScaleDownUnreadyTime, g.Options.MaxNodeProvisionTime = nil, nil, nil
 			}
 			b := newBed(t, g)
 			b.fake.Break(faults)
 			got := b.read()[0]
 			share, gpu, ignore := 0.7, 0.0, false
-			if diff := cmp.Diff(fleet.ScaleDownOptions{UtilizationThreshold: &share, GPUUtilizationThreshold: &gpu, IgnoreDaemonSets: &ignore, UnneededTime: minutes(3), UnreadyTime: minutes(4)}, got.ScaleDown); diff != "" {
+			if diff := cmp.Diff(fleet.ScaleDownOptions{UtilizationThreshold: &share, GPUUtilizationThreshold: &gpu, IgnoreDaemonSets: &ignore, UnneededTime: minutes(3), UnreadyTime: minutes(4), MaxNodeProvisionTime: minutes(60)}, got.ScaleDown); diff != "" {
 				t.Error(diff)
 			}
 			if len(got.NodeTemplates) != 1 || got.NodeTemplates[0].PricePerHour != 0.5 || len(got.Faults) != 0 {
@@ -237,6 +238,8 @@ func TestWrongAnswers(t *testing.T) {
 			fault: "scaleDownUtilizationThreshold is -1", check: func(g fleet.Group) bool {
 				return g.ScaleDown.UtilizationThreshold == nil && g.ScaleDown.UnneededTime == nil
 			}},
+		{name: "no time to register", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Options = Defaults{}.message(); return g },
+			fault: "maxNodeProvisionDuration is 0s: want more than 0", check: func(g fleet.Group) bool { return g.ScaleDown.MaxNodeProvisionTime == nil }},
 		{name: "a negative price", lie: func(g []fakegrpc.Group) []fakegrpc.Group { g[0].Price = -1; return g }, fault: "-1 dollars an hour", check: func(g fleet.Group) bool { return g.NodeTemplates[0].PricePerHour == 0 }},
 		{name: "a template that does not parse", broken: fakegrpc.Faults{Template: []byte("hello")}, fault: "it is no Node in protobuf", check: func(g fleet.Group) bool { return len(g.NodeTemplates) == 0 }},
 		{name: "a huge template", broken: fakegrpc.Faults{Template: make([]byte, mostTemplate+1)}, fault: "bytes, more than", check: func(g fleet.Group) bool { return len(g.NodeTemplates) == 0 }},
@@ -466,9 +469,6 @@ func TestEffectThatMayCome(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	for code, class := range map[codes.Code]error{codes.OutOfRange: asg.ErrRefused, codes.FailedPrecondition: asg.ErrRefused, codes.ResourceExhausted: asg.ErrThrottled, codes.Unauthenticated: asg.ErrCredentials} {
-		b := newBed(t, pool("lab://a"))
 // An end of before that shows late is no answer to an increase: its group does not grow twice.
 func TestAnotherEffectComes(t *testing.T) {
 	b := newBed(t, pool("lab://a", "lab://b"))
@@ -491,6 +491,9 @@ func TestAnotherEffectComes(t *testing.T) {
 	}
 }
 
+func TestRefusals(t *testing.T) {
+	for code, class := range map[codes.Code]error{codes.OutOfRange: asg.ErrRefused, codes.FailedPrecondition: asg.ErrRefused, codes.ResourceExhausted: asg.ErrThrottled, codes.Unauthenticated: asg.ErrCredentials} {
+		b := newBed(t, pool("lab://a"))
 		b.fake.Break(fakegrpc.Faults{Fail: map[string]error{"NodeGroupIncreaseSize": status.Error(code, "no")}})
 		if err := b.verbs.SetDesired(t.Context(), "pool", 1, 2); !errors.Is(err, class) || asg.Unheard(err) {
 			t.Errorf("%s: got %v", code, err)

@@ -31,7 +31,7 @@ func (d Defaults) message() *protocol.NodeGroupAutoscalingOptions {
 	}
 }
 
-// longest is how long a node may have to be unneeded.
+// longest is the most that a time of these may be.
 const longest = 30 * 24 * time.Hour
 
 // readOptions takes over what is possible, and says what is not; asked is what the provider was
@@ -62,6 +62,10 @@ func readOptions(m *protocol.NodeGroupAutoscalingOptions, asked Defaults) (o fle
 		}
 		return &metav1.Duration{Duration: d}
 	}
+	provision := duration("maxNodeProvisionDuration", asked.MaxNodeProvisionTime, m.GetMaxNodeProvisionDuration(), m.GetMaxNodeProvisionTime())
+	if provision != nil && provision.Duration == 0 {
+		wrong, provision = append(wrong, errors.New("maxNodeProvisionDuration is 0s: want more than 0")), nil
+	}
 	ignore := m.GetIgnoreDaemonSetsUtilization()
 	o = fleet.ScaleDownOptions{
 		UtilizationThreshold:    share("scaleDownUtilizationThreshold", m.GetScaleDownUtilizationThreshold()),
@@ -69,6 +73,7 @@ func readOptions(m *protocol.NodeGroupAutoscalingOptions, asked Defaults) (o fle
 		UnneededTime:            duration("scaleDownUnneededDuration", asked.UnneededTime, m.GetScaleDownUnneededDuration(), m.GetScaleDownUnneededTime()),
 		UnreadyTime:             duration("scaleDownUnreadyDuration", asked.UnreadyTime, m.GetScaleDownUnreadyDuration(), m.GetScaleDownUnreadyTime()),
 		IgnoreDaemonSets:        &ignore,
+		MaxNodeProvisionTime:    provision,
 	}
 	return o, m.GetZeroOrMaxNodeScaling(), errors.Join(wrong...)
 }

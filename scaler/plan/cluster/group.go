@@ -296,6 +296,11 @@ func CapacityOf(s *fleet.NodeTemplate) corev1.ResourceList {
 // plan would put them. To mark it at once would be two patches for nothing.
 const SettleTime = 10 * time.Second
 
+// ProvisionTime is how long an instance of the group may take from its launch to a registered node.
+func (g *Group) ProvisionTime(p policy.Policy) time.Duration {
+	return g.ScaleDown.ProvisionTime(p.MaxNodeProvisionTime)
+}
+
 func (g *Group) UnneededTime(p policy.Policy) time.Duration {
 	if g.ScaleDown.UnneededTime != nil {
 		return g.ScaleDown.UnneededTime.Duration

@@ -184,14 +184,14 @@ func (d *Hooks) outOfTime(p cluster.Passage, pod string) (release, bool) {
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 func (d *Hooks) withoutNode(p cluster.Passage) (release, bool) {
 	if p.Way == &cluster.Warming {
-		due := d.After(p.Began, d.Policy.MaxNodeProvisionTime)
+		due := d.After(p.Began, p.Group.ProvisionTime(d.Policy))
 		d.Clock.At(due)
 		if !p.Group.Recognised && !d.Now.Before(due) {
 			p.Group.Note(verdict.Say("instance {instance} has not registered within {within}, and no instance of the group ever was a Node of this cluster, so its hook is not completed",
-				verdict.Instance(p.Instance.ID), verdict.Within(d.Policy.MaxNodeProvisionTime)))
+				verdict.Instance(p.Instance.ID), verdict.Within(p.Group.ProvisionTime(d.Policy))))
 			return release{}, false
 		}
-		return release{why: "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()}, !d.Now.Before(due)
+		return release{why: "no node of it has registered within " + p.Group.ProvisionTime(d.Policy).String()}, !d.Now.Before(due)
 	}
 	end := p.Began.Add(d.Policy.TerminationDrainTime)
 	switch d.mayServe(p) {

@@ -63,13 +63,13 @@ func (d *Launches) RecallLaunches() {
 			continue
 		}
 		switch {
-		case !l.Answered && !d.Now.Before(l.At.Add(d.Policy.MaxNodeProvisionTime)):
+		case !l.Answered && !d.Now.Before(l.At.Add(g.ProvisionTime(d.Policy))):
 			d.giveUpLaunch(key, g, l)
 			continue
 		case !l.Answered:
 			g.Unanswered = true
 			d.Do(again(l, name, zone, part))
-			d.Clock.At(l.At.Add(d.Policy.MaxNodeProvisionTime))
+			d.Clock.At(l.At.Add(g.ProvisionTime(d.Policy)))
 			if d.silent(g, l) {
 				continue
 			}
@@ -103,7 +103,7 @@ func (d *Launches) silent(g *cluster.Group, l fleet.Launch) bool {
 func (d *Launches) giveUpLaunch(key string, g *cluster.Group, l fleet.Launch) {
 	l.Answered = true
 	d.State.Launches[key] = l
-	d.State.Unsteered[g.Name] = cluster.BackOff(l.At.Add(d.Policy.MaxNodeProvisionTime+unsteeredFor), 1, "LaunchInstances has not answered since "+verdict.ClockTime(l.At))
+	d.State.Unsteered[g.Name] = cluster.BackOff(l.At.Add(g.ProvisionTime(d.Policy)+unsteeredFor), 1, "LaunchInstances has not answered since "+verdict.ClockTime(l.At))
 }
 
 // countOn counts on what a launch adds until its group was read with it once, and says whether it
@@ -278,13 +278,13 @@ func (d *Launches) LowerUnfulfilled() {
 		}
 		// Without a persisted growth it was not us who asked for them.
 		grown, known := d.State.GrownAt[g.Name]
-		if due := d.After(grown, d.Policy.MaxNodeProvisionTime); !known || d.Now.Before(due) {
+		if due := d.After(grown, g.ProvisionTime(d.Policy)); !known || d.Now.Before(due) {
 			d.Clock.At(due)
 			continue
 		}
 		asked := d.State.Recognition.Asked[g.Name].Count
 		delete(d.State.Recognition.Asked, g.Name) // who comes now was not asked for
-		d.Do(action.Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d were not launched within %s, after %s", g.Desired-to, d.Policy.MaxNodeProvisionTime, rest.Cause)})
+		d.Do(action.Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d were not launched within %s, after %s", g.Desired-to, g.ProvisionTime(d.Policy), rest.Cause)})
 	}
 }
 

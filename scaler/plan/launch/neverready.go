@@ -56,16 +56,16 @@ func (d *Launches) EndLost() {
 func (d *Launches) endUnjoined(g *cluster.Group, i *fleet.Instance, since time.Time) {
 	o, over := d.Overdue[i.ID]
 	if !over {
-		d.Clock.At(cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), d.State.Recognition.Graced[i.ID]))
+		d.Clock.At(cluster.Later(d.After(since, g.ProvisionTime(d.Policy)), d.State.Recognition.Graced[i.ID]))
 		return
 	}
-	why := "no node of it has registered within " + d.Policy.MaxNodeProvisionTime.String()
+	why := "no node of it has registered within " + g.ProvisionTime(d.Policy).String()
 	if i.Failed != "" {
 		g.Lost[i.ID] = fleet.Failure{At: o.Due, Cause: i.Failed}
 		why = "its provider cannot create it: " + i.Failed
 	} else if _, served := d.State.Deserted[i.ID]; served {
 		g.Lost[i.ID] = fleet.Failure{}
-		why = "its node is gone, and it has not registered again within " + d.Policy.MaxNodeProvisionTime.String()
+		why = "its node is gone, and it has not registered again within " + g.ProvisionTime(d.Policy).String()
 	} else {
 		d.lose(g, i, o.Due, cluster.NeverJoined)
 	}
@@ -101,7 +101,7 @@ func (d *Launches) deserted(g *cluster.Group, i *fleet.Instance, remembered bool
 		return so
 	}
 	grown, grew := d.Given.GrownAt[g.Name]
-	return !grew || !d.Now.Before(grown.Add(d.Policy.MaxNodeProvisionTime))
+	return !grew || !d.Now.Before(grown.Add(g.ProvisionTime(d.Policy)))
 }
 
 // endUnready ends a node that never was Ready. Whatever holds a node elsewhere

@@ -45,7 +45,7 @@ func (d *Launches) limitOwed(g *cluster.Group, awaited map[string]time.Time) {
 			since = f.At
 		}
 	}
-	patience := d.Policy.MaxNodeProvisionTime
+	patience := g.ProvisionTime(d.Policy)
 	if !known && d.Now.Before(d.State.GrownAt[g.Name].Add(notedAfter)) {
 		d.Clock.At(since.Add(patience))
 		return
@@ -87,7 +87,7 @@ func (d *Launches) limitHeld(g *cluster.Group, awaited map[string]time.Time) {
 			since = d.Now
 		}
 		awaited[i.ID] = since
-		due := since.Add(d.Policy.MaxNodeProvisionTime)
+		due := since.Add(g.ProvisionTime(d.Policy))
 		if d.Now.Before(due) {
 			d.Clock.At(due)
 			continue

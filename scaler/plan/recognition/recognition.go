@@ -92,7 +92,7 @@ func (d *Recognition) recognise() {
 			if until, graces := d.grace(i, since); graces {
 				graced[i.ID] = until
 			}
-			due := cluster.Later(d.After(since, d.Policy.MaxNodeProvisionTime), graced[i.ID])
+			due := cluster.Later(d.After(since, g.ProvisionTime(d.Policy)), graced[i.ID])
 			if i.Failed != "" { // its provider says that it never comes
 				due = cluster.Later(i.FailedSince, d.After(since, failedAfter))
 				d.Clock.At(due)
@@ -136,7 +136,7 @@ func (d *Recognition) cameOfAsking(g *cluster.Group, i *fleet.Instance) (at time
 		return time.Time{}, false // it has been there for longer
 	}
 	asked := d.State.Recognition.Asked[g.Name]
-	if asked.Count == 0 || !d.Now.Before(d.askedUntil(asked)) {
+	if asked.Count == 0 || !d.Now.Before(d.askedUntil(g, asked)) {
 		return time.Time{}, false
 	}
 	asked.Count--
@@ -147,7 +147,7 @@ func (d *Recognition) cameOfAsking(g *cluster.Group, i *fleet.Instance) (at time
 // AskFor notes that a group was asked for more instances.
 func (d *Recognition) AskFor(g *cluster.Group, n int) {
 	asked := d.State.Recognition.Asked[g.Name]
-	if !d.Now.Before(d.askedUntil(asked)) {
+	if !d.Now.Before(d.askedUntil(g, asked)) {
 		asked.Count = 0
 	}
 	d.State.Recognition.Asked[g.Name] = fleet.Asked{At: d.Now, Count: asked.Count + n}
@@ -155,13 +155,14 @@ func (d *Recognition) AskFor(g *cluster.Group, n int) {
 
 // askedUntil is until when an instance that is seen for the first time counts as one that
 // was asked for.
-func (d *Recognition) askedUntil(a fleet.Asked) time.Time {
-	return d.After(a.At, d.Policy.MaxNodeProvisionTime)
+func (d *Recognition) askedUntil(g *cluster.Group, a fleet.Asked) time.Time {
+	return d.After(a.At, g.ProvisionTime(d.Policy))
 }
 
 func (d *Recognition) forgetAsked() {
 	maps.DeleteFunc(d.State.Recognition.Asked, func(name string, a fleet.Asked) bool {
-		return a.Count == 0 || d.GroupOf(name) == nil || !d.Now.Before(d.askedUntil(a))
+		g := d.GroupOf(name)
+		return a.Count == 0 || g == nil || !d.Now.Before(d.askedUntil(g, a))
 	})
 }
 
@@ -196,7 +197,7 @@ func (d *Recognition) grace(i *fleet.Instance, since time.Time) (until time.Time
 // whyForeign says what is wrong with a foreign group, for people.
 func (d *Recognition) whyForeign(g *cluster.Group) verdict.Details {
 	return verdict.Say("{count} {count:instance has|instances have} not registered within {within}, and no instance of the group ever was a Node of this cluster, so none is terminated and none of their hooks is completed: {why}",
-		verdict.Count(d.unrecognised[g]), verdict.Within(d.Policy.MaxNodeProvisionTime), verdict.Why(d.suspicion()))
+		verdict.Count(d.unrecognised[g]), verdict.Within(g.ProvisionTime(d.Policy)), verdict.Why(d.suspicion()))
 }
 
 // suspicion is what is probably wrong where instances serve that are no Nodes.
@@ -237,7 +238,7 @@ func (d *Recognition) UnrecognisedAllowed(g *cluster.Group, id string) bool {
 // ended, or for another reason, is not there yet and may come.
 func (d *Recognition) AwaitsReplacement(g *cluster.Group) bool {
 	if asked, owed := d.State.Recognition.Asked[g.Name]; owed {
-		d.Clock.At(d.askedUntil(asked))
+		d.Clock.At(d.askedUntil(g, asked))
 		return true
 	}
 	return slices.ContainsFunc(g.Live, func(i *fleet.Instance) bool {

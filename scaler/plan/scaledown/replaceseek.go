@@ -429,7 +429,7 @@ func (r *nodeSearch) beginReplacement(x *proposal) bool {
 	}
 	s := x.memory()
 	s.Launched = r.Now
-	s.Until = r.Now.Add(r.Policy.MaxNodeProvisionTime + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime).Truncate(time.Second)
+	s.Until = r.Now.Add(g.ProvisionTime(r.Policy) + r.Policy.MaxNodeStartupTime + r.Policy.MaxDrainTime).Truncate(time.Second)
 	r.State.Replacement = s
 	return true
 }

@@ -84,7 +84,7 @@ func unregistered(g fleet.Group, registered map[string]bool, s fleet.Snapshot, p
 			continue
 		}
 		since, seen := s.State.Unjoined[i.ID]
-		if seen && !since.IsZero() && s.Now.After(since.Add(policy.MaxNodeProvisionTime)) {
+		if seen && !since.IsZero() && s.Now.After(since.Add(g.ScaleDown.ProvisionTime(policy.MaxNodeProvisionTime))) {
 			long++
 		} else {
 			short++
