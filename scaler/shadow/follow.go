@@ -51,6 +51,12 @@ func (s *Shadow) follow() {
 			s.revision++
 		}
 	}
+	for id, at := range m.Returned {
+		if age := s.now.Sub(at); age >= returnedTime || age < -returnedTime || !instances[id] {
+			delete(m.Returned, id)
+			s.revision++
+		}
+	}
 	for key, at := range m.Decided {
 		if age := s.now.Sub(at); age > decidedTime || age < -decidedTime { // a clock that jumped
 			delete(m.Decided, key)
@@ -89,9 +95,13 @@ func (s *Shadow) followGroup(is *fleet.Group) {
 	}
 }
 
-// returned has a node count again that would be gone.
+// returned has a node count again that would be gone. It is not scaled down again for returnedTime: the
+// planner may find places where this does not.
 func (s *Shadow) returned(id, why string) {
 	g := s.memory.Gone[id]
 	delete(s.memory.Gone, id)
-	s.diverged(record.Diverged{Group: g.Group, Node: g.Node, Assumed: "removed", Is: "in use", Why: why})
+	if len(s.memory.Returned) < mostGone {
+		s.memory.Returned[id] = s.now
+	}
+	s.diverged(record.Diverged{Group: g.Group, Node: g.Node, Assumed: "removed", Is: record.InUse, Why: why})
 }

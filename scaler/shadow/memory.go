@@ -26,6 +26,8 @@ type Memory struct {
 	// Gone are the instances that would be gone, by instance id: they are watched, and count for
 	// nothing.
 	Gone map[string]Gone `json:"gone,omitempty"`
+	// Returned is when an instance that would be gone was in use again, by instance id.
+	Returned map[string]time.Time `json:"returned,omitempty"`
 	// Placed are the nodes that pods would be on, by the pods' UIDs.
 	Placed map[types.UID]string `json:"placed,omitempty"`
 	// Decided is when an action without any other effect here was decided last, by its key: it is
@@ -79,6 +81,8 @@ const (
 	bootTime = 90 * time.Second
 	// followTime is how long an instance is assumed that the world does not launch.
 	followTime = 30 * time.Minute
+	// returnedTime is how long a node is not scaled down that would be gone and was in use again.
+	returnedTime = 10 * time.Minute
 	// decidedTime is how long an action is known that is not decided any more.
 	decidedTime = 10 * time.Minute
 
@@ -99,6 +103,9 @@ func (m *Memory) fill() {
 	}
 	if m.Gone == nil {
 		m.Gone = map[string]Gone{}
+	}
+	if m.Returned == nil {
+		m.Returned = map[string]time.Time{}
 	}
 	if m.Placed == nil {
 		m.Placed = map[types.UID]string{}
@@ -143,8 +150,10 @@ func (m Memory) Encode() ([]byte, error) {
 		switch {
 		case len(m.Placed) > 0:
 			m.Placed = nil
-		case len(m.Gone)+len(m.Nodes)+len(m.Decided) > 0:
-			m.Gone, m.Nodes, m.Decided = half(m.Gone, func(g Gone) time.Time { return g.At }), half(m.Nodes, func(n Node) time.Time { return n.Unneeded }), half(m.Decided, func(t time.Time) time.Time { return t })
+		case len(m.Gone)+len(m.Nodes)+len(m.Decided)+len(m.Returned) > 0:
+			itself := func(t time.Time) time.Time { return t }
+			m.Gone, m.Nodes = half(m.Gone, func(g Gone) time.Time { return g.At }), half(m.Nodes, func(n Node) time.Time { return n.Unneeded })
+			m.Decided, m.Returned = half(m.Decided, itself), half(m.Returned, itself)
 		default:
 			m.Groups = nil
 		}
@@ -208,7 +217,7 @@ func (m Memory) check() error {
 			return fmt.Errorf("group %s is null", name)
 		}
 	}
-	if n := m.instances(); n > mostAssumed || len(m.Gone) > mostGone || len(m.Nodes) > mostNodes || len(m.Placed) > mostPlaced || len(m.Decided) > mostDecided {
+	if n := m.instances(); n > mostAssumed || len(m.Gone) > mostGone || len(m.Returned) > mostGone || len(m.Nodes) > mostNodes || len(m.Placed) > mostPlaced || len(m.Decided) > mostDecided {
 		return fmt.Errorf("it has more than any shadow assumes: %d instances, %d removed, %d nodes, %d pods, %d actions", n, len(m.Gone), len(m.Nodes), len(m.Placed), len(m.Decided))
 	}
 	return nil

@@ -16,7 +16,21 @@ func (s *Shadow) overlay() fleet.Snapshot {
 	out.Groups = s.groups()
 	out.Nodes = s.nodes()
 	out.Agents = s.agents()
+	out.State.GiveUps = s.giveUps()
 	return out
+}
+
+// giveUps keep what was in use again from being scaled down, as a drain that was given up does.
+func (s *Shadow) giveUps() map[string]fleet.BackOff {
+	if len(s.memory.Returned) == 0 {
+		return s.world.State.GiveUps
+	}
+	all := make(map[string]fleet.BackOff, len(s.memory.Returned))
+	for id, at := range s.memory.Returned {
+		all[id] = fleet.BackOff{Until: at.Add(returnedTime), Count: 1, Cause: "a pod had no place elsewhere"}
+	}
+	maps.Copy(all, s.world.State.GiveUps)
+	return all
 }
 
 // groups are as they would be.

@@ -1,7 +1,6 @@
 package shadow
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +25,12 @@ func (s *Shadow) place() (pods, daemons []*fleet.Pod) {
 			clear(s.moved)
 			return s.world.Pods, nil
 		}
-		seats := s.newSeats(gone, assumed)
+		seats := s.newSeats(gone, assumed, s.memory.Placed)
+		if len(seats.homeless) > 0 { // where they are may leave less room than they need
+			if anew := s.newSeats(gone, assumed, nil); len(anew.homeless) == 0 {
+				seats = anew
+			}
+		}
 		if len(seats.homeless) == 0 {
 			s.memory.Placed, s.moved = seats.placed, seats.moved
 			return seats.pods, seats.daemons
@@ -46,14 +50,15 @@ type seats struct {
 	open, fresh []*fit.Place
 
 	pods, daemons []*fleet.Pod
-	placed        map[types.UID]string
-	moved         map[*fleet.Pod]*fleet.Pod
+	// before are the places of the evaluation before.
+	before, placed map[types.UID]string
+	moved          map[*fleet.Pod]*fleet.Pod
 	// homeless are the instances with a pod that has no place elsewhere, and why.
 	homeless map[string]string
 }
 
-func (s *Shadow) newSeats(gone map[string]string, assumed []fleet.Node) *seats {
-	t := &seats{s: s, places: map[string]*fit.Place{}, placed: map[types.UID]string{}, moved: map[*fleet.Pod]*fleet.Pod{}, homeless: map[string]string{}}
+func (s *Shadow) newSeats(gone map[string]string, assumed []fleet.Node, before map[types.UID]string) *seats {
+	t := &seats{s: s, places: map[string]*fit.Place{}, before: before, placed: map[types.UID]string{}, moved: map[*fleet.Pod]*fleet.Pod{}, homeless: map[string]string{}}
 	t.cluster = s.rules.Cluster(fit.World{
 		Kubernetes: s.world.Kubernetes, Pods: s.world.Pods, Namespaces: s.world.Namespaces,
 		Storage: s.world.Storage, Devices: s.world.Devices, DaemonSets: s.world.DaemonSets,
@@ -68,14 +73,14 @@ func (s *Shadow) newSeats(gone map[string]string, assumed []fleet.Node) *seats {
 		t.runDaemons(&assumed[i])
 	}
 	t.pods = make([]*fleet.Pod, 0, len(s.world.Pods))
-	var away, waiting []*fleet.Pod
+	var away, waiting []fit.Tenant
 	for i, p := range s.world.Pods {
 		switch {
 		case p.Node == "" && len(assumed) > 0 && p.Scheduling == fleet.Unschedulable && p.Deleted.IsZero():
-			waiting = append(waiting, p)
+			waiting = append(waiting, t.cluster.TenantAt(i))
 		case p.Node != "" && gone[p.Node] != "":
 			if drainable.MustBePlacedAgain(p) {
-				away = append(away, p)
+				away = append(away, t.cluster.TenantAt(i))
 			}
 		default:
 			t.pods = append(t.pods, p)
@@ -84,21 +89,10 @@ func (s *Shadow) newSeats(gone map[string]string, assumed []fleet.Node) *seats {
 			}
 		}
 	}
-	for _, list := range [][]*fleet.Pod{away, waiting} {
-		slices.SortStableFunc(list, func(a, b *fleet.Pod) int {
-			return cmp.Or(-cmp.Compare(a.Priority(), b.Priority()), a.Created.Compare(b.Created), cmp.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
-		})
+	for _, p := range t.seatAll(away, t.open, func(p *fleet.Pod) time.Time { return s.memory.Gone[gone[p.Node]].At }) {
+		t.homeless[gone[p.Node]] = fmt.Sprintf("pod %s has no place elsewhere", p.Key())
 	}
-	for _, p := range away {
-		if !t.seat(p, t.open, s.memory.Gone[gone[p.Node]].At) {
-			t.homeless[gone[p.Node]] = fmt.Sprintf("pod %s has no place elsewhere", p.Key())
-		}
-	}
-	for _, p := range waiting {
-		if !t.seat(p, t.fresh, time.Time{}) {
-			t.pods = append(t.pods, p)
-		}
-	}
+	t.pods = append(t.pods, t.seatAll(waiting, t.fresh, func(*fleet.Pod) time.Time { return time.Time{} })...)
 	return t
 }
 
@@ -131,27 +125,66 @@ func (t *seats) runDaemons(n *fleet.Node) {
 	}
 }
 
-// seat finds a place for a pod: that of before, or the one with the fewest pods.
-func (t *seats) seat(p *fleet.Pod, among []*fit.Place, since time.Time) bool {
-	tenant := t.cluster.Tenant(p)
-	best := t.places[t.s.memory.Placed[p.UID]]
-	if best == nil || !slices.Contains(among, best) || t.cluster.Slots(tenant.Class, best).N == 0 {
-		best = nil
-		for _, at := range among {
-			if t.cluster.Slots(tenant.Class, at).N > 0 && (best == nil || len(at.Seated()) < len(best.Seated())) {
-				best = at
-			}
+// seatAll gives pods places, and returns those for which there is none. Those that have one keep it; of
+// the others the largest come first, each on the fullest node that takes it, as they were packed when
+// the removal or the growth was decided.
+func (t *seats) seatAll(pods []fit.Tenant, among []*fit.Place, since func(*fleet.Pod) time.Time) (left []*fleet.Pod) {
+	var templates []*fit.NodeTemplate
+	for _, at := range among {
+		templates = append(templates, at.Template())
+	}
+	var others []fit.Tenant
+	for _, p := range t.cluster.Sorted(pods, templates) {
+		if at := t.places[t.before[p.Pod.UID]]; at == nil || !slices.Contains(among, at) || !t.seat(p, at, since(p.Pod)) {
+			others = append(others, p)
 		}
 	}
-	if best == nil || len(t.placed) >= mostPlaced {
+	for _, p := range others {
+		if at := t.fullest(p, among); at == nil || !t.seat(p, at, since(p.Pod)) {
+			left = append(left, p.Pod)
+		}
+	}
+	return left
+}
+
+// fullest is the node with the least free that takes a pod; nil where none does.
+func (t *seats) fullest(p fit.Tenant, among []*fit.Place) (best *fit.Place) {
+	least := 0.0
+	for _, at := range among {
+		if t.cluster.Slots(p.Class, at).N == 0 {
+			continue
+		}
+		if free := free(at); best == nil || free < least {
+			best, least = at, free
+		}
+	}
+	return best
+}
+
+// free is which share of cpu and of memory is free, together.
+func free(at *fit.Place) (share float64) {
+	cpu, memory := at.Free()
+	mostCPU, mostMemory := at.Room()
+	if mostCPU > 0 {
+		share += float64(cpu) / float64(mostCPU)
+	}
+	if mostMemory > 0 {
+		share += float64(memory) / float64(mostMemory)
+	}
+	return share
+}
+
+// seat has a pod be at a place, if it fits there. Of one that had to leave its node since is when.
+func (t *seats) seat(tenant fit.Tenant, at *fit.Place, since time.Time) bool {
+	p := tenant.Pod
+	if len(t.placed) >= mostPlaced || !t.cluster.TrySeat(tenant, at) {
 		return false
 	}
-	t.cluster.Put(tenant, best)
-	t.placed[p.UID] = best.Name
+	t.placed[p.UID] = at.Name
 	before := t.s.moved[p]
-	if before == nil || before.Node != best.Name {
+	if before == nil || before.Node != at.Name {
 		next := *p
-		next.Node, next.Nominated, next.Phase, next.Ready, next.Scheduling, next.Judged = best.Name, "", corev1.PodRunning, true, fleet.Unjudged, time.Time{}
+		next.Node, next.Nominated, next.Phase, next.Ready, next.Scheduling, next.Judged = at.Name, "", corev1.PodRunning, true, fleet.Unjudged, time.Time{}
 		if next.Created.Before(since) {
 			next.Created = since // its successor, by now
 		}

@@ -67,8 +67,9 @@ func (r *rig) restart(observedOnly bool) error {
 
 // TestScenarios plays the files of testdata; -rewrite writes down what comes out. Their commands:
 //
-//	world [observed]  a world, in the lines of e2e/scenario; with observed a scaler acts on the
-//	                  groups that are not
+//	world [observed] [unneeded=1m]
+//	                  a world, in the lines of e2e/scenario; with observed a scaler acts on the
+//	                  groups that are not; how long a node has to be unneeded
 //	change            further lines
 //	advance 5m        lets time pass
 //	turn              evaluates until nothing more is decided, and prints the records that are no
@@ -82,17 +83,18 @@ func TestScenarios(t *testing.T) {
 			case "world":
 				observedOnly = d.HasArg("observed")
 				r = newRig(observedOnly)
+				if d.HasArg("unneeded") {
+					var text string
+					d.ScanArgs(t, "unneeded", &text)
+					r.policy.UnneededTime = duration(t, d, text)
+				}
 				fallthrough
 			case "change":
 				if err := r.Apply(d.Input); err != nil {
 					d.Fatalf(t, "%v", err)
 				}
 			case "advance":
-				step, err := time.ParseDuration(d.CmdArgs[0].Key)
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				r.Advance(step)
+				r.Advance(duration(t, d, d.CmdArgs[0].Key))
 			case "restart":
 				if err := r.restart(observedOnly); err != nil {
 					d.Fatalf(t, "%v", err)
@@ -107,6 +109,15 @@ func TestScenarios(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+func duration(t *testing.T, d *datadriven.TestData, text string) time.Duration {
+	t.Helper()
+	is, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return is
 }
 
 func (r *rig) tell() string {
@@ -144,7 +155,8 @@ func (r *rig) tell() string {
 
 // TestShadow holds laws in random worlds whose autoscaler does what it likes: nothing that was seen is
 // written to; what is assumed keeps within the groups' bounds; a decision that was assumed done is not
-// decided again; a process that goes on sees the same; and what is assumed ends with the world.
+// decided again; a node that is in use again is not removed again and again; a process that goes on sees
+// the same; and what is assumed ends with the world.
 func TestShadow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(false)
@@ -152,6 +164,7 @@ func TestShadow(t *testing.T) {
 			t.Fatal(err)
 		}
 		steps := rapid.IntRange(1, 12).Draw(t, "steps")
+		returned := map[string]time.Time{}
 		for range steps {
 			before := scenario.Format(r.World.Snapshot)
 			for n := 0; ; n++ {
@@ -170,6 +183,12 @@ func TestShadow(t *testing.T) {
 			for _, x := range r.shadow.Records() {
 				if !x.Valid() {
 					t.Fatalf("invalid record %+v", x)
+				}
+				if d := x.Diverged; d != nil && d.Is == record.InUse {
+					if since := x.At.Sub(returned[d.Node]); since >= 0 && since < 10*time.Minute {
+						t.Fatalf("%s was in use %s before, and was taken for removed all the same", d.Node, since)
+					}
+					returned[d.Node] = x.At
 				}
 			}
 			if rapid.Bool().Draw(t, "restart") {

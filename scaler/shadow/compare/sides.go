@@ -274,6 +274,9 @@ func decidedRemovals(all []record.Record) (list []*doing) {
 		if r.Seen != nil && r.Seen.Kind == record.NodeCame {
 			delete(open, r.Seen.Node)
 		}
+		if r.Diverged != nil && r.Diverged.Is == record.InUse {
+			delete(open, r.Diverged.Node) // what is decided of it later is another one
+		}
 		x := r.Decided
 		if x == nil || x.Node == "" {
 			continue

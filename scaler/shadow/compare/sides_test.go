@@ -62,6 +62,8 @@ func TestSides(t *testing.T) {
 		{"a drain and its end are one; one that was cancelled is none", "Windlass 12:00:00 removed n1", []record.Record{
 			decides(0, record.Decided{Kind: record.RequestDrain, Node: "n1"}), decides(600, record.Decided{Kind: record.Terminate, Node: "n1"}),
 			decides(0, record.Decided{Kind: record.RequestDrain, Node: "n2"}), decides(60, record.Decided{Kind: record.CancelDrain, Node: "n2"})}},
+		{"a node that is in use again is removed another time", "Windlass 12:00:00 removed n1; Windlass 12:30:00 removed n1", []record.Record{
+			decides(0, record.Decided{Kind: record.RequestDrain, Node: "n1"}), at(600, record.Record{Diverged: &record.Diverged{Node: "n1", Assumed: "removed", Is: record.InUse}}), decides(1800, record.Decided{Kind: record.RequestDrain, Node: "n1"})}},
 		{"what is not compared", "", []record.Record{decides(0, record.Decided{Kind: "mark", Node: "n1"}), decides(0, record.Decided{Kind: "terminate"})}},
 	} {
 		got := Of(Input{Log: record.Book{Records: c.log}}).sides

@@ -164,6 +164,9 @@ type Bound struct {
 	Node         string    `json:"node,omitempty"`
 }
 
+// InUse is what a node is that was assumed removed and counts again.
+const InUse = "in use"
+
 // Diverged is where the world went another way than the shadow had assumed; its memory has followed
 // the world.
 type Diverged struct {
