@@ -45,7 +45,7 @@ func shadowLog(t *testing.T) string {
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		if err := log.Append(r); err != nil {
+		if err := log.Append(r, r.At); err != nil {
 			t.Fatal(err)
 		}
 	}

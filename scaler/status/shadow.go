@@ -83,8 +83,9 @@ func (b *ShadowBook) get(ctx context.Context, name string) (*corev1.ConfigMap, e
 // Append adds to the log.
 func (b *ShadowBook) Append(records []record.Record) error {
 	var failed []error
+	now := time.Now()
 	for _, r := range records {
-		failed = append(failed, b.log.Append(r))
+		failed = append(failed, b.log.Append(r, now))
 	}
 	return errors.Join(failed...)
 }

@@ -21,7 +21,7 @@ type Log struct {
 	appended, packed, written int
 	full                      []Chunk // not written yet, the oldest first
 	room                      map[string]*allowance
-	last                      time.Time // of all samples that were kept
+	last                      time.Time // when a sample was kept
 }
 
 // allowance is how many bytes of one kind may still come: so many at once, and so many more each
@@ -38,6 +38,7 @@ func allowances() map[string]*allowance {
 		"sample":   {most: 1 << 20, rate: 160 << 10},
 		"bound":    {most: 512 << 10, rate: 8 << 10},
 		"seen":     {most: 512 << 10, rate: 4 << 10},
+		"claim":    {most: 256 << 10, rate: 2 << 10},
 		"decided":  {most: 512 << 10, rate: 4 << 10},
 		"diverged": {most: 256 << 10, rate: 2 << 10},
 		"began":    {most: 64 << 10, rate: 1 << 10},
@@ -67,6 +68,8 @@ func (r Record) kind() string {
 		return "sample"
 	case r.Bound != nil:
 		return "bound"
+	case r.Seen != nil && r.Seen.By == ByClaim:
+		return "claim" // tenants choose how many there are
 	case r.Seen != nil:
 		return "seen"
 	case r.Decided != nil:
@@ -115,9 +118,9 @@ func (l *Log) put(line []byte) {
 	l.bytes += len(line)
 }
 
-// Append adds a record, or counts it where there is no room for it. A sample finds room each
-// SampleEvery whatever it has.
-func (l *Log) Append(r Record) error {
+// Append adds a record, or counts it where there is no room for it at this moment: the date of a record
+// may be somebody else's choice. A sample finds room each SampleEvery whatever it has.
+func (l *Log) Append(r Record, now time.Time) error {
 	r = r.Normal()
 	l.appended++
 	if !r.Valid() {
@@ -129,7 +132,7 @@ func (l *Log) Append(r Record) error {
 		l.omitted.omit(r)
 		return fmt.Errorf("encoding a record of the shadow: %w", err)
 	}
-	if !l.admits(r, len(line)) {
+	if !l.admits(r, len(line), now) {
 		l.omitted.omit(r)
 		return nil
 	}
@@ -141,14 +144,14 @@ func (l *Log) Append(r Record) error {
 	return err
 }
 
-func (l *Log) admits(r Record, bytes int) bool {
-	ok := l.room[r.kind()].take(bytes, r.At)
+func (l *Log) admits(r Record, bytes int, now time.Time) bool {
+	ok := l.room[r.kind()].take(bytes, now)
 	if r.Sample == nil {
 		return ok
 	}
-	since := r.At.Sub(l.last)
+	since := now.Sub(l.last)
 	if ok = ok || since < 0 || since >= SampleEvery; ok {
-		l.last = r.At
+		l.last = now
 	}
 	return ok
 }

@@ -83,7 +83,7 @@ func TestRoundTrip(t *testing.T) {
 		standing := map[string]Chunk{}
 		for range rapid.IntRange(1, 12).Draw(t, "records") {
 			r := drawRecord(t)
-			if err := l.Append(r); err != nil {
+			if err := l.Append(r, r.At); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(r.Normal(), r.Normal().Normal()); diff != "" {
@@ -198,7 +198,7 @@ func TestBounds(t *testing.T) {
 		l, _ := Resume(nil)
 		standing := map[string]Chunk{}
 		for i, r := range made {
-			if err := l.Append(r); err != nil {
+			if err := l.Append(r, r.At); err != nil {
 				t.Fatal(err)
 			}
 			if i != len(made)-1 && (away || dice(400) > 0) {
@@ -260,7 +260,7 @@ func TestAttackLeavesHours(t *testing.T) {
 	const hours = 6
 	for minute := range hours * 60 {
 		at := noon.Add(time.Duration(minute) * time.Minute)
-		if err := l.Append(Record{At: at, Began: &Began{Why: fmt.Sprint("minute ", minute)}}); err != nil {
+		if err := l.Append(Record{At: at, Began: &Began{Why: fmt.Sprint("minute ", minute)}}, at); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range made {
@@ -270,7 +270,7 @@ func TestAttackLeavesHours(t *testing.T) {
 			if r.Sample != nil {
 				continue // names of groups are not tenants' to choose
 			}
-			if err := l.Append(r); err != nil {
+			if err := l.Append(r, r.At); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -288,6 +288,36 @@ func TestAttackLeavesHours(t *testing.T) {
 	}
 }
 
+// TestClaimsStarveNothing: whatever dates tenants give their Events, these take the room of claims alone.
+func TestClaimsStarveNothing(t *testing.T) {
+	l, _ := Resume(nil)
+	for i := range 30_000 {
+		at := noon.AddDate(0, 0, 300*(i%2))
+		claim := Seen{By: ByClaim, Kind: Unhelped, Pods: []string{fmt.Sprint("tenant/", i)}, Why: strings.Repeat(fmt.Sprint(i), 60)}
+		if err := l.Append(Record{At: at, Seen: &claim}, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Append(Record{At: noon, Seen: &Seen{By: ByAutoscaler, Kind: ScaleUp, Group: "web", From: 1, To: 2}}, noon); err != nil {
+		t.Fatal(err)
+	}
+	chunks, err := l.Unwritten()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, bytes := 0, 0
+	for _, r := range read(t, chunks).Records {
+		if r.Seen.By == ByAutoscaler {
+			seen++
+			continue
+		}
+		bytes += len(r.Text())
+	}
+	if seen != 1 || bytes > 256<<10 {
+		t.Errorf("%d records of Cluster Autoscaler beside %d bytes of claims", seen, bytes)
+	}
+}
+
 // TestSamplesStay: however large they are, one of each minute is kept.
 func TestSamplesStay(t *testing.T) {
 	l, _ := Resume(nil)
@@ -296,7 +326,8 @@ func TestSamplesStay(t *testing.T) {
 		large.Groups = append(large.Groups, GroupSample{Group: strings.Repeat("x", 200) + fmt.Sprint(i)})
 	}
 	for i := range 60 {
-		if err := l.Append(Record{At: noon.Add(time.Duration(i) * 10 * time.Second), Sample: &large}); err != nil {
+		at := noon.Add(time.Duration(i) * 10 * time.Second)
+		if err := l.Append(Record{At: at, Sample: &large}, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -317,7 +348,7 @@ func TestSamplesStay(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	l, _ := Resume(nil)
 	for _, r := range []Record{{}, {At: noon}, {At: noon.AddDate(5000, 0, 0), Began: &Began{}}, {At: noon, Bound: &Bound{}}, {At: noon, Began: &Began{}, Sample: &Sample{}}} {
-		if err := l.Append(r); err != nil {
+		if err := l.Append(r, r.At); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -350,7 +381,7 @@ func TestUnreadable(t *testing.T) {
 	good := func(number uint64) Chunk {
 		l, _ := Resume(nil)
 		l.number = number
-		if err := l.Append(Record{At: noon.Add(time.Duration(number) * time.Minute), Began: &Began{}}); err != nil {
+		if err := l.Append(Record{At: noon.Add(time.Duration(number) * time.Minute), Began: &Began{}}, noon); err != nil {
 			t.Fatal(err)
 		}
 		chunks, err := l.Unwritten()
