@@ -59,7 +59,7 @@ func (sc *scaler) newShadowing(ctx context.Context, observedOnly bool) *shadowin
 			}
 			s := &shadowing{
 				shadow: shadow.New(memory, observedOnly), book: book, theirs: sc.settings.theirs, logger: sc.logger,
-				events: observe.NewAutoscalerEvents(sc.client, sc.observer.GroupsChanged, sc.eventsRefused()),
+				events: observe.NewAutoscalerEvents(sc.client, tells(sc.settings.theirs), sc.observer.EventsCame, sc.eventsRefused()),
 				page:   sc.statusPage, write: sc.events.Write,
 			}
 			s.keep([]record.Record{{At: sc.now(), Began: &record.Began{Version: telemetry.Version(), Why: why}}})
@@ -72,6 +72,20 @@ func (sc *scaler) newShadowing(ctx context.Context, observedOnly bool) *shadowin
 			return nil
 		case <-time.After(tryAgain):
 		}
+	}
+}
+
+// tells says what an Event tells, given the namespace of Cluster Autoscaler.
+func tells(theirs string) func(*corev1.Event) observe.Told {
+	return func(e *corev1.Event) observe.Told {
+		records := traces.OfEvent(e, theirs)
+		switch {
+		case len(records) == 0:
+			return observe.Nothing
+		case records[0].Seen.By == record.ByClaim:
+			return observe.Claimed
+		}
+		return observe.Believed
 	}
 }
 

@@ -11,6 +11,8 @@ const (
 	soon = 10 * time.Millisecond
 	// later is for what may change an answer, but never urgently.
 	later = 200 * time.Millisecond
+	// seldom is for what is only logged.
+	seldom = 10 * time.Second
 )
 
 // nudger gathers changes. The first of a burst starts the clock; a more urgent

@@ -228,6 +228,9 @@ func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 // GroupsChanged is for whoever reads the groups to call.
 func (o *Observer) GroupsChanged() { o.nudge.within(soon) }
 
+// EventsCame is for whoever logs what others report to call. No decision goes by it.
+func (o *Observer) EventsCame() { o.nudge.within(seldom) }
+
 // ErrNotYet means that something has not been seen for the first time yet.
 var ErrNotYet = errors.New("not everything was seen yet")
 

@@ -28,6 +28,10 @@ type table[O object, T any] struct {
 	// changed is called for every such change; was is nil for a new object, is for a deleted
 	// one.
 	changed func(was, is *T)
+	// most is how many rows are kept, beside those that vital is true of; 0 for any number. Those
+	// that come later are left out.
+	most  int
+	vital func(*T) bool
 
 	mu       sync.Mutex
 	rows     map[types.NamespacedName]int // where in list
@@ -118,6 +122,7 @@ func (t *table[O, T]) Delete(in any) error {
 // same as before stay: a watch that broke is no reason to think again.
 func (t *table[O, T]) Replace(items []any, _ string) error {
 	fresh := newTable(t.convert, t.key, t.differ, t.changed)
+	fresh.most, fresh.vital = t.most, t.vital
 	fresh.rows, fresh.list = make(map[types.NamespacedName]int, len(items)), make([]*T, 0, len(items))
 	if t.versions != nil {
 		fresh.versions = map[types.NamespacedName]string{}
@@ -217,12 +222,15 @@ func (t *table[O, T]) await(ctx context.Context, key types.NamespacedName, versi
 
 // put, drop, version, own and wake are called with mu held.
 
-// put leaves a row in place that means the same.
+// put leaves a row in place that means the same, and one out for which there is no room.
 func (t *table[O, T]) put(is *T) (was *T, differs bool) {
 	key := t.key(is)
 	at, known := t.rows[key]
 	if known && !t.differ(t.list[at], is) {
 		return t.list[at], false
+	}
+	if !known && t.most > 0 && len(t.list) >= t.most && !t.vital(is) {
+		return nil, false
 	}
 	t.own()
 	if known {
