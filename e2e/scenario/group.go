@@ -79,6 +79,7 @@ var groupWords = table[groupDraft]{
 	"held":      setter(text, func(d *groupDraft, v string) { d.Held = v }),
 	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
 	"observed":  func(d *groupDraft, _ string) error { d.Observed = true; return nil },
+	"acted":     func(d *groupDraft, _ string) error { d.Observed = false; return nil }, // upon, no more observed
 	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
 	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {

@@ -53,7 +53,7 @@ func (s *Shadow) See(world fleet.Snapshot) fleet.Snapshot {
 	s.now, s.world = world.Now, world
 	s.follow()
 	s.shown = s.overlay()
-	s.record(s.watch.see(s.world, s.shown)...)
+	s.record(s.watch.see(s.world, s.shown, s.observedOnly)...)
 	return s.shown
 }
 

@@ -74,7 +74,8 @@ func (r *rig) restart(observedOnly bool) error {
 //	advance 5m        lets time pass
 //	turn              evaluates until nothing more is decided, and prints the records that are no
 //	                  samples, and the figures of both sides
-//	restart           has another process go on
+//	restart [observed]
+//	                  has another process go on
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		r, observedOnly := newRig(false), false
@@ -96,6 +97,7 @@ func TestScenarios(t *testing.T) {
 			case "advance":
 				r.Advance(duration(t, d, d.CmdArgs[0].Key))
 			case "restart":
+				observedOnly = observedOnly || d.HasArg("observed")
 				if err := r.restart(observedOnly); err != nil {
 					d.Fatalf(t, "%v", err)
 				}

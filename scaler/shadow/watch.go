@@ -43,16 +43,27 @@ func newWatch() watch {
 	return watch{pending: map[types.UID]pending{}, tainted: map[string]time.Time{}}
 }
 
-// see takes both sides at a moment.
-func (w *watch) see(world, windlass fleet.Snapshot) (records []record.Record) {
+// see takes both sides at a moment; with observedOnly of groups that are observed: what happens to the
+// others is Windlass' doing.
+func (w *watch) see(world, windlass fleet.Snapshot, observedOnly bool) (records []record.Record) {
+	others := map[string]bool{} // instances of groups of which nothing is recorded
+	world.Groups = slices.DeleteFunc(slices.Clone(world.Groups), func(g fleet.Group) bool {
+		if g.Observed || !observedOnly {
+			return false
+		}
+		for _, i := range g.Instances {
+			others[i.ID] = true
+		}
+		return true
+	})
 	at := world.Now
 	add := func(s record.Seen) { records = append(records, record.Record{At: at, Seen: &s}) }
-	w.seeNodes(world, add)
+	w.seeNodes(world, others, add)
 	w.seeDesired(world, add)
 	for i := range world.Nodes {
 		n := &world.Nodes[i]
 		r, is := seen.OfTaint(n.Name, w.nodes[n.Name].group, n.Taints)
-		if is && !w.tainted[n.Name].Equal(r.At) {
+		if is && !others[n.InstanceID()] && !w.tainted[n.Name].Equal(r.At) {
 			w.tainted[n.Name] = r.At
 			records = append(records, r)
 		}
@@ -67,19 +78,20 @@ func (w *watch) see(world, windlass fleet.Snapshot) (records []record.Record) {
 	return records
 }
 
-func (w *watch) seeNodes(world fleet.Snapshot, add func(record.Seen)) {
+func (w *watch) seeNodes(world fleet.Snapshot, others map[string]bool, add func(record.Seen)) {
 	byInstance := map[string]string{}
 	for i := range world.Groups {
 		for _, instance := range world.Groups[i].Instances {
 			byInstance[instance.ID] = world.Groups[i].Name
 		}
 	}
-	now := map[string]groupNode{}
+	now, there := map[string]groupNode{}, map[string]string{}
 	for i := range world.Nodes {
 		n := &world.Nodes[i]
 		id := n.InstanceID()
+		there[n.Name] = id
 		group := cmp.Or(byInstance[id], w.nodes[n.Name].group)
-		if group == "" || id == "" {
+		if group == "" || id == "" || others[id] {
 			continue
 		}
 		is := groupNode{group, id}
@@ -89,7 +101,7 @@ func (w *watch) seeNodes(world fleet.Snapshot, add func(record.Seen)) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		if was := w.nodes[name]; now[name] != was {
+		if was := w.nodes[name]; now[name] != was && there[name] != was.instance {
 			add(record.Seen{By: record.ByUnknown, Kind: record.NodeGone, Group: was.group, Node: name, Instance: was.instance})
 			delete(w.tainted, name)
 		}
