@@ -9,11 +9,19 @@ import (
 	"windlass.dev/windlass/scaler/shadow/record"
 )
 
-// follow takes over what the world has done since it was seen last.
+// follow takes over what the world has done since it was seen last. Of groups that a scaler acts on by
+// now nothing stays assumed.
 func (s *Shadow) follow() {
 	groups, nodes, instances := map[string]*fleet.Group{}, map[string]*fleet.Node{}, map[string]bool{}
+	others := map[string]bool{} // instances of which nothing is assumed
 	for i := range s.world.Groups {
 		g := &s.world.Groups[i]
+		if s.observedOnly && !g.Observed {
+			for _, i := range g.Instances {
+				others[i.ID] = true
+			}
+			continue
+		}
 		groups[g.Name] = g
 		for _, i := range g.Instances {
 			instances[i.ID] = true
@@ -39,14 +47,15 @@ func (s *Shadow) follow() {
 		}
 	}
 	for name, n := range m.Nodes {
-		if is := nodes[name]; (is == nil || is.UID != n.UID) && !assumed[name] {
+		if is := nodes[name]; (is == nil || is.UID != n.UID || others[is.InstanceID()]) && !assumed[name] {
 			delete(m.Nodes, name)
+			s.revision++
 		}
 	}
 	// The world has removed it, too.
 	for id, g := range m.Gone {
 		n := nodes[g.Node]
-		if there := n != nil && n.UID == g.UID && g.Node != ""; !there && !instances[id] {
+		if there := n != nil && n.UID == g.UID && g.Node != ""; !there && !instances[id] || others[id] {
 			delete(m.Gone, id)
 			s.revision++
 		}

@@ -74,6 +74,7 @@ func (r *rig) restart(observedOnly bool) error {
 //	advance 5m        lets time pass
 //	turn              evaluates until nothing more is decided, and prints the records that are no
 //	                  samples, and the figures of both sides
+//	assumed           prints what is kept of groups, nodes and pods
 //	restart [observed]
 //	                  has another process go on
 func TestScenarios(t *testing.T) {
@@ -101,6 +102,8 @@ func TestScenarios(t *testing.T) {
 				if err := r.restart(observedOnly); err != nil {
 					d.Fatalf(t, "%v", err)
 				}
+			case "assumed":
+				return r.assumed()
 			case "turn":
 				for n := 0; len(r.turn()) > 0 && n < 5; n++ {
 				}
@@ -120,6 +123,26 @@ func duration(t *testing.T, d *datadriven.TestData, text string) time.Duration {
 		d.Fatalf(t, "%v", err)
 	}
 	return is
+}
+
+// assumed is the memory for people.
+func (r *rig) assumed() string {
+	var lines []string
+	m := r.shadow.Memory()
+	for name, g := range m.Groups {
+		lines = append(lines, fmt.Sprintf("group %s: %d launched", name, len(g.Assumed)))
+	}
+	for name := range m.Nodes {
+		lines = append(lines, "mark on "+name)
+	}
+	for _, g := range m.Gone {
+		lines = append(lines, "removed "+g.Node)
+	}
+	for uid, node := range m.Placed {
+		lines = append(lines, fmt.Sprintf("pod %s on %s", uid, node))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 func (r *rig) tell() string {
