@@ -44,7 +44,7 @@ type Shadow struct {
 // groups but those that are observed.
 func New(m Memory, observedOnly bool) *Shadow {
 	m.fill()
-	return &Shadow{memory: m, observedOnly: observedOnly, rules: fit.NewRules(), moved: map[*fleet.Pod]*fleet.Pod{}, watch: newWatch()}
+	return &Shadow{memory: m, observedOnly: observedOnly, rules: fit.NewRules(), moved: map[*fleet.Pod]*fleet.Pod{}, watch: newWatch(m.Placed)}
 }
 
 // See follows the world and returns it as it would be, had everything been done that was decided.

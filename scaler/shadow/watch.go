@@ -22,6 +22,9 @@ type watch struct {
 	nodes   map[string]groupNode
 	desired map[string]int
 	pending map[types.UID]pending
+	// served are the pods that had a place on Windlass' side when the process before ended: it has
+	// recorded them. nil after the first.
+	served  map[types.UID]string
 	tainted map[string]time.Time
 	sample  *record.Sample
 	sampled time.Time
@@ -39,8 +42,8 @@ type pending struct {
 // mostPending bounds how many pods are followed.
 const mostPending = 30_000
 
-func newWatch() watch {
-	return watch{pending: map[types.UID]pending{}, tainted: map[string]time.Time{}}
+func newWatch(placed map[types.UID]string) watch {
+	return watch{pending: map[types.UID]pending{}, served: maps.Clone(placed), tainted: map[string]time.Time{}}
 }
 
 // see takes both sides at a moment; with observedOnly of groups that are observed: what happens to the
@@ -139,7 +142,8 @@ func (w *watch) seePods(world, windlass fleet.Snapshot) (records []record.Record
 			if len(w.pending) >= mostPending {
 				continue
 			}
-			f = pending{key: p.Key(), since: p.Created, world: true, windlass: true}
+			_, served := w.served[p.UID]
+			f = pending{key: p.Key(), since: p.Created, world: true, windlass: !served}
 		}
 		if f.world && p.Node != "" {
 			f.world = false
@@ -147,6 +151,7 @@ func (w *watch) seePods(world, windlass fleet.Snapshot) (records []record.Record
 		}
 		w.pending[p.UID] = f
 	}
+	w.served = nil
 	for _, p := range windlass.Pods {
 		if f, was := w.pending[p.UID]; was && f.windlass && p.Node != "" {
 			f.windlass = false

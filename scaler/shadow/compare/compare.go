@@ -191,7 +191,7 @@ func Of(in Input) Comparison {
 	undated -= len(all)
 	slices.SortStableFunc(all, order)
 	all = slices.CompactFunc(all, same)
-	log := slices.SortedStableFunc(slices.Values(in.Log.Records), order)
+	log := servedOnce(slices.SortedStableFunc(slices.Values(in.Log.Records), order))
 
 	c := Comparison{From: in.From, To: in.To, Shadow: len(in.Log.Records) > 0, Windows: in.Windows, Divergences: []Divergence{}, ByKind: map[Kind]int{}, Groups: []Group{}}
 	if n := len(all); n > 0 {

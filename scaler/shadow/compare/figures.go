@@ -172,6 +172,21 @@ func decided(at time.Time, window time.Duration, covered []Gap) bool {
 	return true
 }
 
+// servedOnce leaves of the records of a pod's end of waiting on a side the first: a process that begins
+// anew may record it again.
+func servedOnce(log []record.Record) []record.Record {
+	known := map[record.Bound]bool{}
+	return slices.DeleteFunc(log, func(r record.Record) bool {
+		if r.Bound == nil {
+			return false
+		}
+		key := record.Bound{Pod: r.Bound.Pod, Side: r.Bound.Side, PendingSince: r.Bound.PendingSince}
+		again := known[key]
+		known[key] = true
+		return again
+	})
+}
+
 // figures adds up what the log has of the span.
 func (c *Comparison) figures(log []record.Record) {
 	type sums struct{ world, windlass Paid }

@@ -91,6 +91,22 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// TestServedOnce: a pod that is recorded as served again, by a process that did not know, was served when
+// it was recorded first.
+func TestServedOnce(t *testing.T) {
+	bound := func(second int, since time.Time) record.Record {
+		return at(second, record.Record{Bound: &record.Bound{Pod: "a/1", Side: record.Windlass, PendingSince: since, Node: "n"}})
+	}
+	log := []record.Record{bound(30, noon), bound(600, noon), bound(700, noon.Add(650*time.Second))}
+	c := Of(Input{Log: record.Book{Records: log}})
+	if p := c.Pending.Windlass; p.Pods != 2 || p.Max != Duration(50*time.Second) || len(c.queued.Windlass) != 2 {
+		t.Errorf("%+v, pending at %v", p, c.queued.Windlass)
+	}
+	if p := Of(Input{Log: record.Book{Records: log}, From: noon.Add(time.Minute)}).Pending.Windlass; p.Pods != 1 {
+		t.Errorf("without its first record: %+v", p)
+	}
+}
+
 // TestMany: as much as a log and an hour of Events can hold is compared soon, and listed within
 // bounds.
 func TestMany(t *testing.T) {
