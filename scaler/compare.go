@@ -96,7 +96,7 @@ func printComparison(ctx context.Context, o compareOptions, now time.Time, stdou
 	if err != nil {
 		return err
 	}
-	in.Log, in.Direct = record.Read(r.chunks), r.direct
+	in.Log, in.Direct, in.Now = record.Read(r.chunks), r.direct, now
 	if o.since != "" && in.From.IsZero() { // up to the last record
 		in.From = compare.Of(in).To.Add(-o.length())
 	}

@@ -26,8 +26,10 @@ type Input struct {
 	Log record.Book
 	// Direct is what was read of Events, activities and the status now.
 	Direct []record.Record
-	// From and To bound the time; zero stands for that of the records.
+	// From and To bound the time; zero stands for that of samples and of records that are believed.
 	From, To time.Time
+	// Now is the end of that time at the latest; zero where that is not known.
+	Now time.Time
 	Windows  Windows
 }
 
@@ -194,13 +196,12 @@ func Of(in Input) Comparison {
 	log := servedOnce(slices.SortedStableFunc(slices.Values(in.Log.Records), order))
 
 	c := Comparison{From: in.From, To: in.To, Shadow: len(in.Log.Records) > 0, Windows: in.Windows, Divergences: []Divergence{}, ByKind: map[Kind]int{}, Groups: []Group{}}
-	if n := len(all); n > 0 {
-		if c.From.IsZero() {
-			c.From = all[0].At
-		}
-		if c.To.IsZero() {
-			c.To = all[n-1].At.Add(time.Millisecond) // with what happened then
-		}
+	from, to := spanOf(all, in.Now)
+	if c.From.IsZero() {
+		c.From = from
+	}
+	if c.To.IsZero() {
+		c.To = to
 	}
 	if c.To.Before(c.From) {
 		c.To = c.From
@@ -214,6 +215,23 @@ func Of(in Input) Comparison {
 	c.decide(all, covered, fell)
 	c.missing(in.Log, undated)
 	return c
+}
+
+// spanOf is the time of records, which are in order, until now: the dates of claims are tenants' choice.
+func spanOf(all []record.Record, now time.Time) (from, to time.Time) {
+	for _, r := range all {
+		if r.Seen != nil && r.Seen.By == record.ByClaim {
+			continue
+		}
+		if from.IsZero() {
+			from = r.At
+		}
+		to = r.At.Add(time.Millisecond) // with what happened then
+	}
+	if !now.IsZero() {
+		from, to = earlier(from, now), earlier(to, now)
+	}
+	return from, to
 }
 
 // in reports whether a moment is of the span.

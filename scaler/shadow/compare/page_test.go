@@ -107,6 +107,25 @@ func TestServedOnce(t *testing.T) {
 	}
 }
 
+// TestSpanIsNobodysChoice: the time that is compared is that of samples and of what is believed, until
+// now, whatever dates tenants give their Events.
+func TestSpanIsNobodysChoice(t *testing.T) {
+	claim := func(second int) record.Record {
+		return seen(second, record.Seen{By: record.ByClaim, Kind: record.Unhelped, Pods: []string{"a/1"}})
+	}
+	const year = 365 * 24 * 3600
+	log := []record.Record{claim(-year), at(0, record.Record{Sample: &record.Sample{}}), at(60, record.Record{Sample: &record.Sample{}}), claim(2 * year)}
+	believed := seen(year, record.Seen{By: record.ByAutoscaler, Kind: record.Failed, Group: "web"})
+	c := Of(Input{Log: record.Book{Records: log}, Direct: []record.Record{claim(-2 * year), claim(year)}})
+	if want := noon.Add(60*time.Second + time.Millisecond); !c.From.Equal(noon) || !c.To.Equal(want) {
+		t.Errorf("%s to %s, want %s to %s", c.From, c.To, noon, want)
+	}
+	now := noon.Add(time.Hour)
+	if c := Of(Input{Log: record.Book{Records: log}, Direct: []record.Record{believed}, Now: now}); !c.From.Equal(noon) || !c.To.Equal(now) {
+		t.Errorf("with a date to come: %s to %s, want %s to %s", c.From, c.To, noon, now)
+	}
+}
+
 // TestMany: as much as a log and an hour of Events can hold is compared soon, and listed within
 // bounds.
 func TestMany(t *testing.T) {
