@@ -126,6 +126,27 @@ func TestSpanIsNobodysChoice(t *testing.T) {
 	}
 }
 
+// TestResultWithoutPods: pending times are held against each other only where both sides served pods.
+func TestResultWithoutPods(t *testing.T) {
+	served := func(side record.Side) record.Record {
+		return at(90, record.Record{Bound: &record.Bound{Pod: "a/1", Side: side, PendingSince: noon, Node: "n"}})
+	}
+	sample := at(0, record.Record{Sample: &record.Sample{}})
+	for _, c := range []struct {
+		want string
+		log  []record.Record
+	}{
+		{"; its pods would have been pending for 1m30s at the median, as they were.", []record.Record{sample, served(record.World), served(record.Windlass)}},
+		{"; Windlass would have served 0 pending pods, and the world served 1.", []record.Record{sample, served(record.World)}},
+		{"; Windlass would have served 1 pending pod, and the world served 0.", []record.Record{sample, served(record.Windlass)}},
+	} {
+		c2 := Of(Input{Log: record.Book{Records: c.log}})
+		if got := c2.Result(); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%q, want its end %q", got, c.want)
+		}
+	}
+}
+
 // TestMany: as much as a log and an hour of Events can hold is compared soon, and listed within
 // bounds.
 func TestMany(t *testing.T) {

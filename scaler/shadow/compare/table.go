@@ -48,11 +48,14 @@ func (c *Comparison) Result() string {
 		}
 		text += fmt.Sprintf(", for $%.2f %s than $%.2f", math.Abs(less), word, c.Total.World.Dollars)
 	}
-	if w, l := c.Pending.World, c.Pending.Windlass; w.Pods+l.Pods > 0 {
+	switch w, l := c.Pending.World, c.Pending.Windlass; {
+	case w.Pods+l.Pods == 0:
+	case w.Pods == 0 || l.Pods == 0:
+		text += fmt.Sprintf("; Windlass would have served %d pending pod%s, and the world served %d", l.Pods, s(l.Pods), w.Pods)
+	case l.P50 == w.P50:
+		text += fmt.Sprintf("; its pods would have been pending for %s at the median, as they were", l.P50)
+	default:
 		text += fmt.Sprintf("; its pods would have been pending for %s at the median, not %s", l.P50, w.P50)
-		if l.P50 == w.P50 {
-			text = strings.TrimSuffix(text, fmt.Sprintf(", not %s", w.P50)) + ", as they were"
-		}
 	}
 	return text + "."
 }
