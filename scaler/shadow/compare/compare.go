@@ -29,8 +29,8 @@ type Input struct {
 	// From and To bound the time; zero stands for that of samples and of records that are believed.
 	From, To time.Time
 	// Now is the end of that time at the latest; zero where that is not known.
-	Now time.Time
-	Windows  Windows
+	Now     time.Time
+	Windows Windows
 }
 
 // Windows are how far the same on both sides may be apart.

@@ -147,6 +147,28 @@ func TestResultWithoutPods(t *testing.T) {
 	}
 }
 
+// TestListsWithoutLog: what the world did counts in the span alone, and what is not listed is counted.
+func TestListsWithoutLog(t *testing.T) {
+	var direct []record.Record
+	for i := range 40 {
+		direct = append(direct, seen(3600*i, record.Seen{By: record.ByAutoscaler, Kind: record.ScaleUp, Group: "web", From: i, To: i + 1}))
+	}
+	of := func(hours int) string {
+		c := Of(Input{Direct: direct, From: noon, To: noon.Add(time.Duration(hours) * time.Hour)})
+		var b strings.Builder
+		if err := c.Table(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := of(2); !strings.Contains(got, "has 2 scale-ups and 0 scale-downs") {
+		t.Errorf("of two hours: %s", got)
+	}
+	if got := of(35); strings.Count(got, "grew web") != 30 || !strings.Contains(got, "5 more") {
+		t.Errorf("of 35: %s", got)
+	}
+}
+
 // TestMany: as much as a log and an hour of Events can hold is compared soon, and listed within
 // bounds.
 func TestMany(t *testing.T) {

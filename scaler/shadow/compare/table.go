@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,8 +31,8 @@ func (c *Comparison) Table(out io.Writer) error {
 func (c *Comparison) Result() string {
 	a := c.Agreement
 	if !c.Shadow {
-		n := len(c.sides.grown.World)
-		return fmt.Sprintf("Nothing to compare with: the world has %d scale-up%s and %d scale-down%s, and there is no log of a shadow.", n, s(n), len(c.sides.removed.World), s(len(c.sides.removed.World)))
+		up, down := c.within(c.sides.grown.World), c.within(c.sides.removed.World)
+		return fmt.Sprintf("Nothing to compare with: the world has %d scale-up%s and %d scale-down%s, and there is no log of a shadow.", len(up), s(len(up)), len(down), s(len(down)))
 	}
 	agreed, diverged := a.ScaleUps.Agreed+a.ScaleDowns.Agreed, a.ScaleUps.Diverged+a.ScaleDowns.Diverged
 	text := "Neither side did anything"
@@ -176,14 +177,19 @@ func (c *Comparison) parts() (all [][][]string) {
 // doneByWorld is what is known without a shadow.
 func (c *Comparison) doneByWorld() [][][]string {
 	list := [][]string{{"AT", "BY", "THE WORLD"}}
-	for _, side := range [][]*doing{c.sides.grown.World, c.sides.removed.World} {
-		for _, d := range side {
-			if c.in(d.At) && len(list) <= mostShown {
-				list = append(list, []string{moment(d.At), d.By, d.String()})
-			}
-		}
+	all := slices.Concat(c.within(c.sides.grown.World), c.within(c.sides.removed.World))
+	for _, d := range all[:min(len(all), mostShown)] {
+		list = append(list, []string{moment(d.At), d.By, d.String()})
+	}
+	if more := len(all) - mostShown; more > 0 {
+		list = append(list, []string{fmt.Sprintf("%d more", more), "", "--html has them"})
 	}
 	return [][][]string{list}
+}
+
+// within are those of the span.
+func (c *Comparison) within(list []*doing) []*doing {
+	return slices.DeleteFunc(slices.Clone(list), func(d *doing) bool { return !c.in(d.At) })
 }
 
 func (d *Divergence) what() string {
