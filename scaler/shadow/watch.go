@@ -106,9 +106,9 @@ func (w *watch) seeNodes(world fleet.Snapshot, others map[string]bool, add func(
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		if was := w.nodes[name]; now[name] != was && there[name] != was.instance {
 			add(record.Seen{By: record.ByUnknown, Kind: record.NodeGone, Group: was.group, Node: name, Instance: was.instance})
-			delete(w.tainted, name)
 		}
 	}
+	maps.DeleteFunc(w.tainted, func(name string, _ time.Time) bool { _, is := there[name]; return !is })
 	w.nodes = now
 }
 
