@@ -53,6 +53,9 @@ type requestObject struct {
 	DeleteOptions struct {
 		Preconditions struct{ UID string }
 	}
+
+	// writes are the paths that a JSON patch writes to.
+	writes []string
 }
 
 func (o *requestObject) UnmarshalJSON(text []byte) error {
@@ -72,6 +75,9 @@ func (o *requestObject) unmarshalPatch(text []byte) error {
 		return err
 	}
 	for _, op := range patch {
+		if op.Op != "test" {
+			o.writes = append(o.writes, op.Path)
+		}
 		key, annotates := strings.CutPrefix(op.Path, "/metadata/annotations/")
 		if !annotates || op.Op == "test" {
 			continue

@@ -33,16 +33,17 @@ func DryRun(audit []Request, calls []fakeaws.Call) []string {
 func (r Request) ofDryRun() bool {
 	switch r.ObjectRef.Resource {
 	case "configmaps":
-		return r.ObjectRef.Name == contract.ConfigMapStatus || strings.HasPrefix(r.ObjectRef.Name, contract.ConfigMapShadow) || r.ObjectRef.Name == "" && r.Verb == "create"
-	case "leases", "events", "subjectaccessreviews", "selfsubjectreviews", "selfsubjectaccessreviews":
+		return r.ObjectRef.Name == contract.ConfigMapStatus || strings.HasPrefix(r.ObjectRef.Name, contract.ConfigMapShadow)
+	case "leases":
+		return r.ObjectRef.Name == contract.LeaseScaler
+	case "events", "subjectaccessreviews", "selfsubjectreviews", "selfsubjectaccessreviews":
 		return true
 	case "nodes":
-		for key := range r.RequestObject.Metadata.Annotations {
-			if key != contract.AnnotationDryRun {
-				return false
-			}
-		}
-		return r.Verb == "patch" && len(r.RequestObject.Metadata.Annotations) > 0
+		writes := r.RequestObject.writes // of a patch of another kind there are none
+		return r.Verb == "patch" && r.ObjectRef.Subresource == "" && len(writes) > 0 && !slices.ContainsFunc(writes, func(path string) bool { return path != dryRunPath })
 	}
 	return false
 }
+
+// dryRunPath is where a JSON patch writes the annotation of a dry run.
+var dryRunPath = "/metadata/annotations/" + strings.ReplaceAll(contract.AnnotationDryRun, "/", "~1")

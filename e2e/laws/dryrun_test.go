@@ -1,6 +1,9 @@
 package laws
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"windlass.dev/windlass/e2e/fakeaws"
@@ -8,14 +11,23 @@ import (
 )
 
 func TestDryRun(t *testing.T) {
-	request := func(user, verb, resource, name, annotation string) Request {
+	request := func(user, verb, resource, name, object string) Request {
 		var r Request
 		r.User.Username, r.Verb, r.ObjectRef.Resource, r.ObjectRef.Name = user, verb, resource, name
-		if annotation != "" {
-			r.RequestObject.Metadata.Annotations = map[string]string{annotation: "x"}
+		if object != "" {
+			if err := json.Unmarshal([]byte(object), &r.RequestObject); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return r
 	}
+	write := func(path string) string {
+		return fmt.Sprintf(`{"op":"add","path":"/metadata/annotations/%s","value":"x"}`, strings.ReplaceAll(path, "/", "~1"))
+	}
+	patch := func(ops ...string) string {
+		return `[{"op":"test","path":"/metadata/uid","value":"u"},` + strings.Join(ops, ",") + "]"
+	}
+	said := write(contract.AnnotationDryRun)
 	const scaler, agent = ours + "windlass-scaler", ours + "windlass-agent"
 	for _, c := range []struct {
 		name    string
@@ -27,8 +39,15 @@ func TestDryRun(t *testing.T) {
 		{"the state of a scaler that acts", request(scaler, "update", "configmaps", "windlass-state", ""), 1},
 		{"a Node", request(scaler, "patch", "nodes", "n1", ""), 1},
 		{"an eviction", request(agent, "create", "pods", "web", ""), 1},
-		{"an agent's annotation", request(agent, "patch", "nodes", "n1", contract.AnnotationDryRun), 0},
-		{"an agent's report", request(agent, "patch", "nodes", "n1", contract.AnnotationDrainReport), 1},
+		{"an agent's annotation", request(agent, "patch", "nodes", "n1", patch(said)), 0},
+		{"the same with a taint", request(agent, "patch", "nodes", "n1", patch(said, `{"op":"add","path":"/spec/taints","value":[]}`)), 1},
+		{"the same with a cordon", request(agent, "patch", "nodes", "n1", patch(said, `{"op":"replace","path":"/spec/unschedulable","value":true}`)), 1},
+		{"the same without a label", request(agent, "patch", "nodes", "n1", patch(said, `{"op":"remove","path":"/metadata/labels/a"}`)), 1},
+		{"the annotation in a patch of another kind", request(agent, "patch", "nodes", "n1", `{"metadata":{"annotations":{"`+contract.AnnotationDryRun+`":"x"}},"spec":{"unschedulable":true}}`), 1},
+		{"its Lease", request(scaler, "update", "leases", contract.LeaseScaler, ""), 0},
+		{"a Lease of others", request(scaler, "update", "leases", contract.LeaseClusterAutoscaler, ""), 1},
+		{"a ConfigMap without a name", request(scaler, "create", "configmaps", "", ""), 1},
+		{"an agent's report", request(agent, "patch", "nodes", "n1", patch(write(contract.AnnotationDrainReport))), 1},
 		{"somebody else", request("kubernetes-admin", "patch", "nodes", "n1", ""), 0},
 	} {
 		if got := DryRun([]Request{c.request}, nil); len(got) != c.want {
