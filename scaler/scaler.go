@@ -386,7 +386,7 @@ func (sc *scaler) turned(err error) {
 	}
 	if err != nil {
 		sc.board.Post(func() statuspage.Status {
-			return statuspage.Status{Page: statuspage.Page{Trouble: err.Error(), Groups: []statuspage.GroupLine{}}}
+			return statuspage.Status{Page: statuspage.Page{DryRun: sc.settings.dryRun, Trouble: err.Error(), Groups: []statuspage.GroupLine{}}}
 		})
 	}
 	if err == nil && sc.casBoard != nil {

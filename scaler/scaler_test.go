@@ -1,9 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/statuspage"
+	"windlass.dev/windlass/scaler/asg"
 )
 
 // A reading that grows old without a failure is trouble too: the calls hang.
@@ -21,4 +32,21 @@ func TestReadingTrouble(t *testing.T) {
 			t.Errorf("age %s, %v: %q, want %q", tc.age, tc.err, got, tc.want)
 		}
 	}
+}
+
+// The page of a turn that failed says, as all others do, that nothing is done in a dry run.
+func TestTroubleOfDryRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		sc := newScaler(settings{namespace: "us", dryRun: true}, client, nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.DiscardHandler))
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go sc.board.Run(ctx)
+		sc.turned(errors.New("the API server is away"))
+		synctest.Wait()
+		object, err := client.CoreV1().ConfigMaps("us").Get(t.Context(), contract.ConfigMapStatus, metav1.GetOptions{})
+		if err != nil || !strings.Contains(object.Data[statuspage.Key], "dryRun: true") {
+			t.Errorf("the page is %+v, %v", object, err)
+		}
+	})
 }
