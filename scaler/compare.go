@@ -96,7 +96,7 @@ func printComparison(ctx context.Context, o compareOptions, now time.Time, stdou
 	if err != nil {
 		return err
 	}
-	in.Log, in.Direct, in.Now = record.Read(r.chunks), r.direct, now
+	in.Log, in.Direct, in.Missing, in.Now = record.Read(r.chunks), r.direct, r.missing, now
 	if o.since != "" && in.From.IsZero() { // up to the last record
 		in.From = compare.Of(in).To.Add(-o.length())
 	}
@@ -187,6 +187,8 @@ func momentOf(name, text string) (time.Time, error) {
 type readings struct {
 	chunks []record.Chunk
 	direct []record.Record
+	// missing is what was not read.
+	missing []string
 }
 
 // wanted is what a file has to have.
@@ -330,19 +332,42 @@ func (r *readings) read(ctx context.Context, client kubernetes.Interface, ours, 
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading config map %s of namespace %s: %w", contract.ConfigMapClusterAutoscalerStatus, theirs, err)
 	}
-	options := metav1.ListOptions{Limit: 500, FieldSelector: fields.OneTermEqualSelector("source", contract.AppClusterAutoscaler).String()}
-	for n := 0; n < mostEvents; {
-		list, err := client.CoreV1().Events(metav1.NamespaceAll).List(ctx, options)
+	// What is believed comes first: of the others there may be any number.
+	known := map[string]bool{}
+	for _, place := range contract.AutoscalerPlaces(theirs) {
+		if err := r.listEvents(ctx, client, place.Namespace, place.Selector().String(), theirs, known); err != nil {
+			return err
+		}
+	}
+	return r.listEvents(ctx, client, metav1.NamespaceAll, fields.OneTermEqualSelector("source", contract.AppClusterAutoscaler).String(), theirs, known)
+}
+
+// listEvents reads at most mostEvents, but for those that are known, by namespace and name.
+func (r *readings) listEvents(ctx context.Context, client kubernetes.Interface, namespace, selector, theirs string, known map[string]bool) error {
+	options := metav1.ListOptions{Limit: 500, FieldSelector: selector}
+	for n := 0; ; {
+		list, err := client.CoreV1().Events(namespace).List(ctx, options)
 		if err != nil {
 			return fmt.Errorf("listing Events of Cluster Autoscaler: %w", err)
 		}
 		for i := range list.Items {
-			r.direct = append(r.direct, traces.OfEvent(&list.Items[i], theirs)...)
+			e := &list.Items[i]
+			if key := e.Namespace + "/" + e.Name; !known[key] {
+				known[key] = true
+				r.direct = append(r.direct, traces.OfEvent(e, theirs)...)
+			}
 		}
 		n += len(list.Items)
 		if options.Continue = list.Continue; options.Continue == "" {
-			break
+			return nil
+		}
+		if n >= mostEvents {
+			in := "all namespaces"
+			if namespace != metav1.NamespaceAll {
+				in = "namespace " + namespace
+			}
+			r.missing = append(r.missing, fmt.Sprintf("Events of %s beyond the first %d", in, n))
+			return nil
 		}
 	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,6 +142,29 @@ func TestCompareReadsTheCluster(t *testing.T) {
 	})
 	if err := new(readings).read(t.Context(), client, "ours", "kube-system"); err == nil || !strings.Contains(err.Error(), "listing Events of Cluster Autoscaler") {
 		t.Errorf("without the right to list Events: %v", err)
+	}
+}
+
+// TestCompareReadsEnoughEvents: of Events without end some are read, what is believed before all others, and
+// the comparison says so.
+func TestCompareReadsEnoughEvents(t *testing.T) {
+	client := fake.NewClientset()
+	var asked []string
+	client.PrependReactor("list", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		asked = append(asked, a.GetNamespace())
+		list := &corev1.EventList{Items: make([]corev1.Event, 500)}
+		if a.GetNamespace() == metav1.NamespaceAll {
+			list.Continue = "more"
+		}
+		return true, list, nil
+	})
+	var r readings
+	if err := r.read(t.Context(), client, "ours", "kube-system"); err != nil {
+		t.Fatal(err)
+	}
+	got := compare.Of(compare.Input{Missing: r.missing}).Missing
+	if want := "Events of all namespaces beyond the first 50000"; !slices.Contains(got, want) || len(asked) < 3 || asked[0] != metav1.NamespaceDefault || asked[1] != "kube-system" {
+		t.Errorf("missing %q, want %q; asked for %q", got, want, asked[:min(3, len(asked))])
 	}
 }
 

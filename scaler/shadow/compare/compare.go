@@ -26,6 +26,8 @@ type Input struct {
 	Log record.Book
 	// Direct is what was read of Events, activities and the status now.
 	Direct []record.Record
+	// Missing names what was not read.
+	Missing []string
 	// From and To bound the time; zero stands for that of samples and of records that are believed.
 	From, To time.Time
 	// Now is the end of that time at the latest; zero where that is not known.
@@ -213,7 +215,7 @@ func Of(in Input) Comparison {
 	slices.SortStableFunc(all, order)
 	c.figures(log)
 	c.decide(all, covered, fell)
-	c.missing(in.Log, undated)
+	c.missing(in.Log, in.Missing, undated)
 	return c
 }
 
@@ -365,12 +367,15 @@ func later(a, b time.Time) time.Time {
 }
 
 // missing says what keeps figures from being whole.
-func (c *Comparison) missing(log record.Book, undated int) {
+func (c *Comparison) missing(log record.Book, unread []string, undated int) {
 	add := func(format string, args ...any) {
 		c.Missing = append(c.Missing, contract.OneLine(fmt.Sprintf(format, args...)))
 	}
 	if !c.Shadow {
 		add("a log of a shadow: what Windlass would have done is not known; windlass-scaler run --dry-run writes one")
+	}
+	for _, part := range unread {
+		add("%s", part)
 	}
 	for _, fault := range log.Faults {
 		add("a part of the log: %s", fault)
