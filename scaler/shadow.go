@@ -99,7 +99,7 @@ func (sc *scaler) eventsRefused() func(error) {
 		if text := textOf(err); text != said {
 			said = text
 			if err != nil {
-				sc.logger.Warn("Events of Cluster Autoscaler not read: compare goes by what nodes and groups show", "err", err, "grants", "component dry-run")
+				sc.logger.Warn("Events of Cluster Autoscaler not read: compare goes by what nodes and groups show", "err", err, "remedy", "a ClusterRole for service account "+contract.AppScaler+" with the verbs list and watch of events")
 			}
 		}
 	}
