@@ -119,6 +119,9 @@ func (w *World) noRoom() (message, do string) {
 	if w.Verdicts.Omitted.Nodes > 0 {
 		return "it is one of the nodes for which windlass-status has no room", "its Events say why it stays: kubectl describe node; or ask the scaler itself: " + contract.AppScaler + " plan -o json"
 	}
+	if w.Page.DryRun {
+		return "there is no verdict on it: the dry run assumes that Windlass has removed it, or it is new", "nothing; windlass-scaler compare has what would have been done"
+	}
 	return "there is no verdict on it yet", "ask again in some seconds; if that lasts, see whether windlass-scaler runs and what its log says"
 }
 

@@ -179,6 +179,9 @@ func unspoken(w World, pod *corev1.Pod) (message, do string) {
 	case unnamed > 0:
 		return "it is one of the pending pods that windlass-status counts and has no room to name", "its Event NotTriggerScaleUp or TriggeredScaleUp has the verdict: kubectl describe pod"
 	}
+	if w.Page.DryRun {
+		return "there is no verdict on it: the dry run assumes it on a node that Windlass would have launched, or it is new", "nothing; windlass-scaler compare has what would have been done"
+	}
 	return "there is no verdict on it yet", "ask again in some seconds; if that lasts, see whether windlass-scaler runs and what its log says"
 }
 
