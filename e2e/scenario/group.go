@@ -75,13 +75,13 @@ var groupWords = table[groupDraft]{
 	"replaced": setter(replacement, func(d *groupDraft, r *fleet.Replacement) { d.Replacement = r }),
 	"headroom": setter(fleet.ParseHeadroom, func(d *groupDraft, h fleet.Headroom) { d.Headroom = h }),
 	// external: of a provider of one's own; held: which contradicts itself.
-	"external":  func(d *groupDraft, _ string) error { d.External = true; return nil },
-	"held":      setter(text, func(d *groupDraft, v string) { d.Held = v }),
-	"owner":     setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
-	"observed":  func(d *groupDraft, _ string) error { d.Observed = true; return nil },
-	"acted":     func(d *groupDraft, _ string) error { d.Observed = false; return nil }, // upon, no more observed
-	"suspended": setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
-	"fault":     setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
+	"external":   func(d *groupDraft, _ string) error { d.External = true; return nil },
+	"held":       setter(text, func(d *groupDraft, v string) { d.Held = v }),
+	"owner":      setter(text, func(d *groupDraft, v string) { d.Owner = types.UID(v) }),
+	"observed":   func(d *groupDraft, _ string) error { d.Observed = true; return nil },
+	"unobserved": func(d *groupDraft, _ string) error { d.Observed = false; return nil }, // no more
+	"suspended":  setter(text, func(d *groupDraft, v string) { d.Suspended = list(v) }),
+	"fault":      setter(text, func(d *groupDraft, v string) { d.Faults = append(d.Faults, v) }),
 	"hook": setter(hook, func(d *groupDraft, h fleet.Hook) {
 		d.Hooks, d.HooksUnknown = append(d.Hooks, h), false
 	}),
