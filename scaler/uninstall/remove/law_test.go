@@ -656,17 +656,30 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
-// A drain that does not end is waited for, and then said.
+// A drain that does not end is waited for, and then said, also where the time ends during a call.
 func TestTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held"}}}, 0)
-		r, _ := b.remover()
-		err := b.run(r, 10*time.Second)
-		if err == nil || !strings.Contains(err.Error(), "wait for Node n0: its drain is Blocked") || !strings.Contains(err.Error(), "kubectl drain n0") {
-			t.Errorf("error %v", err)
-		}
-		if n := b.groups["web"].Instances[0]; n.State != fleet.TerminatingWait {
-			t.Errorf("instance %+v", n)
-		}
-	})
+	for _, slow := range []time.Duration{0, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, spec{Nodes: []nodeSpec{{Fate: "held"}}}, 0)
+			r, _ := b.remover()
+			read := r.Read
+			r.Read = func(ctx context.Context) ([]fleet.Group, error) {
+				select {
+				case <-time.After(slow):
+					return read(ctx)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			err := b.run(r, 10*time.Second)
+			for _, want := range []string{"not done in time", "wait for Node n0: its drain is Blocked", "kubectl drain n0"} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("calls take %s: error %v, want %q", slow, err, want)
+				}
+			}
+			if n := b.groups["web"].Instances[0]; n.State != fleet.TerminatingWait {
+				t.Errorf("instance %+v", n)
+			}
+		})
+	}
 }

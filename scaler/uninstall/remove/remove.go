@@ -63,12 +63,16 @@ var ErrRuns = errors.New("a program runs")
 // error that names what is waited for. Whenever it is killed, it goes on where it stood.
 func (r *Remover) Run(ctx context.Context) error {
 	failed, said := map[string]error{}, map[string]bool{}
+	var pending []uninstall.Step
 	for {
 		w, err := r.Observe(ctx)
+		if err != nil && ctx.Err() != nil && len(pending) > 0 {
+			return errors.Join(unfinished(pending), joined(failed))
+		}
 		if err != nil {
 			return errors.Join(err, joined(failed))
 		}
-		pending, err := r.round(ctx, uninstall.Steps(w, r.Options), failed, said)
+		pending, err = r.round(ctx, uninstall.Steps(w, r.Options), failed, said)
 		if err != nil || len(pending) == 0 {
 			return errors.Join(err, joined(failed))
 		}
