@@ -20,12 +20,16 @@ LDFLAGS := -s -w -X $(TELEMETRY).version=$(VERSION) -X $(TELEMETRY).revision=$(R
 # on its settings.
 # The linker drops what debuggers need: that the compiler makes it first would cost a sixth of its time.
 # A seventh of the rest is the client of EC2, with no loop to be fast in: half of that is inlining.
-GCFLAGS := -gcflags=all=-dwarf=false -gcflags='github.com/aws/aws-sdk-go-v2/service/ec2=-dwarf=false -l'
+GCFLAGS := -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-sdk-go-v2/service/ec2=-dwarf=false -l'
 # Without the tag grpc links pages of traces, and with their templates every method of every type: the
 # scaler would be twice as large.
-BUILD := CGO_ENABLED=0 $(GO) build -tags=grpcnotrace -trimpath -buildvcs=false $(GCFLAGS) -ldflags '$(LDFLAGS)'
-# What is run from its source is compiled as what is built is: once.
-GORUN := CGO_ENABLED=0 $(GO) run -tags=grpcnotrace -trimpath -buildvcs=false $(GCFLAGS) -ldflags '-s -w'
+FLAGS := -tags=grpcnotrace -trimpath -buildvcs=false $(GCFLAGS)
+BUILD := CGO_ENABLED=0 $(GO) build $(FLAGS) -ldflags '$(LDFLAGS)'
+# What is run from its source, tested or checked is compiled as what is built is: once, wherever the
+# checkout lies.
+GORUN := CGO_ENABLED=0 $(GO) run $(FLAGS) -ldflags '-s -w'
+check test e2e machines: export CGO_ENABLED := 0
+check test e2e machines: export GOFLAGS := $(GOFLAGS) $(FLAGS)
 # The control plane of the tests is a module of its own, so that what it is
 # made of never mixes with what Windlass is made of.
 CONTROLPLANE := e2e/controlplane
@@ -76,7 +80,7 @@ controlplane: ## build etcd, the Kubernetes programs and kwok for the tests; a s
 test: controlplane ## run every test, those against a real control plane included (ARGS='-run X -v')
 	$(GO) test -C $(CONTROLPLANE) ./...
 	$(GO) test -C $(HELM) -count 1 ./... # what it reads of other modules, the go command does not see change
-	$(GO) test -timeout 60m $(ARGS) ./...
+	$(GO) test -vet=off -timeout 60m $(ARGS) ./... # vet is make check's
 
 .PHONY: e2e
 e2e: controlplane ## run only the tests against a real control plane (ARGS='-run X -v'), then the scripts on real machines

@@ -72,7 +72,8 @@ func TestGoreleaser(t *testing.T) {
 		t.Fatal(err)
 	}
 	ldflags := strings.NewReplacer("$(TELEMETRY)", variable(t, makefile, "TELEMETRY"), "$(VERSION)", "{{ .Tag }}", "$(REVISION)", "{{ .FullCommit }}").Replace(variable(t, makefile, "LDFLAGS"))
-	build := strings.NewReplacer("$(GO)", "go", "$(LDFLAGS)", ldflags, "$(GCFLAGS)", strings.ReplaceAll(variable(t, makefile, "GCFLAGS"), "'", "")).Replace(variable(t, makefile, "BUILD"))
+	flags := strings.ReplaceAll(variable(t, makefile, "FLAGS"), "$(GCFLAGS)", strings.ReplaceAll(variable(t, makefile, "GCFLAGS"), "'", ""))
+	build := strings.NewReplacer("$(GO)", "go", "$(LDFLAGS)", ldflags, "$(FLAGS)", flags).Replace(variable(t, makefile, "BUILD"))
 
 	built, archived, imaged := map[string]string{}, map[string]bool{}, map[string]string{}
 	for _, b := range release.Builds {

@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds it all: who runs into it has found a defect.
-const patience = 5 * time.Minute
+const patience = 20 * time.Minute
 
 func TestServerTakesTheManifests(t *testing.T) {
 	if testing.Short() {
