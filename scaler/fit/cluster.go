@@ -63,7 +63,6 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
 		matched: map[int][]*member{},
 		singles: map[single]verdict{},
-		log:     make([]change, 0, len(w.Pods)),
 	}
 	for _, class := range classes {
 		if class != nil {

@@ -38,6 +38,9 @@ type Cluster struct {
 	Groups  []*Group // by name
 	Nodes   []*Node  // by name
 	Pods    []*fleet.Pod
+	// Unbound are the rows of the pods without a node, Speaking of those with terms about others, and
+	// Ending of those that are being deleted.
+	Unbound, Speaking, Ending []int32
 	// Stranded is a pod on a machine whose Node is deleted; empty without one.
 	Stranded string
 	Budgets  *drainable.Budgets
@@ -87,7 +90,7 @@ func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
 	d.Pods = order.of(s.Pods)
 	d.Groups = d.ownGroups(s, groupsOf(s))
 	d.Nodes = nodesOf(s, p)
-	d.join()
+	d.join(order)
 	d.takeDevices(s.Devices)
 	d.meetOthers(s)
 	return d
@@ -109,7 +112,7 @@ func (d *Cluster) FindStages() {
 }
 
 // join gives every node its group, its instance and its pods.
-func (d *Cluster) join() {
+func (d *Cluster) join(order *PodOrder) {
 	type member struct {
 		group    *Group
 		instance *fleet.Instance
@@ -125,9 +128,7 @@ func (d *Cluster) join() {
 			}
 		}
 	}
-	byName := map[string]*Node{}
 	for _, n := range d.Nodes {
-		byName[n.Name] = n
 		if m, ok := members[n.InstanceID()]; ok {
 			n.Group, n.Instance = m.group, m.instance
 			if m.node == nil {
@@ -138,21 +139,67 @@ func (d *Cluster) join() {
 			m.group.Nodes = append(m.group.Nodes, n)
 		}
 	}
-	average := len(d.Pods) / max(1, len(d.Nodes))
-	for row, p := range d.Pods {
-		switch n, ok := byName[p.Node]; {
-		case p.Node == "":
-		case ok:
-			if n.Pods == nil {
-				n.Pods, n.Rows = make([]*fleet.Pod, 0, average), make([]int32, 0, average)
+	for _, g := range d.Groups {
+		for _, i := range g.Live {
+			if m := members[i.ID]; m.group != g || m.node == nil {
+				g.nodeless = append(g.nodeless, i)
 			}
+		}
+	}
+	d.house(order)
+}
+
+// house gives every node its pods, and finds those that have none.
+func (d *Cluster) house(order *PodOrder) {
+	homes := make([]*Node, len(order.homes)) // by their numbers
+	for _, n := range d.Nodes {
+		if number, known := order.homes[n.Name]; known {
+			homes[number] = n
+		}
+	}
+	counts := make([]int32, len(homes))
+	for row := range d.Pods {
+		if home := order.traitsOf(row).home; home != nowhere {
+			counts[home]++
+		}
+	}
+	pods, rows := make([]*fleet.Pod, len(d.Pods)), make([]int32, len(d.Pods))
+	for number, n := range homes {
+		if count := counts[number]; n != nil && count > 0 {
+			n.Pods, pods = pods[:0:count], pods[count:]
+			n.Rows, rows = rows[:0:count], rows[count:]
+		}
+	}
+	for row, p := range d.Pods {
+		traits := order.traitsOf(row)
+		if traits.ending {
+			d.Ending = append(d.Ending, int32(row))
+		}
+		if traits.speaks {
+			d.Speaking = append(d.Speaking, int32(row))
+		}
+		if traits.home == nowhere {
+			d.Unbound = append(d.Unbound, int32(row))
+			continue
+		}
+		n := homes[traits.home]
+		switch {
+		case n != nil:
 			n.Pods, n.Rows = append(n.Pods, p), append(n.Rows, int32(row))
-			d.watch(p)
 		case drainable.Occupies(p, d.Now):
 			d.Stranded = cmp.Or(d.Stranded, p.Key())
+		default:
+			continue
+		}
+		if traits.restless || d.Owners != nil {
 			d.watch(p)
 		}
 	}
+}
+
+// restless reports whether by some policy watch has something to ask for, the pod's owner aside.
+func restless(p *fleet.Pod) bool {
+	return !p.Deleted.IsZero() || p.Namespace == metav1.NamespaceSystem
 }
 
 // watch asks for an evaluation when time alone changes what the rules say of a pod.

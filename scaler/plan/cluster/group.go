@@ -108,6 +108,8 @@ type Group struct {
 	Have  []int
 	Live  []*fleet.Instance
 	Nodes []*Node
+	// nodeless are those of Live that are no Node.
+	nodeless []*fleet.Instance
 	// toBeReplaced counts live instances that Auto Scaling is about to terminate and to
 	// replace; see hearOwnDrains.
 	toBeReplaced int
@@ -245,13 +247,9 @@ func (g *Group) TerminatingCount() int {
 
 // Unregistered are live instances whose node is upcoming.
 func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
-	joined := map[string]bool{}
-	for _, n := range g.Nodes {
-		joined[n.InstanceID()] = true
-	}
 	var list []*fleet.Instance
-	for _, i := range g.Live {
-		if _, lost := g.Lost[i.ID]; !joined[i.ID] && !lost {
+	for _, i := range g.nodeless {
+		if _, lost := g.Lost[i.ID]; !lost {
 			list = append(list, i)
 		}
 	}

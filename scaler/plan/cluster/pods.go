@@ -68,14 +68,3 @@ func (d *Cluster) Scheduled(p *fleet.Pod) bool {
 func WantsNode(p *fleet.Pod) bool {
 	return p.Node == "" && !Imaginary(p) && drainable.MustBePlacedAgain(p)
 }
-
-// Unplaced counts the pods without a node.
-func (d *Cluster) Unplaced() int {
-	n := 0
-	for _, p := range d.Pods {
-		if p.Node == "" {
-			n++
-		}
-	}
-	return n
-}

@@ -28,9 +28,10 @@ func (d *Cluster) Unsucceeded() map[*fleet.Pod]bool {
 	}
 	d.holding = map[*fleet.Pod]bool{}
 	ending := map[types.UID][]*fleet.Pod{}
-	for _, p := range d.Pods {
+	for _, row := range d.Ending {
+		p := d.Pods[row]
 		switch {
-		case p.Deleted.IsZero() || p.Node == "" || p.Owner == nil || drainable.BelongsToNode(p) || d.Expendable(p):
+		case p.Node == "" || p.Owner == nil || drainable.BelongsToNode(p) || d.Expendable(p):
 		case p.Owner.Kind == "StatefulSet":
 			d.holding[p] = true // its successor has its name
 		case !p.Ended():

@@ -29,9 +29,10 @@ const (
 func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	mute, d.Unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]verdict.Details{}
 	var waiting, running speakers
-	for row, p := range d.Pods {
+	for _, row := range d.Speaking {
+		p := d.Pods[row]
 		switch terms := fit.CountTerms(p.Spec); {
-		case terms == 0 || p.Ended() || p.Node == "" && p.Nominated != "":
+		case p.Ended() || p.Node == "" && p.Nominated != "":
 		case p.Node != "":
 			running.hear(row, p, k.rules.Terms(kubernetes, p), terms)
 		case d.TriggersNoScaleUp(p):
@@ -76,7 +77,7 @@ type saying struct {
 	unheard verdict.Details
 }
 
-func (s *speakers) hear(row int, p *fleet.Pod, key fit.TermsKey, terms int) {
+func (s *speakers) hear(row int32, p *fleet.Pod, key fit.TermsKey, terms int) {
 	i := len(s.said) - 1
 	if i < 0 || s.said[i].TermsKey != key { // pods of one owner follow each other
 		known := false
@@ -90,7 +91,7 @@ func (s *speakers) hear(row int, p *fleet.Pod, key fit.TermsKey, terms int) {
 			s.terms += terms
 		}
 	}
-	s.heard = append(s.heard, struct{ row, said int32 }{int32(row), int32(i)})
+	s.heard = append(s.heard, struct{ row, said int32 }{row, int32(i)})
 }
 
 // each goes through the pods that have no say.

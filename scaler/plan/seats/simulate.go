@@ -73,8 +73,9 @@ func (d *Seats) Tenant(n *cluster.Node, i int) fit.Tenant { return d.Fit.TenantA
 
 // nominate seats the pods for which kube-scheduler is making room.
 func (d *Seats) nominate() {
-	for _, p := range d.Pods {
-		if p.Node != "" || p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
+	for _, row := range d.Unbound {
+		p := d.Pods[row]
+		if p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
 			continue
 		}
 		if n := d.Node(p.Nominated); d.Promised(p) && n.Open {

@@ -1,0 +1,71 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/plan"
+)
+
+// BenchmarkEvaluationAfterOneChange: of a cluster in which next to nothing happens, and which the
+// planner knows, one pod is gone, another has come to a node, and one node's heartbeat of a label
+// has changed. Scale-down is on.
+func BenchmarkEvaluationAfterOneChange(b *testing.B) {
+	for _, c := range []struct {
+		nodes int
+		ms    float64
+	}{{1_000, 3}, {5_000, 15}, {15_000, 45}} {
+		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
+			w := busy(c.nodes)
+			planner := plan.NewPlanner()
+			planner.Decide(w.Snapshot, byThreshold())
+			s, turn := w.Snapshot, 0
+			measured(b, bounds{ms: c.ms, mb: 1}, func() plan.Plan {
+				turn++
+				s = oneChange(s, turn)
+				return planner.Decide(s, byThreshold())
+			})
+		})
+	}
+}
+
+// busy: equal nodes with thirty pods each of fifty apps, which request more than half of them.
+func busy(nodes int) *city {
+	c := newCity()
+	m := machine{kind: "m5.2xlarge", milliCPU: 7_910, memory: 30 * gib}
+	c.group("web", m, nodes)
+	apps := make([]template, 50)
+	for i := range apps {
+		name := fmt.Sprintf("app-%d", i)
+		apps[i] = pods(int64(200+i), 512*mib).labelled(labelApp, name).owned(name)
+	}
+	for i := range nodes {
+		n := c.node(0, m, benchZones[i%len(benchZones)])
+		for pod := range 30 {
+			c.run(apps[(i+pod)%len(apps)], n)
+		}
+	}
+	return c
+}
+
+// oneChange is the snapshot after a pod of a node was replaced by another, and a node's label
+// has changed.
+func oneChange(s fleet.Snapshot, turn int) fleet.Snapshot {
+	s.Pods, s.Nodes = slices.Clone(s.Pods), slices.Clone(s.Nodes)
+	i := turn * 7_919 % len(s.Pods)
+	came := *s.Pods[i]
+	came.Name, came.UID = fmt.Sprintf("%s-%d", came.Name, turn), types.UID(fmt.Sprintf("came-%d", turn))
+	s.Pods[i] = &came
+	n := &s.Nodes[turn*31%len(s.Nodes)]
+	labels := map[string]string{}
+	for k, v := range n.Labels {
+		labels[k] = v
+	}
+	labels["turn"] = fmt.Sprint(turn)
+	n.Labels = labels
+	return s
+}
