@@ -127,6 +127,7 @@ var table = []folder{
 	{path: "scaler/simulate/dice", layer: pure},
 	{path: "scaler/simulate/prometheus", layer: edge},
 	{path: "scaler/simulate/report", layer: pure},
+	{path: "scaler/simulate/shadowlog", layer: pure},
 	{path: "scaler/simulate/trace", layer: pure},
 	{path: "scaler/simulate/world", layer: pure, also: []string{"sigs.k8s.io/yaml"}},
 	{path: "scaler/status", layer: edge},

@@ -313,7 +313,8 @@ func (r *readings) readCluster(ctx context.Context, o compareOptions) error {
 	return r.read(ctx, client, o.namespace, o.theirs)
 }
 
-func (r *readings) read(ctx context.Context, client kubernetes.Interface, ours, theirs string) error {
+// readLog reads the log of a shadow.
+func (r *readings) readLog(ctx context.Context, client kubernetes.Interface, ours string) error {
 	maps := client.CoreV1().ConfigMaps(ours)
 	for _, name := range contract.ConfigMapsShadowLog(record.Chunks) {
 		object, err := maps.Get(ctx, name, metav1.GetOptions{})
@@ -324,6 +325,13 @@ func (r *readings) read(ctx context.Context, client kubernetes.Interface, ours, 
 			return fmt.Errorf("reading config map %s of namespace %s: %w", name, ours, err)
 		}
 		r.configMap(object)
+	}
+	return nil
+}
+
+func (r *readings) read(ctx context.Context, client kubernetes.Interface, ours, theirs string) error {
+	if err := r.readLog(ctx, client, ours); err != nil {
+		return err
 	}
 	object, err := client.CoreV1().ConfigMaps(theirs).Get(ctx, contract.ConfigMapClusterAutoscalerStatus, metav1.GetOptions{})
 	if err == nil {

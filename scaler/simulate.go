@@ -53,10 +53,11 @@ func simulateCommand(stdout io.Writer) *cobra.Command {
 		Short: "Play the life of a cluster in virtual time, and say what it costs.",
 		Long: `Play the life of a cluster in virtual time through the decisions of run, with
 the flags given, and say what it costs beside what it must cost. Nothing is
-changed, and nothing is reached but Prometheus where it is named.
+changed, and nothing is reached but Prometheus where it is named,
+and the API server with --shadow.
 
 Pods come as a seed determines, from a file, as those of a saved snapshot may
-go on, or as they did in a live cluster that Prometheus has recorded.`,
+go on, or as they did in a live cluster that Prometheus or a dry run has recorded.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 && len(o.compare.files) == 0 {
 				return fmt.Errorf("%q is no flag; files of flags come after --compare", args[0])
@@ -208,7 +209,7 @@ func variantsOf(s *settings, o simulateOptions, flags *pflag.FlagSet) ([]simulat
 		return []simulate.Variant{{Name: name, Policy: s.policy, Flags: strings.Join(words, " ")}}, nil
 	}
 	both = slices.DeleteFunc(both, func(name string) bool {
-		return slices.Contains([]string{"--price-file", "--spot-price-factor"}, name)
+		return slices.Contains([]string{"--price-file", "--spot-price-factor", "--kubeconfig", "--namespace"}, name)
 	})
 	if len(both) > 0 {
 		return nil, fmt.Errorf("%s beside %s: write it into each file", strings.Join(both, ", "), how)
@@ -302,7 +303,18 @@ func (o simulateOptions) stage(ctx context.Context, s settings) (world.Spec, tra
 	if o.interval > 0 {
 		spec.Interval.Duration = o.interval
 	}
-	played, err := o.play(ctx, s)
+	if !o.logged() {
+		played, err := o.play(ctx, s)
+		return spec, played, err
+	}
+	log, err := o.readLog(ctx, s)
+	if err != nil {
+		return spec, trace.Trace{}, err
+	}
+	if len(log.Groups) > 0 && o.snapshot == "" && o.world == "" {
+		spec.Groups, spec.Prices = log.Groups, "those of the shadow's log"
+	}
+	played, err := o.playLog(log, s)
 	return spec, played, err
 }
 

@@ -12,9 +12,15 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/pkg/kube"
+	"windlass.dev/windlass/pkg/telemetry"
+	"windlass.dev/windlass/scaler/shadow/record"
 	"windlass.dev/windlass/scaler/simulate/prometheus"
+	"windlass.dev/windlass/scaler/simulate/shadowlog"
 	"windlass.dev/windlass/scaler/simulate/trace"
 )
 
@@ -25,6 +31,8 @@ const asPods = "pods"
 type historyOptions struct {
 	source        prometheus.Source
 	headers       []string
+	logs          []string
+	shadow        bool
 	window, until string
 }
 
@@ -33,28 +41,38 @@ func (h *historyOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&h.source.TokenFile, "prometheus-token-file", "", "a file with a bearer token for it")
 	f.StringArrayVar(&h.headers, "prometheus-header", nil, "a header for it, as NAME=VALUE; may be given several times")
 	f.StringVar(&h.source.Match, "prometheus-match", "", `matchers that its series are asked for by, such as cluster="prod",namespace!="test"`)
-	f.StringVar(&h.window, "window", "7d", "how long a time of --prometheus, or of a --trace in the format pods, is played")
-	f.StringVar(&h.until, "until", "", "when that time ends, as 2026-01-31 or 2026-01-31T12:00:00Z; without it now, or with the last moment of the file")
+	f.StringArrayVar(&h.logs, "log", nil, "play the pods in the log of a dry run, from this file, as kubectl get configmap -o yaml prints it, on the groups that the log has; may be given several times; with --snapshot beside it, on its groups and nodes and with what its pods need")
+	f.BoolVar(&h.shadow, "shadow", false, "the same, with the log in the ConfigMaps of --namespace, which are read by --kubeconfig")
+	f.StringVar(&h.window, "window", "7d", "how long a time of --prometheus, --log, --shadow, or of a --trace in the format pods, is played")
+	f.StringVar(&h.until, "until", "", "when that time ends, as 2026-01-31 or 2026-01-31T12:00:00Z; without it now, or with the last moment of the file or the log")
 }
 
 // history is true where pods of a live cluster are played.
 func (o simulateOptions) history() bool {
-	return o.live.source.URL != "" || o.trace != "" && o.format == asPods
+	return o.live.source.URL != "" || o.logged() || o.trace != "" && o.format == asPods
 }
+
+// logged is true where pods are those in the log of a shadow.
+func (o simulateOptions) logged() bool { return o.live.shadow || len(o.live.logs) > 0 }
 
 // checkInputs refuses flags that are of another input than the one that is given.
 func (o simulateOptions) checkInputs(flags *pflag.FlagSet) error {
 	switch {
 	case o.live.source.URL != "" && o.trace != "":
 		return errors.New("--prometheus and --trace are two histories: want one of them")
+	case o.live.shadow && len(o.live.logs) > 0:
+		return errors.New("--shadow reads the log in the cluster, and --log files: want one of them")
+	case o.logged() && (o.live.source.URL != "" || o.trace != ""):
+		return errors.New("the log of a dry run is a history of its own: want neither --prometheus nor --trace beside it")
 	case o.snapshot != "" && o.trace != "" && o.format != asPods:
 		return errors.New("--snapshot and --trace are two worlds: want one of them, or a trace in the format pods")
 	}
 	recorded, listed := o.live.source.URL != "", o.trace != ""
+	were := recorded || listed || o.logged()
 	const (
-		history    = "is for a history: want --prometheus, or --trace with --trace-format=pods"
+		history    = "is for a history: want --prometheus, --log, --shadow, or --trace with --trace-format=pods"
 		prometheus = "is for a history from Prometheus: want --prometheus"
-		there      = "is for pods that were there: want --trace or --prometheus"
+		there      = "is for pods that were there: want --trace, --prometheus, --log or --shadow"
 	)
 	for _, flag := range []struct {
 		name   string
@@ -68,12 +86,12 @@ func (o simulateOptions) checkInputs(flags *pflag.FlagSet) error {
 		{"prometheus-header", recorded, prometheus},
 		{"prometheus-match", recorded, prometheus},
 		{"trace-format", listed, "is for a file of pods: want --trace"},
-		{"pods", !recorded && !listed && o.snapshot == "", "is for pods that are generated: leave it out, or --snapshot, --trace and --prometheus"},
-		{"swing", !recorded && !listed && o.snapshot != "", "is for pods of a snapshot that go on: want --snapshot, and neither --trace nor --prometheus"},
-		{"divide", recorded || listed, there},
-		{"ramp", recorded || listed, there},
-		{"sample", recorded || listed, there},
-		{"phase", o.sample > 0 && (recorded || listed), "is which of the services that --sample divides: want --sample, and --trace or --prometheus"},
+		{"pods", !were && o.snapshot == "", "is for pods that are generated: leave it out, or --snapshot and whatever names a history"},
+		{"swing", !were && o.snapshot != "", "is for pods of a snapshot that go on: want --snapshot, and no history"},
+		{"divide", were, there},
+		{"ramp", were, there},
+		{"sample", were, there},
+		{"phase", o.sample > 0 && were, "is which of the services that --sample divides: want --sample, and --trace, --prometheus, --log or --shadow"},
 		{"price-file", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
 		{"spot-prices", false, "asks EC2, which a simulation does not: want --spot-price-factor"},
 		{"spot-price-factor", o.snapshot != "", "is for groups of a snapshot: want --snapshot, or prices in the file of --world"},
@@ -102,14 +120,9 @@ func (o simulateOptions) readHistory(ctx context.Context, s settings) (trace.Tra
 	if err != nil {
 		return trace.Trace{}, err
 	}
-	var snapshot *fleet.Snapshot
-	if o.snapshot != "" {
-		read, err := readSnapshot(o.snapshot)
-		if err != nil {
-			return trace.Trace{}, err
-		}
-		priced(&read, s)
-		snapshot = &read
+	snapshot, err := o.beside(s)
+	if err != nil {
+		return trace.Trace{}, err
 	}
 	if o.trace != "" {
 		return o.fromFile(w, snapshot)
@@ -130,6 +143,75 @@ func (o simulateOptions) readHistory(ctx context.Context, s settings) (trace.Tra
 		return trace.Trace{}, err
 	}
 	return history.Trace("pods that Prometheus has recorded", w, snapshot)
+}
+
+// beside is the snapshot beside a history; nil without one.
+func (o simulateOptions) beside(s settings) (*fleet.Snapshot, error) {
+	if o.snapshot == "" {
+		return nil, nil
+	}
+	snapshot, err := readSnapshot(o.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	priced(&snapshot, s)
+	return &snapshot, nil
+}
+
+// logTime is how long reading a log from the cluster may last.
+const logTime = 30 * time.Second
+
+// readLog reads the log of a shadow, from files or from the cluster.
+func (o simulateOptions) readLog(ctx context.Context, s settings) (shadowlog.Log, error) {
+	var r readings
+	err := r.readFiles(o.live.logs, contract.NamespaceClusterAutoscaler)
+	if o.live.shadow {
+		err = r.readLogOf(ctx, s)
+	}
+	if err != nil {
+		return shadowlog.Log{}, err
+	}
+	if len(r.chunks) == 0 {
+		where := "the files of --log"
+		if o.live.shadow {
+			where = "namespace " + s.namespace
+		}
+		return shadowlog.Log{}, fmt.Errorf("in %s there is no log of a dry run: run --dry-run writes it to ConfigMaps %s-log-00 and on", where, contract.ConfigMapShadow)
+	}
+	log, err := shadowlog.Of(record.Read(r.chunks))
+	if err != nil {
+		return shadowlog.Log{}, fmt.Errorf("reading the log of the shadow: %w", err)
+	}
+	return log, nil
+}
+
+func (r *readings) readLogOf(ctx context.Context, s settings) error {
+	config, err := kube.ConfigOfUser(s.kubeconfig, program, telemetry.Version())
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTime)
+	defer cancel()
+	return r.readLog(ctx, client, s.namespace)
+}
+
+// playLog has the pods of a log come and end as they did.
+func (o simulateOptions) playLog(log shadowlog.Log, s settings) (trace.Trace, error) {
+	w, err := o.part()
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	snapshot, err := o.beside(s)
+	if err != nil {
+		return trace.Trace{}, err
+	}
+	played, err := log.History.Trace("pods that a shadow has logged", w, snapshot)
+	played.Lacks = log.Lacks
+	return played, err
 }
 
 func (o simulateOptions) fromFile(w trace.Window, snapshot *fleet.Snapshot) (trace.Trace, error) {

@@ -19,6 +19,7 @@ import (
 
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
+	"windlass.dev/windlass/scaler/shadow/record"
 	"windlass.dev/windlass/scaler/simulate/report"
 	"windlass.dev/windlass/scaler/simulate/trace"
 )
@@ -211,6 +212,46 @@ default,large,Job/large-1,100,1Gi,2026-03-01T06:00:00Z,2026-03-01T12:00:00Z
 	}
 }
 
+// The log of a dry run is played on the groups that it has, and what it does not hold is said.
+func TestSimulateLog(t *testing.T) {
+	start := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	log, _ := record.Resume(nil)
+	add := func(after time.Duration, r record.Record) {
+		if r.At = start.Add(after); log.Append(r, r.At) != nil {
+			t.Fatal("not kept")
+		}
+	}
+	of := func(l record.Life) []record.PodsOf {
+		return []record.PodsOf{{Namespace: "shop", Kind: "ReplicaSet", Owner: "web-1", MilliCPU: 1500, Memory: 1 << 30, Pods: []record.Life{l}}}
+	}
+	add(0, record.Record{Pods: &record.Pods{List: true, Count: 1, Of: of(record.Life{Name: "a", Created: start.Unix() - 60})}})
+	add(0, record.Record{Groups: &record.Groups{Of: []record.Shape{{Group: "ours", Type: "m5.large", Zones: []string{"a"}, Max: 9, MilliCPU: 1930, Memory: 7 << 30, Pods: 29, DollarsPerHour: 0.5}}}})
+	add(6*time.Hour, record.Record{Sample: &record.Sample{}})
+	add(6*time.Hour, record.Record{Pods: &record.Pods{Of: of(record.Life{Name: "b", Created: start.Unix() + 5*3600, Ended: start.Unix() + 6*3600})}})
+	add(12*time.Hour, record.Record{Sample: &record.Sample{}})
+	chunks, err := log.Unwritten()
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := chunks[0].ConfigMap()
+	object.Kind, object.APIVersion = "ConfigMap", "v1"
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := written(t, "log.json", string(text))
+	got := reported(t, "--log", file)
+	if r := got.Runs[0]; got.Pods != 2 || got.Seconds != 12*3600 || len(r.Bills) != 1 || r.Bills[0].Price != 0.5 || r.Launches != 2 {
+		t.Errorf("%d pods, %d s, %+v", got.Pods, got.Seconds, r)
+	}
+	if want := []string{"2026-03-01 06:00 to 2026-03-01 12:00: no pods that came and ended then are known", "2026-03-01 12:00 to 2026-03-01 18:00: no pods that came and ended then are known"}; !slices.Equal(got.Lacks, want) {
+		t.Errorf("it lacks %q, want %q", got.Lacks, want)
+	}
+	if table := simulates(t, "--log", file); !strings.Contains(table, "\nnot known: 2026-03-01 06:00 to") || !strings.Contains(table, "prices: those of the shadow's log") {
+		t.Errorf("the table:\n%s", table)
+	}
+}
+
 // What docs/simulate.md has people collect is a history.
 func TestSimulateRecordsOfKubectl(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
@@ -385,6 +426,9 @@ func TestSimulateWrongArguments(t *testing.T) {
 		{[]string{"--prometheus=http://127.0.0.1:1", "--prometheus-header=secret"}, "--prometheus-header=sec…: want NAME=VALUE"},
 		{[]string{"--prometheus=http://127.0.0.1:1", "--prometheus-header=Authorization: Bearer c2VjcmV0="}, "--prometheus-header=Aut…: want NAME=VALUE"},
 		{[]string{"--prometheus=http://127.0.0.1:1"}, "asking for kube_pod_status_phase"},
+		{[]string{"--log=x", "--shadow"}, "--shadow reads the log in the cluster, and --log files"},
+		{[]string{"--log=x", "--trace=y"}, "is a history of its own"},
+		{[]string{"--log", written(t, "none.yaml", "kind: ConfigMap\n")}, "there is no log of a dry run"},
 		{[]string{"--window=3d"}, "--window is for a history: want --prometheus"},
 		{[]string{"--trace=x", "--trace-format=pods", "--prometheus-match=a"}, "--prometheus-match is for a history"},
 		{[]string{"--trace=x", "--trace-format=pods", "--prometheus-match=a"}, "want --prometheus"},
@@ -396,7 +440,7 @@ func TestSimulateWrongArguments(t *testing.T) {
 		{[]string{"--swing=0.1"}, "--swing is for pods of a snapshot that go on: want --snapshot"},
 		{[]string{"--snapshot=x", "--trace=y", "--trace-format=pods", "--swing=0.1"}, "--swing is for pods of a snapshot that go on"},
 		{[]string{"--snapshot=x", "--prometheus=http://127.0.0.1:1", "--swing=0.1"}, "--swing is for pods of a snapshot that go on"},
-		{[]string{"--divide=2"}, "--divide is for pods that were there: want --trace or --prometheus"},
+		{[]string{"--divide=2"}, "--divide is for pods that were there: want --trace, --prometheus, --log or --shadow"},
 		{[]string{"--snapshot=x", "--ramp=1h"}, "--ramp is for pods that were there"},
 		{[]string{"--sample=2"}, "--sample is for pods that were there"},
 		{[]string{"--trace=x", "--phase=1"}, "--phase is which of the services that --sample divides: want --sample"},

@@ -8,6 +8,7 @@
 //	assume.go  an action, assumed done
 //	overlay.go the world with what is assumed
 //	places.go  where pods would be: those of removed nodes, and those that assumed nodes are for
+//	lives.go   pods that came and ended, and what groups are made of, as records
 //	watch.go   what happened in the world, and the figures of both sides, as records
 package shadow
 
@@ -27,6 +28,7 @@ type Shadow struct {
 
 	memory Memory
 	watch  watch
+	lives  lives
 	rules  *fit.Rules
 	// now is the time of the snapshot that was seen last, world that snapshot, and shown what was
 	// made of it.
@@ -54,6 +56,7 @@ func (s *Shadow) See(world fleet.Snapshot) fleet.Snapshot {
 	s.follow()
 	s.shown = s.overlay()
 	s.record(s.watch.see(s.world, s.shown, s.observedOnly)...)
+	s.record(s.lives.see(s.world)...)
 	return s.shown
 }
 

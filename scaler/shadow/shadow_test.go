@@ -153,6 +153,8 @@ func (r *rig) tell() string {
 		case x.Sample != nil:
 			sample = x.Sample
 			continue
+		case x.Pods != nil || x.Groups != nil: // TestPlayed of package shadowlog
+			continue
 		case x.Decided != nil:
 			fmt.Fprintf(&b, "would %s", x.Decided)
 		case x.Diverged != nil:

@@ -42,7 +42,7 @@ type Variant struct {
 // Run plays a trace for each of the policies, in equal worlds, as often as wanted: each time
 // with the next seed. The first has all figures, of the others the bill is kept.
 func Run(spec world.Spec, t trace.Trace, seed uint64, times int, variants []Variant) (report.Report, error) {
-	out := report.Report{Trace: t.Name, Start: t.Start, Seconds: t.Seconds, Seed: seed, Prices: spec.Prices}
+	out := report.Report{Trace: t.Name, Start: t.Start, Seconds: t.Seconds, Seed: seed, Prices: spec.Prices, Lacks: t.Lacks}
 	groups := spec.Shapes()
 	if t.Snapshot != nil {
 		groups = append(groups, t.Snapshot.Groups...)

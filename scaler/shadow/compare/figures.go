@@ -52,10 +52,6 @@ type held struct {
 	sample *record.Sample
 }
 
-// missed is the longest time between two samples that was seen all the same: one that is late is no
-// gap.
-const missed = record.SampleEvery * 5 / 2
-
 // hold is how long each sample of the log held. Of two that are too far apart, the first holds for
 // as long as samples are apart; and none holds beyond the start of another shadow.
 func hold(log []record.Record) (all []held) {
@@ -64,7 +60,7 @@ func hold(log []record.Record) (all []held) {
 		if last == nil {
 			return
 		}
-		if last.To = at; anew || at.Sub(last.From) > missed {
+		if last.To = at; anew || at.Sub(last.From) > record.Missed {
 			last.To = earlier(at, last.From.Add(record.SampleEvery))
 		}
 	}

@@ -11,6 +11,8 @@ type Book struct {
 	// Records are in the order of their dates, those of one date as they were written.
 	Records []Record
 	Omitted Omitted
+	// Cut is true where older chunks have made room for younger ones.
+	Cut bool
 	// Faults name the chunks that could not be read, and those that are missing between others.
 	Faults []string
 }
@@ -34,6 +36,7 @@ func Read(chunks []Chunk) Book {
 		parts = append(parts, part{h, records})
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.Number, b.Number) })
+	b.Cut = len(parts) > 0 && parts[0].Number > 0
 	for i, p := range parts {
 		if i > 0 && p.Number == parts[i-1].Number {
 			b.Faults = append(b.Faults, fmt.Sprintf("chunk %d is there twice: the first counts", p.Number))

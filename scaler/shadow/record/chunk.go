@@ -82,11 +82,14 @@ type Omitted struct {
 	// together.
 	Bound          map[Side]int   `json:"omittedBound,omitempty"`
 	PendingSeconds map[Side]int64 `json:"omittedPendingSeconds,omitempty"`
+	// Lives are how many pods came, ended or were listed in the records among them.
+	Lives int `json:"omittedPods,omitempty"`
 }
 
 func (o *Omitted) add(other Omitted) {
 	o.Records += other.Records
 	o.Invalid += other.Invalid
+	o.Lives += other.Lives
 	for side, n := range other.Bound {
 		o.count(side, n, other.PendingSeconds[side])
 	}
@@ -106,6 +109,8 @@ func (o *Omitted) omit(r Record) {
 	switch {
 	case !r.Valid():
 		o.Invalid++
+	case r.Pods != nil:
+		o.Lives += r.Pods.Lives()
 	case r.Bound != nil && (r.Bound.Side == World || r.Bound.Side == Windlass):
 		o.count(r.Bound.Side, 1, int64(r.Pending()/time.Second))
 	}

@@ -42,6 +42,8 @@ func allowances() map[string]*allowance {
 		"decided":  {most: 512 << 10, rate: 4 << 10},
 		"diverged": {most: 256 << 10, rate: 2 << 10},
 		"began":    {most: 64 << 10, rate: 1 << 10},
+		"pods":     {most: 1 << 20, rate: 4 << 10},
+		"groups":   {most: 256 << 10, rate: 1 << 10},
 	} {
 		a.has = a.most
 		all[kind] = &a
@@ -76,6 +78,10 @@ func (r Record) kind() string {
 		return "decided"
 	case r.Diverged != nil:
 		return "diverged"
+	case r.Pods != nil:
+		return "pods"
+	case r.Groups != nil:
+		return "groups"
 	}
 	return "began"
 }

@@ -2,6 +2,7 @@
 // do.
 //
 //	record.go one record: its kinds, and their bounds
+//	lives.go  pods that came and ended, and what groups are made of
 //	chunk.go  records as bytes: a part of the log, as it stands in a ConfigMap
 //	log.go    the log that is written: which records find room, and when a chunk is full
 //	book.go   the log that is read: chunks in their order, and what is missing
@@ -24,6 +25,10 @@ import (
 // one is a gap in the log.
 const SampleEvery = time.Minute
 
+// Missed is the longest time between two samples that was seen all the same: one that is late is no
+// gap.
+const Missed = SampleEvery * 5 / 2
+
 // Record is one thing that was seen or decided. Exactly one of the pointers is set.
 type Record struct {
 	At       time.Time `json:"t"`
@@ -33,6 +38,8 @@ type Record struct {
 	Bound    *Bound    `json:"bound,omitempty"`
 	Diverged *Diverged `json:"diverged,omitempty"`
 	Began    *Began    `json:"began,omitempty"`
+	Pods     *Pods     `json:"pods,omitempty"`
+	Groups   *Groups   `json:"groups,omitempty"`
 }
 
 // Side is whose doing something is.
@@ -221,6 +228,10 @@ func (r Record) Normal() Record {
 		r.Diverged = &d
 	case r.Began != nil:
 		r.Began = &Began{text(r.Began.Version), text(r.Began.Why)}
+	case r.Pods != nil:
+		r.Pods = r.Pods.normal()
+	case r.Groups != nil:
+		r.Groups = r.Groups.normal()
 	}
 	return r
 }
@@ -293,7 +304,7 @@ func (s Size) normal() Size {
 // Valid reports whether it says one thing, at a moment that can be.
 func (r Record) Valid() bool {
 	said := 0
-	for _, is := range []bool{r.Sample != nil, r.Decided != nil, r.Seen != nil, r.Bound != nil, r.Diverged != nil, r.Began != nil} {
+	for _, is := range []bool{r.Sample != nil, r.Decided != nil, r.Seen != nil, r.Bound != nil, r.Diverged != nil, r.Began != nil, r.Pods != nil, r.Groups != nil} {
 		if is {
 			said++
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -34,7 +35,7 @@ func drawSize(t *rapid.T) Size {
 func drawRecord(t *rapid.T) Record {
 	r := Record{At: noon.Add(time.Duration(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")))}
 	number, pods := rapid.IntRange(0, 9), rapid.SliceOfN(anyName, 0, 8)
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
 		r.Sample = &Sample{Pending: number.Draw(t, "pending")}
 		for range rapid.SampledFrom([]int{0, 1, 3, MostGroups + 2}).Draw(t, "groups") {
@@ -56,6 +57,26 @@ func drawRecord(t *rapid.T) Record {
 		r.Diverged = &Diverged{anyName.Draw(t, "group"), anyName.Draw(t, "node"), anyName.Draw(t, "assumed"), anyName.Draw(t, "is"), anyName.Draw(t, "why")}
 	case 5:
 		r.Began = &Began{anyName.Draw(t, "version"), anyName.Draw(t, "why")}
+	case 6:
+		r.Pods = &Pods{List: rapid.Bool().Draw(t, "list"), Count: number.Draw(t, "count")}
+		moment := rapid.SampledFrom([]int64{0, 1772366400, -1, math.MaxInt64})
+		for range rapid.IntRange(0, 2).Draw(t, "of") {
+			of := PodsOf{anyName.Draw(t, "namespace"), anyName.Draw(t, "kind"), anyName.Draw(t, "owner"), moment.Draw(t, "cpu"), moment.Draw(t, "memory"), nil}
+			one := Life{anyName.Draw(t, "pod"), moment.Draw(t, "created"), moment.Draw(t, "ended")}
+			for range rapid.SampledFrom([]int{0, 1, MostLives - 1, MostLives + 2}).Draw(t, "pods") {
+				of.Pods = append(of.Pods, one)
+				one.Name = "p" // so many long ones have no room
+			}
+			r.Pods.Of = append(r.Pods.Of, of)
+		}
+	case 7:
+		r.Groups = &Groups{}
+		one := Shape{Group: anyName.Draw(t, "group"), Type: anyName.Draw(t, "type"), Zones: pods.Draw(t, "zones"), Min: number.Draw(t, "min"), Max: number.Draw(t, "max"), DollarsPerHour: drawSize(t).DollarsPerHour}
+		one.Taints = []corev1.Taint{{Key: anyName.Draw(t, "taint"), Effect: corev1.TaintEffect(anyName.Draw(t, "effect"))}}
+		for range rapid.SampledFrom([]int{0, 1, MostShapes + 2}).Draw(t, "groups") {
+			r.Groups.Of = append(r.Groups.Of, one)
+			one = Shape{Group: "g"}
+		}
 	}
 	return r
 }
@@ -176,6 +197,8 @@ func hostile(records int, dice func(int) int, jump bool) (made []Record) {
 			r.Bound = &Bound{Pod: name(), Side: World, PendingSince: at.Add(-time.Minute), Node: name()}
 		case i%3 == 1:
 			r.Seen = &Seen{By: name(), Kind: name(), Pods: []string{name(), name(), name(), name(), name(), name()}, Why: name() + name()}
+		case i%6 == 2:
+			r.Pods = &Pods{Of: []PodsOf{{Namespace: name(), Owner: name(), Pods: []Life{{Name: name(), Created: at.Unix()}, {Name: name(), Created: at.Unix()}}}}}
 		default:
 			r.Diverged = &Diverged{Assumed: name() + name(), Is: name()}
 		}
@@ -341,6 +364,23 @@ func TestSamplesStay(t *testing.T) {
 	}
 	if len(minutes) != 10 {
 		t.Errorf("samples of %d minutes, want 10", len(minutes))
+	}
+}
+
+// TestLinesHaveRoom: of the longest names there are, a record has no more than a line may have.
+func TestLinesHaveRoom(t *testing.T) {
+	long := strings.Repeat("\u2028", 90)
+	pods, groups := Pods{}, Groups{}
+	for range MostLives {
+		pods.Of = append(pods.Of, PodsOf{Namespace: long, Kind: long, Owner: long, MilliCPU: math.MaxInt64, Memory: math.MaxInt64, Pods: []Life{{long, math.MaxInt64, math.MaxInt64}}})
+	}
+	for range MostShapes {
+		groups.Of = append(groups.Of, Shape{Group: long, Type: long, Zones: slices.Repeat([]string{long}, 99), Taints: slices.Repeat([]corev1.Taint{{Key: long, Value: long, Effect: corev1.TaintEffect(long)}}, 99)})
+	}
+	for _, r := range []Record{{At: noon, Pods: &pods}, {At: noon, Groups: &groups}} {
+		if n := len(r.Normal().Text()); n > maxLine {
+			t.Errorf("%d bytes", n)
+		}
 	}
 }
 

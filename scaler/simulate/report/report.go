@@ -23,8 +23,10 @@ type Report struct {
 	Prices  string    `json:"prices,omitempty"`
 	Pods    int       `json:"pods"`
 	// LeftOut are pods that fit no node group.
-	LeftOut int   `json:"leftOut,omitempty"`
-	Runs    []Run `json:"runs"`
+	LeftOut int `json:"leftOut,omitempty"`
+	// Lacks is what is not known of the time that is played.
+	Lacks []string `json:"lacks,omitempty"`
+	Runs  []Run    `json:"runs"`
 	// Sweep are the flags in which runs differ, where those are combinations of values.
 	Sweep []string `json:"sweep,omitempty"`
 	// Bound and Repack are US dollars up to each sample.
@@ -185,7 +187,11 @@ func (r Report) played() []string {
 	if r.LeftOut > 0 {
 		line += fmt.Sprintf("; %d more pods fit no node group and are left out", r.LeftOut)
 	}
-	return []string{line, "prices: " + cmp.Or(r.Prices, "those of the world file, of no stated date")}
+	lines := []string{line, "prices: " + cmp.Or(r.Prices, "those of the world file, of no stated date")}
+	for _, lack := range r.Lacks {
+		lines = append(lines, "not known: "+lack)
+	}
+	return lines
 }
 
 // length is a time without the units of which it has none at its end.

@@ -41,6 +41,8 @@ type Trace struct {
 	// Snapshot has the cluster at the start: its nodes, and pods that are on them. Nil where
 	// nothing is there.
 	Snapshot *fleet.Snapshot
+	// Lacks is what is not known of the time.
+	Lacks []string
 }
 
 // Workload is what makes pods, all of them equal.
