@@ -48,7 +48,7 @@ func Format(s fleet.Snapshot) string {
 	}
 	each(s.Autoscalers, fleet.Autoscaler.String, func(a fleet.Autoscaler) {
 		p.line("rival", a.Namespace+"/"+a.Name, flag("windlass", a.Kind == fleet.Windlass), flag("status", a.Sign == fleet.SignStatus),
-			at("renewed", a.Renewed), said("holder", a.Holder), flag("powerless", a.Powerless), flag("younger", a.Younger))
+			at("renewed", a.Renewed), said("holder", a.Holder), flag("powerless", a.Powerless), flag("younger", a.Younger), said("groups", strings.Join(a.Groups, ",")))
 	})
 	for _, id := range slices.Sorted(maps.Keys(s.Machines)) {
 		m := s.Machines[id]

@@ -28,6 +28,7 @@ var rivalWords = table[fleet.Autoscaler]{
 	"windlass":  func(a *fleet.Autoscaler, _ string) error { a.Kind = fleet.Windlass; return nil },
 	"powerless": func(a *fleet.Autoscaler, _ string) error { a.Powerless = true; return nil },
 	"younger":   func(a *fleet.Autoscaler, _ string) error { a.Younger = true; return nil },
+	"groups":    setter(text, func(a *fleet.Autoscaler, v string) { a.Groups = strings.Split(v, ",") }),
 }
 
 // rival NAMESPACE/NAME: another autoscaler, a Cluster Autoscaler by its lease unless it

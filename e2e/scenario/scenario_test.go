@@ -73,7 +73,7 @@ launch web:a token=0f count=3 desired=2 attempt=1 at=09:59:00
 launch web:b token=1f count=2 desired=2 had=1 attempt=4 at=09:58:00 came=0
 priorities "{10: [web], 20: [spot]}"
 cluster uid-blue
-rival team-a/cluster-autoscaler-status status renewed=09:59:40 powerless
+rival team-a/cluster-autoscaler-status status renewed=09:59:40 powerless groups=batch,web
 rival kube-system/cluster-autoscaler renewed=09:59:50 holder=ca-0
 rival other/windlass-scaler windlass renewed=09:59:50 holder=windlass-scaler-1 younger
 machine i-web-1 state=stopped group=web hibernates

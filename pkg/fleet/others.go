@@ -24,6 +24,9 @@ type Autoscaler struct {
 	Powerless bool `json:"powerless,omitempty"`
 	// Younger says of a second Windlass that its lease was made after ours.
 	Younger bool `json:"younger,omitempty"`
+	// Groups are those that a running Cluster Autoscaler names in its status; empty of a Lease,
+	// and where the status was not read, is not understood, or names none.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // The kinds of Autoscaler, and the signs of life.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -40,8 +41,10 @@ const (
 	// questions. What is over comes with the next round, the oldest signs first.
 	maxAccounts  = 5
 	maxQuestions = 100
-	// maxHolder is the most of a holder's name that is kept.
-	maxHolder = 128
+	// maxHolder is the most of a holder's name that is kept, maxGroupName that of a group's: no Auto
+	// Scaling group has a longer one.
+	maxHolder    = 128
+	maxGroupName = 512
 )
 
 // withoutAutoscalers is what is decided where signs may not be read.
@@ -80,14 +83,21 @@ type autoscalerWatch struct {
 	moved   chan struct{}
 
 	// heard and powers are run's alone.
-	heard  map[sign]heard
-	powers map[question]power
+	heard    map[sign]heard
+	powers   map[question]power
+	statuses map[sign]said
 
 	mu sync.Mutex
 	// renewed are the signs that were seen to change since the last round.
 	renewed map[sign]time.Time
 	known   bool
 	list    []fleet.Autoscaler
+}
+
+// said is which groups a status named, as of a renewal of it.
+type said struct {
+	renewal string
+	groups  []string
 }
 
 // question is asked of the API server: may that account do this to Nodes?
@@ -221,7 +231,7 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 	accounts := w.accountsOf(others)
 	all = true
 	questions := 0
-	used := map[question]power{}
+	used, statuses := map[question]power{}, map[sign]said{}
 	var list []fleet.Autoscaler
 	for _, s := range alive {
 		a := fleet.Autoscaler{Kind: s.kind, Sign: s.sign, Namespace: s.key.Namespace, Name: s.key.Name, Holder: s.holder, Renewed: w.heard[s.id()].at.UTC(), Younger: w.younger(s)}
@@ -233,13 +243,16 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 			}
 			a.Powerless = !may
 		}
+		if s.sign == fleet.SignStatus && !a.Powerless {
+			a.Groups = w.groupsOf(ctx, s, statuses)
+		}
 		list = append(list, a)
 	}
-	w.powers = used
+	w.powers, w.statuses = used, statuses
 	w.mu.Lock()
 	moved := (all && !w.known) || !slices.EqualFunc(w.list, list, func(a, b fleet.Autoscaler) bool {
 		a.Renewed, b.Renewed = time.Time{}, time.Time{}
-		return a == b
+		return reflect.DeepEqual(a, b)
 	})
 	w.known, w.list = w.known || all, list
 	w.mu.Unlock()
@@ -247,6 +260,47 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 		w.o.news(soon)
 	}
 	return all
+}
+
+// groupsOf are the groups that a live status names: a Cluster Autoscaler that runs writes all that it
+// manages at each scan. None where it cannot be read, or is not understood, as that of versions before
+// 1.30 is not.
+func (w *autoscalerWatch) groupsOf(ctx context.Context, s *sign, statuses map[sign]said) []string {
+	id := s.id()
+	known := w.statuses[id]
+	if known.renewal != s.renewal {
+		list, err := w.o.config.Client.CoreV1().ConfigMaps(s.key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: byName(s.key.Name)})
+		if err != nil {
+			if ctx.Err() == nil {
+				w.o.report(fmt.Errorf("reading the status of a Cluster Autoscaler, config map %s: %w", s.key, err))
+			}
+			return nil
+		}
+		known = said{renewal: s.renewal}
+		for i := range list.Items {
+			if object := &list.Items[i]; object.Name == s.key.Name && !contract.IsOwnStatus(object.Annotations) {
+				known.groups = groupsNamed(object.Data[contract.ClusterAutoscalerStatusKey])
+			}
+		}
+	}
+	statuses[id] = known
+	return known.groups
+}
+
+// groupsNamed are the groups in a status of one that runs; none where one of them has no name.
+func groupsNamed(text string) (groups []string) {
+	status, err := cas.Parse(text)
+	if err != nil || status.AutoscalerStatus != cas.Running {
+		return nil
+	}
+	for _, g := range status.NodeGroups {
+		if g.Name == "" {
+			return nil
+		}
+		groups = append(groups, contract.Shorten(g.Name, maxGroupName))
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
 
 // synced reports whether every kind of sign was seen, or may not be, and the pods that may hold

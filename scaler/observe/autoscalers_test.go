@@ -340,6 +340,25 @@ func TestStatusIsASign(t *testing.T) {
 	})
 }
 
+// What a status that is not understood, or of one that does not run yet, names is nothing.
+func TestGroupsNamed(t *testing.T) {
+	for text, want := range map[string][]string{
+		"": nil,
+		"Cluster-autoscaler status at 2023-01-01 10:00:00\nCluster-wide:\n  Health: Healthy": nil,
+		"autoscalerStatus: Running\n":                                         nil,
+		"autoscalerStatus: Initializing\nnodeGroups: [{name: web}]":           nil,
+		"nodeGroups: [{name: web}]":                                           nil,
+		"autoscalerStatus: Running\nnodeGroups: [{name: web}, {name: batch}]": {"batch", "web"},
+		"autoscalerStatus: Running\nnodeGroups: [{name: web}, {health: {}}]":  nil,
+		"autoscalerStatus: Running\nnodeGroups: [{name: web}":                 nil,
+		"autoscalerStatus: Running\nnodeGroups: [{name: web}, {name: web}]\n": {"web"},
+	} {
+		if got := groupsNamed(text); !slices.Equal(got, want) {
+			t.Errorf("%q names %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Node Termination Handlers are known by their pods, with the queue that they read.
 func TestTerminationHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -234,7 +234,7 @@ func randomWorld(t *rapid.T, wild bool) string {
 		}
 	}
 	if wild {
-		x.lines = append(x.lines, x.rarely("node stranger"), x.rarely("rival kube-system/cluster-autoscaler"), x.rarely("grown g0 at=09:58:00"))
+		x.lines = append(x.lines, x.rarely("node stranger"), x.rarely("rival kube-system/cluster-autoscaler"), x.rarely("rival kube-system/cluster-autoscaler-status status groups=g1,other"), x.rarely("grown g0 at=09:58:00"))
 		for i := range x.number("instances", 0, 2) {
 			x.line("instance", fmt.Sprintf("i-%d", i), "group=g0", x.one("state", "state=Pending", "state=InService", "state=Terminating:Wait", "state=Standby", "state=Warmed:Stopped"))
 		}

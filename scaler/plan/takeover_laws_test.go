@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -19,7 +20,7 @@ func lawTakeOver(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for a := range action.Only[action.TakeOver](got.Actions) {
 		n, i := nodeNamed(s, a.Node.Name), instanceNamed(s, a.Instance)
-		if why := livesBeside(s); why != "" {
+		if why := livesBeside(s, a.Group); why != "" {
 			broken = append(broken, fmt.Sprintf("take over: %s, and %s", a, why))
 		}
 		if n.InstanceID() != a.Instance || !i.Live() || len(a.Taints) == 0 {
@@ -46,15 +47,52 @@ func lawTakeOver(s fleet.Snapshot, _ policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// livesBeside says which sign of another autoscaler there is.
-func livesBeside(s fleet.Snapshot) string {
+// livesBeside says which sign there is of another autoscaler that may manage a group: none where each one
+// that lives is a Cluster Autoscaler whose status names other groups.
+func livesBeside(s fleet.Snapshot, group string) string {
+	speaks := map[string][]string{} // what statuses name, by namespace
+	var live []fleet.Autoscaler
 	for _, a := range s.Autoscalers {
 		if !a.Powerless && !a.Younger && s.Now.Before(a.AliveUntil()) {
-			return a.String() + " lives"
+			live = append(live, a)
+			if a.Sign == fleet.SignStatus {
+				speaks[a.Namespace] = append(speaks[a.Namespace], a.Groups...)
+			}
 		}
 	}
+	var all []string
+	for _, a := range live {
+		named := speaks[a.Namespace]
+		if a.Kind != fleet.ClusterAutoscaler || len(named) == 0 {
+			return a.String() + " lives"
+		}
+		for _, other := range live {
+			if other.Namespace == a.Namespace && other.Sign == a.Sign && other.Name != a.Name {
+				return a.String() + " lives, and so does " + other.String()
+			}
+		}
+		for _, name := range named {
+			parts := strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == ':' })
+			if strings.EqualFold(parts[len(parts)-1], group) {
+				return a.String() + " lives and manages it"
+			}
+		}
+		all = append(all, named...)
+	}
 	for _, n := range s.Nodes {
-		if since, ok := contract.ToBeDeletedSince(n.Taints); ok && s.Now.Sub(since).Abs() < 15*time.Minute {
+		since, ok := contract.ToBeDeletedSince(n.Taints)
+		if !ok || s.Now.Sub(since).Abs() >= 15*time.Minute {
+			continue
+		}
+		of := ""
+		for _, g := range s.Groups {
+			for _, i := range g.Instances {
+				if i.ID == n.InstanceID() && !g.Observed && (g.Owner == "" || g.Owner == s.Cluster) {
+					of = g.Name
+				}
+			}
+		}
+		if len(all) == 0 || of != "" && !slices.Contains(all, of) {
 			return "one has tainted " + n.Name
 		}
 	}

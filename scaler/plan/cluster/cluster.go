@@ -60,9 +60,13 @@ type Cluster struct {
 	// that are to bear this cluster's UID first.
 	DisownedVerdicts []verdict.Verdict
 	Unclaimed        []*Group
-	UID              types.UID
-	// besideAnother: another autoscaler lives, whether it stops us or is let act beside us.
-	besideAnother bool
+	// disowned are the groups that are not changed, by the ids of their instances.
+	disowned map[string]disowned
+	UID      types.UID
+	// beside are other autoscalers that live, whether they stop us or are let act beside us, and
+	// removing the nodes on which a fresh taint shows that one does.
+	beside   []fleet.Autoscaler
+	removing []*Node
 	// OwnDrains is since when nodes drain of their own accord; see fleet.State.
 	OwnDrains map[string]time.Time
 	// Outage: too many nodes are unready for anything to grow or be scaled down; empty
@@ -80,7 +84,7 @@ func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
 		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), Leads: s.Leads,
 		Daemons: slices.Clone(s.DaemonSets), Owners: s.Owners,
 		Budgets: drainable.NewBudgets(s.Budgets), Guards: s.Budgets,
-		UID: s.Cluster, OwnDrains: map[string]time.Time{},
+		UID: s.Cluster, OwnDrains: map[string]time.Time{}, disowned: map[string]disowned{},
 		Clock:  clock{now: s.Now},
 		Totals: &Totals{},
 	}

@@ -48,15 +48,17 @@ func (d *Cluster) meetOthers(s fleet.Snapshot) {
 		case a.Younger:
 			d.Others = append(d.Others, what.String()+" only plans, as the one installed later: "+endWindlass)
 		case a.Kind == fleet.Windlass:
+			d.beside = append(d.beside, a)
 			stop(what, endWindlass)
 		default:
+			d.beside = append(d.beside, a)
 			stop(what, endClusterAutoscaler)
 		}
 	}
-	if nodes := d.beingRemoved(); len(nodes) > 0 {
+	d.removing = d.beingRemoved()
+	if nodes := Names(d.removing); len(nodes) > 0 {
 		stop(verdict.Say("{program} has tainted {nodes:,3} with {taint}", verdict.Program(string(fleet.ClusterAutoscaler)), verdict.Nodes(nodes), verdict.Taint(contract.TaintToBeDeleted)), endRemovals)
 	}
-	d.besideAnother = len(alive) > 0
 	switch {
 	case len(alive) == 0:
 	case d.Policy.Shadow:
@@ -82,16 +84,16 @@ func aliveOf(all []fleet.Autoscaler, now time.Time) []fleet.Autoscaler {
 	return alive
 }
 
-// beingRemoved names the nodes that a Cluster Autoscaler has tainted of late. Whoever
+// beingRemoved are the nodes that a Cluster Autoscaler has tainted of late. Whoever
 // writes taints of Nodes needs no other sign.
-func (d *Cluster) beingRemoved() (names []string) {
+func (d *Cluster) beingRemoved() (nodes []*Node) {
 	for _, n := range d.Nodes {
 		if since, ok := contract.ToBeDeletedSince(n.Taints); ok && d.Now.Sub(since).Abs() < removalFresh {
-			names = append(names, n.Name)
+			nodes = append(nodes, n)
 			d.Clock.At(since.Add(removalFresh))
 		}
 	}
-	return names
+	return nodes
 }
 
 // handlerMarks lists the nodes with a label or taint of a Node Termination Handler.

@@ -20,17 +20,38 @@ import (
 // people want them claimed: then nothing is done with one before its tag was read.
 func (d *Cluster) ownGroups(s fleet.Snapshot, groups []*Group) []*Group {
 	return slices.DeleteFunc(groups, func(g *Group) bool {
-		reason, details := d.disowned(s, g)
+		reason, details := d.whyDisowned(s, g)
 		if reason == "" {
 			return false
+		}
+		for i := range g.Instances {
+			d.disowned[g.Instances[i].ID] = disowned{g.Name, reason}
 		}
 		d.DisownedVerdicts = append(d.DisownedVerdicts, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 		return true
 	})
 }
 
-// disowned says why a group is not this cluster's to change; empty where it is.
-func (d *Cluster) disowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.Details) {
+// disowned is a group that is not changed, and why.
+type disowned struct {
+	group  string
+	reason verdict.Reason
+}
+
+// SayWithoutGroup gives a verdict to a node that is in no group that may be changed.
+func (d *Cluster) SayWithoutGroup(n *Node) {
+	switch of := d.disowned[n.InstanceID()]; of.reason {
+	case "":
+		n.Say(verdict.NodeNotInAnyGroup, verdict.Say("its instance is in no group of this scaler"))
+	case verdict.GroupObserved:
+		n.Say(verdict.NodeObserved, verdict.Say("the tag {tag} has its group {group} observed: nothing is done with it", verdict.Tag(contract.TagMode), verdict.Group(of.group)))
+	default:
+		n.Say(verdict.NodeNotInAnyGroup, verdict.Say("its group {group} is not this cluster's to change: {why}", verdict.Group(of.group), verdict.Why(verdict.Say(string(of.reason)))))
+	}
+}
+
+// whyDisowned says why a group is not this cluster's to change; empty where it is.
+func (d *Cluster) whyDisowned(s fleet.Snapshot, g *Group) (verdict.Reason, verdict.Details) {
 	switch {
 	case g.Observed && !d.Policy.Shadow:
 		return verdict.GroupObserved, verdict.Say("its tag {tag} has it observed: nothing is done with it. For a pod that fits another group too, that one grows; other pods wait for whoever manages this group. windlass-scaler compare shows what would be done",

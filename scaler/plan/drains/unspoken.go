@@ -9,7 +9,7 @@ import (
 func (d *Drains) SayStage(n *cluster.Node) {
 	switch {
 	case n.Group == nil:
-		n.Say(verdict.NodeNotInAnyGroup, verdict.Say("its instance is in no group of this scaler"))
+		d.SayWithoutGroup(n)
 	case n.Instance.Terminating():
 		n.Say(verdict.NodeDraining, verdict.Say("Auto Scaling terminates its instance"))
 	case !n.Instance.Live():

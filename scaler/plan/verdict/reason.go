@@ -64,6 +64,7 @@ const (
 	NodeRetained         Reason = "Retained"   // its instance was retained after a hook was abandoned
 	NodeInWarmPool       Reason = "InWarmPool" // its instance waits there until its group grows
 	NodeNotInAnyGroup    Reason = "NotInAnyGroup"
+	NodeObserved         Reason = "Observed"         // people want nothing to be done with its group
 	NodeScaleDownStopped Reason = "ScaleDownStopped" // nothing of its group is scaled down now
 	NodeReplaced         Reason = "Replaced"         // a cheaper node replaces it
 	NodeNotEvaluated     Reason = "NotEvaluated"     // not asked yet: groups grow, or the search has used up its work
