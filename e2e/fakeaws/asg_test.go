@@ -52,7 +52,7 @@ func TestDescribeAutoScalingGroups(t *testing.T) {
 	const key = "k8s.io/cluster-autoscaler/enabled"
 	percent := 25
 	b := startSpec(t, fakeaws.Spec{
-		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "base", ID: "lt-0123", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
+		LaunchTemplates: []fakeaws.LaunchTemplate{{Name: "base", ID: "lt-0123456789abcdef0", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}}}},
 		Groups: []fakeaws.Group{
 			{Name: "web", Min: 1, Max: 5, Desired: desired(2), Type: "m5.large", Zones: []string{"eu-west-1a", "eu-west-1b"}, Tags: map[string]string{key: "true", "team": "a"}, Suspended: []string{"AZRebalance"}},
 			{Name: "mixed", Max: 5, Tags: map[string]string{key: "true", "team": "b"}, MixedInstances: &fakeaws.MixedInstances{
@@ -105,7 +105,7 @@ func TestDescribeAutoScalingGroups(t *testing.T) {
 	d, o := mixed.MixedInstancesPolicy.InstancesDistribution, mixed.MixedInstancesPolicy.LaunchTemplate.Overrides
 	if *d.OnDemandBaseCapacity != 1 || *d.OnDemandPercentageAboveBaseCapacity != 25 || *o[0].WeightedCapacity != "2" || *o[0].InstanceType != "m5.large" ||
 		*o[1].InstanceRequirements.VCpuCount.Min != 2 || *o[1].InstanceRequirements.MemoryMiB.Max != 16384 ||
-		*mixed.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.LaunchTemplateId != "lt-0123" {
+		*mixed.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.LaunchTemplateId != "lt-0123456789abcdef0" {
 		t.Errorf("mixed: %+v", mixed.MixedInstancesPolicy)
 	}
 	if *warm.WarmPoolSize != 2 || warm.WarmPoolConfiguration.PoolState != types.WarmPoolStateRunning || len(warm.Instances) != 0 {

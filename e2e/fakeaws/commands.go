@@ -171,7 +171,7 @@ func (s *Server) Reboot(id string) error {
 // EnterStandby takes an instance out of service but keeps it.
 func (s *Server) EnterStandby(id string, decrement bool) error {
 	return s.With(func(c *cloud.Cloud, now time.Time) error {
-		_, err := c.EnterStandby(id, decrement, now)
+		_, err := c.EnterStandby("", []string{id}, decrement, now)
 		return err
 	})
 }
@@ -179,7 +179,7 @@ func (s *Server) EnterStandby(id string, decrement bool) error {
 // ExitStandby brings an instance back into service.
 func (s *Server) ExitStandby(id string) error {
 	return s.With(func(c *cloud.Cloud, now time.Time) error {
-		_, err := c.ExitStandby(id, now)
+		_, err := c.ExitStandby("", []string{id}, now)
 		return err
 	})
 }
@@ -187,7 +187,7 @@ func (s *Server) ExitStandby(id string) error {
 // Detach takes an instance out of its group.
 func (s *Server) Detach(id string, decrement bool) error {
 	return s.With(func(c *cloud.Cloud, now time.Time) error {
-		_, err := c.Detach(id, decrement, now)
+		_, err := c.Detach("", []string{id}, decrement, now)
 		return err
 	})
 }
@@ -220,6 +220,20 @@ func (s *Server) PutHook(group string, h Hook) error {
 // DeleteHook deletes a lifecycle hook of a group.
 func (s *Server) DeleteHook(group, name string) error {
 	return s.With(func(c *cloud.Cloud, now time.Time) error { return c.DeleteHook(group, name, now) })
+}
+
+// DeleteTag takes a tag off a group; instances keep theirs.
+func (s *Server) DeleteTag(group, key string) error {
+	return s.With(func(c *cloud.Cloud, now time.Time) error {
+		g, err := c.Group(group)
+		if err != nil {
+			return err
+		}
+		if _, has := g.Spec.Tags[key]; !has {
+			return fmt.Errorf("group %q has no tag %q", group, key)
+		}
+		return c.DeleteTags(group, map[string]cloud.Tag{key: {}}, now)
+	})
 }
 
 // SetShortages replaces the rules that make launches fail; none means that there is capacity for all.

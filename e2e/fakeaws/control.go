@@ -108,6 +108,7 @@ var commands = map[string]command{
 		}
 		return nil, s.PutHook(o.Group, *o.Hook)
 	},
+	"delete-tag":  func(s *Server, o order) (any, error) { return nil, s.DeleteTag(o.Group, o.Name) },
 	"delete-hook": func(s *Server, o order) (any, error) { return nil, s.DeleteHook(o.Group, o.Name) },
 	"template-version": func(s *Server, o order) (any, error) {
 		if o.Version == nil {

@@ -218,7 +218,7 @@ groups:
 	for text, want := range map[string]string{
 		"groups: [{name: web, max: 1, colour: red}]":                   `reading the spec of the fake AWS: error unmarshaling JSON: while decoding JSON: json: unknown field "colour"`,
 		"groups: [{name: web, max: 1, type: x9.huge}]":                 `making the cloud: group "web": InvalidInstanceType: The following supplied instance types do not exist: [x9.huge]`,
-		"groups: [{name: web, min: 2, max: 1, type: m5.large}]":        `making the cloud: group "web": desired capacity 2 must be between the specified min size 2 and max size 1, and the name not empty`,
+		"groups: [{name: web, min: 2, max: 1, type: m5.large}]":        `making the cloud: group "web": ValidationError: Max bound, 1, must be greater than or equal to min bound, 2`,
 		"groups: [{name: web, max: 1, type: m5.large, zones: [mars]}]": `making the cloud: group "web": zone "mars" is not one of region eu-west-1`,
 		"groups: [{name: web, max: 1, boot: fast, type: m5.large}]":    `reading the spec of the fake AWS: error unmarshaling JSON: while decoding JSON: time: invalid duration "fast"`,
 		"groups: [{name: web, max: 1, launchTemplate: {name: none}}]":  `making the cloud: group "web": InvalidLaunchTemplateName.NotFoundException: At least one of the launch templates specified in the request does not exist.`,

@@ -224,8 +224,8 @@ func TestDescribeLaunchTemplateVersions(t *testing.T) {
 	}
 	_, err := b.ec2.DescribeLaunchTemplateVersions(b.ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: ptr("none")})
 	wantError(t, err, 400, "InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
-	_, err = b.ec2.DescribeLaunchTemplateVersions(b.ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: ptr("lt-none")})
-	wantError(t, err, 400, "InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID lt-none, does not exist.")
+	_, err = b.ec2.DescribeLaunchTemplateVersions(b.ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: ptr("lt-0123456789abcdef0")})
+	wantError(t, err, 400, "InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID lt-0123456789abcdef0, does not exist.")
 	_, err = b.ec2.DescribeLaunchTemplateVersions(b.ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: ptr("base"), Versions: []string{"9"}})
 	wantError(t, err, 400, "InvalidLaunchTemplateId.VersionNotFound", "Could not find the specified version 9 for the launch template with ID "+*d.LaunchTemplateId+".")
 	_, err = b.ec2.DescribeLaunchTemplateVersions(b.ctx, &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"1"}})

@@ -135,15 +135,19 @@ func unsigned(req request, form url.Values) (request, *cloud.Error) {
 	return req, cloud.Errorf(http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token")
 }
 
-// readPath takes operation and parameters of EKS from the path: GET /clusters/{name}/node-groups/{nodegroupName}.
+// readPath takes operation and parameters of EKS from the path: GET /clusters/{name} and GET /clusters/{name}/node-groups/{nodegroupName}.
 func readPath(req *request, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
-	if r.Method != http.MethodGet || len(parts) != 4 || parts[0] != "clusters" || parts[2] != "node-groups" {
+	params := map[string]string{}
+	switch {
+	case r.Method == http.MethodGet && len(parts) == 2 && parts[0] == "clusters":
+		req.operation, params["name"] = "DescribeCluster", parts[1]
+	case r.Method == http.MethodGet && len(parts) == 4 && parts[0] == "clusters" && parts[2] == "node-groups":
+		req.operation, params["clusterName"], params["nodegroupName"] = "DescribeNodegroup", parts[1], parts[3]
+	default:
 		req.operation = r.Method + " " + r.URL.Path
-		return
 	}
-	req.operation = "DescribeNodegroup"
-	for name, part := range map[string]string{"clusterName": parts[1], "nodegroupName": parts[3]} {
+	for name, part := range params {
 		text, err := url.PathUnescape(part)
 		if err != nil {
 			text = part

@@ -79,8 +79,14 @@ func (s *Server) Needs(c Call) (needs []iam.Request, account string) {
 func needsOf(c Call, cl *cloud.Cloud) []iam.Request {
 	need := iam.Request{Action: c.Service + ":" + c.Operation, Resource: anyResource}
 	switch {
-	case c.Service == wire.STS.Name, api.Operations[c.Service][c.Operation] == nil:
+	case api.Operations[c.Service][c.Operation] == nil:
+		return nil
+	case c.Operation == "AssumeRole":
+		need.Resource = c.Params["RoleArn"]
+	case c.Service == wire.STS.Name:
 		return nil // GetCallerIdentity needs no right, https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+	case c.Operation == "DescribeCluster":
+		need.Resource = api.ClusterARN(cl, c.Params["name"])
 	case c.Service == wire.EKS.Name:
 		need.Resource = api.NodegroupARN(cl, c.Params["clusterName"], c.Params["nodegroupName"])
 	case c.Service == wire.AutoScaling.Name && Mutating(c):
@@ -96,10 +102,15 @@ const anyResource = "*"
 // onGroup has the group as the resource, and its tags as condition keys.
 func onGroup(need iam.Request, c Call, cl *cloud.Cloud) []iam.Request {
 	g, err := cl.Group(groupOf(c, cl))
-	if err != nil {
+	switch {
+	case err == nil:
+		need.Resource = g.ARN
+	case c.Operation == "CreateAutoScalingGroup":
+		need.Resource = fmt.Sprintf("arn:aws:autoscaling:%s:%s:autoScalingGroup:*:autoScalingGroupName/%s", cl.Region(), cl.Account(), c.Params["AutoScalingGroupName"])
+	default:
 		return nil
 	}
-	need.Resource, need.Context = g.ARN, map[string]string{}
+	need.Context = map[string]string{}
 	for key, value := range g.Spec.Tags {
 		need.Context["aws:ResourceTag/"+key] = value
 		need.Context["autoscaling:ResourceTag/"+key] = value

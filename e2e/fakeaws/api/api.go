@@ -3,6 +3,9 @@ package api
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
@@ -54,8 +57,50 @@ func changing(change func(c *cloud.Cloud, v wire.Values, now time.Time) (any, er
 func required(v wire.Values, names ...string) error {
 	for _, name := range names {
 		if v.Get(name) == "" {
-			return cloud.Errorf(400, "ValidationError", "1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", lowerFirst(name))
+			return null(name)
 		}
+	}
+	return nil
+}
+
+func null(name string) error {
+	return cloud.Errorf(400, "ValidationError", "1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", lowerFirst(name))
+}
+
+// only refuses parameters other than those named, each with all that is below it: what the fake does not do it does not accept.
+func only(v wire.Values, names ...string) error {
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		top, _, _ := strings.Cut(key, ".")
+		if top != "Action" && top != "Version" && !slices.Contains(names, top) {
+			return notSimulated(top)
+		}
+	}
+	return nil
+}
+
+func notSimulated(what string) error {
+	return cloud.Errorf(400, "ValidationError", "%s is not simulated by this fake", what)
+}
+
+// within is a whole number between bounds.
+func within(v wire.Values, name string, least, most int) (int, error) {
+	n, err := v.Int(name, 0)
+	switch {
+	case err != nil:
+		return 0, err
+	case n < least:
+		return 0, cloud.Errorf(400, "ValidationError", "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value greater than or equal to %d", n, lowerFirst(name), least)
+	case n > most:
+		return 0, cloud.Errorf(400, "ValidationError", "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value less than or equal to %d", n, lowerFirst(name), most)
+	}
+	return n, nil
+}
+
+// oneOf refuses a text that is given and none of those named.
+func oneOf(v wire.Values, name string, texts ...string) error {
+	if v.Has(name) && !slices.Contains(texts, v.Get(name)) {
+		return cloud.Errorf(400, "ValidationError", "1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: [%s]",
+			v.Get(name), lowerFirst(name), strings.Join(texts, ", "))
 	}
 	return nil
 }

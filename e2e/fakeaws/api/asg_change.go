@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
@@ -17,34 +18,6 @@ func setDesiredCapacity(c *cloud.Cloud, v wire.Values, now time.Time) (any, erro
 		return nil, err
 	}
 	return nil, c.SetDesiredCapacity(v.Get("AutoScalingGroupName"), desired, v.Bool("HonorCooldown", false), now)
-}
-
-// updateGroup changes sizes only.
-func updateGroup(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
-	if err := required(v, "AutoScalingGroupName"); err != nil {
-		return nil, err
-	}
-	name := v.Get("AutoScalingGroupName")
-	g, err := c.Group(name)
-	if err != nil {
-		return nil, err
-	}
-	minSize, err := v.Int("MinSize", g.Min)
-	if err != nil {
-		return nil, err
-	}
-	maxSize, err := v.Int("MaxSize", g.Max)
-	if err != nil {
-		return nil, err
-	}
-	desired, err := v.Int("DesiredCapacity", max(minSize, min(maxSize, g.Desired)))
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Resize(name, minSize, maxSize, now); err != nil {
-		return nil, err
-	}
-	return nil, c.SetDesiredCapacity(name, desired, false, now)
 }
 
 // launchInstances answers when the instances are launched, which takes a while.
@@ -181,18 +154,50 @@ func recordHeartbeat(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) 
 	return nil, c.Heartbeat(v.Get("AutoScalingGroupName"), v.Get("LifecycleHookName"), v.Get("InstanceId"), v.Get("LifecycleActionToken"), now)
 }
 
+// putHook writes what the call names; a hook that exists keeps the rest. A spec may declare heartbeats that are shorter than AWS takes; this call may not.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
 func putHook(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	if err := required(v, "AutoScalingGroupName", "LifecycleHookName"); err != nil {
 		return nil, err
 	}
-	heartbeat, err := v.Int("HeartbeatTimeout", 0)
+	group, name := v.Get("AutoScalingGroupName"), v.Get("LifecycleHookName")
+	g, err := c.Group(group)
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.PutHook(v.Get("AutoScalingGroupName"), cloud.Hook{
-		Name: v.Get("LifecycleHookName"), Transition: v.Get("LifecycleTransition"), HeartbeatSeconds: heartbeat, Default: v.Get("DefaultResult"),
-		Metadata: v.Get("NotificationMetadata"), Target: v.Get("NotificationTargetARN"),
-	}, now)
+	h := cloud.Hook{Name: name}
+	for _, old := range g.Spec.Hooks {
+		if old.Name == name {
+			h = old
+		}
+	}
+	if h, err = hookOf(h, v); err != nil {
+		return nil, err
+	}
+	return nil, c.PutHook(group, h, now)
+}
+
+// hookOf is a hook with what the parameters name.
+func hookOf(h cloud.Hook, v wire.Values) (cloud.Hook, error) {
+	if err := only(v, "AutoScalingGroupName", "LifecycleHookName", "LifecycleTransition", "HeartbeatTimeout", "DefaultResult", "NotificationMetadata", "NotificationTargetARN", "RoleARN"); err != nil {
+		return h, err
+	}
+	for name, field := range map[string]*string{
+		"LifecycleTransition": &h.Transition, "DefaultResult": &h.Default, "NotificationMetadata": &h.Metadata, "NotificationTargetARN": &h.Target, "RoleARN": &h.Role,
+	} {
+		if v.Has(name) {
+			*field = v.Get(name)
+		}
+	}
+	if h.Transition == "" {
+		return h, cloud.Errorf(400, "ValidationError", "LifecycleTransition is required for a new lifecycle hook")
+	}
+	if !v.Has("HeartbeatTimeout") {
+		return h, nil
+	}
+	heartbeat, err := within(v, "HeartbeatTimeout", 30, 7200)
+	h.HeartbeatSeconds, h.GlobalSeconds = heartbeat, 0 // which follows from the heartbeat
+	return h, err
 }
 
 func deleteHook(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
@@ -262,33 +267,47 @@ func setHealth(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	return nil, c.SetHealth(v.Get("InstanceId"), v.Get("HealthStatus"), now)
 }
 
-// each does something with every instance of a call and answers the activities.
-func each(v wire.Values, do func(id string) (cloud.Activity, error)) (any, error) {
-	var activities []cloud.Activity
-	for _, id := range v.List("InstanceIds.member") {
-		a, err := do(id)
-		if err != nil {
-			return nil, err
-		}
-		activities = append(activities, a)
+// moved are the group and the instances of a call that moves instances.
+func moved(v wire.Values, names ...string) (group string, ids []string, err error) {
+	names = append(names, "AutoScalingGroupName", "InstanceIds")
+	if err := only(v, names...); err != nil {
+		return "", nil, err
+	}
+	if ids = v.List("InstanceIds.member"); len(ids) == 0 {
+		return "", nil, null("InstanceIds")
+	}
+	return v.Get("AutoScalingGroupName"), ids, required(v, slices.DeleteFunc(names, func(name string) bool { return name == "InstanceIds" })...)
+}
+
+func activitiesOr(activities []cloud.Activity, err error) (any, error) {
+	if err != nil {
+		return nil, err
 	}
 	return activitiesShape(activities), nil
 }
 
 func enterStandby(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
-	return each(v, func(id string) (cloud.Activity, error) {
-		return c.EnterStandby(id, v.Bool("ShouldDecrementDesiredCapacity", false), now)
-	})
+	group, ids, err := moved(v, "ShouldDecrementDesiredCapacity")
+	if err != nil {
+		return nil, err
+	}
+	return activitiesOr(c.EnterStandby(group, ids, v.Bool("ShouldDecrementDesiredCapacity", false), now))
 }
 
 func exitStandby(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
-	return each(v, func(id string) (cloud.Activity, error) { return c.ExitStandby(id, now) })
+	group, ids, err := moved(v)
+	if err != nil {
+		return nil, err
+	}
+	return activitiesOr(c.ExitStandby(group, ids, now))
 }
 
 func detachInstances(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
-	return each(v, func(id string) (cloud.Activity, error) {
-		return c.Detach(id, v.Bool("ShouldDecrementDesiredCapacity", false), now)
-	})
+	group, ids, err := moved(v, "ShouldDecrementDesiredCapacity")
+	if err != nil {
+		return nil, err
+	}
+	return activitiesOr(c.Detach(group, ids, v.Bool("ShouldDecrementDesiredCapacity", false), now))
 }
 
 type asgRefreshID struct {
@@ -296,20 +315,55 @@ type asgRefreshID struct {
 }
 
 func startRefresh(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	if err := only(v, "AutoScalingGroupName", "Preferences", "Strategy"); err != nil {
+		return nil, err
+	}
 	if err := required(v, "AutoScalingGroupName"); err != nil {
 		return nil, err
 	}
-	p := v.Sub("Preferences")
-	preferences := cloud.RefreshPreferences{Protected: p.Get("ScaleInProtectedInstances"), SkipMatching: p.Bool("SkipMatching", false)}
-	if p.Has("MinHealthyPercentage") {
-		percent, err := p.Int("MinHealthyPercentage", 0)
-		if err != nil {
-			return nil, err
-		}
-		preferences.MinHealthyPercentage = &percent
+	if err := oneOf(v, "Strategy", "Rolling"); err != nil {
+		return nil, err
+	}
+	preferences, err := refreshPreferences(v.Sub("Preferences"))
+	if err != nil {
+		return nil, err
 	}
 	id, err := c.StartRefresh(v.Get("AutoScalingGroupName"), preferences, now)
 	return asgRefreshID{id}, err
+}
+
+// refreshPreferences are those of which the fake knows what follows. A maximum above 100 percent, which launches before it terminates, is none of them.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
+func refreshPreferences(v wire.Values) (cloud.RefreshPreferences, error) {
+	p := cloud.RefreshPreferences{Protected: v.Get("ScaleInProtectedInstances"), SkipMatching: v.Bool("SkipMatching", false)}
+	if err := only(v, "MinHealthyPercentage", "MaxHealthyPercentage", "ScaleInProtectedInstances", "SkipMatching"); err != nil {
+		return p, err
+	}
+	if err := oneOf(v, "ScaleInProtectedInstances", "Refresh", "Ignore", "Wait"); err != nil {
+		return p, err
+	}
+	if v.Has("MinHealthyPercentage") {
+		percent, err := within(v, "MinHealthyPercentage", 0, 100)
+		if err != nil {
+			return p, err
+		}
+		p.MinHealthyPercentage = &percent
+	}
+	if !v.Has("MaxHealthyPercentage") {
+		return p, nil
+	}
+	most, err := within(v, "MaxHealthyPercentage", 100, 200)
+	switch {
+	case err != nil:
+		return p, err
+	case p.MinHealthyPercentage == nil:
+		return p, cloud.Errorf(400, "ValidationError", "You must specify MinHealthyPercentage when you specify MaxHealthyPercentage")
+	case most-*p.MinHealthyPercentage > 100:
+		return p, cloud.Errorf(400, "ValidationError", "The difference between MinHealthyPercentage and MaxHealthyPercentage must not be greater than 100")
+	case most > 100:
+		return p, notSimulated("MaxHealthyPercentage above 100")
+	}
+	return p, nil
 }
 
 func cancelRefresh(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
@@ -318,4 +372,51 @@ func cancelRefresh(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	}
 	id, err := c.CancelRefresh(v.Get("AutoScalingGroupName"), now)
 	return asgRefreshID{id}, err
+}
+
+// putPool makes a warm pool; one that exists keeps what the call does not name.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutWarmPool.html
+func putPool(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	if err := only(v, "AutoScalingGroupName", "MaxGroupPreparedCapacity", "MinSize", "PoolState", "InstanceReusePolicy"); err != nil {
+		return nil, err
+	}
+	if err := required(v, "AutoScalingGroupName"); err != nil {
+		return nil, err
+	}
+	name := v.Get("AutoScalingGroupName")
+	g, err := c.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	var pool cloud.WarmPool
+	if g.Spec.WarmPool != nil {
+		pool = *g.Spec.WarmPool
+	}
+	if err := oneOf(v, "PoolState", "Stopped", "Running", "Hibernated"); err != nil {
+		return nil, err
+	}
+	pool.State = or(v.Get("PoolState"), pool.State)
+	pool.ReuseOnScaleIn = v.Sub("InstanceReusePolicy").Bool("ReuseOnScaleIn", pool.ReuseOnScaleIn)
+	if v.Has("MinSize") {
+		if pool.MinSize, err = within(v, "MinSize", 0, mostInstances); err != nil {
+			return nil, err
+		}
+	}
+	if v.Has("MaxGroupPreparedCapacity") {
+		most, err := within(v, "MaxGroupPreparedCapacity", -1, mostInstances)
+		if err != nil {
+			return nil, err
+		}
+		if pool.MaxPrepared = &most; most < 0 {
+			pool.MaxPrepared = nil
+		}
+	}
+	return nil, c.PutWarmPool(name, pool, now)
+}
+
+func deletePool(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	if err := required(v, "AutoScalingGroupName"); err != nil {
+		return nil, err
+	}
+	return nil, c.DeleteWarmPool(v.Get("AutoScalingGroupName"), v.Bool("ForceDelete", false), now)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +22,17 @@ var autoScaling = map[string]Handler{
 	"DescribeTags":                 describing(describeTags),
 
 	"SetDesiredCapacity":                  changing(setDesiredCapacity),
+	"CreateAutoScalingGroup":              changing(createGroup),
 	"UpdateAutoScalingGroup":              changing(updateGroup),
+	"DeleteAutoScalingGroup":              changing(deleteGroup),
 	"LaunchInstances":                     launchInstances,
 	"TerminateInstanceInAutoScalingGroup": changing(terminateInstances),
 	"CompleteLifecycleAction":             changing(completeAction),
 	"RecordLifecycleActionHeartbeat":      changing(recordHeartbeat),
 	"PutLifecycleHook":                    changing(putHook),
 	"DeleteLifecycleHook":                 changing(deleteHook),
+	"PutWarmPool":                         changing(putPool),
+	"DeleteWarmPool":                      changing(deletePool),
 	"CreateOrUpdateTags":                  changing(putTags),
 	"DeleteTags":                          changing(deleteTags),
 	"SuspendProcesses":                    changing(suspendProcesses),
@@ -56,6 +61,9 @@ func describeGroups(c *cloud.Cloud, v wire.Values) (any, error) {
 		return nil, cloud.Errorf(400, "ValidationError", "The number of group names that may be passed in is limited to %d", size)
 	}
 	filters := v.Filters("Filters.member", "Values.member")
+	if _, err := matchesTags(nil, filters); err != nil {
+		return nil, err
+	}
 	var matching []cloud.GroupStatus
 	for _, g := range c.Groups() {
 		if len(names) > 0 && !slices.Contains(names, g.Spec.Name) {
@@ -87,13 +95,15 @@ func describeGroups(c *cloud.Cloud, v wire.Values) (any, error) {
 // matchesTags: filters are ANDed, the values of one are ORed.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_Filter.html
 func matchesTags(tags map[string]string, filters []wire.Filter) (bool, error) {
-	for _, f := range filters {
+	all := true
+	for _, f := range filters { // each is read, so that an unknown one is refused whatever the others say
 		ok, err := matchesTag(tags, f)
-		if err != nil || !ok {
+		if err != nil {
 			return false, err
 		}
+		all = all && ok
 	}
-	return true, nil
+	return all, nil
 }
 
 func matchesTag(tags map[string]string, f wire.Filter) (bool, error) {
@@ -342,6 +352,11 @@ func refreshShape(group string, r cloud.Refresh) asgRefresh {
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeTags.html
 func describeTags(c *cloud.Cloud, v wire.Values) (any, error) {
 	filters := v.Filters("Filters.member", "Values.member")
+	for _, f := range filters {
+		if _, known := tagFields(asgTag{})[f.Name]; !known {
+			return nil, cloud.Errorf(400, "ValidationError", "Filter type %s is not correct. Allowed Filter types are: auto-scaling-group key value propagate-at-launch", f.Name)
+		}
+	}
 	var matching []asgTag
 	for _, g := range c.Groups() {
 		for _, t := range groupShape(c, g, false).Tags {
@@ -362,10 +377,13 @@ func describeTags(c *cloud.Cloud, v wire.Values) (any, error) {
 
 func tagMatches(t asgTag, filters []wire.Filter) bool {
 	for _, f := range filters {
-		have := map[string]string{"auto-scaling-group": t.ResourceID, "key": t.Key, "value": t.Value, "propagate-at-launch": "true"}[f.Name]
-		if !slices.Contains(f.Values, have) {
+		if !slices.Contains(f.Values, tagFields(t)[f.Name]) {
 			return false
 		}
 	}
 	return true
+}
+
+func tagFields(t asgTag) map[string]string {
+	return map[string]string{"auto-scaling-group": t.ResourceID, "key": t.Key, "value": t.Value, "propagate-at-launch": strconv.FormatBool(t.PropagateAtLaunch)}
 }

@@ -39,6 +39,7 @@ type asgGroup struct {
 	WarmPoolConfiguration            *asgPool    `xml:",omitempty"`
 	WarmPoolSize                     *int        `xml:",omitempty"`
 	InstanceLifecyclePolicy          *asgRetains `xml:",omitempty"`
+	Status                           string      `xml:",omitempty"` // while it is being deleted
 }
 
 type asgTemplate struct {
@@ -132,6 +133,7 @@ type asgHook struct {
 	LifecycleTransition   string
 	NotificationTargetARN string `xml:",omitempty"`
 	NotificationMetadata  string `xml:",omitempty"`
+	RoleARN               string `xml:",omitempty"`
 	HeartbeatTimeout      int
 	GlobalTimeout         int
 	DefaultResult         string
@@ -182,18 +184,27 @@ type asgPreferences struct {
 	SkipMatching              bool
 }
 
+// What every group of this fake has.
+const (
+	healthCheckType  = "EC2"
+	healthCheckGrace = 300 // seconds
+)
+
 func groupShape(c *cloud.Cloud, g cloud.GroupStatus, withInstances bool) asgGroup {
 	s := g.Spec
 	shape := asgGroup{
 		AutoScalingGroupName: s.Name, AutoScalingGroupARN: g.ARN, LaunchConfigurationName: s.LaunchConfiguration,
 		MinSize: g.Min, MaxSize: g.Max, DesiredCapacity: g.Desired, DefaultCooldown: s.CooldownSeconds,
-		AvailabilityZones: s.Zones, HealthCheckType: "EC2", HealthCheckGracePeriod: 300, CreatedTime: wire.Time{Time: g.Created},
+		AvailabilityZones: s.Zones, HealthCheckType: healthCheckType, HealthCheckGracePeriod: healthCheckGrace, CreatedTime: wire.Time{Time: g.Created},
 		VPCZoneIdentifier: subnets(s.Zones), TerminationPolicies: s.TerminationPolicies, NewInstancesProtectedFromScaleIn: s.ProtectNewInstances,
 		CapacityRebalance: s.CapacityRebalance, MaxInstanceLifetime: s.MaxInstanceLifetimeSec,
 		ServiceLinkedRoleARN: "arn:aws:iam::" + c.Account() + ":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
 	}
 	if len(shape.TerminationPolicies) == 0 {
 		shape.TerminationPolicies = []string{"Default"}
+	}
+	if g.Deleting {
+		shape.Status = "Delete in progress"
 	}
 	if s.LaunchTemplate != nil {
 		shape.LaunchTemplate = templateShape(c, *s.LaunchTemplate)
@@ -306,7 +317,7 @@ func activityShape(a cloud.Activity) asgActivity {
 func hookShape(group string, h cloud.Hook) asgHook {
 	return asgHook{
 		LifecycleHookName: h.Name, AutoScalingGroupName: group, LifecycleTransition: h.Transition, NotificationTargetARN: h.Target,
-		NotificationMetadata: h.Metadata, HeartbeatTimeout: h.HeartbeatSeconds, GlobalTimeout: h.GlobalSeconds, DefaultResult: h.Default,
+		NotificationMetadata: h.Metadata, RoleARN: h.Role, HeartbeatTimeout: h.HeartbeatSeconds, GlobalTimeout: h.GlobalSeconds, DefaultResult: h.Default,
 	}
 }
 

@@ -63,12 +63,11 @@ type ec2Reason struct {
 }
 
 type ec2Interface struct {
-	ID               string `xml:"networkInterfaceId"`
-	SubnetID         string `xml:"subnetId"`
-	PrivateIP        string `xml:"privateIpAddress"`
-	PrivateDNSName   string `xml:"privateDnsName"`
-	Status           string `xml:"status"`
-	AvailabilityZone string `xml:"availabilityZone"`
+	ID             string `xml:"networkInterfaceId"`
+	SubnetID       string `xml:"subnetId"`
+	PrivateIP      string `xml:"privateIpAddress"`
+	PrivateDNSName string `xml:"privateDnsName"`
+	Status         string `xml:"status"`
 }
 
 type ec2MetadataOptions struct {
@@ -112,7 +111,7 @@ func ec2InstanceShape(c *cloud.Cloud, i cloud.Instance) ec2Instance {
 	}
 	shape.PrivateDNSName, shape.PrivateIP, shape.SubnetID, shape.VPCID = i.PrivateDNSName, i.PrivateIP, i.Subnet, vpcID
 	shape.NetworkInterfaces = []ec2Interface{{
-		ID: "eni-" + i.ID[2:], SubnetID: i.Subnet, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, Status: "in-use", AvailabilityZone: i.Zone,
+		ID: "eni-" + i.ID[2:], SubnetID: i.Subnet, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, Status: "in-use",
 	}}
 	return shape
 }
@@ -160,16 +159,15 @@ func describeInstances(c *cloud.Cloud, v wire.Values) (any, error) {
 		return nil, err
 	}
 	filters := v.Filters("Filter", "Value")
+	if err := known(filters, instanceFields(cloud.Instance{})); err != nil {
+		return nil, err
+	}
 	var all []ec2Reservation
 	for _, i := range c.Instances() {
 		if len(ids) > 0 && !slices.Contains(ids, i.ID) {
 			continue
 		}
-		ok, err := matches(filters, instanceFields(i))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if matches(filters, instanceFields(i)) {
 			all = append(all, ec2Reservation{ReservationID: "r-" + i.ID[2:], OwnerID: c.Account(), Instances: []ec2Instance{ec2InstanceShape(c, i)}})
 		}
 	}

@@ -34,6 +34,9 @@ func describeSpotPrices(c *cloud.Cloud, v wire.Values) (any, error) {
 	}
 	named, products := v.List("InstanceType"), v.List("ProductDescription")
 	filters := v.Filters("Filter", "Value")
+	if err := known(filters, priceFields(ec2Price{})); err != nil {
+		return nil, err
+	}
 	var all []ec2Price
 	for at := to.Truncate(historyEach); !at.Add(historyEach).Before(from); at = at.Add(-historyEach) {
 		for _, t := range catalog.All() {
@@ -42,11 +45,7 @@ func describeSpotPrices(c *cloud.Cloud, v wire.Values) (any, error) {
 			}
 			for _, zone := range c.Zones() {
 				price := priceShape(t, zone, at)
-				ok, err := priceMatches(price, v.Get("AvailabilityZone"), products, filters)
-				if err != nil {
-					return nil, err
-				}
-				if ok {
+				if priceMatches(price, v.Get("AvailabilityZone"), products, filters) {
 					all = append(all, price)
 				}
 			}
@@ -72,13 +71,15 @@ func priceShape(t catalog.Type, zone string, at time.Time) ec2Price {
 	}
 }
 
-func priceMatches(p ec2Price, zone string, products []string, filters []wire.Filter) (bool, error) {
-	if zone != "" && zone != p.AvailabilityZone || len(products) > 0 && !slices.Contains(products, p.ProductDescription) {
-		return false, nil
-	}
-	return matches(filters, fields(map[string]string{
+func priceMatches(p ec2Price, zone string, products []string, filters []wire.Filter) bool {
+	return (zone == "" || zone == p.AvailabilityZone) && (len(products) == 0 || slices.Contains(products, p.ProductDescription)) && matches(filters, priceFields(p))
+}
+
+// priceFields are what DescribeSpotPriceHistory can be filtered by here.
+func priceFields(p ec2Price) func(name string) ([]string, bool) {
+	return fields(map[string]string{
 		"availability-zone": p.AvailabilityZone, "instance-type": p.InstanceType, "product-description": p.ProductDescription, "spot-price": p.SpotPrice,
-	}))
+	})
 }
 
 func priceSpan(now time.Time, v wire.Values) (from, to time.Time, err error) {

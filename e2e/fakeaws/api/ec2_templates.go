@@ -3,6 +3,7 @@ package api
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
 	"windlass.dev/windlass/e2e/fakeaws/wire"
@@ -68,13 +69,24 @@ type ec2Profile struct {
 // ec2Requirements is InstanceRequirements as EC2 writes it.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceRequirements.html
 type ec2Requirements struct {
-	VCPUCount            *ec2Range `xml:"vCpuCount,omitempty"`
-	MemoryMiB            *ec2Range `xml:"memoryMiB,omitempty"`
-	CPUManufacturers     []string  `xml:"cpuManufacturerSet>item"`
-	AllowedTypes         []string  `xml:"allowedInstanceTypeSet>item"`
-	ExcludedTypes        []string  `xml:"excludedInstanceTypeSet>item"`
-	BurstablePerformance string    `xml:"burstablePerformance,omitempty"`
-	LocalStorage         string    `xml:"localStorage,omitempty"`
+	VCPUCount                 *ec2Range `xml:"vCpuCount,omitempty"`
+	MemoryMiB                 *ec2Range `xml:"memoryMiB,omitempty"`
+	MemoryGiBPerVCPU          *ec2Range `xml:"memoryGiBPerVCpu,omitempty"`
+	AcceleratorCount          *ec2Range `xml:"acceleratorCount,omitempty"`
+	AcceleratorTotalMemoryMiB *ec2Range `xml:"acceleratorTotalMemoryMiB,omitempty"`
+	NetworkInterfaceCount     *ec2Range `xml:"networkInterfaceCount,omitempty"`
+	TotalLocalStorageGB       *ec2Range `xml:"totalLocalStorageGB,omitempty"`
+	CPUManufacturers          []string  `xml:"cpuManufacturerSet>item"`
+	AllowedTypes              []string  `xml:"allowedInstanceTypeSet>item"`
+	ExcludedTypes             []string  `xml:"excludedInstanceTypeSet>item"`
+	Generations               []string  `xml:"instanceGenerationSet>item"`
+	LocalStorageTypes         []string  `xml:"localStorageTypeSet>item"`
+	AcceleratorTypes          []string  `xml:"acceleratorTypeSet>item"`
+	AcceleratorManufacturers  []string  `xml:"acceleratorManufacturerSet>item"`
+	AcceleratorNames          []string  `xml:"acceleratorNameSet>item"`
+	BurstablePerformance      string    `xml:"burstablePerformance,omitempty"`
+	LocalStorage              string    `xml:"localStorage,omitempty"`
+	BareMetal                 string    `xml:"bareMetal,omitempty"`
 }
 
 type ec2Range struct {
@@ -86,16 +98,65 @@ func ec2RequirementsShape(r *cloud.Requirements) *ec2Requirements {
 	if r == nil {
 		return nil
 	}
-	shape := &ec2Requirements{
-		CPUManufacturers: r.CPUManufacturers, AllowedTypes: r.AllowedTypes, ExcludedTypes: r.ExcludedTypes, BurstablePerformance: r.Burstable, LocalStorage: r.LocalStorage,
+	interval := func(r cloud.Range) *ec2Range { return (*ec2Range)(rangeShape(r)) }
+	return &ec2Requirements{
+		VCPUCount: interval(r.VCPUs), MemoryMiB: interval(r.MemoryMiB), MemoryGiBPerVCPU: interval(r.MemoryGiBPerVCPU), AcceleratorCount: interval(r.Accelerators),
+		AcceleratorTotalMemoryMiB: interval(r.AcceleratorMemoryMiB), NetworkInterfaceCount: interval(r.NetworkInterfaces), TotalLocalStorageGB: interval(r.LocalStorageGB),
+		CPUManufacturers: r.CPUManufacturers, AllowedTypes: r.AllowedTypes, ExcludedTypes: r.ExcludedTypes, Generations: r.Generations, LocalStorageTypes: r.LocalStorageTypes,
+		AcceleratorTypes: r.AcceleratorTypes, AcceleratorManufacturers: r.AcceleratorManufacturers, AcceleratorNames: r.AcceleratorNames,
+		BurstablePerformance: r.Burstable, LocalStorage: r.LocalStorage, BareMetal: r.BareMetal,
 	}
-	if n := rangeShape(r.VCPUs); n != nil {
-		shape.VCPUCount = &ec2Range{n.Min, n.Max}
+}
+
+type ec2Template struct {
+	ID      string    `xml:"launchTemplateId"`
+	Name    string    `xml:"launchTemplateName"`
+	Created wire.Time `xml:"createTime"`
+	By      string    `xml:"createdBy"`
+	Default int       `xml:"defaultVersionNumber"`
+	Latest  int       `xml:"latestVersionNumber"`
+}
+
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeLaunchTemplates.html
+func describeTemplates(c *cloud.Cloud, v wire.Values) (any, error) {
+	ids, names, filters := v.List("LaunchTemplateId"), v.List("LaunchTemplateName"), v.Filters("Filter", "Value")
+	if err := known(filters, fields(map[string]string{"launch-template-name": ""})); err != nil {
+		return nil, err
 	}
-	if n := rangeShape(r.MemoryMiB); n != nil {
-		shape.MemoryMiB = &ec2Range{n.Min, n.Max}
+	for _, id := range ids {
+		if _, err := templateNamed(c, id, ""); err != nil {
+			return nil, err
+		}
 	}
-	return shape
+	for _, name := range names {
+		if _, err := templateNamed(c, "", name); err != nil {
+			return nil, err
+		}
+	}
+	var all []ec2Template
+	for _, t := range c.Templates() {
+		named := len(ids)+len(names) == 0 || slices.Contains(ids, t.ID) || slices.Contains(names, t.Name)
+		if named && matches(filters, fields(map[string]string{"launch-template-name": t.Name})) {
+			all = append(all, ec2Template{t.ID, t.Name, wire.Time{Time: c.Started()}, "arn:aws:iam::" + c.Account() + ":root", t.Default, len(t.Versions)})
+		}
+	}
+	page, next, err := wire.Page(v, "DescribeLaunchTemplates", results(1, 200), all)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Templates []ec2Template `xml:"launchTemplates>item"`
+		NextToken string        `xml:"nextToken,omitempty"`
+	}{page, next}, nil
+}
+
+// templateNamed finds a template by id or name.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+func templateNamed(c *cloud.Cloud, id, name string) (cloud.LaunchTemplate, error) {
+	if id != "" && !cloud.IsTemplateID(id) {
+		return cloud.LaunchTemplate{}, cloud.Errorf(400, "InvalidLaunchTemplateId.Malformed", "The launch template ID '%s' is malformed", id)
+	}
+	return c.Template(id, name)
 }
 
 // describeTemplateVersions answers the versions of one template, or $Latest or $Default of all.
@@ -105,6 +166,10 @@ func describeTemplateVersions(c *cloud.Cloud, v wire.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	filters := v.Filters("Filter", "Value")
+	if err := known(filters, versionFields(ec2Version{})); err != nil {
+		return nil, err
+	}
 	var all []ec2Version
 	for _, t := range templates {
 		numbers, err := versionsMeant(t, v)
@@ -112,7 +177,9 @@ func describeTemplateVersions(c *cloud.Cloud, v wire.Values) (any, error) {
 			return nil, err
 		}
 		for _, n := range numbers {
-			all = append(all, versionShape(c, t, n))
+			if shape := versionShape(c, t, n); matches(filters, versionFields(shape)) {
+				all = append(all, shape)
+			}
 		}
 	}
 	page, next, err := wire.Page(v, "DescribeLaunchTemplateVersions", results(1, 200), all)
@@ -138,7 +205,7 @@ func templatesMeant(c *cloud.Cloud, v wire.Values) ([]cloud.LaunchTemplate, erro
 		}
 		return c.Templates(), nil
 	}
-	t, err := c.Template(id, name)
+	t, err := templateNamed(c, id, name)
 	return []cloud.LaunchTemplate{t}, err
 }
 
@@ -169,6 +236,10 @@ func versionsMeant(t cloud.LaunchTemplate, v wire.Values) ([]int, error) {
 		numbers = append(numbers, n)
 	}
 	return numbers, nil
+}
+
+func versionFields(s ec2Version) func(name string) ([]string, bool) {
+	return fields(map[string]string{"image-id": s.Data.ImageID, "instance-type": s.Data.InstanceType, "is-default-version": strconv.FormatBool(s.DefaultVersion)})
 }
 
 func versionShape(c *cloud.Cloud, t cloud.LaunchTemplate, n int) ec2Version {
@@ -228,18 +299,15 @@ func describeImages(c *cloud.Cloud, v wire.Values) (any, error) {
 		}
 	}
 	filters := v.Filters("Filter", "Value")
+	if err := known(filters, imageFields(cloud.Image{})); err != nil {
+		return nil, err
+	}
 	var all []ec2Image
 	for _, i := range c.Spec().Images {
 		if len(ids) > 0 && !slices.Contains(ids, i.ID) {
 			continue
 		}
-		ok, err := matches(filters, fields(map[string]string{
-			"image-id": i.ID, "name": i.Name, "architecture": i.Arch, "state": "available", "virtualization-type": "hvm", "root-device-type": "ebs",
-		}))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if matches(filters, imageFields(i)) {
 			all = append(all, imageShape(i))
 		}
 	}
@@ -251,6 +319,12 @@ func describeImages(c *cloud.Cloud, v wire.Values) (any, error) {
 		Images    []ec2Image `xml:"imagesSet>item"`
 		NextToken string     `xml:"nextToken,omitempty"`
 	}{page, next}, nil
+}
+
+func imageFields(i cloud.Image) func(name string) ([]string, bool) {
+	return fields(map[string]string{
+		"image-id": i.ID, "name": i.Name, "architecture": i.Arch, "state": "available", "virtualization-type": "hvm", "root-device-type": "ebs",
+	})
 }
 
 func imageShape(i cloud.Image) ec2Image {

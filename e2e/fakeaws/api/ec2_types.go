@@ -17,7 +17,9 @@ var ec2 = map[string]Handler{
 	"DescribeSpotPriceHistory":                 describing(describeSpotPrices),
 	"DescribeInstances":                        describing(describeInstances),
 	"DescribeImages":                           describing(describeImages),
+	"DescribeLaunchTemplates":                  describing(describeTemplates),
 	"DescribeLaunchTemplateVersions":           describing(describeTemplateVersions),
+	"DescribeSubnets":                          describing(describeSubnets),
 	"TerminateInstances":                       changing(terminateEC2),
 }
 
@@ -169,16 +171,16 @@ func describeTypes(_ *cloud.Cloud, v wire.Values) (any, error) {
 	if len(unknown) > 0 {
 		return nil, cloud.Errorf(400, "InvalidInstanceType", "The following supplied instance types do not exist: %v", unknown)
 	}
+	filters := v.Filters("Filter", "Value")
+	if err := known(filters, typeFields(catalog.Type{})); err != nil {
+		return nil, err
+	}
 	var matching []catalog.Type
 	for _, t := range catalog.All() {
 		if len(named) > 0 && !slices.Contains(named, t.Name) {
 			continue
 		}
-		ok, err := matches(v.Filters("Filter", "Value"), typeFields(t))
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if matches(filters, typeFields(t)) {
 			matching = append(matching, t)
 		}
 	}
@@ -215,22 +217,25 @@ func fields(table map[string]string) func(name string) ([]string, bool) {
 	}
 }
 
-// matches: filters are ANDed, the values of one are ORed and may hold wildcards.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html
-func matches(filters []wire.Filter, field func(name string) (values []string, known bool)) (bool, error) {
+// known refuses a filter that is none of the operation, also where there is nothing that it could choose from.
+func known(filters []wire.Filter, field func(name string) (values []string, known bool)) error {
 	for _, f := range filters {
-		have, known := field(f.Name)
-		if !known {
-			return false, cloud.Errorf(400, wire.InvalidParameterValue, "The filter '%s' is invalid", f.Name)
-		}
-		hit := slices.ContainsFunc(f.Values, func(pattern string) bool {
-			return slices.ContainsFunc(have, func(value string) bool { return cloud.MatchPattern(pattern, value) })
-		})
-		if !hit {
-			return false, nil
+		if _, known := field(f.Name); !known {
+			return cloud.Errorf(400, wire.InvalidParameterValue, "The filter '%s' is invalid", f.Name)
 		}
 	}
-	return true, nil
+	return nil
+}
+
+// matches: filters are ANDed, the values of one are ORed and may hold wildcards.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html
+func matches(filters []wire.Filter, field func(name string) (values []string, known bool)) bool {
+	return !slices.ContainsFunc(filters, func(f wire.Filter) bool {
+		have, _ := field(f.Name)
+		return !slices.ContainsFunc(f.Values, func(pattern string) bool {
+			return slices.ContainsFunc(have, func(value string) bool { return cloud.MatchPattern(pattern, value) })
+		})
+	})
 }
 
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetInstanceTypesFromInstanceRequirements.html
@@ -239,7 +244,7 @@ func typesFromRequirements(_ *cloud.Cloud, v wire.Values) (any, error) {
 	if len(architectures) == 0 || len(virtualizations) == 0 {
 		return nil, cloud.Errorf(400, "MissingParameter", "The request must contain the parameters ArchitectureType and VirtualizationType")
 	}
-	r, err := requirementsOf(v.Sub("InstanceRequirements"))
+	r, err := requirementsOf(v.Sub("InstanceRequirements"), ec2Lists)
 	if err != nil {
 		return nil, err
 	}

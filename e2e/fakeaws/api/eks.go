@@ -10,6 +10,7 @@ import (
 
 // eks are the operations of EKS. The parts of the path come in as parameters.
 var eks = map[string]Handler{
+	"DescribeCluster":   describing(describeCluster),
 	"DescribeNodegroup": describing(describeNodegroup),
 }
 
@@ -48,6 +49,55 @@ type eksGroup struct {
 	Name string `json:"name"`
 }
 
+type eksCluster struct {
+	Name               string  `json:"name"`
+	ARN                string  `json:"arn"`
+	CreatedAt          float64 `json:"createdAt"` // seconds
+	Version            string  `json:"version"`
+	PlatformVersion    string  `json:"platformVersion"`
+	RoleARN            string  `json:"roleArn"`
+	Status             string  `json:"status"`
+	ResourcesVPCConfig eksVPC  `json:"resourcesVpcConfig"`
+}
+
+type eksVPC struct {
+	SubnetIDs []string `json:"subnetIds"`
+	VPCID     string   `json:"vpcId"`
+}
+
+// describeCluster answers a cluster that has a managed node group, in the version of the first.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
+func describeCluster(c *cloud.Cloud, v wire.Values) (any, error) {
+	name := v.Get("name")
+	for _, g := range c.Groups() {
+		n := g.Spec.EKS
+		if n == nil || n.Cluster != name {
+			continue
+		}
+		shape := eksCluster{
+			Name: name, ARN: ClusterARN(c, name), CreatedAt: float64(c.Started().Unix()), Version: or(n.Version, kubernetes), PlatformVersion: "eks.1",
+			RoleARN: "arn:aws:iam::" + c.Account() + ":role/cluster", Status: "ACTIVE", ResourcesVPCConfig: eksVPC{VPCID: vpcID},
+		}
+		for _, zone := range c.Zones() {
+			shape.ResourcesVPCConfig.SubnetIDs = append(shape.ResourcesVPCConfig.SubnetIDs, cloud.SubnetOf(zone))
+		}
+		return map[string]any{"cluster": shape}, nil
+	}
+	return nil, noCluster(name)
+}
+
+func noCluster(name string) error {
+	return cloud.Errorf(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
+}
+
+// ClusterARN names a cluster to IAM.
+func ClusterARN(c *cloud.Cloud, name string) string {
+	return fmt.Sprintf("arn:aws:eks:%s:%s:cluster/%s", c.Region(), c.Account(), name)
+}
+
+// kubernetes is the version of clusters and node groups that name none.
+const kubernetes = "1.36"
+
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeNodegroup.html
 func describeNodegroup(c *cloud.Cloud, v wire.Values) (any, error) {
 	cluster, name := v.Get("clusterName"), v.Get("nodegroupName")
@@ -63,7 +113,7 @@ func describeNodegroup(c *cloud.Cloud, v wire.Values) (any, error) {
 		}
 	}
 	if !clusterSeen {
-		return nil, cloud.Errorf(404, "ResourceNotFoundException", "No cluster found for name: %s.", cluster)
+		return nil, noCluster(cluster)
 	}
 	return nil, cloud.Errorf(404, "ResourceNotFoundException", "No node group found for name: %s.", name)
 }
@@ -79,7 +129,7 @@ func nodegroupShape(c *cloud.Cloud, g cloud.GroupStatus) eksNodegroup {
 	types, spot, disk := c.Offered(g.Spec.Name)
 	shape := eksNodegroup{
 		NodegroupName: n.Name, ClusterName: n.Cluster,
-		NodegroupARN: NodegroupARN(c, n.Cluster, n.Name), Version: or(n.Version, "1.36"), CreatedAt: float64(g.Created.Unix()), Status: "ACTIVE", CapacityType: "ON_DEMAND",
+		NodegroupARN: NodegroupARN(c, n.Cluster, n.Name), Version: or(n.Version, kubernetes), CreatedAt: float64(g.Created.Unix()), Status: "ACTIVE", CapacityType: "ON_DEMAND",
 		ScalingConfig: eksScaling{MinSize: g.Min, MaxSize: g.Max, DesiredSize: g.Desired},
 		NodeRole:      "arn:aws:iam::" + c.Account() + ":role/node", Labels: n.Labels, Taints: n.Taints, Tags: n.Tags, InstanceTypes: types, DiskSize: disk,
 		Resources: eksResources{AutoScalingGroups: []eksGroup{{Name: g.Spec.Name}}}, AMIType: or(n.AMIType, "AL2023_x86_64_STANDARD"),

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"windlass.dev/windlass/e2e/fakeaws/cloud"
@@ -10,7 +11,8 @@ import (
 // sts are the operations of the Security Token Service that credential chains ask.
 var sts = map[string]Handler{
 	"GetCallerIdentity":         describing(callerIdentity),
-	"AssumeRoleWithWebIdentity": changing(assumeRole),
+	"AssumeRole":                changing(assumeRole),
+	"AssumeRoleWithWebIdentity": changing(assumeRoleWithToken),
 }
 
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
@@ -22,28 +24,55 @@ func callerIdentity(c *cloud.Cloud, _ wire.Values) (any, error) {
 	}{"AROAFAKEFAKEFAKEFAKE:windlass", c.Account(), "arn:aws:sts::" + c.Account() + ":assumed-role/windlass/windlass"}, nil
 }
 
+type stsCredentials struct {
+	AccessKeyID     string `xml:"AccessKeyId"`
+	SecretAccessKey string
+	SessionToken    string
+	Expiration      wire.Time
+}
+
+type stsRoleUser struct {
+	Arn           string
+	AssumedRoleID string `xml:"AssumedRoleId"`
+}
+
+type stsAssumed struct {
+	Credentials     stsCredentials
+	AssumedRoleUser stsRoleUser
+}
+
+// https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+func assumeRole(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+	if err := required(v, "RoleArn", "RoleSessionName"); err != nil {
+		return nil, err
+	}
+	return assumed(c, v, now)
+}
+
+// assumed are credentials that last for the time asked for, an hour if none is.
+func assumed(c *cloud.Cloud, v wire.Values, now time.Time) (stsAssumed, error) {
+	seconds := 3600
+	if v.Has("DurationSeconds") {
+		var err error
+		if seconds, err = within(v, "DurationSeconds", 900, 43200); err != nil {
+			return stsAssumed{}, err
+		}
+	}
+	role, session := v.Get("RoleArn"), v.Get("RoleSessionName")
+	return stsAssumed{
+		stsCredentials{"ASIAFAKEFAKEFAKEFAKE", "fake", "fake", wire.Time{Time: now.Add(time.Duration(seconds) * time.Second)}},
+		stsRoleUser{"arn:aws:sts::" + c.Account() + ":assumed-role/" + role[strings.LastIndex(role, "/")+1:] + "/" + session, "AROAFAKEFAKEFAKEFAKE:" + session},
+	}, nil
+}
+
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
-func assumeRole(_ *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
+func assumeRoleWithToken(c *cloud.Cloud, v wire.Values, now time.Time) (any, error) {
 	if err := required(v, "RoleArn", "RoleSessionName", "WebIdentityToken"); err != nil {
 		return nil, err
 	}
-	type credentials struct {
-		AccessKeyID     string `xml:"AccessKeyId"`
-		SecretAccessKey string
-		SessionToken    string
-		Expiration      wire.Time
-	}
-	type user struct {
-		Arn           string
-		AssumedRoleID string `xml:"AssumedRoleId"`
-	}
+	a, err := assumed(c, v, now)
 	return struct {
-		Credentials                 credentials
-		AssumedRoleUser             user
+		stsAssumed
 		SubjectFromWebIdentityToken string
-	}{
-		credentials{"ASIAFAKEFAKEFAKEFAKE", "fake", "fake", wire.Time{Time: now.Add(time.Hour)}},
-		user{v.Get("RoleArn") + "/" + v.Get("RoleSessionName"), "AROAFAKEFAKEFAKEFAKE:" + v.Get("RoleSessionName")},
-		"fake",
-	}, nil
+	}{a, "fake"}, err
 }

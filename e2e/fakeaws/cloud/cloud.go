@@ -65,10 +65,12 @@ func (c *Cloud) AddGroup(spec Group, now time.Time) error {
 	if c.findGroup(spec.Name) != nil {
 		return Errorf(400, "AlreadyExists", "AutoScalingGroup by this name already exists - A group with the name %s already exists", spec.Name)
 	}
+	before := c.templates
 	if template != nil {
-		c.templates = append(c.templates, *template)
+		c.templates = append(slices.Clone(c.templates), *template)
 	}
 	if err := c.checkGroup(spec); err != nil {
+		c.templates = before
 		return fmt.Errorf("group %q: %w", spec.Name, err)
 	}
 	g := newGroup(c, spec)

@@ -22,6 +22,11 @@ var Processes = []string{
 	"Launch", "Terminate", "AddToLoadBalancer", "AlarmNotification", "AZRebalance", "HealthCheck", "InstanceRefresh", "ReplaceUnhealthy", "ScheduledActions",
 }
 
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
+var terminationPolicies = []string{
+	"Default", "AllocationStrategy", "OldestLaunchTemplate", "OldestLaunchConfiguration", "ClosestToNextInstanceHour", "NewestInstance", "OldestInstance",
+}
+
 const (
 	defaultHeartbeat = 3600
 	maxGlobal        = 48 * 3600
@@ -182,6 +187,9 @@ func check(s Spec) error {
 		if len(t.Versions) == 0 || t.Default > len(t.Versions) {
 			return fmt.Errorf("launch template %q: default version %d of %d", t.Name, t.Default, len(t.Versions))
 		}
+		if !IsTemplateID(t.ID) {
+			return fmt.Errorf("launch template %q: id %q: want lt- and 17 hexadecimal digits, or none, which makes one", t.Name, t.ID)
+		}
 	}
 	for _, lc := range s.LaunchConfigurations {
 		if _, ok := catalog.Lookup(lc.Type); !ok {
@@ -192,8 +200,13 @@ func check(s Spec) error {
 }
 
 func (c *Cloud) checkGroup(g Group) error {
-	if g.Name == "" || g.Min < 0 || g.Min > g.Max || *g.Desired < g.Min || *g.Desired > g.Max {
-		return fmt.Errorf("desired capacity %d must be between the specified min size %d and max size %d, and the name not empty", *g.Desired, g.Min, g.Max)
+	switch {
+	case g.Name == "" || g.Min < 0:
+		return fmt.Errorf("name %q must not be empty, nor min size %d below 0", g.Name, g.Min)
+	case g.Min > g.Max:
+		return invalid("Max bound, %d, must be greater than or equal to min bound, %d", g.Max, g.Min)
+	case *g.Desired < g.Min || *g.Desired > g.Max:
+		return invalid("Desired capacity:%d must be between the specified min size:%d and max size:%d", *g.Desired, g.Min, g.Max)
 	}
 	for _, z := range g.Zones {
 		if !strings.HasPrefix(z, c.spec.Region) || len(z) != len(c.spec.Region)+1 {
@@ -203,6 +216,11 @@ func (c *Cloud) checkGroup(g Group) error {
 	for _, h := range g.Hooks {
 		if h.Name == "" || (h.Transition != OnLaunch && h.Transition != OnTerminate) || (h.Default != "CONTINUE" && h.Default != "ABANDON") {
 			return fmt.Errorf("hook %q: transition %q, default result %q", h.Name, h.Transition, h.Default)
+		}
+	}
+	for _, p := range g.TerminationPolicies {
+		if !slices.Contains(terminationPolicies, p) {
+			return invalid("The termination policy '%s' is not supported, only %v", p, terminationPolicies)
 		}
 	}
 	for _, p := range g.Suspended {

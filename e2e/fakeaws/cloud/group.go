@@ -19,6 +19,7 @@ type group struct {
 	lastActivity      time.Time         // end of the last one, for the cooldown
 	retrying          bool              // a launch failed and will be tried again
 	reconciling       bool              // reconcile is due
+	deleting          bool              // it is gone with its last instance
 
 	replacing []replacement
 	refreshes []*refresh // oldest first
@@ -51,6 +52,7 @@ type GroupStatus struct {
 	Warm      []Instance        `json:"warm,omitempty"`
 	Suspended map[string]string `json:"suspended,omitempty"`
 	Refreshes []Refresh         `json:"refreshes,omitempty"` // newest first
+	Deleting  bool              `json:"deleting,omitempty"`
 }
 
 // Groups lists all groups, in the order of their making.
@@ -73,7 +75,7 @@ func (c *Cloud) Group(name string) (GroupStatus, error) {
 
 func (c *Cloud) status(g *group) GroupStatus {
 	s := GroupStatus{
-		Spec: g.spec, ARN: g.arn, Created: g.created, Min: g.min, Max: g.max, Desired: g.desired, Suspended: maps.Clone(g.suspended),
+		Spec: g.spec, ARN: g.arn, Created: g.created, Min: g.min, Max: g.max, Desired: g.desired, Suspended: maps.Clone(g.suspended), Deleting: g.deleting,
 	}
 	for _, i := range g.members() {
 		if i.LifecycleState.Warm() {
@@ -148,6 +150,59 @@ func (c *Cloud) Resize(name string, minSize, maxSize int, now time.Time) error {
 	g.min, g.max = minSize, maxSize
 	c.setDesired(g, max(minSize, min(maxSize, g.desired)), "a user request update of AutoScalingGroup constraints")
 	return nil
+}
+
+// UpdateGroup makes another declaration of a group hold; a nil Desired is what there is, within the new limits. Where it fails nothing changes.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_UpdateAutoScalingGroup.html
+func (c *Cloud) UpdateGroup(spec Group, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(spec.Name)
+	if g == nil {
+		return noGroup(spec.Name)
+	}
+	if g.deleting {
+		return inProgress(c.lastActivityOf(g))
+	}
+	if spec.Desired == nil {
+		desired := max(spec.Min, min(spec.Max, g.desired))
+		spec.Desired = &desired
+	}
+	if err := c.checkGroup(spec); err != nil {
+		return err
+	}
+	g.spec, g.min, g.max = spec, spec.Min, spec.Max
+	c.setDesired(g, *spec.Desired, "a user request update of AutoScalingGroup constraints")
+	return nil
+}
+
+// DeleteGroup deletes a group. By force its instances end with it, and no hook holds them up.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteAutoScalingGroup.html
+func (c *Cloud) DeleteGroup(name string, force bool, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(name)
+	switch {
+	case g == nil:
+		return noGroup(name)
+	case len(g.members()) > 0 && !force:
+		return Errorf(400, "ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group.")
+	}
+	g.min, g.max, g.desired, g.deleting, g.spec.WarmPool = 0, 0, 0, true, nil
+	for _, i := range g.members() {
+		if i.LifecycleState.Warm() {
+			c.endNow(g, i, cooling, "the deletion of the group")
+			continue
+		}
+		c.endNow(g, i, leaving, "the deletion of the group")
+	}
+	c.dropDeleted(g)
+	return nil
+}
+
+// dropDeleted forgets a deleted group when its last instance has ended.
+func (c *Cloud) dropDeleted(g *group) {
+	if g.deleting && len(g.members()) == 0 {
+		c.groups = slices.DeleteFunc(slices.Clone(c.groups), func(o *group) bool { return o == g })
+	}
 }
 
 // ScaleIn lowers the desired capacity as a scaling policy does; Auto Scaling chooses who leaves.
@@ -278,6 +333,9 @@ func (c *Cloud) reconcile(g *group) {
 
 func (c *Cloud) reconcileNow(g *group) {
 	g.reconciling = false
+	if g.deleting {
+		return
+	}
 	c.replaceUnhealthy(g)
 	c.finishReplacements(g)
 	want := g.desired + g.overlap()

@@ -206,5 +206,19 @@ func ZoneID(zone string) string {
 // subnetOf is the one subnet of a zone.
 func subnetOf(zone string) string { return "subnet-0" + digest("subnet" + zone)[:16] }
 
+// SubnetBlock are the addresses of the one subnet of a zone.
+func SubnetBlock(zone string) string {
+	return fmt.Sprintf("10.0.%d.0/19", zoneNumber(zone)*netsPerZone)
+}
+
+// ZoneOfSubnet is the zone that a subnet is the one of.
+func (c *Cloud) ZoneOfSubnet(id string) (string, bool) {
+	n := slices.IndexFunc(c.Zones(), func(zone string) bool { return subnetOf(zone) == id })
+	if n < 0 {
+		return "", false
+	}
+	return c.Zones()[n], true
+}
+
 // SubnetOf is the id of the one subnet of a zone.
 func SubnetOf(zone string) string { return subnetOf(zone) }

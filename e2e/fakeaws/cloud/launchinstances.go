@@ -182,6 +182,10 @@ func (c *Cloud) FinishLaunch(r LaunchRequest, now time.Time) (LaunchResult, erro
 	call := c.launched[r.key()]
 	g := c.findGroup(r.Group)
 	result := LaunchResult{Group: r.Group, Token: r.Token}
+	if g == nil { // deleted meanwhile
+		delete(c.launched, r.key())
+		return result, noGroup(r.Group)
+	}
 	zone, err := g.launchZone(r)
 	if err != nil {
 		return result, err

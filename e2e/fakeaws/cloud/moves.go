@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -107,80 +108,129 @@ func (c *Cloud) Reboot(id string, now time.Time) error {
 	return nil
 }
 
-// EnterStandby takes an instance out of service but keeps it; without decrement the group launches another.
+// together finds the instances that a call means, all of one group ("" is that of the first) and each in one of the states: nothing is moved if one cannot be.
+func (c *Cloud) together(name string, ids []string, states ...LifecycleState) (*group, []*instance, error) {
+	g := c.findGroup(name)
+	if name != "" && g == nil {
+		return nil, nil, noGroup(name)
+	}
+	var list []*instance
+	for _, id := range ids {
+		i, of, err := c.managed(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if g == nil {
+			g = of
+		}
+		if g != of || slices.Contains(list, i) {
+			return nil, nil, noManagedInstance(id)
+		}
+		if !slices.Contains(states, i.LifecycleState) {
+			return nil, nil, invalid("The instance %s is not in %s.", id, words(states))
+		}
+		list = append(list, i)
+	}
+	if len(list) == 0 {
+		return nil, nil, invalid("At least one instance must be specified")
+	}
+	return g, list, nil
+}
+
+func words(states []LifecycleState) string {
+	var list []string
+	for _, s := range states {
+		list = append(list, string(s))
+	}
+	return strings.Join(list, " or ")
+}
+
+// outOfSize says that a group cannot do without, or with, so many.
+func (g *group) outOfSize(move string, n int) error {
+	return invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To %s %d instance, please update the AutoScalingGroup sizes appropriately.", g.spec.Name, g.min, g.max, g.desired, move, n)
+}
+
+// EnterStandby takes instances out of service but keeps them; without decrement the group launches others.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_EnterStandby.html
-func (c *Cloud) EnterStandby(id string, decrement bool, now time.Time) (Activity, error) {
+func (c *Cloud) EnterStandby(name string, ids []string, decrement bool, now time.Time) ([]Activity, error) {
 	c.Advance(now)
-	i, g, err := c.managed(id)
+	g, list, err := c.together(name, ids, InService)
 	if err != nil {
-		return Activity{}, err
+		return nil, err
 	}
-	if i.LifecycleState != InService {
-		return Activity{}, invalid("The instance %s is not in InService.", id)
+	if g.mayShrink(list, decrement) != nil {
+		return nil, g.outOfSize("place into standby", len(list))
 	}
-	if err := g.mayShrink([]*instance{i}, decrement); err != nil {
-		return Activity{}, invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To place into standby 1 instance, please update the AutoScalingGroup sizes appropriately.", g.spec.Name, g.min, g.max, g.desired)
+	var activities []Activity
+	for _, i := range list {
+		if decrement {
+			g.desired -= i.weight()
+		}
+		a := c.startActivity(g, i.Zone, "Moving EC2 instance to Standby: "+i.ID, c.sentence("instance %s was moved to standby in response to a user request", i.ID), statusInProgress)
+		c.enter(i, EnteringStandby)
+		c.afterIn(i, c.scaled(c.spec.Timing.Reconcile), func() {
+			c.endActivity(a, statusSuccessful, "")
+			c.enter(i, Standby)
+		})
+		activities = append(activities, a.Activity)
 	}
-	if decrement {
-		g.desired -= i.weight()
-	}
-	a := c.startActivity(g, i.Zone, "Moving EC2 instance to Standby: "+id, c.sentence("instance %s was moved to standby in response to a user request", id), statusInProgress)
-	c.enter(i, EnteringStandby)
-	c.afterIn(i, c.scaled(c.spec.Timing.Reconcile), func() {
-		c.endActivity(a, statusSuccessful, "")
-		c.enter(i, Standby)
-	})
 	c.reconcile(g)
-	return a.Activity, nil
+	return activities, nil
 }
 
-// ExitStandby brings an instance back into service and raises the desired capacity.
+// ExitStandby brings instances back into service and raises the desired capacity.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_ExitStandby.html
-func (c *Cloud) ExitStandby(id string, now time.Time) (Activity, error) {
+func (c *Cloud) ExitStandby(name string, ids []string, now time.Time) ([]Activity, error) {
 	c.Advance(now)
-	i, g, err := c.managed(id)
+	g, list, err := c.together(name, ids, Standby)
 	if err != nil {
-		return Activity{}, err
+		return nil, err
 	}
-	if i.LifecycleState != Standby {
-		return Activity{}, invalid("The instance %s is not in Standby.", id)
+	by := 0
+	for _, i := range list {
+		by += i.weight()
 	}
-	if g.desired+i.weight() > g.max {
-		return Activity{}, invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To remove from standby 1 instance, please update the AutoScalingGroup sizes appropriately.", g.spec.Name, g.min, g.max, g.desired)
+	if g.desired+by > g.max {
+		return nil, g.outOfSize("remove from standby", len(list))
 	}
-	g.desired += i.weight()
-	i.activity = c.startActivity(g, i.Zone, "Moving EC2 instance out of Standby: "+id, c.sentence("instance %s was moved out of standby in response to a user request", id), statusPreInService)
-	c.run(i, launching, "", c.scaled(c.spec.Timing.Pending), func() { c.inService(g, i) })
-	return i.activity.Activity, nil
+	g.desired += by
+	var activities []Activity
+	for _, i := range list {
+		i.activity = c.startActivity(g, i.Zone, "Moving EC2 instance out of Standby: "+i.ID, c.sentence("instance %s was moved out of standby in response to a user request", i.ID), statusPreInService)
+		c.run(i, launching, "", c.scaled(c.spec.Timing.Pending), func() { c.inService(g, i) })
+		activities = append(activities, i.activity.Activity)
+	}
+	return activities, nil
 }
 
-// Detach takes an instance out of its group; it runs on.
+// Detach takes instances out of their group; they run on.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DetachInstances.html
-func (c *Cloud) Detach(id string, decrement bool, now time.Time) (Activity, error) {
+func (c *Cloud) Detach(name string, ids []string, decrement bool, now time.Time) ([]Activity, error) {
 	c.Advance(now)
-	i, g, err := c.managed(id)
+	g, list, err := c.together(name, ids, InService, Standby)
 	if err != nil {
-		return Activity{}, err
+		return nil, err
 	}
-	if i.LifecycleState != InService && i.LifecycleState != Standby {
-		return Activity{}, invalid("The instance %s is not in InService or Standby.", id)
+	if g.mayShrink(list, decrement) != nil {
+		return nil, g.outOfSize("detach", len(list))
 	}
-	if err := g.mayShrink([]*instance{i}, decrement); err != nil {
-		return Activity{}, invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To detach 1 instance, please update the AutoScalingGroup sizes appropriately.", g.spec.Name, g.min, g.max, g.desired)
+	var activities []Activity
+	for _, i := range list {
+		if decrement && i.LifecycleState.Counts() {
+			g.desired -= i.weight()
+		}
+		a := c.startActivity(g, i.Zone, "Detaching EC2 instance: "+i.ID, c.sentence("instance %s was detached in response to a user request", i.ID), statusInProgress)
+		c.enter(i, Detaching)
+		c.afterIn(i, c.scaled(c.spec.Timing.Reconcile), func() {
+			c.endActivity(a, statusSuccessful, "")
+			c.enter(i, Detached)
+			i.Group = ""
+			delete(i.Tags, "aws:autoscaling:groupName")
+		})
+		activities = append(activities, a.Activity)
 	}
-	if decrement && i.LifecycleState.Counts() {
-		g.desired -= i.weight()
-	}
-	a := c.startActivity(g, i.Zone, "Detaching EC2 instance: "+id, c.sentence("instance %s was detached in response to a user request", id), statusInProgress)
-	c.enter(i, Detaching)
-	c.afterIn(i, c.scaled(c.spec.Timing.Reconcile), func() {
-		c.endActivity(a, statusSuccessful, "")
-		c.enter(i, Detached)
-		i.Group = ""
-		delete(i.Tags, "aws:autoscaling:groupName")
-	})
 	c.reconcile(g)
-	return a.Activity, nil
+	return activities, nil
 }
 
 // Force puts an instance into any lifecycle state and leaves it there until something acts on it. Lifecycle actions under way are forgotten.

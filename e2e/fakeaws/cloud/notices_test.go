@@ -132,7 +132,7 @@ func TestReboot(t *testing.T) {
 
 func TestStandby(t *testing.T) {
 	w, id := one(t, Group{})
-	if _, err := w.EnterStandby(id, false, w.now); err != nil {
+	if _, err := w.EnterStandby("web", []string{id}, false, w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(10 * time.Second)
@@ -140,7 +140,7 @@ func TestStandby(t *testing.T) {
 	if _, n, _ := w.Metadata(id); n.Target != "Standby" {
 		t.Errorf("target %q", n.Target)
 	}
-	if _, err := w.ExitStandby(id, w.now); err != nil {
+	if _, err := w.ExitStandby("web", []string{id}, w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(10 * time.Second)
@@ -149,7 +149,7 @@ func TestStandby(t *testing.T) {
 
 func TestDetach(t *testing.T) {
 	w, id := one(t, Group{})
-	if _, err := w.Detach(id, true, w.now); err != nil {
+	if _, err := w.Detach("web", []string{id}, true, w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(10 * time.Second)

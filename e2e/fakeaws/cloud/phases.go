@@ -66,6 +66,15 @@ func (c *Cloud) abandonLaunch(g *group, i *instance) {
 	c.reconcile(g)
 }
 
+// endNow ends an instance whatever it waits for.
+func (c *Cloud) endNow(g *group, i *instance, p phase, why string) {
+	c.endActivity(i.activity, statusCancelled, "")
+	i.activity = c.startActivity(g, i.Zone, "Terminating EC2 instance: "+i.ID, c.sentence("an instance was taken out of service in response to %s", why), statusInProgress)
+	i.phase, i.actions = p, nil
+	c.enter(i, p.start)
+	c.shutDown(i)
+}
+
 // inService ends the launch of an instance.
 func (c *Cloud) inService(g *group, i *instance) {
 	i.EC2State = "running"
@@ -99,6 +108,7 @@ func (c *Cloud) end(i *instance) {
 	c.forget(i)
 	if g != nil {
 		g.lastActivity = c.now
+		c.dropDeleted(g)
 		c.reconcile(g)
 	}
 }

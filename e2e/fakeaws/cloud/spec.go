@@ -148,6 +148,16 @@ type Requirements struct {
 	CPUManufacturers []string `json:"cpuManufacturers,omitempty"`
 	AllowedTypes     []string `json:"allowedTypes,omitempty"`
 	ExcludedTypes    []string `json:"excludedTypes,omitempty"`
+
+	AcceleratorMemoryMiB     Range    `json:"acceleratorMemoryMiB,omitzero"` // of all together
+	AcceleratorTypes         []string `json:"acceleratorTypes,omitempty"`
+	AcceleratorManufacturers []string `json:"acceleratorManufacturers,omitempty"`
+	AcceleratorNames         []string `json:"acceleratorNames,omitempty"`
+	NetworkInterfaces        Range    `json:"networkInterfaces,omitzero"`
+	Generations              []string `json:"generations,omitempty"` // current, previous
+	LocalStorageGB           Range    `json:"localStorageGB,omitzero"`
+	LocalStorageTypes        []string `json:"localStorageTypes,omitempty"` // hdd, ssd
+	BareMetal                string   `json:"bareMetal,omitempty"`         // as those below; EC2 excludes it where nothing is said
 	// Burstable and LocalStorage are included, excluded or required; EC2 excludes burstable types and includes local storage where nothing is said.
 	Burstable    string `json:"burstable,omitempty"`
 	LocalStorage string `json:"localStorage,omitempty"`
@@ -214,7 +224,7 @@ type Hook struct {
 	Name string `json:"name"`
 	// Transition is launch or terminate (or the long names of AWS).
 	Transition string `json:"transition"`
-	// HeartbeatSeconds is 3600 if 0. AWS takes 30 to 7200; the test bed takes less, too.
+	// HeartbeatSeconds is 3600 if 0. A spec takes less than 30, so that tests need not wait; the API takes 30 to 7200, as AWS does.
 	HeartbeatSeconds int `json:"heartbeatSeconds,omitempty"`
 	// GlobalSeconds is the smaller of 48 h and 100 heartbeats if 0, as on AWS, where it cannot be set.
 	GlobalSeconds int `json:"globalSeconds,omitempty"`
@@ -222,6 +232,7 @@ type Hook struct {
 	Default  string `json:"default,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
 	Target   string `json:"target,omitempty"` // ARN of a queue or topic; nothing is sent to it
+	Role     string `json:"role,omitempty"`   // ARN of the role that would send it
 }
 
 // WarmPool declares a warm pool.

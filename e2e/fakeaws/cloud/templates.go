@@ -3,8 +3,10 @@ package cloud
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"windlass.dev/windlass/e2e/fakeaws/catalog"
 )
@@ -48,6 +50,11 @@ func (c *Cloud) Template(id, name string) (LaunchTemplate, error) {
 	}
 	return LaunchTemplate{}, Errorf(400, "InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
 }
+
+var templateIDForm = regexp.MustCompile(`^lt-([0-9a-f]{8}|[0-9a-f]{17})$`)
+
+// IsTemplateID reports whether a launch template could have the id.
+func IsTemplateID(id string) bool { return templateIDForm.MatchString(id) }
 
 // Number resolves a version as AWS does: a number, $Latest, $Default, or "" for $Default.
 func (t LaunchTemplate) Number(version string) (int, error) {
@@ -248,7 +255,11 @@ func (r Requirements) meets(t catalog.Type) bool {
 	return r.VCPUs.holds(float64(t.VCPUs)) &&
 		r.MemoryMiB.holds(memory) &&
 		r.MemoryGiBPerVCPU.holds(memory/1024/float64(t.VCPUs)) &&
+		r.NetworkInterfaces.holds(float64(t.MaxENIs)) &&
 		r.acceleratorsFit(t) &&
+		(len(r.Generations) == 0 || slices.Contains(r.Generations, generation(t))) &&
+		allows(cmp.Or(r.BareMetal, "excluded"), false) && // The catalog has no metal.
+		r.storageFits(t) &&
 		(len(r.CPUManufacturers) == 0 || slices.Contains(r.CPUManufacturers, cpuMaker(t))) &&
 		(len(r.AllowedTypes) == 0 || anyMatches(r.AllowedTypes, t.Name)) &&
 		!anyMatches(r.ExcludedTypes, t.Name) &&
@@ -256,12 +267,30 @@ func (r Requirements) meets(t catalog.Type) bool {
 		allows(cmp.Or(r.LocalStorage, "included"), t.Disks.Count > 0)
 }
 
-// acceleratorsFit: types with accelerators are left out unless the count asks for them.
+// acceleratorsFit: types with accelerators are left out unless something asks for them. Those of the catalog are all GPUs.
 func (r Requirements) acceleratorsFit(t catalog.Type) bool {
-	if r.Accelerators.Min == nil && r.Accelerators.Max == nil {
+	names := slices.Concat(r.AcceleratorTypes, r.AcceleratorManufacturers, r.AcceleratorNames)
+	if len(names) == 0 && !r.Accelerators.given() && !r.AcceleratorMemoryMiB.given() {
 		return t.GPUs.Count == 0
 	}
-	return r.Accelerators.holds(float64(t.GPUs.Count))
+	kind := func(words []string, word string) bool {
+		return len(words) == 0 || t.GPUs.Count > 0 && slices.Contains(words, strings.ToLower(word))
+	}
+	return r.Accelerators.holds(float64(t.GPUs.Count)) && r.AcceleratorMemoryMiB.holds(float64(t.GPUs.Count*t.GPUs.MemoryMiB)) &&
+		kind(r.AcceleratorTypes, "gpu") && kind(r.AcceleratorManufacturers, t.GPUs.Manufacturer) && kind(r.AcceleratorNames, t.GPUs.Name)
+}
+
+// storageFits: the local disks of the catalog are all SSDs.
+func (r Requirements) storageFits(t catalog.Type) bool {
+	kind := len(r.LocalStorageTypes) == 0 || t.Disks.Count == 0 || slices.Contains(r.LocalStorageTypes, "ssd")
+	return kind && r.LocalStorageGB.holds(float64(t.Disks.Count*t.Disks.SizeGB))
+}
+
+func generation(t catalog.Type) string {
+	if t.CurrentGeneration() {
+		return "current"
+	}
+	return "previous"
 }
 
 // cpuMaker is the manufacturer as InstanceRequirements names it.
@@ -283,6 +312,8 @@ func allows(rule string, has bool) bool {
 func anyMatches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return MatchPattern(p, name) })
 }
+
+func (r Range) given() bool { return r.Min != nil || r.Max != nil }
 
 func (r Range) holds(v float64) bool {
 	return (r.Min == nil || v >= *r.Min) && (r.Max == nil || v <= *r.Max)

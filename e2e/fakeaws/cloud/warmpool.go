@@ -1,6 +1,10 @@
 package cloud
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // poolState is the state in which instances of the pool wait.
 func (g *group) poolState() LifecycleState {
@@ -108,4 +112,38 @@ func (c *Cloud) backToPool(g *group, i *instance, cause string) {
 	i.activity = c.startActivity(g, i.Zone, "Returning EC2 instance to warm pool: "+i.ID, cause, statusInProgress)
 	c.run(i, warming, OnTerminate, c.scaled(c.spec.Timing.Terminating), func() { c.rest(g, i) })
 	c.reconcile(g)
+}
+
+// PutWarmPool makes the warm pool of a group, or another one of it. Instances that rest in the former state stay as they are.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutWarmPool.html
+func (c *Cloud) PutWarmPool(name string, p WarmPool, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(name)
+	if g == nil {
+		return noGroup(name)
+	}
+	p.State = cmp.Or(p.State, "Stopped")
+	g.spec.WarmPool = &p
+	c.reconcile(g)
+	return nil
+}
+
+// DeleteWarmPool takes the warm pool off a group. By force its instances end with it, and no hook holds them up.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteWarmPool.html
+func (c *Cloud) DeleteWarmPool(name string, force bool, now time.Time) error {
+	c.Advance(now)
+	g := c.findGroup(name)
+	switch {
+	case g == nil:
+		return noGroup(name)
+	case g.spec.WarmPool == nil:
+		return invalid("No warm pool found for Auto Scaling group %s", name)
+	case len(g.warm()) > 0 && !force:
+		return Errorf(400, "ResourceInUse", "The warm pool of Auto Scaling group %s has instances; delete it by force to end them", name)
+	}
+	for _, i := range g.warm() {
+		c.endNow(g, i, cooling, "the deletion of the warm pool")
+	}
+	g.spec.WarmPool = nil
+	return nil
 }
