@@ -94,12 +94,12 @@ machines: controlplane ## play the scripts of real machines: root on Linux (RUN=
 	@test -z '$(RUN)' || test -f e2e/testdata/machines/$(RUN).txtar || { echo 'make machines: RUN=$(RUN) is none of e2e/testdata/machines' >&2; exit 1; }
 	$(GO) test -timeout 60m -count 1 -run '^TestMachines$$$(if $(RUN),/^$(RUN)$$)' $(ARGS) ./e2e -e2e.machines
 
-# What real machines need, which package machine reads, too.
-PACKAGES = $(shell grep -v '^\#' e2e/machine/packages.txt)
+# What real machines need, which package machine reads, too, and what the fake AWS is judged by.
+PACKAGES = $(shell grep -hv '^\#' e2e/machine/packages.txt e2e/fakeaws/packages.txt)
 
 .PHONY: packages
-packages: ## install the Debian packages that images and real machines need, as root, unless all is there
-	@$(GO) run ./e2e/machine/require 2>/dev/null || { apt-get update --quiet && \
+packages: ## install the Debian packages that images, real machines and tests of the fake AWS need, as root, unless all is there
+	@test -d /usr/lib/python3/dist-packages/botocore && $(GO) run ./e2e/machine/require 2>/dev/null || { apt-get update --quiet && \
 		DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends --no-remove $(PACKAGES); }
 
 .PHONY: demo

@@ -70,16 +70,17 @@ func startSpec(t *testing.T, spec fakeaws.Spec) *bed {
 	t.Cleanup(cancel)
 	cfg := aws.Config{
 		Region: "eu-west-1", BaseEndpoint: aws.String(s.URL()), Credentials: credentials.NewStaticCredentialsProvider("AKIATEST", "secret", ""),
-		RetryMaxAttempts: 1, HTTPClient: &http.Client{Transport: whole{}},
+		RetryMaxAttempts: 1, HTTPClient: &http.Client{Transport: whole{t}},
 	}
 	return &bed{Server: s, t: t, ctx: ctx, asg: autoscaling.NewFromConfig(cfg), ec2: ec2.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}
 }
 
 // whole sends the body of a request from memory. smithy-go closes the body that it sends as soon as an answer comes, also while net/http still looks for the
 // body's end, which then breaks the connection; on a busy machine even an answer after ten milliseconds can be so early.
-type whole struct{}
+// What is answered is judged by the service's model.
+type whole struct{ t *testing.T }
 
-func (whole) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w whole) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -88,7 +89,18 @@ func (whole) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return answer, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	checkAnswer(w.t, r, body)
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
 }
 
 // must fails the test on an error.

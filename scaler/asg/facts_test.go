@@ -25,8 +25,8 @@ func TestHowAGroupLaunches(t *testing.T) {
 	types := []fakeaws.Override{{Type: "m5.large"}, {Type: "c5.xlarge"}}
 	b := start(t, fakeaws.Spec{
 		LaunchTemplates: []fakeaws.LaunchTemplate{
-			{Name: "lt", ID: "lt-0aaa", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}, {Type: "m5.xlarge", Image: cloud.DefaultImageX86}}},
-			{Name: "spot", ID: "lt-0bbb", Versions: []fakeaws.TemplateVersion{{Type: "m5.large", Spot: true}}},
+			{Name: "lt", ID: "lt-0aaaaaaaaaaaaaaaa", Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}, {Type: "m5.xlarge", Image: cloud.DefaultImageX86}}},
+			{Name: "spot", ID: "lt-0bbbbbbbbbbbbbbbb", Versions: []fakeaws.TemplateVersion{{Type: "m5.large", Spot: true}}},
 		},
 		LaunchConfigurations: []fakeaws.LaunchConfiguration{{Name: "lc", Type: "m5.large"}},
 		Groups: []fakeaws.Group{
@@ -52,15 +52,15 @@ func TestHowAGroupLaunches(t *testing.T) {
 		spot, both, mixed, steer bool
 		price                    float64
 	}{
-		{"default", "lt-0aaa:1", false, false, false, true, large},
-		{"latest", "lt-0aaa:2", false, false, false, true, xlarge},
-		{"spot", "lt-0bbb:1", true, false, false, true, large * 0.4},
+		{"default", "lt-0aaaaaaaaaaaaaaaa:1", false, false, false, true, large},
+		{"latest", "lt-0aaaaaaaaaaaaaaaa:2", false, false, false, true, xlarge},
+		{"spot", "lt-0bbbbbbbbbbbbbbbb:1", true, false, false, true, large * 0.4},
 		{"old", "", false, false, false, false, large},
-		{"onDemand", "lt-0aaa:2", false, false, true, true, c5xlarge}, // the dearest
-		{"onlySpot", "lt-0aaa:2", true, false, true, true, c5xlarge * 0.4},
-		{"both", "lt-0aaa:2", false, true, true, false, c5xlarge},
-		{"baseAndSpot", "lt-0aaa:2", false, true, true, false, c5xlarge},
-		{"pool", "lt-0aaa:1", false, false, false, false, large},
+		{"onDemand", "lt-0aaaaaaaaaaaaaaaa:2", false, false, true, true, c5xlarge}, // the dearest
+		{"onlySpot", "lt-0aaaaaaaaaaaaaaaa:2", true, false, true, true, c5xlarge * 0.4},
+		{"both", "lt-0aaaaaaaaaaaaaaaa:2", false, true, true, false, c5xlarge},
+		{"baseAndSpot", "lt-0aaaaaaaaaaaaaaaa:2", false, true, true, false, c5xlarge},
+		{"pool", "lt-0aaaaaaaaaaaaaaaa:1", false, false, false, false, large},
 	} {
 		g := groups[tc.group]
 		if g.Template != tc.template || g.Spot != tc.spot || g.Both != tc.both || g.Mixed != tc.mixed || g.Synchronous != tc.steer {
