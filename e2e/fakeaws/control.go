@@ -2,6 +2,7 @@ package fakeaws
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,6 +124,10 @@ var commands = map[string]command{
 			return nil, errors.New("fault is missing")
 		}
 		return map[string]int{"id": s.Inject(*o.Fault)}, nil
+	},
+	// stale-reads is the fault of that name, up to ten seconds if it does not say how much.
+	"stale-reads": func(s *Server, o order) (any, error) {
+		return map[string]int{"id": s.Inject(Fault{Stale: cmp.Or(o.In, Seconds(10)), Seed: uint64(o.ID)})}, nil
 	},
 	"remove-fault":       func(s *Server, o order) (any, error) { s.RemoveFault(o.ID); return nil, nil },
 	"throttle":           func(s *Server, o order) (any, error) { s.SetThrottles(o.Throttles...); return nil, nil },

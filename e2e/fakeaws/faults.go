@@ -3,8 +3,10 @@ package fakeaws
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,11 @@ type Fault struct {
 	Code    string `json:"code,omitempty"`
 	Status  int    `json:"status,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Stale lets calls that describe, and only they, be answered with what was so up to so long ago, at random, for each call anew: reads of AWS lag behind its
+	// writes, and go back and forth. What was before the fault was injected is not known. Seed makes the draw repeat.
+	// https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html
+	Stale Duration `json:"stale,omitempty"`
+	Seed  uint64   `json:"seed,omitempty"`
 	// LoseReply carries the call out and then breaks the connection.
 	LoseReply bool `json:"loseReply,omitempty"`
 	// Count is how many calls it hits; 0 means all until it is removed. Skip lets so many pass before.
@@ -58,6 +65,7 @@ type armed struct {
 	id int
 	Fault
 	hit, seen int
+	dice      *rand.Rand // of Stale
 }
 
 func newFaults() *faults { return &faults{} }
@@ -67,15 +75,35 @@ func (s *Server) Inject(f Fault) int {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.next++
-	s.faults.faults = append(s.faults.faults, &armed{id: s.faults.next, Fault: f})
+	before := s.faults.memory()
+	s.faults.faults = append(s.faults.faults, &armed{id: s.faults.next, Fault: f, dice: rand.New(rand.NewPCG(f.Seed, 0))})
+	s.remember(before)
 	return s.faults.next
+}
+
+// memory is how far back the faults in force let calls look.
+func (f *faults) memory() time.Duration {
+	var most time.Duration
+	for _, a := range f.faults {
+		most = max(most, time.Duration(a.Stale))
+	}
+	return most
+}
+
+// remember lets the cloud keep as much of its past as faults need now.
+func (s *Server) remember(before time.Duration) {
+	if now := s.faults.memory(); now != before {
+		s.live.Remember(now)
+	}
 }
 
 // RemoveFault takes a fault back; 0 takes all back.
 func (s *Server) RemoveFault(id int) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
+	before := s.faults.memory()
 	s.faults.faults = slices.DeleteFunc(s.faults.faults, func(a *armed) bool { return id == 0 || a.id == id })
+	s.remember(before)
 }
 
 // SetThrottles replaces the token buckets; none means no throttling.
@@ -93,6 +121,7 @@ type verdict struct {
 	wait time.Duration
 	err  *cloud.Error
 	lose bool
+	age  time.Duration // of what is answered
 }
 
 // judge decides what becomes of a call: throttled, forbidden if that says so, or hit by the faults that match it.
@@ -114,6 +143,9 @@ func (f *faults) judge(c Call, forbidden *cloud.Error, now time.Time) verdict {
 		}
 		v.wait += time.Duration(a.Latency)
 		v.lose = v.lose || a.LoseReply
+		if a.Stale > 0 {
+			v.age = max(v.age, time.Duration(a.dice.Int64N(int64(a.Stale)+1)))
+		}
 		if a.Code != "" && v.err == nil {
 			v.err = a.error(c.Service)
 		}
@@ -136,6 +168,9 @@ func matchesCall(want, have string) bool { return want == "" || want == have }
 func (a *armed) hits(c Call) bool {
 	if !matchesCall(a.Service, c.Service) || !matchesCall(a.Operation, c.Operation) || !matchesCall(a.AccessKey, c.AccessKey) ||
 		!matchesCall(a.Group, c.Params["AutoScalingGroupName"]) {
+		return false
+	}
+	if a.Stale > 0 && !strings.HasPrefix(c.Operation, "Describe") {
 		return false
 	}
 	a.seen++

@@ -151,3 +151,47 @@ func TestCalls(t *testing.T) {
 		t.Errorf("forgotten calls: %v", all)
 	}
 }
+
+// Calls that describe are answered with what was so a while ago, each with another age; calls that change are not held up by that, and read what is.
+func TestStaleReads(t *testing.T) {
+	b := start(t, fakeaws.Group{Name: "web", Max: 9, Type: "m5.large"})
+	if status, body := b.send(b.ctx, "POST", b.ControlURL()+"/stale-reads", `{"in":"1s","id":7}`); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	read := func() int { return int(*b.group("web").DesiredCapacity) }
+	if got := read(); got != 0 {
+		t.Fatalf("desired %d before anything happens", got)
+	}
+	begun := time.Now()
+	if err := b.setDesired("web", 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.setDesired("web", 10); err == nil { // It is judged by what is.
+		t.Error("desired above max was taken")
+	}
+	seen := map[int]time.Duration{}
+	back := false // a read after one of the new state gives the old one
+	for last := 0; time.Since(begun) < 1200*time.Millisecond; {
+		got := read()
+		back = back || last == 3 && got == 0
+		last, seen[got] = got, time.Since(begun)
+	}
+	if len(seen) != 2 || !back {
+		t.Errorf("want the old capacity and the new, back and forth: back %v, last seen %v", back, seen)
+	}
+	if old := seen[0]; old > 1100*time.Millisecond {
+		t.Errorf("an answer is older than a second: %s after the change", old)
+	}
+	for range 20 {
+		if got := read(); got != 3 {
+			t.Errorf("desired %d, want 3: what was long ago is gone", got)
+		}
+	}
+	if err := b.setDesired("web", 1); err != nil {
+		t.Fatal(err)
+	}
+	b.RemoveFault(0)
+	if got := read(); got != 1 {
+		t.Errorf("desired %d without the fault, want 1", got)
+	}
+}

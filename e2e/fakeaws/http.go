@@ -80,7 +80,20 @@ func (s *Server) carryOut(r *http.Request, req request, v verdict) (any, error) 
 	if handle == nil {
 		return nil, unknownOperation(req)
 	}
+	if v.age > 0 {
+		return handle(r.Context(), past{s, v.age}, req.values)
+	}
 	return handle(r.Context(), s, req.values)
+}
+
+// past is the cloud as it was a while ago, for calls that describe.
+type past struct {
+	*Server
+	age time.Duration
+}
+
+func (p past) With(f func(c *cloud.Cloud, now time.Time) error) error {
+	return p.live.At(time.Now().Add(-p.age), f)
 }
 
 func unknownOperation(req request) error {

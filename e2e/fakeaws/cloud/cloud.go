@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -218,4 +219,31 @@ func (c *Cloud) Zones() []string {
 		}
 	}
 	return zones
+}
+
+// Snapshot is the cloud as it is now, to be looked at and not to be changed: nothing happens in it any more.
+func (c *Cloud) Snapshot() *Cloud {
+	s := *c
+	s.timers, s.events, s.launched, s.groups, s.instances, s.activities = nil, nil, nil, nil, nil, nil
+	s.byID = make(map[string]*instance, len(c.byID))
+	for _, i := range c.instances {
+		i := &instance{Instance: i.snapshot(), cloud: &s, notices: i.notices, data: i.data}
+		for n := range i.Waiting {
+			i.actions = append(i.actions, &i.Waiting[n])
+		}
+		s.instances = append(s.instances, i)
+		s.byID[i.ID] = i
+	}
+	for _, g := range c.groups {
+		g := *g
+		g.cloud, g.suspended, g.refreshes = &s, maps.Clone(g.suspended), slices.Clone(g.refreshes)
+		for n, r := range g.refreshes {
+			g.refreshes[n] = &refresh{Refresh: r.Refresh}
+		}
+		s.groups = append(s.groups, &g)
+	}
+	for _, a := range c.activities {
+		s.activities = append(s.activities, &activity{a.Activity})
+	}
+	return &s
 }

@@ -14,6 +14,9 @@ type Cloud struct {
 	cloud *cloud.Cloud
 	gone  func(id string)
 
+	memory time.Duration  // how far back snapshots go; 0 keeps none
+	past   []*cloud.Cloud // oldest first
+
 	observers []func(cloud.Instance)
 	outbox    []delivery
 	filled    chan struct{} // has room for one: the outbox is not empty
@@ -60,10 +63,49 @@ func (l *Cloud) With(f func(c *cloud.Cloud, now time.Time) error) error {
 	now := time.Now()
 	l.cloud.Advance(now)
 	err := f(l.cloud, now)
+	l.remember()
 	l.flush()
 	l.mu.Unlock()
 	signal(l.wake)
 	return err
+}
+
+// Remember keeps what the cloud was for a while, so that At can look back; 0 forgets it.
+func (l *Cloud) Remember(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.memory, l.past = d, nil
+	l.cloud.Advance(time.Now())
+	l.remember()
+}
+
+// snapshotEach is the least time between two snapshots.
+const snapshotEach = 50 * time.Millisecond
+
+// remember takes a snapshot, and drops those that nobody can ask for any more. The caller holds the lock.
+func (l *Cloud) remember() {
+	now := l.cloud.Now()
+	if l.memory == 0 || len(l.past) > 0 && now.Sub(l.past[len(l.past)-1].Now()) < snapshotEach {
+		return
+	}
+	l.past = append(l.past, l.cloud.Snapshot())
+	for len(l.past) > 1 && now.Sub(l.past[1].Now()) > l.memory {
+		l.past = l.past[1:]
+	}
+}
+
+// At runs f on the cloud as it was at a time, or as it was when Remember began. f must not change it.
+func (l *Cloud) At(t time.Time, f func(c *cloud.Cloud, now time.Time) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.past) == 0 {
+		return f(l.cloud, l.cloud.Now())
+	}
+	n := len(l.past) - 1
+	for n > 0 && l.past[n].Now().After(t) {
+		n--
+	}
+	return f(l.past[n], l.past[n].Now())
 }
 
 // OnInstance lets f know of every change of an instance, in order: its lifecycle state, its operating system coming up or ending, its health, and at last
@@ -88,6 +130,7 @@ func (l *Cloud) keepTime() {
 	for {
 		l.mu.Lock()
 		l.cloud.Advance(time.Now())
+		l.remember()
 		l.flush()
 		next, ok := l.cloud.Next()
 		l.mu.Unlock()
