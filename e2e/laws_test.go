@@ -25,6 +25,7 @@ func (s *session) checkLaws() ([]string, error) {
 		laws.Exits(s.w.Exits()),
 		s.big,
 		laws.Calls(calls),
+		laws.Doubles(calls),
 		laws.Denials(calls, s.away),
 		laws.Evictions(audit),
 		laws.Turns(audit),

@@ -49,6 +49,27 @@ func Calls(calls []fakeaws.Call) []string {
 	return breaches
 }
 
+// Doubles finds the instances that were terminated by more than one call that AWS took: each lowers the desired capacity, so that a group would lose
+// more than was decided. Tokens of launches see to it that none is doubled; a token that AWS took for another launch is a breach.
+func Doubles(calls []fakeaws.Call) []string {
+	var breaches []string
+	ended := map[string]fakeaws.Call{}
+	for _, c := range calls {
+		if c.Operation == "LaunchInstances" && c.Error == "IdempotentParameterMismatch" {
+			breaches = append(breaches, fmt.Sprintf("the token of one launch was used for another at %s: %v", stamp(c.Time), c.Params))
+		}
+		if c.Operation != "TerminateInstanceInAutoScalingGroup" || !fakeaws.Succeeded(c) || c.Params["ShouldDecrementDesiredCapacity"] != "true" {
+			continue
+		}
+		id := c.Params["InstanceId"]
+		if first, twice := ended[id]; twice {
+			breaches = append(breaches, fmt.Sprintf("%s was terminated at %s and again at %s", id, stamp(first.Time), stamp(c.Time)))
+		}
+		ended[id] = c
+	}
+	return breaches
+}
+
 // Denials finds the calls that the programs' IAM policy does not allow, but for those at
 // times in which that is meant.
 func Denials(calls []fakeaws.Call, meant []Span) []string {

@@ -203,3 +203,30 @@ func TestDenials(t *testing.T) {
 		t.Errorf("breaches %q, want that of LaunchInstances", got)
 	}
 }
+
+// An instance that two calls terminate, and a token of two launches, are breaches; what AWS did not take is none.
+func TestDoubles(t *testing.T) {
+	end := func(id, decrement, failed string) fakeaws.Call {
+		c := fakeaws.Call{Operation: "TerminateInstanceInAutoScalingGroup", Params: map[string]string{"InstanceId": id, "ShouldDecrementDesiredCapacity": decrement}, Status: 200, Error: failed}
+		if failed != "" {
+			c.Status = 400
+		}
+		return c
+	}
+	for _, c := range []struct {
+		what  string
+		calls []fakeaws.Call
+		want  int
+	}{
+		{"two instances", []fakeaws.Call{end("i-1", "true", ""), end("i-2", "true", "")}, 0},
+		{"one that was refused first", []fakeaws.Call{end("i-1", "true", "Throttling"), end("i-1", "true", "")}, 0},
+		{"one that goes already", []fakeaws.Call{end("i-1", "true", ""), end("i-1", "true", "ScalingActivityInProgress")}, 0},
+		{"one that was replaced", []fakeaws.Call{end("i-1", "false", ""), end("i-1", "true", "")}, 0},
+		{"one twice", []fakeaws.Call{end("i-1", "true", ""), end("i-2", "true", ""), end("i-1", "true", "")}, 1},
+		{"a token of two", []fakeaws.Call{{Operation: "LaunchInstances", Error: "IdempotentParameterMismatch", Status: 400}}, 1},
+	} {
+		if got := Doubles(c.calls); len(got) != c.want {
+			t.Errorf("%s: %q, want %d breaches", c.what, got, c.want)
+		}
+	}
+}
