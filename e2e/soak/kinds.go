@@ -43,6 +43,7 @@ var kinds = []kind{
 	{"detach", 1, detach},
 	{"refresh", 1, refresh},
 	{"aws-fault", 3, awsFault},
+	{"stale-reads", 2, staleReads},
 	{"shortage", 1, shortage},
 	{"imds", 4, imdsAway},
 	{"imds-tokens", 1, forgetTokens},

@@ -206,6 +206,17 @@ func awsFault(s *soak, dice *rand.Rand) (effect, error) {
 	}, nil
 }
 
+// staleReads lets what AWS describes be old.
+func staleReads(s *soak, dice *rand.Rand) (effect, error) {
+	id, over := s.w.AWS.Inject(fakeaws.Fault{Stale: fakeaws.Seconds(10), Seed: dice.Uint64()}), s.hamper()
+	return effect{
+		what:     "what AWS describes is up to ten seconds old",
+		lasts:    between(dice, 20*time.Second, 60*time.Second),
+		end:      func() error { s.w.AWS.RemoveFault(id); over(); return nil },
+		obstacle: true,
+	}, nil
+}
+
 func shortage(s *soak, dice *rand.Rand) (effect, error) {
 	group, _ := one(dice, mortal)
 	return effect{
