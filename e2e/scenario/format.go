@@ -544,7 +544,7 @@ func (p *printer) state(s fleet.State) {
 			shown = "shown"
 		}
 		p.line("launch", key, said("token", x.Token), fmt.Sprintf("count=%d", x.Count), fmt.Sprintf("desired=%d", x.Desired), other("had", strconv.Itoa(x.Had), "0"),
-			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came, shown)
+			fmt.Sprintf("attempt=%d", x.Attempt), at("at", x.At), came, said("named", x.Named), shown)
 	}
 }
 

@@ -211,11 +211,12 @@ var launchWords = table[fleet.Launch]{
 	"at":       setter(clockTime, func(x *fleet.Launch, t time.Time) { x.At = t }),
 	"answered": func(x *fleet.Launch, _ string) error { x.Answered = true; return nil },
 	"came":     setter(integer, func(x *fleet.Launch, n int) { x.Answered, x.Came = true, n }),
+	"named":    setter(text, func(x *fleet.Launch, v string) { x.Named = v }),
 	"shown":    func(x *fleet.Launch, _ string) error { x.Shown = true; return nil },
 }
 
 // launch GROUP:ZONE token=HEX count=1 desired=0 attempt=1 at=now; came=N says that
-// so many did, and shown that their group was read with them.
+// so many did, named=ID one of them, and shown that their group was read with as many.
 func launch(w *World, l line) error {
 	x := fleet.Launch{Count: 1, Attempt: 1, At: w.Now}
 	if err := launchWords.apply(&x, l.words); err != nil {

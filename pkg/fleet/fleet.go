@@ -889,8 +889,11 @@ type Launch struct {
 	// instances it named.
 	Answered bool `json:"answered,omitempty"`
 	Came     int  `json:"came,omitempty"`
-	// Shown means that what came was read with its group once: from then on the
-	// readings alone say what is there.
+	// Named is one of these instances: a reading of its group that lacks it may be older than the
+	// launch. Empty where none came, or none is known.
+	Named string `json:"named,omitempty"`
+	// Shown means that as many as came were read with the group once, where none is Named: from then
+	// on the readings alone say what is there.
 	Shown bool `json:"shown,omitempty"`
 }
 

@@ -45,6 +45,9 @@ func answerOf(got asg.Launched, err error) launch.Answer {
 		return launch.Answer{}
 	}
 	answer := launch.Answer{Seen: true, Came: len(got.Instances), Failures: got.Failures}
+	if answer.Came > 0 {
+		answer.Named = got.Instances[0]
+	}
 	var refusal *asg.CallError
 	switch {
 	case errors.As(err, &refusal) && refusal.Lack() != "":

@@ -38,9 +38,9 @@ func TestLaunchAnswers(t *testing.T) {
 		answer   launch.Answer
 		told     string // the reason of what the pod is told, if anything
 	}{
-		{"all came", asg.Launched{Instances: two}, nil, Done, launch.Answer{Seen: true, Came: 2}, contract.EventTriggeredScaleUp},
+		{"all came", asg.Launched{Instances: two}, nil, Done, launch.Answer{Seen: true, Came: 2, Named: "i-1"}, contract.EventTriggeredScaleUp},
 		{"one came", asg.Launched{Instances: two[:1], Failures: []fleet.Failure{short}}, nil, Done,
-			launch.Answer{Seen: true, Came: 1, Failures: []fleet.Failure{short}}, contract.EventTriggeredScaleUp},
+			launch.Answer{Seen: true, Came: 1, Named: "i-1", Failures: []fleet.Failure{short}}, contract.EventTriggeredScaleUp},
 		{"nothing came", asg.Launched{Failures: []fleet.Failure{short}}, nil, Failed,
 			launch.Answer{Seen: true, Failures: []fleet.Failure{short}}, contract.EventActionFailed},
 		{"nothing came, for want of a right", asg.Launched{Failures: []fleet.Failure{forbidden}}, nil, Failed,

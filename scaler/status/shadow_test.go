@@ -2,7 +2,6 @@ package status_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -74,9 +73,14 @@ func TestShadowBook(t *testing.T) {
 	log := record.Read([]record.Chunk{chunk})
 	kinds := ""
 	for _, r := range log.Records {
-		kinds += fmt.Sprint(r.Decided != nil, r.Began != nil, " ")
+		switch {
+		case r.Decided != nil:
+			kinds += "decided "
+		case r.Began != nil:
+			kinds += "began "
+		}
 	}
-	if want := "false false true false false true "; !is || kinds != want {
+	if want := "decided began "; !is || kinds != want {
 		t.Errorf("the log has %q, want %q: %v", kinds, want, log.Faults)
 	}
 

@@ -106,27 +106,33 @@ func (d *Launches) giveUpLaunch(key string, g *cluster.Group, l fleet.Launch) {
 	d.State.Unsteered[g.Name] = cluster.BackOff(l.At.Add(g.ProvisionTime(d.Policy)+unsteeredFor), 1, "LaunchInstances has not answered since "+verdict.ClockTime(l.At))
 }
 
-// countOn counts on what a launch adds until its group was read with it once, and says whether it
-// was: from then on the readings alone say what is there, and what is terminated again is not
-// waited for.
+// countOn counts on what a launch adds while the reading of its group may be older, and says whether
+// as many were read once: from then on the readings alone say what is there, and what is terminated
+// again is not waited for. Where an instance is known by name, that is asked of each reading, which may
+// be older than the one before it, or have as many only because it has some that are gone.
 func (d *Launches) countOn(g *cluster.Group, zone string, l fleet.Launch, sums map[brought]int, awaited map[brought]bool) (shown bool) {
 	whole, there := brought{g, "", l.At}, brought{g, zone, l.At}
 	n, before := l.Came, l.Had+sums[there]
 	if !l.Answered {
 		n = l.Count
 	}
-	shown = l.Shown || l.Answered && g.LiveIn(zone) >= before+n
-	if shown {
+	read := slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.ID == l.Named })
+	shown = l.Named == "" && (l.Shown || l.Answered && g.LiveIn(zone) >= before+n)
+	if shown || read {
 		n = min(n, max(0, g.LiveIn(zone)-before)) // those that are still there
 	}
 	sums[whole], sums[there] = sums[whole]+n, sums[there]+n
-	if awaited[whole] = awaited[whole] || !shown; awaited[whole] {
+	if awaited[whole] = awaited[whole] || !shown && !read; awaited[whole] {
 		g.Desired = max(g.Desired, l.Desired+sums[whole]) // with all of that evaluation: an older reading may show some
 	}
-	if shown {
-		return true
+	switch {
+	case shown || read:
+		return shown
+	case l.Named != "":
+		expect(g, zone, Had(g, zone)+n)
+	default:
+		expect(g, zone, before+n)
 	}
-	expect(g, zone, before+n)
 	d.Clock.At(l.At.Add(ShownAfter))
 	return false
 }
@@ -211,6 +217,8 @@ type Answer struct {
 	// and the call is repeated.
 	Seen bool
 	Came int
+	// Named is the id of one of them, where it is known.
+	Named string
 	// Failures say why others did not come.
 	Failures []fleet.Failure
 	// Unsteered says why LaunchInstances does not work for the group, empty if it
@@ -242,7 +250,7 @@ func Hear(p policy.Policy, state fleet.State, groups []fleet.Group, x action.Gro
 	if !a.Seen || !known || l.Token != x.Token {
 		return state
 	}
-	l.Answered, l.Came = true, a.Came
+	l.Answered, l.Came, l.Named = true, a.Came, a.Named
 	state.Launches = added(state.Launches, key, l)
 	if a.Unsteered != "" {
 		b := cluster.BackOff(at.Add(unsteeredFor), 1, a.Unsteered)
