@@ -32,7 +32,7 @@ import (
 )
 
 var (
-	scriptTime = flag.Duration("e2e.time", 8*time.Minute, "how long a script may take before what it waits for counts as missing")
+	scriptTime = flag.Duration("e2e.time", 15*time.Minute, "how long a script may take before what it waits for counts as missing")
 	keepLogs   = flag.String("e2e.logs", "", "folder that gets every world's logs, in a folder per script")
 )
 
