@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -11,9 +12,8 @@ import (
 	"windlass.dev/windlass/scaler/plan"
 )
 
-// BenchmarkEvaluationAfterOneChange: of a cluster in which next to nothing happens, and which the
-// planner knows, one pod is gone, another has come to a node, and one node's heartbeat of a label
-// has changed. Scale-down is on.
+// BenchmarkEvaluationAfterOneChange: in a cluster that the planner knows, one pod was replaced by
+// another on its node, and one node has another label. Scale-down is on.
 func BenchmarkEvaluationAfterOneChange(b *testing.B) {
 	for _, c := range []struct {
 		nodes int
@@ -52,8 +52,7 @@ func busy(nodes int) *city {
 	return c
 }
 
-// oneChange is the snapshot after a pod of a node was replaced by another, and a node's label
-// has changed.
+// oneChange is the snapshot after the change of that turn.
 func oneChange(s fleet.Snapshot, turn int) fleet.Snapshot {
 	s.Pods, s.Nodes = slices.Clone(s.Pods), slices.Clone(s.Nodes)
 	i := turn * 7_919 % len(s.Pods)
@@ -61,11 +60,7 @@ func oneChange(s fleet.Snapshot, turn int) fleet.Snapshot {
 	came.Name, came.UID = fmt.Sprintf("%s-%d", came.Name, turn), types.UID(fmt.Sprintf("came-%d", turn))
 	s.Pods[i] = &came
 	n := &s.Nodes[turn*31%len(s.Nodes)]
-	labels := map[string]string{}
-	for k, v := range n.Labels {
-		labels[k] = v
-	}
-	labels["turn"] = fmt.Sprint(turn)
-	n.Labels = labels
+	n.Labels = maps.Clone(n.Labels)
+	n.Labels["turn"] = fmt.Sprint(turn)
 	return s
 }
