@@ -116,23 +116,22 @@ func (d *Launches) countOn(g *cluster.Group, zone string, l fleet.Launch, sums m
 	if !l.Answered {
 		n = l.Count
 	}
-	read := slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.ID == l.Named })
 	shown = l.Named == "" && (l.Shown || l.Answered && g.LiveIn(zone) >= before+n)
-	if shown || read {
+	read := shown || l.Named != "" && slices.ContainsFunc(g.Instances, func(i fleet.Instance) bool { return i.ID == l.Named })
+	if read {
 		n = min(n, max(0, g.LiveIn(zone)-before)) // those that are still there
 	}
 	sums[whole], sums[there] = sums[whole]+n, sums[there]+n
-	if awaited[whole] = awaited[whole] || !shown && !read; awaited[whole] {
+	if awaited[whole] = awaited[whole] || !read; awaited[whole] {
 		g.Desired = max(g.Desired, l.Desired+sums[whole]) // with all of that evaluation: an older reading may show some
 	}
-	switch {
-	case shown || read:
+	if read {
 		return shown
-	case l.Named != "":
-		expect(g, zone, Had(g, zone)+n)
-	default:
-		expect(g, zone, before+n)
 	}
+	if l.Named != "" {
+		before = Had(g, zone) // none of those is one of its
+	}
+	expect(g, zone, before+n)
 	d.Clock.At(l.At.Add(ShownAfter))
 	return false
 }
