@@ -185,8 +185,8 @@ clientConnection:
 `
 
 // auditPolicy logs who changed pods and nodes, and when: enough to count
-// evictions and cordons after the fact, to tell when kube-scheduler judged a pod, and
-// when a program in a pod read all nodes.
+// evictions and cordons after the fact, to tell when kube-scheduler judged a pod,
+// when a program in a pod read all nodes, and all that such a program has written.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -207,6 +207,9 @@ rules:
   resources:
   - group: ""
     resources: [nodes]
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+  verbs: [create, update, patch, delete, deletecollection]
 - level: Metadata
   users: ["system:kube-scheduler"]
   verbs: [patch]

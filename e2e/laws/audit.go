@@ -54,8 +54,9 @@ type requestObject struct {
 		Preconditions struct{ UID string }
 	}
 
-	// writes are the paths that a JSON patch writes to.
-	writes []string
+	// isJSONPatch: it is one, and writes are the other paths that it writes to.
+	isJSONPatch bool
+	writes      []string
 }
 
 func (o *requestObject) UnmarshalJSON(text []byte) error {
@@ -74,21 +75,30 @@ func (o *requestObject) unmarshalPatch(text []byte) error {
 	if err := json.Unmarshal(text, &patch); err != nil {
 		return err
 	}
+	o.isJSONPatch, o.Metadata.Annotations = true, map[string]string{}
 	for _, op := range patch {
-		if op.Op != "test" {
+		key, annotates := strings.CutPrefix(op.Path, annotationsPath+"/")
+		first, _ := op.Value.(map[string]any)
+		switch {
+		case op.Op == "test":
+		case annotates:
+			o.annotate(strings.NewReplacer("~1", "/", "~0", "~").Replace(key), op.Value)
+		case op.Path == annotationsPath && op.Op == "add" && first != nil: // to an object that had none
+			for key, value := range first {
+				o.annotate(key, value)
+			}
+		default:
 			o.writes = append(o.writes, op.Path)
 		}
-		key, annotates := strings.CutPrefix(op.Path, "/metadata/annotations/")
-		if !annotates || op.Op == "test" {
-			continue
-		}
-		if o.Metadata.Annotations == nil {
-			o.Metadata.Annotations = map[string]string{}
-		}
-		value, _ := op.Value.(string)
-		o.Metadata.Annotations[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)] = value
 	}
 	return nil
+}
+
+// annotationsPath is where a JSON patch writes annotations.
+const annotationsPath = "/metadata/annotations"
+
+func (o *requestObject) annotate(key string, value any) {
+	o.Metadata.Annotations[key], _ = value.(string)
 }
 
 // ours is how the API server calls the two programs.

@@ -39,11 +39,9 @@ func (r Request) ofDryRun() bool {
 	case "events", "subjectaccessreviews", "selfsubjectreviews", "selfsubjectaccessreviews":
 		return true
 	case "nodes":
-		writes := r.RequestObject.writes // of a patch of another kind there are none
-		return r.Verb == "patch" && r.ObjectRef.Subresource == "" && len(writes) > 0 && !slices.ContainsFunc(writes, func(path string) bool { return path != dryRunPath })
+		o := r.RequestObject // of a patch of another kind no writes are known
+		_, said := o.Metadata.Annotations[contract.AnnotationDryRun]
+		return r.Verb == "patch" && r.ObjectRef.Subresource == "" && o.isJSONPatch && said && len(o.Metadata.Annotations) == 1 && len(o.writes) == 0
 	}
 	return false
 }
-
-// dryRunPath is where a JSON patch writes the annotation of a dry run.
-var dryRunPath = "/metadata/annotations/" + strings.ReplaceAll(contract.AnnotationDryRun, "/", "~1")
