@@ -323,3 +323,33 @@ func TestMatchingIsBest(t *testing.T) {
 		}
 	})
 }
+
+// Growth for other pods of the same owner is the same growth: which of them each side names first is
+// chance.
+func TestSameOwner(t *testing.T) {
+	for _, c := range []struct {
+		world, windlass string
+		same            int
+	}{
+		{"shop/api-7d8f6c9b4-x2x4z", "shop/api-7d8f6c9b4-b5d6f", 1},
+		{"shop/db-0", "shop/db-11", 1},
+		{"shop/api-7d8f6c9b4-x2x4z", "shop/web-7d8f6c9b4-x2x4z", 0},
+		{"shop/api-7d8f6c9b4-x2x4z", "test/api-7d8f6c9b4-x2x4z", 0},
+		{"shop/api-first", "shop/api-other", 0},
+		{"shop/alone", "shop/alone", 1},
+	} {
+		grew := func(pod string) []*doing {
+			return []*doing{{Doing: Doing{Group: "g", At: noon, Pods: []string{pod}, PodCount: 1}}}
+		}
+		m := matched(Both[[]*doing]{grew(c.world), grew(c.windlass)}, time.Minute)
+		if len(m.pairs) != c.same {
+			t.Errorf("%s and %s: %d pairs, want %d", c.world, c.windlass, len(m.pairs), c.same)
+		}
+		elsewhere := grew(c.world)
+		elsewhere[0].Group = "other"
+		m = matched(Both[[]*doing]{elsewhere, grew(c.windlass)}, time.Minute)
+		if akin := m.akin(time.Minute); len(akin) != c.same {
+			t.Errorf("%s and %s in different groups: %d pairs, want %d", c.world, c.windlass, len(akin), c.same)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -128,8 +129,8 @@ func align(a, b []*doing, window time.Duration) (pairs []pair) {
 	return pairs
 }
 
-// samePods reports whether both may be for the same pods: they name one in common, or one of them
-// does not name all.
+// samePods reports whether both may be for the same pods: they name one of the same owner, or one of
+// them does not name all.
 func samePods(a, b *doing) bool {
 	if !a.namesAll() || !b.namesAll() {
 		return true
@@ -140,10 +141,23 @@ func samePods(a, b *doing) bool {
 func (d *doing) namesAll() bool { return len(d.Pods) > 0 && d.PodCount <= len(d.Pods) }
 
 func (d *doing) shares(other *doing) bool {
-	return slices.ContainsFunc(d.Pods, func(pod string) bool { return slices.Contains(other.Pods, pod) })
+	return slices.ContainsFunc(d.owners(), func(owner string) bool { return slices.Contains(other.owners(), owner) })
 }
 
-// akin pairs what is left: growth for the same pods within the window, of whatever group, scale-downs
+// owners names what the pods came from: a pod's name without what its controller added. Of a burst
+// each side may have met other pods of an owner first.
+//
+// https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go has the letters.
+func (d *doing) owners() []string {
+	for len(d.ownedBy) < len(d.Pods) {
+		d.ownedBy = append(d.ownedBy, generated.ReplaceAllString(d.Pods[len(d.ownedBy)], ""))
+	}
+	return d.ownedBy
+}
+
+var generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+)$`)
+
+// akin pairs what is left: growth for pods of the same owner within the window, of whatever group, scale-downs
 // of the same node at any time. Each of Windlass takes the nearest.
 func (m *matching) akin(window time.Duration) (pairs []pair) {
 	index := map[string][]*doing{}
@@ -151,7 +165,7 @@ func (m *matching) akin(window time.Duration) (pairs []pair) {
 		if d.removes {
 			return []string{d.Node}
 		}
-		return d.Pods
+		return d.owners()
 	}
 	for _, d := range m.world {
 		for _, key := range keys(d) {

@@ -19,6 +19,8 @@ type doing struct {
 	failed, meant bool
 	// bare: only an instance is named; ended: a record tells of the end of the node's instance.
 	bare, ended bool
+	// ownedBy are the owners of the first of its pods, see owners.
+	ownedBy []string
 	// taken: it has its counterpart.
 	taken bool
 }
