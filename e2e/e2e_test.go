@@ -205,7 +205,7 @@ func freePort() (string, error) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), l.Close()
 }
 
-// world starts the script's world: world [FILE], YAML as in world.ParseSpec.
+// world starts the script's world: world [FILE], YAML as in world.ParseSpec. What AWS does is quick.
 func (s *session) world(ts *testscript.TestScript, neg bool, args []string) error {
 	if neg || len(args) > 1 || s.w != nil {
 		return errors.New("usage: world [FILE], once")
@@ -224,6 +224,7 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 		return err
 	}
 	s.dryRun = slices.Contains(spec.Scaler, "--dry-run")
+	spec.Cloud.Timing.Quick = true
 	programs, err := s.build(spec)
 	if err != nil {
 		return err

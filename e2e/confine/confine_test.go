@@ -92,6 +92,7 @@ func start(t *testing.T, s setting, programs world.Programs) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec.Cloud.Timing.Quick = true
 	spec.ControlPlane = []string{"--audit", "--ready-timeout=" + patience.String()}
 	if s.gates != "" {
 		spec.ControlPlane = append(spec.ControlPlane, "--feature-gates="+s.gates)

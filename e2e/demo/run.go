@@ -103,9 +103,10 @@ func daySpec() world.Spec {
 				// Of web, Auto Scaling itself takes an instance in the afternoon.
 				{Name: play.Batch, Max: 5, Zones: zones, Type: "c6i.xlarge", Spot: true, ProtectNewInstances: true, Hooks: []fakeaws.Hook{hook}, Tags: role(play.Batch, true)},
 			},
-			// A real day's waits, made shorter; also the spot notice, which is
-			// two minutes on AWS.
-			Timing: fakeaws.Timing{Reconcile: fakeaws.Seconds(1), Pending: fakeaws.Seconds(1), Boot: fakeaws.Seconds(4), HealthCheck: fakeaws.Seconds(1), SpotNotice: fakeaws.Seconds(60)},
+			// What takes AWS a minute takes eight seconds here. Pods leave at their own
+			// pace, for which the spot notice of two minutes would not be enough.
+			TimeScale: 8,
+			Timing:    fakeaws.Timing{SpotNotice: fakeaws.Seconds(480)},
 		},
 		Settle: fakeaws.Seconds(1),
 		// Ten minutes each where nothing is said, and pods that have run for minutes are not worth a move.

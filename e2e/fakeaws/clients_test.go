@@ -43,6 +43,7 @@ const (
 
 // quick are timings that keep tests short.
 var quick = fakeaws.Timing{
+	Quick:     true,
 	Reconcile: fakeaws.Seconds(.002), Pending: fakeaws.Seconds(.005), Boot: fakeaws.Seconds(.01), WarmStart: fakeaws.Seconds(.005),
 	Terminating: fakeaws.Seconds(.005), Shutdown: fakeaws.Seconds(.005), HealthCheck: fakeaws.Seconds(.005), LaunchRetry: fakeaws.Seconds(.2),
 }

@@ -81,6 +81,17 @@ func (s *Server) Inject(f Fault) int {
 	return s.faults.next
 }
 
+// lag lets calls that describe lag behind, as the spec has it. That is no fault: it has no id, and is not taken back with all others.
+func (s *Server) lag() {
+	var most time.Duration
+	_ = s.With(func(c *cloud.Cloud, _ time.Time) error { most = c.Lag(); return nil }) // Reading does not fail.
+	if most == 0 {
+		return
+	}
+	s.faults.faults = append(s.faults.faults, &armed{Fault: Fault{Stale: Duration(most)}, dice: rand.New(rand.NewPCG(0, 0))})
+	s.remember(0)
+}
+
 // memory is how far back the faults in force let calls look.
 func (f *faults) memory() time.Duration {
 	var most time.Duration
@@ -102,7 +113,7 @@ func (s *Server) RemoveFault(id int) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	before := s.faults.memory()
-	s.faults.faults = slices.DeleteFunc(s.faults.faults, func(a *armed) bool { return id == 0 || a.id == id })
+	s.faults.faults = slices.DeleteFunc(s.faults.faults, func(a *armed) bool { return a.id != 0 && (id == 0 || a.id == id) })
 	s.remember(before)
 }
 

@@ -195,3 +195,21 @@ func TestStaleReads(t *testing.T) {
 		t.Errorf("desired %d without the fault, want 1", got)
 	}
 }
+
+// Reads of a world may lag from its beginning; who takes all faults back leaves that as it is.
+func TestLag(t *testing.T) {
+	timing := quick
+	timing.Lag = fakeaws.Seconds(1)
+	b := startSpec(t, fakeaws.Spec{Timing: timing, Groups: []fakeaws.Group{{Name: "web", Max: 9, Type: "m5.large"}}})
+	b.RemoveFault(0)
+	if err := b.setDesired("web", 3); err != nil {
+		t.Fatal(err)
+	}
+	changed, old := time.Now(), false
+	for time.Since(changed) < 900*time.Millisecond {
+		old = old || *b.group("web").DesiredCapacity == 0
+	}
+	if !old {
+		t.Error("no answer was old")
+	}
+}

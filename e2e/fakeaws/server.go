@@ -44,6 +44,7 @@ func Start(cfg Config) (*Server, error) {
 	if s.live, err = live.Start(cfg.Spec, s.openIMDS, s.dropIMDS); err != nil {
 		return nil, fmt.Errorf("making the cloud: %w", errors.Join(err, s.closeIMDS(), l.Close()))
 	}
+	s.lag()
 	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
 	s.served.Go(func() { _ = s.http.Serve(l) }) // It ends when the server is closed.
 	return s, nil

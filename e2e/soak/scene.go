@@ -72,7 +72,7 @@ func scene(autoscaler, dryRun bool) world.Spec {
 			arg("initial-node-group-backoff-duration", backOff), "--max-node-group-backoff-duration=20s", "--ok-total-unready-count=10",
 		},
 	}
-	spec.Cloud.TimeScale = timeScale
+	spec.Cloud.TimeScale, spec.Cloud.Timing.Quick = timeScale, true // more happens in the same time; the disturbance stale-reads makes up for the lag
 	for i := range groups {
 		groups[i].Tags = map[string]string{contract.TagTemplateLabel + labelGroup: groups[i].Name}
 	}

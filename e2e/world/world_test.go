@@ -86,7 +86,7 @@ func TestWorld(t *testing.T) {
 	one := 1
 	w, err := Start(ctx, Config{
 		Programs: programs, Dir: t.TempDir(), Progress: t.Output(),
-		Spec: Spec{Environment: []string{asProgram + "=1"}, Cloud: cloud.Spec{Groups: []cloud.Group{{Name: "web", Max: 3, Desired: &one, Type: "m5.large"}}}},
+		Spec: Spec{Environment: []string{asProgram + "=1"}, Cloud: cloud.Spec{Timing: cloud.Timing{Quick: true}, Groups: []cloud.Group{{Name: "web", Max: 3, Desired: &one, Type: "m5.large"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ type bed struct {
 }
 
 var timing = fakeaws.Timing{
+	Quick:     true,
 	Reconcile: fakeaws.Seconds(.002), Pending: fakeaws.Seconds(.005), Boot: fakeaws.Seconds(.01),
 	Terminating: fakeaws.Seconds(.005), Shutdown: fakeaws.Seconds(.005), LaunchRetry: fakeaws.Seconds(.05),
 }

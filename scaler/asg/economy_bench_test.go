@@ -68,7 +68,7 @@ func idle(t testing.TB) []fakeaws.Call {
 		spec.LaunchTemplates = append(spec.LaunchTemplates, fakeaws.LaunchTemplate{Name: name, Versions: []fakeaws.TemplateVersion{{Type: "m5.large"}, {Type: "m5.xlarge"}}})
 	}
 	const moment = cloud.Duration(time.Millisecond)
-	spec.Timing = fakeaws.Timing{Reconcile: moment, Pending: moment, Boot: moment, Shutdown: moment}
+	spec.Timing = fakeaws.Timing{Quick: true, Reconcile: moment, Pending: moment, Boot: moment, Shutdown: moment}
 	aws, err := fakeaws.Start(fakeaws.Config{Spec: spec, NoIMDS: true})
 	if err != nil {
 		t.Fatal(err)

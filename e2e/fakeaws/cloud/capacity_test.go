@@ -194,6 +194,7 @@ func TestWeights(t *testing.T) {
 	mixed := &MixedInstances{LaunchTemplate: TemplateRef{Name: "base"}, Overrides: []Override{{Type: "m5.xlarge", Weight: 4}, {Type: "m5.large", Weight: 2}}}
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	c, err := New(Spec{
+		Timing:          Timing{Quick: true},
 		LaunchTemplates: []LaunchTemplate{{Name: "base", Versions: []TemplateVersion{{Type: "m5.large"}}}},
 		Groups:          []Group{{Name: "web", Max: 20, MixedInstances: mixed}},
 	}, start, nil)

@@ -93,6 +93,9 @@ func (c *Cloud) Started() time.Time { return c.started }
 // LaunchTakes is how long one LaunchInstances call takes.
 func (c *Cloud) LaunchTakes() time.Duration { return c.scaled(c.spec.Timing.LaunchInstances) }
 
+// Lag is how old the answer to a call that describes may be.
+func (c *Cloud) Lag() time.Duration { return c.scaled(c.spec.Timing.Lag) }
+
 // Spec is the completed spec that the cloud was made from.
 func (c *Cloud) Spec() Spec { return c.spec }
 

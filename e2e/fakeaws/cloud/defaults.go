@@ -57,21 +57,27 @@ func withDefaults(s Spec) Spec {
 }
 
 func timingWithDefaults(t Timing) Timing {
-	set := func(d *Duration, v time.Duration) {
-		if *d == 0 {
-			*d = Duration(v)
+	set := func(d *Duration, real, quick time.Duration) {
+		switch {
+		case *d != 0:
+		case t.Quick:
+			*d = Duration(quick)
+		default:
+			*d = Duration(real)
 		}
 	}
-	set(&t.Reconcile, 50*time.Millisecond)
-	set(&t.Pending, 200*time.Millisecond)
-	set(&t.Boot, time.Second)
-	set(&t.WarmStart, 500*time.Millisecond)
-	set(&t.Terminating, 100*time.Millisecond)
-	set(&t.Shutdown, 300*time.Millisecond)
-	set(&t.HealthCheck, 200*time.Millisecond)
-	set(&t.LaunchRetry, 5*time.Second)
-	set(&t.SpotNotice, 2*time.Minute)
-	set(&t.Linger, time.Hour)
+	set(&t.Reconcile, time.Second, 50*time.Millisecond)
+	set(&t.Pending, 16500*time.Millisecond, 200*time.Millisecond)
+	set(&t.Boot, 30*time.Second, time.Second)
+	set(&t.WarmStart, 15*time.Second, 500*time.Millisecond)
+	set(&t.Terminating, 2*time.Second, 100*time.Millisecond)
+	set(&t.Shutdown, 30*time.Second, 300*time.Millisecond)
+	set(&t.HealthCheck, time.Minute, 200*time.Millisecond)
+	set(&t.LaunchRetry, time.Minute, 5*time.Second)
+	set(&t.LaunchInstances, 2500*time.Millisecond, 0)
+	set(&t.Lag, time.Second, 0)
+	set(&t.SpotNotice, 2*time.Minute, 2*time.Minute)
+	set(&t.Linger, time.Hour, time.Hour)
 	return t
 }
 

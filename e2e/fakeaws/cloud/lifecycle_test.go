@@ -18,7 +18,7 @@ type world struct {
 func newWorld(t *testing.T, groups ...Group) *world {
 	t.Helper()
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	c, err := New(Spec{Groups: groups}, start, nil)
+	c, err := New(Spec{Timing: Timing{Quick: true}, Groups: groups}, start, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func TestForceHook(t *testing.T) {
 func TestTimeScale(t *testing.T) {
 	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	n := 1
-	c, err := New(Spec{TimeScale: 60, Groups: []Group{{Name: "web", Max: 2, Desired: &n, Type: "m5.large", Hooks: []Hook{{Name: "down", Transition: "terminate", HeartbeatSeconds: 30}}}}}, start, nil)
+	c, err := New(Spec{Timing: Timing{Quick: true}, TimeScale: 60, Groups: []Group{{Name: "web", Max: 2, Desired: &n, Type: "m5.large", Hooks: []Hook{{Name: "down", Transition: "terminate", HeartbeatSeconds: 30}}}}}, start, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestSnapshot(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	two := 2
-	c, err := New(Spec{Groups: []Group{{Name: "web", Max: 5, Desired: &two, Type: "m5.large", Tags: map[string]string{"k": "v"}, Hooks: []Hook{{Name: "up", Transition: "launch"}}}}}, now, nil)
+	c, err := New(Spec{Timing: Timing{Quick: true}, Groups: []Group{{Name: "web", Max: 5, Desired: &two, Type: "m5.large", Tags: map[string]string{"k": "v"}, Hooks: []Hook{{Name: "up", Transition: "launch"}}}}}, now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestStepsComeWhenDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, started := 1, time.Now()
 		var gone []string
-		l, err := live.Start(cloud.Spec{Groups: []cloud.Group{{
+		l, err := live.Start(cloud.Spec{Timing: cloud.Timing{Quick: true}, Groups: []cloud.Group{{
 			Name: "web", Max: 2, Desired: &one, Type: "m5.large", Spot: true,
 			Hooks: []cloud.Hook{{Name: "down", Transition: "terminate", HeartbeatSeconds: 300, Default: cloud.Continue}},
 		}}}, nil, func(id string) { gone = append(gone, id) })
@@ -59,7 +59,7 @@ func TestStepsComeWhenDue(t *testing.T) {
 func TestObservers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two := 2
-		l, err := live.Start(cloud.Spec{Groups: []cloud.Group{{Name: "web", Max: 3, Desired: &two, Type: "m5.large"}}}, nil, func(string) {})
+		l, err := live.Start(cloud.Spec{Timing: cloud.Timing{Quick: true}, Groups: []cloud.Group{{Name: "web", Max: 3, Desired: &two, Type: "m5.large"}}}, nil, func(string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
