@@ -37,7 +37,12 @@ type groupReader interface {
 	Run(ctx context.Context)
 	Read(ctx context.Context) error
 	ReadFor(ctx context.Context, wait time.Duration)
+	// Follow has Groups know what calls of ours have changed since the latest reading. It returns
+	// after wait at the latest.
+	Follow(ctx context.Context, wait time.Duration, changes []asg.Change)
 	Recheck(group string)
+	// Nudge asks for a reading soon.
+	Nudge()
 	Reading(now time.Time) (age time.Duration, err error)
 	Err() error
 	// Fault says what of the reading is not as it should be beside the groups' own faults.

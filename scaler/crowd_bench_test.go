@@ -100,7 +100,7 @@ var readOnce = time.Now()
 func (oneGroup) Groups(map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
 	return []fleet.Group{{Name: "web", Max: 10}}, readOnce, nil
 }
-func (oneGroup) Nudge() {}
+func (oneGroup) Look(string, bool) {}
 
 // BenchmarkScalerMemory: the real program's resident memory half a minute after it became
 // leader, had seen everything and made its first evaluation; the program's file apart, since

@@ -26,6 +26,7 @@ import (
 	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -416,15 +417,49 @@ func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result
 	return sc.actor.Do(ctx, actions)
 }
 
-// reread reads the groups again where actions may have changed them.
+// reread sees to it that the next evaluation knows what actions have changed about groups: what AWS
+// confirmed is known, and all else is read.
 func (sc *scaler) reread(ctx context.Context, results []act.Result) {
+	changes, unsure, any := changesOf(results)
+	switch {
+	case unsure:
+		sc.reader.Nudge() // and again in a moment: not all of it shows at once
+		sc.reader.ReadFor(ctx, rereadTime)
+	case any:
+		sc.reader.Follow(ctx, rereadTime, changes)
+	}
+}
+
+// changesOf says what results have changed about groups. Any is false where nothing may have, and unsure
+// true where something may have that is not among the changes.
+func changesOf(results []act.Result) (changes []asg.Change, unsure, any bool) {
 	for _, r := range results {
-		if r.Outcome != act.Paused && action.TraitsOf(r.Action).ChangesGroup {
-			sc.reader.Nudge() // and again in a moment: not all of it shows at once
-			sc.reader.ReadFor(ctx, rereadTime)
-			return
+		if r.Outcome == act.Paused || !action.TraitsOf(r.Action).ChangesGroup {
+			continue
+		}
+		any = true
+		switch x := r.Action.(type) {
+		case action.Grow:
+			switch {
+			case x.Token != "" && (r.Outcome == act.Done || r.Outcome == act.Begun): // the state has it
+			case x.Token == "" && r.Outcome == act.Done:
+				changes = append(changes, asg.Change{Group: x.Group, Desired: &x.To})
+			default:
+				unsure = true
+			}
+		case action.Lower:
+			changes = append(changes, asg.Change{Group: x.Group, Desired: &x.To})
+			unsure = unsure || r.Outcome != act.Done
+		case action.Terminate:
+			changes = append(changes, asg.Change{Group: x.Group, Ended: x.Instance, Decrement: x.Decrement})
+			unsure = unsure || r.Outcome != act.Done
+		case action.Complete:
+			unsure = unsure || r.Outcome != act.Done
+		default:
+			unsure = true
 		}
 	}
+	return changes, unsure, any
 }
 
 // tell publishes an evaluation: status, metrics, log, Events.

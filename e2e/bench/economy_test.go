@@ -47,6 +47,42 @@ func BenchmarkAWSEconomy(b *testing.B) {
 	})
 }
 
+// BenchmarkAWSEconomyMoving: every three seconds a pod comes that needs a node of its own, until there are
+// ten, and then they go one after the other and their nodes with them. How often Auto Scaling is asked to
+// describe its groups in a minute of that, whoever of us asks.
+func BenchmarkAWSEconomyMoving(b *testing.B) {
+	const nodes, every = 10, 3 * time.Second
+	hook := fakeaws.Hook{Name: "windlass", Transition: "terminate", HeartbeatSeconds: 300, Default: "CONTINUE"}
+	spec := world.Spec{Scaler: []string{"--consolidate=unneeded", "--scale-down-unneeded-time=" + every.String(), "--scale-down-delay-after-add=0s"}}
+	spec.Cloud.Groups = []fakeaws.Group{groupOf("web", "m5.large", 0, nodes, hook)}
+	t := start(b, spec)
+	from := time.Now()
+	once(b, func() {
+		for i := range nodes {
+			p := podFor("web")
+			p.Name = numbered("web", i)
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1500m")
+			if _, err := t.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(t.ctx, p, metav1.CreateOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			t.pause(every)
+		}
+		t.await("all nodes", func() bool { return t.pods.count("web", ready) == nodes })
+		for i := range nodes {
+			if err := t.Client.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.ctx, numbered("web", i), metav1.DeleteOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			t.pause(every)
+		}
+		t.await("all terminations", func() bool { return len(t.terminations()) == nodes })
+	})
+	minutes := time.Since(from).Minutes()
+	b.ReportMetric(0, "ns/op") // says nothing here
+	bounded(b, "describes/min", float64(len(t.AWS.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))))/minutes, 12)
+	b.ReportMetric(float64(len(t.AWS.Calls(fakeaws.Operation("DescribeScalingActivities"))))/minutes, "activities/min")
+	b.ReportMetric(float64(len(t.AWS.Calls(launchCalls))), "launch-calls")
+}
+
 // createPods creates so many pods without a controller that only the nodes of a
 // group take.
 func (t *bed) createPods(group string, count int, cpu string) {

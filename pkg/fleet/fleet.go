@@ -348,6 +348,13 @@ func (i Instance) Terminating() bool {
 	return strings.HasPrefix(i.State, Terminating) || i.State == Terminated
 }
 
+// Lists reports whether one of the groups has an instance and, where it leaves, has it terminating.
+func Lists(groups []Group, instance string, leaves bool) bool {
+	return slices.ContainsFunc(groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && (!leaves || i.Terminating()) })
+	})
+}
+
 // Retained reports whether a hook of the instance was abandoned and that its group keeps
 // it for people to look at: it is paid for, and counts for nothing, until somebody
 // calls TerminateInstanceInAutoScalingGroup for it.

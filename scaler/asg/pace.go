@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/time/rate"
 
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -13,17 +14,20 @@ import (
 // account, so nothing is read faster than somebody waits for it.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/throttling.html
 const (
-	// quick is the pace while something launches or terminates.
-	quick = time.Second
+	// quick is the pace when something has begun to launch or terminate, and steady the one while it
+	// does: what has been moving for some seconds is looked at every half of that time, and not
+	// slower than steady.
+	quick, steady = time.Second, 10 * time.Second
 	// slow is the pace while nothing does. A page holds a hundred groups, so that
 	// this is one call; with what is read again now and then (see template.RedrawEvery), it
 	// leaves an idle scaler below two calls a minute.
 	slow = 40 * time.Second
-	// patience is for how many seconds quick is kept up since something began to move
-	// or was asked for, so that a failed launch is seen within a second; what takes
-	// longer is looked at every three-hundredth of the time it takes, and never slower
-	// than slow.
+	// patience is for how many times its own length steady is kept up: what takes longer is looked at every
+	// three-hundredth of the time it takes, and never slower than slow.
 	patience = 300
+	// readEvery, readBurst and readLent bound the readings: so many at once, one more in each such time,
+	// and some more that are asked for, for which others are left out later.
+	readEvery, readBurst, readLent = 6 * time.Second, 4, 8
 	// nudgeGap is the least time between two readings, whoever asks for them.
 	nudgeGap = 200 * time.Millisecond
 
@@ -46,7 +50,23 @@ func pace(now, moving time.Time, slowest time.Duration) time.Duration {
 	if moving.IsZero() {
 		return slowest
 	}
-	return min(max(quick, now.Sub(moving)/patience), slowest)
+	age := now.Sub(moving)
+	return min(max(quick, min(age/2, steady), age/patience), slowest)
+}
+
+// untilAllowed takes a reading off an allowance, or returns how long to wait for one. One that was asked
+// for may be lent.
+func untilAllowed(allowance *rate.Limiter, now time.Time, asked bool) time.Duration {
+	needed := 1.0
+	if asked {
+		needed -= readLent
+	}
+	missing := needed - allowance.TokensAt(now)
+	if missing <= 0 {
+		allowance.ReserveN(now, 1)
+		return 0
+	}
+	return time.Duration(missing*float64(readEvery)) + time.Millisecond
 }
 
 // slowest is slow, unless a hook holds terminating instances for so short a time that its

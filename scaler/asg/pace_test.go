@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -18,8 +19,8 @@ func TestPace(t *testing.T) {
 	for _, tc := range []struct {
 		moving, want time.Duration // how long something has been moving; 0 for nothing
 	}{
-		{0, 40 * time.Second}, {time.Millisecond, time.Second}, {5 * time.Minute, time.Second},
-		{10 * time.Minute, 2 * time.Second}, {30 * time.Minute, 6 * time.Second}, {48 * time.Hour, 40 * time.Second},
+		{0, 40 * time.Second}, {time.Millisecond, time.Second}, {4 * time.Second, 2 * time.Second}, {20 * time.Second, 10 * time.Second},
+		{10 * time.Minute, 10 * time.Second}, {100 * time.Minute, 20 * time.Second}, {48 * time.Hour, 40 * time.Second},
 	} {
 		var since time.Time
 		if tc.moving > 0 {
@@ -28,6 +29,49 @@ func TestPace(t *testing.T) {
 		if got := pace(now, since, slow); got != tc.want {
 			t.Errorf("moving for %s: %s, want %s", tc.moving, got, tc.want)
 		}
+	}
+}
+
+// However often readings are wanted, few are made in a minute; who waits as long as he is told to reads.
+func TestAllowance(t *testing.T) {
+	began := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	allowance := rate.NewLimiter(rate.Every(readEvery), readBurst)
+	var read []time.Duration
+	for now := began; now.Before(began.Add(5 * time.Minute)); {
+		wait := untilAllowed(allowance, now, false)
+		if now = now.Add(wait); wait > 0 && untilAllowed(allowance, now, false) != 0 {
+			t.Fatalf("at %s it has waited for %s in vain", now.Sub(began), wait)
+		}
+		read = append(read, now.Sub(began))
+	}
+	within := func(from, to time.Duration) (n int) {
+		for _, at := range read {
+			if at >= from && at < to {
+				n++
+			}
+		}
+		return n
+	}
+	if n := within(0, time.Second); n != readBurst {
+		t.Errorf("%d readings at once, want %d", n, readBurst)
+	}
+	for minute := range 5 {
+		if n := within(time.Duration(minute)*time.Minute, time.Duration(minute+1)*time.Minute); n < 8 || n > 14 {
+			t.Errorf("%d readings in minute %d", n, minute)
+		}
+	}
+	// Those that are asked for do not wait, but are bounded, too.
+	now := began.Add(time.Hour)
+	for i := range readBurst + readLent {
+		if wait := untilAllowed(allowance, now, true); wait != 0 {
+			t.Errorf("the one asked for as number %d waits for %s", i, wait)
+		}
+	}
+	if untilAllowed(allowance, now, true) == 0 {
+		t.Error("however many are asked for are made")
+	}
+	if wait := untilAllowed(allowance, now, false); wait < readLent*readEvery {
+		t.Errorf("after %d were lent, the next that was not asked for comes in %s", readLent, wait)
 	}
 }
 

@@ -28,7 +28,7 @@ func (c *crowded) CreateOrUpdateTags(_ context.Context, in *autoscaling.CreateOr
 // Two clusters that saw no owner write at the same moment. The last one wins, and the other
 // one learns it from the claim itself.
 func TestClaimsRace(t *testing.T) {
-	v := &Verbs{scaling: &crowded{}}
+	v := NewVerbs(&Account{scaling: &crowded{}})
 	if err := v.Claim(t.Context(), "web", "uid-blue"); !errors.Is(err, ErrChanged) {
 		t.Errorf("error %v", err)
 	}

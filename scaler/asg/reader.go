@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -32,10 +33,12 @@ type Reader struct {
 	states *machineBook
 	spots  *spotBook // nil where EC2 is not asked for spot prices
 
-	nudge chan struct{}
+	nudge     chan struct{}
+	allowance *rate.Limiter
 
-	reading chan struct{} // full while somebody reads; guards known
+	reading chan struct{} // full while somebody reads; guards known and missing
 	known   map[string]*known
+	missing []Named // that no group has
 
 	mu      sync.Mutex // guards what follows
 	latest  reading
@@ -62,7 +65,7 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 	}
 	r := &Reader{
 		account: account, selection: selection, logger: logger, changed: changed, now: time.Now,
-		nudge:   make(chan struct{}, 1),
+		nudge: make(chan struct{}, 1), allowance: rate.NewLimiter(rate.Every(readEvery), readBurst),
 		reading: make(chan struct{}, 1),
 		known:   map[string]*known{},
 		recheck: map[string]bool{},
@@ -75,22 +78,29 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 	return r
 }
 
-// Run reads again and again until ctx ends: at once when nudged, each second
-// while something comes or leaves, else every 40 seconds, or as often as the shortest hook asks for.
+// Run reads again and again until ctx ends: at once when nudged, often while something comes or leaves,
+// else every 40 seconds, or as often as the shortest hook asks for; see pace, and how much that may
+// be at the most.
 func (r *Reader) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for nudged := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-r.nudge:
+			nudged = true
 		}
-		if r.age() >= nudgeGap {
+		next := nudgeGap - r.age()
+		if next <= 0 {
+			next = untilAllowed(r.allowance, r.now(), nudged)
+		}
+		if next <= 0 {
 			_ = r.Read(ctx) // it logs
+			nudged, next = false, r.wait()
 		}
-		timer.Reset(r.wait())
+		timer.Reset(next)
 	}
 }
 
@@ -103,6 +113,16 @@ func (r *Reader) Nudge() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest.moving = r.now() // what was nudged for may take a moment to show
+}
+
+// Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not say so.
+func (r *Reader) Look(instance string, leaves bool) {
+	r.mu.Lock()
+	known := fleet.Lists(r.latest.groups, instance, leaves)
+	r.mu.Unlock()
+	if !known {
+		r.Nudge()
+	}
 }
 
 // Recheck has the next reading read all anew that shows no trace on a group when it
@@ -224,10 +244,11 @@ func (r *Reader) Read(ctx context.Context) error {
 	}
 	now := r.now()
 	r.match(described)
+	r.missing = missing
 	r.study(ctx, now)
 	told := r.states.read(ctx, now)
 	told = r.readSpot(ctx, now) || told
-	r.keep(r.assemble(missing, now))
+	r.keep(r.assemble(now))
 	if told {
 		r.changed()
 	}
@@ -246,6 +267,45 @@ func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
 	case <-done:
 	case <-time.After(wait):
 	}
+}
+
+// Change is what AWS has confirmed of a call of ours.
+type Change struct {
+	Group string
+	// Desired is the group's desired capacity from now on; nil where it was not set.
+	Desired *int
+	// Ended is an instance that was ended, empty for none, and Decrement whether the desired capacity
+	// went down with it.
+	Ended     string
+	Decrement bool
+}
+
+// Follow adds to the latest reading what our own calls have changed since: that much is known without
+// asking. The next reading, which comes soon, has AWS's own word. Where one is under way for longer than
+// wait, that one has it.
+func (r *Reader) Follow(ctx context.Context, wait time.Duration, changes []Change) {
+	r.Nudge()
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return
+	case <-time.After(wait):
+		return
+	}
+	if r.Err() != nil {
+		return // what is shown is old, and says so
+	}
+	now := r.now()
+	for _, c := range changes {
+		if k := r.known[c.Group]; k != nil {
+			k.apply(c)
+			k.settle(now)
+		}
+	}
+	next := r.assemble(now)
+	next.at = r.latestAt()
+	r.keep(next)
 }
 
 // describe asks for our groups: one paged call for those that are discovered,
@@ -317,7 +377,7 @@ func (r *Reader) match(described []astypes.AutoScalingGroup) {
 }
 
 // assemble makes a reading of all that is known now.
-func (r *Reader) assemble(missing []Named, now time.Time) reading {
+func (r *Reader) assemble(now time.Time) reading {
 	next := reading{at: now, spot: r.spots.latest(now)}
 	for _, name := range slices.Sorted(maps.Keys(r.known)) {
 		k := r.known[name]
@@ -328,7 +388,7 @@ func (r *Reader) assemble(missing []Named, now time.Time) reading {
 			next.moving = k.moving
 		}
 	}
-	for _, n := range missing {
+	for _, n := range r.missing {
 		next.groups = append(next.groups, fleet.Group{Name: n.Name, Min: n.Min, Max: n.Max,
 			Faults: []string{fmt.Sprintf("there is no Auto Scaling group %s in %s, but %s names it", n.Name, r.account.Region, FlagNodes)}})
 		next.blueprints = append(next.blueprints, template.Blueprint{})

@@ -32,6 +32,7 @@ type Verbs struct {
 
 	now func() time.Time
 
+	reads    *reads
 	launches launches
 
 	waits waits
@@ -41,7 +42,7 @@ type Verbs struct {
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
 		scaling: account.scaling, compute: account.compute, now: time.Now,
-		launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
+		reads: newReads(account.scaling), launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
 	}
 }
 
@@ -239,14 +240,13 @@ func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 }
 
 func (v *Verbs) read(ctx context.Context, group string) (state, error) {
-	out, err := v.scaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{group}})
+	raw, found, err := v.reads.of(ctx, group)
 	if err != nil {
-		return state{}, explain("autoscaling:DescribeAutoScalingGroups", err)
+		return state{}, err
 	}
-	if len(out.AutoScalingGroups) == 0 {
+	if !found {
 		return state{}, fmt.Errorf("%w: there is no group %s any more", ErrChanged, group)
 	}
-	raw := out.AutoScalingGroups[0]
 	now := state{
 		owner: ownerOf(&raw), mode: modeOf(&raw), desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
 	}

@@ -123,6 +123,13 @@ func (r *Reader) Nudge() {
 	r.latest.moving = r.now() // what was nudged for may take a moment to show
 }
 
+// Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not say so.
+func (r *Reader) Look(instance string, leaves bool) {
+	if !fleet.Lists(r.last().groups, instance, leaves) {
+		r.Nudge()
+	}
+}
+
 // Recheck asks for a reading soon: each reads all of a group that may change.
 func (r *Reader) Recheck(string) { r.Nudge() }
 
@@ -220,6 +227,12 @@ func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
 	case <-done:
 	case <-time.After(wait):
 	}
+}
+
+// Follow reads anew what calls of ours have changed: a provider may count otherwise.
+func (r *Reader) Follow(ctx context.Context, wait time.Duration, _ []asg.Change) {
+	r.Nudge()
+	r.ReadFor(ctx, wait)
 }
 
 // assemble makes a reading of all that is known now. err is why nothing new is, and then at is when

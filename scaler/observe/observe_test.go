@@ -43,7 +43,7 @@ type groups struct {
 func (g *groups) Groups(map[string]resource.Quantity) ([]fleet.Group, time.Time, error) {
 	return g.list, g.at, g.err
 }
-func (g *groups) Nudge() { g.nudged.Add(1) }
+func (g *groups) Look(string, bool) { g.nudged.Add(1) }
 
 // world starts an Observer over a fake API server and waits until it has seen
 // everything.

@@ -30,8 +30,9 @@ import (
 // asg is one.
 type Groups interface {
 	Groups(seen map[string]resource.Quantity) ([]fleet.Group, time.Time, error)
-	// Nudge asks for a reading soon.
-	Nudge()
+	// Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not
+	// say so.
+	Look(instance string, leaves bool)
 }
 
 // Config is what to observe.
@@ -448,11 +449,13 @@ func (o *Observer) podChanged(was, is *fleet.Pod) {
 	o.news(later)
 }
 
-// nodeChanged nudges at once for what the agents and people write, and asks for
-// a reading of the groups: a drain that ended is followed by calls to AWS.
+// nodeChanged nudges at once for what the agents and people write, and has the groups read where a
+// node knows more of its instance than we do: it is new, or its agent drains it and we did not ask for that.
 func (o *Observer) nodeChanged(was, is *fleet.Node) {
 	if was == nil || is == nil {
-		o.config.Groups.Nudge()
+		if is != nil {
+			o.config.Groups.Look(is.InstanceID(), false)
+		}
 		o.news(soon)
 		return
 	}
@@ -460,8 +463,10 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 		o.version.Add(1)
 		return
 	}
-	if report := contract.AnnotationDrainReport; was.Annotations[report] != is.Annotations[report] && phaseOf(was) != phaseOf(is) {
-		o.config.Groups.Nudge()
+	if report := contract.AnnotationDrainReport; was.Annotations[report] != is.Annotations[report] {
+		if before, now := reportOf(was), reportOf(is); before.Phase != now.Phase && now.Kind != contract.KindScaleDown {
+			o.config.Groups.Look(is.InstanceID(), true)
+		}
 	}
 	written := !maps.Equal(was.Annotations, is.Annotations) || was.Unschedulable != is.Unschedulable || was.Ready != is.Ready
 	if written {
@@ -490,12 +495,13 @@ func unrenewed(n *fleet.Node) fleet.Node {
 	return out
 }
 
-func phaseOf(n *fleet.Node) contract.Phase {
+// reportOf is the report of a node's agent; one that is not understood is none.
+func reportOf(n *fleet.Node) contract.Report {
 	report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
 	if err != nil {
-		return ""
+		return contract.Report{}
 	}
-	return report.Phase
+	return report
 }
 
 // noteAgent keeps the list of agents. After a Replace (was and is are nil) it
