@@ -39,7 +39,7 @@ type groupReader interface {
 	ReadFor(ctx context.Context, wait time.Duration)
 	// Follow has Groups know what calls of ours have changed since the latest reading. It returns
 	// after wait at the latest.
-	Follow(ctx context.Context, wait time.Duration, changes []asg.Change)
+	Follow(ctx context.Context, wait time.Duration)
 	Recheck(group string)
 	// Nudge asks for a reading soon.
 	Nudge()

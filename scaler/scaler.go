@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,6 @@ import (
 	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/act"
-	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -417,49 +417,28 @@ func (sc *scaler) act(ctx context.Context, actions []action.Action) []act.Result
 	return sc.actor.Do(ctx, actions)
 }
 
-// reread sees to it that the next evaluation knows what actions have changed about groups: what AWS
+// reread sees to it that the next evaluation knows what actions have changed about groups: what AWS has
 // confirmed is known, and all else is read.
 func (sc *scaler) reread(ctx context.Context, results []act.Result) {
-	changes, unsure, any := changesOf(results)
+	results = slices.DeleteFunc(slices.Clone(results), func(r act.Result) bool {
+		return r.Outcome == act.Paused || !action.TraitsOf(r.Action).ChangesGroup
+	})
 	switch {
-	case unsure:
+	case slices.ContainsFunc(results, unsure):
 		sc.reader.Nudge() // and again in a moment: not all of it shows at once
 		sc.reader.ReadFor(ctx, rereadTime)
-	case any:
-		sc.reader.Follow(ctx, rereadTime, changes)
+	case len(results) > 0:
+		sc.reader.Follow(ctx, rereadTime)
 	}
 }
 
-// changesOf says what results have changed about groups. Any is false where nothing may have, and unsure
-// true where something may have that is not among the changes.
-func changesOf(results []act.Result) (changes []asg.Change, unsure, any bool) {
-	for _, r := range results {
-		if r.Outcome == act.Paused || !action.TraitsOf(r.Action).ChangesGroup {
-			continue
-		}
-		any = true
-		switch x := r.Action.(type) {
-		case action.Grow:
-			switch {
-			case x.Token != "" && (r.Outcome == act.Done || r.Outcome == act.Begun): // the state has it
-			case x.Token == "" && r.Outcome == act.Done:
-				changes = append(changes, asg.Change{Group: x.Group, Desired: &x.To})
-			default:
-				unsure = true
-			}
-		case action.Lower:
-			changes = append(changes, asg.Change{Group: x.Group, Desired: &x.To})
-			unsure = unsure || r.Outcome != act.Done
-		case action.Terminate:
-			changes = append(changes, asg.Change{Group: x.Group, Ended: x.Instance, Decrement: x.Decrement})
-			unsure = unsure || r.Outcome != act.Done
-		case action.Complete:
-			unsure = unsure || r.Outcome != act.Done
-		default:
-			unsure = true
-		}
+// unsure reports whether a group may be otherwise than AWS has confirmed.
+func unsure(r act.Result) bool {
+	switch r.Action.(type) {
+	case action.Grow, action.Lower, action.Terminate, action.Complete:
+		return r.Outcome != act.Done && r.Outcome != act.Begun
 	}
-	return changes, unsure, any
+	return true
 }
 
 // tell publishes an evaluation: status, metrics, log, Events.

@@ -186,7 +186,7 @@ clientConnection:
 
 // auditPolicy logs who changed pods and nodes, and when: enough to count
 // evictions and cordons after the fact, to tell when kube-scheduler judged a pod,
-// when a program in a pod read all nodes, and all that such a program has written.
+// when a program in a pod read all nodes, and all that our own programs have written.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -208,7 +208,7 @@ rules:
   - group: ""
     resources: [nodes]
 - level: Metadata
-  userGroups: ["system:serviceaccounts"]
+  userGroups: ["system:serviceaccounts:windlass-system"]
   verbs: [create, update, patch, delete, deletecollection]
 - level: Metadata
   users: ["system:kube-scheduler"]

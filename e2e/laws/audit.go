@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,14 +77,16 @@ func (o *requestObject) unmarshalPatch(text []byte) error {
 		return err
 	}
 	o.isJSONPatch, o.Metadata.Annotations = true, map[string]string{}
+	ofVersion := false // it holds for the version alone that its writer had read
 	for _, op := range patch {
 		key, annotates := strings.CutPrefix(op.Path, annotationsPath+"/")
 		first, _ := op.Value.(map[string]any)
 		switch {
 		case op.Op == "test":
-		case annotates:
+			ofVersion = ofVersion || op.Path == "/metadata/resourceVersion"
+		case annotates && slices.Contains([]string{"add", "replace", "remove"}, op.Op):
 			o.annotate(strings.NewReplacer("~1", "/", "~0", "~").Replace(key), op.Value)
-		case op.Path == annotationsPath && op.Op == "add" && first != nil: // to an object that had none
+		case op.Path == annotationsPath && op.Op == "add" && first != nil && ofVersion: // to an object that had none
 			for key, value := range first {
 				o.annotate(key, value)
 			}

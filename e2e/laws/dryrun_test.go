@@ -28,6 +28,7 @@ func TestDryRun(t *testing.T) {
 		return `[{"op":"test","path":"/metadata/uid","value":"u"},` + strings.Join(ops, ",") + "]"
 	}
 	said := write(contract.AnnotationDryRun)
+	const ofVersion = `{"op":"test","path":"/metadata/resourceVersion","value":"7"}`
 	const scaler, agent = ours + "windlass-scaler", ours + "windlass-agent"
 	for _, c := range []struct {
 		name    string
@@ -40,8 +41,10 @@ func TestDryRun(t *testing.T) {
 		{"a Node", request(scaler, "patch", "nodes", "n1", ""), 1},
 		{"an eviction", request(agent, "create", "pods", "web", ""), 1},
 		{"an agent's annotation", request(agent, "patch", "nodes", "n1", patch(said)), 0},
-		{"the first annotation of a Node", request(agent, "patch", "nodes", "n1", patch(`{"op":"add","path":"/metadata/annotations","value":{"`+contract.AnnotationDryRun+`":"x"}}`)), 0},
-		{"the first two", request(agent, "patch", "nodes", "n1", patch(`{"op":"add","path":"/metadata/annotations","value":{"a":"b","`+contract.AnnotationDryRun+`":"x"}}`)), 1},
+		{"the first annotation of a Node", request(agent, "patch", "nodes", "n1", patch(ofVersion, `{"op":"add","path":"/metadata/annotations","value":{"`+contract.AnnotationDryRun+`":"x"}}`)), 0},
+		{"in place of all annotations", request(agent, "patch", "nodes", "n1", patch(`{"op":"add","path":"/metadata/annotations","value":{"`+contract.AnnotationDryRun+`":"x"}}`)), 1},
+		{"moved from another", request(agent, "patch", "nodes", "n1", patch(strings.Replace(said, `"op":"add"`, `"op":"move","from":"/metadata/annotations/a"`, 1))), 1},
+		{"the first two", request(agent, "patch", "nodes", "n1", patch(ofVersion, `{"op":"add","path":"/metadata/annotations","value":{"a":"b","`+contract.AnnotationDryRun+`":"x"}}`)), 1},
 		{"all annotations anew", request(agent, "patch", "nodes", "n1", patch(`{"op":"replace","path":"/metadata/annotations","value":{"`+contract.AnnotationDryRun+`":"x"}}`)), 1},
 		{"all annotations gone", request(agent, "patch", "nodes", "n1", patch(said, `{"op":"remove","path":"/metadata/annotations"}`)), 1},
 		{"the same with a taint", request(agent, "patch", "nodes", "n1", patch(said, `{"op":"add","path":"/spec/taints","value":[]}`)), 1},

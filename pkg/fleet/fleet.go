@@ -348,10 +348,10 @@ func (i Instance) Terminating() bool {
 	return strings.HasPrefix(i.State, Terminating) || i.State == Terminated
 }
 
-// Lists reports whether one of the groups has an instance and, where it leaves, has it terminating.
+// Lists reports whether one of the groups has an instance that is live or, where it leaves, has it terminating.
 func Lists(groups []Group, instance string, leaves bool) bool {
 	return slices.ContainsFunc(groups, func(g Group) bool {
-		return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && (!leaves || i.Terminating()) })
+		return slices.ContainsFunc(g.Instances, func(i Instance) bool { return i.ID == instance && (leaves && i.Terminating() || !leaves && i.Live()) })
 	})
 }
 

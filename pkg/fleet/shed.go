@@ -38,7 +38,6 @@ var sheds = []shedding{
 	parting("giveUps", func(s *State) *map[string]BackOff { return &s.GiveUps }, firstOver),
 	// What never comes is waited for longer.
 	parting("awaited", func(s *State) *map[string]time.Time { return &s.Awaited }, youngest),
-	parting("unjoined", func(s *State) *map[string]time.Time { return &s.Unjoined }, youngest),
 }
 
 func youngest(a, b time.Time) int { return b.Compare(a) }

@@ -63,6 +63,7 @@ type Account struct {
 	scaling autoScaling
 	compute computing
 	managed managed
+	told    told
 }
 
 // Call is one call that was made, for metrics.

@@ -93,7 +93,7 @@ func idle(t testing.TB) []fakeaws.Call {
 	}
 	first := aws.LastSeq()
 	for end := now.Add(idleFor); ; read() {
-		now = now.Add(r.wait())
+		now = now.Add(r.next(r.now(), false))
 		if now.After(end) {
 			break
 		}

@@ -1,6 +1,7 @@
 package asg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,6 +119,9 @@ func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall)
 		call.err = outcomeOfLaunch(explain("autoscaling:LaunchInstances", err))
 	} else {
 		call.answer = newLaunched(out, order, v.now())
+		if came := launchedInstances(out, order); len(came) > 0 {
+			v.told.note(order.Group, change{at: v.now(), launched: came})
+		}
 	}
 	close(call.done)
 	if v.Arrived != nil {
@@ -160,6 +164,19 @@ func newLaunched(out *autoscaling.LaunchInstancesOutput, order LaunchOrder, now 
 		l.Failures = []fleet.Failure{{At: now, Zone: order.Zone, Cause: otherCause, Text: text}}
 	}
 	return l
+}
+
+// launchedInstances are those of an answer, as AWS is going to describe them.
+func launchedInstances(out *autoscaling.LaunchInstancesOutput, order LaunchOrder) (came []astypes.Instance) {
+	for _, of := range out.Instances {
+		for _, id := range of.InstanceIds {
+			came = append(came, astypes.Instance{
+				InstanceId: aws.String(id), AvailabilityZone: aws.String(cmp.Or(aws.ToString(of.AvailabilityZone), order.Zone)), InstanceType: of.InstanceType,
+				LifecycleState: astypes.LifecycleStatePending, HealthStatus: aws.String("Healthy"),
+			})
+		}
+	}
+	return came
 }
 
 // find returns the call of a token, and how long to wait for it: a caller that asks again was

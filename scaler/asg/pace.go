@@ -27,7 +27,9 @@ const (
 	patience = 300
 	// readEvery, readBurst and readLent bound the readings: so many at once, one more in each such time,
 	// and some more that are asked for, for which others are left out later.
-	readEvery, readBurst, readLent = 6 * time.Second, 4, 8
+	readEvery, readBurst, readLent = 6 * time.Second, 4, 3
+	// retryFailed is when a reading that failed is tried again.
+	retryFailed = 5 * time.Second
 	// nudgeGap is the least time between two readings, whoever asks for them.
 	nudgeGap = 200 * time.Millisecond
 
@@ -54,8 +56,7 @@ func pace(now, moving time.Time, slowest time.Duration) time.Duration {
 	return min(max(quick, min(age/2, steady), age/patience), slowest)
 }
 
-// untilAllowed takes a reading off an allowance, or returns how long to wait for one. One that was asked
-// for may be lent.
+// untilAllowed is how long an allowance has a reading wait. One that was asked for may be lent.
 func untilAllowed(allowance *rate.Limiter, now time.Time, asked bool) time.Duration {
 	needed := 1.0
 	if asked {
@@ -63,10 +64,16 @@ func untilAllowed(allowance *rate.Limiter, now time.Time, asked bool) time.Durat
 	}
 	missing := needed - allowance.TokensAt(now)
 	if missing <= 0 {
-		allowance.ReserveN(now, 1)
 		return 0
 	}
 	return time.Duration(missing*float64(readEvery)) + time.Millisecond
+}
+
+// spend takes a reading off an allowance.
+func spend(allowance *rate.Limiter, now time.Time) {
+	if allowance.TokensAt(now) > -readLent {
+		allowance.ReserveN(now, 1)
+	}
 }
 
 // slowest is slow, unless a hook holds terminating instances for so short a time that its

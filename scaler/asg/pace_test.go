@@ -42,6 +42,7 @@ func TestAllowance(t *testing.T) {
 		if now = now.Add(wait); wait > 0 && untilAllowed(allowance, now, false) != 0 {
 			t.Fatalf("at %s it has waited for %s in vain", now.Sub(began), wait)
 		}
+		spend(allowance, now)
 		read = append(read, now.Sub(began))
 	}
 	within := func(from, to time.Duration) (n int) {
@@ -60,18 +61,61 @@ func TestAllowance(t *testing.T) {
 			t.Errorf("%d readings in minute %d", n, minute)
 		}
 	}
-	// Those that are asked for do not wait, but are bounded, too.
+	// Those that are asked for do not wait, but are bounded, too; what they leave is no endless debt.
 	now := began.Add(time.Hour)
 	for i := range readBurst + readLent {
 		if wait := untilAllowed(allowance, now, true); wait != 0 {
 			t.Errorf("the one asked for as number %d waits for %s", i, wait)
 		}
+		spend(allowance, now)
 	}
 	if untilAllowed(allowance, now, true) == 0 {
 		t.Error("however many are asked for are made")
 	}
-	if wait := untilAllowed(allowance, now, false); wait < readLent*readEvery {
-		t.Errorf("after %d were lent, the next that was not asked for comes in %s", readLent, wait)
+	for range 100 {
+		spend(allowance, now)
+	}
+	if wait := untilAllowed(allowance, now, false); wait > (readLent+2)*readEvery {
+		t.Errorf("after many the next one waits for %s", wait)
+	}
+}
+
+// Whatever others have taken off the allowance, what must not be missed is read in time: an instance that
+// waits for a short hook, and what failed to be read.
+func TestNextReading(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	short := fleet.Group{Hooks: []fleet.Hook{{Transition: fleet.OnTerminate, Heartbeat: metav1.Duration{Duration: 30 * time.Second}}}}
+	for _, c := range []struct {
+		name   string
+		latest reading
+		spent  int
+		asked  bool
+		age    time.Duration
+		want   time.Duration
+	}{
+		{"nothing was read", reading{}, 0, false, -1, 0},
+		{"nothing moves", reading{at: now}, 0, false, 10 * time.Second, 30 * time.Second},
+		{"asked for", reading{at: now}, 0, true, 10 * time.Second, 0},
+		{"asked for again at once", reading{at: now}, 0, true, 0, 200 * time.Millisecond},
+		{"something moves", reading{at: now, moving: now}, 0, false, 0, time.Second},
+		{"the allowance is spent", reading{at: now, moving: now}, readBurst, false, 0, readEvery + time.Millisecond},
+		{"asked for, and lent", reading{at: now}, readBurst, true, time.Second, 0},
+		{"a short hook", reading{at: now, moving: now, groups: []fleet.Group{short}}, 100, false, 14 * time.Second, time.Second},
+		{"it failed", reading{at: now, err: ErrThrottled}, 100, false, 4 * time.Second, time.Second},
+	} {
+		r := hangingReader()
+		r.now = func() time.Time { return now }
+		r.latest = c.latest
+		for range c.spent {
+			spend(r.allowance, now)
+		}
+		last := now.Add(-c.age)
+		if c.age < 0 {
+			last = time.Time{}
+		}
+		if got := r.next(last, c.asked); got != c.want {
+			t.Errorf("%s: in %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 

@@ -33,7 +33,8 @@ type Reader struct {
 	states *machineBook
 	spots  *spotBook // nil where EC2 is not asked for spot prices
 
-	nudge     chan struct{}
+	nudge     chan struct{} // somebody asks for a reading
+	moved     chan struct{} // something has begun to move, so that the next one may be due sooner
 	allowance *rate.Limiter
 
 	reading chan struct{} // full while somebody reads; guards known and missing
@@ -65,7 +66,7 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 	}
 	r := &Reader{
 		account: account, selection: selection, logger: logger, changed: changed, now: time.Now,
-		nudge: make(chan struct{}, 1), allowance: rate.NewLimiter(rate.Every(readEvery), readBurst),
+		nudge: make(chan struct{}, 1), moved: make(chan struct{}, 1), allowance: rate.NewLimiter(rate.Every(readEvery), readBurst),
 		reading: make(chan struct{}, 1),
 		known:   map[string]*known{},
 		recheck: map[string]bool{},
@@ -84,21 +85,21 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 func (r *Reader) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for nudged := false; ; {
+	asked, last := true, time.Time{}
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-r.moved:
 		case <-r.nudge:
-			nudged = true
+			asked = true
 		}
-		next := nudgeGap - r.age()
-		if next <= 0 {
-			next = untilAllowed(r.allowance, r.now(), nudged)
-		}
+		next := r.next(last, asked)
 		if next <= 0 {
 			_ = r.Read(ctx) // it logs
-			nudged, next = false, r.wait()
+			asked, last = false, r.now()
+			next = r.next(last, false)
 		}
 		timer.Reset(next)
 	}
@@ -178,26 +179,29 @@ func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
 	return now.Sub(r.latest.at), r.latest.err
 }
 
-func (r *Reader) age() time.Duration {
+// next is how long to wait for the next reading. One that is asked for comes at once, others at their pace;
+// both only as far as the allowance goes, but what has not been read for so long that something could be
+// missed is read.
+func (r *Reader) next(last time.Time, asked bool) time.Duration {
+	if last.IsZero() {
+		return 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.latest.at.IsZero() {
-		return nudgeGap
-	}
-	return r.now().Sub(r.latest.at)
-}
-
-func (r *Reader) wait() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.latest.err != nil {
-		return quick * 5
-	}
-	next := pace(r.now(), r.latest.moving, slowest(r.latest.groups))
+	now := r.now()
+	latest := slowest(r.latest.groups)
+	due := pace(now, r.latest.moving, latest)
 	if r.states.wants() {
-		next = min(next, machinesEvery)
+		latest = min(latest, machinesEvery)
 	}
-	return next
+	if r.latest.err != nil {
+		due, latest = retryFailed, retryFailed
+	}
+	if asked {
+		due = nudgeGap
+	}
+	age := now.Sub(last)
+	return min(max(due-age, untilAllowed(r.allowance, now, asked)), latest-age)
 }
 
 // log logs trouble when it begins, changes and ends.
@@ -243,6 +247,7 @@ func (r *Reader) Read(ctx context.Context) error {
 		return err
 	}
 	now := r.now()
+	spend(r.allowance, now)
 	r.match(described)
 	r.missing = missing
 	r.study(ctx, now)
@@ -269,22 +274,9 @@ func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// Change is what AWS has confirmed of a call of ours.
-type Change struct {
-	Group string
-	// Desired is the group's desired capacity from now on; nil where it was not set.
-	Desired *int
-	// Ended is an instance that was ended, empty for none, and Decrement whether the desired capacity
-	// went down with it.
-	Ended     string
-	Decrement bool
-}
-
-// Follow adds to the latest reading what our own calls have changed since: that much is known without
-// asking. The next reading, which comes soon, has AWS's own word. Where one is under way for longer than
-// wait, that one has it.
-func (r *Reader) Follow(ctx context.Context, wait time.Duration, changes []Change) {
-	r.Nudge()
+// Follow has the latest reading show what our own calls have changed since. Where one is under way for
+// longer than wait, that one will.
+func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 	select {
 	case r.reading <- struct{}{}:
 		defer func() { <-r.reading }()
@@ -297,22 +289,24 @@ func (r *Reader) Follow(ctx context.Context, wait time.Duration, changes []Chang
 		return // what is shown is old, and says so
 	}
 	now := r.now()
-	for _, c := range changes {
-		if k := r.known[c.Group]; k != nil {
-			k.apply(c)
-			k.settle(now)
-		}
+	for _, k := range r.known {
+		r.account.told.complete(k.raw, now)
+		k.settle(now)
 	}
 	next := r.assemble(now)
 	next.at = r.latestAt()
 	r.keep(next)
+	select {
+	case r.moved <- struct{}{}:
+	default:
+	}
 }
 
 // describe asks for our groups: one paged call for those that are discovered,
 // one for those that are named. missing are names that no group has.
 func (r *Reader) describe(ctx context.Context) (found []astypes.AutoScalingGroup, missing []Named, err error) {
 	if len(r.selection.Tags) > 0 {
-		found, err = r.pages(ctx, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(r.selection.Tags)})
+		found, err = pages(ctx, r.account.scaling, &autoscaling.DescribeAutoScalingGroupsInput{Filters: filters(r.selection.Tags)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -323,7 +317,7 @@ func (r *Reader) describe(ctx context.Context) (found []astypes.AutoScalingGroup
 		for _, n := range chunk {
 			in.AutoScalingGroupNames = append(in.AutoScalingGroupNames, n.Name)
 		}
-		more, err := r.pages(ctx, in)
+		more, err := pages(ctx, r.account.scaling, in)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -340,11 +334,12 @@ func (r *Reader) describe(ctx context.Context) (found []astypes.AutoScalingGroup
 // groupsPerPage is the most that AWS gives at once.
 const groupsPerPage = 100
 
-func (r *Reader) pages(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]astypes.AutoScalingGroup, error) {
+// pages describes groups, page by page.
+func pages(ctx context.Context, scaling autoScaling, in *autoscaling.DescribeAutoScalingGroupsInput) ([]astypes.AutoScalingGroup, error) {
 	in.MaxRecords = aws.Int32(groupsPerPage)
 	var found []astypes.AutoScalingGroup
 	for {
-		out, err := r.account.scaling.DescribeAutoScalingGroups(ctx, in)
+		out, err := scaling.DescribeAutoScalingGroups(ctx, in)
 		if err != nil {
 			return nil, explain("autoscaling:DescribeAutoScalingGroups", err)
 		}
@@ -367,6 +362,7 @@ func (r *Reader) match(described []astypes.AutoScalingGroup) {
 			k = &known{leaving: map[string]time.Time{}, exact: map[string]bool{}}
 		}
 		k.raw = &described[i]
+		r.account.told.complete(k.raw, r.now())
 		for n := range r.selection.Named {
 			if r.selection.Named[n].Name == name {
 				k.named = &r.selection.Named[n]

@@ -24,9 +24,9 @@ type reads struct {
 
 const (
 	// readsAtOnce is how many of these calls may be under way: where one hangs, others go on.
-	readsAtOnce = 2
-	// groupReadTime is how long one may take; who asked gives up sooner.
-	groupReadTime = 10 * time.Second
+	readsAtOnce = 4
+	// groupReadTime is how long one may take, so that those who wait for a turn are not late.
+	groupReadTime = 4 * time.Second
 )
 
 // groupsCall is one call for several groups.
@@ -47,7 +47,7 @@ func (r *reads) of(ctx context.Context, name string) (group astypes.AutoScalingG
 	select {
 	case <-call.done:
 		group, found = call.found[name]
-		return group, found, explain("autoscaling:DescribeAutoScalingGroups", call.err)
+		return group, found, call.err
 	case <-ctx.Done():
 		return group, false, explain("autoscaling:DescribeAutoScalingGroups", ctx.Err())
 	}
@@ -78,14 +78,12 @@ func (r *reads) send(ctx context.Context, call *groupsCall) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, groupReadTime)
 	defer cancel()
-	out, err := r.scaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
-		AutoScalingGroupNames: call.names, MaxRecords: aws.Int32(groupsPerPage),
-	})
+	groups, err := pages(ctx, r.scaling, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: call.names})
 	if call.err = err; err != nil {
 		return
 	}
-	call.found = make(map[string]astypes.AutoScalingGroup, len(out.AutoScalingGroups))
-	for _, g := range out.AutoScalingGroups {
+	call.found = make(map[string]astypes.AutoScalingGroup, len(groups))
+	for _, g := range groups {
 		call.found[aws.ToString(g.AutoScalingGroupName)] = g
 	}
 }

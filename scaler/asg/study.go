@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"golang.org/x/sync/errgroup"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -101,23 +100,6 @@ func (k *known) settle(now time.Time) {
 	maps.DeleteFunc(k.exact, func(id string, _ bool) bool { _, ok := leaving[id]; return !ok })
 	k.failures = slices.DeleteFunc(slices.Clone(k.failures), func(f fleet.Failure) bool { return now.Sub(f.At) > failureKept })
 	k.forgetReplacement(now)
-}
-
-// apply has the group be as a call of ours has made it.
-func (k *known) apply(c Change) {
-	desired := int(aws.ToInt32(k.raw.DesiredCapacity))
-	if c.Desired != nil {
-		desired = *c.Desired
-	}
-	for i := range k.raw.Instances {
-		if here := &k.raw.Instances[i]; c.Ended != "" && aws.ToString(here.InstanceId) == c.Ended && !newInstance(*here).Terminating() {
-			here.LifecycleState = astypes.LifecycleStateTerminating
-			if c.Decrement {
-				desired--
-			}
-		}
-	}
-	k.raw.DesiredCapacity = aws.Int32(int32(desired))
 }
 
 // curious reports whether the group's activities would show something: why an instance does

@@ -33,6 +33,7 @@ type Verbs struct {
 	now func() time.Time
 
 	reads    *reads
+	told     *told
 	launches launches
 
 	waits waits
@@ -42,7 +43,7 @@ type Verbs struct {
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
 		scaling: account.scaling, compute: account.compute, now: time.Now,
-		reads: newReads(account.scaling), launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
+		reads: newReads(account.scaling), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
 	}
 }
 
@@ -55,7 +56,7 @@ func (v *Verbs) SetDesired(ctx context.Context, group string, from, to int) erro
 	if err := now.wants(group, from); err != nil {
 		return err
 	}
-	return v.setDesired(ctx, group, to)
+	return v.setDesired(ctx, group, from, to)
 }
 
 // Lower takes back what a group wants and has not got, if it still wants from.
@@ -75,13 +76,16 @@ func (v *Verbs) Lower(ctx context.Context, group string, from, to int) error {
 	if err := now.keeps(group, to); err != nil {
 		return err
 	}
-	return v.setDesired(ctx, group, to)
+	return v.setDesired(ctx, group, from, to)
 }
 
-func (v *Verbs) setDesired(ctx context.Context, group string, to int) error {
+func (v *Verbs) setDesired(ctx context.Context, group string, from, to int) error {
 	_, err := v.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(to)), HonorCooldown: aws.Bool(false),
 	}, once)
+	if err == nil {
+		v.told.note(group, change{at: v.now(), from: from, to: to})
+	}
 	return explain("autoscaling:SetDesiredCapacity", err)
 }
 
@@ -103,6 +107,9 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	_, err = v.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &instance, ShouldDecrementDesiredCapacity: &decrement,
 	}, once)
+	if err == nil {
+		v.told.note(group, change{at: v.now(), ended: instance, decrement: decrement})
+	}
 	return explain("autoscaling:TerminateInstanceInAutoScalingGroup", err)
 }
 
@@ -247,6 +254,7 @@ func (v *Verbs) read(ctx context.Context, group string) (state, error) {
 	if !found {
 		return state{}, fmt.Errorf("%w: there is no group %s any more", ErrChanged, group)
 	}
+	v.told.complete(&raw, v.now())
 	now := state{
 		owner: ownerOf(&raw), mode: modeOf(&raw), desired: int(aws.ToInt32(raw.DesiredCapacity)), instances: map[string]fleet.Instance{}, pooled: raw.WarmPoolConfiguration != nil,
 	}

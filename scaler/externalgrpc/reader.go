@@ -230,7 +230,7 @@ func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
 }
 
 // Follow reads anew what calls of ours have changed: a provider may count otherwise.
-func (r *Reader) Follow(ctx context.Context, wait time.Duration, _ []asg.Change) {
+func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 	r.Nudge()
 	r.ReadFor(ctx, wait)
 }

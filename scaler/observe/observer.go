@@ -455,6 +455,8 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 	if was == nil || is == nil {
 		if is != nil {
 			o.config.Groups.Look(is.InstanceID(), false)
+		} else if was != nil {
+			o.config.Groups.Look(was.InstanceID(), true)
 		}
 		o.news(soon)
 		return
@@ -464,7 +466,7 @@ func (o *Observer) nodeChanged(was, is *fleet.Node) {
 		return
 	}
 	if report := contract.AnnotationDrainReport; was.Annotations[report] != is.Annotations[report] {
-		if before, now := reportOf(was), reportOf(is); before.Phase != now.Phase && now.Kind != contract.KindScaleDown {
+		if before, now := reportOf(was), reportOf(is); (before.Phase != now.Phase || before.Kind != now.Kind) && now.Kind != contract.KindScaleDown {
 			o.config.Groups.Look(is.InstanceID(), true)
 		}
 	}

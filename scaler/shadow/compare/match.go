@@ -149,8 +149,12 @@ func (d *doing) shares(other *doing) bool {
 //
 // https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go has the letters.
 func (d *doing) owners() []string {
-	for len(d.ownedBy) < len(d.Pods) {
-		d.ownedBy = append(d.ownedBy, generated.ReplaceAllString(d.Pods[len(d.ownedBy)], ""))
+	if d.ownedBy == nil {
+		for _, pod := range d.Pods {
+			d.ownedBy = append(d.ownedBy, generated.ReplaceAllString(pod, ""))
+		}
+		slices.Sort(d.ownedBy)
+		d.ownedBy = slices.Compact(d.ownedBy)
 	}
 	return d.ownedBy
 }
