@@ -111,7 +111,10 @@ type loop struct {
 type underWay struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	begun  time.Time
 	pods   *evict.Pods
+	// listed: the pods have been known.
+	listed bool
 	tries  drain.Tries
 	// unwritten is the report that the Node has not taken yet; nil where it has.
 	unwritten *contract.Report
@@ -245,12 +248,21 @@ func (l *loop) view(now time.Time) drain.View {
 	}
 	seen := l.drain.pods.Seen()
 	if seen.Known {
+		l.drain.list(now)
 		l.drain.tries = l.drain.tries.Only(seen.Has, now)
 	}
 	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
 	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
 	return v
+}
+
+// list notes that the pods are known: how long that took tells of the server's time.
+func (d *underWay) list(now time.Time) {
+	if !d.listed {
+		d.listed = true
+		d.pace.hear(now, now.Sub(d.begun)-refreshed)
+	}
 }
 
 // hearNotYet returns when the scaler's word that a drain is to wait on arrived; zero where
@@ -295,7 +307,9 @@ func (l *loop) beginDrain() *underWay {
 		}
 	})
 	l.running.Go(func() { l.WatchPods(ctx, list) })
-	return &underWay{ctx: ctx, cancel: cancel, pods: list, pace: newPace(), guarded: map[string]bool{}}
+	d := &underWay{ctx: ctx, cancel: cancel, begun: time.Now(), pods: list, pace: newPace(), guarded: map[string]bool{}}
+	d.pace.hear(d.begun, l.node.took)
+	return d
 }
 
 // evict carries out as many steps as the pace admits; what is left stands in the
@@ -327,7 +341,7 @@ func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, begun t
 	pod := step.Namespace + "/" + step.Name
 	first := d.tries.Pods[step.UID].Count == 0
 	d.tries = d.tries.Learn(step.UID, now, answer)
-	d.pace.end(now, begun, answer.Outcome)
+	d.pace.end(now, begun, answer)
 	switch {
 	case answer.Outcome == drain.Accepted:
 		l.Logger.Info(map[bool]string{false: "evicted", true: "deleted"}[step.Delete], "pod", pod, "uid", step.UID, "overrides", step.Overrides)

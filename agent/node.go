@@ -31,6 +31,8 @@ type nodeAccess struct {
 	dirty bool
 
 	reads, writes traffic
+	// took is how long the last of them took that succeeded.
+	took time.Duration
 
 	// written is when the last write succeeded.
 	written time.Time
@@ -190,6 +192,15 @@ func (l *loop) read(now time.Time) {
 	})
 }
 
+// hear notes how long a request about the Node took: it tells of the server's time.
+func (l *loop) hear(began time.Time) {
+	now := time.Now()
+	l.node.took = now.Sub(began)
+	if l.drain != nil {
+		l.drain.pace.hear(now, l.node.took)
+	}
+}
+
 // readPatience is how long a drain waits for a read before it goes on by what was
 // known before. Others write to the Node all the time, and of the two minutes of
 // a spot instance there is no time for a read that hangs.
@@ -214,6 +225,7 @@ func (l *loop) awaitsRead(now time.Time) (yes bool, wake time.Time) {
 func (l *loop) tookRead(node *corev1.Node, err error) {
 	n := &l.node
 	if err == nil {
+		l.hear(n.reads.began)
 		n.reads.succeed()
 		l.take(node)
 		if l.Identify != nil {
@@ -264,6 +276,7 @@ func (l *loop) write(now time.Time, next drain.Next) {
 func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events []drain.Event) {
 	n := &l.node
 	if err == nil {
+		l.hear(n.writes.began)
 		n.writes.succeed()
 		n.written, n.unwritable = time.Now(), time.Time{}
 		if l.drain != nil {

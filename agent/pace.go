@@ -9,48 +9,70 @@ import (
 )
 
 const (
-	// firstAtOnce is how many evictions a drain begins with at one time, and
-	// mostAtOnce how many there are ever.
-	firstAtOnce, mostAtOnce = 4, 20
+	// firstAtOnce is how many evictions a drain begins with at one time where the server has
+	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
+	// time, and watches, reads and writes of the Node share it.
+	firstAtOnce, mostAtOnce = 16, 64
+	// quick is how long a server that has time takes for a read. One that takes ten times as
+	// long is busy.
+	quick, slow = 10 * time.Millisecond, 10 * quick
+	// refreshed is how often at least a server brings the cache up to date that lists come from.
+	refreshed = 100 * time.Millisecond
 	// firstRest and longestRest bound the back-off after an answer that the API server
 	// has no time.
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
 	// prompt is how long an answer takes at most of a server that has time: one that
 	// takes longer has stood in a queue, and more at once would make that longer.
-	prompt = 500 * time.Millisecond
+	prompt = 250 * time.Millisecond
 	// hanging is after how long one is taken to hang by itself.
-	hanging = 4 * prompt
-	// crowdedFor is how long an answer that the server has no time says something of it.
+	hanging = 2 * time.Second
+	// crowdedFor is how long a sign that the server has no time says something of it.
 	crowdedFor = 30 * time.Second
 )
 
-// pace bounds how many evictions of a node are under way at one time, as TCP
-// bounds what it sends: one more for each that is answered promptly, so that a lone
-// node is served as fast as the API server can, or for each round of slow ones, and half
-// of them after an answer that it has no time. A thousand nodes that drain at one moment
-// each ask for less than one at a time then, and the server spends its time on pods and
-// not on refusals.
+// pace bounds how many evictions of a node are under way at one time, by what the server's
+// answers tell of its time.
+//
+// Webhooks and budgets make evictions slow, but no reads; and before its first eviction each drain
+// has read the Node and listed the pods. As much longer as that took than it needs to, as many requests
+// of others are ahead. So a lone node begins with many evictions, and of a thousand that drain at
+// one moment each begins with one. Then there is one more for each prompt answer. Of a
+// server that is busy the window makes answers take prompt, and no longer, as TCP shares a link by the
+// length of its queue. An answer that the server has no time halves it, and nothing
+// is asked for a while.
 //
 // One that hangs, in a webhook or over its budget, says nothing of the server's time,
-// and the others do not wait behind it; but where the server is crowded all of them hang.
+// and the others do not wait behind it, unless the others take long as well.
 type pace struct {
 	// window is how many may be under way that do not hang.
 	window float64
 	// begun are the moments at which those under way were asked for, in their order.
 	begun []time.Time
-	// refused is when the server last had no time for us.
-	refused time.Time
+	// crowdedAt is when the server last showed that it has no time.
+	crowdedAt time.Time
 	// rests counts the back-offs since the last eviction that was accepted; nothing is asked for
 	// before resumes.
 	rests   int
 	resumes time.Time
-	// took is what an eviction takes, lately.
+	// took is what an eviction takes, lately; zero before the first answer.
 	took time.Duration
 	// held: there was more to ask for than was admitted.
 	held bool
 }
 
 func newPace() pace { return pace{window: firstAtOnce} }
+
+// hear notes how long a read has taken, or a write of the Node.
+func (p *pace) hear(now time.Time, took time.Duration) {
+	if took >= slow {
+		p.crowdedAt = now
+	}
+	if p.took == 0 && len(p.begun) == 0 {
+		p.setWindow(min(p.window, firstAtOnce*float64(quick)/float64(max(took, quick))))
+	}
+}
+
+func (p *pace) setWindow(to float64) { p.window = min(max(to, 1), mostAtOnce) }
 
 // admits reports whether one more may be asked for now.
 func (p *pace) admits(now time.Time) bool {
@@ -59,7 +81,7 @@ func (p *pace) admits(now time.Time) bool {
 
 // counting is how many of those under way the window bounds.
 func (p *pace) counting(now time.Time) int {
-	if p.crowded(now) {
+	if p.allSlow(now) {
 		return len(p.begun)
 	}
 	n := 0
@@ -71,8 +93,11 @@ func (p *pace) counting(now time.Time) int {
 	return n
 }
 
+// allSlow reports whether one that takes long says nothing of itself.
+func (p *pace) allSlow(now time.Time) bool { return p.crowded(now) || p.took > prompt }
+
 func (p *pace) crowded(now time.Time) bool {
-	return !p.refused.IsZero() && now.Before(p.refused.Add(crowdedFor))
+	return !p.crowdedAt.IsZero() && now.Before(p.crowdedAt.Add(crowdedFor))
 }
 
 // resumesAfter is when one more may be asked for, if no answer comes before; zero where
@@ -84,7 +109,9 @@ func (p *pace) resumesAfter(now time.Time) time.Time {
 	case len(p.begun) >= mostAtOnce:
 		return time.Time{}
 	case p.crowded(now):
-		return p.refused.Add(crowdedFor)
+		return p.crowdedAt.Add(crowdedFor)
+	case p.allSlow(now):
+		return time.Time{}
 	}
 	for _, at := range p.begun {
 		if hangs := at.Add(hanging); now.Before(hangs) {
@@ -101,29 +128,38 @@ func (p *pace) busy() bool { return len(p.begun) > 0 || p.held }
 // at that moment.
 func (p *pace) begin(now time.Time) { p.begun = append(p.begun, now) }
 
-func (p *pace) end(now, begun time.Time, outcome drain.Outcome) {
+func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 	i := slices.IndexFunc(p.begun, begun.Equal)
 	p.begun = slices.Delete(p.begun, i, i+1)
 	took := now.Sub(begun)
+	if p.took == 0 {
+		p.took = max(took, 1)
+	}
 	p.took = (3*p.took + took) / 4
-	if outcome == drain.Overloaded {
-		p.refused = now
-		p.window = max(p.window/2, 1)
-		rest := min(firstRest<<min(p.rests, 10), longestRest)
+	if answer.Outcome == drain.Overloaded {
+		p.crowdedAt = now
+		if begun.Before(p.resumes) {
+			return // it was sent together with one that was refused already
+		}
+		p.setWindow(p.window / 2)
+		rest := min(max(firstRest<<min(p.rests, 10), answer.RetryAfter), longestRest)
 		p.rests++
-		p.resumes = now.Add(rest/2 + rand.N(rest))
+		p.resumes = now.Add(rest + rand.N(rest/2))
 		return
 	}
-	if outcome == drain.Accepted || outcome == drain.Gone {
+	if answer.Outcome == drain.Accepted || answer.Outcome == drain.Gone {
 		p.rests = 0
 	}
-	p.window = min(p.window+p.growth(now, took), mostAtOnce)
+	p.setWindow(p.window + p.growth(now, took))
 }
 
-// growth for an answer that took so long: where the server is busy, one more for a
+// growth for an answer that took so long: where the server is busy, at most one more for a
 // round of answers and not for each.
 func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	if p.crowded(now) || took > prompt {
+	switch {
+	case p.crowded(now):
+		return min(float64(prompt)/float64(max(took, 1))-1, 1/p.window)
+	case took > prompt:
 		return 1 / p.window
 	}
 	return 1

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"container/heap"
 	"testing"
 	"time"
 
@@ -20,13 +21,162 @@ func (p *pace) ask(now time.Time) int {
 // answer ends n that were asked for as long before now as an answer takes.
 func (p *pace) answer(now time.Time, n int, took time.Duration, outcome drain.Outcome) {
 	for range n {
-		p.end(now.Add(took), now, outcome)
+		p.end(now.Add(took), now, drain.Answer{Outcome: outcome})
+	}
+}
+
+// apiServer is one in virtual time that works on so many requests at one time, lets others
+// wait in a queue, and refuses what finds no place there.
+type apiServer struct {
+	seats, queue  int
+	read, evict   time.Duration // what each takes
+	now           time.Time
+	events        moments
+	working       int
+	waiting       []func()
+	refused, most int // most is how many evictions of one node were under way
+}
+
+// moment is when something happens.
+type moment struct {
+	at time.Time
+	do func()
+}
+
+type moments []moment
+
+func (m moments) Len() int           { return len(m) }
+func (m moments) Less(i, j int) bool { return m[i].at.Before(m[j].at) }
+func (m moments) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+func (m *moments) Push(x any)        { *m = append(*m, x.(moment)) }
+func (m *moments) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
+	return last
+}
+
+func (s *apiServer) at(at time.Time, do func()) { heap.Push(&s.events, moment{at, do}) }
+
+// ask has a request worked on for as long as it takes; answered is told whether it was.
+func (s *apiServer) ask(takes time.Duration, answered func(ok bool)) {
+	work := func() {
+		s.working++
+		s.at(s.now.Add(takes), func() {
+			s.working--
+			if len(s.waiting) > 0 {
+				next := s.waiting[0]
+				s.waiting = s.waiting[1:]
+				next()
+			}
+			answered(true)
+		})
+	}
+	switch {
+	case s.working < s.seats:
+		work()
+	case len(s.waiting) < s.queue:
+		s.waiting = append(s.waiting, work)
+	default:
+		s.refused++
+		s.at(s.now.Add(time.Millisecond), func() { answered(false) })
+	}
+}
+
+// drain has a node read and its pods evicted.
+func (s *apiServer) drain(pods int) {
+	p, wake := newPace(), time.Time{}
+	var turn func()
+	turn = func() {
+		for pods > 0 && p.admits(s.now) {
+			pods--
+			begun := s.now
+			p.begin(begun)
+			s.most = max(s.most, len(p.begun))
+			s.ask(s.evict, func(ok bool) {
+				answer := drain.Answer{Outcome: drain.Accepted}
+				if !ok {
+					pods++
+					answer = drain.Answer{Outcome: drain.Overloaded, RetryAfter: time.Second}
+				}
+				p.end(s.now, begun, answer)
+				turn()
+			})
+		}
+		if at := p.resumesAfter(s.now); pods > 0 && at.After(s.now) && !at.Equal(wake) {
+			wake = at
+			s.at(at, turn)
+		}
+	}
+	var read func(then func())
+	read = func(then func()) {
+		began := s.now
+		s.ask(s.read, func(ok bool) {
+			if !ok {
+				s.at(s.now.Add(longestRest), func() { read(then) })
+				return
+			}
+			p.hear(s.now, s.now.Sub(began))
+			then()
+		})
+	}
+	read(func() { read(turn) }) // the Node, and the pods
+}
+
+// However many seats the server has, and however many nodes drain at one moment, they take
+// little longer than those seats need, and ask for little in vain.
+func TestPaceFindsTheSeats(t *testing.T) {
+	const evict = 50 * time.Millisecond
+	for _, c := range []struct {
+		reason       string
+		nodes, pods  int
+		seats, queue int
+		most         time.Duration // beside what the seats need
+		refused      int
+	}{
+		{"a lone node", 1, 50, 100, 100, 2 * evict, 0},
+		{"a lone node with as many pods as a kubelet takes", 1, 110, 100, 100, evict, 0},
+		{"a lone node at a server of few seats", 1, 50, 4, 100, 0, 0},
+		{"a lone node at a server of few seats and a short queue", 1, 50, 4, 16, 4 * time.Second, 50},
+		{"a hundred nodes", 100, 20, 16, 1000, 500 * time.Millisecond, 0},
+		{"a hundred nodes at a server of many seats", 100, 20, 400, 1000, 2 * time.Second, 300},
+		{"a thousand nodes", 1000, 20, 32, 3000, 3 * time.Second, 0},
+		{"a thousand nodes at a server with a queue for a part of them", 1000, 20, 32, 300, 12 * time.Second, 20000},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := &apiServer{seats: c.seats, queue: c.queue, read: 5 * time.Millisecond, evict: evict, now: time.Now()}
+			began := s.now
+			for range c.nodes {
+				s.at(s.now, func() { s.drain(c.pods) })
+			}
+			last := s.now
+			for len(s.events) > 0 {
+				next := heap.Pop(&s.events).(moment)
+				s.now = next.at
+				next.do()
+				if s.working > 0 {
+					last = s.now
+				}
+			}
+			took := last.Sub(began)
+			rounds := (c.nodes*c.pods + c.seats - 1) / c.seats
+			needed := time.Duration(rounds)*evict + 2*time.Duration(1+c.nodes/c.seats)*s.read
+			if took > needed+c.most {
+				t.Errorf("%s, want %s and at most %s more", took, needed, c.most)
+			}
+			if s.refused > c.refused {
+				t.Errorf("%d refusals, want at most %d", s.refused, c.refused)
+			}
+			if s.most > mostAtOnce {
+				t.Errorf("%d evictions of one node at one time, want at most %d", s.most, mostAtOnce)
+			}
+			t.Logf("%s of %s, %d refused, %d at once", took, needed, s.refused, s.most)
+		})
 	}
 }
 
 func TestPaceAlone(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for round, want := range []int{4, 8, 16, 20, 20} {
+	for round, want := range []int{firstAtOnce, 2 * firstAtOnce, mostAtOnce, mostAtOnce} {
 		n := p.ask(now)
 		if n != want {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
@@ -49,16 +199,24 @@ func TestPaceOfAQueue(t *testing.T) {
 	}
 }
 
-// A refusal for want of time counts for a while, and no longer.
+// A refusal for want of time counts for a while, and no longer; those of one round count once.
 func TestPaceAfterACrowd(t *testing.T) {
 	p, now := newPace(), time.Now()
-	p.answer(now, p.ask(now), prompt, drain.Overloaded)
+	n := p.ask(now)
+	p.answer(now, n, prompt, drain.Overloaded)
 	now = p.resumes
-	p.answer(now, p.ask(now), prompt, drain.Accepted)
-	if n := p.ask(now); n != 2 {
-		t.Errorf("%d at once after one good answer in a crowd, want 2", n)
+	if half := p.ask(now); half != n/2 {
+		t.Errorf("%d at once after a refusal, want half of %d", half, n)
 	}
-	p.answer(now, 2, prompt, drain.Accepted)
+	under := n / 2
+	for range 2 {
+		p.answer(now, under, prompt/2, drain.Accepted)
+		before := under
+		if under = p.ask(now); under < before || under > before+1 {
+			t.Errorf("%d at once after a good round of %d in a crowd", under, before)
+		}
+	}
+	p.answer(now, under, prompt/2, drain.Accepted)
 	now = now.Add(crowdedFor)
 	before := int(p.window)
 	p.answer(now, p.ask(now), prompt, drain.Accepted)
@@ -82,7 +240,7 @@ func TestPaceOfRefusals(t *testing.T) {
 // Evictions that hang, in a webhook or over their budget, do not keep the free ones
 // waiting.
 func TestPaceBesideWhatHangs(t *testing.T) {
-	for hanging, most := range map[int]time.Duration{1: 0, 4: hanging, 12: 3 * hanging, 19: 4 * hanging} {
+	for hanging, most := range map[int]time.Duration{1: 0, 15: 0, 16: hanging, 63: 3 * hanging} {
 		p, now := newPace(), time.Now()
 		begun, asked := now, p.ask(now)
 		for asked <= hanging {
@@ -107,7 +265,7 @@ func TestPaceHangsInACrowd(t *testing.T) {
 	if more := p.ask(now.Add(hanging)); more > 0 {
 		t.Errorf("%d more beside the %d under way", more, n)
 	}
-	if at, want := p.resumesAfter(now.Add(hanging)), p.refused.Add(crowdedFor); !at.Equal(want) {
+	if at, want := p.resumesAfter(now.Add(hanging)), p.crowdedAt.Add(crowdedFor); !at.Equal(want) {
 		t.Errorf("resumes at %s, want %s", at, want)
 	}
 }
@@ -123,7 +281,7 @@ func TestPaceInACrowd(t *testing.T) {
 		if p.ask(now) > 0 || p.admits(p.resumes.Add(-time.Nanosecond)) {
 			t.Fatalf("asks on without a rest: %+v", p)
 		}
-		if rest := p.resumes.Sub(now.Add(prompt)); rest < firstRest/2 || rest > longestRest*3/2 {
+		if rest := p.resumes.Sub(now.Add(prompt)); rest < firstRest || rest > longestRest*3/2 {
 			t.Errorf("a rest of %s", rest)
 		}
 		now = p.resumes
@@ -131,12 +289,12 @@ func TestPaceInACrowd(t *testing.T) {
 	if n := p.ask(now); n != 1 {
 		t.Errorf("%d at once after all this, want 1", n)
 	}
-	p.answer(now, 1, prompt, drain.Accepted)
+	p.answer(now, 1, prompt/2, drain.Accepted)
 	most := 0
 	for range 10 { // ten rounds bring less than ten more
 		n := p.ask(now)
 		most = max(most, n)
-		p.answer(now, n, prompt, drain.Accepted)
+		p.answer(now, n, prompt/2, drain.Accepted)
 	}
 	if most < 5 || most > 11 {
 		t.Errorf("%d at once after ten good rounds", most)

@@ -36,6 +36,9 @@ type Answer struct {
 	Budget string
 	// Message in the words of the server.
 	Message string
+	// RetryAfter is how long an overloaded server wants to be left alone; zero where it does
+	// not say.
+	RetryAfter time.Duration
 }
 
 // Try is what is known of the evictions of one pod.

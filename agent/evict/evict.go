@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -90,7 +91,8 @@ func answer(step drain.Evict, err error) drain.Answer {
 	if budget, message, ok := refusal(step.Namespace, err); ok {
 		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: message}
 	}
-	return drain.Answer{Outcome: outcome(err), Message: err.Error()}
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return drain.Answer{Outcome: outcome(err), Message: err.Error(), RetryAfter: time.Duration(seconds) * time.Second}
 }
 
 // refusal says which budget refuses, and in which words. As a rule that is a

@@ -113,6 +113,9 @@ func TestAnswer(t *testing.T) {
 		{"no answer in time", context.DeadlineExceeded, drain.Failed, "", "deadline exceeded"},
 	} {
 		got := answer(drain.Evict{Namespace: "shop", Name: "p"}, tc.err)
+		if wait, _ := apierrors.SuggestsClientDelay(tc.err); got.Outcome == drain.Overloaded && got.RetryAfter != time.Duration(wait)*time.Second {
+			t.Errorf("%s: to ask again after %s, want %d s", tc.name, got.RetryAfter, wait)
+		}
 		if got.Outcome != tc.outcome || got.Budget != tc.budget || !strings.Contains(got.Message, tc.message) {
 			t.Errorf("%s: %+v, want %s by %q: %q", tc.name, got, tc.outcome, tc.budget, tc.message)
 		}
