@@ -13,9 +13,8 @@ const (
 	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
 	// time, and watches, reads and writes of the Node share it.
 	firstAtOnce, mostAtOnce = 16, 64
-	// quick is how long a server that has time takes for a read. One that takes ten times as
-	// long is busy.
-	quick, slow = 10 * time.Millisecond, 10 * quick
+	// quick is how long a server that has time takes at most for a read.
+	quick = 50 * time.Millisecond
 	// refreshed is how often at least a server brings the cache up to date that lists come from.
 	refreshed = 100 * time.Millisecond
 	// firstRest and longestRest bound the back-off after an answer that the API server
@@ -23,7 +22,7 @@ const (
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second
 	// prompt is how long an answer takes at most of a server that has time: one that
 	// takes longer has stood in a queue, and more at once would make that longer.
-	prompt = 250 * time.Millisecond
+	prompt = 500 * time.Millisecond
 	// hanging is after how long one is taken to hang by itself.
 	hanging = 2 * time.Second
 	// crowdedFor is how long a sign that the server has no time says something of it.
@@ -64,7 +63,7 @@ func newPace() pace { return pace{window: firstAtOnce} }
 
 // hear notes how long a read has taken, or a write of the Node.
 func (p *pace) hear(now time.Time, took time.Duration) {
-	if took >= slow {
+	if took > prompt {
 		p.crowdedAt = now
 	}
 	if p.took == 0 && len(p.begun) == 0 {
