@@ -35,10 +35,9 @@ const (
 // Webhooks and budgets make evictions slow, but no reads; and before its first eviction each drain
 // has read the Node and listed the pods. As much longer as that took than it needs to, as many requests
 // of others are ahead. So a lone node begins with many evictions, and of a thousand that drain at
-// one moment each begins with one. Then there is one more for each prompt answer. Of a
-// server that is busy the window makes answers take prompt, and no longer, as TCP shares a link by the
-// length of its queue. An answer that the server has no time halves it, and nothing
-// is asked for a while.
+// one moment each begins with one. Then there is one more for each prompt answer, or for each round
+// of slow ones, and half of them after an answer that the server has no time, when nothing is
+// asked for a while.
 //
 // One that hangs, in a webhook or over its budget, says nothing of the server's time,
 // and the others do not wait behind it, unless the others take long as well.
@@ -152,13 +151,10 @@ func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 	p.setWindow(p.window + p.growth(now, took))
 }
 
-// growth for an answer that took so long: where the server is busy, at most one more for a
+// growth for an answer that took so long: where the server is busy, one more for a
 // round of answers and not for each.
 func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	switch {
-	case p.crowded(now):
-		return min(float64(prompt)/float64(max(took, 1))-1, 1/p.window)
-	case took > prompt:
+	if p.crowded(now) || took > prompt {
 		return 1 / p.window
 	}
 	return 1
