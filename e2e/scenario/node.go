@@ -38,6 +38,7 @@ func node(w *World, l line) error {
 		w.Nodes = append(w.Nodes, fresh)
 		n = w.node(l.name)
 	}
+	n.Labels = maps.Clone(n.Labels) // snapshots of it are taken
 	d := nodeDraft{Node: n, instance: w.instance(n.InstanceID()), now: w.Now}
 	return nodeWords.apply(&d, l.without("group"))
 }
@@ -214,6 +215,7 @@ func (d *nodeDraft) annotateAll(m map[string]string) {
 func (d *nodeDraft) annotate(key, value string) { annotate(d.Node, key, value) }
 
 func annotate(n *fleet.Node, key, value string) {
+	n.Annotations = maps.Clone(n.Annotations)
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}

@@ -466,7 +466,7 @@ func InstanceIDOf(providerID string) string {
 
 // NamesOther reports whether the node's provider id names a machine, of the same cloud as the
 // instance: then it is another one, unless it is the instance's own.
-func (n Node) NamesOther(instance string) bool {
+func (n *Node) NamesOther(instance string) bool {
 	scheme := schemeAWS
 	if at := strings.Index(instance, "://"); at >= 0 {
 		scheme = instance[:at+len("://")]
@@ -484,7 +484,7 @@ func (n Node) NamesOther(instance string) bool {
 // copied with what stands in them. But as long as it is so the instance may serve as that
 // node and must not be ended.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
-func (n Node) WeakIDs() iter.Seq[string] {
+func (n *Node) WeakIDs() iter.Seq[string] {
 	own := n.InstanceID()
 	return func(yield func(string) bool) {
 		for _, text := range []string{n.Name, n.Labels[corev1.LabelHostname], n.ProviderID, n.Annotations[contract.AnnotationCSINodeID]} {
@@ -526,7 +526,7 @@ const (
 func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
 
 // Zone is the node's availability zone.
-func (n Node) Zone() string { return n.Labels[corev1.LabelTopologyZone] }
+func (n *Node) Zone() string { return n.Labels[corev1.LabelTopologyZone] }
 
 // Scheduling is what kube-scheduler last said of a pod without a node.
 type Scheduling string

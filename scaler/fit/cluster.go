@@ -38,6 +38,8 @@ type Cluster struct {
 	// places are by their numbers; nil where one was removed.
 	places []*Place
 	spare  []int32
+	// added counts the nodes.
+	added int
 	// free is what is left of each resource at each place.
 	free [][]int64
 
@@ -63,6 +65,7 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
 		matched: map[int][]*member{},
 		singles: map[single]verdict{},
+		places:  make([]*Place, 0, len(l.places)),
 	}
 	for _, class := range classes {
 		if class != nil {

@@ -264,7 +264,7 @@ func (b *bench) begin() {
 		b.seated[p] = place
 	}
 	for i, tenants := range running {
-		b.cluster.Furnish(b.places[i], tenants)
+		b.cluster.Furnish(b.places[i], b.cluster.NewCrew(tenants))
 	}
 }
 

@@ -32,7 +32,9 @@ type Place struct {
 	// electorates it belongs to.
 	domains []int32
 	votes   []bool
+	// tenants are the pods there; lent says that the list is a Crew's.
 	tenants []Tenant
+	lent    bool
 	ports   []hostPort
 	// host is what plugins for volumes and devices know of it.
 	host *upstream.Host
@@ -43,7 +45,12 @@ type Place struct {
 // in, also those that no pod shall go to: what is on them counts for where others fit. It is
 // never removed.
 func (c *Cluster) Add(l *NodeTemplate) *Place {
-	p := &Place{Name: l.Name, cluster: c, template: l}
+	if c.added == len(c.lore.places) {
+		c.lore.places = append(c.lore.places, &Place{})
+	}
+	p := c.lore.places[c.added]
+	c.added++
+	*p = Place{Name: l.Name, cluster: c, template: l}
 	c.enter(p)
 	return p
 }

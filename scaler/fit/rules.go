@@ -68,9 +68,13 @@ type lore struct {
 	classes   map[classKey]*Class
 	byPod     map[*fleet.Pod]*Class
 	// rows are the pods of the last evaluation, and rowClasses their classes: most pods are in the same
-	// order again, and next to it costs less than to look for each.
+	// row again, and to see that costs less than to look for each. eras counts how often all classes
+	// were forgotten.
 	rows       []*fleet.Pod
 	rowClasses []*Class
+	eras       int
+	// places are those of the nodes of the last evaluation, whose memory is used again.
+	places []*Place
 	// namespaces and served are what classes were made under.
 	namespaces map[string]map[string]string
 	served     map[corev1.ResourceName]bool
@@ -207,13 +211,14 @@ func (l *lore) isServed(name corev1.ResourceName) bool {
 func (l *lore) forgetClasses() {
 	l.classes, l.byPod = map[classKey]*Class{}, map[*fleet.Pod]*Class{}
 	l.rows, l.rowClasses = nil, nil
+	l.eras++
 }
 
 // learn finds the class of each pod that there is, nil for one that ended or is mute. All terms
 // are learned before any pod gets its class: which of them select a pod is part of that.
 func (l *lore) learn(w World, daemons []*fleet.Pod) []*Class {
 	pods := w.Pods
-	classes, news := l.recall(w)
+	news := l.recall(w)
 	before := len(l.selectors.list)
 	for _, i := range news {
 		l.termsOf(pods[i], l.traitsOf(pods[i].Spec))
@@ -223,52 +228,39 @@ func (l *lore) learn(w World, daemons []*fleet.Pod) []*Class {
 	}
 	if len(l.selectors.list) > before {
 		l.forgetClasses()
-		classes, news = l.recall(w)
+		news = l.recall(w)
 	}
 	if len(l.byPod) == 0 {
 		l.byPod = make(map[*fleet.Pod]*Class, len(news))
 	}
 	for _, i := range news {
-		classes[i] = l.classOf(pods[i])
+		l.rowClasses[i] = l.classOf(pods[i])
 	}
-	l.rows, l.rowClasses = pods, classes
-	return classes
+	return l.rowClasses
 }
 
 // recall finds the classes of pods that are known, and the indices of the new ones. Pods
 // that ended or are mute are neither.
-func (l *lore) recall(w World) (classes []*Class, news []int32) {
-	classes = make([]*Class, len(w.Pods))
-	at := 0 // among the rows
+func (l *lore) recall(w World) (news []int32) {
+	l.rows, l.rowClasses = ofLength(l.rows, len(w.Pods)), ofLength(l.rowClasses, len(w.Pods))
 	for i, p := range w.Pods {
-		at = l.rowOf(p, at)
-		if at < len(l.rows) && l.rows[at] == p && l.rowClasses[at] != nil && len(w.Mute) == 0 {
-			classes[i] = l.rowClasses[at]
-			at++
+		if l.rows[i] == p && l.rowClasses[i] != nil && len(w.Mute) == 0 {
 			continue
 		}
+		l.rows[i], l.rowClasses[i] = p, nil
 		if p.Node == "" && len(w.Mute) > 0 && w.Mute[p] {
 			continue
 		}
 		if class, known := l.byPod[p]; known {
-			classes[i] = class
+			l.rowClasses[i] = class
 		} else if !p.Ended() {
 			news = append(news, int32(i))
 		}
 	}
-	return classes, news
+	return news
 }
 
-// gap is how many rows further on a pod is looked for: so many pods may go at once for the others
-// to be found where they were.
-const gap = 8
-
-// rowOf finds the row of a pod from such a one on; where it is none of the next, it is that one.
-func (l *lore) rowOf(p *fleet.Pod, from int) int {
-	for at := from; at < min(from+gap, len(l.rows)); at++ {
-		if l.rows[at] == p {
-			return at
-		}
-	}
-	return from
+// ofLength is a list with so many elements, of which those that come new are nothing.
+func ofLength[E any](list []E, n int) []E {
+	return append(list[:min(len(list), n)], make([]E, max(0, n-len(list)))...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -38,6 +39,10 @@ type NodeTemplate struct {
 	has, room vector
 	ports     []hostPort
 
+	// of is the node that it is of, and lore what numbers its resources; nil where it is none's.
+	of   *fleet.Node
+	lore *lore
+
 	kind    *kind
 	edition int
 	// key is what Key has found; empty before.
@@ -48,17 +53,26 @@ type NodeTemplate struct {
 // themselves. Unschedulable counts unless it is ignored likewise, by the taint
 // that stands for it.
 func (c *Cluster) TemplateFrom(n *fleet.Node, ignored func(corev1.Taint) bool) *NodeTemplate {
-	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	l := &NodeTemplate{
-		Name: n.Name, Zone: n.Zone(), labels: n.Labels,
-		unschedulable: n.Unschedulable && !ignored(cordon),
-		features:      n.DeclaredFeatures, allocatable: n.Allocatable,
-		has: c.lore.names.vectorOf(n.Allocatable),
-	}
+	return c.TemplateAgain(nil, n, ignored)
+}
+
+// TemplateAgain is the same, and it is that of an earlier evaluation where it would be equal: that
+// was made of this very node, which is never changed. Nil stands for none.
+func (c *Cluster) TemplateAgain(was *NodeTemplate, n *fleet.Node, ignored func(corev1.Taint) bool) *NodeTemplate {
+	unschedulable := n.Unschedulable && !ignored(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	var taints []corev1.Taint
 	for _, t := range n.Taints {
 		if hard(t) && !ignored(t) {
-			l.taints = append(l.taints, t)
+			taints = append(taints, t)
 		}
+	}
+	if was != nil && was.of == n && was.lore == c.lore && was.unschedulable == unschedulable && slices.Equal(was.taints, taints) {
+		return was
+	}
+	l := &NodeTemplate{
+		Name: n.Name, Zone: n.Zone(), labels: n.Labels, taints: taints, unschedulable: unschedulable,
+		features: n.DeclaredFeatures, allocatable: n.Allocatable,
+		has: c.lore.names.vectorOf(n.Allocatable), of: n, lore: c.lore,
 	}
 	l.room = l.has
 	return l
@@ -112,22 +126,21 @@ type kindKey [2]uint64
 
 // kindOf is the kind of a template. Labels that no pod asks for make no difference.
 func (l *lore) kindOf(looks *NodeTemplate) *kind {
-	if looks.kind != nil && looks.edition == l.edition {
-		return looks.kind
-	}
-	key := l.kindKey(looks)
-	k, known := l.kinds[key]
-	if !known {
-		k = &kind{id: l.numbered, node: nodeOf(looks, looks.Name, looks.labels)}
-		l.numbered++
-		l.kinds[key] = k
-		l.carry(looks)
+	k := looks.kind
+	if k == nil || looks.edition != l.edition {
+		key, known := l.kindKey(looks), false
+		if k, known = l.kinds[key]; !known {
+			k = &kind{id: l.numbered, node: nodeOf(looks, looks.Name, looks.labels)}
+			l.numbered++
+			l.kinds[key] = k
+			l.carry(looks)
+		}
+		looks.kind, looks.edition = k, l.edition
 	}
 	if k.look != l.look {
 		k.look = l.look
 		l.met++
 	}
-	looks.kind, looks.edition = k, l.edition
 	return k
 }
 

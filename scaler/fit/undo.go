@@ -43,17 +43,53 @@ func (c *Cluster) Put(t Tenant, p *Place) {
 	c.put(m, t, p)
 }
 
-// Furnish gives the first pods of a place their seats, for good: no Revert undoes them. The
-// slice is the place's from then on. No other pod has a seat there yet.
-func (c *Cluster) Furnish(p *Place, tenants []Tenant) {
+// Crew are pods that are on a node together. It may be kept for as long as these are there, and the
+// cluster Knows it.
+type Crew struct {
+	tenants []Tenant
+	// takes is what they use of each resource, by its number.
+	takes vector
+	// plain: none of them counts for more than that.
+	plain bool
+	lore  *lore
+	era   int
+}
+
+// NewCrew is that of tenants of the cluster; the slice is the crew's from then on.
+func (c *Cluster) NewCrew(tenants []Tenant) *Crew {
+	crew := &Crew{tenants: slices.Clip(tenants), plain: true, lore: c.lore, era: c.lore.eras}
 	for _, t := range tenants {
+		for _, a := range t.Class.takes {
+			crew.takes.add(a.resource, a.n)
+		}
+		crew.plain = crew.plain && t.Class.own == nil && len(t.Class.ports) == 0 && !t.Class.shuns
+	}
+	return crew
+}
+
+// Knows reports whether the classes of a crew are still those of its pods.
+func (c *Cluster) Knows(crew *Crew) bool {
+	return crew != nil && crew.lore == c.lore && crew.era == c.lore.eras
+}
+
+// Furnish gives the first pods of a place their seats, for good: no Revert undoes them. No other pod
+// has a seat there yet.
+func (c *Cluster) Furnish(p *Place, crew *Crew) {
+	p.tenants, p.lent, p.touched = crew.tenants, true, c.trial
+	for resource, n := range crew.takes {
+		c.free[resource][p.index] -= n
+	}
+	if crew.plain && len(c.tallies) == 0 {
+		c.steps += int64(len(crew.tenants)) * counting(0)
+		return
+	}
+	for _, t := range crew.tenants {
 		m := c.member(t.Class)
 		if m.own != nil {
 			c.lore.filters.Put(m.own, p.host)
 		}
-		c.occupy(m, p)
+		c.count(m, p)
 	}
-	p.tenants = tenants
 }
 
 // Lift takes a pod off the place where it has a seat.
@@ -71,20 +107,20 @@ func (c *Cluster) Lift(t Tenant, p *Place) {
 }
 
 func (c *Cluster) put(m *member, t Tenant, p *Place) {
-	p.tenants = append(p.tenants, t)
-	c.occupy(m, p)
+	p.tenants, p.lent = append(p.tenants, t), false // a crew's list has no room for more
+	p.touched = c.trial
+	for _, a := range m.takes {
+		c.free[a.resource][p.index] -= a.n
+	}
+	c.count(m, p)
 }
 
-// occupy counts a pod of a class at a place.
-func (c *Cluster) occupy(m *member, p *Place) {
-	p.touched = c.trial
+// count counts a pod of a class at a place, but for what it takes.
+func (c *Cluster) count(m *member, p *Place) {
 	c.steps += counting(len(m.joins))
 	p.ports = append(p.ports, m.ports...)
 	if m.shuns {
 		p.shunning++
-	}
-	for _, a := range m.takes {
-		c.free[a.resource][p.index] -= a.n
 	}
 	for _, tally := range m.joins {
 		tally.add(p, 1)
@@ -95,6 +131,9 @@ func (c *Cluster) occupy(m *member, p *Place) {
 func (c *Cluster) lift(m *member, p *Place, at int) {
 	p.touched = c.trial
 	c.steps += counting(len(m.joins))
+	if p.lent {
+		p.tenants, p.lent = slices.Clone(p.tenants), false
+	}
 	p.tenants = slices.Delete(p.tenants, at, at+1)
 	if m.shuns {
 		p.shunning--

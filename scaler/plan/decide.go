@@ -31,8 +31,8 @@ func Decide(s fleet.Snapshot, p policy.Policy) Plan { return NewPlanner().Decide
 // and classes of pods: the answers are those of Decide, and come sooner. Not for
 // concurrent use.
 type Planner struct {
-	order cluster.PodOrder
-	cache *seats.Cache
+	register cluster.Register
+	cache    *seats.Cache
 }
 
 // NewPlanner knows nothing yet.
@@ -52,7 +52,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 // changes them or makes them late. The rest is the plan with all other actions; it reads
 // what the first part has settled, repeats nothing of it, and is to be asked for once.
 func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Action, rest func() Plan) {
-	facts := cluster.New(s, p, &k.order)
+	facts := cluster.New(s, p, &k.register)
 	out := outcome.New(facts)
 	templates := template.New(facts, out, s) // what a new node of each group will be
 	facts.FindStages()                       // how far each node is

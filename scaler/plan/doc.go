@@ -7,6 +7,7 @@
 //	plan.go      Plan: what it returns
 //	verdicts.go  the plan put together
 //	settle.go    Settle: the state to persist, after what became of the actions
+//	differ.go    Judge: whether what is kept makes a difference
 //
 // Below it are rooms, each made by its New. From the ground up:
 //

@@ -40,7 +40,12 @@ func (d decision) plan() Plan {
 
 // verdicts has one for each pending pod, node and group, by kind and name.
 func (d decision) verdicts() []verdict.Verdict {
-	list := append(d.PodVerdicts, d.DisownedVerdicts...)
+	list := make([]verdict.Verdict, 0, len(d.PodVerdicts)+len(d.DisownedVerdicts)+len(d.Nodes)+len(d.Groups))
+	list = append(list, d.DisownedVerdicts...)
+	for _, g := range d.Groups {
+		reason, details := d.groupVerdict(g)
+		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
+	}
 	for _, n := range d.Nodes {
 		details := n.Details
 		if n.Garbled != nil {
@@ -48,10 +53,7 @@ func (d decision) verdicts() []verdict.Verdict {
 		}
 		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details})
 	}
-	for _, g := range d.Groups {
-		reason, details := d.groupVerdict(g)
-		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
-	}
+	list = append(list, d.PodVerdicts...)
 	slices.SortFunc(list, func(a, b verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
 			return by

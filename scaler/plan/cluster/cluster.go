@@ -35,12 +35,13 @@ type Cluster struct {
 	Leads   time.Time
 	Daemons []fleet.DaemonSet
 	Owners  map[types.UID]fleet.Owner
-	Groups  []*Group // by name
-	Nodes   []*Node  // by name
-	Pods    []*fleet.Pod
-	// Unbound are the rows of the pods without a node, Speaking of those with terms about others, and
-	// Ending of those that are being deleted.
-	Unbound, Speaking, Ending []int32
+	Groups  []*Group     // by name
+	Nodes   []*Node      // by name
+	Pods    []*fleet.Pod // in no order
+	members *members
+	// Unbound are the pods without a node, Speaking those with terms about others, and Ending those
+	// that are being deleted.
+	Unbound, Speaking, Ending *Roll
 	// Stranded is a pod on a machine whose Node is deleted; empty without one.
 	Stranded string
 	Budgets  *drainable.Budgets
@@ -79,7 +80,7 @@ type Cluster struct {
 
 // New brings a snapshot into order and joins what belongs together. The snapshot is
 // not changed. Stages come later, see FindStages.
-func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
+func New(s fleet.Snapshot, p policy.Policy, register *Register) *Cluster {
 	d := &Cluster{
 		Now: s.Now, Policy: p, Given: s.State, Agents: s.Agents, Machines: s.Machines, outages: s.Outages, Back: s.Back(), Leads: s.Leads,
 		Daemons: slices.Clone(s.DaemonSets), Owners: s.Owners,
@@ -91,10 +92,12 @@ func New(s fleet.Snapshot, p policy.Policy, order *PodOrder) *Cluster {
 	slices.SortFunc(d.Daemons, func(a, b fleet.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	d.Pods = order.of(s.Pods)
+	register.update(s.Pods)
+	d.Pods, d.Unbound, d.Speaking, d.Ending = s.Pods, register.unbound.Roll, register.speaking.Roll, register.ending.Roll
 	d.Groups = d.ownGroups(s, groupsOf(s))
-	d.Nodes = nodesOf(s, p)
-	d.join(order)
+	d.Nodes = register.nodesOf(s, p)
+	d.join(register)
+	d.house(register)
 	d.takeDevices(s.Devices)
 	d.meetOthers(s)
 	return d
@@ -115,99 +118,83 @@ func (d *Cluster) FindStages() {
 	}
 }
 
-// join gives every node its group, its instance and its pods.
-func (d *Cluster) join(order *PodOrder) {
-	type member struct {
-		group    *Group
-		instance *fleet.Instance
-		node     *Node
-	}
-	members := map[string]*member{}
-	for _, g := range d.Groups {
-		for i := range g.Instances {
-			instance := &g.Instances[i]
-			members[instance.ID] = &member{group: g, instance: instance}
-			if instance.Live() {
-				g.Live = append(g.Live, instance)
-			}
-		}
-	}
+// join gives every node its group and its instance.
+func (d *Cluster) join(register *Register) {
+	members := register.membersOf(d.Groups)
+	d.members = members
 	for _, n := range d.Nodes {
-		if m, ok := members[n.InstanceID()]; ok {
-			n.Group, n.Instance = m.group, m.instance
-			if m.node == nil {
-				m.node = n
-			} else {
-				n.sameInstance, m.node.sameInstance = m.node, n
-			}
-			m.group.Nodes = append(m.group.Nodes, n)
+		m := members.of(n.InstanceID())
+		if m == nil {
+			continue
 		}
+		n.Group, n.Instance = m.group, m.instance
+		if m.node == nil {
+			m.node = n
+		} else {
+			n.sameInstance, m.node.sameInstance = m.node, n
+		}
+		if m.least == nil || m.least.Up() {
+			m.least = n
+		}
+		if m.group.Nodes == nil {
+			m.group.Nodes = make([]*Node, 0, len(m.group.Instances))
+		}
+		m.group.Nodes = append(m.group.Nodes, n)
 	}
 	for _, g := range d.Groups {
 		for _, i := range g.Live {
-			if m := members[i.ID]; m.group != g || m.node == nil {
-				g.nodeless = append(g.nodeless, i)
+			if m := members.of(i.ID); m.group != g || m.node == nil {
+				g.Nodeless = append(g.Nodeless, i)
 			}
 		}
 	}
-	d.house(order)
 }
 
 // house gives every node its pods, and finds those that have none.
-func (d *Cluster) house(order *PodOrder) {
-	homes := make([]*Node, len(order.homes)) // by their numbers
-	for _, n := range d.Nodes {
-		if number, known := order.homes[n.Name]; known {
-			homes[number] = n
+func (d *Cluster) house(register *Register) {
+	housed := len(d.Unbound.Pods)
+	for i, n := range d.Nodes {
+		n.Roll = nobody
+		if i+1 == len(d.Nodes) || d.Nodes[i+1].Name != n.Name {
+			n.Roll = register.at(n.Name)
 		}
+		housed += len(n.Pods)
 	}
-	counts := make([]int32, len(homes))
-	for row := range d.Pods {
-		if home := order.traitsOf(row).home; home != nowhere {
-			counts[home]++
-		}
+	if housed < len(d.Pods) {
+		d.findStranded(register)
 	}
-	pods, rows := make([]*fleet.Pod, len(d.Pods)), make([]int32, len(d.Pods))
-	for number, n := range homes {
-		if count := counts[number]; n != nil && count > 0 {
-			n.Pods, pods = pods[:0:count], pods[count:]
-			n.Rows, rows = rows[:0:count], rows[count:]
-		}
+	for _, p := range register.restless.Pods {
+		d.watch(p)
 	}
-	for row, p := range d.Pods {
-		traits := order.traitsOf(row)
-		if traits.ending {
-			d.Ending = append(d.Ending, int32(row))
-		}
-		if traits.speaks {
-			d.Speaking = append(d.Speaking, int32(row))
-		}
-		if traits.home == nowhere {
-			d.Unbound = append(d.Unbound, int32(row))
-			continue
-		}
-		n := homes[traits.home]
-		switch {
-		case n != nil:
-			n.Pods, n.Rows = append(n.Pods, p), append(n.Rows, int32(row))
-		case drainable.Occupies(p, d.Now):
-			d.Stranded = cmp.Or(d.Stranded, p.Key())
-		default:
-			continue
-		}
-		if traits.restless || d.Owners != nil {
+	if d.Owners != nil {
+		for _, p := range d.Pods {
 			d.watch(p)
 		}
 	}
 }
 
-// restless reports whether by some policy watch has something to ask for, the pod's owner aside.
-func restless(p *fleet.Pod) bool {
-	return !p.Deleted.IsZero() || p.Namespace == metav1.NamespaceSystem
+func (d *Cluster) findStranded(register *Register) {
+	var first *fleet.Pod
+	for name, number := range register.homes {
+		if d.Node(name) != nil {
+			continue
+		}
+		for _, p := range register.households[number].Pods {
+			if drainable.Occupies(p, d.Now) && (first == nil || byName(p, first) < 0) {
+				first = p
+			}
+		}
+	}
+	if first != nil {
+		d.Stranded = first.Key()
+	}
 }
 
-// watch asks for an evaluation when time alone changes what the rules say of a pod.
+// watch asks for an evaluation when time alone changes what the rules say of a pod that is on a node.
 func (d *Cluster) watch(p *fleet.Pod) {
+	if p.Node == "" || !drainable.Occupies(p, d.Now) && d.Node(p.Node) == nil {
+		return
+	}
 	if !p.Deleted.IsZero() {
 		d.Clock.At(p.Deleted.Add(drainable.Overtime))
 	}

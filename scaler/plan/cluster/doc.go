@@ -11,7 +11,9 @@
 //	group.go        one group: its size, prices, back-offs
 //	node.go         one node: its pods, whether it is up, what it is worth
 //	pods.go         pods: which of them want a node
-//	order.go        their order, kept from evaluation to evaluation
+//	register.go     who is where, kept from evaluation to evaluation
+//	members.go      which instance is in which group
+//	row.go          a node as it was read, and what follows from that alone, kept likewise
 //	stage.go        where a node stands between registration and termination
 //	reports.go      what scaler, agent and people wrote on a node
 //	unhurried.go    which drains wait for a permit, and how many drain at once

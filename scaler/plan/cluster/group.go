@@ -108,8 +108,8 @@ type Group struct {
 	Have  []int
 	Live  []*fleet.Instance
 	Nodes []*Node
-	// nodeless are those of Live that are no Node.
-	nodeless []*fleet.Instance
+	// Nodeless are those of Live that are no Node.
+	Nodeless []*fleet.Instance
 	// toBeReplaced counts live instances that Auto Scaling is about to terminate and to
 	// replace; see hearOwnDrains.
 	toBeReplaced int
@@ -200,8 +200,11 @@ func sortedGroup(g fleet.Group) *fleet.Group {
 	slices.SortFunc(g.NodeTemplates, func(a, b fleet.NodeTemplate) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
 	})
-	g.Instances = slices.Clone(g.Instances)
-	slices.SortFunc(g.Instances, func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	byID := func(a, b fleet.Instance) int { return cmp.Compare(a.ID, b.ID) }
+	if !slices.IsSortedFunc(g.Instances, byID) { // as they mostly are
+		g.Instances = slices.Clone(g.Instances)
+		slices.SortFunc(g.Instances, byID)
+	}
 	g.Hooks = slices.Clone(g.Hooks)
 	slices.SortFunc(g.Hooks, func(a, b fleet.Hook) int { return cmp.Compare(a.Name, b.Name) })
 	g.Failures = slices.Clone(g.Failures)
@@ -248,7 +251,7 @@ func (g *Group) TerminatingCount() int {
 // Unregistered are live instances whose node is upcoming.
 func (d *Cluster) Unregistered(g *Group) []*fleet.Instance {
 	var list []*fleet.Instance
-	for _, i := range g.nodeless {
+	for _, i := range g.Nodeless {
 		if _, lost := g.Lost[i.ID]; !lost {
 			list = append(list, i)
 		}

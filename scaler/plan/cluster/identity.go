@@ -79,7 +79,7 @@ func (d *Cluster) Contested(i *fleet.Instance, n *Node) verdict.Details {
 func (d *Cluster) indexWeakly() {
 	d.weakly = map[string]string{}
 	for _, n := range d.Nodes {
-		for id := range n.WeakIDs() {
+		for _, id := range n.weakly {
 			if _, known := d.weakly[id]; !known {
 				d.weakly[strings.Clone(id)] = n.Name
 			}

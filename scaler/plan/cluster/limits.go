@@ -35,13 +35,7 @@ func (d *Cluster) Measure() {
 }
 
 // size is the node's capacity, or what pods may have of it where that is not known.
-func (n *Node) size() (milli, bytes int64) {
-	size := n.Capacity
-	if len(size) == 0 {
-		size = n.Allocatable
-	}
-	return size.Cpu().MilliValue(), size.Memory().Value()
-}
+func (r *Row) size() (milli, bytes int64) { return r.milli, r.bytes }
 
 // Remains is the size of the nodes that stay: no more may be removed than would leave the least
 // that people want.

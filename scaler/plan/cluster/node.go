@@ -39,11 +39,10 @@ func WorkOf(c *fit.Class) float64 { return Work(c.CPUAndMemory()) }
 
 // Node is a Kubernetes node with what belongs to it.
 type Node struct {
-	*fleet.Node
+	*Row
+	*Roll                        // its pods
 	Group        *Group          // nil for a node of no group
 	Instance     *fleet.Instance // nil likewise
-	Pods         []*fleet.Pod    // by namespace and name
-	Rows         []int32         // of the pods among all of them; see seats.Seats.Tenant
 	sameInstance *Node           // another Node with the same providerID, if there is one
 	Slices       []*resourcev1.ResourceSlice
 
@@ -113,17 +112,6 @@ func (n *Node) Occupied(now time.Time) (by string, yes bool) {
 	return "", false
 }
 
-func nodesOf(s fleet.Snapshot, p policy.Policy) []*Node {
-	nodes := make([]*Node, len(s.Nodes))
-	for i := range s.Nodes {
-		nodes[i] = &Node{Node: &s.Nodes[i], Awaits: p.StartupTaint(s.Nodes[i].Taints)}
-	}
-	slices.SortFunc(nodes, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
-	return nodes
-}
-
 func (d *Cluster) Node(name string) *Node {
 	i, ok := slices.BinarySearchFunc(d.Nodes, name, func(n *Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !ok {
@@ -134,7 +122,13 @@ func (d *Cluster) Node(name string) *Node {
 
 // In lists the nodes of some stages.
 func (d *Cluster) In(stages ...Stage) []*Node {
-	var list []*Node
+	count := 0
+	for _, n := range d.Nodes {
+		if slices.Contains(stages, n.Stage) {
+			count++
+		}
+	}
+	list := make([]*Node, 0, count)
 	for _, n := range d.Nodes {
 		if slices.Contains(stages, n.Stage) {
 			list = append(list, n)

@@ -28,7 +28,7 @@ const ownDrainForgotten = 24 * time.Hour
 func (d *Cluster) hearOwnDrains() {
 	replaced, doubted := map[*Group]int{}, map[*Group]bool{}
 	for _, n := range d.Nodes {
-		if n.Instance == nil || !n.Instance.Live() || n.Mark != "" {
+		if n.Instance == nil || !n.Instance.Live() || n.Mark != "" || n.Stage != Draining && len(d.Given.OwnDrains) == 0 {
 			continue
 		}
 		d.hear(n.Instance.ID, n, n.Stage == Draining && !n.Requested && !n.AsksPermit())

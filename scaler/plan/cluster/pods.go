@@ -25,7 +25,7 @@ func Called(p *fleet.Pod) verdict.Details {
 func (d *Cluster) Expendable(p *fleet.Pod) bool { return p.Priority() < d.Policy.ExpendableBelow }
 
 func Places(nodes []*Node) []*fit.Place {
-	var list []*fit.Place
+	list := make([]*fit.Place, 0, len(nodes))
 	for _, n := range nodes {
 		if n.Open {
 			list = append(list, n.Place)

@@ -28,8 +28,7 @@ func (d *Cluster) Unsucceeded() map[*fleet.Pod]bool {
 	}
 	d.holding = map[*fleet.Pod]bool{}
 	ending := map[types.UID][]*fleet.Pod{}
-	for _, row := range d.Ending {
-		p := d.Pods[row]
+	for _, p := range d.Ending.Pods {
 		switch {
 		case p.Node == "" || p.Owner == nil || drainable.BelongsToNode(p) || d.Expendable(p):
 		case p.Owner.Kind == "StatefulSet":

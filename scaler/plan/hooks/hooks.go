@@ -50,17 +50,16 @@ const (
 func (d *Hooks) AnswerHooks() {
 	waits, pooling := map[string]bool{}, map[string]time.Time{}
 	for _, g := range d.Groups {
-		byInstance := map[string]*cluster.Node{}
-		for _, n := range g.Nodes {
-			if other := byInstance[n.InstanceID()]; other == nil || n.LikelierThan(other) {
-				byInstance[n.InstanceID()] = n
-			}
-		}
+		var byInstance map[string]*cluster.Node // of two Nodes of one instance the likelier
 		for i := range g.Instances {
-			p, ok := d.Passage(g, &g.Instances[i], byInstance[g.Instances[i].ID])
+			p, ok := d.Passage(g, &g.Instances[i], nil)
 			if !ok {
 				continue
 			}
+			if byInstance == nil {
+				byInstance = likeliest(g.Nodes)
+			}
+			p.Node = byInstance[p.Instance.ID]
 			if p.Instance.Warmed() {
 				pooling[p.Instance.ID] = p.Began
 			}
@@ -79,6 +78,16 @@ func (d *Hooks) AnswerHooks() {
 	over := func(key string, _ time.Time) bool { return !waits[key] }
 	maps.DeleteFunc(d.State.Heartbeats, over)
 	maps.DeleteFunc(d.State.Completed, over)
+}
+
+func likeliest(nodes []*cluster.Node) map[string]*cluster.Node {
+	byInstance := make(map[string]*cluster.Node, len(nodes))
+	for _, n := range nodes {
+		if other := byInstance[n.InstanceID()]; other == nil || n.LikelierThan(other) {
+			byInstance[n.InstanceID()] = n
+		}
+	}
+	return byInstance
 }
 
 // complete lets the instance go on if nothing holds it here any more. It says whether no

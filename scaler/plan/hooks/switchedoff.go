@@ -13,9 +13,15 @@ import (
 // MarkOutOfService marks nodes whose machines are down, and removes the mark where they may run
 // again. Only a taint that bears our annotation is removed, also where the flag is off by now.
 func (d *Hooks) MarkOutOfService() {
-	bearers := map[string]int{}
-	for _, n := range d.Nodes {
-		bearers[n.InstanceID()]++
+	var bearers map[string]int // of the same instance, once it is asked
+	borneTwice := func(id string) bool {
+		if bearers == nil {
+			bearers = make(map[string]int, len(d.Nodes))
+			for _, n := range d.Nodes {
+				bearers[n.InstanceID()]++
+			}
+		}
+		return bearers[id] > 1
 	}
 	for _, n := range d.Nodes {
 		machine, told := d.Machines[n.InstanceID()]
@@ -32,7 +38,7 @@ func (d *Hooks) MarkOutOfService() {
 		case marked:
 			n.Say(verdict.NodeOutOfService, verdict.Say("its machine is down, and it is marked out of service until it is Ready again"))
 		case !d.Policy.OutOfService || n.Ready || n.Attached == 0 || !told || !machine.Down() || !ours || n.InWarmPool() || hasOutOfService(n):
-		case bearers[n.InstanceID()] > 1 || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
+		case borneTwice(n.InstanceID()) || d.Contested(&fleet.Instance{ID: n.InstanceID()}, n) != nil:
 			n.Say(verdict.NodeHeld, verdict.Say("EC2 says that {instance} is {state}, and it is not marked out of service: another Node may be that machine",
 				verdict.Instance(n.InstanceID()), verdict.State(machine.State)))
 		default:

@@ -19,15 +19,9 @@ func (d *Launches) EndLost() {
 	unjoined := map[string]time.Time{}
 	d.WatchPools(unjoined)
 	for _, g := range d.Groups {
-		joined := map[string]*cluster.Node{} // of two Nodes of one instance the one that is not up
-		for _, n := range g.Nodes {
-			if other := joined[n.InstanceID()]; other == nil || other.Up() {
-				joined[n.InstanceID()] = n
-			}
-		}
 		for _, i := range g.Live {
 			since, known := d.LaunchedAt(i)
-			n := joined[i.ID]
+			n := d.NodeOf(g, i)
 			switch {
 			case n == nil && i.State == fleet.PendingWait:
 				// A launch hook of others holds it, and ends by its own timeout: our clock starts

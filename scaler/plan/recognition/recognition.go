@@ -73,13 +73,9 @@ func (d *Recognition) recognise() {
 		if known || len(g.Nodes) > 0 {
 			groups[g.Name], g.Recognised = since, true
 		}
-		joined := nodesOf(g)
 		live += len(g.Live)
 		serves := false // one is in service, for however long, that we did not ask for
-		for _, i := range g.Live {
-			if joined[i.ID] {
-				continue
-			}
+		for _, i := range g.Nodeless {
 			at, ours := d.cameOfAsking(g, i)
 			if ours {
 				launched[i.ID] = at
@@ -169,6 +165,9 @@ func (d *Recognition) forgetAsked() {
 // forgetEnded forgets instances that have joined after all, and those that are terminated, once
 // their ends do not count any more: also the end of one that joined meanwhile was one.
 func (d *Recognition) forgetEnded() {
+	if len(d.State.Recognition.Ended) == 0 {
+		return
+	}
 	there, joined := map[string]bool{}, map[string]bool{}
 	for _, g := range d.Groups {
 		maps.Copy(joined, nodesOf(g))
@@ -253,10 +252,17 @@ func (d *Recognition) AwaitsReplacement(g *cluster.Group) bool {
 func (d *Recognition) recogniseLeaving() {
 	left := map[string]time.Time{}
 	for _, g := range d.Groups {
-		joined := nodesOf(g)
-		for _, i := range g.Instances {
+		var joined map[string]bool
+		for j := range g.Instances {
+			i := &g.Instances[j]
+			if !i.Terminating() && !i.Warmed() {
+				continue
+			}
+			if joined == nil {
+				joined = nodesOf(g)
+			}
 			since, known := d.Given.Recognition.Left[i.ID]
-			if !i.Terminating() && !i.Warmed() || !known && !joined[i.ID] {
+			if !known && !joined[i.ID] {
 				continue
 			}
 			if !known {

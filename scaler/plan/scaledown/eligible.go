@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -38,9 +39,27 @@ func (r *nodeSearch) whyKept(n *cluster.Node) (verdict.Reason, verdict.Details) 
 		return verdict.NodeUnready, verdict.Say("a launch hook holds its instance")
 	}
 	if threshold, used := r.Threshold(n), r.Used(n); used > threshold {
-		return verdict.NodeNeeded, seats.Requested(n, percent(used)).And(", more than {most}", verdict.Most(percent(threshold)))
+		return verdict.NodeNeeded, r.whyFull(n, used, threshold)
 	}
 	return "", nil
+}
+
+// fullness is all that whyFull goes by.
+type fullness struct {
+	gpus       bool
+	used, most float64 // in whole percent
+}
+
+// whyFull says that more of a node is used than of one that may go. Thousands of nodes are as full as
+// others, and share their details.
+func (r *nodeSearch) whyFull(n *cluster.Node, used, most float64) verdict.Details {
+	key := fullness{seats.HasGPUs(n), math.RoundToEven(used * 100), math.RoundToEven(most * 100)}
+	why, said := r.full[key]
+	if !said {
+		why = seats.Requested(n, percent(used)).And(", more than {most}", verdict.Most(percent(most)))
+		r.full[key] = why
+	}
+	return why
 }
 
 func dollars(sum float64) string {

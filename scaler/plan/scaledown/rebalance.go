@@ -82,7 +82,10 @@ func (d *ScaleDown) uneven(g *cluster.Group) []string {
 func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 	goes := map[string]bool{}
 	for _, n := range g.Nodes {
-		goes[n.InstanceID()] = (n.Stage == cluster.ScalingDown || n.Stage == cluster.Terminating) && !n.Cancelled
+		going := (n.Stage == cluster.ScalingDown || n.Stage == cluster.Terminating) && !n.Cancelled
+		if _, asked := goes[n.InstanceID()]; going || asked {
+			goes[n.InstanceID()] = going
+		}
 	}
 	count, free := map[string]int{}, max(0, g.Owed())
 	for a := range action.Only[action.RequestDrain](d.Actions) {
@@ -102,7 +105,8 @@ func (d *ScaleDown) byZone(g *cluster.Group) map[string]int {
 			count[a.Zone] += a.Count
 		}
 	}
-	for _, i := range g.Instances {
+	for i := range g.Instances {
+		i := &g.Instances[i]
 		if i.Live() && !goes[i.ID] {
 			count[i.Zone]++
 		}

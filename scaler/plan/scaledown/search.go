@@ -83,13 +83,15 @@ type nodeSearch struct {
 	// that were launched for them, and claimed the places that are not for the pods of others.
 	replaced map[*cluster.Node]bool
 	claimed  map[*fit.Place]bool
+	// full is what was said of nodes that are too full to go.
+	full map[fullness]verdict.Details
 	// cutShort: the budget was used up before it was known what has become of a replacement.
 	cutShort bool
 }
 
 func (d *ScaleDown) newSearch() *nodeSearch {
 	r := &nodeSearch{
-		ScaleDown: d, missed: map[*cluster.Node]bool{}, judged: map[*cluster.Node]*candidate{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{},
+		ScaleDown: d, missed: map[*cluster.Node]bool{}, judged: map[*cluster.Node]*candidate{}, replaced: map[*cluster.Node]bool{}, claimed: map[*fit.Place]bool{}, full: map[fullness]verdict.Details{},
 		began: d.Fit.Steps(), part: shareChoice,
 		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
@@ -142,11 +144,13 @@ func (r *nodeSearch) candidates() []*candidate {
 		if reason == "" {
 			reason, why = r.whyLimited(n)
 		}
+		if reason != "" {
+			sayCandidate(n, reason, why)
+			continue
+		}
 		c := r.candidate(n)
 		c.stopped = r.whyStopped(n) != nil
-		if reason == "" {
-			reason, why = r.movers(c)
-		}
+		reason, why = r.movers(c)
 		if reason == "" {
 			r.judged[n] = c
 			if why = r.whyTooDear(c); why != nil {

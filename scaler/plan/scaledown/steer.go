@@ -41,7 +41,10 @@ func (r *nodeSearch) steer() {
 		if n.Group == nil || n.Instance == nil || n.Stage == cluster.Upcoming {
 			continue
 		}
-		kind := r.kindOf(n)
+		kind := "" // nothing is asked of it
+		if balances {
+			kind = r.kindOf(n)
+		}
 		rooms[kind] = append(rooms[kind], n)
 	}
 	var changes []action.Steer

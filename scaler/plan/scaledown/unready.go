@@ -26,8 +26,12 @@ func unreadyTime(g *cluster.Group, p policy.Policy) time.Duration {
 // say settles the verdict of a candidate that stays. Of one that is not Ready this is what
 // matters first.
 func (c *candidate) say(reason verdict.Reason, details verdict.Details) {
-	if c.Stage == cluster.Unready {
-		reason, details = verdict.NodeUnready, c.WhyUnready().Then(details)
+	sayCandidate(c.Node, reason, details)
+}
+
+func sayCandidate(n *cluster.Node, reason verdict.Reason, details verdict.Details) {
+	if n.Stage == cluster.Unready {
+		reason, details = verdict.NodeUnready, n.WhyUnready().Then(details)
 	}
-	c.Node.Say(reason, details)
+	n.Say(reason, details)
 }

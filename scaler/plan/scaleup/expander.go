@@ -92,7 +92,7 @@ func (d *ScaleUp) newOption(g *cluster.Group, packing fit.Packing) option {
 			asked += d.Fit.Requested(t.Class, name)
 		}
 		switch {
-		case seats.IsGPU(name):
+		case cluster.IsGPU(name):
 			o.idleGPUs += max(0, q.Value()*int64(o.nodes)-asked)
 		case asked == 0:
 			o.idleKinds++

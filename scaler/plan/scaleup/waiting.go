@@ -64,9 +64,8 @@ var gated = verdict.Say("it has scheduling gates, and wants no node before they 
 // waiting are the pods that a new node could help; each of the others without a
 // node gets a verdict that says why none would.
 func (d *ScaleUp) waiting() []fit.Tenant {
-	list := make([]fit.Tenant, 0, len(d.Unbound))
-	for _, row := range d.Unbound {
-		p := d.Pods[row]
+	list := make([]fit.Tenant, 0, len(d.Unbound.Pods))
+	for i, p := range d.Unbound.Pods {
 		if !cluster.WantsNode(p) {
 			continue
 		}
@@ -83,7 +82,7 @@ func (d *ScaleUp) waiting() []fit.Tenant {
 		case d.Unheard[p] != nil:
 			d.SayPod(t, verdict.PodTermsLeftOut, "", d.Unheard[p])
 		default:
-			list = append(list, d.Fit.TenantAt(int(row)))
+			list = append(list, d.Fit.TenantAt(int(d.Unbound.Rows[i])))
 		}
 	}
 	return list

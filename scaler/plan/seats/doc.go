@@ -4,6 +4,7 @@
 //
 //	seats.go        the simulation
 //	simulate.go     nodes and pods as they are; what is kept from evaluation to evaluation
+//	kept.go         what is kept of nodes: their templates, and the pods on them
 //	place.go        upcoming nodes, and pods that are moved
 //	openroom.go     where a pod has room without a new node
 //	destinations.go destinations for pods of nodes that are removed

@@ -29,8 +29,8 @@ const (
 func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	mute, d.Unheard = map[*fleet.Pod]bool{}, map[*fleet.Pod]verdict.Details{}
 	var waiting, running speakers
-	for _, row := range d.Speaking {
-		p := d.Pods[row]
+	for i, p := range d.Speaking.Pods {
+		row := d.Speaking.Rows[i]
 		switch terms := fit.CountTerms(p.Spec); {
 		case p.Ended() || p.Node == "" && p.Nominated != "":
 		case p.Node != "":

@@ -12,8 +12,8 @@ type Seats struct {
 	*cluster.Cluster
 
 	Fit *fit.Cluster
-	// utilizations are those that were asked for.
-	utilizations map[*cluster.Node]float64
+	// kept is what was found out about nodes, by their numbers.
+	kept []keptNode
 	// Upcoming are the nodes that will be there soon, as places for pods.
 	Upcoming []*fit.Place
 	// Headrooms are kept free beside all of them. Those of one list add up.

@@ -45,27 +45,10 @@ func (d *Seats) settle() {
 	for _, n := range d.Nodes {
 		var ignored func(corev1.Taint) bool
 		ignored, n.Open = d.Passing(n)
-		looks := d.Fit.TemplateFrom(n.Expected(), ignored)
-		if n.Stage == cluster.Upcoming {
-			looks.Await(n.ExpectedDevices())
-			d.Fit.Reserve(looks, n.Pods)
-		}
-		n.Place = d.Fit.Add(looks)
-		d.furnish(n)
+		n.Place = d.Fit.Add(d.templateOf(n, ignored))
+		d.Fit.Furnish(n.Place, d.residentsOf(n).crew)
 	}
 	d.nominate()
-}
-
-// furnish seats the pods that are on the node. Expendable ones take no room:
-// kube-scheduler moves them aside for any other.
-func (d *Seats) furnish(n *cluster.Node) {
-	tenants := make([]fit.Tenant, 0, len(n.Pods))
-	for i, p := range n.Pods {
-		if !p.Ended() && !d.Expendable(p) {
-			tenants = append(tenants, d.Tenant(n, i))
-		}
-	}
-	d.Fit.Furnish(n.Place, tenants)
 }
 
 // Tenant is the i-th pod of a node. To search for the pod itself costs more.
@@ -73,8 +56,7 @@ func (d *Seats) Tenant(n *cluster.Node, i int) fit.Tenant { return d.Fit.TenantA
 
 // nominate seats the pods for which kube-scheduler is making room.
 func (d *Seats) nominate() {
-	for _, row := range d.Unbound {
-		p := d.Pods[row]
+	for _, p := range d.Unbound.Pods {
 		if p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
 			continue
 		}
@@ -92,6 +74,8 @@ type Cache struct {
 	imagined map[string]*fleet.Pod
 	// stocks are those that stand for buffers, by these.
 	stocks map[string]*stock
+	// nodes is what is kept of nodes, by their numbers.
+	nodes []keptNode
 }
 
 // NewCache knows nothing yet.
@@ -100,7 +84,7 @@ func NewCache() *Cache { return &Cache{rules: fit.NewRules()} }
 // imagine prepares the question which pods fit where: on nodes, and on those that there
 // could be.
 func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
-	d.Buffers, d.quotas = k.findBuffers(s), quotasOf(s)
+	d.Buffers, d.quotas, d.kept = k.findBuffers(s), quotasOf(s), k.nodesFor(len(d.Nodes))
 	d.Fit = k.rules.Cluster(fit.World{
 		Kubernetes: s.Kubernetes, Mute: k.hush(d, s.Kubernetes), Pods: withSamples(d.Pods, d.Buffers), Namespaces: s.Namespaces, Storage: s.Storage, Devices: s.Devices, DaemonSets: d.Daemons, Closing: Closed,
 	})

@@ -1,12 +1,6 @@
 package seats
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
@@ -15,44 +9,33 @@ import (
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
-// Used is the utilization of a node, which is found once in an evaluation.
-func (d *Seats) Used(n *cluster.Node) float64 {
-	used, known := d.utilizations[n]
-	if !known {
-		used = d.utilization(n)
-		if d.utilizations == nil {
-			d.utilizations = map[*cluster.Node]float64{}
-		}
-		d.utilizations[n] = used
-	}
-	return used
-}
-
-// utilization is the greatest of the shares of its cpu and its memory that the pods on a node
+// Used is the utilization of a node: the greatest of the shares of its cpu and its memory that the pods on a node
 // request, and of the devices of its pools that are allocated; on a node with GPUs cpu and memory
 // do not count, but these. What is really used of them does not count: kube-scheduler goes by
 // requests too.
-func (d *Seats) utilization(n *cluster.Node) float64 {
+func (d *Seats) Used(n *cluster.Node) float64 {
 	if HasGPUs(n) {
 		return max(d.gpuUtilization(n), d.deviceUtilization(n))
 	}
-	var cpu, memory, ofCPU, ofMemory int64
-	ofCPU, ofMemory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
-	for t := range d.counting(n) {
-		c, m := t.Class.CPUAndMemory()
-		if d.leftOut(n.Group, t.Pod) {
-			ofCPU, ofMemory = ofCPU-c, ofMemory-m
+	var used Load
+	has := Load{n.MilliCPU, n.Memory}
+	for kind, load := range d.kept[n.Number].loads {
+		if d.leavesOut(n.Group, kind) {
+			has = has.Minus(load)
 			continue
 		}
-		cpu, memory = cpu+c, memory+m
+		used = used.Plus(load)
 	}
-	return max(share(cpu, ofCPU), share(memory, ofMemory), d.deviceUtilization(n))
+	return max(share(used.milli, has.milli), share(used.bytes, has.bytes), d.deviceUtilization(n))
 }
 
 // deviceUtilization is the greatest share of the devices of one of a node's pools that claims
 // hold.
 func (d *Seats) deviceUtilization(n *cluster.Node) float64 {
 	most := 0.0
+	if len(n.Slices) == 0 {
+		return most
+	}
 	devices := map[cluster.DevicePool]int64{}
 	for _, s := range cluster.CompletePools(n.Slices) {
 		devices[cluster.PoolOf(s)] += int64(len(s.Spec.Devices))
@@ -67,7 +50,7 @@ func (d *Seats) deviceUtilization(n *cluster.Node) float64 {
 // the node reports none: its driver does not work, or not yet.
 func (d *Seats) gpuUtilization(n *cluster.Node) float64 {
 	most := 0.0
-	for _, name := range gpus(n) {
+	for _, name := range n.GPUs {
 		var used int64
 		total := n.Allocatable[name]
 		of := total.Value()
@@ -99,7 +82,7 @@ func (d *Seats) counting(n *cluster.Node) func(yield func(fit.Tenant) bool) {
 // GPUShare is the greatest share of one of a node's kinds of GPU that a pod of the class requests.
 func (d *Seats) GPUShare(n *cluster.Node, c *fit.Class) float64 {
 	most := 0.0
-	for _, name := range gpus(n) {
+	for _, name := range n.GPUs {
 		total := n.Allocatable[name]
 		most = max(most, share(d.Fit.Requested(c, name), total.Value()))
 	}
@@ -109,8 +92,9 @@ func (d *Seats) GPUShare(n *cluster.Node, c *fit.Class) float64 {
 // Load is an amount of thousandths of a cpu and of bytes of memory.
 type Load struct{ milli, bytes int64 }
 
-// Plus is the sum of two.
-func (l Load) Plus(o Load) Load { return Load{l.milli + o.milli, l.bytes + o.bytes} }
+// Plus is the sum of two, and Minus what is left of the first.
+func (l Load) Plus(o Load) Load  { return Load{l.milli + o.milli, l.bytes + o.bytes} }
+func (l Load) Minus(o Load) Load { return Load{l.milli - o.milli, l.bytes - o.bytes} }
 
 // Covers reports whether there is as much of both.
 func (l Load) Covers(o Load) bool { return l.milli >= o.milli && l.bytes >= o.bytes }
@@ -132,31 +116,27 @@ func LoadOfPod(t fit.Tenant) Load {
 }
 
 // LoadOf is what those pods of a node request that could be on another.
-func (d *Seats) LoadOf(n *cluster.Node) Load { return d.loadOf(n, false) }
+func (d *Seats) LoadOf(n *cluster.Node) Load { return d.kept[n.Number].loads[0] }
 
 // RoomOf is what a node has for such pods, be they there or not.
 func (d *Seats) RoomOf(n *cluster.Node) Load {
-	own := d.loadOf(n, true)
-	return Load{n.Allocatable.Cpu().MilliValue() - own.milli, n.Allocatable.Memory().Value() - own.bytes}
-}
-
-func (d *Seats) loadOf(n *cluster.Node, own bool) (sum Load) {
-	for t := range d.counting(n) {
-		if drainable.BelongsToNode(t.Pod) == own {
-			sum = sum.Plus(LoadOfPod(t))
-		}
+	room := Load{n.MilliCPU, n.Memory}
+	for _, own := range d.kept[n.Number].loads[1:] {
+		room = room.Minus(own)
 	}
-	return sum
+	return room
 }
 
 // leftOut reports whether a pod counts neither for what is used of the node nor for what it
-// has.
-func (d *Seats) leftOut(g *cluster.Group, p *fleet.Pod) bool {
+// has, and leavesOut so of a kind of load.
+func (d *Seats) leftOut(g *cluster.Group, p *fleet.Pod) bool { return d.leavesOut(g, kindOfLoad(p)) }
+
+func (d *Seats) leavesOut(g *cluster.Group, kind int) bool {
 	ignored := d.Policy.IgnoreDaemonSets
 	if g != nil && g.ScaleDown.IgnoreDaemonSets != nil {
 		ignored = *g.ScaleDown.IgnoreDaemonSets
 	}
-	return ignored && drainable.IsDaemonSet(p) || d.Policy.IgnoreMirrors && drainable.IsMirror(p)
+	return ignored && kind&ofDaemonSets != 0 || d.Policy.IgnoreMirrors && kind&ofMirrors != 0
 }
 
 // share of nothing is everything, where something is used.
@@ -176,28 +156,7 @@ func HasGPUs(n *cluster.Node) bool {
 	if g := n.Group; !labelled && g != nil && g.GPULabel != "" {
 		_, labelled = n.Labels[g.GPULabel]
 	}
-	return labelled || len(gpus(n)) > 0
-}
-
-// gpus are the kinds of GPU that the node reports, in order.
-func gpus(n *cluster.Node) []corev1.ResourceName {
-	var list []corev1.ResourceName
-	for name, amount := range n.Allocatable {
-		if IsGPU(name) && !amount.IsZero() {
-			list = append(list, name)
-		}
-	}
-	slices.SortFunc(list, cmp.Compare)
-	return list
-}
-
-// accelerators begin the names of what device plugins report on accelerated instances
-// of EC2: GPUs, slices of them too, and AWS's own chips.
-// https://docs.aws.amazon.com/eks/latest/userguide/device-management.html
-var accelerators = []string{"nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
-
-func IsGPU(name corev1.ResourceName) bool {
-	return slices.ContainsFunc(accelerators, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
+	return labelled || len(n.GPUs) > 0
 }
 
 // Requested says how much of a node is requested, or of its GPUs where those count.

@@ -165,7 +165,7 @@ func (d *Templates) unpromisedLabels(g *cluster.Group, planned, learned fleet.No
 func (d *Templates) askedLabels(key string) bool {
 	if d.asked == nil {
 		d.asked = map[string]bool{}
-		for _, p := range d.Pods {
+		for _, p := range d.Unbound.Pods {
 			if p.Node == "" && p.Spec != nil {
 				noteAsked(d.asked, p.Spec)
 			}

@@ -27,7 +27,7 @@ func TestMissingLabels(t *testing.T) {
 		{"nothing of it, and a pod asks for both", nil, driversLabel, noTier + "; " + noDriver},
 		{"the driver knows better", map[string]string{"tier": "web", driversLabel: "b"}, "", otherZone},
 	} {
-		n := &cluster.Node{Node: &fleet.Node{Name: "n"}}
+		n := &cluster.Node{Row: &cluster.Row{Node: &fleet.Node{Name: "n"}}}
 		got := missingLabels(planned, fleet.NodeTemplate{Labels: c.labels}, n, func(key string) bool { return key == c.asked })
 		if diff := cmp.Diff(c.want, got.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.reason, diff)

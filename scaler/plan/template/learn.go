@@ -79,7 +79,10 @@ func specimens(g *cluster.Group) []*cluster.Node {
 func specimensFor(all []*cluster.Node, zone string) []*cluster.Node {
 	var there []*cluster.Node
 	for _, n := range all {
-		if n.Zone() == zone && len(there) < sampled {
+		if len(there) == sampled {
+			break
+		}
+		if n.Zone() == zone {
 			there = append(there, n)
 		}
 	}

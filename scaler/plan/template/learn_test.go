@@ -14,7 +14,7 @@ import (
 func likeWithFeatures(features ...[]string) []*cluster.Node {
 	var list []*cluster.Node
 	for i, f := range features {
-		list = append(list, &cluster.Node{Node: &fleet.Node{Name: fmt.Sprintf("n%d", i), DeclaredFeatures: f}})
+		list = append(list, &cluster.Node{Row: &cluster.Row{Node: &fleet.Node{Name: fmt.Sprintf("n%d", i), DeclaredFeatures: f}}})
 	}
 	return list
 }

@@ -23,7 +23,7 @@ const (
 // of a type with whatever image, for groups that have none. Less replaces more, and an entry of
 // others stays otherwise.
 func (d *Templates) rememberMemory() {
-	used := map[string]bool{}
+	used, least := map[string]bool{}, map[kindSeen]int64{}
 	for _, g := range d.Groups {
 		for _, s := range g.NodeTemplates {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
@@ -33,12 +33,18 @@ func (d *Templates) rememberMemory() {
 			if !known || q.Value() < seenStep || n.Instance.Type == "" || !n.Up() {
 				continue
 			}
-			seen := resource.NewQuantity(q.Value()/seenStep*seenStep, resource.BinarySI)
-			for _, key := range []string{fleet.SeenKey(n.Instance.Type, ""), fleet.SeenKey(n.Instance.Type, imageOf(g, n))} {
-				used[key] = true
-				if known, ok := d.State.Seen[key]; !ok || seen.Cmp(known) < 0 {
-					d.State.Seen[key] = *seen
-				}
+			kind, seen := kindSeen{n.Instance.Type, imageOf(g, n)}, q.Value()/seenStep*seenStep
+			if known, ok := least[kind]; !ok || seen < known {
+				least[kind] = seen
+			}
+		}
+	}
+	for kind, bytes := range least {
+		seen := resource.NewQuantity(bytes, resource.BinarySI)
+		for _, key := range []string{fleet.SeenKey(kind.instanceType, ""), fleet.SeenKey(kind.instanceType, kind.image)} {
+			used[key] = true
+			if known, ok := d.State.Seen[key]; !ok || seen.Cmp(known) < 0 {
+				d.State.Seen[key] = *seen
 			}
 		}
 	}
@@ -48,6 +54,9 @@ func (d *Templates) rememberMemory() {
 		}
 	}
 }
+
+// kindSeen are nodes of one type and image.
+type kindSeen struct{ instanceType, image string }
 
 // imageOf is the machine image of a node, where its template has it.
 func imageOf(g *cluster.Group, n *cluster.Node) string {
