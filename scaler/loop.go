@@ -29,6 +29,9 @@ const (
 	// one where nothing has changed: a plan states when time alone changes it, and a plan
 	// that omits that is found out then.
 	distrust = 10 * time.Minute
+	// judgeEvery is how often what the planner keeps is judged, and notIdle how long that is put off
+	// where there is something to do.
+	judgeEvery, notIdle = time.Hour, time.Minute
 )
 
 // loop is observe → decide → act. One goroutine runs it, so nothing in it needs a lock, and
@@ -63,6 +66,9 @@ type loop struct {
 	changed <-chan struct{}
 	asked   <-chan chan<- seen
 	logger  *slog.Logger
+	// judge decides once more, with and without what is kept, and sees whether both are the same. That
+	// takes as long as an evaluation that knows nothing, so it comes where nothing is to be done.
+	judge func(fleet.Snapshot)
 	// alive is called after each turn, with what went wrong.
 	alive func(error)
 	// last is the evaluation whose answer still holds if nothing has changed; nil where there
@@ -76,6 +82,7 @@ type answered struct {
 	version uint64
 	state   fleet.State
 	wake    time.Time // zero where time alone changes nothing
+	seen    fleet.Snapshot
 }
 
 // holds reports whether another evaluation would see and decide the same.
@@ -97,6 +104,8 @@ type evaluation struct {
 func (l *loop) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	judgement := time.NewTimer(judgeEvery)
+	defer judgement.Stop()
 	said := ""
 	for {
 		select {
@@ -105,6 +114,9 @@ func (l *loop) run(ctx context.Context) error {
 		case answer := <-l.asked:
 			snapshot, _, err := l.observe(l.time())
 			answer <- seen{snapshot: snapshot, err: err}
+			continue
+		case <-judgement.C:
+			judgement.Reset(l.judged())
 			continue
 		case <-l.changed:
 		case <-timer.C:
@@ -204,12 +216,21 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return time.Time{}, unwritten
 	}
 	if len(this.plan.Actions) == 0 {
-		l.last = &answered{at: now, version: version, state: snapshot.State, wake: this.plan.Wake}
+		l.last = &answered{at: now, version: version, state: snapshot.State, wake: this.plan.Wake, seen: snapshot}
 	}
 	if slices.ContainsFunc(done, fallsShort) {
 		return now, nil // there may be another zone, or another group
 	}
 	return this.plan.Wake, nil
+}
+
+// judged judges where the last evaluation has found nothing to do, and says when to try again.
+func (l *loop) judged() time.Duration {
+	if l.last == nil {
+		return notIdle
+	}
+	l.judge(l.last.seen)
+	return judgeEvery
 }
 
 // withhold splits the actions: ready are done although the state could not be written, and

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
@@ -86,6 +87,7 @@ func newStage(plans ...plan.Plan) *stage {
 		},
 		paused:  func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		due:     func(time.Time) time.Time { return time.Time{} },
+		judge:   func(fleet.Snapshot) { s.note("judge") },
 		tell:    func(evaluation) {},
 		changed: s.changes,
 		logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -123,6 +125,34 @@ func TestLoopWakes(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Once an hour what is kept is judged, and never while there is something to do: then a minute later.
+func TestLoopJudgesWhatIsKept(t *testing.T) {
+	busy := plan.Plan{Actions: []action.Action{action.Unmark{Node: action.NodeRef{Name: "n"}}}}
+	for _, c := range []struct {
+		name  string
+		plans []plan.Plan
+		want  []string
+	}{
+		{"idle", []plan.Plan{{}}, []string{"1h0m0s judge", "2h0m0s judge"}},
+		{"busy at first", append(slices.Repeat([]plan.Plan{busy}, 63), plan.Plan{}), []string{"1h3m0s judge", "2h3m0s judge"}},
+		{"always busy", []plan.Plan{busy}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(slices.Clone(c.plans)...)
+				if len(s.plans) > 1 {
+					s.plans[0].Wake = time.Now().Add(30 * time.Second) // not when the judge comes
+				}
+				notes := s.run(t, 2*time.Hour+30*time.Minute)
+				notes = slices.DeleteFunc(notes, func(note string) bool { return !strings.HasSuffix(note, "judge") })
+				if diff := cmp.Diff(c.want, notes, cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
 }
 
 // Where nothing has changed, the answer of the last evaluation holds until time alone changes

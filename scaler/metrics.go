@@ -40,6 +40,7 @@ type metrics struct {
 	stateShed    *prometheus.CounterVec
 	evaluations  prometheus.Histogram
 	steps        prometheus.Gauge
+	keptDiffers  prometheus.Counter
 	actions      *prometheus.CounterVec
 	launches     *prometheus.CounterVec
 	lifecycle    *prometheus.CounterVec
@@ -76,7 +77,9 @@ func newMetrics() *metrics {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "windlass", Name: name, Help: help, Buckets: seconds})
 	}
 	m := &metrics{
-		registry:     prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(),
+		keptDiffers: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "windlass", Name: "kept_evaluation_differs_total",
+			Help: "Times that an evaluation differed by what is kept from evaluation to evaluation, as is looked for once an hour: a bug, after which all that was kept is forgotten. The log has the first difference."}),
 		leader:       gauge("leader", "1 while this replica leads."),
 		pods:         newGauges("pending_pods", "Pods without a node, by the reason of their verdict.", "reason"),
 		groups:       newGauges("groups", "Groups, by the reason of their verdict.", "reason"),
@@ -120,7 +123,7 @@ func newMetrics() *metrics {
 	for _, result := range []string{"done", "failed"} {
 		m.stateWrites.WithLabelValues(result)
 	}
-	m.registry.MustRegister(m.leader, m.pods, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.steps, m.actions, m.launches, m.lifecycle,
+	m.registry.MustRegister(m.leader, m.pods, m.groups, m.groupNodes, m.groupFaults, m.retained, m.backOffs, m.unrecognised, m.brake, m.faults, m.stateBytes, m.stateWrites, m.stateShed, m.evaluations, m.keptDiffers, m.steps, m.actions, m.launches, m.lifecycle,
 		m.calls, m.seenToLaunch, m.toldToLaunch, m.toldToReady, m.drained, m.drains.nodes, m.drains.left, m.drains.deadline, m.drains.failures, m.drains.interruptions, m.drains.took,
 		m.money.nodes, m.money.groups, m.money.reasons, m.money.requested, m.money.unpriced, m.money.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

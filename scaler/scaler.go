@@ -315,6 +315,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		act:      sc.act,
 		due:      sc.actor.Due,
 		reread:   sc.reread,
+		judge:    func(s fleet.Snapshot) { sc.judge(planner.Judge(s, sc.settings.policy)) },
 		tell:     sc.tell,
 		changed:  sc.observer.Changed(),
 		asked:    sc.asked,
@@ -322,6 +323,15 @@ func (sc *scaler) lead(ctx context.Context) error {
 		alive:    sc.turned,
 	}
 	return l.run(ctx)
+}
+
+// judge reports that what the planner keeps makes a difference, which is a bug; empty for none. The
+// planner has forgotten it by then.
+func (sc *scaler) judge(difference string) {
+	if difference != "" {
+		sc.metrics.keptDiffers.Inc()
+		sc.logger.Warn("kept evaluation differs", "difference", difference, "remedy", "none is needed: all that was kept is forgotten; report it with this line, it is a bug")
+	}
 }
 
 // removeCASStatus takes Cluster Autoscaler's status away where this process ends. Whoever
