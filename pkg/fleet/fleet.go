@@ -466,7 +466,7 @@ func InstanceIDOf(providerID string) string {
 
 // NamesOther reports whether the node's provider id names a machine, of the same cloud as the
 // instance: then it is another one, unless it is the instance's own.
-func (n *Node) NamesOther(instance string) bool {
+func (n Node) NamesOther(instance string) bool {
 	scheme := schemeAWS
 	if at := strings.Index(instance, "://"); at >= 0 {
 		scheme = instance[:at+len("://")]

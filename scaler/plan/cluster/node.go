@@ -175,9 +175,10 @@ func LatestLast(a, b time.Time) int {
 // Recommendation is the cordon of a node that its agent has closed for a rebalance
 // recommendation and for nothing else; ok is false where it is not so.
 func (n *Node) Recommendation() (cordon contract.Cordon, ok bool) {
-	asked := n.Requested || n.Unreadable != nil
-	_, told := n.Annotations[contract.AnnotationDrainReport] // also one that cannot be parsed
-	if n.Stage != Cordoned || asked || told {
+	if n.Stage != Cordoned || n.Requested || n.Unreadable != nil {
+		return contract.Cordon{}, false
+	}
+	if _, told := n.Annotations[contract.AnnotationDrainReport]; told { // also one that cannot be parsed
 		return contract.Cordon{}, false
 	}
 	return n.closedForRecommendation()

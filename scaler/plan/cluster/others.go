@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,10 +99,7 @@ func (d *Cluster) beingRemoved() (nodes []*Node) {
 func (d *Cluster) handlerMarks() []string {
 	var names []string
 	for _, n := range d.Nodes {
-		_, marked := n.Labels[contract.LabelTerminationHandlerEvent]
-		if marked || slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
-			return strings.HasPrefix(t.Key, contract.TaintPrefixTerminationHandler)
-		}) {
+		if n.handled {
 			names = append(names, n.Name)
 		}
 	}

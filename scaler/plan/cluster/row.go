@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
@@ -19,25 +20,35 @@ type Row struct {
 	*fleet.Node
 	// Number is the row in the snapshot.
 	Number int
-	// id is that of its instance, and weakly are those of others that it names; see fleet.Node.WeakIDs.
-	id     string
-	weakly []string
+	// id is that of its instance, zone its own, and weakly are those of others that it names; see fleet.Node.WeakIDs.
+	id, zone string
+	weakly   []string
 	// milli and bytes are its capacity, or what pods may have of it where that is not known.
 	milli, bytes int64
 	// MilliCPU and Memory are what pods may have of it.
 	MilliCPU, Memory int64
-	// GPUs are the kinds of GPU that it reports, in order.
-	GPUs []corev1.ResourceName
+	// GPUs are the kinds of GPU that it reports, in order, and Accelerated says that a label promises some.
+	GPUs        []corev1.ResourceName
+	Accelerated bool
+	// MemoryThere is how much memory it reports, be it for pods or not; 0 where it does not say.
+	MemoryThere int64
+	// handled: it bears a mark of a termination handler.
+	handled bool
 }
 
-// newRow finds out what follows from a node.
-func newRow(n fleet.Node, number int) *Row {
-	r := &Row{Node: &n, Number: number, id: n.InstanceID(), weakly: slices.Collect(n.WeakIDs())}
+// NewRow finds out what follows from a node.
+func NewRow(n fleet.Node, number int) *Row {
+	r := &Row{Node: &n, Number: number, id: n.InstanceID(), zone: n.Zone(), weakly: slices.Collect(n.WeakIDs())}
 	r.MilliCPU, r.Memory = n.Allocatable.Cpu().MilliValue(), n.Allocatable.Memory().Value()
 	r.milli, r.bytes = r.MilliCPU, r.Memory
 	if len(n.Capacity) > 0 {
 		r.milli, r.bytes = n.Capacity.Cpu().MilliValue(), n.Capacity.Memory().Value()
 	}
+	memory := n.Capacity[corev1.ResourceMemory]
+	r.MemoryThere = memory.Value()
+	_, r.Accelerated = n.Labels[contract.LabelAccelerator]
+	_, marked := n.Labels[contract.LabelTerminationHandlerEvent]
+	r.handled = marked || slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, contract.TaintPrefixTerminationHandler) })
 	for name, amount := range n.Allocatable {
 		if IsGPU(name) && !amount.IsZero() {
 			r.GPUs = append(r.GPUs, name)
@@ -49,6 +60,9 @@ func newRow(n fleet.Node, number int) *Row {
 
 // InstanceID is the id of the node's instance; see fleet.InstanceIDOf.
 func (r *Row) InstanceID() string { return r.id }
+
+// Zone is the node's availability zone.
+func (r *Row) Zone() string { return r.zone }
 
 // holds reports whether the row still says what was read. Snapshots share what has not changed, and
 // never write to it: another map or list may have other contents, and the same has the same.
@@ -78,7 +92,7 @@ func (r *Register) nodesOf(s fleet.Snapshot, p policy.Policy) []*Node {
 		if i < len(r.nodeRows) && r.nodeRows[i].holds(n) {
 			continue
 		}
-		row := newRow(*n, i)
+		row := NewRow(*n, i)
 		if i == len(r.nodeRows) {
 			r.nodeRows = append(r.nodeRows, row)
 			continue

@@ -1,7 +1,6 @@
 package seats
 
 import (
-	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
@@ -152,11 +151,14 @@ func share(used, of int64) float64 {
 
 // HasGPUs reports whether the node is there for its GPUs, by its label or by what it reports.
 func HasGPUs(n *cluster.Node) bool {
-	_, labelled := n.Labels[contract.LabelAccelerator]
-	if g := n.Group; !labelled && g != nil && g.GPULabel != "" {
-		_, labelled = n.Labels[g.GPULabel]
+	if n.Accelerated || len(n.GPUs) > 0 {
+		return true
 	}
-	return labelled || len(n.GPUs) > 0
+	if g := n.Group; g != nil && g.GPULabel != "" {
+		_, labelled := n.Labels[g.GPULabel]
+		return labelled
+	}
+	return false
 }
 
 // Requested says how much of a node is requested, or of its GPUs where those count.

@@ -46,10 +46,10 @@ func ofMachines(key string) bool {
 // learnedLabels are those that new nodes will have: what is promised unless all specimens that had
 // their time lack it or have the same other value, and what at least half of the specimens have
 // beside that, but for what people may have written on a single node.
-func (d *Templates) learnedLabels(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) map[string]string {
+func (d *Templates) learnedLabels(g *cluster.Group, s fleet.NodeTemplate, like, elders []*cluster.Node) map[string]string {
 	// Daemons write labels on nodes that are up already: older nodes know them.
-	if elders := d.settledOf(known); len(elders) > 0 {
-		like = slices.Concat(like, slices.DeleteFunc(specimensFor(elders, s.Zone), func(n *cluster.Node) bool { return slices.Contains(like, n) }))
+	if len(elders) > 0 {
+		like = slices.Concat(like, slices.DeleteFunc(slices.Clone(specimensFor(elders, s.Zone)), func(n *cluster.Node) bool { return slices.Contains(like, n) }))
 	}
 	labels := map[string]string{}
 	ofOthers := func(key string) bool {

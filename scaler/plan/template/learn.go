@@ -23,7 +23,7 @@ const sampled = 3
 // ones taught holds. It runs after nodes have joined their groups and before the templates are
 // used.
 func (d *Templates) learnTemplates(s fleet.Snapshot) {
-	t := teaching{d, map[string][]storagev1.CSINodeDriver{}}
+	t := teaching{Templates: d, drivers: map[string][]storagev1.CSINodeDriver{}}
 	for _, n := range s.Storage.Nodes {
 		t.drivers[n.Name] = n.Spec.Drivers
 	}
@@ -42,6 +42,7 @@ func (d *Templates) learnTemplates(s fleet.Snapshot) {
 			d.recall(g)
 			continue
 		}
+		t.elders = d.settledOf(known)
 		for i, planned := range g.Planned {
 			like := specimensFor(known, planned.Zone)
 			g.NodeTemplates[i] = t.corrected(g, planned, like, known)
@@ -53,17 +54,19 @@ func (d *Templates) learnTemplates(s fleet.Snapshot) {
 	d.rememberMemory()
 }
 
-// teaching is the templates with what nodes say of their volume drivers, by node name.
+// teaching is the templates with what nodes say of their volume drivers, by node name, and the
+// specimens of the group at hand that had their time.
 type teaching struct {
 	*Templates
 	drivers map[string][]storagev1.CSINodeDriver
+	elders  []*cluster.Node
 }
 
 // specimens are the nodes of the present template that are up, the youngest
 // first. Where no template is known any node of the group is one, if its definition says
 // nothing else either.
 func specimens(g *cluster.Group) []*cluster.Node {
-	var list []*cluster.Node
+	list := make([]*cluster.Node, 0, len(g.Nodes))
 	for _, n := range g.Nodes {
 		alike := g.Template != "" && n.Instance.Template == g.Template || g.Template == "" && len(g.NodeTemplates) == 0
 		if alike && n.Instance.State == fleet.InService && n.Up() {
@@ -97,6 +100,7 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 	if len(known) == 0 || g.Uncountable {
 		return
 	}
+	t.elders = t.settledOf(known)
 	for _, zone := range g.Zones {
 		like := specimensFor(known, zone)
 		// What these say of their own zone holds for this one, too.
@@ -115,7 +119,7 @@ func (t teaching) standIn(g *cluster.Group, known []*cluster.Node) {
 // corrected is the node template as the nodes are. In a mixed group the next node may be of
 // another type than they, and so it promises no more than its definition does.
 func (t teaching) corrected(g *cluster.Group, s fleet.NodeTemplate, like, known []*cluster.Node) fleet.NodeTemplate {
-	s.Labels = t.learnedLabels(g, s, like, known)
+	s.Labels = t.learnedLabels(g, s, like, t.elders)
 	s.Taints = t.learnedTaints(g, s.Taints, like)
 	s.Allocatable = t.learnedRoom(g, s.Allocatable, like, func(n *cluster.Node) corev1.ResourceList { return n.Allocatable })
 	s.Capacity = t.learnedRoom(g, s.Capacity, like, func(n *cluster.Node) corev1.ResourceList { return n.Capacity })

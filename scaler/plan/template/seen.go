@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -29,11 +28,10 @@ func (d *Templates) rememberMemory() {
 			used[fleet.SeenKey(s.InstanceType, s.Image)], used[fleet.SeenKey(s.InstanceType, "")] = true, true
 		}
 		for _, n := range g.Nodes {
-			q, known := n.Capacity[corev1.ResourceMemory]
-			if !known || q.Value() < seenStep || n.Instance.Type == "" || !n.Up() {
+			if n.MemoryThere < seenStep || n.Instance.Type == "" || !n.Up() {
 				continue
 			}
-			kind, seen := kindSeen{n.Instance.Type, imageOf(g, n)}, q.Value()/seenStep*seenStep
+			kind, seen := kindSeen{n.Instance.Type, imageOf(g, n)}, n.MemoryThere/seenStep*seenStep
 			if known, ok := least[kind]; !ok || seen < known {
 				least[kind] = seen
 			}

@@ -49,7 +49,7 @@ func TestSeenIsBounded(t *testing.T) {
 func TestSeenIsTheLeast(t *testing.T) {
 	of := func(memory string) *cluster.Node {
 		return &cluster.Node{
-			Row:      &cluster.Row{Node: &fleet.Node{Ready: true, Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}},
+			Row:      cluster.NewRow(fleet.Node{Ready: true, Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}, 0),
 			Instance: &fleet.Instance{Type: "m5.large", Template: "lt-1:1"},
 		}
 	}
