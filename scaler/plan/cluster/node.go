@@ -39,50 +39,49 @@ func WorkOf(c *fit.Class) float64 { return Work(c.CPUAndMemory()) }
 
 // Node is a Kubernetes node with what belongs to it.
 type Node struct {
+	// Thousands of nodes are gone through for each question, so what most questions ask stands together.
 	*Row
-	*Roll                        // its pods
-	Group        *Group          // nil for a node of no group
-	Instance     *fleet.Instance // nil likewise
-	sameInstance *Node           // another Node with the same providerID, if there is one
-	Slices       []*resourcev1.ResourceSlice
-
-	Request   contract.Request
+	*Roll                    // its pods
+	Group    *Group          // nil for a node of no group
+	Instance *fleet.Instance // nil likewise
+	Stage    Stage
+	Reason   verdict.Reason
+	// Place is the node with what is on it; open says that pods may be sent there.
+	Place *fit.Place
+	Open  bool
+	// Leaves: the node is being removed by this plan or would be.
+	Leaves bool
+	// Cancelled: this plan cancels its scale-down.
+	Cancelled bool
+	// Held: its drain waits for a permit, and it is not its turn; see drains.Drains.TakeTurns.
+	Held bool
+	// Released: this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
+	Released  bool
 	Requested bool
+	Reported  bool
+	// Mark is the request whose termination has begun; empty before.
+	Mark string
+	// Awaits is the key of a taint for which something has yet to come up on the node;
+	// empty without one.
+	Awaits       string
+	sameInstance *Node // another Node with the same providerID, if there is one
+	Slices       []*resourcev1.ResourceSlice
 	// Unreadable is what is wrong with the request, if one stands there that cannot be parsed.
 	Unreadable error
-	Report     contract.Report
-	Reported   bool
+	Details    verdict.Details
+
+	Request contract.Request
+	Report  contract.Report
 	// NotYet is what we last wrote to a drain that waits; zero without one.
 	NotYet contract.NotYet
 	// Noticed are the notices that the agent has written down, and garbled is what is
 	// wrong with what it wrote.
 	Noticed contract.NoticedList
 	Garbled verdict.Details
-	// Mark is the request whose termination has begun; empty before.
-	Mark  string
-	Stage Stage
-	// Awaits is the key of a taint for which something has yet to come up on the node;
-	// empty without one.
-	Awaits string
-
-	// Place is the node with what is on it; open says that pods may be sent there.
-	Place *fit.Place
-	Open  bool
 	// Moved are its pods that were given a seat elsewhere, because it is scaled down.
 	Moved []Move
-	// Leaves: the node is being removed by this plan or would be.
-	Leaves bool
 	// ReturnsSince is since when it is in stage Returning.
 	ReturnsSince time.Time
-	// Cancelled: this plan cancels its scale-down.
-	Cancelled bool
-	// Held: its drain waits for a permit, and it is not its turn; see drains.Drains.TakeTurns.
-	Held bool
-	// Released: this plan takes its cordon off; see scaleup.ScaleUp.LimitCordons.
-	Released bool
-
-	Reason  verdict.Reason
-	Details verdict.Details
 }
 
 func (n *Node) Ref() action.NodeRef { return action.NodeRef{Name: n.Name, UID: n.UID} }
