@@ -22,10 +22,11 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 		waiting  int
 		milliCPU int64
 		grow     int
+		loops    float64
 	}{
-		{name: "none"},
-		{name: "unplaceable", waiting: 2_000, milliCPU: 10_100},
-		{name: "large", waiting: 4_000, milliCPU: 9_900, grow: 4_000},
+		{name: "none", loops: 50},
+		{name: "unplaceable", waiting: 2_000, milliCPU: 10_100, loops: 350},
+		{name: "large", waiting: 4_000, milliCPU: 9_900, grow: 4_000, loops: 85},
 	} {
 		for _, retiring := range []int{0, leave} {
 			b.Run(fmt.Sprintf("%s/retiring=%d", burst.name, retiring), func(b *testing.B) {
@@ -40,7 +41,7 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 				}
 				planner := plan.NewPlanner()
 				planner.Decide(c.Snapshot, policy.DefaultPolicy())
-				got := measured(b, bounds{ms: 500}, func() plan.Plan { return planner.Decide(c.Snapshot, policy.DefaultPolicy()) })
+				got := measured(b, c.Snapshot, bounds{loops: burst.loops}, func() plan.Plan { return planner.Decide(c.Snapshot, policy.DefaultPolicy()) })
 				if n := grown(got); n != burst.grow {
 					b.Errorf("%d new nodes, want %d", n, burst.grow)
 				}

@@ -16,18 +16,35 @@ import (
 func BenchmarkEvaluationAfterOneChange(b *testing.B) {
 	for _, c := range []struct {
 		nodes int
-		ms    float64
-	}{{1_000, 3}, {5_000, 15}, {15_000, 45}} {
+		loops float64
+	}{{1_000, 0.3}, {5_000, 0.6}, {15_000, 1.7}} {
 		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
 			w := busy(c.nodes)
 			planner := plan.NewPlanner()
 			planner.Decide(w.Snapshot, byThreshold())
 			turn := 0
-			measured(b, bounds{ms: c.ms, mb: 1}, func() plan.Plan {
+			measured(b, w.Snapshot, bounds{loops: c.loops, mb: 1}, func() plan.Plan {
 				turn++
 				oneChange(w.Snapshot, turn)
 				return planner.Decide(w.Snapshot, byThreshold())
 			})
+		})
+	}
+}
+
+// BenchmarkColdEvaluation: the same cluster, of which the planner knows nothing. What it costs grows
+// with the cluster and not faster.
+func BenchmarkColdEvaluation(b *testing.B) {
+	for _, c := range []struct {
+		nodes int
+		loops float64
+	}{{15_000, 54}, {100_000, 430}} {
+		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
+			if testing.Short() && c.nodes > 15_000 {
+				b.Skip("takes minutes and gigabytes")
+			}
+			w := busy(c.nodes)
+			measured(b, w.Snapshot, bounds{loops: c.loops}, func() plan.Plan { return plan.NewPlanner().Decide(w.Snapshot, byThreshold()) })
 		})
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/e2e/scenario"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 )
@@ -40,9 +42,48 @@ func TestKeptPlanner(t *testing.T) {
 				t.Fatal(err)
 			}
 			randomEvent(t, w)
+			if len(w.Nodes) > 0 && oneIn(t, 3, "another row") {
+				otherRow(t, &w.Nodes[rapid.IntRange(0, len(w.Nodes)-1).Draw(t, "of node")])
+			}
 			schedule(w)
 		}
 	})
+}
+
+// otherRow changes what a node says of itself, in ways that no event of random worlds does. Maps and
+// lists are replaced, as by a watch.
+func otherRow(t *rapid.T, n *fleet.Node) {
+	labelled := func(key, value string) {
+		n.Labels = maps.Clone(n.Labels)
+		if _, has := n.Labels[key]; has {
+			delete(n.Labels, key)
+		} else {
+			n.Labels[key] = value
+		}
+	}
+	amount := resource.MustParse(rapid.SampledFrom([]string{"100m", "1", "2", "7"}).Draw(t, "amount"))
+	switch rapid.IntRange(0, 8).Draw(t, "what of it") {
+	case 0:
+		n.Allocatable = maps.Clone(n.Allocatable)
+		n.Allocatable[corev1.ResourceCPU] = amount
+	case 1:
+		n.Allocatable = maps.Clone(n.Allocatable)
+		n.Allocatable["nvidia.com/gpu"] = amount
+	case 2:
+		n.Capacity = corev1.ResourceList{corev1.ResourceCPU: amount, corev1.ResourceMemory: resource.MustParse("8Gi")}
+	case 3:
+		labelled(corev1.LabelTopologyZone, "b")
+	case 4:
+		labelled(contract.LabelAccelerator, "")
+	case 5:
+		labelled(contract.LabelTerminationHandlerEvent, "")
+	case 6:
+		n.Taints = contract.WithTaint(n.Taints, corev1.Taint{Key: "only", Value: "some", Effect: corev1.TaintEffectNoSchedule})
+	case 7:
+		n.Taints = contract.WithoutTaint(n.Taints, "only")
+	case 8:
+		n.Unschedulable = !n.Unschedulable
+	}
 }
 
 // watched are pods as a watch keeps them: a row never changes, another takes its place, and the

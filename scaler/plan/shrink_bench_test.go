@@ -14,14 +14,14 @@ import (
 // as in Cluster Autoscaler's BenchmarkRunOnceScaleDown.
 func BenchmarkScaleDownUniform(b *testing.B) {
 	const nodes, left = 2_000, 800
-	shrink(b, func() *city { return uniform(nodes, 40) }, between{nodes - left, nodes - left}, bounds{ms: 100, mb: 50})
+	shrink(b, func() *city { return uniform(nodes, 40) }, between{nodes - left, nodes - left}, bounds{loops: 10, mb: 50})
 }
 
 // BenchmarkScaleDownHard: 5,000 nodes with 150,000 pods of 500 specs, budgets and rules
 // of where they may go. All pods together fill two fifths.
 func BenchmarkScaleDownHard(b *testing.B) {
 	const nodes = 5_000
-	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{ms: 1_000})
+	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{loops: 50})
 }
 
 // shrink decides again and again. Where no node has a mark, all unneeded nodes get one; where all
@@ -44,7 +44,7 @@ func shrink(b *testing.B, world func() *city, unneeded between, bound bounds) {
 
 func measureShrink(b *testing.B, c *city, right between, bound bounds, planner func() *plan.Planner) {
 	b.Helper()
-	got := measured(b, bound, func() plan.Plan { return planner().Decide(c.Snapshot, byThreshold()) })
+	got := measured(b, c.Snapshot, bound, func() plan.Plan { return planner().Decide(c.Snapshot, byThreshold()) })
 	unneeded := 0
 	for _, v := range got.Verdicts {
 		if v.Of == verdict.OfNode && (v.Reason == verdict.NodeUnneeded || v.Reason == verdict.NodeScalingDown) {

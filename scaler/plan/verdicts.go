@@ -40,7 +40,7 @@ func (d decision) plan() Plan {
 
 // verdicts has one for each pending pod, node and group, by kind and name.
 func (d decision) verdicts() []verdict.Verdict {
-	list := make([]verdict.Verdict, 0, len(d.PodVerdicts)+len(d.DisownedVerdicts)+len(d.Nodes)+len(d.Groups))
+	list := slices.Grow(d.PodVerdicts, len(d.DisownedVerdicts)+len(d.Nodes)+len(d.Groups))
 	list = append(list, d.DisownedVerdicts...)
 	for _, g := range d.Groups {
 		reason, details := d.groupVerdict(g)
@@ -53,7 +53,6 @@ func (d decision) verdicts() []verdict.Verdict {
 		}
 		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details})
 	}
-	list = append(list, d.PodVerdicts...)
 	slices.SortFunc(list, func(a, b verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
 			return by

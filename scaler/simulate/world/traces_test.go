@@ -65,6 +65,35 @@ func TestLawsInTraces(t *testing.T) {
 	})
 }
 
+// TestKeptPlannerInADay: at five hundred moments of a generated day what the world's planner has kept
+// makes no difference.
+func TestKeptPlannerInADay(t *testing.T) {
+	day, err := trace.Generate(trace.Mix{Seed: 3, Days: 1, Pods: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{policy.ConsolidateUnneeded, policy.ConsolidateReplace, policy.ConsolidateBalance} {
+		t.Run(mode, func(t *testing.T) {
+			p := policy.DefaultPolicy()
+			p.Consolidate = mode
+			w, err := New(Default(), day, p, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const moments = 500
+			for i := range int64(moments) {
+				if err := w.playUntilDue(day.Seconds * (i + 1) / (moments + 1)); err != nil {
+					t.Fatal(err)
+				}
+				w.observe()
+				if difference := w.planner.Judge(w.snapshot, w.policy); difference != "" {
+					t.Fatalf("after %d s the kept planner decides %s", w.now, difference)
+				}
+			}
+		})
+	}
+}
+
 // steeredAtOnce is how many nodes an evaluation makes surplus, or no more, at most.
 const steeredAtOnce = 10
 
