@@ -6,7 +6,8 @@
 //	go run ./e2e/bench/table -read bench.txt   # the table of an output that was kept
 //
 // A benchmark that has a target for one of its figures reports it as a metric of
-// its own: target-ms beside ms. Targets are upper bounds. A missed one is shown
+// its own: target-ms beside ms, or target-x-loop beside x-loop where a decision alone is
+// timed, in multiples of a plain loop that the same run timed. Targets are upper bounds. A missed one is shown
 // and is no failure: machines differ. Wrong results are.
 package main
 
