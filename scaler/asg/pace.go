@@ -28,6 +28,9 @@ const (
 	// readEvery, readBurst and readLent bound the readings: so many at once, one more in each such time,
 	// and some more that are asked for, for which others are left out later.
 	readEvery, readBurst, readLent = 6 * time.Second, 4, 3
+	// owedFor is for how long quick is kept up whatever the allowance says where Auto Scaling owes
+	// instances: pods wait, and a launch that has failed is to be answered by another group.
+	owedFor = 10 * time.Second
 	// retryFailed is when a reading that failed is tried again.
 	retryFailed = 5 * time.Second
 	// nudgeGap is the least time between two readings, whoever asks for them.

@@ -100,6 +100,8 @@ func TestNextReading(t *testing.T) {
 		{"something moves", reading{at: now, moving: now}, 0, false, 0, time.Second},
 		{"the allowance is spent", reading{at: now, moving: now}, readBurst, false, 0, readEvery + time.Millisecond},
 		{"asked for, and lent", reading{at: now}, readBurst, true, time.Second, 0},
+		{"instances are owed", reading{at: now, moving: now.Add(-5 * time.Second), owed: now.Add(-5 * time.Second)}, 100, false, 200 * time.Millisecond, 800 * time.Millisecond},
+		{"they have been for long", reading{at: now, moving: now.Add(-time.Minute), owed: now.Add(-time.Minute)}, 0, false, 0, 10 * time.Second},
 		{"a short hook", reading{at: now, moving: now, groups: []fleet.Group{short}}, 100, false, 14 * time.Second, time.Second},
 		{"it failed", reading{at: now, err: ErrThrottled}, 100, false, 4 * time.Second, time.Second},
 	} {

@@ -56,6 +56,7 @@ type reading struct {
 	at         time.Time
 	err        error
 	moving     time.Time
+	owed       time.Time // since when Auto Scaling owes instances, the latest of all groups; zero where it owes none
 	spot       Spot
 }
 
@@ -180,8 +181,8 @@ func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
 }
 
 // next is how long to wait for the next reading. One that is asked for comes at once, others at their pace;
-// both only as far as the allowance goes, but what has not been read for so long that something could be
-// missed is read.
+// both only as far as the allowance goes. But what has not been read for so long that something could be
+// missed is read, and so is what became of a growth that only a reading tells of.
 func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	if last.IsZero() {
 		return 0
@@ -196,6 +197,9 @@ func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	}
 	if r.latest.err != nil {
 		due, latest = retryFailed, retryFailed
+	}
+	if now.Sub(r.latest.owed) < owedFor {
+		latest = quick
 	}
 	if asked {
 		due = nudgeGap
@@ -382,6 +386,9 @@ func (r *Reader) assemble(now time.Time) reading {
 		next.blueprints = append(next.blueprints, k.blueprint)
 		if k.moving.After(next.moving) {
 			next.moving = k.moving
+		}
+		if missing(k.raw) > 0 && k.moving.After(next.owed) {
+			next.owed = k.moving
 		}
 	}
 	for _, n := range r.missing {
