@@ -27,7 +27,7 @@ FLAGS := -tags=grpcnotrace -trimpath -buildvcs=false $(GCFLAGS)
 BUILD := CGO_ENABLED=0 $(GO) build $(FLAGS) -ldflags '$(LDFLAGS)'
 # What is run from its source, tested or checked is compiled as what is built is: once, wherever the
 # checkout lies.
-GORUN := CGO_ENABLED=0 GOGC=400 $(GO) run $(FLAGS) -ldflags '-s -w'
+GORUN := CGO_ENABLED=0 $(GO) run $(FLAGS) -ldflags '-s -w'
 check test e2e machines: export CGO_ENABLED := 0
 check test e2e machines: export GOFLAGS := $(GOFLAGS) $(FLAGS)
 # The control plane of the tests is a module of its own, so that what it is
