@@ -115,7 +115,7 @@ func BenchmarkScalerMemory(b *testing.B) {
 	for _, c := range []struct {
 		nodes  int
 		target float64
-	}{{1_000, 60}, {5_000, 200}} {
+	}{{1_000, 60}, {5_000, 130}, {15_000, 350}} {
 		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
 			for range b.N { // once: a run takes longer than what -benchtime asks for
 				memory := residentOf(b, binary, crowd{c.nodes, 30})

@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -63,12 +65,13 @@ func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	w.Header().Set("Content-Type", info.MediaType+";stream=watch")
 	events := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(w), scheme.Codecs.EncoderForVersion(info.StreamSerializer, corev1.SchemeGroupVersion))
+	codecs := serializer.NewCodecFactory(crowdScheme)
 	send := func(kind watch.EventType, o runtime.Object) bool {
-		kinds, _, err := scheme.Scheme.ObjectKinds(o)
+		kinds, _, err := crowdScheme.ObjectKinds(o)
 		if err != nil {
 			return false
 		}
-		raw, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, kinds[0].GroupVersion()), o)
+		raw, err := runtime.Encode(codecs.EncoderForVersion(info.Serializer, kinds[0].GroupVersion()), o)
 		return err == nil && events.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}}) == nil
 	}
 	var end runtime.Object = &corev1.ConfigMap{}
@@ -88,6 +91,8 @@ func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 				}
 			}
 			end = &corev1.Pod{}
+		case strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"):
+			end = &metav1.PartialObjectMetadata{}
 		default:
 			end = nothingOf(r.URL.Path)
 		}
@@ -100,6 +105,14 @@ func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()
 }
+
+// crowdScheme has what is sent: what clients know, and metadata alone.
+var crowdScheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	utilruntime.Must(metav1.AddMetaToScheme(s))
+	return s
+}()
 
 // nothingOf is an empty object of the kind that a path lists.
 func nothingOf(path string) runtime.Object {
