@@ -115,8 +115,8 @@ bench: controlplane ## run every benchmark and print one table (BENCH=Name, ARGS
 	$(GO) run ./e2e/bench/table -bench '$(or $(BENCH),.)' $(ARGS)
 
 .PHONY: soak
-soak: controlplane ## play a random life of a cluster against the laws (DURATION=30m SEED=1, ARGS='-dir out/soak' keeps the logs)
-	$(GO) run ./e2e/soak -duration $(or $(DURATION),10m) -seed $(SEED) $(ARGS)
+soak: controlplane ## play a random life of a cluster against the laws (DURATION=30m SEED=1 NODES=1000, ARGS='-dir out/soak' keeps the logs)
+	$(GO) run ./e2e/soak -duration $(or $(DURATION),10m) -seed $(SEED) $(if $(NODES),-nodes=$(NODES)) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## hold package fit against kube-scheduler's own filters (PAIRS=10000000 SEED=1)

@@ -245,5 +245,14 @@ func (s *soak) makeTenant() error {
 	if _, err := s.w.Kubectl(s.ctx, nil, "wait", "--for=condition=Established", "--timeout=60s", "crd/capacitybuffers.autoscaling.x-k8s.io"); err != nil {
 		return err
 	}
-	return s.w.Apply(s.ctx, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+tenant+"}\n"))
+	return s.makeNamespace(tenant)
+}
+
+// makeNamespace makes one in which pods can be made.
+func (s *soak) makeNamespace(name string) error {
+	if err := s.w.Apply(s.ctx, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n")); err != nil {
+		return err
+	}
+	_, err := s.w.Kubectl(s.ctx, nil, "wait", "--for=create", "--timeout=60s", "-n", name, "serviceaccount/default")
+	return err
 }

@@ -5,6 +5,7 @@
 //	go run ./e2e/soak                              # ten minutes of a new seed
 //	go run ./e2e/soak -duration 30m -seed 7 -dir out/soak
 //	go run ./e2e/soak -duration 3m -only foreign-group,flap
+//	go run ./e2e/soak -nodes 1000                  # in a large cluster
 //	go run ./e2e/soak -autoscaler                  # beside a Cluster Autoscaler with a group of its own
 //	go run ./e2e/soak -dry-run                     # beside one that has all groups: Windlass changes nothing
 //
@@ -18,7 +19,7 @@
 //	            kinds_programs.go deaths of programs, kinds_outages.go of the API server,
 //	            kinds_strangers.go machines of others, kinds_tenants.go pods of tenants
 //	book.go     what must hold of instances that are not recognised, and of hooks
-//	scene.go    the world in which they happen
+//	scene.go    the world in which they happen, bystanders.go what makes it large
 //	soak.go     the rounds
 //	watch.go    what must never be seen
 //	rest.go     what must hold when all is over
@@ -57,6 +58,8 @@ type plan struct {
 	only string
 	// tenantPods is how many pods a tenant makes at once.
 	tenantPods int
+	// nodes are those of the bystanders.
+	nodes int
 	// autoscaler: a stand-in for Cluster Autoscaler scales a group of its own.
 	autoscaler bool
 	// dryRun: that has all groups, and Windlass changes nothing.
@@ -75,6 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&p.dir, "dir", "", "folder that keeps the logs of all programs; empty for none")
 	flags.StringVar(&p.only, "only", "", "kinds of disturbances, with commas between them: no others come (kinds.go names them)")
 	flags.IntVar(&p.tenantPods, "tenant-pods", usualTenantPods, "how many pods a tenant makes at once")
+	flags.IntVar(&p.nodes, "nodes", 0, "how many nodes there are beside those that are disturbed, with ten pods each")
 	flags.BoolVar(&p.autoscaler, "autoscaler", false, "a stand-in for Cluster Autoscaler scales a group of its own beside Windlass")
 	flags.BoolVar(&p.dryRun, "dry-run", false, "a stand-in for Cluster Autoscaler scales all groups, and Windlass runs beside it with --dry-run: that it writes nothing else is the law; only disturbances of both come, and no rests")
 	if err := flags.Parse(args); err != nil {
@@ -113,7 +117,7 @@ func build(ctx context.Context, autoscaler bool) (programs world.Programs, end f
 
 // play starts the world, lives through it and says what came of it.
 func (p plan) play(ctx context.Context, programs world.Programs, out io.Writer) (err error) {
-	w, err := world.Start(ctx, world.Config{Spec: scene(p.autoscaler, p.dryRun), Programs: programs, Dir: p.dir, Progress: os.Stderr})
+	w, err := world.Start(ctx, world.Config{Spec: scene(p.nodes, p.autoscaler, p.dryRun), Programs: programs, Dir: p.dir, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}

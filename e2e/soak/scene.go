@@ -21,6 +21,9 @@ const (
 	steady = "steady"
 	// foreign is of another cluster with the same tags, and not there at first.
 	foreign = "foreign"
+	// bystanders make the cluster large: as many nodes as the flag says stay and have pods, which nobody
+	// disturbs. There are no agents on them, because a thousand processes are more than a host bears.
+	bystanders = "bystanders"
 	// others is scaled by the stand-in for Cluster Autoscaler, where there is one.
 	others = "others"
 )
@@ -52,7 +55,7 @@ const timeScale = 4
 
 // scene is the world of the soak. The programs are told to be quick about what
 // otherwise takes ten minutes. Beside a Cluster Autoscaler each of the two has groups of its own.
-func scene(autoscaler, dryRun bool) world.Spec {
+func scene(nodes int, autoscaler, dryRun bool) world.Spec {
 	theirs := fakeaws.Hook{Name: "backup", Transition: "terminate", HeartbeatSeconds: 10, Default: "CONTINUE"}
 	zones := []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}
 	groups := []fakeaws.Group{
@@ -63,7 +66,11 @@ func scene(autoscaler, dryRun bool) world.Spec {
 		{Name: warm, Type: "m5.large", Max: 3, Hooks: []fakeaws.Hook{ours()}, WarmPool: &fakeaws.WarmPool{MinSize: 1, ReuseOnScaleIn: true}},
 		{Name: steady, Type: "m5.large", Min: 3, Max: 3},
 	}
+	if nodes > 0 {
+		groups = append(groups, fakeaws.Group{Name: bystanders, Type: "m5.large", Min: nodes, Max: nodes, Zones: zones})
+	}
 	spec := world.Spec{
+		NoAgents:     []string{bystanders},
 		ControlPlane: []string{"--audit"},
 		Agent:        []string{"--imds-poll-interval=1s", "--notice-policy=rebalance=cordon", arg("permit-wait", permitWait)},
 		Scaler: []string{

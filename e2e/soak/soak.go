@@ -87,6 +87,9 @@ func newSoak(ctx context.Context, w *world.World, p plan, clocks bool, out io.Wr
 			return nil, err
 		}
 	}
+	if err := s.gather(p.nodes); err != nil {
+		return nil, err
+	}
 	return s, w.Apply(ctx, []byte(manifests(s.workloads)))
 }
 

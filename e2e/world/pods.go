@@ -41,8 +41,9 @@ type programs struct {
 	binaries map[string]string // by value of the label app.kubernetes.io/name
 	extra    map[string]Extra  // likewise
 	imds     func(node string) (address string, ok bool)
-	aws      []string // environment that leads to the fake AWS
-	clocks   bool     // those of scalers can be set
+	agents   func(node string) bool // whether agents run there
+	aws      []string               // environment that leads to the fake AWS
+	clocks   bool                   // those of scalers can be set
 	logger   *slog.Logger
 
 	mu    sync.Mutex
@@ -126,8 +127,8 @@ func (k *programs) adopt(ctx context.Context, pod *corev1.Pod) {
 	if k.binaries[app] == "" {
 		return
 	}
-	if _, isInstance := k.imds(pod.Spec.NodeName); app == contract.AppAgent && !isInstance {
-		return // a fixed node is no instance: there is nothing for an agent to hear
+	if app == contract.AppAgent && !k.agents(pod.Spec.NodeName) {
+		return
 	}
 	p := &programPod{pod: pod, app: app, begun: make(chan struct{})}
 	k.mu.Lock()

@@ -39,6 +39,9 @@ type Spec struct {
 	Undiscovered bool `json:"undiscovered,omitempty"`
 	// NoIMDS starts no metadata services, for worlds of thousands of nodes.
 	NoIMDS bool `json:"noIMDS,omitempty"`
+	// NoAgents names groups on whose machines no agent runs: its pod is there and does nothing, for
+	// worlds of thousands of nodes.
+	NoAgents []string `json:"noAgents,omitempty"`
 	// NoPrograms starts the world without agents and scalers.
 	NoPrograms bool `json:"noPrograms,omitempty"`
 	// Scaler and Agent are flags that are added to those of the manifests.
@@ -93,6 +96,9 @@ func (s Spec) check() error {
 		}
 		if s.Provider {
 			return errors.New("the world's provider is for simulated machines")
+		}
+		if len(s.NoAgents) > 0 {
+			return errors.New("the world's noAgents is for simulated machines")
 		}
 		if len(s.Elsewhere) > 0 {
 			return errors.New("the world's elsewhere is for simulated machines; of real ones neverJoin says the same")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -206,6 +207,10 @@ func (w *World) startCloud(ctx context.Context, c Config) error {
 func (w *World) simulate(c Config) hardware {
 	w.programs = newPrograms(w.Client, w.Plane, w.Dir, w.log)
 	w.programs.imds = w.joiner.imds
+	w.programs.agents = func(node string) bool {
+		i, isInstance := w.joiner.instance(node) // of a fixed node there is nothing to hear
+		return isInstance && !slices.Contains(c.Spec.NoAgents, i.Group)
+	}
 	w.runner = w.programs
 	return &simulated{
 		client: w.Client, region: w.region, groups: w.group, disk: w.disk, readyAt: c.Spec.readyAt, rented: c.Spec.Provider, nameless: w.joiner.isAnonymous,
