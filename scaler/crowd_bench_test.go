@@ -32,7 +32,7 @@ import (
 // with 5,000 nodes and 150,000 pods, watched over HTTP.
 func BenchmarkIdleEvaluation(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
-	config, err := kube.Config(kubeconfig(b, crowd{nodes, podsPerNode}.start(b).URL), program, "bench")
+	config, err := kube.Config(kubeconfig(b, crowd{nodes: nodes, podsPerNode: podsPerNode}.start(b).URL), program, "bench")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,19 +106,13 @@ func (oneGroup) Look(string, bool) {}
 // leader, had seen everything and made its first evaluation; the program's file apart, since
 // the kernel drops the file's pages where memory is short; and the peak.
 func BenchmarkScalerMemory(b *testing.B) {
-	binary := filepath.Join(b.TempDir(), program)
-	// Without -trimpath, whose packages are not those that the tests are built of:
-	// all of Kubernetes would be compiled once more.
-	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
 	for _, c := range []struct {
 		nodes  int
 		target float64
 	}{{1_000, 60}, {5_000, 130}, {15_000, 350}} {
 		b.Run(fmt.Sprintf("%dx30", c.nodes), func(b *testing.B) {
 			for range b.N { // once: a run takes longer than what -benchtime asks for
-				memory := residentOf(b, binary, crowd{c.nodes, 30})
+				memory := residentOf(b, crowd{nodes: c.nodes, podsPerNode: 30})
 				b.ReportMetric(memory["VmRSS"], "MiB")
 				b.ReportMetric(memory["RssAnon"], "anon-MiB")
 				b.ReportMetric(memory["RssFile"], "file-MiB")
@@ -132,15 +126,44 @@ func BenchmarkScalerMemory(b *testing.B) {
 
 // residentOf runs the program until it has settled and reads its memory, in MiB
 // by the kernel's names.
-func residentOf(b *testing.B, binary string, c crowd) map[string]float64 {
-	cloud, err := fakeaws.Start(fakeaws.Config{NoIMDS: true, Spec: fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Type: "m5.large"}}}})
+func residentOf(b *testing.B, c crowd) map[string]float64 {
+	r := runBeside(b, c)
+	defer r.end()
+	select {
+	case <-r.said.ended:
+		b.Fatalf("the program ended:\n%s", r.said.text.String())
+	case <-time.After(30 * time.Second): // what garbage is left by then stays
+	}
+	return memoryOf(b, r.pid)
+}
+
+// running is the real program beside a crowd.
+type running struct {
+	pid  int
+	said *output
+	end  func()
+}
+
+// runBeside starts the program and waits for its first evaluation. The nodes of a crowd that is grouped are
+// the instances of the group.
+func runBeside(b *testing.B, c crowd) running {
+	binary := filepath.Join(b.TempDir(), program)
+	// Without -trimpath, whose packages are not those that the tests are built of:
+	// all of Kubernetes would be compiled once more.
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	group := fakeaws.Group{Name: "web", Max: c.nodes, Type: "m5.2xlarge", Zones: []string{"eu-west-1a", "eu-west-1b", "eu-west-1c"}}
+	if c.grouped {
+		group.Desired = &c.nodes
+	}
+	cloud, err := fakeaws.Start(fakeaws.Config{NoIMDS: true, Spec: fakeaws.Spec{Groups: []fakeaws.Group{group}}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = cloud.Close() }()
-	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, binary, "run", "--nodes=0:5:web", "--leader-elect-identity=bench", "--metrics-address=", "--kubeconfig="+kubeconfig(b, c.start(b).URL))
+	c.machines = cloud.Instances()
+	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Hour)
+	command := exec.CommandContext(ctx, binary, "run", fmt.Sprintf("--nodes=0:%d:web", c.nodes), "--leader-elect-identity=bench", "--metrics-address=", "--kubeconfig="+kubeconfig(b, c.start(b).URL))
 	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+cloud.URL(), "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "AWS_EC2_METADATA_DISABLED=true", "GOGC=", "GOMEMLIMIT=")
 	log, err := command.StderrPipe()
 	if err != nil {
@@ -149,15 +172,14 @@ func residentOf(b *testing.B, binary string, c crowd) map[string]float64 {
 	if err := command.Start(); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { cancel(); _ = command.Wait() }() // killed
-	said := follow(log)
-	said.await(b, `msg="evaluation works"`)
-	select {
-	case <-said.ended:
-		b.Fatalf("the program ended:\n%s", said.text.String())
-	case <-time.After(30 * time.Second): // what garbage is left by then stays
+	r := running{pid: command.Process.Pid, said: follow(log)}
+	r.end = func() {
+		cancel()
+		_ = command.Wait() // killed
+		_ = cloud.Close()
 	}
-	return memoryOf(b, command.Process.Pid)
+	r.said.await(b, `msg="evaluation works"`)
+	return r
 }
 
 // output is what a program prints, line by line.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+
+	"windlass.dev/windlass/e2e/fakeaws"
 )
 
 // crowd is an API server with many nodes and pods, which it makes up as it is
@@ -28,6 +30,19 @@ import (
 // kinds it has none, and what is written to it is dropped.
 type crowd struct {
 	nodes, podsPerNode int
+	// grouped: the nodes are machines, see runBeside.
+	grouped  bool
+	machines []fakeaws.Instance
+	// pods, if not nil, are sent to who watches pods after those that there are.
+	pods <-chan watched
+	// wrote, if not nil, is told of each Event.
+	wrote func(*corev1.Event)
+}
+
+// watched is an event of a watch.
+type watched struct {
+	kind watch.EventType
+	pod  *corev1.Pod
 }
 
 func (c crowd) start(b *testing.B) *httptest.Server {
@@ -48,6 +63,7 @@ func (c crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return // the client went away
 		}
+		c.note(sent)
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(sent)
@@ -60,7 +76,7 @@ func (c crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch reports every object that there is, then that the list is complete, and nothing more.
+// watch reports every object that there is, then that the list is complete, and then what comes.
 func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	w.Header().Set("Content-Type", info.MediaType+";stream=watch")
@@ -79,7 +95,7 @@ func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/nodes"):
 			for i := range c.nodes {
-				if !send(watch.Added, crowdNode(i)) {
+				if !send(watch.Added, c.node(i)) {
 					return
 				}
 			}
@@ -103,6 +119,17 @@ func (c crowd) watch(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.(http.Flusher).Flush()
+	for strings.HasSuffix(r.URL.Path, "/pods") {
+		select {
+		case e := <-c.pods:
+			if !send(e.kind, e.pod) {
+				return
+			}
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
 	<-r.Context().Done()
 }
 
@@ -113,6 +140,17 @@ var crowdScheme = func() *runtime.Scheme {
 	utilruntime.Must(metav1.AddMetaToScheme(s))
 	return s
 }()
+
+// note tells of what was written, if it is an Event.
+func (c crowd) note(sent []byte) {
+	if c.wrote == nil {
+		return
+	}
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(sent, nil, nil)
+	if event, is := o.(*corev1.Event); err == nil && is {
+		c.wrote(event)
+	}
+}
 
 // nothingOf is an empty object of the kind that a path lists.
 func nothingOf(path string) runtime.Object {
@@ -129,6 +167,17 @@ func nothingOf(path string) runtime.Object {
 		}
 	}
 	return &corev1.ConfigMap{}
+}
+
+// node is one as crowdNode, of a machine where the crowd has them.
+func (c crowd) node(i int) *corev1.Node {
+	n := crowdNode(i)
+	if len(c.machines) > 0 {
+		m := c.machines[i]
+		n.Spec.ProviderID = "aws:///" + m.Zone + "/" + m.ID
+		n.Labels[corev1.LabelTopologyZone], n.Labels["failure-domain.beta.kubernetes.io/zone"], n.Labels["topology.ebs.csi.aws.com/zone"] = m.Zone, m.Zone, m.Zone
+	}
+	return n
 }
 
 var crowdBorn = metav1.NewTime(time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC))

@@ -290,7 +290,11 @@ func (m *metrics) seeDrained(s fleet.Snapshot, alone []action.Drain) {
 	seen := make(map[string]time.Time, len(m.emptied))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
+		text := n.Annotations[contract.AnnotationDrainReport]
+		if text == "" && len(alone) == 0 {
+			continue
+		}
+		report, err := contract.ParseReport(text)
 		byPlan := slices.ContainsFunc(alone, func(d action.Drain) bool { return d.Node.Name == n.Name && d.Phase == contract.PhaseDrained })
 		if !byPlan && (err != nil || report.Phase != contract.PhaseDrained) {
 			continue

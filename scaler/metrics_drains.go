@@ -72,8 +72,13 @@ func (m *drainMetrics) record(s fleet.Snapshot, alone []action.Drain) {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-		if d, is := lone[n.Name]; is {
+		text := n.Annotations[contract.AnnotationDrainReport]
+		d, is := lone[n.Name]
+		if text == "" && !is {
+			continue
+		}
+		r, err := contract.ParseReport(text)
+		if is {
 			r.Phase, r.Left, err = d.Phase, pods[n.Name], nil
 		}
 		if err != nil {

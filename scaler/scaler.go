@@ -453,6 +453,8 @@ func unsure(r act.Result) bool {
 
 // tell publishes an evaluation: status, metrics, log, Events.
 func (sc *scaler) tell(l evaluation) {
+	began := time.Now()
+	defer func() { sc.observer.Rest(l.took + time.Since(began)) }()
 	sc.metrics.record(l)
 	sc.announcer.Announce(l.snapshot, l.plan, l.results)
 	sc.board.Post(func() statuspage.Status { return sc.status(l) })

@@ -9,8 +9,8 @@ import (
 const (
 	// soon is for what somebody waits for: an unschedulable pod, a report.
 	soon = 10 * time.Millisecond
-	// later is for what may change an answer, but never urgently.
-	later = 200 * time.Millisecond
+	// later is for what may change an answer, but never urgently: at the least, and at the most, see rest.
+	later, latest = 200 * time.Millisecond, 2 * time.Second
 	// seldom is for what is only logged.
 	seldom = 10 * time.Second
 )
@@ -23,13 +23,29 @@ type nudger struct {
 	mu  sync.Mutex
 	due time.Time // zero while nothing is due
 	t   *time.Timer
+	// gather is how long what is never urgent waits.
+	gather time.Duration
 }
 
-func newNudger() *nudger { return &nudger{c: make(chan struct{}, 1)} }
+func newNudger() *nudger { return &nudger{c: make(chan struct{}, 1), gather: later} }
+
+// restsPer is how much longer than an evaluation the rest after it is, where nothing is urgent: in a
+// large cluster some pod comes or goes at each moment, and to look at each would take a whole core.
+const restsPer = 10
+
+// rest has what is never urgent wait by what an evaluation takes.
+func (n *nudger) rest(evaluation time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gather = min(max(later, restsPer*evaluation), latest)
+}
 
 func (n *nudger) within(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if d >= later {
+		d = max(d, n.gather)
+	}
 	due := time.Now().Add(d)
 	if !n.due.IsZero() && !due.Before(n.due) {
 		return

@@ -226,6 +226,10 @@ func (o *Observer) watchDevices(ctx context.Context) {
 // Changed signals that a new evaluation may give a new answer.
 func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 
+// Rest is told what an evaluation takes: the next one that is not urgent comes as much later as keeps
+// the program from taking more than a tenth of a core for these.
+func (o *Observer) Rest(evaluation time.Duration) { o.nudge.rest(evaluation) }
+
 // GroupsChanged is for whoever reads the groups to call.
 func (o *Observer) GroupsChanged() { o.nudge.within(soon) }
 
