@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -225,6 +228,23 @@ func TestLaunchBeforeUnschedulable(t *testing.T) {
 		want, is := map[string]float64{"windlass_pod_to_launch_seconds": 2, "windlass_pod_unschedulable_to_launch_seconds": 0}[f.GetName()]
 		if h := f.GetMetric()[0].GetHistogram(); is && (h.GetSampleCount() != 1 || h.GetSampleSum() != want) {
 			t.Errorf("%s: %d of %v s, want 1 of %v", f.GetName(), h.GetSampleCount(), h.GetSampleSum(), want)
+		}
+	}
+}
+
+// What the judge of the kept evaluation finds is counted and logged; where it finds nothing, neither.
+func TestJudgeIsHeard(t *testing.T) {
+	var log bytes.Buffer
+	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.NewTextHandler(&log, nil)))
+	for _, c := range []struct {
+		found string
+		times float64
+		said  int
+	}{{"", 0, 0}, {"node n-1 otherwise", 1, 1}, {"", 1, 1}} {
+		sc.judge(c.found)
+		count := series(t, sc.metrics, "windlass_kept_evaluation_differs_total")[""]
+		if said := strings.Count(log.String(), "node n-1 otherwise"); count != c.times || said != c.said {
+			t.Errorf("after %q: counted %v times and said %d times, want %v and %d", c.found, count, said, c.times, c.said)
 		}
 	}
 }
