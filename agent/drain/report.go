@@ -168,7 +168,8 @@ func (d *decision) putReport(r *contract.Report) {
 // stale reports whether the report on the Node must be written anew: at once if there is
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news: it comes with the next renewal, and leaves the API server to evictions
-// until then; nor is it what comes to and goes from a node that waits for its permit.
+// until then; nor is it what comes to and goes from a node that waits for its permit, nor that
+// more pods stay beyond their time than did: where a loaded server's watch is late, all seem to.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
@@ -178,6 +179,9 @@ func (d *decision) stale(r contract.Report) bool {
 	fewer := r.Phase.Open() && old.Left > r.Left && r.Left > 0
 	if fewer || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
 		old.Left, old.Message = r.Left, r.Message
+	}
+	if r.Phase.Open() && old.Phase == r.Phase && len(old.Overdue) > 0 && len(r.Overdue) > 0 {
+		old.Left, old.Message, old.Overdue, old.Told = r.Left, r.Message, r.Overdue, r.Told
 	}
 	if old.String() != r.String() {
 		return true

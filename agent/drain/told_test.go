@@ -112,3 +112,44 @@ func TestAnswerAfterThePodIsGone(t *testing.T) {
 		t.Errorf("%d are known after an hour", len(tries.Pods))
 	}
 }
+
+// Where pods stay beyond their time one after the other, as they all seem to where a loaded server's
+// watch is late, the Node is written no more often than a report is renewed: the first at once, and
+// those that follow together.
+func TestOverdueOneAfterTheOther(t *testing.T) {
+	const pods = 20
+	w := newWorld()
+	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+	for i := range pods {
+		p := newPod(fmt.Sprintf("shop/app%02d-1", i))
+		grace := int64(2 * i)
+		p.Spec.TerminationGracePeriodSeconds = &grace
+		w.stuck[w.addPod(p)] = true
+	}
+	writes, told, phase := 0, 0, contract.Phase("")
+	var last time.Time
+	for w.now.Before(start.Add(3 * time.Minute)) {
+		before := w.node.Annotations[contract.AnnotationDrainReport]
+		told += strings.Count(strings.Join(w.run(t, time.Second), "\n"), contract.EventPodOverdue)
+		after := w.node.Annotations[contract.AnnotationDrainReport]
+		if before == after {
+			continue
+		}
+		writes++
+		report, err := contract.ParseReport(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Overdue) > 1 && report.Phase == phase && w.now.Sub(last) < contract.ReportEvery {
+			t.Errorf("written again after %s: %s", w.now.Sub(last), report.Message)
+		}
+		phase, last = report.Phase, w.now
+	}
+	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
+	if err != nil || report.Phase != contract.PhaseDrained || len(report.Overdue) != 10 {
+		t.Errorf("it ends with %+v, error %v", report, err)
+	}
+	if told == 0 || told > 5 || writes > 12 {
+		t.Errorf("%d Events tell of them, and %d reports", told, writes)
+	}
+}
