@@ -27,6 +27,7 @@ import (
 	"windlass.dev/windlass/pkg/statuspage"
 	"windlass.dev/windlass/pkg/telemetry"
 	"windlass.dev/windlass/scaler/act"
+	"windlass.dev/windlass/scaler/asg"
 	"windlass.dev/windlass/scaler/observe"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -444,9 +445,11 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 
 // unsure reports whether a group may be otherwise than AWS has confirmed.
 func unsure(r act.Result) bool {
-	switch r.Action.(type) {
-	case action.Grow, action.Lower, action.Terminate, action.Complete:
+	switch x := r.Action.(type) {
+	case action.Grow, action.Lower, action.Terminate:
 		return r.Outcome != act.Done && r.Outcome != act.Begun
+	case action.Complete: // what does not wait yet has not changed
+		return r.Outcome != act.Done && !(x.Early && errors.Is(r.Err, asg.ErrTooEarly))
 	}
 	return true
 }

@@ -65,8 +65,8 @@ func heldBy(g *fleet.Group, state string) []fleet.Hook {
 // others hold it changes nothing, nor does one that does not hold it.
 func (w *World) Complete(group, instance, hook string) error {
 	g, i := w.group(group), w.instance(instance)
-	if i != nil && i.Warmed() && !strings.HasSuffix(i.State, ":Wait") {
-		return nil // it was the other hook that held it
+	if i != nil && (i.Warmed() || i.State == fleet.Terminating) && !strings.HasSuffix(i.State, ":Wait") {
+		return nil // it was the other hook that held it, or it is not there yet
 	}
 	if g == nil || i == nil || !strings.HasSuffix(i.State, ":Wait") {
 		return fmt.Errorf("no active lifecycle action %s for instance %s", hook, instance)

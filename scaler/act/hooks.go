@@ -29,7 +29,7 @@ func (a *Actor) complete(ctx context.Context, x action.Complete, b *batch) error
 			return err
 		}
 	}
-	if err := a.Groups.Complete(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State, Since: x.Since}); err != nil {
+	if err := a.Groups.Complete(ctx, asg.Wait{Group: x.Group, Instance: x.Instance, Hook: x.Hook, State: x.State, Since: x.Since, Early: x.Early}); err != nil {
 		return err
 	}
 	a.tell(x.Node, contract.EventHookDone, x.String())

@@ -23,6 +23,8 @@ type Wait struct {
 	// moves into a warm pool, out of it, and back.
 	State string
 	Since time.Time
+	// Early: it was not seen in State yet.
+	Early bool
 }
 
 // Complete lets Auto Scaling go on with an instance that waits for a hook. It always sends
@@ -32,7 +34,8 @@ type Wait struct {
 // AWS answers "No active Lifecycle Action" before the instance waits, after it does no more,
 // and where another hook holds it; reading the instance tells them apart. Complete returns
 // ErrTooEarly in the first case and ErrAlready in the others, or nil if an earlier call of
-// ours had no answer. While another hook holds an instance that it completed it returns
+// ours had no answer. Where the wait is Early the next reading of the groups tells, and
+// Complete returns ErrTooEarly, unless an earlier call of ours had no answer. While another hook holds an instance that it completed it returns
 // ErrAlready without a call. With ErrBusy it may work in a moment.
 func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	known := v.waits.recall(w, v.now())
@@ -43,7 +46,11 @@ func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 		AutoScalingGroupName: &w.Group, InstanceId: &w.Instance, LifecycleHookName: &w.Hook, LifecycleActionResult: aws.String("CONTINUE"),
 	}, once)
 	err = busy(explain("autoscaling:CompleteLifecycleAction", err))
-	if err != nil && noActiveAction(err) {
+	switch {
+	case err == nil || !noActiveAction(err):
+	case w.Early && !known.unanswered:
+		return fmt.Errorf("%w: %w", ErrTooEarly, err)
+	default:
 		known, err = v.refused(ctx, w, known, err)
 	}
 	if err == nil || errors.Is(err, ErrAlready) {

@@ -77,6 +77,33 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// One that was not seen to wait is completed as soon as it does. Until then AWS refuses, and no
+// description of it is asked for: the next reading tells.
+func TestCompleteEarly(t *testing.T) {
+	b, id := hooked(t, onTerminate("windlass"))
+	if err := b.Terminate(id, true); err != nil {
+		t.Fatal(err)
+	}
+	v, ours := asg.NewVerbs(b.account), wait(id, "windlass", fleet.TerminatingWait)
+	ours.Early = true
+	for range 3 {
+		if err := v.Complete(t.Context(), ours); !errors.Is(err, asg.ErrTooEarly) {
+			t.Fatalf("in Terminating: %v", err)
+		}
+	}
+	b.await(t, id, fakeaws.TerminatingWait)
+	b.Inject(fakeaws.Fault{Operation: "CompleteLifecycleAction", LoseReply: true, Count: 1})
+	if err := v.Complete(t.Context(), ours); !errors.Is(err, asg.ErrUnavailable) {
+		t.Errorf("the answer is lost: %v", err)
+	}
+	if n := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))); n != 0 {
+		t.Errorf("%d descriptions", n)
+	}
+	if err := v.Complete(t.Context(), ours); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
 // Where AWS is busy, or has too much to do, nothing was done, and it is to be tried
 // again soon; nothing is tried again in here.
 func TestHooksOfABusyAWS(t *testing.T) {

@@ -24,6 +24,8 @@ type held struct {
 	state       string
 	// known is what Windlass has read of it: readings may be old.
 	known string
+	// unanswered: the answer to a completion of ours was lost.
+	unanswered bool
 }
 
 // cutIns is a life of a group whose hook Windlass and something else complete, with leaders that
@@ -80,9 +82,12 @@ func (c *cutIns) evaluate(t *rapid.T) {
 			r.Done = false
 		case fate == 1: // the answer is lost
 			r.Done, r.Unheard = false, true
+			if x, completes := a.(action.Complete); completes {
+				c.all[x.Instance].unanswered = true
+			}
 			c.carryOut(a)
 		default:
-			c.carryOut(a)
+			r.Done = c.carryOut(a)
 		}
 		results = append(results, r)
 	}
@@ -92,23 +97,31 @@ func (c *cutIns) evaluate(t *rapid.T) {
 	}
 }
 
-func (c *cutIns) carryOut(a action.Action) {
+// carryOut reports whether it is known to be done. What is past its hook was completed, by whomever, but
+// where no reading has shown it to wait that is not asked.
+func (c *cutIns) carryOut(a action.Action) (done bool) {
 	switch x := a.(type) {
 	case action.Complete:
-		if h := c.all[x.Instance]; h.state == fleet.TerminatingWait {
-			h.state = fleet.TerminatingProceed
+		h := c.all[x.Instance]
+		if h.state != fleet.TerminatingWait {
+			return h.state == fleet.TerminatingProceed && (!x.Early || h.unanswered)
 		}
+		h.state = fleet.TerminatingProceed
 	case action.Heartbeat:
 		if h := c.all[x.Instance]; h.state == fleet.TerminatingWait {
 			h.beat = c.now
 		}
 	}
+	return true
 }
 
 // live lets AWS do what is due.
 func (c *cutIns) live(d time.Duration) {
 	c.now = c.now.Add(d)
 	for _, h := range c.all {
+		if h.state == fleet.Terminating {
+			h.state = fleet.TerminatingWait
+		}
 		if h.state == fleet.TerminatingWait && c.now.Sub(h.beat) >= c.hook.Heartbeat.Duration {
 			h.state = fleet.TerminatingProceed
 		}
@@ -142,7 +155,7 @@ func TestLawCutIn(t *testing.T) {
 			switch rapid.SampledFrom(steps).Draw(t, "step") {
 			case "terminate":
 				id := fmt.Sprintf("i-%02d", n)
-				c.all[id] = &held{began: c.now, beat: c.now, state: fleet.TerminatingWait}
+				c.all[id] = &held{began: c.now, beat: c.now, state: rapid.SampledFrom([]string{fleet.Terminating, fleet.TerminatingWait}).Draw(t, "state")}
 			case "cut in":
 				if len(ids) > 0 {
 					h := c.all[rapid.SampledFrom(ids).Draw(t, "which")]

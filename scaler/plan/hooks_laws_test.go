@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -23,6 +24,11 @@ func lawHooks(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 		switch x := a.(type) {
 		case action.Complete:
 			why = notHeld(s, p, x.Group, x.Instance, x.Hook, x.State)
+			if i := instanceNamed(s, x.Instance); x.Early && i.State == fleet.Terminating && s.Now.Sub(i.TerminatingSince) >= 2*time.Second {
+				waiting := s
+				waiting.Groups = withState(s.Groups, x.Instance, fleet.TerminatingWait) // by now it most likely does
+				why = notHeld(waiting, p, x.Group, x.Instance, x.Hook, x.State)
+			}
 			if why == "" {
 				why = leavesPods(s, p, x)
 			}
@@ -42,6 +48,20 @@ func lawHooks(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 		}
 	}
 	return broken
+}
+
+// withState are the groups with an instance in another state.
+func withState(groups []fleet.Group, instance, state string) []fleet.Group {
+	out := slices.Clone(groups)
+	for g := range out {
+		out[g].Instances = slices.Clone(out[g].Instances)
+		for i := range out[g].Instances {
+			if out[g].Instances[i].ID == instance {
+				out[g].Instances[i].State = state
+			}
+		}
+	}
+	return out
 }
 
 // notHeld says why a hook does not hold an instance, or is not ours.

@@ -281,6 +281,8 @@ func (a Heartbeat) String() string {
 type Complete struct {
 	Group, Instance, Hook string
 	State                 string
+	// Early: it was not seen to wait yet, and has had the time to come there.
+	Early bool
 	// Since is when the instance came on the way on which it waits, where that is known.
 	Since time.Time
 	// Node is empty for an instance that never joined.

@@ -35,6 +35,9 @@ const (
 	// tooEarly is how soon to evaluate again an instance that is ready to go and that Auto Scaling
 	// has not brought to its hook yet.
 	tooEarly = time.Second
+	// reachesHook is how long Auto Scaling takes, most of the time, to bring an instance to its hook
+	// that it terminates.
+	reachesHook = 2 * time.Second
 	// completeAgain is how long a completion may take to show, and
 	// completeAgainBeside where hooks of others hold the instance as well.
 	completeAgain       = 5 * time.Second
@@ -102,8 +105,8 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 		p.Group.Note(verdict.Say("hook {hook} of instance {instance} is not completed, and runs to its timeout: {why}", verdict.Hook(hook.Name), verdict.Instance(p.Instance.ID), verdict.Why(why)))
 		return true
 	}
-	if !p.Waits() {
-		d.Clock.At(d.Now.Add(tooEarly))
+	if due := d.waitsFrom(p); d.Now.Before(due) {
+		d.Clock.At(due)
 		return true
 	}
 	again := d.patience(p)
@@ -113,7 +116,7 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 	}
 	d.State.Completed[key] = d.Now
 	d.Clock.At(d.Now.Add(again))
-	c := action.Complete{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait, Occupied: r.occupied, Why: r.why}
+	c := action.Complete{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait, Early: !p.Waits(), Occupied: r.occupied, Why: r.why}
 	if p.Way != &cluster.Launching {
 		c.Since = p.Began
 	}
@@ -122,6 +125,19 @@ func (d *Hooks) complete(p cluster.Passage, hook fleet.Hook, key string) bool {
 	}
 	d.Do(c)
 	return true
+}
+
+// waitsFrom is from when on hooks hold an instance, as far as is known. From a termination there is
+// no way back, so that one may be completed that no reading has shown to wait: where it does not yet,
+// AWS refuses, and nothing is lost. Who waits for a reading waits as long as those are apart.
+func (d *Hooks) waitsFrom(p cluster.Passage) time.Time {
+	switch {
+	case p.Waits():
+		return d.Now
+	case p.Instance.State == fleet.Terminating:
+		return p.Began.Add(reachesHook)
+	}
+	return d.Now.Add(tooEarly)
 }
 
 // patience is how long an instance may stay at its hooks after ours was completed, before it is

@@ -274,7 +274,7 @@ func (w *World) takeDown(m *machine) {
 
 func (w *World) shutDown(m *machine) {
 	if i := w.instance(m); i != nil {
-		i.State = fleet.Terminating
+		i.State = fleet.TerminatingProceed // no hook holds it any more
 	}
 	w.changed = true
 	w.in(int64(w.spec.Shutdown.Seconds()), func() { w.vanish(m) })
