@@ -31,6 +31,9 @@ const (
 	// owedFor is for how long quick is kept up whatever the allowance says where Auto Scaling owes
 	// instances: pods wait, and a launch that has failed is to be answered by another group.
 	owedFor = 10 * time.Second
+	// leavingEvery is the pace, whatever the allowance says, while a node is known to leave and no reading
+	// has shown that, and leavingFor for how long it is kept up.
+	leavingEvery, leavingFor = 2 * time.Second, 5 * time.Second
 	// retryFailed is when a reading that failed is tried again.
 	retryFailed = 5 * time.Second
 	// nudgeGap is the least time between two readings, whoever asks for them.

@@ -121,6 +121,43 @@ func TestNextReading(t *testing.T) {
 	}
 }
 
+// An instance of which its node tells that it leaves is read of at once, and again while no reading shows
+// that, whatever was spent; not for long, and not for one that no group has.
+func TestLeavingIsRead(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	r := hangingReader()
+	r.now = func() time.Time { return now }
+	shown := func(state string) reading {
+		return reading{at: now, groups: []fleet.Group{{Name: "web", Instances: []fleet.Instance{{ID: "i-1", State: state}}}}}
+	}
+	r.keep(shown(fleet.InService))
+	for range 100 {
+		spend(r.allowance, now)
+	}
+	expect := func(what string, most, least time.Duration) {
+		t.Helper()
+		if got := r.next(now, true); got > most || got < least {
+			t.Errorf("%s: in %s", what, got)
+		}
+	}
+	expect("nothing is known", time.Hour, 3*time.Second)
+	r.Look("i-9", true)
+	expect("no group has it", time.Hour, 3*time.Second)
+	r.Look("i-1", true)
+	expect("it leaves", leavingEvery, 0)
+	r.keep(shown(fleet.InService))
+	expect("that does not show", leavingEvery, 0)
+	r.keep(shown(fleet.Terminating))
+	expect("it shows", time.Hour, 3*time.Second)
+	r.keep(shown(fleet.InService))
+	r.Look("i-1", true)
+	now = now.Add(leavingFor)
+	for range 100 {
+		spend(r.allowance, now)
+	}
+	expect("it never shows", time.Hour, 3*time.Second)
+}
+
 // An instance that has no Node and waits for a hook is seen before the hook's time is over.
 func TestSlowest(t *testing.T) {
 	hook := func(transition string, heartbeat time.Duration) fleet.Group {

@@ -47,6 +47,8 @@ type Reader struct {
 	drawn   []fleet.Group // latest, with the node templates of seen
 	seen    map[string]resource.Quantity
 	recheck map[string]bool // groups of which to read all anew
+	// leaving are instances that somebody has seen leave since then, and no reading has.
+	leaving map[string]time.Time
 }
 
 // reading is the outcome of Read.
@@ -71,6 +73,7 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 		reading: make(chan struct{}, 1),
 		known:   map[string]*known{},
 		recheck: map[string]bool{},
+		leaving: map[string]time.Time{},
 	}
 	r.books = template.NewBooks(describer{account}, account.Region, assume, logger, func() time.Time { return r.now() })
 	r.states = &machineBook{ec2: account.compute, logger: logger}
@@ -117,10 +120,14 @@ func (r *Reader) Nudge() {
 	r.latest.moving = r.now() // what was nudged for may take a moment to show
 }
 
-// Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not say so.
+// Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not say so:
+// then at once, whatever the allowance says, as its hook is to be completed when its node is drained.
 func (r *Reader) Look(instance string, leaves bool) {
 	r.mu.Lock()
 	known := fleet.Lists(r.latest.groups, instance, leaves)
+	if leaves && fleet.Lists(r.latest.groups, instance, false) {
+		r.leaving[instance] = r.now()
+	}
 	r.mu.Unlock()
 	if !known {
 		r.Nudge()
@@ -182,7 +189,8 @@ func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
 
 // next is how long to wait for the next reading. One that is asked for comes at once, others at their pace;
 // both only as far as the allowance goes. But what has not been read for so long that something could be
-// missed is read, and so is what became of a growth that only a reading tells of.
+// missed is read, and so is what becomes of a growth, or has become of an instance that leaves, that only
+// a reading tells of.
 func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	if last.IsZero() {
 		return 0
@@ -197,6 +205,11 @@ func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	}
 	if r.latest.err != nil {
 		due, latest = retryFailed, retryFailed
+	}
+	for _, since := range r.leaving {
+		if now.Sub(since) < leavingFor {
+			latest = min(latest, leavingEvery)
+		}
 	}
 	if now.Sub(r.latest.owed) < owedFor {
 		latest = quick
@@ -427,6 +440,9 @@ func (r *Reader) keep(next reading) {
 	}
 	same := fleet.Equal(r.latest.groups, next.groups) && r.latest.at.IsZero() == next.at.IsZero()
 	r.latest, r.drawn = next, nil
+	maps.DeleteFunc(r.leaving, func(instance string, since time.Time) bool {
+		return r.now().Sub(since) >= leavingFor || !fleet.Lists(next.groups, instance, false)
+	})
 	r.mu.Unlock()
 	if !same {
 		r.changed()
