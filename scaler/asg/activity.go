@@ -104,7 +104,7 @@ func (l *log) enough(page []astypes.Activity, now time.Time) bool {
 const activityPages = 20
 
 func (r *Reader) studyActivities(ctx context.Context, k *known, now time.Time) {
-	k.activitiesAt = now.Add(pace(now, k.moving, slow))
+	k.activitiesAt = now.Add(pace(now, k.moving, k.moving, slow))
 	activities, err := r.activities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: k.raw.AutoScalingGroupName},
 		func(page []astypes.Activity) bool { return k.told.enough(page, now) })
 	k.activityFault = ""
@@ -130,7 +130,7 @@ func (r *Reader) studyAllActivities(ctx context.Context, due []*known, now time.
 		byGroup[name] = append(byGroup[name], a)
 	}
 	for _, k := range due {
-		k.activityFault, k.activitiesAt = "", now.Add(pace(now, k.moving, slow))
+		k.activityFault, k.activitiesAt = "", now.Add(pace(now, k.moving, k.moving, slow))
 		switch {
 		case err == nil:
 			k.tell(byGroup[aws.ToString(k.raw.AutoScalingGroupName)], now)

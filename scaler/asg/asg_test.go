@@ -576,6 +576,28 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
+// What was read right before a call is part of what the reader knows then, also what others have done.
+func TestFollowTakesOver(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 5, Desired: desired(1), Type: "m5.large"}}})
+	b.settled(t, "web", 1)
+	r, v := b.reader(t, []string{"0:5:web"}, nil), asg.NewVerbs(b.account)
+	read(t, r)
+	if err := b.SetDesired("web", 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Lower(t.Context(), "web", 1, 0); !errors.Is(err, asg.ErrChanged) {
+		t.Errorf("error %v", err)
+	}
+	described := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups")))
+	r.Follow(t.Context(), time.Second)
+	if g := byName(r)["web"]; g.Desired != 3 {
+		t.Errorf("desired %d", g.Desired)
+	}
+	if n := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))); n != described {
+		t.Errorf("%d descriptions more", n-described)
+	}
+}
+
 func (b *bed) await(t *testing.T, id string, state fakeaws.LifecycleState) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -64,6 +64,7 @@ type Account struct {
 	compute computing
 	managed managed
 	told    told
+	latest  descriptions
 }
 
 // Call is one call that was made, for metrics.

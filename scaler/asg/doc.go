@@ -15,7 +15,7 @@
 //	replaced.go  scaling activities → what Auto Scaling replaces by itself
 //	machines.go  whether the machine of an instance is switched off
 //	spot.go      what spot instances cost, by type and zone
-//	reads.go     how a group is at this moment, for many who ask at once
+//	reads.go     how a group is at this moment, for many who ask at once, and what was read last
 //	told.go      what our calls have changed, and a description is too old to show
 //	verbs.go     Verbs: the calls that change something, each of them guarded
 //	launch.go    Launch: instances in a zone of our choice, once

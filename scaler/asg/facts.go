@@ -93,7 +93,7 @@ func (k *known) noticePool(now time.Time) {
 	pool := identify(k.raw.WarmPoolConfiguration, k.raw.WarmPoolSize, ids)
 	onTheWay := slices.ContainsFunc(k.warm, unrested)
 	if onTheWay && k.moving.IsZero() {
-		k.moving = now
+		k.moving, k.surprised = now, now
 	}
 	if pool != k.pool || onTheWay {
 		k.pool = pool

@@ -20,6 +20,8 @@ import (
 // known is what we know of one group beside its latest description.
 type known struct {
 	raw *astypes.AutoScalingGroup
+	// asked is when that was asked for.
+	asked time.Time
 
 	blueprint template.Blueprint
 	// drawn identifies what the blueprint was made of; redrawAt is when to make
@@ -54,6 +56,8 @@ type known struct {
 	// is. desired is the figure of then.
 	moving  time.Time
 	desired int
+	// surprised is when something was last seen to move that no call of ours has begun.
+	surprised time.Time
 	// named has the bounds of --nodes; nil where the group was discovered.
 	named *Named
 }

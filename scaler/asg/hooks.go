@@ -87,7 +87,7 @@ var beforeWaitEnds = map[string]bool{
 // stateOf reads the state of an instance; empty where the group has it no more. Those of
 // a warm pool are in no description of their group.
 func (v *Verbs) stateOf(ctx context.Context, group, instance string) (string, error) {
-	now, err := v.describe(ctx, group)
+	now, err := v.describe(ctx, group, 0)
 	if err != nil {
 		return "", err
 	}

@@ -93,13 +93,17 @@ func (v *Verbs) Launch(ctx context.Context, order LaunchOrder) (Launched, error)
 	return call.answer, call.err
 }
 
+// newToAdd is how old a description may be by which instances are added. What we have launched ourselves
+// is known without one, and a launch ends nothing: what others add meanwhile comes beside it.
+const newToAdd = 5 * time.Second
+
 // expects checks whether the group wants as many instances as the order expects.
 // A reading from before another launch would make us launch it once more.
 func (v *Verbs) expects(ctx context.Context, order LaunchOrder) error {
 	if order.From == nil {
 		return nil
 	}
-	now, err := v.describe(ctx, order.Group)
+	now, err := v.describe(ctx, order.Group, newToAdd)
 	if err != nil {
 		return err
 	}
@@ -117,10 +121,11 @@ func (v *Verbs) launch(ctx context.Context, order LaunchOrder, call *launchCall)
 	}, once)
 	if err != nil {
 		call.err = outcomeOfLaunch(explain("autoscaling:LaunchInstances", err))
+		v.changed(order.Group, change{}, err)
 	} else {
 		call.answer = newLaunched(out, order, v.now())
 		if came := launchedInstances(out, order); len(came) > 0 {
-			v.told.note(order.Group, change{at: v.now(), launched: came})
+			v.changed(order.Group, change{launched: came}, nil)
 		}
 	}
 	close(call.done)

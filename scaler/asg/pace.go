@@ -52,14 +52,13 @@ const (
 )
 
 // pace is how long a reading will do: moving is the moment since which
-// something moves, the latest of all groups, zero if nothing does; slowest is for how long
-// it does then.
-func pace(now, moving time.Time, slowest time.Duration) time.Duration {
+// something moves, the latest of all groups, zero if nothing does, and surprised the latest one at which
+// something began that is not our own doing; slowest is for how long it does where nothing moves.
+func pace(now, moving, surprised time.Time, slowest time.Duration) time.Duration {
 	if moving.IsZero() {
 		return slowest
 	}
-	age := now.Sub(moving)
-	return min(max(quick, min(age/2, steady), age/patience), slowest)
+	return min(max(quick, min(now.Sub(surprised)/2, steady), now.Sub(moving)/patience), slowest)
 }
 
 // untilAllowed is how long an allowance has a reading wait. One that was asked for may be lent.

@@ -1,6 +1,7 @@
 package asg
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestPace(t *testing.T) {
 		if tc.moving > 0 {
 			since = now.Add(-tc.moving)
 		}
-		if got := pace(now, since, slow); got != tc.want {
+		if got := pace(now, since, since, slow); got != tc.want {
 			t.Errorf("moving for %s: %s, want %s", tc.moving, got, tc.want)
 		}
 	}
@@ -97,8 +98,8 @@ func TestNextReading(t *testing.T) {
 		{"nothing moves", reading{at: now}, 0, false, 10 * time.Second, 30 * time.Second},
 		{"asked for", reading{at: now}, 0, true, 10 * time.Second, 0},
 		{"asked for again at once", reading{at: now}, 0, true, 0, 200 * time.Millisecond},
-		{"something moves", reading{at: now, moving: now}, 0, false, 0, time.Second},
-		{"the allowance is spent", reading{at: now, moving: now}, readBurst, false, 0, readEvery + time.Millisecond},
+		{"something moves", reading{at: now, moving: now, surprised: now}, 0, false, 0, time.Second},
+		{"the allowance is spent", reading{at: now, moving: now, surprised: now}, readBurst, false, 0, readEvery + time.Millisecond},
 		{"asked for, and lent", reading{at: now}, readBurst, true, time.Second, 0},
 		{"instances are owed", reading{at: now, moving: now.Add(-5 * time.Second), owed: now.Add(-5 * time.Second)}, 100, false, 200 * time.Millisecond, 800 * time.Millisecond},
 		{"they have been for long", reading{at: now, moving: now.Add(-time.Minute), owed: now.Add(-time.Minute)}, 0, false, 0, 10 * time.Second},
@@ -117,6 +118,71 @@ func TestNextReading(t *testing.T) {
 		}
 		if got := r.next(last, c.asked); got != c.want {
 			t.Errorf("%s: in %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// What the verbs have read of the groups in which something moves need not be read again; what they have
+// not read is.
+func TestReadByVerbs(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	r := hangingReader()
+	r.now = func() time.Time { return now }
+	r.latest = reading{at: now, moving: now.Add(-time.Minute), moves: []string{"api", "web"}}
+	last := now.Add(-9 * time.Second)
+	for _, c := range []struct {
+		read   string
+		before time.Duration
+		want   time.Duration
+	}{
+		{"", 0, time.Second},
+		{"web", 3 * time.Second, time.Second},
+		{"api", 4 * time.Second, 6 * time.Second},
+		{"other", 0, 6 * time.Second},
+	} {
+		if c.read != "" {
+			r.account.latest.note([]astypes.AutoScalingGroup{{AutoScalingGroupName: aws.String(c.read)}}, now.Add(-c.before))
+		}
+		if got := r.next(last, false); got != c.want {
+			t.Errorf("%s is read: in %s, want %s", c.read, got, c.want)
+		}
+	}
+	if got := r.next(last, true); got != 0 {
+		t.Errorf("asked for: in %s", got)
+	}
+}
+
+// What our own calls have begun is known, so that it has nothing read more often; what others begin has.
+func TestSurprised(t *testing.T) {
+	began := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	group := func(desired int32, states ...string) *astypes.AutoScalingGroup {
+		g := &astypes.AutoScalingGroup{AutoScalingGroupName: aws.String("web"), DesiredCapacity: &desired}
+		for n, state := range states {
+			g.Instances = append(g.Instances, astypes.Instance{InstanceId: aws.String(fmt.Sprint("i-", n)), LifecycleState: astypes.LifecycleState(state)})
+		}
+		return g
+	}
+	ended := []change{{ended: "i-1", decrement: true}}
+	for _, c := range []struct {
+		name string
+		ours []change
+		is   *astypes.AutoScalingGroup
+		want time.Duration
+	}{
+		{"nothing has", nil, group(2, "InService", "InService"), slow},
+		{"we ended one", ended, group(1, "InService", "Terminating"), steady},
+		{"others ended one", nil, group(1, "InService", "Terminating"), quick},
+		{"others ended another one", ended, group(1, "Terminating", "Terminating"), quick},
+		{"we launched one", []change{{launched: group(0, "Pending").Instances}}, group(3, "InService", "InService", "Pending"), steady},
+		{"others want one more", nil, group(3, "InService", "InService"), quick},
+	} {
+		k := &known{raw: group(2, "InService", "InService"), leaving: map[string]time.Time{}, exact: map[string]bool{}}
+		k.settle(began, nil)
+		k.surprised = time.Time{}
+		k.raw = c.is
+		k.settle(began.Add(time.Minute), c.ours)
+		if got := pace(began.Add(time.Minute), k.moving, k.surprised, slow); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }

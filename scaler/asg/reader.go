@@ -58,6 +58,8 @@ type reading struct {
 	at         time.Time
 	err        error
 	moving     time.Time
+	surprised  time.Time
+	moves      []string  // the names of the groups in which something does
 	owed       time.Time // since when Auto Scaling owes instances, the latest of all groups; zero where it owes none
 	spot       Spot
 }
@@ -111,13 +113,17 @@ func (r *Reader) Run(ctx context.Context) {
 
 // Nudge asks for a reading soon.
 func (r *Reader) Nudge() {
+	r.ask()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest.moving, r.latest.surprised = r.now(), r.now() // what was nudged for may take a moment to show
+}
+
+func (r *Reader) ask() {
 	select {
 	case r.nudge <- struct{}{}:
 	default:
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latest.moving = r.now() // what was nudged for may take a moment to show
 }
 
 // Look asks for a reading soon if the latest one lacks an instance or, where that leaves, does not say so:
@@ -141,7 +147,7 @@ func (r *Reader) Recheck(group string) {
 	r.mu.Lock()
 	r.recheck[group] = true
 	r.mu.Unlock()
-	r.Nudge()
+	r.ask()
 }
 
 // rechecked hands over the groups that Recheck named.
@@ -189,8 +195,8 @@ func (r *Reader) Reading(now time.Time) (age time.Duration, err error) {
 
 // next is how long to wait for the next reading. One that is asked for comes at once, others at their pace;
 // both only as far as the allowance goes. But what has not been read for so long that something could be
-// missed is read, and so is what becomes of a growth, or has become of an instance that leaves, that only
-// a reading tells of.
+// missed is read, and so is what becomes of a growth or of an instance that leaves, where only a reading
+// tells.
 func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	if last.IsZero() {
 		return 0
@@ -199,7 +205,7 @@ func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	defer r.mu.Unlock()
 	now := r.now()
 	latest := slowest(r.latest.groups)
-	due := pace(now, r.latest.moving, latest)
+	due := pace(now, r.latest.moving, r.latest.surprised, latest)
 	if r.states.wants() {
 		latest = min(latest, machinesEvery)
 	}
@@ -214,11 +220,12 @@ func (r *Reader) next(last time.Time, asked bool) time.Duration {
 	if now.Sub(r.latest.owed) < owedFor {
 		latest = quick
 	}
-	if asked {
-		due = nudgeGap
-	}
 	age := now.Sub(last)
-	return min(max(due-age, untilAllowed(r.allowance, now, asked)), latest-age)
+	due -= min(age, now.Sub(r.account.latest.oldest(r.latest.moves))) // the verbs may have read what moves since
+	if asked {
+		due = nudgeGap - age
+	}
+	return min(max(due, untilAllowed(r.allowance, now, asked)), latest-age)
 }
 
 // log logs trouble when it begins, changes and ends.
@@ -254,6 +261,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(whole, readTime)
 	defer cancel()
+	asked := r.now()
 	described, missing, err := r.describe(ctx)
 	if whole.Err() != nil {
 		return whole.Err()
@@ -265,7 +273,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	}
 	now := r.now()
 	spend(r.allowance, now)
-	r.match(described)
+	r.match(described, asked)
 	r.missing = missing
 	r.study(ctx, now)
 	told := r.states.read(ctx, now)
@@ -291,8 +299,8 @@ func (r *Reader) ReadFor(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// Follow has the latest reading show what our own calls have changed since. Where one is under way for
-// longer than wait, that one will.
+// Follow has the latest reading show what our own calls have changed since, and what was read right before
+// them. Where one is under way for longer than wait, that one will.
 func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 	select {
 	case r.reading <- struct{}{}:
@@ -306,9 +314,12 @@ func (r *Reader) Follow(ctx context.Context, wait time.Duration) {
 		return // what is shown is old, and says so
 	}
 	now := r.now()
-	for _, k := range r.known {
+	for name, k := range r.known {
+		if newer, asked, found := r.account.latest.since(name, k.asked); found {
+			k.raw, k.asked = &newer, asked
+		}
 		r.account.told.complete(k.raw, now)
-		k.settle(now)
+		k.settle(now, r.account.told.recent(name, now))
 	}
 	next := r.assemble(now)
 	next.at = r.latestAt()
@@ -369,7 +380,8 @@ func pages(ctx context.Context, scaling autoScaling, in *autoscaling.DescribeAut
 }
 
 // match makes known agree with what was described.
-func (r *Reader) match(described []astypes.AutoScalingGroup) {
+func (r *Reader) match(described []astypes.AutoScalingGroup, asked time.Time) {
+	r.account.latest.note(described, asked)
 	before := r.known
 	r.known = make(map[string]*known, len(described))
 	for i := range described {
@@ -378,7 +390,7 @@ func (r *Reader) match(described []astypes.AutoScalingGroup) {
 		if k == nil {
 			k = &known{leaving: map[string]time.Time{}, exact: map[string]bool{}}
 		}
-		k.raw = &described[i]
+		k.raw, k.asked = &described[i], asked
 		r.account.told.complete(k.raw, r.now())
 		for n := range r.selection.Named {
 			if r.selection.Named[n].Name == name {
@@ -397,8 +409,9 @@ func (r *Reader) assemble(now time.Time) reading {
 		k.blueprint.Spot = next.spot.Prices
 		next.groups = append(next.groups, k.group(""))
 		next.blueprints = append(next.blueprints, k.blueprint)
-		if k.moving.After(next.moving) {
-			next.moving = k.moving
+		if !k.moving.IsZero() {
+			next.moves = append(next.moves, name)
+			next.moving, next.surprised = laterOf(next.moving, k.moving), laterOf(next.surprised, k.surprised)
 		}
 		if missing(k.raw) > 0 && k.moving.After(next.owed) {
 			next.owed = k.moving
@@ -435,8 +448,8 @@ func (r *Reader) latestAt() time.Time {
 func (r *Reader) keep(next reading) {
 	r.mu.Lock()
 	// A nudge that came meanwhile still wants quick readings.
-	if nudged := r.latest.moving; nudged.After(next.moving) && r.now().Sub(nudged) < nudgeFor {
-		next.moving = nudged
+	if nudged := r.latest.surprised; nudged.After(next.surprised) && r.now().Sub(nudged) < nudgeFor {
+		next.moving, next.surprised = laterOf(next.moving, nudged), nudged
 	}
 	same := fleet.Equal(r.latest.groups, next.groups) && r.latest.at.IsZero() == next.at.IsZero()
 	r.latest, r.drawn = next, nil
@@ -447,6 +460,13 @@ func (r *Reader) keep(next reading) {
 	if !same {
 		r.changed()
 	}
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // nudgeFor is how long quick readings go on after a nudge though nothing

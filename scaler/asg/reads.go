@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 // the same time take a handful of calls.
 type reads struct {
 	scaling autoScaling
+	latest  *descriptions
 	turns   chan struct{} // full while as many calls are under way as may be
 
 	mu   sync.Mutex
@@ -37,8 +39,8 @@ type groupsCall struct {
 	err   error
 }
 
-func newReads(scaling autoScaling) *reads {
-	return &reads{scaling: scaling, turns: make(chan struct{}, readsAtOnce)}
+func newReads(account *Account) *reads {
+	return &reads{scaling: account.scaling, latest: &account.latest, turns: make(chan struct{}, readsAtOnce)}
 }
 
 // of returns a group as it is; found is false where there is none of that name.
@@ -78,6 +80,7 @@ func (r *reads) send(ctx context.Context, call *groupsCall) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, groupReadTime)
 	defer cancel()
+	asked := time.Now()
 	groups, err := pages(ctx, r.scaling, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: call.names})
 	if call.err = err; err != nil {
 		return
@@ -86,4 +89,72 @@ func (r *reads) send(ctx context.Context, call *groupsCall) {
 	for _, g := range groups {
 		call.found[aws.ToString(g.AutoScalingGroupName)] = g
 	}
+	r.latest.note(groups, asked)
+}
+
+// descriptions are the latest ones of groups, whoever of us has asked.
+type descriptions struct {
+	mu sync.Mutex
+	of map[string]description
+}
+
+// description is how a group was when it was asked for, or later; without a group it is not known how
+// that is since then.
+type description struct {
+	group *astypes.AutoScalingGroup
+	asked time.Time
+}
+
+// groupKept is for how long a description is kept that no other has followed.
+const groupKept = 10 * time.Minute
+
+func (d *descriptions) note(groups []astypes.AutoScalingGroup, asked time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == nil {
+		d.of = map[string]description{}
+	}
+	maps.DeleteFunc(d.of, func(_ string, old description) bool { return asked.Sub(old.asked) > groupKept })
+	for _, g := range groups {
+		if name := aws.ToString(g.AutoScalingGroupName); asked.After(d.of[name].asked) {
+			d.of[name] = description{&g, asked}
+		}
+	}
+}
+
+// doubt has what was asked for until now not count: a call has failed, and may have had its effect.
+func (d *descriptions) doubt(group string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == nil {
+		d.of = map[string]description{}
+	}
+	d.of[group] = description{asked: now}
+}
+
+// oldest is when the oldest of the latest descriptions of some groups was asked for; zero for none.
+func (d *descriptions) oldest(groups []string) (asked time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, name := range groups {
+		of := d.of[name]
+		if of.group == nil {
+			return time.Time{}
+		}
+		if i == 0 || of.asked.Before(asked) {
+			asked = of.asked
+		}
+	}
+	return asked
+}
+
+// since is the latest description of a group, if it was asked for after a moment.
+func (d *descriptions) since(group string, moment time.Time) (latest astypes.AutoScalingGroup, asked time.Time, found bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.of[group]
+	if of.group == nil || !of.asked.After(moment) {
+		return latest, asked, false
+	}
+	return *of.group, of.asked, true
 }

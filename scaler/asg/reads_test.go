@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"pgregory.net/rapid"
+
+	"windlass.dev/windlass/scaler/asg/template"
 )
 
 // slowly answers after a second with what was so when it was asked.
@@ -46,7 +51,7 @@ func (s *slowly) DescribeAutoScalingGroups(ctx context.Context, in *autoscaling.
 func TestReadsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aws := &slowly{}
-		r := newReads(aws)
+		r := newReads(&Account{scaling: aws})
 		var asking sync.WaitGroup
 		for i := range 250 {
 			asking.Go(func() {
@@ -74,7 +79,7 @@ func TestReadsTogether(t *testing.T) {
 func TestReadsAreFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := &slowly{}
-		r := newReads(cloud)
+		r := newReads(&Account{scaling: cloud})
 		var asking sync.WaitGroup
 		for step := range 40 {
 			cloud.mu.Lock()
@@ -98,7 +103,7 @@ func TestReadsAreFresh(t *testing.T) {
 // Who gives up does not keep the others from their answer, and a call that hangs ends.
 func TestReadsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newReads(&slowly{})
+		r := newReads(&Account{scaling: &slowly{}})
 		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		var asking sync.WaitGroup
@@ -113,7 +118,7 @@ func TestReadsOfOthers(t *testing.T) {
 			}
 		})
 		asking.Wait()
-		r = newReads(hanging{})
+		r = newReads(&Account{scaling: hanging{}})
 		began := time.Now()
 		if _, _, err := r.of(t.Context(), "web"); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("one that hangs: %v", err)
@@ -122,4 +127,109 @@ func TestReadsOfOthers(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 	})
+}
+
+// lone is a group that counts how often it is described, and judges what it is changed by.
+type lone struct {
+	autoScaling
+	desired   int32
+	instances []astypes.Instance
+	fails     bool
+
+	calls     int
+	described time.Time
+	failed    time.Time
+	wrong     string
+}
+
+func (l *lone) DescribeAutoScalingGroups(context.Context, *autoscaling.DescribeAutoScalingGroupsInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	l.calls, l.described = l.calls+1, time.Now()
+	return &autoscaling.DescribeAutoScalingGroupsOutput{AutoScalingGroups: []astypes.AutoScalingGroup{{AutoScalingGroupName: aws.String("web"), DesiredCapacity: aws.Int32(l.desired), Instances: slices.Clone(l.instances)}}}, nil
+}
+
+// judge says what is wrong with a change at this moment, and notes whether it fails.
+func (l *lone) judge(most time.Duration) (err error) {
+	switch {
+	case time.Since(l.described) >= most:
+		l.wrong = fmt.Sprintf("changed by a description of %s ago", time.Since(l.described))
+	case l.described.Before(l.failed):
+		l.wrong = "changed by a description from before a call that failed"
+	}
+	if l.fails {
+		l.failed, err = time.Now(), errors.New("no answer")
+	}
+	return err
+}
+
+func (l *lone) LaunchInstances(context.Context, *autoscaling.LaunchInstancesInput, ...func(*autoscaling.Options)) (*autoscaling.LaunchInstancesOutput, error) {
+	id := fmt.Sprint("i-", len(l.instances))
+	l.instances, l.desired = append(l.instances, astypes.Instance{InstanceId: &id}), l.desired+1
+	return &autoscaling.LaunchInstancesOutput{Instances: []astypes.InstanceCollection{{InstanceIds: []string{id}}}}, l.judge(5 * time.Second)
+}
+
+func (l *lone) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredCapacityInput, _ ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
+	if !l.fails {
+		l.desired = aws.ToInt32(in.DesiredCapacity)
+	}
+	return &autoscaling.SetDesiredCapacityOutput{}, l.judge(2 * time.Second)
+}
+
+// Whoever has described a group, and whatever became of calls: one is changed only by a description of
+// the last two seconds, or five where that only adds, and by none from before a call that failed. Those
+// that are as new are not asked for again.
+func TestChangedByNews(outer *testing.T) {
+	rapid.Check(outer, func(t *rapid.T) {
+		steps := rapid.SliceOfN(rapid.IntRange(0, 7), 1, 30).Draw(t, "steps")
+		pauses := rapid.SliceOfN(rapid.IntRange(1, 2500), len(steps), len(steps)).Draw(t, "pauses")
+		wrong, calls, changes := played(outer, steps, pauses)
+		if wrong != "" {
+			t.Fatal(wrong)
+		}
+		if calls > changes {
+			t.Fatalf("%d descriptions for %d changes", calls, changes)
+		}
+	})
+	// Half a second apart four share a description.
+	if wrong, calls, _ := played(outer, []int{2, 2, 2, 2, 2, 2, 2, 2}, []int{500, 500, 500, 500, 500, 500, 500, 500}); wrong != "" || calls != 2 {
+		outer.Errorf("%d descriptions for eight changes within four seconds (%s)", calls, wrong)
+	}
+	if wrong, calls, _ := played(outer, []int{6, 6, 6, 6}, []int{3000, 3000, 3000, 3000}); wrong != "" || calls != 2 {
+		outer.Errorf("%d descriptions for four launches within nine seconds (%s)", calls, wrong)
+	}
+}
+
+// played has steps happen: a reading, somebody else's change, calls of ours that are answered, and one that
+// is not.
+func played(t *testing.T, steps, pauses []int) (wrong string, calls, wanted int) {
+	synctest.Test(t, func(t *testing.T) {
+		group := &lone{}
+		account := &Account{scaling: group}
+		r := NewReader(account, Selection{Named: []Named{{Name: "web", Max: 50}}}, template.Assumptions{}, slog.New(slog.DiscardHandler), nil)
+		v := NewVerbs(account)
+		for i, step := range steps {
+			switch step {
+			case 0:
+				asked := r.now()
+				found, _, err := r.describe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				account.latest.note(found, asked)
+				wanted++
+			case 1:
+				group.desired++
+			default:
+				group.fails = step == 5 || step == 7
+				from := int(group.desired)
+				if wanted++; step < 6 {
+					_ = v.SetDesired(t.Context(), "web", from, from+1)
+				} else {
+					_, _ = v.Launch(t.Context(), LaunchOrder{Group: "web", Zone: "a", Token: fmt.Sprint(i), Count: 1, From: &from})
+				}
+			}
+			time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
+		}
+		wrong, calls = group.wrong, group.calls
+	})
+	return wrong, calls, wanted
 }

@@ -21,7 +21,7 @@ const studyAtOnce = 4
 func (r *Reader) study(ctx context.Context, now time.Time) {
 	recheck := r.rechecked()
 	for name, k := range r.known {
-		k.settle(now)
+		k.settle(now, r.account.told.recent(name, now))
 		if recheck[name] {
 			k.forgetFacts()
 		}
@@ -70,15 +70,22 @@ func (r *Reader) curious(now time.Time) []*known {
 	return due
 }
 
-// settle notes what moves since when, and which instances terminate.
-func (k *known) settle(now time.Time) {
+// settle notes what moves since when, and which instances terminate. ours are our own changes of late:
+// what they have begun is known, and what nobody of us has begun deserves quick readings.
+func (k *known) settle(now time.Time, ours []change) {
+	move := func(begunByUs bool) {
+		if k.moving = now; !begunByUs {
+			k.surprised = now
+		}
+	}
 	if desired := int(aws.ToInt32(k.raw.DesiredCapacity)); desired != k.desired {
-		k.desired, k.moving = desired, now // what was asked for just now deserves quick readings
+		k.desired = desired
+		move(len(ours) > 0)
 	}
 	if !unsettled(k.raw) {
 		k.moving = time.Time{}
 	} else if k.moving.IsZero() {
-		k.moving = now
+		move(len(ours) > 0)
 	}
 	leaving := map[string]time.Time{}
 	for _, i := range k.raw.Instances {
@@ -89,7 +96,7 @@ func (k *known) settle(now time.Time) {
 		since, seen := k.leaving[instance.ID]
 		if !seen {
 			since = now
-			k.moving = now // a new departure deserves quick readings again
+			move(slices.ContainsFunc(ours, func(c change) bool { return c.ended == instance.ID }))
 			k.hooking.forget()
 			k.refreshing.forget() // it may be why
 			k.activitiesAt = now

@@ -17,8 +17,8 @@ import (
 )
 
 // Verbs are the calls that change something. Those whose effect depends on the group read first
-// whether it is as expected, and stop with ErrChanged if not: all but Complete, Heartbeat,
-// Suspend, Resume and DeleteHook. None is ever repeated in here.
+// whether it is as expected, unless that was done a moment ago, and stop with ErrChanged if not: all but
+// Complete, Heartbeat, Suspend, Resume and DeleteHook. None is ever repeated in here.
 type Verbs struct {
 	// Arrived, if not nil, is called when AWS has answered a Launch, from
 	// anywhere.
@@ -43,13 +43,13 @@ type Verbs struct {
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
 		scaling: account.scaling, compute: account.compute, now: time.Now,
-		reads: newReads(account.scaling), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
+		reads: newReads(account), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
 	}
 }
 
 // SetDesired sets a group's desired capacity to to, if it still is from.
 func (v *Verbs) SetDesired(ctx context.Context, group string, from, to int) error {
-	now, err := v.describe(ctx, group)
+	now, err := v.describe(ctx, group, asNew)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (v *Verbs) SetDesired(ctx context.Context, group string, from, to int) erro
 // may be ended, and nothing runs there yet.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-instance-protection.html
 func (v *Verbs) Lower(ctx context.Context, group string, from, to int) error {
-	now, err := v.describe(ctx, group)
+	now, err := v.describe(ctx, group, 0)
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,7 @@ func (v *Verbs) setDesired(ctx context.Context, group string, from, to int) erro
 	_, err := v.scaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &group, DesiredCapacity: aws.Int32(int32(to)), HonorCooldown: aws.Bool(false),
 	}, once)
-	if err == nil {
-		v.told.note(group, change{at: v.now(), from: from, to: to})
-	}
+	v.changed(group, change{from: from, to: to}, err)
 	return explain("autoscaling:SetDesiredCapacity", err)
 }
 
@@ -93,7 +91,7 @@ func (v *Verbs) setDesired(ctx context.Context, group string, from, to int) erro
 // already. It may be called for an instance that is protected from scale-in.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_TerminateInstanceInAutoScalingGroup.html
 func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement bool) error {
-	now, err := v.describe(ctx, group)
+	now, err := v.describe(ctx, group, asNew)
 	if err != nil {
 		return err
 	}
@@ -107,10 +105,17 @@ func (v *Verbs) Terminate(ctx context.Context, group, instance string, decrement
 	_, err = v.scaling.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
 		InstanceId: &instance, ShouldDecrementDesiredCapacity: &decrement,
 	}, once)
-	if err == nil {
-		v.told.note(group, change{at: v.now(), ended: instance, decrement: decrement})
-	}
+	v.changed(group, change{ended: instance, decrement: decrement}, err)
 	return explain("autoscaling:TerminateInstanceInAutoScalingGroup", err)
+}
+
+// changed notes what a call has changed. What became of one that failed only a new description tells.
+func (v *Verbs) changed(group string, c change, err error) {
+	if c.at = v.now(); err == nil {
+		v.told.note(group, c)
+	} else {
+		v.reads.latest.doubt(group, c.at)
+	}
 }
 
 // Suspend stops one of a group's own processes, such as AZRebalance.
@@ -143,7 +148,7 @@ func (v *Verbs) DeleteHook(ctx context.Context, group, hook string) error {
 // and ErrChanged if another cluster owns the group.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteTags.html
 func (v *Verbs) Disclaim(ctx context.Context, group string, owner types.UID) error {
-	now, err := v.read(ctx, group)
+	now, err := v.read(ctx, group, 0)
 	if err != nil {
 		return err
 	}
@@ -165,7 +170,7 @@ func (v *Verbs) Disclaim(ctx context.Context, group string, owner types.UID) err
 // cluster owns it, and ErrChanged if another one does.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateOrUpdateTags.html
 func (v *Verbs) Claim(ctx context.Context, group string, owner types.UID) error {
-	now, err := v.read(ctx, group)
+	now, err := v.read(ctx, group, 0)
 	if err != nil {
 		return err
 	}
@@ -182,7 +187,7 @@ func (v *Verbs) Claim(ctx context.Context, group string, owner types.UID) error 
 	if err != nil {
 		return explain("autoscaling:CreateOrUpdateTags", err)
 	}
-	if now, err = v.read(ctx, group); err != nil {
+	if now, err = v.read(ctx, group, 0); err != nil {
 		return err
 	}
 	return now.ownedBy(group, owner)
@@ -233,10 +238,14 @@ func (s state) keeps(group string, n int) error {
 	return nil
 }
 
-// describe reads a group that is to be changed. It fails where another cluster owns it, and where
-// people want it observed.
-func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
-	now, err := v.read(ctx, group)
+// asNew is how old a description may be that stands for one of this moment: what AWS describes may be
+// older than that by itself.
+const asNew = 2 * time.Second
+
+// describe reads a group that is to be changed, unless it was read within a time. It fails where another
+// cluster owns it, and where people want it observed.
+func (v *Verbs) describe(ctx context.Context, group string, within time.Duration) (state, error) {
+	now, err := v.read(ctx, group, within)
 	if err == nil && now.owner != "" && v.Cluster != nil {
 		err = now.ownedBy(group, v.Cluster())
 	}
@@ -246,10 +255,13 @@ func (v *Verbs) describe(ctx context.Context, group string) (state, error) {
 	return now, err
 }
 
-func (v *Verbs) read(ctx context.Context, group string) (state, error) {
-	raw, found, err := v.reads.of(ctx, group)
-	if err != nil {
-		return state{}, err
+func (v *Verbs) read(ctx context.Context, group string, within time.Duration) (state, error) {
+	raw, _, found := v.reads.latest.since(group, v.now().Add(-within))
+	if !found {
+		var err error
+		if raw, found, err = v.reads.of(ctx, group); err != nil {
+			return state{}, err
+		}
 	}
 	if !found {
 		return state{}, fmt.Errorf("%w: there is no group %s any more", ErrChanged, group)
