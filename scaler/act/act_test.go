@@ -675,6 +675,29 @@ func TestPauses(t *testing.T) {
 	})
 }
 
+// One that no reading has shown to wait is tried soon, and ever more seldom; that delays none that a
+// reading has shown.
+func TestPausesOfEarlyOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &groups{err: fmt.Errorf("%w: refused", asg.ErrTooEarly)}
+		a := &Actor{Nodes: &nodeList{}, Groups: g, Events: &events{}, Logger: slog.New(slog.DiscardHandler)}
+		early := action.Complete{Group: "web", Instance: "i-1", Hook: "h", Early: true}
+		var tries []time.Duration
+		for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(100 * time.Millisecond) {
+			if a.Do(t.Context(), []action.Action{early})[0].Outcome != Paused {
+				tries = append(tries, time.Since(began))
+			}
+		}
+		if len(tries) > 25 || tries[4] > 4*time.Second {
+			t.Errorf("tried after %v", tries)
+		}
+		g.err = nil
+		if got := a.Do(t.Context(), []action.Action{action.Complete{Group: "web", Instance: "i-1", Hook: "h"}})[0].Outcome; got != Done {
+			t.Errorf("one in time: %s", got)
+		}
+	})
+}
+
 // What stops again and again, for the same reason, is tried less and less
 // often, and reported once.
 func TestPausesOfStops(t *testing.T) {

@@ -25,6 +25,9 @@ const (
 	afterTooEarly = 500 * time.Millisecond
 	mostTooEarly  = 5 * time.Second
 	patientTries  = 10
+	// mostEarly bounds the back-off where no reading has shown the instance to wait; it doubles each
+	// second time. Where it waits a reading shows that in the end.
+	mostEarly = 30 * time.Second
 	// afterEviction is how long a pod that the server deletes may still show as it was:
 	// it is not asked for again meanwhile.
 	afterEviction = 10 * time.Second
@@ -87,6 +90,9 @@ func (b *backOffs) note(todo action.Action, r Result) (news bool) {
 		next.count = was.count
 	}
 	next.until = now.Add(next.length())
+	if x, completes := todo.(action.Complete); completes && x.Early && errors.Is(r.Err, asg.ErrTooEarly) {
+		next.until = now.Add(doubled(afterTooEarly, next.count/2, mostEarly))
+	}
 	next.count++
 	b.ends[key] = next
 	return !again

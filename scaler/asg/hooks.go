@@ -15,6 +15,9 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
+// earlyRate and earlyBurst bound the completions of what was not seen to wait, in a second and at once.
+const earlyRate, earlyBurst = 5, 20
+
 // Wait is an instance's wait for a lifecycle hook, as somebody saw it.
 type Wait struct {
 	Group, Instance, Hook string
@@ -35,12 +38,16 @@ type Wait struct {
 // and where another hook holds it; reading the instance tells them apart. Complete returns
 // ErrTooEarly in the first case and ErrAlready in the others, or nil if an earlier call of
 // ours had no answer. Where the wait is Early the next reading of the groups tells, and
-// Complete returns ErrTooEarly, unless an earlier call of ours had no answer. While another hook holds an instance that it completed it returns
+// Complete returns ErrTooEarly, unless an earlier call of ours had no answer; where many are early
+// one reading costs less than to ask of each, and Complete returns ErrBusy. While another hook holds an instance that it completed it returns
 // ErrAlready without a call. With ErrBusy it may work in a moment.
 func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	known := v.waits.recall(w, v.now())
 	if known.completed {
 		return ErrAlready
+	}
+	if w.Early && !v.early.Allow() {
+		return fmt.Errorf("%w: many instances may have come to wait", ErrBusy)
 	}
 	_, err := v.scaling.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &w.Group, InstanceId: &w.Instance, LifecycleHookName: &w.Hook, LifecycleActionResult: aws.String("CONTINUE"),

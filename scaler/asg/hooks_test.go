@@ -2,6 +2,7 @@ package asg_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -101,6 +102,56 @@ func TestCompleteEarly(t *testing.T) {
 	}
 	if err := v.Complete(t.Context(), ours); err != nil {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// Where a hundred of ten groups are early at once, AWS is asked of a few, and all are completed by one
+// reading that shows them to wait.
+func TestCompleteManyEarly(t *testing.T) {
+	slow := timing
+	slow.Terminating = fakeaws.Seconds(.3)
+	spec := fakeaws.Spec{Timing: slow}
+	for g := range 10 {
+		spec.Groups = append(spec.Groups, fakeaws.Group{Name: fmt.Sprint("g", g), Max: 10, Desired: desired(10), Type: "m5.large", Hooks: []fakeaws.Hook{onTerminate("windlass")}})
+	}
+	b := start(t, spec)
+	var waits []asg.Wait
+	for g := range 10 {
+		for _, i := range b.settled(t, fmt.Sprint("g", g), 10) {
+			waits = append(waits, asg.Wait{Group: fmt.Sprint("g", g), Instance: i.ID, Hook: "windlass", State: fleet.TerminatingWait, Early: true})
+			if err := b.Terminate(i.ID, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	v := asg.NewVerbs(b.account)
+	open, busy := waits[:0:0], 0
+	for _, w := range waits {
+		switch err := v.Complete(t.Context(), w); {
+		case errors.Is(err, asg.ErrBusy):
+			busy++
+			open = append(open, w)
+		case errors.Is(err, asg.ErrTooEarly):
+			open = append(open, w)
+		case err != nil:
+			t.Fatal(err)
+		}
+	}
+	if busy < 50 {
+		t.Errorf("%d of 100 are put off", busy)
+	}
+	for _, w := range open {
+		b.await(t, w.Instance, fakeaws.TerminatingWait)
+		w.Early = false
+		if err := v.Complete(t.Context(), w); err != nil {
+			t.Errorf("%s: %v", w.Instance, err)
+		}
+	}
+	if n := len(b.Calls(fakeaws.Operation("CompleteLifecycleAction"))); n > 150 {
+		t.Errorf("%d calls for 100 instances", n)
+	}
+	if n := len(b.Calls(fakeaws.Operation("DescribeAutoScalingGroups"))); n != 0 {
+		t.Errorf("%d descriptions", n)
 	}
 }
 

@@ -391,6 +391,9 @@ func (r *Reader) match(described []astypes.AutoScalingGroup, asked time.Time) {
 			k = &known{leaving: map[string]time.Time{}, exact: map[string]bool{}}
 		}
 		k.raw, k.asked = &described[i], asked
+		if newer, at, found := r.account.latest.since(name, asked); found { // the verbs have read it meanwhile
+			k.raw, k.asked = &newer, at
+		}
 		r.account.told.complete(k.raw, r.now())
 		for n := range r.selection.Named {
 			if r.selection.Named[n].Name == name {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -37,13 +38,14 @@ type Verbs struct {
 	launches launches
 
 	waits waits
+	early *rate.Limiter
 }
 
 // NewVerbs returns the verbs of an account.
 func NewVerbs(account *Account) *Verbs {
 	return &Verbs{
 		scaling: account.scaling, compute: account.compute, now: time.Now,
-		reads: newReads(account), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}},
+		reads: newReads(account), told: &account.told, launches: launches{calls: map[string]*launchCall{}}, waits: waits{of: map[string]wait{}}, early: rate.NewLimiter(earlyRate, earlyBurst),
 	}
 }
 

@@ -88,7 +88,13 @@ var table = index(
 	row(func(a Grow, t *Traits) { t.Key = fleet.LaunchKey(a.Group, a.Zone, a.Part) },
 		Traits{Rank: 1, Turn: 0, Sizes: true, ChangesGroup: true, Event: contract.EventScaledUpGroup,
 			Guards: []string{"launches", "grownAt", "bursts", "promises", "swap", "recognition"}}),
-	row(func(a Complete, t *Traits) { t.waits(a.Instance, a.Hook); t.Node = a.Node },
+	row(func(a Complete, t *Traits) {
+		t.waits(a.Instance, a.Hook)
+		t.Node = a.Node
+		if a.Early { // its failures do not delay the one that is in time
+			t.Key += "/early"
+		}
+	},
 		Traits{Rank: 2, Turn: 1, Budget: completeBudget, ChangesGroup: true, Hook: true, Confirms: true}),
 	row(func(a Heartbeat, t *Traits) { t.waits(a.Instance, a.Hook) }, Traits{Rank: 3, Turn: 0, Hook: true}),
 	row(func(a Cordon, t *Traits) { t.on(a.Node) }, Traits{Rank: 3, Turn: 2}),
