@@ -2,6 +2,7 @@
 //
 //	observer.go  Observer: the watches, the groups, other programs → Snapshot
 //	table.go     the latest state of one kind of object, in our words
+//	index.go     which row has which key
 //	outage.go    when the API server was away
 //	watches.go   which kinds are watched, and which of them are vital
 //	watch.go     a reflector that fills a table, and its health

@@ -34,8 +34,8 @@ type table[O object, T any] struct {
 	vital func(*T) bool
 
 	mu       sync.Mutex
-	rows     map[types.NamespacedName]int // where in list
 	list     []*T
+	rows     index                           // of list
 	versions map[types.NamespacedName]string // nil where none is awaited
 	shared   bool                            // list was handed out: copy before writing
 	synced   bool
@@ -50,7 +50,7 @@ type object interface {
 func newTable[O object, T any](convert func(O) *T, key func(*T) types.NamespacedName, differ func(was, is *T) bool, changed func(was, is *T)) *table[O, T] {
 	return &table[O, T]{
 		convert: convert, key: key, differ: differ, changed: changed, slim: func(O) {},
-		rows: map[types.NamespacedName]int{}, moved: make(chan struct{}),
+		moved: make(chan struct{}),
 	}
 }
 
@@ -123,7 +123,7 @@ func (t *table[O, T]) Delete(in any) error {
 func (t *table[O, T]) Replace(items []any, _ string) error {
 	fresh := newTable(t.convert, t.key, t.differ, t.changed)
 	fresh.most, fresh.vital = t.most, t.vital
-	fresh.rows, fresh.list = make(map[types.NamespacedName]int, len(items)), make([]*T, 0, len(items))
+	fresh.list = make([]*T, 0, len(items))
 	if t.versions != nil {
 		fresh.versions = map[types.NamespacedName]string{}
 	}
@@ -154,9 +154,9 @@ func (t *table[O, T]) Replace(items []any, _ string) error {
 // whether all are equal.
 func (t *table[O, T]) keep(fresh *table[O, T]) (same bool) {
 	same = len(t.list) == len(fresh.list)
-	for key, at := range fresh.rows {
-		before, known := t.rows[key]
-		if !known || t.differ(t.list[before], fresh.list[at]) {
+	for at, is := range fresh.list {
+		before, known := t.find(t.key(is))
+		if !known || t.differ(t.list[before], is) {
 			same = false
 			continue
 		}
@@ -180,7 +180,7 @@ func (t *table[O, T]) snapshot() []*T {
 // clear forgets everything, as before the first list.
 func (t *table[O, T]) clear() {
 	t.mu.Lock()
-	t.rows, t.list, t.shared, t.synced = map[types.NamespacedName]int{}, nil, false, false
+	t.rows, t.list, t.shared, t.synced = nil, nil, false, false
 	t.wake()
 	t.mu.Unlock()
 	t.changed(nil, nil)
@@ -220,12 +220,18 @@ func (t *table[O, T]) await(ctx context.Context, key types.NamespacedName, versi
 	}
 }
 
-// put, drop, version, own and wake are called with mu held.
+// find, put, drop, version, own and wake are called with mu held.
+
+func (t *table[O, T]) find(key types.NamespacedName) (at int, known bool) {
+	return t.rows.find(key, t.keyAt)
+}
+
+func (t *table[O, T]) keyAt(at int) types.NamespacedName { return t.key(t.list[at]) }
 
 // put leaves a row in place that means the same, and one out for which there is no room.
 func (t *table[O, T]) put(is *T) (was *T, differs bool) {
 	key := t.key(is)
-	at, known := t.rows[key]
+	at, known := t.find(key)
 	if known && !t.differ(t.list[at], is) {
 		return t.list[at], false
 	}
@@ -237,24 +243,24 @@ func (t *table[O, T]) put(is *T) (was *T, differs bool) {
 		was, t.list[at] = t.list[at], is
 		return was, true
 	}
-	t.rows[key] = len(t.list)
 	t.list = append(t.list, is)
+	t.rows = t.rows.with(len(t.list)-1, t.keyAt)
 	return nil, true
 }
 
 // drop moves the last row into the gap.
 func (t *table[O, T]) drop(key types.NamespacedName) (was *T) {
-	at, known := t.rows[key]
+	at, known := t.find(key)
 	if !known {
 		return nil
 	}
 	t.own()
 	last := len(t.list) - 1
+	t.rows.remove(at, t.keyAt)
+	t.rows.move(last, at, t.keyAt)
 	was, t.list[at] = t.list[at], t.list[last]
-	t.rows[t.key(t.list[at])] = at
 	t.list[last] = nil
 	t.list = t.list[:last]
-	delete(t.rows, key)
 	delete(t.versions, key)
 	t.wake()
 	return was
