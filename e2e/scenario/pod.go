@@ -58,7 +58,7 @@ func (w *World) newPod(key string) *fleet.Pod {
 
 var podWords = table[podDraft]{
 	"on": setter(text, func(d *podDraft, v string) {
-		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = v, corev1.PodRunning, true, "", time.Time{}
+		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = v, corev1.PodRunning, true, fleet.Unjudged, time.Time{}
 	}),
 	"waiting":   waits(fleet.Unschedulable),
 	"unjudged":  waits(fleet.Unjudged),

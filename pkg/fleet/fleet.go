@@ -529,18 +529,36 @@ func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' |
 func (n *Node) Zone() string { return n.Labels[corev1.LabelTopologyZone] }
 
 // Scheduling is what kube-scheduler last said of a pod without a node.
-type Scheduling string
+type Scheduling uint8
 
 const (
 	// Unjudged: no PodScheduled condition yet.
-	Unjudged Scheduling = ""
+	Unjudged Scheduling = iota
 	// Unschedulable: PodScheduled is False with reason Unschedulable.
-	Unschedulable Scheduling = "Unschedulable"
+	Unschedulable
 	// Gated: the pod has scheduling gates and does not want a node yet.
-	Gated Scheduling = "SchedulingGated"
+	Gated
 )
 
-// Pod is a Kubernetes pod.
+// schedulings are the reasons of the condition.
+var schedulings = [...]string{Unschedulable: corev1.PodReasonUnschedulable, Gated: corev1.PodReasonSchedulingGated}
+
+func (s Scheduling) String() string { return schedulings[s] }
+
+// MarshalText writes it as the condition has it.
+func (s Scheduling) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *Scheduling) UnmarshalText(text []byte) error {
+	known := slices.Index(schedulings[:], string(text))
+	if known < 0 {
+		return fmt.Errorf("%q is nothing that kube-scheduler says of a pod without a node", text)
+	}
+	*s = Scheduling(known)
+	return nil
+}
+
+// Pod is a Kubernetes pod. There may be a million of them, so what few have stands apart.
 type Pod struct {
 	Namespace   string            `json:"namespace"`
 	Name        string            `json:"name"`
@@ -567,6 +585,12 @@ type Pod struct {
 	// its spec requests, while a resize in place is under way; nil otherwise.
 	// https://github.com/kubernetes/enhancements/issues/1287
 	Allocated corev1.ResourceList `json:"allocated,omitempty"`
+	// PodClaims is nil where the status names no claims.
+	*PodClaims
+}
+
+// PodClaims are the resource claims that were generated for a pod.
+type PodClaims struct {
 	// Claims are status.resourceClaimStatuses: the names of generated claims.
 	Claims []corev1.PodResourceClaimStatus `json:"claims,omitempty"`
 	// ExtendedClaim is status.extendedResourceClaimStatus.

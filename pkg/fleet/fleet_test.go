@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -117,5 +118,26 @@ func TestBudgetMatches(t *testing.T) {
 		if got := c.budget.Matches(pod); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 		}
+	}
+}
+
+// A pod is written as people know it, and read again: what stands apart in memory does not in the text.
+func TestPodAsText(t *testing.T) {
+	p := Pod{Namespace: "a", Name: "b", Scheduling: Gated, PodClaims: &PodClaims{Claims: []corev1.PodResourceClaimStatus{{Name: "gpu"}}}}
+	const want = `{"namespace":"a","name":"b","spec":null,"scheduling":"SchedulingGated","claims":[{"name":"gpu"}]}`
+	text, err := json.Marshal(p)
+	if err != nil || string(text) != want {
+		t.Fatalf("%s, %v, want %s", text, err, want)
+	}
+	var read Pod
+	if err := json.Unmarshal(text, &read); err != nil || !Equal(p, read) {
+		t.Errorf("read again: %+v, %v", read, err)
+	}
+	if err := json.Unmarshal([]byte(`{"scheduling":"Sometimes"}`), &read); err == nil {
+		t.Error("an unknown word is understood")
+	}
+	plain, err := json.Marshal(Pod{Name: "b"})
+	if err != nil || string(plain) != `{"namespace":"","name":"b","spec":null}` {
+		t.Errorf("without any of it: %s, %v", plain, err)
 	}
 }

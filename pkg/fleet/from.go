@@ -26,9 +26,9 @@ func PodFrom(p *corev1.Pod) Pod {
 		Spec:        &spec,
 		Phase:       p.Status.Phase,
 		Deleted:     deleted(p),
-
-		Claims:        p.Status.ResourceClaimStatuses,
-		ExtendedClaim: p.Status.ExtendedResourceClaimStatus,
+	}
+	if s := &p.Status; len(s.ResourceClaimStatuses) > 0 || s.ExtendedResourceClaimStatus != nil {
+		pod.PodClaims = &PodClaims{Claims: s.ResourceClaimStatuses, ExtendedClaim: s.ExtendedResourceClaimStatus}
 	}
 	for i := range p.Status.Conditions {
 		pod.condition(&p.Status.Conditions[i])

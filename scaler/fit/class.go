@@ -149,7 +149,9 @@ func apiPod(p *fleet.Pod) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels, Annotations: p.Annotations},
 		Spec:       *specOf(p.Spec),
-		Status:     corev1.PodStatus{ResourceClaimStatuses: p.Claims, ExtendedResourceClaimStatus: p.ExtendedClaim},
+	}
+	if p.PodClaims != nil {
+		pod.Status = corev1.PodStatus{ResourceClaimStatuses: p.Claims, ExtendedResourceClaimStatus: p.ExtendedClaim}
 	}
 	if p.Owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*p.Owner}

@@ -135,7 +135,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 		}
 		var names []string
 		for _, p := range s.Pods {
-			names = append(names, p.Key()+" "+string(p.Scheduling))
+			names = append(names, p.Key()+" "+p.Scheduling.String())
 		}
 		slices.Sort(names)
 		want := []string{"default/a ", "default/b Unschedulable", ours + "/agent-n1 ", ours + "/agent-n2 "}

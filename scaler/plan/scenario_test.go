@@ -371,7 +371,7 @@ func schedule(w *scenario.World) {
 			p.Scheduling, p.Judged = fleet.Unschedulable, w.Now
 			continue
 		}
-		p.Node, p.Nominated, p.Scheduling, p.Phase, p.Ready = place.Name, "", "", "Running", true
+		p.Node, p.Nominated, p.Scheduling, p.Phase, p.Ready = place.Name, "", fleet.Unjudged, "Running", true
 	}
 }
 
