@@ -173,6 +173,8 @@ func differ[T any](was, is *T) bool { return !fleet.Equal(*was, *is) }
 
 func (o *Observer) pod(p *corev1.Pod) *fleet.Pod {
 	pod := fleet.PodFrom(p)
+	both := pod.Name + string(pod.UID) // one piece of memory is smaller than two
+	pod.Name, pod.UID = both[:len(pod.Name)], types.UID(both[len(pod.Name):])
 	pod.Allocated = allocated(p)
 	o.share.pod(&pod)
 	return &pod
