@@ -35,6 +35,7 @@ type Announcer struct {
 	pods    podNews
 	nodes   nodeNews
 	limiter *rate.Limiter
+	left    chan struct{} // full where something waits to be recorded; nil before its first use
 }
 
 // TakeOver begins the news of nodes anew, as after another leader: known are the reasons, by
@@ -60,18 +61,32 @@ func (n *Announcer) Announce(s fleet.Snapshot, p plan.Plan, results []Result) {
 // Run records what has found no room yet, until ctx ends. An evaluation that finds no change
 // announces nothing, so that this must not wait for one.
 func (n *Announcer) Run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	n.mu.Lock()
+	left := n.leftover()
+	n.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-left:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
 		}
 		n.mu.Lock()
 		n.tell()
 		n.mu.Unlock()
 	}
+}
+
+// leftover signals that something waits to be recorded. Whoever calls it holds the lock.
+func (n *Announcer) leftover() chan struct{} {
+	if n.left == nil {
+		n.left = make(chan struct{}, 1)
+	}
+	return n.left
 }
 
 // tell records as much as it may: drains and groups first, which are few and concern many
@@ -89,6 +104,12 @@ func (n *Announcer) tell() {
 	for n.tellOne(n.pods.next, n.pods.told) {
 	}
 	for n.tellOne(n.nodes.next, n.nodes.hear) {
+	}
+	if len(n.drains.waiting)+len(n.groups.waiting)+len(n.pods.waiting)+len(n.nodes.changed) > 0 {
+		select {
+		case n.leftover() <- struct{}{}:
+		default: // it is known
+		}
 	}
 }
 

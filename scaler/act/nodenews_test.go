@@ -1,6 +1,7 @@
 package act
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -50,18 +51,17 @@ func inNewsroom(t *testing.T, test func(t *testing.T, r newsroom)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := &events{}
-		test(t, newsroom{&Announcer{Events: e}, e})
+		r := newsroom{&Announcer{Events: e}, e}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.Run(ctx)
+		test(t, r)
 	})
 }
 
-// later lets time pass, with the second hand of Run.
 func (r newsroom) later(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(time.Second)
-		r.mu.Lock()
-		r.tell()
-		r.mu.Unlock()
-	}
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // A node's new reason is recorded when it has held for a minute, once, in its latest words.
