@@ -12,7 +12,7 @@ const (
 	// firstAtOnce is how many evictions a drain begins with at one time where the server has
 	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
 	// time, and watches, reads and writes of the Node share it.
-	firstAtOnce, mostAtOnce = 16, 64
+	firstAtOnce, mostAtOnce = 50, 64
 	// quick is how long a server that has time takes at most for a read.
 	quick = 50 * time.Millisecond
 	// refreshed is how often at least a server brings the cache up to date that lists come from.
@@ -34,8 +34,9 @@ const (
 //
 // Webhooks and budgets make evictions slow, but no reads; and before its first eviction each drain
 // has read the Node and listed the pods. As much longer as that took than it needs to, as many requests
-// of others are ahead. So a lone node begins with many evictions, and of a thousand that drain at
-// one moment each begins with one. Then there is one more for each prompt answer, or for each round
+// of others are ahead, and as many times fewer others should be added to each of those. So a lone
+// node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
+// for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then there is one more for each prompt answer, or for each round
 // of slow ones, and half of them after an answer that the server has no time, when nothing is
 // asked for a while.
 //
@@ -66,7 +67,8 @@ func (p *pace) hear(now time.Time, took time.Duration) {
 		p.crowdedAt = now
 	}
 	if p.took == 0 && len(p.begun) == 0 {
-		p.setWindow(min(p.window, firstAtOnce*float64(quick)/float64(max(took, quick))))
+		share := float64(quick) / float64(max(took, quick))
+		p.setWindow(min(p.window, firstAtOnce*share*share))
 	}
 }
 

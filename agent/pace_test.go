@@ -133,12 +133,12 @@ func TestPaceFindsTheSeats(t *testing.T) {
 		most         time.Duration // beside what the seats need
 		refused      int
 	}{
-		{"a lone node", 1, 50, 100, 100, 2 * evict, 0},
+		{"a lone node", 1, 50, 100, 100, 0, 0},
 		{"a lone node with as many pods as a kubelet takes", 1, 110, 100, 100, evict, 0},
 		{"a lone node at a server of few seats", 1, 50, 4, 100, 0, 0},
 		{"a lone node at a server of few seats and a short queue", 1, 50, 4, 16, 4 * time.Second, 50},
 		{"a hundred nodes", 100, 20, 16, 1000, 500 * time.Millisecond, 0},
-		{"a hundred nodes at a server of many seats", 100, 20, 400, 1000, 2 * time.Second, 300},
+		{"a hundred nodes at a server of many seats", 100, 20, 400, 1000, 2 * time.Second, 600},
 		{"a thousand nodes", 1000, 20, 32, 3000, 3 * time.Second, 1000},
 		{"a thousand nodes at a server with a queue for a part of them", 1000, 20, 32, 300, 8 * time.Second, 12000},
 	} {
@@ -175,7 +175,7 @@ func TestPaceFindsTheSeats(t *testing.T) {
 
 func TestPaceAlone(t *testing.T) {
 	p, now := newPace(), time.Now()
-	for round, want := range []int{firstAtOnce, 2 * firstAtOnce, mostAtOnce, mostAtOnce} {
+	for round, want := range []int{firstAtOnce, mostAtOnce, mostAtOnce, mostAtOnce} {
 		n := p.ask(now)
 		if n != want {
 			t.Errorf("round %d: %d at once, want %d", round, n, want)
@@ -239,7 +239,7 @@ func TestPaceOfRefusals(t *testing.T) {
 // Evictions that hang, in a webhook or over their budget, do not keep the free ones
 // waiting.
 func TestPaceBesideWhatHangs(t *testing.T) {
-	for hanging, most := range map[int]time.Duration{1: 0, 15: 0, 16: hanging, 63: 3 * hanging} {
+	for hanging, most := range map[int]time.Duration{1: 0, 49: 0, 50: hanging, 63: hanging} {
 		p, now := newPace(), time.Now()
 		begun, asked := now, p.ask(now)
 		for asked <= hanging {
