@@ -114,6 +114,9 @@ var table = index(
 	row(func(a InServiceAgain, t *Traits) { t.on(a.Node) }, Traits{Rank: 4, Turn: 2}),
 	row(func(a TakeOver, t *Traits) { t.on(a.Node); t.Instance = a.Instance }, Traits{Rank: 4, Turn: 2}),
 	row(func(a RequestDrain, t *Traits) { t.on(a.Node) }, Traits{Rank: 5, Turn: 2}),
+	// To a figure, and then each instance that is ended takes one off that.
+	row(func(a Lower, t *Traits) { t.Key = a.Group },
+		Traits{Rank: 6, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
 	// The mark on its Node persists why an instance is ended. Of one that never became a node that
 	// served, the state does: since when it has been missed, how often that has happened in its
 	// group, and how many were ended.
@@ -125,10 +128,8 @@ var table = index(
 		if a.Node.Name != "" {
 			t.Event = "" // which is the node's
 		}
-	}, Traits{Rank: 6, Turn: 3, Budget: 2 * time.Second, Sizes: true, ChangesGroup: true, Confirms: true, Event: contract.EventDeleteUnregistered,
+	}, Traits{Rank: 7, Turn: 3, Budget: 2 * time.Second, Sizes: true, ChangesGroup: true, Confirms: true, Event: contract.EventDeleteUnregistered,
 		Guards: []string{"unjoined", "deserted", "backOffs", "recognition"}}),
-	row(func(a Lower, t *Traits) { t.Key = a.Group },
-		Traits{Rank: 7, Turn: 2, Sizes: true, ChangesGroup: true, Event: contract.EventLoweredGroup}),
 	row(func(a Unmark, t *Traits) { t.on(a.Node) }, Traits{Rank: 8, Turn: 4, Budget: time.Second}),
 	row(func(a Mark, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second}),
 	row(func(a Steer, t *Traits) { t.on(a.Node) }, Traits{Rank: 9, Turn: 4, Budget: time.Second, Routine: true}),

@@ -142,8 +142,8 @@ type Group struct {
 	Fresh []*fit.Place
 	// Grows: it does so in this evaluation, and is not held back by its pace.
 	Grows bool
-	// Ended counts the instances that this plan ends, Lowered those of them
-	// that go with decrement.
+	// Ended counts the instances that this plan ends, and Lowered is by how much it makes desired
+	// less than it was read: by what cannot come, and by those of them that go with decrement.
 	Ended, Lowered int
 	// Planned are its node templates before anything was learned from its nodes, and
 	// Definition a hash of them; see template.Templates.Definition.

@@ -272,7 +272,7 @@ func added[V any](m map[string]V, key string, v V) map[string]V {
 // more than it wants, and an instance may come between our reading and the call. So this is done
 // only where none that is there can be chosen, and where nothing has come, and nothing can, for as
 // long as a node may take to. It stays as it is where instances are being terminated: whoever takes
-// them wants them replaced.
+// them wants them replaced. What this plan ends afterwards goes by what is left.
 func (d *Launches) LowerUnfulfilled() {
 	for _, g := range d.Groups {
 		to := max(g.Min, len(g.Live))
@@ -291,6 +291,7 @@ func (d *Launches) LowerUnfulfilled() {
 		}
 		asked := d.State.Recognition.Asked[g.Name].Count
 		delete(d.State.Recognition.Asked, g.Name) // who comes now was not asked for
+		g.Lowered += max(0, g.Read-to)
 		d.Do(action.Lower{Group: g.Name, From: g.Desired, To: to, Drops: asked, Why: fmt.Sprintf("%d were not launched within %s, after %s", g.Desired-to, g.ProvisionTime(d.Policy), rest.Cause)})
 	}
 }
