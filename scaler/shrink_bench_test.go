@@ -20,7 +20,8 @@ import (
 )
 
 // BenchmarkScaleDownIdle: the cost of an evaluation at 5,000 nodes with 150,000 pods of which
-// at least half of the nodes are unneeded, whose clocks run, where nothing has changed.
+// at least half of the nodes are unneeded, whose clocks run, where nothing has changed; see
+// BenchmarkIdleEvaluation.
 func BenchmarkScaleDownIdle(b *testing.B) {
 	const nodes, podsPerNode = 5_000, 30
 	snapshot, version := halfEmpty(nodes, podsPerNode), uint64(1)

@@ -16,7 +16,8 @@ import (
 // BenchmarkBalance: what an evaluation costs by --consolidate=balance where prices are known, as a
 // multiple of the same by unneeded; with swaps, of the same by balance while all replacements are
 // backed off. Both are the least processor time of several evaluations, as planners that know the
-// cluster take it.
+// cluster take it. That multiple is of the same work in the same run, and says more than one of a
+// plain loop would.
 func BenchmarkBalance(b *testing.B) {
 	const nodes = 1_000
 	compare(b, "homogeneous", homogeneous(50*nodes).priced(), 1.3, consolidating(policy.ConsolidateUnneeded), wantGrown(nodes))

@@ -39,7 +39,8 @@ func BenchmarkEvaluation(b *testing.B) {
 		name    string
 		milli   int
 		blocked string
-	}{{"needed", 110, ""}, {"half", 60, ""}, {"nowhere", 60, " mem=930Mi"}} {
+		loops   float64
+	}{{"needed", 110, "", 16}, {"half", 60, "", 28}, {"nowhere", 60, " mem=930Mi", 22}} {
 		b.Run(c.name, func(b *testing.B) {
 			w := fleetOf(b, 1000, c.milli)
 			if c.blocked != "" {
@@ -55,10 +56,7 @@ func BenchmarkEvaluation(b *testing.B) {
 			if c.name == "needed" {
 				p.UtilizationThreshold = 0.5
 			}
-			b.ReportAllocs()
-			for b.Loop() {
-				plan.Decide(w.Snapshot, p)
-			}
+			measured(b, w.Snapshot, bounds{loops: c.loops}, func() plan.Plan { return plan.Decide(w.Snapshot, p) })
 		})
 	}
 }
@@ -68,8 +66,5 @@ func BenchmarkBurst(b *testing.B) {
 	if err := w.Apply("group web type=m5.2xlarge max=9999\ngroup big type=m5.xlarge max=9999\npod app-1..20000 cpu=300m"); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		plan.Decide(w.Snapshot, policy.DefaultPolicy())
-	}
+	measured(b, w.Snapshot, bounds{loops: 26}, func() plan.Plan { return plan.Decide(w.Snapshot, policy.DefaultPolicy()) })
 }

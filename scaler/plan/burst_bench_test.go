@@ -24,9 +24,9 @@ func BenchmarkBurstBesideRetirements(b *testing.B) {
 		grow     int
 		loops    float64
 	}{
-		{name: "none", loops: 50},
-		{name: "unplaceable", waiting: 2_000, milliCPU: 10_100, loops: 350},
-		{name: "large", waiting: 4_000, milliCPU: 9_900, grow: 4_000, loops: 85},
+		{name: "none", loops: 7.5},
+		{name: "unplaceable", waiting: 2_000, milliCPU: 10_100, loops: 44},
+		{name: "large", waiting: 4_000, milliCPU: 9_900, grow: 4_000, loops: 8},
 	} {
 		for _, retiring := range []int{0, leave} {
 			b.Run(fmt.Sprintf("%s/retiring=%d", burst.name, retiring), func(b *testing.B) {

@@ -13,7 +13,8 @@ import (
 // BenchmarkFeasibilityPair: what one answer costs, whether a pod fits a node or a
 // new one of a node template. Each of the 10,000 pods of BenchmarkHeterogeneous gets a seat
 // on one of the 5,000 nodes or on new ones, with all classes known: ns/pair is the
-// time over pods × (nodes + node templates), ns/pod that over pods that got a seat.
+// time over pods × (nodes + node templates), ns/pod that over pods that got a seat. What is asked is
+// how short one answer is, so neither is a multiple of a loop.
 func BenchmarkFeasibilityPair(b *testing.B) {
 	c := heterogeneous()
 	cluster := fit.NewRules().Cluster(fit.World{

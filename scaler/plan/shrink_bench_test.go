@@ -21,7 +21,7 @@ func BenchmarkScaleDownUniform(b *testing.B) {
 // of where they may go. All pods together fill two fifths.
 func BenchmarkScaleDownHard(b *testing.B) {
 	const nodes = 5_000
-	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{loops: 50})
+	shrink(b, func() *city { return tangled(nodes, 500) }, between{nodes / 2, nodes * 3 / 5}, bounds{loops: 38})
 }
 
 // shrink decides again and again. Where no node has a mark, all unneeded nodes get one; where all
