@@ -111,8 +111,9 @@ func TestRequestAndWithdrawal(t *testing.T) {
 
 // The API server is away in mid-drain for twenty seconds.
 func TestOutage(t *testing.T) {
+	const pods = 2 * firstAtOnce
 	story(t, func(w *world) {
-		for i := range 30 {
+		for i := range pods {
 			w.addPod(fmt.Sprintf("web%d-1", i))
 		}
 		w.slow = 500 * time.Millisecond
@@ -122,12 +123,12 @@ func TestOutage(t *testing.T) {
 		w.after(900 * time.Millisecond)
 		w.set(func() { w.down = true })
 		w.after(20 * time.Second)
-		if n := w.deleted(); n == 0 || n == 30 {
+		if n := w.deleted(); n == 0 || n == pods {
 			t.Fatalf("%d pods deleted when the server was lost: not in mid-drain", n)
 		}
 		w.set(func() { w.down = false })
 		w.after(15 * time.Second)
-		if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != 30 {
+		if r := w.report(); r.Phase != contract.PhaseDrained || w.deleted() != pods {
 			t.Errorf("%d deletions, report %s", w.deleted(), r)
 		}
 	})

@@ -60,7 +60,7 @@ func BenchmarkHundredDrains(b *testing.B) {
 		b.ReportMetric(milliseconds(agents.evictions), "to-last-eviction-ms")
 		b.ReportMetric(float64(agents.requests)/float64(len(pods)), "requests/eviction")
 		b.ReportMetric(milliseconds(agents.drains), "ms")
-		b.ReportMetric(milliseconds(grace)+1.3*milliseconds(bare), "target-ms")
+		b.ReportMetric(milliseconds(grace)+1.15*milliseconds(bare), "target-ms")
 	}
 	b.ReportMetric(0, "ns/op") // says nothing here
 }

@@ -32,8 +32,8 @@ func BenchmarkNoticeToEvicted(b *testing.B) {
 		samples int
 		target  time.Duration
 	}{
-		{shape{deployments: 3, replicas: 15, bare: 5}, 5, time.Second},
-		{shape{deployments: 4, replicas: 25, bare: 10}, 3, 2 * time.Second},
+		{shape{deployments: 3, replicas: 15, bare: 5}, 5, 300 * time.Millisecond},
+		{shape{deployments: 4, replicas: 25, bare: 10}, 3, 600 * time.Millisecond},
 	} {
 		b.Run(fmt.Sprint(c.pods()), func(b *testing.B) {
 			var spec world.Spec

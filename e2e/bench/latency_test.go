@@ -65,8 +65,8 @@ func BenchmarkDecisionLatency(b *testing.B) {
 		fromCondition = append(fromCondition, at.Sub(condition))
 	}
 	b.ReportMetric(0, "ns/op") // says nothing here
-	bounded(b, "p50-ms", milliseconds(percentile(fromCondition, 50)), 50)
-	bounded(b, "p99-ms", milliseconds(percentile(fromCondition, 99)), 250)
+	bounded(b, "p50-ms", milliseconds(percentile(fromCondition, 50)), 30)
+	bounded(b, "p99-ms", milliseconds(percentile(fromCondition, 99)), 70)
 	b.ReportMetric(milliseconds(percentile(fromCreation, 50)), "from-creation-p50-ms")
 }
 

@@ -51,7 +51,7 @@ func BenchmarkSixtyOfHundred(b *testing.B) {
 		b.ReportMetric(seconds(t.pods.last("spare", gone)), "pods-gone-s")
 		b.ReportMetric(seconds(leaving.last(func(l departure) time.Time { return l.drained })), "drained-s")
 		calls := t.terminations()
-		bounded(b, "s", seconds(calls[len(calls)-1].Time), 20)
+		bounded(b, "s", seconds(calls[len(calls)-1].Time), 12)
 	})
 	if evictions := t.pods.count("spare", evicted); evictions != unneeded*podsEach {
 		b.Errorf("%d pods were evicted, want %d", evictions, unneeded*podsEach)
