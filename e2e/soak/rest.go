@@ -171,12 +171,15 @@ func (s *soak) census() string {
 		return text + " nothing: " + err.Error()
 	}
 	for _, value := range memory.Data {
-		var lists map[string]map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(value), &lists); err != nil {
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(value), &parts); err != nil {
 			return text + " " + value
 		}
-		for _, name := range slices.Sorted(maps.Keys(lists)) {
-			text += fmt.Sprintf(" %d %s", len(lists[name]), name)
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			var list map[string]json.RawMessage
+			if json.Unmarshal(parts[name], &list) == nil { // else a moment
+				text += fmt.Sprintf(" %d %s", len(list), name)
+			}
 		}
 	}
 	return text
