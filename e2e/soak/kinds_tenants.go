@@ -162,8 +162,13 @@ func bufferDefinition(root string) ([]byte, error) {
 // hugeMessage is nearly all that the annotations of a Node may hold.
 var hugeMessage = strings.Repeat("it cannot be drained. ", (200<<10)/22)
 
-// forgeReports has the accounts of some nodes write reports of drains that are too long,
-// dated ahead, or about what nobody asked for.
+// isForged reports whether a Node has a forged report of ours.
+func isForged(n *corev1.Node) bool {
+	return strings.Contains(n.Annotations[contract.AnnotationDrainReport], hugeMessage[:100])
+}
+
+// forgeReports has the accounts of some nodes write reports of drains that are too long or can be
+// read, dated ahead, or about what nobody asked for.
 func forgeReports(s *soak, dice *rand.Rand) (effect, error) {
 	all := s.serving(mortal...)
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -172,10 +177,14 @@ func forgeReports(s *soak, dice *rand.Rand) (effect, error) {
 	if dice.IntN(2) == 0 {
 		at = at.Add(between(dice, time.Hour, 24*time.Hour))
 	}
+	message := hugeMessage
+	if dice.IntN(2) == 0 {
+		message = message[:contract.MostText]
+	}
 	var forged []string
 	for _, i := range all {
 		r := contract.Report{
-			Answers: []string{"asg-terminate:" + i.ID}, Kind: contract.KindASG, Message: hugeMessage,
+			Answers: []string{"asg-terminate:" + i.ID}, Kind: contract.KindASG, Message: message,
 			Since: contract.At(at), Renewed: contract.At(at), Phase: contract.Phases[dice.IntN(len(contract.Phases))],
 		}
 		if n, err := s.node(i.PrivateDNSName); err == nil {
@@ -183,7 +192,11 @@ func forgeReports(s *soak, dice *rand.Rand) (effect, error) {
 				r.Answers, r.Phase = []string{asked.ID}, contract.PhaseFailed
 			}
 		}
-		if err := s.annotateAs("system:node:"+i.PrivateDNSName, i.PrivateDNSName, contract.AnnotationDrainReport, r.String()); err == nil {
+		text, err := json.Marshal(r) // Report.String would cut it
+		if err != nil {
+			return effect{}, err
+		}
+		if err := s.annotateAs("system:node:"+i.PrivateDNSName, i.PrivateDNSName, contract.AnnotationDrainReport, string(text)); err == nil {
 			forged = append(forged, i.PrivateDNSName)
 		}
 	}
@@ -191,7 +204,7 @@ func forgeReports(s *soak, dice *rand.Rand) (effect, error) {
 		return effect{}, nil
 	}
 	return effect{
-		what:  fmt.Sprintf("reports of %d KiB, dated %s, are forged on %s", len(hugeMessage)>>10, at.Format("15:04:05"), strings.Join(forged, " ")),
+		what:  fmt.Sprintf("reports of %d KiB, dated %s, are forged on %s", len(message)>>10, at.Format("15:04:05"), strings.Join(forged, " ")),
 		lasts: between(dice, 5*time.Second, 40*time.Second),
 		end:   func() error { return s.unforge(forged) },
 	}, nil
@@ -205,7 +218,7 @@ func (s *soak) unforge(nodes []string) error {
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err == nil && strings.Contains(n.Annotations[contract.AnnotationDrainReport], hugeMessage[:100]) {
+		if err == nil && isForged(n) {
 			err = s.annotate(name, contract.AnnotationDrainReport, nil)
 		}
 		errs = append(errs, err)

@@ -227,7 +227,7 @@ func (n *nodeLife) note(now *corev1.Node, at time.Time) {
 	r, err := contract.ParseReport(now.Annotations[contract.AnnotationDrainReport])
 	n.drain = nil
 	switch {
-	case err != nil || !r.Phase.Open() || len(r.Message) > len(hugeMessage)/2: // the last is a forgery of ours
+	case err != nil || !r.Phase.Open() || isForged(now): // which may have taken the scaler's word away, too
 		n.wanted = ""
 	case r.Wants != "":
 		n.wanted = r.Wants

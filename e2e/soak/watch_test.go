@@ -172,11 +172,14 @@ func TestCrowd(t *testing.T) {
 	drains := func(number int) *corev1.Node { return report(number, func(*contract.Report) {}) }
 	near := report(3, func(r *contract.Report) { r.Deadline = contract.At(time.Now().Add(time.Minute)) })
 	blocked := report(3, func(r *contract.Report) { r.Phase = contract.PhaseBlocked })
+	forged := upNode(3)
+	forged.Annotations[contract.AnnotationDrainReport] = `{"answers":["asg-terminate:i-3"],"phase":"Draining","kind":"asg","message":"` + hugeMessage[:contract.MostText] + `"}`
 	for _, c := range []struct {
 		reason string
 		nodes  []*corev1.Node
 		want   int
 	}{
+		{"three, of one of which a report was forged while it waited", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), forged, drains(3)}, 0},
 		{"two", []*corev1.Node{waits(1), waits(2), drains(1), drains(2)}, 0},
 		{"three", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), drains(3)}, 1},
 		{"three, one after the other", []*corev1.Node{waits(1), waits(2), waits(3), drains(1), drains(2), upNode(1), drains(3)}, 0},
