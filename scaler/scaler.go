@@ -439,6 +439,9 @@ func (sc *scaler) reread(ctx context.Context, results []act.Result) {
 		sc.reader.Nudge() // and again in a moment: not all of it shows at once
 		sc.reader.ReadFor(ctx, rereadTime)
 	case len(results) > 0:
+		if slices.ContainsFunc(results, crowdedOut) {
+			sc.reader.Nudge() // one reading tells of all of them, when there is an allowance for it
+		}
 		sc.reader.Follow(ctx, rereadTime)
 	}
 }
@@ -449,9 +452,15 @@ func unsure(r act.Result) bool {
 	case action.Grow, action.Lower, action.Terminate:
 		return r.Outcome != act.Done && r.Outcome != act.Begun
 	case action.Complete: // what does not wait yet has not changed
-		return r.Outcome != act.Done && !(x.Early && errors.Is(r.Err, asg.ErrTooEarly))
+		return r.Outcome != act.Done && !(x.Early && errors.Is(r.Err, asg.ErrTooEarly)) && !crowdedOut(r)
 	}
 	return true
+}
+
+// crowdedOut reports whether a completion was early, and not tried because many are.
+func crowdedOut(r act.Result) bool {
+	x, completes := r.Action.(action.Complete)
+	return completes && x.Early && errors.Is(r.Err, asg.ErrBusy)
 }
 
 // tell publishes an evaluation: status, metrics, log, Events.

@@ -180,13 +180,19 @@ func (d *decision) stale(r contract.Report) bool {
 	if fewer || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
 		old.Left, old.Message = r.Left, r.Message
 	}
-	if r.Phase.Open() && old.Phase == r.Phase && len(old.Overdue) > 0 && len(r.Overdue) > 0 {
+	if r.Phase.Open() && old.Phase == r.Phase && len(old.Overdue) > 0 && len(r.Overdue) > 0 && old.Left >= r.Left &&
+		slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
 		old.Left, old.Message, old.Overdue, old.Told = r.Left, r.Message, r.Overdue, r.Told
 	}
 	if old.String() != r.String() {
 		return true
 	}
 	return r.Phase.Open() && d.due(d.old.Renewed.Add(d.renewsAfter()))
+}
+
+// toldOfOthers are the recorded Events but those about pods beyond their time.
+func toldOfOthers(told []string) []string {
+	return slices.DeleteFunc(slices.Clone(told), func(word string) bool { return strings.HasPrefix(word, contract.EventPodOverdue+" ") })
 }
 
 // renewsAfter is how old an open report becomes. That of an open node whose scaler has

@@ -189,9 +189,9 @@ func TestChangedByNews(outer *testing.T) {
 			t.Fatalf("%d descriptions for %d changes", calls, changes)
 		}
 	})
-	// Half a second apart four share a description.
-	if wrong, calls, _ := played(outer, []int{2, 2, 2, 2, 2, 2, 2, 2}, []int{500, 500, 500, 500, 500, 500, 500, 500}); wrong != "" || calls != 2 {
-		outer.Errorf("%d descriptions for eight changes within four seconds (%s)", calls, wrong)
+	// Each time that the desired capacity is set the group is described right before.
+	if wrong, calls, _ := played(outer, []int{2, 2, 2, 2}, []int{500, 500, 500, 500}); wrong != "" || calls != 4 {
+		outer.Errorf("%d descriptions for four changes of the desired capacity (%s)", calls, wrong)
 	}
 	if wrong, calls, _ := played(outer, []int{6, 6, 6, 6}, []int{3000, 3000, 3000, 3000}); wrong != "" || calls != 2 {
 		outer.Errorf("%d descriptions for four launches within nine seconds (%s)", calls, wrong)

@@ -49,9 +49,10 @@ func NewVerbs(account *Account) *Verbs {
 	}
 }
 
-// SetDesired sets a group's desired capacity to to, if it still is from.
+// SetDesired sets a group's desired capacity to to, if it still is from at this moment: where somebody
+// else has just raised it above that, Auto Scaling would end instances.
 func (v *Verbs) SetDesired(ctx context.Context, group string, from, to int) error {
-	now, err := v.describe(ctx, group, asNew)
+	now, err := v.describe(ctx, group, 0)
 	if err != nil {
 		return err
 	}

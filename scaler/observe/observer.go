@@ -228,8 +228,8 @@ func (o *Observer) watchDevices(ctx context.Context) {
 // Changed signals that a new evaluation may give a new answer.
 func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 
-// Rest is told what an evaluation takes: the next one that is not urgent comes as much later as keeps
-// the program from taking more than a tenth of a core for these.
+// Rest takes how long an evaluation was: the next one that is not urgent comes as much later as keeps
+// these from taking more than a tenth of a core, where one takes less than a fifth of a second.
 func (o *Observer) Rest(evaluation time.Duration) { o.nudge.rest(evaluation) }
 
 // GroupsChanged is for whoever reads the groups to call.
@@ -442,12 +442,13 @@ func (o *Observer) AwaitBuffer(ctx context.Context, namespace, name, version str
 	}
 }
 
-// podChanged nudges at once for a pod that waits, and later for everything
-// else that happens to pods.
+// podChanged nudges at once for a pod that waits, or may have come to wait while the watch was away, and
+// later for everything else that happens to pods.
 func (o *Observer) podChanged(was, is *fleet.Pod) {
 	o.noteAgent(was, is)
 	o.handlers.note(o.pods.snapshot, was, is)
-	urgent := is != nil && is.Scheduling == fleet.Unschedulable && (was == nil || was.Scheduling != fleet.Unschedulable)
+	listed := was == nil && is == nil
+	urgent := listed || is != nil && is.Scheduling == fleet.Unschedulable && (was == nil || was.Scheduling != fleet.Unschedulable)
 	if urgent {
 		o.news(soon)
 		return

@@ -33,7 +33,7 @@ const (
 	// If they cannot be, it drains as if there were none.
 	hooksKnownWithin = 10 * time.Second
 	// tooEarly is how soon to evaluate again an instance that is ready to go and that Auto Scaling
-	// has not brought to its hook yet.
+	// has not brought to its hook yet, on its way to a warm pool or out of it.
 	tooEarly = time.Second
 	// reachesHook is how long Auto Scaling takes, most of the time, to bring an instance to its hook
 	// that it terminates.
