@@ -36,9 +36,9 @@ const (
 // has read the Node and listed the pods. As much longer as that took than it needs to, as many requests
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
-// for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then there is one more for each prompt answer, or for each round
-// of slow ones, and half of them after an answer that the server has no time, when nothing is
-// asked for a while.
+// for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then
+// there is one more for each prompt answer, or for each round of slow ones, and half of them after an
+// answer that the server has no time, when nothing is asked for a while.
 //
 // One that hangs, in a webhook or over its budget, says nothing of the server's time,
 // and the others do not wait behind it, unless the others take long as well.

@@ -37,10 +37,10 @@ type Wait struct {
 // AWS answers "No active Lifecycle Action" before the instance waits, after it does no more,
 // and where another hook holds it; reading the instance tells them apart. Complete returns
 // ErrTooEarly in the first case and ErrAlready in the others, or nil if an earlier call of
-// ours had no answer. Where the wait is Early the next reading of the groups tells, and
-// Complete returns ErrTooEarly, unless an earlier call of ours had no answer; where many are early
-// one reading costs less than to ask of each, and Complete returns ErrBusy. While another hook holds an instance that it completed it returns
-// ErrAlready without a call. With ErrBusy it may work in a moment.
+// ours had no answer. Where the wait is Early the next reading of the groups tells, and Complete
+// returns ErrTooEarly, unless an earlier call of ours had no answer; where many are early one reading
+// costs less than to ask of each, and Complete returns ErrBusy. While another hook holds an instance
+// that it completed it returns ErrAlready without a call. With ErrBusy it may work in a moment.
 func (v *Verbs) Complete(ctx context.Context, w Wait) error {
 	known := v.waits.recall(w, v.now())
 	if known.completed {
