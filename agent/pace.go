@@ -37,8 +37,8 @@ const (
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
 // for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then
-// there is one more for each prompt answer, or for each round of slow ones, and half of them after an
-// answer that the server has no time, when nothing is asked for a while.
+// there is one more for each prompt answer, or for each round of slow ones while reads are prompt, and
+// half of them after an answer that the server has no time, when nothing is asked for a while.
 //
 // One that hangs, in a webhook or over its budget, says nothing of the server's time,
 // and the others do not wait behind it, unless the others take long as well.
@@ -153,11 +153,14 @@ func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 	p.setWindow(p.window + p.growth(now, took))
 }
 
-// growth for an answer that took so long: where the server is busy, one more for a
-// round of answers and not for each.
+// growth for an answer that took so long: where answers are slow, one more for a round of them
+// and not for each, and none where the server has no time, which a longer queue would not give it.
 func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	if p.crowded(now) || took > prompt {
-		return 1 / p.window
+	switch {
+	case took <= prompt && !p.crowded(now):
+		return 1
+	case p.crowded(now) && took > prompt:
+		return 0
 	}
-	return 1
+	return 1 / p.window
 }

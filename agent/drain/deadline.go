@@ -125,7 +125,7 @@ func (d *decision) isLate() bool { return !d.deadline.IsZero() && d.due(d.deadli
 func (d *decision) needs() time.Duration {
 	pods := d.sortedPods()
 	if !d.PodsKnown {
-		pods = append(pods, &fleet.Pod{})
+		pods = append(slices.Clone(pods), &fleet.Pod{})
 	}
 	return d.policy.Steps.Needs(slices.Values(pods))
 }

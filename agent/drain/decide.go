@@ -32,6 +32,8 @@ func Decide(v View, p Policy) Next {
 type decision struct {
 	View
 	policy Policy
+	// sorted are the pods in their order, once they were asked for.
+	sorted []*fleet.Pod
 
 	// old is the report on the Node; nil where there is none, or none that can be read;
 	// misdated means that it bears moments that are to come. mark is ours on the Node's cordon,

@@ -121,13 +121,17 @@ func (d *decision) name(t *tally) {
 	}
 }
 
+// sortedPods are the pods by namespace and name.
 func (d *decision) sortedPods() []*fleet.Pod {
-	out := make([]*fleet.Pod, 0, len(d.Pods))
-	for i := range d.Pods {
-		out = append(out, &d.Pods[i])
+	if d.sorted != nil {
+		return d.sorted
 	}
-	slices.SortFunc(out, func(a, b *fleet.Pod) int {
-		return cmp.Or(strings.Compare(a.Key(), b.Key()), cmp.Compare(a.UID, b.UID))
+	d.sorted = make([]*fleet.Pod, 0, len(d.Pods))
+	for i := range d.Pods {
+		d.sorted = append(d.sorted, &d.Pods[i])
+	}
+	slices.SortFunc(d.sorted, func(a, b *fleet.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	return out
+	return d.sorted
 }

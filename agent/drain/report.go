@@ -167,9 +167,9 @@ func (d *decision) putReport(r *contract.Report) {
 
 // stale reports whether the report on the Node must be written anew: at once if there is
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
-// left is no news: it comes with the next renewal, and leaves the API server to evictions
-// until then; nor is it what comes to and goes from a node that waits for its permit, nor that
-// more pods stay beyond their time than did: where a loaded server's watch is late, all seem to.
+// left is no news, nor that others stay beyond their time: where a loaded server's watch is
+// late, all seem to. Both come with the next renewal, and leave the API server to evictions
+// until then. Nor is what comes to and goes from a node that waits for its permit.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
@@ -177,12 +177,12 @@ func (d *decision) stale(r contract.Report) bool {
 	old := *d.old
 	old.Renewed = r.Renewed
 	fewer := r.Phase.Open() && old.Left > r.Left && r.Left > 0
-	if fewer || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
-		old.Left, old.Message = r.Left, r.Message
+	others := r.Phase.Open() && old.Left == r.Left && !slices.Equal(old.Overdue, r.Overdue)
+	if fewer || others || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
+		old.Left, old.Message, old.Overdue = r.Left, r.Message, r.Overdue
 	}
-	if r.Phase.Open() && old.Phase == r.Phase && len(old.Overdue) > 0 && len(r.Overdue) > 0 && old.Left >= r.Left &&
-		slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
-		old.Left, old.Message, old.Overdue, old.Told = r.Left, r.Message, r.Overdue, r.Told
+	if slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
+		old.Told = r.Told
 	}
 	if old.String() != r.String() {
 		return true
