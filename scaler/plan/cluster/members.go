@@ -1,11 +1,16 @@
 package cluster
 
-import "windlass.dev/windlass/pkg/fleet"
+import (
+	"slices"
+
+	"windlass.dev/windlass/pkg/fleet"
+)
 
 // members are the instances of all groups, one after the other. Where each id stands is kept for as
 // long as the same ids stand there: to see that costs less than to write them down again.
 type members struct {
 	list []member
+	live []*fleet.Instance // those of all groups, which have parts of it
 	ids  []string
 	at   map[string]int32
 }
@@ -23,15 +28,18 @@ func (r *Register) membersOf(groups []*Group) *members {
 	m := &r.members
 	clear(m.list)
 	m.list = m.list[:0]
+	clear(m.live)
+	m.live = m.live[:0]
 	for _, g := range groups {
-		g.Live = make([]*fleet.Instance, 0, len(g.Instances))
+		first := len(m.live)
 		for i := range g.Instances {
 			instance := &g.Instances[i]
 			m.list = append(m.list, member{group: g, instance: instance})
 			if instance.Live() {
-				g.Live = append(g.Live, instance)
+				m.live = append(m.live, instance)
 			}
 		}
+		g.Live = slices.Clip(m.live[first:])
 	}
 	if !m.same() {
 		m.index()

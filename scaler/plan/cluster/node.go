@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -119,21 +120,15 @@ func (d *Cluster) Node(name string) *Node {
 	return d.Nodes[i]
 }
 
-// In lists the nodes of some stages.
-func (d *Cluster) In(stages ...Stage) []*Node {
-	count := 0
-	for _, n := range d.Nodes {
-		if slices.Contains(stages, n.Stage) {
-			count++
+// In are the nodes of some stages.
+func (d *Cluster) In(stages ...Stage) iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for _, n := range d.Nodes {
+			if slices.Contains(stages, n.Stage) && !yield(n) {
+				return
+			}
 		}
 	}
-	list := make([]*Node, 0, count)
-	for _, n := range d.Nodes {
-		if slices.Contains(stages, n.Stage) {
-			list = append(list, n)
-		}
-	}
-	return list
 }
 
 // bornUnready is how long after its creation a node's Ready condition may have
@@ -201,10 +196,12 @@ const cordons = "cordon"
 // Recommended lists those of nodes that are closed for a rebalance recommendation, the
 // first that was closed first.
 func Recommended(nodes []*Node) []*Node {
-	list := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool {
-		_, is := n.Recommendation()
-		return !is || n.Released
-	})
+	var list []*Node
+	for _, n := range nodes {
+		if _, is := n.Recommendation(); is && !n.Released {
+			list = append(list, n)
+		}
+	}
 	slices.SortStableFunc(list, func(a, b *Node) int {
 		x, _ := a.Recommendation()
 		y, _ := b.Recommendation()

@@ -34,6 +34,21 @@ func Places(nodes []*Node) []*fit.Place {
 	return list
 }
 
+// PlacesIn are those of the nodes of some stages.
+func (d *Cluster) PlacesIn(stages ...Stage) []*fit.Place {
+	count := 0
+	for range d.In(stages...) {
+		count++
+	}
+	list := make([]*fit.Place, 0, count)
+	for n := range d.In(stages...) {
+		if n.Open {
+			list = append(list, n.Place)
+		}
+	}
+	return list
+}
+
 // Move is a pod that was given a seat at another node.
 type Move struct {
 	Pod fit.Tenant

@@ -122,6 +122,9 @@ func uncordoned(n *Node, t corev1.Taint) bool {
 func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 	switch n.Stage {
 	case Serving:
+		if len(n.Taints) == 0 { // most nodes have none, and there are many
+			return noTaint, true
+		}
 		return func(t corev1.Taint) bool { return uncordoned(n, t) || inServiceAgain(n, t) || d.leftover(n, t) }, true
 	case Cordoned:
 		_, recommended := n.Recommendation() // it is open once it is released
@@ -137,8 +140,10 @@ func (d *Cluster) Passing(n *Node) (ignored func(corev1.Taint) bool, ok bool) {
 		}
 		return func(t corev1.Taint) bool { return n.oursToUndo(t) || uncordoned(n, t) || inServiceAgain(n, t) }, open
 	}
-	return func(corev1.Taint) bool { return false }, false
+	return noTaint, false
 }
+
+func noTaint(corev1.Taint) bool { return false }
 
 // oursToUndo reports whether a taint is there for a drain and is removed with it.
 func (n *Node) oursToUndo(t corev1.Taint) bool {

@@ -14,7 +14,7 @@ import (
 // promised, before any other pod is looked at. If there is none for one any more, the
 // scale-down is cancelled.
 func (d *Drains) SeatScalingDown() {
-	nodes := d.In(cluster.ScalingDown)
+	nodes := slices.Collect(d.In(cluster.ScalingDown))
 	if len(nodes) == 0 {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 // drains under way, the earliest deadline first, then those that wait the longest.
 func (d *Drains) TakeTurns() {
 	var asking []*cluster.Node
-	for _, n := range d.In(cluster.Draining) {
+	for n := range d.In(cluster.Draining) {
 		if n.AsksPermit() && n.Unhurried() && !d.TooLate(n) {
 			asking = append(asking, n)
 		}
@@ -43,7 +43,7 @@ const stuckAfter = time.Minute
 // no more stand still than may be under way: the others count until they are given up.
 func (d *Drains) UnderWay() int {
 	moving, stuck := 0, 0
-	for _, n := range d.In(cluster.ScalingDown, cluster.Draining, cluster.Terminating) {
+	for n := range d.In(cluster.ScalingDown, cluster.Draining, cluster.Terminating) {
 		_, occupied := n.Occupied(d.Now)
 		switch {
 		case !occupied || !d.drainsAtLeisure(n) || d.Unproven(n):
@@ -86,7 +86,7 @@ func (d *Drains) drainsAtLeisure(n *cluster.Node) bool {
 // Permit lets the drains begin whose turn it is and whose pods have other places. A permit stands
 // for good: it is given once, and what a node waits for is reported in its verdict.
 func (d *Drains) Permit() {
-	for _, n := range d.In(cluster.Draining, cluster.ScalingDown) {
+	for n := range d.In(cluster.Draining, cluster.ScalingDown) {
 		switch {
 		case n.Cancelled || !n.WaitsForPermit():
 		case !n.AsksPermit():

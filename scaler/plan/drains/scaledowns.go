@@ -56,15 +56,15 @@ const (
 // up drains that do not end.
 func (d *Drains) FinishScaleDowns() {
 	halt := d.Halted()
-	for _, n := range d.In(cluster.Terminating) {
+	for n := range d.In(cluster.Terminating) {
 		d.terminateAgain(n)
 	}
-	for _, n := range d.In(cluster.ScalingDown) {
+	for n := range d.In(cluster.ScalingDown) {
 		if !n.Cancelled {
 			d.finish(n, halt)
 		}
 	}
-	for _, n := range d.In(cluster.Draining) {
+	for n := range d.In(cluster.Draining) {
 		d.endEarly(n)
 	}
 	d.forget()

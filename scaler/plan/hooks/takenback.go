@@ -39,7 +39,7 @@ func (d *Hooks) TakeBackWays() {
 // has time for it: little where none is Ready, and as long as a drain may take where one is.
 func (d *Hooks) UndoDrains() {
 	since := map[string]time.Time{}
-	for _, n := range d.In(cluster.Returning) {
+	for n := range d.In(cluster.Returning) {
 		first, known := d.State.Returning[n.Name]
 		if !known {
 			first = d.Now
@@ -65,7 +65,7 @@ func (d *Hooks) UndoDrains() {
 // rememberReturns persists the nodes whose drain was cancelled and that are not up yet: for as long
 // as that drain is written on them, the persisted state distinguishes it from one that goes on.
 func (d *Hooks) rememberReturns(since map[string]time.Time) {
-	for _, n := range d.In(cluster.Upcoming) {
+	for n := range d.In(cluster.Upcoming) {
 		first, known := d.State.Returning[n.Name]
 		if _, back := d.BackInService(n); known && back {
 			since[n.Name] = first

@@ -45,7 +45,7 @@ func scaleDownLimit(p policy.Policy, drains int) int {
 func (d *ScaleDown) beingScaledDown() atOnce {
 	most := scaleDownLimit(d.Policy, d.DrainLimit())
 	count := atOnce{mostNodes: most, mostUnready: max(1, most/unreadyPart)}
-	for _, n := range d.In(cluster.ScalingDown, cluster.Terminating) {
+	for n := range d.In(cluster.ScalingDown, cluster.Terminating) {
 		if n.Cancelled || n.Instance == nil || n.Instance.Live() && d.Contested(n.Instance, n) != nil || n.Stage == cluster.Terminating && !contract.IsScaleDown(n.Mark) {
 			continue
 		}

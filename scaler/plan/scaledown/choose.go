@@ -435,8 +435,7 @@ func (r *nodeSearch) line(list []*candidate) {
 	for i, c := range list {
 		turn[c.Node] = len(list) - i
 	}
-	stay := r.In(cluster.Serving)
-	slices.SortStableFunc(stay, func(a, b *cluster.Node) int {
+	stay := slices.SortedStableFunc(r.In(cluster.Serving), func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(turn[a], turn[b]), cmp.Compare(r.Used(b), r.Used(a)))
 	})
 	r.places = cluster.Places(stay)

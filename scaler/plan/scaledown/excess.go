@@ -10,7 +10,7 @@ import (
 // began it.
 func (d *ScaleDown) ending() map[*cluster.Group]int {
 	ending := d.lessening()
-	for _, n := range d.In(cluster.Draining) {
+	for n := range d.In(cluster.Draining) {
 		if n.Instance != nil && n.Instance.Live() && n.Draining() != contract.KindRequest {
 			ending[n.Group]++
 		}

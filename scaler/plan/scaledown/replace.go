@@ -103,7 +103,7 @@ func (r *nodeSearch) replacing(s *fleet.NodeReplacement) (stay []*cluster.Node, 
 func (r *nodeSearch) cameFor(s *fleet.NodeReplacement) []*cluster.Node {
 	var came []*cluster.Node
 	since := s.Launched.Truncate(time.Second)
-	for _, n := range r.In(cluster.Serving) {
+	for n := range r.In(cluster.Serving) {
 		if n.GroupName() == s.Group && n.Instance.Live() && !scaleup.Came(n).Before(since) {
 			came = append(came, n)
 		}
@@ -289,7 +289,7 @@ func (r *nodeSearch) replaceableSet(n *cluster.Node) (*candidate, verdict.Reason
 // homesBeside are the places for pods of a replacement: the nodes that came for it, then those
 // that stay anyway, the fullest first.
 func (r *nodeSearch) homesBeside(came []*cluster.Node) []*fit.Place {
-	stay := slices.DeleteFunc(r.In(cluster.Serving), func(n *cluster.Node) bool { return r.replaced[n] })
+	stay := slices.DeleteFunc(slices.Collect(r.In(cluster.Serving)), func(n *cluster.Node) bool { return r.replaced[n] })
 	slices.SortStableFunc(stay, func(a, b *cluster.Node) int { return cmp.Compare(r.Used(b), r.Used(a)) })
 	return cluster.Places(slices.Concat(came, stay))
 }
@@ -340,7 +340,7 @@ func (r *nodeSearch) dropReplacement(s *fleet.NodeReplacement) {
 	r.State.Replacement = nil
 	clear(r.replaced)
 	clear(r.claimed)
-	for _, n := range r.In(cluster.ScalingDown, cluster.Terminating) {
+	for n := range r.In(cluster.ScalingDown, cluster.Terminating) {
 		n.Details = n.Details.Replaced(drains.ReplacedBy(s)[0], drains.Needless[0])
 	}
 }

@@ -87,7 +87,7 @@ func (r *nodeSearch) quiet() bool {
 	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
-	if len(r.UnsettledPlaces()) > 0 || len(r.In(cluster.Upcoming, cluster.Returning)) > 0 {
+	if len(r.UnsettledPlaces()) > 0 || len(slices.Collect(r.In(cluster.Upcoming, cluster.Returning))) > 0 {
 		return false
 	}
 	for _, g := range r.Groups {
@@ -115,7 +115,7 @@ func (r *nodeSearch) remembered(s *fleet.NodeReplacement) *proposal {
 		return nil
 	}
 	var set []*candidate
-	for _, n := range r.In(cluster.Serving) {
+	for n := range r.In(cluster.Serving) {
 		if n.Instance != nil && slices.Contains(s.Instances, n.Instance.ID) {
 			if c := r.replaceableNode(n); c != nil {
 				set = append(set, c)
@@ -342,7 +342,7 @@ func (r *nodeSearch) gather(sources []*candidate, first int, g *cluster.Group, l
 // what they cost, and not too many.
 func (r *nodeSearch) replaceableNodes() []*candidate {
 	var list []*candidate
-	for _, n := range r.In(cluster.Serving) {
+	for n := range r.In(cluster.Serving) {
 		if c := r.replaceableNode(n); c != nil {
 			c.figure = disruptionOf(n) / knownPrice(n)
 			list = append(list, c)

@@ -80,7 +80,7 @@ func (d *ScaleDown) withWaiting(h *seats.Headroom, unlanded []fit.Tenant) *seats
 // its own seats.
 func (s *reserve) count(r *nodeSearch, own []cluster.Move) {
 	start, at, more := r.Fit.Fork(), map[*fit.Place]int{}, map[*cluster.Node]int{}
-	for _, n := range r.In(cluster.Serving) {
+	for n := range r.In(cluster.Serving) {
 		more[n] = r.Fit.Slots(s.Tenant.Class, n.Place).N
 	}
 	for _, m := range own {
@@ -88,7 +88,7 @@ func (s *reserve) count(r *nodeSearch, own []cluster.Move) {
 		at[m.To]++
 	}
 	s.slots, s.own = map[*cluster.Node]stake{}, map[*cluster.Node]int{}
-	for _, n := range r.In(cluster.Serving) {
+	for n := range r.In(cluster.Serving) {
 		s.own[n] = at[n.Place]
 		if !n.Open || !s.Has(n) {
 			continue
@@ -229,7 +229,7 @@ func (r *nodeSearch) seatsChoosy() map[*seats.Headroom]int {
 	start := r.Fit.Fork()
 	for _, list := range r.choosy {
 		pods, of := r.HeadRoomPods(list)
-		have, _ := seats.SeatHeadRoom(pods, r.Fit.NewRow(cluster.Places(r.In(cluster.Serving))).Seat)
+		have, _ := seats.SeatHeadRoom(pods, r.Fit.NewRow(r.PlacesIn(cluster.Serving)).Seat)
 		for _, m := range have {
 			seated[of[m.Pod.Pod]]++
 		}

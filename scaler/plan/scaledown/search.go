@@ -96,7 +96,7 @@ func (d *ScaleDown) newSearch() *nodeSearch {
 		leaving: d.lessening(), ending: d.ending(), allowed: d.DrainLimit(), halt: d.Halted(), atOnce: d.beingScaledDown(),
 	}
 	r.draining = d.UnderWay() + d.Turns
-	for _, n := range d.In(cluster.Serving, cluster.Cordoned, cluster.Returning, cluster.Unready) {
+	for n := range d.In(cluster.Serving, cluster.Cordoned, cluster.Returning, cluster.Unready) {
 		r.remains.Add(n)
 	}
 	d.standInBoth()
@@ -116,7 +116,7 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 			less[g]++
 		}
 	}
-	for _, n := range d.In(cluster.ScalingDown, cluster.Terminating) {
+	for n := range d.In(cluster.ScalingDown, cluster.Terminating) {
 		if !n.Cancelled && n.Instance != nil && n.Instance.Live() {
 			count(n.Group, n.Instance.ID)
 		}
@@ -136,7 +136,7 @@ func (d *ScaleDown) lessening() map[*cluster.Group]int {
 // get a verdict that says why not.
 func (r *nodeSearch) candidates() []*candidate {
 	var list []*candidate
-	for _, n := range r.In(cluster.Serving, cluster.Cordoned, cluster.Unready) {
+	for n := range r.In(cluster.Serving, cluster.Cordoned, cluster.Unready) {
 		if n.Group == nil || !n.Instance.Live() || r.replaced[n] || n.Released {
 			continue
 		}

@@ -3,6 +3,7 @@ package scaledown
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,33 +37,22 @@ func (r *nodeSearch) steer() {
 	if r.OtherAutoscalerActs() || balances && r.halt != nil {
 		return
 	}
-	rooms := map[string][]*cluster.Node{}
-	for _, n := range r.Nodes {
-		if n.Group == nil || n.Instance == nil || n.Stage == cluster.Upcoming {
-			continue
+	turns := map[*cluster.Node]contract.FillTurn{} // nothing is asked of the others
+	if balances {
+		for _, nodes := range r.rooms() {
+			maps.Copy(turns, r.fillTurns(nodes))
 		}
-		kind := "" // nothing is asked of it
-		if balances {
-			kind = r.kindOf(n)
-		}
-		rooms[kind] = append(rooms[kind], n)
 	}
 	var changes []action.Steer
-	for _, nodes := range rooms {
-		turns := map[*cluster.Node]contract.FillTurn{}
-		if balances {
-			turns = r.fillTurns(nodes)
+	for n := range r.In(cluster.Serving) {
+		if n.Group == nil || n.Instance == nil || n.Leaves { // what leaves bears another taint
+			continue
 		}
-		for _, n := range nodes {
-			if n.Stage != cluster.Serving || n.Leaves { // what leaves bears another taint
-				continue
-			}
-			if turns[n] != contract.FillFirst {
-				sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
-			}
-			if contract.FillTurnOf(n.Taints) != turns[n] {
-				changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
-			}
+		if turns[n] != contract.FillFirst {
+			sayBeside(n, verdict.Say("new pods go to fuller nodes first"))
+		}
+		if contract.FillTurnOf(n.Taints) != turns[n] {
+			changes = append(changes, action.Steer{Group: n.Group.Name, Node: n.Ref(), Fill: turns[n]})
 		}
 	}
 	if len(changes) == 0 {
@@ -73,7 +63,7 @@ func (r *nodeSearch) steer() {
 		return
 	}
 	r.State.Steered = r.Now
-	// Rooms have no order. Nodes that are to be filled first come first, as long as all changes are
+	// Nodes that are to be filled first come first, as long as all changes are
 	// made at once: pods that come meanwhile find those free before others bear their taints.
 	slices.SortFunc(changes, func(a, b action.Steer) int {
 		return cmp.Or(cmp.Compare(a.Fill, b.Fill), cmp.Compare(a.Node.Name, b.Node.Name))
@@ -87,6 +77,18 @@ func (r *nodeSearch) steer() {
 	for _, x := range changes {
 		r.Do(x)
 	}
+}
+
+// rooms are the nodes of groups, by kindOf.
+func (r *nodeSearch) rooms() map[string][]*cluster.Node {
+	rooms := map[string][]*cluster.Node{}
+	for _, n := range r.Nodes {
+		if n.Group != nil && n.Instance != nil && n.Stage != cluster.Upcoming {
+			kind := r.kindOf(n)
+			rooms[kind] = append(rooms[kind], n)
+		}
+	}
+	return rooms
 }
 
 // kindOf names the nodes among which pods can choose: those with the same taints, operating system,

@@ -132,7 +132,7 @@ func (d *ScaleUp) growForGang(g gang) {
 // moves are where the pods of each scaled-down node go.
 func (d *ScaleUp) moves() map[*cluster.Node][]cluster.Move {
 	all := map[*cluster.Node][]cluster.Move{}
-	for _, n := range d.In(cluster.ScalingDown) {
+	for n := range d.In(cluster.ScalingDown) {
 		all[n] = n.Moved
 	}
 	return all

@@ -142,7 +142,7 @@ func (d *ScaleUp) there(pods []fit.Tenant) []*fit.Place {
 	if !slices.ContainsFunc(pods, followsOthers) {
 		return nil
 	}
-	return slices.Concat(cluster.Places(d.In(cluster.Serving, cluster.Cordoned, cluster.Draining)), d.Staying(), d.Upcoming)
+	return slices.Concat(d.PlacesIn(cluster.Serving, cluster.Cordoned, cluster.Draining), d.Staying(), d.Upcoming)
 }
 
 // seatBeside seats pods at nodes that are there and at the new ones that are planned

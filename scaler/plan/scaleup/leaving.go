@@ -10,8 +10,12 @@ import (
 // SeatDraining gives the pods of nodes that others take what room is left after the pending ones,
 // so that no pod is moved there. It triggers no scale-up: Auto Scaling replaces what it takes.
 func (d *ScaleUp) SeatDraining() {
-	open := d.Fit.NewRow(slices.Concat(cluster.Places(d.In(cluster.Serving)), d.Staying(), d.Upcoming))
-	for _, n := range d.In(cluster.Draining, cluster.Terminating) {
+	leaving := slices.Collect(d.In(cluster.Draining, cluster.Terminating))
+	if len(leaving) == 0 {
+		return
+	}
+	open := d.Fit.NewRow(slices.Concat(d.PlacesIn(cluster.Serving), d.Staying(), d.Upcoming))
+	for _, n := range leaving {
 		if !d.Unproven(n) {
 			d.Spend(n)
 		}

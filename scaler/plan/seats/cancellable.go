@@ -27,7 +27,7 @@ type cancellable struct {
 
 // Cancellable asks the scaled-down nodes for which of reports true.
 func (d *Seats) Cancellable(of func(*cluster.Node) bool) *cancellable {
-	nodes := slices.DeleteFunc(d.In(cluster.ScalingDown), func(n *cluster.Node) bool { return !n.Open || !of(n) })
+	nodes := slices.DeleteFunc(slices.Collect(d.In(cluster.ScalingDown)), func(n *cluster.Node) bool { return !n.Open || !of(n) })
 	return &cancellable{Seats: d, nodes: nodes, able: map[*fit.Class][]int{}, refused: map[*fit.Class]fit.Mark{}}
 }
 

@@ -17,8 +17,7 @@ import (
 // first those that stay, the fullest of them at the front, then the unneeded ones, in the order in
 // which they go last.
 func (d *Seats) FindDestinations(unneeded map[*cluster.Node]time.Time) []*fit.Place {
-	nodes := d.In(cluster.Serving)
-	slices.SortStableFunc(nodes, func(a, b *cluster.Node) int {
+	nodes := slices.SortedStableFunc(d.In(cluster.Serving), func(a, b *cluster.Node) int {
 		return cmp.Or(
 			cluster.CompareBool(!unneeded[a].IsZero(), !unneeded[b].IsZero()),
 			unneeded[b].Compare(unneeded[a]),

@@ -2,6 +2,7 @@ package seats
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -194,19 +195,25 @@ func SeatHeadRoom(pods []fit.Tenant, seek func(fit.Tenant) *fit.Place) (have []c
 // node, the best first.
 func (d *Seats) HeadRoomRow(list []*Headroom) *fit.Row {
 	h := list[0] // all of them are kept in the same nodes
-	return d.Fit.NewRow(slices.Concat(h.Homes(d.In(cluster.Serving)), h.Homes(d.cancelled()), h.Homes(d.In(cluster.Upcoming)), d.UnregisteredPlaces(h), d.freshOf(h)))
+	return d.Fit.NewRow(slices.Concat(h.Homes(d.In(cluster.Serving)), h.Homes(slices.Values(d.cancelled())), h.Homes(d.In(cluster.Upcoming)), d.UnregisteredPlaces(h), d.freshOf(h)))
 }
 
 // Homes are the places of those of the nodes that count for the headroom.
-func (h *Headroom) Homes(nodes []*cluster.Node) []*fit.Place {
-	return cluster.Places(slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !h.Has(n) }))
+func (h *Headroom) Homes(nodes iter.Seq[*cluster.Node]) []*fit.Place {
+	var list []*fit.Place
+	for n := range nodes {
+		if h.Has(n) && n.Open {
+			list = append(list, n.Place)
+		}
+	}
+	return list
 }
 
 func (h *Headroom) Has(n *cluster.Node) bool { return h.Group == nil || n.Group == h.Group }
 
 // UnregisteredPlaces are those of upcoming nodes that have not registered yet.
 func (d *Seats) UnregisteredPlaces(h *Headroom) []*fit.Place {
-	registered := cluster.Places(d.In(cluster.Upcoming))
+	registered := d.PlacesIn(cluster.Upcoming)
 	return slices.DeleteFunc(slices.Clone(d.Upcoming), func(p *fit.Place) bool {
 		return slices.Contains(registered, p) || h.Group != nil && !slices.Contains(h.Group.Templates, p.Template())
 	})

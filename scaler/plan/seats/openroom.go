@@ -17,15 +17,14 @@ type openRoom struct {
 	scalingDown             *cancellable
 }
 
-// OpenRoom lists it as it is now. No room may come free while it is in use.
+// OpenRoom is what there is of it when it is first asked for a seat. No room may come free while it
+// is in use.
 func (d *Seats) OpenRoom() openRoom {
-	r := openRoom{Seats: d, otherDestinations: d.yielding(), scalingDown: d.Cancellable(func(*cluster.Node) bool { return true })}
-	r.list()
-	return r
+	return openRoom{Seats: d, otherDestinations: d.yielding(), scalingDown: d.Cancellable(func(*cluster.Node) bool { return true })}
 }
 
 func (r *openRoom) list() {
-	r.free = r.Fit.NewRow(cluster.Places(r.In(cluster.Serving, cluster.Cordoned, cluster.Draining))) // some tolerate a cordon, and some of the draining ones wait for their turn
+	r.free = r.Fit.NewRow(r.PlacesIn(cluster.Serving, cluster.Cordoned, cluster.Draining)) // some tolerate a cordon, and some of the draining ones wait for their turn
 	r.staying = r.Fit.NewRow(r.Seats.Staying())
 	r.upcoming = r.Fit.NewRow(r.Seats.Upcoming)
 }
@@ -41,6 +40,9 @@ type Seat struct {
 
 // Seat gives the pod a seat.
 func (r *openRoom) Seat(t fit.Tenant) (Seat, bool) {
+	if r.free == nil {
+		r.list()
+	}
 	if p := r.free.Seat(t); p != nil {
 		return Seat{Pod: t, Reason: verdict.PodFitsNode, Details: hasRoom(p)}, true
 	}

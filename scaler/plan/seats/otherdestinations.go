@@ -97,7 +97,7 @@ func (y *otherDestinations) findHosts() {
 	}
 	y.hosts = []host{}
 	index := map[*fit.Place]int{}
-	for _, n := range y.In(cluster.ScalingDown) {
+	for n := range y.In(cluster.ScalingDown) {
 		for i, m := range n.Moved {
 			at, known := index[m.To]
 			if !known {

@@ -13,7 +13,7 @@ import (
 // OnTheWay lists the nodes that will be there soon: those that have registered,
 // instances without a node, and what Auto Scaling has yet to launch.
 func (d *Seats) OnTheWay() []*fit.Place {
-	list := cluster.Places(d.In(cluster.Upcoming))
+	list := d.PlacesIn(cluster.Upcoming)
 	for _, g := range d.Groups {
 		if len(g.Templates) == 0 {
 			continue
@@ -75,12 +75,12 @@ func (d *Seats) Staying() []*fit.Place { return cluster.Places(d.cancelled()) }
 
 func (d *Seats) cancelled() []*cluster.Node {
 	var list []*cluster.Node
-	for _, n := range d.In(cluster.Returning) {
+	for n := range d.In(cluster.Returning) {
 		if d.ReturnsSoon(n) {
 			list = append(list, n)
 		}
 	}
-	for _, n := range d.In(cluster.ScalingDown) {
+	for n := range d.In(cluster.ScalingDown) {
 		if n.Cancelled {
 			list = append(list, n)
 		}

@@ -113,7 +113,7 @@ var notAsked = verdict.Say("it is not asked")
 // and then its successor does.
 func (d *Seats) Foresee() []fit.Tenant {
 	var list []fit.Tenant
-	for _, n := range d.In(cluster.Draining) {
+	for n := range d.In(cluster.Draining) {
 		if Awaited(n) {
 			list = append(list, d.Lifted(n)...)
 		}

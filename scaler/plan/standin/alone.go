@@ -164,7 +164,7 @@ func (d *StandIn) Drain(stages ...cluster.Stage) {
 		return
 	}
 	var drains []loneDrain
-	for _, n := range d.In(stages...) {
+	for n := range d.In(stages...) {
 		id, why, is := d.Unresponsive(n)
 		if is {
 			drains = append(drains, d.LoneDrain(n, id, why))

@@ -105,7 +105,7 @@ func (x loneDrain) remember(t loneTally) {
 // keepWaits keeps the persisted state of drains that are not carried on: their waits do not begin
 // anew after an outage.
 func (d *StandIn) keepWaits(stages []cluster.Stage) {
-	for _, n := range d.In(stages...) {
+	for n := range d.In(stages...) {
 		if m, known := d.Given.StandIns[n.Name]; known {
 			d.State.StandIns[n.Name] = m
 		}
