@@ -134,6 +134,7 @@ type lone struct {
 	autoScaling
 	desired   int32
 	instances []astypes.Instance
+	launched  int
 	fails     bool
 
 	calls     int
@@ -162,7 +163,8 @@ func (l *lone) judge(most time.Duration) (err error) {
 }
 
 func (l *lone) LaunchInstances(context.Context, *autoscaling.LaunchInstancesInput, ...func(*autoscaling.Options)) (*autoscaling.LaunchInstancesOutput, error) {
-	id := fmt.Sprint("i-", len(l.instances))
+	l.launched++
+	id := fmt.Sprint("i-", l.launched)
 	l.instances, l.desired = append(l.instances, astypes.Instance{InstanceId: &id}), l.desired+1
 	return &autoscaling.LaunchInstancesOutput{Instances: []astypes.InstanceCollection{{InstanceIds: []string{id}}}}, l.judge(5 * time.Second)
 }
@@ -174,12 +176,20 @@ func (l *lone) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredC
 	return &autoscaling.SetDesiredCapacityOutput{}, l.judge(2 * time.Second)
 }
 
+func (l *lone) TerminateInstanceInAutoScalingGroup(_ context.Context, in *autoscaling.TerminateInstanceInAutoScalingGroupInput, _ ...func(*autoscaling.Options)) (*autoscaling.TerminateInstanceInAutoScalingGroupOutput, error) {
+	if !l.fails {
+		l.instances = slices.DeleteFunc(l.instances, func(i astypes.Instance) bool { return *i.InstanceId == *in.InstanceId })
+		l.desired--
+	}
+	return &autoscaling.TerminateInstanceInAutoScalingGroupOutput{}, l.judge(2 * time.Second)
+}
+
 // Whoever has described a group, and whatever became of calls: one is changed only by a description of
 // the last two seconds, or five where that only adds, and by none from before a call that failed. Those
 // that are as new are not asked for again.
 func TestChangedByNews(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
-		steps := rapid.SliceOfN(rapid.IntRange(0, 7), 1, 30).Draw(t, "steps")
+		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 30).Draw(t, "steps")
 		pauses := rapid.SliceOfN(rapid.IntRange(1, 2500), len(steps), len(steps)).Draw(t, "pauses")
 		wrong, calls, changes := played(outer, steps, pauses)
 		if wrong != "" {
@@ -192,6 +202,9 @@ func TestChangedByNews(outer *testing.T) {
 	// Each time that the desired capacity is set the group is described right before.
 	if wrong, calls, _ := played(outer, []int{2, 2, 2, 2}, []int{500, 500, 500, 500}); wrong != "" || calls != 4 {
 		outer.Errorf("%d descriptions for four changes of the desired capacity (%s)", calls, wrong)
+	}
+	if wrong, calls, _ := played(outer, []int{6, 6, 8, 8}, []int{500, 500, 500, 500}); wrong != "" || calls != 1 {
+		outer.Errorf("%d descriptions for two launches and two terminations within two seconds (%s)", calls, wrong)
 	}
 	if wrong, calls, _ := played(outer, []int{6, 6, 6, 6}, []int{3000, 3000, 3000, 3000}); wrong != "" || calls != 2 {
 		outer.Errorf("%d descriptions for four launches within nine seconds (%s)", calls, wrong)
@@ -219,11 +232,15 @@ func played(t *testing.T, steps, pauses []int) (wrong string, calls, wanted int)
 			case 1:
 				group.desired++
 			default:
-				group.fails = step == 5 || step == 7
+				group.fails = step == 5 || step == 7 || step == 9
 				from := int(group.desired)
-				if wanted++; step < 6 {
+				wanted++
+				switch {
+				case step < 6:
 					_ = v.SetDesired(t.Context(), "web", from, from+1)
-				} else {
+				case step >= 8 && len(group.instances) > 0:
+					_ = v.Terminate(t.Context(), "web", *group.instances[0].InstanceId, true)
+				default:
 					_, _ = v.Launch(t.Context(), LaunchOrder{Group: "web", Zone: "a", Token: fmt.Sprint(i), Count: 1, From: &from})
 				}
 			}

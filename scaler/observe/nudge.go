@@ -31,7 +31,7 @@ func newNudger() *nudger { return &nudger{c: make(chan struct{}, 1), gather: lat
 
 // restsPer is how much longer than an evaluation the rest after it is, where nothing is urgent: in a
 // large cluster some pod comes or goes at each moment, and to look at each would take a whole core.
-const restsPer = 10
+const restsPer = 50
 
 // rest has what is never urgent wait by what an evaluation takes.
 func (n *nudger) rest(evaluation time.Duration) {

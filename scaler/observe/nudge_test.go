@@ -4,15 +4,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
-// What is never urgent waits ten times as long as an evaluation takes, within bounds; what is urgent
+// What is never urgent waits fifty times as long as an evaluation takes, within bounds; what is urgent
 // does not, and is not delayed by what waits already.
 func TestRest(t *testing.T) {
 	for _, c := range []struct{ evaluation, within, want time.Duration }{
 		{0, later, later},
 		{time.Millisecond, later, later},
-		{50 * time.Millisecond, later, 500 * time.Millisecond},
+		{10 * time.Millisecond, later, 500 * time.Millisecond},
 		{time.Minute, later, latest},
 		{time.Minute, seldom, seldom},
 		{time.Minute, soon, soon},
@@ -31,6 +35,35 @@ func TestRest(t *testing.T) {
 			<-n.c
 			if took := time.Since(began); took != soon {
 				t.Errorf("after an evaluation of %s what is urgent waits %s beside what is not", c.evaluation, took)
+			}
+		})
+	}
+}
+
+// A list of pods that a watch begins with anew may hold one that has come to wait meanwhile, and a pod
+// that has just become unschedulable waits for an answer. All else that happens to pods can wait.
+func TestUrgentOfPods(t *testing.T) {
+	waits, runs := &fleet.Pod{Scheduling: fleet.Unschedulable}, &fleet.Pod{}
+	for _, c := range []struct {
+		reason  string
+		was, is *fleet.Pod
+		want    time.Duration
+	}{
+		{"all are listed anew", nil, nil, soon},
+		{"one comes that is unschedulable", nil, waits, soon},
+		{"one becomes unschedulable", runs, waits, soon},
+		{"one stays unschedulable", waits, waits, latest},
+		{"one comes", nil, runs, latest},
+		{"one goes", runs, nil, latest},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := New(Config{Client: fake.NewClientset(), Logger: quiet(), Groups: &groups{}})
+			o.Rest(time.Minute)
+			began := time.Now()
+			o.podChanged(c.was, c.is)
+			<-o.Changed()
+			if took := time.Since(began); took != c.want {
+				t.Errorf("%s: an evaluation after %s, want %s", c.reason, took, c.want)
 			}
 		})
 	}
