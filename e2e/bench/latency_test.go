@@ -23,13 +23,24 @@ func launchCalls(c fakeaws.Call) bool {
 	return c.Operation == "LaunchInstances" || c.Operation == "SetDesiredCapacity"
 }
 
-// BenchmarkDecisionLatency: in a cluster of 1,000 nodes a pod is created that
+// BenchmarkDecisionLatency: in a cluster of 1,000 and of 5,000 nodes a pod is created that
 // only one empty group can take; the time from when kube-scheduler's request
 // reaches the API server that writes the Unschedulable condition, until the
 // launch call reaches AWS. Each sample has a group and a pod of its own. The
 // instances boot for an hour, so that no sample has more nodes than another.
 func BenchmarkDecisionLatency(b *testing.B) {
-	const samples, nodes = 100, 1000
+	for _, nodes := range []int{1_000, 5_000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			if testing.Short() && nodes > 1_000 {
+				b.Skip("to make the nodes takes minutes")
+			}
+			decideAmong(b, nodes)
+		})
+	}
+}
+
+func decideAmong(b *testing.B, nodes int) {
+	const samples = 100
 	spec := world.Spec{NoIMDS: true, ControlPlane: []string{"--audit"}}
 	for i := range samples {
 		g := groupOf(numbered("pod", i), "m5.large", 0, 1)
