@@ -46,7 +46,7 @@ func gangOf(p *fleet.Pod) string {
 // first, then by name.
 func (d *ScaleUp) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
 	byName := map[string]int{}
-	alone = make([]fit.Tenant, 0, len(pods))
+	alone = pods[:0] // in place: there may be very many
 	for _, t := range pods {
 		name := gangOf(t.Pod)
 		if name == "" {

@@ -21,7 +21,7 @@ func (d *ScaleUp) SeatWaiting() {
 	alone, gangs := d.gangsOf(waiting)
 	d.gangs = gangs
 	room := d.OpenRoom()
-	d.left = make([]fit.Tenant, 0, len(alone))
+	d.left = alone[:0] // in place, too: each is read before it is written
 	for _, t := range d.InOrder(alone) {
 		if !d.Ration.Ask(t.Pod.Namespace) {
 			d.SayPod(t, verdict.PodBudgetSpent, "", d.BudgetSpent(t.Pod.Namespace))
