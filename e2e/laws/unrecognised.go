@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,14 +45,16 @@ type lost struct {
 	machine   Machine
 	decrement bool
 	everKnown bool
+	// asked: LaunchInstances has asked for it, so that its end is a matter of its group's back-off.
+	asked bool
 }
 
 // Breaches finds the instances that were ended without a Node of theirs, beyond what the
 // brake allows: where a group may shrink at most one, or a tenth of it, within ten
-// minutes; where it is at its min the next one after the one before has been
+// minutes, of those that nobody has asked to launch; where it is at its min the next one after the one before has been
 // replaced, or after a back-off; and none before its time to join is over.
 func (b Brake) Breaches(audit []Request, calls []fakeaws.Call) []string {
-	nodes := registrations(audit)
+	nodes, launches := registrations(audit), launchesIn(calls)
 	groups := map[string][]lost{}
 	for _, c := range calls {
 		id := c.Params["InstanceId"]
@@ -59,7 +62,7 @@ func (b Brake) Breaches(audit []Request, calls []fakeaws.Call) []string {
 		if c.Operation != "TerminateInstanceInAutoScalingGroup" || c.Error != "" || !ok || nodes.known(id, c.Time) {
 			continue
 		}
-		groups[m.Group] = append(groups[m.Group], lost{c.Time, id, m, c.Params["ShouldDecrementDesiredCapacity"] == "true", len(nodes[id]) > 0})
+		groups[m.Group] = append(groups[m.Group], lost{c.Time, id, m, c.Params["ShouldDecrementDesiredCapacity"] == "true", len(nodes[id]) > 0, launches.took(m)})
 	}
 	var breaches []string
 	for group, all := range groups {
@@ -70,6 +73,39 @@ func (b Brake) Breaches(audit []Request, calls []fakeaws.Call) []string {
 	}
 	slices.Sort(breaches)
 	return breaches
+}
+
+// launch is a call that asked for new instances, and how many of them have not been found.
+type launch struct {
+	fakeaws.Call
+	left int
+}
+
+type launches []launch
+
+// launchesIn are the LaunchInstances calls that succeeded.
+func launchesIn(calls []fakeaws.Call) launches {
+	var found launches
+	for _, c := range calls {
+		if c.Operation != "LaunchInstances" || c.Error != "" {
+			continue
+		}
+		if count, err := strconv.Atoi(c.Params["RequestedCapacity"]); err == nil {
+			found = append(found, launch{c, count})
+		}
+	}
+	return found
+}
+
+// took reports whether an instance is one that a call has launched, which is then counted.
+func (l launches) took(m Machine) bool {
+	for i, c := range l {
+		if c.left > 0 && c.Params["AutoScalingGroupName"] == m.Group && !m.Launched.Before(c.Time) && !m.Launched.After(c.Time.Add(c.Took)) {
+			l[i].left--
+			return true
+		}
+	}
+	return false
 }
 
 func (b Brake) tooEarly(all []lost) []string {
@@ -99,9 +135,9 @@ func overlap(spans []Span, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// tooMany looks at those by which a group shrank.
+// tooMany looks at those by which a group shrank, and that were not asked for.
 func tooMany(group string, all []lost) []string {
-	all = slices.DeleteFunc(slices.Clone(all), func(x lost) bool { return !x.decrement })
+	all = slices.DeleteFunc(slices.Clone(all), func(x lost) bool { return !x.decrement || x.asked })
 	var breaches []string
 	for i, last := range all {
 		allowed := max(1, int(math.Ceil(float64(last.machine.Max)/10)))

@@ -28,6 +28,13 @@ func wrote(node, providerID string, after time.Duration) Request {
 	return a
 }
 
+// launched is a call that has launched so many instances.
+func launched(group string, count int, after time.Duration) fakeaws.Call {
+	return fakeaws.Call{Operation: "LaunchInstances", Time: started.Add(after), Took: 2 * time.Second, Params: map[string]string{
+		"AutoScalingGroupName": group, "RequestedCapacity": fmt.Sprint(count),
+	}}
+}
+
 func TestBrake(t *testing.T) {
 	// g-1, g-2 ... are instances of the group g.
 	b := Brake{
@@ -55,6 +62,10 @@ func TestBrake(t *testing.T) {
 		{"one had a Node", []Request{wrote("n1", "aws:///a/web-1", m)}, []fakeaws.Call{ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, ""},
 		{"its Node was deleted before", []Request{wrote("n1", "aws:///a/web-1", 0), wrote("n1", "", m)}, []fakeaws.Call{ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, "2 instances of web"},
 		{"its Node has the name of another machine's", []Request{wrote("n1", "aws:///a/web-1", 0), wrote("n1", "aws:///a/web-3", m)}, []fakeaws.Call{ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, "2 instances of web"},
+		{"one of two was asked for", nil, []fakeaws.Call{launched("web", 1, -time.Second), ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, ""},
+		{"one of three was asked for", nil, []fakeaws.Call{launched("web", 1, -time.Second), ended("web-1", 2*m, true), ended("web-2", 3*m, true), ended("web-3", 3*m, true)}, "2 instances of web"},
+		{"another group was asked for one", nil, []fakeaws.Call{launched("big", 1, -time.Second), ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, "2 instances of web"},
+		{"one was asked for, and came before", nil, []fakeaws.Call{launched("web", 1, time.Second), ended("web-1", 2*m, true), ended("web-2", 3*m, true)}, "2 instances of web"},
 		{"no instance of a group", nil, []fakeaws.Call{ended("detached", 2*m, true)}, ""},
 
 		{"two replaced, one after the other", nil, []fakeaws.Call{ended("web-1", 2*m, false), ended("web-2", 2*m+10*time.Second, false)}, ""},

@@ -51,7 +51,7 @@ func tenantPods(s *soak, dice *rand.Rand) (effect, error) {
 	return effect{
 		what:  fmt.Sprintf("a tenant makes %d pods for %s, each unlike the others", len(pods), group),
 		lasts: between(dice, 20*time.Second, 45*time.Second),
-		end:   s.clearTenant,
+		end:   s.clearTenant, obstacle: true, // nobody would make them again
 	}, nil
 }
 
