@@ -23,28 +23,34 @@ type nudger struct {
 	mu  sync.Mutex
 	due time.Time // zero while nothing is due
 	t   *time.Timer
-	// gather is how long what is never urgent waits.
-	gather time.Duration
+	// evaluation is how long the last one took.
+	evaluation time.Duration
 }
 
-func newNudger() *nudger { return &nudger{c: make(chan struct{}, 1), gather: later} }
+func newNudger() *nudger { return &nudger{c: make(chan struct{}, 1)} }
 
-// restsPer is how much longer than an evaluation the rest after it is, where nothing is urgent: in a
-// large cluster some pod comes or goes at each moment, and to look at each would take a whole core.
-const restsPer = 50
+// restsPer is how much longer than an evaluation the rest after it is, where nothing is urgent, and
+// churnRestsPer where nothing but pods have changed, none of which waits: in a large cluster some
+// come or go at each moment, and to look at each would take a whole core.
+const restsPer, churnRestsPer = 10, 50
 
 // rest has what is never urgent wait by what an evaluation takes.
 func (n *nudger) rest(evaluation time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.gather = min(max(later, restsPer*evaluation), latest)
+	n.evaluation = evaluation
 }
 
-func (n *nudger) within(d time.Duration) {
+func (n *nudger) within(d time.Duration) { n.after(d, restsPer) }
+
+// churn is for pods that come and go and wait for nothing.
+func (n *nudger) churn() { n.after(later, churnRestsPer) }
+
+func (n *nudger) after(d time.Duration, rests int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if d >= later {
-		d = max(d, n.gather)
+		d = max(d, min(time.Duration(rests)*n.evaluation, latest))
 	}
 	due := time.Now().Add(d)
 	if !n.due.IsZero() && !due.Before(n.due) {

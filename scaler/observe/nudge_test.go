@@ -10,24 +10,32 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// What is never urgent waits fifty times as long as an evaluation takes, within bounds; what is urgent
-// does not, and is not delayed by what waits already.
+// What is never urgent waits ten times as long as an evaluation takes, and fifty times where only pods
+// come and go, within bounds; what is urgent does not, and is not delayed by what waits already.
 func TestRest(t *testing.T) {
-	for _, c := range []struct{ evaluation, within, want time.Duration }{
-		{0, later, later},
-		{time.Millisecond, later, later},
-		{10 * time.Millisecond, later, 500 * time.Millisecond},
-		{time.Minute, later, latest},
-		{time.Minute, seldom, seldom},
-		{time.Minute, soon, soon},
+	within := func(d time.Duration) func(*nudger) { return func(n *nudger) { n.within(d) } }
+	for _, c := range []struct {
+		evaluation time.Duration
+		change     func(*nudger)
+		want       time.Duration
+	}{
+		{0, within(later), later},
+		{time.Millisecond, within(later), later},
+		{50 * time.Millisecond, within(later), 500 * time.Millisecond},
+		{time.Minute, within(later), latest},
+		{time.Minute, within(seldom), seldom},
+		{time.Minute, within(soon), soon},
+		{time.Millisecond, (*nudger).churn, later},
+		{10 * time.Millisecond, (*nudger).churn, 500 * time.Millisecond},
+		{time.Minute, (*nudger).churn, latest},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n, began := newNudger(), time.Now()
 			n.rest(c.evaluation)
-			n.within(c.within)
+			c.change(n)
 			<-n.c
 			if took := time.Since(began); took != c.want {
-				t.Errorf("after an evaluation of %s what may wait %s waits %s, want %s", c.evaluation, c.within, took, c.want)
+				t.Errorf("after an evaluation of %s a change waits %s, want %s", c.evaluation, took, c.want)
 			}
 			n.within(later)
 			n.within(soon)

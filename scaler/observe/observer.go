@@ -229,7 +229,8 @@ func (o *Observer) watchDevices(ctx context.Context) {
 func (o *Observer) Changed() <-chan struct{} { return o.nudge.c }
 
 // Rest takes how long an evaluation was: the next one that is not urgent comes as much later as keeps
-// these from taking more than a tenth of a core, where one takes less than a fifth of a second.
+// these from taking more than a tenth of a core, and a fiftieth where only pods come and go, as long as
+// that is no more than two seconds.
 func (o *Observer) Rest(evaluation time.Duration) { o.nudge.rest(evaluation) }
 
 // GroupsChanged is for whoever reads the groups to call.
@@ -453,7 +454,8 @@ func (o *Observer) podChanged(was, is *fleet.Pod) {
 		o.news(soon)
 		return
 	}
-	o.news(later)
+	o.version.Add(1)
+	o.nudge.churn()
 }
 
 // nodeChanged nudges at once for what the agents and people write, and has the groups read where a
