@@ -37,7 +37,7 @@ const (
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
 // for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then
-// there is one more for each prompt answer, or for each round of slow ones while reads are prompt, and
+// there is one more for each prompt answer, one for a round or for some rounds of others, see growth, and
 // half of them after an answer that the server has no time, when nothing is asked for a while.
 //
 // One that hangs, in a webhook or over its budget, says nothing of the server's time,
@@ -153,14 +153,16 @@ func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 	p.setWindow(p.window + p.growth(now, took))
 }
 
-// growth for an answer that took so long: where answers are slow, one more for a round of them
-// and not for each, and none where the server has no time, which a longer queue would not give it.
+// growth for an answer that took so long: where answers are slow, or the server was busy lately, one
+// more for a round of them and not for each. Where both are, others wait as well, and a longer queue
+// gives the server no time: one more for eight rounds, so that a node with many pods is through before
+// its two minutes are over even if all of that is the work of others.
 func (p *pace) growth(now time.Time, took time.Duration) float64 {
-	switch {
-	case took <= prompt && !p.crowded(now):
-		return 1
-	case p.crowded(now) && took > prompt:
-		return 0
+	switch slow, crowded := took > prompt, p.crowded(now); {
+	case slow && crowded:
+		return 1 / (8 * p.window)
+	case slow || crowded:
+		return 1 / p.window
 	}
-	return 1 / p.window
+	return 1
 }

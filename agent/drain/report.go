@@ -148,6 +148,9 @@ func (d *decision) write(next *Next) {
 	if !d.Written.IsZero() && !d.due(d.Written.Add(writeEvery)) {
 		return
 	}
+	if next.Report != nil && len(d.events) > 0 { // they are recorded now: what lists them goes along
+		d.want.Annotations[contract.AnnotationDrainReport] = next.Report.String()
+	}
 	next.Node, next.Events = &d.want, d.events
 	if next.Report != nil && next.Report.Phase.Open() {
 		d.due(d.Now.Add(d.renewsAfter()))
@@ -177,12 +180,16 @@ func (d *decision) stale(r contract.Report) bool {
 	old := *d.old
 	old.Renewed = r.Renewed
 	fewer := r.Phase.Open() && old.Left > r.Left && r.Left > 0
-	others := r.Phase.Open() && old.Left == r.Left && !slices.Equal(old.Overdue, r.Overdue)
-	if fewer || others || r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase {
-		old.Left, old.Message, old.Overdue = r.Left, r.Message, r.Overdue
+	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
+	overdue := r.Phase.Open() && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
+	if fewer || waits || overdue {
+		old.Left, old.Message = r.Left, r.Message
 	}
-	if slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
-		old.Told = r.Told
+	if overdue {
+		old.Overdue = r.Overdue
+		if slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
+			old.Told = r.Told
+		}
 	}
 	if old.String() != r.String() {
 		return true

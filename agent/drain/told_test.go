@@ -12,6 +12,7 @@ import (
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 )
 
 // Keepers come and go, more of them than a report lists: each that a report names has its Event
@@ -114,8 +115,8 @@ func TestAnswerAfterThePodIsGone(t *testing.T) {
 }
 
 // Where pods stay beyond their time one after the other, as they all seem to where a loaded server's
-// watch is late, the Node is written no more often than a report is renewed: the first at once, and
-// those that follow together.
+// watch is late, the Node is written no more often than a report is renewed, and each that the
+// report has room for is in it then.
 func TestOverdueOneAfterTheOther(t *testing.T) {
 	const pods = 20
 	w := newWorld()
@@ -132,6 +133,12 @@ func TestOverdueOneAfterTheOther(t *testing.T) {
 		before := w.node.Annotations[contract.AnnotationDrainReport]
 		told += strings.Count(strings.Join(w.run(t, time.Second), "\n"), contract.EventPodOverdue)
 		after := w.node.Annotations[contract.AnnotationDrainReport]
+		for _, pod := range w.pods {
+			long := !pod.Deleted.IsZero() && w.now.Sub(pod.Deleted) > drainable.Overtime+contract.ReportEvery+time.Second
+			if long && !strings.Contains(after, pod.Key()) && strings.Count(after, contract.EventPodOverdue) < 10 {
+				t.Errorf("%s after its time %s is not reported", w.now.Sub(pod.Deleted)-drainable.Overtime, pod.Key())
+			}
+		}
 		if before == after {
 			continue
 		}
@@ -151,5 +158,26 @@ func TestOverdueOneAfterTheOther(t *testing.T) {
 	}
 	if told == 0 || told > 5 || writes > 12 {
 		t.Errorf("%d Events tell of them, and %d reports", told, writes)
+	}
+}
+
+// An Event about a pod beyond its time is recorded once, though the Node is written for other reasons
+// before the report is renewed.
+func TestOverdueBesideOtherWrites(t *testing.T) {
+	w := newWorld()
+	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+	for i := range 2 {
+		p, grace := newPod(fmt.Sprintf("shop/app-%d", i)), int64(20*i+5)
+		p.Spec.TerminationGracePeriodSeconds = &grace
+		w.stuck[w.addPod(p)] = true
+	}
+	w.denied = map[types.UID]bool{w.addPod(newPod("shop/kept")): true}
+	told := 0
+	for range 120 {
+		told += strings.Count(strings.Join(w.run(t, time.Second), "\n"), contract.EventPodOverdue)
+		w.node.Taints = nil // somebody takes it off, again and again
+	}
+	if told != 2 {
+		t.Errorf("%d Events tell of two pods", told)
 	}
 }

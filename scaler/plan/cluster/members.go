@@ -10,7 +10,7 @@ import (
 // long as the same ids stand there: to see that costs less than to write them down again.
 type members struct {
 	list []member
-	live []*fleet.Instance // those of all groups, which have parts of it
+	live []*fleet.Instance // of which groups have parts, until the next evaluation uses it again
 	ids  []string
 	at   map[string]int32
 }

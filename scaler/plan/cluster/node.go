@@ -131,6 +131,16 @@ func (d *Cluster) In(stages ...Stage) iter.Seq[*Node] {
 	}
 }
 
+// Any reports whether a node of some stages is so.
+func (d *Cluster) Any(so func(*Node) bool, stages ...Stage) bool {
+	for n := range d.In(stages...) {
+		if so(n) {
+			return true
+		}
+	}
+	return false
+}
+
 // bornUnready is how long after its creation a node's Ready condition may have
 // changed last for a node that never was Ready: the kubelet registers first and
 // reports then.

@@ -76,7 +76,7 @@ func (r *nodeSearch) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	if c.unplaced = (fit.Seat{Tenant: t, At: best}); best != nil {
 		return why.Then(verdict.Say("the nearest is {place}: {lack}", verdict.Place(best.Name), verdict.Lack(r.Fit.Fits(t.Class, best).String())))
 	}
-	if !slices.ContainsFunc(slices.Collect(r.In(cluster.Serving)), func(n *cluster.Node) bool { return n.Open && n != c.Node }) {
+	if !r.Any(func(n *cluster.Node) bool { return n.Open && n != c.Node }, cluster.Serving) {
 		return why.And(": no other node is Ready and open to pods")
 	}
 	why = why.And(": the other Ready nodes are scaled down too")

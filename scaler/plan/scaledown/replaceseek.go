@@ -87,7 +87,7 @@ func (r *nodeSearch) quiet() bool {
 	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
-	if len(r.UnsettledPlaces()) > 0 || len(slices.Collect(r.In(cluster.Upcoming, cluster.Returning))) > 0 {
+	if len(r.UnsettledPlaces()) > 0 || r.Any(func(*cluster.Node) bool { return true }, cluster.Upcoming, cluster.Returning) {
 		return false
 	}
 	for _, g := range r.Groups {

@@ -42,11 +42,11 @@ func gangOf(p *fleet.Pod) string {
 	}
 }
 
-// gangsOf takes the gangs out of the pending pods: those of greater priority
-// first, then by name.
+// gangsOf takes the gangs out of the pending pods, whose list is used up: those of greater
+// priority first, then by name.
 func (d *ScaleUp) gangsOf(pods []fit.Tenant) (alone []fit.Tenant, gangs []gang) {
 	byName := map[string]int{}
-	alone = pods[:0] // in place: there may be very many
+	alone = pods[:0] // there may be very many
 	for _, t := range pods {
 		name := gangOf(t.Pod)
 		if name == "" {

@@ -21,7 +21,7 @@ func (d *ScaleUp) SeatWaiting() {
 	alone, gangs := d.gangsOf(waiting)
 	d.gangs = gangs
 	room := d.OpenRoom()
-	d.left = alone[:0] // in place, too: each is read before it is written
+	d.left = alone[:0] // InOrder gives this list, of which each is read before it is written, or another
 	for _, t := range d.InOrder(alone) {
 		if !d.Ration.Ask(t.Pod.Namespace) {
 			d.SayPod(t, verdict.PodBudgetSpent, "", d.BudgetSpent(t.Pod.Namespace))
