@@ -93,8 +93,8 @@ func (n *nodeLife) givenUp(at time.Time) bool {
 
 type podLife struct {
 	name, node string
-	// bound and gone are when it was seen to come and go.
-	bound, gone time.Time
+	// created is by the API server, in whole seconds; bound and gone are when it was seen to come and go.
+	created, bound, gone time.Time
 	// grace is what it asks for to end.
 	grace time.Duration
 	// stuck is when it was to be deleted, and ran on: its kubelet did not hear of it.
@@ -111,11 +111,11 @@ func (p *podLife) there(at, deleted time.Time) bool {
 }
 
 // overdue reports whether the pod should have ended long before a moment. Its name was asked to end
-// at some times, of which the watch need not have seen the pod: a pod of a StatefulSet has the
-// name of its predecessor. API servers write whole seconds.
+// at some times, before it was created too: a pod of a StatefulSet has the name of its predecessor.
+// When the watch saw it says nothing: after an outage that is late. API servers write whole seconds.
 func (p *podLife) overdue(at time.Time, asked []time.Time) bool {
 	return slices.ContainsFunc(asked, func(t time.Time) bool {
-		return t.After(p.bound.Add(-sight)) && t.Truncate(time.Second).Add(p.grace+drainable.Overtime).Before(at)
+		return !t.Before(p.created) && t.Truncate(time.Second).Add(p.grace+drainable.Overtime).Before(at)
 	})
 }
 
@@ -393,7 +393,7 @@ func (w *watch) seePod(p *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pods[p.UID] == nil {
-		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, bound: time.Now(), grace: drainable.GraceOf(&fleet.Pod{Spec: &p.Spec})}
+		w.pods[p.UID] = &podLife{name: p.Name, node: p.Spec.NodeName, created: p.CreationTimestamp.Time, bound: time.Now(), grace: drainable.GraceOf(&fleet.Pod{Spec: &p.Spec})}
 	}
 	if life := w.pods[p.UID]; life.gone.IsZero() && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed) {
 		life.gone = time.Now() // it needs no place any more

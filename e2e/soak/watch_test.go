@@ -102,7 +102,7 @@ func TestOverduePod(t *testing.T) {
 	closed := upNode(1)
 	closed.Spec.Unschedulable = true
 	at := time.Now()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Spec: corev1.PodSpec{NodeName: "n1", TerminationGracePeriodSeconds: new(int64(2))}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p", CreationTimestamp: metav1.NewTime(at.Add(-time.Minute))}, Spec: corev1.PodSpec{NodeName: "n1", TerminationGracePeriodSeconds: new(int64(2))}}
 	asked := func(verb, subresource string, code int, at time.Time) (r laws.Request) {
 		r.Verb, r.RequestReceivedTimestamp = verb, at
 		r.ObjectRef.Resource, r.ObjectRef.Subresource, r.ObjectRef.Name = "pods", subresource, "p"
@@ -113,12 +113,14 @@ func TestOverduePod(t *testing.T) {
 	for ago, want := range map[time.Duration]int{drainable.Overtime: 1, drainable.Overtime + 4*time.Second: 0} {
 		for _, first := range []laws.Request{asked("delete", "", http.StatusOK, at.Add(-ago)), asked("create", "eviction", http.StatusCreated, at.Add(-ago))} {
 			for _, operation := range []string{"CompleteLifecycleAction", "TerminateInstanceInAutoScalingGroup"} {
-				w := seen(closed)
-				w.seePod(pod)
-				w.pods["p"].bound = at.Add(-time.Minute)
-				calls := []fakeaws.Call{{Operation: operation, Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
-				if got := w.breaches(calls, []laws.Request{first, byKubelet}, at, nil); len(got) != want {
-					t.Errorf("%s %s after the pod was asked to end (%s): %q, want %d", operation, ago, first.Verb, got, want)
+				for _, bound := range []time.Duration{time.Minute, 10 * time.Second} { // before, and seen late
+					w := seen(closed)
+					w.seePod(pod)
+					w.pods["p"].bound = at.Add(-bound)
+					calls := []fakeaws.Call{{Operation: operation, Time: at, Params: map[string]string{"InstanceId": "i-1"}}}
+					if got := w.breaches(calls, []laws.Request{first, byKubelet}, at, nil); len(got) != want {
+						t.Errorf("%s %s after the pod was asked to end (%s): %q, want %d", operation, ago, first.Verb, got, want)
+					}
 				}
 			}
 		}
