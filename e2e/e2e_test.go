@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,15 +195,6 @@ func command(do func(s *session, ts *testscript.TestScript, neg bool, args []str
 
 var errNoWorld = errors.New("there is no world yet; begin with the command world")
 
-// freePort is one of this host that nothing listens at.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), l.Close()
-}
-
 // world starts the script's world: world [FILE], YAML as in world.ParseSpec. What AWS does is quick.
 func (s *session) world(ts *testscript.TestScript, neg bool, args []string) error {
 	if neg || len(args) > 1 || s.w != nil {
@@ -212,12 +202,14 @@ func (s *session) world(ts *testscript.TestScript, neg bool, args []string) erro
 	}
 	var content []byte
 	if len(args) == 1 {
-		port, err := freePort()
+		port, err := world.TakePort()
 		if err != nil {
 			return err
 		}
-		ts.Setenv("FREE_PORT", port)
-		content = []byte(strings.ReplaceAll(ts.ReadFile(args[0]), "$FREE_PORT", port))
+		ts.Defer(port.Release)
+		number := strconv.Itoa(port.Number)
+		ts.Setenv("FREE_PORT", number)
+		content = []byte(strings.ReplaceAll(ts.ReadFile(args[0]), "$FREE_PORT", number))
 	}
 	spec, err := world.ParseSpec(content)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func Exits(exits []world.Exit) []string {
 	var breaches []string
 	for _, exit := range exits {
-		breaches = append(breaches, fmt.Sprintf("%s ended by itself at %s: %v", exit.Pod, stamp(exit.At), exit.Err))
+		breaches = append(breaches, strings.TrimSpace(fmt.Sprintf("%s ended by itself at %s: %v %s", exit.Pod, stamp(exit.At), exit.Err, exit.Said)))
 	}
 	return breaches
 }

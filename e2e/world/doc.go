@@ -18,6 +18,7 @@
 //	power.go         kubelets that fall silent, machines that go off
 //	runner.go        what runs the pods of both programs
 //	pods.go          as processes beside simulated Nodes; ready.go tells that they are Ready
+//	ports.go         what they listen at
 //	containers.go    as containers of real machines
 //	process.go       a child that cannot outlive us, by process_linux.go; elsewhere, by
 //	                 process_other.go, it can if we are killed

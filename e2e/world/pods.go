@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,8 +66,8 @@ type Extra struct {
 type programPod struct {
 	pod     *corev1.Pod
 	app     string
-	address string // of its HTTP server, host:port, if it has one
-	answers string // host:port where a scaler serves its verdicts
+	metrics *Port // of its HTTP server, if it has one
+	answers *Port // where a scaler serves its verdicts
 
 	gone  atomic.Bool // the pod is deleted, or about to be
 	runs  atomic.Pointer[Process]
@@ -233,7 +232,7 @@ func (k *programs) watch(ctx context.Context, p *programPod, running *process) {
 	}
 	if p.app != contract.AppClusterAutoscaler { // that ends when it has lost its Lease
 		k.mu.Lock()
-		k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err})
+		k.exits = append(k.exits, Exit{Pod: p.pod.Name, At: time.Now(), Err: running.err, Said: Tail(k.logFile(p.pod), 1)})
 		k.mu.Unlock()
 	}
 	k.logger.Warn("a program ended by itself", "pod", p.pod.Name, "error", running.err, "log", Tail(k.logFile(p.pod), 5))
@@ -368,19 +367,15 @@ func (k *programs) prepare(ctx context.Context, p *programPod) (*recipe, error) 
 	args = append(args, "--kubeconfig="+kubeconfig)
 	if hasFlag(args, "metrics-address") {
 		// Pods have an address each, processes share this host's.
-		for _, address := range []*string{&p.address, &p.answers} {
-			if *address != "" {
+		for _, port := range []**Port{&p.metrics, &p.answers} {
+			if *port != nil {
 				continue
 			}
-			if *address, err = freeAddress(); err != nil {
+			if *port, err = TakePort(); err != nil {
 				return nil, err
 			}
 		}
-		_, port, err := net.SplitHostPort(p.answers)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--metrics-address="+p.address, "--verdicts-port="+port)
+		args = append(args, "--metrics-address="+p.metrics.Address(), fmt.Sprintf("--verdicts-port=%d", p.answers.Number))
 	}
 	args = append(args, extra.Args...)
 	r := &recipe{args: args, dir: filepath.Dir(kubeconfig)}
@@ -412,15 +407,6 @@ func hasFlag(args []string, name string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		return a == "--"+name || strings.HasPrefix(a, "--"+name+"=")
 	})
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // tokenLife is longer than any world's.
@@ -545,12 +531,12 @@ func (k *programs) get(ctx context.Context, pod, path string) (*http.Response, e
 		return nil, err
 	}
 	p.mu.Lock()
-	address := p.address
+	port := p.metrics
 	p.mu.Unlock()
-	if address == "" {
+	if port == nil {
 		return nil, fmt.Errorf("the program of pod %s has no address", pod)
 	}
-	return httpGet(ctx, "http://"+address+path)
+	return httpGet(ctx, "http://"+port.Address()+path)
 }
 
 // verdicts is where a scaler serves its verdicts.
@@ -561,10 +547,10 @@ func (k *programs) verdicts(pod string) (url string, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.answers == "" {
+	if p.answers == nil {
 		return "", fmt.Errorf("the program of pod %s serves no verdicts", pod)
 	}
-	return "http://" + p.answers, nil
+	return "http://" + p.answers.Address(), nil
 }
 
 func httpGet(ctx context.Context, url string) (*http.Response, error) {

@@ -98,4 +98,11 @@ func (k *programs) forget(pod *corev1.Pod) {
 	}
 	p.gone.Store(true)
 	k.cut(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, port := range []*Port{p.metrics, p.answers} {
+		if port != nil {
+			port.Release()
+		}
+	}
 }

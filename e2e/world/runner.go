@@ -41,9 +41,10 @@ type placed struct{ pod, node string }
 
 // Exit is a program's end that nobody asked for.
 type Exit struct {
-	Pod string    // of which pod
-	At  time.Time // when
-	Err error     // how; nil for exit status 0
+	Pod  string    // of which pod
+	At   time.Time // when
+	Err  error     // how; nil for exit status 0
+	Said string    // the last line of its log, where it is a process
 }
 
 // followPods tells of the pods of the programs until ctx ends: of each that is there or
