@@ -51,11 +51,18 @@ type classKey struct {
 	own         *fleet.Pod
 }
 
+// tenantOf finds the class of a pod that may be asked about again soon.
+func (l *lore) tenantOf(p *fleet.Pod) *Class {
+	class, known := l.byPod[p]
+	if !known {
+		class = l.classOf(p)
+		l.byPod[p] = class
+	}
+	return class
+}
+
 // classOf finds a pod's class.
 func (l *lore) classOf(p *fleet.Pod) *Class {
-	if class, known := l.byPod[p]; known {
-		return class
-	}
 	t := l.traitsOf(p.Spec)
 	key := classKey{
 		traits: t, terms: l.termsOf(p, t), matched: l.selectors.matching(p.Namespace, p.Labels, l.namespaces),
@@ -64,10 +71,8 @@ func (l *lore) classOf(p *fleet.Pod) *Class {
 	if t.claims || l.asksServed(t) {
 		key.own = p
 	}
-	class := l.classBy(key, p)
-	l.byPod[p] = class
 	l.classified++
-	return class
+	return l.classBy(key, p)
 }
 
 // classBy finds or makes the class of a key, which is that of a pod.

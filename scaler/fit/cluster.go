@@ -83,7 +83,7 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 // Tenant finds a pod's class. The pod should be one of the world's: terms of others
 // that are met only now do not count for classes that are known.
 func (c *Cluster) Tenant(p *fleet.Pod) Tenant {
-	return Tenant{p, c.lore.classOf(p)}
+	return Tenant{p, c.lore.tenantOf(p)}
 }
 
 // TenantAt is that of the pod of that index in the world. It costs less than to look

@@ -66,12 +66,12 @@ type lore struct {
 	selectors *selectors
 	terms     map[termsKey]*terms
 	classes   map[classKey]*Class
-	byPod     map[*fleet.Pod]*Class
 	// rows are the pods of the last evaluation, and rowClasses their classes: most pods are in the same
-	// row again, and to see that costs less than to look for each. eras counts how often all classes
-	// were forgotten.
+	// row again. byPod are those of pods that were asked about one by one. eras counts how often all
+	// classes were forgotten.
 	rows       []*fleet.Pod
 	rowClasses []*Class
+	byPod      map[*fleet.Pod]*Class
 	eras       int
 	// places are those of the nodes of the last evaluation, whose memory is used again.
 	places []*Place
@@ -138,17 +138,12 @@ func (r *Rules) tidy(pods []*fleet.Pod) {
 		r.lore = newLore(r.filters)
 		return
 	}
-	if len(r.byPod) <= len(pods)+len(pods)/4+slack {
-		return
+	if len(r.byPod) > len(pods)/4+slack {
+		r.byPod = map[*fleet.Pod]*Class{}
 	}
-	byPod := make(map[*fleet.Pod]*Class, len(pods))
-	for _, p := range pods {
-		if class, known := r.byPod[p]; known {
-			byPod[p] = class
-		}
+	if len(r.traits.bySpec) > len(pods)+len(pods)/4+slack {
+		r.traits.keep(pods)
 	}
-	r.byPod = byPod
-	r.traits.keep(pods)
 }
 
 // setNamespaces takes over the labels of namespaces. What was known of which pods a
@@ -230,30 +225,23 @@ func (l *lore) learn(w World, daemons []*fleet.Pod) []*Class {
 		l.forgetClasses()
 		news = l.recall(w)
 	}
-	if len(l.byPod) == 0 {
-		l.byPod = make(map[*fleet.Pod]*Class, len(news))
-	}
 	for _, i := range news {
 		l.rowClasses[i] = l.classOf(pods[i])
 	}
 	return l.rowClasses
 }
 
-// recall finds the classes of pods that are known, and the indices of the new ones. Pods
-// that ended or are mute are neither.
+// recall finds the indices of the pods whose classes are not known. Those that ended or are
+// mute have none.
 func (l *lore) recall(w World) (news []int32) {
 	l.rows, l.rowClasses = ofLength(l.rows, len(w.Pods)), ofLength(l.rowClasses, len(w.Pods))
 	for i, p := range w.Pods {
-		if l.rows[i] == p && l.rowClasses[i] != nil && len(w.Mute) == 0 {
+		mute := p.Node == "" && len(w.Mute) > 0 && w.Mute[p]
+		if l.rows[i] == p && l.rowClasses[i] != nil && !mute {
 			continue
 		}
 		l.rows[i], l.rowClasses[i] = p, nil
-		if p.Node == "" && len(w.Mute) > 0 && w.Mute[p] {
-			continue
-		}
-		if class, known := l.byPod[p]; known {
-			l.rowClasses[i] = class
-		} else if !p.Ended() {
+		if !mute && !p.Ended() {
 			news = append(news, int32(i))
 		}
 	}

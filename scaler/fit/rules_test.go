@@ -26,12 +26,15 @@ func TestRulesForget(t *testing.T) {
 				}}}},
 			})
 		}
-		rules.Cluster(world)
+		cluster := rules.Cluster(world)
+		for _, p := range world.Pods {
+			cluster.Tenant(p)
+		}
 		for _, known := range []struct {
 			what        string
 			count, most int
 		}{
-			{"pods", len(rules.byPod), 3*pods + slack},
+			{"pods", len(rules.byPod), pods/4 + slack + pods},
 			{"specs", len(rules.traits.bySpec), 3*pods + slack},
 			{"classes", len(rules.classes), turnover*(pods+slack) + pods},
 			{"kinds of specs", len(rules.traits.byKey), turnover*(pods+slack) + pods},
