@@ -251,7 +251,7 @@ func (l *loop) view(now time.Time) drain.View {
 		l.drain.list(now)
 		l.drain.tries = l.drain.tries.Only(seen.Has, now)
 	}
-	v.Pods, v.PodsKnown, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Stirred, seen.Back
+	v.Pods, v.PodsKnown, v.Ending, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Ending, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
 	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
 	return v

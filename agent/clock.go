@@ -36,7 +36,8 @@ func moved(v drain.View, by time.Duration) drain.View {
 	for _, t := range []*time.Time{&v.Now, &v.NotYet, &v.Written, &v.Unwritable, &v.Back} {
 		*t = movedTime(*t, by)
 	}
-	v.Stirred = movedEach(v.Stirred, func(t time.Time) time.Time { return movedTime(t, by) })
+	move := func(t time.Time) time.Time { return movedTime(t, by) }
+	v.Stirred, v.Ending = movedEach(v.Stirred, move), movedEach(v.Ending, move)
 	v.Tries.Pods = movedEach(v.Tries.Pods, func(t drain.Try) drain.Try {
 		t.At, t.Left = movedTime(t.At, by), movedTime(t.Left, by)
 		return t

@@ -3,6 +3,8 @@ package drain
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
@@ -17,6 +19,8 @@ type View struct {
 	// Pods that are bound to the node, if PodsKnown.
 	Pods      []fleet.Pod
 	PodsKnown bool
+	// Ending holds when the watch told that a pod is being deleted. A loaded API server tells late.
+	Ending map[types.UID]time.Time
 	// Notices that the instance metadata show. The drain request is read from
 	// the Node.
 	Notices []notice.Notice

@@ -25,6 +25,7 @@ type Pods struct {
 	mu      sync.Mutex
 	known   bool
 	pods    map[types.UID]fleet.Pod
+	ending  map[types.UID]time.Time
 	stirred map[string]time.Time
 	back    time.Time
 	budgets budgets
@@ -33,7 +34,7 @@ type Pods struct {
 // NewPods returns an empty list that is not known yet. changed is called after
 // every change that a drain may take note of, from the watch's goroutine.
 func NewPods(changed func()) *Pods {
-	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
+	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, ending: map[types.UID]time.Time{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
 }
 
 // change changes what is known, and reports it.
@@ -50,6 +51,8 @@ type Seen struct {
 	Known bool
 	// Pods in no order.
 	Pods []fleet.Pod
+	// Ending holds when the watch told that a pod is being deleted.
+	Ending map[types.UID]time.Time
 	// Stirred holds, by namespace, when a pod last left or changed its readiness.
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
@@ -78,6 +81,7 @@ func (p *Pods) Seen() Seen {
 	return Seen{
 		Known:   p.known,
 		Pods:    slices.Collect(maps.Values(p.pods)),
+		Ending:  maps.Clone(p.ending),
 		Stirred: maps.Clone(p.stirred),
 		Back:    p.back,
 		Budgets: p.budgets.indexed(),
@@ -95,7 +99,7 @@ func (p *Pods) Replace(list []corev1.Pod) {
 		}
 		for uid, pod := range before {
 			if _, still := p.pods[uid]; !still {
-				p.stirred[pod.Namespace] = time.Now()
+				p.leave(pod.Namespace, uid)
 			}
 		}
 		p.known = true
@@ -122,15 +126,24 @@ func (p *Pods) take(kind watch.EventType, pod *corev1.Pod) bool {
 	before, had := p.pods[pod.UID]
 	if kind == watch.Deleted {
 		delete(p.pods, pod.UID)
-		p.stirred[pod.Namespace] = time.Now()
+		p.leave(pod.Namespace, pod.UID)
 		return true
 	}
 	p.put(pod)
 	after := p.pods[pod.UID]
+	if before.Deleted.IsZero() && !after.Deleted.IsZero() {
+		p.ending[pod.UID] = time.Now()
+	}
 	if had && before.Ready != after.Ready {
 		p.stirred[pod.Namespace] = time.Now()
 	}
 	return !had || !reflect.DeepEqual(before, after)
+}
+
+// leave notes that a pod is there no more.
+func (p *Pods) leave(namespace string, uid types.UID) {
+	delete(p.ending, uid)
+	p.stirred[namespace] = time.Now()
 }
 
 // Return notes that the watch is open again after it had failed.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -43,5 +44,32 @@ func TestChangesThatCount(t *testing.T) {
 		if told := changes > before; told != c.counts {
 			t.Errorf("%s: told %v, want %v", c.what, told, c.counts)
 		}
+	}
+}
+
+// When a pod is being deleted is known from the moment at which the watch told of it, whatever
+// the date in it, until the pod is gone. Of one that a list shows so nobody knows.
+func TestEnding(t *testing.T) {
+	pods := NewPods(func() {})
+	long := metav1.NewTime(time.Now().Add(-time.Minute))
+	pod := func(uid types.UID, ends *metav1.Time) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid, DeletionTimestamp: ends}}
+	}
+	pods.Replace([]corev1.Pod{*pod("listed", &long), *pod("told", nil), *pod("missed", nil)})
+	began := time.Now()
+	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", &long)})
+	pods.Take(watch.Event{Type: watch.Modified, Object: pod("missed", &long)})
+	first := pods.Seen().Ending["told"]
+	if first.Before(began) || first.After(time.Now()) {
+		t.Errorf("told at %s, not after %s", first, began)
+	}
+	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", &long)})
+	if again := pods.Seen().Ending["told"]; again != first {
+		t.Errorf("told again of it: at %s, and not at %s", again, first)
+	}
+	pods.Take(watch.Event{Type: watch.Deleted, Object: pod("told", &long)})
+	pods.Replace([]corev1.Pod{*pod("listed", &long)})
+	if left := pods.Seen().Ending; len(left) > 0 {
+		t.Errorf("what is kept of pods that are gone, and of a listed one: %v", left)
 	}
 }

@@ -25,6 +25,9 @@ type Drain struct {
 	Budgets *Budgets
 	// Back is when the API server came back after it was away; zero if it never was.
 	Back time.Time
+	// Heard says when we heard that a pod is being deleted, zero where that is not known; nil where
+	// it never is.
+	Heard func(*fleet.Pod) time.Time
 	// Returns is what has come back to the node.
 	Returns Returns
 	// Asked says what came of asking for a pod's eviction; nil where it is never known.
@@ -132,13 +135,19 @@ func (d Drain) Judge(p *fleet.Pod) Candidate {
 }
 
 // outage is how much later the kubelet of a pod may have heard that it is being deleted than
-// the API server wrote down. Both speak over the API server: if we lost it in between, so may
-// have the kubelet, and the pod's time to end begins only when it is back.
+// the API server wrote down. Both speak over the API server: if we lost it in between, or it
+// told us late, so may have the kubelet, and the pod's time to end begins only then.
 func (d Drain) outage(p *fleet.Pod) time.Duration {
 	if p.Deleted.IsZero() {
 		return 0
 	}
-	return max(0, d.Back.Sub(askedAt(p)))
+	known := d.Back
+	if d.Heard != nil {
+		if heard := d.Heard(p); heard.After(known) {
+			known = heard
+		}
+	}
+	return max(0, known.Sub(askedAt(p)))
 }
 
 // leftAlone reports whether a pod is not asked to leave now, as its like came back.

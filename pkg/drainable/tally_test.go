@@ -175,3 +175,47 @@ func TestNextAfterOneHasLeft(t *testing.T) {
 		}
 	}
 }
+
+// A pod's time to end begins when its kubelet can have heard of it: a loaded API server tells
+// late, and one that was away later still.
+func TestOverdueOfAPodHeardOfLate(t *testing.T) {
+	grace := int64(5)
+	pod := owned("a", func(p *fleet.Pod) {
+		p.Spec.TerminationGracePeriodSeconds = &grace
+		p.Deleted = tallied.Add(5 * time.Second) // it was asked to end at tallied
+	})
+	for _, tc := range []struct {
+		name        string
+		heard, back time.Duration // after that; negative for never
+		want        time.Duration // when it is overdue
+	}{
+		{"heard of at once", 0, -1, 35 * time.Second},
+		{"heard of late", 28 * time.Second, -1, 63 * time.Second},
+		{"not known when", -1, -1, 35 * time.Second},
+		{"heard of late, and the server was away after that", 10 * time.Second, time.Minute, 95 * time.Second},
+		{"heard of after the server was back", 70 * time.Second, time.Minute, 105 * time.Second},
+	} {
+		at := func(after time.Duration) time.Time {
+			if after < 0 {
+				return time.Time{}
+			}
+			return tallied.Add(after)
+		}
+		for _, c := range []struct {
+			now     time.Duration
+			overdue bool
+		}{{tc.want - time.Second, false}, {tc.want, true}} {
+			var again time.Time
+			d := drainable.Drain{
+				Now: at(c.now), Back: at(tc.back), Again: func(t time.Time) { again = t },
+				Heard: func(*fleet.Pod) time.Time { return at(tc.heard) },
+			}
+			if got := len(d.Tally([]*fleet.Pod{pod}).Overdue) > 0; got != c.overdue {
+				t.Errorf("%s: after %s overdue is %t", tc.name, c.now, got)
+			}
+			if !c.overdue && !again.Equal(at(tc.want)) {
+				t.Errorf("%s: looked at again at %s, want %s", tc.name, again, at(tc.want))
+			}
+		}
+	}
+}
