@@ -175,11 +175,7 @@ func (w *world) patchNode(patch []byte) (*corev1.Node, error) {
 	if err := json.Unmarshal(after, node); err != nil {
 		w.t.Errorf("decoding the node: %v", err)
 	}
-	if isDrained(node) && !isDrained(w.node) && len(w.writtenAt) > 0 {
-		w.writtenAt[len(w.writtenAt)-1] = time.Now() // it need not wait for its turn
-	} else {
-		w.writtenAt = append(w.writtenAt, time.Now())
-	}
+	w.writtenAt = append(w.writtenAt, time.Now())
 	w.setNode(node)
 	return w.node.DeepCopy(), nil
 }
@@ -503,14 +499,8 @@ func (w *world) after(d time.Duration) {
 	synctest.Wait()
 }
 
-// isDrained reports whether a Node bears the word that it is drained.
-func isDrained(n *corev1.Node) bool {
-	report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-	return err == nil && report.Phase == contract.PhaseDrained
-}
-
 // checkLaws: no pod is deleted twice, and the node is written at most once a
-// second, but for the word that it is drained.
+// second.
 func (w *world) checkLaws() {
 	w.t.Helper()
 	w.mu.Lock()

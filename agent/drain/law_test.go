@@ -669,12 +669,6 @@ func brokenBalancers(view drain.View, next drain.Next, policy drain.Policy) (out
 	return out
 }
 
-// drained reports whether a Node bears the word that it is drained.
-func drained(n fleet.Node) bool {
-	report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
-	return err == nil && report.Phase == contract.PhaseDrained
-}
-
 func brokenNode(view drain.View, next drain.Next) (out []string) {
 	if next.Node == nil {
 		if len(next.Events) > 0 {
@@ -695,7 +689,7 @@ func brokenNode(view drain.View, next drain.Next) (out []string) {
 	if _, terminating := was.Annotations[contract.AnnotationTerminating]; terminating && was.Unschedulable && !want.Unschedulable {
 		out = append(out, "uncordoned past the point of no return")
 	}
-	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 && (drained(was) || !drained(want)) {
+	if !view.Written.IsZero() && view.Now.Sub(view.Written).Seconds() < 1 {
 		out = append(out, "two writes within a second")
 	}
 	for _, t := range was.Taints {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// writeEvery bounds how often the agent writes to its Node, but for the word that it is drained.
+	// writeEvery bounds how often the agent writes to its Node.
 	writeEvery = time.Second
 	// mostNamed bounds how many names a report lists, and mostReasons how many
 	// it explains, each in so many bytes at most.
@@ -145,7 +145,7 @@ func (d *decision) write(next *Next) {
 	if sameState(d.want, *d.Node) {
 		return
 	}
-	if !d.Written.IsZero() && !d.isDrainedNow(next.Report) && !d.due(d.Written.Add(writeEvery)) {
+	if !d.Written.IsZero() && !d.due(d.Written.Add(writeEvery)) {
 		return
 	}
 	if next.Report != nil && len(d.events) > 0 { // they are recorded now: what lists them goes along
@@ -155,12 +155,6 @@ func (d *decision) write(next *Next) {
 	if next.Report != nil && next.Report.Phase.Open() {
 		d.due(d.Now.Add(d.renewsAfter()))
 	}
-}
-
-// isDrainedNow reports whether a report is the first to say that the node is drained. Who
-// terminates the instance waits for that alone, and it comes once: it is written at once.
-func (d *decision) isDrainedNow(r *contract.Report) bool {
-	return r != nil && r.Phase == contract.PhaseDrained && d.old != nil && d.old.Phase != contract.PhaseDrained
 }
 
 // putReport puts the report on want, but leaves the one that is there if that

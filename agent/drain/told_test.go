@@ -181,24 +181,3 @@ func TestOverdueBesideOtherWrites(t *testing.T) {
 		t.Errorf("%d Events tell of two pods", told)
 	}
 }
-
-// That the node is drained is written in the moment in which its last pod is gone, though it was
-// written to a moment before: whoever terminates the instance waits for that.
-func TestDrainedIsWrittenAtOnce(t *testing.T) {
-	w := newWorld()
-	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
-	p, grace := newPod("shop/app"), int64(5)
-	p.Spec.TerminationGracePeriodSeconds = &grace
-	w.addPod(p)
-	began := w.now
-	w.run(t, 4500*time.Millisecond)
-	w.node.Taints = nil // somebody takes it off, so that it is written again
-	lines := w.run(t, 5*time.Second)
-	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
-	if err != nil || report.Phase != contract.PhaseDrained {
-		t.Fatalf("report %+v, error %v, after\n%s", report, err, strings.Join(lines, "\n"))
-	}
-	if took := w.written.Sub(began); took != 5*time.Second {
-		t.Errorf("written after %s, with a pod that needs 5s:\n%s", took, strings.Join(lines, "\n"))
-	}
-}
