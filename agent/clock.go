@@ -36,8 +36,11 @@ func moved(v drain.View, by time.Duration) drain.View {
 	for _, t := range []*time.Time{&v.Now, &v.NotYet, &v.Written, &v.Unwritable, &v.Back} {
 		*t = movedTime(*t, by)
 	}
-	move := func(t time.Time) time.Time { return movedTime(t, by) }
-	v.Stirred, v.Ending = movedEach(v.Stirred, move), movedEach(v.Ending, move)
+	v.Stirred = movedEach(v.Stirred, func(t time.Time) time.Time { return movedTime(t, by) })
+	v.Ending = movedEach(v.Ending, func(e drain.Ending) drain.Ending {
+		e.Heard = movedTime(e.Heard, by)
+		return e
+	})
 	v.Tries.Pods = movedEach(v.Tries.Pods, func(t drain.Try) drain.Try {
 		t.At, t.Left = movedTime(t.At, by), movedTime(t.Left, by)
 		return t

@@ -56,9 +56,9 @@ func (d *decision) tally() (t tally) {
 func (d *decision) findGoing() {
 	d.going = drainable.Drain{
 		Manner: d.policy.Manner, Now: d.Now, Chosen: d.isChosen(), Deadline: d.toCome, Back: d.Back, Returns: d.returns,
-		Again: func(at time.Time) { d.due(at) },
-		Asked: func(p *fleet.Pod) drainable.Asked { return d.Tries.Pods[p.UID].asked() },
-		Heard: func(p *fleet.Pod) time.Time { return d.Ending[p.UID] },
+		Again:     func(at time.Time) { d.due(at) },
+		Asked:     func(p *fleet.Pod) drainable.Asked { return d.Tries.Pods[p.UID].asked() },
+		HeardLate: func(p *fleet.Pod) time.Duration { return d.Ending[p.UID].Heard.Sub(d.Ending[p.UID].Asked) },
 	}
 	if len(d.Pods) > 0 || d.policy.LoadBalancerWait > 0 {
 		d.going.Urgency = d.urgency()

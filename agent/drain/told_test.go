@@ -181,3 +181,23 @@ func TestOverdueBesideOtherWrites(t *testing.T) {
 		t.Errorf("%d Events tell of two pods", told)
 	}
 }
+
+// A pod of whose deletion we heard late is not stuck before its kubelet had its time.
+func TestOverdueHeardOfLate(t *testing.T) {
+	w := newWorld()
+	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
+	p, grace := newPod("shop/app"), int64(5)
+	p.Spec.TerminationGracePeriodSeconds = &grace
+	uid := w.addPod(p)
+	w.stuck[uid] = true
+	w.run(t, time.Second)
+	const late = 20 * time.Second
+	w.ending = map[types.UID]drain.Ending{uid: {Asked: w.now, Heard: w.now.Add(late)}}
+	usual := 5*time.Second + drainable.Overtime
+	if lines := strings.Join(w.run(t, usual+late-2*time.Second), "\n"); strings.Contains(lines, contract.EventPodOverdue) {
+		t.Errorf("it is stuck too soon:\n%s", lines)
+	}
+	if lines := strings.Join(w.run(t, 2*time.Second+contract.ReportEvery), "\n"); !strings.Contains(lines, contract.EventPodOverdue) {
+		t.Errorf("it is not stuck in the end:\n%s", lines)
+	}
+}

@@ -19,8 +19,8 @@ type View struct {
 	// Pods that are bound to the node, if PodsKnown.
 	Pods      []fleet.Pod
 	PodsKnown bool
-	// Ending holds when the watch told that a pod is being deleted. A loaded API server tells late.
-	Ending map[types.UID]time.Time
+	// Ending are the pods that came to be deleted while they were watched.
+	Ending map[types.UID]Ending
 	// Notices that the instance metadata show. The drain request is read from
 	// the Node.
 	Notices []notice.Notice
@@ -64,6 +64,10 @@ type View struct {
 	// taken; nil where it has.
 	Unwritten *contract.Report
 }
+
+// Ending is when we heard that a pod is being deleted, and when that was asked for, by the API
+// server's word: one that is loaded tells late.
+type Ending struct{ Heard, Asked time.Time }
 
 // Policy is how drains are done.
 type Policy struct {

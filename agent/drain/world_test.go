@@ -58,6 +58,7 @@ type world struct {
 	stirred             map[string]time.Time
 	written, unwritable time.Time
 	back                time.Time
+	ending              map[types.UID]drain.Ending
 	live                map[string]bool
 	unwritten           *contract.Report
 
@@ -173,7 +174,7 @@ func (w *world) view() drain.View {
 	w.hearNotYet()
 	v := drain.View{
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
-		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred),
+		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred), Ending: w.ending,
 		Written: w.written, Unwritable: w.unwritable, Back: w.back, NotYet: w.notYet,
 		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
 	}
@@ -220,7 +221,7 @@ func (w *world) listBudgets() []fleet.Budget {
 func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
-	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
+	w.written, w.unwritable, w.back, w.ending = time.Time{}, time.Time{}, time.Time{}, nil
 	w.live, w.unwritten = map[string]bool{}, nil
 	w.notYet, w.heardNotYet = time.Time{}, ""
 	w.storm.restarts++

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -25,7 +26,7 @@ type Pods struct {
 	mu      sync.Mutex
 	known   bool
 	pods    map[types.UID]fleet.Pod
-	ending  map[types.UID]time.Time
+	ending  map[types.UID]drain.Ending
 	stirred map[string]time.Time
 	back    time.Time
 	budgets budgets
@@ -34,7 +35,7 @@ type Pods struct {
 // NewPods returns an empty list that is not known yet. changed is called after
 // every change that a drain may take note of, from the watch's goroutine.
 func NewPods(changed func()) *Pods {
-	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, ending: map[types.UID]time.Time{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
+	return &Pods{changed: changed, pods: map[types.UID]fleet.Pod{}, ending: map[types.UID]drain.Ending{}, stirred: map[string]time.Time{}, budgets: newBudgets()}
 }
 
 // change changes what is known, and reports it.
@@ -51,8 +52,8 @@ type Seen struct {
 	Known bool
 	// Pods in no order.
 	Pods []fleet.Pod
-	// Ending holds when the watch told that a pod is being deleted.
-	Ending map[types.UID]time.Time
+	// Ending are those that came to be deleted while we watched.
+	Ending map[types.UID]drain.Ending
 	// Stirred holds, by namespace, when a pod last left or changed its readiness.
 	Stirred map[string]time.Time
 	// Back is when the watch last came back after it had failed; zero for never.
@@ -96,6 +97,9 @@ func (p *Pods) Replace(list []corev1.Pod) {
 		p.pods = make(map[types.UID]fleet.Pod, len(list))
 		for i := range list {
 			p.put(&list[i])
+			if was, known := before[list[i].UID]; known {
+				p.hearOf(&list[i], was)
+			}
 		}
 		for uid, pod := range before {
 			if _, still := p.pods[uid]; !still {
@@ -131,13 +135,24 @@ func (p *Pods) take(kind watch.EventType, pod *corev1.Pod) bool {
 	}
 	p.put(pod)
 	after := p.pods[pod.UID]
-	if before.Deleted.IsZero() && !after.Deleted.IsZero() {
-		p.ending[pod.UID] = time.Now()
-	}
+	p.hearOf(pod, before)
 	if had && before.Ready != after.Ready {
 		p.stirred[pod.Namespace] = time.Now()
 	}
 	return !had || !reflect.DeepEqual(before, after)
+}
+
+// hearOf notes that a pod is being deleted, if that is new. Whoever shortens its time to end
+// later does not begin it again.
+func (p *Pods) hearOf(pod *corev1.Pod, before fleet.Pod) {
+	if !before.Deleted.IsZero() || pod.DeletionTimestamp == nil {
+		return
+	}
+	e := drain.Ending{Heard: time.Now(), Asked: pod.DeletionTimestamp.Time}
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		e.Asked = e.Asked.Add(-time.Duration(*grace) * time.Second)
+	}
+	p.ending[pod.UID] = e
 }
 
 // leave notes that a pod is there no more.

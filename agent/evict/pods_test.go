@@ -47,29 +47,44 @@ func TestChangesThatCount(t *testing.T) {
 	}
 }
 
-// When a pod is being deleted is known from the moment at which the watch told of it, whatever
-// the date in it, until the pod is gone. Of one that a list shows so nobody knows.
+// When we heard that a pod is being deleted is kept from the first word of it, from a watch or
+// a list, until the pod is gone. When it was asked for goes by the time to end that it was
+// given, and not by that of its spec. Of one that was deleted before it was seen nobody knows.
 func TestEnding(t *testing.T) {
 	pods := NewPods(func() {})
-	long := metav1.NewTime(time.Now().Add(-time.Minute))
-	pod := func(uid types.UID, ends *metav1.Time) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid, DeletionTimestamp: ends}}
+	asked := time.Now().Add(-time.Minute).Truncate(time.Second)
+	pod := func(uid types.UID, given int64) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid}}
+		p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+		if given >= 0 {
+			ends := metav1.NewTime(asked.Add(time.Duration(given) * time.Second))
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &ends, &given
+		}
+		return p
 	}
-	pods.Replace([]corev1.Pod{*pod("listed", &long), *pod("told", nil), *pod("missed", nil)})
+	pods.Replace([]corev1.Pod{*pod("before", 5), *pod("told", -1), *pod("listed", -1)})
 	began := time.Now()
-	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", &long)})
-	pods.Take(watch.Event{Type: watch.Modified, Object: pod("missed", &long)})
+	check := func(uid types.UID) {
+		t.Helper()
+		e := pods.Seen().Ending[uid]
+		if e.Heard.Before(began) || e.Heard.After(time.Now()) || !e.Asked.Equal(asked) {
+			t.Errorf("%s: heard at %s, want since %s; asked for at %s, want %s", uid, e.Heard, began, e.Asked, asked)
+		}
+	}
+	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", 120)})
+	check("told")
 	first := pods.Seen().Ending["told"]
-	if first.Before(began) || first.After(time.Now()) {
-		t.Errorf("told at %s, not after %s", first, began)
-	}
-	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", &long)})
+	pods.Take(watch.Event{Type: watch.Modified, Object: pod("told", 1)}) // shortened
 	if again := pods.Seen().Ending["told"]; again != first {
-		t.Errorf("told again of it: at %s, and not at %s", again, first)
+		t.Errorf("told again of it: %v, and not %v", again, first)
 	}
-	pods.Take(watch.Event{Type: watch.Deleted, Object: pod("told", &long)})
-	pods.Replace([]corev1.Pod{*pod("listed", &long)})
-	if left := pods.Seen().Ending; len(left) > 0 {
-		t.Errorf("what is kept of pods that are gone, and of a listed one: %v", left)
+	pods.Replace([]corev1.Pod{*pod("before", 5), *pod("listed", 0)})
+	check("listed")
+	if all := pods.Seen().Ending; len(all) != 1 {
+		t.Errorf("kept: %v, want of the listed one", all)
+	}
+	pods.Take(watch.Event{Type: watch.Deleted, Object: pod("listed", 0)})
+	if all := pods.Seen().Ending; len(all) > 0 {
+		t.Errorf("kept of pods that are gone: %v", all)
 	}
 }

@@ -25,9 +25,9 @@ type Drain struct {
 	Budgets *Budgets
 	// Back is when the API server came back after it was away; zero if it never was.
 	Back time.Time
-	// Heard says when we heard that a pod is being deleted, zero where that is not known; nil where
-	// it never is.
-	Heard func(*fleet.Pod) time.Time
+	// HeardLate says how much later than the API server wrote it down we heard that a pod is being
+	// deleted; nil where that is not known.
+	HeardLate func(*fleet.Pod) time.Duration
 	// Returns is what has come back to the node.
 	Returns Returns
 	// Asked says what came of asking for a pod's eviction; nil where it is never known.
@@ -134,6 +134,10 @@ func (d Drain) Judge(p *fleet.Pod) Candidate {
 	return c
 }
 
+// mostLate is how late the watch of a server is taken to be that has no time: 15 to 35 s were
+// measured. What seems to be later is a clock that was set.
+const mostLate = time.Minute
+
 // outage is how much later the kubelet of a pod may have heard that it is being deleted than
 // the API server wrote down. Both speak over the API server: if we lost it in between, or it
 // told us late, so may have the kubelet, and the pod's time to end begins only then.
@@ -141,13 +145,11 @@ func (d Drain) outage(p *fleet.Pod) time.Duration {
 	if p.Deleted.IsZero() {
 		return 0
 	}
-	known := d.Back
-	if d.Heard != nil {
-		if heard := d.Heard(p); heard.After(known) {
-			known = heard
-		}
+	late := d.Back.Sub(askedAt(p))
+	if d.HeardLate != nil {
+		late = max(late, min(d.HeardLate(p), mostLate))
 	}
-	return max(0, known.Sub(askedAt(p)))
+	return max(0, late)
 }
 
 // leftAlone reports whether a pod is not asked to leave now, as its like came back.

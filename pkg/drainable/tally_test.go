@@ -185,36 +185,35 @@ func TestOverdueOfAPodHeardOfLate(t *testing.T) {
 		p.Deleted = tallied.Add(5 * time.Second) // it was asked to end at tallied
 	})
 	for _, tc := range []struct {
-		name        string
-		heard, back time.Duration // after that; negative for never
-		want        time.Duration // when it is overdue
+		name string
+		late time.Duration
+		back time.Duration // after it was asked; zero for never away
+		want time.Duration // after it was asked, when it is overdue
 	}{
-		{"heard of at once", 0, -1, 35 * time.Second},
-		{"heard of late", 28 * time.Second, -1, 63 * time.Second},
-		{"not known when", -1, -1, 35 * time.Second},
-		{"heard of late, and the server was away after that", 10 * time.Second, time.Minute, 95 * time.Second},
-		{"heard of after the server was back", 70 * time.Second, time.Minute, 105 * time.Second},
+		{"heard of at once", 0, 0, 35 * time.Second},
+		{"heard of late", 28 * time.Second, 0, 63 * time.Second},
+		{"by a clock that is behind", -time.Hour, 0, 35 * time.Second},
+		{"by a clock that was ahead", time.Hour, 0, 95 * time.Second},
+		{"heard of late, and the server was away after that", 10 * time.Second, 50 * time.Second, 85 * time.Second},
+		{"heard of after the server was back", 55 * time.Second, 50 * time.Second, 90 * time.Second},
 	} {
-		at := func(after time.Duration) time.Time {
-			if after < 0 {
-				return time.Time{}
-			}
-			return tallied.Add(after)
-		}
 		for _, c := range []struct {
 			now     time.Duration
 			overdue bool
 		}{{tc.want - time.Second, false}, {tc.want, true}} {
 			var again time.Time
 			d := drainable.Drain{
-				Now: at(c.now), Back: at(tc.back), Again: func(t time.Time) { again = t },
-				Heard: func(*fleet.Pod) time.Time { return at(tc.heard) },
+				Now: tallied.Add(c.now), Again: func(t time.Time) { again = t },
+				HeardLate: func(*fleet.Pod) time.Duration { return tc.late },
+			}
+			if tc.back > 0 {
+				d.Back = tallied.Add(tc.back)
 			}
 			if got := len(d.Tally([]*fleet.Pod{pod}).Overdue) > 0; got != c.overdue {
 				t.Errorf("%s: after %s overdue is %t", tc.name, c.now, got)
 			}
-			if !c.overdue && !again.Equal(at(tc.want)) {
-				t.Errorf("%s: looked at again at %s, want %s", tc.name, again, at(tc.want))
+			if want := tallied.Add(tc.want); !c.overdue && !again.Equal(want) {
+				t.Errorf("%s: looked at again at %s, want %s", tc.name, again, want)
 			}
 		}
 	}
