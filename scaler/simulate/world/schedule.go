@@ -97,8 +97,8 @@ func (s *scheduler) learn(w *World) {
 		Kubernetes: w.snapshot.Kubernetes, Pods: w.snapshot.Pods, Namespaces: w.snapshot.Namespaces,
 		Storage: w.snapshot.Storage, Devices: w.snapshot.Devices, DaemonSets: w.snapshot.DaemonSets,
 	})
-	for _, p := range w.podAt {
-		p.tenant = fit.Tenant{}
+	for i, p := range w.podAt {
+		p.be(s.cluster.TenantAt(i))
 	}
 	for _, m := range w.nodeAt {
 		s.add(w, m)
@@ -126,9 +126,14 @@ func (s *scheduler) know(p *pod) {
 	if p.tenant.Class != nil {
 		return
 	}
-	p.tenant = s.cluster.Tenant(p.seen)
-	p.cpu, p.memory = p.tenant.Class.CPUAndMemory()
+	p.be(s.cluster.Tenant(p.seen))
 	s.seated++
+}
+
+// be takes over what is known of the pod's class.
+func (p *pod) be(t fit.Tenant) {
+	p.tenant = t
+	p.cpu, p.memory = t.Class.CPUAndMemory()
 }
 
 // runs reports whether a DaemonSet has a pod on a node.
