@@ -37,6 +37,9 @@ type growth struct {
 	// quarters are the least of each quarter of the life: what grows to the end can be
 	// told from what has been filled once, or for as long as many pods were there.
 	quarters [4]world.Memory
+	// early is what there was at the beginning, in bytes of anonymous memory, of the one of its kind
+	// that had most: a scaler that comes to lead grows to what the leader had.
+	early int64
 }
 
 // warmUp is the part of a life that says nothing: caches fill.
@@ -70,6 +73,13 @@ func (l lives) growths(least time.Duration) []growth {
 		}
 		all = append(all, g)
 	}
+	for i := range all {
+		for _, g := range all {
+			if g.process.App == all[i].process.App {
+				all[i].early = max(all[i].early, g.quarters[0].Anonymous)
+			}
+		}
+	}
 	slices.SortFunc(all, func(a, b growth) int { // the scalers first
 		return cmp.Or(cmp.Compare(b.process.App, a.process.App), cmp.Compare(a.process.Pod, b.process.Pod))
 	})
@@ -94,8 +104,7 @@ func least10(samples []sample) world.Memory {
 
 // tooMuch reports whether the growth is beyond the bound.
 func (g growth) tooMuch() bool {
-	early, late := g.quarters[0].Anonymous, g.quarters[3].Anonymous
-	return late > early+int64(boundShare*float64(early))+boundSlack
+	return g.quarters[3].Anonymous > g.early+int64(boundShare*float64(g.early))+boundSlack
 }
 
 func (g growth) String() string {

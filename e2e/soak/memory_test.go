@@ -18,6 +18,13 @@ func TestGrowth(t *testing.T) {
 		}
 		return l
 	}
+	beside := func(a lives, leader int64) lives {
+		for p, samples := range life(30, func(int) int64 { return leader }) {
+			p.Pod = "leader"
+			a[p] = samples
+		}
+		return a
+	}
 	for _, c := range []struct {
 		reason string
 		lives  lives
@@ -34,14 +41,17 @@ func TestGrowth(t *testing.T) {
 			return 20 * mib
 		}), "fine"},
 		{"a leak beside bursts", life(30, func(m int) int64 { return int64(20+m+(m%3)*100) * mib }), "too much"},
+		{"one that comes to lead", beside(life(30, func(m int) int64 { return int64(25+m/15*16) * mib }), 40*mib), "fine"},
+		{"a leak beside a leader", beside(life(30, func(m int) int64 { return int64(25+2*m) * mib }), 40*mib), "too much"},
 		{"a short life", life(10, func(m int) int64 { return int64(20+3*m) * mib }), "not compared"},
 	} {
 		got := "not compared"
 		for _, g := range c.lives.growths(15 * time.Minute) {
-			got = "fine"
 			if g.tooMuch() {
 				got = "too much"
+				break
 			}
+			got = "fine"
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
