@@ -12,8 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/agent/evict"
 	"windlass.dev/windlass/agent/imds"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/kube"
@@ -307,5 +310,29 @@ func TestConnectHearsTheTime(t *testing.T) {
 	}
 	if ahead := time.Since(clock.Now()); ahead < 59*time.Minute || ahead > 61*time.Minute {
 		t.Errorf("this clock is ahead by %s, want an hour", ahead)
+	}
+}
+
+// When the watch told that a pod is being deleted is by this node's clock, and when that was
+// asked for by the API server's: the one is moved, the other is not.
+func TestEndingByTheRightClock(t *testing.T) {
+	asked := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	ends := metav1.NewTime(asked.Add(30 * time.Second))
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
+		change(p)
+		return p
+	}
+	l := &loop{Agent: &Agent{}, drain: &underWay{pods: evict.NewPods(func() {})}}
+	l.node.raw = &corev1.Node{}
+	l.drain.pods.Replace([]corev1.Pod{*pod(func(*corev1.Pod) {})})
+	began := time.Now()
+	l.drain.pods.Take(watch.Event{Type: watch.Modified, Object: pod(func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &ends, new(int64(30))
+	})})
+	const ahead = time.Hour
+	e := moved(l.view(time.Now()), -ahead).Ending["u"]
+	if heard := e.Heard.Add(ahead); heard.Before(began) || heard.After(time.Now()) || !e.Asked.Equal(asked) {
+		t.Errorf("heard at %s, asked for at %s; want an hour before %s, and %s", e.Heard, e.Asked, began, asked)
 	}
 }
