@@ -318,18 +318,13 @@ func TestConnectHearsTheTime(t *testing.T) {
 func TestEndingByTheRightClock(t *testing.T) {
 	asked := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	ends := metav1.NewTime(asked.Add(30 * time.Second))
-	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
-		change(p)
-		return p
-	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}}
 	l := &loop{Agent: &Agent{}, drain: &underWay{pods: evict.NewPods(func() {})}}
 	l.node.raw = &corev1.Node{}
-	l.drain.pods.Replace([]corev1.Pod{*pod(func(*corev1.Pod) {})})
+	l.drain.pods.Replace([]corev1.Pod{*pod})
 	began := time.Now()
-	l.drain.pods.Take(watch.Event{Type: watch.Modified, Object: pod(func(p *corev1.Pod) {
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &ends, new(int64(30))
-	})})
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &ends, new(int64(30))
+	l.drain.pods.Take(watch.Event{Type: watch.Modified, Object: pod})
 	const ahead = time.Hour
 	e := moved(l.view(time.Now()), -ahead).Ending["u"]
 	if heard := e.Heard.Add(ahead); heard.Before(began) || heard.After(time.Now()) || !e.Asked.Equal(asked) {

@@ -58,7 +58,7 @@ func (d *decision) findGoing() {
 		Manner: d.policy.Manner, Now: d.Now, Chosen: d.isChosen(), Deadline: d.toCome, Back: d.Back, Returns: d.returns,
 		Again:     func(at time.Time) { d.due(at) },
 		Asked:     func(p *fleet.Pod) drainable.Asked { return d.Tries.Pods[p.UID].asked() },
-		HeardLate: func(p *fleet.Pod) time.Duration { return d.Ending[p.UID].Heard.Sub(d.Ending[p.UID].Asked) },
+		HeardLate: func(p *fleet.Pod) time.Duration { return d.Ending[p.UID].late() },
 	}
 	if len(d.Pods) > 0 || d.policy.LoadBalancerWait > 0 {
 		d.going.Urgency = d.urgency()

@@ -69,6 +69,8 @@ type View struct {
 // server's word: one that is loaded tells late.
 type Ending struct{ Heard, Asked time.Time }
 
+func (e Ending) late() time.Duration { return e.Heard.Sub(e.Asked) }
+
 // Policy is how drains are done.
 type Policy struct {
 	// Responses by cause of a notice.

@@ -18,7 +18,8 @@ type Port struct {
 // taken by a connection of another program before its own listens.
 //
 // It is claimed by a socket that bears its number as a name, in the abstract namespace, which
-// leaves no file behind (unix(7)): worlds of several processes choose at one moment.
+// leaves no file behind (unix(7)): worlds of several processes choose at one moment. The control
+// plane takes its ports in the same way; it is a module of its own, and cannot call this.
 func TakePort() (*Port, error) {
 	const first, last = 10000, 20000
 	var err error

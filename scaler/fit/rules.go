@@ -236,7 +236,7 @@ func (l *lore) learn(w World, daemons []*fleet.Pod) []*Class {
 func (l *lore) recall(w World) (news []int32) {
 	l.rows, l.rowClasses = ofLength(l.rows, len(w.Pods)), ofLength(l.rowClasses, len(w.Pods))
 	for i, p := range w.Pods {
-		mute := p.Node == "" && len(w.Mute) > 0 && w.Mute[p]
+		mute := len(w.Mute) > 0 && p.Node == "" && w.Mute[p] // most have none, and no pod is looked at then
 		if l.rows[i] == p && l.rowClasses[i] != nil && !mute {
 			continue
 		}
