@@ -92,10 +92,20 @@ func (r *nodeSearch) sayAgain(c *candidate) {
 	if at := c.unplaced.At; c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Leaves {
 		return
 	}
-	start := r.Fit.Fork()
+	start := r.Fit.Try()
+	defer r.Fit.Revert(start)
 	r.Fit.Close(c.Place)
-	c.why = r.whyNoPlace(c, c.unplaced.Tenant)
-	r.Fit.Revert(start)
+	class := c.unplaced.Tenant.Class
+	if nearest := r.row.Nearest(class); nearest == nil || len(r.Fit.Fits(class, nearest)) > 0 {
+		c.why = r.whyNoPlace(c, c.unplaced.Tenant)
+		return
+	}
+	// It has a place alone, so those that leave with it are moved too.
+	reason, why := r.moveAll(c)
+	if reason == "" {
+		reason, why = verdict.NodeNoPlace, unsettledYet
+	}
+	c.reason, c.why = reason, why
 }
 
 // unsettled finds one of the candidate's pods whose place depends on another's, as it spreads with
