@@ -258,7 +258,7 @@ func (m *metrics) seeWaiting(s fleet.Snapshot) {
 			w.seen = s.Now
 		}
 		if w.told.IsZero() && p.Scheduling == fleet.Unschedulable {
-			w.told = p.Judged
+			w.told = p.Judged.Time()
 		}
 		seen[p.UID] = w
 	}
@@ -271,7 +271,7 @@ func (m *metrics) seeReady(s fleet.Snapshot) {
 	for _, p := range s.Pods {
 		since, known := m.unready[p.UID]
 		if !known {
-			since, known = p.Judged, p.Node == "" && p.Scheduling == fleet.Unschedulable && !p.Judged.IsZero()
+			since, known = p.Judged.Time(), p.Node == "" && p.Scheduling == fleet.Unschedulable && !p.Judged.IsZero()
 		}
 		switch {
 		case !known || p.Ended() || !p.Deleted.IsZero():

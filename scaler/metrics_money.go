@@ -164,8 +164,8 @@ func (m *moneyMetrics) showRequested(pods []*fleet.Pod, nodes map[string]room) {
 			}
 			asks[p.Spec] = ask
 		}
-		if p.Allocated != nil {
-			ask = roomOf(p.Allocated)
+		if resized := p.Allocated(); resized != nil {
+			ask = roomOf(resized)
 		}
 		sum := used[p.Node]
 		used[p.Node] = room{sum.cpu + ask.cpu, sum.memory + ask.memory}

@@ -146,7 +146,7 @@ func randomFleet(t *rapid.T) fleet.Snapshot {
 		s.Nodes = append(s.Nodes, node)
 		for i := range rapid.IntRange(0, 3).Draw(t, "pods") {
 			ask := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(rapid.SampledFrom([]string{"0", "500m", "9"}).Draw(t, "asks")), corev1.ResourceMemory: resource.MustParse("1Gi")}
-			s.Pods = append(s.Pods, &fleet.Pod{Namespace: "d", Name: fmt.Sprintf("p%d-%d", n, i), Node: node.Name, Phase: rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded}).Draw(t, "phase"),
+			s.Pods = append(s.Pods, &fleet.Pod{Namespace: "d", Name: fmt.Sprintf("p%d-%d", n, i), Node: node.Name, Phase: rapid.SampledFrom([]fleet.Phase{fleet.PodRunning, fleet.PodSucceeded}).Draw(t, "phase"),
 				Spec: &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: ask}}}}})
 		}
 	}
@@ -235,8 +235,8 @@ func TestRequestedRatio(t *testing.T) {
 	one := spec("1", "1Gi")
 	l := evaluation{snapshot: fleet.Snapshot{
 		Nodes: []fleet.Node{{Name: "a", Allocatable: list("4", "8Gi")}, {Name: "b", Allocatable: list("4", "8Gi")}, {Name: "mine", Allocatable: list("64", "64Gi")}},
-		Pods: []*fleet.Pod{{Node: "a", Spec: one}, {Node: "a", Spec: one}, {Node: "a", Spec: one, Phase: corev1.PodSucceeded}, {Node: "mine", Spec: one}, {Spec: one},
-			{Node: "b", Spec: spec("9", "1Gi")}, {Node: "b", Spec: one, Allocated: list("1", "5Gi")}},
+		Pods: []*fleet.Pod{{Node: "a", Spec: one}, {Node: "a", Spec: one}, {Node: "a", Spec: one, Phase: fleet.PodSucceeded}, {Node: "mine", Spec: one}, {Spec: one},
+			{Node: "b", Spec: spec("9", "1Gi")}, {Node: "b", Spec: one, Rare: &fleet.Rare{Allocated: list("1", "5Gi")}}},
 	}}
 	for name, group := range map[string]string{"a": "g", "b": "g", "mine": ""} {
 		l.plan.Verdicts = append(l.plan.Verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Group: group})

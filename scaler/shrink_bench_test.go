@@ -111,8 +111,8 @@ func halfEmpty(nodes, podsPerNode int) fleet.Snapshot {
 		for j := range podsPerNode {
 			pod := fmt.Sprintf("app-%04d-%02d", i, j)
 			s.Pods = append(s.Pods, &fleet.Pod{
-				Namespace: metav1.NamespaceDefault, Name: pod, UID: types.UID(pod), Created: born, Owner: owner, Spec: spec,
-				Node: name, Phase: corev1.PodRunning, Ready: true,
+				Namespace: metav1.NamespaceDefault, Name: pod, UID: types.UID(pod), Created: fleet.SecondOf(born), Owner: owner, Spec: spec,
+				Node: name, Phase: fleet.PodRunning, Ready: true,
 			})
 		}
 	}

@@ -217,7 +217,7 @@ func TestBadQuestions(t *testing.T) {
 // kilobytes beside what it decides on.
 func TestNoQuestionIsTooDear(t *testing.T) {
 	s := oneWaits(t)
-	s.Pods = append(s.Pods, &fleet.Pod{Namespace: "a", Name: "runs", UID: "u3", Node: "old", Phase: corev1.PodRunning, Spec: &corev1.PodSpec{
+	s.Pods = append(s.Pods, &fleet.Pod{Namespace: "a", Name: "runs", UID: "u3", Node: "old", Phase: fleet.PodRunning, Spec: &corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5000")}}}},
 	}}) // 20,000 pieces of headroom
 	for _, c := range []struct {

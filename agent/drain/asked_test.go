@@ -93,7 +93,7 @@ func (w *world) missedCall(p fleet.Pod, deadline time.Time) bool {
 	needs := w.policy.Steps.Reserve(0) + drainable.GraceOf(&p) + 10*time.Second
 	report, _ := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
 	earlier := func(c contract.LastCall) bool { return c.Deadline.Before(deadline) }
-	return p.Created.After(deadline.Add(-max(lastCall, needs)-slack)) || slices.ContainsFunc(report.LastCalls, earlier)
+	return p.Created.Time().After(deadline.Add(-max(lastCall, needs)-slack)) || slices.ContainsFunc(report.LastCalls, earlier)
 }
 
 // refused reports whether a budget of a pod has refused.

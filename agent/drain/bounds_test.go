@@ -12,6 +12,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // heaviest is the most that the agent may write on a Node: all annotations of an object
@@ -180,7 +181,7 @@ func TestDryRunOfNewPods(t *testing.T) {
 	w.node.Annotations[contract.AnnotationDrainRequest] = "upgrade"
 	w.run(t, 30*time.Second)
 	p := newPod("shop/web-2")
-	p.Created = w.now
+	p.Created = fleet.SecondOf(w.now)
 	w.addPod(p)
 	w.run(t, 30*time.Second)
 	said := w.node.Annotations[contract.AnnotationDryRun]

@@ -17,6 +17,7 @@ import (
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // TestScenarios plays the files of testdata, each a story about one node. A
@@ -513,7 +514,7 @@ func (w *world) changePod(fields []string) error {
 		case "safe":
 			p.Annotations[contract.AnnotationSafeToEvict] = value
 		case "ended":
-			p.Phase = corev1.PodSucceeded
+			p.Phase = fleet.PodSucceeded
 		case "local":
 			p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		default:
@@ -536,7 +537,7 @@ func (w *world) endPod(how, key string) error {
 		w.stirred[p.Namespace] = w.now
 		return nil
 	case "ends":
-		p.Phase = corev1.PodSucceeded
+		p.Phase = fleet.PodSucceeded
 	case "unready":
 		p.Ready = false
 	case "stuck": // its kubelet will never end it

@@ -544,7 +544,7 @@ func brokenRehearsal(view drain.View, policy, dry drain.Policy) (out []string) {
 	view.Node, view.Tries, view.Unwritable, view.Unwritten = &node, drain.Tries{}, time.Time{}, nil
 	view.Pods = slices.Clone(view.Pods)
 	for i := range view.Pods {
-		view.Pods[i].Created = start.Add(-time.Hour)
+		view.Pods[i].Created = fleet.SecondOf(start.Add(-time.Hour))
 	}
 	done, rehearsed := drain.Decide(view, policy), drain.Decide(view, dry)
 	after, value := node, ""

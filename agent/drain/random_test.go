@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // TestRandom lets a node live through an hour of whatever can happen to it: pods
@@ -285,7 +285,7 @@ func (l *life) endDrained() {
 	w.run(l.T, 2*time.Hour)
 	for uid, p := range w.pods { // a budget may have kept it until the deadline, and now its own word does
 		if contract.SafeToEvictOf(p.Annotations) != "" || p.Owner == nil {
-			p.Phase = corev1.PodSucceeded
+			p.Phase = fleet.PodSucceeded
 			w.pods[uid] = p
 		}
 	}

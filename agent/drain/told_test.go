@@ -13,6 +13,7 @@ import (
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // Keepers come and go, more of them than a report lists: each that a report names has its Event
@@ -88,7 +89,7 @@ func TestNewPodWhereADrainWaits(t *testing.T) {
 		}
 	}
 	p := newPod("shop/web-1")
-	p.Created = w.now
+	p.Created = fleet.SecondOf(w.now)
 	w.addPod(p)
 	story := strings.Join(w.run(t, 2*time.Second), "\n")
 	report, err := contract.ParseReport(w.node.Annotations[contract.AnnotationDrainReport])
@@ -134,9 +135,9 @@ func TestOverdueOneAfterTheOther(t *testing.T) {
 		told += strings.Count(strings.Join(w.run(t, time.Second), "\n"), contract.EventPodOverdue)
 		after := w.node.Annotations[contract.AnnotationDrainReport]
 		for _, pod := range w.pods {
-			long := !pod.Deleted.IsZero() && w.now.Sub(pod.Deleted) > drainable.Overtime+contract.ReportEvery+time.Second
+			long := !pod.Deleted.IsZero() && w.now.Sub(pod.Deleted.Time()) > drainable.Overtime+contract.ReportEvery+time.Second
 			if long && !strings.Contains(after, pod.Key()) && strings.Count(after, contract.EventPodOverdue) < 10 {
-				t.Errorf("%s after its time %s is not reported", w.now.Sub(pod.Deleted)-drainable.Overtime, pod.Key())
+				t.Errorf("%s after its time %s is not reported", w.now.Sub(pod.Deleted.Time())-drainable.Overtime, pod.Key())
 			}
 		}
 		if before == after {

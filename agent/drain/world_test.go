@@ -331,7 +331,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if s.Grace != nil {
 		grace = time.Duration(*s.Grace) * time.Second
 	}
-	pod.Deleted = w.now.Add(grace)
+	pod.Deleted = fleet.SecondOf(w.now.Add(grace))
 	w.pods[s.UID] = pod
 	w.evicted = append(w.evicted, pod.Key())
 	w.storm.evict(w, pod)
@@ -346,10 +346,10 @@ func (w *world) succeed(pod fleet.Pod) {
 	}
 	at := w.now.Add(w.returns)
 	if w.afterEnd {
-		at = pod.Deleted.Add(w.returns)
+		at = pod.Deleted.Time().Add(w.returns)
 	}
 	next := pod
-	next.Created, next.Deleted, next.Ready = at.Add(-w.pending).Truncate(time.Second), time.Time{}, true
+	next.Created, next.Deleted, next.Ready = fleet.SecondOf(at.Add(-w.pending)), 0, true
 	w.upcoming = append(w.upcoming, upcoming{at, next})
 }
 
@@ -396,7 +396,7 @@ func (w *world) disrupt(pod fleet.Pod, deletion bool) (refused string) {
 func (w *world) pass(to time.Time) {
 	w.now = to
 	for uid, pod := range w.pods {
-		if !pod.Deleted.IsZero() && !pod.Deleted.After(w.now) && !w.stuck[uid] && !w.down {
+		if !pod.Deleted.IsZero() && !pod.Deleted.Time().After(w.now) && !w.stuck[uid] && !w.down {
 			delete(w.pods, uid)
 			w.stirred[pod.Namespace] = w.now
 		}
@@ -420,8 +420,8 @@ func (w *world) pass(to time.Time) {
 func (w *world) soonest(wake time.Time) time.Time {
 	at := wake
 	for _, pod := range w.pods {
-		if pod.Deleted.After(w.now) {
-			at = notice.Earliest(at, pod.Deleted)
+		if pod.Deleted.Time().After(w.now) {
+			at = notice.Earliest(at, pod.Deleted.Time())
 		}
 	}
 	for key, b := range w.budgets {
@@ -469,9 +469,9 @@ func newPod(key string) fleet.Pod {
 	app, _, _ := strings.Cut(name, "-")
 	priority := int32(0)
 	return fleet.Pod{
-		Namespace: namespace, Name: name, Created: start.Add(-time.Hour), Labels: map[string]string{"app": app},
+		Namespace: namespace, Name: name, Created: fleet.SecondOf(start.Add(-time.Hour)), Labels: map[string]string{"app": app},
 		Annotations: map[string]string{}, Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: app},
-		Node: "n", Spec: &corev1.PodSpec{Priority: &priority}, Phase: corev1.PodRunning, Ready: true,
+		Node: "n", Spec: &corev1.PodSpec{Priority: &priority}, Phase: fleet.PodRunning, Ready: true,
 	}
 }
 

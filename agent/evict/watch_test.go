@@ -328,7 +328,7 @@ func TestWatchBudgets(t *testing.T) {
 	})
 	room := func(live, refuses bool, budgets int) func(Seen) bool {
 		return func(s Seen) bool {
-			p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: corev1.PodRunning, Ready: true}
+			p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: fleet.PodRunning, Ready: true}
 			return s.Live["shop"] == live && s.Budgets.Refuses(p) == refuses && len(s.Budgets.Guarding(p)) == budgets
 		}
 	}
@@ -372,7 +372,7 @@ func TestGuard(t *testing.T) {
 	if b := list.Seen().Budgets; b != nil {
 		t.Errorf("budgets %v, but none are known", b)
 	}
-	p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: corev1.PodRunning, Ready: true}
+	p := &fleet.Pod{Namespace: "shop", Name: "a", Phase: fleet.PodRunning, Ready: true}
 	list.GuardIn("shop", guards("10", guard("9", 0)).Items)
 	list.Guard(guards("1", guard("1", 5)).Items)
 	if !list.Seen().Budgets.Refuses(p) {

@@ -362,14 +362,14 @@ func (p *printer) pod(pod *fleet.Pod) {
 func (p *printer) podWords(pod *fleet.Pod) []string {
 	usual := NewWorld().newPod(pod.Key())
 	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
-		said("nominated", pod.Nominated), other("age", p.s.Now.Sub(pod.Created).String(), firstAge.String()), at("ends", pod.Deleted)}
+		said("nominated", pod.Nominated()), other("age", p.s.Now.Sub(pod.Created.Time()).String(), firstAge.String()), at("ends", pod.Deleted.Time())}
 	if pod.Scheduling != fleet.Unjudged {
-		words = append(words, p.unlessNow("judged", pod.Judged))
+		words = append(words, p.unlessNow("judged", pod.Judged.Time()))
 	}
 	if pod.Node != "" {
-		words = append(words, flag("starting", pod.Phase == corev1.PodPending), flag("unready", pod.Phase == corev1.PodRunning && !pod.Ready))
+		words = append(words, flag("starting", pod.Phase == fleet.PodPending), flag("unready", pod.Phase == fleet.PodRunning && !pod.Ready))
 	}
-	words = append(words, flag("succeeded", pod.Phase == corev1.PodSucceeded), flag("failed", pod.Phase == corev1.PodFailed))
+	words = append(words, flag("succeeded", pod.Phase == fleet.PodSucceeded), flag("failed", pod.Phase == fleet.PodFailed))
 	if !maps.Equal(pod.Labels, usual.Labels) {
 		words = append(words, said("labels", printPairs(pod.Labels)))
 	}

@@ -49,29 +49,29 @@ func (w *World) newPod(key string) *fleet.Pod {
 	namespace, name, _ := strings.Cut(key, "/")
 	app := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-")
 	return &fleet.Pod{
-		Namespace: namespace, Name: name, UID: types.UID("uid-" + key), Created: w.Now.Add(-firstAge),
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + key), Created: fleet.SecondOf(w.Now.Add(-firstAge)),
 		Labels: map[string]string{"app": app}, Owner: ownerReference("ReplicaSet", namespace, app),
 		Spec:  &corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
-		Phase: corev1.PodPending, Scheduling: fleet.Unschedulable, Judged: w.Now,
+		Phase: fleet.PodPending, Scheduling: fleet.Unschedulable, Judged: fleet.SecondOf(w.Now),
 	}
 }
 
 var podWords = table[podDraft]{
 	"on": setter(text, func(d *podDraft, v string) {
-		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = v, corev1.PodRunning, true, fleet.Unjudged, time.Time{}
+		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = v, fleet.PodRunning, true, fleet.Unjudged, 0
 	}),
 	"waiting":   waits(fleet.Unschedulable),
 	"unjudged":  waits(fleet.Unjudged),
 	"gated":     waits(fleet.Gated),
-	"judged":    setter(clockTime, func(d *podDraft, t time.Time) { d.Judged = t }),
-	"nominated": setter(text, func(d *podDraft, v string) { d.Nominated = v }),
-	"starting":  func(d *podDraft, _ string) error { d.Phase, d.Ready = corev1.PodPending, false; return nil },
+	"judged":    setter(clockTime, func(d *podDraft, t time.Time) { d.Judged = fleet.SecondOf(t) }),
+	"nominated": setter(text, func(d *podDraft, v string) { d.Nominate(v) }),
+	"starting":  func(d *podDraft, _ string) error { d.Phase, d.Ready = fleet.PodPending, false; return nil },
 	"unready":   func(d *podDraft, _ string) error { d.Ready = false; return nil },
-	"ready":     func(d *podDraft, _ string) error { d.Phase, d.Ready = corev1.PodRunning, true; return nil },
-	"succeeded": func(d *podDraft, _ string) error { d.Phase, d.Ready = corev1.PodSucceeded, false; return nil },
-	"failed":    func(d *podDraft, _ string) error { d.Phase, d.Ready = corev1.PodFailed, false; return nil },
-	"ends":      setter(clockTime, func(d *podDraft, t time.Time) { d.Deleted = t }),
-	"age":       setter(duration, func(d *podDraft, t time.Duration) { d.Created = d.now.Add(-t) }),
+	"ready":     func(d *podDraft, _ string) error { d.Phase, d.Ready = fleet.PodRunning, true; return nil },
+	"succeeded": func(d *podDraft, _ string) error { d.Phase, d.Ready = fleet.PodSucceeded, false; return nil },
+	"failed":    func(d *podDraft, _ string) error { d.Phase, d.Ready = fleet.PodFailed, false; return nil },
+	"ends":      setter(clockTime, func(d *podDraft, t time.Time) { d.Deleted = fleet.SecondOf(t) }),
+	"age":       setter(duration, func(d *podDraft, t time.Duration) { d.Created = fleet.SecondOf(d.now.Add(-t)) }),
 
 	"cpu": setter(quantity, func(d *podDraft, q resource.Quantity) { d.request(corev1.ResourceCPU, q) }),
 	"mem": setter(quantity, func(d *podDraft, q resource.Quantity) { d.request(corev1.ResourceMemory, q) }),
@@ -145,7 +145,7 @@ func withPods(labels map[string]string, domain string) []corev1.PodAffinityTerm 
 
 func waits(s fleet.Scheduling) func(*podDraft, string) error {
 	return func(d *podDraft, _ string) error {
-		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = "", corev1.PodPending, false, s, d.now
+		d.Node, d.Phase, d.Ready, d.Scheduling, d.Judged = "", fleet.PodPending, false, s, fleet.SecondOf(d.now)
 		return nil
 	}
 }

@@ -451,8 +451,9 @@ func (w *World) recreate(gone *fleet.Pod) {
 	stem, _, _ := strings.Cut(p.Name, "+")
 	p.Name = fmt.Sprintf("%s+%d", stem, w.born)
 	p.UID = types.UID("uid-" + p.Key())
-	p.Created, p.Judged = w.Now, w.Now
-	p.Node, p.Nominated, p.Phase, p.Ready, p.Scheduling, p.Deleted = "", "", corev1.PodPending, false, fleet.Unschedulable, time.Time{}
+	p.Created, p.Judged = fleet.SecondOf(w.Now), fleet.SecondOf(w.Now)
+	p.Node, p.Phase, p.Ready, p.Scheduling, p.Deleted = "", fleet.PodPending, false, fleet.Unschedulable, 0
+	p.Nominate("")
 	w.Pods = append(w.Pods, &p)
 }
 
@@ -556,7 +557,7 @@ func (w *World) evict(p *fleet.Pod) {
 		}
 	}
 	if n := w.node(p.Node); n != nil && !n.Ready {
-		p.Deleted = w.Now.Add(drainable.GraceOf(p)) // nobody ends it there
+		p.Deleted = fleet.SecondOf(w.Now.Add(drainable.GraceOf(p))) // nobody ends it there
 	} else {
 		w.Pods = slices.DeleteFunc(w.Pods, func(q *fleet.Pod) bool { return q.UID == p.UID })
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -179,5 +178,5 @@ func (g *guard) ignores(p *fleet.Pod) bool {
 // uncounted pods are evicted whatever their budgets say: they have not started,
 // have ended, or are being deleted.
 func uncounted(p *fleet.Pod) bool {
-	return p.Ended() || p.Phase == corev1.PodPending || !p.Deleted.IsZero()
+	return p.Ended() || p.Phase == fleet.PodPending || !p.Deleted.IsZero()
 }

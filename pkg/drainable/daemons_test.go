@@ -30,7 +30,7 @@ func TestDaemonSets(t *testing.T) {
 		{"a pod of its own that says it is one", []func(*fleet.Pod){naked, annotated(contract.AnnotationDaemonSetPod, "true"), asks}, drainable.Leave, drainable.Leave},
 		{"not safe", []func(*fleet.Pod){asks, annotated(contract.AnnotationSafeToEvict, "false")}, drainable.Skip, drainable.Skip},
 		{"on completion", []func(*fleet.Pod){asks, annotated(contract.AnnotationSafeToEvict, "on-completion")}, drainable.Skip, drainable.Skip},
-		{"ended", []func(*fleet.Pod){asks, phase(corev1.PodSucceeded)}, drainable.Skip, drainable.Skip},
+		{"ended", []func(*fleet.Pod){asks, phase(fleet.PodSucceeded)}, drainable.Skip, drainable.Skip},
 		{"static", []func(*fleet.Pod){asks, annotated(contract.AnnotationMirror, "x")}, drainable.Skip, drainable.Skip},
 		{"tolerates everything", []func(*fleet.Pod){asks, tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})}, drainable.Skip, drainable.Skip},
 		{"tolerates the taint", []func(*fleet.Pod){asks, tolerating(corev1.Toleration{Key: contract.TaintDraining, Operator: corev1.TolerationOpExists})}, drainable.Skip, drainable.Skip},
@@ -73,7 +73,7 @@ func TestRefuses(t *testing.T) {
 		{"no room", web(), []fleet.Budget{budget("web", 0)}, true},
 		{"no room, and its own word against it", web(naked), []fleet.Budget{budget("web", 0)}, true},
 		{"unready, the others suffice", web(unready), []fleet.Budget{budget("web", 0)}, false},
-		{"not started", web(phase(corev1.PodPending)), []fleet.Budget{budget("web", 0)}, false},
+		{"not started", web(phase(fleet.PodPending)), []fleet.Budget{budget("web", 0)}, false},
 		{"two", web(), []fleet.Budget{budget("web", 9), budget("all", 9, everyPod)}, true},
 	} {
 		if got := drainable.NewBudgets(tc.budgets).Refuses(tc.pod); got != tc.want {

@@ -18,10 +18,10 @@ var now = time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
 // web is a pod that every rule lets go; a test changes one thing about it.
 func web(change ...func(*fleet.Pod)) *fleet.Pod {
 	p := &fleet.Pod{
-		Namespace: "shop", Name: "web-1", Created: now.Add(-10 * time.Minute),
+		Namespace: "shop", Name: "web-1", Created: fleet.SecondOf(now.Add(-10 * time.Minute)),
 		Labels: map[string]string{"app": "web"}, Annotations: map[string]string{},
 		Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"},
-		Node:  "n", Spec: &corev1.PodSpec{}, Phase: corev1.PodRunning, Ready: true,
+		Node:  "n", Spec: &corev1.PodSpec{}, Phase: fleet.PodRunning, Ready: true,
 	}
 	for _, c := range change {
 		c(p)
@@ -37,12 +37,14 @@ func ownedBy(kind string) func(*fleet.Pod) {
 	return func(p *fleet.Pod) { p.Owner = &metav1.OwnerReference{Kind: kind} }
 }
 
-func deletedAt(t time.Time) func(*fleet.Pod) { return func(p *fleet.Pod) { p.Deleted = t } }
-func naked(p *fleet.Pod)                     { p.Owner = nil }
-func inKubeSystem(p *fleet.Pod)              { p.Namespace = "kube-system" }
-func unready(p *fleet.Pod)                   { p.Ready = false }
+func deletedAt(t time.Time) func(*fleet.Pod) {
+	return func(p *fleet.Pod) { p.Deleted = fleet.SecondOf(t) }
+}
+func naked(p *fleet.Pod)        { p.Owner = nil }
+func inKubeSystem(p *fleet.Pod) { p.Namespace = "kube-system" }
+func unready(p *fleet.Pod)      { p.Ready = false }
 
-func phase(ph corev1.PodPhase) func(*fleet.Pod) { return func(p *fleet.Pod) { p.Phase = ph } }
+func phase(ph fleet.Phase) func(*fleet.Pod) { return func(p *fleet.Pod) { p.Phase = ph } }
 
 func emptyDir(name string, medium corev1.StorageMedium) func(*fleet.Pod) {
 	return func(p *fleet.Pod) {
@@ -93,9 +95,9 @@ func TestJudge(t *testing.T) {
 		{"daemon", web(ownedBy("DaemonSet")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon by annotation", web(naked, annotated(contract.AnnotationDaemonSetPod, "true")), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
 		{"daemon being deleted", web(ownedBy("DaemonSet"), deletedAt(now)), nil, chosen, "Skip DaemonSet", "Skip DaemonSet", "Skip DaemonSet"},
-		{"succeeded", web(naked, phase(corev1.PodSucceeded)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
-		{"ended and being deleted", web(naked, phase(corev1.PodSucceeded), deletedAt(now.Add(20*time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
-		{"failed and safe", web(annotated(contract.AnnotationSafeToEvict, "true"), phase(corev1.PodFailed)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
+		{"succeeded", web(naked, phase(fleet.PodSucceeded)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
+		{"ended and being deleted", web(naked, phase(fleet.PodSucceeded), deletedAt(now.Add(20*time.Second))), nil, chosen, "Wait Terminating", "Wait Terminating", "Wait Terminating"},
+		{"failed and safe", web(annotated(contract.AnnotationSafeToEvict, "true"), phase(fleet.PodFailed)), nil, chosen, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
 
 		{"safe beats naked", web(naked, annotated(contract.AnnotationSafeToEvict, "true")), nil, chosen, "Leave SafeToEvict", "Leave SafeToEvict", "Leave SafeToEvict"},
 		{"safe does not beat a budget", web(annotated(contract.AnnotationSafeToEvict, "true")), []fleet.Budget{budget("web", 0)}, chosen,
@@ -110,7 +112,7 @@ func TestJudge(t *testing.T) {
 		{"job", web(ownedBy("Job")), nil, acting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"job, waited for", web(ownedBy("Job")), []fleet.Budget{budget("web", 0)}, waiting, "Wait Job", "Wait Job", "Block NotEnoughPdb shop/web over Job"},
 		{"job that is safe", web(ownedBy("Job"), annotated(contract.AnnotationSafeToEvict, "true")), nil, waiting, "Leave SafeToEvict", "Leave SafeToEvict", "Leave SafeToEvict"},
-		{"job that has ended", web(ownedBy("Job"), phase(corev1.PodSucceeded)), nil, waiting, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
+		{"job that has ended", web(ownedBy("Job"), phase(fleet.PodSucceeded)), nil, waiting, "Skip Terminal", "Skip Terminal", "Skip Terminal"},
 		{"no job", web(), nil, waiting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 
 		{"naked", web(naked), nil, acting, "Block NotReplicated", "Leave Ordinary over NotReplicated", "Leave Ordinary over NotReplicated"},
@@ -119,7 +121,7 @@ func TestJudge(t *testing.T) {
 
 		{"kube-system", web(inKubeSystem), nil, chosen, "Block UnmovableKubeSystemPod", "Leave Ordinary over UnmovableKubeSystemPod", "Leave Ordinary over UnmovableKubeSystemPod"},
 		{"kube-system, acting", web(inKubeSystem), nil, acting, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
-		{"kube-system for over an hour", web(inKubeSystem, func(p *fleet.Pod) { p.Created = now.Add(-time.Hour) }), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
+		{"kube-system for over an hour", web(inKubeSystem, func(p *fleet.Pod) { p.Created = fleet.SecondOf(now.Add(-time.Hour)) }), nil, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"kube-system with a budget", web(inKubeSystem), []fleet.Budget{budget("web", 1, func(b *fleet.Budget) { b.Namespace = "kube-system" })}, chosen,
 			"Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 
@@ -137,7 +139,7 @@ func TestJudge(t *testing.T) {
 		{"two budgets", web(), []fleet.Budget{budget("web", 9), budget("all", 9, everyPod)}, chosen,
 			"Block NotEnoughPdb shop/all", "Block NotEnoughPdb shop/all", "Block NotEnoughPdb shop/all"},
 		{"budget that selects nothing", web(), []fleet.Budget{budget("web", 0, noPod)}, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
-		{"not started", web(phase(corev1.PodPending), unready), []fleet.Budget{budget("web", 0, belowDesired)}, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
+		{"not started", web(phase(fleet.PodPending), unready), []fleet.Budget{budget("web", 0, belowDesired)}, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"unready, the others suffice", web(unready), []fleet.Budget{budget("web", 0)}, chosen, "Leave Ordinary", "Leave Ordinary", "Leave Ordinary"},
 		{"unready, too few others", web(unready), []fleet.Budget{budget("web", 0, belowDesired)}, chosen,
 			"Block NotEnoughPdb shop/web", "Block NotEnoughPdb shop/web", "Block NotEnoughPdb shop/web"},
@@ -205,7 +207,7 @@ func TestTake(t *testing.T) {
 	if got := outcome(); got != drainable.Leave {
 		t.Errorf("after it was taken back: %s, want Leave", got)
 	}
-	budgets.Take(web(phase(corev1.PodPending)))
+	budgets.Take(web(phase(fleet.PodPending)))
 	if got := outcome(); got != drainable.Leave {
 		t.Errorf("after one that is not counted: %s, want Leave", got)
 	}
@@ -220,9 +222,9 @@ func TestEmpty(t *testing.T) {
 		{"ordinary", web(), true, true},
 		{"static", web(annotated(contract.AnnotationMirror, "x")), false, false},
 		{"daemon", web(ownedBy("DaemonSet")), false, false},
-		{"ended", web(phase(corev1.PodFailed)), false, false},
-		{"ended, and its kubelet clears up", web(phase(corev1.PodSucceeded), deletedAt(now.Add(time.Second))), false, true},
-		{"ended, and held by somebody", web(phase(corev1.PodSucceeded), deletedAt(now.Add(-30*time.Second))), false, false},
+		{"ended", web(phase(fleet.PodFailed)), false, false},
+		{"ended, and its kubelet clears up", web(phase(fleet.PodSucceeded), deletedAt(now.Add(time.Second))), false, true},
+		{"ended, and held by somebody", web(phase(fleet.PodSucceeded), deletedAt(now.Add(-30*time.Second))), false, false},
 		{"grace period runs", web(deletedAt(now.Add(time.Second))), false, true},
 		{"grace period just over", web(deletedAt(now.Add(-29 * time.Second))), false, true},
 		{"should have gone", web(deletedAt(now.Add(-30 * time.Second))), false, false},

@@ -59,5 +59,5 @@ const Overtime = 30 * time.Second
 
 // IsLongTerminating reports whether the pod should have gone some time ago.
 func IsLongTerminating(p *fleet.Pod, now time.Time) bool {
-	return !p.Deleted.IsZero() && now.Sub(p.Deleted) >= Overtime
+	return !p.Deleted.IsZero() && now.Sub(p.Deleted.Time()) >= Overtime
 }

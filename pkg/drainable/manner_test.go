@@ -63,7 +63,7 @@ func TestVolumesInUse(t *testing.T) {
 		{"no volumes", []*fleet.Pod{web(hostPath, emptyDir("tmp", ""))}, 0},
 		{"two pods of one claim", []*fleet.Pod{web(claim("data")), web(claim("data"))}, 1},
 		{"two claims, and one of its own", []*fleet.Pod{web(claim("a"), claim("b"), own)}, 3},
-		{"ended", []*fleet.Pod{web(claim("a"), phase(corev1.PodSucceeded))}, 0},
+		{"ended", []*fleet.Pod{web(claim("a"), phase(fleet.PodSucceeded))}, 0},
 		{"nothing known of it", []*fleet.Pod{{Name: "bare"}}, 0},
 	} {
 		if got := drainable.VolumesInUse(slices.Values(tc.pods)); got != tc.want {

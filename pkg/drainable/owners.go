@@ -46,7 +46,7 @@ func (q *Question) ownerMissing() bool {
 }
 
 // OwnerDue is when the owner of a pod is known at the latest, if it exists.
-func OwnerDue(p *fleet.Pod) time.Time { return p.Created.Add(ownerShows) }
+func OwnerDue(p *fleet.Pod) time.Time { return p.Created.Time().Add(ownerShows) }
 
 // hasReplicas reports whether a pod's owner is of a kind that says how many there shall be, and
 // that is watched. One that has ended disturbs nobody.

@@ -26,7 +26,7 @@ func ownedAs(version, kind, name string) func(*fleet.Pod) {
 // https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/simulator/drainability/rules
 func TestCasesOfClusterAutoscaler(t *testing.T) {
 	const same = ""
-	long := func(p *fleet.Pod) { p.Created = now.Add(-90 * time.Minute) }
+	long := func(p *fleet.Pod) { p.Created = fleet.SecondOf(now.Add(-90 * time.Minute)) }
 	lacking := func(p *fleet.Pod) { p.Owner.Name, p.Owner.UID = "missing", "missing" }
 	rs, rc := ownedAs("apps/v1", "ReplicaSet", "rs"), ownedAs("v1", "ReplicationController", "rc")
 	safe, unsafe := annotated(contract.AnnotationForeignSafeToEvict, "true"), annotated(contract.AnnotationForeignSafeToEvict, "false")
@@ -77,8 +77,8 @@ func TestCasesOfClusterAutoscaler(t *testing.T) {
 		{"pod with PodSafeToEvict annotation and an exhausted PDB", web(rs, safe), critical, "Leave", "NotEnoughPdb"},
 
 		// terminal; it holds nothing, so nobody evicts it
-		{"failed pod", web(naked, phase(corev1.PodFailed)), nil, "Leave", "Skip"},
-		{"succeeded pod", web(naked, phase(corev1.PodSucceeded)), nil, "Leave", "Skip"},
+		{"failed pod", web(naked, phase(fleet.PodFailed)), nil, "Leave", "Skip"},
+		{"succeeded pod", web(naked, phase(fleet.PodSucceeded)), nil, "Leave", "Skip"},
 
 		// replicated
 		{"naked pod", web(naked), nil, "NotReplicated", same},
@@ -140,7 +140,7 @@ func TestCasesOfClusterAutoscaler(t *testing.T) {
 // Each row is a pod and what is known of owners: whether it is kept for that.
 func TestOwners(t *testing.T) {
 	known := map[types.UID]fleet.Owner{"two": {Replicas: 2}}
-	young := func(p *fleet.Pod) { p.Created = now.Add(-59 * time.Second) }
+	young := func(p *fleet.Pod) { p.Created = fleet.SecondOf(now.Add(-59 * time.Second)) }
 	for _, tc := range []struct {
 		name   string
 		pod    *fleet.Pod

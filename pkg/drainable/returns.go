@@ -109,11 +109,11 @@ func (r Returns) Find(pods iter.Seq[*fleet.Pod]) Returns {
 }
 
 func (m *maker) see(p *fleet.Pod) {
-	if m.first == nil || cmp.Or(p.Created.Compare(m.first.Created), cmp.Compare(p.Key(), m.first.Key())) < 0 {
+	if m.first == nil || cmp.Or(cmp.Compare(p.Created, m.first.Created), cmp.Compare(p.Key(), m.first.Key())) < 0 {
 		m.first = p
 	}
-	if p.Created.After(m.newest) {
-		m.newest = p.Created
+	if p.Created.Time().After(m.newest) {
+		m.newest = p.Created.Time()
 	}
 }
 
@@ -125,7 +125,7 @@ func (m *maker) leave(p *fleet.Pod) {
 }
 
 // askedAt is when a pod that is being deleted was asked to leave.
-func askedAt(p *fleet.Pod) time.Time { return p.Deleted.Add(-GraceOf(p)) }
+func askedAt(p *fleet.Pod) time.Time { return p.Deleted.Time().Add(-GraceOf(p)) }
 
 // comesLate reports whether a pod's successor is made when the pod has left, and not before.
 func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "StatefulSet" }
@@ -151,11 +151,11 @@ func (r Returns) CameBack(p *fleet.Pod) bool {
 		return false
 	}
 	_, tolerates := ToleratesDrain(p)
-	return r.Open || tolerates || !p.Created.Before(r.Closed.Add(settles))
+	return r.Open || tolerates || !p.Created.Time().Before(r.Closed.Add(settles))
 }
 
 // isNew reports whether a pod was made after the node was closed.
-func (r Returns) isNew(p *fleet.Pod) bool { return !p.Created.Before(r.Closed) }
+func (r Returns) isNew(p *fleet.Pod) bool { return !p.Created.Time().Before(r.Closed) }
 
 // First says of the first pod that came back, by age and name, what Why says; empty where
 // none has.
@@ -205,7 +205,7 @@ func (r Returns) lastCall(p *fleet.Pod) (at time.Time, ok bool) {
 	deadline := earliest(r.Deadline, r.LastCall)
 	whole := max(0, deadline.Sub(r.Closed))
 	at = deadline.Add(-min(max(lastCall, r.needs(p)), whole/2)).Truncate(time.Second)
-	return at, !r.isNew(p) || p.Created.Before(at.Add(-slack))
+	return at, !r.isNew(p) || p.Created.Time().Before(at.Add(-slack))
 }
 
 // hasNotedCall reports whether the last call before the present deadline is written down, so

@@ -46,7 +46,7 @@ func TestReturns(t *testing.T) {
 	at := func(s int) time.Time { return closed.Add(time.Duration(s) * time.Second) }
 	pod := func(made int, change ...func(*fleet.Pod)) *fleet.Pod {
 		p := &fleet.Pod{
-			Namespace: "shop", Name: "web", Created: at(made), Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"},
+			Namespace: "shop", Name: "web", Created: fleet.SecondOf(at(made)), Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"},
 			Spec: &corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
 		}
 		for _, f := range change {
@@ -112,12 +112,12 @@ func TestReturnsNext(t *testing.T) {
 	now := closed.Add(time.Minute)
 	pod := func(kind, of, name string, made time.Duration) *fleet.Pod {
 		return &fleet.Pod{
-			Namespace: "shop", Name: name, Created: closed.Add(made), Owner: &metav1.OwnerReference{Kind: kind, Name: of},
+			Namespace: "shop", Name: name, Created: fleet.SecondOf(closed.Add(made)), Owner: &metav1.OwnerReference{Kind: kind, Name: of},
 			Spec: &corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
 		}
 	}
 	leaving := func(p *fleet.Pod, asked time.Time) *fleet.Pod {
-		p.Deleted = asked.Add(drainable.GraceOf(p))
+		p.Deleted = fleet.SecondOf(asked.Add(drainable.GraceOf(p)))
 		return p
 	}
 	asked := now.Add(-2 * time.Second)
@@ -150,7 +150,7 @@ func TestReturnsInWords(t *testing.T) {
 	closed := time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
 	pod := func(name string, made time.Duration, tolerations ...corev1.Toleration) *fleet.Pod {
 		return &fleet.Pod{
-			Namespace: "shop", Name: name, Created: closed.Add(made), Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"},
+			Namespace: "shop", Name: name, Created: fleet.SecondOf(closed.Add(made)), Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"},
 			Spec: &corev1.PodSpec{Tolerations: tolerations},
 		}
 	}

@@ -276,7 +276,7 @@ func system(q *Question) (Outcome, string) {
 		return "", ""
 	}
 	limit := q.Policy.SystemPodTimeout
-	if limit > 0 && q.Now.Sub(q.Pod.Created) >= limit {
+	if limit > 0 && q.Now.Sub(q.Pod.Created.Time()) >= limit {
 		return "", ""
 	}
 	return Block, "it is a pod of kube-system that no budget guards"

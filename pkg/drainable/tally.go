@@ -95,7 +95,7 @@ func (d Drain) Tally(pods []*fleet.Pod) Tally {
 			continue
 		case !p.Deleted.IsZero():
 			t.Leaving++
-			d.due(p.Deleted.Add(d.outage(p) + Overtime))
+			d.due(p.Deleted.Time().Add(d.outage(p) + Overtime))
 		case c.Asked == Granted:
 			t.Leaving++
 		case c.Verdict.Outcome == Wait:

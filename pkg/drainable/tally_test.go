@@ -22,7 +22,7 @@ var tallied = time.Date(2025, 1, 1, 10, 0, 0, 0, time.UTC)
 // owned is a pod of a ReplicaSet.
 func owned(name string, change ...func(*fleet.Pod)) *fleet.Pod {
 	p := &fleet.Pod{
-		Namespace: "shop", Name: name, UID: types.UID(name), Created: tallied.Add(-time.Hour),
+		Namespace: "shop", Name: name, UID: types.UID(name), Created: fleet.SecondOf(tallied.Add(-time.Hour)),
 		Owner: &metav1.OwnerReference{Kind: "ReplicaSet", Name: "web"}, Spec: &corev1.PodSpec{},
 	}
 	for _, f := range change {
@@ -38,9 +38,9 @@ func TestTally(t *testing.T) {
 	tolerant := func(p *fleet.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
 	naked := func(p *fleet.Pod) { p.Owner = nil }
 	task := func(p *fleet.Pod) { p.Annotations = map[string]string{contract.AnnotationSafeToEvict: "on-completion"} }
-	leaving := func(p *fleet.Pod) { p.Deleted = tallied.Add(20 * time.Second) }
-	stays := func(p *fleet.Pod) { p.Deleted = tallied.Add(-time.Minute) }
-	young := func(p *fleet.Pod) { p.Created = tallied.Add(-time.Second) }
+	leaving := func(p *fleet.Pod) { p.Deleted = fleet.SecondOf(tallied.Add(20 * time.Second)) }
+	stays := func(p *fleet.Pod) { p.Deleted = fleet.SecondOf(tallied.Add(-time.Minute)) }
+	young := func(p *fleet.Pod) { p.Created = fleet.SecondOf(tallied.Add(-time.Second)) }
 	asked := func(uid string, is drainable.Asked) map[types.UID]drainable.Asked {
 		return map[types.UID]drainable.Asked{types.UID(uid): is}
 	}
@@ -113,7 +113,7 @@ func TestPhaseOfAPause(t *testing.T) {
 func TestOneLastCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := owned("a", func(p *fleet.Pod) {
-			p.Created = tallied.Add(time.Minute)
+			p.Created = fleet.SecondOf(tallied.Add(time.Minute))
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		})
 		now, calls := tallied.Add(2*time.Minute), drainable.Calls{Notices: []string{"request:upgrade"}}
@@ -124,7 +124,7 @@ func TestOneLastCall(t *testing.T) {
 			d := drainable.Drain{Manner: drainable.DefaultManner(), Now: now, Deadline: deadline, Urgency: drainable.Hurried, Returns: r}
 			if len(d.Tally([]*fleet.Pod{pod}).Due) > 0 {
 				asked++
-				pod = owned("a", func(p *fleet.Pod) { *p = *pod; p.Created = now.Add(time.Second) })
+				pod = owned("a", func(p *fleet.Pod) { *p = *pod; p.Created = fleet.SecondOf(now.Add(time.Second)) })
 			}
 			calls.Begun = r.NoteCalls(calls, []*fleet.Pod{pod})
 			if len(calls.Begun) > contract.MostLastCalls {
@@ -150,7 +150,7 @@ func TestOneLastCall(t *testing.T) {
 func TestNextAfterOneHasLeft(t *testing.T) {
 	tolerant := func(p *fleet.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
 	stateful := func(p *fleet.Pod) { p.Owner = &metav1.OwnerReference{Kind: "StatefulSet", Name: "web"} }
-	back := func(p *fleet.Pod) { p.Created = tallied.Add(-10 * time.Minute) }
+	back := func(p *fleet.Pod) { p.Created = fleet.SecondOf(tallied.Add(-10 * time.Minute)) }
 	left := drainable.Eviction{At: tallied.Add(-20 * time.Second), Left: tallied.Add(-2 * time.Second)}
 	for _, tc := range []struct {
 		name   string
@@ -182,7 +182,7 @@ func TestOverdueOfAPodHeardOfLate(t *testing.T) {
 	grace := int64(5)
 	pod := owned("a", func(p *fleet.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = &grace
-		p.Deleted = tallied.Add(5 * time.Second) // it was asked to end at tallied
+		p.Deleted = fleet.SecondOf(tallied.Add(5 * time.Second)) // it was asked to end at tallied
 	})
 	for _, tc := range []struct {
 		name string

@@ -558,50 +558,122 @@ func (s *Scheduling) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Pod is a Kubernetes pod. There may be a million of them, so what few have stands apart.
+// Phase is a pod's status.phase.
+type Phase uint8
+
+const (
+	// PodPhaseless: the status has none yet.
+	PodPhaseless Phase = iota
+	PodPending
+	PodRunning
+	PodSucceeded
+	PodFailed
+	// PodUnknown is also what no version of Kubernetes says that we know.
+	PodUnknown
+)
+
+var phases = [...]corev1.PodPhase{
+	PodPending: corev1.PodPending, PodRunning: corev1.PodRunning, PodSucceeded: corev1.PodSucceeded, PodFailed: corev1.PodFailed, PodUnknown: corev1.PodUnknown,
+}
+
+// PhaseOf is the phase of a status.
+func PhaseOf(s corev1.PodPhase) Phase {
+	if known := slices.Index(phases[:], s); known >= 0 {
+		return Phase(known)
+	}
+	return PodUnknown
+}
+
+func (p Phase) String() string { return string(phases[p]) }
+
+// MarshalText writes it as the status has it.
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a phase as the status has it.
+func (p *Phase) UnmarshalText(text []byte) error {
+	*p = PhaseOf(corev1.PodPhase(text))
+	return nil
+}
+
+// Pod is a Kubernetes pod. There may be a million of them, so what few have stands apart, and what
+// has few values is small.
 type Pod struct {
 	Namespace   string            `json:"namespace"`
 	Name        string            `json:"name"`
 	UID         types.UID         `json:"uid,omitempty"`
-	Created     time.Time         `json:"created,omitzero"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Owner is the controlling owner, nil for a naked pod.
 	Owner *metav1.OwnerReference `json:"owner,omitempty"`
-	// Node is spec.nodeName, Nominated status.nominatedNodeName.
-	Node      string `json:"node,omitempty"`
-	Nominated string `json:"nominated,omitempty"`
+	// Node is spec.nodeName.
+	Node string `json:"node,omitempty"`
 	// Spec is as admitted but for nodeName, which is empty, so that pods of
 	// one template can share it. Never changed.
-	Spec       *corev1.PodSpec `json:"spec"`
-	Phase      corev1.PodPhase `json:"phase,omitempty"`
-	Ready      bool            `json:"ready,omitempty"`
-	Scheduling Scheduling      `json:"scheduling,omitempty"`
-	// Judged is when Scheduling last changed.
-	Judged time.Time `json:"judged,omitzero"`
+	Spec    *corev1.PodSpec `json:"spec"`
+	Created Second          `json:"created,omitzero"`
 	// Deleted is the deletionTimestamp, zero while nobody deletes the pod.
-	Deleted time.Time `json:"deleted,omitzero"`
+	Deleted Second `json:"deleted,omitzero"`
+	// Judged is when Scheduling last changed.
+	Judged     Second     `json:"judged,omitzero"`
+	Phase      Phase      `json:"phase,omitempty"`
+	Ready      bool       `json:"ready,omitempty"`
+	Scheduling Scheduling `json:"scheduling,omitempty"`
+	*Rare
+}
+
+// Rare is what few pods have; a Pod without any of it has none. It is never changed, as copies of a
+// Pod share it.
+type Rare struct {
+	// Nominated is status.nominatedNodeName.
+	Nominated string `json:"nominated,omitempty"`
 	// Allocated is what kube-scheduler counts for a pod on a node in place of what
 	// its spec requests, while a resize in place is under way; nil otherwise.
 	// https://github.com/kubernetes/enhancements/issues/1287
 	Allocated corev1.ResourceList `json:"allocated,omitempty"`
-	// PodClaims is nil where the status names no claims.
-	*PodClaims
-}
-
-// PodClaims are the resource claims that were generated for a pod.
-type PodClaims struct {
 	// Claims are status.resourceClaimStatuses: the names of generated claims.
 	Claims []corev1.PodResourceClaimStatus `json:"claims,omitempty"`
 	// ExtendedClaim is status.extendedResourceClaimStatus.
 	ExtendedClaim *corev1.PodExtendedResourceClaimStatus `json:"extendedClaim,omitempty"`
 }
 
+func (r *Rare) empty() bool {
+	return r.Nominated == "" && r.Allocated == nil && len(r.Claims) == 0 && r.ExtendedClaim == nil
+}
+
+// Nominated is status.nominatedNodeName.
+func (p *Pod) Nominated() string { return p.Few().Nominated }
+
+// Allocated is what kube-scheduler counts for the pod in place of what its spec requests, or nil.
+func (p *Pod) Allocated() corev1.ResourceList { return p.Few().Allocated }
+
+// Few is a copy of what few pods have.
+func (p *Pod) Few() Rare {
+	if p.Rare == nil {
+		return Rare{}
+	}
+	return *p.Rare
+}
+
+// SetFew changes what few pods have.
+func (p *Pod) SetFew(r Rare) {
+	if p.Rare = nil; !r.empty() {
+		kept := r // else every call made one
+		p.Rare = &kept
+	}
+}
+
+// Nominate sets status.nominatedNodeName.
+func (p *Pod) Nominate(node string) {
+	r := p.Few()
+	r.Nominated = node
+	p.SetFew(r)
+}
+
 // Key is namespace/name.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // Ended reports whether the pod's containers are done for good.
-func (p Pod) Ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+func (p Pod) Ended() bool { return p.Phase == PodSucceeded || p.Phase == PodFailed }
 
 // Priority is the pod's priority as admission resolved it; 0 where unset.
 func (p Pod) Priority() int32 {
@@ -651,9 +723,9 @@ type DaemonSet struct {
 func (d *DaemonSet) PodOn(node, name string, since time.Time) *Pod {
 	controls := true
 	return &Pod{
-		Namespace: d.Namespace, Name: name, UID: types.UID(name), Created: since, Labels: d.Template.Labels, Annotations: d.Template.Annotations,
+		Namespace: d.Namespace, Name: name, UID: types.UID(name), Created: SecondOf(since), Labels: d.Template.Labels, Annotations: d.Template.Annotations,
 		Owner: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: types.UID("DaemonSet/" + d.Name), Controller: &controls},
-		Node:  node, Spec: &d.Template.Spec, Phase: corev1.PodRunning, Ready: true,
+		Node:  node, Spec: &d.Template.Spec, Phase: PodRunning, Ready: true,
 	}
 }
 

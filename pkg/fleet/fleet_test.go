@@ -123,7 +123,7 @@ func TestBudgetMatches(t *testing.T) {
 
 // A pod is written as people know it, and read again: what stands apart in memory does not in the text.
 func TestPodAsText(t *testing.T) {
-	p := Pod{Namespace: "a", Name: "b", Scheduling: Gated, PodClaims: &PodClaims{Claims: []corev1.PodResourceClaimStatus{{Name: "gpu"}}}}
+	p := Pod{Namespace: "a", Name: "b", Scheduling: Gated, Rare: &Rare{Claims: []corev1.PodResourceClaimStatus{{Name: "gpu"}}}}
 	const want = `{"namespace":"a","name":"b","spec":null,"scheduling":"SchedulingGated","claims":[{"name":"gpu"}]}`
 	text, err := json.Marshal(p)
 	if err != nil || string(text) != want {

@@ -17,19 +17,16 @@ func PodFrom(p *corev1.Pod) Pod {
 		Namespace:   p.Namespace,
 		Name:        p.Name,
 		UID:         p.UID,
-		Created:     p.CreationTimestamp.UTC(),
 		Labels:      p.Labels,
 		Annotations: p.Annotations,
 		Owner:       metav1.GetControllerOfNoCopy(p),
 		Node:        p.Spec.NodeName,
-		Nominated:   p.Status.NominatedNodeName,
 		Spec:        &spec,
-		Phase:       p.Status.Phase,
-		Deleted:     deleted(p),
+		Created:     SecondOf(p.CreationTimestamp.Time),
+		Deleted:     SecondOf(deleted(p)),
+		Phase:       PhaseOf(p.Status.Phase),
 	}
-	if s := &p.Status; len(s.ResourceClaimStatuses) > 0 || s.ExtendedResourceClaimStatus != nil {
-		pod.PodClaims = &PodClaims{Claims: s.ResourceClaimStatuses, ExtendedClaim: s.ExtendedResourceClaimStatus}
-	}
+	pod.SetFew(Rare{Nominated: p.Status.NominatedNodeName, Claims: p.Status.ResourceClaimStatuses, ExtendedClaim: p.Status.ExtendedResourceClaimStatus})
 	for i := range p.Status.Conditions {
 		pod.condition(&p.Status.Conditions[i])
 	}
@@ -59,7 +56,7 @@ func (p *Pod) condition(c *corev1.PodCondition) {
 		default:
 			return // SchedulerError and the like: not judged
 		}
-		p.Judged = c.LastTransitionTime.UTC()
+		p.Judged = SecondOf(c.LastTransitionTime.Time)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestPodFromReadsTheSchedulersWord(t *testing.T) {
 		if got.Scheduling != tc.want || got.Node != tc.node {
 			t.Errorf("%s: %q on %q, want %q", tc.name, got.Scheduling, got.Node, tc.want)
 		}
-		if (tc.want != Unjudged) != got.Judged.Equal(noon) {
+		if (tc.want != Unjudged) != got.Judged.Time().Equal(noon) {
 			t.Errorf("%s: judged at %s", tc.name, got.Judged)
 		}
 		if got.Spec.NodeName != "" || p.Spec.NodeName != tc.node {
@@ -48,7 +48,7 @@ func TestPodFromKnowsItsController(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{
 			{Kind: "Friend", Name: "f"}, {Kind: "ReplicaSet", Name: "web-1", Controller: ptr.To(true)}}}}
 	got := PodFrom(p)
-	if got.Owner == nil || got.Owner.Name != "web-1" || !got.Deleted.Equal(noon) {
+	if got.Owner == nil || got.Owner.Name != "web-1" || !got.Deleted.Time().Equal(noon) {
 		t.Errorf("owner %v, deleted %s", got.Owner, got.Deleted)
 	}
 }

@@ -47,7 +47,7 @@ func page() (corev1.ObjectReference, bool) {
 // A pod gets an Event with why it is pending when that is decided and when it changes, the
 // oldest first; what finds no room is recorded later.
 func TestAnnounceWaiting(t *testing.T) {
-	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: at10}, {UID: "old", Created: at10.Add(-time.Hour)}}}
+	s := fleet.Snapshot{Pods: []*fleet.Pod{{UID: "young", Created: fleet.SecondOf(at10)}, {UID: "old", Created: fleet.SecondOf(at10.Add(-time.Hour))}}}
 	first := verdicts(verdictOn("young", verdict.PodNoGroupFits, "too big"), verdictOn("old", verdict.PodGroupsUnavailable, "at max"), verdictOn("third", verdict.PodFitsNode, "there is room"))
 	second := verdicts(verdictOn("young", verdict.PodNoGroupFits, "still too big"), verdictOn("old", verdict.PodGroupsUnavailable, "at max"))
 	e := &events{}
@@ -232,7 +232,7 @@ func TestAnnounceManyPods(t *testing.T) {
 		var p plan.Plan
 		for i := range pods {
 			uid := fmt.Sprintf("%05d", pods-1-i) // the last of them is the oldest
-			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: time.Unix(int64(pods-i), 0)})
+			s.Pods = append(s.Pods, &fleet.Pod{UID: types.UID(uid), Created: fleet.Second(pods - i)})
 			p.Verdicts = append(p.Verdicts, verdictOn(uid, verdict.PodNoGroupFits, "too big"))
 		}
 		n.Announce(s, p, nil)

@@ -135,7 +135,7 @@ func (n *podNews) sort(s fleet.Snapshot) {
 	created := map[string]time.Time{}
 	for _, p := range s.Pods {
 		if p.Node == "" {
-			created[string(p.UID)] = p.Created
+			created[string(p.UID)] = p.Created.Time()
 		}
 	}
 	for i := range n.waiting {

@@ -90,8 +90,8 @@ func (l *lore) newClass(k classKey, p *fleet.Pod) *Class {
 		Key: k.canonical(l, p), id: len(l.classes),
 		traits: k.traits, terms: k.terms, takes: k.traits.takes, matched: k.matched, terminating: k.terminating,
 	}
-	if p.Allocated != nil {
-		c.takes = l.names.taken(p.Allocated)
+	if resized := p.Allocated(); resized != nil {
+		c.takes = l.names.taken(resized)
 	}
 	if k.own != nil {
 		c.own = apiPod(p)
@@ -143,10 +143,11 @@ func (c *Class) Body() string {
 
 // allocated is the canonical text of what counts for a pod that is being resized.
 func allocated(p *fleet.Pod) string {
-	if p.Allocated == nil {
+	resized := p.Allocated()
+	if resized == nil {
 		return ""
 	}
-	return "resized " + encoded(p.Allocated)
+	return "resized " + encoded(resized)
 }
 
 // apiPod is the pod as kube-scheduler's plugins know it.
@@ -155,14 +156,13 @@ func apiPod(p *fleet.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels, Annotations: p.Annotations},
 		Spec:       *specOf(p.Spec),
 	}
-	if p.PodClaims != nil {
-		pod.Status = corev1.PodStatus{ResourceClaimStatuses: p.Claims, ExtendedResourceClaimStatus: p.ExtendedClaim}
-	}
+	few := p.Few()
+	pod.Status = corev1.PodStatus{ResourceClaimStatuses: few.Claims, ExtendedResourceClaimStatus: few.ExtendedClaim}
 	if p.Owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*p.Owner}
 	}
 	if !p.Deleted.IsZero() {
-		at := metav1.NewTime(p.Deleted)
+		at := metav1.NewTime(p.Deleted.Time())
 		pod.DeletionTimestamp = &at
 	}
 	return pod

@@ -154,7 +154,7 @@ func batched(pods []Tenant, room vector) (batches []*batch, of []int32) {
 
 // byAge orders pods of one class.
 func byAge(a, b Tenant) int {
-	if by := a.Pod.Created.Compare(b.Pod.Created); by != 0 {
+	if by := cmp.Compare(a.Pod.Created, b.Pod.Created); by != 0 {
 		return by
 	}
 	return cmp.Or(

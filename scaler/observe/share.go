@@ -81,8 +81,7 @@ type family struct {
 
 // pod changes a pod that is not published yet.
 func (s *sharer) pod(p *fleet.Pod) {
-	p.Namespace, p.Node, p.Nominated = s.word(p.Namespace), s.word(p.Node), s.word(p.Nominated)
-	p.Phase = corev1.PodPhase(s.word(string(p.Phase)))
+	p.Namespace, p.Node = s.word(p.Namespace), s.word(p.Node)
 	if encoded, err := p.Spec.Marshal(); err == nil { // nothing is wrong with a spec that is not shared
 		p.Spec = s.specs.share(sha256.Sum256(encoded), p.Spec)
 	}

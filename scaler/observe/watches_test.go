@@ -366,7 +366,7 @@ func TestAllocated(t *testing.T) {
 				}
 			})
 			slimPod(p)
-			got := (&Observer{share: newSharer()}).pod(p).Allocated
+			got := (&Observer{share: newSharer()}).pod(p).Allocated()
 			var want corev1.ResourceList
 			if c.want != "" {
 				want = cpu(c.want)

@@ -92,7 +92,7 @@ func (c *city) priced() *city {
 func (c *city) aged() *city {
 	for _, p := range c.Pods {
 		if p.Node != "" {
-			p.Created = benchNow.Add(-72 * time.Hour)
+			p.Created = fleet.SecondOf(benchNow.Add(-72 * time.Hour))
 		}
 	}
 	return c
@@ -140,7 +140,7 @@ func unswappable(nodes int) *city {
 	c := swappable(nodes)
 	for i := range c.Nodes {
 		c.run(pods(int64(10+i%50), 16*mib).labelled(labelApp, fmt.Sprint("young-", i)).owned(fmt.Sprint("young-", i)), &c.Nodes[i])
-		c.Pods[len(c.Pods)-1].Created = benchNow.Add(-time.Minute)
+		c.Pods[len(c.Pods)-1].Created = fleet.SecondOf(benchNow.Add(-time.Minute))
 	}
 	return c
 }

@@ -146,7 +146,7 @@ func scheduleLate(w *scenario.World, late time.Duration) {
 		if pod.Node != "" {
 			continue
 		}
-		if pod.Scheduling = fleet.Unjudged; w.Now.Sub(pod.Created) < late {
+		if pod.Scheduling = fleet.Unjudged; w.Now.Sub(pod.Created.Time()) < late {
 			pod.Scheduling = fleet.Gated
 		}
 	}

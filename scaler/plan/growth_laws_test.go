@@ -161,7 +161,7 @@ func lawRoom(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 		n := &s.Nodes[i]
 		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		for _, pod := range s.Pods {
-			there := pod.Node == n.Name || pod.Node == "" && (pod.Nominated == n.Name || sent[string(pod.UID)] == n.Name)
+			there := pod.Node == n.Name || pod.Node == "" && (pod.Nominated() == n.Name || sent[string(pod.UID)] == n.Name)
 			if there && !pod.Ended() && (pod.Node == "" || pod.Priority() >= p.ExpendableBelow) {
 				cluster.Put(cluster.Tenant(pod), place)
 			}

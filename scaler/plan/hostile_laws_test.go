@@ -115,8 +115,8 @@ func tenanted(s fleet.Snapshot, n int, kind string) fleet.Snapshot {
 			}}}}
 		}
 		s.Pods = append(s.Pods, &fleet.Pod{
-			Namespace: tenant, Name: name, UID: types.UID(tenant + name), Created: s.Now.Add(-time.Hour), Judged: s.Now,
-			Labels: map[string]string{"tenant": name}, Phase: corev1.PodPending, Scheduling: fleet.Unschedulable, Spec: spec,
+			Namespace: tenant, Name: name, UID: types.UID(tenant + name), Created: fleet.SecondOf(s.Now.Add(-time.Hour)), Judged: fleet.SecondOf(s.Now),
+			Labels: map[string]string{"tenant": name}, Phase: fleet.PodPending, Scheduling: fleet.Unschedulable, Spec: spec,
 		})
 	}
 	return s

@@ -376,7 +376,7 @@ func heldPlace(s fleet.Snapshot, p policy.Policy, fresh, all map[string]bool) *f
 		place := cluster.Add(cluster.TemplateFrom(n, nothing))
 		before := all[n.Name] && !fresh[n.Name]
 		for _, pod := range s.Pods {
-			if pod.Nominated != "" {
+			if pod.Nominated() != "" {
 				return nil // who knows whose room that is
 			}
 			if pod.Node != n.Name || pod.Ended() || pod.Priority() < p.ExpendableBelow {

@@ -368,10 +368,11 @@ func schedule(w *scenario.World) {
 		}
 		place := cluster.Seat(cluster.Tenant(p), places)
 		if place == nil {
-			p.Scheduling, p.Judged = fleet.Unschedulable, w.Now
+			p.Scheduling, p.Judged = fleet.Unschedulable, fleet.SecondOf(w.Now)
 			continue
 		}
-		p.Node, p.Nominated, p.Scheduling, p.Phase, p.Ready = place.Name, "", fleet.Unjudged, "Running", true
+		p.Node, p.Scheduling, p.Phase, p.Ready = place.Name, fleet.Unjudged, fleet.PodRunning, true
+		p.Nominate("")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
@@ -159,7 +160,7 @@ func (x *turns) begin(t *rapid.T, node string, a *waitingAgent) {
 func (x *turns) empty(node string) {
 	for _, p := range x.Pods {
 		if p.Node == node {
-			p.Node, p.Phase, p.Ready = "", "Pending", false
+			p.Node, p.Phase, p.Ready = "", fleet.PodPending, false
 		}
 	}
 	schedule(x.World)

@@ -75,7 +75,7 @@ func crowded(s fleet.Snapshot, n int) fleet.Snapshot {
 		name := fmt.Sprintf("crowd-%04d", i)
 		labels := map[string]string{"crowd": name}
 		s.Pods = append(s.Pods, &fleet.Pod{
-			Namespace: "tenant", Name: name, UID: types.UID(name), Created: s.Now, Judged: s.Now, Labels: labels, Phase: corev1.PodPending, Scheduling: fleet.Unschedulable,
+			Namespace: "tenant", Name: name, UID: types.UID(name), Created: fleet.SecondOf(s.Now), Judged: fleet.SecondOf(s.Now), Labels: labels, Phase: fleet.PodPending, Scheduling: fleet.Unschedulable,
 			Spec: &corev1.PodSpec{
 				NodeSelector: map[string]string{"example.com/crowd": name},
 				Containers:   []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}}},

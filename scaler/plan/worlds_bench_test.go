@@ -175,21 +175,21 @@ func (t template) evenly(selector *metav1.LabelSelector, domain string) template
 // wait adds a pod that kube-scheduler found no node for.
 func (c *city) wait(t template) {
 	p := c.pod(t)
-	p.Phase, p.Scheduling, p.Judged = corev1.PodPending, fleet.Unschedulable, benchNow.Add(-time.Second)
+	p.Phase, p.Scheduling, p.Judged = fleet.PodPending, fleet.Unschedulable, fleet.SecondOf(benchNow.Add(-time.Second))
 	c.Pods = append(c.Pods, p)
 }
 
 // run adds a pod that runs on a node.
 func (c *city) run(t template, on *fleet.Node) {
 	p := c.pod(t)
-	p.Node, p.Phase, p.Ready = on.Name, corev1.PodRunning, true
+	p.Node, p.Phase, p.Ready = on.Name, fleet.PodRunning, true
 	c.Pods = append(c.Pods, p)
 }
 
 func (c *city) pod(t template) *fleet.Pod {
 	name := "pod-" + strconv.Itoa(len(c.Pods))
 	return &fleet.Pod{
-		Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name), Created: benchNow.Add(-time.Hour),
+		Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name), Created: fleet.SecondOf(benchNow.Add(-time.Hour)),
 		Labels: t.labels, Owner: t.owner, Spec: t.spec,
 	}
 }

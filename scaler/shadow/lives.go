@@ -99,7 +99,7 @@ func (b *bundle) add(p *fleet.Pod, ended time.Time) {
 			of.Memory += requests.Memory().Value()
 		}
 	}
-	life := record.Life{Name: p.Name, Created: p.Created.Unix()}
+	life := record.Life{Name: p.Name, Created: p.Created.Time().Unix()}
 	if !ended.IsZero() {
 		life.Ended = ended.Unix()
 	}

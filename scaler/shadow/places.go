@@ -184,9 +184,10 @@ func (t *seats) seat(tenant fit.Tenant, at *fit.Place, since time.Time) bool {
 	before := t.s.moved[p]
 	if before == nil || before.Node != at.Name {
 		next := *p
-		next.Node, next.Nominated, next.Phase, next.Ready, next.Scheduling, next.Judged = at.Name, "", corev1.PodRunning, true, fleet.Unjudged, time.Time{}
-		if next.Created.Before(since) {
-			next.Created = since // its successor, by now
+		next.Node, next.Phase, next.Ready, next.Scheduling, next.Judged = at.Name, fleet.PodRunning, true, fleet.Unjudged, 0
+		next.Nominate("")
+		if next.Created.Time().Before(since) {
+			next.Created = fleet.SecondOf(since) // its successor, by now
 		}
 		before = &next
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/fleet"
@@ -143,7 +142,7 @@ func (w *watch) seePods(world, windlass fleet.Snapshot) (records []record.Record
 				continue
 			}
 			_, served := w.served[p.UID]
-			f = pending{key: p.Key(), since: p.Created, world: true, windlass: !served}
+			f = pending{key: p.Key(), since: p.Created.Time(), world: true, windlass: !served}
 		}
 		if f.world && p.Node != "" {
 			f.world = false
@@ -179,7 +178,7 @@ func (w *watch) seePods(world, windlass fleet.Snapshot) (records []record.Record
 
 // followed reports whether a pod waits for a node.
 func followed(p *fleet.Pod) bool {
-	return p.Node == "" && p.Scheduling == fleet.Unschedulable && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed && p.Deleted.IsZero()
+	return p.Node == "" && p.Scheduling == fleet.Unschedulable && p.Phase != fleet.PodSucceeded && p.Phase != fleet.PodFailed && p.Deleted.IsZero()
 }
 
 // sampleOf is how many nodes there are on both sides, and what they cost.

@@ -196,10 +196,10 @@ func (d *Cluster) watch(p *fleet.Pod) {
 		return
 	}
 	if !p.Deleted.IsZero() {
-		d.Clock.At(p.Deleted.Add(drainable.Overtime))
+		d.Clock.At(p.Deleted.Time().Add(drainable.Overtime))
 	}
 	if rules := d.Policy.Drainable; rules.SkipSystemPods && rules.SystemPodTimeout > 0 && p.Namespace == metav1.NamespaceSystem {
-		d.Clock.At(p.Created.Add(rules.SystemPodTimeout))
+		d.Clock.At(p.Created.Time().Add(rules.SystemPodTimeout))
 	}
 	if d.Owners != nil {
 		d.Clock.At(drainable.OwnerDue(p))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -60,7 +61,7 @@ func (d *Cluster) runningOf(owners map[types.UID][]*fleet.Pod) map[types.UID][]*
 		running[p.Owner.UID] = append(running[p.Owner.UID], p)
 	}
 	for _, list := range running {
-		slices.SortStableFunc(list, func(a, b *fleet.Pod) int { return a.Created.Compare(b.Created) })
+		slices.SortStableFunc(list, func(a, b *fleet.Pod) int { return cmp.Compare(a.Created, b.Created) })
 	}
 	return running
 }
@@ -71,7 +72,7 @@ func (d *Cluster) runningOf(owners map[types.UID][]*fleet.Pod) map[types.UID][]*
 func (d *Cluster) withoutHeir(owner types.UID, ending, running []*fleet.Pod) []*fleet.Pod {
 	waiting := slices.Clone(ending)
 	for _, heir := range running {
-		if len(waiting) > 0 && !heir.Created.Before(endAsked(waiting[0])) {
+		if len(waiting) > 0 && !heir.Created.Time().Before(endAsked(waiting[0])) {
 			waiting = waiting[1:]
 		}
 	}
@@ -95,4 +96,6 @@ func (d *Cluster) succeedsNoMore(p *fleet.Pod) bool {
 // endAsked is when the end of a pod was requested that is being deleted, or up to a second before:
 // API servers write whole seconds, each by its own clock. Where the grace period was cut short it
 // was later.
-func endAsked(p *fleet.Pod) time.Time { return p.Deleted.Add(-drainable.GraceOf(p) - time.Second) }
+func endAsked(p *fleet.Pod) time.Time {
+	return p.Deleted.Time().Add(-drainable.GraceOf(p) - time.Second)
+}

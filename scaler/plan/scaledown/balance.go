@@ -33,13 +33,13 @@ func (d *ScaleDown) balances() bool { return d.Policy.Consolidate == policy.Cons
 // Harchol-Balter and Downey, Exploiting Process Lifetime Distributions for Dynamic Load Balancing, 1997.
 func (r *nodeSearch) weigh(c *candidate, until time.Time) {
 	c.cost, c.lasting, c.unreadable = 0, mostLasting, nil
-	counts := func(t fit.Tenant) bool { return t.Pod.Created.Before(until) }
+	counts := func(t fit.Tenant) bool { return t.Pod.Created.Time().Before(until) }
 	if !slices.ContainsFunc(c.movers, counts) {
 		counts = func(fit.Tenant) bool { return true }
 	}
 	for _, t := range c.movers {
 		if counts(t) {
-			c.lasting = min(c.lasting, r.Now.Sub(t.Pod.Created))
+			c.lasting = min(c.lasting, r.Now.Sub(t.Pod.Created.Time()))
 		}
 		cost, said, err := contract.DisruptionCost(t.Pod.Annotations)
 		if err != nil {

@@ -205,7 +205,7 @@ func (r *nodeSearch) movers(c *candidate) (verdict.Reason, verdict.Details) {
 		}
 		c.movers = append(c.movers, t)
 		c.priority += int64(p.Priority())
-		c.age -= p.Created.Unix()
+		c.age -= p.Created.Time().Unix()
 	}
 	c.seekers = r.Fit.Sorted(c.movers, []*fit.NodeTemplate{c.Place.Template()})
 	return "", nil

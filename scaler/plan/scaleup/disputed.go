@@ -25,7 +25,7 @@ const (
 // just as little. People have to act.
 func (d *ScaleUp) dispute(s seats.Seat) seats.Seat {
 	p := s.Pod.Pod
-	if s.Reason != verdict.PodFitsNode || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged) < doubtful || len(d.State.Disputed) >= mostDisputed {
+	if s.Reason != verdict.PodFitsNode || p.Scheduling != fleet.Unschedulable || d.Now.Sub(p.Judged.Time()) < doubtful || len(d.State.Disputed) >= mostDisputed {
 		return s
 	}
 	since, known := d.Given.Disputed[string(p.UID)]

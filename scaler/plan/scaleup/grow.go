@@ -378,7 +378,7 @@ func (d *ScaleUp) oldestLeft() string {
 	}
 	if len(pods) > 0 {
 		d.oldest = string(slices.MinFunc(pods, func(a, b fit.Tenant) int {
-			return cmp.Or(a.Pod.Created.Compare(b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
+			return cmp.Or(cmp.Compare(a.Pod.Created, b.Pod.Created), cmp.Compare(a.Pod.UID, b.Pod.UID))
 		}).Pod.UID)
 	}
 	return d.oldest
@@ -400,11 +400,8 @@ func (d *ScaleUp) Growing() bool {
 }
 
 func (d *ScaleUp) isUrgent(t fit.Tenant) bool {
-	since := t.Pod.Created
-	if t.Pod.Judged.After(since) {
-		since = t.Pod.Judged
-	}
-	return d.Now.Sub(since) < urgent
+	since := max(t.Pod.Created, t.Pod.Judged)
+	return d.Now.Sub(since.Time()) < urgent
 }
 
 // evaluateAgain is when nodes that may be unneeded are evaluated, after an evaluation in which

@@ -76,7 +76,7 @@ func (d *ScaleUp) waiting() []fit.Tenant {
 		case !d.Scheduled(p):
 			d.SayPod(t, verdict.PodOtherScheduler, "", verdict.Say("its scheduler is {scheduler}, and --scheduler-name does not name that, so it triggers no scale-up", verdict.Scheduler(p.Spec.SchedulerName)))
 		case d.Promised(p):
-			d.SayPod(t, verdict.PodNominated, "", verdict.Say("kube-scheduler makes room for it on node {node}", verdict.Node(p.Nominated)))
+			d.SayPod(t, verdict.PodNominated, "", verdict.Say("kube-scheduler makes room for it on node {node}", verdict.Node(p.Nominated())))
 		case d.Expendable(p):
 			d.SayPod(t, verdict.PodExpendable, "", verdict.Say("its priority {priority} is below {min}, so it triggers no scale-up", verdict.Priority(int(p.Priority())), verdict.Min(int(d.Policy.ExpendableBelow))))
 		case d.Unheard[p] != nil:

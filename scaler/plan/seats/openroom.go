@@ -84,5 +84,5 @@ func (d *Seats) GrowsFrom(t fit.Tenant) time.Time {
 		return d.Now
 	}
 	delay, _ := contract.PodScaleUpDelay(t.Pod.Annotations, d.Policy.NewPodDelay) // one that cannot be parsed counts for nothing
-	return t.Pod.Created.Add(delay)
+	return t.Pod.Created.Time().Add(delay)
 }

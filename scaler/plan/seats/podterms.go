@@ -32,7 +32,7 @@ func (k *Cache) hush(d *Seats, kubernetes string) (mute map[*fleet.Pod]bool) {
 	for i, p := range d.Speaking.Pods {
 		row := d.Speaking.Rows[i]
 		switch terms := fit.CountTerms(p.Spec); {
-		case p.Ended() || p.Node == "" && p.Nominated != "":
+		case p.Ended() || p.Node == "" && p.Nominated() != "":
 		case p.Node != "":
 			running.hear(row, p, k.rules.Terms(kubernetes, p), terms)
 		case d.TriggersNoScaleUp(p):
@@ -150,7 +150,7 @@ func (s speaking) hushHeaviest() {
 func (s speaking) takeTurns(d *Seats) {
 	slices.SortStableFunc(s.said, func(a, b *saying) int {
 		p, q := a.first, b.first
-		return cmp.Or(cmp.Compare(q.Priority(), p.Priority()), p.Created.Compare(q.Created))
+		return cmp.Or(cmp.Compare(q.Priority(), p.Priority()), cmp.Compare(p.Created, q.Created))
 	})
 	left, first := s.share, 0
 	for first < len(s.said) && left-s.said[first].weight >= s.share/2 {

@@ -57,10 +57,10 @@ func (d *Seats) Tenant(n *cluster.Node, i int) fit.Tenant { return d.Fit.TenantA
 // nominate seats the pods for which kube-scheduler is making room.
 func (d *Seats) nominate() {
 	for _, p := range d.Unbound.Pods {
-		if p.Nominated == "" || !p.Deleted.IsZero() || p.Ended() {
+		if p.Nominated() == "" || !p.Deleted.IsZero() || p.Ended() {
 			continue
 		}
-		if n := d.Node(p.Nominated); d.Promised(p) && n.Open {
+		if n := d.Node(p.Nominated()); d.Promised(p) && n.Open {
 			d.Fit.Put(d.Fit.Tenant(p), n.Place)
 		}
 	}
@@ -95,7 +95,7 @@ func (d *Seats) imagine(s fleet.Snapshot, k *Cache) {
 // Promised reports whether kube-scheduler makes room for the pod on a node that it may
 // still come to.
 func (d *Seats) Promised(p *fleet.Pod) bool {
-	n := d.Node(p.Nominated)
+	n := d.Node(p.Nominated())
 	return n != nil && n.Stage != cluster.Draining && n.Stage != cluster.Terminating && (n.Stage != cluster.ScalingDown || n.Cancelled)
 }
 

@@ -33,11 +33,11 @@ func beings(t trace.Trace) (all []being) {
 		w := t.Workloads[p.Workload]
 		name := fmt.Sprintf("%s-%d", w.Name, i)
 		all = append(all, being{&fleet.Pod{
-			Namespace: w.Namespace, Name: name, UID: types.UID(name), Created: t.Start.Add(time.Duration(p.Arrive) * time.Second), Owner: w.Owner(), Spec: w.Spec, Node: "n",
+			Namespace: w.Namespace, Name: name, UID: types.UID(name), Created: fleet.SecondOf(t.Start.Add(time.Duration(p.Arrive) * time.Second)), Owner: w.Owner(), Spec: w.Spec, Node: "n",
 		}, p.Arrive, p.Ends})
 	}
 	daemon := trace.Workload{Namespace: "n", Name: "agent", Kind: "DaemonSet"}
-	return append(all, being{&fleet.Pod{Namespace: "n", Name: "agent-x", UID: "agent-x", Created: t.Start, Owner: daemon.Owner(), Spec: &corev1.PodSpec{}, Node: "n"}, 0, trace.Never})
+	return append(all, being{&fleet.Pod{Namespace: "n", Name: "agent-x", UID: "agent-x", Created: fleet.SecondOf(t.Start), Owner: daemon.Owner(), Spec: &corev1.PodSpec{}, Node: "n"}, 0, trace.Never})
 }
 
 // play has a shadow see the pods until the end of the trace, but for the time of the gap, after which

@@ -143,7 +143,7 @@ func asOf(s fleet.Snapshot, start time.Time) *fleet.Snapshot {
 	for _, p := range pods {
 		if drainable.BelongsToNode(p) && open[p.Node] && p.Deleted.IsZero() {
 			own := *p
-			own.Created = own.Created.Add(shift)
+			own.Created = fleet.SecondOf(own.Created.Time().Add(shift))
 			s.Pods = append(s.Pods, &own)
 		}
 	}

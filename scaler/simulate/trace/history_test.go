@@ -204,7 +204,7 @@ func TestBesideSnapshot(t *testing.T) {
 		return p
 	}
 	old := pod("web-7fff-x", "ReplicaSet", "web-7fff", "old", "500m", "1Gi")
-	old.Phase = corev1.PodSucceeded
+	old.Phase = fleet.PodSucceeded
 	s := &fleet.Snapshot{
 		Now: now,
 		Groups: []fleet.Group{{Name: "web", Max: 9, Desired: 5, Failures: []fleet.Failure{{At: now}}, Instances: []fleet.Instance{

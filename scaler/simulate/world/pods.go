@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -77,8 +76,8 @@ func (w *World) create(r *replica) {
 	of := r.workload
 	name := fmt.Sprintf("%s-s%d", of.Name, w.born) // a snapshot has names of its own
 	seen := &fleet.Pod{
-		Namespace: of.Namespace, Name: name, UID: types.UID(name), Created: w.time(), Labels: of.Labels, Annotations: of.Annotations,
-		Owner: of.owner, Spec: of.Spec, Phase: corev1.PodPending,
+		Namespace: of.Namespace, Name: name, UID: types.UID(name), Created: fleet.SecondOf(w.time()), Labels: of.Labels, Annotations: of.Annotations,
+		Owner: of.owner, Spec: of.Spec, Phase: fleet.PodPending,
 	}
 	r.current = &pod{seen: seen, replica: r, made: w.now}
 	w.enter(r.current)
@@ -111,7 +110,7 @@ func (w *World) show(p *pod, change func(*fleet.Pod)) {
 func (w *World) bind(p *pod, m *machine) {
 	w.budgets.count(p, -1)
 	w.show(p, func(n *fleet.Pod) {
-		n.Node, n.Phase, n.Ready, n.Scheduling, n.Judged = m.name, corev1.PodRunning, true, fleet.Unjudged, time.Time{}
+		n.Node, n.Phase, n.Ready, n.Scheduling, n.Judged = m.name, fleet.PodRunning, true, fleet.Unjudged, 0
 	})
 	w.place(p, m)
 	w.budgets.count(p, 1)
@@ -203,7 +202,7 @@ func (w *World) evict(p *pod) {
 	w.ledger.Evictions++
 	w.budgets.count(p, -1)
 	p.leaving = true
-	w.show(p, func(n *fleet.Pod) { n.Deleted, n.Ready = w.time().Add(grace), false })
+	w.show(p, func(n *fleet.Pod) { n.Deleted, n.Ready = fleet.SecondOf(w.time().Add(grace)), false })
 	r := p.replica
 	if r != nil {
 		w.ledger.running--

@@ -65,7 +65,7 @@ func (w *World) schedule() {
 		if p.seen.Scheduling == verdict {
 			continue
 		}
-		w.show(p, func(n *fleet.Pod) { n.Scheduling, n.Judged = verdict, w.time() })
+		w.show(p, func(n *fleet.Pod) { n.Scheduling, n.Judged = verdict, fleet.SecondOf(w.time()) })
 	}
 	clear(s.queue[len(waiting):])
 	s.queue = waiting

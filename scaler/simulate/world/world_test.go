@@ -232,7 +232,7 @@ func given() (s fleet.Snapshot, of trace.Workload, p *fleet.Pod) {
 	}
 	s.Groups = []fleet.Group{group}
 	of = workloadOf("app", "1")
-	p = &fleet.Pod{Namespace: "default", Name: "app-s2", UID: "given", Created: midnight.Add(-time.Hour), Labels: of.Labels, Owner: of.Owner(), Spec: of.Spec, Node: "web-1", Phase: corev1.PodRunning, Ready: true}
+	p = &fleet.Pod{Namespace: "default", Name: "app-s2", UID: "given", Created: fleet.SecondOf(midnight.Add(-time.Hour)), Labels: of.Labels, Owner: of.Owner(), Spec: of.Spec, Node: "web-1", Phase: fleet.PodRunning, Ready: true}
 	s.Pods = []*fleet.Pod{p}
 	return s, of, p
 }
@@ -303,7 +303,7 @@ func TestHooks(t *testing.T) {
 		s.Groups[0].Hooks = append(s.Groups[0].Hooks, fleet.Hook{Name: "windlass", Transition: transition, Heartbeat: metav1.Duration{Duration: time.Hour}, Global: metav1.Duration{Duration: 48 * time.Hour}, Default: "CONTINUE"})
 	}
 	p.Node = ""
-	p.Phase, p.Ready = corev1.PodPending, false
+	p.Phase, p.Ready = fleet.PodPending, false
 	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p})
 	want := []string{"request-drain", "terminate", "complete"}
 	var got []string
@@ -321,7 +321,7 @@ func TestDaemonSets(t *testing.T) {
 	s, of, p := given()
 	s.DaemonSets = []fleet.DaemonSet{{Namespace: "kube-system", Name: "proxy", Template: corev1.PodTemplateSpec{Spec: *workloadOf("proxy", "100m").Spec}}}
 	s.Nodes, s.Pods, s.Groups[0].Instances, s.Groups[0].Desired = nil, []*fleet.Pod{p}, nil, 0
-	p.Node, p.Phase, p.Ready = "", corev1.PodPending, false
+	p.Node, p.Phase, p.Ready = "", fleet.PodPending, false
 	l, w := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Ends: trace.Never})
 	daemons := map[string]int{}
 	for _, p := range w.snapshot.Pods {
@@ -341,7 +341,7 @@ func TestGates(t *testing.T) {
 	gated := *of.Spec
 	gated.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
 	held := *p
-	held.Name, held.UID, held.Spec, held.Node, held.Phase, held.Ready = "held", "held", &gated, "", corev1.PodPending, false
+	held.Name, held.UID, held.Spec, held.Node, held.Phase, held.Ready = "held", "held", &gated, "", fleet.PodPending, false
 	s.Pods = append(s.Pods, &held)
 	l, _ := goOn(t, s, of, trace.Pod{Ends: trace.Never, Given: &held}, trace.Pod{Ends: trace.Never, Given: p}, trace.Pod{Ends: trace.Never})
 	if l.Pending != 1 || l.Launches != 0 || !slices.Equal(l.Waits, []int64{0, 0, 7200}) {
