@@ -359,12 +359,22 @@ func (p *printer) pod(pod *fleet.Pod) {
 	p.line("pod", strings.TrimPrefix(pod.Key(), "default/"), p.podWords(pod)...)
 }
 
+// podAge says when a pod was created, unless that is usual.
+func (p *printer) podAge(created fleet.Second) string {
+	if created == fleet.SecondOf(p.s.Now.Add(-firstAge)) {
+		return ""
+	}
+	return "age=" + p.s.Now.Sub(created.Time()).String()
+}
+
 func (p *printer) podWords(pod *fleet.Pod) []string {
 	usual := NewWorld().newPod(pod.Key())
 	words := []string{said("on", pod.Node), flag("unjudged", pod.Node == "" && pod.Scheduling == fleet.Unjudged), flag("gated", pod.Scheduling == fleet.Gated),
-		said("nominated", pod.Nominated()), other("age", p.s.Now.Sub(pod.Created.Time()).String(), firstAge.String()), at("ends", pod.Deleted.Time())}
+		said("nominated", pod.Nominated()), p.podAge(pod.Created), at("ends", pod.Deleted.Time())}
 	if pod.Scheduling != fleet.Unjudged {
-		words = append(words, p.unlessNow("judged", pod.Judged.Time()))
+		if pod.Judged != fleet.SecondOf(p.s.Now) {
+			words = append(words, at("judged", pod.Judged.Time()))
+		}
 	}
 	if pod.Node != "" {
 		words = append(words, flag("starting", pod.Phase == fleet.PodPending), flag("unready", pod.Phase == fleet.PodRunning && !pod.Ready))

@@ -621,53 +621,59 @@ type Pod struct {
 	*Rare
 }
 
-// Rare is what few pods have; a Pod without any of it has none. It is never changed, as copies of a
-// Pod share it.
+// Rare is what few pods have; a Pod with nothing of it has none. It is never changed, as copies of a
+// Pod share it. It is read by the methods of Pod, which hide its fields: a Pod without it has none.
 type Rare struct {
-	// Nominated is status.nominatedNodeName.
-	Nominated string `json:"nominated,omitempty"`
-	// Allocated is what kube-scheduler counts for a pod on a node in place of what
-	// its spec requests, while a resize in place is under way; nil otherwise.
-	// https://github.com/kubernetes/enhancements/issues/1287
-	Allocated corev1.ResourceList `json:"allocated,omitempty"`
-	// Claims are status.resourceClaimStatuses: the names of generated claims.
-	Claims []corev1.PodResourceClaimStatus `json:"claims,omitempty"`
-	// ExtendedClaim is status.extendedResourceClaimStatus.
+	Nominated     string                                 `json:"nominated,omitempty"`
+	Allocated     corev1.ResourceList                    `json:"allocated,omitempty"`
+	Claims        []corev1.PodResourceClaimStatus        `json:"claims,omitempty"`
 	ExtendedClaim *corev1.PodExtendedResourceClaimStatus `json:"extendedClaim,omitempty"`
 }
 
-func (r *Rare) empty() bool {
-	return r.Nominated == "" && r.Allocated == nil && len(r.Claims) == 0 && r.ExtendedClaim == nil
-}
-
-// Nominated is status.nominatedNodeName.
-func (p *Pod) Nominated() string { return p.Few().Nominated }
-
-// Allocated is what kube-scheduler counts for the pod in place of what its spec requests, or nil.
-func (p *Pod) Allocated() corev1.ResourceList { return p.Few().Allocated }
-
-// Few is a copy of what few pods have.
-func (p *Pod) Few() Rare {
+// rare is a copy of what few pods have.
+func (p *Pod) rare() Rare {
 	if p.Rare == nil {
 		return Rare{}
 	}
 	return *p.Rare
 }
 
-// SetFew changes what few pods have.
-func (p *Pod) SetFew(r Rare) {
-	if p.Rare = nil; !r.empty() {
-		kept := r // else every call made one
-		p.Rare = &kept
+func (p *Pod) setRare(r Rare) {
+	if r.Nominated == "" && r.Allocated == nil && len(r.Claims) == 0 && r.ExtendedClaim == nil {
+		p.Rare = nil
+		return
 	}
+	kept := r // r itself would be allocated at every call
+	p.Rare = &kept
 }
 
-// Nominate sets status.nominatedNodeName.
+// Nominated is status.nominatedNodeName.
+func (p *Pod) Nominated() string { return p.rare().Nominated }
+
+// Nominate sets what Nominated is.
 func (p *Pod) Nominate(node string) {
-	r := p.Few()
+	r := p.rare()
 	r.Nominated = node
-	p.SetFew(r)
+	p.setRare(r)
 }
+
+// Allocated is what kube-scheduler counts for a pod on a node in place of what its spec requests,
+// while a resize in place is under way; nil otherwise.
+// https://github.com/kubernetes/enhancements/issues/1287
+func (p *Pod) Allocated() corev1.ResourceList { return p.rare().Allocated }
+
+// Allocate sets what Allocated is.
+func (p *Pod) Allocate(counted corev1.ResourceList) {
+	r := p.rare()
+	r.Allocated = counted
+	p.setRare(r)
+}
+
+// Claims are status.resourceClaimStatuses: the names of generated claims.
+func (p *Pod) Claims() []corev1.PodResourceClaimStatus { return p.rare().Claims }
+
+// ExtendedClaim is status.extendedResourceClaimStatus.
+func (p *Pod) ExtendedClaim() *corev1.PodExtendedResourceClaimStatus { return p.rare().ExtendedClaim }
 
 // Key is namespace/name.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,21 +21,16 @@ func PodFrom(p *corev1.Pod) Pod {
 		Node:        p.Spec.NodeName,
 		Spec:        &spec,
 		Created:     SecondOf(p.CreationTimestamp.Time),
-		Deleted:     SecondOf(deleted(p)),
 		Phase:       PhaseOf(p.Status.Phase),
 	}
-	pod.SetFew(Rare{Nominated: p.Status.NominatedNodeName, Claims: p.Status.ResourceClaimStatuses, ExtendedClaim: p.Status.ExtendedResourceClaimStatus})
+	if p.DeletionTimestamp != nil {
+		pod.Deleted = SecondOf(p.DeletionTimestamp.Time)
+	}
+	pod.setRare(Rare{Nominated: p.Status.NominatedNodeName, Claims: p.Status.ResourceClaimStatuses, ExtendedClaim: p.Status.ExtendedResourceClaimStatus})
 	for i := range p.Status.Conditions {
 		pod.condition(&p.Status.Conditions[i])
 	}
 	return pod
-}
-
-func deleted(o metav1.Object) time.Time {
-	if t := o.GetDeletionTimestamp(); t != nil {
-		return t.UTC()
-	}
-	return time.Time{}
 }
 
 func (p *Pod) condition(c *corev1.PodCondition) {

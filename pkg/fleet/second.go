@@ -9,8 +9,8 @@ import (
 // sixth of the memory of a time.Time, and there may be a million pods.
 type Second uint32
 
-// SecondOf is the second of a moment. Kubernetes has no objects from before 1970, and none yet from
-// after February 2106: what says so is taken for the first or the last second.
+// SecondOf is the second of a moment. No object is from before 1970. A deletionTimestamp may be after
+// February 2106, where a pod has 80 years to end: both are taken for the first or the last second.
 func SecondOf(t time.Time) Second {
 	if t.IsZero() {
 		return 0

@@ -52,14 +52,12 @@ func TestPhaseOf(t *testing.T) {
 }
 
 // What few pods have is theirs alone: a copy of a pod shares it until it is changed.
-func TestFew(t *testing.T) {
+func TestRare(t *testing.T) {
 	a := Pod{}
 	a.Nominate("n1")
 	b := a
 	b.Nominate("n2")
-	few := b.Few()
-	few.Allocated = corev1.ResourceList{}
-	b.SetFew(few)
+	b.Allocate(corev1.ResourceList{})
 	if a.Nominated() != "n1" || a.Allocated() != nil || b.Nominated() != "n2" || b.Allocated() == nil {
 		t.Errorf("%+v, %+v", a.Rare, b.Rare)
 	}

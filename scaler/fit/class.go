@@ -156,8 +156,7 @@ func apiPod(p *fleet.Pod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Labels: p.Labels, Annotations: p.Annotations},
 		Spec:       *specOf(p.Spec),
 	}
-	few := p.Few()
-	pod.Status = corev1.PodStatus{ResourceClaimStatuses: few.Claims, ExtendedResourceClaimStatus: few.ExtendedClaim}
+	pod.Status.ResourceClaimStatuses, pod.Status.ExtendedResourceClaimStatus = p.Claims(), p.ExtendedClaim()
 	if p.Owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*p.Owner}
 	}

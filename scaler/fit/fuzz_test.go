@@ -288,9 +288,7 @@ func without(n *corev1.Node, ignored func(corev1.Taint) bool) *corev1.Node {
 func fleetPod(p *corev1.Pod) *fleet.Pod {
 	seen := fleet.PodFrom(p)
 	if len(p.Status.ContainerStatuses) > 0 {
-		few := seen.Few()
-		few.Allocated = helper.PodRequests(p, helper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
-		seen.SetFew(few)
+		seen.Allocate(helper.PodRequests(p, helper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
 	}
 	return &seen
 }

@@ -175,9 +175,9 @@ func (o *Observer) pod(p *corev1.Pod) *fleet.Pod {
 	pod := fleet.PodFrom(p)
 	both := pod.Name + string(pod.UID) // one piece of memory is smaller than two
 	pod.Name, pod.UID = both[:len(pod.Name)], types.UID(both[len(pod.Name):])
-	few := pod.Few()
-	few.Allocated = allocated(p)
-	pod.SetFew(few)
+	if resized := allocated(p); resized != nil {
+		pod.Allocate(resized)
+	}
 	o.share.pod(&pod)
 	return &pod
 }

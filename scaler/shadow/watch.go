@@ -178,7 +178,7 @@ func (w *watch) seePods(world, windlass fleet.Snapshot) (records []record.Record
 
 // followed reports whether a pod waits for a node.
 func followed(p *fleet.Pod) bool {
-	return p.Node == "" && p.Scheduling == fleet.Unschedulable && p.Phase != fleet.PodSucceeded && p.Phase != fleet.PodFailed && p.Deleted.IsZero()
+	return p.Node == "" && p.Scheduling == fleet.Unschedulable && !p.Ended() && p.Deleted.IsZero()
 }
 
 // sampleOf is how many nodes there are on both sides, and what they cost.

@@ -74,7 +74,11 @@ func (r *nodeSearch) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	why := verdict.Say("pod {pod} has no other place", verdict.Pod(t.Pod.Key()))
 	best := r.row.Nearest(t.Class)
 	if c.unplaced = (fit.Seat{Tenant: t, At: best}); best != nil {
-		return why.Then(verdict.Say("the nearest is {place}: {lack}", verdict.Place(best.Name), verdict.Lack(r.Fit.Fits(t.Class, best).String())))
+		lack := r.Fit.Fits(t.Class, best)
+		if len(lack) == 0 {
+			return why // the row's refusal is of before others left that place
+		}
+		return why.Then(verdict.Say("the nearest is {place}: {lack}", verdict.Place(best.Name), verdict.Lack(lack.String())))
 	}
 	if !r.Any(func(n *cluster.Node) bool { return n.Open && n != c.Node }, cluster.Serving) {
 		return why.And(": no other node is Ready and open to pods")
@@ -86,26 +90,15 @@ func (r *nodeSearch) whyNoPlace(c *candidate, t fit.Tenant) verdict.Details {
 	return why
 }
 
-// sayAgain puts the reason of a candidate that stays into words again, if the place that it
-// names is on a node that was chosen to go after it was asked.
+// sayAgain says of a candidate that stays, where the place that it names is on a node that was
+// chosen to go after it was asked, that this is so. To ask what the next place lacks would mean to
+// move all its pods once more: those that leave with the pod may be what takes its place.
 func (r *nodeSearch) sayAgain(c *candidate) {
-	if at := c.unplaced.At; c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Leaves {
+	at := c.unplaced.At
+	if c.reason != verdict.NodeNoPlace || at == nil || r.Node(at.Name) == nil || !r.Node(at.Name).Leaves {
 		return
 	}
-	start := r.Fit.Try()
-	defer r.Fit.Revert(start)
-	r.Fit.Close(c.Place)
-	class := c.unplaced.Tenant.Class
-	if nearest := r.row.Nearest(class); nearest == nil || len(r.Fit.Fits(class, nearest)) > 0 {
-		c.why = r.whyNoPlace(c, c.unplaced.Tenant)
-		return
-	}
-	// It has a place alone, so those that leave with it are moved too.
-	reason, why := r.moveAll(c)
-	if reason == "" {
-		reason, why = verdict.NodeNoPlace, unsettledYet
-	}
-	c.reason, c.why = reason, why
+	c.why = verdict.Say("pod {pod} has no other place: node {node}, which came nearest, is scaled down too", verdict.Pod(c.unplaced.Tenant.Pod.Key()), verdict.Node(at.Name))
 }
 
 // unsettled finds one of the candidate's pods whose place depends on another's, as it spreads with
