@@ -208,6 +208,19 @@ func newAftermath(s fleet.Snapshot) aftermath {
 	return a
 }
 
+// takenOver is the node without what this plan takes off it, of a Cluster Autoscaler that is gone.
+func takenOver(n *fleet.Node, got plan.Plan) *fleet.Node {
+	for a := range action.Only[action.TakeOver](got.Actions) {
+		if a.Node.Name == n.Name {
+			clean := *n
+			clean.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return slices.Contains(a.Taints, t) })
+			clean.Unschedulable = n.Unschedulable && !a.Uncordon
+			return &clean
+		}
+	}
+	return n
+}
+
 // drainIsOver reports whether the pods of a draining node stay: its drain was cancelled, and what
 // it left on the node is still being undone, or this plan cancels it. What scaler or people asked
 // for is over with the request; that an instance is in service again is the plan's own word.
@@ -238,7 +251,7 @@ func landed(s fleet.Snapshot, p policy.Policy, got plan.Plan, gone map[string]bo
 	var places []*fit.Place
 	var movers []*fleet.Pod
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
+		n := takenOver(&s.Nodes[i], got)
 		place := a.cluster.Add(a.cluster.TemplateFrom(n, nothing))
 		_, draining := contract.Draining(n.Taints)
 		leaves := gone[n.Name] || draining && !drainIsOver(n, got) || leavingInstance(s, n.InstanceID())
