@@ -192,6 +192,11 @@ func (w *World) Release(node string) {
 // TakeOver is the scaler taking off what a Cluster Autoscaler left.
 func (w *World) TakeOver(node string, taints []corev1.Taint, uncordon bool) {
 	n := w.node(node)
+	*n = TakenOver(*n, taints, uncordon)
+}
+
+// TakenOver is a node without these taints and, if so, without its cordon.
+func TakenOver(n fleet.Node, taints []corev1.Taint, uncordon bool) fleet.Node {
 	for _, t := range taints {
 		n.Taints = contract.WithoutTaint(n.Taints, t.Key)
 	}
@@ -199,6 +204,7 @@ func (w *World) TakeOver(node string, taints []corev1.Taint, uncordon bool) {
 		n.Unschedulable = false
 		n.Taints = contract.WithoutTaint(n.Taints, corev1.TaintNodeUnschedulable)
 	}
+	return n
 }
 
 // Report is the agent's word about its drain. While that waits for its permit, and the agent

@@ -212,9 +212,7 @@ func newAftermath(s fleet.Snapshot) aftermath {
 func takenOver(n *fleet.Node, got plan.Plan) *fleet.Node {
 	for a := range action.Only[action.TakeOver](got.Actions) {
 		if a.Node.Name == n.Name {
-			clean := *n
-			clean.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t corev1.Taint) bool { return slices.Contains(a.Taints, t) })
-			clean.Unschedulable = n.Unschedulable && !a.Uncordon
+			clean := scenario.TakenOver(*n, a.Taints, a.Uncordon)
 			return &clean
 		}
 	}
