@@ -527,6 +527,26 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
+// Where the API server has no time, the report is renewed half as often.
+func TestRenewalInACrowd(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("db-1")
+		w.refusals["db"] = drain.Answer{Outcome: drain.Overloaded}
+		w.agent()
+		w.after(time.Second)
+		w.annotate(contract.AnnotationDrainRequest, "upgrade")
+		w.after(10 * time.Second)
+		oldest := time.Duration(0)
+		for range 60 {
+			w.after(time.Second)
+			oldest = max(oldest, time.Since(w.report().Renewed.Time))
+		}
+		if oldest < contract.CrowdedReportEvery-2*time.Second || oldest > contract.CrowdedReportEvery+time.Second {
+			t.Errorf("the report became %s old", oldest)
+		}
+	})
+}
+
 // While a budget refuses, its namespace is watched: it is asked seldom, and at
 // once when it has room. The watch ends with the drain.
 func TestRoomIsSeen(t *testing.T) {

@@ -301,6 +301,8 @@ func (w *world) change(line string) error {
 			w.back = w.now
 		}
 		w.down = fields[0] == "down"
+	case "crowded", "calm":
+		w.crowded = fields[0] == "crowded"
 	case "unwritable", "writable":
 		w.refuseWrites, w.unwritable = fields[0] == "unwritable", time.Time{}
 	default:

@@ -41,6 +41,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenTurn(w, view, next)...)
 	out = append(out, brokenBalancers(view, next, policy)...)
 	out = append(out, brokenMemory(view, next)...)
+	out = append(out, brokenRenewal(view, next)...)
 	out = append(out, brokenInterruption(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)
@@ -67,6 +68,26 @@ func broken(w *world, next drain.Next) []string {
 		breaks("a write is repeated:", drain.Changes(*next.Node, *again.Node))
 	}
 	return append(out, brokenDates(view, next, policy)...)
+}
+
+// brokenRenewal: an open report is renewed before its agent counts as gone, and as often as it
+// promises where the API server has time.
+func brokenRenewal(view drain.View, next drain.Next) (out []string) {
+	if next.Report == nil || !next.Report.Phase.Open() || next.Node != nil || next.Report.Wants != "" {
+		return nil
+	}
+	report, err := contract.ParseReport(view.Node.Annotations[contract.AnnotationDrainReport])
+	if err != nil {
+		return nil
+	}
+	due := report.Renewed.Add(contract.ReportEvery)
+	if view.Crowded {
+		due = report.Renewed.Add(contract.UnresponsiveAfter / 2)
+	}
+	if next.Wake.IsZero() || next.Wake.After(due) && next.Wake.After(view.Written.Add(time.Second)) {
+		out = append(out, fmt.Sprintf("a report of %s is not renewed before %s", report.Renewed, next.Wake))
+	}
+	return out
 }
 
 // brokenDates: nothing that is to come has begun; and what has begun began then, also

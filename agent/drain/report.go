@@ -177,24 +177,24 @@ func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
-	old := *d.old
-	old.Renewed = r.Renewed
-	fewer := r.Phase.Open() && old.Left > r.Left && r.Left > 0
+	old, open := d.old, r.Phase.Open()
+	fewer := open && old.Left > r.Left && r.Left > 0
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
-	overdue := r.Phase.Open() && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
+	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
+	r.Renewed = old.Renewed
 	if fewer || waits || overdue {
-		old.Left, old.Message = r.Left, r.Message
+		r.Left, r.Message = old.Left, old.Message
 	}
 	if overdue {
-		old.Overdue = r.Overdue
+		r.Overdue = old.Overdue
 		if slices.Equal(toldOfOthers(old.Told), toldOfOthers(r.Told)) {
-			old.Told = r.Told
+			r.Told = old.Told
 		}
 	}
-	if old.String() != r.String() {
+	if r.String() != d.Node.Annotations[contract.AnnotationDrainReport] {
 		return true
 	}
-	return r.Phase.Open() && d.due(d.old.Renewed.Add(d.renewsAfter()))
+	return open && d.due(old.Renewed.Add(d.renewsAfter()))
 }
 
 // toldOfOthers are the recorded Events but those about pods beyond their time.
@@ -207,6 +207,9 @@ func toldOfOthers(told []string) []string {
 func (d *decision) renewsAfter() time.Duration {
 	if d.pause.open && d.isToldToWait() {
 		return contract.WaitReportEvery
+	}
+	if d.Crowded {
+		return contract.CrowdedReportEvery
 	}
 	return contract.ReportEvery
 }

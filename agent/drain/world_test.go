@@ -57,6 +57,7 @@ type world struct {
 	tries               drain.Tries
 	stirred             map[string]time.Time
 	written, unwritable time.Time
+	crowded             bool // the API server has no time
 	back                time.Time
 	ending              map[types.UID]drain.Ending
 	live                map[string]bool
@@ -175,7 +176,7 @@ func (w *world) view() drain.View {
 	v := drain.View{
 		Now: w.now, PodsKnown: w.podsKnown, Heard: w.heard, Unclear: slices.Clone(w.unclear),
 		Notices: slices.Clone(w.notices), Tries: w.tries, Stirred: maps.Clone(w.stirred), Ending: w.ending,
-		Written: w.written, Unwritable: w.unwritable, Back: w.back, NotYet: w.notYet,
+		Written: w.written, Unwritable: w.unwritable, Crowded: w.crowded, Back: w.back, NotYet: w.notYet,
 		Live: maps.Clone(w.live), Attached: slices.Clone(w.attached), Unwritten: w.unwritten,
 	}
 	if w.silent && !w.heard {
