@@ -21,7 +21,7 @@ const timeToAsk = 15 * time.Second
 // not, as a deadline comes between now and then, and nothing but the drain itself has
 // happened since. That holds where
 //
-//   - the agent knows the notice and the pods, and the API server serves it;
+//   - the agent knows the notice and sees the pods, and the API server serves it;
 //   - the notice is one to drain for, it was not done with before, and its drain begins soon
 //     enough (drain@LEAD);
 //
@@ -42,8 +42,9 @@ func (w *world) unasked(since, then time.Time) (out []string) {
 		if !deadline.After(w.now) || deadline.After(then) || deadline.Sub(since) < timeToAsk || !w.drainsFor(n) {
 			continue
 		}
-		for uid, p := range w.pods {
-			if !w.asked[uid] && drainable.MustBePlacedAgain(&p) && !w.missedCall(p, deadline) && !w.refused(p) && w.hasTurn(p) {
+		for uid, p := range w.visible() {
+			news := deadline.Sub(w.watch.since[uid]) < timeToAsk
+			if !news && !w.asked[uid] && drainable.MustBePlacedAgain(&p) && !w.missedCall(p, deadline) && !w.refused(p) && w.hasTurn(p) {
 				out = append(out, fmt.Sprintf("law 21: nobody has asked pod %s to leave before %s, which %s announces", p.Key(), clock(deadline), n.ID))
 			}
 		}
@@ -112,7 +113,7 @@ func (w *world) hasTurn(p fleet.Pod) bool {
 	if steps.Reserve(steps.Of(&p)) > 0 {
 		return true
 	}
-	for _, other := range w.pods {
+	for _, other := range w.visible() {
 		if steps.TurnOf(&other) < steps.TurnOf(&p) {
 			return false
 		}

@@ -174,6 +174,7 @@ func (w *world) run(t require, length time.Duration) []string {
 		if turns > 10_000 {
 			t.Fatalf("a hot loop")
 		}
+		w.look()
 		next := drain.Decide(w.view(), w.policy)
 		w.check(t, next)
 		told := next
@@ -299,8 +300,17 @@ func (w *world) change(line string) error {
 	case "down", "up":
 		if w.down && fields[0] == "up" {
 			w.back = w.now
+			if w.watch.seen != nil {
+				w.relist()
+			}
 		}
 		w.down = fields[0] == "down"
+	case "late": // from now on, the watch of the pods
+		late, err := time.ParseDuration(fields[1])
+		if err != nil {
+			return err
+		}
+		w.delay(late)
 	case "crowded", "calm":
 		w.crowded = fields[0] == "crowded"
 	case "unwritable", "writable":

@@ -42,6 +42,7 @@ func broken(w *world, next drain.Next) []string {
 	out = append(out, brokenBalancers(view, next, policy)...)
 	out = append(out, brokenMemory(view, next)...)
 	out = append(out, brokenRenewal(view, next)...)
+	out = append(out, brokenPatience(w, view, next)...)
 	out = append(out, brokenInterruption(view, next)...)
 	out = append(out, brokenNode(view, next)...)
 	out = append(out, w.told.broken(view.Node, next)...)

@@ -74,6 +74,10 @@ type world struct {
 	told      told
 	fulfilled map[string]bool
 
+	// watch is the agent's of the pods, and askedAt when each was told to end.
+	watch   watch
+	askedAt map[types.UID]time.Time
+
 	// asked are the pods whose eviction the API server was asked for, deletions those that it
 	// granted.
 	asked     map[types.UID]bool
@@ -167,7 +171,7 @@ func newWorld() *world {
 		},
 		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
 		policy: testPolicy(), live: map[string]bool{}, denied: map[types.UID]bool{}, fulfilled: map[string]bool{},
-		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, asked: map[types.UID]bool{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
+		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, asked: map[types.UID]bool{}, askedAt: map[types.UID]time.Time{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
 	}
 }
 
@@ -193,8 +197,9 @@ func (w *world) view() drain.View {
 	if !w.hidden {
 		v.Budgets = drainable.NewBudgets(w.listBudgets())
 	}
-	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
-		v.Pods = append(v.Pods, w.pods[uid])
+	pods := w.visible()
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		v.Pods = append(v.Pods, pods[uid])
 	}
 	return v
 }
@@ -223,6 +228,10 @@ func (w *world) restart() {
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
 	w.written, w.unwritable, w.back, w.ending = time.Time{}, time.Time{}, time.Time{}, nil
+	if w.watch.seen != nil {
+		w.relist()
+		w.ending = nil
+	}
 	w.live, w.unwritten = map[string]bool{}, nil
 	w.notYet, w.heardNotYet = time.Time{}, ""
 	w.storm.restarts++
@@ -280,6 +289,7 @@ func (w *world) apply(next drain.Next) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
+	w.look()
 	return lines
 }
 
@@ -332,7 +342,7 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if s.Grace != nil {
 		grace = time.Duration(*s.Grace) * time.Second
 	}
-	pod.Deleted = fleet.SecondOf(w.now.Add(grace))
+	pod.Deleted, w.askedAt[s.UID] = fleet.SecondOf(w.now.Add(grace)), w.now
 	w.pods[s.UID] = pod
 	w.evicted = append(w.evicted, pod.Key())
 	w.storm.evict(w, pod)
@@ -411,8 +421,9 @@ func (w *world) pass(to time.Time) {
 			return true
 		})
 	}
-	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.pods[uid]; return ok }, w.now)
 	w.schedule()
+	w.look()
+	w.tries = w.tries.Only(func(uid types.UID) bool { _, ok := w.visible()[uid]; return ok }, w.now)
 	w.tellScaler()
 }
 
@@ -436,7 +447,7 @@ func (w *world) soonest(wake time.Time) time.Time {
 	for _, next := range w.upcoming {
 		at = notice.Earliest(at, next.at)
 	}
-	at = notice.Earliest(at, w.scaler.next)
+	at = notice.Earliest(notice.Earliest(at, w.hears()), w.scaler.next)
 	if w.down || w.refuseWrites { // the agent tries again to write
 		at = notice.Earliest(at, w.now.Add(time.Second))
 	}
