@@ -79,7 +79,8 @@ func (r *Reader) readHooks(ctx context.Context, k *known) error {
 
 // noticePool decides whether to read the warm pool. Its instances are not in the
 // group's description, but their number is, and the group's own instances: those
-// that come from the pool or return to it.
+// that come from the pool or return to it. One that is too many leaves without a trace
+// there until it is gone.
 func (k *known) noticePool(now time.Time) {
 	if k.raw.WarmPoolConfiguration == nil {
 		k.warm, k.pooling, k.pool = nil, fact{read: true}, ""
@@ -95,10 +96,24 @@ func (k *known) noticePool(now time.Time) {
 	if onTheWay && k.moving.IsZero() {
 		k.moving, k.surprised = now, now
 	}
-	if pool != k.pool || onTheWay {
+	if pool != k.pool || onTheWay || k.poolTooLarge() {
 		k.pool = pool
 		k.pooling.forget()
 	}
+}
+
+// poolTooLarge reports whether the pool, as it was last read, has more instances than Auto Scaling
+// keeps in it.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutWarmPool.html
+func (k *known) poolTooLarge() bool {
+	c := k.raw.WarmPoolConfiguration
+	prepared := aws.ToInt32(k.raw.MaxSize)
+	if most := c.MaxGroupPreparedCapacity; most != nil && *most >= 0 {
+		prepared = *most
+	}
+	keeps := max(aws.ToInt32(c.MinSize), prepared-aws.ToInt32(k.raw.DesiredCapacity))
+	retained := func(i astypes.Instance) bool { return newInstance(i).Retained() }
+	return len(slices.DeleteFunc(slices.Clone(k.warm), retained)) > int(keeps)
 }
 
 // unrested reports whether an instance of a warm pool moves into it or out. One

@@ -214,6 +214,28 @@ func TestWarmPool(t *testing.T) {
 	})
 }
 
+// An instance that is too many in the pool is seen to leave it, though neither the group's instances nor
+// the number of the pool's have changed.
+func TestWarmPoolTooLarge(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 3, Desired: desired(2), Type: "m5.large", WarmPool: &fakeaws.WarmPool{MinSize: 1},
+		Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: 300}}}}})
+	b.settled(t, "web", 2)
+	r := b.reader(t, []string{"0:3:web"}, nil)
+	count := func(state string) int {
+		return len(slices.DeleteFunc(slices.Clone(read(t, r)["web"].Instances), func(i fleet.Instance) bool { return i.State != state }))
+	}
+	id := b.Instances()[0].ID
+	b.until(t, "one rests in the pool", func() bool { return count("Warmed:Stopped") == 1 })
+	if err := b.EnterStandby(id, true); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, "two rest there", func() bool { return count("Warmed:Stopped") == 2 && count("Standby") == 1 })
+	if err := b.ExitStandby(id); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, "one of them leaves", func() bool { return count("Warmed:Terminating:Wait") == 1 })
+}
+
 // A refresh is noticed when it takes the first instance, when somebody asks, and
 // when it ends.
 func TestRefresh(t *testing.T) {
