@@ -527,7 +527,7 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
-// Where the API server has no time, the report is renewed half as often.
+// Where the API server has no time, the report is renewed less often.
 func TestRenewalInACrowd(t *testing.T) {
 	story(t, func(w *world) {
 		w.addPod("db-1")

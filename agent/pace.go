@@ -55,11 +55,13 @@ type pace struct {
 	resumes time.Time
 	// took is what an eviction takes, lately; zero before the first answer.
 	took time.Duration
+	// random draws a time below another, so that not all come back together.
+	random func(below time.Duration) time.Duration
 	// held: there was more to ask for than was admitted.
 	held bool
 }
 
-func newPace() pace { return pace{window: firstAtOnce} }
+func newPace() pace { return pace{window: firstAtOnce, random: rand.N[time.Duration]} }
 
 // hear notes how long a read has taken, or a write of the Node.
 func (p *pace) hear(now time.Time, took time.Duration) {
@@ -144,7 +146,7 @@ func (p *pace) end(now, begun time.Time, answer drain.Answer) {
 		p.setWindow(p.window / 2)
 		rest := min(max(firstRest<<min(p.rests, 10), answer.RetryAfter), longestRest)
 		p.rests++
-		p.resumes = now.Add(rest + rand.N(rest/2))
+		p.resumes = now.Add(rest + p.random(rest/2))
 		return
 	}
 	if answer.Outcome == drain.Accepted || answer.Outcome == drain.Gone {

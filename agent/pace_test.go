@@ -2,6 +2,7 @@ package main
 
 import (
 	"container/heap"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type apiServer struct {
 	evict         time.Duration // what an eviction takes, and a list of a node's pods
 	now           time.Time
 	events        moments
+	dice          *rand.Rand
 	working       int
 	waiting       []func()
 	refused, most int // most is how many evictions of one node were under way
@@ -85,6 +87,7 @@ func (s *apiServer) ask(takes time.Duration, answered func(ok bool)) {
 // drain has a node's pods listed and evicted.
 func (s *apiServer) drain(pods int) {
 	p, wake := newPace(), time.Time{}
+	p.random = func(below time.Duration) time.Duration { return time.Duration(s.dice.Int64N(int64(below))) }
 	var turn func()
 	turn = func() {
 		for pods > 0 && p.admits(s.now) {
@@ -143,7 +146,7 @@ func TestPaceFindsTheSeats(t *testing.T) {
 		{"a thousand nodes at a server with a queue for a part of them", 1000, 20, 32, 300, 8 * time.Second, 13_500}, // one of each node at a time is more than there are places for
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			s := &apiServer{seats: c.seats, queue: c.queue, evict: evict, now: time.Now()}
+			s := &apiServer{seats: c.seats, queue: c.queue, evict: evict, now: time.Now(), dice: rand.New(rand.NewPCG(1, 1))}
 			began := s.now
 			for range c.nodes {
 				s.at(s.now, func() { s.drain(c.pods) })

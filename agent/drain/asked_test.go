@@ -31,6 +31,7 @@ const timeToAsk = 15 * time.Second
 //   - behind a budget that has refused: one at a time asks it;
 //   - that came back: they are asked at the last call, if they were there, and once for each
 //     notice, however often its deadline is put off;
+//   - that the agent saw so late that there was no time to ask;
 //   - of a step that keeps no time for itself, while there are pods of earlier ones.
 func (w *world) unasked(since, then time.Time) (out []string) {
 	known := w.podsKnown && (w.heard || !w.silent)

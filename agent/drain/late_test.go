@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -75,7 +76,12 @@ func (w *world) see(s shot) {
 			w.watch.since[uid] = w.now
 		}
 		if known && before.Deleted.IsZero() && !p.Deleted.IsZero() {
-			w.ending[uid] = drain.Ending{Heard: w.now, Asked: s.at}
+			w.ending[uid] = drain.Ending{Heard: w.now, Asked: cmp.Or(w.askedAt[uid], s.at)}
+		}
+	}
+	for uid, p := range w.watch.seen {
+		if _, there := s.pods[uid]; !there {
+			w.stirred[p.Namespace] = w.now
 		}
 	}
 	w.watch.seen = s.pods
@@ -98,24 +104,29 @@ func (w *world) visible() map[types.UID]fleet.Pod {
 }
 
 // brokenPatience: no pod holds a drain up for longer than half a minute beyond its grace, from when
-// it was asked to end, or from when we heard of that or of the API server again, if that was later.
+// it was asked to end, or from when we heard of that, within a minute, or of the API server again, if
+// that was later.
 func brokenPatience(w *world, view drain.View, next drain.Next) []string {
 	if next.Report == nil || !next.Report.Phase.Open() || !view.PodsKnown {
 		return nil
 	}
+	const mostLate = time.Minute
 	hold := 0
 	for i := range view.Pods {
 		p := &view.Pods[i]
 		asked, evicted := w.askedAt[p.UID]
 		if p.Deleted.IsZero() || !evicted {
-			hold++
+			if !drainable.IsMirror(p) && (!p.Ended() || !p.Deleted.IsZero()) {
+				hold++
+			}
 			continue
 		}
 		from := asked
-		for _, at := range []time.Time{view.Ending[p.UID].Heard, view.Back} {
-			if at.After(from) {
-				from = at
-			}
+		if heard := view.Ending[p.UID].Heard; heard.After(from) {
+			from = asked.Add(min(heard.Sub(asked), mostLate))
+		}
+		if view.Back.After(from) {
+			from = view.Back
 		}
 		grace := max(p.Deleted.Time().Sub(asked), drainable.GraceOf(p)) + drainable.Overtime
 		if !view.Now.After(from.Add(grace + time.Second)) {

@@ -71,8 +71,8 @@ func broken(w *world, next drain.Next) []string {
 	return append(out, brokenDates(view, next, policy)...)
 }
 
-// brokenRenewal: an open report is renewed before its agent counts as gone, and as often as it
-// promises where the API server has time.
+// brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
+// time, when half of the time is over after which its agent counts as gone.
 func brokenRenewal(view drain.View, next drain.Next) (out []string) {
 	if next.Report == nil || !next.Report.Phase.Open() || next.Node != nil || next.Report.Wants != "" {
 		return nil

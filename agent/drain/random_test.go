@@ -171,7 +171,7 @@ func (l *life) turn() {
 	case "unclear":
 		l.story(l.pick("path", "clear", "unclear "+string(notice.FromTargetState), "unclear "+string(notice.FromMaintenance)))
 	case "server":
-		l.story(l.pick("server", "down", "up", "crowded", "calm", "late 0s", "late 3s", "late 20s", "late 50s"))
+		l.story(l.pick("server", "down", "up", "crowded", "calm", "late 0s", "late 3s", "late 20s", "late 50s", "late 2m"))
 	case "writes":
 		l.story(l.pick("node", "unwritable", "writable"))
 	case "budgets":

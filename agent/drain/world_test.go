@@ -409,7 +409,9 @@ func (w *world) pass(to time.Time) {
 	for uid, pod := range w.pods {
 		if !pod.Deleted.IsZero() && !pod.Deleted.Time().After(w.now) && !w.stuck[uid] && !w.down {
 			delete(w.pods, uid)
-			w.stirred[pod.Namespace] = w.now
+			if w.watch.seen == nil {
+				w.stirred[pod.Namespace] = w.now
+			}
 		}
 	}
 	for _, b := range w.budgets {

@@ -31,7 +31,7 @@ const (
 	AnnotationDrainRequest = Prefix + "drain-request"
 
 	// AnnotationDrainReport says how far the drain is. Written by the agent,
-	// renewed every ReportEvery while a drain is open, deleted on undo; read
+	// renewed every ReportEvery, see there, while a drain is open, deleted on undo; read
 	// by the scaler and by people; see Report.
 	AnnotationDrainReport = Prefix + "drain-report"
 

@@ -9,7 +9,7 @@ import (
 
 // ReportEvery is how often the agent renews an open report, and CrowdedReportEvery how often it
 // does while the API server has no time: when many nodes drain, their evictions wait for what
-// their reports take. A write that is refused then, once or twice, is through before UnresponsiveAfter.
+// their reports take. A write that is refused at once, and again, is through before UnresponsiveAfter.
 const (
 	ReportEvery        = 10 * time.Second
 	CrowdedReportEvery = 15 * time.Second

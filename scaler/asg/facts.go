@@ -79,8 +79,8 @@ func (r *Reader) readHooks(ctx context.Context, k *known) error {
 
 // noticePool decides whether to read the warm pool. Its instances are not in the
 // group's description, but their number is, and the group's own instances: those
-// that come from the pool or return to it. One that is too many leaves without a trace
-// there until it is gone.
+// that come from the pool or return to it. One that is too many in the pool changes
+// neither before it is gone.
 func (k *known) noticePool(now time.Time) {
 	if k.raw.WarmPoolConfiguration == nil {
 		k.warm, k.pooling, k.pool = nil, fact{read: true}, ""
@@ -108,12 +108,19 @@ func (k *known) noticePool(now time.Time) {
 func (k *known) poolTooLarge() bool {
 	c := k.raw.WarmPoolConfiguration
 	prepared := aws.ToInt32(k.raw.MaxSize)
-	if most := c.MaxGroupPreparedCapacity; most != nil && *most >= 0 {
+	if most := c.MaxGroupPreparedCapacity; most != nil && *most >= 0 { // -1 stands for none
 		prepared = *most
 	}
-	keeps := max(aws.ToInt32(c.MinSize), prepared-aws.ToInt32(k.raw.DesiredCapacity))
-	retained := func(i astypes.Instance) bool { return newInstance(i).Retained() }
-	return len(slices.DeleteFunc(slices.Clone(k.warm), retained)) > int(keeps)
+	surplus := -max(aws.ToInt32(c.MinSize), prepared-aws.ToInt32(k.raw.DesiredCapacity))
+	if c.Status == astypes.WarmPoolStatusPendingDelete {
+		surplus = 0
+	}
+	for _, i := range k.warm {
+		if !newInstance(i).Retained() {
+			surplus++
+		}
+	}
+	return surplus > 0
 }
 
 // unrested reports whether an instance of a warm pool moves into it or out. One

@@ -26,7 +26,8 @@ const (
 	// is no hurry.
 	answersSoon = 10 * time.Second
 	// missedWord is how old the last report of an agent may be whose pod is not Ready: a live one
-	// would have renewed it, or is about to where the API server has no time.
+	// would have renewed it, or is about to where the API server has no time: that two drain a node
+	// for a moment does no harm.
 	missedWord = contract.ReportEvery + contract.ReportEvery/2
 )
 
