@@ -300,9 +300,7 @@ func (w *world) change(line string) error {
 	case "down", "up":
 		if w.down && fields[0] == "up" {
 			w.back = w.now
-			if w.watch.seen != nil {
-				w.relist()
-			}
+			w.relist()
 		}
 		w.down = fields[0] == "down"
 	case "late": // from now on, the watch of the pods

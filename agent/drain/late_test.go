@@ -17,8 +17,8 @@ import (
 // watch is the agent's watch of the pods where an API server without time tells late.
 type watch struct {
 	late time.Duration
-	// seen is what the agent sees, nil for what is, and since when it sees each; shots is what was
-	// since, each once.
+	// seen is what the agent sees, nil for what is, and since when it sees what came late; shots is
+	// what was since, each once.
 	seen  map[types.UID]fleet.Pod
 	since map[types.UID]time.Time
 	shots []shot
@@ -33,13 +33,16 @@ type shot struct {
 // delay makes the watch so late from now on. What was seen stays so.
 func (w *world) delay(late time.Duration) {
 	if w.watch.late = late; w.watch.seen == nil {
-		w.relist()
+		w.watch.seen = maps.Clone(w.pods)
 	}
 	w.look()
 }
 
 // relist shows the pods as they are: a list is never late.
 func (w *world) relist() {
+	if w.watch.seen == nil {
+		return
+	}
 	w.see(shot{w.now, maps.Clone(w.pods)})
 	w.watch.shots = nil
 }
@@ -64,12 +67,6 @@ func (w *world) look() {
 }
 
 func (w *world) see(s shot) {
-	if w.ending == nil {
-		w.ending = map[types.UID]drain.Ending{}
-	}
-	if w.watch.since == nil {
-		w.watch.since = map[types.UID]time.Time{}
-	}
 	for uid, p := range s.pods {
 		before, known := w.watch.seen[uid]
 		if !known {

@@ -169,9 +169,9 @@ func newWorld() *world {
 			Name: "n", ProviderID: "aws:///a/" + instance, BootID: "boot-1", Ready: true,
 			Annotations: map[string]string{}, Labels: map[string]string{},
 		},
-		pods: map[types.UID]fleet.Pod{}, budgets: map[string]*budget{},
+		pods: map[types.UID]fleet.Pod{}, watch: watch{since: map[types.UID]time.Time{}}, budgets: map[string]*budget{},
 		policy: testPolicy(), live: map[string]bool{}, denied: map[types.UID]bool{}, fulfilled: map[string]bool{},
-		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, asked: map[types.UID]bool{}, askedAt: map[types.UID]time.Time{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
+		stuck: map[types.UID]bool{}, stirred: map[string]time.Time{}, ending: map[types.UID]drain.Ending{}, asked: map[types.UID]bool{}, askedAt: map[types.UID]time.Time{}, deletions: map[types.UID]int{}, returned: map[types.UID]bool{},
 	}
 }
 
@@ -225,13 +225,10 @@ func (w *world) listBudgets() []fleet.Budget {
 
 // restart loses what only the agent's process keeps.
 func (w *world) restart() {
+	w.relist()
 	w.heard, w.podsKnown = false, false
-	w.tries, w.stirred = drain.Tries{}, map[string]time.Time{}
-	w.written, w.unwritable, w.back, w.ending = time.Time{}, time.Time{}, time.Time{}, nil
-	if w.watch.seen != nil {
-		w.relist()
-		w.ending = nil
-	}
+	w.tries, w.stirred, w.ending = drain.Tries{}, map[string]time.Time{}, map[types.UID]drain.Ending{}
+	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}
 	w.live, w.unwritten = map[string]bool{}, nil
 	w.notYet, w.heardNotYet = time.Time{}, ""
 	w.storm.restarts++
@@ -289,7 +286,6 @@ func (w *world) apply(next drain.Next) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	w.look()
 	return lines
 }
 

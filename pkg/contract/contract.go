@@ -31,8 +31,8 @@ const (
 	AnnotationDrainRequest = Prefix + "drain-request"
 
 	// AnnotationDrainReport says how far the drain is. Written by the agent,
-	// renewed every ReportEvery, see there, while a drain is open, deleted on undo; read
-	// by the scaler and by people; see Report.
+	// renewed every ReportEvery, or CrowdedReportEvery, while a drain is open, deleted on
+	// undo; read by the scaler and by people; see Report.
 	AnnotationDrainReport = Prefix + "drain-report"
 
 	// AnnotationDrainPermit holds the id of the drain that may begin. Written

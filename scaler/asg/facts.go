@@ -111,16 +111,17 @@ func (k *known) poolTooLarge() bool {
 	if most := c.MaxGroupPreparedCapacity; most != nil && *most >= 0 { // -1 stands for none
 		prepared = *most
 	}
-	surplus := -max(aws.ToInt32(c.MinSize), prepared-aws.ToInt32(k.raw.DesiredCapacity))
+	keeps := max(aws.ToInt32(c.MinSize), prepared-aws.ToInt32(k.raw.DesiredCapacity))
 	if c.Status == astypes.WarmPoolStatusPendingDelete {
-		surplus = 0
+		keeps = 0
 	}
+	has := int32(0)
 	for _, i := range k.warm {
 		if !newInstance(i).Retained() {
-			surplus++
+			has++
 		}
 	}
-	return surplus > 0
+	return has > keeps
 }
 
 // unrested reports whether an instance of a warm pool moves into it or out. One
