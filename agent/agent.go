@@ -152,6 +152,7 @@ func (l *loop) wait(wake time.Time) bool {
 		select {
 		case f := <-l.do:
 			f()
+		case <-l.nudge:
 		default:
 			return l.ctx.Err() == nil
 		}
