@@ -96,10 +96,17 @@ func (k *known) noticePool(now time.Time) {
 	if onTheWay && k.moving.IsZero() {
 		k.moving, k.surprised = now, now
 	}
-	if pool != k.pool || onTheWay || k.poolTooLarge() {
+	if pool != k.pool || onTheWay || k.poolTooLarge() || k.poolUnread(now) {
 		k.pool = pool
 		k.pooling.forget()
 	}
+}
+
+// poolUnread reports whether an instance that left the pool for another reason, as one that somebody
+// has ended while no other can be launched in its place, may have waited for half of its hook.
+func (k *known) poolUnread(now time.Time) bool {
+	held := shortestHold(k.hooks)
+	return held > 0 && now.Sub(k.pooled) >= held/2
 }
 
 // poolTooLarge reports whether the pool, as it was last read, has more instances than Auto Scaling
@@ -134,7 +141,7 @@ func unrested(i astypes.Instance) bool {
 func (r *Reader) readPool(ctx context.Context, k *known) error {
 	found, err := warmPool(ctx, r.account.scaling, aws.ToString(k.raw.AutoScalingGroupName))
 	if err == nil {
-		k.warm = found
+		k.warm, k.pooled = found, r.now()
 	}
 	return err
 }

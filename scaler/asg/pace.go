@@ -82,19 +82,27 @@ func spend(allowance *rate.Limiter, now time.Time) {
 }
 
 // slowest is slow, unless a hook holds terminating instances for so short a time that its
-// first heartbeat would come too late: only a reading shows an instance without a Node. A
-// hook waits for 30 s at the least.
-// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
+// first heartbeat would come too late: only a reading shows an instance without a Node.
 func slowest(groups []fleet.Group) time.Duration {
 	longest := slow
 	for _, g := range groups {
-		for _, h := range g.Hooks {
-			if h.Transition == fleet.OnTerminate && h.Heartbeat.Duration > 0 {
-				longest = min(longest, max(quick, h.Heartbeat.Duration/2))
-			}
+		if held := shortestHold(g.Hooks); held > 0 {
+			longest = min(longest, max(quick, held/2))
 		}
 	}
 	return longest
+}
+
+// shortestHold is for how long the first of a group's hooks to give up holds a terminating instance, 30 s
+// at the least; zero where none holds it.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_PutLifecycleHook.html
+func shortestHold(hooks []fleet.Hook) (held time.Duration) {
+	for _, h := range hooks {
+		if d := h.Heartbeat.Duration; h.Transition == fleet.OnTerminate && d > 0 && (held == 0 || d < held) {
+			held = d
+		}
+	}
+	return held
 }
 
 // unsettled reports whether an instance is launching or terminating.
