@@ -58,6 +58,7 @@ type Cluster struct {
 }
 
 func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {
+	l.order = slices.Grow(l.order[:0], len(l.places))
 	c := &Cluster{
 		lore: l, world: w, classes: classes,
 		byLabel:      map[string]int{},
@@ -65,7 +66,7 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
 		matched: map[int][]*member{},
 		singles: map[single]verdict{},
-		places:  make([]*Place, 0, len(l.places)),
+		places:  l.order, free: l.free[:0],
 	}
 	for _, class := range classes {
 		if class != nil {
@@ -246,14 +247,16 @@ func (c *Cluster) columns(class *Class) {
 	for _, list := range [][]amount{class.asks, class.takes} {
 		for _, a := range list {
 			for r := len(c.free); r <= a.resource; r++ {
-				column := make([]int64, len(c.places), cap(c.places))
+				c.free = slices.Grow(c.free, 1)[:r+1] // a column of the last evaluation may stand there
+				c.free[r] = slices.Grow(c.free[r][:0], cap(c.places))[:len(c.places)]
 				for i, p := range c.places {
+					c.free[r][i] = 0
 					if p != nil {
-						column[i] = p.template.room.at(r)
+						c.free[r][i] = p.template.room.at(r)
 					}
 				}
-				c.free = append(c.free, column)
 			}
 		}
 	}
+	c.lore.free = c.free
 }

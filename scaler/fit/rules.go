@@ -73,8 +73,10 @@ type lore struct {
 	rowClasses []*Class
 	byPod      map[*fleet.Pod]*Class
 	eras       int
-	// places are those of the nodes of the last evaluation, whose memory is used again.
-	places []*Place
+	// places are those of the nodes of the last evaluation, order is their list and free what was left
+	// there: memory that is used again.
+	places, order []*Place
+	free          [][]int64
 	// namespaces and served are what classes were made under.
 	namespaces map[string]map[string]string
 	served     map[corev1.ResourceName]bool
