@@ -224,7 +224,7 @@ old   NotInAnyGroup  its instance is in no group of this scaler
 // neither a mesh's source addresses nor a web page's name of it is served.
 func TestVerdictsAreServedToThisHostAlone(t *testing.T) {
 	sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.NewTextHandler(io.Discard, nil)))
-	sc.tell(evaluation{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
+	sc.tell(evaluation{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfPod, Name: "default/a"}}}})
 	for _, c := range []struct {
 		about, from, host string
 		want              int

@@ -211,7 +211,7 @@ func (m *metrics) fleet(s fleet.Snapshot) {
 	m.retained.show(retained)
 }
 
-func (m *metrics) verdicts(verdicts []verdict.Verdict) {
+func (m *metrics) verdicts(verdicts []*verdict.Verdict) {
 	counts := map[verdict.SubjectKind]map[string]int{verdict.OfPod: {}, verdict.OfGroup: {}}
 	for _, v := range verdicts {
 		if v.Of != verdict.OfNode { // which have prices, too

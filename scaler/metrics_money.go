@@ -67,7 +67,7 @@ func newMoneyMetrics() *moneyMetrics {
 }
 
 // record shows what the nodes of an evaluation cost.
-func (m *moneyMetrics) record(s fleet.Snapshot, verdicts []verdict.Verdict) {
+func (m *moneyMetrics) record(s fleet.Snapshot, verdicts []*verdict.Verdict) {
 	groups := make(map[string]*fleet.Group, len(s.Groups))
 	for i := range s.Groups {
 		groups[s.Groups[i].Name] = &s.Groups[i]

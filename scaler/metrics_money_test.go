@@ -162,7 +162,7 @@ func TestNodeSeconds(t *testing.T) {
 		for i := range nodes {
 			name := fmt.Sprint("n", i)
 			l.snapshot.Nodes = append(l.snapshot.Nodes, fleet.Node{Name: name})
-			l.plan.Verdicts = append(l.plan.Verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Group: groups[0].Name, Reason: verdict.NodeNeeded})
+			l.plan.Verdicts = append(l.plan.Verdicts, &verdict.Verdict{Of: verdict.OfNode, Name: name, Group: groups[0].Name, Reason: verdict.NodeNeeded})
 		}
 		return l
 	}
@@ -208,7 +208,7 @@ func TestNodeSecondsOnlyRise(t *testing.T) {
 				l := evaluation{snapshot: fleet.Snapshot{Now: now}}
 				for i := range nodes {
 					l.snapshot.Nodes = append(l.snapshot.Nodes, fleet.Node{Name: fmt.Sprint(i)})
-					l.plan.Verdicts = append(l.plan.Verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprint(i)})
+					l.plan.Verdicts = append(l.plan.Verdicts, &verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprint(i)})
 				}
 				m.record(l)
 			} else {
@@ -239,7 +239,7 @@ func TestRequestedRatio(t *testing.T) {
 			{Node: "b", Spec: spec("9", "1Gi")}, {Node: "b", Spec: one, Rare: &fleet.Rare{Allocated: list("1", "5Gi")}}},
 	}}
 	for name, group := range map[string]string{"a": "g", "b": "g", "mine": ""} {
-		l.plan.Verdicts = append(l.plan.Verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Group: group})
+		l.plan.Verdicts = append(l.plan.Verdicts, &verdict.Verdict{Of: verdict.OfNode, Name: name, Group: group})
 	}
 	m := newMetrics()
 	for range 2 { // the second time from what is remembered of specs
@@ -271,7 +271,7 @@ func TestRequestedRatio(t *testing.T) {
 func TestTurnsCountNodeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sc := newScaler(settings{}, fake.NewClientset(), nil, nil, awsCloud{&asg.Account{}}, newMetrics(), slog.New(slog.DiscardHandler))
-		sc.tell(evaluation{snapshot: fleet.Snapshot{Now: sc.now(), Nodes: []fleet.Node{{Name: "n"}}}, plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfNode, Name: "n"}}}})
+		sc.tell(evaluation{snapshot: fleet.Snapshot{Now: sc.now(), Nodes: []fleet.Node{{Name: "n"}}}, plan: plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfNode, Name: "n"}}}})
 		for _, err := range []error{nil, errors.New("the API server is away")} {
 			time.Sleep(time.Minute)
 			sc.turned(err)

@@ -41,12 +41,12 @@ func TestMetrics(t *testing.T) {
 		fleet.BackOffKey("web", "b", "InsufficientInstanceCapacity"): {Until: start, Count: 1, Cause: "InsufficientInstanceCapacity"}, // over
 		fleet.BackOffKey("api", "", "NoRight"):                       {Until: start.Add(time.Minute), Count: 1, Cause: "no right to call autoscaling:SetDesiredCapacity on arn:aws:x"},
 	}
-	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{
+	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []*verdict.Verdict{
 		{Of: verdict.OfPod, Reason: verdict.PodTriggersScaleUp}, {Of: verdict.OfNode, Name: "n1", Reason: verdict.NodeNeeded}, {Of: verdict.OfGroup, Reason: verdict.GroupScalingUp}}}})
 	short := action.Grow{Group: "web", Zone: "a", Token: "t", Count: 2, From: 2, To: 4}
 	missing := []fleet.Failure{{Cause: "InsufficientInstanceCapacity"}}
 	ended := start.Add(2 * time.Second)
-	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
+	m.record(evaluation{snapshot: snapshot, plan: plan.Plan{State: fleet.State{BackOffs: backOffs}, Verdicts: []*verdict.Verdict{{Of: verdict.OfGroup, Reason: verdict.GroupSteady},
 		{Of: verdict.OfNode, Name: "n1", Reason: verdict.NodeNoPlace}, {Of: verdict.OfNode, Name: "n3", Reason: verdict.NodeUnneeded}, {Of: verdict.OfNode, Name: "n4", Reason: verdict.NodeNoPlace}}}, results: []act.Result{
 		{Action: grow, Outcome: act.Done, Ended: ended, Took: time.Second},
 		{Action: grow, Outcome: act.Failed, Ended: ended}, {Action: grow, Outcome: act.Paused},

@@ -31,10 +31,10 @@ type printout struct {
 	// Faults are what of the cluster may not be read.
 	Faults []string `json:"faults,omitempty"`
 	// Others are the programs of the cluster that do what this one does.
-	Others   []string          `json:"otherPrograms,omitempty"`
-	Actions  []actionLine      `json:"actions"`
-	Verdicts []verdict.Verdict `json:"verdicts"`
-	Wake     time.Time         `json:"wake,omitzero"`
+	Others   []string           `json:"otherPrograms,omitempty"`
+	Actions  []actionLine       `json:"actions"`
+	Verdicts []*verdict.Verdict `json:"verdicts"`
+	Wake     time.Time          `json:"wake,omitzero"`
 }
 
 // actionLine is an action: its kind, the text that logs and Events have, and

@@ -32,7 +32,7 @@ func leader(pods int) *scaler {
 	sc.leading.Store(true)
 	var p plan.Plan
 	for i := range pods {
-		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/a-pod-of-many-%d", i)})
+		p.Verdicts = append(p.Verdicts, &verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/a-pod-of-many-%d", i)})
 	}
 	sc.tell(evaluation{snapshot: fleet.Snapshot{Now: time.Unix(1, 0)}, plan: p})
 	return sc
@@ -106,7 +106,7 @@ func TestPlanIsEncodedOnce(t *testing.T) {
 	}
 	before := httptest.NewRecorder()
 	handler.ServeHTTP(before, asker("/"))
-	sc.tell(evaluation{plan: plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/new"}}}})
+	sc.tell(evaluation{plan: plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfPod, Name: "default/new"}}}})
 	after := httptest.NewRecorder()
 	if handler.ServeHTTP(after, asker("/")); strings.Contains(before.Body.String(), "default/new") || !strings.Contains(after.Body.String(), "default/new") {
 		t.Errorf("after another evaluation: %.200s", after.Body)

@@ -25,11 +25,11 @@ import (
 var at10 = time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)
 
 // verdict is one of a pod whose name is its UID.
-func verdictOn(uid string, reason verdict.Reason, message string) verdict.Verdict {
-	return verdict.Verdict{Of: verdict.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Details: verdict.Quote(message)}
+func verdictOn(uid string, reason verdict.Reason, message string) *verdict.Verdict {
+	return &verdict.Verdict{Of: verdict.OfPod, Name: "default/" + uid, UID: uid, Reason: reason, Details: verdict.Quote(message)}
 }
 
-func verdicts(list ...verdict.Verdict) plan.Plan { return plan.Plan{Verdicts: list} }
+func verdicts(list ...*verdict.Verdict) plan.Plan { return plan.Plan{Verdicts: list} }
 
 // growFor grows the group web by one node for each pod.
 func growFor(uids ...string) action.Grow {
@@ -177,7 +177,7 @@ func TestAnnounceGroupsOfOthers(t *testing.T) {
 	for _, owner := range []string{"green", "green", "", "red", "red"} {
 		var p plan.Plan
 		if owner != "" {
-			p.Verdicts = []verdict.Verdict{{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupOwnedByAnother, Details: verdict.Quote("it is of " + owner)}}
+			p.Verdicts = []*verdict.Verdict{{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupOwnedByAnother, Details: verdict.Quote("it is of " + owner)}}
 		}
 		n.Announce(fleet.Snapshot{}, p, nil)
 	}

@@ -83,14 +83,14 @@ func (n *nodeNews) follow(s fleet.Snapshot, p plan.Plan) {
 }
 
 // knownBefore is what people know of a node that is seen for the first time.
-func (n *nodeNews) knownBefore(v verdict.Verdict) verdict.Reason {
+func (n *nodeNews) knownBefore(v *verdict.Verdict) verdict.Reason {
 	if n.begun {
 		return ""
 	}
 	return cmp.Or(n.before[v.Name], v.Reason)
 }
 
-func (s *nodeStory) hear(v verdict.Verdict, now time.Time) {
+func (s *nodeStory) hear(v *verdict.Verdict, now time.Time) {
 	if s.reason != v.Reason {
 		s.reason, s.since = v.Reason, now
 	}

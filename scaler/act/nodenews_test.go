@@ -21,9 +21,9 @@ type newsroom struct {
 
 // why is what an evaluation finds of nodes: "web-1 Needed", with more words as the message.
 func (r newsroom) why(lines ...string) {
-	var list []verdict.Verdict
+	var list []*verdict.Verdict
 	for _, line := range lines {
-		v, words := verdict.Verdict{Of: verdict.OfNode}, ""
+		v, words := &verdict.Verdict{Of: verdict.OfNode}, ""
 		_, _ = fmt.Sscan(line, &v.Name, &v.Reason, &words) // which may be missing
 		v.Details = verdict.Quote(words)
 		v.UID = "uid-" + v.Name

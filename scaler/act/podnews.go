@@ -69,7 +69,7 @@ func (n *podNews) follow(s fleet.Snapshot, p plan.Plan, results []Result) {
 
 // wordOf is the next Event of a pending pod: why it gets no node, or what has just been done
 // for it, or was done before without an Event yet.
-func wordOf(v verdict.Verdict, grown, untold map[string]word) (word, bool) {
+func wordOf(v *verdict.Verdict, grown, untold map[string]word) (word, bool) {
 	switch v.Reason {
 	case verdict.PodNoGroupFits, verdict.PodGroupsUnavailable, verdict.PodGangDoesNotFit, verdict.PodNotScheduled:
 		return word{reason: contract.EventNotTriggerScaleUp, details: v.Details}, true

@@ -15,6 +15,7 @@ import (
 	"windlass.dev/windlass/scaler/plan/seats"
 	"windlass.dev/windlass/scaler/plan/standin"
 	"windlass.dev/windlass/scaler/plan/template"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // Decide says what to do now. It is a pure function: the same snapshot and
@@ -33,6 +34,8 @@ func Decide(s fleet.Snapshot, p policy.Policy) Plan { return NewPlanner().Decide
 type Planner struct {
 	register cluster.Register
 	cache    *seats.Cache
+	// said are the verdicts on nodes of the last plan, row by row.
+	said []*verdict.Verdict
 }
 
 // NewPlanner knows nothing yet.
@@ -102,7 +105,7 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 		room.UpdateBuffers(out) // what becomes of them
 		shrunk.BalanceZones()   // Auto Scaling is kept from undoing that, where people want it
 
-		return decision{facts, out, ours, held, shrunk}.plan()
+		return decision{k, facts, out, ours, held, shrunk}.plan()
 	}
 }
 

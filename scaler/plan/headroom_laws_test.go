@@ -223,7 +223,7 @@ func takenOver(n *fleet.Node, got plan.Plan) *fleet.Node {
 // it left on the node is still being undone, or this plan cancels it. What scaler or people asked
 // for is over with the request; that an instance is in service again is the plan's own word.
 func drainIsOver(n *fleet.Node, got plan.Plan) bool {
-	if slices.ContainsFunc(got.Verdicts, func(v verdict.Verdict) bool {
+	if slices.ContainsFunc(got.Verdicts, func(v *verdict.Verdict) bool {
 		return v.Of == verdict.OfNode && v.Name == n.Name && v.Reason == verdict.NodeScaleDownCancelled
 	}) {
 		return true

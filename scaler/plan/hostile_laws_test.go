@@ -124,8 +124,8 @@ func tenanted(s fleet.Snapshot, n int, kind string) fleet.Snapshot {
 
 // othersThan are the verdicts without those about the tenant's pods, which are counted by
 // reason.
-func othersThan(all []verdict.Verdict, tenants map[verdict.Reason]int) []verdict.Verdict {
-	return slices.DeleteFunc(slices.Clone(all), func(v verdict.Verdict) bool {
+func othersThan(all []*verdict.Verdict, tenants map[verdict.Reason]int) []*verdict.Verdict {
+	return slices.DeleteFunc(slices.Clone(all), func(v *verdict.Verdict) bool {
 		is := v.Of == verdict.OfPod && strings.HasPrefix(v.Name, tenant+"/")
 		if is {
 			tenants[v.Reason]++

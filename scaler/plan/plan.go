@@ -14,8 +14,8 @@ type Plan struct {
 	// Drains are those that the scaler carries on in place of agents, by node.
 	Drains []action.Drain
 	// Verdicts has exactly one for every pending pod, every node and every
-	// group, sorted by subject.
-	Verdicts []verdict.Verdict
+	// group, sorted by subject. Plans share those that repeat: none is ever changed.
+	Verdicts []*verdict.Verdict
 	// Others are sentences about programs of the cluster that do what we do, and what people do
 	// about it. Stopped: one of them is an autoscaler, so that nothing is done.
 	Others  []string

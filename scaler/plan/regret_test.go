@@ -21,13 +21,13 @@ func regrets(before, after plan.Plan) []string {
 	var broken []string
 	if slices.ContainsFunc(before.Actions, func(a action.Action) bool {
 		r, ok := a.(action.RequestDrain)
-		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool { return v.Name == r.Node.Name && v.Reason == verdict.NodeInWarmPool })
+		return ok && r.Kind == contract.KindASG && slices.ContainsFunc(before.Verdicts, func(v *verdict.Verdict) bool { return v.Name == r.Node.Name && v.Reason == verdict.NodeInWarmPool })
 	}) {
 		return nil
 	}
 	for _, a := range after.Actions {
 		keep, ok := a.(action.CancelDrain)
-		if ok && slices.ContainsFunc(before.Verdicts, func(v verdict.Verdict) bool {
+		if ok && slices.ContainsFunc(before.Verdicts, func(v *verdict.Verdict) bool {
 			return v.Reason == verdict.PodNotScheduled && strings.Contains(keep.Why, "pod "+v.Name+" ")
 		}) {
 			continue

@@ -18,6 +18,7 @@ import (
 
 // decision is all that was settled.
 type decision struct {
+	kept *Planner
 	*cluster.Cluster
 	*outcome.Outcome
 	*recognition.Recognition
@@ -39,21 +40,23 @@ func (d decision) plan() Plan {
 }
 
 // verdicts has one for each pending pod, node and group, by kind and name.
-func (d decision) verdicts() []verdict.Verdict {
+func (d decision) verdicts() []*verdict.Verdict {
 	list := slices.Grow(d.PodVerdicts, len(d.DisownedVerdicts)+len(d.Nodes)+len(d.Groups))
 	list = append(list, d.DisownedVerdicts...)
 	for _, g := range d.Groups {
 		reason, details := d.groupVerdict(g)
-		list = append(list, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
+		list = append(list, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 	}
+	d.kept.said = d.kept.said[:min(len(d.kept.said), len(d.Nodes))]
+	compared := verdict.Comparisons{}
 	for _, n := range d.Nodes {
 		details := n.Details
 		if n.Garbled != nil {
 			details = details.Then(n.Garbled)
 		}
-		list = append(list, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details})
+		list = append(list, d.kept.say(n.Number, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details}, compared))
 	}
-	slices.SortFunc(list, func(a, b verdict.Verdict) int { // cmp.Or would compare all of it each time
+	slices.SortFunc(list, func(a, b *verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
 			return by
 		}
@@ -63,6 +66,19 @@ func (d decision) verdicts() []verdict.Verdict {
 		return cmp.Compare(a.UID, b.UID)
 	})
 	return list
+}
+
+// say is the verdict on the node of a row: that of the last plan where it says the same. Others may
+// still hold that plan, so that no verdict is ever changed.
+func (k *Planner) say(row int, v verdict.Verdict, compared verdict.Comparisons) *verdict.Verdict {
+	if row >= len(k.said) {
+		k.said = append(k.said, make([]*verdict.Verdict, row+1-len(k.said))...)
+	}
+	if last := k.said[row]; last == nil || !compared.Same(last, &v) {
+		fresh := v // v itself would be on the heap where it is not kept, too
+		k.said[row] = &fresh
+	}
+	return k.said[row]
 }
 
 // groupVerdict is the most important of all that is true of a group; its details add what else

@@ -115,12 +115,12 @@ func TestPageHasRoomWhateverNodesSay(t *testing.T) {
 	for _, said := range []string{"x", "\x00\x1b", "\n", "\"\\", "💥", "\ufeff"} {
 		long := strings.Repeat(said, 200<<10/len(said))
 		var s fleet.Snapshot
-		var verdicts []verdict.Verdict
+		var verdicts []*verdict.Verdict
 		for i := range 500 {
 			name := fmt.Sprintf("n%d", i)
 			s.Nodes = append(s.Nodes, fleet.Node{Name: name})
 			s.Faults = append(s.Faults, long)
-			verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: name, Reason: verdict.Reason(fmt.Sprint("R", i%40)), Details: verdict.Quote(long)})
+			verdicts = append(verdicts, &verdict.Verdict{Of: verdict.OfNode, Name: name, Reason: verdict.Reason(fmt.Sprint("R", i%40)), Details: verdict.Quote(long)})
 		}
 		page := NewPage(s, plan.Plan{Verdicts: verdicts, Actions: []action.Action{action.CancelDrain{Node: action.NodeRef{Name: "n1"}, Why: long}}}, nil)
 		page.Trouble = strings.Repeat(said, configMapLimit)

@@ -53,12 +53,12 @@ func (page *sheet) few(lines []string) []string {
 	return lines
 }
 
-func (page *sheet) groups(s fleet.Snapshot, verdicts []verdict.Verdict) {
+func (page *sheet) groups(s fleet.Snapshot, verdicts []*verdict.Verdict) {
 	ready := readyInstances(s)
 	said := map[string]verdict.Verdict{}
 	for _, v := range verdicts {
 		if v.Of == verdict.OfGroup {
-			said[v.Name] = v
+			said[v.Name] = *v
 		}
 	}
 	for _, g := range s.Groups {
@@ -87,7 +87,7 @@ func readyInstances(s fleet.Snapshot) map[string]bool {
 	return ready
 }
 
-func (page *sheet) pods(verdicts []verdict.Verdict) {
+func (page *sheet) pods(verdicts []*verdict.Verdict) {
 	type class struct {
 		reason  verdict.Reason
 		message string
@@ -119,7 +119,7 @@ func (page *sheet) pods(verdicts []verdict.Verdict) {
 	}
 }
 
-func (page *sheet) nodes(verdicts []verdict.Verdict) {
+func (page *sheet) nodes(verdicts []*verdict.Verdict) {
 	reasons := map[verdict.Reason]map[string]string{}
 	for _, v := range verdicts {
 		if v.Of != verdict.OfNode {

@@ -23,9 +23,9 @@ func TestReasonsOfNodes(t *testing.T) {
 			Data: map[string]string{statuspage.Key: text}, BinaryData: map[string][]byte{statuspage.VerdictsKey: verdicts}}
 	}
 	s, want := fleet.Snapshot{}, map[string]verdict.Reason{}
-	p := plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodNoGroupFits}}}
+	p := plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfPod, Name: "default/p", Reason: verdict.PodNoGroupFits}}}
 	for i := range 4 * nodeNames { // more than the page names
-		v := verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprint(i), Reason: verdict.NodeNeeded, Details: verdict.Quote("90%: more\nthan 50%")}
+		v := &verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprint(i), Reason: verdict.NodeNeeded, Details: verdict.Quote("90%: more\nthan 50%")}
 		if i%3 == 0 {
 			v.Reason = verdict.NodeHeld
 		}

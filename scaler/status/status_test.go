@@ -130,15 +130,15 @@ func TestPage(t *testing.T) {
 		},
 		Nodes: []fleet.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Ready: true}, {Name: "n2", ProviderID: "aws:///a/i-2", Ready: true}},
 	}
-	var verdicts []verdict.Verdict
+	var verdicts []*verdict.Verdict
 	for i := range 5 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsUnavailable, Details: verdict.Quote("web is at max")})
+		verdicts = append(verdicts, &verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", 4-i), Reason: verdict.PodGroupsUnavailable, Details: verdict.Quote("web is at max")})
 	}
 	verdicts = append(verdicts,
-		verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodNoGroupFits, Details: verdict.Quote("64 cpu")},
-		verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Details: verdict.Quote("5 of 5")})
+		&verdict.Verdict{Of: verdict.OfPod, Name: "default/big", Reason: verdict.PodNoGroupFits, Details: verdict.Quote("64 cpu")},
+		&verdict.Verdict{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupAtMax, Details: verdict.Quote("5 of 5")})
 	for i := range nodeNames + 2 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Details: verdict.Quote("used")})
+		verdicts = append(verdicts, &verdict.Verdict{Of: verdict.OfNode, Name: fmt.Sprintf("n%02d", i), Reason: verdict.NodeNeeded, Details: verdict.Quote("used")})
 	}
 	suspend := action.Suspend{Group: "web", Process: "A", Why: "x"}
 	page := NewPage(s, plan.Plan{Verdicts: verdicts, Others: []string{"a Cluster Autoscaler is alive"}, Actions: []action.Action{suspend}}, []act.Result{
@@ -177,9 +177,9 @@ func TestPage(t *testing.T) {
 
 // However many verdicts there are, the page has room in its ConfigMap.
 func TestPageHasBounds(t *testing.T) {
-	var verdicts []verdict.Verdict
+	var verdicts []*verdict.Verdict
 	for i := range 20_000 {
-		verdicts = append(verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodNoGroupFits,
+		verdicts = append(verdicts, &verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("default/p%d", i), Reason: verdict.PodNoGroupFits,
 			Details: verdict.Quote(fmt.Sprintf("needs %d cpu, %s", i, strings.Repeat("x", 100)))})
 	}
 	var s fleet.Snapshot
@@ -203,13 +203,13 @@ func TestPageHasBounds(t *testing.T) {
 func TestPageHasBoundsWhateverIsSaid(t *testing.T) {
 	long := strings.Repeat("ä", 2_000)
 	var s fleet.Snapshot
-	var verdicts []verdict.Verdict
+	var verdicts []*verdict.Verdict
 	var actions []action.Action
 	for i := range 10_000 {
 		name := fmt.Sprintf("%05d-%s", i, strings.Repeat("n", 250))
 		s.Groups = append(s.Groups, fleet.Group{Name: name, Faults: []string{long, long}})
 		for _, kind := range []verdict.SubjectKind{verdict.OfGroup, verdict.OfPod, verdict.OfNode} {
-			verdicts = append(verdicts, verdict.Verdict{Of: kind, Name: name, Reason: verdict.Reason(fmt.Sprintf("R%d", i%40)), Details: verdict.Quote(fmt.Sprint(i, long))})
+			verdicts = append(verdicts, &verdict.Verdict{Of: kind, Name: name, Reason: verdict.Reason(fmt.Sprintf("R%d", i%40)), Details: verdict.Quote(fmt.Sprint(i, long))})
 		}
 		actions = append(actions, action.Suspend{Group: name, Process: "A", Why: long})
 	}

@@ -32,12 +32,12 @@ func NewVerdicts(s fleet.Snapshot, p plan.Plan, bill Bill) statuspage.Verdicts {
 	}
 }
 
-func groupVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict) []statuspage.Group {
+func groupVerdicts(s fleet.Snapshot, verdicts []*verdict.Verdict) []statuspage.Group {
 	said, upcoming := map[string]verdict.Verdict{}, map[string]bool{}
 	for _, v := range verdicts {
 		switch {
 		case v.Of == verdict.OfGroup:
-			said[v.Name] = v
+			said[v.Name] = *v
 		case v.Of == verdict.OfNode && v.Reason == verdict.NodeUpcoming:
 			upcoming[v.Name] = true
 		}
@@ -102,7 +102,7 @@ func backOffs(s fleet.Snapshot) map[string][]statuspage.BackOff {
 	return all
 }
 
-func nodeVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict, bill Bill) []statuspage.Node {
+func nodeVerdicts(s fleet.Snapshot, verdicts []*verdict.Verdict, bill Bill) []statuspage.Node {
 	groups := make(map[string]*fleet.Group, len(s.Groups))
 	for i := range s.Groups {
 		groups[s.Groups[i].Name] = &s.Groups[i]
@@ -118,7 +118,7 @@ func nodeVerdicts(s fleet.Snapshot, verdicts []verdict.Verdict, bill Bill) []sta
 			continue
 		}
 		line := bill.Of(n, groups[v.Group])
-		line.Group, line.Verdict = v.Group, inWords(v)
+		line.Group, line.Verdict = v.Group, inWords(*v)
 		list = append(list, line)
 	}
 	return list
@@ -146,7 +146,7 @@ func (b Bill) Of(n *fleet.Node, g *fleet.Group) statuspage.Node {
 	return line
 }
 
-func podVerdicts(verdicts []verdict.Verdict) []statuspage.Pods {
+func podVerdicts(verdicts []*verdict.Verdict) []statuspage.Pods {
 	type class struct {
 		reason         verdict.Reason
 		group, message string
@@ -162,7 +162,7 @@ func podVerdicts(verdicts []verdict.Verdict) []statuspage.Pods {
 		if !known {
 			i = len(list)
 			at[key] = i
-			list = append(list, statuspage.Pods{Group: v.Group, Verdict: inWords(v)})
+			list = append(list, statuspage.Pods{Group: v.Group, Verdict: inWords(*v)})
 		}
 		list[i].Count++
 		if list[i].Count <= mostNamed {

@@ -48,7 +48,7 @@ func TestNewVerdicts(t *testing.T) {
 	blocked := verdict.Say("unneeded since {since}", verdict.Since(noon)).
 		Then(verdict.Say("it waits until {why}", verdict.Why(verdict.Say("budget {budgets} lets pod {pod} go", verdict.Budgets([]string{"shop/api"}), verdict.Pod("shop/api-1")))))
 	full := verdict.Say("{group}: {why}", verdict.Group("web"), verdict.Why(verdict.Say("group {group} is at its maximum of {max}", verdict.Group("other"), verdict.Max(9))))
-	got := NewVerdicts(s, plan.Plan{Verdicts: []verdict.Verdict{
+	got := NewVerdicts(s, plan.Plan{Verdicts: []*verdict.Verdict{
 		{Of: verdict.OfGroup, Name: "web", Reason: verdict.GroupNodesUpcoming, Details: verdict.Quote("2 upcoming")},
 		{Of: verdict.OfNode, Name: "a", Group: "web", Reason: verdict.NodeBlocked, Details: blocked},
 		{Of: verdict.OfNode, Name: "b", Group: "web", Reason: verdict.NodeUpcoming},
@@ -108,7 +108,7 @@ func TestCapacityOfNodes(t *testing.T) {
 			node.Labels[contract.LabelCapacityType] = tc.label
 		}
 		s := fleet.Snapshot{Groups: []fleet.Group{tc.group}, Nodes: []fleet.Node{node}}
-		got := NewVerdicts(s, plan.Plan{Verdicts: []verdict.Verdict{{Of: verdict.OfNode, Name: "n", Group: "g", Reason: verdict.NodeNeeded}}}, bill)
+		got := NewVerdicts(s, plan.Plan{Verdicts: []*verdict.Verdict{{Of: verdict.OfNode, Name: "n", Group: "g", Reason: verdict.NodeNeeded}}}, bill)
 		n := got.Nodes[0]
 		if n.Capacity() != tc.want || n.PricePerHour != tc.price || n.SpotReported != (tc.price == 0.07) || n.Spot != (n.OnDemandPerHour == 0.1) {
 			t.Errorf("%s: %+v, want %s for %v", tc.name, n, tc.want, tc.price)
@@ -127,12 +127,12 @@ func crowded(nodes int) (fleet.Snapshot, plan.Plan) {
 	var p plan.Plan
 	for i := range 30 {
 		s.Groups = append(s.Groups, fleet.Group{Name: fmt.Sprintf("eks-workers-%d", i)})
-		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfGroup, Name: s.Groups[i].Name, Reason: verdict.GroupSteady})
+		p.Verdicts = append(p.Verdicts, &verdict.Verdict{Of: verdict.OfGroup, Name: s.Groups[i].Name, Reason: verdict.GroupSteady})
 	}
 	for i := range nodes {
 		name := fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", dice.IntN(8), dice.IntN(256), i%256)
 		s.Nodes = append(s.Nodes, fleet.Node{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: []string{"m5.large", "m5.xlarge", "c6i.4xlarge"}[i%3]}})
-		v := verdict.Verdict{Of: verdict.OfNode, Name: name, Group: s.Groups[dice.IntN(30)].Name}
+		v := &verdict.Verdict{Of: verdict.OfNode, Name: name, Group: s.Groups[dice.IntN(30)].Name}
 		switch dice.IntN(4) {
 		case 0:
 			v.Reason, v.Details = verdict.NodeNeeded, verdict.Say("{used} of its {resource} is requested, more than {most}", verdict.Used(fmt.Sprintf("%d%%", dice.IntN(100))), verdict.Resource("cpu"), verdict.Most("50%"))
@@ -147,7 +147,7 @@ func crowded(nodes int) (fleet.Snapshot, plan.Plan) {
 		p.Verdicts = append(p.Verdicts, v)
 	}
 	for range nodes {
-		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfPod, Name: pod(), Reason: verdict.PodGroupsUnavailable,
+		p.Verdicts = append(p.Verdicts, &verdict.Verdict{Of: verdict.OfPod, Name: pod(), Reason: verdict.PodGroupsUnavailable,
 			Details: verdict.Say("{group}: {why}", verdict.Group(s.Groups[dice.IntN(30)].Name), verdict.Why(verdict.Say("it is at its maximum of {max}", verdict.Max(dice.IntN(9)))))})
 	}
 	return s, p
@@ -175,7 +175,7 @@ func TestVerdictsOfALargeClusterHaveRoom(t *testing.T) {
 func TestPodsOfATenantCostNodesNothing(t *testing.T) {
 	s, p := crowded(15_000)
 	for i := range 20_000 {
-		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("tenant/p-%d", i), Reason: verdict.PodNoGroupFits,
+		p.Verdicts = append(p.Verdicts, &verdict.Verdict{Of: verdict.OfPod, Name: fmt.Sprintf("tenant/p-%d", i), Reason: verdict.PodNoGroupFits,
 			Details: verdict.Say("{group}: {lack}", verdict.Group("eks-workers-1"), verdict.Lack(fmt.Sprintf("Insufficient example.com/x%x", i*7919)))})
 	}
 	packed, err := NewVerdicts(s, p, Bill{Book: prices.Shipped()}).Encode()

@@ -59,7 +59,7 @@ type Cluster struct {
 	Guards []fleet.Budget
 	// DisownedVerdicts are those of groups that other clusters own, and Unclaimed the groups
 	// that are to bear this cluster's UID first.
-	DisownedVerdicts []verdict.Verdict
+	DisownedVerdicts []*verdict.Verdict
 	Unclaimed        []*Group
 	// disowned are the groups that are not changed, by the ids of their instances.
 	disowned map[string]disowned

@@ -27,7 +27,7 @@ func (d *Cluster) ownGroups(s fleet.Snapshot, groups []*Group) []*Group {
 		for i := range g.Instances {
 			d.disowned[g.Instances[i].ID] = disowned{g.Name, reason}
 		}
-		d.DisownedVerdicts = append(d.DisownedVerdicts, verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
+		d.DisownedVerdicts = append(d.DisownedVerdicts, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 		return true
 	})
 }

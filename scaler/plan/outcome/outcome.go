@@ -15,7 +15,7 @@ type Outcome struct {
 	// Actions are what is to be done, in the order in which it was settled.
 	Actions []action.Action
 	// PodVerdicts are those of pending pods.
-	PodVerdicts []verdict.Verdict
+	PodVerdicts []*verdict.Verdict
 	// State is to persist: what was read, and what was settled since.
 	State fleet.State
 
@@ -41,9 +41,9 @@ func (o *Outcome) SayPod(t fit.Tenant, reason verdict.Reason, group string, deta
 		return
 	}
 	if o.PodVerdicts == nil {
-		o.PodVerdicts = make([]verdict.Verdict, 0, len(o.facts.Unbound.Pods)+len(o.facts.Nodes)+len(o.facts.Groups))
+		o.PodVerdicts = make([]*verdict.Verdict, 0, len(o.facts.Unbound.Pods)+len(o.facts.Nodes)+len(o.facts.Groups))
 	}
-	o.PodVerdicts = append(o.PodVerdicts, verdict.Verdict{
+	o.PodVerdicts = append(o.PodVerdicts, &verdict.Verdict{
 		Of: verdict.OfPod, Name: t.Pod.Key(), UID: string(t.Pod.UID), Group: group, Reason: reason, Details: details,
 	})
 }

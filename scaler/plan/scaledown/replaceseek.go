@@ -84,7 +84,7 @@ func (r *nodeSearch) reportReplacementBackOffs() {
 // an evaluation considers do not count: they would put off every replacement for good.
 func (r *nodeSearch) quiet() bool {
 	settled := []verdict.Reason{verdict.PodNoGroupFits, verdict.PodGated, verdict.PodExpendable, verdict.PodOtherScheduler, verdict.PodTermsLeftOut, verdict.PodBudgetSpent}
-	if slices.ContainsFunc(r.PodVerdicts, func(v verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
+	if slices.ContainsFunc(r.PodVerdicts, func(v *verdict.Verdict) bool { return !slices.Contains(settled, v.Reason) }) {
 		return false
 	}
 	if len(r.UnsettledPlaces()) > 0 || r.Any(func(*cluster.Node) bool { return true }, cluster.Upcoming, cluster.Returning) {

@@ -44,7 +44,7 @@ type said struct {
 }
 
 // Of is the message of a verdict.
-func (m Messages) Of(v Verdict) string {
+func (m Messages) Of(v *Verdict) string {
 	if len(v.Details) == 0 {
 		return ""
 	}
@@ -55,6 +55,27 @@ func (m Messages) Of(v Verdict) string {
 		m[key] = text
 	}
 	return text
+}
+
+// Comparisons are those of details that were made: thousands of verdicts share theirs.
+type Comparisons map[[2]said]bool
+
+// Same reports whether two verdicts say the same.
+func (c Comparisons) Same(a, b *Verdict) bool {
+	return a.Of == b.Of && a.Name == b.Name && a.UID == b.UID && a.Group == b.Group && a.Reason == b.Reason && c.sameDetails(a.Details, b.Details)
+}
+
+func (c Comparisons) sameDetails(a, b Details) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	key := [2]said{{&a[0], len(a)}, {&b[0], len(b)}}
+	same, known := c[key]
+	if !known {
+		same = a.Equal(b)
+		c[key] = same
+	}
+	return same
 }
 
 func (v Verdict) String() string {

@@ -165,7 +165,7 @@ func (w *World) note(p plan.Plan) {
 
 // verdictOn is the verdict on the node that an action is about; where a group grows, on the
 // first pod that it grows for, or on the group.
-func verdictOn(list []verdict.Verdict, a action.Action, t action.Traits) string {
+func verdictOn(list []*verdict.Verdict, a action.Action, t action.Traits) string {
 	of, name := verdict.OfNode, t.Node.Name
 	if grow, is := a.(action.Grow); is {
 		of, name = verdict.OfGroup, grow.Group

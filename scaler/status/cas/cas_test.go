@@ -199,7 +199,7 @@ func TestStatusHasBounds(t *testing.T) {
 		name := fmt.Sprintf("%04d-%s", i, strings.Repeat("n", 250))
 		s.Groups = append(s.Groups, fleet.Group{Name: name, Failures: []fleet.Failure{{Cause: "X", Text: strings.Repeat("ä", 2000)}}})
 		p.State.BackOffs[fleet.BackOffKey(name, "", "X")] = fleet.BackOff{Until: now.Add(time.Hour), Cause: "X"}
-		p.Verdicts = append(p.Verdicts, verdict.Verdict{Of: verdict.OfGroup, Name: name, Reason: verdict.GroupBackOff})
+		p.Verdicts = append(p.Verdicts, &verdict.Verdict{Of: verdict.OfGroup, Name: name, Reason: verdict.GroupBackOff})
 	}
 	text, err := cas.Of(s, p, policy.DefaultPolicy(), cas.Status{}).Encode()
 	if err != nil {

@@ -32,9 +32,9 @@ func Of(s fleet.Snapshot, p plan.Plan, policy policy.Policy, last Status) Status
 	for _, v := range p.Verdicts {
 		switch v.Of {
 		case verdict.OfNode:
-			nodes[v.Name] = v
+			nodes[v.Name] = *v
 		case verdict.OfGroup:
-			groups[v.Name] = v
+			groups[v.Name] = *v
 		}
 	}
 	d := drawing{
