@@ -43,9 +43,9 @@ import (
 
 // garbage is how far the heap may grow between two collections, in percent of what lives.
 // What lives are the cluster's pods and nodes, which stay for long, and an evaluation makes
-// little beside them, so that half of Go's usual 100 costs few collections and saves a
-// quarter of the heap. GOGC overrules it.
-const garbage = 50
+// little beside them, so that a quarter of Go's usual 100 costs few collections and saves a
+// third of the heap. GOGC overrules it.
+const garbage = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {
