@@ -3,9 +3,13 @@ package asg
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windlass.dev/windlass/pkg/fleet"
 )
 
 // What Auto Scaling keeps in a pool follows the group's maximum, or the capacity that is to be prepared,
@@ -37,6 +41,36 @@ func TestPoolTooLarge(t *testing.T) {
 		}
 		if got := k.poolTooLarge(); got != c.want {
 			t.Errorf("%s: too large is %v", c.reason, got)
+		}
+	}
+}
+
+// An instance that leaves a pool for another reason leaves no trace: it is read again while a hook that
+// may hold one still waits.
+func TestPoolUnread(t *testing.T) {
+	began := time.Unix(0, 0)
+	hook := func(transition string, heartbeat time.Duration) fleet.Hook {
+		return fleet.Hook{Transition: transition, Heartbeat: metav1.Duration{Duration: heartbeat}}
+	}
+	for _, c := range []struct {
+		reason string
+		hooks  []fleet.Hook
+		unread time.Duration // 0 for never
+	}{
+		{"nothing holds it", nil, 0},
+		{"only launches are held", []fleet.Hook{hook(fleet.OnLaunch, time.Minute)}, 0},
+		{"the first to give up counts", []fleet.Hook{hook(fleet.OnTerminate, time.Hour), hook(fleet.OnTerminate, 5*time.Minute)}, 150 * time.Second},
+	} {
+		k := &known{raw: &astypes.AutoScalingGroup{MaxSize: aws.Int32(5), WarmPoolConfiguration: &astypes.WarmPoolConfiguration{}}, hooks: c.hooks}
+		due := func(after time.Duration) bool {
+			k.pooling.read = true
+			k.noticePool(began.Add(after))
+			return k.pooling.due(began.Add(after))
+		}
+		due(0) // the group is new
+		k.pooled = began
+		if c.unread == 0 && due(24*time.Hour) || c.unread > 0 && (due(c.unread-time.Second) || !due(c.unread)) {
+			t.Errorf("%s: not read again after %s, and not before", c.reason, c.unread)
 		}
 	}
 }
