@@ -152,3 +152,16 @@ func TestNodeReadHangs(t *testing.T) {
 		w.expectDrained()
 	})
 }
+
+// Whatever has come is one pass, also where the watch of the pods and an answer come together.
+func TestOnePassForAll(t *testing.T) {
+	l := &loop{ctx: t.Context(), do: make(chan func(), 1), nudge: make(chan struct{}, 1)}
+	for range 30 {
+		l.nudge <- struct{}{}
+		answered := false
+		l.post(func() { answered = true })
+		if l.wait(time.Time{}); !answered || len(l.nudge) != 0 {
+			t.Fatalf("an answer was taken: %v, and %d nudges are left", answered, len(l.nudge))
+		}
+	}
+}

@@ -16,7 +16,8 @@ import (
 
 // fact is what we know of the reading of something that shows no trace on the
 // group's description when it changes. It is read when the group is new or was
-// changed, when an instance begins to terminate, and when Recheck asks for it.
+// changed, when an instance begins to terminate, and when Recheck asks for it; a pool
+// in other cases, too, see noticePool.
 type fact struct {
 	read  bool
 	fault string
@@ -79,8 +80,8 @@ func (r *Reader) readHooks(ctx context.Context, k *known) error {
 
 // noticePool decides whether to read the warm pool. Its instances are not in the
 // group's description, but their number is, and the group's own instances: those
-// that come from the pool or return to it. One that is too many in the pool changes
-// neither before it is gone.
+// that come from the pool or return to it. One that leaves without coming to the
+// group changes neither before it is gone: where that may be, the pool is read again in time.
 func (k *known) noticePool(now time.Time) {
 	if k.raw.WarmPoolConfiguration == nil {
 		k.warm, k.pooling, k.pool = nil, fact{read: true}, ""
@@ -102,11 +103,12 @@ func (k *known) noticePool(now time.Time) {
 	}
 }
 
-// poolUnread reports whether an instance that left the pool for another reason, as one that somebody
-// has ended while no other can be launched in its place, may have waited for half of its hook.
+// poolUnread reports whether an instance that leaves the pool for another reason, as one that is
+// not healthy while no other can be launched in its place, might wait for three quarters of its hook's
+// time until the next reading.
 func (k *known) poolUnread(now time.Time) bool {
 	held := shortestHold(k.hooks)
-	return held > 0 && now.Sub(k.pooled) >= held/2
+	return held > 0 && now.Sub(k.pooled) >= held*3/4-slowestFor(held)
 }
 
 // poolTooLarge reports whether the pool, as it was last read, has more instances than Auto Scaling
@@ -139,9 +141,10 @@ func unrested(i astypes.Instance) bool {
 }
 
 func (r *Reader) readPool(ctx context.Context, k *known) error {
+	asked := r.now()
 	found, err := warmPool(ctx, r.account.scaling, aws.ToString(k.raw.AutoScalingGroupName))
 	if err == nil {
-		k.warm, k.pooled = found, r.now()
+		k.warm, k.pooled = found, asked
 	}
 	return err
 }

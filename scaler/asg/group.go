@@ -36,7 +36,7 @@ type known struct {
 	refresh    *fleet.Refresh
 	refreshing fact
 
-	// pool identifies all by which a change of the warm pool shows, and pooled is when that was last read.
+	// pool identifies all by which a change of the warm pool shows, and pooled is when its instances were last read.
 	pool      string
 	pooled    time.Time
 	refreshAt time.Time // when to read again a refresh that is under way

@@ -20,7 +20,7 @@ const (
 	quick, steady = time.Second, 10 * time.Second
 	// slow is the pace while nothing does. A page holds a hundred groups, so that
 	// this is one call; with what is read again now and then (see template.RedrawEvery), it
-	// leaves an idle scaler below two calls a minute.
+	// leaves an idle scaler below two calls a minute, warm pools apart.
 	slow = 40 * time.Second
 	// patience is for how many times its own length steady is kept up: what takes longer is looked at every
 	// three-hundredth of the time it takes, and never slower than slow.
@@ -87,11 +87,14 @@ func slowest(groups []fleet.Group) time.Duration {
 	longest := slow
 	for _, g := range groups {
 		if held := shortestHold(g.Hooks); held > 0 {
-			longest = min(longest, max(quick, held/2))
+			longest = min(longest, slowestFor(held))
 		}
 	}
 	return longest
 }
+
+// slowestFor is how long a reading will do where a hook holds instances for so long.
+func slowestFor(held time.Duration) time.Duration { return min(slow, max(quick, held/2)) }
 
 // shortestHold is for how long the first of a group's hooks to give up holds a terminating instance, 30 s
 // at the least; zero where none holds it.

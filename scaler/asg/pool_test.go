@@ -9,6 +9,8 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windlass.dev/windlass/e2e/fakeaws"
+	"windlass.dev/windlass/e2e/fakeaws/cloud"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -59,7 +61,8 @@ func TestPoolUnread(t *testing.T) {
 	}{
 		{"nothing holds it", nil, 0},
 		{"only launches are held", []fleet.Hook{hook(fleet.OnLaunch, time.Minute)}, 0},
-		{"the first to give up counts", []fleet.Hook{hook(fleet.OnTerminate, time.Hour), hook(fleet.OnTerminate, 5*time.Minute)}, 150 * time.Second},
+		{"the first to give up counts", []fleet.Hook{hook(fleet.OnTerminate, time.Hour), hook(fleet.OnTerminate, 5*time.Minute)}, (225 - 40) * time.Second},
+		{"one that is short", []fleet.Hook{hook(fleet.OnTerminate, 40*time.Second)}, 10 * time.Second},
 	} {
 		k := &known{raw: &astypes.AutoScalingGroup{MaxSize: aws.Int32(5), WarmPoolConfiguration: &astypes.WarmPoolConfiguration{}}, hooks: c.hooks}
 		due := func(after time.Duration) bool {
@@ -71,6 +74,68 @@ func TestPoolUnread(t *testing.T) {
 		k.pooled = began
 		if c.unread == 0 && due(24*time.Hour) || c.unread > 0 && (due(c.unread-time.Second) || !due(c.unread)) {
 			t.Errorf("%s: not read again after %s, and not before", c.reason, c.unread)
+		}
+	}
+}
+
+// TestPoolIsReadInTime: an instance of a pool that is not healthy, where no other can take its place, is
+// seen while its hook holds it; and nobody pays more for that than a reading in each such time.
+func TestPoolIsReadInTime(t *testing.T) {
+	const held = 300
+	one := 1
+	const moment = cloud.Duration(time.Millisecond)
+	server, err := fakeaws.Start(fakeaws.Config{NoIMDS: true, Spec: fakeaws.Spec{
+		Timing: fakeaws.Timing{Quick: true, Reconcile: moment, Pending: moment, Boot: moment, Shutdown: moment},
+		Groups: []fakeaws.Group{{Name: "web", Max: 2, Desired: &one, Type: "m5.large", Tags: map[string]string{"mine": ""}, WarmPool: &fakeaws.WarmPool{},
+			Hooks: []fakeaws.Hook{{Name: "windlass", Transition: fleet.OnTerminate, HeartbeatSeconds: held}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	fillPools(t, server)
+	r := idleReader(t, server.URL())
+	began := time.Now()
+	now := began
+	r.now = func() time.Time { return now }
+	pool := func() string {
+		if err := r.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		state := ""
+		for _, i := range r.known["web"].warm {
+			state += string(i.LifecycleState) + " "
+		}
+		now = now.Add(r.next(now, false))
+		return state
+	}
+	if state := pool(); state != "Warmed:Stopped " {
+		t.Fatalf("the pool has %q", state)
+	}
+	first := server.LastSeq()
+	for end := now.Add(time.Hour); now.Before(end); {
+		pool()
+	}
+	if n := len(server.Calls(fakeaws.After(first), fakeaws.Operation("DescribeWarmPool"))); n < 3600/held || n > 2*3600/held {
+		t.Errorf("%d readings of the pool in an hour", n)
+	}
+	if err := server.SetShortages(fakeaws.Shortage{Group: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range server.Instances() {
+		if i.LifecycleState == "Warmed:Stopped" {
+			if err := server.SetHealth(i.ID, "Unhealthy"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for ended := now; pool() != "Warmed:Terminating:Wait "; {
+		if now.Sub(ended) > held*time.Second {
+			t.Fatal("the instance that left was not seen while its hook held it")
 		}
 	}
 }

@@ -38,8 +38,6 @@ type Cluster struct {
 	// places are by their numbers; nil where one was removed.
 	places []*Place
 	spare  []int32
-	// added counts the nodes.
-	added int
 	// free is what is left of each resource at each place.
 	free [][]int64
 
@@ -58,7 +56,7 @@ type Cluster struct {
 }
 
 func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Cluster {
-	l.order = slices.Grow(l.order[:0], len(l.places))
+	l.reuse()
 	c := &Cluster{
 		lore: l, world: w, classes: classes,
 		byLabel:      map[string]int{},
@@ -66,7 +64,7 @@ func newCluster(l *lore, w World, classes []*Class, daemons []*fleet.Pod) *Clust
 		tallies:      map[tallyKey]*tally{}, counting: map[int][]*tally{}, owning: map[int][]*tally{},
 		matched: map[int][]*member{},
 		singles: map[single]verdict{},
-		places:  l.order, free: l.free[:0],
+		places:  make([]*Place, 0, len(l.places)), free: l.free,
 	}
 	for _, class := range classes {
 		if class != nil {

@@ -45,11 +45,11 @@ type Place struct {
 // in, also those that no pod shall go to: what is on them counts for where others fit. It is
 // never removed.
 func (c *Cluster) Add(l *NodeTemplate) *Place {
-	if c.added == len(c.lore.places) {
+	if c.lore.added == len(c.lore.places) {
 		c.lore.places = append(c.lore.places, &Place{})
 	}
-	p := c.lore.places[c.added]
-	c.added++
+	p := c.lore.places[c.lore.added]
+	c.lore.added++
 	*p = Place{Name: l.Name, cluster: c, template: l}
 	c.enter(p)
 	return p

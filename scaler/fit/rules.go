@@ -73,10 +73,11 @@ type lore struct {
 	rowClasses []*Class
 	byPod      map[*fleet.Pod]*Class
 	eras       int
-	// places are those of the nodes of the last evaluation, order is their list and free what was left
-	// there: memory that is used again.
-	places, order []*Place
-	free          [][]int64
+	// places are those of the nodes of the last evaluation, so many as were added, and free are its
+	// columns: memory that is used again.
+	places []*Place
+	added  int
+	free   [][]int64
 	// namespaces and served are what classes were made under.
 	namespaces map[string]map[string]string
 	served     map[corev1.ResourceName]bool
@@ -96,6 +97,14 @@ func newLore(filters *upstream.Filters) *lore {
 		classes: map[classKey]*Class{}, byPod: map[*fleet.Pod]*Class{},
 		served: map[corev1.ResourceName]bool{},
 	}
+}
+
+// reuse frees the memory of the last evaluation, and lets go of what that did not use: it is of one
+// before, which had more nodes, or pods that asked for more kinds of resources.
+func (l *lore) reuse() {
+	clear(l.places[l.added:])
+	clear(l.free[len(l.free):cap(l.free)])
+	l.places, l.added, l.free = l.places[:l.added], 0, l.free[:0]
 }
 
 // Cluster begins an evaluation of a world in which there is no node yet.

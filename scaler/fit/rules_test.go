@@ -93,3 +93,34 @@ func TestTraitsAreBounded(t *testing.T) {
 		t.Errorf("two specs that ask for more than can be counted are %d, want one", got)
 	}
 }
+
+// TestMemoryIsUsedAgain: columns and places are those of the last evaluation, and what that did not use is let go.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	rules := NewRules()
+	evaluate := func(nodes int, resources ...corev1.ResourceName) {
+		ask := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		for _, r := range resources {
+			ask[r] = resource.MustParse("1")
+		}
+		c := rules.Cluster(World{Pods: []*fleet.Pod{{Namespace: "default", Name: "p", Spec: &corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: ask}}},
+		}}}})
+		for i := range nodes {
+			c.Add(c.TemplateFrom(&fleet.Node{Name: fmt.Sprint("n-", i), Allocatable: ask}, nil))
+		}
+	}
+	evaluate(3, "example.com/a", "example.com/b")
+	column := &rules.free[0][0]
+	few, many := len(rules.free)-2, len(rules.free)
+	evaluate(1)
+	if &rules.free[0][0] != column || len(rules.places) != 3 {
+		t.Errorf("the memory of 3 nodes is not used again; %d places", len(rules.places))
+	}
+	evaluate(1)
+	if spare := rules.free[few:many]; len(rules.free) != few || spare[0] != nil || spare[1] != nil {
+		t.Errorf("%d columns, and beyond them %v", len(rules.free), spare)
+	}
+	if spare := rules.places[1:3]; len(rules.places) != 1 || spare[0] != nil || spare[1] != nil {
+		t.Errorf("%d places, and beyond them %v", len(rules.places), spare)
+	}
+}

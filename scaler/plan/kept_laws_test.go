@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
 // TestKeptPlanner: a planner that goes on from evaluation to evaluation, as the loop's does,
@@ -24,6 +26,8 @@ func TestKeptPlanner(t *testing.T) {
 		w := parsed(t, randomWorld(t, rapid.Bool().Draw(t, "wild")))
 		p := randomPolicy(t)
 		kept, rows := plan.NewPlanner(), watched{}
+		var before []*verdict.Verdict // of the last plan, which others may still hold
+		said := fmt.Sprintf("%q", before)
 		for range rapid.IntRange(2, 12).Draw(t, "events") {
 			rows.take(t, w.Pods)
 			s := w.Snapshot
@@ -39,6 +43,10 @@ func TestKeptPlanner(t *testing.T) {
 				w.Kubernetes = rapid.SampledFrom([]string{"1.33", "1.36"}).Draw(t, "version")
 			}
 			got, want := kept.Decide(s, p), plan.Decide(s, p)
+			if still := fmt.Sprintf("%q", before); still != said {
+				t.Fatalf("a plan that was handed out says %s, and not %s any more", still, said)
+			}
+			before, said = got.Verdicts, fmt.Sprintf("%q", got.Verdicts)
 			if difference := plan.Difference(got, want); difference != "" {
 				t.Fatalf("the kept planner decides %s\n%s", difference, scenario.Format(s))
 			}
@@ -56,6 +64,24 @@ func TestKeptPlanner(t *testing.T) {
 			schedule(w)
 		}
 	})
+}
+
+// TestVerdictsRepeat: the verdicts of the last plan stand in the next one where they say the same.
+func TestVerdictsRepeat(t *testing.T) {
+	const nodes = 100
+	w := busy(nodes)
+	planner := plan.NewPlanner()
+	before := planner.Decide(w.Snapshot, byThreshold())
+	w.Nodes[7].Annotations = map[string]string{contract.AnnotationScaleDownDisabled: "true"}
+	others := 0
+	for i, v := range planner.Decide(w.Snapshot, byThreshold()).Verdicts {
+		if v.Of == verdict.OfNode && v != before.Verdicts[i] {
+			others++
+		}
+	}
+	if others != 1 {
+		t.Errorf("%d of %d verdicts are others, and one node has changed", others, nodes)
+	}
 }
 
 // otherRow changes what a node says of itself, in ways that no event of random worlds does. Maps and

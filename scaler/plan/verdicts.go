@@ -48,13 +48,12 @@ func (d decision) verdicts() []*verdict.Verdict {
 		list = append(list, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 	}
 	d.kept.said = d.kept.said[:min(len(d.kept.said), len(d.Nodes))]
-	compared := verdict.Comparisons{}
 	for _, n := range d.Nodes {
 		details := n.Details
 		if n.Garbled != nil {
 			details = details.Then(n.Garbled)
 		}
-		list = append(list, d.kept.say(n.Number, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details}, compared))
+		list = append(list, d.kept.say(n.Number, verdict.Verdict{Of: verdict.OfNode, Name: n.Name, UID: string(n.UID), Group: n.GroupName(), Reason: n.Reason, Details: details}))
 	}
 	slices.SortFunc(list, func(a, b *verdict.Verdict) int { // cmp.Or would compare all of it each time
 		if by := cmp.Compare(a.Of, b.Of); by != 0 {
@@ -70,12 +69,12 @@ func (d decision) verdicts() []*verdict.Verdict {
 
 // say is the verdict on the node of a row: that of the last plan where it says the same. Others may
 // still hold that plan, so that no verdict is ever changed.
-func (k *Planner) say(row int, v verdict.Verdict, compared verdict.Comparisons) *verdict.Verdict {
+func (k *Planner) say(row int, v verdict.Verdict) *verdict.Verdict {
 	if row >= len(k.said) {
 		k.said = append(k.said, make([]*verdict.Verdict, row+1-len(k.said))...)
 	}
-	if last := k.said[row]; last == nil || !compared.Same(last, &v) {
-		fresh := v // v itself would be on the heap where it is not kept, too
+	if last := k.said[row]; last == nil || !v.Repeats(last) {
+		fresh := v // a copy, so that v is on the heap only where it is kept
 		k.said[row] = &fresh
 	}
 	return k.said[row]

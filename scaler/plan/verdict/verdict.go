@@ -57,25 +57,10 @@ func (m Messages) Of(v *Verdict) string {
 	return text
 }
 
-// Comparisons are those of details that were made: thousands of verdicts share theirs.
-type Comparisons map[[2]said]bool
-
-// Same reports whether two verdicts say the same.
-func (c Comparisons) Same(a, b *Verdict) bool {
-	return a.Of == b.Of && a.Name == b.Name && a.UID == b.UID && a.Group == b.Group && a.Reason == b.Reason && c.sameDetails(a.Details, b.Details)
-}
-
-func (c Comparisons) sameDetails(a, b Details) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	key := [2]said{{&a[0], len(a)}, {&b[0], len(b)}}
-	same, known := c[key]
-	if !known {
-		same = a.Equal(b)
-		c[key] = same
-	}
-	return same
+// Repeats reports whether another verdict says the same.
+func (v *Verdict) Repeats(other *Verdict) bool {
+	return v.Of == other.Of && v.Name == other.Name && v.UID == other.UID && v.Group == other.Group && v.Reason == other.Reason &&
+		(v.Details == nil) == (other.Details == nil) && v.Details.Equal(other.Details)
 }
 
 func (v Verdict) String() string {
