@@ -172,13 +172,13 @@ func (d *decision) putReport(r *contract.Report) {
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news, nor that others stay beyond their time: where a loaded server's watch is
 // late, all seem to. Both come with the next renewal, and leave the API server to evictions
-// until then. Nor is what comes to and goes from a node that waits for its permit.
+// until then. Nor is, where it has no time, how many there are to begin with, nor what comes to and goes from a node that waits for its permit.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old, open := d.old, r.Phase.Open()
-	fewer := open && old.Left > r.Left && r.Left > 0
+	fewer := open && r.Left > 0 && (old.Left > r.Left || old.Left == 0 && d.Crowded)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
 	r.Renewed = old.Renewed
