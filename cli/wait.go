@@ -136,7 +136,7 @@ func (b *bars) show(i int, p view.Progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := p.Left
-	if p.Phase == view.Unanswered {
+	if p.Uncounted {
 		left = b.pods[i]
 	}
 	b.pods[i] = max(b.pods[i], left)

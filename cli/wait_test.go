@@ -13,6 +13,23 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 )
 
+// While the pods of a node are not counted yet, none has left.
+func TestBarOfUncountedPods(t *testing.T) {
+	var out strings.Builder
+	b := newBars(&out, view.Previews{Nodes: []view.Preview{{Node: "a", Pods: make([]view.PreviewPod, 4)}}})
+	for _, d := range []view.Drain{
+		{Node: "a", Phase: contract.PhaseDraining, Uncounted: true},
+		{Node: "a", Phase: contract.PhaseDraining, Left: 3},
+		{Node: "a", Phase: contract.PhaseDraining},
+	} {
+		b.show(0, view.Progress{Drain: d})
+	}
+	want := "[....................] node/a: Draining\n[#####...............] node/a: Draining, pods left: 3\n[####################] node/a: Draining\n"
+	if got := out.String(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 // TestBarsOnATerminal: however many nodes drain and however long their names and what blocks them
 // are, each has one line on the terminal, none is left from before, and nothing scrolls away.
 func TestBarsOnATerminal(t *testing.T) {

@@ -43,8 +43,8 @@ import (
 
 // garbage is how far the heap may grow between two collections, in percent of what lives.
 // What lives are the cluster's pods and nodes, which stay for long, and an evaluation makes
-// little beside them, so that a quarter of Go's usual 100 saves a third of the heap, and costs
-// two hundredths of a core where 50 pods a second come and go. GOGC overrules it.
+// little beside them, so that a quarter of Go's usual 100 saves a third of the heap. Where 50
+// pods a second come and go it costs two hundredths of a core more than a half would. GOGC overrules it.
 const garbage = 25
 
 func main() {

@@ -172,13 +172,16 @@ func (d *decision) putReport(r *contract.Report) {
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news, nor that others stay beyond their time: where a loaded server's watch is
 // late, all seem to. Both come with the next renewal, and leave the API server to evictions
-// until then. Nor is, where it has no time, how many there are to begin with, nor what comes to and goes from a node that waits for its permit.
+// until then; so does the first count where it has no time: of a thousand nodes that drain at
+// one moment it is a thousand writes. Nor is news what comes to and goes from a node that waits
+// for its permit.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old, open := d.old, r.Phase.Open()
-	fewer := open && r.Left > 0 && (old.Left > r.Left || old.Left == 0 && d.Crowded)
+	counted := d.Crowded && !old.Counted() && (d.pause.none() || old.Message == d.pause.message)
+	fewer := open && r.Left > 0 && (old.Left > r.Left || counted)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
 	r.Renewed = old.Renewed

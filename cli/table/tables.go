@@ -139,13 +139,20 @@ func (s *sheet) drains(list []view.Drain) {
 		head = append(head, "GROUP", "BY", "REASON")
 	}
 	for _, d := range list {
-		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), number(d.Left), dash(cmp.Or(strings.Join(d.BlockedBy, ", "), d.Failed)), s.clock(d.Since), s.clock(d.Deadline)}
+		row := []string{d.Node, dash(string(d.Kind)), string(d.Phase), left(d), dash(cmp.Or(strings.Join(d.BlockedBy, ", "), d.Failed)), s.clock(d.Since), s.clock(d.Deadline)}
 		if s.wide {
 			row = append(row, dash(d.Group), dash(d.By), dash(d.Reason))
 		}
 		rows = append(rows, row)
 	}
 	s.table("Drains", head, rows)
+}
+
+func left(d view.Drain) string {
+	if d.Uncounted {
+		return dash("")
+	}
+	return number(d.Left)
 }
 
 // old says first what makes all of an answer doubtful.

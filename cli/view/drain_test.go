@@ -79,6 +79,8 @@ func TestProgress(t *testing.T) {
 		{"no answer yet", node(request, nil), Unanswered, false, ""},
 		{"an answer to something else", node(request, &contract.Report{Answers: others, Phase: contract.PhaseDrained}), Unanswered, false, ""},
 		{"blocked", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseBlocked, Left: 2, BlockedBy: []string{"shop/api"}}), contract.PhaseBlocked, false, ""},
+		{"begun, and the pods are not counted", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseDraining}), contract.PhaseDraining, false, ""},
+		{"emptied, and its volumes are waited for", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseDraining, Emptied: contract.At(noon)}), contract.PhaseDraining, false, ""},
 		{"drained", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseDrained}), contract.PhaseDrained, true, ""},
 		{"failed", node(request, &contract.Report{Answers: ours, Phase: contract.PhaseFailed, Message: "why"}), contract.PhaseFailed, true, "why"},
 		{"taken off", node("", nil), Unanswered, true, "the request was removed"},
@@ -88,6 +90,10 @@ func TestProgress(t *testing.T) {
 		p := ProgressOf("a", "request:up", c.node)
 		if p.Phase != c.phase || p.Ended != c.ended || p.Failed != c.failed || p.Node != "a" {
 			t.Errorf("%s: %+v", c.what, p)
+		}
+		uncounted := c.phase == Unanswered && c.failed == "" || strings.HasSuffix(c.what, "not counted")
+		if c.failed == "" && p.Uncounted != uncounted {
+			t.Errorf("%s: uncounted is %v", c.what, p.Uncounted)
 		}
 	}
 }

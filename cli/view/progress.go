@@ -28,7 +28,7 @@ func ProgressOf(name, id string, n *corev1.Node) Progress {
 	}
 	report, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport])
 	if err != nil || !report.AnswersTo(id) {
-		p.Phase, p.Left, p.BlockedBy = Unanswered, 0, nil
+		p.Phase, p.Left, p.Uncounted, p.BlockedBy = Unanswered, 0, true, nil
 		return p
 	}
 	switch report.Phase {

@@ -72,14 +72,16 @@ type ReasonCount struct {
 
 // Drain is one that was asked for or is under way.
 type Drain struct {
-	Node      string         `json:"node"`
-	Group     string         `json:"group,omitempty"`
-	Kind      contract.Kind  `json:"kind,omitempty"`
-	Phase     contract.Phase `json:"phase"`
-	By        string         `json:"by,omitempty"`
-	Reason    string         `json:"reason,omitempty"`
-	Left      int            `json:"left"`
-	BlockedBy []string       `json:"blockedBy,omitempty"`
+	Node   string         `json:"node"`
+	Group  string         `json:"group,omitempty"`
+	Kind   contract.Kind  `json:"kind,omitempty"`
+	Phase  contract.Phase `json:"phase"`
+	By     string         `json:"by,omitempty"`
+	Reason string         `json:"reason,omitempty"`
+	Left   int            `json:"left"`
+	// Uncounted: Left says nothing, as the pods were not counted yet.
+	Uncounted bool     `json:"uncounted,omitempty"`
+	BlockedBy []string `json:"blockedBy,omitempty"`
 	// Failed is why it cannot be done; empty unless its phase says that it failed.
 	Failed   string    `json:"failed,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
@@ -198,7 +200,7 @@ func drains(w World) []Drain {
 
 // drainOf reads the drain of a node off what agents, the scaler and people have written there.
 func drainOf(n *corev1.Node, group string) (d Drain, draining bool) {
-	d = Drain{Node: n.Name, Group: group, Phase: Unanswered}
+	d = Drain{Node: n.Name, Group: group, Phase: Unanswered, Uncounted: true}
 	if value, asked := n.Annotations[contract.AnnotationDrainRequest]; asked {
 		draining = true
 		d.Kind = contract.KindRequest
@@ -216,7 +218,7 @@ func drainOf(n *corev1.Node, group string) (d Drain, draining bool) {
 			d.Reason = err.Error()
 			return d, true
 		}
-		d.Phase, d.Left, d.BlockedBy = report.Phase, report.Left, report.BlockedBy
+		d.Phase, d.Left, d.Uncounted, d.BlockedBy = report.Phase, report.Left, !report.Counted(), report.BlockedBy
 		d.Kind, d.Reason = cmp.Or(report.Kind, d.Kind), cmp.Or(d.Reason, report.Reason)
 		if report.Phase == contract.PhaseFailed {
 			d.Failed = report.Message

@@ -137,7 +137,10 @@ func askedBy(e *corev1.Event, facts *contract.Facts, request contract.Request) s
 }
 
 func drainText(d Drain) string {
-	text := cmp.Or(d.Reason, "drain") + fmt.Sprintf(", %d left", d.Left)
+	text := cmp.Or(d.Reason, "drain")
+	if !d.Uncounted {
+		text += fmt.Sprintf(", %d left", d.Left)
+	}
 	if len(d.BlockedBy) > 0 {
 		text += ", blocked by " + strings.Join(d.BlockedBy, ", ")
 	}

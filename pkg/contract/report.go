@@ -41,6 +41,10 @@ const (
 // Phases lists every phase.
 var Phases = []Phase{PhaseWaiting, PhaseDraining, PhaseBlocked, PhaseDrained, PhaseFailed}
 
+// Counted reports whether the pods have been counted: the first report of a drain may be written before
+// they are listed.
+func (r Report) Counted() bool { return !r.Phase.Open() || r.Left > 0 || !r.Emptied.IsZero() }
+
 // Open reports whether the drain still goes on.
 func (p Phase) Open() bool {
 	return p == PhaseWaiting || p == PhaseDraining || p == PhaseBlocked
@@ -55,7 +59,7 @@ type Report struct {
 	Kind Kind `json:"kind,omitempty"`
 	// Reason is why the node drains, in words.
 	Reason string `json:"reason,omitempty"`
-	// Left counts the pods that must still leave.
+	// Left counts the pods that must still leave; see Counted.
 	Left int `json:"left"`
 	// BlockedBy names what refuses evictions: budgets as namespace/name, or
 	// pods whose annotation forbids it.

@@ -79,7 +79,7 @@ func TestPoolUnread(t *testing.T) {
 }
 
 // TestPoolIsReadInTime: an instance of a pool that is not healthy, where no other can take its place, is
-// seen while its hook holds it; and nobody pays more for that than a reading in each such time.
+// seen while its hook holds it; and nobody pays more for that than two readings in each such time.
 func TestPoolIsReadInTime(t *testing.T) {
 	const held = 300
 	one := 1
@@ -99,8 +99,7 @@ func TestPoolIsReadInTime(t *testing.T) {
 	})
 	fillPools(t, server)
 	r := idleReader(t, server.URL())
-	began := time.Now()
-	now := began
+	now := time.Now()
 	r.now = func() time.Time { return now }
 	pool := func() string {
 		if err := r.Read(t.Context()); err != nil {
