@@ -180,8 +180,8 @@ func (d *decision) stale(r contract.Report) bool {
 		return true
 	}
 	old, open := d.old, r.Phase.Open()
-	counted := d.Crowded && !old.Counted() && (d.pause.none() || old.Message == d.pause.message)
-	fewer := open && r.Left > 0 && (old.Left > r.Left || counted)
+	firstCount := d.Crowded && !old.Counted() && (d.pause.none() || old.Message == d.pause.message)
+	fewer := open && r.Left > 0 && (old.Left > r.Left || firstCount)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
 	r.Renewed = old.Renewed

@@ -72,16 +72,16 @@ type ReasonCount struct {
 
 // Drain is one that was asked for or is under way.
 type Drain struct {
-	Node   string         `json:"node"`
-	Group  string         `json:"group,omitempty"`
-	Kind   contract.Kind  `json:"kind,omitempty"`
-	Phase  contract.Phase `json:"phase"`
-	By     string         `json:"by,omitempty"`
-	Reason string         `json:"reason,omitempty"`
-	Left   int            `json:"left"`
+	Node      string         `json:"node"`
+	Group     string         `json:"group,omitempty"`
+	Kind      contract.Kind  `json:"kind,omitempty"`
+	Phase     contract.Phase `json:"phase"`
+	By        string         `json:"by,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	Left      int            `json:"left"`
+	BlockedBy []string       `json:"blockedBy,omitempty"`
 	// Uncounted: Left says nothing, as the pods were not counted yet.
-	Uncounted bool     `json:"uncounted,omitempty"`
-	BlockedBy []string `json:"blockedBy,omitempty"`
+	Uncounted bool `json:"uncounted,omitempty"`
 	// Failed is why it cannot be done; empty unless its phase says that it failed.
 	Failed   string    `json:"failed,omitempty"`
 	Since    time.Time `json:"since,omitzero"`

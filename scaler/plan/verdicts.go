@@ -47,7 +47,7 @@ func (d decision) verdicts() []*verdict.Verdict {
 		reason, details := d.groupVerdict(g)
 		list = append(list, &verdict.Verdict{Of: verdict.OfGroup, Name: g.Name, Group: g.Name, Reason: reason, Details: details})
 	}
-	d.kept.said = d.kept.said[:min(len(d.kept.said), len(d.Nodes))]
+	d.kept.said = append(d.kept.said[:min(len(d.kept.said), len(d.Nodes))], make([]*verdict.Verdict, max(0, len(d.Nodes)-len(d.kept.said)))...)
 	for _, n := range d.Nodes {
 		details := n.Details
 		if n.Garbled != nil {
@@ -70,9 +70,6 @@ func (d decision) verdicts() []*verdict.Verdict {
 // say is the verdict on the node of a row: that of the last plan where it says the same. Others may
 // still hold that plan, so that no verdict is ever changed.
 func (k *Planner) say(row int, v verdict.Verdict) *verdict.Verdict {
-	if row >= len(k.said) {
-		k.said = append(k.said, make([]*verdict.Verdict, row+1-len(k.said))...)
-	}
 	if last := k.said[row]; last == nil || !v.Repeats(last) {
 		fresh := v // a copy, so that v is on the heap only where it is kept
 		k.said[row] = &fresh
