@@ -250,7 +250,7 @@ func (l *loop) view(now time.Time) drain.View {
 	seen := l.drain.pods.Seen()
 	if seen.Known {
 		l.drain.list(now)
-		l.drain.tries = l.drain.tries.Only(seen.Has, now)
+		l.drain.tries = l.drain.tries.Only(seen.UIDs().Has, now)
 	}
 	v.Pods, v.PodsKnown, v.Ending, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Ending, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
@@ -322,20 +322,21 @@ func (l *loop) evict(now time.Time, steps []drain.Evict) (resume time.Time) {
 	if d == nil {
 		return time.Time{}
 	}
-	d.pace.held = false
-	for _, step := range steps {
-		if !d.pace.admits(now) {
-			d.pace.held = true
-			return d.pace.resumesAfter(now)
-		}
+	sent := 0
+	for ; sent < len(steps) && d.pace.admits(now); sent++ {
+		step := steps[sent]
 		d.pace.begin(now)
-		d.tries = d.tries.Send(step, now)
 		l.running.Go(func() {
 			answer := l.Evict(l.ctx, step)
 			l.post(func() { l.learn(d, step, answer, now) })
 		})
 	}
-	return time.Time{}
+	d.tries = d.tries.Send(now, steps[:sent]...)
+	d.pace.held = sent < len(steps)
+	if !d.pace.held {
+		return time.Time{}
+	}
+	return d.pace.resumesAfter(now)
 }
 
 func (l *loop) learn(d *underWay, step drain.Evict, answer drain.Answer, begun time.Time) {

@@ -75,7 +75,7 @@ func TestLongDenials(t *testing.T) {
 		w.addPod(p)
 		uid, _ := w.find(p.Key())
 		for range 3 {
-			w.tries = w.tries.Send(drain.Evict{UID: uid}, w.now)
+			w.tries = w.tries.Send(w.now, drain.Evict{UID: uid})
 			w.tries = w.tries.Learn(uid, w.now, drain.Answer{Outcome: drain.Forbidden, Message: long})
 		}
 		w.denied[uid] = true

@@ -588,7 +588,7 @@ func (w *world) changeTry(fields []string) error {
 		return fmt.Errorf("no such pod")
 	}
 	if fields[0] == "sent" {
-		w.tries = w.tries.Send(drain.Evict{UID: uid, Delete: len(fields) > 2}, w.now)
+		w.tries = w.tries.Send(w.now, drain.Evict{UID: uid, Delete: len(fields) > 2})
 		return nil
 	}
 	answer := drain.Answer{Outcome: drain.Outcome(fields[2])}

@@ -53,9 +53,7 @@ func broken(w *world, next drain.Next) []string {
 
 	// Carry it out, but without an answer to any step yet.
 	after := view
-	for _, s := range next.Steps {
-		after.Tries = after.Tries.Send(s, view.Now)
-	}
+	after.Tries = after.Tries.Send(view.Now, next.Steps...)
 	if next.Node != nil {
 		after.Node, after.Written, after.Unwritten = next.Node, view.Now, nil
 	}

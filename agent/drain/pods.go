@@ -44,6 +44,7 @@ func (d *decision) tally() (t tally) {
 	for _, pod := range t.Overdue {
 		t.overdue = append(t.overdue, pod.Key())
 	}
+	t.candidates = make([]candidate, 0, len(t.Due))
 	for _, c := range t.Due {
 		t.candidates = append(t.candidates, candidate{c, d.Tries.Pods[c.Pod.UID]})
 	}

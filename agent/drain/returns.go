@@ -59,7 +59,7 @@ func (d *decision) calls() (c drainable.Calls) {
 // evicted are the pods that were asked to leave, and whose successors may come. Those that were
 // deleted past their budgets were not asked one by one.
 func (d *decision) evicted() []drainable.Eviction {
-	var out []drainable.Eviction
+	out := make([]drainable.Eviction, 0, len(d.Tries.Pods))
 	for _, try := range d.Tries.Pods {
 		if try.Maker != "" && try.Outcome == Accepted && !try.Deleted {
 			out = append(out, drainable.Eviction{Maker: try.Maker, At: try.At, Left: try.Left})

@@ -104,7 +104,7 @@ func TestNewPodWhereADrainWaits(t *testing.T) {
 // A pod may have ended before the answer to its eviction is there: who made it is known all the
 // same, and that its successor is to come.
 func TestAnswerAfterThePodIsGone(t *testing.T) {
-	tries := drain.Tries{}.Send(drain.Evict{UID: "a", Maker: "pods of web"}, start)
+	tries := drain.Tries{}.Send(start, drain.Evict{UID: "a", Maker: "pods of web"})
 	gone := func(types.UID) bool { return false }
 	tries = tries.Only(gone, start.Add(time.Second)).Learn("a", start.Add(2*time.Second), drain.Answer{Outcome: drain.Accepted}).Only(gone, start.Add(3*time.Second))
 	if try := tries.Pods["a"]; try.Maker != "pods of web" || !try.Left.Equal(start.Add(3*time.Second)) {

@@ -82,12 +82,17 @@ type Tries struct {
 // oneRound: refusals closer together than this answer one round of asking.
 const oneRound = 500 * time.Millisecond
 
-// Send returns the tries after a step was sent.
-func (t Tries) Send(step Evict, now time.Time) Tries {
+// Send returns the tries after steps were sent.
+func (t Tries) Send(now time.Time, steps ...Evict) Tries {
+	if len(steps) == 0 {
+		return t
+	}
 	t = t.clone()
-	try := t.Pods[step.UID]
-	try.At, try.Sent, try.Deleted, try.Maker = now, true, step.Delete, step.Maker
-	t.Pods[step.UID] = try
+	for _, step := range steps {
+		try := t.Pods[step.UID]
+		try.At, try.Sent, try.Deleted, try.Maker = now, true, step.Delete, step.Maker
+		t.Pods[step.UID] = try
+	}
 	return t
 }
 

@@ -260,9 +260,7 @@ func (w *world) hear() { w.heard, w.podsKnown, w.silent = true, true, false }
 
 // send marks steps as sent, as the agent does before it asks.
 func (w *world) send(steps []drain.Evict) {
-	for _, s := range steps {
-		w.tries = w.tries.Send(s, w.now)
-	}
+	w.tries = w.tries.Send(w.now, steps...)
 }
 
 // apply writes the node and answers the evictions.

@@ -302,7 +302,7 @@ func weGoOn(err error) string {
 		}.String(),
 	}}
 	asked := drain.Decide(drain.View{
-		Now: start.Add(time.Minute), Node: node, Heard: true, PodsKnown: true, Tries: drain.Tries{}.Send(step, start).Learn(step.UID, start, learned),
+		Now: start.Add(time.Minute), Node: node, Heard: true, PodsKnown: true, Tries: drain.Tries{}.Send(start, step).Learn(step.UID, start, learned),
 		Pods: []fleet.Pod{fleet.PodFrom(pod("web-1", "1", ready, ownedBy("ReplicaSet")))},
 	}, drain.DefaultPolicy())
 	if len(asked.Steps) == 1 && asked.Steps[0].UID == step.UID {

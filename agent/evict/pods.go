@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"windlass.dev/windlass/agent/drain"
@@ -65,14 +66,13 @@ type Seen struct {
 	Live map[string]bool
 }
 
-// Has reports whether a pod is there.
-func (s Seen) Has(uid types.UID) bool {
+// UIDs are those of the pods.
+func (s Seen) UIDs() sets.Set[types.UID] {
+	uids := make(sets.Set[types.UID], len(s.Pods))
 	for i := range s.Pods {
-		if s.Pods[i].UID == uid {
-			return true
-		}
+		uids.Insert(s.Pods[i].UID)
 	}
-	return false
+	return uids
 }
 
 // Seen returns what is known now.

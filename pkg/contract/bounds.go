@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,7 +48,22 @@ func ShortID(text string) string {
 }
 
 // written is how many bytes a text has in an annotation, where some characters have six.
-func written(text string) int { return len(encode(text)) - len(`""`) }
+func written(text string) int {
+	if isPlain(text) { // nearly all are, and many are asked about
+		return len(text)
+	}
+	return len(encode(text)) - len(`""`)
+}
+
+// isPlain reports whether a text stands in an annotation as it is.
+func isPlain(text string) bool {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // tooLong says that a value, or something in it, is longer than it may be. what names it.
 func tooLong(what string, has, most int, unit string) error {

@@ -87,6 +87,19 @@ func TestShortIDIsShortWhereItIsWritten(t *testing.T) {
 	}
 }
 
+// What is counted is what is written.
+func TestWrittenIsWhatIsWritten(t *testing.T) {
+	texts := []string{"", "shop/web-1", "é", "\u2028", "\xff"}
+	for c := range 256 {
+		texts = append(texts, string([]byte{byte(c)}), "a"+string(rune(c)))
+	}
+	for _, text := range texts {
+		if n, want := written(text), len(encode(text))-2; n != want {
+			t.Errorf("%q takes %d bytes, want %d", text, n, want)
+		}
+	}
+}
+
 // Of too many notices and long texts as much is written as can be read.
 func TestWhatIsWrittenFits(t *testing.T) {
 	long := strings.Repeat("\x01", MostText)

@@ -55,6 +55,8 @@ type Returns struct {
 	Evicted []Eviction
 
 	owners map[string]*maker
+	// repeat: a pod of one of the owners may come back. cameBack: one has.
+	repeat, cameBack bool
 }
 
 // Eviction is one that the API server accepted.
@@ -86,20 +88,24 @@ type maker struct {
 
 // Find returns r with what it finds of the node's pods.
 func (r Returns) Find(pods iter.Seq[*fleet.Pod]) Returns {
-	r.owners, r.Closed = map[string]*maker{}, r.Closed.Truncate(time.Second) // as pods are dated
+	r.owners, r.repeat, r.cameBack = map[string]*maker{}, false, false
+	r.Closed = r.Closed.Truncate(time.Second) // as pods are dated
 	for p := range pods {
 		if BelongsToNode(p) || p.Ended() {
 			continue
 		}
-		m := r.owners[MakerOf(p)]
+		name := MakerOf(p)
+		m := r.owners[name]
 		if m == nil {
 			m = &maker{}
-			r.owners[MakerOf(p)] = m
+			r.owners[name] = m
 		}
 		_, tolerates := ToleratesDrain(p)
 		m.repeats = m.repeats || tolerates || r.isNew(p)
+		r.repeat = r.repeat || m.repeats
 		if r.CameBack(p) {
 			m.see(p)
+			r.cameBack = true
 		}
 		if !p.Deleted.IsZero() && !IsLongTerminating(p, r.Now) {
 			m.leave(p)
@@ -132,6 +138,9 @@ func comesLate(p *fleet.Pod) bool { return p.Owner != nil && p.Owner.Kind == "St
 
 // hasReturned reports whether a pod of the same maker came back, and is there.
 func (r Returns) hasReturned(p *fleet.Pod) bool {
+	if !r.cameBack {
+		return false
+	}
 	m := r.owners[MakerOf(p)]
 	return m != nil && m.first != nil
 }
@@ -141,7 +150,7 @@ func MakerOf(p *fleet.Pod) string {
 	if p.Owner == nil {
 		return "pod " + p.Key()
 	}
-	return contract.ShortID(fmt.Sprintf("pods of %s %s/%s", p.Owner.Kind, p.Namespace, p.Owner.Name))
+	return contract.ShortID("pods of " + p.Owner.Kind + " " + p.Namespace + "/" + p.Owner.Name)
 }
 
 // CameBack reports whether a pod came to the node though it was closed, and that its successor
@@ -192,8 +201,11 @@ func (r Returns) Hold(p *fleet.Pod) (until time.Time, held bool) {
 // IsCalled reports whether a pod's last call has come: before the deadline it is asked once more
 // although its like came back.
 func (r Returns) IsCalled(p *fleet.Pod) bool {
+	if !r.hasReturned(p) {
+		return false
+	}
 	call, ok := r.lastCall(p)
-	return ok && r.hasReturned(p) && !r.Now.Before(call)
+	return ok && !r.Now.Before(call)
 }
 
 // lastCall is when a pod that may come back is asked once more; ok is false where it came
@@ -310,6 +322,9 @@ func (r Returns) Leaving(maker string) time.Time {
 
 // MayReturn reports whether a successor of the pod may come back to the node.
 func (r Returns) MayReturn(p *fleet.Pod) bool {
+	if !r.repeat {
+		return false
+	}
 	m := r.owners[MakerOf(p)]
 	return m != nil && m.repeats
 }

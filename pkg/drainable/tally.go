@@ -77,7 +77,7 @@ func (d Drain) Tally(pods []*fleet.Pod) Tally {
 	var (
 		t    Tally
 		held = sets.Set[Turn]{} // those that cannot leave hold up no others
-		all  []Candidate
+		all  = make([]Candidate, 0, len(pods))
 	)
 	for _, p := range pods {
 		c := d.Judge(p)
@@ -111,6 +111,7 @@ func (d Drain) Tally(pods []*fleet.Pod) Tally {
 		}
 		held.Insert(c.Turn)
 	}
+	t.Due = make([]Candidate, 0, len(all))
 	for _, c := range all {
 		if c.Turn.Waits(held) && !d.near(d.Steps.Reserve(c.Turn.Step())) {
 			continue
