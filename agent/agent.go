@@ -263,7 +263,7 @@ func (l *loop) view(now time.Time) drain.View {
 func (d *underWay) list(now time.Time) {
 	if !d.listed {
 		d.listed = true
-		d.pace.hear(now, now.Sub(d.begun)-refreshed)
+		d.pace.hear(now, now.Sub(d.begun))
 	}
 }
 

@@ -15,8 +15,6 @@ const (
 	firstAtOnce, mostAtOnce = 50, 64
 	// quick is how long a server that has time takes at most for a read.
 	quick = 50 * time.Millisecond
-	// refreshed is how often at least a server brings the cache up to date that lists come from.
-	refreshed = 100 * time.Millisecond
 	// firstRest and longestRest bound the back-off after an answer that the API server
 	// has no time.
 	firstRest, longestRest = 500 * time.Millisecond, 4 * time.Second

@@ -38,7 +38,18 @@ func (w *world) delay(late time.Duration) {
 	w.look()
 }
 
-// relist shows the pods as they are: a list is never late.
+// listAnew is the first list of an agent that begins anew. It comes from the API server's cache, which is
+// as late as the watch, unless no pod is in it that has to leave.
+func (w *world) listAnew() {
+	for _, p := range w.visible() {
+		if drainable.MustBePlacedAgain(&p) {
+			return
+		}
+	}
+	w.relist()
+}
+
+// relist shows the pods as they are: other lists are never late.
 func (w *world) relist() {
 	if w.watch.seen == nil {
 		return

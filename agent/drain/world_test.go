@@ -225,7 +225,7 @@ func (w *world) listBudgets() []fleet.Budget {
 
 // restart loses what only the agent's process keeps.
 func (w *world) restart() {
-	w.relist()
+	w.listAnew()
 	w.heard, w.podsKnown = false, false
 	w.tries, w.stirred, w.ending = drain.Tries{}, map[string]time.Time{}, map[types.UID]drain.Ending{}
 	w.written, w.unwritable, w.back = time.Time{}, time.Time{}, time.Time{}

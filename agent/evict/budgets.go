@@ -9,32 +9,45 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
-// budgets are those that may guard the pods of a node: as they were listed when
-// the pods were, and in the live namespaces as they are now. Keys are
-// namespace/name.
+// budgets are those of the cluster: as they were listed when the pods were, and in the live
+// namespaces as they are now.
 type budgets struct {
-	// byKey is nil until any were listed.
-	byKey map[string]fleet.Budget
+	// known holds them by namespace and name; nil until any were listed.
+	known map[string]map[string]fleet.Budget
 	// live names the namespaces whose watch is in step.
 	live map[string]bool
-	// index of byKey; nil when it must be made anew.
-	index *drainable.Budgets
+	// index of those in namespaces that pods were in; nil when it must be made anew.
+	index      *drainable.Budgets
+	namespaces sets.Set[string]
 }
 
 func newBudgets() budgets {
 	return budgets{live: map[string]bool{}}
 }
 
-// indexed returns them all, ready to be asked; nil while none are known.
-func (b *budgets) indexed() *drainable.Budgets {
-	if b.index == nil && b.byKey != nil {
-		b.index = drainable.NewBudgets(slices.Collect(maps.Values(b.byKey)))
+// indexed returns those that may guard one of the pods, ready to be asked; nil while none are known.
+func (b *budgets) indexed(pods map[types.UID]fleet.Pod) *drainable.Budgets {
+	if b.known == nil {
+		return nil
+	}
+	now := sets.Set[string]{}
+	for _, pod := range pods {
+		now.Insert(pod.Namespace)
+	}
+	if b.index == nil || !b.namespaces.IsSuperset(now) {
+		var list []fleet.Budget
+		for namespace := range now {
+			list = slices.AppendSeq(list, maps.Values(b.known[namespace]))
+		}
+		b.index, b.namespaces = drainable.NewBudgets(list), now
 	}
 	return b.index
 }
@@ -42,50 +55,44 @@ func (b *budgets) indexed() *drainable.Budgets {
 // replaceAll takes over a list of all namespaces. What a watch has reported is
 // newer.
 func (b *budgets) replaceAll(list []policyv1.PodDisruptionBudget) {
-	before := b.byKey
-	b.byKey, b.index = map[string]fleet.Budget{}, nil
-	for key, budget := range before {
-		if b.live[budget.Namespace] {
-			b.byKey[key] = budget
-		}
+	before := b.known
+	b.known, b.index = map[string]map[string]fleet.Budget{}, nil
+	for namespace := range b.live {
+		b.known[namespace] = before[namespace]
 	}
 	for i := range list {
 		if budget := fleet.BudgetFrom(&list[i]); !b.live[budget.Namespace] {
-			b.byKey[budget.Key()] = budget
+			b.put(budget)
 		}
 	}
 }
 
 // replace takes over the list of one namespace, which is live from now on.
 func (b *budgets) replace(namespace string, list []policyv1.PodDisruptionBudget) {
-	there := map[string]bool{}
+	delete(b.known, namespace)
+	b.index = nil
 	for i := range list {
-		budget := fleet.BudgetFrom(&list[i])
-		there[budget.Key()] = true
-		b.put(budget)
-	}
-	for key, budget := range b.byKey {
-		if budget.Namespace == namespace && !there[key] {
-			b.remove(key)
-		}
+		b.put(fleet.BudgetFrom(&list[i]))
 	}
 	b.live[namespace] = true
 }
 
 func (b *budgets) put(budget fleet.Budget) {
-	if b.byKey == nil {
-		b.byKey = map[string]fleet.Budget{}
+	if b.known == nil {
+		b.known = map[string]map[string]fleet.Budget{}
 	}
-	b.byKey[budget.Key()], b.index = budget, nil
+	if b.known[budget.Namespace] == nil {
+		b.known[budget.Namespace] = map[string]fleet.Budget{}
+	}
+	b.known[budget.Namespace][budget.Name], b.index = budget, nil
 }
 
-func (b *budgets) remove(key string) {
-	delete(b.byKey, key)
+func (b *budgets) remove(budget fleet.Budget) {
+	delete(b.known[budget.Namespace], budget.Name)
 	b.index = nil
 }
 
-// Guard takes over the budgets of the cluster, as far as they may guard a pod of
-// the node.
+// Guard takes over the budgets of the cluster.
 func (p *Pods) Guard(list []policyv1.PodDisruptionBudget) {
 	p.change(func() { p.budgets.replaceAll(list) })
 }
@@ -104,7 +111,7 @@ func (p *Pods) TakeBudget(e watch.Event) {
 	p.change(func() {
 		budget := fleet.BudgetFrom(object)
 		if e.Type == watch.Deleted {
-			p.budgets.remove(budget.Key())
+			p.budgets.remove(budget)
 			return
 		}
 		p.budgets.put(budget)
@@ -154,12 +161,11 @@ func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespac
 	}, logger)
 }
 
-// guard lists the budgets that may guard pods of those namespaces, and tries again
-// until it can, or may not, or ctx ends. Until then the drain does without: it asks
-// for the pods of one owner one by one.
-func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods, namespaces map[string]bool) {
+// guard lists the budgets of the cluster, and tries again until it can, or may not, or ctx
+// ends. Until then the drain does without: it asks for the pods of one owner one by one.
+func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	for failures := 1; ctx.Err() == nil; failures++ {
-		budgets, err := c.budgets(ctx, namespaces)
+		budgets, err := c.budgets(ctx)
 		if err == nil {
 			pods.Guard(budgets)
 			return
@@ -176,14 +182,13 @@ func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods, nam
 
 // budgets lists those of the whole cluster, from the server's cache: they tell
 // which pods are guarded together, and nothing that must be true this moment.
-// Those of namespaces that no pod lives in are left out.
-func (c *Client) budgets(ctx context.Context, namespaces map[string]bool) ([]policyv1.PodDisruptionBudget, error) {
+func (c *Client) budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list := &policyv1.PodDisruptionBudgetList{}
-	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", "0").MaxRetries(0).Do(ctx).Into(list)
+	err := c.api.Get().AbsPath("/apis/policy/v1/poddisruptionbudgets").Param("resourceVersion", anyVersion).MaxRetries(0).Do(ctx).Into(list)
 	if err != nil {
 		return nil, fmt.Errorf("listing PodDisruptionBudgets: %w", err)
 	}
-	return slices.DeleteFunc(list.Items, func(b policyv1.PodDisruptionBudget) bool { return !namespaces[b.Namespace] }), nil
+	return list.Items, nil
 }

@@ -190,8 +190,11 @@ func TestAsksOnce(t *testing.T) {
 			_, err := c.Patch(ctx, "n", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
 			return err
 		},
-		"list pods":    func(ctx context.Context, c *Client) error { _, err := c.pods(ctx, "spec.nodeName=n"); return err },
-		"list budgets": func(ctx context.Context, c *Client) error { _, err := c.budgets(ctx, nil); return err },
+		"list pods": func(ctx context.Context, c *Client) error {
+			_, err := c.pods(ctx, "spec.nodeName=n", latest)
+			return err
+		},
+		"list budgets": func(ctx context.Context, c *Client) error { _, err := c.budgets(ctx); return err },
 		"ask who we are": func(ctx context.Context, c *Client) error {
 			_, err := c.UserName(ctx)
 			return err

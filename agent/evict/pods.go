@@ -85,7 +85,7 @@ func (p *Pods) Seen() Seen {
 		Ending:  maps.Clone(p.ending),
 		Stirred: maps.Clone(p.stirred),
 		Back:    p.back,
-		Budgets: p.budgets.indexed(),
+		Budgets: p.budgets.indexed(p.pods),
 		Live:    maps.Clone(p.budgets.live),
 	}
 }
@@ -212,20 +212,32 @@ func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
 
 // WatchPods keeps pods in step with the pods that are bound to the node, until
 // ctx ends. While the API server is away they stay as they were.
+//
+// The first list comes from the server's cache, for a consistent one waits up to a tenth of a
+// second until that is up to date. The watch begins at the list's version, and brings what the list lacks,
+// as it brings what is bound while the node is being cordoned; but that no pod has to leave is not
+// believed of a cache. Lists after a watch are consistent, so that nothing that it has shown to go
+// comes back.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	ours := "spec.nodeName=" + c.node
 	c.identity.retry()
 	var guarding sync.WaitGroup
 	defer guarding.Wait()
+	from := anyVersion
 	follow(ctx, &source{
 		what: "pods of node " + c.node,
 		begin: func(ctx context.Context) (string, error) {
-			list, err := c.pods(ctx, ours)
+			list, err := c.pods(ctx, ours, from)
+			if err == nil && from == anyVersion && !slices.ContainsFunc(list.Items, mustLeave) {
+				list, err = c.pods(ctx, ours, latest)
+			}
 			if err != nil {
 				return "", err
 			}
+			from = latest
 			pods.Replace(list.Items)
-			guarding.Go(func() { c.guard(ctx, logger, pods, namespacesOf(list.Items)) })
+			guarding.Go(func() { c.guard(ctx, logger, pods) })
 			return list.ResourceVersion, nil
 		},
 		open: func(ctx context.Context, version string) (watch.Interface, error) {
@@ -243,19 +255,19 @@ func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods)
 	}, logger)
 }
 
+func mustLeave(pod corev1.Pod) bool {
+	p := fleet.PodFrom(&pod)
+	return drainable.MustBePlacedAgain(&p)
+}
+
+// The versions that a list may be asked for.
+const anyVersion, latest = "0", ""
+
 // pods lists those that a field selector selects.
-func (c *Client) pods(ctx context.Context, selector string) (*corev1.PodList, error) {
+func (c *Client) pods(ctx context.Context, selector, version string) (*corev1.PodList, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list := &corev1.PodList{}
-	err := c.own.Get().Resource("pods").Param("fieldSelector", selector).MaxRetries(0).Do(ctx).Into(list)
+	err := c.own.Get().Resource("pods").Param("fieldSelector", selector).Param("resourceVersion", version).MaxRetries(0).Do(ctx).Into(list)
 	return list, err
-}
-
-func namespacesOf(pods []corev1.Pod) map[string]bool {
-	out := map[string]bool{}
-	for i := range pods {
-		out[pods[i].Namespace] = true
-	}
-	return out
 }

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
@@ -35,9 +36,11 @@ type server struct {
 	watches chan *openWatch
 	done    chan struct{}
 
-	mu    sync.Mutex
-	list  *corev1.PodList
-	lists int
+	mu   sync.Mutex
+	list *corev1.PodList
+	// cached is what lists from the cache are answered with; nil for the same.
+	cached *corev1.PodList
+	lists  []string // by the version that was asked for
 	// broken is what the next request is answered with instead.
 	broken int
 	// noBudgets: the list of all is forbidden.
@@ -68,12 +71,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	broken := s.broken
 	s.broken = 0
 	var list any = s.list
+	if s.cached != nil && r.URL.Query().Get("resourceVersion") == "0" {
+		list = s.cached
+	}
 	if strings.HasSuffix(r.URL.Path, "/namespaces/shop/poddisruptionbudgets") {
 		list = s.guards
 	}
 	watching := r.URL.Query().Get("watch") == "true"
 	if !watching && broken == 0 {
-		s.lists++
+		s.lists = append(s.lists, r.URL.Query().Get("resourceVersion"))
 	}
 	s.mu.Unlock()
 	if broken != 0 {
@@ -157,10 +163,11 @@ func (s *server) set(version string, items ...corev1.Pod) {
 	}
 }
 
-func (s *server) listed() int {
+// listed are the versions that lists were asked for.
+func (s *server) listed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lists
+	return slices.Clone(s.lists)
 }
 
 func pod(name, version string, change ...func(*corev1.Pod)) *corev1.Pod {
@@ -252,6 +259,14 @@ func TestWatchPods(t *testing.T) {
 	if guards := seen.Budgets.Guarding(&fleet.Pod{Namespace: "elsewhere"}); len(guards) > 0 {
 		t.Errorf("%v are kept of a namespace without a pod", guards)
 	}
+	stranger := pod("x", "10", func(p *corev1.Pod) { p.Namespace = "elsewhere" })
+	first.events <- watch.Event{Type: watch.Added, Object: stranger}
+	seen = until("a pod of another namespace", are("a b x"))
+	if guards := seen.Budgets.Guarding(&fleet.Pod{Namespace: "elsewhere"}); len(guards) != 1 {
+		t.Errorf("guarded by %v, want by one", guards)
+	}
+	first.events <- watch.Event{Type: watch.Deleted, Object: stranger}
+	until("it left", are("a b"))
 	if p := seen.Pods[0]; len(p.Spec.Containers) > 0 {
 		t.Errorf("kept of a pod: %+v", p.Spec)
 	}
@@ -266,8 +281,8 @@ func TestWatchPods(t *testing.T) {
 	close(first.events)
 
 	second := s.next()
-	if second.version != "20" || s.listed() != 1 {
-		t.Errorf("resumed at %s after %d lists, want at 20 after one", second.version, s.listed())
+	if second.version != "20" || len(s.listed()) != 1 {
+		t.Errorf("resumed at %s after %d lists, want at 20 after one", second.version, len(s.listed()))
 	}
 	until("the same pods", are("b c"))
 
@@ -276,10 +291,49 @@ func TestWatchPods(t *testing.T) {
 	gone.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	second.events <- watch.Event{Type: watch.Error, Object: &gone}
 	third := s.next()
-	if third.version != "30" || s.listed() != 2 {
-		t.Errorf("after 410: at %s after %d lists, want at 30 after two", third.version, s.listed())
+	if third.version != "30" || len(s.listed()) != 2 {
+		t.Errorf("after 410: at %s after %d lists, want at 30 after two", third.version, len(s.listed()))
+	}
+	// What was seen to go must not come back from the server's cache.
+	if asked, want := s.listed(), []string{"0", ""}; !slices.Equal(asked, want) {
+		t.Errorf("lists of the versions %q, want of %q", asked, want)
 	}
 	until("the new list", are("c d"))
+}
+
+// That no pod has to leave is not believed of a cache: it may be late.
+func TestAnEmptyNodeIsListedConsistently(t *testing.T) {
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)} }
+	for _, tc := range []struct {
+		reason string
+		cached []corev1.Pod
+		sees   string
+		lists  []string
+		watch  string
+	}{
+		{"a pod", []corev1.Pod{*pod("a", "4")}, "a", []string{"0"}, "5"},
+		{"none", nil, "b", []string{"0", ""}, "10"},
+		{"one of a DaemonSet", []corev1.Pod{*pod("d", "4", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
+		})}, "b", []string{"0", ""}, "10"},
+		{"one that has ended", []corev1.Pod{*pod("e", "4", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, "b", []string{"0", ""}, "10"},
+		{"one that should have gone", []corev1.Pod{*pod("f", "4", deleted)}, "b", []string{"0", ""}, "10"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s, client := newServer(t)
+			s.set("5", tc.cached...)
+			s.cached = s.list
+			s.set("10", *pod("b", "9"))
+			until := podsOf(t, client)
+			if w := s.next(); w.version != tc.watch {
+				t.Errorf("watched from %s, want %s", w.version, tc.watch)
+			}
+			until("the list", are(tc.sees))
+			if asked := s.listed(); !slices.Equal(asked, tc.lists) {
+				t.Errorf("lists of the versions %q, want of %q", asked, tc.lists)
+			}
+		})
+	}
 }
 
 // Without the right to list budgets the pods are watched all the same.
@@ -369,6 +423,7 @@ func TestWatchBudgets(t *testing.T) {
 // so is that of others than it.
 func TestGuard(t *testing.T) {
 	list := NewPods(func() {})
+	list.Replace([]corev1.Pod{*pod("a", "1", ready)})
 	if b := list.Seen().Budgets; b != nil {
 		t.Errorf("budgets %v, but none are known", b)
 	}
@@ -408,8 +463,8 @@ func TestWatchPodsThroughErrors(t *testing.T) {
 			s.broken = tc.status
 			s.mu.Unlock()
 			close(first.events)
-			if second := s.next(); second.version != "10" || s.listed() != tc.lists {
-				t.Errorf("resumed at %s after %d lists, want at 10 after %d", second.version, s.listed(), tc.lists)
+			if second := s.next(); second.version != "10" || len(s.listed()) != tc.lists {
+				t.Errorf("resumed at %s after %d lists, want at 10 after %d", second.version, len(s.listed()), tc.lists)
 			}
 			until("the same pods, and the end of an outage", func(s Seen) bool {
 				return are("a")(s) && s.Back.IsZero() != tc.failure
@@ -454,7 +509,7 @@ func TestWatchNode(t *testing.T) {
 	if second := s.next(); second.version != "5" {
 		t.Errorf("resumed at %q", second.version)
 	}
-	if s.listed() > 0 {
+	if len(s.listed()) > 0 {
 		t.Error("the node was listed")
 	}
 }
