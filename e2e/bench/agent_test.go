@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"windlass.dev/windlass/agent/imds"
@@ -25,7 +28,8 @@ import (
 // be evicted, and the part of it after the agent has read the notice. The agent is
 // the program, as the manifests run it. Of 50 pods 45 belong to three Deployments
 // and five to nobody; of 110 pods 100 belong to four. The figures are the worst of
-// the samples.
+// the samples. Before each, for comparison, as many such pods of another node, which is cordoned, are
+// evicted by a bare loop with an administrator's rights, which knows them and asks for all in one moment.
 func BenchmarkNoticeToEvicted(b *testing.B) {
 	for _, c := range []struct {
 		shape
@@ -40,12 +44,13 @@ func BenchmarkNoticeToEvicted(b *testing.B) {
 			for i := range c.samples {
 				g := groupOf(numbered("notice", i), "m5.4xlarge", 1, 1)
 				g.Spot = true
-				spec.Cloud.Groups = append(spec.Cloud.Groups, g)
+				spec.Cloud.Groups = append(spec.Cloud.Groups, g, groupOf(numbered("bare", i), "m5.4xlarge", 1, 1))
 			}
 			t := start(b, spec)
-			var all, own []time.Duration
+			var all, own, bare []time.Duration
 			once(b, func() {
 				for i := range c.samples {
+					bare = append(bare, t.evictAtOnce(numbered("bare", i), c.shape))
 					// The agents began to poll together, and each sample ends just after
 					// a poll: without this all notices would come at the worst moment.
 					wait := time.Duration(i) * imds.UsualInterval / time.Duration(c.samples)
@@ -56,6 +61,9 @@ func BenchmarkNoticeToEvicted(b *testing.B) {
 			b.ReportMetric(0, "ns/op") // says nothing here
 			bounded(b, "ms", milliseconds(percentile(all, 100)), milliseconds(imds.UsualInterval+c.target))
 			bounded(b, "ms-after-poll", milliseconds(percentile(own, 100)), milliseconds(c.target))
+			b.ReportMetric(milliseconds(percentile(own, 50)), "p50-ms-after-poll")
+			b.ReportMetric(milliseconds(percentile(bare, 50)), "bare-p50-ms")
+			b.ReportMetric(percentile(own, 50).Seconds()/percentile(bare, 50).Seconds(), "p50-ratio")
 		})
 	}
 }
@@ -82,13 +90,48 @@ func (t *bed) interrupt(group string, s shape, pause time.Duration) (visible, re
 	read = t.called(fakeaws.ForInstance(instance.ID), fakeaws.Since(visible), path).Time
 	t.await(fmt.Sprintf("%d evictions of %s", s.pods(), group), func() bool { return t.pods.count(group, evicted) == s.pods() })
 	last = t.pods.last(group, evicted)
-	// What waits for a place is no part of the next sample.
+	t.empty(group)
+	return visible, read, last
+}
+
+// evictAtOnce fills the one node of a group, asks for the eviction of all of its pods in one
+// moment, and says how long it was until the last of them was evicted.
+func (t *bed) evictAtOnce(group string, s shape) time.Duration {
+	t.b.Helper()
+	t.instance(group)
+	t.fill(group, s)
+	list, err := t.Client.CoreV1().Pods(metav1.NamespaceDefault).List(t.ctx, metav1.ListOptions{LabelSelector: "app=" + group})
+	if err != nil {
+		t.b.Fatal(err)
+	}
+	cordon := []byte(`{"spec": {"unschedulable": true}}`)
+	if _, err := t.Client.CoreV1().Nodes().Patch(t.ctx, list.Items[0].Spec.NodeName, types.StrategicMergePatchType, cordon, metav1.PatchOptions{}); err != nil {
+		t.b.Fatal(err)
+	}
+	began := time.Now()
+	var asked errgroup.Group
+	for _, pod := range list.Items {
+		asked.Go(func() error {
+			return t.Client.PolicyV1().Evictions(pod.Namespace).Evict(t.ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		})
+	}
+	if err := asked.Wait(); err != nil {
+		t.b.Fatal(err)
+	}
+	t.await(fmt.Sprintf("%d evictions of %s", s.pods(), group), func() bool { return t.pods.count(group, evicted) == s.pods() })
+	last := t.pods.last(group, evicted)
+	t.empty(group)
+	return last.Sub(began)
+}
+
+// empty takes away what waits for a place: it is no part of the next sample.
+func (t *bed) empty(group string) {
+	t.b.Helper()
 	err := t.Client.AppsV1().Deployments(metav1.NamespaceDefault).DeleteCollection(t.ctx,
 		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}, metav1.ListOptions{LabelSelector: "app=" + group})
 	if err != nil {
 		t.b.Fatal(err)
 	}
-	return visible, read, last
 }
 
 // fill runs pods on the nodes of a group and waits until all are Ready.
