@@ -21,11 +21,12 @@ import (
 
 const (
 	// buffersEvery is how often it is tried whether the API server serves
-	// CapacityBuffers by now: it does from when somebody has installed their definition.
-	buffersEvery = 10 * time.Second
+	// CapacityBuffers by now: it does from when somebody has installed their definition. Most
+	// clusters never have it.
+	buffersEvery = time.Minute
 	// buffersAgain is how soon after a try that failed the next one is; twice as long
-	// after each more, and buffersEvery at most.
-	buffersAgain = 500 * time.Millisecond
+	// after each more, and buffersAgainMost at most.
+	buffersAgain, buffersAgainMost = 500 * time.Millisecond, 10 * time.Second
 	// scalablesEvery is how often the scalable objects are read that buffers refer to:
 	// to watch them is to watch all of their kind.
 	scalablesEvery = 10 * time.Second
@@ -147,11 +148,11 @@ func (w *bufferWatch) run(ctx context.Context) {
 		switch {
 		case served:
 			w.follow(ctx)
-			pause = buffersAgain // it may be back at once, in another version
+			pause = buffersAgain // it may be back at once, in another version; else it is seen a minute later
 		case known:
 			again = buffersAgain
 		default:
-			pause, again = again, min(2*again, buffersEvery)
+			pause, again = again, min(2*again, buffersAgainMost)
 		}
 		select {
 		case <-ctx.Done():
