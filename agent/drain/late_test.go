@@ -38,8 +38,8 @@ func (w *world) delay(late time.Duration) {
 	w.look()
 }
 
-// listAnew is the first list of an agent that begins anew. It comes from the API server's cache, which is
-// as late as the watch, unless no pod is in it that has to leave.
+// listAnew is the first list of an agent that starts again. It comes from the API server's cache, which
+// is as late as the watch; without a pod that must leave it is asked for again, consistently.
 func (w *world) listAnew() {
 	for _, p := range w.visible() {
 		if drainable.MustBePlacedAgain(&p) {

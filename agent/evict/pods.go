@@ -213,11 +213,11 @@ func leanVolumes(volumes []corev1.Volume) []corev1.Volume {
 // WatchPods keeps pods in step with the pods that are bound to the node, until
 // ctx ends. While the API server is away they stay as they were.
 //
-// The first list comes from the server's cache, for a consistent one waits up to a tenth of a
-// second until that is up to date. The watch begins at the list's version, and brings what the list lacks,
-// as it brings what is bound while the node is being cordoned; but that no pod has to leave is not
-// believed of a cache. Lists after a watch are consistent, so that nothing that it has shown to go
-// comes back.
+// The first list comes from the server's cache: a consistent one waits up to a tenth of a second.
+// The watch begins at the list's version. It brings what the list lacks, and what is bound while the
+// node is being cordoned. The cache may be late, so a list without a pod that must leave is asked for
+// again, consistently: the drain would pass over its permit and report Drained. Lists after a watch
+// are consistent, too: a pod that the watch has shown to go must not come back.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
 func (c *Client) WatchPods(ctx context.Context, logger *slog.Logger, pods *Pods) {
 	ours := "spec.nodeName=" + c.node

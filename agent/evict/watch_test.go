@@ -301,7 +301,7 @@ func TestWatchPods(t *testing.T) {
 	until("the new list", are("c d"))
 }
 
-// That no pod has to leave is not believed of a cache: it may be late.
+// The cache may be late: a list of it without a pod that must leave is not trusted.
 func TestAnEmptyNodeIsListedConsistently(t *testing.T) {
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)} }
 	for _, tc := range []struct {

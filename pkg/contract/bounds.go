@@ -49,7 +49,7 @@ func ShortID(text string) string {
 
 // written is how many bytes a text has in an annotation, where some characters have six.
 func written(text string) int {
-	if isPlain(text) { // nearly all are, and many are asked about
+	if isPlain(text) { // nearly all are, and a drain asks for each pod
 		return len(text)
 	}
 	return len(encode(text)) - len(`""`)

@@ -148,7 +148,7 @@ func (w *bufferWatch) run(ctx context.Context) {
 		switch {
 		case served:
 			w.follow(ctx)
-			pause = buffersAgain // it may be back at once, in another version; else it is seen a minute later
+			pause = buffersAgain // another version may be there at once; a later one is seen within buffersEvery
 		case known:
 			again = buffersAgain
 		default:
