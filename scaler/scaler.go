@@ -297,6 +297,9 @@ func (sc *scaler) lead(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop()
 
+	beats := newPulse(sc.now, sc.actor.Beat)
+	parts.Go(func() { beats.run(leading) })
+
 	planner, since := plan.NewPlanner(), sc.now().UTC()
 	l := &loop{
 		now: sc.now,
@@ -306,7 +309,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 			sc.aws.Report(readingTrouble(sc.reader.Reading(now)))
 			return snapshot, version, err
 		},
-		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			return planner.Begin(s, sc.settings.policy)
 		},
 		policy:   sc.settings.policy,
@@ -315,6 +318,7 @@ func (sc *scaler) lead(ctx context.Context) error {
 		paused:   sc.actor.BackedOff,
 		act:      sc.act,
 		due:      sc.actor.Due,
+		pulse:    beats,
 		reread:   sc.reread,
 		judge:    func(s fleet.Snapshot) { sc.judge(planner.Judge(s, sc.settings.policy)) },
 		tell:     sc.tell,

@@ -125,7 +125,7 @@ func (sc *scaler) shadowLoop(ctx context.Context, s *shadowing, observe func(now
 			world.Now, world.State, world.Leads = now.UTC(), memory.State(), since
 			return s.shadow.See(world), version + s.shadow.Revision(), nil
 		},
-		decide: func(seen fleet.Snapshot) ([]action.Action, func() plan.Plan) {
+		decide: func(seen fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			urgent, rest := planner.Begin(seen, p)
 			return urgent, func() plan.Plan {
 				decided := rest()

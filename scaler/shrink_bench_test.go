@@ -34,7 +34,7 @@ func BenchmarkScaleDownIdle(b *testing.B) {
 			s.Now, s.State = now, state
 			return s, version, nil
 		},
-		decide: func(s fleet.Snapshot) ([]action.Action, func() plan.Plan) {
+		decide: func(s fleet.Snapshot) (plan.Urgent, func() plan.Plan) {
 			decided++
 			return planner.Begin(s, policy)
 		},

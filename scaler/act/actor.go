@@ -184,6 +184,9 @@ func (a *Actor) Do(ctx context.Context, actions []action.Action) []Result {
 	return results
 }
 
+// Beat sends one heartbeat, also while Do carries out other actions.
+func (a *Actor) Beat(ctx context.Context, x action.Heartbeat) Result { return a.one(ctx, x, nil) }
+
 // chain is the launches of one group in one evaluation: the first of them reads the group,
 // and the others go by that. Without it they are not made.
 type chain struct{ unsent bool }
@@ -272,8 +275,7 @@ func (a *Actor) one(ctx context.Context, todo action.Action, b *batch) Result {
 	if errors.Is(err, asg.ErrAlready) {
 		return Result{Action: todo, Outcome: Done, Before: true, Ended: a.now(), Took: time.Since(began)} // which is no news
 	}
-	result := Result{Action: todo, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now()}
-	result.Took = result.Ended.Sub(began)
+	result := Result{Action: todo, Outcome: outcomeOf(err), Err: err, Answer: answer, Ended: a.now(), Took: time.Since(began)}
 	news := a.backOffs.note(todo, result)
 	if news && result.Outcome == Failed {
 		a.tellFailure(result)

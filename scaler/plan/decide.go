@@ -45,8 +45,15 @@ func NewPlanner() *Planner { return &Planner{cache: seats.NewCache()} }
 func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 	urgent, rest := k.Begin(s, p)
 	all := rest()
-	all.Actions = action.Ordered(append(urgent, all.Actions...))
+	all.Actions = action.Ordered(append(urgent.Actions, all.Actions...))
 	return all
+}
+
+// Urgent is the first part of a plan.
+type Urgent struct {
+	Actions []action.Action
+	// Foreseen are the heartbeats that are due next, also of what gets one now.
+	Foreseen []outcome.Foreseen
 }
 
 // Begin decides in two parts. The urgent actions are those for which Auto Scaling, EC2
@@ -54,7 +61,7 @@ func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 // They are worked out without a thought of what fits where, so that no pending pod
 // changes them or makes them late. The rest is the plan with all other actions; it reads
 // what the first part has settled, repeats nothing of it, and is to be asked for once.
-func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Action, rest func() Plan) {
+func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent Urgent, rest func() Plan) {
 	facts := cluster.New(s, p, &k.register)
 	out := outcome.New(facts)
 	templates := template.New(facts, out, s) // what a new node of each group will be
@@ -110,9 +117,9 @@ func (k *Planner) Begin(s fleet.Snapshot, p policy.Policy) (urgent []action.Acti
 }
 
 // takeUrgent takes the urgent ones out of the actions that are decided so far.
-func takeUrgent(c *cluster.Cluster, out *outcome.Outcome) []action.Action {
+func takeUrgent(c *cluster.Cluster, out *outcome.Outcome) Urgent {
 	if c.OtherAutoscalerActs() {
-		return nil
+		return Urgent{}
 	}
 	var urgent, others []action.Action
 	for _, a := range out.Actions {
@@ -123,5 +130,5 @@ func takeUrgent(c *cluster.Cluster, out *outcome.Outcome) []action.Action {
 		}
 	}
 	out.Actions = others
-	return action.Ordered(urgent)
+	return Urgent{Actions: action.Ordered(urgent), Foreseen: out.Foreseen}
 }

@@ -29,7 +29,7 @@ func laws(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
 	for _, law := range []func(fleet.Snapshot, policy.Policy, plan.Plan) []string{
 		law1Order, law3Bounds, law4Budgets, law5Hold, law6Places, law7Verdicts, law8Cordons, law9Drained, lawHooks, lawWake, lawSettled, lawLimits, lawOutage, lawRoom, lawGangs, lawPermits, lawCordons, lawAlone, lawHeadRoom, lawSwaps, lawPauses, lawAtOnce, lawZones, lawExcess,
-		lawStrangers, law15Contested, law16Pending, lawOthers, lawReturns, lawOutOfService, lawTakeOver, lawDetails, lawGrowing, lawOpposed,
+		lawStrangers, law15Contested, law16Pending, lawForeseen, lawOthers, lawReturns, lawOutOfService, lawTakeOver, lawDetails, lawGrowing, lawOpposed,
 	} {
 		broken = append(broken, law(s, p, got)...)
 	}

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ func law16Pending(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	}
 	others := rest().Actions
 	for _, a := range got.Actions {
-		first, second := contains(urgent, a), contains(others, a)
+		first, second := contains(urgent.Actions, a), contains(others, a)
 		if first == second {
 			broken = append(broken, fmt.Sprintf("law 16: %s is in both parts of the plan, or in none", a))
 		}
@@ -37,7 +38,7 @@ func law16Pending(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 			broken = append(broken, fmt.Sprintf("law 16: %s waits for growth to be worked out", a))
 		}
 	}
-	if n := len(urgent) + len(others); n != len(got.Actions) {
+	if n := len(urgent.Actions) + len(others); n != len(got.Actions) {
 		broken = append(broken, fmt.Sprintf("law 16: the plan has %d actions, its parts %d", len(got.Actions), n))
 	}
 	return broken
@@ -86,4 +87,37 @@ func crowded(s fleet.Snapshot, n int) fleet.Snapshot {
 		})
 	}
 	return s
+}
+
+// What is foreseen comes: a heartbeat that is due later is decided then and not before, if nothing
+// but the time is another one and nothing else is due meanwhile, or the hook is completed instead.
+func lawForeseen(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
+	urgent, _ := plan.NewPlanner().Begin(s, p)
+	var broken []string
+	for _, f := range urgent.Foreseen {
+		if !f.Due.After(s.Now) || !f.Due.Before(f.Until) || f.Every <= 0 {
+			broken = append(broken, fmt.Sprintf("foreseen: %s at %s, before %s, every %s; it is %s", f.Heartbeat, f.Due, f.Until, f.Every, s.Now))
+		}
+		unknown := f.Due.Add(-f.Every).Equal(s.Now) && !contains(urgent.Actions, f.Heartbeat) // since when it waits
+		if unknown || got.Wake.Before(f.Due) {
+			continue
+		}
+		for _, early := range []time.Duration{0, time.Second} {
+			later := s
+			later.Now, later.State = f.Due.Add(-early), got.State
+			then, _ := plan.NewPlanner().Begin(later, p)
+			beats := contains(then.Actions, f.Heartbeat)
+			completes := slices.ContainsFunc(then.Actions, func(a action.Action) bool {
+				c, is := a.(action.Complete)
+				return is && c.Instance == f.Instance && c.Hook == f.Hook
+			})
+			if early > 0 && beats && later.Now.After(s.Now) {
+				broken = append(broken, fmt.Sprintf("foreseen: %s is due before %s", f.Heartbeat, f.Due))
+			}
+			if early == 0 && !beats && !completes {
+				broken = append(broken, fmt.Sprintf("foreseen: %s is not decided at %s: %v", f.Heartbeat, f.Due, then.Actions))
+			}
+		}
+	}
+	return broken
 }

@@ -277,13 +277,19 @@ func (d *Hooks) heartbeat(p cluster.Passage, hook fleet.Hook, key string) {
 	if !due.Before(end) || !d.Now.Before(end) {
 		return
 	}
-	if d.Now.Before(due) {
-		d.Clock.At(due)
-		return
+	next := outcome.Foreseen{
+		Heartbeat: action.Heartbeat{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait},
+		Due:       due, Every: due.Sub(last), Until: end,
 	}
-	d.State.Heartbeats[key] = d.Now
-	d.Clock.At(d.Now.Add(due.Sub(last)))
-	d.Do(action.Heartbeat{Group: p.Group.Name, Instance: p.Instance.ID, Hook: hook.Name, State: p.Wait})
+	if !d.Now.Before(due) {
+		d.State.Heartbeats[key] = d.Now
+		d.Do(next.Heartbeat)
+		next.Due = d.Now.Add(next.Every)
+	}
+	d.Clock.At(next.Due)
+	if next.Due.Before(end) {
+		d.Foreseen = append(d.Foreseen, next)
+	}
 }
 
 // HeartbeatDue is when the timer of a hook is restarted that began, or was restarted, last.

@@ -1,6 +1,8 @@
 package outcome
 
 import (
+	"time"
+
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/fit"
 	"windlass.dev/windlass/scaler/plan/action"
@@ -16,6 +18,8 @@ type Outcome struct {
 	Actions []action.Action
 	// PodVerdicts are those of pending pods.
 	PodVerdicts []*verdict.Verdict
+	// Foreseen are the heartbeats that are due later, as things are.
+	Foreseen []Foreseen
 	// State is to persist: what was read, and what was settled since.
 	State fleet.State
 
@@ -29,6 +33,14 @@ func New(facts *cluster.Cluster) *Outcome {
 		o.Do(action.Claim{Group: g.Name, Owner: facts.UID})
 	}
 	return o
+}
+
+// Foreseen is a heartbeat that is due later, should no evaluation come in time.
+type Foreseen struct {
+	action.Heartbeat
+	// Due is when it is, and Every how long after it the next one is, before Until.
+	Due, Until time.Time
+	Every      time.Duration
 }
 
 // Do adds an action.
