@@ -171,9 +171,11 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	urgent, rest := l.decide(snapshot)
 	l.pulse.expect(urgent.Foreseen)
 	this := evaluation{snapshot: snapshot, took: time.Since(began)}
+	var first []act.Result // what became of the urgent actions
 	if len(urgent.Actions) > 0 {
 		ready, paused := l.part(urgent.Actions)
-		this.results = slices.Concat(l.act(ctx, ready), paused)
+		first = slices.Concat(l.act(ctx, ready), paused)
+		l.pulse.missed(first)
 		if ctx.Err() != nil {
 			return time.Time{}, ctx.Err()
 		}
@@ -184,13 +186,14 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 	ready, undone := l.part(this.plan.Actions)
 	settle := func(done []act.Result) fleet.State {
 		var results []plan.Result
-		for _, r := range slices.Concat(this.results, undone, done) {
+		for _, r := range slices.Concat(first, undone, done) {
 			results = append(results, r.Settled())
 		}
 		return plan.Settle(snapshot, l.policy, this.plan.State, results)
 	}
 	state := settle(presumed(ready))
 	this.plan.Actions = slices.Concat(urgent.Actions, this.plan.Actions)
+	this.results = slices.Concat(first, beaten)
 	unwritten := l.remember(ctx, state)
 	if isFatal(unwritten) || ctx.Err() != nil {
 		l.tell(this)
@@ -214,7 +217,7 @@ func (l *loop) turn(ctx context.Context) (wake time.Time, err error) {
 			l.keep(state)
 		}
 	}
-	this.results = slices.Concat(beaten, this.results, done, undone)
+	this.results = slices.Concat(first, done, undone, beaten)
 	l.reread(ctx, this.results)
 	l.tell(this)
 	if unwritten != nil {

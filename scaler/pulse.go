@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +25,8 @@ const (
 
 // pulse sends the heartbeats that are overdue, beside a loop that is busy: on a machine without
 // time to spare a tenant's pods may keep it so for longer than a hook waits, and so may an API
-// server that is slow. It goes by what the last evaluation foresaw, and ends where that does.
+// server that is slow. It goes by what the last evaluation foresaw, and ends where that does. A
+// hook that holds nothing yet when an evaluation begins has to wait for the next one.
 type pulse struct {
 	now  func() time.Time
 	beat func(context.Context, action.Heartbeat) act.Result
@@ -50,9 +53,14 @@ func (p *pulse) expect(foreseen []outcome.Foreseen) {
 	p.mu.Lock()
 	p.foreseen = byKey
 	p.mu.Unlock()
+	p.wake()
+}
+
+// wake has run look again.
+func (p *pulse) wake() {
 	select {
 	case p.news <- struct{}{}:
-	default: // it is awake
+	default: // it will
 	}
 }
 
@@ -83,10 +91,9 @@ func (p *pulse) run(ctx context.Context) {
 	}
 }
 
-// send sends what is overdue, and says for how long nothing more is.
+// send sends the most pressing of what is overdue, and says for how long nothing more is.
 func (p *pulse) send(ctx context.Context) (wait time.Duration) {
 	var sending errgroup.Group
-	sending.SetLimit(beatsAtOnce)
 	for _, f := range p.claim() {
 		sending.Go(func() error {
 			p.note(f, p.beat(ctx, f.Heartbeat))
@@ -102,25 +109,28 @@ func (p *pulse) send(ctx context.Context) (wait time.Duration) {
 	for _, f := range p.foreseen {
 		wait = min(wait, f.Due.Add(overdue).Sub(now))
 	}
-	return max(wait, breath)
+	return max(wait, 0)
 }
 
-// claim takes what is overdue; the next one of each is foreseen instead.
+// claim takes of what is overdue those whose hooks run out first; the next one of each is foreseen
+// instead, and that is what it returns.
 func (p *pulse) claim() (late []outcome.Foreseen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	for key, f := range p.foreseen {
-		if now.Before(f.Due.Add(overdue)) {
-			continue
-		}
-		if now.Before(f.Until) {
+	maps.DeleteFunc(p.foreseen, func(_ string, f outcome.Foreseen) bool { return !now.Before(f.Until) })
+	for _, f := range p.foreseen {
+		if !now.Before(f.Due.Add(overdue)) {
 			late = append(late, f)
 		}
-		f.Due = now.Add(f.Every)
-		if p.foreseen[key] = f; !f.Due.Before(f.Until) {
-			delete(p.foreseen, key)
-		}
+	}
+	slices.SortFunc(late, func(a, b outcome.Foreseen) int {
+		return cmp.Or(a.Due.Add(a.Every).Compare(b.Due.Add(b.Every)), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Hook, b.Hook))
+	})
+	late = late[:min(len(late), beatsAtOnce)]
+	for i := range late {
+		late[i].Due = now.Add(late[i].Every)
+		p.foreseen[fleet.HeartbeatKey(late[i].Instance, late[i].Hook)] = late[i]
 	}
 	return late
 }
@@ -134,7 +144,30 @@ func (p *pulse) note(f outcome.Foreseen, r act.Result) {
 		p.results = append(p.results, r)
 	}
 	key := fleet.HeartbeatKey(f.Instance, f.Hook)
-	if next, held := p.foreseen[key]; held && r.Outcome != act.Done {
+	if r.Outcome != act.Done && p.foreseen[key].Due.Equal(f.Due) {
+		p.retry(key)
+	}
+}
+
+// missed has those heartbeats tried again in a moment which the loop could not send: what is
+// foreseen counts on them.
+func (p *pulse) missed(results []act.Result) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range results {
+		if x, beat := r.Action.(action.Heartbeat); beat && r.Outcome != act.Done {
+			p.retry(fleet.HeartbeatKey(x.Instance, x.Hook))
+		}
+	}
+	p.wake()
+}
+
+// retry has a heartbeat be overdue in a moment.
+func (p *pulse) retry(key string) {
+	if next, held := p.foreseen[key]; held {
 		next.Due = p.now().Add(tryAgain - overdue)
 		p.foreseen[key] = next
 	}
@@ -154,7 +187,10 @@ func withBeats(state fleet.State, sent []act.Result) fleet.State {
 		if beats == nil {
 			beats = map[string]time.Time{}
 		}
-		beats[fleet.HeartbeatKey(x.Instance, x.Hook)] = r.Ended.Add(-r.Took)
+		key, sent := fleet.HeartbeatKey(x.Instance, x.Hook), r.Ended.Add(-r.Took)
+		if sent.After(beats[key]) { // the loop may have sent another one since
+			beats[key] = sent
+		}
 	}
 	state.Heartbeats = beats
 	return state

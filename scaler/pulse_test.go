@@ -17,6 +17,7 @@ import (
 	"windlass.dev/windlass/scaler/act"
 	"windlass.dev/windlass/scaler/plan"
 	"windlass.dev/windlass/scaler/plan/action"
+	"windlass.dev/windlass/scaler/plan/outcome"
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
@@ -113,6 +114,14 @@ func (h *held) run(t *testing.T, d time.Duration) {
 	beside.Wait()
 }
 
+// last is when the last heartbeat was sent.
+func (h *held) last() time.Duration {
+	if len(h.beats) == 0 {
+		return 0
+	}
+	return h.beats[len(h.beats)-1]
+}
+
 // worst is the longest time between two heartbeats.
 func (h *held) worst() (worst time.Duration) {
 	last := time.Duration(0)
@@ -130,8 +139,8 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHeld(t, growth)
 				h.run(t, 8*time.Minute)
-				if worst := h.worst(); len(h.beats) == 0 || worst >= holds/2 || h.beats[len(h.beats)-1] < 7*time.Minute {
-					t.Errorf("%s between two heartbeats of a hook that waits %s: %v", worst, holds, h.beats)
+				if worst := h.worst(); len(h.beats) == 0 || worst >= holds/2 || h.last() < 7*time.Minute {
+					t.Fatalf("%s between two heartbeats of a hook that waits %s: %v", worst, holds, h.beats)
 				}
 				var close []time.Duration
 				for i, at := range h.beats[1:] {
@@ -150,35 +159,100 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 	}
 }
 
-// A loop that hangs keeps no instance for longer than its drain may last.
+// Where the loop hangs no heartbeat is sent after the time of a drain.
 func TestAHungLoopKeepsNoHookForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHeld(t, 3*time.Hour)
 		h.run(t, 4*time.Hour)
 		drain := policy.DefaultPolicy().TerminationDrainTime
-		if last := h.beats[len(h.beats)-1]; last < drain-holds || last > drain {
+		if last := h.last(); last < drain-holds || last > drain {
 			t.Errorf("the last heartbeat came after %s, a drain may last %s", last, drain)
 		}
 	})
 }
 
-// What AWS does not answer is tried again, and no more often than the loop tries what failed.
+// What AWS does not answer is tried again in a moment, whoever has tried it, and however long that
+// evaluation lasts.
 func TestHeartbeatsAreTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// growth of evaluations: of 13 s, the loop tries the first heartbeat, and of 5 min the pulse.
+		growth, deafUntil time.Duration
+	}{{"the loop's", 13 * time.Second, 20 * time.Second}, {"the pulse's", 5 * time.Minute, 20 * time.Second}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHeld(t, c.growth)
+				h.deaf = true
+				go func() {
+					time.Sleep(c.deafUntil)
+					h.mu.Lock()
+					h.deaf = false
+					h.mu.Unlock()
+				}()
+				h.run(t, 4*time.Minute)
+				if len(h.beats) == 0 || h.beats[0] > c.deafUntil+2*time.Second {
+					t.Errorf("the first heartbeat that AWS could answer came late: %v", h.beats)
+				}
+				if failed := h.calls - len(h.beats); failed < 2 || failed > 10 {
+					t.Errorf("%d heartbeats failed", failed)
+				}
+			})
+		})
+	}
+}
+
+// Of many that are overdue those go first whose hooks run out first, eight at a time; each is looked
+// at again when its turn comes, and none is sent for which it is too late by then.
+func TestManyOverdueHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHeld(t, 5*time.Minute)
-		h.deaf = true
-		go func() {
-			time.Sleep(20 * time.Second)
-			h.mu.Lock()
-			h.deaf = false
-			h.mu.Unlock()
-		}()
-		h.run(t, 4*time.Minute)
-		if len(h.beats) == 0 || h.beats[0] > 22*time.Second {
-			t.Errorf("the first heartbeat that AWS could answer came late: %v", h.beats)
+		began, atOnce, most := time.Now(), 0, 0
+		var mu sync.Mutex
+		var sent []string
+		p := newPulse(time.Now, func(_ context.Context, x action.Heartbeat) act.Result {
+			mu.Lock()
+			atOnce++
+			most = max(most, atOnce)
+			sent = append(sent, x.Instance)
+			mu.Unlock()
+			time.Sleep(5 * time.Second) // AWS is slow
+			mu.Lock()
+			atOnce--
+			mu.Unlock()
+			return act.Result{Action: x, Outcome: act.Done, Ended: time.Now(), Took: 5 * time.Second}
+		})
+		foreseen := func(instance string, every time.Duration) outcome.Foreseen {
+			return outcome.Foreseen{Heartbeat: action.Heartbeat{Instance: instance, Hook: "h"}, Due: began, Every: every, Until: began.Add(time.Hour)}
 		}
-		if failed := h.calls - len(h.beats); failed < 2 || failed > 10 {
-			t.Errorf("%d heartbeats failed", failed)
+		var all []outcome.Foreseen
+		for i := range 24 {
+			all = append(all, foreseen(fmt.Sprintf("i-%02d", i), time.Duration(100-i)*time.Second))
+		}
+		all[3].Until = began.Add(9 * time.Second) // by its turn, the third, it is too late
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { p.run(ctx) })
+		p.expect(all)
+		time.Sleep(10 * time.Second) // two rounds are sent or under way
+		p.expect(all[:4])            // the other hooks are completed
+		time.Sleep(20 * time.Second)
+		stop()
+		running.Wait()
+		slices.Sort(sent[:8])
+		slices.Sort(sent[8:16])
+		var want []string
+		for _, from := range []int{16, 8} {
+			for i := range 8 {
+				want = append(want, all[from+i].Instance)
+			}
+		}
+		want = append(want, all[0].Instance, all[1].Instance, all[2].Instance)
+		slices.Sort(want[16:])
+		slices.Sort(sent[16:])
+		if diff := cmp.Diff(want, sent); diff != "" || most != beatsAtOnce {
+			t.Errorf("%d at once; sent (-want +got):\n%s", most, diff)
+		}
+		if got := len(p.taken()); got != len(want) {
+			t.Errorf("%d results of %d", got, len(want))
 		}
 	})
 }
@@ -196,7 +270,7 @@ func TestCompletedHooksGetNoHeartbeat(t *testing.T) {
 			return urgent, rest
 		}
 		h.run(t, 5*time.Minute)
-		after := slices.DeleteFunc(slices.Clone(h.beats), func(at time.Duration) bool { return at <= 100*time.Second })
+		after := slices.DeleteFunc(slices.Clone(h.beats), func(at time.Duration) bool { return at < 80*time.Second })
 		if len(h.beats) == 0 || len(after) > 0 {
 			t.Errorf("heartbeats after the hook was completed: %v of %v", after, h.beats)
 		}
