@@ -79,11 +79,20 @@ func (m nodeOf) node() (*corev1.Node, error) {
 }
 
 func notReady(reason, message string) []corev1.NodeCondition {
-	now := metav1.Now()
-	return []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: reason, Message: message,
-		LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
+	return []corev1.NodeCondition{readiness(corev1.ConditionFalse, reason, message)}
+}
+
+// readiness is what we say of a node, beside kwok. The heartbeat is older than any of kwok's: the
+// controller of nodes takes a condition with the heartbeat that it knows for the one that it knows,
+// and heartbeats have whole seconds. A node that turned Ready within its first second was NotReady
+// to it for minutes, and so were pods of which it heard late: it says so on them, and nobody here
+// takes that back.
+func readiness(status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+	now := time.Now()
+	return corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message,
+		LastHeartbeatTime: metav1.NewTime(now.Add(-time.Hour)), LastTransitionTime: metav1.NewTime(now),
+	}
 }
 
 func architecture(a catalog.Arch) string {

@@ -103,3 +103,16 @@ func TestUnknownTypeIsAnError(t *testing.T) {
 		t.Error("a machine of an unknown type became a node")
 	}
 }
+
+// What we say of a node never has the heartbeat of what kwok says in the same second: the controller
+// of nodes would not see the difference.
+func TestReadinessHasItsOwnHeartbeat(t *testing.T) {
+	before := time.Now()
+	said := readiness(corev1.ConditionFalse, "KubeletNotReady", "starting")
+	if at := said.LastHeartbeatTime.Time; !at.Before(before.Truncate(time.Second)) {
+		t.Errorf("heartbeat %s, said at %s", at, before)
+	}
+	if at := said.LastTransitionTime.Time; at.Before(before) {
+		t.Errorf("transition %s, said at %s", at, before)
+	}
+}

@@ -98,12 +98,9 @@ func (s *simulated) report(ctx context.Context, node, bootID string, readyAt tim
 	if _, err := nodes.Patch(ctx, node, types.MergePatchType, annotations, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("setting when node %s turns Ready: %w", node, err)
 	}
-	now := metav1.Now()
 	status, err := json.Marshal(map[string]any{"status": map[string]any{
-		"nodeInfo": map[string]string{"bootID": bootID},
-		"conditions": []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: ready, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-		}},
+		"nodeInfo":   map[string]string{"bootID": bootID},
+		"conditions": []corev1.NodeCondition{readiness(ready, reason, message)},
 	}})
 	if err != nil {
 		return err
