@@ -112,8 +112,8 @@ func (p *pulse) send(ctx context.Context) (wait time.Duration) {
 	return max(wait, 0)
 }
 
-// claim takes of what is overdue those whose hooks run out first; the next one of each is foreseen
-// instead, and that is what it returns.
+// claim takes of what is overdue those first whose heartbeat after this one would be due first: a
+// hook that waits for long can be late. That next one is foreseen instead, and is what it returns.
 func (p *pulse) claim() (late []outcome.Foreseen) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

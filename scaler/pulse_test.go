@@ -24,7 +24,7 @@ import (
 // held is a loop over a world in which a hook of 30 s holds an instance whose drain lasts.
 type held struct {
 	*stage
-	w scenario.World
+	w *scenario.World
 	// growth is how long an evaluation takes to work out its second part.
 	growth time.Duration
 	// deaf: AWS answers no heartbeat.
@@ -41,7 +41,7 @@ const holds = 30 * time.Second
 
 func newHeld(t *testing.T, growth time.Duration) *held {
 	t.Helper()
-	h := &held{stage: newStage(), w: *scenario.NewWorld(), growth: growth}
+	h := &held{stage: newStage(), w: scenario.NewWorld(), growth: growth}
 	if err := h.w.Apply("group web min=0 max=5 desired=1 hook=windlass/30s/2h\nnode a group=web state=Terminating:Wait\nagent a ready\npod app on=a cpu=1\nreport a phase=Draining kind=asg answers=asg-terminate:i-a"); err != nil {
 		t.Fatal(err)
 	}
@@ -142,14 +142,14 @@ func TestHeartbeatsDoNotWaitForGrowth(t *testing.T) {
 				if worst := h.worst(); len(h.beats) == 0 || worst >= holds/2 || h.last() < 7*time.Minute {
 					t.Fatalf("%s between two heartbeats of a hook that waits %s: %v", worst, holds, h.beats)
 				}
-				var close []time.Duration
+				var needless []time.Duration
 				for i, at := range h.beats[1:] {
 					if at-h.beats[i] < 10*time.Second {
-						close = append(close, at)
+						needless = append(needless, at)
 					}
 				}
-				if len(close) > 0 {
-					t.Errorf("heartbeats that were not due: %v of %v", close, h.beats)
+				if len(needless) > 0 {
+					t.Errorf("heartbeats that were not due: %v of %v", needless, h.beats)
 				}
 				if missing := len(h.beats) - h.told; missing > int(2*growth/(12*time.Second))+1 { // those of the last turn, and of the one before, which it reports
 					t.Errorf("%d of %d heartbeats were not reported", missing, len(h.beats))
@@ -201,7 +201,7 @@ func TestHeartbeatsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// Of many that are overdue those go first whose hooks run out first, eight at a time; each is looked
+// Of many that are overdue those go first whose hooks wait for the shortest time, eight at a time; each is looked
 // at again when its turn comes, and none is sent for which it is too late by then.
 func TestManyOverdueHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -277,20 +277,21 @@ func TestCompletedHooksGetNoHeartbeat(t *testing.T) {
 	})
 }
 
-// What is foreseen anew counts, not what was; and nothing that is given is changed.
+// Only what was sent counts, and the later of two; and nothing that is given is changed.
 func TestWithBeats(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	beat := func(instance string, outcome act.Outcome) act.Result {
 		return act.Result{Action: action.Heartbeat{Instance: instance, Hook: "h"}, Outcome: outcome, Ended: at.Add(3 * time.Second), Took: time.Second}
 	}
-	given := fleet.State{Heartbeats: map[string]time.Time{"i-a/h": at, "i-b/h": at}}
-	got := withBeats(given, []act.Result{beat("i-a", act.Done), beat("i-b", act.Failed), beat("i-c", act.Done)})
+	later := at.Add(time.Minute) // the loop has sent one since
+	given := fleet.State{Heartbeats: map[string]time.Time{"i-a/h": at, "i-b/h": at, "i-d/h": later}}
+	got := withBeats(given, []act.Result{beat("i-a", act.Done), beat("i-b", act.Failed), beat("i-c", act.Done), beat("i-d", act.Done)})
 	sent := at.Add(2 * time.Second)
-	want := map[string]time.Time{fleet.HeartbeatKey("i-a", "h"): sent, fleet.HeartbeatKey("i-b", "h"): at, fleet.HeartbeatKey("i-c", "h"): sent}
+	want := map[string]time.Time{fleet.HeartbeatKey("i-a", "h"): sent, fleet.HeartbeatKey("i-b", "h"): at, fleet.HeartbeatKey("i-c", "h"): sent, fleet.HeartbeatKey("i-d", "h"): later}
 	if diff := cmp.Diff(want, got.Heartbeats); diff != "" {
 		t.Error(diff)
 	}
-	if fmt.Sprint(given.Heartbeats) != fmt.Sprint(map[string]time.Time{"i-a/h": at, "i-b/h": at}) {
+	if fmt.Sprint(given.Heartbeats) != fmt.Sprint(map[string]time.Time{"i-a/h": at, "i-b/h": at, "i-d/h": later}) {
 		t.Error("what was given is changed")
 	}
 }
