@@ -61,10 +61,13 @@ func enter(ctx context.Context, args []string, temporary string, stdout, stderr 
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endGrace
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM) // Also one that comes while it starts is passed on.
 	if err := StartLasting(cmd); err != nil {
+		signal.Stop(signals)
 		return fmt.Errorf("entering namespaces of its own: %w", err)
 	}
-	stop := passSignals(cmd.Process)
+	stop := passSignals(signals, cmd.Process)
 	err = cmd.Wait()
 	if passed := stop(); passed != nil {
 		return fmt.Errorf("%w (%s): %w", ErrAsked, passed, errors.Join(err, ctx.Err()))
@@ -72,11 +75,9 @@ func enter(ctx context.Context, args []string, temporary string, stdout, stderr 
 	return err
 }
 
-// passSignals passes what asks us to end on to a child, until the answer is called, which
-// says what was passed last.
-func passSignals(child *os.Process) (stop func() os.Signal) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+// passSignals passes signals on to a child, until the answer is called, which says what
+// was passed last.
+func passSignals(signals chan os.Signal, child *os.Process) (stop func() os.Signal) {
 	done := make(chan os.Signal)
 	go func() {
 		var passed os.Signal

@@ -19,14 +19,17 @@ import (
 func TestEnterPassesEndings(t *testing.T) {
 	if Inside() {
 		fmt.Println(runningMark, os.Getpid())
-		<-t.Context().Done() // It is ended here.
+		waitToBeEnded()
 		return
 	}
 	needMachines(t)
-	for name, end := range map[string]func(cancel context.CancelFunc) error{
-		"an interrupt":           func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGINT) },
-		"a request to end":       func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) },
-		"the end of its context": func(cancel context.CancelFunc) error { cancel(); return nil },
+	for name, test := range map[string]struct {
+		end  func(cancel context.CancelFunc) error
+		want syscall.Signal
+	}{
+		"an interrupt":           {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGINT) }, syscall.SIGINT},
+		"a request to end":       {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) }, syscall.SIGTERM},
+		"the end of its context": {func(cancel context.CancelFunc) error { cancel(); return nil }, syscall.SIGTERM},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -34,13 +37,11 @@ func TestEnterPassesEndings(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- Enter(ctx, []string{"-test.run=^" + t.Name() + "$"}, in, in) }()
 		inner := watchProcess(t, running(t, out)[0])
-		if err := end(cancel); err != nil {
+		if err := test.end(cancel); err != nil {
 			t.Fatal(err)
 		}
 		inner.wantEnd(t)
-		if err := <-ended; err == nil {
-			t.Errorf("after %s it ended as if nothing had happened", name)
-		}
+		wantEndedBy(t, name, <-ended, test.want)
 	}
 }
 

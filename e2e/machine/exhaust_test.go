@@ -4,7 +4,6 @@ package machine
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,10 +63,7 @@ func TestExhaust(t *testing.T) {
 	if process.wantEnd(t); t.Failed() {
 		return
 	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("the container's process ended by %v, want that it was killed", err)
-	}
+	wantEndedBy(t, "its memory was used up", cmd.Wait(), syscall.SIGKILL)
 }
 
 // A cgroup whose processes are still ending is removed when they have.

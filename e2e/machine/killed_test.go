@@ -136,7 +136,7 @@ func killedYard(t *testing.T) {
 		list += " " + strconv.Itoa(pid)
 	}
 	fmt.Println(list)
-	<-t.Context().Done() // It is killed here.
+	waitToBeEnded()
 }
 
 // processesIn lists the processes of a cgroup and those below it.
