@@ -344,7 +344,7 @@ func (s *session) logs(ts *testscript.TestScript, neg bool, args []string) error
 }
 
 // metric waits until the sum of a metric's samples compares well:
-// metric scaler N|leader NAME[{LABEL="VALUE"}]>=VALUE.
+// metric scaler N|leader NAME[{LABEL="VALUE"}]>=VALUE. There must be some, whatever their labels.
 func (s *session) metric(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
@@ -418,7 +418,8 @@ func parseMetric(word string) (metricQuery, error) {
 	return q, nil
 }
 
-// scrape adds up the samples of a metric; one that is not there is 0.
+// scrape adds up the samples of a metric that have the labels. That there is none of that name
+// is an error: a sum of nothing would pass for 0.
 func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) {
 	response, err := s.w.Get(s.ctx, pod, "/metrics")
 	if err != nil {
@@ -429,6 +430,7 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		body, err := io.ReadAll(response.Body)
 		return 0, errors.Join(fmt.Errorf("%s: %s", response.Status, body), err)
 	}
+	exists := false
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		at := strings.LastIndexByte(lines.Text(), ' ') // labels may hold spaces, too
 		if at < 0 {
@@ -439,6 +441,7 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		if name != want.name {
 			continue
 		}
+		exists = true
 		matches := true
 		for _, l := range want.labels {
 			matches = matches && strings.Contains(","+labels+",", ","+l+",")
@@ -451,6 +454,9 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 			return 0, fmt.Errorf("sample %q: %w", lines.Text(), err)
 		}
 		sum += v
+	}
+	if !exists {
+		return 0, fmt.Errorf("%s has no sample of %s", pod, want.name)
 	}
 	return sum, nil
 }
