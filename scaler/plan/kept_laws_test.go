@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
@@ -15,6 +16,7 @@ import (
 	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 	"windlass.dev/windlass/scaler/plan"
+	"windlass.dev/windlass/scaler/plan/action"
 	"windlass.dev/windlass/scaler/plan/verdict"
 )
 
@@ -42,7 +44,12 @@ func TestKeptPlanner(t *testing.T) {
 			if oneIn(t, 10, "another version") {
 				w.Kubernetes = rapid.SampledFrom([]string{"1.33", "1.36"}).Draw(t, "version")
 			}
-			got, want := kept.Decide(s, p), plan.Decide(s, p)
+			urgent, rest := kept.Begin(s, p)
+			wantUrgent, wantRest := plan.NewPlanner().Begin(s, p)
+			if diff := cmp.Diff(wantUrgent, urgent); diff != "" {
+				t.Fatalf("the kept planner's urgent part (-alone +kept):\n%s\n%s", diff, scenario.Format(s))
+			}
+			got, want := rest(), wantRest()
 			if still := fmt.Sprintf("%q", before); still != said {
 				t.Fatalf("a plan that was handed out says %s, and not %s any more", still, said)
 			}
@@ -50,6 +57,7 @@ func TestKeptPlanner(t *testing.T) {
 			if difference := plan.Difference(got, want); difference != "" {
 				t.Fatalf("the kept planner decides %s\n%s", difference, scenario.Format(s))
 			}
+			want.Actions = action.Ordered(slices.Concat(wantUrgent.Actions, want.Actions))
 			for _, broken := range slices.Concat(law3Bounds(s, p, want), lawOpposed(s, p, want)) {
 				t.Errorf("%s\n%s\n%s", broken, render(want, nil), scenario.Format(s))
 			}
