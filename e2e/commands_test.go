@@ -344,7 +344,7 @@ func (s *session) logs(ts *testscript.TestScript, neg bool, args []string) error
 }
 
 // metric waits until the sum of a metric's samples compares well:
-// metric scaler N|leader NAME[{LABEL="VALUE"}]>=VALUE. There must be some, whatever their labels.
+// metric scaler N|leader NAME[{LABEL="VALUE"}]>=VALUE. There must be some with such labels.
 func (s *session) metric(ts *testscript.TestScript, neg bool, args []string) error {
 	if s.w == nil {
 		return errNoWorld
@@ -418,8 +418,8 @@ func parseMetric(word string) (metricQuery, error) {
 	return q, nil
 }
 
-// scrape adds up the samples of a metric that have the labels. That there is none of that name
-// is an error: a sum of nothing would pass for 0.
+// scrape adds up the samples of a metric that have the labels. That there is none with such labels,
+// whatever their values, is an error: a sum of nothing would pass for 0.
 func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) {
 	response, err := s.w.Get(s.ctx, pod, "/metrics")
 	if err != nil {
@@ -431,7 +431,8 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		return 0, errors.Join(fmt.Errorf("%s: %s", response.Status, body), err)
 	}
 	exists := false
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
 		at := strings.LastIndexByte(lines.Text(), ' ') // labels may hold spaces, too
 		if at < 0 {
 			continue
@@ -441,11 +442,13 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		if name != want.name {
 			continue
 		}
-		exists = true
-		matches := true
+		named, matches := true, true
 		for _, l := range want.labels {
+			label, _, _ := strings.Cut(l, "=")
+			named = named && strings.Contains(","+labels, ","+label+"=")
 			matches = matches && strings.Contains(","+labels+",", ","+l+",")
 		}
+		exists = exists || named
 		if !matches {
 			continue
 		}
@@ -455,8 +458,11 @@ func (s *session) scrape(pod string, want metricQuery) (sum float64, err error) 
 		}
 		sum += v
 	}
+	if err := lines.Err(); err != nil {
+		return 0, err
+	}
 	if !exists {
-		return 0, fmt.Errorf("%s has no sample of %s", pod, want.name)
+		return 0, fmt.Errorf("%s has no sample of %s with such labels as %v", pod, want.name, want.labels)
 	}
 	return sum, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -104,13 +105,32 @@ func (t *bed) evictAtOnce(group string, s shape) time.Duration {
 	if err != nil {
 		t.b.Fatal(err)
 	}
-	cordon := []byte(`{"spec": {"unschedulable": true}}`)
-	if _, err := t.Client.CoreV1().Nodes().Patch(t.ctx, list.Items[0].Spec.NodeName, types.StrategicMergePatchType, cordon, metav1.PatchOptions{}); err != nil {
-		t.b.Fatal(err)
-	}
+	t.setUnschedulable([]string{list.Items[0].Spec.NodeName}, true)
 	began := time.Now()
+	t.evict(list.Items)
+	t.await(fmt.Sprintf("%d evictions of %s", s.pods(), group), func() bool { return t.pods.count(group, evicted) == s.pods() })
+	last := t.pods.last(group, evicted)
+	t.empty(group)
+	return last.Sub(began)
+}
+
+func (t *bed) setUnschedulable(nodes []string, to bool) {
+	t.b.Helper()
+	patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, to)
+	for _, name := range nodes {
+		if _, err := t.Client.CoreV1().Nodes().Patch(t.ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.b.Fatal(err)
+		}
+	}
+}
+
+// evict asks for the eviction of the pods, of 500 at a time: the API server takes a thousand writes
+// at once, and the control plane needs some of them.
+func (t *bed) evict(pods []corev1.Pod) {
+	t.b.Helper()
 	var asked errgroup.Group
-	for _, pod := range list.Items {
+	asked.SetLimit(500)
+	for _, pod := range pods {
 		asked.Go(func() error {
 			return t.Client.PolicyV1().Evictions(pod.Namespace).Evict(t.ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 		})
@@ -118,10 +138,6 @@ func (t *bed) evictAtOnce(group string, s shape) time.Duration {
 	if err := asked.Wait(); err != nil {
 		t.b.Fatal(err)
 	}
-	t.await(fmt.Sprintf("%d evictions of %s", s.pods(), group), func() bool { return t.pods.count(group, evicted) == s.pods() })
-	last := t.pods.last(group, evicted)
-	t.empty(group)
-	return last.Sub(began)
 }
 
 // empty takes away what waits for a place: it is no part of the next sample.

@@ -226,6 +226,9 @@ func (l *podLog) watch(ctx context.Context, w *world.World) error {
 		AddFunc:    func(o any) { l.see(o.(*corev1.Pod), false) },
 		UpdateFunc: func(_, o any) { l.see(o.(*corev1.Pod), false) },
 		DeleteFunc: func(o any) {
+			if tombstone, is := o.(cache.DeletedFinalStateUnknown); is {
+				o = tombstone.Obj
+			}
 			if p, ok := o.(*corev1.Pod); ok {
 				l.see(p, true)
 			}

@@ -26,7 +26,9 @@ import (
 // seconds to end, and their ReplicaSet makes them again elsewhere. The time from when
 // the last of the sixty is due until the last call that ends one of them, and how far
 // the slowest node was at each step between. There is an agent on each node, a process as
-// the manifests run it.
+// the manifests run it. Before that, for comparison, as many such pods of the same nodes, which
+// are cordoned already, are evicted by a bare loop with an administrator's rights, without a
+// scaler: the time from its first request until the last is evicted, and until the last is gone.
 func BenchmarkSixtyOfHundred(b *testing.B) {
 	const nodes, unneeded, podsEach = 100, 60, 20
 	spec := world.Spec{
@@ -39,6 +41,7 @@ func BenchmarkSixtyOfHundred(b *testing.B) {
 	once(b, func() {
 		names := t.readyNodes(nodes)
 		t.settleOn("busy", names[unneeded:], podsEach, "250m")
+		bareEvicted, bareGone := t.evictBare("bare", names[:unneeded], podsEach)
 		t.settleOn("spare", names[:unneeded], podsEach, "20m")
 		leaving := t.watchLeaving()
 		t.scale(1)
@@ -46,6 +49,8 @@ func BenchmarkSixtyOfHundred(b *testing.B) {
 		due := leaving.last(func(l departure) time.Time { return l.due })
 		seconds := func(at time.Time) float64 { return at.Sub(due).Seconds() }
 		b.ReportMetric(0, "ns/op") // says nothing here
+		b.ReportMetric(bareEvicted.Seconds(), "bare-evicted-s")
+		b.ReportMetric(bareGone.Seconds(), "bare-pods-gone-s")
 		b.ReportMetric(seconds(leaving.last(func(l departure) time.Time { return l.asked })), "asked-s")
 		b.ReportMetric(seconds(t.pods.last("spare", evicted)), "evicted-s")
 		b.ReportMetric(seconds(t.pods.last("spare", gone)), "pods-gone-s")
@@ -121,6 +126,35 @@ func (t *bed) settleOn(workload string, nodes []string, podsEach int, cpu string
 		of, err := t.Client.AppsV1().ReplicaSets(metav1.NamespaceDefault).Get(t.ctx, workload, metav1.GetOptions{})
 		return err == nil && of.Status.ReadyReplicas == int32(total)
 	})
+}
+
+// evictBare settles pods on nodes, cordons these and evicts all, and says how long it was until
+// the last was evicted, and gone. At the end there is no pod of the workload, and the nodes are
+// open again.
+func (t *bed) evictBare(workload string, nodes []string, podsEach int) (toEvicted, toGone time.Duration) {
+	t.b.Helper()
+	t.settleOn(workload, nodes, podsEach, "20m")
+	ofWorkload := metav1.ListOptions{LabelSelector: "app=" + workload}
+	pods := t.Client.CoreV1().Pods(metav1.NamespaceDefault)
+	list, err := pods.List(t.ctx, ofWorkload)
+	if err != nil {
+		t.b.Fatal(err)
+	}
+	t.setUnschedulable(nodes, true)
+	began := time.Now()
+	t.evict(list.Items)
+	t.await(fmt.Sprintf("the end of %d pods of %s", len(list.Items), workload), func() bool { return t.pods.count(workload, gone) == len(list.Items) })
+	toEvicted, toGone = t.pods.last(workload, evicted).Sub(began), t.pods.last(workload, gone).Sub(began)
+	if err := t.Client.AppsV1().ReplicaSets(metav1.NamespaceDefault).Delete(t.ctx, workload, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
+		t.b.Fatal(err)
+	}
+	t.await("no pod of "+workload, func() bool {
+		left, err := pods.List(t.ctx, ofWorkload)
+		t.pause(time.Second)
+		return err == nil && len(left.Items) == 0
+	})
+	t.setUnschedulable(nodes, false)
+	return toEvicted, toGone
 }
 
 // terminations are the calls that have ended an instance and lowered desired.

@@ -65,6 +65,9 @@ func enter(ctx context.Context, args []string, temporary string, stdout, stderr 
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM) // Also one that comes while it starts is passed on.
 	if err := StartLasting(cmd); err != nil {
 		signal.Stop(signals)
+		if len(signals) > 0 {
+			err = fmt.Errorf("%w (%s): %w", ErrAsked, <-signals, err)
+		}
 		return fmt.Errorf("entering namespaces of its own: %w", err)
 	}
 	stop := passSignals(signals, cmd.Process)
@@ -75,8 +78,8 @@ func enter(ctx context.Context, args []string, temporary string, stdout, stderr 
 	return err
 }
 
-// passSignals passes signals on to a child, until the answer is called, which says what
-// was passed last.
+// passSignals passes signals on to a child, until the answer is called, which also ends what
+// they come by, and says what was passed last.
 func passSignals(signals chan os.Signal, child *os.Process) (stop func() os.Signal) {
 	done := make(chan os.Signal)
 	go func() {

@@ -24,24 +24,34 @@ func TestEnterPassesEndings(t *testing.T) {
 	}
 	needMachines(t)
 	for name, test := range map[string]struct {
-		end  func(cancel context.CancelFunc) error
-		want syscall.Signal
+		end   func(cancel context.CancelFunc) error
+		want  syscall.Signal
+		asked bool
 	}{
-		"an interrupt":           {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGINT) }, syscall.SIGINT},
-		"a request to end":       {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) }, syscall.SIGTERM},
-		"the end of its context": {func(cancel context.CancelFunc) error { cancel(); return nil }, syscall.SIGTERM},
+		"an interrupt":           {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGINT) }, syscall.SIGINT, true},
+		"a request to end":       {func(context.CancelFunc) error { return syscall.Kill(os.Getpid(), syscall.SIGTERM) }, syscall.SIGTERM, true},
+		"the end of its context": {func(cancel context.CancelFunc) error { cancel(); return nil }, syscall.SIGTERM, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, in := io.Pipe()
 		ended := make(chan error, 1)
-		go func() { ended <- Enter(ctx, []string{"-test.run=^" + t.Name() + "$"}, in, in) }()
+		go func() {
+			ended <- Enter(ctx, []string{"-test.run=^" + t.Name() + "$"}, in, in)
+			in.Close()
+		}()
 		inner := watchProcess(t, running(t, out)[0])
 		if err := test.end(cancel); err != nil {
 			t.Fatal(err)
 		}
-		inner.wantEnd(t)
-		wantEndedBy(t, name, <-ended, test.want)
+		if inner.wantEnd(t); t.Failed() {
+			return
+		}
+		said := <-ended
+		wantEndedBy(t, name, said, test.want)
+		if errors.Is(said, ErrAsked) != test.asked {
+			t.Errorf("after %s: %v; that we were asked to end is %t", name, said, test.asked)
+		}
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runningMark begins the line in which the inner part of TestNothingIsLeft tells its
-// processes.
+// runningMark begins the line in which the inner part of a test tells its processes.
 const runningMark = "running as "
 
 // A world that is killed in the middle takes its machines, their pods, namespaces and
@@ -48,7 +47,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := syscall.Kill(processes[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	wantEndedBy(t, "its end", <-ended, syscall.SIGKILL)
+	wantEndedBy(t, "a kill", <-ended, syscall.SIGKILL)
 	for _, w := range watches {
 		w.wantEnd(t)
 	}
@@ -131,12 +130,12 @@ func (w watch) wantEnd(t *testing.T) {
 	}
 }
 
-// wantEndedBy looks at what is said of a program after what happened to it.
+// wantEndedBy wants the error of a program to say that this signal ended it.
 func wantEndedBy(t *testing.T, after string, said error, want syscall.Signal) {
 	t.Helper()
 	var exit *exec.ExitError
 	if !errors.As(said, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != want {
-		t.Errorf("after %s: %v, want that it was ended by %v", after, said, want)
+		t.Errorf("after %s: %v, want that %s ended it", after, said, unix.SignalName(want))
 	}
 }
 

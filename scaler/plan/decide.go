@@ -44,9 +44,7 @@ func NewPlanner() *Planner { return &Planner{cache: seats.NewCache()} }
 // Decide says what to do now; see the function of that name.
 func (k *Planner) Decide(s fleet.Snapshot, p policy.Policy) Plan {
 	urgent, rest := k.Begin(s, p)
-	all := rest()
-	all.Actions = action.Ordered(append(urgent.Actions, all.Actions...))
-	return all
+	return urgent.with(rest())
 }
 
 // Urgent is the first part of a plan.
@@ -54,6 +52,12 @@ type Urgent struct {
 	Actions []action.Action
 	// Foreseen are the heartbeats that are due next, also of what gets one now.
 	Foreseen []outcome.Foreseen
+}
+
+// with is the whole plan.
+func (u Urgent) with(rest Plan) Plan {
+	rest.Actions = action.Ordered(append(u.Actions, rest.Actions...))
+	return rest
 }
 
 // Begin decides in two parts. The urgent actions are those for which Auto Scaling, EC2

@@ -9,19 +9,30 @@ import (
 	"windlass.dev/windlass/scaler/plan/policy"
 )
 
-// Judge decides with and without what is kept, and says where the plans differ first; empty where
-// they do not. Where they do, the planner starts anew: what it keeps is wrong.
+// Judge decides with and without what is kept, and says where the plans, or what they foresee, differ
+// first; empty where they do not. Where they do, the planner starts anew: what it keeps is wrong.
 func (k *Planner) Judge(s fleet.Snapshot, p policy.Policy) (difference string) {
-	difference = Difference(k.Decide(s, p), Decide(s, p))
+	difference = differ(k.decided(s, p), NewPlanner().decided(s, p))
 	if difference != "" {
 		*k = *NewPlanner()
 	}
 	return difference
 }
 
+// decided are all lines of an evaluation.
+func (k *Planner) decided(s fleet.Snapshot, p policy.Policy) []string {
+	urgent, rest := k.Begin(s, p)
+	lines := urgent.with(rest()).lines()
+	for _, f := range urgent.Foreseen {
+		lines = append(lines, "foreseen "+encoded(f))
+	}
+	return lines
+}
+
 // Difference is where two plans differ first; empty where they are equal to the byte.
-func Difference(a, b Plan) string {
-	x, y := a.lines(), b.lines()
+func Difference(a, b Plan) string { return differ(a.lines(), b.lines()) }
+
+func differ(x, y []string) string {
 	for i := range max(len(x), len(y)) {
 		was, is := lineIn(x, i), lineIn(y, i)
 		if was != is {

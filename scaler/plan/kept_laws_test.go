@@ -57,6 +57,7 @@ func TestKeptPlanner(t *testing.T) {
 			if difference := plan.Difference(got, want); difference != "" {
 				t.Fatalf("the kept planner decides %s\n%s", difference, scenario.Format(s))
 			}
+			// As Decide puts them together.
 			want.Actions = action.Ordered(slices.Concat(wantUrgent.Actions, want.Actions))
 			for _, broken := range slices.Concat(law3Bounds(s, p, want), lawOpposed(s, p, want)) {
 				t.Errorf("%s\n%s\n%s", broken, render(want, nil), scenario.Format(s))
