@@ -199,7 +199,8 @@ vuln: ## look for known vulnerabilities (asks vuln.go.dev)
 
 .PHONY: update
 update: ## rewrite the golden files of the scenario tests, what is generated in docs, and the chart; look at the difference before you commit it
-	$(GO) test $$($(GO) list -f '{{range .TestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}} {{range .XTestImports}}{{if or (eq . "github.com/cockroachdb/datadriven") (eq . "windlass.dev/windlass/docs/section")}}{{$$.ImportPath}}{{end}}{{end}}' ./...) -args -rewrite
+	$(GO) test $$($(GO) list -f '{{$$p := .ImportPath}}{{range .TestImports}}{{$$p}} {{.}}{{"\n"}}{{end}}{{range .XTestImports}}{{$$p}} {{.}}{{"\n"}}{{end}}' ./... \
+		| sed -nE 's#^(.*) (github.com/cockroachdb/datadriven|windlass.dev/windlass/docs/section)$$#\1#p' | sort -u) -args -rewrite
 	$(GO) run ./charts/generate # last: it reads the page of flags
 
 .PHONY: clean
