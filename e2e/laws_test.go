@@ -24,7 +24,7 @@ func (s *session) checkLaws() ([]string, error) {
 		dry,
 		laws.Exits(s.w.Exits()),
 		s.big,
-		laws.Calls(calls),
+		laws.Calls(calls, nil),
 		laws.Doubles(calls),
 		laws.Denials(calls, s.away),
 		laws.Evictions(audit),

@@ -17,6 +17,8 @@ type book struct {
 	mu       sync.Mutex
 	machines map[string]*machine
 	max      map[string]int // of the groups
+	// raised is when others raised the desired capacity of each group.
+	raised map[string][]time.Time
 }
 
 type machine struct {
@@ -30,7 +32,9 @@ type machine struct {
 	retired bool
 }
 
-func newBook() *book { return &book{machines: map[string]*machine{}, max: map[string]int{}} }
+func newBook() *book {
+	return &book{machines: map[string]*machine{}, max: map[string]int{}, raised: map[string][]time.Time{}}
+}
 
 // see takes a snapshot of an instance.
 func (b *book) see(i fakeaws.Instance) {
@@ -85,6 +89,25 @@ func (b *book) sizes(groups []fakeaws.GroupStatus) {
 	for _, g := range groups {
 		b.max[g.Spec.Name] = max(b.max[g.Spec.Name], g.Max)
 	}
+}
+
+// raise notes that somebody raises the desired capacity of a group.
+func (b *book) raise(group string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.raised[group] = append(b.raised[group], time.Now())
+}
+
+// unread is how long the slowest reading of a group is apart from the one before, and how old
+// its answer may be.
+const unread = time.Minute + 10*time.Second
+
+// raisedBefore reports whether somebody raised the desired capacity of a group, and the scaler may not
+// have read so.
+func (b *book) raisedBefore(group string, at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.raised[group], func(r time.Time) bool { return r.Before(at) && at.Sub(r) < unread })
 }
 
 func (b *book) machine(id string) (laws.Machine, bool) {
@@ -169,7 +192,7 @@ func (s *soak) unrecognised(calls []fakeaws.Call, audit []laws.Request) []string
 			tell("its Node is there and has no provider id")
 		case ends:
 			share := s.book.share(c.Time, func(id string, launched time.Time) bool {
-				return s.strangers.at(id, c.Time) && c.Time.Sub(launched) > provision+sight
+				return s.strangers.at(id, c.Time) && c.Time.Sub(launched) > readBy
 			})
 			if share > strangersAllowed {
 				tell("it serves another cluster, as %.0f%% of the instances do", 100*share)
@@ -180,6 +203,10 @@ func (s *soak) unrecognised(calls []fakeaws.Call, audit []laws.Request) []string
 	}
 	return found
 }
+
+// readBy is how long after its launch the scaler has read of an instance for certain, whenever
+// the time is over in which it may become a Node.
+const readBy = 30 * time.Second
 
 // strangersAllowed is a share of unrecognised instances above which none is ended for
 // certain: --max-unrecognised-share, and one instance more that the scaler may not

@@ -97,7 +97,13 @@ func scaleOut(s *soak, dice *rand.Rand) (effect, error) {
 	if g, err := s.w.AWS.Group(group); err != nil || g.Desired >= g.Max {
 		return effect{}, err
 	}
-	return effect{what: "a policy scales " + group + " out"}, s.w.AWS.ScaleOut(group, 1)
+	return effect{what: "a policy scales " + group + " out"}, s.scaleOut(group)
+}
+
+// scaleOut raises the desired capacity of a group by one.
+func (s *soak) scaleOut(group string) error {
+	s.book.raise(group)
+	return s.w.AWS.ScaleOut(group, 1)
 }
 
 func standby(s *soak, dice *rand.Rand) (effect, error) {
@@ -114,6 +120,7 @@ func standby(s *soak, dice *rand.Rand) (effect, error) {
 
 // exitStandby brings an instance back, or ends it if its group has filled up meanwhile.
 func (s *soak) exitStandby(i fakeaws.Instance) error {
+	s.book.raise(i.Group)
 	refused := s.w.AWS.ExitStandby(i.ID)
 	now, err := s.w.AWS.Instance(i.ID)
 	switch {

@@ -66,7 +66,7 @@ func (s *soak) launchSome(dice *rand.Rand, groups int) []string {
 	var launched []string
 	for _, at := range dice.Perm(len(mortal))[:groups] {
 		g, err := s.w.AWS.Group(mortal[at])
-		if err == nil && g.Desired < g.Max && s.w.AWS.ScaleOut(mortal[at], 1) == nil {
+		if err == nil && g.Desired < g.Max && s.scaleOut(mortal[at]) == nil {
 			launched = append(launched, mortal[at])
 		}
 	}

@@ -55,7 +55,7 @@ func foreignInstance(s *soak, dice *rand.Rand) (effect, error) {
 			s.later(effect{what: "its machines of " + group + " end", lasts: lasts, end: func() error { return s.endElsewhere(group) }})
 			return nil
 		},
-	}, s.w.AWS.ScaleOut(group, 1)
+	}, s.scaleOut(group)
 }
 
 // endElsewhere ends a group's machines that serve another cluster.

@@ -324,7 +324,7 @@ func (s *soak) look(before time.Time) {
 	s.strangers.note(s.w, s.w.AWS.Instances())
 	calls := s.w.AWS.Calls(ofWindlass)
 	// Not laws.Completions: here deadlines pass, and the watch knows of them.
-	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls), laws.Doubles(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Turns(audit), laws.Unseen(audit, calls),
+	found := slices.Concat(laws.Exits(s.w.Exits()), laws.Memory(s.w.Processes()), laws.Calls(calls, s.book.raisedBefore), laws.Doubles(calls), laws.Denials(calls, nil), laws.Evictions(audit), laws.Turns(audit), laws.Unseen(audit, calls),
 		s.watch.breaches(calls, audit, before, s.skewed), s.unrecognised(calls, audit), s.partitioned(calls), s.late(calls), s.crowded(before))
 	for _, b := range found {
 		s.breach(b)

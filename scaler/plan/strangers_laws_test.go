@@ -22,7 +22,7 @@ import (
 // never had a Node here.
 func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
-	strangers, live := overdueStrangers(s, p)
+	strangers, live := strangersIn(s)
 	for _, g := range s.Groups {
 		ended, replaced := endedLately(s, g.Name), 0
 		for _, a := range got.Actions {
@@ -61,10 +61,9 @@ func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// overdueStrangers counts the live instances that were seen without a Node for longer than
-// one may take to register, but for those that were asked for. Where there was an outage,
-// or a leader that is new, some of them have more time, so that fewer count.
-func overdueStrangers(s fleet.Snapshot, p policy.Policy) (strangers, live int) {
+// strangersIn counts the live instances that were seen without a Node, for however long, but for
+// those that were asked for.
+func strangersIn(s fleet.Snapshot) (strangers, live int) {
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
 			if !i.Live() {
@@ -73,9 +72,8 @@ func overdueStrangers(s fleet.Snapshot, p policy.Policy) (strangers, live int) {
 			live++
 			since, known := s.State.Unjoined[i.ID]
 			_, launched := s.State.Recognition.Launched[i.ID]
-			until := s.State.Recognition.Graced[i.ID]
 			named := slices.ContainsFunc(s.Nodes, func(n fleet.Node) bool { return n.InstanceID() == i.ID })
-			if !named && known && !since.IsZero() && !launched && i.State != fleet.PendingWait && len(s.Outages) == 0 && s.Leads.IsZero() && !s.Now.Before(until) && s.Now.Sub(since) >= p.MaxNodeProvisionTime {
+			if !named && known && !since.IsZero() && !launched && i.State != fleet.PendingWait {
 				strangers++
 			}
 		}

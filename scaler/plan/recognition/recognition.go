@@ -64,7 +64,7 @@ type overdue struct {
 func (d *Recognition) recognise() {
 	memory := &d.State.Recognition
 	launched, graced, groups := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
-	live, strangers := 0, 0
+	live, strangers, coming := 0, 0, 0 // coming: their time is not over
 	for _, g := range d.Groups {
 		since, known := memory.Groups[g.Name]
 		if !known {
@@ -94,6 +94,9 @@ func (d *Recognition) recognise() {
 				d.Clock.At(due)
 			}
 			if d.Now.Before(due) {
+				if !ours {
+					coming++
+				}
 				continue // launch.Launches.endUnjoined asks for that moment
 			}
 			d.Overdue[i.ID] = overdue{due, ours, at}
@@ -107,9 +110,11 @@ func (d *Recognition) recognise() {
 	memory.Groups, memory.Launched, memory.Graced = groups, launched, graced
 	d.forgetAsked()
 	d.forgetEnded()
-	if share := float64(strangers) * 100; share > d.Policy.MaxUnrecognisedPercent*float64(live) {
+	// Many that come at one moment are not seen at one moment, so the first whose time is over must not be
+	// judged alone.
+	if nodeless := strangers + coming; strangers > 0 && float64(nodeless)*100 > d.Policy.MaxUnrecognisedPercent*float64(live) {
 		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is terminated: {why}",
-			verdict.Count(strangers), verdict.All(live), verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent)), verdict.Why(d.suspicion()))
+			verdict.Count(nodeless), verdict.All(live), verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent)), verdict.Why(d.suspicion()))
 	}
 }
 
