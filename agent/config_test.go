@@ -27,7 +27,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 	defer cancel()
 	var out bytes.Buffer
 	c := command()
-	c.SetArgs(append([]string{}, args...)) //of nil it would take the ones of this test
+	c.SetArgs(append([]string{}, args...)) // of nil it would take the ones of this test
 	c.SetOut(&out)
 	c.SetErr(&out)
 	err := c.ExecuteContext(ctx)
