@@ -98,9 +98,9 @@ func (b *book) raise(group string) {
 	b.raised[group] = append(b.raised[group], time.Now())
 }
 
-// unread is how long the slowest reading of a group is apart from the one before, and how old
-// its answer may be.
-const unread = time.Minute + 10*time.Second
+// unread is how old the reading may be by which a launch is asked for, with an answer that was up to ten
+// seconds old, and as long as that again.
+const unread = 30 * time.Second
 
 // raisedBefore reports whether somebody raised the desired capacity of a group, and the scaler may not
 // have read so.
