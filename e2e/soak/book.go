@@ -98,16 +98,12 @@ func (b *book) raise(group string) {
 	b.raised[group] = append(b.raised[group], time.Now())
 }
 
-// unread is how old the reading may be by which a launch is asked for, with an answer that was up to ten
-// seconds old, and as long as that again.
-const unread = 30 * time.Second
-
 // raisedBefore reports whether somebody raised the desired capacity of a group, and the scaler may not
 // have read so.
 func (b *book) raisedBefore(group string, at time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.raised[group], func(r time.Time) bool { return r.Before(at) && at.Sub(r) < unread })
+	return slices.ContainsFunc(b.raised[group], func(r time.Time) bool { return r.Before(at) && at.Sub(r) < readBy })
 }
 
 func (b *book) machine(id string) (laws.Machine, bool) {
@@ -204,8 +200,8 @@ func (s *soak) unrecognised(calls []fakeaws.Call, audit []laws.Request) []string
 	return found
 }
 
-// readBy is how long after its launch the scaler has read of an instance for certain, whenever
-// the time is over in which it may become a Node.
+// readBy is after how long the scaler has read what happened at AWS, also where answers are ten
+// seconds old.
 const readBy = 30 * time.Second
 
 // strangersAllowed is a share of unrecognised instances above which none is ended for

@@ -102,8 +102,11 @@ func scaleOut(s *soak, dice *rand.Rand) (effect, error) {
 
 // scaleOut raises the desired capacity of a group by one.
 func (s *soak) scaleOut(group string) error {
-	s.book.raise(group)
-	return s.w.AWS.ScaleOut(group, 1)
+	err := s.w.AWS.ScaleOut(group, 1)
+	if err == nil {
+		s.book.raise(group)
+	}
+	return err
 }
 
 func standby(s *soak, dice *rand.Rand) (effect, error) {
@@ -120,8 +123,10 @@ func standby(s *soak, dice *rand.Rand) (effect, error) {
 
 // exitStandby brings an instance back, or ends it if its group has filled up meanwhile.
 func (s *soak) exitStandby(i fakeaws.Instance) error {
-	s.book.raise(i.Group)
 	refused := s.w.AWS.ExitStandby(i.ID)
+	if refused == nil {
+		s.book.raise(i.Group)
+	}
 	now, err := s.w.AWS.Instance(i.ID)
 	switch {
 	case refused == nil || err != nil:

@@ -24,7 +24,7 @@ type Plan struct {
 	// zero where only an event can change the answer.
 	Wake time.Time
 	// Unrecognised counts the instances that should long have become Nodes and that we did not ask
-	// for, by group. Braked: there are so many of them that none is ended.
+	// for, by group. Braked: there are so many of them, with those that may still, that none is ended.
 	Unrecognised map[string]int
 	Braked       bool
 	// Steps is what deciding took, as fit.Cluster.Steps counts it; see Bounds.

@@ -22,7 +22,7 @@ import (
 // never had a Node here.
 func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	var broken []string
-	strangers, live := strangersIn(s)
+	strangers, live := strangersIn(s, p)
 	for _, g := range s.Groups {
 		ended, replaced := endedLately(s, g.Name), 0
 		for _, a := range got.Actions {
@@ -61,10 +61,13 @@ func lawStrangers(s fleet.Snapshot, p policy.Policy, got plan.Plan) []string {
 	return broken
 }
 
-// strangersIn counts the live instances that were seen without a Node, for however long, but for
-// those that were asked for.
-func strangersIn(s fleet.Snapshot) (strangers, live int) {
+// strangersIn counts the live instances without a Node that were not asked for, but for those that
+// came when the time of the first may have been over.
+func strangersIn(s fleet.Snapshot, p policy.Policy) (strangers, live int) {
+	var came []time.Time
+	shortest := p.MaxNodeProvisionTime
 	for _, g := range s.Groups {
+		shortest = min(shortest, g.ScaleDown.ProvisionTime(p.MaxNodeProvisionTime))
 		for _, i := range g.Instances {
 			if !i.Live() {
 				continue
@@ -74,8 +77,13 @@ func strangersIn(s fleet.Snapshot) (strangers, live int) {
 			_, launched := s.State.Recognition.Launched[i.ID]
 			named := slices.ContainsFunc(s.Nodes, func(n fleet.Node) bool { return n.InstanceID() == i.ID })
 			if !named && known && !since.IsZero() && !launched && i.State != fleet.PendingWait {
-				strangers++
+				came = append(came, since)
 			}
+		}
+	}
+	for _, at := range came {
+		if !at.After(slices.MinFunc(came, time.Time.Compare).Add(shortest)) {
+			strangers++
 		}
 	}
 	return strangers, live

@@ -150,8 +150,8 @@ type Policy struct {
 	// --max-drain-time.
 	MaxDrainTime time.Duration
 	// MaxUnrecognisedPercent is the share of all live instances, in percent, that may be no
-	// Nodes although they should long be, without our having asked for them. Where there
-	// are more none of these is ended.
+	// Nodes without our having asked for them, when one should long be. Where there are more
+	// none of those that should is ended.
 	MaxUnrecognisedPercent float64
 	// MaxUnready and MaxUnreadyPercent bound how many nodes may be unready: with
 	// more than both, nothing is scaled down and nothing grows, nor does a group with more of

@@ -64,7 +64,9 @@ type overdue struct {
 func (d *Recognition) recognise() {
 	memory := &d.State.Recognition
 	launched, graced, groups := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
-	live, strangers, coming := 0, 0, 0 // coming: their time is not over
+	live, strangers := 0, 0
+	var first time.Time    // when the time of the first stranger was over
+	var coming []time.Time // since when those are there that were not asked for either and still have time
 	for _, g := range d.Groups {
 		since, known := memory.Groups[g.Name]
 		if !known {
@@ -88,20 +90,24 @@ func (d *Recognition) recognise() {
 			if until, graces := d.grace(i, since); graces {
 				graced[i.ID] = until
 			}
-			due := cluster.Later(d.After(since, g.ProvisionTime(d.Policy)), graced[i.ID])
+			over := d.After(since, g.ProvisionTime(d.Policy))
+			due := cluster.Later(over, graced[i.ID])
 			if i.Failed != "" { // its provider says that it never comes
 				due = cluster.Later(i.FailedSince, d.After(since, failedAfter))
 				d.Clock.At(due)
 			}
 			if d.Now.Before(due) {
 				if !ours {
-					coming++
+					coming = append(coming, since)
 				}
 				continue // launch.Launches.endUnjoined asks for that moment
 			}
 			d.Overdue[i.ID] = overdue{due, ours, at}
 			if !ours {
 				d.unrecognised[g]++
+				if first.IsZero() || over.Before(first) {
+					first = over
+				}
 			}
 		}
 		g.Foreign = !g.Recognised && serves && d.unrecognised[g] > 0
@@ -110,11 +116,30 @@ func (d *Recognition) recognise() {
 	memory.Groups, memory.Launched, memory.Graced = groups, launched, graced
 	d.forgetAsked()
 	d.forgetEnded()
-	// Many that come at one moment are not seen at one moment, so the first whose time is over must not be
-	// judged alone.
-	if nodeless := strangers + coming; strangers > 0 && float64(nodeless)*100 > d.Policy.MaxUnrecognisedPercent*float64(live) {
+	d.brake(live, strangers, first, coming)
+}
+
+// brake is on where more than a share of the live instances are strangers. Many that come at one moment are not
+// seen at one moment: so that the first whose time is over is not judged alone, those count as well
+// that had come by then. These are Nodes or strangers a provision time later, so that others
+// which come again and again hold no brake.
+func (d *Recognition) brake(live, strangers int, first time.Time, coming []time.Time) {
+	most := d.Policy.MaxUnrecognisedPercent * float64(live)
+	together := strangers
+	for _, since := range coming {
+		if !since.After(first) {
+			together++
+		}
+	}
+	share := verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent))
+	switch {
+	case strangers == 0:
+	case float64(strangers)*100 > most:
 		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is terminated: {why}",
-			verdict.Count(nodeless), verdict.All(live), verdict.Most(fmt.Sprintf("%v%%", d.Policy.MaxUnrecognisedPercent)), verdict.Why(d.suspicion()))
+			verdict.Count(strangers), verdict.All(live), share, verdict.Why(d.suspicion()))
+	case float64(together)*100 > most:
+		d.Brake = verdict.Say("{count} of {all} instances of all groups {count:has|have} not registered in time, and {more} more that nobody here asked for may still: together more than {most}, so none is terminated before these have",
+			verdict.Count(strangers), verdict.All(live), verdict.More(together-strangers), share)
 	}
 }
 

@@ -94,6 +94,7 @@ var (
 	Lack       = text("lack", "what keeps a pod off a node, by kube-scheduler's rules")
 	Count      = number("count", "how many")
 	All        = number("all", "of how many")
+	More       = number("more", "how many count as well")
 	Left       = number("left", "how many pods are left on a node")
 	Wanted     = number("wanted", "for how many pods room is wanted")
 	Desired    = number("desired", "the desired capacity of a group")
