@@ -138,7 +138,7 @@ func (d *Recognition) brake(live, strangers int, first time.Time, coming []time.
 		d.Brake = verdict.Say("{count} of {all} instances of all groups are not Nodes of this cluster, which is more than {most}, so none of these is terminated: {why}",
 			verdict.Count(strangers), verdict.All(live), share, verdict.Why(d.suspicion()))
 	case float64(together)*100 > most:
-		d.Brake = verdict.Say("{count} of {all} instances of all groups {count:has|have} not registered in time, and {more} more that nobody here asked for may still: together more than {most}, so none is terminated before these have",
+		d.Brake = verdict.Say("{count} of {all} instances of all groups {count:has|have} not registered in time, and {more} more that Windlass did not ask for may still: together more than {most}, so none is terminated before these have",
 			verdict.Count(strangers), verdict.All(live), verdict.More(together-strangers), share)
 	}
 }
