@@ -182,6 +182,9 @@ func (l *loop) evaluate(now time.Time) time.Time {
 	next := drain.Decide(moved(l.view(now), -ahead), l.Policy)
 	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)
+	if until := l.awaitsPods(now); !until.IsZero() {
+		return notice.Earliest(next.Wake, until)
+	}
 	resume := l.evict(now, next.Steps)
 	if l.drain != nil && next.Node != nil {
 		l.drain.unwritten = next.Report
@@ -267,6 +270,19 @@ func (d *underWay) list(now time.Time) {
 	}
 }
 
+// awaitsPods returns until when the first write of a drain waits for the list of its pods, so
+// that the report says how many are left: a server that has time lists them sooner, and is spared
+// a second write. Zero where nothing waits.
+func (l *loop) awaitsPods(now time.Time) time.Time {
+	if l.drain == nil || l.drain.listed {
+		return time.Time{}
+	}
+	if until := l.drain.begun.Add(prompt); now.Before(until) {
+		return until
+	}
+	return time.Time{}
+}
+
 // hearNotYet returns when the scaler's word that a drain is to wait on arrived; zero where
 // none stands. An agent that starts anew hears it when it first reads it.
 func (l *loop) hearNotYet(word string, now time.Time) time.Time {
@@ -309,9 +325,7 @@ func (l *loop) beginDrain() *underWay {
 		}
 	})
 	l.running.Go(func() { l.WatchPods(ctx, list) })
-	d := &underWay{ctx: ctx, cancel: cancel, begun: time.Now(), pods: list, pace: newPace(), guarded: map[string]bool{}}
-	d.pace.hear(d.begun, l.node.took)
-	return d
+	return &underWay{ctx: ctx, cancel: cancel, begun: time.Now(), pods: list, pace: newPace(), guarded: map[string]bool{}}
 }
 
 // evict carries out as many steps as the pace admits; what is left stands in the

@@ -175,6 +175,32 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
+// How long a read took when the agent started says nothing of a drain that comes later: all
+// pods are asked to leave in one round.
+func TestFirstReadIsSlow(t *testing.T) {
+	story(t, func(w *world) {
+		const pods = 30
+		for i := range pods {
+			w.addPod(fmt.Sprintf("web%d-1", i))
+		}
+		w.slow = 200 * time.Millisecond
+		w.agentWith(func(a *Agent) {
+			read, slow := a.ReadNode, time.Second
+			a.ReadNode = func(ctx context.Context) (*corev1.Node, error) {
+				time.Sleep(slow)
+				slow = 0
+				return read(ctx)
+			}
+		})
+		w.after(time.Minute)
+		w.notify(terminated)
+		w.after(3 * w.slow / 2)
+		if n := w.deleted(); n != pods {
+			t.Errorf("%d of %d pods evicted in one round", n, pods)
+		}
+	})
+}
+
 // The agent is killed again and again.
 func TestRestarts(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Millisecond, 11 * time.Millisecond, 70 * time.Millisecond, 1300 * time.Millisecond} {

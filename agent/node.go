@@ -31,8 +31,6 @@ type nodeAccess struct {
 	dirty bool
 
 	reads, writes traffic
-	// took is how long the last of them took that succeeded.
-	took time.Duration
 
 	// written is when the last write succeeded.
 	written time.Time
@@ -192,12 +190,11 @@ func (l *loop) read(now time.Time) {
 	})
 }
 
-// hear notes how long a request about the Node took: it tells of the server's time.
+// hear notes how long a request about the Node took: it tells a drain of the server's time.
 func (l *loop) hear(began time.Time) {
-	now := time.Now()
-	l.node.took = now.Sub(began)
 	if l.drain != nil {
-		l.drain.pace.hear(now, l.node.took)
+		now := time.Now()
+		l.drain.pace.hear(now, now.Sub(began))
 	}
 }
 

@@ -13,7 +13,8 @@ const (
 	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
 	// time, and watches, reads and writes of the Node share it.
 	firstAtOnce, mostAtOnce = 50, 64
-	// quick is how long a server that has time takes at most for a read.
+	// quick is how long a server that has time takes at most for a list of a node's pods, or a
+	// write of it.
 	quick = 50 * time.Millisecond
 	// firstRest and longestRest bound the back-off after an answer that the API server
 	// has no time.
@@ -30,8 +31,8 @@ const (
 // pace bounds how many evictions of a node are under way at one time, by what the server's
 // answers tell of its time.
 //
-// Webhooks and budgets make evictions slow, but no reads; and before its first eviction each drain
-// has read the Node and listed the pods. As much longer as that took than it needs to, as many requests
+// Webhooks and budgets make evictions slow, but no lists; and before its first eviction each drain
+// has listed the pods and written to the Node. As much longer as that took than it needs to, as many requests
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
 // for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then

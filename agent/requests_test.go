@@ -247,7 +247,7 @@ func TestRequestsOfADrain(t *testing.T) {
 		}
 		want := map[string]int{
 			"get nodes":   1,
-			"patch nodes": 3, // draining, how many pods, drained
+			"patch nodes": 2, // draining, drained
 			"list pods":   1, "watch pods": 1, "list poddisruptionbudgets": 1,
 			"create pods/eviction": 17,
 			"create events":        2,
@@ -284,6 +284,22 @@ func TestDeniedByTooManyRequests(t *testing.T) {
 		if r := w.report(); !strings.Contains(r.Message, "Eviction triggered evacuation") {
 			t.Errorf("report %s", r)
 		}
+	})
+}
+
+// The list of the pods hangs: nothing new comes to the node all the same.
+func TestPodsHang(t *testing.T) {
+	story(t, func(w *world) {
+		w.addPod("web-1")
+		w.connected("list pods")
+		w.after(time.Second)
+		w.notify(terminated)
+		w.after(time.Second)
+		w.set(func() {
+			if kind, draining := contract.Draining(w.node.Spec.Taints); !draining || !w.node.Spec.Unschedulable {
+				t.Errorf("a second after the notice the node is unschedulable: %t, and drains for %q", w.node.Spec.Unschedulable, kind)
+			}
+		})
 	})
 }
 
