@@ -88,7 +88,7 @@ func newMetrics() *metrics {
 		retained:     newGauges("group_retained_instances", "Instances that a group keeps after a lifecycle hook was abandoned: they are paid for, and are not in the group's count.", "group"),
 		backOffs:     newGauges("group_backoff_failures", "Failures in a row of a group that is in back-off, by zone (empty for all of its zones) and cause.", "group", "zone", "cause"),
 		unrecognised: newGauges("unrecognised_instances", "Instances of a group that have not become Nodes of this cluster in time, and that Windlass did not launch.", "group"),
-		brake:        gauge("unrecognised_brake", "1 while so many instances are not recognised that none of them is terminated; the verdicts of their groups say why."),
+		brake:        gauge("unrecognised_brake", "1 while so many instances are not recognised, with those that came beside them and may still join, that none is terminated; the verdicts of their groups say why."),
 		faults:       gauge("cluster_faults", "Faults of the cluster: what the scaler cannot read, and a persisted state that it cannot write; the ConfigMap windlass-status names them."),
 		stateBytes:   gauge("state_bytes", "Size of the persisted state (ConfigMap windlass-state) at the last attempt to write it."),
 		stateWrites:  counter("state_writes_total", "Writes of the persisted state, by result: done, and failed, after which no group grows until one is done.", "result"),
