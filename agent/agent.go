@@ -174,6 +174,7 @@ func (l *loop) evaluate(now time.Time) time.Time {
 	if until := l.awaitsClock(now); !until.IsZero() {
 		return until
 	}
+	l.hearList(now)
 	l.read(now)
 	if yes, wake := l.awaitsRead(now); yes {
 		return wake
@@ -182,9 +183,6 @@ func (l *loop) evaluate(now time.Time) time.Time {
 	next := drain.Decide(moved(l.view(now), -ahead), l.Policy)
 	next.Wake = movedTime(next.Wake, ahead)
 	l.follow(next.WatchPods, next.WatchBudgets)
-	if until := l.awaitsPods(now); !until.IsZero() {
-		return notice.Earliest(next.Wake, until)
-	}
 	resume := l.evict(now, next.Steps)
 	if l.drain != nil && next.Node != nil {
 		l.drain.unwritten = next.Report
@@ -252,7 +250,6 @@ func (l *loop) view(now time.Time) drain.View {
 	}
 	seen := l.drain.pods.Seen()
 	if seen.Known {
-		l.drain.list(now)
 		l.drain.tries = l.drain.tries.Only(seen.UIDs().Has, now)
 	}
 	v.Pods, v.PodsKnown, v.Ending, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Ending, seen.Stirred, seen.Back
@@ -262,25 +259,12 @@ func (l *loop) view(now time.Time) drain.View {
 	return v
 }
 
-// list notes that the pods are known: how long that took tells of the server's time.
-func (d *underWay) list(now time.Time) {
-	if !d.listed {
+// hearList notes that the pods are known: how long that took tells of the server's time.
+func (l *loop) hearList(now time.Time) {
+	if d := l.drain; d != nil && !d.listed && d.pods.Seen().Known {
 		d.listed = true
 		d.pace.hear(now, now.Sub(d.begun))
 	}
-}
-
-// awaitsPods returns until when the first write of a drain waits for the list of its pods, so
-// that the report says how many are left: a server that has time lists them sooner, and is spared
-// a second write. Zero where nothing waits.
-func (l *loop) awaitsPods(now time.Time) time.Time {
-	if l.drain == nil || l.drain.listed {
-		return time.Time{}
-	}
-	if until := l.drain.begun.Add(prompt); now.Before(until) {
-		return until
-	}
-	return time.Time{}
 }
 
 // hearNotYet returns when the scaler's word that a drain is to wait on arrived; zero where

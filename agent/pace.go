@@ -31,8 +31,8 @@ const (
 // pace bounds how many evictions of a node are under way at one time, by what the server's
 // answers tell of its time.
 //
-// Webhooks and budgets make evictions slow, but no lists; and before its first eviction each drain
-// has listed the pods and written to the Node. As much longer as that took than it needs to, as many requests
+// Webhooks and budgets make evictions slow, but no lists; and a drain that begins lists its pods and
+// writes to the Node before its first eviction. As much longer as that took than it needs to, as many requests
 // of others are ahead, and as many times fewer others should be added to each of those. So a lone
 // node begins with all that most nodes have, in one round: each takes the server a tenth of a second,
 // for a consistent read of the budgets. Of a thousand that drain at one moment each begins with one. Then
@@ -46,8 +46,9 @@ type pace struct {
 	window float64
 	// begun are the moments at which those under way were asked for, in their order.
 	begun []time.Time
-	// crowdedAt is when the server last showed that it has no time.
-	crowdedAt time.Time
+	// crowdedAt is when the server last showed that it has no time, and judgedAt when the window was
+	// last set by what a request took before the first eviction.
+	crowdedAt, judgedAt time.Time
 	// rests counts the back-offs since the last eviction that was accepted; nothing is asked for
 	// before resumes.
 	rests   int
@@ -62,14 +63,19 @@ type pace struct {
 
 func newPace() pace { return pace{window: firstAtOnce, random: rand.N[time.Duration]} }
 
-// hear notes how long a read has taken, or a write of the Node.
+// hear notes how long a read has taken, or a write of the Node. A drain may wait for hours before its
+// first eviction: the slowest of the last half minute counts.
 func (p *pace) hear(now time.Time, took time.Duration) {
 	if took > prompt {
 		p.crowdedAt = now
 	}
-	if p.took == 0 && len(p.begun) == 0 {
-		share := float64(quick) / float64(max(took, quick))
-		p.setWindow(min(p.window, firstAtOnce*share*share))
+	if p.took != 0 || len(p.begun) > 0 {
+		return
+	}
+	share := float64(quick) / float64(max(took, quick))
+	if window := firstAtOnce * share * share; window < p.window || now.After(p.judgedAt.Add(crowdedFor)) {
+		p.setWindow(window)
+		p.judgedAt = now
 	}
 }
 

@@ -26,6 +26,32 @@ func (p *pace) answer(now time.Time, n int, took time.Duration, outcome drain.Ou
 	}
 }
 
+// A slow answer says nothing of evictions that begin long after it, and a quick one beside it does
+// not undo it.
+func TestPaceBeforeTheFirst(t *testing.T) {
+	const slow = 7 * quick
+	for _, test := range []struct {
+		about string
+		after []time.Duration // an answer that is slow, and then quick ones
+		want  int
+	}{
+		{"slow alone", nil, 1},
+		{"quick right after", []time.Duration{time.Second}, 1},
+		{"quick much later", []time.Duration{time.Second, time.Hour}, firstAtOnce},
+		{"quick answers all the while", []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second}, firstAtOnce},
+	} {
+		p, now := newPace(), time.Unix(0, 0)
+		p.hear(now, slow)
+		for _, pause := range test.after {
+			now = now.Add(pause)
+			p.hear(now, quick)
+		}
+		if n := p.ask(now); n != test.want {
+			t.Errorf("%s: %d at one time, want %d", test.about, n, test.want)
+		}
+	}
+}
+
 // apiServer is one in virtual time that works on so many requests at one time, lets others
 // wait in a queue, and refuses what finds no place there.
 type apiServer struct {

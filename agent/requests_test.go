@@ -247,7 +247,7 @@ func TestRequestsOfADrain(t *testing.T) {
 		}
 		want := map[string]int{
 			"get nodes":   1,
-			"patch nodes": 2, // draining, drained
+			"patch nodes": 3, // draining, how many pods, drained
 			"list pods":   1, "watch pods": 1, "list poddisruptionbudgets": 1,
 			"create pods/eviction": 17,
 			"create events":        2,
@@ -294,10 +294,10 @@ func TestPodsHang(t *testing.T) {
 		w.connected("list pods")
 		w.after(time.Second)
 		w.notify(terminated)
-		w.after(time.Second)
+		w.after(100 * time.Millisecond)
 		w.set(func() {
 			if kind, draining := contract.Draining(w.node.Spec.Taints); !draining || !w.node.Spec.Unschedulable {
-				t.Errorf("a second after the notice the node is unschedulable: %t, and drains for %q", w.node.Spec.Unschedulable, kind)
+				t.Errorf("right after the notice the node is unschedulable: %t, and drains for %q", w.node.Spec.Unschedulable, kind)
 			}
 		})
 	})
