@@ -13,8 +13,8 @@ const (
 	// time, and mostAtOnce how many there are ever: a connection bears a hundred requests at one
 	// time, and watches, reads and writes of the Node share it.
 	firstAtOnce, mostAtOnce = 50, 64
-	// quick is how long a server that has time takes at most for a list of a node's pods, or a
-	// write of it.
+	// quick is how long a server that has time takes at most for a list of a node's pods, or for
+	// a read or a write of the Node.
 	quick = 50 * time.Millisecond
 	// firstRest and longestRest bound the back-off after an answer that the API server
 	// has no time.
@@ -64,7 +64,7 @@ type pace struct {
 func newPace() pace { return pace{window: firstAtOnce, random: rand.N[time.Duration]} }
 
 // hear notes how long a read has taken, or a write of the Node. A drain may wait for hours before its
-// first eviction: the slowest of the last half minute counts.
+// first eviction: the slowest counts for half a minute.
 func (p *pace) hear(now time.Time, took time.Duration) {
 	if took > prompt {
 		p.crowdedAt = now
