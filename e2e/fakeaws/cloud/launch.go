@@ -300,8 +300,8 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// SpotPrice is what the type costs by the hour in the zone at a time, in USD: a third of the on-demand price, moved a little by zone and hour.
+// SpotPrice is what the type costs by the hour in the zone at a time, in USD: about a third of the on-demand price, the same in no two zones, moved a little by the hour.
 func SpotPrice(t catalog.Type, zone string, hour int) float64 {
-	wave := math.Sin(float64(hour)+float64(zoneNumber(zone))) * 0.02
-	return math.Round(t.HourlyUSD*(0.35+wave)*1e4) / 1e4
+	level, wave := 0.3+0.025*float64(zoneNumber(zone)), 0.01*math.Sin(float64(hour))
+	return math.Round(t.HourlyUSD*(level+wave)*1e4) / 1e4
 }
