@@ -70,7 +70,7 @@ func broken(w *world, next drain.Next) []string {
 }
 
 // brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
-// time, when half of the time is over after which its agent counts as gone.
+// time, when about half of the time is over after which its agent counts as gone.
 func brokenRenewal(view drain.View, next drain.Next) (out []string) {
 	if next.Report == nil || !next.Report.Phase.Open() || next.Node != nil || next.Report.Wants != "" {
 		return nil
@@ -80,7 +80,10 @@ func brokenRenewal(view drain.View, next drain.Next) (out []string) {
 		return nil
 	}
 	due := report.Renewed.Add(contract.ReportEvery)
-	if view.Crowded {
+	switch {
+	case view.Crowded && report.Crowded && report.Counted():
+		due = report.Renewed.Add(contract.CrowdedUnresponsiveAfter * 8 / 15)
+	case view.Crowded:
 		due = report.Renewed.Add(contract.UnresponsiveAfter / 2)
 	}
 	if next.Wake.IsZero() || next.Wake.After(due) && next.Wake.After(view.Written.Add(time.Second)) {

@@ -153,14 +153,14 @@ func (d *decision) write(next *Next) {
 	}
 	next.Node, next.Events = &d.want, d.events
 	if next.Report != nil && next.Report.Phase.Open() {
-		d.due(d.Now.Add(d.renewsAfter()))
+		d.due(d.Now.Add(d.renewsAfter(*next.Report)))
 	}
 }
 
 // putReport puts the report on want, but leaves the one that is there if that
 // says the same, or nearly so, and is fresh enough.
 func (d *decision) putReport(r *contract.Report) {
-	r.Renewed = contract.At(d.Now)
+	r.Renewed, r.Crowded = contract.At(d.Now), d.Crowded && r.Phase.Open()
 	if d.old != nil && !d.stale(*r) {
 		d.want.Annotations[contract.AnnotationDrainReport] = d.Node.Annotations[contract.AnnotationDrainReport]
 		return
@@ -184,7 +184,7 @@ func (d *decision) stale(r contract.Report) bool {
 	fewer := open && r.Left > 0 && (old.Left > r.Left || firstCount)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
-	r.Renewed = old.Renewed
+	r.Renewed, r.Crowded = old.Renewed, old.Crowded
 	if fewer || waits || overdue {
 		r.Left, r.Message = old.Left, old.Message
 	}
@@ -197,7 +197,7 @@ func (d *decision) stale(r contract.Report) bool {
 	if r.String() != d.Node.Annotations[contract.AnnotationDrainReport] {
 		return true
 	}
-	return open && d.due(old.Renewed.Add(d.renewsAfter()))
+	return open && d.due(old.Renewed.Add(d.renewsAfter(*old)))
 }
 
 // toldOfOthers are the recorded Events but those about pods beyond their time.
@@ -206,13 +206,17 @@ func toldOfOthers(told []string) []string {
 }
 
 // renewsAfter is how old an open report becomes. That of an open node whose scaler has
-// written that it is not its turn is not read for now.
-func (d *decision) renewsAfter() time.Duration {
-	if d.pause.open && d.isToldToWait() {
+// written that it is not its turn is not read for now. Where the API server has no time, one that does
+// not say so yet is renewed before its agent counts as gone, with time for tries that are refused; and
+// so is one that does not say how many pods there are.
+func (d *decision) renewsAfter(r contract.Report) time.Duration {
+	switch {
+	case d.pause.open && d.isToldToWait():
 		return contract.WaitReportEvery
-	}
-	if d.Crowded {
+	case d.Crowded && r.Crowded && r.Counted():
 		return contract.CrowdedReportEvery
+	case d.Crowded:
+		return contract.UnresponsiveAfter / 2
 	}
 	return contract.ReportEvery
 }

@@ -317,7 +317,7 @@ func (p *printer) words(n fleet.Node) {
 	}
 	if r, err := contract.ParseReport(n.Annotations[contract.AnnotationDrainReport]); err == nil {
 		p.line("report", n.Name, said("phase", string(r.Phase)), said("answers", strings.Join(r.Answers, ",")), said("kind", string(r.Kind)),
-			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
+			at("since", r.Since.Time), p.unlessNow("renewed", r.Renewed.Time), flag("crowded", r.Crowded), said("blocked", strings.Join(r.BlockedBy, ",")), other("left", strconv.Itoa(r.Left), "0"),
 			said("message", r.Message), at("deadline", r.Deadline.Time), said("wants", r.Wants), patience(r.PermitWait), at("excluded", r.Excluded.Time), at("emptied", r.Emptied.Time))
 	}
 	if id, ok := n.Annotations[contract.AnnotationDrainPermit]; ok {

@@ -315,6 +315,7 @@ var reportWords = table[contract.Report]{
 	"kind":     setter(contract.ParseKind, func(r *contract.Report, k contract.Kind) { r.Kind = k }),
 	"since":    setter(clockTime, func(r *contract.Report, t time.Time) { r.Since = contract.At(t) }),
 	"renewed":  setter(clockTime, func(r *contract.Report, t time.Time) { r.Renewed = contract.At(t) }),
+	"crowded":  func(r *contract.Report, _ string) error { r.Crowded = true; return nil },
 	"blocked":  setter(text, func(r *contract.Report, v string) { r.BlockedBy = list(v) }),
 	"left":     setter(integer, func(r *contract.Report, n int) { r.Left = n }),
 	"excluded": setter(clockTime, func(r *contract.Report, t time.Time) { r.Excluded = contract.At(t) }),

@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 			Answers: rapid.SliceOfN(text, 1, 4).Draw(t, "answers"), Phase: rapid.SampledFrom(Phases).Draw(t, "phase"),
 			Kind: kind.Draw(t, "kind"), Reason: text.Draw(t, "reason"), Left: rapid.IntRange(0, 200).Draw(t, "left"),
 			Since: moments().Draw(t, "since"), Renewed: moments().Draw(t, "renewed"), Deadline: moments().Draw(t, "deadline"),
-			Version: text.Draw(t, "version"), Message: text.Draw(t, "message"),
+			Version: text.Draw(t, "version"), Message: text.Draw(t, "message"), Crowded: rapid.Bool().Draw(t, "crowded"),
 		}
 		for range rapid.IntRange(0, 2*MostLastCalls).Draw(t, "last calls") {
 			id, deadline := text.Draw(t, "of"), moments().Draw(t, "before")

@@ -7,17 +7,20 @@ import (
 	"time"
 )
 
-// ReportEvery is how often the agent renews an open report, and CrowdedReportEvery how often it
-// does while the API server has no time: when many nodes drain, their evictions wait for what
-// their reports take. A write that is refused at once, and again, is through before UnresponsiveAfter.
+// ReportEvery is how often the agent renews an open report, and UnresponsiveAfter how old a report's
+// Renewed may be before its agent counts as gone.
 const (
-	ReportEvery        = 10 * time.Second
-	CrowdedReportEvery = 15 * time.Second
+	ReportEvery       = 10 * time.Second
+	UnresponsiveAfter = 30 * time.Second
 )
 
-// UnresponsiveAfter is how old a report's Renewed may be before its agent counts as
-// gone.
-const UnresponsiveAfter = 30 * time.Second
+// The same of a report that is Crowded: when many nodes drain, their evictions wait for what their
+// reports take, and a write of a Node takes the API server about as long as two evictions. A write that
+// is refused at once, and again, is through in time.
+const (
+	CrowdedReportEvery       = 40 * time.Second
+	CrowdedUnresponsiveAfter = 75 * time.Second
+)
 
 // Phase says how far a drain is.
 type Phase string
@@ -44,6 +47,14 @@ var Phases = []Phase{PhaseWaiting, PhaseDraining, PhaseBlocked, PhaseDrained, Ph
 // Counted reports whether the pods have been counted: the first report of a drain may be written before
 // they are listed.
 func (r Report) Counted() bool { return !r.Phase.Open() || r.Left > 0 || !r.Emptied.IsZero() }
+
+// MayAge is how old the report may be before its agent counts as gone.
+func (r Report) MayAge() time.Duration {
+	if r.Crowded {
+		return CrowdedUnresponsiveAfter
+	}
+	return UnresponsiveAfter
+}
 
 // Open reports whether the drain still goes on.
 func (p Phase) Open() bool {
@@ -78,6 +89,8 @@ type Report struct {
 	// Since is when the drain began, Renewed when the agent last wrote.
 	Since   Time `json:"since,omitzero"`
 	Renewed Time `json:"renewed,omitzero"`
+	// Crowded: the API server has no time, and the report is renewed each CrowdedReportEvery only.
+	Crowded bool `json:"crowded,omitempty"`
 	// Excluded is since when the drain keeps load balancers away; zero while it waits
 	// for its permit.
 	Excluded Time `json:"excluded,omitzero"`

@@ -86,7 +86,10 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 	if waits := report.Wants != "" && report.PermitWait > 0 && report.Phase == contract.PhaseWaiting; waits && standsOpen(n) && !tooLate(s, report) {
 		return age < contract.WaitGoneAfter
 	}
-	return age < 15*time.Second || !down && age < contract.UnresponsiveAfter
+	if report.Crowded && !down {
+		return age < 75*time.Second
+	}
+	return age < 15*time.Second || !down && age < 30*time.Second
 }
 
 // standsOpen reports whether nothing keeps pods off a node.

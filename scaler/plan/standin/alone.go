@@ -117,7 +117,7 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 		return agentUnready, !ready
 	}
 	last := d.Heard(n.Report.Renewed.Time)
-	end := last.Add(contract.UnresponsiveAfter)
+	end := last.Add(n.Report.MayAge())
 	if n.WaitsForPermit() && n.Report.PermitWait > 0 && n.TakesPods() && !d.TooLate(n) {
 		end = last.Add(contract.WaitGoneAfter)
 	} else if down {
