@@ -553,28 +553,44 @@ func TestBlocked(t *testing.T) {
 	})
 }
 
-// Where the API server has no time, the report is renewed less often, once it says so.
+// Where the API server has no time, the report is renewed less often, once it says so: whether it
+// refuses what is asked, or is slow to take a report.
 func TestRenewalInACrowd(t *testing.T) {
-	story(t, func(w *world) {
-		w.addPod("db-1")
-		w.refusals["db"] = drain.Answer{Outcome: drain.Overloaded}
-		w.agent()
-		w.after(time.Second)
-		w.annotate(contract.AnnotationDrainRequest, "upgrade")
-		w.after(10 * time.Second)
-		oldest := time.Duration(0)
-		for range 120 {
-			w.after(time.Second)
-			r := w.report()
-			age := time.Since(r.Renewed.Time)
-			if oldest = max(oldest, age); !r.Crowded && age > contract.UnresponsiveAfter/2+time.Second {
-				t.Errorf("the report became %s old, and nobody knows why", age)
+	for name, busy := range map[string]func(w *world, a *Agent){
+		"refuses": func(w *world, _ *Agent) { w.refusals["db"] = drain.Answer{Outcome: drain.Overloaded} },
+		"slow": func(w *world, a *Agent) {
+			w.room["db"] = 0
+			a.WriteNode = func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
+				time.Sleep(prompt * 2)
+				return w.writeNode(ctx, patch)
 			}
-		}
-		if oldest < contract.CrowdedReportEvery-2*time.Second || oldest > contract.CrowdedReportEvery+time.Second {
-			t.Errorf("the report became %s old", oldest)
-		}
-	})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, func(w *world) {
+				w.addPod("db-1")
+				w.agentWith(func(a *Agent) { busy(w, a) })
+				w.after(time.Second)
+				w.annotate(contract.AnnotationDrainRequest, "upgrade")
+				w.after(20 * time.Second)
+				before := w.written()
+				for range 5 * int(contract.CrowdedReportEvery/time.Second) {
+					w.after(time.Second)
+					r := w.report()
+					most := contract.UnresponsiveAfter / 2
+					if r.Crowded {
+						most = contract.CrowdedReportEvery
+					}
+					if age := time.Since(r.Renewed.Time); age > most+3*time.Second {
+						t.Errorf("the report became %s old: %s", age, r)
+					}
+				}
+				if n := w.written() - before; n < 4 || n > 6 {
+					t.Errorf("%d writes in five times %s", n, contract.CrowdedReportEvery)
+				}
+			})
+		})
+	}
 }
 
 // While a budget refuses, its namespace is watched: it is asked seldom, and at

@@ -103,8 +103,11 @@ func (p *pace) counting(now time.Time) int {
 // allSlow reports whether one that takes long says nothing of itself.
 func (p *pace) allSlow(now time.Time) bool { return p.crowded(now) || p.took > prompt }
 
-func (p *pace) crowded(now time.Time) bool {
-	return !p.crowdedAt.IsZero() && now.Before(p.crowdedAt.Add(crowdedFor))
+func (p *pace) crowded(now time.Time) bool { return p.crowdedWithin(crowdedFor, now) }
+
+// crowdedWithin reports whether there was a sign that the server has no time so shortly before.
+func (p *pace) crowdedWithin(span time.Duration, now time.Time) bool {
+	return !p.crowdedAt.IsZero() && now.Before(p.crowdedAt.Add(span))
 }
 
 // resumesAfter is when one more may be asked for, if no answer comes before; zero where
