@@ -255,7 +255,7 @@ func (l *loop) view(now time.Time) drain.View {
 	v.Pods, v.PodsKnown, v.Ending, v.Stirred, v.Back = seen.Pods, seen.Known, seen.Ending, seen.Stirred, seen.Back
 	v.Budgets, v.Live = seen.Budgets, seen.Live
 	v.Tries, v.Unwritten = l.drain.tries, l.drain.unwritten
-	v.Crowded = l.drain.pace.crowdedWithin(contract.CrowdedReportEvery+crowdedFor/2, now) // so that a slow renewal is a sign for the next
+	v.Crowded = l.drain.pace.crowdedWithin(crowdedForReports, now)
 	return v
 }
 

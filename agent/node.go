@@ -198,6 +198,13 @@ func (l *loop) hear(began time.Time) {
 	}
 }
 
+// hearRefusal notes that the server had no time for a request about the Node, if that is what err says.
+func (l *loop) hearRefusal(err error) {
+	if l.drain != nil && apierrors.IsTooManyRequests(err) && !kube.Denied(err) {
+		l.drain.pace.refuse(time.Now())
+	}
+}
+
 // readPatience is how long a drain waits for a read before it goes on by what was
 // known before. Others write to the Node all the time, and of the two minutes of
 // a spot instance there is no time for a read that hangs.
@@ -231,6 +238,7 @@ func (l *loop) tookRead(node *corev1.Node, err error) {
 		return
 	}
 	n.reads.fail(time.Now(), err)
+	l.hearRefusal(err)
 	if apierrors.IsNotFound(err) {
 		l.lose()
 	}
@@ -288,6 +296,7 @@ func (l *loop) tookWrite(node *corev1.Node, err error, changes []string, events 
 		return
 	}
 	n.writes.fail(time.Now(), err)
+	l.hearRefusal(err)
 	changed := errors.Is(err, kube.ErrChanged)
 	if !changed || n.writes.failures >= contested {
 		n.unwritable = n.writes.failing

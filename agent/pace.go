@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/pkg/contract"
 )
 
 const (
@@ -24,8 +25,11 @@ const (
 	prompt = 500 * time.Millisecond
 	// hanging is after how long one is taken to hang by itself.
 	hanging = 2 * time.Second
-	// crowdedFor is how long a sign that the server has no time says something of it.
-	crowdedFor = 30 * time.Second
+	// crowdedFor is how long a sign that the server has no time says something of it to evictions, and
+	// crowdedForReports to reports: one that was slow to write, or was refused first, is a sign for the
+	// next.
+	crowdedFor        = 30 * time.Second
+	crowdedForReports = contract.CrowdedReportEvery + 15*time.Second
 )
 
 // pace bounds how many evictions of a node are under way at one time, by what the server's
@@ -78,6 +82,9 @@ func (p *pace) hear(now time.Time, took time.Duration) {
 		p.judgedAt = now
 	}
 }
+
+// refuse notes that the server had no time for a read or a write of the Node.
+func (p *pace) refuse(now time.Time) { p.crowdedAt = now }
 
 func (p *pace) setWindow(to float64) { p.window = min(max(to, 1), mostAtOnce) }
 

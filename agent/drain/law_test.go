@@ -70,7 +70,7 @@ func broken(w *world, next drain.Next) []string {
 }
 
 // brokenRenewal: an open report is renewed as often as it promises, and where the API server has no
-// time, when about half of the time is over after which its agent counts as gone.
+// time, so long before its agent counts as gone that there are some tries.
 func brokenRenewal(view drain.View, next drain.Next) (out []string) {
 	if next.Report == nil || !next.Report.Phase.Open() || next.Node != nil || next.Report.Wants != "" {
 		return nil
@@ -81,10 +81,10 @@ func brokenRenewal(view drain.View, next drain.Next) (out []string) {
 	}
 	due := report.Renewed.Add(contract.ReportEvery)
 	switch {
-	case view.Crowded && report.Crowded && report.Counted():
-		due = report.Renewed.Add(contract.CrowdedUnresponsiveAfter * 8 / 15)
+	case view.Crowded && report.Crowded:
+		due = report.Renewed.Add(contract.CrowdedUnresponsiveAfter - 20*time.Second)
 	case view.Crowded:
-		due = report.Renewed.Add(contract.UnresponsiveAfter / 2)
+		due = report.Renewed.Add(contract.UnresponsiveAfter - 15*time.Second)
 	}
 	if next.Wake.IsZero() || next.Wake.After(due) && next.Wake.After(view.Written.Add(time.Second)) {
 		out = append(out, fmt.Sprintf("a report of %s is not renewed before %s", report.Renewed, next.Wake))

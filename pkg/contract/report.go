@@ -14,12 +14,13 @@ const (
 	UnresponsiveAfter = 30 * time.Second
 )
 
-// The same of a report that is Crowded: when many nodes drain, their evictions wait for what their
-// reports take, and a write of a Node takes the API server about as long as two evictions. A write that
-// is refused at once, and again, is through in time.
+// The same of a report that is Crowded, and of an agent whose pod is Ready: when many nodes drain, their
+// evictions wait for what their reports take, and a write of a Node takes the API server about as long as
+// two evictions. A write that is refused at once, and again, is through in time, and half of the two
+// minutes of a spot instance are left where nobody is there any more.
 const (
 	CrowdedReportEvery       = 40 * time.Second
-	CrowdedUnresponsiveAfter = 75 * time.Second
+	CrowdedUnresponsiveAfter = 60 * time.Second
 )
 
 // Phase says how far a drain is.
@@ -47,14 +48,6 @@ var Phases = []Phase{PhaseWaiting, PhaseDraining, PhaseBlocked, PhaseDrained, Ph
 // Counted reports whether the pods have been counted: the first report of a drain may be written before
 // they are listed.
 func (r Report) Counted() bool { return !r.Phase.Open() || r.Left > 0 || !r.Emptied.IsZero() }
-
-// MayAge is how old the report may be before its agent counts as gone.
-func (r Report) MayAge() time.Duration {
-	if r.Crowded {
-		return CrowdedUnresponsiveAfter
-	}
-	return UnresponsiveAfter
-}
 
 // Open reports whether the drain still goes on.
 func (p Phase) Open() bool {

@@ -86,8 +86,8 @@ func heard(s fleet.Snapshot, n fleet.Node) bool {
 	if waits := report.Wants != "" && report.PermitWait > 0 && report.Phase == contract.PhaseWaiting; waits && standsOpen(n) && !tooLate(s, report) {
 		return age < contract.WaitGoneAfter
 	}
-	if report.Crowded && !down {
-		return age < 75*time.Second
+	if report.Crowded && ready {
+		return age < 60*time.Second
 	}
 	return age < 15*time.Second || !down && age < 30*time.Second
 }

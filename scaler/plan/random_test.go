@@ -297,7 +297,7 @@ func (x *text) wildNode(name string) {
 	}
 	phase := x.one("phase", "", "", "phase=Draining", "phase=Drained", "phase=Blocked blocked=default/app0", "phase=Failed message=no", "phase=Waiting")
 	if phase != "" {
-		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("renewed", "", "", "renewed=09:59:00", "renewed=09:58:50 crowded"), x.one("kind", "", "", "kind=spot", "kind=rebalance", "kind=maintenance"),
+		x.line("report", name, phase, x.one("since", "since=09:59:30", "since=09:40:00"), x.one("renewed", "", "", "renewed=09:59:00", "renewed=09:58:50 crowded", "renewed=09:59:10 crowded"), x.one("kind", "", "", "kind=spot", "kind=rebalance", "kind=maintenance"),
 			x.one("wants", "", "", "wants=it", "wants=it patience=5m"), x.one("report deadline", "", "", "", "deadline=10:01:00", "deadline=10:30:00"))
 		if x.rarely("permit") != "" {
 			x.line("permit", name, "id=it")

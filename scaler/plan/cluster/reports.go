@@ -88,7 +88,7 @@ func (d *Cluster) Stale(r contract.Report) bool {
 	if !r.Phase.Open() {
 		return false
 	}
-	end := d.Heard(r.Renewed.Time).Add(r.MayAge())
+	end := d.Heard(r.Renewed.Time).Add(contract.UnresponsiveAfter)
 	if d.Now.Before(end) {
 		d.Clock.At(end)
 		return false

@@ -26,8 +26,8 @@ const (
 	// is no hurry.
 	answersSoon = 10 * time.Second
 	// missedWord is how old the last report of an agent may be whose pod is not Ready: a live one
-	// would have renewed it, or is about to where the API server has no time: that two drain a node
-	// for a moment does no harm.
+	// would have renewed it, or will within half a minute where the API server has no time: that two
+	// drain a node until then does no harm.
 	missedWord = contract.ReportEvery + contract.ReportEvery/2
 )
 
@@ -117,11 +117,14 @@ func (d *StandIn) fellSilent(n *cluster.Node) (why verdict.Details, is bool) {
 		return agentUnready, !ready
 	}
 	last := d.Heard(n.Report.Renewed.Time)
-	end := last.Add(n.Report.MayAge())
-	if n.WaitsForPermit() && n.Report.PermitWait > 0 && n.TakesPods() && !d.TooLate(n) {
+	end := last.Add(contract.UnresponsiveAfter)
+	switch {
+	case n.WaitsForPermit() && n.Report.PermitWait > 0 && n.TakesPods() && !d.TooLate(n):
 		end = last.Add(contract.WaitGoneAfter)
-	} else if down {
+	case down:
 		end = last.Add(missedWord)
+	case ready && n.Report.Crowded:
+		end = last.Add(contract.CrowdedUnresponsiveAfter)
 	}
 	if d.Now.Before(end) {
 		d.Clock.At(end)
