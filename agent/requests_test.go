@@ -247,7 +247,7 @@ func TestRequestsOfADrain(t *testing.T) {
 		}
 		want := map[string]int{
 			"get nodes":   1,
-			"patch nodes": 3, // draining, how many pods, drained
+			"patch nodes": 2, // draining, drained
 			"list pods":   1, "watch pods": 1, "list poddisruptionbudgets": 1,
 			"create pods/eviction": 17,
 			"create events":        2,

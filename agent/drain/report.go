@@ -172,15 +172,14 @@ func (d *decision) putReport(r *contract.Report) {
 // news or it is misdated, and now and then while the drain is open. That fewer pods are
 // left is no news, nor that others stay beyond their time: where a loaded server's watch is
 // late, all seem to. Both come with the next renewal, and leave the API server to evictions
-// until then; so does the first count where it has no time: of a thousand nodes that drain at
-// one moment it is a thousand writes. Nor is news what comes to and goes from a node that waits
-// for its permit.
+// until then; so does the first count, which comes soon after the drain has begun. Nor is news what
+// comes to and goes from a node that waits for its permit.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
 	}
 	old, open := d.old, r.Phase.Open()
-	firstCount := d.Crowded && !old.Counted() && (d.pause.none() || old.Message == d.pause.message)
+	firstCount := !old.Counted() && (d.pause.none() || old.Message == d.pause.message)
 	fewer := open && r.Left > 0 && (old.Left > r.Left || firstCount)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
@@ -206,9 +205,9 @@ func toldOfOthers(told []string) []string {
 }
 
 // renewsAfter is how old an open report becomes. That of an open node whose scaler has
-// written that it is not its turn is not read for now. Where the API server has no time, one that does
-// not say so yet is renewed before its agent counts as gone, with time for tries that are refused; and
-// so is one that does not say how many pods there are.
+// written that it is not its turn is not read for now. One that does not say how many pods there are is
+// renewed when most nodes' evictions are through. Where the API server has no time, so is that one, and
+// one that does not say so yet, before its agent counts as gone, with time for tries that are refused.
 func (d *decision) renewsAfter(r contract.Report) time.Duration {
 	switch {
 	case d.pause.open && d.isToldToWait():
@@ -217,6 +216,8 @@ func (d *decision) renewsAfter(r contract.Report) time.Duration {
 		return contract.CrowdedReportEvery
 	case d.Crowded:
 		return contract.UnresponsiveAfter / 2
+	case !r.Counted():
+		return contract.ReportEvery / 2
 	}
 	return contract.ReportEvery
 }
