@@ -89,6 +89,16 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestTaintOfANewNode: a node is Ready before its taint goes. Until then it is an upcoming one.
+func TestTaintOfANewNode(t *testing.T) {
+	s := sight{now: noon, groups: []group{groupNamed("web", 1, 4)}, pending: []*corev1.Pod{pod("a", "1500m", "web")}}
+	s.with(0, "n1")
+	s.nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	if g, why := newTestAutoscaler().decide(s); g.group != nil || len(why) > 0 {
+		t.Errorf("it grows %+v, or tells %v", g, why)
+	}
+}
+
 func TestUnneeded(t *testing.T) {
 	alone, stays := pod("alone", "100m", "web"), pod("stays", "100m", "web")
 	alone.OwnerReferences, stays.Annotations = nil, map[string]string{contract.AnnotationForeignSafeToEvict: "false"}

@@ -28,9 +28,11 @@ func (n *node) instance() string {
 	return n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]
 }
 
-// ready reports whether pods run there, and may for long.
+// ready reports whether pods run there, and may for long. A node whose kubelet is Ready has the taint of one
+// that is not for a moment longer; Cluster Autoscaler counts it as not ready until then.
 func (n *node) ready() bool {
-	return !n.leaves && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+	notYet := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+	return !n.leaves && !notYet && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
