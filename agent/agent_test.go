@@ -557,9 +557,12 @@ func TestBlocked(t *testing.T) {
 // Where the API server has no time, the report is renewed less often, once it says so: whether it
 // refuses evictions, or reports once, or is slow to take one.
 func TestRenewalInACrowd(t *testing.T) {
-	for name, busy := range map[string]func(w *world, a *Agent){
-		"refuses": func(w *world, _ *Agent) { w.refusals["db"] = drain.Answer{Outcome: drain.Overloaded} },
-		"refuses reports first": func(w *world, a *Agent) {
+	for name, c := range map[string]struct {
+		late time.Duration // how long a report takes to be written
+		busy func(w *world, a *Agent)
+	}{
+		"refuses": {0, func(w *world, _ *Agent) { w.refusals["db"] = drain.Answer{Outcome: drain.Overloaded} }},
+		"refuses reports first": {4 * time.Second, func(w *world, a *Agent) {
 			w.room["db"] = 0
 			again := false
 			a.WriteNode = func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
@@ -568,33 +571,36 @@ func TestRenewalInACrowd(t *testing.T) {
 				}
 				return w.writeNode(ctx, patch)
 			}
-		},
-		"slow": func(w *world, a *Agent) {
+		}},
+		"slow": {2 * prompt, func(w *world, a *Agent) {
 			w.room["db"] = 0
 			a.WriteNode = func(ctx context.Context, patch kube.NodePatch) (*corev1.Node, error) {
-				time.Sleep(prompt * 2)
+				time.Sleep(2 * prompt)
 				return w.writeNode(ctx, patch)
 			}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, func(w *world) {
 				w.addPod("db-1")
-				w.agentWith(func(a *Agent) { busy(w, a) })
+				w.agentWith(func(a *Agent) { c.busy(w, a) })
 				w.after(time.Second)
 				w.annotate(contract.AnnotationDrainRequest, "upgrade")
 				w.after(25 * time.Second)
-				before := w.written()
+				before, oldest := w.written(), time.Duration(0)
 				for range 5 * int(contract.CrowdedReportEvery/time.Second) {
 					w.after(time.Second)
 					r := w.report()
-					most := contract.UnresponsiveAfter / 2
+					age, most := time.Since(r.Renewed.Time), contract.UnresponsiveAfter/2
 					if r.Crowded {
 						most = contract.CrowdedReportEvery
 					}
-					if age := time.Since(r.Renewed.Time); age > most+6*time.Second {
+					if oldest = max(oldest, age); age > most+c.late+time.Second {
 						t.Errorf("the report became %s old: %s", age, r)
 					}
+				}
+				if oldest < contract.CrowdedReportEvery-2*time.Second {
+					t.Errorf("no report became older than %s", oldest)
 				}
 				if n := w.written() - before; n < 4 || n > 6 {
 					t.Errorf("%d writes in five times %s", n, contract.CrowdedReportEvery)

@@ -205,9 +205,10 @@ func toldOfOthers(told []string) []string {
 }
 
 // renewsAfter is how old an open report becomes. That of an open node whose scaler has
-// written that it is not its turn is not read for now. One that does not say how many pods there are is
-// renewed when most nodes' evictions are through. Where the API server has no time, so is that one, and
-// one that does not say so yet, before its agent counts as gone, with time for tries that are refused.
+// written that it is not its turn is not read for now. One that does not say yet how many pods there are
+// does so when the evictions of most nodes are through. Where the API server has no time, one that does
+// not say that or the number is renewed long enough before its agent counts as gone for tries that are
+// refused.
 func (d *decision) renewsAfter(r contract.Report) time.Duration {
 	switch {
 	case d.pause.open && d.isToldToWait():

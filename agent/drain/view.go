@@ -60,7 +60,8 @@ type View struct {
 	// Unwritable is since when no write to the Node has succeeded, though one was
 	// tried; zero while writes succeed.
 	Unwritable time.Time
-	// Crowded means that the API server has shown that it has no time, a report's age ago or later.
+	// Crowded means that the API server has shown that it has no time, since about the last renewal of a
+	// report that said so.
 	Crowded bool
 	// Unwritten is the report that was last to be written and that the Node has not
 	// taken; nil where it has.
