@@ -8,7 +8,7 @@ import (
 // How long a change waits for others, so that one evaluation answers them all.
 const (
 	// soon is for what somebody waits for: an unschedulable pod, a report.
-	soon = 10 * time.Millisecond
+	soon = 4 * time.Millisecond
 	// later is for what may change an answer, but never urgently: at the least, and at the most, see rest.
 	later, latest = 200 * time.Millisecond, 2 * time.Second
 	// seldom is for what is only logged.

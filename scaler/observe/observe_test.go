@@ -164,7 +164,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 	})
 }
 
-// From the watch event of an unschedulable pod to the decision pass 10 ms, in
+// From the watch event of an unschedulable pod to the decision pass 4 ms, in
 // which the rest of a burst arrives; what is not urgent may take longer.
 func TestUrgentNewsAreQuick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
