@@ -171,6 +171,13 @@ func TestTales(t *testing.T) {
 			x.event(contract.AppScaler, "Node", "a", contract.EventTerminated, contract.Facts{Group: "web", ID: "never-1"})
 			x.look(time.Second)
 		}, nil},
+		{"a termination by Auto Scaling is no scale-down, whoever told it as one", func(x *tale) {
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: contract.TerminateID("i-a")})
+			x.look(time.Second)
+			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDownCancelled, contract.Facts{Group: "web", ID: contract.TerminateID("i-a")})
+			x.event(contract.AppScaler, "Node", "b", contract.EventScaleDownCancelled, contract.Facts{Group: "web"})
+			x.look(time.Second)
+		}, nil},
 		{"a notice, from the Event and from the Node", func(x *tale) {
 			x.Nodes["a"] = Node{Name: "a", Notices: contract.NoticedList{spot}}
 			x.look(time.Second)

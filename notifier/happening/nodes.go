@@ -31,8 +31,8 @@ func (f *fold) scaledDown(node string) bool {
 // scaleDown: a node of a group is as far as that.
 func (f *fold) scaleDown(e Event, p Phase) {
 	x := e.Facts
-	if e.Kind != "Node" || e.Object == "" || p == Terminated && !contract.IsScaleDown(x.ID) {
-		return // an instance that never was a node of ours is no scale-down
+	if e.Kind != "Node" || e.Object == "" || !contract.IsScaleDown(x.ID) {
+		return // nor is an instance that never was a node of ours, or a termination by Auto Scaling, a scale-down
 	}
 	f.stands(e.Object, x.ID, x.Group, p, e.At)
 }
@@ -53,9 +53,6 @@ func (f *fold) stands(node, id, group string, p Phase, at time.Time) {
 		h.change(at)
 		f.counted(h, p)
 		return
-	}
-	if p == Cancelled && id == "" {
-		return // it says that what nobody asked for is undone
 	}
 	h := f.open(group)
 	if h == nil {

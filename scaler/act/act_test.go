@@ -236,6 +236,17 @@ func TestRetire(t *testing.T) {
 	}
 }
 
+// That the agent is told the deadline of a termination that Auto Scaling began is no scale-down.
+func TestATerminationIsNotToldAsAScaleDown(t *testing.T) {
+	b := newBed(nil)
+	if got := b.one(t, retire(contract.KindASG, "a")); got.Outcome != Done {
+		t.Fatalf("outcome %s, %v", got.Outcome, got.Err)
+	}
+	if len(b.events.list) != 0 {
+		t.Errorf("events %q", b.events.list)
+	}
+}
+
 // The request and the taint come in one patch, or not at all.
 func TestRetireIsOnePatch(t *testing.T) {
 	b := newBed(nil)

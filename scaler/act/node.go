@@ -93,7 +93,9 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
 		return err
 	}
-	a.tellFacts(x.Node, contract.EventScaleDown, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
+	if x.Kind == contract.KindScaleDown { // of a termination the drain itself tells
+		a.tellFacts(x.Node, contract.EventScaleDown, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
+	}
 	return nil
 }
 
