@@ -45,7 +45,7 @@ func (c *config) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.podName, "pod-name", os.Getenv(envPodName), "the name of this pod, for the log [$"+envPodName+"]")
 	flags.StringVar(&c.metadata, "metadata", metadataEC2, "where notices of the machine are read: ec2 is the instance metadata of EC2; none is nowhere, as on machines of another cloud, and the agent serves the requests on its Node alone")
 	flags.DurationVar(&c.pollInterval, "imds-poll-interval", imds.UsualInterval,
-		"how often the instance metadata are read for a spot interruption and the target lifecycle state")
+		"how often the instance metadata are read for a spot interruption and the target lifecycle state; what is read less often keeps its proportion to that")
 	c.policy = drain.DefaultPolicy()
 	c.policy.Version = telemetry.Version()
 	c.registerPolicy(flags)

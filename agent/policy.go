@@ -20,7 +20,7 @@ func (c *config) registerPolicy(flags *pflag.FlagSet) {
 	flags.Var(responseFlag{c, &c.noticePolicies}, "notice-policy",
 		"what is done about a notice, as NOTICE=ignore, cordon, drain or drain@LEAD, such as rebalance=drain,maintenance=drain@1h; NOTICE is a cause such as instance-reboot, or a kind, which stands for all of its causes")
 	flags.Var(responseFlag{c, &c.lastChances}, "last-chance",
-		"what is done shortly before the deadline about pods that a PodDisruptionBudget still blocks, as NOTICE=leave or NOTICE=delete; delete needs a right that the agent does not have by default")
+		"what is done shortly before the deadline about pods that are kept, by a PodDisruptionBudget, a webhook that denies their eviction, or evictions that fail again and again, as NOTICE=leave or NOTICE=delete; delete needs a right that the agent does not have by default")
 	flags.DurationVar(&p.LastChanceTime, "last-chance-time", p.LastChanceTime, "how long before the deadline --last-chance deletes pods; at most a quarter of the time from the start of the drain to the deadline")
 	flags.BoolVar(&p.DryRun, "dry-run", p.DryRun, "do nothing, and say in the log and in the annotation "+contract.AnnotationDryRun+" of the Node what would be done")
 	drainflags.Register(flags, &p.Manner)

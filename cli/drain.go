@@ -36,7 +36,8 @@ func (c *cli) drainCommand() *cobra.Command {
 		Short: "Ask that nodes be drained, and say what leaves and what blocks.",
 		Long: `Ask that nodes be drained, by the annotation ` + contract.AnnotationDrainRequest + `, and say what leaves and what blocks.
 
-The agent of each node moves its pods away, in its turn. With --wait this ends when all are
+The agent of each node begins at once to move its pods away: a person's request waits for no
+permit and for no turn. With --wait, --parallel bounds how many drain at a time, and this ends when all are
 drained: with status 0, or with 1 if a drain failed, was taken off or is not done within --timeout.
 undrain ends a drain.`,
 		Example: `  kubectl windlass drain ip-10-0-1-2 --reason=upgrade --preview   # what would leave

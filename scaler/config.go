@@ -24,7 +24,7 @@ import (
 )
 
 // settings are all flags of the program. Where Cluster Autoscaler has a flag of
-// the same meaning, ours has its name and its default.
+// the same meaning, ours has its name and, but for a few, its default.
 type settings struct {
 	log        telemetry.LogFlags
 	kubeconfig string

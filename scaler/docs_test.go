@@ -21,27 +21,24 @@ func TestFlagsPage(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	t.Setenv("POD_NAME", "$POD_NAME") // or this host's name would be the default
 	const page = "../docs/reference/flags.md"
-	run, plan := runCommand(io.Discard).Flags(), planCommand(io.Discard, io.Discard).Flags()
+	run := runCommand(io.Discard).Flags()
 	section.Hold(t, page, contract.AppScaler+" run", section.Flags(run, func(*pflag.Flag) bool { return true }))
-
-	var without []string
-	run.VisitAll(func(f *pflag.Flag) {
-		if plan.Lookup(f.Name) == nil {
-			without = append(without, "`--"+f.Name+"`")
-		}
-	})
-	section.Hold(t, page, contract.AppScaler+" plan",
-		"It has the flags of `run` but "+strings.Join(without, ", ")+", and of its own:\n\n"+
-			section.Flags(plan, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
-	simulate := simulateCommand(io.Discard).Flags()
-	section.Hold(t, page, contract.AppScaler+" simulate",
-		"It has the flags of `run` that `plan` has, and of its own:\n\n"+
-			section.Flags(simulate, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
+	for command, flags := range map[string]*pflag.FlagSet{
+		"plan":      planCommand(io.Discard, io.Discard).Flags(),
+		"simulate":  simulateCommand(io.Discard).Flags(),
+		"uninstall": uninstallCommand(io.Discard, io.Discard).Flags(),
+	} {
+		var without []string
+		run.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && flags.Lookup(f.Name) == nil {
+				without = append(without, "`--"+f.Name+"`")
+			}
+		})
+		section.Hold(t, page, contract.AppScaler+" "+command,
+			"It has the flags of `run` but "+strings.Join(without, ", ")+", and of its own:\n\n"+
+				section.Flags(flags, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
+	}
 	section.Hold(t, page, contract.AppScaler+" migrate", section.Flags(migrateCommand(nil, nil).Flags(), func(*pflag.Flag) bool { return true }))
-	uninstall := uninstallCommand(io.Discard, io.Discard).Flags()
-	section.Hold(t, page, contract.AppScaler+" uninstall",
-		"It has the flags of `run` that `plan` has, as the scaler runs with them, and of its own:\n\n"+
-			section.Flags(uninstall, func(f *pflag.Flag) bool { return run.Lookup(f.Name) == nil }))
 }
 
 // TestCompareFlagsPage: that page has the flags of compare, which has none of the others'.

@@ -35,8 +35,9 @@ func uninstallCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Remove what Windlass has written into the cluster and into AWS: keys on Nodes, cordons,
 requests for drains, ConfigMaps, Leases, the owner tag, a suspension of AZRebalance.
 
-It runs with the rights of whoever calls it, and takes the flags that the scaler runs with. No drain
-is cut off: what AWS takes is drained to its end. It may be run again at any time, and goes on then.`,
+It runs with the rights of whoever calls it. Give it the flags by which the scaler finds its groups,
+hooks and namespace, as they are set there. No drain is cut off: what AWS takes is drained to its end.
+It may be run again at any time, and goes on then.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := telemetry.NewLogger(stderr, s.log)

@@ -58,7 +58,7 @@ const (
 
 	// AnnotationNotices lists the notices of the instance metadata that stand, also
 	// those for which nothing is done yet; see Noticed. Written by the agent, read by
-	// people; absent where none stands.
+	// the scaler, the notifier and people; absent where none stands.
 	AnnotationNotices = Prefix + "notices"
 
 	// AnnotationDryRun says what the agent would do if it did not run with --dry-run; see

@@ -128,7 +128,8 @@ type SafeToEvict string
 const (
 	// SafeUnsaid: no annotation, or one with an unknown value.
 	SafeUnsaid SafeToEvict = ""
-	// SafeYes: move it, whatever else speaks against it but a budget.
+	// SafeYes: move it, whatever else speaks against it but a budget, --min-replica-count, or that it
+	// tolerates the taint and the cordon of a drain.
 	SafeYes SafeToEvict = "true"
 	// SafeNo: never move it.
 	SafeNo SafeToEvict = "false"

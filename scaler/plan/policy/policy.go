@@ -203,7 +203,8 @@ const (
 // ConsolidateModes are all of them, from the one that moves the fewest pods.
 var ConsolidateModes = []string{ConsolidateOff, ConsolidateUnneeded, ConsolidateReplace, ConsolidateBalance}
 
-// DefaultPolicy has Cluster Autoscaler's defaults where it has the flag, but for the expander.
+// DefaultPolicy has Cluster Autoscaler's defaults where it has the flag, but for a few, among them the
+// expander: see docs/differences-from-cluster-autoscaler.md.
 func DefaultPolicy() Policy {
 	return Policy{
 		ExpendableBelow:         -10,
