@@ -14,7 +14,7 @@ func Shorten(text string, limit int) string {
 	}
 	const more = "…"
 	end := limit - len(more)
-	for !utf8.RuneStart(text[end]) {
+	for end > 0 && !utf8.RuneStart(text[end]) { // what others send may be no text at all
 		end--
 	}
 	return text[:end] + more

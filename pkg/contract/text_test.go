@@ -20,4 +20,7 @@ func TestShorten(t *testing.T) {
 			t.Errorf("cut to %d bytes: more than needed", len(got))
 		}
 	}
+	if got := Shorten(strings.Repeat("\x80", 2*limit), limit); len(got) > limit {
+		t.Errorf("what is no text was cut to %d bytes", len(got))
+	}
 }
