@@ -32,7 +32,7 @@ func (f *fold) scaledDown(node string) bool {
 func (f *fold) scaleDown(e Event, p Phase) {
 	x := e.Facts
 	if e.Kind != "Node" || e.Object == "" || !contract.IsScaleDown(x.ID) {
-		return // nor is an instance that never was a node of ours, or a termination by Auto Scaling, a scale-down
+		return // an instance that never became a node is no scale-down, nor is a termination by Auto Scaling
 	}
 	f.stands(e.Object, x.ID, x.Group, p, e.At)
 }

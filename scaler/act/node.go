@@ -93,7 +93,7 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	if _, err := a.write(ctx, node, want, kube.GuardKeys); err != nil {
 		return err
 	}
-	if x.Kind == contract.KindScaleDown { // of a termination the drain itself tells
+	if x.Kind == contract.KindScaleDown { // a termination is told by the Events of its drain
 		a.tellFacts(x.Node, contract.EventScaleDown, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
 	}
 	return nil

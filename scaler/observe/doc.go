@@ -24,5 +24,5 @@
 //
 // Nothing here asks on a timer what a watch can report: from the moment at which a pod is
 // seen to be unschedulable until whoever decides is nudged pass a few milliseconds, in which
-// the rest of a burst arrives.
+// what comes with it arrives.
 package observe

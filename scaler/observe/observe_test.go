@@ -165,7 +165,7 @@ func TestSnapshotHasEverything(t *testing.T) {
 }
 
 // From the watch event of an unschedulable pod to the decision pass 4 ms, in
-// which the rest of a burst arrives; what is not urgent may take longer.
+// which what comes with it arrives; what is not urgent may take longer.
 func TestUrgentNewsAreQuick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, client, read := world(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
