@@ -664,3 +664,19 @@ func TestSpotPricesOfZones(t *testing.T) {
 		}
 	}
 }
+
+// Who leads again has read nothing, and decides by nothing that an earlier term read: whom the
+// groups are left to may be another one by now.
+func TestAnotherTermBeginsAnew(t *testing.T) {
+	b := start(t, fakeaws.Spec{Groups: []fakeaws.Group{{Name: "web", Max: 3, Type: "m5.large"}}})
+	r := b.reader(t, []string{"0:3:web"}, nil)
+	if len(read(t, r)) != 1 {
+		t.Fatal("the group was not read")
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	r.Run(over)
+	if groups, at, err := r.Groups(nil); len(groups) > 0 || !at.IsZero() || err != nil {
+		t.Errorf("got %+v, read at %s, %v", groups, at, err)
+	}
+}

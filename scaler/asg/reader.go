@@ -87,8 +87,10 @@ func NewReader(account *Account, selection Selection, assume template.Assumption
 
 // Run reads again and again until ctx ends: at once when nudged, often while something comes or leaves,
 // else every 40 seconds, or as often as the shortest hook asks for; see pace, and how much that may
-// be at the most.
+// be at the most. It begins as if nothing had been read: who leads again must not decide by what the
+// groups and their tags were in an earlier term.
 func (r *Reader) Run(ctx context.Context) {
+	r.forget()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	asked, last := true, time.Time{}
@@ -109,6 +111,12 @@ func (r *Reader) Run(ctx context.Context) {
 		}
 		timer.Reset(next)
 	}
+}
+
+func (r *Reader) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest, r.drawn = reading{}, nil
 }
 
 // Nudge asks for a reading soon.

@@ -394,6 +394,18 @@ func TestProviderAway(t *testing.T) {
 	}
 }
 
+// Who leads again has read nothing, and decides by nothing that an earlier term read.
+func TestAnotherTermBeginsAnew(t *testing.T) {
+	b := newBed(t, pool("lab://a"))
+	b.read()
+	over, end := context.WithCancel(t.Context())
+	end()
+	b.reader.Run(over)
+	if groups, at, err := b.reader.Groups(nil); len(groups) > 0 || !at.IsZero() || err != nil {
+		t.Errorf("got %+v, read at %s, %v", groups, at, err)
+	}
+}
+
 // Names that would break keys elsewhere come back as the ids that they were.
 func TestNames(t *testing.T) {
 	for _, id := range []string{"pool", "ns/pool", "a:b", "50%", "a%3Ab:%"} {

@@ -77,8 +77,10 @@ func (p *Provider) NewReader(defaults Defaults, logger *slog.Logger, changed fun
 }
 
 // Run reads again and again until ctx ends: at once when nudged, each second while something comes
-// or leaves, else every ten.
+// or leaves, else every ten. It begins as if nothing had been read: who leads again must not decide by
+// what the groups were in an earlier term.
 func (r *Reader) Run(ctx context.Context) {
+	r.forget()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -93,6 +95,12 @@ func (r *Reader) Run(ctx context.Context) {
 		}
 		timer.Reset(r.wait())
 	}
+}
+
+func (r *Reader) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = reading{}
 }
 
 func (r *Reader) last() reading {

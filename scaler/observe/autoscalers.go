@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"windlass.dev/windlass/pkg/contract"
@@ -78,7 +79,7 @@ type power struct {
 // alive while it is seen to change: clocks differ.
 type autoscalerWatch struct {
 	o       *Observer
-	signs   []func() []*sign
+	signs   []*signs
 	refused *refusal // to ask what accounts may do
 	moved   chan struct{}
 
@@ -92,6 +93,12 @@ type autoscalerWatch struct {
 	renewed map[sign]time.Time
 	known   bool
 	list    []fleet.Autoscaler
+}
+
+// signs are those that one watch sees, and when it could not.
+type signs struct {
+	rows func() []*sign
+	away outage
 }
 
 // said is which groups a status named, as of a renewal of it.
@@ -121,27 +128,31 @@ func (w *autoscalerWatch) watches(names []string) []watched {
 	list = append(list, w.leases(contract.LeaseScaler, fleet.Windlass))
 	if o.config.Metadata != nil {
 		name := contract.ConfigMapClusterAutoscalerStatus
-		into := newSigns(w, statusSign)
 		api := o.config.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
-		list = append(list, selected(o, o.config.Metadata, "configmaps named "+name, byName(name), withoutAutoscalers, api, into))
-	}
-	for i := range list {
-		list[i].sign = true
+		list = append(list, signsNamed(w, o.config.Metadata, "configmaps", name, api, statusSign))
 	}
 	return list
 }
 
 func (w *autoscalerWatch) leases(name, kind string) watched {
-	into := newSigns(w, func(l *coordinationv1.Lease) *sign { return leaseSign(l, kind, w.o.config.Namespace) })
-	return selected(w.o, w.o.config.Client, "leases named "+name, byName(name), withoutAutoscalers, w.o.config.Client.CoordinationV1().Leases(""), into)
+	client := w.o.config.Client
+	return signsNamed(w, client, "leases", name, client.CoordinationV1().Leases(""), func(l *coordinationv1.Lease) *sign { return leaseSign(l, kind, w.o.config.Namespace) })
 }
 
 func byName(name string) string { return metav1.ObjectNameField + "=" + name }
 
-func newSigns[O object](w *autoscalerWatch, convert func(O) *sign) *table[O, sign] {
-	t := newTable(convert, func(s *sign) types.NamespacedName { return s.key }, func(was, is *sign) bool { return *was != *is }, w.changed)
-	w.signs = append(w.signs, t.snapshot)
-	return t
+// signsNamed is the watch of the objects of one name. client is the clientset that api comes from.
+func signsNamed[O object, L runtime.Object](w *autoscalerWatch, client any, resource, name string, api lister[L], convert func(O) *sign) watched {
+	into := newTable(convert, func(s *sign) types.NamespacedName { return s.key }, func(was, is *sign) bool { return *was != *is }, w.changed)
+	seen := &signs{rows: into.snapshot, away: outage{now: w.o.config.Now}}
+	w.signs = append(w.signs, seen)
+	what := resource + " named " + name
+	watch := selected(w.o, client, what, byName(name), withoutAutoscalers, api, into, func(err error) {
+		seen.away.heard(what, err)
+		w.o.report(err)
+	})
+	watch.sign = true
+	return watch
 }
 
 // leaseSign reads a lease. Of ours only the age matters, so that it moves nothing.
@@ -176,6 +187,10 @@ func statusSign(o *metav1.PartialObjectMetadata) *sign {
 
 // id identifies a sign, whatever is renewed.
 func (s *sign) id() sign { return sign{key: s.key, kind: s.kind, sign: s.sign} }
+
+func (s *sign) aliveUntil(renewed time.Time) time.Time {
+	return fleet.Autoscaler{Sign: s.sign, Renewed: renewed}.AliveUntil()
+}
 
 // changed notes when a renewal came: between two rounds there may be several.
 func (w *autoscalerWatch) changed(was, is *sign) {
@@ -239,7 +254,11 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 			may, answered := w.may(ctx, now, s, accounts[s.id()], used, &questions)
 			all = all && answered
 			if !answered {
-				continue
+				was, listed := w.listed(s)
+				if !listed {
+					continue
+				}
+				may = !was.Powerless
 			}
 			a.Powerless = !may
 		}
@@ -260,6 +279,17 @@ func (w *autoscalerWatch) round(ctx context.Context) (all bool) {
 		w.o.news(soon)
 	}
 	return all
+}
+
+// listed is what the last round found of a sign.
+func (w *autoscalerWatch) listed(s *sign) (was fleet.Autoscaler, found bool) {
+	i := slices.IndexFunc(w.list, func(a fleet.Autoscaler) bool {
+		return a.Kind == s.kind && a.Sign == s.sign && a.Namespace == s.key.Namespace && a.Name == s.key.Name
+	})
+	if i < 0 {
+		return fleet.Autoscaler{}, false
+	}
+	return w.list[i], true
 }
 
 // groupsOf are the groups that a live status names: a Cluster Autoscaler that runs writes all that it
@@ -318,15 +348,17 @@ func (w *autoscalerWatch) synced() bool {
 }
 
 // alive notes what was renewed since the last round, and returns what is alive by that,
-// the oldest first.
+// the oldest first. What was alive when we ceased to see signs counts as renewed until we see them
+// again: an API server that was away has silenced its holder, or us, and nobody has ended.
 func (w *autoscalerWatch) alive(now time.Time) (alive []*sign) {
 	w.mu.Lock()
 	renewed := w.renewed
 	w.renewed = map[sign]time.Time{}
 	w.mu.Unlock()
 	notes := map[sign]heard{}
-	for _, rows := range w.signs {
-		for _, s := range rows() {
+	for _, seen := range w.signs {
+		away := seen.away.latest(now)
+		for _, s := range seen.rows() {
 			id := s.id()
 			h, before := w.heard[id]
 			if !before && now.Sub(s.at).Abs() < clocksDiffer || before && h.renewal != s.renewal {
@@ -338,9 +370,14 @@ func (w *autoscalerWatch) alive(now time.Time) (alive []*sign) {
 			if s.renewal == "" {
 				h.at = time.Time{}
 			}
+			for _, o := range away {
+				if !h.at.IsZero() && o.From.Before(s.aliveUntil(h.at)) && o.Until.After(h.at) {
+					h.at = o.Until
+				}
+			}
 			h.renewal = s.renewal
 			notes[id] = h
-			if now.Before(fleet.Autoscaler{Sign: s.sign, Renewed: h.at}.AliveUntil()) {
+			if now.Before(s.aliveUntil(h.at)) {
 				alive = append(alive, s)
 			}
 		}
@@ -358,8 +395,8 @@ func (w *autoscalerWatch) younger(s *sign) bool {
 	if s.kind != fleet.Windlass {
 		return false
 	}
-	for _, rows := range w.signs {
-		for _, ours := range rows() {
+	for _, seen := range w.signs {
+		for _, ours := range seen.rows() {
 			if ours.kind == fleet.Windlass && ours.key.Namespace == w.o.config.Namespace {
 				return cmp.Or(ours.created.Compare(s.created), cmp.Compare(ours.key.Namespace, s.key.Namespace)) < 0
 			}
@@ -423,7 +460,7 @@ func (w *autoscalerWatch) may(ctx context.Context, now time.Time, s *sign, accou
 		if !asked {
 			known, asked = w.powers[q]
 		}
-		if !asked || now.Sub(known.at) >= powersEvery {
+		if !asked || now.Sub(known.at) >= powersEvery && *questions < maxQuestions { // else the old answer stands
 			if *questions++; *questions > maxQuestions {
 				return false, false
 			}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,12 +40,27 @@ type leaseServer struct {
 	*fake.Clientset
 	asked     []string
 	forbidden atomic.Bool
+	// away: leases cannot be read; watches are those of them that were opened.
+	away    atomic.Bool
+	watches []watch.Interface
+}
+
+// leave ends all watches of leases, and lets nobody read them until it is called off.
+func (s *leaseServer) leave(away bool) {
+	s.away.Store(away)
+	for _, w := range s.watches {
+		w.Stop()
+	}
+	s.watches = nil
 }
 
 func newLeaseServer(strong []string, objects ...apiruntime.Object) *leaseServer {
 	s := &leaseServer{Clientset: fake.NewClientset(objects...)}
 	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
 	s.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		if s.away.Load() {
+			return true, nil, errors.New("connection refused")
+		}
 		all, err := s.Tracker().List(leases, coordinationv1.SchemeGroupVersion.WithKind("Lease"), "")
 		if err != nil {
 			return true, nil, err
@@ -55,11 +71,18 @@ func newLeaseServer(strong []string, objects ...apiruntime.Object) *leaseServer 
 		})
 		return true, list, nil
 	})
+	var mu sync.Mutex
 	s.PrependWatchReactor("leases", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if s.away.Load() {
+			return true, nil, errors.New("connection refused")
+		}
 		w, err := s.Tracker().Watch(leases, "")
 		if err != nil {
 			return true, nil, err
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		s.watches = append(s.watches, w)
 		return true, watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
 			return e, selects(a.(clienttesting.WatchAction).GetWatchRestrictions().Fields, e.Object.(*coordinationv1.Lease))
 		}), nil
@@ -172,6 +195,35 @@ func TestClusterAutoscalerInItsOwnNamespace(t *testing.T) {
 	})
 }
 
+// What cannot be seen for a while has not ended: who was alive before counts until signs are seen
+// again, and as long afterwards as ever. What was dead before is not raised.
+func TestOutageEndsNoAutoscaler(t *testing.T) {
+	withoutErrorHandlers(t)
+	synctest.Test(t, func(t *testing.T) {
+		lease := leaseOf("kube-system", contract.LeaseClusterAutoscaler, "ca-0", time.Now())
+		dead := leaseOf("money", contract.LeaseClusterAutoscaler, "ca-1", time.Now())
+		s := newLeaseServer([]string{chartAccount}, lease, dead, chartPod("money", "ca-1"))
+		o := watchOver(t, s)
+		for range 60 {
+			s.renew(t, lease)
+		}
+		const alive = "lease kube-system/cluster-autoscaler, held by ca-0"
+		wantSigns(t, o, "renewed for two minutes", alive)
+		s.leave(true)
+		time.Sleep(3 * time.Minute)
+		wantSigns(t, o, "away", alive)
+		s.leave(false)
+		time.Sleep(2 * mostBackOffElse)
+		wantSigns(t, o, "seen again", alive)
+		s.renew(t, lease)
+		time.Sleep(time.Minute + 2*autoscalersEvery)
+		wantSigns(t, o, "renewed no more")
+		s.leave(true)
+		time.Sleep(3 * time.Minute)
+		wantSigns(t, o, "dead before the second outage")
+	})
+}
+
 // Whether a lease is alive is seen, not reckoned: clocks differ, and a lease that was left
 // behind stops no scaler.
 func TestLeasesByRenewalNotByClock(t *testing.T) {
@@ -230,6 +282,27 @@ func TestTenantsLeasesAreBounded(t *testing.T) {
 		}
 		if list, known := w.latest(); len(list) != 3*maxQuestions+1 || !known || len(s.asked) != 3*maxQuestions+1 {
 			t.Errorf("%d signs after %d questions, known %v", len(list), len(s.asked), known)
+		}
+		for q, p := range w.powers {
+			w.powers[q] = power{p.may, p.at.Add(-powersEvery)}
+		}
+		for range 3 {
+			if !w.round(t.Context()) {
+				t.Error("what was answered is taken for not answered")
+			}
+			if list, _ := w.latest(); len(list) != 3*maxQuestions+1 {
+				t.Errorf("%d signs while answers are asked for anew", len(list))
+			}
+		}
+		if want := 6*maxQuestions + 1; len(s.asked) != want {
+			t.Errorf("%d questions, want %d: all but one anew, so many at a time", len(s.asked), want)
+		}
+		clear(w.powers)
+		if w.round(t.Context()) {
+			t.Error("all of them were asked for at once")
+		}
+		if list, _ := w.latest(); len(list) != 3*maxQuestions+1 || list[0].Powerless || !list[1].Powerless {
+			t.Errorf("%d signs, the first %+v", len(list), list[0])
 		}
 	})
 }

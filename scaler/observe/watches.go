@@ -74,14 +74,14 @@ func vital[O object, T any, L runtime.Object](o *Observer, what string, api list
 
 // useful is a watch without which much can still be decided.
 func useful[O object, T any, L runtime.Object](o *Observer, what, without string, api lister[L], into *table[O, T]) watched {
-	return selected(o, o.config.Client, what, "", without, api, into)
+	return selected(o, o.config.Client, what, "", without, api, into, o.report)
 }
 
 // selected is useful, of the objects that a field selector selects. client is the clientset
-// that api comes from.
-func selected[O object, T any, L runtime.Object](o *Observer, client any, what, fields, without string, api lister[L], into *table[O, T]) watched {
+// that api comes from; report takes the outcome of every call but refusals.
+func selected[O object, T any, L runtime.Object](o *Observer, client any, what, fields, without string, api lister[L], into *table[O, T], report func(error)) watched {
 	refused := o.refusal("list and watch "+what, without)
-	report := refused.before(o.report)
+	report = refused.before(report)
 	return watched{
 		what: what, refused: refused, synced: into.hasSynced,
 		run: func(ctx context.Context) { follow(ctx, client, api, fields, into, mostBackOffElse, report) },
