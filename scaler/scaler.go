@@ -152,7 +152,7 @@ func newScaler(s settings, client kubernetes.Interface, custom dynamic.Interface
 	sc.events = kube.NewEventWriter(client.CoreV1().Events(""), program, s.identity, logger, kube.EventLimits{Queue: eventQueue})
 	m.countDropped(sc.events.Dropped)
 	m.money.bill = sc.bill
-	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage}
+	sc.announcer = &act.Announcer{Events: sc.events, Page: sc.statusPage, Now: sc.now}
 	if !s.dryRun { // which has no hands
 		sc.actor = sc.newActor(custom)
 	}

@@ -330,7 +330,11 @@ func brokenPermit(w *world, view drain.View, next drain.Next) (out []string) {
 	_, terminating := view.Node.Annotations[contract.AnnotationTerminating]
 	noPermit := func(id string) bool { return !w.wantsPermit(id) }
 	late := waited(w, view, r)
-	short := !r.Deadline.IsZero() && r.Deadline.Sub(view.Now) <= time.Minute+200*time.Second+w.policy.Steps.Reserve(0)
+	longest := 200 * time.Second
+	for _, p := range view.Pods {
+		longest = max(longest, min(drainable.GraceOf(&p), 2*time.Hour))
+	}
+	short := !r.Deadline.IsZero() && r.Deadline.Sub(view.Now) <= time.Minute+longest+w.policy.Steps.Reserve(0)
 	given := r.AnswersTo(view.Node.Annotations[contract.AnnotationDrainPermit])
 	if !terminating && !late && !short && !given && !slices.ContainsFunc(r.Answers, noPermit) {
 		out = append(out, fmt.Sprintf("a drain starts without its permit: %s", r))

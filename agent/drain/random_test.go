@@ -198,7 +198,9 @@ func (l *life) hostile() {
 		}
 		return string(value)
 	}
-	switch l.pick("of", "events", "request", "owner", "memory") {
+	switch l.pick("of", "events", "request", "owner", "memory", "grace") {
+	case "grace":
+		l.story("pod shop/greedy-1 grace=" + l.pick("grace", "700000", "9223372036854775807"))
 	case "events":
 		date := func(what string) string {
 			return l.pick(what, "", "-1", "1 Jan 9999 10:00:00 GMT", "1 Jan 1900 10:00:00 GMT", "1 Jan 1970 00:00:00 GMT", "1 Jan 2200 00:00:00 GMT", "31 Dec 2199 23:59:59 GMT",

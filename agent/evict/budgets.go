@@ -161,9 +161,14 @@ func (c *Client) WatchBudgets(ctx context.Context, logger *slog.Logger, namespac
 	}, logger)
 }
 
-// guard lists the budgets of the cluster, and tries again until it can, or may not, or ctx
-// ends. Until then the drain does without: it asks for the pods of one owner one by one.
+// guard lists the budgets of the cluster, and tries again until it can, or may not, or they are too
+// many, or ctx ends. Until then the drain does without: it asks for the pods of one owner one by one.
+// Where one that began before is not through yet, that will do.
 func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods) {
+	if !c.guarding.TryLock() {
+		return
+	}
+	defer c.guarding.Unlock()
 	for failures := 1; ctx.Err() == nil; failures++ {
 		budgets, err := c.budgets(ctx)
 		if err == nil {
@@ -173,7 +178,7 @@ func (c *Client) guard(ctx context.Context, logger *slog.Logger, pods *Pods) {
 		if failures == 1 && ctx.Err() == nil {
 			logger.Warn("listing PodDisruptionBudgets failed", "err", err)
 		}
-		if apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) || tooLarge(err) {
 			return
 		}
 		sleep(ctx, Pause(failures, err))

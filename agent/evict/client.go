@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -27,6 +29,8 @@ type Client struct {
 	own      rest.Interface
 	identity *identity
 	node     string
+	// guarding is held by whoever lists the budgets of the cluster.
+	guarding sync.Mutex
 }
 
 var (
@@ -54,6 +58,7 @@ func New(config *rest.Config, node string) (*Client, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath = "/api"
 	c.GroupVersion = &corev1.SchemeGroupVersion
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	api, err := rest.RESTClientFor(c)
 	if err != nil {

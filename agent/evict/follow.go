@@ -28,8 +28,8 @@ type source struct {
 	// broke is called when the watch has failed, and back when it is open again after
 	// that; each may be nil.
 	broke, back func()
-	// spare: nothing depends on it. Where the right to it is missing, it is asked for
-	// every few minutes only.
+	// spare: nothing depends on it. Where the right to it is missing, or it is too large, it
+	// is asked for every few minutes only.
 	spare bool
 
 	// lost: it failed, and was not opened since. A version that has expired is no
@@ -82,7 +82,7 @@ func follow(ctx context.Context, s *source, logger *slog.Logger) {
 }
 
 func (s *source) pause(failures int, err error) time.Duration {
-	if s.spare && apierrors.IsForbidden(err) {
+	if s.spare && (apierrors.IsForbidden(err) || tooLarge(err)) {
 		return pause(failures, longestSpared, err)
 	}
 	return Pause(failures, err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"windlass.dev/windlass/agent/drain"
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
@@ -169,18 +171,17 @@ func (p *Pods) put(pod *corev1.Pod) { p.pods[pod.UID] = fleet.PodFrom(lean(pod))
 // lean keeps of a pod what a drain asks for: a node's pods are held in memory
 // for as long as it drains, and most of a pod is how to run it.
 func lean(pod *corev1.Pod) *corev1.Pod {
-	annotations := maps.Clone(pod.Annotations)
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // a whole pod once more
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:         pod.Namespace,
-			Name:              pod.Name,
-			UID:               pod.UID,
-			CreationTimestamp: pod.CreationTimestamp,
-			DeletionTimestamp: pod.DeletionTimestamp,
-			Labels:            pod.Labels,
-			Annotations:       annotations,
-			OwnerReferences:   pod.OwnerReferences,
+			Namespace:                  pod.Namespace,
+			Name:                       pod.Name,
+			UID:                        pod.UID,
+			CreationTimestamp:          pod.CreationTimestamp,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+			Labels:                     pod.Labels,
+			Annotations:                contract.Only(pod.Annotations, drainable.Annotations),
+			OwnerReferences:            pod.OwnerReferences,
 		},
 		Spec: corev1.PodSpec{
 			NodeName:                      pod.Spec.NodeName,
@@ -263,11 +264,37 @@ func mustLeave(pod corev1.Pod) bool {
 // The versions that a list may be asked for.
 const anyVersion, latest = "0", ""
 
-// pods lists those that a field selector selects.
+// pods lists those that a field selector selects. Where all at once are too large they come page by page,
+// as they are now: of each page is kept what a drain asks for.
 func (c *Client) pods(ctx context.Context, selector, version string) (*corev1.PodList, error) {
+	list, err := c.page(ctx, selector, version, nil)
+	if !tooLarge(err) {
+		return list, err
+	}
+	all := &corev1.PodList{}
+	for {
+		list, err := c.page(ctx, selector, latest, all)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			all.Items = append(all.Items, *lean(&list.Items[i]))
+		}
+		all.ListMeta = list.ListMeta
+		if all.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// page lists what comes after those pods, or all where they are nil.
+func (c *Client) page(ctx context.Context, selector, version string, after *corev1.PodList) (*corev1.PodList, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	ask := c.own.Get().Resource("pods").Param("fieldSelector", selector).Param("resourceVersion", version).MaxRetries(0)
+	if after != nil {
+		ask = ask.Param("limit", strconv.Itoa(podsPerPage)).Param("continue", after.Continue)
+	}
 	list := &corev1.PodList{}
-	err := c.own.Get().Resource("pods").Param("fieldSelector", selector).Param("resourceVersion", version).MaxRetries(0).Do(ctx).Into(list)
-	return list, err
+	return list, ask.Do(ctx).Into(list)
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"windlass.dev/windlass/pkg/contract"
 )
 
 // A drain is decided anew for what makes a difference to it, and for nothing else that is
@@ -32,7 +34,8 @@ func TestChangesThatCount(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
 		}, false},
 		{"its readiness", watch.Modified, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
-		{"its annotations", watch.Modified, func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, true},
+		{"an annotation of others", watch.Modified, func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		{"one of ours", watch.Modified, func(p *corev1.Pod) { p.Annotations[contract.AnnotationSafeToEvict] = "false" }, true},
 		{"its deletion", watch.Modified, func(p *corev1.Pod) { p.DeletionTimestamp = &ended }, true},
 		{"its phase", watch.Modified, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
 		{"its end", watch.Deleted, func(*corev1.Pod) {}, true},

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,8 +46,13 @@ type server struct {
 	lists  []string // by the version that was asked for
 	// broken is what the next request is answered with instead.
 	broken int
-	// noBudgets: the list of all is forbidden.
+	// noBudgets: the list of all is forbidden. wide: each budget in it has so many bytes of a label.
 	noBudgets bool
+	wide      int
+	// budgetLists counts the lists of all budgets that were asked for, and slow has each wait for the
+	// test.
+	budgetLists int
+	slow        chan struct{}
 	// guards are the budgets of namespace shop, as a list of that namespace has
 	// them.
 	guards *policyv1.PodDisruptionBudgetList
@@ -77,9 +85,16 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/namespaces/shop/poddisruptionbudgets") {
 		list = s.guards
 	}
+	if pods, is := list.(*corev1.PodList); is {
+		list = page(pods, r.URL.Query())
+	}
 	watching := r.URL.Query().Get("watch") == "true"
 	if !watching && broken == 0 {
-		s.lists = append(s.lists, r.URL.Query().Get("resourceVersion"))
+		asked := r.URL.Query().Get("resourceVersion")
+		if r.URL.Query().Has("limit") {
+			asked += "after " + r.URL.Query().Get("continue")
+		}
+		s.lists = append(s.lists, asked)
 	}
 	s.mu.Unlock()
 	if broken != 0 {
@@ -108,17 +123,38 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.stream(w, r.Context(), open)
 }
 
+// page is what a list has from where the last page ended, up to its limit.
+func page(list *corev1.PodList, query url.Values) *corev1.PodList {
+	from, _ := strconv.Atoi(query.Get("continue"))
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err != nil {
+		return list
+	}
+	part := *list
+	part.Items = list.Items[from:min(from+limit, len(list.Items))]
+	if from+limit < len(list.Items) {
+		part.Continue = strconv.Itoa(from + limit)
+	}
+	return &part
+}
+
 // budgets answers with one that guards all pods of a namespace, or with no.
 func (s *server) budgets(w http.ResponseWriter) {
 	s.mu.Lock()
-	forbidden := s.noBudgets
+	forbidden, wide, slow := s.noBudgets, s.wide, s.slow
+	s.budgetLists++
 	s.mu.Unlock()
+	if slow != nil {
+		<-slow // it has come
+		<-slow // and may have its answer
+	}
 	if forbidden {
 		write(w, http.StatusForbidden, apierrors.NewGenericServerResponse(http.StatusForbidden, "list", pods, "", "no", 0, true).Status())
 		return
 	}
 	elsewhere := guard("1", 0)
 	elsewhere.Namespace = "elsewhere"
+	elsewhere.Annotations = map[string]string{"document": strings.Repeat("x", wide)}
 	write(w, http.StatusOK, guards("1", guard("1", 0), elsewhere))
 }
 
@@ -349,6 +385,65 @@ func TestWatchPodsWithoutBudgets(t *testing.T) {
 	}
 }
 
+// Pods that are too large to read at once are read page by page, and of each is kept what a drain asks for.
+func TestLargePodsComeByPages(t *testing.T) {
+	s, client := newServer(t)
+	var large []corev1.Pod
+	for i := range 2*podsPerPage + 1 {
+		large = append(large, *pod(fmt.Sprintf("p%02d", i), "4", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"document": strings.Repeat("x", 1<<20), contract.AnnotationSafeToEvict: "false"}
+		}))
+	}
+	s.set("10", large...)
+	until := podsOf(t, client)
+	if w := s.next(); w.version != "10" {
+		t.Errorf("watched from %s, want 10", w.version)
+	}
+	seen := until("all", func(s Seen) bool { return len(s.Pods) == len(large) })
+	for _, p := range seen.Pods {
+		if want := map[string]string{contract.AnnotationSafeToEvict: "false"}; !maps.Equal(p.Annotations, want) {
+			t.Errorf("%s: %d annotations, want %v", p.Name, len(p.Annotations), want)
+		}
+	}
+	if want := []string{"0", "after ", "after 5", "after 10"}; !slices.Equal(s.listed(), want) {
+		t.Errorf("lists %q, want %q", s.listed(), want)
+	}
+}
+
+// Budgets that are too large are done without, and not asked for again and again.
+func TestLargeBudgetsAreLeft(t *testing.T) {
+	s, client := newServer(t)
+	s.wide = mostBytes
+	list := NewPods(func() {})
+	client.guard(t.Context(), quiet, list)
+	if b := list.Seen().Budgets; b != nil {
+		t.Errorf("budgets %v", b)
+	}
+	s.wide = mostBytes / 2
+	list.Replace([]corev1.Pod{*pod("a", "1")})
+	client.guard(t.Context(), quiet, list)
+	if list.Seen().Budgets == nil || s.budgetLists != 2 {
+		t.Errorf("%d lists, the last of which was not too large", s.budgetLists)
+	}
+}
+
+// Whoever begins to list budgets while somebody does leaves it to him.
+func TestBudgetsAreListedOnceAtATime(t *testing.T) {
+	s, client := newServer(t)
+	s.slow = make(chan struct{})
+	list := NewPods(func() {})
+	list.Replace([]corev1.Pod{*pod("a", "1")})
+	first := make(chan struct{})
+	go func() { client.guard(t.Context(), quiet, list); close(first) }()
+	s.slow <- struct{}{} // the first one is on its way
+	client.guard(t.Context(), quiet, list)
+	s.slow <- struct{}{}
+	<-first
+	if s.budgetLists != 1 || list.Seen().Budgets == nil {
+		t.Errorf("%d lists", s.budgetLists)
+	}
+}
+
 // guard is a budget of all pods of shop.
 func guard(version string, allowed int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
@@ -532,7 +627,7 @@ func TestPause(t *testing.T) {
 // to it, and nothing of how to run it.
 func TestLean(t *testing.T) {
 	p := pod("a", "1", ready, func(p *corev1.Pod) {
-		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", contract.AnnotationSafeToEvict: "true"}
+		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "document": "long", contract.AnnotationSafeToEvict: "true"}
 		p.Spec.Priority, p.Spec.PriorityClassName = new(int32(7)), "high"
 		p.Spec.TerminationGracePeriodSeconds = new(int64(5))
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

@@ -128,10 +128,25 @@ func TestTales(t *testing.T) {
 		}, []string{"scale-up web overdue 1→3 after 36m0s"}},
 		{"a group that is lowered meanwhile", func(x *tale) {
 			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
-			x.look(time.Second)
+			x.look(2 * joins)
 			x.line(statuspage.GroupLine{Name: "web", Desired: 1, Ready: 1})
 			x.look(time.Second)
-		}, []string{"scale-up web failed 1→1 after 1s"}},
+		}, []string{"scale-up web failed 1→1 after 1m0s"}},
+		{"a page that goes by a reading of before the launch", func(x *tale) {
+			x.group(contract.EventScaledUpGroup, contract.Facts{Group: "web", From: 1, To: 3})
+			x.look(2 * time.Second)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 1, Ready: 1})
+			x.look(10 * time.Second)
+			x.line(statuspage.GroupLine{Name: "web", Desired: 3, Ready: 3})
+			x.look(time.Second)
+		}, []string{"scale-up web ready 1→3 after 12s"}},
+		{"a drain that is undone ends no notice that stands", func(x *tale) {
+			x.notice("a", contract.EventDrainStarted, "r", contract.KindRequest)
+			x.Nodes["a"] = Node{Name: "a", Notices: contract.NoticedList{spot}}
+			x.look(time.Second)
+			x.event(contract.AppAgent, "Node", "a", contract.EventDrainUndone, contract.Facts{})
+			x.look(time.Second)
+		}, []string{"interruption a cancelled after 1s", "interruption a noticed"}},
 		{"a scale-down, whose Events come in any order", func(x *tale) {
 			x.event(contract.AppScaler, "Node", "b", contract.EventTerminated, contract.Facts{Group: "web", ID: "scale-down:b:1"})
 			x.event(contract.AppScaler, "Node", "a", contract.EventScaleDown, contract.Facts{Group: "web", ID: "scale-down:a:1"})

@@ -175,15 +175,21 @@ func (f *fold) interruption(node, id string) *Happening {
 	return nil
 }
 
-// ofNode brings every interruption that lasts on a node into a phase.
+// ofNode brings every interruption that lasts on a node into a phase. That a drain was undone ends none
+// whose notice stands: it may be the drain for another one.
 func (f *fold) ofNode(e Event, p Phase) {
 	if e.Kind != "Node" {
 		return
 	}
 	for i := range f.Happenings {
-		if h := &f.Happenings[i]; h.Kind == Interruption && h.Node == e.Object && !e.At.Before(h.Began.Truncate(time.Second)) {
-			f.advance(h, p, e.At)
+		h := &f.Happenings[i]
+		if h.Kind != Interruption || h.Node != e.Object || e.At.Before(h.Began.Truncate(time.Second)) {
+			continue
 		}
+		if p == Cancelled && f.world.Nodes[h.Node].knows(h.NoticeID) {
+			continue
+		}
+		f.advance(h, p, e.At)
 	}
 }
 

@@ -27,11 +27,15 @@ func (s Steps) Grace(p *fleet.Pod, last int, left time.Duration) *int64 {
 	return &seconds
 }
 
+// mostGrace is the longest that a pod is taken to ask for: an API server accepts what no time.Duration
+// holds, of anybody who may make a pod.
+const mostGrace = 365 * 24 * time.Hour
+
 // GraceOf is the time that a pod asks for to end.
 func GraceOf(p *fleet.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if p.Spec != nil && p.Spec.TerminationGracePeriodSeconds != nil {
 		seconds = *p.Spec.TerminationGracePeriodSeconds
 	}
-	return time.Duration(seconds) * time.Second
+	return time.Duration(min(seconds, int64(mostGrace/time.Second))) * time.Second
 }

@@ -14,6 +14,12 @@ import (
 	"windlass.dev/windlass/pkg/fleet"
 )
 
+// Annotations are those of a pod that the rules go by.
+var Annotations = []string{
+	contract.AnnotationSafeToEvict, contract.AnnotationForeignSafeToEvict, contract.AnnotationDoNotDisrupt, contract.AnnotationSafeLocalVolumes,
+	contract.AnnotationDaemonSetPod, contract.AnnotationEvictDaemonSetPod, contract.AnnotationMirror,
+}
+
 // Outcome is what a drain does with a pod.
 type Outcome string
 

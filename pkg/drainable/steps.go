@@ -111,12 +111,16 @@ func (s Steps) Reserve(from int) time.Duration {
 // spare is what a drain is given beyond what its pods ask for.
 const spare = time.Minute
 
-// Needs is how long a drain of these pods takes if no budget is in its way.
+// mostNeeded is the most of a pod's grace that its drain begins early for. A tenant who asks for weeks
+// would have all nodes that an event was announced for drain at once, without a permit.
+const mostNeeded = 2 * time.Hour
+
+// Needs is how long a drain of these pods takes if no budget is in its way, as far as it counts.
 func (s Steps) Needs(pods iter.Seq[*fleet.Pod]) time.Duration {
 	longest := time.Duration(0)
 	for p := range pods {
 		if MustBePlacedAgain(p) {
-			longest = max(longest, GraceOf(p))
+			longest = max(longest, min(GraceOf(p), mostNeeded))
 		}
 	}
 	return s.Reserve(0) + longest + spare

@@ -1,6 +1,7 @@
 package drainable_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,8 @@ func TestStepsNeeds(t *testing.T) {
 		{"no pod", nil, 85 * time.Second},
 		{"the longest grace", []*fleet.Pod{pod(10, "ReplicaSet"), pod(90, "Job"), pod(40, "Job")}, 175 * time.Second},
 		{"a pod that says nothing", []*fleet.Pod{{}}, 115 * time.Second},
+		{"one that asks for weeks", []*fleet.Pod{pod(700_000, "Job"), pod(40, "Job")}, 2*time.Hour + 85*time.Second},
+		{"one that asks for more than can be counted", []*fleet.Pod{pod(math.MaxInt64, "Job")}, 2*time.Hour + 85*time.Second},
 		{"a pod that stays with its node", []*fleet.Pod{pod(10, "Job"), pod(90, "DaemonSet")}, 95 * time.Second},
 	} {
 		if got := steps.Needs(slices.Values(tc.pods)); got != tc.want {

@@ -431,6 +431,7 @@ func TestTerminateFails(t *testing.T) {
 		{"it was refused", refused, Failed, false},
 		{"nobody knows whether it was heard", &asg.CallError{Class: asg.ErrUnavailable}, Failed, true},
 		{"AWS failed", &asg.CallError{Code: "InternalFailure", Class: asg.ErrUnavailable}, Failed, true},
+		{"another cluster owns the group", fmt.Errorf("%w: tag", asg.ErrNotOurs), Stopped, false},
 		{"it leaves already", fmt.Errorf("%w: Terminating", asg.ErrChanged), Stopped, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -28,6 +28,8 @@ type Announcer struct {
 	// Page is the object that bears the Events of groups, and whether there is one
 	// yet: a group is no object of Kubernetes.
 	Page func() (page corev1.ObjectReference, ok bool)
+	// Now is the time by the clock of the snapshots; nil for the node's own.
+	Now func() time.Time
 
 	mu      sync.Mutex
 	drains  drainNews
@@ -103,7 +105,11 @@ func (n *Announcer) tell() {
 	}
 	for n.tellOne(n.pods.next, n.pods.told) {
 	}
-	for n.tellOne(n.nodes.next, n.nodes.hear) {
+	now := time.Now()
+	if n.Now != nil {
+		now = n.Now()
+	}
+	for n.tellOne(func() (kube.Event, bool) { return n.nodes.next(now) }, func() { n.nodes.hear(now) }) {
 	}
 	if len(n.drains.waiting)+len(n.groups.waiting)+len(n.pods.waiting)+len(n.nodes.changed) > 0 {
 		select {

@@ -75,6 +75,7 @@ func (b *batch) late(todo action.Action) bool {
 // liveNodes are, for each instance that a batch ends or lets go, the Nodes that claim to
 // be it.
 type liveNodes struct {
+	now time.Time // as the list began
 	claims map[string]*claims // by instance id
 	// young are the Nodes that have just registered: one that names no machine may be any.
 	young []fleet.Node
@@ -94,7 +95,7 @@ type claims struct {
 func (a *Actor) liveNodes(ctx context.Context, actions []action.Action) (*liveNodes, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTime)
 	defer cancel()
-	live := &liveNodes{claims: map[string]*claims{}}
+	live := &liveNodes{now: a.now(), claims: map[string]*claims{}}
 	for _, todo := range actions {
 		if t := action.TraitsOf(todo); t.Confirms {
 			live.claims[t.Instance] = &claims{}
@@ -120,7 +121,7 @@ func (l *liveNodes) note(n fleet.Node) {
 	if c, asked := l.claims[n.InstanceID()]; asked {
 		c.own = append(c.own, action.NodeRef{Name: n.Name, UID: n.UID})
 	}
-	if time.Since(n.Created) < namedWithin {
+	if l.now.Sub(n.Created) < namedWithin {
 		l.young = append(l.young, fleet.Node{Name: n.Name, ProviderID: n.ProviderID})
 	}
 	for id := range n.WeakIDs() {

@@ -261,3 +261,16 @@ func TestWhatNeverCameUpIsClosedFirst(t *testing.T) {
 		})
 	}
 }
+
+// How old a Node is goes by the clock that has dated it, and not by ours, which may be wrong.
+func TestAgeByTheServersClock(t *testing.T) {
+	server := func() time.Time { return time.Now().Add(-time.Hour) }
+	for age, want := range map[time.Duration]Outcome{time.Second: Stopped, 2 * namedWithin: Done} {
+		nameless := closedNode("nameless", "")
+		nameless.CreationTimestamp = metav1.NewTime(server().Add(-age))
+		a := &Actor{Nodes: &nodeList{nodes: []corev1.Node{nameless}}, Groups: &groups{}, Events: &events{}, Logger: slog.New(slog.DiscardHandler), Now: server}
+		if r := a.Do(t.Context(), []action.Action{action.Terminate{Group: "web", Instance: "i-1"}})[0]; r.Outcome != want {
+			t.Errorf("%s old: %s, want %s: %v", age, r.Outcome, want, r.Err)
+		}
+	}
+}

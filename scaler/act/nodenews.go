@@ -119,8 +119,7 @@ func (s *nodeStory) due(now time.Time) bool {
 }
 
 // next is what to record next; hear marks it as recorded.
-func (n *nodeNews) next() (kube.Event, bool) {
-	now := time.Now()
+func (n *nodeNews) next(now time.Time) (kube.Event, bool) {
 	n.at = slices.IndexFunc(n.changed, func(s *nodeStory) bool { return s.due(now) })
 	if n.at < 0 {
 		return kube.Event{}, false
@@ -135,8 +134,8 @@ func (n *nodeNews) next() (kube.Event, bool) {
 	return kube.Event{Object: kube.NodeReference(s.name), Reason: string(s.reason), Message: s.details.String(), Warning: slices.Contains(warnings, s.reason)}, true
 }
 
-func (n *nodeNews) hear() {
+func (n *nodeNews) hear(now time.Time) {
 	s := n.changed[n.at]
-	s.known, s.told = s.reason, time.Now()
+	s.known, s.told = s.reason, now
 	n.changed = slices.Delete(n.changed, n.at, n.at+1)
 }

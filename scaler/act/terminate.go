@@ -83,17 +83,15 @@ func (a *Actor) setMark(ctx context.Context, node *corev1.Node, x action.Termina
 	return a.write(ctx, node, want, kube.GuardVersion)
 }
 
-// notTerminated takes the mark back if the call certainly had no effect. Where
-// that is not known, or the instance leaves already, the mark stays.
+// notTerminated takes the mark back if the call certainly had no effect: from a node of a group
+// that is not ours nobody else would. Where that is not known, or the instance leaves already,
+// the mark stays.
 func (a *Actor) notTerminated(ctx context.Context, node *corev1.Node, why error) error {
-	if errors.Is(why, asg.ErrChanged) {
-		return why
+	_, refused := errors.AsType[*asg.CallError](why)
+	if errors.Is(why, asg.ErrNotOurs) || refused && !errors.Is(why, asg.ErrChanged) && !asg.Unheard(why) {
+		return a.takeBack(ctx, node, why)
 	}
-	var refused *asg.CallError
-	if !errors.As(why, &refused) || asg.Unheard(why) {
-		return why
-	}
-	return a.takeBack(ctx, node, why)
+	return why
 }
 
 // takeBackTime is for taking a mark back although the action ran out of time.

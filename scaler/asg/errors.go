@@ -29,6 +29,8 @@ var (
 	ErrMissing = errors.New("not found")
 	// ErrChanged: the group is not as the action expects; nothing was done.
 	ErrChanged = errors.New("the group changed in between")
+	// ErrNotOurs: another cluster owns the group, or people want it observed. It is an ErrChanged.
+	ErrNotOurs = fmt.Errorf("%w, and is not ours", ErrChanged)
 	// ErrTooEarly: the instance does not wait for the hook yet.
 	ErrTooEarly = errors.New("the instance does not wait for the hook yet")
 	// ErrAlready: the instance does not wait for that hook, or no more.

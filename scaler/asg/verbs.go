@@ -148,7 +148,7 @@ func (v *Verbs) DeleteHook(ctx context.Context, group, hook string) error {
 }
 
 // Disclaim deletes the tag by which a cluster owns a group. It returns ErrAlready if there is none,
-// and ErrChanged if another cluster owns the group.
+// and ErrNotOurs if another cluster owns the group.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DeleteTags.html
 func (v *Verbs) Disclaim(ctx context.Context, group string, owner types.UID) error {
 	now, err := v.read(ctx, group, 0)
@@ -170,7 +170,7 @@ func (v *Verbs) Disclaim(ctx context.Context, group string, owner types.UID) err
 
 // Claim writes on a group that a cluster owns it, if it has no owner. The last of several
 // writers at the same moment wins, so it is read again then. It returns ErrAlready if the
-// cluster owns it, and ErrChanged if another one does.
+// cluster owns it, and ErrNotOurs if another one does.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CreateOrUpdateTags.html
 func (v *Verbs) Claim(ctx context.Context, group string, owner types.UID) error {
 	now, err := v.read(ctx, group, 0)
@@ -209,7 +209,7 @@ type state struct {
 // ownedBy fails unless the group is that cluster's.
 func (s state) ownedBy(group string, owner types.UID) error {
 	if s.owner != owner {
-		return fmt.Errorf("%w: tag %s of %s names cluster %q, and this is %q", ErrChanged, contract.TagOwner, group, s.owner, owner)
+		return fmt.Errorf("%w: tag %s of %s names cluster %q, and this is %q", ErrNotOurs, contract.TagOwner, group, s.owner, owner)
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (v *Verbs) describe(ctx context.Context, group string, within time.Duration
 		err = now.ownedBy(group, v.Cluster())
 	}
 	if err == nil && now.mode.observed {
-		err = fmt.Errorf("%w: tag %s of %s has it observed", ErrChanged, contract.TagMode, group)
+		err = fmt.Errorf("%w: tag %s of %s has it observed", ErrNotOurs, contract.TagMode, group)
 	}
 	return now, err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -122,7 +123,7 @@ func quotaFrom(q *corev1.ResourceQuota) *fleet.Quota {
 
 // slimTemplate keeps what decisions go by.
 func slimTemplate(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	slim := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: only(t.Annotations, podAnnotations)}, Spec: *t.Spec.DeepCopy()}
+	slim := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: contract.Only(t.Annotations, podAnnotations)}, Spec: *t.Spec.DeepCopy()}
 	slimSpec(&slim.Spec)
 	return slim
 }

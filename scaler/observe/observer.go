@@ -195,7 +195,7 @@ func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 
 func daemonSet(d *appsv1.DaemonSet) *fleet.DaemonSet {
 	template := d.Spec.Template
-	template.Annotations = only(template.Annotations, podAnnotations)
+	template.Annotations = contract.Only(template.Annotations, podAnnotations)
 	slimSpec(&template.Spec)
 	return &fleet.DaemonSet{Namespace: d.Namespace, Name: d.Name, Template: template}
 }

@@ -8,22 +8,18 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
 // podAnnotations are those that decisions read. All others are dropped: some
 // programs keep whole documents there.
-var podAnnotations = []string{
-	contract.AnnotationSafeToEvict, contract.AnnotationForeignSafeToEvict, contract.AnnotationSafeLocalVolumes,
-	contract.AnnotationDaemonSetPod, contract.AnnotationPodScaleUpDelay,
-	contract.AnnotationAllOrNothing, contract.AnnotationDoNotDisrupt, contract.AnnotationMirror,
-	contract.AnnotationDisruptionCost,
-}
+var podAnnotations = append(slices.Clone(drainable.Annotations), contract.AnnotationPodScaleUpDelay, contract.AnnotationAllOrNothing, contract.AnnotationDisruptionCost)
 
 // slimPod drops what neither placing a pod nor moving it depends on. It leaves
 // the statuses of containers only where kube-scheduler counts by them.
 func slimPod(p *corev1.Pod) {
-	p.Annotations = only(p.Annotations, podAnnotations)
+	p.Annotations = contract.Only(p.Annotations, podAnnotations)
 	p.Finalizers, p.ManagedFields = nil, nil
 	status := corev1.PodStatus{
 		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName,
@@ -86,21 +82,6 @@ func allocated(p *corev1.Pod) corev1.ResourceList {
 		return nil
 	}
 	return counted
-}
-
-func only(all map[string]string, keys []string) map[string]string {
-	var out map[string]string
-	for _, key := range keys {
-		value, ok := all[key]
-		if !ok {
-			continue
-		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[key] = value
-	}
-	return out
 }
 
 func slimSpec(s *corev1.PodSpec) {

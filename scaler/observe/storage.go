@@ -6,6 +6,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"windlass.dev/windlass/pkg/contract"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -35,7 +36,7 @@ func slimMeta(o object, annotations []string) {
 	o.SetManagedFields(nil)
 	o.SetFinalizers(nil)
 	o.SetLabels(nil)
-	o.SetAnnotations(only(o.GetAnnotations(), annotations))
+	o.SetAnnotations(contract.Only(o.GetAnnotations(), annotations))
 }
 
 // slimNamespace leaves what is selected by.
