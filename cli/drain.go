@@ -100,7 +100,8 @@ func (c *cli) drain(ctx context.Context, o *drainOptions, names []string) error 
 	}
 	var failed []error
 	for i := range nodes {
-		failed = append(failed, r.ask(ctx, &nodes[i], request))
+		_, err := r.ask(ctx, &nodes[i], request)
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
@@ -112,17 +113,17 @@ func (r reader) request(ctx context.Context, now time.Time, reason string) contr
 	return request
 }
 
-// ask writes a request, unless the node has another one.
-func (r reader) ask(ctx context.Context, n *corev1.Node, request contract.Request) error {
+// ask writes a request, unless the node has another one, and returns the node that has it.
+func (r reader) ask(ctx context.Context, n *corev1.Node, request contract.Request) (*corev1.Node, error) {
 	if value, asked := n.Annotations[contract.AnnotationDrainRequest]; asked {
 		was, err := contract.ParseRequest(value)
 		switch {
 		case err != nil:
-			return fmt.Errorf("node %s has a request that cannot be read (%w): kubectl windlass undrain %s removes it", n.Name, err, n.Name)
+			return nil, fmt.Errorf("node %s has a request that cannot be read (%w): kubectl windlass undrain %s removes it", n.Name, err, n.Name)
 		case was.ID == request.ID:
-			return nil // it is asked for already
+			return n, nil // it is asked for already
 		}
-		return fmt.Errorf("node %s is being drained already: %s asked for it (%s)", n.Name, cmp.Or(was.By, "somebody"), cmp.Or(was.Reason, string(was.Kind)))
+		return nil, fmt.Errorf("node %s is being drained already: %s asked for it (%s)", n.Name, cmp.Or(was.By, "somebody"), cmp.Or(was.Reason, string(was.Kind)))
 	}
 	value := request.String()
 	return r.annotate(ctx, n, contract.AnnotationDrainRequest, &value)
@@ -178,10 +179,14 @@ func undrain(ctx context.Context, r reader, n *corev1.Node) (said string, err er
 	if err == nil && request.Kind == contract.KindScaleDown {
 		return "", fmt.Errorf("node %s is scaled down: kubectl windlass hold %s cancels that", n.Name, n.Name)
 	}
+	if err == nil && request.Kind == contract.KindASG {
+		return "", fmt.Errorf("the instance of node %s is being ended by Auto Scaling (%s): nothing undoes that", n.Name, request.ID)
+	}
 	if by, ends := n.Annotations[contract.AnnotationTerminating]; ends {
 		return "", fmt.Errorf("the instance of node %s is being terminated (%s): nothing undoes that", n.Name, by)
 	}
-	return "is not to be drained any more", r.annotate(ctx, n, contract.AnnotationDrainRequest, nil)
+	_, err = r.annotate(ctx, n, contract.AnnotationDrainRequest, nil)
+	return "is not to be drained any more", err
 }
 
 // bar shows how many of so many pods have left.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -126,6 +127,7 @@ func TestRequestsOfOthers(t *testing.T) {
 		{"drain a", "cannot be read", annotated(contract.AnnotationDrainRequest, "{")},
 		{"undrain a", "", annotated(contract.AnnotationDrainRequest, "{")},
 		{"undrain a", "hold a cancels that", annotated(contract.AnnotationDrainRequest, scaleDown)},
+		{"undrain a", "nothing undoes that", annotated(contract.AnnotationDrainRequest, contract.Request{ID: contract.TerminateID("i-1"), Kind: contract.KindASG}.String())},
 		{"undrain a", "a notice of kind spot", tainted},
 		{"unhold a", contract.AnnotationScaleDownDisabled, annotated(contract.AnnotationScaleDownDisabled, "true")},
 		{"hold a --reason=false", "would hold nothing", named("a")},
@@ -139,5 +141,30 @@ func TestRequestsOfOthers(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", c.args, err, c.want)
 		}
+	}
+}
+
+// Whoever waits sees what comes after the request, and not how the node was before: without the
+// request it would seem to have been removed.
+func TestWaitsFromTheRequestOn(t *testing.T) {
+	c := newCLI(t, view.World{Now: time.Now()}, &bytes.Buffer{})
+	nodes := named("a")
+	client := fake.NewClientset(&nodes[0])
+	client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		written := nodes[0].DeepCopy()
+		written.ResourceVersion = "9"
+		return true, written, nil
+	})
+	client.PrependWatchReactor("nodes", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if from := a.(clienttesting.WatchAction).GetWatchRestrictions().ResourceVersion; from != "9" {
+			t.Errorf("watches from version %q, want that of its write", from)
+		}
+		w := watch.NewFakeWithChanSize(1, false)
+		w.Delete(&nodes[0])
+		return true, w, nil
+	})
+	c.connect = func() (kubernetes.Interface, error) { return client, nil }
+	if err := c.run(t.Context(), []string{"drain", "a", "--wait"}); err != nil {
+		t.Error(err)
 	}
 }

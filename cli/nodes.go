@@ -88,8 +88,8 @@ func appendNode(list []corev1.Node, node corev1.Node) []corev1.Node {
 }
 
 // annotate writes one annotation of a node, or removes it where the value is nil, if that is
-// still as it was read.
-func (r reader) annotate(ctx context.Context, node *corev1.Node, key string, value *string) error {
+// still as it was read, and returns the node as it is then.
+func (r reader) annotate(ctx context.Context, node *corev1.Node, key string, value *string) (written *corev1.Node, err error) {
 	was := kube.StateOf(node)
 	want := was.Clone()
 	if value == nil {
@@ -97,13 +97,14 @@ func (r reader) annotate(ctx context.Context, node *corev1.Node, key string, val
 	} else {
 		want.Annotations[key] = *value
 	}
-	if _, err := kube.Send(ctx, r.client.CoreV1().Nodes(), kube.NewNodePatch(was, want, kube.GuardKeys)); err != nil {
-		if errors.Is(err, kube.ErrChanged) {
-			return fmt.Errorf("node %s: somebody else wrote %s meanwhile: look at it, and ask again", node.Name, key)
-		}
-		return fmt.Errorf("writing %s of node %s: %w", key, node.Name, err)
+	written, err = kube.Send(ctx, r.client.CoreV1().Nodes(), kube.NewNodePatch(was, want, kube.GuardKeys))
+	switch {
+	case errors.Is(err, kube.ErrChanged):
+		return nil, fmt.Errorf("node %s: somebody else wrote %s meanwhile: look at it, and ask again", node.Name, key)
+	case err != nil:
+		return nil, fmt.Errorf("writing %s of node %s: %w", key, node.Name, err)
 	}
-	return nil
+	return written, nil
 }
 
 // user is who asks, for those who read a request: as the API server knows them.
@@ -142,7 +143,8 @@ func hold(ctx context.Context, r reader, n *corev1.Node, reason string) (said st
 	if n.Annotations[contract.AnnotationHold] == reason {
 		return "held already", nil
 	}
-	return "held", r.annotate(ctx, n, contract.AnnotationHold, &reason)
+	_, err = r.annotate(ctx, n, contract.AnnotationHold, &reason)
+	return "held", err
 }
 
 func unhold(ctx context.Context, r reader, n *corev1.Node) (said string, err error) {
@@ -153,7 +155,7 @@ func unhold(ctx context.Context, r reader, n *corev1.Node) (said string, err err
 		}
 	}
 	if _, held := n.Annotations[contract.AnnotationHold]; held {
-		if err := r.annotate(ctx, n, contract.AnnotationHold, nil); err != nil {
+		if _, err := r.annotate(ctx, n, contract.AnnotationHold, nil); err != nil {
 			return "", err
 		}
 	}

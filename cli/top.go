@@ -195,7 +195,8 @@ func (h hands) Drain(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "the drain of node " + name + " is asked for", h.r.ask(h.ctx, node, h.r.request(h.ctx, h.now(), "by kubectl windlass top"))
+	_, err = h.r.ask(h.ctx, node, h.r.request(h.ctx, h.now(), "by kubectl windlass top"))
+	return "the drain of node " + name + " is asked for", err
 }
 
 func (h hands) Hold(name string) (string, error) {

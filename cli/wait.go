@@ -68,7 +68,7 @@ func (r reader) drainOne(ctx context.Context, name string, request contract.Requ
 	if err != nil {
 		return fmt.Errorf("reading node %s: %w", name, err)
 	}
-	if err := r.ask(ctx, node, request); err != nil {
+	if node, err = r.ask(ctx, node, request); err != nil {
 		return err
 	}
 	last := view.Progress{Drain: view.Drain{Node: name, Phase: view.Unanswered}}
