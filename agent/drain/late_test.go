@@ -39,8 +39,16 @@ func (w *world) delay(late time.Duration) {
 }
 
 // listAnew is the first list of an agent that starts again. It comes from the API server's cache, which
-// is as late as the watch; without a pod that must leave it is asked for again, consistently.
+// is as late as the watch; without a pod that must leave it is asked for again, consistently. A pod of
+// which it does not say that it is being deleted is asked for once more, and that does no harm.
 func (w *world) listAnew() {
+	defer func() {
+		for uid, p := range w.visible() {
+			if p.Deleted.IsZero() {
+				delete(w.deletions, uid)
+			}
+		}
+	}()
 	for _, p := range w.visible() {
 		if drainable.MustBePlacedAgain(&p) {
 			return

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"windlass.dev/windlass/agent/drain"
 	"windlass.dev/windlass/agent/notice"
 	"windlass.dev/windlass/pkg/contract"
+	"windlass.dev/windlass/pkg/drainable"
 	"windlass.dev/windlass/pkg/fleet"
 )
 
@@ -285,7 +287,8 @@ func (l *life) endDrained() {
 		l.story(fmt.Sprintf(`request {"id":%q,"kind":"asg","deadline":%q}`, id, w.now.Add(10*time.Minute).Format(time.RFC3339)))
 	}
 	w.run(l.T, 2*time.Hour)
-	for uid, p := range w.pods { // a budget may have kept it until the deadline, and now its own word does
+	maps.DeleteFunc(w.pods, func(_ types.UID, p fleet.Pod) bool { return drainable.GraceOf(&p) > time.Hour }) // it has had its weeks
+	for uid, p := range w.pods {                                                                              // a budget may have kept it until the deadline, and now its own word does
 		if contract.SafeToEvictOf(p.Annotations) != "" || p.Owner == nil {
 			p.Phase = fleet.PodSucceeded
 			w.pods[uid] = p

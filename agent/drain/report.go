@@ -173,7 +173,8 @@ func (d *decision) putReport(r *contract.Report) {
 // left is no news, nor that others stay beyond their time: where a loaded server's watch is
 // late, all seem to. Both come with the next renewal, and leave the API server to evictions
 // until then; so does the first count, which comes soon after the drain has begun. Nor is news what
-// comes to and goes from a node that waits for its permit.
+// comes to and goes from a node that waits for its permit, nor that a budget refuses the same in other
+// numbers.
 func (d *decision) stale(r contract.Report) bool {
 	if d.misdated {
 		return true
@@ -183,8 +184,9 @@ func (d *decision) stale(r contract.Report) bool {
 	fewer := open && r.Left > 0 && (old.Left > r.Left || firstCount)
 	waits := r.Wants != "" && old.Wants == r.Wants && old.Phase == r.Phase
 	overdue := open && r.Wants == "" && (fewer || old.Left == r.Left) && !slices.Equal(old.Overdue, r.Overdue)
+	words := open && d.bad == nil && len(r.BlockedBy) > 0 && old.Phase == r.Phase && old.Left == r.Left && slices.Equal(old.BlockedBy, r.BlockedBy)
 	r.Renewed, r.Crowded = old.Renewed, old.Crowded
-	if fewer || waits || overdue {
+	if fewer || waits || overdue || words {
 		r.Left, r.Message = old.Left, old.Message
 	}
 	if overdue {

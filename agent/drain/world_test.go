@@ -325,8 +325,11 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if !s.Delete && w.denied[s.UID] {
 		return drain.Answer{Outcome: drain.Forbidden, Message: cmp.Or(w.denial, "denied by a webhook")}
 	}
-	if budget := w.disrupt(pod, s.Delete); budget != "" {
-		return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: "no room"}
+	again := !pod.Deleted.IsZero() // then no budget is asked, and its time to end only ever shortened
+	if !again {
+		if budget := w.disrupt(pod, s.Delete); budget != "" {
+			return drain.Answer{Outcome: drain.Refused, Budget: budget, Message: "no room"}
+		}
 	}
 	w.deletions[s.UID]++
 	grace := 30 * time.Second
@@ -336,8 +339,16 @@ func (w *world) evict(s drain.Evict) drain.Answer {
 	if s.Grace != nil {
 		grace = time.Duration(*s.Grace) * time.Second
 	}
-	pod.Deleted, w.askedAt[s.UID] = fleet.SecondOf(w.now.Add(grace)), w.now
+	ends := w.now.Add(grace)
+	if again && !ends.Before(pod.Deleted.Time()) {
+		return drain.Answer{Outcome: drain.Accepted}
+	}
+	pod.Deleted = fleet.SecondOf(ends)
 	w.pods[s.UID] = pod
+	if again {
+		return drain.Answer{Outcome: drain.Accepted}
+	}
+	w.askedAt[s.UID] = w.now
 	w.evicted = append(w.evicted, pod.Key())
 	w.storm.evict(w, pod)
 	w.succeed(pod)
