@@ -75,7 +75,7 @@ func (b *batch) late(todo action.Action) bool {
 // liveNodes are, for each instance that a batch ends or lets go, the Nodes that claim to
 // be it.
 type liveNodes struct {
-	now time.Time // as the list began
+	now    time.Time          // as the list began
 	claims map[string]*claims // by instance id
 	// young are the Nodes that have just registered: one that names no machine may be any.
 	young []fleet.Node

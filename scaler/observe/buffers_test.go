@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -226,6 +227,41 @@ func TestScalablesAreReadAgain(t *testing.T) {
 		after := buffersOf(t, o)[0].Pods
 		if *after.Replicas != 10 || after.Template != before.Template {
 			t.Errorf("%d pods, and the template is the same: %t", *after.Replicas, after.Template == before.Template)
+		}
+	})
+}
+
+// However many objects a tenant's buffers refer to, few of them are read in one go, all of them in turn,
+// and those of others as soon as without him.
+func TestReadsOfScalablesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newBufferServer()
+		o := s.watched(t)
+		w := o.spare
+		var list []scalable
+		for i := range 5 * mostScalablesOfNamespace {
+			list = append(list, scalable{"greedy", fleet.Scalable{Group: "apps", Kind: "Deployment", Name: fmt.Sprintf("d%02d", i)}})
+		}
+		modest := scalable{"modest", fleet.Scalable{Group: "apps", Kind: "Deployment", Name: "d"}}
+		list = append(list, modest)
+		read := map[string]int{}
+		for round := range 5 {
+			s.core.ClearActions()
+			w.readScalables(t.Context(), slices.Clone(list))
+			n := 0
+			for _, a := range s.core.Actions() {
+				if a.Matches("get", "deployments") {
+					n++
+					read[a.GetNamespace()+"/"+a.(clienttesting.GetAction).GetName()]++
+				}
+			}
+			if n != mostScalablesOfNamespace+1 || read["modest/d"] != round+1 {
+				t.Fatalf("round %d: %d reads, of the other tenant's %d", round, n, read["modest/d"])
+			}
+			time.Sleep(time.Second)
+		}
+		if len(read) != len(list) {
+			t.Errorf("%d of %d were read in five rounds", len(read), len(list))
 		}
 	})
 }

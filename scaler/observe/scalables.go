@@ -1,9 +1,12 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,22 +22,55 @@ type scaled struct {
 	made  string
 	pods  *fleet.BufferPods // nil where it is not there
 	fault string
+	at    time.Time // when it was read last
 }
 
-// readScalables reads these objects, and forgets all others. What was read before stands
+// Bounds of what tenants can make us read in one go, of one namespace and of all. What is over comes
+// with the next rounds. scalablesRest is how long what was read is not read again, however often a
+// buffer changes.
+const (
+	mostScalablesOfNamespace, mostScalables = 10, 200
+	scalablesRest                           = time.Second
+)
+
+// due are those to read: of each namespace the ones that were not read for longest.
+func due(list []scalable, before map[scalable]scaled, now time.Time) (some []scalable) {
+	slices.SortFunc(list, func(a, b scalable) int {
+		return cmp.Or(before[a].at.Compare(before[b].at), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	of := map[string]int{}
+	for _, s := range list {
+		if now.Sub(before[s].at) < scalablesRest {
+			continue
+		}
+		if of[s.namespace]++; of[s.namespace] <= mostScalablesOfNamespace && len(some) < mostScalables {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// readScalables reads some of these objects, and forgets all others. What was read before stands
 // where that fails.
 func (w *bufferWatch) readScalables(ctx context.Context, list []scalable) {
 	w.mu.Lock()
 	before, first := maps.Clone(w.scalables), !w.followed
 	w.mu.Unlock()
-	after, moved := map[scalable]scaled{}, len(before) != len(list)
+	after := map[scalable]scaled{}
 	for _, s := range list {
+		if was, known := before[s]; known {
+			after[s] = was
+		}
+	}
+	moved := len(before) != len(after)
+	for _, s := range due(list, before, time.Now()) {
 		was, known := before[s]
 		is := w.read(ctx, s, was)
 		if ctx.Err() != nil {
 			return
 		}
 		moved = moved || !known || is.fault != was.fault || !sameScaled(is, was)
+		is.at = time.Now()
 		after[s] = is
 	}
 	synced := w.buffers.hasSynced()
