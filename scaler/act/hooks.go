@@ -84,6 +84,6 @@ func (a *Actor) clearTerminationMark(ctx context.Context, x action.ClearTerminat
 	if _, err := a.write(ctx, node, want, kube.GuardVersion); err != nil {
 		return err
 	}
-	a.tellFacts(x.Node, contract.EventScaleDownCancelled, x.String(), contract.Facts{Group: x.Group, ID: x.ID, Instance: x.Instance})
+	a.tellCancelled(x.Node, x.String(), contract.Facts{Group: x.Group, ID: x.ID, Instance: x.Instance})
 	return nil
 }

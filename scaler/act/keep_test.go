@@ -80,6 +80,9 @@ func TestKeepLooksAgain(t *testing.T) {
 			if _, asked := b.node(t).Annotations[contract.AnnotationDrainRequest]; asked == (tc.want == Done) {
 				t.Errorf("the request stands: %v", asked)
 			}
+			if len(b.events.list) > 0 && tc.want == Done {
+				t.Errorf("told of %q, which is no scale-down", b.events.list)
+			}
 		})
 	}
 }

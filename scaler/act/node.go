@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,6 +100,15 @@ func (a *Actor) requestDrain(ctx context.Context, x action.RequestDrain) error {
 	return nil
 }
 
+// tellCancelled says that a scale-down was cancelled. What becomes of a termination by Auto Scaling its agent
+// tells.
+func (a *Actor) tellCancelled(node action.NodeRef, message string, facts contract.Facts) {
+	if strings.HasPrefix(facts.ID, contract.TerminateID("")) || strings.HasPrefix(facts.ID, contract.WarmID("")) {
+		return
+	}
+	a.tellFacts(node, contract.EventScaleDownCancelled, message, facts)
+}
+
 // cancelDrain removes the request. Taint, cordon and label are the agent's to undo, and ours
 // only where the agent is unresponsive.
 func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
@@ -142,7 +152,7 @@ func (a *Actor) cancelDrain(ctx context.Context, x action.CancelDrain) error {
 	if written, err := a.write(ctx, node, want, kube.GuardVersion); err != nil || written == nil {
 		return err
 	}
-	a.tellFacts(x.Node, contract.EventScaleDownCancelled, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
+	a.tellCancelled(x.Node, x.String(), contract.Facts{Group: x.Group, ID: x.ID})
 	return nil
 }
 
