@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubectldrain "k8s.io/kubectl/pkg/drain"
 
 	"windlass.dev/windlass/cli/view"
 	"windlass.dev/windlass/pkg/contract"
@@ -129,7 +128,7 @@ func (r reader) ask(ctx context.Context, n *corev1.Node, request contract.Reques
 	return r.annotate(ctx, n, contract.AnnotationDrainRequest, &value)
 }
 
-// previews asks kubectl which pods it would drain, and the rules of agents about each of those.
+// previews asks the rules of agents about each pod of the nodes.
 func (r reader) previews(ctx context.Context, now time.Time, nodes []corev1.Node) (view.Previews, error) {
 	var budgets []policyv1.PodDisruptionBudget
 	err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
@@ -146,17 +145,18 @@ func (r reader) previews(ctx context.Context, now time.Time, nodes []corev1.Node
 	all := view.Previews{Nodes: []view.Preview{}}
 	for i := range nodes {
 		var pods []view.PreviewPod
-		helper := &kubectldrain.Helper{
-			Ctx: ctx, Client: r.client, ChunkSize: page,
-			// What kubectl asks people to confirm has rules of its own here.
-			Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-			AdditionalFilters: []kubectldrain.PodFilter{func(pod corev1.Pod) kubectldrain.PodDeleteStatus {
-				pods = append(pods, judge.Of(&pod))
-				return kubectldrain.MakePodDeleteStatusOkay()
-			}},
-		}
-		if _, errs := helper.GetPodsForDeletion(nodes[i].Name); len(errs) > 0 {
-			return view.Previews{}, fmt.Errorf("reading the pods of node %s: %w", nodes[i].Name, errors.Join(errs...))
+		err := pages(func(options metav1.ListOptions) (metav1.ListInterface, error) {
+			list, err := r.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				pods = append(pods, judge.Of(&list.Items[i]))
+			}
+			return list, nil
+		}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + nodes[i].Name})
+		if err != nil {
+			return view.Previews{}, fmt.Errorf("reading the pods of node %s: %w", nodes[i].Name, err)
 		}
 		all.Nodes = append(all.Nodes, view.NewPreview(nodes[i].Name, pods))
 	}

@@ -31,8 +31,8 @@ type PreviewPod struct {
 // Judge says what a drain that was asked for does with pods, by the rules that agents act by.
 type Judge struct{ question drainable.Question }
 
-// NewJudge knows the budgets of the cluster. Agents may have flags that let them evict pods of
-// DaemonSets, too; those are not known here.
+// NewJudge knows the budgets of the cluster. The flags of agents, of which one lets them evict pods of all
+// DaemonSets, are not known here.
 func NewJudge(now time.Time, budgets []policyv1.PodDisruptionBudget) Judge {
 	list := make([]fleet.Budget, 0, len(budgets))
 	for i := range budgets {
@@ -44,7 +44,7 @@ func NewJudge(now time.Time, budgets []policyv1.PodDisruptionBudget) Judge {
 // Of is what becomes of one pod.
 func (j Judge) Of(pod *corev1.Pod) PreviewPod {
 	p := fleet.PodFrom(pod)
-	j.question.Pod = &p
+	j.question.Pod, j.question.Policy = &p, drainable.DefaultManner().Rules(&p, false, false)
 	v := j.question.Judge()
 	return PreviewPod{Pod: p.Key(), Outcome: v.Outcome, Rule: v.Rule, Why: v.Reason, Budget: v.Budget}
 }
